@@ -3,6 +3,11 @@
     pip install --target PACKAGES --no-deps torchvision timm huggingface_hub pyyaml pillow tqdm
     python3 -m tests.import_conformance build/dev/bakeoff PACKAGES [NAME ...]
     python3 -m tests.import_conformance build/dev/bakeoff keras
+    python3 -m tests.import_conformance build/dev/bakeoff module_db
+
+module_db: the modules of torch's own tests, as they are built there, in the environment
+torch. With --train each import also goes through the gate in PyTorch, JAX, TensorFlow and
+Keras: losses, gradients, and the first training steps in float64 and float32.
 
 torchvision and timm are no part of the environments, so they are no test of the tiers;
 those of Keras are (tests/cli/import_keras_test.py). Prints one
@@ -13,15 +18,18 @@ the size of its pictures: timm.dla34@64. Small pictures prove as much, in less t
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from tests.cli import support
 
 TORCHVISION = """alexnet@96 convnext_tiny@64 densenet121@64 efficientnet_b0@64
 efficientnet_v2_s@64 googlenet@64 inception_v3@96 maxvit_t mnasnet1_0@64 mobilenet_v2@64
@@ -91,18 +99,25 @@ class Outcome:
     code: int
     seconds: float
     said: str
+    gate: Mapping[str, str] | None = None  # by framework: "same", or what failed
+
+    @property
+    def trains(self) -> bool:
+        return self.gate is not None and all(v == "same" for v in self.gate.values())
 
     @property
     def kind(self) -> str:
         if self.code == 0:
             return "proven"
-        known = "cannot be imported" in self.said or "no valid workload" in self.said
-        return "refused" if self.code == 2 and known else "WRONG"
+        ours = re.search("defect of bakeoff|Traceback|differ by", self.said)
+        return "refused" if self.code == 2 and not ours else "WRONG"
 
     def line(self) -> str:
         what = self.said
         if found := FIGURES.search(self.said):
             what = f"outputs {found[1]}, gradients {found[2]}"
+        for framework, verdict in (self.gate or {}).items():
+            what += f"; {framework} {verdict}"
         return f"{self.kind:8} {self.model:44} {self.seconds:5.1f} s  {what}"
 
 
@@ -114,9 +129,41 @@ def write_models(folder: Path, packages: Path) -> None:
     (folder / "keras_models_jax.py").write_text(on_jax, encoding="utf-8")
 
 
+MODULE_DB = Path(__file__).with_name("module_db_models.py")
+TRIED = 3  # at most, of the tests that torch has of one module
+
+
+def module_db() -> dict[str, list[str]]:
+    """torch's own modules: names that request() takes, in the order to try them."""
+    done = subprocess.run(
+        [str(support.interpreter("torch")), str(MODULE_DB)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return {
+        f"module_db.{kind}": [
+            f"module_db.{kind}__{number}@{';'.join(types)}"
+            for number, types in rows[:TRIED]
+        ]
+        for kind, rows in json.loads(done.stdout).items()
+    }
+
+
+def first_proven(names: Sequence[str], attempt: Callable[[str], Outcome]) -> Outcome:
+    """A module counts as proven where one of its tests is; a wrong one counts more."""
+    outcomes = []
+    for name in names:
+        outcomes.append(attempt(name))
+        if outcomes[-1].kind != "refused":
+            return outcomes[-1]
+    return outcomes[0]
+
+
 def request(model: str, picture: str) -> list[str]:
     """What names the model and its input."""
     package, _, kind = model.partition(".")
+    if package == "module_db":
+        inputs = [word for one in picture.split(";") for word in ("--input", one)]
+        return [f"{MODULE_DB}:{kind}", *inputs]
     if package == "keras":
         file = "keras_models_jax.py" if model in ON_JAX else "keras_models.py"
         return [f"{file}:{kind}__{picture}", "--framework", "keras"]
@@ -129,10 +176,11 @@ def imported(
 ) -> Outcome:
     model, _, size = name.partition("@")
     begin = time.monotonic()
+    loss = "mse" if model.startswith("module_db") else "softmax_cross_entropy"
     done = subprocess.run(
         [
             str(bakeoff), "import", *request(model, size or "224"),
-            "--loss", "softmax_cross_entropy", "--out", "my.ir", "--force",
+            "--loss", loss, "--out", "my.ir", "--force",
         ],
         cwd=folder, capture_output=True, text=True, check=False, env=variables,
     )  # fmt: skip
@@ -143,19 +191,46 @@ def imported(
     return Outcome(model, done.returncode, time.monotonic() - begin, said)
 
 
+FRAMEWORKS = ("torch", "jax", "tensorflow", "keras")
+_VERDICT = re.compile(r"^([a-z0-9]+)(?:\[[^\]]*\])?: (.*)", re.MULTILINE)
+
+
+def gate(
+    bakeoff: Path, recipe: Path, variables: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What the gate says of an import in four frameworks."""
+    listed = "".join(f'  {{ framework = "{name}" }},\n' for name in FRAMEWORKS)
+    text, count = re.subn(
+        r"^contenders = \[\n.*?^\]\n",
+        f"contenders = [\n{listed}]\n",
+        recipe.read_text(encoding="utf-8"),
+        flags=re.DOTALL | re.MULTILINE,
+    )
+    assert count == 1
+    recipe.write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [str(bakeoff), "parity", recipe.name],
+        cwd=recipe.parent, capture_output=True, text=True, check=False, env=variables,
+    )  # fmt: skip
+    said = dict(_VERDICT.findall(done.stdout))
+    return {name: said.get(name, done.stderr.strip()[-300:]) for name in FRAMEWORKS}
+
+
 def section(outcomes: list[Outcome]) -> str:
     """For docs/import.md: counts, and why the others are refused."""
     text = (
-        "| from | tried | proven | refused by name | wrong |\n|---|---|---|---|---|\n"
+        "| from | tried | proven | refused by name | wrong | the same training steps in "
+        "four frameworks |\n|---|---|---|---|---|---|\n"
     )
-    for package in ("torchvision", "timm", "keras"):
+    for package in ("torchvision", "timm", "keras", "module_db"):
         if not any(o.model.startswith(package) for o in outcomes):
             continue
         own = [o for o in outcomes if o.model.startswith(package)]
         count = Counter(o.kind for o in own)
         text += (
             f"| {package} | {len(own)} | {count['proven']} | {count['refused']} | "
-            f"{count['WRONG']} |\n"
+            f"{count['WRONG']} | {sum(o.trains for o in own)} of "
+            f"{sum(o.gate is not None for o in own)} tried |\n"
         )
     refused = [o for o in outcomes if o.kind != "proven"]
     if refused:
@@ -173,6 +248,7 @@ def main() -> None:
     parser.add_argument("bakeoff", type=Path)
     parser.add_argument("packages", type=Path)
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--train", action="store_true")
     given = parser.parse_args()
     names = given.names or [
         *(f"torchvision.{name}" for name in TORCHVISION.split()),
@@ -180,11 +256,20 @@ def main() -> None:
     ]
     if str(given.packages) == "keras":
         names = [f"keras.{name}" for name in KERAS.split()]
+    tests = module_db() if str(given.packages) == "module_db" else {}
+    names = given.names or list(tests) or names
     outcomes = []
     with tempfile.TemporaryDirectory() as folder:
         write_models(Path(folder), given.packages)
         for name in names:
-            outcome = imported(given.bakeoff.resolve(), Path(folder), name)
+            outcome = first_proven(
+                tests.get(name, [name]),
+                lambda one: imported(given.bakeoff.resolve(), Path(folder), one),
+            )
+            if given.train and outcome.kind == "proven":
+                recipe = Path(folder) / "my.toml"
+                verdicts = gate(given.bakeoff.resolve(), recipe)
+                outcome = replace(outcome, gate=verdicts)
             outcomes.append(outcome)
             print(outcome.line(), file=sys.stderr, flush=True)
     print(section(outcomes), end="")

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
+from bakeoff._data import write_data
 from bakeoff._models import Named, named
 from bakeoff._program import BakeoffError, run_program
 from bakeoff._table import Report, show_in_notebook, table
@@ -88,6 +89,7 @@ def race(
     example: Any = None,
     *,
     loss: Optional[str] = None,
+    data: Union[Sequence[Any], Mapping[str, Any], None] = None,
     frameworks: Union[Framework, Sequence[Framework], None] = None,
     output: Optional[str] = None,
     budget: Union[str, float] = 5,
@@ -97,7 +99,9 @@ def race(
     """Proves that the frameworks compute the same as the model, and races them.
 
     `frameworks`: names, or tables of a recipe: {"framework": "torch", "compile":
-    "default"}; default: those that the import's recipe has. `budget`: minutes, or as
+    "default"}; default: those that the import's recipe has. `data`: the arrays to train
+    on, inputs and then targets, or a dict by the names of the workload's inputs;
+    default: drawn ones. `budget`: minutes, or as
     `bakeoff run --budget` takes it. A row for each contender; `attrs["report"]` is the
     HTML report, which a notebook shows.
     """
@@ -110,6 +114,8 @@ def race(
                 recipe = _recipe(
                     source, loss, output, frameworks, Path(scratch), progress
                 )
+                if data is not None:
+                    write_data(source, recipe, data)
             done = run_program(
                 ["run", str(recipe), "--out", str(folder), "--format", "json",
                  "--budget", str(budget)],
@@ -181,7 +187,7 @@ def _recipe(
                 "output and frameworks"
             )
         return Path(source.arguments[0])
-    if loss is None:
+    if loss is None and not source.knows_loss:
         raise BakeoffError(
             'the loss is missing\n  for example loss="softmax_cross_entropy" or "mse"'
         )

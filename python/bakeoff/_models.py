@@ -29,6 +29,8 @@ class Named:
     name: str  # of files that are made for it
     serve: Optional[Callable[[subprocess.Popen[str]], None]] = None
     recipe: bool = False  # a recipe, which is raced as it is
+    knows_loss: bool = False  # perhaps: where it was compiled with one
+    channels_last: bool = False  # its pictures are N,H,W,C; those of a workload N,C,H,W
     cleanup: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
 
@@ -64,13 +66,14 @@ def _is_a(model: Any, module: str, *names: str) -> bool:
 
 
 def framework_of(model: Any) -> str:
+    if _is_a(model, "keras", "Layer", "Model"):  # on torch it is a Module too
+        return "keras"
     if _is_a(model, "torch", "Module"):
         return "torch"
-    if _is_a(model, "keras", "Layer", "Model") or _is_a(model, "tf_keras", "Layer"):
-        return "keras"
     raise BakeoffError(
         f"a model of type {type(model).__name__} cannot be imported\n  give a "
-        'torch.nn.Module, "model.py:make", or a path to an ONNX file'
+        'torch.nn.Module, a keras.Model of Keras 3, "model.py:make", or a path to an '
+        "ONNX file"
     )
 
 
@@ -81,7 +84,7 @@ def _torch_service(model: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _torch_as_it_was() -> Iterator[None]:
+def _torch_as_it_was(model: Any) -> Iterator[None]:
     """The importer sets what holds for the whole process."""
     import torch
 
@@ -95,11 +98,25 @@ def _torch_as_it_was() -> Iterator[None]:
         torch.set_rng_state(state)
 
 
+def _keras_service(model: Any) -> Any:
+    from bakeoff_import.keras_service import KerasService
+
+    return KerasService(model)
+
+
+def _keras_as_it_was(model: Any) -> Any:
+    from bakeoff_import.keras_service import live
+
+    return live(model)
+
+
 # By framework: what answers the program's requests about a live model, and what keeps
 # this process as it was.
-SERVICES: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
+SERVICES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "torch": (_torch_service, _torch_as_it_was),
+    "keras": (_keras_service, _keras_as_it_was),
 }
+KNOWS_INPUTS = ("keras",)  # its models say what they take, where they were built
 
 
 @contextlib.contextmanager
@@ -141,7 +158,7 @@ def _serving(
             return
         with link:
             runner = json.loads(_first_line(link))["runner"]
-            with _importable(runner), as_it_was():
+            with _importable(runner), as_it_was(model):
                 from bakeoff_import.relay import serve as answer
                 from bakeoff_runner.channel import Channel
 
@@ -154,12 +171,7 @@ def _serving(
 
 def _live(model: Any, types: list[str]) -> Named:
     framework = framework_of(model)
-    if framework not in SERVICES:
-        raise BakeoffError(
-            f"live models of {framework} cannot be imported yet\n  name a file: "
-            '"model.py:make"'
-        )
-    if not types:
+    if not types and framework not in KNOWS_INPUTS:
         raise BakeoffError(
             "the example is missing\n  give what forward takes, the batch first"
         )
@@ -171,9 +183,18 @@ def _live(model: Any, types: list[str]) -> Named:
     listener.bind(path)
     listener.listen(1)
     arguments = [name, "--socket", path, "--python", sys.executable]
+    arguments += ["--framework", framework]
     for one in types:
         arguments += ["--input", one]
-    return Named(arguments, name, _serving(model, framework, listener), cleanup=stack)
+    keras = framework == "keras"
+    return Named(
+        arguments,
+        name,
+        _serving(model, framework, listener),
+        knows_loss=keras,
+        channels_last=keras,
+        cleanup=stack,
+    )
 
 
 def named(model: Any, example: Any) -> Named:

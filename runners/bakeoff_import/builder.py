@@ -197,10 +197,10 @@ class Builder:
                 ):
                     raise Unsupported("mixes rows of a batch with each other")
             fitted.append(v)
+        if any(v.dtype != "f32" for v in fitted):  # the IR joins floats alone
+            fitted = [self.real(v) for v in fitted]
         layout = lead.layout.sized(axis, sum(v.shape[axis] for v in fitted))
-        return self.made(
-            "concat", fitted, layout, lead.dtype, axis=lead.layout.ir_axis(axis)
-        )
+        return self.made("concat", fitted, layout, axis=lead.layout.ir_axis(axis))
 
     def _fitted(self, v: Value, layout: Layout) -> Value:
         """An operand with size 1 where it is broadcast, and N where the result's is."""

@@ -8,9 +8,10 @@ import inspect
 import re
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
 import torch
+from torch._decomp import decomposition_table
 from torch.utils import _pytree as pytree
 
 import bakeoff_import.layers  # noqa: F401
@@ -73,6 +74,35 @@ def _modules(found: torch.nn.Module) -> torch.nn.Module:
     except Exception:
         module = found
     return in_float64(module)
+
+
+def _refuse_by_sight(module: torch.nn.Module) -> None:
+    """What an export would leave out, or fail at without saying why."""
+    for key, parameter in module.named_parameters():
+        if getattr(parameter, "_backward_hooks", None):
+            raise ImportProblem(
+                f"'{key}' has a hook that changes its gradient, which no export keeps",
+                "remove the hook: handle.remove()",
+            )
+    for key, part in module.named_modules():
+        called = f"'{key}'" if key else "the model"
+        if part._backward_hooks or part._backward_pre_hooks:
+            raise ImportProblem(
+                f"{called} has a backward hook, which no export keeps",
+                "remove the hook: handle.remove()",
+            )
+        if isinstance(part, torch.jit.ScriptModule):
+            raise ImportProblem(
+                f"{called} is a ScriptModule, which has no Python code to export",
+                "use the module that it was made from",
+            )
+        if getattr(part, "momentum", 0) is None and isinstance(
+            part, torch.nn.modules.batchnorm._BatchNorm
+        ):
+            raise ImportProblem(
+                f"{called} averages its statistics over all steps (momentum=None)",
+                "give batch norm a momentum: 0.1",
+            )
 
 
 def _initialised(
@@ -138,6 +168,7 @@ class Importer:
         self.specs = list(specs)
         self.folder = folder
         self.output = output
+        _refuse_by_sight(found)
         self.module = _modules(_initialised(found, self.specs))
         self.padding: dict[str, int] = {}  # tables with a row that is 0 and stays so
         self.names = input_names(self.module, self.specs)
@@ -179,7 +210,7 @@ class Importer:
 
     # -- export
 
-    def _program(self, train: bool, functional: bool) -> Any:
+    def _program(self, train: bool) -> Any:
         self.module.train(train)
         # Batch sizes of 0 and 1 are special to torch; any other stands for all.
         rows = max(3, min(self.specs[0].shape[0], 8))
@@ -206,7 +237,7 @@ class Importer:
                         "spell it with torch's ops, whose gradients are known",
                         place,
                     )
-                return program.run_decompositions({}) if functional else program
+                return program
         except ImportProblem:
             raise
         except Exception as error:
@@ -267,9 +298,12 @@ class Importer:
         self, train: bool, modes: Optional[Sequence[bool]] = None
     ) -> tuple[Any, list[Mapper], list[Value]]:
         """The program, mapped with dropout and without, and their results."""
-        for functional in (False, True):
-            program = self._program(train, functional)
+        program = self._program(train)
+        refused: Optional[Refused] = None
+        tried: set[str] = set()  # ops whose formula took their place
+        for _ in range(DECOMPOSITIONS + 1):
             mappers, results = [], []
+            formulas: dict[Any, Any] = {}  # none: only in-place ops are made functional
             try:
                 for dropout in (True, False) if train else (False,):
                     origin = self._origin(program)
@@ -285,11 +319,38 @@ class Importer:
                     mappers.append(mapper)
                     results.append(value)
             except InPlaceOnView:
-                continue
-            return program, mappers, results
-        raise ImportProblem(
+                pass
+            except Refused as found:
+                refused = found if refused is None else _still(refused, found, tried)
+                formulas = _formulas(program, found, mapper)
+                tried |= {Mapper.op_name(op) for op in formulas}
+                if not formulas:
+                    raise refused from None
+            else:
+                self._check_buffers(program, mappers[0])
+                return program, mappers, results
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    program = program.run_decompositions(formulas)
+                except Exception as error:
+                    raise refused or _explained(error, self.folder, train) from error
+        raise refused or ImportProblem(
             "a tensor changes in place through a view", "assign to a new tensor"
         )
+
+    def _check_buffers(self, program: Any, mapper: Mapper) -> None:
+        """A functional graph gives the new buffers back, where no op changes them."""
+        parameters = mapper.graph.parameters
+        moved = {key for name in mapper.running for key in parameters[name].targets}
+        for spec in program.graph_signature.output_specs:
+            key = self.keys.get(spec.target, spec.target)
+            changes = spec.kind.name == "BUFFER_MUTATION" and key not in moved
+            if changes and not key.endswith("num_batches_tracked"):
+                raise ImportProblem(
+                    f"forward changes the buffer '{key}'",
+                    "only batch norm's running statistics may change",
+                )
 
     def run(self) -> Exported:
         """Exports in both modes. Raises ImportProblem, or Refused with the list."""
@@ -307,6 +368,7 @@ class Importer:
         if not mapper.known("reshape without N"):
             mapper.graph.repeat_for_rows([value.name])
         nodes = mapper.graph.live([value.name])
+        _check_padding(mapper.padding, mapper.graph, nodes)
         inputs = {
             name: (spec.dtype, (N, *spec.shape[1:]))
             for name, spec in zip(self.names, self.specs)
@@ -344,6 +406,22 @@ class Importer:
         return outputs[next(iter(tensors.values()))]
 
 
+def _check_padding(
+    padding: Mapping[str, int], graph: Graph, nodes: Sequence[Node]
+) -> None:
+    """A row that an embedding keeps from training is trained by no other op."""
+    for node in nodes:
+        for _, name in node.params:
+            key = (graph.parameters[name].targets or ("",))[0]
+            if key in padding and node.op != "embedding":
+                raise ImportProblem(
+                    f"'{key}' has a row that padding_idx keeps from training, and "
+                    "another layer reads and trains it",
+                    "leave padding_idx out, and mask what pads",
+                    node.where,
+                )
+
+
 def _as_output(mapper: Mapper, chosen: Any) -> Value:
     """What the loss compares: a float for each row."""
     try:
@@ -364,6 +442,34 @@ def _user_outputs(program: Any) -> list[Any]:
     return [
         s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"
     ]
+
+
+# Their formulas let the gradient through.
+STOPS = {"aten.detach", "aten.detach_", "aten.detach_copy"}
+DECOMPOSITIONS = 3  # rounds at most: a formula may hold an op that has one too
+
+
+def _formulas(program: Any, refused: Refused, mapper: Mapper) -> dict[Any, Any]:
+    """torch's own formulas of the refused ops: by the op that is called."""
+    wanted = {r.op for r in refused.refusals if not mapper.has_row(r.op)}
+    known = torch.export.default_decompositions()
+    found = {}
+    for node in program.graph.nodes:
+        op = node.target
+        called = isinstance(op, torch._ops.OpOverload) and not op._schema.is_mutable
+        if called and Mapper.op_name(op) in wanted - STOPS:
+            formula = known[op] if op in known else decomposition_table.get(op)
+            if formula is not None:
+                found[op] = formula
+    return found
+
+
+def _still(first: Refused, later: Refused, tried: set[str]) -> Refused:
+    """Of the ops as the user wrote them those that stand in the way: no formula took
+    their place, or what is refused now came of it."""
+    places = {refusal.where for refusal in later.refusals}
+    kept = [r for r in first.refusals if r.op not in tried or r.where in places]
+    return Refused(kept or first.refusals)
 
 
 def _dynamic(module: Any, args: Any, kwargs: Any, shapes: Any) -> Any:

@@ -207,6 +207,11 @@ class Graph:
             if not own:
                 continue
             source = shapes[node.inputs[0]]
+            made = self.by_output.get(node.inputs[0])
+            table = made is not None and made.op == "parameter" and len(source) == 2
+            if table and node.op == "reshape" and node.shape == (1, *source):
+                added += [(more, node) for more in self._as_rows(node, source[0])]
+                continue
             node.shape = (N, *node.shape[1:])
             node.attrs["shape"] = node.shape
             shapes[node.output] = node.shape
@@ -223,6 +228,25 @@ class Graph:
             added.append((more, node))
         for more, node in added:
             self.nodes.insert(self.nodes.index(node), more)
+
+    def _as_rows(self, node: Node, count: int) -> list[Node]:
+        """[A,B] as [1,A,B], where a slot needs the first and an op the second: all
+        rows of the table, in order. Changes the node; what stands before it."""
+        made = self.by_output[node.inputs[0]]
+        table = self.parameters[made.params[0][1]].tensor.reshape(count, -1)
+        order = ((table[:, :1] * 0 + 1).cumsum(0) - 1).reshape(1, count)
+        slot = self.parameter("rows_in_order", order, True)
+        names = [self.names.unique("rows"), self.names.unique("rows_in_order")]
+        shape: Shape = (1, count)
+        held = Node(
+            "parameter", names[0], (), (("weight", slot),), {}, shape, "f32", node.where
+        )
+        whole = Node(
+            "cast", names[1], (names[0],), (), {"to": "i32"}, shape, "i32", node.where
+        )
+        node.op, node.inputs, node.attrs = "embedding", (names[1],), {}
+        node.params = made.params
+        return [held, whole]
 
     def live(self, results: Sequence[str]) -> list[Node]:
         """The nodes that these values depend on."""

@@ -596,11 +596,6 @@ def batch_norm(m: Walk, op: Any, a: Call) -> Held:
     slots = _affine(m, base, channels, gamma, beta)
     for slot, variable in (("mean", op.moving_mean), ("var", op.moving_variance)):
         name = m.slot(variable)
-        if name in m.running:
-            raise Unsupported(
-                "is called twice, and both calls move its statistics",
-                "one batch norm for each call",
-            )
         m.running[name] = op
         m.graph.parameters[name].frozen = False
         slots.append((slot, name))

@@ -169,15 +169,18 @@ def _by_torch(importer: Importer, given: Any, projection: Any) -> Any:
 def _by_jax(importer: Importer, given: Any, projection: Any) -> Any:
     import jax
 
-    model = importer.model
+    model, keras = importer.model, importer.keras
     trained = [v.value for v in model.trainable_variables]
-    others = [v.value for v in model.non_trainable_variables]
 
     def total(values: Any) -> Any:
-        made, state = model.stateless_call(values, others, given, training=True)
-        flat = importer.keras.tree.flatten_with_path(made)
-        outputs = {(".".join(str(p) for p in path) or "0"): x for path, x in flat}
-        output = importer.chosen(outputs)
+        held = list(zip(model.trainable_variables, values))
+        with keras.StatelessScope(state_mapping=held) as scope:
+            output = _call(importer, given, True)
+            moved = map(scope.get_current_value, model.non_trainable_variables)
+        state = [
+            v.value if new is None else new
+            for v, new in zip(model.non_trainable_variables, moved)
+        ]
         return (output * projection.reshape(output.shape)).sum(), (output, state)
 
     gradient = jax.jit(jax.grad(total, has_aux=True))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Iterator, Mapping
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
@@ -23,19 +26,89 @@ def _contiguous(arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {key: np.asarray(a, order="C") for key, a in arrays.items()}
 
 
+@contextlib.contextmanager
+def live(model: Any) -> Iterator[Any]:
+    """A model that this process goes on to use: it computes in float64 meanwhile, as
+    Keras does. Gives Keras."""
+    with keras_setup.prepared(source_folder(model)) as keras:
+        if not isinstance(model, keras.Model):
+            yield keras
+            return
+        layers = [(part, part._dtype_policy) for part in _parts(model)]
+        kept = [
+            (v, v._value, v._dtype, np.array(keras.ops.convert_to_numpy(v.value)))
+            for v in model.variables
+        ]
+        try:
+            for part, policy in layers:
+                if policy.quantization_mode is None:  # else it is refused by that
+                    part._dtype_policy = keras.DTypePolicy("float64")
+            for v, _, dtype, array in kept:
+                if dtype in keras_setup.NARROW:
+                    wide = keras.Variable(array, dtype="float64", trainable=v.trainable)
+                    v._value, v._dtype = wide._value, "float64"
+            yield keras
+        finally:
+            for part, policy in layers:
+                part._dtype_policy = policy
+            for v, value, dtype, array in kept:
+                v._value, v._dtype = value, dtype
+                if (
+                    dtype not in keras_setup.NARROW
+                ):  # counters, states of random numbers
+                    v.assign(array)
+
+
+def _check_live(keras: Any, model: Any) -> None:
+    if not isinstance(model, keras.Model):
+        raise ImportProblem(
+            f"a {type(model).__name__} is no keras.Model",
+            "wrap it: keras.Sequential([keras.Input(...), layer])",
+        )
+    if not model.built:
+        raise ImportProblem(
+            "the model has no weights yet", "call it once: model(example)"
+        )
+
+
+def _parts(model: Any) -> list[Any]:
+    """The model and all of its layers, each once."""
+    found = {id(part): part for part in (model, *model._flatten_layers())}
+    return list(found.values())
+
+
+def source_folder(model: Any) -> str:
+    """Where the user's own sources lie; a notebook's cells have names of their own."""
+    for part in _parts(model) if hasattr(model, "_flatten_layers") else ():
+        if not type(part).__module__.startswith(("keras.", "keras_hub.")):
+            file: str = type(part).call.__code__.co_filename
+            return os.path.dirname(file) or file
+    return type(model).__name__  # no file begins with it
+
+
 class KerasService(Answering):
-    def __init__(self) -> None:
+    def __init__(self, model: Any = None) -> None:
+        """`model`: a live one, within live(); None: the request names its file."""
         self.importer: Any = None
         self.backend = ""
+        self.model = model
 
-    def _export(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _loaded(self, fields: Mapping[str, Any]) -> tuple[Any, Any, str]:
+        if self.model is not None:
+            keras = sys.modules["keras"]
+            _check_live(keras, self.model)
+            return keras, self.model, source_folder(self.model)
         folder = str(Path(fields["file"]).resolve().parent)
         keras = keras_setup.prepare(folder)
+        backend, seed = keras.backend.backend(), keras.utils.set_random_seed
+        kind = Kind(keras.Model, "keras.Model", backend, seed)
+        return keras, load(fields["file"], fields["function"], kind), folder
+
+    def _export(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        keras, model, folder = self._loaded(fields)
         from bakeoff_import.keras_export import Importer
 
         self.backend = backend = keras.backend.backend()
-        kind = Kind(keras.Model, "keras.Model", backend, keras.utils.set_random_seed)
-        model = load(fields["file"], fields["function"], kind)
         self.importer = importer = Importer(
             keras, model, input_specs(fields), folder, fields.get("output", ""),
             fields["loss"], fields.get("ops", []),

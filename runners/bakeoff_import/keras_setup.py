@@ -4,25 +4,27 @@ layer and call. Import this module before the user's file, and Keras through it.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import math
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
 from bakeoff_import.problems import ImportProblem, is_users
 
 BACKENDS = ("torch", "jax", "tensorflow")
-_NARROW = ("float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16")
+NARROW = ("float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16")
 _LINE = "_bakeoff_line"
 MIXED = (
     "float64 takes the place of the precision that the model names: the recipe has it"
 )
 
 notes: list[str] = []  # for the user
+_changed: list[tuple[Any, str, Any]] = []  # owner, attribute, what it was
 
 
 def _choose_backend() -> str:
@@ -47,13 +49,47 @@ def prepare(folder: str) -> Any:
     os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
     import keras
 
+    _change_everything(keras, folder)
+    return keras
+
+
+@contextlib.contextmanager
+def prepared(folder: str) -> Iterator[Any]:
+    """Keras as it is in a process that goes on to use it: float64 meanwhile."""
+    import keras
+
+    notes.clear()
+    kept: dict[str, Any] = {"floatx": keras.config.floatx()}
+    policy = keras.config.dtype_policy()
+    jax = sys.modules.get("jax") if keras.backend.backend() == "jax" else None
+    if jax is not None:
+        kept["x64"] = jax.config.jax_enable_x64
+        jax.config.update("jax_enable_x64", True)
+    try:
+        _change_everything(keras, folder)
+        yield keras
+    finally:
+        while _changed:
+            owner, name, value = _changed.pop()
+            setattr(owner, name, value)
+        keras.config.set_floatx(kept["floatx"])
+        keras.config.set_dtype_policy(policy)
+        if jax is not None:
+            jax.config.update("jax_enable_x64", kept["x64"])
+
+
+def _change(owner: Any, name: str, value: Any) -> None:
+    _changed.append((owner, name, getattr(owner, name)))
+    setattr(owner, name, value)
+
+
+def _change_everything(keras: Any, folder: str) -> None:
     keras.config.set_floatx("float64")
     keras.config.set_dtype_policy("float64")
     _widen(keras)
     exact = {"tensorflow": _exact_tensorflow, "jax": _exact_jax}
     exact.get(keras.backend.backend(), lambda: None)()
     _remember_lines(folder)
-    return keras
 
 
 def _exact_tensorflow() -> None:
@@ -74,7 +110,8 @@ def _exact_tensorflow() -> None:
         x = tf.convert_to_tensor(x)
         return tf.where(x > 0, x, tf.constant(negative_slope, x.dtype) * x)
 
-    nn.gelu, nn.leaky_relu = gelu, leaky_relu
+    _change(nn, "gelu", gelu)
+    _change(nn, "leaky_relu", leaky_relu)
     for name in ("convert_to_tensor", "cast"):
         _replace(name, getattr(core, name), _of_float64(getattr(core, name)))
 
@@ -92,7 +129,7 @@ def _replace(name: str, plain: Any, new: Any) -> None:
     """In all of Keras's modules that have this function."""
     for key, module in list(sys.modules.items()):
         if key.startswith("keras.") and vars(module).get(name) is plain:
-            setattr(module, name, new)
+            _change(module, name, new)
 
 
 def _exact_jax() -> None:
@@ -123,7 +160,7 @@ def _exact_jax() -> None:
         weights = weights / weights.sum(axis=-1, keepdims=True)
         return jnp.einsum("bnts,bsnd->btnd", weights, value)
 
-    nn.dot_product_attention = attention
+    _change(nn, "dot_product_attention", attention)
 
 
 def _noted() -> None:
@@ -144,34 +181,34 @@ def _widen(keras: Any) -> None:
             raise ImportProblem(
                 f"the model is quantised ({found.name})", "import it before that"
             )
-        if found.name in _NARROW:
+        if found.name in NARROW:
             if found.name.startswith("mixed"):
                 _noted()
             return keras.DTypePolicy("float64")
         return found
 
-    dtype_policies.get = policy
+    _change(dtype_policies, "get", policy)
     set_attribute = global_state.set_global_attribute
 
     def remember(name: str, value: Any) -> None:
-        if name == "dtype_policy" and getattr(value, "name", "") in _NARROW:
+        if name == "dtype_policy" and getattr(value, "name", "") in NARROW:
             if value.name.startswith("mixed"):
                 _noted()
             value = keras.DTypePolicy("float64")
         set_attribute(name, value)
 
-    global_state.set_global_attribute = remember
+    _change(global_state, "set_global_attribute", remember)
     standardize = backend.standardize_dtype
 
     def wide(dtype: Any) -> Any:
-        narrow = isinstance(dtype, str) and dtype in _NARROW
+        narrow = isinstance(dtype, str) and dtype in NARROW
         return "float64" if narrow else standardize(dtype)
 
     promoted = backend.result_type
 
     def widest(*dtypes: Any) -> Any:
         found = promoted(*dtypes)  # that of float64 and float32 is float32
-        return "float64" if found in _NARROW else found
+        return "float64" if found in NARROW else found
 
     _replace("standardize_dtype", standardize, wide)
     _replace("result_type", promoted, widest)
@@ -197,7 +234,7 @@ def _remember_lines(folder: str) -> None:
             object.__setattr__(self, _LINE, _line(folder))
             _made(self, *args, **kwargs)
 
-        kind.__init__ = init
+        _change(kind, "__init__", init)
 
 
 def line_of(node: Any) -> str:

@@ -65,6 +65,9 @@ def matmul(m: Mapper, a: Args) -> Value:
     """`matmul`; with a trained matrix transposed on the right it is still `matmul`"""
     left = a.input
     right = a.get("other", a.get("mat2", a.get("vec", a.get("tensor"))))
+    turned = m.turned_matrix(right)
+    if turned is not None:  # x @ w.T, where w is in another slot perhaps
+        return linear(m, Args(input=left, weight=turned, bias=None))
     return product(m, m.value(left), m.value(right))
 
 
@@ -86,6 +89,14 @@ def addmm(m: Mapper, a: Args) -> Value:
 def einsum(m: Mapper, a: Args) -> Value:
     """`transpose`, `reshape`, `matmul`; `sum` of one operand"""
     return einsum_of(m, a.equation, [m.value(t) for t in a.tensors])
+
+
+@row("bilinear")
+def bilinear(m: Mapper, a: Args) -> Value:
+    """`transpose`, `reshape`, `matmul`, as einsum "...i,oij,...j->...o" """
+    values = [m.value(t) for t in (a.input1, a.weight, a.input2)]
+    out = einsum_of(m, "...i,oij,...j->...o", values)
+    return out if a.bias is None else _biased(m, out, a.bias)
 
 
 @row("embedding")
@@ -112,7 +123,7 @@ def embedding(m: Mapper, a: Args) -> Value:
         whole = Layout(shape, n, 1, shape[n])
         name = m.graph.reshape(taken.name, taken.ir, whole.ir(True))
         return Value(name, whole, spread=True)
-    x = m.value(ids)
+    x = m.ids(m.value(ids))
     lay = x.layout
     layout = Layout((*lay.shape, shape[-1]), lay.n, lay.before, lay.after)
     out = m.made("embedding", [x], layout, params=_weights(m, weight=a.weight))
@@ -127,10 +138,31 @@ def embedding(m: Mapper, a: Args) -> Value:
     return m.made("mul", [out, mask], layout)
 
 
+@row("embedding_bag")
+def embedding_bag(m: Mapper, a: Args) -> list[Any]:
+    """`embedding`, `sum`, `mean` or `max`; of ids in N,T"""
+    ids, offsets = m.value(a.indices), a.offsets
+    count = math.prod(ids.shape)
+    even = isinstance(offsets, Const) and torch.equal(
+        offsets.tensor, count * torch.arange(len(offsets.tensor))
+    )
+    plain = a.per_sample_weights is None and a.padding_idx in (None, -1)
+    if ids.layout.n is None or not even or not plain or a.include_last_offset:
+        raise Unsupported(
+            "has bags of several sizes, weights or padding",
+            "bags of one size: ids[N,T]",
+        )
+    ids = m.reshaped(ids, ids.layout.reshaped((1, count), 0))
+    layout = Layout((1, count, a.weight.tensor.shape[1]), 0)
+    rows = m.made("embedding", [ids], layout, params=_weights(m, weight=a.weight))
+    how = ("sum", "mean", "max")[a.mode]
+    return [m.reduced(how, rows, [1], False), None, None, None]
+
+
 @row("one_hot")
 def one_hot(m: Mapper, a: Args) -> Value:
     """`embedding` in a frozen unit matrix"""
-    x = m.value(a.input)
+    x = m.ids(m.value(a.input))
     if a.num_classes < 1:
         raise Unsupported("takes the number of classes from the data", "num_classes")
     lay = x.layout
@@ -629,6 +661,12 @@ def _affine(m: Mapper, a: Args, shape: Sequence[int]) -> list[tuple[str, str]]:
     return [("weight", weight), ("bias", bias)]
 
 
+@row("_native_batch_norm_legit_no_training")
+def batch_norm_that_infers(m: Mapper, a: Args) -> Any:
+    """as batch_norm in inference mode"""
+    return batch_norm(m, Args(a, training=False))
+
+
 @row("batch_norm", "_native_batch_norm_legit_functional", "native_batch_norm")
 def batch_norm(m: Mapper, a: Args) -> Any:
     """`batch_norm`; with frozen statistics `sub`, `mul`, `add`"""
@@ -658,7 +696,7 @@ def batch_norm(m: Mapper, a: Args) -> Any:
         raise Unsupported("has no running statistics", "track_running_stats=True")
     if not statistics:
         out = _frozen_norm(m, a, x, mean, var)
-        return [out, None, None, None, None] if functional else out
+        return [out, None, None, mean, var] if functional else out
     origin = m.spread_out(x)
     channels = origin.shape[1] if origin.layout.rank > 1 else 0
     if origin.layout.n != 0:
@@ -684,11 +722,6 @@ def batch_norm(m: Mapper, a: Args) -> Any:
     slots = _affine(m, a, (channels,))
     for slot, held in (("mean", mean), ("var", var)):
         name = m.slot(held)
-        if m.running.get(name, m.node.name) != m.node.name:
-            raise Unsupported(
-                "shares its running statistics with another call",
-                "one layer for each call",
-            )
         m.running[name] = m.node.name
         m.graph.parameters[name].frozen = False
         slots.append((slot, name))
@@ -704,7 +737,8 @@ def batch_norm(m: Mapper, a: Args) -> Any:
         back = m.reshaped(out, turned.layout)
         back = m.permuted(back, [order.index(i) for i in range(len(order))])
         out = Value(back.name, origin.layout)
-    return [out, None, None, None, None] if functional else out
+    # The same tensors again: a second call moves what the first one has moved.
+    return [out, None, None, mean, var] if functional else out
 
 
 def _standardised(m: Mapper, a: Args, x: Value) -> Value:
@@ -747,8 +781,8 @@ def layer_norm(m: Mapper, a: Args) -> Value:
 
 
 def _grouped_norm(m: Mapper, a: Args, groups: int) -> Value:
-    slots = _weights(m, weight=a.weight, bias=a.bias) if m.known("group_norm") else []
     x = m.batch_first(a.input)
+    slots = _affine(m, a, x.shape[1:2]) if m.known("group_norm") else []
     return grouped_norm(m, x, groups, float(a.eps), a.weight, a.bias, slots)
 
 
@@ -934,7 +968,7 @@ def _directions(a: Args) -> list[list[Recurrent]]:
     count = 2 if a.bidirectional else 1
     if len(a.params) != each * count * int(a.num_layers):
         raise Unsupported(
-            "projects its hidden state (proj_size)", "nn.Linear behind it"
+            "projects its hidden state (proj_size)", "nn.LSTM without proj_size"
         )
     groups = [Recurrent(*a.params[i : i + each]) for i in range(0, len(a.params), each)]
     return [groups[i : i + count] for i in range(0, len(groups), count)]

@@ -6,6 +6,7 @@ kRows rows where the batch enters: masks, position ids, relative position tables
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from dataclasses import dataclass
@@ -140,6 +141,8 @@ class Mapper(Builder):
         self._order: dict[Any, float] = {
             node: float(i) for i, node in enumerate(module.graph.nodes)
         }
+        self._numbers: dict[int, str] = {}  # tables whose row i is i, by their rows
+        self._turned: dict[str, Param] = {}  # values that are a transposed matrix
         self._slots: dict[int, str] = {}  # of constants, by the tensor's identity
         self._kept: list[Any] = []  # those tensors: identities stay unique
         self._blocked: set[Any] = set()
@@ -204,6 +207,12 @@ class Mapper(Builder):
         except Unsupported as why:
             self._refuse(node, str(why), why.remedy)
             return
+        except InPlaceOnView:
+            raise
+        except Exception as error:  # a defect of ours: said like a refusal
+            lines = f"{type(error).__name__}: {error}".splitlines()
+            self._refuse(node, f"the importer fails at it: {lines[0]}", _SPELLED)
+            return
         self._env[node] = result
         if isinstance(result, Value):
             self.named[node.name] = result
@@ -225,9 +234,12 @@ class Mapper(Builder):
         self.graph.named = False
         self.graph.source = op
 
+    @classmethod
+    def _op_name(cls, node: Any) -> str:
+        return cls.op_name(node.target)
+
     @staticmethod
-    def _op_name(node: Any) -> str:
-        target = node.target
+    def op_name(target: Any) -> str:
         schema = getattr(target, "_schema", None)
         return (
             schema.name.replace("::", ".")
@@ -249,7 +261,7 @@ class Mapper(Builder):
             return self._python(node)
         name = self._op_name(node)
         args = self._bind(node)
-        if name == "aten.sym_size":
+        if name in ("aten.sym_size", "aten.sym_numel"):
             return node.meta["val"]
         if name.startswith(_CHECKS):
             return None
@@ -268,6 +280,11 @@ class Mapper(Builder):
         if row is None:
             raise Unsupported(*nearest(name))
         result = row(self, args)
+        of = args.get("input")
+        if name in _TURNS and isinstance(of, Param) and of.tensor.ndim == 2:
+            made = self.graph.by_output.get(result.name)
+            if made is not None and made.op == "transpose":
+                self._turned[result.name] = of
         self._alias(node, target, mutates, result)
         return result
 
@@ -275,6 +292,9 @@ class Mapper(Builder):
         """The table's row for "aten.relu" and "aten.relu_"."""
         short = name.removeprefix("aten.")
         return self._rows.get(short) or self._rows.get(short.rstrip("_"))
+
+    def has_row(self, name: str) -> bool:
+        return self._row(name) is not None
 
     def _python(self, node: Any) -> Any:
         """Arithmetic with sizes; a region of another gradient mode."""
@@ -443,7 +463,8 @@ class Mapper(Builder):
             return self.number(float(tensor))
         if n is not None:
             tensor = self.one_row(arg, 1)
-        layout = Layout(tuple(tensor.shape), n)
+        after = 1 if n is None else tensor.shape[n]  # N is in front of what it holds
+        layout = Layout(tuple(tensor.shape), n, 1, after)
         return self._stored(tensor, layout, arg)
 
     def places(self, tensor: Any) -> str:
@@ -511,7 +532,7 @@ class Mapper(Builder):
         kind = dtype_of(tensor.dtype)
         spread = layout.n is not None
         shape = wanted or layout.ir(spread)
-        laid = tensor.detach().reshape(shape)
+        laid = _finite(tensor.detach().reshape(shape))
 
         def make() -> Value:
             if tuple(laid.shape) == tuple(arg.tensor.shape):
@@ -537,6 +558,10 @@ class Mapper(Builder):
             return self.graph.node("less", [half, name], shape, "bool")
         return name
 
+    def turned_matrix(self, arg: Any) -> Optional[Param]:
+        """The trained matrix whose transpose this value is."""
+        return self._turned.get(arg.name) if isinstance(arg, Value) else None
+
     def slot(self, arg: Any, shape: Optional[Shape] = None) -> str:
         """The name of a parameter for a slot of an op, declared in another shape where
         `shape` says so."""
@@ -549,7 +574,7 @@ class Mapper(Builder):
             if id(arg.tensor) not in self._slots:
                 self._kept.append(arg.tensor)
                 wanted = arg.key or f"constant_{self.graph.base}"
-                held = arg.tensor.detach().to(torch.float64)
+                held = _finite(arg.tensor.detach().to(torch.float64))
                 held = held if shape is None else held.reshape(shape)
                 targets = [arg.key] if arg.key else []
                 self._slots[id(arg.tensor)] = self.graph.parameter(
@@ -627,12 +652,72 @@ class Mapper(Builder):
         return self._stored(row, target, arg)
 
     def pointwise(self, op: str, *args: Any, dtype: str = "f32", **attrs: Any) -> Value:
-        """An op of one element. Integers are computed as floats, exactly."""
+        """An op of one element. Integers are computed as floats, exactly: what needs
+        integers casts them."""
         values, layout = self.aligned(args)
-        values = [self.real(v) for v in values]
-        out = self.made(op, values, layout, dtype, **attrs)
-        whole = dtype == "f32" and dtype_of(self.node.meta["val"].dtype) == "i32"
-        return self.unary("cast", out, "i32", to="i32") if whole else out
+        chosen = values[:1] if op == "where" else []  # the condition stays one
+        if op not in ("where", "logical_and", "logical_or"):
+            values = [self.real(v) for v in values]
+        else:
+            rest = values[len(chosen) :]
+            mixed = any(v.dtype != "bool" for v in rest)
+            values = [*chosen, *(self.real(v) if mixed else v for v in rest)]
+            dtype = dtype if mixed or op != "where" else "bool"
+        return self.made(op, values, layout, dtype, **attrs)
+
+    def real(self, v: Value) -> Value:
+        """Integers and truth values as floats: ids by a table whose row i is i."""
+        if v.dtype == "bool":
+            ones = Const(torch.ones((1,) * v.layout.rank))
+            pair = [self._fitted(ones, v.layout), self.number(0.0)]
+            return self.made("where", [v, *pair], v.layout)
+        if v.dtype != "i32":
+            return v
+        made = self.graph.by_output.get(v.name)
+        if made is not None and made.op == "cast" and self._is_whole(made.inputs[0]):
+            return Value(made.inputs[0], v.layout, "f32", v.spread)
+        rows = self._vocabulary(v.name)
+        slot = self._numbers.get(rows)
+        if slot is None:
+            table = torch.arange(rows, dtype=torch.float64).reshape(rows, 1)
+            slot = self._numbers[rows] = self.graph.parameter("numbers", table, True)
+        name = self.graph.node(
+            "embedding", [v.name], (*v.ir, 1), params=[("weight", slot)]
+        )
+        name = self.graph.reshape(name, (*v.ir, 1), v.ir)
+        return Value(name, v.layout, "f32", v.spread)
+
+    def _is_whole(self, name: str) -> bool:
+        """A frozen parameter of integers."""
+        made = self.graph.by_output.get(name)
+        return made is not None and made.op == "parameter"
+
+    def _vocabulary(self, name: str) -> int:
+        """The most rows of a table that is read by the ids of this input."""
+        while name in self.graph.by_output:
+            made = self.graph.by_output[name]
+            if made.op not in ("reshape", "flatten", "transpose", "slice"):
+                raise Unsupported("computes with integers that no table bounds", _REAL)
+            name = made.inputs[0]
+        rows = 0
+        for node in self._module.graph.nodes:
+            if self._op_name(node) not in ("aten.embedding", "aten.embedding_bag"):
+                continue
+            table, ids = node.args[0], node.args[1]
+            while isinstance(ids, torch.fx.Node) and ids.op == "call_function":
+                ids = ids.args[0] if ids.args else None
+            held = self._env.get(ids) if isinstance(ids, torch.fx.Node) else None
+            if isinstance(held, Value) and held.name == name:
+                rows = max(rows, int(table.meta["val"].shape[0]))
+        if rows == 0:
+            raise Unsupported("computes with integers that no table bounds", _REAL)
+        return rows
+
+    def ids(self, v: Value) -> Value:
+        """For an op that reads integers."""
+        return (
+            v if v.dtype == "i32" else self.unary("cast", self.real(v), "i32", to="i32")
+        )
 
 
 _CHECKS = ("aten._assert", "aten.sym_constrain", "aten._check")
@@ -642,12 +727,23 @@ _RANDOM = {
     "aten.normal", "aten.uniform", "aten.randint", "aten.multinomial", "aten.randperm",
 }  # fmt: skip
 _RANDOM |= {f"{name}_" for name in _RANDOM} | {"aten.exponential_", "aten.random_"}
+_TURNS = {
+    "aten.t", "aten.transpose", "aten.permute", "aten.numpy_T", "aten.mT", "aten.mH",
+    "aten.adjoint", "aten.swapaxes", "aten.swapdims",
+}  # fmt: skip
 # They write to buffers as a part of what they are.
 _MUTATES_STATISTICS = {
     "aten.batch_norm",
     "aten._native_batch_norm_legit",
     "aten.instance_norm",
 }
+
+
+def _finite(tensor: Any) -> Any:
+    """-inf of an added mask as -1e30: below it exp is 0 too."""
+    if not tensor.is_floating_point() or bool(torch.isfinite(tensor).all()):
+        return tensor
+    return torch.nan_to_num(tensor, nan=math.nan, posinf=1e30, neginf=-1e30)
 
 
 def _flat(items: Any) -> list[Any]:
@@ -672,9 +768,11 @@ def nearest(op: str) -> tuple[str, str]:
     for words, remedy in _INSTEAD:
         if short in words.split():
             return "has no counterpart in the IR", remedy
-    return "has no counterpart in the IR", "spell it with ops of docs/import.md"
+    return "has no counterpart in the IR", _SPELLED
 
 
+_REAL = "give numbers as an input of floats: f32[...]"
+_SPELLED = "spell it with ops of docs/import.md"
 _INSTEAD = [
     (
         "sort argsort topk msort kthvalue median mode unique _unique2",
@@ -699,6 +797,11 @@ _INSTEAD = [
         "nn.Dropout, or noise as an input of the model",
     ),
     ("rrelu", "nn.LeakyReLU"),
+    (
+        "l1_loss mse_loss smooth_l1_loss huber_loss nll_loss nll_loss_nd kl_div "
+        "cross_entropy_loss binary_cross_entropy binary_cross_entropy_with_logits",
+        "return the prediction: --loss names the loss",
+    ),
     ("fractional_max_pool2d", "nn.MaxPool2d"),
     ("grid_sampler affine_grid_generator", "nn.Upsample"),
     ("col2im", "nn.ConvTranspose2d"),

@@ -10,6 +10,7 @@ from torch.utils import _pytree as pytree
 
 from bakeoff_import.exporting import Importer, arguments
 from bakeoff_import.float64 import WithoutDropout
+from bakeoff_import.origin import user_place
 from bakeoff_import.problems import ImportProblem
 from bakeoff_import.values import Layout, Value
 
@@ -51,7 +52,16 @@ def _as_ir(tensor: Any, value: Value) -> Any:
 def _call(importer: Importer, inputs: Mapping[str, Any]) -> Any:
     tensors = [inputs[name] for name in importer.names]
     args, kwargs = arguments(importer.module, importer.specs, tensors)
-    made = importer.module(*args, **kwargs)
+    try:
+        made = importer.module(*args, **kwargs)
+    except Exception as error:
+        lines = f"{type(error).__name__}: {error}".splitlines()
+        raise ImportProblem(
+            f"the model cannot compute with drawn inputs: {lines[0]}",
+            "they are drawn from a normal distribution, integers within the bounds of "
+            "their tables",
+            user_place(error, importer.folder),
+        ) from error
     flat = pytree.tree_flatten(made)[0]
     exported = importer.exported
     assert exported is not None
@@ -109,7 +119,14 @@ def _gradients(importer: Importer, projected: Any) -> dict[str, Any]:
     if not projected.requires_grad:
         grads: list[Any] = [None] * len(flat)
     else:
-        grads = list(torch.autograd.grad(projected, flat, allow_unused=True))
+        try:
+            grads = list(torch.autograd.grad(projected, flat, allow_unused=True))
+        except RuntimeError as error:
+            first = str(error).splitlines()[0]
+            raise ImportProblem(
+                f"torch cannot compute the model's gradients: {first}",
+                "the model must train in torch first",
+            ) from error
     found, at = {}, iter(grads)
     for name, ts in wanted.items():
         own = [next(at) for _ in ts]

@@ -130,7 +130,7 @@ def clamp(m: Mapper, a: Args) -> Value:
     if all(b is None or isinstance(b, (int, float)) for b in (low, high)):
         return m.unary(
             "clip",
-            m.value(a.input),
+            m.real(m.value(a.input)),
             least=-math.inf if low is None else float(low),
             most=math.inf if high is None else float(high),
         )
@@ -157,6 +157,69 @@ def softshrink(m: Mapper, a: Args) -> Value:
     over = m.unary("relu", m.binary("sub", x, width))
     under = m.unary("relu", m.binary("sub", m.unary("neg", x), width))
     return m.made("sub", [over, under], x.layout)
+
+
+def _formula(said: str, add: Callable[[Mapper, Value], Value]) -> Row:
+    def made(m: Mapper, a: Args) -> Value:
+        return add(m, m.value(a.input))
+
+    made.__doc__ = said
+    return made
+
+
+def _scaled_log(m: Mapper, x: Value, base: float) -> Value:
+    return m.binary("mul", m.unary("log", x), 1 / math.log(base))
+
+
+def _exponentials(m: Mapper, x: Value, sign: str) -> Value:
+    """(e^x + e^-x) / 2, or their difference."""
+    falls = m.unary("exp", m.unary("neg", x))
+    both = m.binary(sign, m.unary("exp", x), falls)
+    return m.binary("mul", both, 0.5)
+
+
+def _truncated(m: Mapper, x: Value) -> Value:
+    whole = m.unary("floor", m.unary("abs", x))
+    return m.binary("mul", m.unary("sign", x), whole)
+
+
+def _asinh(m: Mapper, x: Value) -> Value:
+    size = m.unary("abs", x)
+    root = m.unary("sqrt", m.binary("add", m.unary("square", x), 1.0))
+    return m.binary(
+        "mul", m.unary("sign", x), m.unary("log", m.binary("add", size, root))
+    )
+
+
+for _name, _said, _add in (
+    ("exp2", "`exp`(x log 2)",
+     lambda m, x: m.unary("exp", m.binary("mul", x, math.log(2)))),
+    ("log2", "`log`, `mul`", lambda m, x: _scaled_log(m, x, 2)),
+    ("log10", "`log`, `mul`", lambda m, x: _scaled_log(m, x, 10)),
+    ("sinh", "(`exp`(x) - `exp`(-x)) / 2", lambda m, x: _exponentials(m, x, "sub")),
+    ("cosh", "(`exp`(x) + `exp`(-x)) / 2", lambda m, x: _exponentials(m, x, "add")),
+    ("tan", "`sin` / `cos`",
+     lambda m, x: m.binary("div", m.unary("sin", x), m.unary("cos", x))),
+    ("asinh", "`sign`(x) `log`(`abs`(x) + `sqrt`(`square`(x) + 1))", _asinh),
+    ("erfc", "1 - `erf`", lambda m, x: m.binary(
+        "add", m.unary("neg", m.unary("erf", x)), 1.0)),
+    ("trunc", "`sign`(x) `floor`(`abs`(x))", _truncated),
+    ("frac", "x - trunc(x)", lambda m, x: m.binary("sub", x, _truncated(m, x))),
+):  # fmt: skip
+    row(_name)(_formula(_said, _add))
+
+
+@row("remainder")
+def remainder(m: Mapper, a: Args) -> Value:
+    """a - b `floor`(a / b)"""
+    whole = m.unary("floor", m.pointwise("div", a.input, a.other), "f32")
+    return m.pointwise("sub", a.input, m.pointwise("mul", whole, a.other))
+
+
+@row("floor_divide")
+def floor_divide(m: Mapper, a: Args) -> Value:
+    """`floor` of `div`"""
+    return m.unary("floor", m.pointwise("div", a.input, a.other))
 
 
 @row("glu")
@@ -290,6 +353,13 @@ row("minimum")(lambda m, a: m.pointwise("minimum", a.input, a.other))
 ROWS["maximum"].__doc__, ROWS["minimum"].__doc__ = "`maximum`", "`minimum`"
 
 
+@row("hypot")
+def hypot(m: Mapper, a: Args) -> Value:
+    """`sqrt` of the sum of squares"""
+    squares = [m.unary("square", m.value(x)) for x in (a.input, a.other)]
+    return m.unary("sqrt", m.pointwise("add", *squares))
+
+
 @row("addcmul")
 def addcmul(m: Mapper, a: Args) -> Value:
     """`mul`, `add`"""
@@ -382,8 +452,10 @@ def cast(m: Mapper, a: Args) -> Any:
         return x
     if kind == "bool":
         zero = m.number(0.0)
-        same = m.made("equal", [x, zero], x.layout, "bool")
+        same = m.made("equal", [m.real(x), zero], x.layout, "bool")
         return m.unary("logical_not", same)
+    if kind == "f32" or x.dtype == "bool":
+        return m.real(x)
     return m.unary("cast", x, kind, to=kind)
 
 
@@ -393,6 +465,8 @@ def cast(m: Mapper, a: Args) -> Any:
 def _filled(name: str, number: Optional[float]) -> None:
     def make(m: Mapper, a: Args) -> Const:
         value = number if number is not None else a.get("fill_value", a.get("value"))
+        if isinstance(value, Const) and value.tensor.ndim == 0:
+            value = value.tensor.item()
         if not isinstance(value, (bool, int, float)):
             raise Unsupported("fills with a computed number", "torch.where")
         return m.full(value)
@@ -492,7 +566,7 @@ def transpose(m: Mapper, a: Args) -> Value:
     return m.permuted(x, perm)
 
 
-@row("t", "numpy_T", "mT", "matrix_H", "adjoint")
+@row("t", "numpy_T", "mT", "mH", "matrix_H", "adjoint")
 def swap(m: Mapper, a: Args) -> Value:
     """`transpose`"""
     x = m.value(a.input)
@@ -500,6 +574,22 @@ def swap(m: Mapper, a: Args) -> Value:
     return m.permuted(
         x, [*range(rank - 2), *([rank - 1, rank - 2] if rank > 1 else [0])]
     )
+
+
+@row("diagonal")
+def diagonal(m: Mapper, a: Args) -> Value:
+    """`take` of constant places of two axes that are made one"""
+    x = m.value(a.input)
+    first, second = x.layout.axis(a.dim1), x.layout.axis(a.dim2)
+    rest = [axis for axis in range(x.layout.rank) if axis not in (first, second)]
+    rows, columns = x.shape[first], x.shape[second]
+    turned = m.permuted(x, [*rest, first, second])
+    lay = turned.layout
+    if x.layout.n in (first, second):
+        raise Unsupported("takes a diagonal across the batch", "keep the rows apart")
+    flat = Layout((*lay.shape[:-2], rows * columns), lay.n, lay.before, lay.after)
+    places = torch.arange(rows * columns).reshape(rows, columns).diagonal(a.offset)
+    return m.taken(m.reshaped(turned, flat), places, len(rest))
 
 
 @row("movedim", "moveaxis")
@@ -608,10 +698,13 @@ def slice_scatter(m: Mapper, a: Args) -> Any:
         if part.shape == x.shape and part.layout.n == axis and a.start in (None, 0):
             return part
         raise Unsupported("writes to some rows of the batch", "keep all rows")
-    if a.step != 1:
-        raise Unsupported("writes to every other element of an axis")
-    begin, _, _ = slice(a.start, a.end).indices(x.shape[axis])
-    return _replaced(m, x, part, axis, begin)
+    size = x.shape[axis]
+    begin, end, step = slice(a.start, a.end, a.step).indices(size)
+    if step == 1:
+        return _replaced(m, x, part, axis, begin)
+    places = torch.arange(size)  # within x, and behind it the part
+    places[begin:end:step] = size + torch.arange(part.shape[axis])
+    return m.taken(m.concat([x, part], axis), places, axis)
 
 
 @row("select_scatter")
@@ -913,7 +1006,7 @@ def _axes(m: Mapper, x: Value, dim: Any) -> list[int]:
 @row("mean")
 def mean(m: Mapper, a: Args) -> Value:
     """`mean`; over height and width `global_avg_pool2d`"""
-    x = m.value(a.input)
+    x = m.real(m.value(a.input))
     axes, keep = _axes(m, x, a.get("dim")), bool(a.get("keepdim", False))
     if (
         x.plain
@@ -928,7 +1021,7 @@ def mean(m: Mapper, a: Args) -> Value:
 
 def _reduction(op: str) -> Row:
     def add(m: Mapper, a: Args) -> Value:
-        x = m.value(a.input)
+        x = m.real(m.value(a.input))
         return m.reduced(
             op, x, _axes(m, x, a.get("dim")), bool(a.get("keepdim", False))
         )
@@ -1021,7 +1114,7 @@ def var_mean(m: Mapper, a: Args) -> list[Value]:
 
 @row("norm", "linalg_vector_norm", "frobenius_norm", "linalg_norm")
 def norm(m: Mapper, a: Args) -> Value:
-    """`sqrt` of `sum` of `square`; of order 1: `sum` of `abs`"""
+    """`sqrt` of `sum` of `square`; of order 1: `sum` of `abs`; else by `pow`, `max`"""
     x = m.value(a.input)
     order = a.get("p", a.get("ord", 2))
     order = 2 if order is None else order
@@ -1029,7 +1122,13 @@ def norm(m: Mapper, a: Args) -> Value:
     if order == 1:
         return m.reduced("sum", m.unary("abs", x), axes, keep)
     if order != 2:
-        raise Unsupported(f"takes a norm of order {order}", "order 1 or 2")
+        if order == 0:
+            raise Unsupported("counts what is not 0", "order 1 or 2")
+        size = m.unary("abs", x)
+        if math.isinf(order):
+            return m.reduced("max" if order > 0 else "min", size, axes, keep)
+        total = m.reduced("sum", m.binary("pow", size, order), axes, keep)
+        return m.binary("pow", total, 1 / order)
     return m.unary("sqrt", m.reduced("sum", m.unary("square", x), axes, keep))
 
 

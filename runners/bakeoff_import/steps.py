@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import string
+from collections import Counter
 from typing import Any, Optional, Sequence
 
 import numpy as np
@@ -28,6 +30,8 @@ def product(m: Builder, a: Value, b: Value) -> Value:
         if a.layout.n == a.layout.rank - 1:
             raise Unsupported("works along the batch axis", "keep the rows apart")
         out = times_matrix(m, a, b)
+    elif b.layout.n is None and a.layout.n == rank - 2 == b.layout.rank - 2:
+        out = _rows_by_matrices(m, a, b)
     else:
         for v in (a, b):
             if v.layout.n is not None and v.layout.n >= v.layout.rank - 2:
@@ -56,6 +60,19 @@ def product(m: Builder, a: Value, b: Value) -> Value:
         [out.layout.rank - 1] if squeeze_b else []
     )
     return m.reshaped(out, out.layout.dropped(drop, False)) if drop else out
+
+
+def _rows_by_matrices(m: Builder, a: Value, b: Value) -> Value:
+    """a: E,N,I; b: E,I,O without N: a matrix of its own for each of E."""
+    layout = a.layout.sized(a.layout.rank - 1, b.shape[-1])
+    lead = tuple(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]))
+    layout = Layout((*lead, *layout.shape[-2:]), layout.n, layout.before, layout.after)
+    rows = (a.ir[0], *a.shape)
+    left = m.graph.reshape(a.name, a.ir, rows)
+    made = (a.ir[0], *lead, a.shape[-2], b.shape[-1])
+    name = m.graph.node("matmul", [left, b.name], made)
+    name = m.graph.reshape(name, made, layout.ir(a.spread))
+    return Value(name, layout, "f32", a.spread)
 
 
 def times_matrix(m: Builder, a: Value, b: Value) -> Value:
@@ -233,16 +250,34 @@ def selected(m: Builder, x: Value, axis: int, index: int) -> Value:
     return m.reshaped(one, one.layout.dropped([axis], False))
 
 
-def einsum(m: Builder, equation: str, values: Sequence[Value]) -> Value:
-    """Products and sums over named axes, of one operand or two."""
-    equation = equation.replace(" ", "")
-    if "..." in equation or "->" not in equation or len(values) > 2:
-        raise Unsupported(
-            "einsum with '...' or more than two operands", "a product of two"
+def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """Of each operand and of the result; "..." and a missing result are spelled."""
+    terms, arrow, out = equation.replace(" ", "").partition("->")
+    words = terms.split(",")
+    free = [c for c in string.ascii_letters if c not in equation]
+    more = max(rank - len(w.replace("...", "")) for w, rank in zip(words, ranks))
+    spelled = []
+    for word, rank in zip(words, ranks):
+        own = rank - len(word.replace("...", ""))
+        spelled.append(word.replace("...", "".join(free[more - own : more])))
+    if not arrow:
+        counts = Counter("".join(words).replace(".", ""))
+        out = "..." * ("..." in terms) + "".join(
+            sorted(c for c in counts if counts[c] == 1)
         )
-    terms, out = equation.split("->")
-    letters = terms.split(",")
+    return spelled, out.replace("...", "".join(free[:more]))
+
+
+def einsum(m: Builder, equation: str, values: Sequence[Value]) -> Value:
+    """Products and sums over named axes; of several operands from left to right."""
+    letters, out = _letters(equation, [v.layout.rank for v in values])
     values = list(values)
+    while len(values) > 2:
+        needed = set(out).union(*letters[2:])
+        both = [c for c in dict.fromkeys(letters[0] + letters[1]) if c in needed]
+        pair = f"{letters[0]},{letters[1]}->{''.join(both)}"
+        values[:2] = [einsum(m, pair, values[:2])]
+        letters[:2] = ["".join(both)]
     if any(len(set(word)) != len(word) for word in [*letters, out]):
         raise Unsupported(
             "einsum with a repeated letter", "torch.diagonal, torch.matmul"

@@ -67,7 +67,8 @@ Result<fs::path> interpreter_of(const ImportRequest& request, bool keras, const 
 Result<ImportRequest> import_request(const ImportOptions& options, const fs::path& config) {
   const bool onnx = fs::path(options.model).extension() == ".onnx", live = !options.socket.empty();
   const size_t colon = onnx || live ? options.model.size() : options.model.rfind(':');
-  const bool keras = !onnx && !live && is_keras(options.framework, options.model.substr(0, colon));
+  const bool keras = !onnx && (live ? options.framework == "keras"
+                                    : is_keras(options.framework, options.model.substr(0, colon)));
   if (!onnx && !keras && options.inputs.empty())
     return Error{.message = "--input is missing", .remedy = "give the type of each input: 'f32[8,3,32,32]'"};
   if (!onnx && !live && (colon == std::string::npos || colon + 1 == options.model.size())) {
@@ -80,9 +81,9 @@ Result<ImportRequest> import_request(const ImportOptions& options, const fs::pat
                         .output = options.output,
                         .out = options.out,
                         .force = options.force,
-                        .child = onnx    ? "--onnx"
-                                 : keras ? "--keras"
-                                         : "",
+                        .child = onnx             ? "--onnx"
+                                 : keras && !live ? "--keras"
+                                                  : "",
                         .knows_inputs = keras,
                         .seconds = options.seconds};
   for (const std::string& text : options.inputs) {

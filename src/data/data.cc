@@ -79,14 +79,15 @@ Status check_type(const Column& c) {
   return Done{};
 }
 
-Status check_integers(const Column& c, std::optional<int64_t> bound) {
-  if (!bound) return Done{};
+Status check_integers(const Column& c, const ir::RowBounds& bounds) {
+  if (std::ranges::none_of(bounds, [](const auto& bound) { return bound.has_value(); })) return Done{};
   for (int64_t first = 0; first < c.rows(); first += c.rows_at_once()) {
     const int64_t count = std::min(c.rows_at_once(), c.rows() - first);
     TRY(const auto values, c.file.read_int_rows(c.input.name, first, count));
     for (size_t i = 0; i < values.data.size(); ++i) {
       const int64_t value = values.data[i];
-      if (value >= 0 && value < *bound) continue;
+      const std::optional<int64_t>& bound = bounds[i % bounds.size()];
+      if (!bound || (value >= 0 && value < *bound)) continue;
       return c.error(fmt::format("holds {} in row {}, outside 0..{}", value,
                                  first + static_cast<int64_t>(i) / c.row_elements(), *bound - 1),
                      "number the classes from 0, or use a workload with more classes");
@@ -111,6 +112,16 @@ Status check_finite(const Column& c) {
   return Done{};
 }
 
+// The bounds of an input's row: one where all are equal, 0 for none.
+std::string bounds_text(const ir::Workload& workload, ir::ValueId id) {
+  ir::RowBounds bounds = ir::row_bounds(workload, id);
+  if (std::ranges::adjacent_find(bounds, std::not_equal_to{}) == bounds.end())
+    bounds.resize(std::min<size_t>(bounds.size(), 1));
+  std::vector<int64_t> numbers;
+  for (const auto& bound : bounds) numbers.push_back(bound.value_or(0));
+  return numbers.empty() ? "0" : fmt::format("{}", fmt::join(numbers, ","));
+}
+
 // ---- synthetic
 
 // All that the numbers depend on; also kept in the file, so that a stale one is recognised.
@@ -118,8 +129,7 @@ std::string recipe_of(const DataSpec& spec, const ir::Workload& workload) {
   std::string text = fmt::format("v1 samples={} seed={} split={}", spec.samples, spec.seed, spec.split);
   for (int id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
     const ir::Input& input = workload.inputs[static_cast<size_t>(id)];
-    text += fmt::format(" {}:{}<{}", input.name, ir::to_text(input.type),
-                        ir::integer_bound(workload, id).value_or(0));
+    text += fmt::format(" {}:{}<{}", input.name, ir::to_text(input.type), bounds_text(workload, id));
   }
   return text;
 }
@@ -133,8 +143,9 @@ tensor::NamedTensors draw(const DataSpec& spec, const ir::Workload& workload) {
     const auto count = static_cast<size_t>(tensor::elements(shape));
     if (input.type.dtype == ir::DType::kI32) {
       tensor::IntTensor ints{shape, std::vector<int64_t>(count)};
-      const int64_t last = ir::integer_bound(workload, id).value_or(1) - 1;
-      for (int64_t& value : ints.data) value = rng.integer(0, last);
+      const ir::RowBounds bounds = ir::row_bounds(workload, id);
+      for (size_t i = 0; i < count; ++i)
+        ints.data[i] = rng.integer(0, bounds[i % bounds.size()].value_or(1) - 1);
       tensors.emplace_back(input.name, tensor::encode(ints, DType::kI32).value());  // always fits
     } else {
       tensor::Tensor reals{shape, std::vector<double>(count)};
@@ -283,8 +294,7 @@ std::string recipe_of_own(const DataSpec& spec, const ir::Workload& workload,
   for (const auto& [path, sum] : sources) text += " " + sum;
   for (int id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
     const ir::Input& input = workload.inputs[static_cast<size_t>(id)];
-    text += fmt::format(" {}:{}<{}", input.name, ir::to_text(input.type),
-                        ir::integer_bound(workload, id).value_or(0));
+    text += fmt::format(" {}:{}<{}", input.name, ir::to_text(input.type), bounds_text(workload, id));
     if (const auto named = spec.inputs.find(input.name); named != spec.inputs.end())
       text += fmt::format("={}", fmt::join(named->second, ","));
   }
@@ -380,7 +390,7 @@ Result<int64_t> check_data(const fs::path& path, const ir::Workload& workload,
     }
     rows = column.rows();
     const bool integers = input.type.dtype == ir::DType::kI32;
-    CHECK_OK(integers ? check_integers(column, ir::integer_bound(workload, id)) : check_finite(column));
+    CHECK_OK(integers ? check_integers(column, ir::row_bounds(workload, id)) : check_finite(column));
   }
   if (!rows) return Error{.message = "workload '" + workload.name + "' has no inputs"};
   return *rows;

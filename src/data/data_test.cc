@@ -185,6 +185,28 @@ TEST_F(DataTest, DamagedSyntheticDataIsDrawnAnew) {
   EXPECT_FALSE(prepare({.kind = DataKind::kSynthetic, .samples = 0}, tiny(), folder_, kSilent));
 }
 
+TEST_F(DataTest, EachColumnOfIntegersHasABoundOfItsOwn) {
+  const auto workload = ir::parse(R"(workload w(ids: i32[N,2,3], y: f32[N,4]) {
+    turned = transpose(ids) perm=0,2,1
+    flat = reshape(turned) shape=N,6
+    first = slice(flat) axis=1 begin=0 end=6 step=3
+    last = slice(ids) axis=2 begin=2 end=3
+    g = embedding(first; weight=a.weight[7,4])
+    h = embedding(last; weight=b.weight[5,4])
+    gs = sum(g) axes=1 keepdims=false
+    hs = sum(h) axes=1,2 keepdims=false
+    s = add(gs, hs)
+    loss = mse(s, y) reduction=mean
+  })");
+  ASSERT_TRUE(workload) << workload.error().text();
+  // flat holds the elements 0, 3, 1, 4, 2, 5 of a row; `first` 0 and 4; `last` 2 and 5.
+  const ir::RowBounds bounds = ir::row_bounds(*workload, 0);
+  EXPECT_EQ(bounds, (ir::RowBounds{7, std::nullopt, 5, std::nullopt, 7, 5}));
+  EXPECT_EQ(ir::integer_bound(*workload, 0), 5);
+  const auto drawn = prepare({.kind = DataKind::kSynthetic, .samples = 64}, *workload, folder_, kSilent);
+  ASSERT_TRUE(drawn) << drawn.error().text();
+}
+
 TEST_F(DataTest, TheSmallestBoundOfAllReadersCounts) {
   const auto workload = ir::parse(R"(workload w(ids: i32[N,3], y: f32[N,3,4]) {
     h = embedding(ids; weight=a.weight[7,4])

@@ -93,10 +93,12 @@ class Table {
                                             ir::to_text(input.type)),
                      .remedy = fmt::format("add it to data.inputs: {{ {} = [\"...\"] }}", input.name)};
       }
+      const ir::RowBounds bounds = ir::row_bounds(workload_, id);
       for (const std::string& name : named->second) {
         TRY(TableColumn column, column_of(names, line, name));
         column.integers = input.type.dtype == ir::DType::kI32;
-        column.bound = ir::integer_bound(workload_, id);
+        const size_t place = columns_[input.name].size();
+        if (place < bounds.size()) column.bound = bounds[place];
         columns_[input.name].push_back(std::move(column));
       }
     }

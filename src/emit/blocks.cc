@@ -29,6 +29,13 @@ void leave_out_fallbacks(std::vector<std::string>& arguments) {
   });
 }
 
+void leave_out_fallbacks(std::string& options) {
+  for (const auto& [name, value] : kFallbacks) {
+    const std::string option = fmt::format(".{}({})", name, value);
+    if (const size_t at = options.find(option); at != std::string::npos) options.erase(at, option.size());
+  }
+}
+
 namespace {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -47,10 +54,14 @@ std::string option_of(const std::string& text, size_t at) {
   while (i > 0 &&
          (is_digit(text[i - 1]) || std::string_view("([, )-").find(text[i - 1]) != std::string_view::npos))
     --i;
-  if (i == 0 || text[i - 1] != '=') return "";
-  size_t begin = --i;
+  const bool method = i < text.size() && text[i] == '(';  // C++: .stride(2)
+  if (i == 0 || (text[i - 1] != '=' && !method)) return "";
+  if (!method) --i;
+  size_t begin = i;
   while (begin > 0 && is_word(text[begin - 1])) --begin;
-  return text.substr(begin, i - begin);
+  const std::string name = text.substr(begin, i - begin);
+  if (method && (begin == 0 || text[begin - 1] != '.' || !kFallbacks.contains(name))) return "";
+  return name;
 }
 
 std::vector<Piece> pieces_of(const std::string& text) {
@@ -155,6 +166,7 @@ CodeWriter merge(const std::vector<const std::vector<Statement>*>& members, bool
     for (size_t a = 0; a < s.arguments.size(); ++a) s.arguments[a] = texts(a + 1);
     s.tail = texts(s.arguments.size() + 1);
     if (layers) leave_out_fallbacks(s.arguments);
+    if (layers && !s.call) leave_out_fallbacks(s.head);
     out.statement(s);
   }
   return out;
@@ -306,6 +318,7 @@ class Planner {
       return v.values == out ? "out_channels" : "width";
     };
     Namer names(std::set<std::string>(members[0].printed.formals.begin(), members[0].printed.formals.end()));
+    for (const std::string& child : children(workload_, members[0].stretch)) names.reserve(child);
     std::vector<Parameter> all;
     for (const Varying& v : varying) {
       const std::string wish = v.option.empty() ? size(v) : v.option == "p" ? "dropout" : v.option;

@@ -60,6 +60,8 @@ struct Block {
 
 // Takes away "stride=1" and the like, which mean the same where they are not said.
 void leave_out_fallbacks(std::vector<std::string>& arguments);
+// The same for C++: ".stride(1)".
+void leave_out_fallbacks(std::string& options);
 
 class Blocks {
  public:

@@ -34,7 +34,8 @@ struct Statement {
 
 class CodeWriter {
  public:
-  explicit CodeWriter(int spaces_per_level = 4) : spaces_(spaces_per_level) {}
+  // `wide`: what it holds is printed again, so that lines may be as long as they like.
+  explicit CodeWriter(int spaces_per_level = 4, bool wide = false) : spaces_(spaces_per_level), wide_(wide) {}
 
   class Scope {
    public:
@@ -54,6 +55,7 @@ class CodeWriter {
   [[nodiscard]] Scope indent() { return Scope(*this); }
   // Columns of the current indentation.
   int column() const { return level_ * spaces_; }
+  bool wide() const { return wide_; }
 
   // Python: prints `head(arg, arg, ...)tail` the way black and ruff format it at 88 columns: on one line if
   // it fits; else all arguments on one indented line; else one argument a line with a trailing comma.
@@ -67,6 +69,7 @@ class CodeWriter {
 
  private:
   int spaces_;
+  bool wide_;
   int level_ = 0;
   std::vector<Statement> statements_;
 };

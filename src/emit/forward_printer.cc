@@ -197,7 +197,7 @@ int ForwardPrinter::print_blocks(const Block& first, const Blocks& blocks, const
   std::vector<std::string> inputs;
   for (const ir::ValueId id : first.inputs) inputs.push_back(variables_.at(id));
   node_ = first.stretch.end - 1;
-  std::string variable = target(first.inputs);
+  std::string variable = target(first.inputs, true);
   if (chain.size() > 1 && variable != inputs[0]) {
     out_.line(variable + " = " + inputs[0]);
     inputs[0] = variable;
@@ -269,10 +269,10 @@ bool ForwardPrinter::stored_as_table(std::string_view slot) const {
   return graph_.plan.params[static_cast<size_t>(node().param(slot))].identity();
 }
 
-std::string ForwardPrinter::target(const std::vector<ir::ValueId>& inputs) {
+std::string ForwardPrinter::target(const std::vector<ir::ValueId>& inputs, bool block) {
   const ir::ValueId id = graph_.workload.output_of(node_);
   // In a function of its own, names of the workload's values would say where it was first called.
-  const bool reuse = !stretch_.path.empty() || made_up(node().output);
+  const bool reuse = block || !stretch_.path.empty() || made_up(node().output);
   std::string name;
   for (const ir::ValueId in : inputs) {
     if (fixed_.contains(in) || !reuse || last_use_.at(in) > node_) continue;

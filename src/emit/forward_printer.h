@@ -147,8 +147,9 @@ class ForwardPrinter {
 
  private:
   std::string value(ir::ValueId id, Order wanted) const;
-  std::string target() { return target(node().inputs); }
-  std::string target(const std::vector<ir::ValueId>& inputs);
+  // The variable for the node's value. `block`: the node is the last of a block that reads these inputs.
+  std::string target() { return target(node().inputs, false); }
+  std::string target(const std::vector<ir::ValueId>& inputs, bool block);
   std::string new_variable(ir::ValueId id);
   void print_nodes(const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
                    const BlockCalls& calls);

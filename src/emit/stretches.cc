@@ -160,4 +160,14 @@ std::vector<int> last_readers(const ir::Workload& workload) {
   return last;
 }
 
+int last_reader_in(const ir::Workload& workload, const std::vector<int>& readers, const Stretch& stretch,
+                   ir::ValueId id) {
+  const int last = readers[static_cast<size_t>(id)];
+  for (int n = std::min(stretch.end - 1, last); last >= stretch.end && n >= stretch.first; --n) {
+    const auto& inputs = workload.nodes[static_cast<size_t>(n)].inputs;
+    if (std::find(inputs.begin(), inputs.end(), id) != inputs.end()) return n;
+  }
+  return last;
+}
+
 }  // namespace bakeoff::emit

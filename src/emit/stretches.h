@@ -30,4 +30,8 @@ bool keeps_name(const ir::Workload& workload, ir::ValueId id);
 // Index of the last node that reads each value; -1 where nothing does.
 std::vector<int> last_readers(const ir::Workload& workload);
 
+// The same among the nodes of a stretch, where any of them reads it. `readers`: last_readers(workload).
+int last_reader_in(const ir::Workload& workload, const std::vector<int>& readers, const Stretch& stretch,
+                   ir::ValueId id);
+
 }  // namespace bakeoff::emit

@@ -91,6 +91,9 @@ Result<ImportReport> import_model(const ImportRequest& asked, const Progress& pr
   if (!model.unused.empty())
     report.notes.push_back(fmt::format("tensors that the output does not depend on are left out: {}",
                                        fmt::join(model.unused, ", ")));
+  if (report.workload.parameter_count() == 0)
+    report.notes.push_back(
+        "no trained parameter reaches the output: there is nothing for `bakeoff run` to train");
   if (request.inputs.empty()) request.inputs = {{.type = {ir::DType::kF32, {model.batch}}}};
   CHECK_OK(write_import(request, model, report, weights));
   return report;

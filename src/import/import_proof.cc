@@ -106,7 +106,7 @@ class Proof {
 
   // Draws a batch and writes it for the origin.
   Result<referee::Inputs> draw(int64_t rows, const char* what) const {
-    const auto bounds = ir::integer_bounds(workload_);
+    const auto bounds = ir::row_bounds(workload_);
     referee::Inputs inputs;
     tensor::NamedTensors named;
     for (size_t i = 0; i < workload_.inputs.size(); ++i) {
@@ -128,7 +128,8 @@ class Proof {
         continue;
       }
       tensor::IntTensor ids{shape, std::vector<int64_t>(static_cast<size_t>(tensor::elements(shape)))};
-      for (int64_t& id : ids.data) id = rng.integer(0, bounds[i].value_or(kUnboundIntegers) - 1);
+      for (size_t k = 0; k < ids.data.size(); ++k)
+        ids.data[k] = rng.integer(0, bounds[i][k % bounds[i].size()].value_or(kUnboundIntegers) - 1);
       TRY(auto raw, tensor::encode(ids, tensor::DType::kI64));
       named.emplace_back(input.name, std::move(raw));
       inputs.emplace_back(std::move(ids));
@@ -164,6 +165,11 @@ class Proof {
     CHECK_OK(origin_.compute(weights, file("predict"), false, file("answer")));
     TRY(const auto answer, tensor::SafetensorsFile::open(file("answer")));
     TRY(const Tensor wanted, answer.read("output"));
+    if (!std::ranges::all_of(wanted.data, [](double x) { return std::isfinite(x); }))
+      return Error{.message =
+                       "the model itself gives numbers that are not finite for inputs drawn from a normal "
+                       "distribution",
+                   .remedy = "keep roots, logarithms and powers to numbers above 0, for example by clamp"};
     TRY(const auto mine, referee::evaluate(projected_, weights_, inputs, options(false)));
     const double apart = import_distance(mine.prediction, wanted);
     proof_.outputs = std::max(proof_.outputs, apart);

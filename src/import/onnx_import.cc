@@ -102,7 +102,7 @@ class OnnxProof {
   int64_t rows() const { return mapped_.batch > 0 ? mapped_.batch : kProofRowsPredict; }
 
   Result<referee::Inputs> draw() const {
-    const auto bounds = ir::integer_bounds(workload_);
+    const auto bounds = ir::row_bounds(workload_);
     referee::Inputs inputs;
     tensor::NamedTensors named;
     for (size_t i = 0; i < workload_.inputs.size(); ++i) {
@@ -116,7 +116,8 @@ class OnnxProof {
       const std::string& onnx = mapped_.input_names.at(input.name);
       if (input.type.dtype == ir::DType::kI32) {
         tensor::IntTensor ids{shape, std::vector<int64_t>(static_cast<size_t>(tensor::elements(shape)))};
-        for (int64_t& id : ids.data) id = rng.integer(0, bounds[i].value_or(kUnboundIntegers) - 1);
+        for (size_t k = 0; k < ids.data.size(); ++k)
+          ids.data[k] = rng.integer(0, bounds[i][k % bounds[i].size()].value_or(kUnboundIntegers) - 1);
         TRY(auto raw, tensor::encode(ids, tensor::DType::kI64));
         named.emplace_back(onnx, std::move(raw));
         inputs.emplace_back(std::move(ids));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 
 #include "ir/op_table.h"
 #include "ir/verify.h"
@@ -9,34 +10,104 @@
 namespace bakeoff::ir {
 namespace {
 
-// The input of the workload whose elements the integer value `id` holds, reordered perhaps; -1 if they are
-// computed.
-ValueId source_of(const Workload& workload, ValueId id) {
-  while (!workload.is_input(id)) {
-    if (workload.producer(id).op == Op::kCast) return -1;
-    id = workload.producer(id).inputs[0];
+using Indices = std::vector<int64_t>;
+
+// Which input of the workload an integer value is made of, and which element of its row each of the value's own
+// elements is; input = -1 if they are computed.
+struct Origin {
+  ValueId input = -1;
+  Indices elements = {};
+};
+
+int64_t row_size(const Shape& shape) {
+  return std::accumulate(shape.begin() + 1, shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+// Row-major strides of the axes after N, at the axes' own places.
+Indices strides_of(const Shape& shape) {
+  Indices strides(shape.size(), 1);
+  for (size_t axis = shape.size() - 1; axis > 1; --axis) strides[axis - 1] = strides[axis] * shape[axis];
+  return strides;
+}
+
+// Elements of a row, walked with these strides from `offset`.
+Indices walked(const Indices& row, const Shape& shape, const Indices& strides, int64_t offset) {
+  Indices found(static_cast<size_t>(row_size(shape)));
+  const Indices own = strides_of(shape);
+  for (size_t i = 0; i < found.size(); ++i) {
+    int64_t at = offset;
+    for (size_t axis = 1; axis < shape.size(); ++axis)
+      at += static_cast<int64_t>(i) / own[axis] % shape[axis] * strides[axis];
+    found[i] = row[static_cast<size_t>(at)];
   }
-  return id;
+  return found;
+}
+
+Origin origin_of(const Workload& workload, const std::vector<Type>& types, ValueId id) {
+  const Shape& shape = types[static_cast<size_t>(id)].shape;
+  if (workload.is_input(id)) {
+    Origin origin{.input = id, .elements = Indices(static_cast<size_t>(row_size(shape)))};
+    std::iota(origin.elements.begin(), origin.elements.end(), 0);
+    return origin;
+  }
+  const Node& node = workload.producer(id);
+  const bool moves = node.op == Op::kTranspose || node.op == Op::kSlice;
+  if (!moves && node.op != Op::kReshape && node.op != Op::kFlatten) return {};
+  Origin origin = origin_of(workload, types, node.inputs[0]);
+  if (origin.input < 0 || !moves) return origin;
+  const Indices before = strides_of(types[static_cast<size_t>(node.inputs[0])].shape);
+  Indices strides = before;
+  int64_t offset = 0;
+  if (node.op == Op::kTranspose) {
+    const Indices& perm = node.integers("perm");
+    for (size_t axis = 1; axis < perm.size(); ++axis) strides[axis] = before[static_cast<size_t>(perm[axis])];
+  } else {
+    const auto axis = static_cast<size_t>(node.integer("axis"));
+    offset = node.integer("begin") * before[axis];
+    strides[axis] *= node.integer("step");
+  }
+  origin.elements = walked(origin.elements, shape, strides, offset);
+  return origin;
 }
 
 }  // namespace
 
-std::vector<std::optional<int64_t>> integer_bounds(const Workload& workload) {
+std::vector<RowBounds> row_bounds(const Workload& workload) {
   const Result<std::vector<Type>> types = infer(workload);
   assert(types);
-  std::vector<std::optional<int64_t>> bounds(workload.inputs.size());
+  std::vector<RowBounds> bounds;
+  for (const Input& input : workload.inputs)
+    bounds.emplace_back(input.type.dtype == DType::kI32 ? static_cast<size_t>(row_size(input.type.shape))
+                                                        : 0);
   for (const Node& node : workload.nodes) {
     const OpInfo& row = info(node.op);
     if (row.integer_input < 0 || row.integer_input >= static_cast<int>(node.inputs.size())) continue;
     std::vector<Type> inputs;
     for (const ValueId id : node.inputs) inputs.push_back((*types)[static_cast<size_t>(id)]);
-    const ValueId source = source_of(workload, node.inputs[static_cast<size_t>(row.integer_input)]);
-    if (source < 0) continue;
-    std::optional<int64_t>& bound = bounds[static_cast<size_t>(source)];
+    const Origin origin = origin_of(workload, *types, node.inputs[static_cast<size_t>(row.integer_input)]);
+    if (origin.input < 0) continue;
     const int64_t own = row.bound(NodeView{node, inputs, workload});
-    bound = std::min(bound.value_or(own), own);
+    for (const int64_t element : origin.elements) {
+      std::optional<int64_t>& bound = bounds[static_cast<size_t>(origin.input)][static_cast<size_t>(element)];
+      bound = std::min(bound.value_or(own), own);
+    }
   }
   return bounds;
+}
+
+RowBounds row_bounds(const Workload& workload, ValueId input) {
+  return row_bounds(workload)[static_cast<size_t>(input)];
+}
+
+std::vector<std::optional<int64_t>> integer_bounds(const Workload& workload) {
+  std::vector<std::optional<int64_t>> smallest;
+  for (const RowBounds& row : row_bounds(workload)) {
+    std::optional<int64_t>& least = smallest.emplace_back();
+    for (const auto& bound : row) {
+      if (bound) least = std::min(least.value_or(*bound), *bound);
+    }
+  }
+  return smallest;
 }
 
 std::optional<int64_t> integer_bound(const Workload& workload, ValueId input) {

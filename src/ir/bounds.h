@@ -10,9 +10,16 @@
 
 namespace bakeoff::ir {
 
-// By input index: every element must lie in [0, bound). The smallest bound of the nodes that read an integer
-// input (labels: classes; ids: rows of the table), also behind flatten, reshape and transpose; nothing for
-// float inputs and for integers that no node bounds. The workload must be valid.
+// Of each element of an input's row: it must lie in [0, bound). The smallest bound of the nodes that read it
+// (labels: classes; ids: rows of the table), also behind flatten, reshape, transpose and slice; nothing where no
+// node bounds it.
+using RowBounds = std::vector<std::optional<int64_t>>;
+
+// By input index; empty for float inputs. The workload must be valid.
+std::vector<RowBounds> row_bounds(const Workload& workload);
+RowBounds row_bounds(const Workload& workload, ValueId input);
+
+// By input index: the smallest of its row.
 std::vector<std::optional<int64_t>> integer_bounds(const Workload& workload);
 
 // The bound of one input.

@@ -391,7 +391,8 @@ Result<Type> reduction(const NodeView& view) {
 }
 
 Result<Type> slice(const NodeView& view) {
-  CHECK_OK(want_float(view));
+  const DType dtype = view.inputs[0].dtype;
+  if (dtype != DType::kI32) CHECK_OK(want_float(view));
   Shape x = view.inputs[0].shape;
   const int64_t axis = view.node.integer("axis"), begin = view.node.integer("begin"),
                 end = view.node.integer("end"), step = view.node.integer("step");
@@ -403,7 +404,7 @@ Result<Type> slice(const NodeView& view) {
                   step);
   }
   size = (end - begin + step - 1) / step;
-  return Type{DType::kF32, x};
+  return Type{dtype, x};
 }
 
 Result<Type> flip(const NodeView& view) {

@@ -31,10 +31,10 @@ Status check_weights(const ir::Workload& workload, const Weights& weights) {
   return Done{};
 }
 
-Status check_bounds(const ir::Input& input, const IntTensor& values, std::optional<int64_t> bound) {
-  const int64_t end = bound.value_or(std::numeric_limits<int64_t>::max());
+Status check_bounds(const ir::Input& input, const IntTensor& values, const ir::RowBounds& bounds) {
   const size_t row_size = values.data.size() / static_cast<size_t>(values.shape[0]);
   for (size_t i = 0; i < values.data.size(); ++i) {
+    const int64_t end = bounds[i % bounds.size()].value_or(std::numeric_limits<int64_t>::max());
     if (values.data[i] < 0 || values.data[i] >= end) {
       return Error{.message = fmt::format("input '{}', row {}: {} is outside [0, {})", input.name,
                                           i / row_size, values.data[i], end)};
@@ -221,7 +221,7 @@ Result<int64_t> check_inputs(const ir::Workload& workload, const Inputs& inputs)
     return Error{.message = fmt::format("workload '{}' has {} inputs, got {}", workload.name,
                                         workload.inputs.size(), inputs.size())};
   }
-  const auto bounds = ir::integer_bounds(workload);
+  const auto bounds = ir::row_bounds(workload);
   int64_t batch = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ir::Input& input = workload.inputs[i];

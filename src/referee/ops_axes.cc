@@ -157,7 +157,7 @@ void each_from(const NodeContext& c, const Strides& strides, int64_t offset, con
 
 // Strides and offset in the input of a slice, a flip or an expand.
 std::pair<Strides, int64_t> view_of(const NodeContext& c) {
-  const Shape& x = c.input(0).shape;
+  const Shape& x = tensor::shape_of(*c.inputs[0]);
   Strides strides = strides_of(x);
   int64_t offset = 0;
   if (c.node.op == ir::Op::kSlice) {
@@ -178,9 +178,15 @@ std::pair<Strides, int64_t> view_of(const NodeContext& c) {
 
 AnyTensor viewed(const NodeContext& c) {
   const auto [strides, offset] = view_of(c);
-  Tensor y = c.make();
-  each_from(c, strides, offset, [&](size_t i, size_t at) { y.data[i] = c.input(0).data[at]; });
-  return y;
+  return std::visit(
+      [&](const auto& x) -> AnyTensor {
+        auto y = x;
+        y.shape = c.shape;
+        y.data.resize(static_cast<size_t>(tensor::elements(c.shape)));
+        each_from(c, strides, offset, [&](size_t i, size_t at) { y.data[i] = x.data[at]; });
+        return y;
+      },
+      *c.inputs[0]);
 }
 void viewed_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
   if (to.inputs[0] == nullptr) return;

@@ -35,15 +35,17 @@ double draw(const ir::Parameter& p, Rng& rng) {
 }  // namespace
 
 std::vector<tensor::AnyTensor> random_inputs(const ir::Workload& workload, int64_t batch, Rng& rng) {
-  const auto bounds = ir::integer_bounds(workload);
+  const auto bounds = ir::row_bounds(workload);
   std::vector<tensor::AnyTensor> inputs;
   for (size_t i = 0; i < workload.inputs.size(); ++i) {
     const ir::Type& type = workload.inputs[i].type;
     const ir::Shape shape = ir::with_batch(type.shape, batch);
     if (type.dtype == ir::DType::kI32) {
       tensor::IntTensor ids{shape, std::vector<int64_t>(static_cast<size_t>(ir::elements(shape)))};
-      const int64_t last = std::min<int64_t>(bounds[i].value_or(INT32_MAX), INT32_MAX) - 1;
-      for (int64_t& id : ids.data) id = rng.integer(0, last);
+      for (size_t k = 0; k < ids.data.size(); ++k) {
+        const int64_t bound = bounds[i][k % bounds[i].size()].value_or(INT32_MAX);
+        ids.data[k] = rng.integer(0, std::min<int64_t>(bound, INT32_MAX) - 1);
+      }
       inputs.emplace_back(std::move(ids));
       continue;
     }

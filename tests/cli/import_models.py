@@ -468,6 +468,185 @@ class Merged(nn.Module):
         return self.head(torch.einsum("bts,bsc->btc", q, t)).mean(1)
 
 
+class Tokens(nn.Module):
+    """Ids that are compared, counted and computed with; a table that is also the head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(11, 6)
+        self.bag = nn.EmbeddingBag(11, 6, mode="mean")
+        self.hashed = nn.Embedding(5, 6)
+        self.layer = nn.TransformerEncoderLayer(6, 2, 8, batch_first=True, dropout=0.0)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        padding = ids == 0
+        x = self.table(ids) + self.hashed((ids * 3 + 1) % 5)
+        x = self.layer(x, src_key_padding_mask=padding & (ids.roll(1, 1) < 9))
+        keep = (~padding).unsqueeze(-1).float()
+        x = (x * keep).sum(1) / keep.sum(1).clamp(min=1) + self.bag(ids)
+        return x @ self.table.weight.t()
+
+
+class Columns(nn.Module):
+    """A table for each column of categories, all of other sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables = nn.ModuleList(nn.Embedding(n, 3) for n in (5, 2, 7))
+        self.norm = nn.BatchNorm1d(2)
+        self.fc = nn.Linear(11, 1)
+
+    def forward(self, x: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
+        parts = [table(kinds[:, i]) for i, table in enumerate(self.tables)]
+        return self.fc(torch.cat([self.norm(x), *parts], 1)).squeeze(1)
+
+
+class Twins(nn.Module):
+    """One network for both inputs: both calls move the statistics of its norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.PReLU())
+        self.scale = nn.Parameter(torch.tensor(0.7))
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        a, b = self.net(a), self.net(b)
+        apart = self.scale * F.pairwise_distance(a, b)
+        return torch.stack([apart, F.cosine_similarity(a, b)], 1)
+
+
+class Formulas(nn.Module):
+    """Ops without a row of their own, which torch's formulas stand for; einsum in full."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc, self.bilinear = nn.Linear(4, 4), nn.Bilinear(4, 4, 3)
+        self.experts = nn.Parameter(torch.randn(3, 4, 2) * 0.3)
+        self.tied = nn.Parameter(torch.randn(2, 4) * 0.3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.fc(x)
+        a, b, c = y[:, 0], y[:, 1], y[:, 2]
+        z = y.clone()
+        z[:, ::2] = 0.5
+        z[..., 1::2] *= y[..., :2]
+        each = torch.bmm(a.expand(3, -1, -1), self.experts).transpose(0, 1)
+        down = F.linear(torch.sigmoid(F.linear(b, self.tied)), self.tied.t())
+        parts = [
+            self.bilinear(a, b), torch.hstack([a, b]), F.hardshrink(y), z, each, down,
+            torch.einsum("...i,oi->...o", y, self.tied), torch.einsum("bi,bj,bk->bj", a, b, c),
+            torch.diagonal(y[:, :4], dim1=1, dim2=2), y.norm(p=3, dim=1), torch.hypot(a, b),
+            y.norm(p=float("inf"), dim=2), torch.sinh(a), torch.exp2(b), torch.log10(c.abs() + 1),
+            F.instance_norm(y), (a > b).float(), (y > 0).sum(1) / 3, torch.remainder(a, 0.7),
+        ]  # fmt: skip
+        return torch.cat([part.flatten(1) for part in parts], 1)
+
+
+class AddedMask(nn.Module):
+    """nn.MultiheadAttention with a mask of -inf that is added, and all its options."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plain = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.cross = nn.MultiheadAttention(
+            8, 4, kdim=5, vdim=3, add_bias_kv=True, add_zero_attn=True, batch_first=True
+        )
+        self.key, self.other = nn.Linear(8, 5), nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        mask = nn.Transformer.generate_square_subsequent_mask(x.size(1))
+        y, weights = self.plain(x, x, x, attn_mask=mask, need_weights=True)
+        z, _ = self.cross(x, self.key(x), self.other(x))
+        return torch.cat((y, z, weights), -1)
+
+
+class PaddedHead(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(7, 4, padding_idx=0)
+        self.head = nn.Linear(4, 7, bias=False)
+        self.head.weight = self.table.weight  # trains the row that pads, too
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.head(self.table(ids))
+
+
+class CountsBehindAView(nn.Module):
+    """Made functional first, where the buffer's change is no op any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.register_buffer("seen", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)
+        x[:, 0].mul_(2)
+        if self.training:
+            self.seen += 1
+        return x
+
+
+class Hooked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.fc.weight.register_hook(lambda gradient: gradient * 0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(x)
+
+
+class Averaged(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4, momentum=None)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(x)
+
+
+class Scripted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = torch.jit.script(nn.Linear(4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.part(x)
+
+
+class Complex(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        turn = torch.polar(torch.ones(2), torch.arange(2).float())
+        pairs = torch.view_as_complex(self.fc(x).view(-1, 2, 2))  # COMPLEX
+        return torch.view_as_real(pairs * turn).flatten(1)
+
+
+class CannotTrain(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.sigmoid(self.fc(x))
+        y = x * 2
+        x.mul_(3)  # the sigmoid's gradient needs what it was
+        return x + y
+
+
+class Roots(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sqrt(self.fc(x))
+
+
 class Branches(nn.Module):
     def __init__(self) -> None:
         super().__init__()

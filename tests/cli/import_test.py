@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli import support
+from tests.import_conformance import FRAMEWORKS, gate
 
 MODELS = Path(__file__).with_name("import_models.py")
 PICTURE = "f32[8,3,16,16]"
@@ -220,6 +221,44 @@ class Proven(Importing):
         text = self.proves("PaddedWords", "i32[8,5]")
         self.assertIn("table.weight.trains[9,1] frozen", text)
 
+    def test_ids_that_are_computed_with(self) -> None:
+        text = self.proves("Tokens", "i32[8,6]")
+        self.assertIn("linear(", text)  # of the table, without a transposition
+        self.assertIn("weight=table.weight[11,6])", text)
+
+    def test_columns_of_categories(self) -> None:
+        text = self.proves("Columns", "f32[8,2]", "i32[8,3]")
+        self.assertIn("slice(kinds) axis=1 begin=2 end=3", text)
+        kinds = "\n".join(
+            ["a,b,k0,k1,k2,y", *(f"1,{i},{i % 5},1,{i % 7},2" for i in range(16))]
+        )
+        self.place.write("rows.csv", kinds)
+        recipe = (self.place.path / "my.toml").read_text(encoding="utf-8")
+        head, _, rest = recipe.partition("\n[data]\n")
+        tail = rest[rest.index("[optimizer]") :]
+        for bad, said in ((6, ""), (7, "k2")):
+            self.place.write(
+                "rows.csv", kinds.replace("1,6,1,1,6,2", f"1,6,1,1,{bad},2")
+            )
+            self.place.write(
+                "my.toml",
+                f'{head}\n[data]\nkind = "csv"\npath = "rows.csv"\ninputs = {{ x = ["a", "b"], '
+                f'kinds = ["k0", "k1", "k2"], y = "y" }}\n\n{tail}',
+            )
+            done = self.place.run("emit", "my.toml", "--out", f"scripts{bad}")
+            self.assertEqual(done.code, 2 if said else 0, done.err)
+            self.assertIn(said, done.err)
+
+    def test_a_network_for_two_inputs(self) -> None:
+        text = self.proves("Twins", "f32[8,6]", "f32[8,6]")
+        self.assertEqual(text.count("mean=net.1.running_mean[5]"), 2)
+
+    def test_ops_that_formulas_stand_for(self) -> None:
+        self.proves("Formulas", "f32[8,4,4]")
+
+    def test_masks_that_are_added(self) -> None:
+        self.proves("AddedMask", "f32[4,5,8]")
+
     def test_an_input_by_its_name(self) -> None:
         text = self.proves("Tied", "x=f32[8,6]")
         self.assertIn("x: f32[N,6]", text)
@@ -284,12 +323,30 @@ class Refused(Importing):
 
     def test_a_buffer_that_changes(self) -> None:
         self.refuses("ChangesBuffer", line_of("BUFFER"), "'calls'")
+        self.refuses("CountsBehindAView", "the buffer 'seen'")
 
     def test_several_outputs(self) -> None:
         self.refuses("TwoOutputs", "logits", "other", "--output")
         done = self.imported("TwoOutputs", ROW, more=("--output", "logits"))
         self.assertEqual(done.code, 0, done.err)
         self.assertNotIn("b.weight", (self.place.path / "my.ir").read_text())
+
+    def test_what_no_export_keeps(self) -> None:
+        self.refuses("Hooked", "'fc.weight' has a hook that changes its gradient")
+        self.refuses("Averaged", "'norm' averages its statistics over all steps")
+        self.refuses("Scripted", "'part' is a ScriptModule")
+
+    def test_a_row_that_pads_and_is_trained(self) -> None:
+        self.refuses("PaddedHead", "'table.weight'", "padding_idx", given="i32[8,5]")
+
+    def test_complex_numbers(self) -> None:
+        self.refuses("Complex", line_of("COMPLEX") + ": aten.view_as_complex")
+
+    def test_a_model_that_torch_cannot_train(self) -> None:
+        self.refuses("CannotTrain", "torch cannot compute the model's gradients")
+
+    def test_outputs_that_are_no_numbers(self) -> None:
+        self.refuses("Roots", "numbers that are not finite")
 
     def test_what_the_file_has(self) -> None:
         self.refuses("Nothing", "has no 'Nothing'", "ResNet")
@@ -342,6 +399,48 @@ class Refused(Importing):
         self.assertEqual((self.place.path / "my.toml").read_text(), "mine")
         done = self.imported("Tied", "f32[8,6]", more=("--force",))
         self.assertEqual(done.code, 0, done.err)
+
+
+class Trains(unittest.TestCase):
+    """The gate of four frameworks: the same losses, gradients and training steps."""
+
+    def trains(self, names: dict[str, tuple[str, ...]]) -> None:
+        support.need("torch", "jax", "tensorflow")
+        place = support.Place(["torch", "jax", "tensorflow"], warm=True)
+        self.addCleanup(place.close)
+        shutil.copy(MODELS, place.path)
+        for name, inputs in names.items():
+            with self.subTest(name):
+                typed = [word for one in inputs for word in ("--input", one)]
+                done = place.run(
+                    "import", f"{MODELS.name}:{name}", *typed, "--loss", "mse",
+                    "--out", "my.ir", "--force", timeout=120,
+                )  # fmt: skip
+                self.assertEqual(done.code, 0, done.err)
+                verdicts = gate(
+                    support.BAKEOFF, place.path / "my.toml", place.variables
+                )
+                self.assertEqual(verdicts, dict.fromkeys(FRAMEWORKS, "same"))
+
+    def test_a_table_of_categories(self) -> None:
+        self.trains({"Columns": ("f32[8,2]", "i32[8,3]")})
+
+    @support.full_tier
+    def test_the_others(self) -> None:
+        self.trains(
+            {
+                "Tokens": ("i32[8,6]",),
+                "Twins": ("f32[8,6]", "f32[8,6]"),
+                "Formulas": ("f32[8,4,4]",),
+                "AddedMask": ("f32[4,5,8]",),
+                "ResNet": (PICTURE,),
+                "Recurrences": ("f32[8,6,5]",),
+                "Rotary": ("f32[4,6,8]",),
+                "Signals": ("f32[8,4,9]",),
+                "Decoder": ("f32[4,3,3,4]",),
+                "Attention": ("f32[4,5,12]",),
+            }
+        )
 
 
 class WrongMappings(Importing):

@@ -202,7 +202,8 @@ class Racing(Door):
     def test_two_frameworks(self) -> None:
         text = (
             f"{NET}{SHOW}\nimport bakeoff\n"
-            "show(bakeoff.race(net, example, loss='softmax_cross_entropy', "
+            "data = torch.randn(40, 6), torch.arange(40) % 3\n"
+            "show(bakeoff.race(net, example, loss='softmax_cross_entropy', data=data, "
             "frameworks=['torch', {'framework': 'jax', 'donate': False}], "
             "budget='25s', out='raced'))\n"
         )
@@ -222,6 +223,122 @@ class Racing(Door):
         view += f"print(bakeoff.Report(pathlib.Path({str(report)!r}))._repr_html_())"
         self.assertIn("<iframe srcdoc=", self.python(view)[0])
         self.assertEqual(self.temporary(), [])
+
+
+KERAS = """
+import os
+os.environ["KERAS_BACKEND"] = "torch"
+import keras, numpy as np
+from keras import layers
+
+class Squeeze(keras.Model):  # its arguments have no get_config
+    def __init__(self, function):
+        super().__init__()
+        self.function, self.conv = function, layers.Conv2D(4, 3, padding="same")
+        self.norm, self.drop = layers.BatchNormalization(), layers.Dropout(0.1)
+        self.pool, self.last = layers.GlobalAveragePooling2D(), layers.Dense(3)
+
+    def call(self, x, training=None):
+        x = self.function(self.norm(self.conv(x), training=training))
+        return self.last(self.drop(self.pool(x), training=training))
+
+model = Squeeze(lambda x: keras.ops.leaky_relu(x, 0.3))
+example = np.random.default_rng(1).random((8, 5, 6, 2), "f4")
+before = keras.ops.convert_to_numpy(model(example))
+values = [np.array(keras.ops.convert_to_numpy(v)) for v in model.variables]
+"""
+
+
+class Keras(Door):
+    def test_a_live_model(self) -> None:
+        text = (
+            f"{KERAS}{SHOW}\nimport bakeoff\n"
+            "table = bakeoff.translate(model, example, to='jax', loss='mse')\n"
+            "for v, old in zip(model.variables, values):\n"
+            "    now = keras.ops.convert_to_numpy(v)\n"
+            "    assert now.dtype == old.dtype and (now == old).all(), v.path\n"
+            "assert keras.config.floatx() == model.dtype == 'float32'\n"
+            "assert model.conv.dtype_policy.name == 'float32'\n"
+            "assert (keras.ops.convert_to_numpy(model(example)) == before).all()\n"
+            "model.compile('sgd', 'mse')\n"
+            "model.fit(example, np.zeros((8, 3)), verbose=0)\n"
+            "show(table)\n"
+        )
+        (row,) = self.shown(text)["rows"]
+        self.assertTrue(row["written"], row)
+        self.assertLess(row["gradients"], 1e-8)
+
+    def test_what_cannot_be_imported(self) -> None:
+        for given, said in (
+            ("layers.Dense(3)", "a Dense is no keras.Model"),
+            ("Squeeze(abs)", "the model has no weights yet"),
+            ("Squeeze", "a model of type type"),
+        ):
+            text = (
+                f"{KERAS}import bakeoff\ntry:\n"
+                f"    bakeoff.translate({given}, example, to='jax', loss='mse', "
+                "out='refused')\n"
+                "except bakeoff.BakeoffError as error:\n    print(error)\n"
+                "assert keras.config.floatx() == 'float32'\n"
+            )
+            self.assertIn(said, self.python(text)[0])
+
+
+# Writes arrays beside the recipe of an import, which is written here.
+WRITE = """
+import pathlib, tempfile, numpy as np
+from bakeoff._data import write_data
+from bakeoff._models import Named
+from bakeoff import BakeoffError
+
+RECIPE = 'batch = 8\\n\\n[data]\\n%s\\n\\n[budget]\\nheats = 2\\n'
+
+def written(*data, last=False):
+    folder = pathlib.Path(tempfile.mkdtemp())
+    header = "workload net(x: f32[N,3,4,5], kinds: i32[N,2], y: i32[N]) {"
+    (folder / "my.ir").write_text("# one\\n" + header + "\\n}\\n")
+    recipe = folder / "my.toml"
+    recipe.write_text(RECIPE % 'kind = "synthetic"')
+    given = data[0] if len(data) == 1 else data
+    write_data(Named([], "net", channels_last=last), recipe, given)
+    assert recipe.read_text() == RECIPE % 'kind = "npz"\\npath = "data.npz"'
+    return dict(np.load(folder / "data.npz"))
+
+x, kinds, y = np.ones((9, 3, 4, 5)), np.zeros((9, 2), int), np.zeros(9)
+"""
+
+
+class Data(Door):
+    def test_tuples_and_dicts(self) -> None:
+        self.python(
+            f"{WRITE}\n"
+            "for data in ((x, kinds, y), ((x, kinds), y)):\n"
+            "    held = written(*data)\n"
+            "    assert held['x'].shape == x.shape and held['kinds'].dtype.kind == 'i'\n"
+            "assert written({'y': y, 'x': x, 'kinds': kinds})['x'].shape == x.shape\n"
+            "assert written(x, kinds, y[:, None])['y'].shape == (9,)\n"
+        )
+
+    def test_pictures_with_channels_last(self) -> None:
+        self.python(
+            f"{WRITE}\n"
+            "x = np.random.default_rng(1).random((9, 4, 5, 3))\n"
+            "held = written(x, kinds, y, last=True)\n"
+            "assert held['x'][2, 1, 3, 4] == x[2, 3, 4, 1]\n"
+        )
+
+    def test_what_does_not_fit(self) -> None:
+        for data, said in (
+            ("(x, y)", "data has 2 arrays"),
+            ("{'x': x}", "data has x"),
+            ("(x[:, :2], kinds, y)", "'x' of data has the shape [9, 2, 4, 5]"),
+            ("(x, kinds, np.array(['a'] * 9))", "'y' of data holds <U1"),
+        ):
+            out, _ = self.python(
+                f"{WRITE}\ntry:\n    written({data})\n"
+                "except BakeoffError as error:\n    print(error)\n"
+            )
+            self.assertIn(said, out)
 
 
 class Refused(Door):

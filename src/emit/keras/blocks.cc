@@ -33,7 +33,7 @@ int print_blocks(Printer& p, const Blocks& blocks, const Block& first) {
     p.out.call(fmt::format("{} = {}", p.value_name(output), function), arguments);
     return last;
   }
-  const std::string variable = p.fresh(p.value_name(output).starts_with('h') ? "x" : p.value_name(output));
+  const std::string variable = p.fresh("x");
   p.name_value(output, variable);
   p.out.line(fmt::format("{} = {}", variable, arguments[0]));
   arguments[0] = variable;

@@ -242,6 +242,15 @@ TEST(Keras, RejectsAParameterThatUnlikeLayersShare) {
   EXPECT_TRUE(holds(result.error().message, "'c.weight' is shared by unlike layers ('a' and 'b')"));
 }
 
+TEST(Keras, ATableIsNotTheLayerOfALinearThatReadsIt) {
+  const Result<Emitted> result = emit_text(
+      "workload w(ids: i32[N,5], y: i32[N,5]) {\n  h = embedding(ids; weight=t.weight[9,4])\n"
+      "  logits = linear(h; weight=t.weight[9,4])\n  loss = softmax_cross_entropy(logits, y)\n}\n",
+      adam_training());
+  ASSERT_TRUE(result) << result.error().text();
+  EXPECT_TRUE(holds(result->source, "= DenseTiedToEmbedding(")) << result->source;
+}
+
 TEST(Keras, TiesALinearLayerToAnotherLayersWeight) {
   const Result<Emitted> result = emit_text(
       "workload w(x: f32[N,4], y: f32[N,4]) {\n  h1 = linear(x; weight=a.weight[4,4], bias=a.bias[4])\n"

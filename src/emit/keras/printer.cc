@@ -20,6 +20,11 @@ std::vector<ir::ParamId> param_ids(const ir::Node& node) {
   return ids;
 }
 
+// A table that is also the weight of a linear without a bias belongs to two layers.
+std::pair<ir::Op, std::vector<ir::ParamId>> layer_key(const ir::Node& node) {
+  return {node.op, param_ids(node)};
+}
+
 // Keras names the ops of a model itself ("add", "add_1"): a layer must not take such a name.
 std::string layer_wish(const std::string& parameter) {
   static const std::set<std::string> taken = words(
@@ -147,7 +152,7 @@ Status Printer::plan_layers() {
                        "'{}')",
                        workload.parameters[static_cast<size_t>(slot.param)].name, first.output, here.output)};
     }
-    Layer& layer = layers_[param_ids(here)];
+    Layer& layer = layers_[layer_key(here)];
     if (layer.uses++ == 0) {
       // A tied weight is another layer's: the bias names this one.
       const ir::Slot& slot = tied_.contains(static_cast<int>(n)) ? here.params.back() : here.params[0];
@@ -155,7 +160,7 @@ Status Printer::plan_layers() {
       layer.name = layer_names.name("layer " + std::to_string(n), wish);
     }
     if (tied_.contains(static_cast<int>(n))) {
-      ++layers_.at(param_ids(workload.nodes[static_cast<size_t>(tied_.at(static_cast<int>(n)))])).uses;
+      ++layers_.at(layer_key(workload.nodes[static_cast<size_t>(tied_.at(static_cast<int>(n)))])).uses;
     }
   }
   return Done{};
@@ -180,10 +185,11 @@ std::string Printer::literal(double value) const {
 }
 
 std::string Printer::first_input() {
-  if (!stretch.path.empty())
-    return value_name(workload.nodes[static_cast<size_t>(node)].inputs.empty()
-                          ? workload.nodes[static_cast<size_t>(stretch.first)].inputs[0]
-                          : workload.nodes[static_cast<size_t>(node)].inputs[0]);
+  for (int n = stretch.first; !stretch.path.empty() && n < stretch.end; ++n) {
+    for (const ir::ValueId id : workload.nodes[static_cast<size_t>(n)].inputs) {
+      if (id < workload.output_of(stretch.first) && !workload.is_constant(id)) return value_name(id);
+    }
+  }
   for (ir::ValueId id = 0; workload.is_input(id); ++id) {
     const auto readers = ir::consumers(workload, id);
     if (!readers.empty() && readers.front() + 1 < static_cast<int>(workload.nodes.size()))
@@ -210,7 +216,7 @@ void Printer::assign(const std::string& head, const std::vector<std::string>& ar
 
 void Printer::layer(const ir::Node& here, const std::string& head, std::vector<std::string> arguments,
                     const std::string& x, const std::map<std::string, std::string>& variables) {
-  Layer& made = layers_.at(param_ids(here));
+  Layer& made = layers_.at(layer_key(here));
   for (const ir::Slot& slot : here.params) {
     if (slot.name == "weight" && tied_.contains(node)) continue;
     needs_.targets[static_cast<size_t>(slot.param)] = made.name + "/" + variables.at(slot.name);
@@ -262,12 +268,12 @@ std::string Printer::shared_value(const Shared& value) {
   return once_[value.key] = variable;
 }
 
-bool Printer::shared(const ir::Node& here) const { return layers_.at(param_ids(here)).uses > 1; }
+bool Printer::shared(const ir::Node& here) const { return layers_.at(layer_key(here)).uses > 1; }
 
 std::string Printer::tied_owner() const {
   const auto found = tied_.find(node);
   if (found == tied_.end()) return {};
-  return layers_.at(param_ids(workload.nodes[static_cast<size_t>(found->second)])).variable;
+  return layers_.at(layer_key(workload.nodes[static_cast<size_t>(found->second)])).variable;
 }
 
 bool Printer::tied_to_embedding() const {

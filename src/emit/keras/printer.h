@@ -117,7 +117,7 @@ class Printer {
   Namer reserved_;                                  // what names_ was at first
   std::map<ir::ValueId, std::string> input_names_;  // of the workload's inputs that a stretch reads
   int serial_ = 0;
-  std::map<std::vector<ir::ParamId>, Layer> layers_;
+  std::map<std::pair<ir::Op, std::vector<ir::ParamId>>, Layer> layers_;
   std::map<int, int> tied_;                  // node -> the node whose layer owns its weight
   std::map<std::string, std::string> once_;  // variables of once(), by expression
   // Some parameter of the node is frozen.

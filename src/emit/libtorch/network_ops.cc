@@ -168,10 +168,9 @@ void attention(ForwardPrinter& p, const Node& node) {
   for (size_t i = 0; i < 3; ++i) arguments.push_back(p.use(node.inputs[i]));
   if (node.inputs.size() == 4) {
     const int64_t keys = p.shape(node.inputs[1])[1];
-    const std::string mask =
-        fmt::format("{}padding_mask({}, {})", causal ? "causal_" : "", p.use(node.inputs[3]), keys);
+    const std::string mask = fmt::format("{}padding_mask({{}}, {})", causal ? "causal_" : "", keys);
     const std::string key = fmt::format("{} {} {}", node.inputs[3], keys, causal);
-    arguments.push_back(p.once(key, "mask", mask));
+    arguments.push_back(p.once(key, "mask", node.inputs[3], mask));
   } else if (causal) {
     arguments.insert(arguments.end(), {"/*mask=*/{}", "/*causal=*/true"});
   }

@@ -48,9 +48,15 @@ void conv2d(ForwardPrinter& p, const Node& node) {
   const Ints& stride = node.integers("stride");
   const bool depthwise = p.graph().plan.depthwise[static_cast<size_t>(p.index())];
   const bool xla = !depthwise && (needs_xla(node) || node.integer("groups") != 1);
-  std::vector<std::string> arguments = {p.input(), p.param("weight")};
+  const Ints& pads = node.integers("pad");
+  // TensorFlow joins a depthwise convolution and its bias, and aborts where the pads are listed.
+  const bool listed = !depthwise || !p.has("bias");
+  const bool same = all_are(stride, 1) && pads[0] == pads[1] && pads[2] == pads[3] &&
+                    p.input_shape()[2] == p.output_shape()[2] && p.input_shape()[3] == p.output_shape()[3];
+  std::vector<std::string> arguments = {listed || same ? p.input() : padded_input(p, node),
+                                        p.param("weight")};
   arguments.push_back(option("strides", python_tuple(depthwise ? Ints{1, stride[0], stride[1], 1} : stride)));
-  arguments.push_back(option("padding", padding(node.integers("pad"))));
+  arguments.push_back(option("padding", listed ? padding(pads) : same ? "\"SAME\"" : "\"VALID\""));
   if (xla) arguments.push_back(option("dilations", python_tuple(node.integers("dilation"))));
   p.assign(xla ? "conv2d_xla" : depthwise ? "tf.nn.depthwise_conv2d" : "tf.nn.conv2d", arguments);
   if (p.has("bias")) p.again_full("tf.nn.bias_add", {p.full_param("bias")});

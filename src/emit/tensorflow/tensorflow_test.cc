@@ -270,6 +270,23 @@ TEST(TensorFlow, APredictionNeedsNoTarget) {
   EXPECT_TRUE(holds(source, "def predict_step(model, x):\n    return model(x)\n")) << source;
 }
 
+// TensorFlow joins the two, and aborts where the pads of such a convolution are listed.
+TEST(TensorFlow, ADepthwiseConvolutionWithABiasHasNoListOfPads) {
+  const auto source = [](const std::string& attributes, const std::string& bias) {
+    return of_text("workload w(x: f32[N,4,9,9], y: f32[N,4]) {\n  c = conv2d(x; weight=c.weight[4,1,3,3]" +
+                       bias + ") groups=4 " + attributes +
+                       "\n  p = global_avg_pool2d(c)\n  loss = mse(p, y)\n}\n",
+                   mnist_training())
+        .source;
+  };
+  const std::string bias = ", bias=c.bias[4]";
+  EXPECT_TRUE(holds(source("pad=1,1,1,1", bias), "padding=\"SAME\""));
+  const std::string strided = source("stride=2,2 pad=1,1,1,1", bias);
+  EXPECT_TRUE(holds(strided, "padding=\"VALID\"")) << strided;
+  EXPECT_TRUE(holds(strided, "tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]])")) << strided;
+  EXPECT_TRUE(holds(source("pad=1,1,1,1", ""), "padding=[[0, 0], [1, 1], [1, 1], [0, 0]]"));
+}
+
 // tf.where takes the type of its first branch: float32 of a number, also where the model is float64.
 TEST(TensorFlow, ANumberAsFirstBranchHasTheTypeOfTheOther) {
   const std::string source = of_text(R"(workload w(x: f32[N,4], y: f32[N,4]) {

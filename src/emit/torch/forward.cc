@@ -338,13 +338,7 @@ bool ForwardPrinter::escapes(ir::ValueId value) const {
 
 // A value from outside of the stretch lives on for its caller, but its name is free here.
 int ForwardPrinter::last_use(ir::ValueId value) const {
-  const int last = readers_[static_cast<size_t>(value)];
-  if (last < stretch_.end) return last;
-  for (int n = stretch_.end - 1; n >= stretch_.first; --n) {
-    const auto& inputs = workload_.nodes[static_cast<size_t>(n)].inputs;
-    if (std::find(inputs.begin(), inputs.end(), value) != inputs.end()) return n;
-  }
-  return last;
+  return last_reader_in(workload_, readers_, stretch_, value);
 }
 
 std::vector<ir::ValueId> forward_inputs(const ir::Workload& workload) {

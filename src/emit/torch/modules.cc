@@ -429,11 +429,12 @@ void Modules::print_loose(CodeWriter& out, const std::string& owner, const Entry
     const std::string leaf = leaf_of(p.name);
     const bool ones = p.role == Role::kScale || p.role == Role::kRunningVar;
     const bool zeros = p.role == Role::kShift || p.role == Role::kRunningMean;
-    const std::string value = fmt::format("torch.{}({})",
-                                          ones    ? "ones"
-                                          : zeros ? "zeros"
-                                                  : "empty",
-                                          fmt::join(p.shape, ", "));
+    const std::string value =
+        fmt::format("torch.{}({})",
+                    ones    ? "ones"
+                    : zeros ? "zeros"
+                            : "empty",
+                    p.shape.empty() ? "()" : fmt::format("{}", fmt::join(p.shape, ", ")));
     if (!ir::trainable(p)) {
       out.call(owner + ".register_buffer", {quote(leaf), value});
     } else if (owner == "self" && is_attribute(leaf)) {

@@ -112,9 +112,10 @@ class Script {
                      [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
     const Stretch whole{"", 0, static_cast<int>(workload_.nodes.size()) - 1};
     TRY(const Modules modules, Modules::plan(request_, types_, whole, blocks_));
-    freezes_biases_ = modules.freezes_biases();
+    TRY(const Modules flat, Modules::plan(request_, types_, whole, Blocks()));
+    freezes_biases_ = flat.freezes_biases();
     header();
-    print_helpers(out_, workload_, modules);
+    print_helpers(out_, workload_, flat);
     for (const Family& family : blocks_.families()) block_class(family);
     model_class(modules);
     if (!predicts()) print_optimizer_class(out_, request_.training);

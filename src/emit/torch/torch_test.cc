@@ -434,6 +434,16 @@ TEST(Torch, WritesPredictionsAsTheirGoldens) {
   expect_golden("torch/predict_residual_cnn_as_is.py", of_zoo("residual_cnn", training));
 }
 
+TEST(Torch, AParameterMayBeOneNumber) {
+  const std::string source = of_text(R"(workload w(x: f32[N,4], y: f32[N,4]) {
+    s = parameter(; weight=s[])
+    h = mul(x, s)
+    loss = mse(h, y)
+  })",
+                                     mnist_training());
+  EXPECT_TRUE(holds(source, "nn.Parameter(torch.empty(()))")) << source;
+}
+
 TEST(Torch, APredictionNeedsNoTarget) {
   ir::Training training = mnist_training();
   training.scenario = ir::Scenario::kPredict;
