@@ -28,6 +28,7 @@ from bakeoff_import.steps import (
     grouped_norm,
     pool_made,
     product,
+    resized,
     transposed_by_product,
 )
 from bakeoff_import.values import Layout, Shape, Value
@@ -634,7 +635,6 @@ def normalised(
     gamma: Any,
     beta: Any,
     eps: float,
-    base: str,
 ) -> Held:
     """A layer norm over the last axes."""
     v = m.plain(held)
@@ -643,8 +643,10 @@ def normalised(
         raise Unsupported(f"normalises over axes {sorted(axes)}", "the last axes")
     if v.layout.n is not None and v.layout.n >= rank - len(axes):
         raise Unsupported("normalises over the batch")
-    sizes = v.shape[rank - len(axes) :]
-    slots = _affine(m, base, sizes, gamma, beta)
+    given = (("weight", gamma), ("bias", beta))
+    slots = [
+        (slot, m.slot(variable)) for slot, variable in given if variable is not None
+    ]
     made = m.made("layer_norm", [v], v.layout, params=slots, dims=len(axes), eps=eps)
     return Held(made)
 
@@ -659,7 +661,7 @@ def layer_norm(m: Walk, op: Any, a: Call) -> Held:
     axes = [held.axis(axis) for axis in axes]
     gamma = op.gamma if op.scale else None
     beta = op.beta if op.center else None
-    return normalised(m, held, axes, gamma, beta, float(op.epsilon), m.graph.base)
+    return normalised(m, held, axes, gamma, beta, float(op.epsilon))
 
 
 @layer("GroupNormalization")
@@ -912,39 +914,29 @@ def repeated(m: Walk, v: Value, axis: int, times: int) -> Value:
 
 
 def nearest(m: Walk, v: Value, factors: Sequence[int]) -> Value:
-    """N,C,H,W with each place repeated."""
-    if m.known("resize"):
-        size = [s * f for s, f in zip(v.shape[2:], factors)]
-        layout = Layout((*v.shape[:2], *size), 0)
-        return m.made(
-            "resize", [v], layout, size=size, mode="nearest", coordinates="asymmetric"
-        )
-    n, c, h, w = v.shape
-    down, right = factors
-    v = m.reshaped(v, Layout((n, c, h, 1, w, 1), 0))
-    v = m.expand(v, Layout((n, c, h, down, w, right), 0))
-    return m.reshaped(v, Layout((n, c, h * down, w * right), 0))
+    """N,C and places, each of them repeated."""
+    size = [s * f for s, f in zip(v.shape[2:], factors)]
+    return resized(m, v, size, "nearest", "asymmetric")
 
 
-@layer("UpSampling1D")
-def up_sampling1d(m: Walk, op: Any, a: Call) -> Held:
-    """`expand`, `reshape`"""
-    size = op.size if isinstance(op.size, int) else op.size[0]
-    return Held(repeated(m, m.rows_apart(a.first, 3), 1, int(size)))
-
-
-@layer("UpSampling2D")
-def up_sampling2d(m: Walk, op: Any, a: Call) -> Held:
-    """nearest: `expand`, `reshape`, or `resize`; else `matmul` with a frozen matrix"""
-    x, form = spatial(m, a.first, op, 2)
-    factors = pairs(op.size, 2)
+@layer("UpSampling1D", "UpSampling2D", "UpSampling3D")
+def up_sampling(m: Walk, op: Any, a: Call) -> Held:
+    """`resize`; bicubic and the like: `matmul` with a frozen matrix"""
+    count = int(type(op).__name__[10])
+    if count == 1:
+        v = m.rows_apart(a.first, 3)
+        turned = m.permuted(v, [0, 2, 1])
+        return Held(m.permuted(nearest(m, turned, pairs(op.size, 1)), [0, 2, 1]))
+    x, form = spatial(m, a.first, op, count)
+    factors = pairs(op.size, count)
     v = m.spread_out(x.value)
-    if op.interpolation == "nearest":
+    interpolation = getattr(op, "interpolation", "nearest")
+    if interpolation == "nearest":
         return Held(nearest(m, v, factors), form)
-    from bakeoff_import.keras_ops import resized
+    from bakeoff_import.keras_ops import interpolated
 
     size = [s * f for s, f in zip(v.shape[2:], factors)]
-    return Held(resized(m, v, size, op.interpolation, False), form)
+    return Held(interpolated(m, v, size, interpolation, False), form)
 
 
 # ---- merging

@@ -23,7 +23,7 @@ from bakeoff_import.keras_layers import (
 from bakeoff_import.keras_tensor import FIRST, FLAT, PLAIN, ROW, Held
 from bakeoff_import.keras_walk import Call, Row, Walk, is_variable, operation, to_numpy
 from bakeoff_import.problems import Unsupported
-from bakeoff_import.steps import along, einsum, product
+from bakeoff_import.steps import along, einsum, product, resized, resizing
 from bakeoff_import.values import Layout, Value
 
 # ---- element by element
@@ -840,7 +840,7 @@ def layer_norm(m: Walk, op: Any, a: Call) -> Held:
         g is None or is_variable(m.keras, g) for g in (gamma, beta)
     ):
         raise Unsupported("has a computed scale", "keras.layers.LayerNormalization")
-    return normalised(m, held, axes, gamma, beta, float(op.epsilon), m.graph.base)
+    return normalised(m, held, axes, gamma, beta, float(op.epsilon))
 
 
 # ---- pictures
@@ -888,7 +888,7 @@ def pool(m: Walk, op: Any, a: Call) -> Held:
 
 @operation("Resize")
 def resize(m: Walk, op: Any, a: Call) -> Held:
-    """`matmul` with a frozen matrix for each axis"""
+    """`resize`; bicubic and the like: `matmul` with a frozen matrix for each axis"""
     if op.crop_to_aspect_ratio or op.pad_to_aspect_ratio:
         raise Unsupported("keeps the aspect ratio", "crop before it")
     x = m.held(a.images)
@@ -896,24 +896,26 @@ def resize(m: Walk, op: Any, a: Call) -> Held:
         raise Unsupported("resizes a single picture", "a batch of pictures")
     ahead = op.data_format == "channels_first"
     v = m.rows_apart(x, 4) if ahead else m.spread_out(m.first(x).value)
-    out = resized(m, v, list(op.size), op.interpolation, bool(op.antialias))
+    out = interpolated(m, v, list(op.size), op.interpolation, bool(op.antialias))
     return Held(out, PLAIN if ahead else FIRST)
 
 
-def resized(
+def interpolated(
     m: Walk, v: Value, size: Sequence[int], interpolation: str, antialias: bool
 ) -> Value:
-    """N,C,H,W resized by one product for each axis, whose matrix is what Keras makes of
-    unit pictures."""
+    """N,C,H,W resized: by the op where it has this interpolation, else by a product for
+    each axis, whose matrix is what Keras makes of unit pictures."""
+    mode = {"nearest": "nearest", "bilinear": "linear"}.get(interpolation, "")
+    if tuple(size) == tuple(v.shape[2:]):
+        return v
+    if mode != "nearest" and m.keras.backend.backend() == "tensorflow":
+        raise Unsupported(
+            "resizes, which TensorFlow does in float32 alone",
+            "'import torch' or 'import jax' in the file chooses Keras's backend",
+        )
+    matrices = []
     for axis, out in zip((2, 3), size):
         old = v.shape[axis]
-        if old == out:
-            continue
-        if m.keras.backend.backend() == "tensorflow":
-            raise Unsupported(
-                "resizes, which TensorFlow does in float32 alone",
-                "'import torch' or 'import jax' in the file chooses Keras's backend",
-            )
         unit = np.eye(old)
         down = axis == 2
         picture = unit.reshape((old, old, 1, 1) if down else (old, 1, old, 1))
@@ -925,7 +927,16 @@ def resized(
             data_format="channels_last",
         )
         matrix = to_numpy(made).astype(np.float64).reshape(old, out)
-        v = along(m, v, axis, np.ascontiguousarray(matrix.T))
+        matrices.append(np.ascontiguousarray(matrix.T))
+    for coordinates in ("half_pixel", "asymmetric") if mode else ():
+        ours = [
+            resizing(old, out, mode, coordinates) for old, out in zip(v.shape[2:], size)
+        ]
+        if all(np.allclose(a, b, 0, 1e-12) for a, b in zip(matrices, ours)):
+            return resized(m, v, size, mode, coordinates)
+    for axis, matrix in zip((2, 3), matrices):
+        if v.shape[axis] != len(matrix):
+            v = along(m, v, axis, matrix)
     return v
 
 

@@ -20,8 +20,8 @@ def set_weights(importer: Importer, weights: Mapping[str, Any]) -> None:
     for name, tensor in weights.items():
         read = reads.get(name)
         if read is not None:
-            shape = tuple(read.variable.shape)
-            read.variable.assign(read.form.undo(tensor, shape))
+            old = to_numpy(read.variable)
+            read.variable.assign(read.form.undo(tensor, old))
 
 
 def _to_ir(array: Any, held: Held) -> Any:

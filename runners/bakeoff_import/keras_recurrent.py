@@ -121,35 +121,76 @@ def _dropped(m: Walk, op: Any, cell: Any, x: Value, training: bool) -> Value:
 
 
 def recurrent(
-    m: Walk, op: Any, arg: Any, training: bool, state: Optional[Sequence[Any]]
+    m: Walk,
+    op: Any,
+    arg: Any,
+    training: bool,
+    state: Optional[Sequence[Any]],
+    in_places: bool = False,
 ) -> tuple[Value, list[Value]]:
-    """The sequence in the order of its steps, and the last states."""
+    """The sequence in the order of its steps, or as its input lies, and the last
+    states."""
     cell = op.cell
     kind = type(cell).__name__
     if kind not in _STEPS or not type(cell).__module__.startswith("keras."):
         raise Unsupported(f"runs the cell {kind}", "LSTM, GRU or SimpleRNN")
     x = m.rows_apart(arg, 3)
     x = _dropped(m, op, cell, x, training)
-    plain = (
+    if _has_op(m, op, state):
+        out = _by_op(m, op, x)
+        back = bool(op.go_backwards)
+        last = [selected(m, out, 1, 0 if back else -1)]
+        return (m.unary("flip", out, axes=[1]) if back and not in_places else out), last
+    if op.go_backwards:
+        x = m.unary("flip", x, axes=[1])
+    out, last = _unrolled(m, cell, x, state)
+    if op.go_backwards and in_places:
+        out = m.unary("flip", out, axes=[1])
+    return out, last
+
+
+def _has_op(m: Walk, op: Any, state: Optional[Sequence[Any]]) -> bool:
+    """Whether an op of the IR is the whole sequence: the usual activations, from zero,
+    and no cell state is given."""
+    cell = op.cell
+    kind = type(cell).__name__
+    if kind == "GRUCell":
+        return (
+            bool(cell.reset_after)
+            and _name(cell.activation) == "tanh"
+            and _name(cell.recurrent_activation) == "sigmoid"
+            and not state
+        )
+    return (
         kind == "LSTMCell"
         and _name(cell.activation) == "tanh"
         and _name(cell.recurrent_activation) == "sigmoid"
         and not state
         and not op.return_state
     )
-    if op.go_backwards:
-        x = m.unary("flip", x, axes=[1])
-    units = int(cell.units)
-    if plain:
-        slots = [
-            ("weight_ih", m.slot(cell.kernel, ("transpose", (1, 0)))),
-            ("weight_hh", m.slot(cell.recurrent_kernel, ("transpose", (1, 0)))),
-        ]
-        if cell.use_bias:
-            slots.append(("bias", m.slot(cell.bias)))
-        out = m.made("lstm", [x], x.layout.sized(2, units), params=slots)
-        return out, [selected(m, out, 1, -1)]
-    return _unrolled(m, cell, x, state)
+
+
+def _by_op(m: Walk, op: Any, x: Value) -> Value:
+    cell, units = op.cell, int(op.cell.units)
+    transposed: tuple[Any, ...] = (("transpose", (1, 0)),)
+    lstm = type(cell).__name__ == "LSTMCell"
+    # Keras's GRU has the gates z, r, n and both biases in one variable.
+    places = [*range(units, 2 * units), *range(units), *range(2 * units, 3 * units)]
+    turned = () if lstm else (("take", 0, tuple(places)),)
+    slots = [
+        ("weight_ih", m.slot(cell.kernel, *transposed, *turned)),
+        ("weight_hh", m.slot(cell.recurrent_kernel, *transposed, *turned)),
+    ]
+    if cell.use_bias and lstm:
+        slots.append(("bias", m.slot(cell.bias)))
+    elif cell.use_bias:
+        for row, slot in enumerate(("bias_ih", "bias_hh")):
+            own = (("take", 0, row), *turned)
+            name = f"{m.key(cell.bias).replace('/', '.')}.{slot}"
+            slots.append((slot, m.slot(cell.bias, *own, name=name, part=(slot,))))
+    layout = x.layout.sized(2, units)
+    kind, back = ("lstm" if lstm else "gru"), bool(op.go_backwards)
+    return m.made(kind, [x], layout, params=slots, reverse=back)
 
 
 def _unrolled(
@@ -177,7 +218,7 @@ def _unrolled(
 
 @layer("LSTM", "GRU", "SimpleRNN", "RNN")
 def rnn(m: Walk, op: Any, a: Call) -> Any:
-    """`lstm`; other cells, other activations, a state given or taken: step by step"""
+    """`lstm`, `gru`; other cells, activations, a state given or taken: step by step"""
     state = a.get("initial_state")
     given = a.first
     if isinstance(given, (list, tuple)):
@@ -197,17 +238,14 @@ def _last_of(m: Walk, out: Value, last: Sequence[Value]) -> Value:
 
 @layer("Bidirectional")
 def bidirectional(m: Walk, op: Any, a: Call) -> Any:
-    """both directions, the other one between two `flip`; `concat`, `add` or `mul`"""
+    """both directions; `concat`, `add` or `mul`"""
     if op.return_state or a.get("initial_state") is not None:
         raise Unsupported("takes or gives states", "return_state=False")
     parts = []
     for number, one in enumerate((op.forward_layer, op.backward_layer)):
         with m._place(one, m.graph.where):
-            out, last = recurrent(m, one, a.first, a.training, None)
-            v = out if op.return_sequences else last[0]
-            if op.return_sequences and number == 1:
-                v = m.unary("flip", v, axes=[1])
-            parts.append(Held(v))
+            out, last = recurrent(m, one, a.first, a.training, None, bool(number))
+            parts.append(Held(out if op.return_sequences else last[0]))
     if op.merge_mode is None:
         return parts
     if op.merge_mode == "concat":

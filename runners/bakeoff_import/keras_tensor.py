@@ -3,9 +3,8 @@ IR read."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any, Optional, Sequence
+from typing import Any, Optional
 
 import numpy as np
 
@@ -69,7 +68,8 @@ class Held:
 @dataclass(frozen=True)
 class Form:
     """How a parameter of the IR is made of a variable: ("transpose", perm),
-    ("reshape", shape) and ("take", axis, places) in order. Any form can be undone."""
+    ("reshape", shape) and ("take", axis, places) in order; places may be some of those
+    that there are. Any form can be undone."""
 
     steps: tuple[tuple[Any, ...], ...] = ()
 
@@ -83,12 +83,13 @@ class Form:
                 array = np.take(array, how[1], how[0])
         return array
 
-    def undo(self, array: Any, shape: Sequence[int]) -> Any:
-        """The variable, of this shape, that apply() makes this array of."""
-        places = np.arange(math.prod(shape)).reshape(shape)
-        flat = np.empty(math.prod(shape), dtype=np.asarray(array).dtype)
+    def undo(self, array: Any, old: Any) -> Any:
+        """The variable that apply() makes this array of; what it does not take is as in
+        the old one."""
+        places = np.arange(old.size).reshape(old.shape)
+        flat = np.array(old, dtype=np.asarray(array).dtype).reshape(-1)
         flat[self.apply(places).reshape(-1)] = np.asarray(array).reshape(-1)
-        return flat.reshape(shape)
+        return flat.reshape(old.shape)
 
 
 @dataclass(frozen=True)

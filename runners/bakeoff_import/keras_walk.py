@@ -343,10 +343,14 @@ class Walk(Builder):
     def key(self, variable: Any) -> str:
         return str(variable.path).removeprefix(self._prefix)
 
-    def slot(self, variable: Any, *steps: Any, name: str = "") -> str:
-        """The name of the parameter for a slot of an op, in the form that it reads."""
+    def slot(
+        self, variable: Any, *steps: Any, name: str = "", part: tuple[str, ...] = ()
+    ) -> str:
+        """The name of the parameter for a slot of an op, in the form that it reads.
+
+        part: which of the variable's parts that several parameters are it is."""
         form = Form(tuple(steps))
-        target = self._target(variable)
+        target = (*self._target(variable), *part)
         known = self.graph.by_target.get(target)
         if known is not None:
             if self.reads[known].form != form:

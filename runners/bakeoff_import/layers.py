@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Sequence
 
+import numpy as np
 import torch
 
 from bakeoff_import.mapping import Args, Mapper, Row
@@ -19,6 +20,8 @@ from bakeoff_import.steps import (
     grouped_norm,
     pool_made,
     product,
+    resized,
+    resizing,
     selected,
     split_evenly,
     transposed_by_product,
@@ -475,51 +478,47 @@ def adaptive_max_pool(m: Mapper, a: Args) -> Any:
 
 
 def _resized(m: Mapper, a: Args, mode: str, coordinates: str) -> Value:
-    if not m.known("resize"):
-        return resized_by_matrices(m, a)  # type: ignore[no-any-return]
-    x = m.batch_first(a.input, 4)
     shape = m.out()[0]
-    factors = a.get("scale_factors")
-    if factors and coordinates != "align_corners":
-        for size, out, factor in zip(x.shape[2:], shape[2:], factors):
-            if abs(size * factor - out) > 1e-9:
-                raise Unsupported(
-                    f"resizes {size} by {factor:g}, which is no whole size",
-                    "size instead of scale_factor",
-                )
+    x = m.value(a.input)
     if shape == x.shape:
         return x
-    return m.made(
-        "resize",
-        [x],
-        Layout(shape, 0),
-        size=list(shape[2:]),
-        mode=mode,
-        coordinates=coordinates,
-    )
+    matrices = [
+        (_resizing(m, axis, old, new), resizing(old, new, mode, coordinates))
+        for axis, (old, new) in enumerate(zip(x.shape, shape))
+        if axis > 1 and old != new
+    ]
+    # torch computes places of mode nearest in float32, and may read the one before.
+    exact = all(np.allclose(own, ours, 0, 1e-12) for own, ours in matrices)
+    first = x.layout.n == 0 and x.layout.alone
+    if not exact or not first or not m.known("resize"):
+        return resized_by_matrices(m, a)  # type: ignore[no-any-return]
+    return resized(m, m.batch_first(x), shape[2:], mode, coordinates)
 
 
-@row("upsample_nearest2d")
+@row("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d")
 def upsample_nearest(m: Mapper, a: Args) -> Value:
     """`resize` mode=nearest coordinates=asymmetric"""
     return _resized(m, a, "nearest", "asymmetric")
 
 
-@row("_upsample_nearest_exact2d")
+@row(
+    "_upsample_nearest_exact1d",
+    "_upsample_nearest_exact2d",
+    "_upsample_nearest_exact3d",
+)
 def upsample_nearest_exact(m: Mapper, a: Args) -> Value:
     """`resize` mode=nearest coordinates=half_pixel"""
     return _resized(m, a, "nearest", "half_pixel")
 
 
-@row("upsample_bilinear2d")
-def upsample_bilinear(m: Mapper, a: Args) -> Value:
-    """`resize` mode=bilinear coordinates=half_pixel or align_corners"""
+@row("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d")
+def upsample_linear(m: Mapper, a: Args) -> Value:
+    """`resize` mode=linear coordinates=half_pixel or align_corners"""
     coordinates = "align_corners" if a.align_corners else "half_pixel"
-    return _resized(m, a, "bilinear", coordinates)
+    return _resized(m, a, "linear", coordinates)
 
 
-@row("upsample_bicubic2d", "_upsample_bicubic2d_aa", "_upsample_bilinear2d_aa",
-     "upsample_linear1d", "upsample_nearest1d")  # fmt: skip
+@row("upsample_bicubic2d", "_upsample_bicubic2d_aa", "_upsample_bilinear2d_aa")
 def resized_by_matrices(m: Mapper, a: Args) -> Value:
     """`matmul` with a constant matrix for each axis"""
     x = m.value(a.input)
@@ -763,7 +762,7 @@ def layer_norm(m: Mapper, a: Args) -> Value:
     dims = len(a.normalized_shape)
     if x.layout.n is not None and x.layout.n >= x.layout.rank - dims:
         raise Unsupported("normalises over the batch")
-    slots = _affine(m, a, a.normalized_shape)
+    slots = _weights(m, weight=a.weight, bias=a.bias)
     return m.made(
         "layer_norm", [x], x.layout, params=slots, dims=dims, eps=float(a.eps)
     )
@@ -1105,12 +1104,12 @@ def _layered(m: Mapper, a: Args, op: str, slots: Any) -> tuple[Value, Stacked]:
         outs = []
         for direction, w in enumerate(layer):
             layout = x.layout.sized(2, w.units)
-            source = m.unary("flip", x, axes=[1]) if direction else x
-            h = m.made(op, [source], layout, params=slots(w))
-            steps = h.shape[1]
-            last = m.sliced(h, 1, steps - 1, steps)
+            back = bool(direction)
+            h = m.made(op, [x], layout, params=slots(w), reverse=back)
+            end = 0 if back else h.shape[1] - 1
+            last = m.sliced(h, 1, end, end + 1)
             lasts.append(m.reshaped(last, last.layout.dropped([1], False)))
-            outs.append(m.unary("flip", h, axes=[1]) if direction else h)
+            outs.append(h)
         x = m.concat(outs, 2)
         if m.dropout and a.dropout > 0 and a.train and number + 1 < int(a.num_layers):
             x = m.unary("dropout", x, rate=float(a.dropout))
@@ -1126,7 +1125,7 @@ def _batched(m: Mapper, a: Args) -> bool:
 
 @row("lstm")
 def lstm(m: Mapper, a: Args) -> list[Any]:
-    """`lstm` for each layer, backwards between two `flip`; else step by step
+    """`lstm` for each layer and direction; else step by step
 
     Step by step: from another state than zero, or where its last cell state is read."""
     if "batch_sizes" in a:
@@ -1145,7 +1144,7 @@ def lstm(m: Mapper, a: Args) -> list[Any]:
 
 @row("gru")
 def gru(m: Mapper, a: Args) -> list[Any]:
-    """`gru` for each layer, backwards between two `flip`; else step by step"""
+    """`gru` for each layer and direction; else step by step"""
     if "batch_sizes" in a:
         raise Unsupported("takes packed sequences", "padded ones")
 

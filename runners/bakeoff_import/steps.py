@@ -171,6 +171,33 @@ def averaging(size: int, out: int) -> Any:
     return matrix
 
 
+def resizing(size: int, out: int, mode: str, coordinates: str) -> Any:
+    """The matrix of the IR's resize along one axis, of new by old size."""
+    i = np.arange(out)
+    if mode == "nearest":
+        shift = 1 if coordinates == "half_pixel" else 0
+        return np.eye(size)[(2 * i + shift) * size // (2 * out)]
+    places = i * size / out
+    if coordinates == "half_pixel":
+        places = (i + 0.5) * size / out - 0.5
+    elif coordinates == "align_corners":
+        places = i * (size - 1) / max(out - 1, 1)
+    places = np.clip(places, 0, size - 1)
+    low = np.floor(places).astype(int)
+    share = (places - low)[:, None]
+    high = np.minimum(low + 1, size - 1)
+    return np.eye(size)[low] * (1 - share) + np.eye(size)[high] * share
+
+
+def resized(
+    m: Builder, x: Value, size: Sequence[int], mode: str, coordinates: str
+) -> Value:
+    """N,C and places in new sizes."""
+    out = Layout((*x.shape[:2], *size), 0)
+    more: dict[str, Any] = {"size": list(size), "mode": mode}
+    return m.made("resize", [x], out, coordinates=coordinates, **more)
+
+
 def channels_scaled(m: Builder, x: Value, weight: Any, bias: Any) -> Value:
     """x * weight + bias of axis 1."""
     shape = tuple(s if i == 1 else 1 for i, s in enumerate(x.shape))

@@ -43,28 +43,59 @@ void CodeWriter::print(std::string_view text, const Variables& variables) {
   }
 }
 
-void CodeWriter::line(std::string_view text) {
-  if (!text.empty()) text_.append(static_cast<size_t>(column()), ' ').append(text);
-  text_ += '\n';
-}
+void CodeWriter::line(std::string_view text) { statements_.push_back({level_, std::string(text)}); }
 
-void CodeWriter::blank(int lines) { text_.append(static_cast<size_t>(lines), '\n'); }
+void CodeWriter::blank(int lines) {
+  for (int i = 0; i < lines; ++i) line("");
+}
 
 void CodeWriter::call(std::string_view head, const std::vector<std::string>& arguments,
                       std::string_view tail) {
-  const std::string joined = fmt::format("{}", fmt::join(arguments, ", "));
-  const std::string flat = fmt::format("{}({}){}", head, joined, tail);
-  if (column() + static_cast<int>(flat.size()) <= kPythonColumns || arguments.empty()) return line(flat);
-  line(fmt::format("{}(", head));
-  {
-    const auto inner = indent();
-    if (column() + static_cast<int>(joined.size()) <= kPythonColumns) {
-      line(joined);
-    } else {
-      for (const std::string& argument : arguments) line(argument + ",");
+  statements_.push_back({level_, std::string(head), arguments, std::string(tail), true});
+}
+
+void CodeWriter::statement(const Statement& statement) {
+  statements_.push_back(statement);
+  statements_.back().level += level_;
+}
+
+std::string CodeWriter::text() const {
+  std::string text;
+  const auto line = [&](int level, std::string_view content) {
+    if (!content.empty()) text.append(static_cast<size_t>(level * spaces_), ' ').append(content);
+    text += '\n';
+  };
+  for (const Statement& s : statements_) {
+    if (!s.call) {
+      line(s.level, s.head);
+      continue;
     }
+    const std::string joined = fmt::format("{}", fmt::join(s.arguments, ", "));
+    const std::string flat = fmt::format("{}({}){}", s.head, joined, s.tail);
+    const auto fits = [&](int level, const std::string& content) {
+      return level * spaces_ + static_cast<int>(content.size()) <= kPythonColumns;
+    };
+    if (fits(s.level, flat) || s.arguments.empty()) {
+      line(s.level, flat);
+      continue;
+    }
+    // Of two pairs of brackets the last is broken where all before it fits.
+    const std::string before = fmt::format("{}({})(", s.head, joined);
+    if (s.tail.size() > 2 && s.tail.front() == '(' && s.tail.back() == ')' && fits(s.level, before)) {
+      line(s.level, before);
+      line(s.level + 1, s.tail.substr(1, s.tail.size() - 2));
+      line(s.level, ")");
+      continue;
+    }
+    line(s.level, s.head + "(");
+    if (fits(s.level + 1, joined)) {
+      line(s.level + 1, joined);
+    } else {
+      for (const std::string& argument : s.arguments) line(s.level + 1, argument + ",");
+    }
+    line(s.level, ")" + s.tail);
   }
-  line(fmt::format("){}", tail));
+  return text;
 }
 
 std::string python_real(double value) {
@@ -103,6 +134,16 @@ std::string camel_case(std::string_view name) {
     upper = false;
   }
   if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) != 0) out.insert(0, "Model");
+  return out;
+}
+
+std::string snake_case(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const bool upper = std::isupper(static_cast<unsigned char>(c)) != 0;
+    if (upper && !out.empty() && out.back() != '_') out += '_';
+    out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
   return out;
 }
 

@@ -22,9 +22,20 @@ namespace bakeoff::emit {
 
 using Variables = std::map<std::string, std::string, std::less<>>;
 
+// What is printed as one piece: a line, or a call that may need several lines.
+struct Statement {
+  int level = 0;
+  std::string head = {};
+  std::vector<std::string> arguments = {};  // of a call
+  std::string tail = {};
+  bool call = false;
+  bool operator==(const Statement&) const = default;
+};
+
 class CodeWriter {
  public:
-  explicit CodeWriter(int spaces_per_level = 4) : spaces_(spaces_per_level) {}
+  // `wide`: what it holds is printed again, so that lines may be as long as they like.
+  explicit CodeWriter(int spaces_per_level = 4, bool wide = false) : spaces_(spaces_per_level), wide_(wide) {}
 
   class Scope {
    public:
@@ -44,17 +55,23 @@ class CodeWriter {
   [[nodiscard]] Scope indent() { return Scope(*this); }
   // Columns of the current indentation.
   int column() const { return level_ * spaces_; }
+  bool wide() const { return wide_; }
 
   // Python: prints `head(arg, arg, ...)tail` the way black and ruff format it at 88 columns: on one line if
   // it fits; else all arguments on one indented line; else one argument a line with a trailing comma.
   void call(std::string_view head, const std::vector<std::string>& arguments, std::string_view tail = "");
+  // Prints it at its level, counted from the present one.
+  void statement(const Statement& statement);
 
-  const std::string& text() const { return text_; }
+  // What was printed, before it was broken into lines.
+  const std::vector<Statement>& statements() const { return statements_; }
+  std::string text() const;
 
  private:
   int spaces_;
+  bool wide_;
   int level_ = 0;
-  std::string text_;
+  std::vector<Statement> statements_;
 };
 
 // A Python literal: "1e-4", "0.9", "1.0".
@@ -65,6 +82,8 @@ std::string python_tuple(const std::vector<int64_t>& values);
 std::string python_bool(bool value);
 // In camel case: "mnist_cnn" -> "MnistCnn".
 std::string camel_case(std::string_view name);
+// From camel case: "EncoderLayer" -> "encoder_layer".
+std::string snake_case(std::string_view name);
 // An identifier: "conv1.weight" -> "conv1_weight". The caller's Namer makes it unique.
 std::string identifier(std::string_view name);
 // The same without leading underscores: an attribute with one is private to TensorFlow, and no layer of Keras 2

@@ -93,6 +93,7 @@ inline constexpr const char* kWeightInit = "initialiser of conv and linear weigh
 inline constexpr const char* kBiasInit = "initialiser of biases";
 inline constexpr const char* kTableInit = "initialiser of embeddings";
 inline constexpr const char* kLstmInit = "initialiser of LSTM weights";
+inline constexpr const char* kGruInit = "initialiser of GRU weights";
 inline constexpr const char* kEps = "optimizer epsilon";
 inline constexpr const char* kEpsForm = "where epsilon sits";
 inline constexpr const char* kRho = "RMSprop decay of the squared gradient";

@@ -133,11 +133,117 @@ ForwardPrinter::ForwardPrinter(CodeWriter& out, const Graph& graph, std::string 
   for (const int n : graph.live) {
     for (const ir::ValueId id : graph.workload.nodes[static_cast<size_t>(n)].inputs) last_use_[id] = n;
   }
+  stretch_.end = static_cast<int>(graph.workload.nodes.size()) - 1;
+  main_ = graph.inputs[0];
   last_use_[graph.workload.prediction()] = graph.workload.value_count();
   if (graph.computes_target()) last_use_[graph.loss().inputs[1]] = graph.workload.value_count();
 }
 
-void ForwardPrinter::begin(int node) { node_ = node; }
+void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
+                           const BlockCalls& calls) {
+  print_nodes(functions, blocks, calls);
+}
+
+Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, const Stretch& stretch,
+                              const Blocks& blocks, const BlockCalls& calls) {
+  stretch_ = stretch;
+  main_.clear();
+  last_use_.clear();
+  const ir::Workload& workload = graph_.workload;
+  Printed printed;
+  for (const int n : graph_.live) {
+    if (n < stretch.first || n >= stretch.end) continue;
+    for (const ir::ValueId id : workload.nodes[static_cast<size_t>(n)].inputs) {
+      last_use_[id] = n;
+      if (id >= workload.output_of(stretch.first)) continue;
+      if (workload.is_constant(id)) {
+        variables_[id] = real_literal(workload.producer(id).real("value"));
+        fixed_.insert(id);
+      } else if (std::find(printed.inputs.begin(), printed.inputs.end(), id) == printed.inputs.end()) {
+        printed.inputs.push_back(id);
+        if (keeps_name(workload, id)) names_.reserve(graph_.inputs[static_cast<size_t>(id)]);
+      }
+    }
+  }
+  const ir::ValueId output = workload.output_of(stretch.end - 1);
+  last_use_[output] = workload.value_count();
+  for (const ir::ValueId id : printed.inputs) {
+    variables_[id] = keeps_name(workload, id) ? graph_.inputs[static_cast<size_t>(id)] : new_variable(id);
+    if (main_.empty()) main_ = variables_[id];
+    printed.formals.push_back(variables_[id]);
+  }
+  print_nodes(functions, blocks, calls);
+  out_.line("return " + variables_.at(output));
+  return printed;
+}
+
+void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
+                                 const BlockCalls& calls) {
+  int next = stretch_.first;
+  for (const int n : graph_.live) {
+    if (n < next || n >= stretch_.end) continue;
+    if (const Block* block = blocks.at(n, stretch_.first, stretch_.end)) {
+      next = print_blocks(*block, blocks, calls);
+      continue;
+    }
+    node_ = n;
+    functions.at(node().op)(*this, node());
+  }
+}
+
+int ForwardPrinter::print_blocks(const Block& first, const Blocks& blocks, const BlockCalls& calls) {
+  std::vector<const Block*> chain = blocks.chain_from(first, stretch_.first, stretch_.end);
+  chain.resize(calls.loop(chain));
+  std::vector<std::string> inputs;
+  for (const ir::ValueId id : first.inputs) inputs.push_back(variables_.at(id));
+  node_ = first.stretch.end - 1;
+  std::string variable = target(first.inputs, true);
+  if (chain.size() > 1 && variable != inputs[0]) {
+    out_.line(variable + " = " + inputs[0]);
+    inputs[0] = variable;
+  }
+  calls.print(out_, variable, inputs, chain);
+  node_ = chain.back()->stretch.end - 1;
+  variables_[graph_.workload.output_of(node_)] = variable;
+  return node_ + 1;
+}
+
+int dropouts(const Graph& graph, int first, int end) {
+  if (graph.predicts) return 0;
+  return static_cast<int>(std::count_if(graph.live.begin(), graph.live.end(), [&](int n) {
+    return n >= first && n < end && graph.workload.nodes[static_cast<size_t>(n)].op == ir::Op::kDropout;
+  }));
+}
+
+int block_number(const Block& block) {
+  const std::string& path = block.stretch.path;
+  const size_t digits = path.size() - (path.find_last_not_of("0123456789") + 1);
+  return digits == 0 || digits > 6 ? -1 : std::stoi(path.substr(path.size() - digits));
+}
+
+std::string block_path(const std::string& path, const std::string& within, char separator, bool loop) {
+  std::string text =
+      within.empty() ? path : fmt::format("{{prefix}}{}{}", separator, path.substr(within.size() + 1));
+  if (loop) text = text.substr(0, text.find_last_not_of("0123456789") + 1) + "{i}";
+  return fmt::format("{}\"{}\"", loop || !within.empty() ? "f" : "", text);
+}
+
+size_t numbered_alike(const Blocks& blocks, const std::vector<const Block*>& chain) {
+  const Block& first = *chain[0];
+  const auto stem = [](const Block& block) {
+    return block.stretch.path.substr(0, block.stretch.path.find_last_not_of("0123456789") + 1);
+  };
+  size_t count = 1;
+  if (block_number(first) < 0) return count;
+  while (count < chain.size()) {
+    const Block& next = *chain[count];
+    if (next.family != first.family || blocks.arguments(next, true) != blocks.arguments(first, true) ||
+        stem(next) != stem(first) || block_number(next) != block_number(first) + static_cast<int>(count))
+      break;
+    ++count;
+  }
+  return count;
+}
 
 std::string ForwardPrinter::value(ir::ValueId id, Order wanted) const {
   const Order held = graph_.plan.values[static_cast<size_t>(id)];
@@ -163,23 +269,33 @@ bool ForwardPrinter::stored_as_table(std::string_view slot) const {
   return graph_.plan.params[static_cast<size_t>(node().param(slot))].identity();
 }
 
-std::string ForwardPrinter::target() {
+std::string ForwardPrinter::target(const std::vector<ir::ValueId>& inputs, bool block) {
   const ir::ValueId id = graph_.workload.output_of(node_);
+  // In a function of its own, names of the workload's values would say where it was first called.
+  const bool reuse = block || !stretch_.path.empty() || made_up(node().output);
   std::string name;
-  for (const ir::ValueId in : node().inputs) {
-    if (fixed_.contains(in)) continue;
-    if (made_up(node().output) && last_use_.at(in) == node_ && (name.empty() || variables_.at(in) < name)) {
-      name = variables_.at(in);
-    }
+  for (const ir::ValueId in : inputs) {
+    if (fixed_.contains(in) || !reuse || last_use_.at(in) > node_) continue;
+    if (name.empty() || variables_.at(in) < name) name = variables_.at(in);
     // The variable of the first input is the main line of the network.
-    if (made_up(node().output) && last_use_.at(in) == node_ && variables_.at(in) == graph_.inputs[0]) {
-      name = graph_.inputs[0];
+    if (variables_.at(in) == main_) {
+      name = main_;
       break;
     }
   }
-  if (name.empty()) name = names_.name("value " + node().output, node().output);
+  if (name.empty()) name = new_variable(id);
   variables_[id] = name;
   return name;
+}
+
+std::string ForwardPrinter::new_variable(ir::ValueId id) {
+  const std::string& wish = graph_.workload.value_name(id);
+  const std::string key = "value " + wish;
+  if (stretch_.path.empty()) return names_.name(key, wish);
+  for (const char* letter : {"x", "h", "u", "v", "w"}) {
+    if (Namer attempt = names_; attempt.name(key, letter) == letter) return names_.name(key, letter);
+  }
+  return names_.name(key, "h");
 }
 
 void ForwardPrinter::assign(const std::string& head, const std::vector<std::string>& arguments) {

@@ -13,9 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "emit/blocks.h"
 #include "emit/code_writer.h"
 #include "emit/layout.h"
 #include "emit/namer.h"
+#include "emit/op_functions.h"
 #include "emit/spelling.h"
 #include "ir/workload.h"
 
@@ -59,6 +61,28 @@ std::vector<double> dropout_rates(const Graph& graph);
 // The constant that holds a rate: "DROPOUT_RATE", "DROPOUT_RATE_2", ...
 std::string dropout_constant(const Graph& graph, double rate);
 
+// How a script calls blocks.
+class BlockCalls {
+ public:
+  virtual ~BlockCalls() = default;
+  // How many blocks of a chain, from its first one on, one loop can call; 1: no loop.
+  virtual size_t loop(const std::vector<const Block*>& chain) const = 0;
+  // Prints `variable = block(inputs, ...)`; of several blocks in a loop, in which the first input is the variable.
+  virtual void print(CodeWriter& out, const std::string& variable, const std::vector<std::string>& inputs,
+                     const std::vector<const Block*>& chain) const = 0;
+};
+
+// Dropouts among the live nodes of a range; none where the graph predicts.
+int dropouts(const Graph& graph, int first, int end);
+
+// Where a block is, as an expression of Python: "encoder.0", f"{prefix}.attention" within another path, in a loop
+// over i from its number on f"encoder.{i}".
+std::string block_path(const std::string& path, const std::string& within, char separator, bool loop);
+// The number at the end of its path; -1: none.
+int block_number(const Block& block);
+// How many blocks of a chain have one family, the same arguments and successive numbers at the end of one path.
+size_t numbered_alike(const Blocks& blocks, const std::vector<const Block*>& chain);
+
 class ForwardPrinter {
  public:
   // `transpose`: the framework's function, called as transpose(value, (0, 2, 3, 1)). `params`: the expression
@@ -67,8 +91,12 @@ class ForwardPrinter {
   ForwardPrinter(CodeWriter& out, const Graph& graph, std::string transpose, std::vector<std::string> params,
                  Namer names, bool explicit_norms, std::string half = "");
 
-  // Before each node, in order of graph.live.
-  void begin(int node);
+  // Prints the live nodes of the model.
+  void print(const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks, const BlockCalls& calls);
+  // Prints those of a stretch, which ends in "return value", for a function of its own. Gives all but the body.
+  Printed print(const OpFunctions<ForwardPrinter>& functions, const Stretch& stretch, const Blocks& blocks,
+                const BlockCalls& calls);
+
   // Expression of an input of the present node, in the order in which the node reads it.
   std::string input(size_t i = 0) const;
   // A parameter in the precision that products are in; full_param: as it is stored.
@@ -80,6 +108,7 @@ class ForwardPrinter {
   bool has(std::string_view slot) const { return node().has(slot); }
   const ir::Node& node() const { return graph_.workload.nodes[static_cast<size_t>(node_)]; }
   int index() const { return node_; }
+  const Stretch& stretch() const { return stretch_; }
   const Graph& graph() const { return graph_; }
   bool explicit_norms() const { return explicit_norms_; }
   const ir::Shape& shape(ir::ValueId id) const { return graph_.types[static_cast<size_t>(id)].shape; }
@@ -118,7 +147,14 @@ class ForwardPrinter {
 
  private:
   std::string value(ir::ValueId id, Order wanted) const;
-  std::string target();
+  // The variable for the node's value. `block`: the node is the last of a block that reads these inputs.
+  std::string target() { return target(node().inputs, false); }
+  std::string target(const std::vector<ir::ValueId>& inputs, bool block);
+  std::string new_variable(ir::ValueId id);
+  void print_nodes(const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
+                   const BlockCalls& calls);
+  // Gives the index behind the last node of what it has printed.
+  int print_blocks(const Block& first, const Blocks& blocks, const BlockCalls& calls);
 
   CodeWriter& out_;
   const Graph& graph_;
@@ -130,6 +166,8 @@ class ForwardPrinter {
   std::map<ir::ValueId, std::string> variables_;
   std::set<ir::ValueId> fixed_;  // values that are no variable but an expression
   std::map<ir::ValueId, int> last_use_;
+  Stretch stretch_;   // that is printed: all, without a path, or one
+  std::string main_;  // the variable along which it goes
   int node_ = -1;
 };
 

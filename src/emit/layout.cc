@@ -223,7 +223,7 @@ bool block_conflicts(const ir::Workload& workload, const Pass& pass, std::set<in
   std::map<ir::ParamId, std::set<Shape>> orders;
   for (const ir::ParamId table : tables(workload)) orders[table].insert(Shape{});
   for (const ir::Node& node : workload.nodes) {
-    if (node.op != Op::kLstm) continue;
+    if (!ir::is_recurrent(node.op)) continue;
     for (const char* slot : {"weight_ih", "weight_hh"}) orders[node.param(slot)].insert(Shape{});
   }
   const auto each_linear = [&](auto&& visit) {
@@ -284,7 +284,7 @@ void plan_params(const ir::Workload& workload, const Pass& pass, const LayoutOpt
   plan.depthwise.assign(workload.nodes.size(), false);
   for (size_t n = 0; n < workload.nodes.size(); ++n) {
     const ir::Node& node = workload.nodes[n];
-    if (node.op == Op::kLstm && options.transpose_linear) {
+    if (ir::is_recurrent(node.op) && options.transpose_linear) {
       for (const char* slot : {"weight_ih", "weight_hh"}) {
         if (embeddings.contains(node.param(slot))) continue;
         plan.params[static_cast<size_t>(node.param(slot))] = {.perm = {1, 0}};

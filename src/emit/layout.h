@@ -22,7 +22,7 @@
 //   for each input i of node n:  if (plan.converts(workload, n, i)) ... conversion_perm(held, wanted)
 //
 // Parameters: conv kernels become H,W,I/groups,O, depthwise ones H,W,C,multiplier where the framework wants
-// it; those of linear and lstm I,O. stored = canonical.reshape(view).transpose(perm).reshape(reshape), empty
+// it; those of linear, lstm and gru I,O. stored = canonical.reshape(view).transpose(perm).reshape(reshape), empty
 // = no step.
 
 #include <string>

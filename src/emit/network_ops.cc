@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ir/op_table.h"
+
 namespace bakeoff::emit {
 namespace {
 
@@ -28,13 +30,21 @@ void print_attention(CodeWriter& out, const Graph& graph, const NetworkHelpers& 
   out.print(texts.product);
 }
 
-void print_lstm(CodeWriter& out, const Graph& graph, const NetworkHelpers& texts) {
-  const bool with = any_live(graph, Op::kLstm, [](const Node& n) { return n.has("bias"); });
-  const bool without = any_live(graph, Op::kLstm, [](const Node& n) { return !n.has("bias"); });
-  out.print(texts.lstm, {{"bias", !with     ? ""
-                                  : without ? ", bias=0.0"
-                                            : ", bias"},
-                         {"gates", with ? texts.biased_gates : texts.gates}});
+// `bias`, `defaulted`: the parameters of the biases where all nodes have them, and where some have.
+void print_recurrent(CodeWriter& out, const Graph& graph, Op op, const RecurrentHelper& text,
+                     const char* bias, const char* defaulted) {
+  if (!graph.has(op)) return;
+  const bool with = any_live(graph, op, [](const Node& n) { return n.params.size() > 2; });
+  const bool without = any_live(graph, op, [](const Node& n) { return n.params.size() == 2; });
+  const bool back = any_live(graph, op, [](const Node& n) { return n.flag("reverse"); });
+  out.print(text.function, {{"bias", !with     ? ""
+                                     : without ? defaulted
+                                               : bias},
+                            {"reverse", back ? ", reverse=False" : ""},
+                            {"order", back ? text.order : ""},
+                            {"gates", with ? text.biased_gates : text.gates},
+                            {"hidden", with ? " + bias_hh" : ""}});
+  out.blank(2);
 }
 
 }  // namespace
@@ -59,10 +69,13 @@ void attention(ForwardPrinter& p, const Node& node) {
   p.assign("attention", arguments);
 }
 
-void lstm(ForwardPrinter& p, const std::string& weight_ih, const std::string& weight_hh) {
+void recurrent(ForwardPrinter& p, const std::string& weight_ih, const std::string& weight_hh) {
   std::vector<std::string> arguments = {p.input(), weight_ih, weight_hh};
-  if (p.has("bias")) arguments.push_back(p.full_param("bias"));
-  p.assign("lstm", arguments);
+  for (const char* bias : {"bias", "bias_ih", "bias_hh"}) {
+    if (p.has(bias)) arguments.push_back(p.full_param(bias));
+  }
+  if (p.node().flag("reverse")) arguments.push_back("reverse=True");
+  p.assign(ir::info(p.node().op).name, arguments);
 }
 
 void print_network_helpers(CodeWriter& out, const Graph& graph, const NetworkHelpers& texts) {
@@ -74,10 +87,8 @@ void print_network_helpers(CodeWriter& out, const Graph& graph, const NetworkHel
     print_attention(out, graph, texts);
     out.blank(2);
   }
-  if (graph.has(Op::kLstm)) {
-    print_lstm(out, graph, texts);
-    out.blank(2);
-  }
+  print_recurrent(out, graph, Op::kLstm, texts.lstm, ", bias", ", bias=0.0");
+  print_recurrent(out, graph, Op::kGru, texts.gru, ", bias_ih, bias_hh", ", bias_ih=0.0, bias_hh=0.0");
 }
 
 }  // namespace bakeoff::emit

@@ -7,13 +7,17 @@
 
 namespace bakeoff::emit {
 std::string torch_leaf(ir::Op op, const std::string& slot) {
-  if (op == ir::Op::kLstm) return slot == "bias" ? "bias_ih_l0" : slot + "_l0";
+  if (ir::is_recurrent(op)) return slot == "bias" ? "bias_ih_l0" : slot + "_l0";
   return slot == "mean" || slot == "var" ? "running_" + slot : slot;
 }
 
 std::string torch_layer(const ir::Workload& workload, const ir::Node& node) {
   std::string path;
   if (node.op == ir::Op::kParameter) return path;
+  // nn.LayerNorm has a weight, nn.GroupNorm a bias too, or none.
+  const bool no_layer = (node.op == ir::Op::kLayerNorm && !node.has("weight")) ||
+                        (node.op == ir::Op::kGroupNorm && node.params.size() < 2);
+  if (no_layer) return path;
   for (const ir::Slot& slot : node.params) {
     const std::string& name = workload.parameters[static_cast<size_t>(slot.param)].name;
     if (workload.parameters[static_cast<size_t>(slot.param)].frozen) return "";  // a buffer
@@ -35,7 +39,7 @@ int64_t torch_fan_in(const ir::Workload& workload, ir::ParamId id) {
   for (const ir::Node& node : workload.nodes) {
     const bool own = std::any_of(node.params.begin(), node.params.end(),
                                  [id](const ir::Slot& slot) { return slot.param == id; });
-    const char* slot = node.op == ir::Op::kLstm ? "weight_hh" : "weight";
+    const char* slot = ir::is_recurrent(node.op) ? "weight_hh" : "weight";
     if (!own || !node.has(slot)) continue;
     const ir::Shape& w = workload.parameters[static_cast<size_t>(node.param(slot))].shape;
     return ir::product(w, 1, w.size());
@@ -55,6 +59,7 @@ std::vector<Default> torch_defaults(const Request& request) {
     all.push_back({topic::kBiasInit, "U(-b, b), b = 1/sqrt(fan_in)"});
   }
   if (w.has(Op::kLstm)) all.push_back({topic::kLstmInit, "U(-b, b), b = 1/sqrt(units), biases too"});
+  if (w.has(Op::kGru)) all.push_back({topic::kGruInit, "U(-b, b), b = 1/sqrt(units), biases too"});
   if (w.has(Op::kEmbedding) || w.has(Op::kPositionEmbedding)) all.push_back({topic::kTableInit, "N(0, 1)"});
   if (kind != OptimizerKind::kSgd) {
     all.push_back({topic::kEps, "1e-8"});

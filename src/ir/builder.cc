@@ -86,23 +86,34 @@ Builder::Value Builder::batch_norm(Value x, const std::string& layer, double eps
   return add(std::move(node));
 }
 
-Builder::Value Builder::layer_norm(Value x, const std::string& layer, int64_t dims, double eps) {
+void Builder::add_affine(Node& node, const std::string& layer, const Shape& sizes, Affine has) {
+  if (has.weight) node.params.push_back(parameter("weight", layer + ".weight", sizes, Role::kScale));
+  if (has.bias) node.params.push_back(parameter("bias", layer + ".bias", sizes, Role::kShift));
+}
+
+Builder::Value Builder::layer_norm(Value x, const std::string& layer, int64_t dims, double eps, Affine has) {
   Node node = node_with_defaults(Op::kLayerNorm);
   node.inputs = {x};
-  const Shape tail(shape(x).end() - dims, shape(x).end());
-  node.params = {parameter("weight", layer + ".weight", tail, Role::kScale),
-                 parameter("bias", layer + ".bias", tail, Role::kShift)};
+  add_affine(node, layer, Shape(shape(x).end() - dims, shape(x).end()), has);
   set_attribute(node, "dims", dims);
   set_attribute(node, "eps", eps);
   return add(std::move(node));
 }
 
-Builder::Value Builder::group_norm(Value x, const std::string& layer, int64_t groups, double eps) {
+Builder::Value Builder::rms_norm(Value x, const std::string& layer, int64_t dims, double eps, bool weight) {
+  Node node = node_with_defaults(Op::kRmsNorm);
+  node.inputs = {x};
+  add_affine(node, layer, Shape(shape(x).end() - dims, shape(x).end()), {weight, false});
+  set_attribute(node, "dims", dims);
+  set_attribute(node, "eps", eps);
+  return add(std::move(node));
+}
+
+Builder::Value Builder::group_norm(Value x, const std::string& layer, int64_t groups, double eps,
+                                   Affine has) {
   Node node = node_with_defaults(Op::kGroupNorm);
   node.inputs = {x};
-  const Shape channels = {shape(x)[1]};
-  node.params = {parameter("weight", layer + ".weight", channels, Role::kScale),
-                 parameter("bias", layer + ".bias", channels, Role::kShift)};
+  add_affine(node, layer, {shape(x)[1]}, has);
   set_attribute(node, "groups", groups);
   set_attribute(node, "eps", eps);
   return add(std::move(node));
@@ -136,12 +147,25 @@ void Builder::freeze(const std::string& prefix) {
   }
 }
 
-Builder::Value Builder::lstm(Value x, const std::string& layer, int64_t units, bool bias) {
+Builder::Value Builder::lstm(Value x, const std::string& layer, int64_t units, bool bias, bool reverse) {
   Node node = node_with_defaults(Op::kLstm);
   node.inputs = {x};
   node.params = {parameter("weight_ih", layer + ".weight_ih_l0", {4 * units, shape(x).back()}, Role::kWeight),
                  parameter("weight_hh", layer + ".weight_hh_l0", {4 * units, units}, Role::kWeight)};
   if (bias) node.params.push_back(parameter("bias", layer + ".bias_ih_l0", {4 * units}, Role::kBias));
+  set_attribute(node, "reverse", reverse);
+  return add(std::move(node));
+}
+
+Builder::Value Builder::gru(Value x, const std::string& layer, int64_t units, bool bias, bool reverse) {
+  Node node = node_with_defaults(Op::kGru);
+  node.inputs = {x};
+  node.params = {parameter("weight_ih", layer + ".weight_ih_l0", {3 * units, shape(x).back()}, Role::kWeight),
+                 parameter("weight_hh", layer + ".weight_hh_l0", {3 * units, units}, Role::kWeight)};
+  for (const char* slot : {"bias_ih", "bias_hh"}) {
+    if (bias) node.params.push_back(parameter(slot, layer + "." + slot + "_l0", {3 * units}, Role::kBias));
+  }
+  set_attribute(node, "reverse", reverse);
   return add(std::move(node));
 }
 

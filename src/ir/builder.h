@@ -36,8 +36,15 @@ class Builder {
   Value conv(Value x, const std::string& layer, const Conv& conv);
   Value linear(Value x, const std::string& layer, int64_t features, bool bias = true);
   Value batch_norm(Value x, const std::string& layer, double eps = 1e-5, double momentum = 0.1);
-  Value layer_norm(Value x, const std::string& layer, int64_t dims = 1, double eps = 1e-5);
-  Value group_norm(Value x, const std::string& layer, int64_t groups, double eps = 1e-5);
+  // Which parameters a norm has.
+  struct Affine {
+    bool weight = true, bias = true;
+  };
+  Value layer_norm(Value x, const std::string& layer, int64_t dims = 1, double eps = 1e-5,
+                   Affine has = {true, true});
+  Value rms_norm(Value x, const std::string& layer, int64_t dims, double eps, bool weight = true);
+  Value group_norm(Value x, const std::string& layer, int64_t groups, double eps = 1e-5,
+                   Affine has = {true, true});
   Value embedding(Value ids, const std::string& layer, int64_t rows, int64_t width);
   // x + the first rows of a table of `rows`, for x of N,T,F.
   Value position_embedding(Value x, const std::string& layer, int64_t rows);
@@ -47,7 +54,9 @@ class Builder {
   // Freezes the parameters whose names begin so.
   void freeze(const std::string& prefix);
   // Parameters are called as in torch: <layer>.weight_ih_l0, <layer>.weight_hh_l0, <layer>.bias_ih_l0.
-  Value lstm(Value x, const std::string& layer, int64_t units, bool bias = true);
+  Value lstm(Value x, const std::string& layer, int64_t units, bool bias = true, bool reverse = false);
+  // Likewise, with bias_hh_l0.
+  Value gru(Value x, const std::string& layer, int64_t units, bool bias = true, bool reverse = false);
   // A linear layer whose weight is the table of the embedding `table`; `bias` is the name of its bias.
   Value tied_linear(Value x, const std::string& table, const std::string& bias);
   // Any op without parameters; attributes left out take the op table's fallback.
@@ -68,6 +77,7 @@ class Builder {
   // `weight`: the first two sizes of the weight.
   Value convolution(Op op, Value x, const std::string& layer, const Conv& conv, Shape weight);
   Value add(Node node);
+  void add_affine(Node& node, const std::string& layer, const Shape& sizes, Affine has);
   Slot parameter(std::string slot, std::string name, Shape shape, Role role);
 
   Workload workload_;

@@ -223,6 +223,22 @@ Result<Type> global_pool2d(const NodeView& view) {
   return Type{DType::kF32, {x[0], x[1]}};
 }
 
+Result<Type> resize(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  const Shape& x = view.inputs[0].shape;
+  const auto& size = view.node.integers("size");
+  if (x.size() < 3 || x.size() > 5)
+    return misfit("needs an N,C,W, N,C,H,W or N,C,D,H,W input, got {}", to_text(x));
+  if (size.size() + 2 != x.size())
+    return misfit("size needs a number for each axis after N and C of {}, got {}", to_text(x), size.size());
+  CHECK_OK(want_positive(view.node, "size", 1));
+  if (view.node.word("mode") == "nearest" && view.node.word("coordinates") == "align_corners")
+    return misfit("mode=nearest needs coordinates=half_pixel or asymmetric");
+  Shape out = {x[0], x[1]};
+  out.insert(out.end(), size.begin(), size.end());
+  return Type{DType::kF32, out};
+}
+
 Result<Type> flatten(const NodeView& view) {
   const Shape& x = view.inputs[0].shape;
   if (x.size() < 2) return misfit("needs an input of at least two axes, got {}", to_text(x));
@@ -501,19 +517,26 @@ Result<Type> attention(const NodeView& view) {
   return Type{DType::kF32, q};
 }
 
-Result<Type> lstm(const NodeView& view) {
+// `gates`: blocks of rows of the weights; `biases`: the slots of the biases.
+Result<Type> recurrent(const NodeView& view, int64_t gates, const std::vector<std::string>& biases) {
   CHECK_OK(want_float(view));
   CHECK_OK(want_rank(view, 3, "an N,T,F"));
   Shape x = view.inputs[0].shape;
-  const Shape& recurrent = view.param("weight_hh");
-  if (recurrent.size() != 2 || recurrent[0] != 4 * recurrent[1]) {
-    return misfit("weight_hh must be 4U,U, is {}", to_text(recurrent));
+  const Shape& hidden = view.param("weight_hh");
+  if (hidden.size() != 2 || hidden[0] != gates * hidden[1]) {
+    return misfit("weight_hh must be {}U,U, is {}", gates, to_text(hidden));
   }
-  CHECK_OK(want_param(view, "weight_ih", {recurrent[0], x[2]}));
-  CHECK_OK(want_param(view, "bias", {recurrent[0]}));
-  x[2] = recurrent[1];
+  CHECK_OK(want_param(view, "weight_ih", {hidden[0], x[2]}));
+  for (const std::string& bias : biases) {
+    CHECK_OK(want_param(view, bias, {hidden[0]}));
+    if (view.node.has(bias) != view.node.has(biases[0]))
+      return misfit("{} and {} come together", biases[0], bias);
+  }
+  x[2] = hidden[1];
   return Type{DType::kF32, x};
 }
+Result<Type> lstm(const NodeView& view) { return recurrent(view, 4, {"bias"}); }
+Result<Type> gru(const NodeView& view) { return recurrent(view, 3, {"bias_ih", "bias_hh"}); }
 
 Result<Type> softmax_cross_entropy(const NodeView& view) {
   const Type& logits = view.inputs[0];
@@ -525,6 +548,8 @@ Result<Type> softmax_cross_entropy(const NodeView& view) {
   if (labels.shape != Shape(logits.shape.begin(), logits.shape.end() - 1)) {
     return misfit("labels {} do not fit logits {}", to_text(labels.shape), to_text(logits.shape));
   }
+  const double smoothing = view.node.real("label_smoothing");
+  if (smoothing < 0 || smoothing >= 1) return misfit("label_smoothing must lie in [0, 1)");
   return Type{DType::kF32, {}};
 }
 
@@ -560,7 +585,7 @@ int64_t attention_macs(const NodeView& view, const Type& output) {
   return 2 * product(output.shape, 1, 4) * view.inputs[1].shape[1];
 }
 
-int64_t lstm_macs(const NodeView& view, const Type& output) {
+int64_t recurrent_macs(const NodeView& view, const Type& output) {
   return output.shape[1] * (elements(view.param("weight_ih")) + elements(view.param("weight_hh")));
 }
 

@@ -119,7 +119,16 @@ std::vector<OpInfo> parameterised_ops() {
        .doc = "Normalises the last `dims` axes with their biased variance.",
        .attributes = {integer("dims", 1, "number of trailing axes"),
                       real("eps", 1e-5, "added to the variance")},
-       .params = {{"weight", Role::kScale}, {"bias", Role::kShift}},
+       .params = {{"weight", Role::kScale, true}, {"bias", Role::kShift, true}},
+       .axes = AxisRule::kCanonical,
+       .shape = rules::layer_norm},
+      {.op = Op::kRmsNorm,
+       .name = "rms_norm",
+       .doc =
+           "x / sqrt(mean(x^2) + eps) over the last `dims` axes, times the weight (Zhang & Sennrich 2019).",
+       .attributes = {integer("dims", 1, "number of trailing axes"),
+                      real("eps", 1e-5, "added to the mean of the squares")},
+       .params = {{"weight", Role::kScale, true}},
        .axes = AxisRule::kCanonical,
        .shape = rules::layer_norm},
       {.op = Op::kEmbedding,
@@ -182,6 +191,18 @@ std::vector<OpInfo> pooling_ops() {
        .attributes = {},
        .axes = AxisRule::kSpatial,
        .shape = rules::global_pool2d},
+      {.op = Op::kResize,
+       .name = "resize",
+       .doc = "The places after N and C in new sizes. Output place i of n lies at (i + 0.5) size / n - 0.5 "
+              "(half_pixel), i (size - 1) / (n - 1) (align_corners) or i size / n (asymmetric) of the input. "
+              "linear: between the two places around it, the first or last one beyond them. nearest: the "
+              "place floor((i + 0.5) size / n) (half_pixel) or floor(i size / n) (asymmetric).",
+       .attributes = {ints_required("size", 0, "the new sizes of the axes after N and C"),
+                      word("mode", {"nearest", "linear"}, "which places count"),
+                      word("coordinates", {"half_pixel", "align_corners", "asymmetric"},
+                           "where an output place lies")},
+       .axes = AxisRule::kSpatial,
+       .shape = rules::resize},
   };
 }
 
@@ -238,6 +259,8 @@ std::vector<OpInfo> shape_ops() {
 }
 
 std::vector<OpInfo> network_ops() {
+  const AttrSpec reverse =
+      flag("reverse", false, "from the last place to the first; outputs stay at their places");
   return {
       {.op = Op::kLrn,
        .name = "lrn",
@@ -273,11 +296,26 @@ std::vector<OpInfo> network_ops() {
        .doc = "The whole sequence N,T,F from a zero state to the hidden states N,T,U: "
               "(i, f, g, o) = x W_ih^T + h W_hh^T + b, c = sigm(f) c + sigm(i) tanh(g), h = sigm(o) tanh(c). "
               "The rows of W_ih 4U,F and W_hh 4U,U are the gates in the order i, f, g, o.",
-       .attributes = {},
+       .attributes = {reverse},
        .params = {{"weight_ih", Role::kWeight}, {"weight_hh", Role::kWeight}, kBias},
        .axes = AxisRule::kCanonical,
        .shape = rules::lstm,
-       .macs = rules::lstm_macs},
+       .macs = rules::recurrent_macs},
+      {.op = Op::kGru,
+       .name = "gru",
+       .doc =
+           "The whole sequence N,T,F from a zero state to the hidden states N,T,U: with a = x W_ih^T + b_ih and "
+           "c = h W_hh^T + b_hh, r = sigm(a_r + c_r), z = sigm(a_z + c_z), n = tanh(a_n + r c_n), "
+           "h = (1 - z) n + z h. The rows of W_ih 3U,F and W_hh 3U,U are the gates in the order r, z, n; "
+           "there are both biases or none.",
+       .attributes = {reverse},
+       .params = {{"weight_ih", Role::kWeight},
+                  {"weight_hh", Role::kWeight},
+                  {"bias_ih", Role::kBias, true},
+                  {"bias_hh", Role::kBias, true}},
+       .axes = AxisRule::kCanonical,
+       .shape = rules::gru,
+       .macs = rules::recurrent_macs},
   };
 }
 
@@ -411,7 +449,7 @@ std::vector<OpInfo> mixed_ops() {
            "Normalises each of `groups` groups of channels of N,C,H,W with its biased variance over channels "
            "and places (Wu & He 2018); with as many groups as channels instance normalisation.",
        .attributes = {integer("groups", 1, "divides C"), real("eps", 1e-5, "added to the variance")},
-       .params = {{"weight", Role::kScale}, {"bias", Role::kShift}},
+       .params = {{"weight", Role::kScale, true}, {"bias", Role::kShift, true}},
        .axes = AxisRule::kSpatial,
        .shape = rules::group_norm},
   };
@@ -437,7 +475,9 @@ std::vector<OpInfo> loss_ops() {
       {.op = Op::kSoftmaxCrossEntropy,
        .name = "softmax_cross_entropy",
        .doc = "-log softmax(logits)[label] on the last axis; logits, not probabilities.",
-       .attributes = {loss_reduction()},
+       .attributes = {loss_reduction(),
+                      real("label_smoothing", 0.0,
+                           "s: the target is 1 - s at the label, and s / classes everywhere besides")},
        .min_inputs = 2,
        .max_inputs = 2,
        .axes = AxisRule::kCanonical,

@@ -140,6 +140,10 @@ const LossSpelling& loss_spelling(Op op) {
   return losses.at(op);
 }
 
+double label_smoothing(const Node& loss) {
+  return loss.has_attribute("label_smoothing") ? loss.real("label_smoothing") : 0;
+}
+
 const Spellings* spellings(Op op) {
   static const std::map<Op, Spellings> table = rows();
   if (const Elementwise* row = find_elementwise(op)) return &row->spellings;

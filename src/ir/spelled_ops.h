@@ -19,6 +19,8 @@ struct LossSpelling {
       keras_terms;  // the loss of y_pred and y_true, for a sum over all elements; empty: reduction="sum"
 };
 const LossSpelling& loss_spelling(Op op);
+// The label_smoothing of a loss; 0 where it has none.
+double label_smoothing(const Node& loss);
 
 // Null for an op that emitters print in functions of their own.
 const Spellings* spellings(Op op);

@@ -14,7 +14,7 @@ constexpr const char* kMlp = R"(workload mlp(x: f32[N,100], y: i32[N]) {
   h2 = relu(h1)
   h3 = dropout(h2) rate=0.25
   logits = linear(h3; weight=fc2.weight[10,128], bias=fc2.bias[10])
-  loss = softmax_cross_entropy(logits, y) reduction=mean
+  loss = softmax_cross_entropy(logits, y) reduction=mean label_smoothing=0
 }
 )";
 

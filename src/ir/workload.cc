@@ -7,6 +7,8 @@
 namespace bakeoff::ir {
 
 bool is_conv(Op op) { return op == Op::kConv1d || op == Op::kConv2d || op == Op::kConv3d; }
+bool is_recurrent(Op op) { return op == Op::kLstm || op == Op::kGru; }
+
 bool is_conv_transpose(Op op) {
   return op == Op::kConvTranspose1d || op == Op::kConvTranspose2d || op == Op::kConvTranspose3d;
 }

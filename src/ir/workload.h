@@ -29,6 +29,7 @@ enum class Op {
   kLinear,
   kBatchNorm,
   kLayerNorm,
+  kRmsNorm,
   kEmbedding,
   kDropout,
   kRelu,
@@ -43,6 +44,7 @@ enum class Op {
   kAvgPool2d,
   kAvgPool3d,
   kGlobalAvgPool2d,
+  kResize,
   kFlatten,
   kReshape,
   kTranspose,
@@ -54,6 +56,7 @@ enum class Op {
   kPositionEmbedding,
   kAttention,
   kLstm,
+  kGru,
   // Element by element: the rows of ir/elementwise.cc, in their order.
   kNeg,
   kAbs,
@@ -123,6 +126,8 @@ enum class Op {
 bool is_conv(Op op);
 // conv_transpose1d, conv_transpose2d or conv_transpose3d.
 bool is_conv_transpose(Op op);
+// lstm or gru.
+bool is_recurrent(Op op);
 
 using AttrValue = std::variant<int64_t, double, bool, std::vector<int64_t>, std::string>;
 

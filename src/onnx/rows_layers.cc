@@ -488,11 +488,11 @@ Result<Values> layer_norm(Mapper& m, const Call& call, const char* op) {
   const Shape tail(x.layout.dims.begin() + static_cast<int64_t>(axis), x.layout.dims.end());
   const bool rms = std::string(op) == "rms_norm";
   Params params;
-  TRY(const std::string weight, norm_parameter(m, call.in(1), "weight", tail, 1));
-  params.emplace_back("weight", weight);
-  if (!rms) {
-    TRY(const std::string bias, norm_parameter(m, call.in(2), "bias", tail, 0));
-    params.emplace_back("bias", bias);
+  const char* slots[] = {"weight", "bias"};
+  for (size_t i = 0; i < (rms ? 1u : 2u); ++i) {
+    if (!call.has(i + 1)) continue;
+    TRY(const std::string name, norm_parameter(m, call.in(i + 1), slots[i], tail, i == 0 ? 1 : 0));
+    params.emplace_back(slots[i], name);
   }
   const double eps = call.real("epsilon", 1e-5);
   Values made = {m.make(op, {x.name}, x.layout,
@@ -584,7 +584,7 @@ Result<Values> group_norm(Mapper& m, const Call& call) {
 }
 
 Result<Values> rms_norm(Mapper& m, const Call& call) {
-  if (ir::find_op("rms_norm") != nullptr) return layer_norm(m, call, "rms_norm");
+  if (call.in(1).absent() || call.in(1).is_const()) return layer_norm(m, call, "rms_norm");
   const Value& x = call.in(0);
   if (!x.is_graph()) return refused("its input is a constant");
   TRY(const size_t axis, axis_of(call.integer("axis", -1), x.layout.rank()));
@@ -777,18 +777,17 @@ Result<Values> recurrent(Mapper& m, const Call& call, const Recurrent& r) {
     TRY(const std::string hh, m.weight(named(u, gates(*direction_of(*u.at[0], d), r.order)), "weight_hh"));
     params = {{"weight_ih", ih}, {"weight_hh", hh}};
     CHECK_OK(add_biases(m, r, named, b, d, units, params));
-    const auto turned = [&](const Value& v) { return m.make("flip", {v.name}, v.layout, {{"axes", "1"}}); };
-    Value made = m.make(r.op, {back ? turned(input).name : input.name}, hidden, {}, params);
+    const Value made = m.make(r.op, {input.name}, hidden, {{"reverse", back ? "true" : "false"}}, params);
     if (call.wants(1)) {
       Layout row = hidden;
       row.dims[1] = 1;
       last.push_back(m.make("slice", {made.name}, row,
                             {{"axis", "1"},
-                             {"begin", std::to_string(steps - 1)},
-                             {"end", std::to_string(steps)},
+                             {"begin", std::to_string(back ? 0 : steps - 1)},
+                             {"end", std::to_string(back ? 1 : steps)},
                              {"step", "1"}}));
     }
-    all.push_back(back ? turned(made) : made);
+    all.push_back(made);
   }
   Values out(3);
   if (call.wants(0)) {  // T,D,N,U; layout 1: N,T,D,U

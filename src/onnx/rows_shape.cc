@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <set>
 
+#include "ir/op_table.h"
+#include "ir/resize.h"
 #include "onnx/rows.h"
 
 namespace bakeoff::onnx {
@@ -689,6 +692,55 @@ Result<Value> along_axis(Mapper& m, const Value& x, size_t axis, int64_t to, std
   return m.transposed_value(made, perm);
 }
 
+// What an axis becomes.
+struct Resized {
+  size_t axis;
+  int64_t from, to;
+  std::vector<double> matrix;
+};
+
+// Whether the IR's resize has these matrices.
+bool is_resize(const ir::Node& node, const std::vector<Resized>& axes) {
+  return std::all_of(axes.begin(), axes.end(), [&](const Resized& one) {
+    std::vector<double> rest = one.matrix;
+    const auto taps = ir::resize_taps(node, one.from, one.to);
+    for (size_t i = 0; i < taps.size(); ++i) {
+      double* const row = rest.data() + static_cast<int64_t>(i) * one.from;
+      row[taps[i].low] -= 1 - taps[i].share;
+      row[taps[i].high] -= taps[i].share;
+    }
+    return std::all_of(rest.begin(), rest.end(), [](double x) { return std::abs(x) < 1e-9; });
+  });
+}
+
+// The op resize, where it says the same.
+std::optional<Value> as_resize(Mapper& m, const Value& before, const std::vector<Resized>& axes) {
+  const size_t rank = before.layout.rank();
+  if (rank < 3 || rank > 5 || !before.layout.plain()) return std::nullopt;
+  const Result<Value> first = m.rows_first(before);
+  if (!first || first->layout.dims.size() != rank) return std::nullopt;
+  const Value& x = *first;
+  Layout out = x.layout;
+  for (const Resized& one : axes) {
+    if (one.axis < 2) return std::nullopt;
+    out.dims[one.axis] = one.to;
+  }
+  const Ints size(out.dims.begin() + 2, out.dims.end());
+  for (const char* mode : {"nearest", "linear"}) {
+    for (const char* coordinates : {"half_pixel", "asymmetric", "align_corners"}) {
+      ir::Node node = ir::node_with_defaults(ir::Op::kResize);
+      ir::set_attribute(node, "mode", std::string(mode));
+      ir::set_attribute(node, "coordinates", std::string(coordinates));
+      const bool exists = std::string(mode) == "linear" || std::string(coordinates) != "align_corners";
+      if (!exists || !is_resize(node, axes)) continue;
+      const Value made = m.make("resize", {x.name}, out,
+                                {{"size", numbers_text(size)}, {"mode", mode}, {"coordinates", coordinates}});
+      return m.as_before(made, before);
+    }
+  }
+  return std::nullopt;
+}
+
 Result<Values> resize(Mapper& m, const Call& call) {
   CHECK_OK(want_graph(call));
   Value x = call.in(0);
@@ -720,6 +772,7 @@ Result<Values> resize(Mapper& m, const Call& call) {
   if ((wanted.empty() ? factors.size() : wanted.size()) != axes.size())
     return refused("its sizes do not fit");
   if (call.text("keep_aspect_ratio_policy", "stretch") != "stretch") return refused("keeps an aspect ratio");
+  std::vector<Resized> changed;
   for (size_t i = 0; i < axes.size(); ++i) {
     TRY(const size_t axis, axis_of(axes[i], rank));
     if (x.layout.holds_batch(axis)) {
@@ -734,18 +787,16 @@ Result<Values> resize(Mapper& m, const Call& call) {
         wanted.empty() ? static_cast<int64_t>(std::floor(static_cast<double>(from) * scale)) : wanted[i];
     if (to < 1 || to > 65536) return refused("a size is none");
     if (to == from && (wanted.size() == axes.size() || factors[i] == 1)) continue;
-    const bool whole = mode == "nearest" && to % from == 0 && scale == static_cast<double>(to / from) &&
-                       ((coordinates == "asymmetric" && rounding == "floor") ||
-                        (coordinates == "half_pixel" && rounding.starts_with("round")));
-    if (whole) {
-      x = repeated(m, x, axis, to / from);
-      continue;
-    }
     if (axis == 0 && x.layout.n == kAdded && rank == 4) return refused("resizes its first axis");
     TRY(auto matrix,
         resize_matrix(from, to, scale, mode, coordinates, rounding, call.real("cubic_coeff_a", -0.75),
                       call.integer("exclude_outside", 0) != 0));
-    TRY(x, along_axis(m, x, axis, to, std::move(matrix)));
+    changed.push_back({axis, from, to, std::move(matrix)});
+  }
+  if (changed.empty()) return Values{x};
+  if (const auto made = as_resize(m, x, changed)) return Values{*made};
+  for (Resized& one : changed) {
+    TRY(x, along_axis(m, x, one.axis, one.to, std::move(one.matrix)));
   }
   return Values{x};
 }

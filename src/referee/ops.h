@@ -70,13 +70,13 @@ const OpFunctions* find_functions(ir::Op op);
 
 // The parts of the table, by source file.
 std::vector<OpFunctions> dense_ops();        // conv1d conv2d conv3d linear embedding
-std::vector<OpFunctions> norm_ops();         // batch_norm layer_norm group_norm softmax lrn
+std::vector<OpFunctions> norm_ops();         // batch_norm layer_norm rms_norm group_norm softmax lrn
 std::vector<OpFunctions> pointwise_ops();    // dropout relu gelu sigmoid tanh add mul
 std::vector<OpFunctions> elementwise_ops();  // the rows of ir/elementwise.h, constant parameter where
 std::vector<OpFunctions> axis_ops();         // reductions, slice flip expand, matmul
-std::vector<OpFunctions> pooling_ops();      // max and avg pools, global_avg_pool2d
+std::vector<OpFunctions> pooling_ops();      // max and avg pools, global_avg_pool2d, resize
 std::vector<OpFunctions> shape_ops();        // flatten reshape transpose pad concat
-std::vector<OpFunctions> sequence_ops();     // position_embedding attention lstm
+std::vector<OpFunctions> sequence_ops();     // position_embedding attention lstm gru
 std::vector<OpFunctions> loss_ops();         // softmax_cross_entropy mse
 
 }  // namespace bakeoff::referee

@@ -22,6 +22,11 @@ struct LogSum {
   }
 };
 
+double smoothing(const NodeContext& c) {
+  const double ported = c.options.deviations.label_smoothing;
+  return ported != 0 ? ported : c.node.real("label_smoothing");
+}
+
 AnyTensor softmax_cross_entropy(const NodeContext& c) {
   const Tensor& logits = c.input(0);
   const std::vector<int64_t>& labels = c.integers(1).data;
@@ -31,7 +36,7 @@ AnyTensor softmax_cross_entropy(const NodeContext& c) {
     const double* const row = logits.data.data() + static_cast<int64_t>(r) * classes;
     const LogSum log(row, classes);
     double target = row[labels[r]];
-    if (const double smooth = c.options.deviations.label_smoothing; smooth != 0) {
+    if (const double smooth = smoothing(c); smooth != 0) {
       const double all = std::accumulate(row, row + classes, 0.0);
       target = (1 - smooth) * target + smooth * all / static_cast<double>(classes);
     }
@@ -48,7 +53,7 @@ void softmax_cross_entropy_backward(const NodeContext& c, const Tensor&, const T
   const std::vector<int64_t>& labels = c.integers(1).data;
   const int64_t classes = logits.shape.back();
   const double factor = grad.data[0] * weight(c, labels.size());
-  const double smooth = c.options.deviations.label_smoothing;
+  const double smooth = smoothing(c);
   for (size_t r = 0; r < labels.size(); ++r) {
     const double* const row = logits.data.data() + static_cast<int64_t>(r) * classes;
     double* const dx = to.inputs[0]->data.data() + static_cast<int64_t>(r) * classes;

@@ -115,118 +115,98 @@ void batch_norm_backward(const NodeContext& c, const Tensor&, const Tensor& grad
   }
 }
 
-int64_t tail_size(const NodeContext& c) { return tensor::elements(c.param("weight")->shape); }
-
-// Keeps (mean, 1 / sqrt(variance + eps)) of every row for backward.
-AnyTensor layer_norm(const NodeContext& c) {
-  const Tensor& x = c.input(0);
-  const int64_t size = tail_size(c);
-  const double* const scale = c.param("weight")->data.data();
-  const double* const shift = c.param("bias")->data.data();
-  Tensor y = c.make();
-  const int64_t rows = static_cast<int64_t>(x.data.size()) / size;
-  for (int64_t r = 0; r < rows; ++r) {
-    const double* const from = x.data.data() + r * size;
-    double* const out = y.data.data() + r * size;
-    const Moments m = moments(from, 1, size, size);
-    const double inverse = 1 / std::sqrt(m.variance + c.node.real("eps"));
-    c.saved.reals.push_back(m.mean);
-    c.saved.reals.push_back(inverse);
-    for (int64_t i = 0; i < size; ++i) out[i] = (from[i] - m.mean) * inverse * scale[i] + shift[i];
-  }
-  return y;
+// A parameter of a norm, or what stands for one that it lacks.
+struct Affine {
+  const Tensor* values;
+  double fallback;
+  double at(size_t i) const { return values == nullptr ? fallback : values->data[i]; }
+};
+Affine scale_of(const NodeContext& c) { return {c.param("weight"), 1}; }
+Affine shift_of(const NodeContext& c) { return {c.param("bias"), 0}; }
+void add_to(Tensor* gradient, size_t i, double amount) {
+  if (gradient != nullptr) gradient->data[i] += amount;
 }
 
-// With u = g scale: dx = inverse (u - mean(u) - x^ mean(u x^)).
-void layer_norm_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
-  const Tensor& x = c.input(0);
-  const int64_t size = tail_size(c);
-  const double* const scale = c.param("weight")->data.data();
-  double* const dscale = to.param(c.node, "weight")->data.data();
-  double* const dshift = to.param(c.node, "bias")->data.data();
-  std::vector<double> hat(static_cast<size_t>(size));
-  const int64_t rows = static_cast<int64_t>(x.data.size()) / size;
-  for (int64_t r = 0; r < rows; ++r) {
-    const double* const from = x.data.data() + r * size;
-    const double* const g = grad.data.data() + r * size;
-    const double mean = c.saved.reals[static_cast<size_t>(2 * r)];
-    const double inverse = c.saved.reals[static_cast<size_t>(2 * r + 1)];
-    double mean_u = 0, mean_uh = 0;
-    for (int64_t i = 0; i < size; ++i) {
-      double& h = hat[static_cast<size_t>(i)];
-      h = (from[i] - mean) * inverse;
-      dscale[i] += g[i] * h;
-      dshift[i] += g[i];
-      mean_u += g[i] * scale[i] / static_cast<double>(size);
-      mean_uh += g[i] * scale[i] * h / static_cast<double>(size);
-    }
-    if (to.inputs[0] == nullptr) continue;
-    double* const dx = to.inputs[0]->data.data() + r * size;
-    for (int64_t i = 0; i < size; ++i) {
-      dx[i] += inverse * (g[i] * scale[i] - mean_u - hat[static_cast<size_t>(i)] * mean_uh);
-    }
-  }
-}
+// Stretches of `size` elements that are normalised each by itself, and the parameter of each element.
+struct Stretches {
+  int64_t size, count;
+  int64_t groups = 1, channels = 0, places = 1;  // of a group norm: of a row, of a group, of a channel
 
-// A layer normalisation of each group, with a scale and a shift for each channel.
-struct Groups {
-  int64_t groups, channels, places, size;  // of a row, of a group, of a channel, elements of a group
-  explicit Groups(const NodeContext& c)
-      : groups(c.node.integer("groups")),
-        channels(c.shape[1] / groups),
-        places(ir::product(c.shape, 2, c.shape.size())),
-        size(channels * places) {}
-  int64_t count(const NodeContext& c) const { return c.shape[0] * groups; }
-  // The channel of element i of group g.
-  size_t channel(int64_t g, int64_t i) const {
-    return static_cast<size_t>(g % groups * channels + i / places);
+  // The last `dims` axes.
+  static Stretches tail(const NodeContext& c) {
+    const size_t first = c.shape.size() - static_cast<size_t>(c.node.integer("dims"));
+    const int64_t size = ir::product(c.shape, first, c.shape.size());
+    return {size, tensor::elements(c.shape) / size};
+  }
+  static Stretches grouped(const NodeContext& c) {
+    const int64_t groups = c.node.integer("groups"), channels = c.shape[1] / groups;
+    const int64_t places = ir::product(c.shape, 2, c.shape.size());
+    return {channels * places, c.shape[0] * groups, groups, channels, places};
+  }
+  size_t parameter(int64_t stretch, int64_t i) const {
+    return static_cast<size_t>(channels == 0 ? i : stretch % groups * channels + i / places);
   }
 };
 
-AnyTensor group_norm(const NodeContext& c) {
-  const Groups cut(c);
-  const auto &scale = c.param("weight")->data, &shift = c.param("bias")->data;
+// Keeps (mean, 1 / sqrt(variance + eps)) of every stretch for backward; the mean is 0 where it is `about_zero`.
+AnyTensor normalise(const NodeContext& c, const Stretches& cut, bool about_zero = false) {
+  const Affine scale = scale_of(c), shift = shift_of(c);
   Tensor y = c.make();
-  for (int64_t g = 0; g < cut.count(c); ++g) {
-    const double* const from = c.input(0).data.data() + g * cut.size;
-    double* const out = y.data.data() + g * cut.size;
-    const Moments m = moments(from, 1, cut.size, cut.size);
+  for (int64_t r = 0; r < cut.count; ++r) {
+    const double* const from = c.input(0).data.data() + r * cut.size;
+    double* const out = y.data.data() + r * cut.size;
+    Moments m = moments(from, 1, cut.size, cut.size);
+    if (about_zero) m = {0, m.variance + m.mean * m.mean};
     const double inverse = 1 / std::sqrt(m.variance + c.node.real("eps"));
     c.saved.reals.push_back(m.mean);
     c.saved.reals.push_back(inverse);
     for (int64_t i = 0; i < cut.size; ++i) {
-      const size_t ch = cut.channel(g, i);
-      out[i] = (from[i] - m.mean) * inverse * scale[ch] + shift[ch];
+      const size_t p = cut.parameter(r, i);
+      out[i] = (from[i] - m.mean) * inverse * scale.at(p) + shift.at(p);
     }
   }
   return y;
 }
 
-void group_norm_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
-  const Groups cut(c);
-  const auto& scale = c.param("weight")->data;
-  auto &dscale = to.param(c.node, "weight")->data, &dshift = to.param(c.node, "bias")->data;
-  for (int64_t g = 0; g < cut.count(c); ++g) {
-    const double* const from = c.input(0).data.data() + g * cut.size;
-    const double* const gradient = grad.data.data() + g * cut.size;
-    const double mean = c.saved.reals[static_cast<size_t>(2 * g)];
-    const double inverse = c.saved.reals[static_cast<size_t>(2 * g + 1)];
+// With u = g scale: dx = inverse (u - mean(u) - x^ mean(u x^)), without mean(u) where the mean is 0.
+void normalise_backward(const NodeContext& c, const Stretches& cut, const Tensor& grad, const Gradients& to,
+                        bool about_zero = false) {
+  const Affine scale = scale_of(c);
+  Tensor *const dscale = to.param(c.node, "weight"), *const dshift = to.param(c.node, "bias");
+  for (int64_t r = 0; r < cut.count; ++r) {
+    const double* const from = c.input(0).data.data() + r * cut.size;
+    const double* const g = grad.data.data() + r * cut.size;
+    const double mean = c.saved.reals[static_cast<size_t>(2 * r)];
+    const double inverse = c.saved.reals[static_cast<size_t>(2 * r + 1)];
     double mean_u = 0, mean_uh = 0;
     for (int64_t i = 0; i < cut.size; ++i) {
-      const size_t ch = cut.channel(g, i);
+      const size_t p = cut.parameter(r, i);
       const double hat = (from[i] - mean) * inverse;
-      dscale[ch] += gradient[i] * hat;
-      dshift[ch] += gradient[i];
-      mean_u += gradient[i] * scale[ch] / static_cast<double>(cut.size);
-      mean_uh += gradient[i] * scale[ch] * hat / static_cast<double>(cut.size);
+      add_to(dscale, p, g[i] * hat);
+      add_to(dshift, p, g[i]);
+      if (!about_zero) mean_u += g[i] * scale.at(p) / static_cast<double>(cut.size);
+      mean_uh += g[i] * scale.at(p) * hat / static_cast<double>(cut.size);
     }
     if (to.inputs[0] == nullptr) continue;
-    double* const dx = to.inputs[0]->data.data() + g * cut.size;
+    double* const dx = to.inputs[0]->data.data() + r * cut.size;
     for (int64_t i = 0; i < cut.size; ++i) {
       const double hat = (from[i] - mean) * inverse;
-      dx[i] += inverse * (gradient[i] * scale[cut.channel(g, i)] - mean_u - hat * mean_uh);
+      dx[i] += inverse * (g[i] * scale.at(cut.parameter(r, i)) - mean_u - hat * mean_uh);
     }
   }
+}
+
+AnyTensor layer_norm(const NodeContext& c) { return normalise(c, Stretches::tail(c)); }
+void layer_norm_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  normalise_backward(c, Stretches::tail(c), grad, to);
+}
+AnyTensor rms_norm(const NodeContext& c) { return normalise(c, Stretches::tail(c), true); }
+void rms_norm_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  normalise_backward(c, Stretches::tail(c), grad, to, true);
+}
+AnyTensor group_norm(const NodeContext& c) { return normalise(c, Stretches::grouped(c)); }
+void group_norm_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  normalise_backward(c, Stretches::grouped(c), grad, to);
 }
 
 AnyTensor softmax(const NodeContext& c) {
@@ -320,6 +300,7 @@ void lrn_backward(const NodeContext& c, const Tensor& output, const Tensor& grad
 std::vector<OpFunctions> norm_ops() {
   return {{ir::Op::kBatchNorm, batch_norm, batch_norm_backward},
           {ir::Op::kLayerNorm, layer_norm, layer_norm_backward},
+          {ir::Op::kRmsNorm, rms_norm, rms_norm_backward},
           {ir::Op::kGroupNorm, group_norm, group_norm_backward},
           {ir::Op::kSoftmax, softmax, softmax_backward},
           {ir::Op::kLrn, lrn, lrn_backward}};

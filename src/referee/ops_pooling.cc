@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/resize.h"
 #include "referee/ops.h"
 #include "referee/parallel.h"
 
@@ -142,6 +143,57 @@ void global_avg_pool2d_backward(const NodeContext&, const Tensor&, const Tensor&
   for (size_t i = 0; i < dx.size(); ++i) dx[i] += grad.data[i / area] / static_cast<double>(area);
 }
 
+// Calls visit(i, j, weight) for what element i before an axis is resized gives to element j behind it. `from`:
+// the sizes before; `to`: the new size.
+template <typename Visit>
+void each_tap(const NodeContext& c, const Shape& from, size_t axis, int64_t to, const Visit& visit) {
+  const int64_t count = from[axis], inner = ir::product(from, axis + 1, from.size());
+  const auto taps = ir::resize_taps(c.node, count, to);
+  const int64_t outer = ir::product(from, 0, axis), grain = std::max<int64_t>(1, kPlaneGrain / inner);
+  const int threads = threads_for(outer * to * inner, c.options.threads);
+  for_each_range(outer, grain, threads, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      for (int64_t place = 0; place < to; ++place) {
+        const ir::Tap& tap = taps[static_cast<size_t>(place)];
+        const int64_t low = (o * count + tap.low) * inner, high = (o * count + tap.high) * inner;
+        const int64_t out = (o * to + place) * inner;
+        for (int64_t k = 0; k < inner; ++k) {
+          visit(static_cast<size_t>(low + k), static_cast<size_t>(out + k), 1 - tap.share);
+          if (tap.share != 0) visit(static_cast<size_t>(high + k), static_cast<size_t>(out + k), tap.share);
+        }
+      }
+    }
+  });
+}
+
+// One axis after the other.
+AnyTensor resize(const NodeContext& c) {
+  Tensor x = c.input(0);
+  for (size_t axis = 2; axis < c.shape.size(); ++axis) {
+    Shape shape = x.shape;
+    shape[axis] = c.shape[axis];
+    Tensor y = tensor::zeros(shape);
+    each_tap(c, x.shape, axis, c.shape[axis],
+             [&](size_t i, size_t j, double weight) { y.data[j] += weight * x.data[i]; });
+    x = std::move(y);
+  }
+  return x;
+}
+
+void resize_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  Tensor g = grad;
+  for (size_t axis = c.shape.size(); axis-- > 2;) {
+    Shape shape = g.shape;
+    shape[axis] = c.input(0).shape[axis];
+    Tensor before = tensor::zeros(shape);
+    each_tap(c, shape, axis, c.shape[axis],
+             [&](size_t i, size_t j, double weight) { before.data[i] += weight * g.data[j]; });
+    g = std::move(before);
+  }
+  for (size_t i = 0; i < g.data.size(); ++i) to.inputs[0]->data[i] += g.data[i];
+}
+
 }  // namespace
 
 std::vector<OpFunctions> pooling_ops() {
@@ -151,7 +203,8 @@ std::vector<OpFunctions> pooling_ops() {
           {ir::Op::kAvgPool1d, avg_pool, avg_pool_backward},
           {ir::Op::kAvgPool2d, avg_pool, avg_pool_backward},
           {ir::Op::kAvgPool3d, avg_pool, avg_pool_backward},
-          {ir::Op::kGlobalAvgPool2d, global_avg_pool2d, global_avg_pool2d_backward}};
+          {ir::Op::kGlobalAvgPool2d, global_avg_pool2d, global_avg_pool2d_backward},
+          {ir::Op::kResize, resize, resize_backward}};
 }
 
 }  // namespace bakeoff::referee

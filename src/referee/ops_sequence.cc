@@ -1,4 +1,4 @@
-// Attention, LSTM and position embedding.
+// Attention, LSTM, GRU and position embedding.
 
 #include <algorithm>
 #include <cmath>
@@ -152,18 +152,20 @@ constexpr int64_t kPlaceGrain = 64;  // places of an input gradient of one piece
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// Sizes and address tables. Kept for backward: the gates i, f, g, o of every place, then the cells of every
-// place.
+// Sizes and address tables. Kept for backward: the gates of every place, then of an LSTM the cells of every
+// place, of a GRU what the state gives to n.
 struct Cells {
   int64_t batch, length, inputs, units, gates;
+  bool reverse;
   Offsets x_rows, gate_rows, h_rows, ih_rows, hh_rows, ones;
 
-  explicit Cells(const NodeContext& c)
+  Cells(const NodeContext& c, int64_t kinds)
       : batch(c.shape[0]),
         length(c.shape[1]),
         inputs(c.input(0).shape[2]),
         units(c.shape[2]),
-        gates(4 * units),
+        gates(kinds * units),
+        reverse(c.node.flag("reverse")),
         x_rows(strided(places(), inputs)),
         gate_rows(strided(places(), gates)),
         h_rows(strided(places(), units)),
@@ -172,13 +174,15 @@ struct Cells {
         ones(strided(std::max(gates, inputs), 1)) {}
 
   int64_t places() const { return batch * length; }
+  // Where sequence n is at step t.
+  int64_t place(int64_t n, int64_t t) const { return n * length + (reverse ? length - 1 - t : t); }
   int threads(const NodeContext& c) const {
     return threads_for(places() * gates * (inputs + units), c.options.threads);
   }
-  // Rows of place t of the sequences from `begin` on, in a table of all places.
+  // Rows of step t of the sequences from `begin` on, in a table of all places.
   Offsets at(const Offsets& rows, int64_t begin, int64_t end, int64_t t) const {
     Offsets picked;
-    for (int64_t n = begin; n < end; ++n) picked.push_back(rows[static_cast<size_t>(n * length + t)]);
+    for (int64_t n = begin; n < end; ++n) picked.push_back(rows[static_cast<size_t>(place(n, t))]);
     return picked;
   }
 };
@@ -197,7 +201,7 @@ void step_forward(int64_t units, double* gates, const double* before, double* ce
 }
 
 AnyTensor lstm(const NodeContext& c) {
-  const Cells s(c);
+  const Cells s(c, 4);
   const Tensor* const bias = c.param("bias");
   Tensor y = c.make();
   c.saved.reals.assign(static_cast<size_t>(s.places() * (s.gates + s.units)), 0.0);
@@ -219,10 +223,9 @@ AnyTensor lstm(const NodeContext& c) {
              {gates, now.data(), s.ones.data()});
       }
       for (int64_t n = begin; n < end; ++n) {
-        const int64_t p = n * s.length + t;
-        double* const cell = cells + p * s.units;
-        step_forward(s.units, gates + p * s.gates, t == 0 ? nullptr : cell - s.units, cell,
-                     y.data.data() + p * s.units);
+        const int64_t p = s.place(n, t);
+        step_forward(s.units, gates + p * s.gates, t == 0 ? nullptr : cells + s.place(n, t - 1) * s.units,
+                     cells + p * s.units, y.data.data() + p * s.units);
       }
     }
   });
@@ -263,11 +266,11 @@ std::vector<double> gate_gradients(const NodeContext& c, const Cells& s, const T
              {dhidden.data(), own.data(), s.ones.data()});
       }
       for (int64_t n = begin; n < end; ++n) {
-        const int64_t p = n * s.length + t;
+        const int64_t p = s.place(n, t);
         double* const dh = dhidden.data() + (n - begin) * s.units;
         for (int64_t u = 0; u < s.units; ++u) dh[u] += grad.data[static_cast<size_t>(p * s.units + u)];
-        const double* const cell = cells + p * s.units;
-        step_backward(s.units, gates + p * s.gates, t == 0 ? nullptr : cell - s.units, cell, dh,
+        const double* const before = t == 0 ? nullptr : cells + s.place(n, t - 1) * s.units;
+        step_backward(s.units, gates + p * s.gates, before, cells + p * s.units, dh,
                       dcell.data() + (n - begin) * s.units, dgates.data() + p * s.gates);
       }
     }
@@ -275,35 +278,146 @@ std::vector<double> gate_gradients(const NodeContext& c, const Cells& s, const T
   return dgates;
 }
 
-void lstm_backward(const NodeContext& c, const Tensor& output, const Tensor& grad, const Gradients& to) {
-  const Cells s(c);
-  const std::vector<double> dgates = gate_gradients(c, s, grad);
+// dloss/dW_ih, dW_hh and dx from the gradients of what x and what h give to the gates of every place.
+void weights_backward(const NodeContext& c, const Cells& s, const Tensor& output,
+                      const std::vector<double>& of_x, const std::vector<double>& of_h, const Gradients& to) {
   const int threads = s.threads(c);
-  // Places that have one before them, and those before.
+  // Places that have a step before them, and those of that step.
   Offsets later, earlier;
-  for (int64_t p = 0; p < s.places(); ++p) {
-    if (p % s.length == 0) continue;
-    later.push_back(p * s.gates);
-    earlier.push_back((p - 1) * s.units);
+  for (int64_t n = 0; n < s.batch; ++n) {
+    for (int64_t t = 1; t < s.length; ++t) {
+      later.push_back(s.place(n, t) * s.gates);
+      earlier.push_back(s.place(n, t - 1) * s.units);
+    }
   }
   for_each_range(s.gates, kGateGrain, threads, [&](int64_t begin, int64_t end) {
-    gemm(end - begin, s.inputs, s.places(), {dgates.data() + begin, s.ones.data(), s.gate_rows.data()},
+    gemm(end - begin, s.inputs, s.places(), {of_x.data() + begin, s.ones.data(), s.gate_rows.data()},
          {c.input(0).data.data(), s.x_rows.data(), s.ones.data()},
          {to.param(c.node, "weight_ih")->data.data(), s.ih_rows.data() + begin, s.ones.data()});
     gemm(end - begin, s.units, static_cast<int64_t>(later.size()),
-         {dgates.data() + begin, s.ones.data(), later.data()},
+         {of_h.data() + begin, s.ones.data(), later.data()},
          {output.data.data(), earlier.data(), s.ones.data()},
          {to.param(c.node, "weight_hh")->data.data(), s.hh_rows.data() + begin, s.ones.data()});
   });
-  if (Tensor* const db = to.param(c.node, "bias"); db != nullptr) {
-    for (size_t i = 0; i < dgates.size(); ++i) db->data[i % static_cast<size_t>(s.gates)] += dgates[i];
-  }
   if (to.inputs[0] == nullptr) return;
   for_each_range(s.places(), kPlaceGrain, threads, [&](int64_t begin, int64_t end) {
-    gemm(end - begin, s.inputs, s.gates, {dgates.data(), s.gate_rows.data() + begin, s.ones.data()},
+    gemm(end - begin, s.inputs, s.gates, {of_x.data(), s.gate_rows.data() + begin, s.ones.data()},
          {c.param("weight_ih")->data.data(), s.ih_rows.data(), s.ones.data()},
          {to.inputs[0]->data.data(), s.x_rows.data() + begin, s.ones.data()});
   });
+}
+
+void bias_backward(const NodeContext& c, const char* slot, const std::vector<double>& gates,
+                   const Gradients& to) {
+  Tensor* const db = to.param(c.node, slot);
+  if (db == nullptr) return;
+  for (size_t i = 0; i < gates.size(); ++i) db->data[i % db->data.size()] += gates[i];
+}
+
+void lstm_backward(const NodeContext& c, const Tensor& output, const Tensor& grad, const Gradients& to) {
+  const Cells s(c, 4);
+  const std::vector<double> dgates = gate_gradients(c, s, grad);
+  weights_backward(c, s, output, dgates, dgates, to);
+  bias_backward(c, "bias", dgates, to);
+}
+
+// ---- gru
+
+// One place: from the sums of x in `gates` and of the state in `sums` to the gates r, z, n, what the state gives to
+// n, and the state after it. `before`: null is zero.
+void gru_forward(int64_t units, double* gates, const double* sums, const double* before, double* given,
+                 double* hidden) {
+  for (int64_t u = 0; u < units; ++u) {
+    double &r = gates[u], &z = gates[units + u], &n = gates[2 * units + u];
+    r = sigmoid(r + sums[u]);
+    z = sigmoid(z + sums[units + u]);
+    given[u] = sums[2 * units + u];
+    n = std::tanh(n + r * given[u]);
+    hidden[u] = (1 - z) * n + (before == nullptr ? 0 : z * before[u]);
+  }
+}
+
+AnyTensor gru(const NodeContext& c) {
+  const Cells s(c, 3);
+  const Tensor *const bias_ih = c.param("bias_ih"), *const bias_hh = c.param("bias_hh");
+  Tensor y = c.make();
+  c.saved.reals.assign(static_cast<size_t>(s.places() * (s.gates + s.units)), 0.0);
+  double* const gates = c.saved.reals.data();
+  double* const given = gates + s.places() * s.gates;
+  for_each_range(s.batch, kRowGrain, s.threads(c), [&](int64_t begin, int64_t end) {
+    const int64_t rows = end - begin;
+    for (int64_t p = begin * s.length; bias_ih != nullptr && p < end * s.length; ++p)
+      std::copy(bias_ih->data.begin(), bias_ih->data.end(), gates + p * s.gates);
+    gemm(rows * s.length, s.gates, s.inputs,
+         {c.input(0).data.data(), s.x_rows.data() + begin * s.length, s.ones.data()},
+         {c.param("weight_ih")->data.data(), s.ones.data(), s.ih_rows.data()},
+         {gates, s.gate_rows.data() + begin * s.length, s.ones.data()});
+    const Offsets own = strided(rows, s.gates);
+    std::vector<double> sums;
+    for (int64_t t = 0; t < s.length; ++t) {
+      sums.assign(static_cast<size_t>(rows * s.gates), 0.0);
+      for (int64_t r = 0; bias_hh != nullptr && r < rows; ++r)
+        std::copy(bias_hh->data.begin(), bias_hh->data.end(), sums.data() + r * s.gates);
+      if (t > 0) {
+        const Offsets before = s.at(s.h_rows, begin, end, t - 1);
+        gemm(rows, s.gates, s.units, {y.data.data(), before.data(), s.ones.data()},
+             {c.param("weight_hh")->data.data(), s.ones.data(), s.hh_rows.data()},
+             {sums.data(), own.data(), s.ones.data()});
+      }
+      for (int64_t n = begin; n < end; ++n) {
+        const int64_t p = s.place(n, t);
+        gru_forward(s.units, gates + p * s.gates, sums.data() + (n - begin) * s.gates,
+                    t == 0 ? nullptr : y.data.data() + s.place(n, t - 1) * s.units, given + p * s.units,
+                    y.data.data() + p * s.units);
+      }
+    }
+  });
+  return y;
+}
+
+// One place: from the gradient of the state to those of what x and what the state before give to the gates, and of
+// the state before (in place, without its part through the gates).
+void gru_step_backward(int64_t units, const double* gates, const double* given, const double* before,
+                       double* dhidden, double* of_x, double* of_h) {
+  for (int64_t u = 0; u < units; ++u) {
+    const double r = gates[u], z = gates[units + u], n = gates[2 * units + u];
+    const double dn = dhidden[u] * (1 - z) * (1 - n * n);
+    const double state = before == nullptr ? 0 : before[u];
+    of_x[u] = of_h[u] = dn * given[u] * r * (1 - r);
+    of_x[units + u] = of_h[units + u] = dhidden[u] * (state - n) * z * (1 - z);
+    of_x[2 * units + u] = dn;
+    of_h[2 * units + u] = dn * r;
+    dhidden[u] *= z;
+  }
+}
+
+void gru_backward(const NodeContext& c, const Tensor& output, const Tensor& grad, const Gradients& to) {
+  const Cells s(c, 3);
+  const double* const gates = c.saved.reals.data();
+  const double* const given = gates + s.places() * s.gates;
+  std::vector<double> of_x(static_cast<size_t>(s.places() * s.gates)), of_h(of_x.size());
+  for_each_range(s.batch, kRowGrain, s.threads(c), [&](int64_t begin, int64_t end) {
+    const int64_t rows = end - begin;
+    std::vector<double> dhidden(static_cast<size_t>(rows * s.units), 0.0);
+    const Offsets own = strided(rows, s.units);
+    for (int64_t t = s.length; t-- > 0;) {
+      for (int64_t n = begin; n < end; ++n) {
+        const int64_t p = s.place(n, t);
+        double* const dh = dhidden.data() + (n - begin) * s.units;
+        for (int64_t u = 0; u < s.units; ++u) dh[u] += grad.data[static_cast<size_t>(p * s.units + u)];
+        gru_step_backward(s.units, gates + p * s.gates, given + p * s.units,
+                          t == 0 ? nullptr : output.data.data() + s.place(n, t - 1) * s.units, dh,
+                          of_x.data() + p * s.gates, of_h.data() + p * s.gates);
+      }
+      const Offsets now = s.at(s.gate_rows, begin, end, t);
+      gemm(rows, s.units, s.gates, {of_h.data(), now.data(), s.ones.data()},
+           {c.param("weight_hh")->data.data(), s.hh_rows.data(), s.ones.data()},
+           {dhidden.data(), own.data(), s.ones.data()});
+    }
+  });
+  weights_backward(c, s, output, of_x, of_h, to);
+  bias_backward(c, "bias_ih", of_x, to);
+  bias_backward(c, "bias_hh", of_h, to);
 }
 
 }  // namespace
@@ -311,7 +425,8 @@ void lstm_backward(const NodeContext& c, const Tensor& output, const Tensor& gra
 std::vector<OpFunctions> sequence_ops() {
   return {{ir::Op::kPositionEmbedding, position_embedding, position_embedding_backward},
           {ir::Op::kAttention, attention, attention_backward},
-          {ir::Op::kLstm, lstm, lstm_backward}};
+          {ir::Op::kLstm, lstm, lstm_backward},
+          {ir::Op::kGru, gru, gru_backward}};
 }
 
 }  // namespace bakeoff::referee

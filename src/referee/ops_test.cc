@@ -140,12 +140,29 @@ double batch_norm(const View& v, const Index& i) {
   return hat * at(v.param("weight"), {i[1]}) + at(v.param("bias"), {i[1]});
 }
 
+// Times the weight, plus the bias, where there are such.
+double affine(const View& v, double x, const Index& place) {
+  if (v.node.has("weight")) x *= at(v.param("weight"), place);
+  return v.node.has("bias") ? x + at(v.param("bias"), place) : x;
+}
+
+double rms_norm(const View& v, const Index& i) {
+  const auto lead = static_cast<std::ptrdiff_t>(i.size()) - v.node.integer("dims");
+  double sum = 0, count = 0;
+  each_index(v.shape, [&](const Index& j) {
+    if (!std::equal(i.begin(), i.begin() + lead, j.begin())) return;
+    sum += at(v.inputs[0], j) * at(v.inputs[0], j);
+    count += 1;
+  });
+  return affine(v, at(v.inputs[0], i) / std::sqrt(sum / count + v.node.real("eps")),
+                Index(i.begin() + lead, i.end()));
+}
+
 double layer_norm(const View& v, const Index& i) {
   const auto lead = static_cast<std::ptrdiff_t>(i.size()) - v.node.integer("dims");
   const double hat =
       normalised(v, i, [&](const Index& j) { return std::equal(i.begin(), i.begin() + lead, j.begin()); });
-  const Index tail(i.begin() + lead, i.end());
-  return hat * at(v.param("weight"), tail) + at(v.param("bias"), tail);
+  return affine(v, hat, Index(i.begin() + lead, i.end()));
 }
 
 double softmax(const View& v, const Index& i) {
@@ -239,26 +256,43 @@ double attention(const View& v, const Index& i) {
   return sum / total;
 }
 
-double lstm(const View& v, const Index& i) {
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+// What a vector gives to the gates: bias and rows of the weight.
+std::vector<double> gate_sums(const View& v, const char* weight, const char* bias,
+                              const std::vector<double>& from) {
+  const Tensor& w = v.param(weight);
+  std::vector<double> sums(static_cast<size_t>(w.shape[0]));
+  for (size_t gate = 0; gate < sums.size(); ++gate) {
+    const auto row = static_cast<int64_t>(gate);
+    if (v.node.has(bias)) sums[gate] = at(v.param(bias), {row});
+    for (size_t f = 0; f < from.size(); ++f) sums[gate] += at(w, {row, static_cast<int64_t>(f)}) * from[f];
+  }
+  return sums;
+}
+
+double recurrent(const View& v, const Index& i) {
   const auto units = static_cast<size_t>(v.shape[2]);
+  const bool reverse = v.node.flag("reverse"), gru = v.node.op == ir::Op::kGru;
   std::vector<double> hidden(units, 0), cell(units, 0);
-  for (int64_t t = 0; t <= i[1]; ++t) {
-    std::vector<double> sums(4 * units);
-    for (size_t gate = 0; gate < sums.size(); ++gate) {
-      const auto row = static_cast<int64_t>(gate);
-      if (v.node.has("bias")) sums[gate] = at(v.param("bias"), {row});
-      for (int64_t f = 0; f < v.inputs[0].shape[2]; ++f) {
-        sums[gate] += at(v.param("weight_ih"), {row, f}) * at(v.inputs[0], {i[0], t, f});
-      }
-      for (size_t u = 0; u < units; ++u) {
-        sums[gate] += at(v.param("weight_hh"), {row, static_cast<int64_t>(u)}) * hidden[u];
-      }
-    }
-    const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  for (int64_t step = 0; step < v.shape[1]; ++step) {
+    const int64_t t = reverse ? v.shape[1] - 1 - step : step;
+    std::vector<double> x;
+    for (int64_t f = 0; f < v.inputs[0].shape[2]; ++f) x.push_back(at(v.inputs[0], {i[0], t, f}));
+    const auto a = gate_sums(v, "weight_ih", gru ? "bias_ih" : "bias", x);
+    const auto b = gate_sums(v, "weight_hh", gru ? "bias_hh" : "none", hidden);
     for (size_t u = 0; u < units; ++u) {
-      cell[u] = sigmoid(sums[units + u]) * cell[u] + sigmoid(sums[u]) * std::tanh(sums[2 * units + u]);
-      hidden[u] = sigmoid(sums[3 * units + u]) * std::tanh(cell[u]);
+      const auto sum = [&](size_t gate) { return a[gate * units + u] + b[gate * units + u]; };
+      if (gru) {
+        const double z = sigmoid(sum(1));
+        const double n = std::tanh(a[2 * units + u] + sigmoid(sum(0)) * b[2 * units + u]);
+        hidden[u] = (1 - z) * n + z * hidden[u];
+      } else {
+        cell[u] = sigmoid(sum(1)) * cell[u] + sigmoid(sum(0)) * std::tanh(sum(2));
+        hidden[u] = sigmoid(sum(3)) * std::tanh(cell[u]);
+      }
     }
+    if (t == i[1]) break;
   }
   return hidden[static_cast<size_t>(i[2])];
 }
@@ -351,10 +385,15 @@ double loss(const View& v, bool cross_entropy) {
     }
     const auto row = static_cast<size_t>(count) - 1;
     double total = 0;
+    const int64_t classes = v.inputs[0].shape.back();
+    const double smooth = v.node.real("label_smoothing");
     i.push_back(0);
-    for (i.back() = 0; i.back() < v.inputs[0].shape.back(); ++i.back()) total += std::exp(at(v.inputs[0], i));
-    i.back() = v.integers[0].data[row];
-    sum -= at(v.inputs[0], i) - std::log(total);
+    for (i.back() = 0; i.back() < classes; ++i.back()) total += std::exp(at(v.inputs[0], i));
+    for (i.back() = 0; i.back() < classes; ++i.back()) {
+      const bool label = i.back() == v.integers[0].data[row];
+      const double target = (label ? 1 - smooth : 0) + smooth / static_cast<double>(classes);
+      sum -= target * (at(v.inputs[0], i) - std::log(total));
+    }
   });
   return v.node.word("reduction") == "sum" ? sum : sum / count;
 }
@@ -370,7 +409,32 @@ double group_norm(const View& v, const Index& i) {
   const int64_t size = v.shape[1] / v.node.integer("groups");
   const double hat =
       normalised(v, i, [&](const Index& j) { return j[0] == i[0] && j[1] / size == i[1] / size; });
-  return hat * at(v.param("weight"), {i[1]}) + at(v.param("bias"), {i[1]});
+  return affine(v, hat, {i[1]});
+}
+
+// Where place i of an axis of `n` lies among `size` places, and the two places around it with their weights.
+double resized(const View& v, const Index& i, size_t axis = 2, Index from = {}) {
+  if (axis == i.size()) {
+    from.insert(from.begin(), {i[0], i[1]});
+    return at(v.inputs[0], from);
+  }
+  const auto size = v.inputs[0].shape[axis], n = v.shape[axis];
+  const std::string &mode = v.node.word("mode"), &coordinates = v.node.word("coordinates");
+  const auto real = [](int64_t k) { return static_cast<double>(k); };
+  const auto further = [&](double place) {
+    Index all = from;
+    all.push_back(std::clamp<int64_t>(static_cast<int64_t>(place), 0, size - 1));
+    return resized(v, i, axis + 1, all);
+  };
+  if (mode == "nearest")
+    return further(real(((coordinates == "half_pixel" ? 2 * i[axis] + 1 : 2 * i[axis]) * size) / (2 * n)));
+  double place = coordinates == "half_pixel"   ? (real(i[axis]) + 0.5) * real(size) / real(n) - 0.5
+                 : coordinates == "asymmetric" ? real(i[axis]) * real(size) / real(n)
+                 : n == 1                      ? 0
+                                               : real(i[axis]) * real(size - 1) / real(n - 1);
+  place = std::clamp(place, 0.0, real(size - 1));
+  const double low = std::floor(place);
+  return (1 - place + low) * further(low) + (place - low) * further(low + 1);
 }
 
 double over_axes(const View& v, const Index& i) {
@@ -402,6 +466,8 @@ double over_axes(const View& v, const Index& i) {
       return taken(v, i);
     case ir::Op::kGroupNorm:
       return group_norm(v, i);
+    case ir::Op::kResize:
+      return resized(v, i);
     default:
       return elementwise(v, i);
   }
@@ -439,7 +505,8 @@ double of_network(const View& v, const Index& i) {
     case ir::Op::kAttention:
       return attention(v, i);
     case ir::Op::kLstm:
-      return lstm(v, i);
+    case ir::Op::kGru:
+      return recurrent(v, i);
     case ir::Op::kSoftmaxCrossEntropy:
       return loss(v, true);
     case ir::Op::kMse:
@@ -467,6 +534,8 @@ double defined(const View& v, const Index& i) {
       return batch_norm(v, i);
     case ir::Op::kLayerNorm:
       return layer_norm(v, i);
+    case ir::Op::kRmsNorm:
+      return rms_norm(v, i);
     case ir::Op::kEmbedding:
       return embedding(v, i);
     case ir::Op::kDropout:

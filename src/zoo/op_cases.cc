@@ -154,15 +154,24 @@ ir::Workload batch_norm_case(Rng& rng) {
   return with_mse(Op::kBatchNorm, {{floats("x", shape)}, body});
 }
 
-ir::Workload layer_norm_case(Rng& rng) {
+Builder::Affine random_affine(Rng& rng) {
+  const bool weight = rng.chance(0.8);
+  return {weight, rng.chance(0.7)};
+}
+
+template <Op op>
+ir::Workload tail_norm_case(Rng& rng) {
   const int64_t rank = rng.integer(2, 4);
   const Shape shape = random_shape(rng, rank, 3, 5);
   const int64_t dims = rng.integer(1, rank - 1);
   const double eps = rng.chance(0.5) ? 1e-3 : 1e-5;
+  const Builder::Affine has = random_affine(rng);
   const auto body = [=](Builder& b, const Values& x) {
-    return b.layer_norm(pre(b, x[0], /*bias=*/false), "ln", dims, eps);
+    const ValueId h = pre(b, x[0], /*bias=*/false);
+    return op == Op::kLayerNorm ? b.layer_norm(h, "ln", dims, eps, has)
+                                : b.rms_norm(h, "rms", dims, eps, has.weight);
   };
-  return with_mse(Op::kLayerNorm, {{floats("x", shape)}, body});
+  return with_mse(op, {{floats("x", shape)}, body});
 }
 
 ir::Workload embedding_case(Rng& rng) {
@@ -221,6 +230,19 @@ ir::Workload avg_pool_case(Rng& rng) {
 }
 
 ir::Workload global_avg_pool2d_case(Rng& rng) { return unary(Op::kGlobalAvgPool2d, random_shape(rng, 4)); }
+
+ir::Workload resize_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(3, 5), 1, 5);
+  const bool whole = rng.chance(0.4), nearest = rng.chance(0.5);
+  Ints size;
+  for (size_t axis = 2; axis < shape.size(); ++axis)
+    size.push_back(whole ? shape[axis] * rng.integer(1, 3) : rng.integer(1, 9));
+  const std::string coordinates[] = {"half_pixel", "asymmetric", "align_corners"};
+  return unary(Op::kResize, shape,
+               {{"size", size},
+                {"mode", std::string(nearest ? "nearest" : "linear")},
+                {"coordinates", coordinates[rng.integer(0, nearest ? 1 : 2)]}});
+}
 
 ir::Workload flatten_case(Rng& rng) {
   const Shape shape = random_shape(rng, rng.integer(2, 4));
@@ -335,12 +357,16 @@ ir::Workload attention_case(Rng& rng) {
   return with_mse(Op::kAttention, draft);
 }
 
-ir::Workload lstm_case(Rng& rng) {
+template <Op op>
+ir::Workload recurrent_case(Rng& rng) {
   const Shape shape = {kBatch, rng.integer(2, 5), rng.integer(1, 5)};
   const int64_t units = rng.integer(1, 5);
-  const bool bias = rng.chance(0.7);
-  const auto body = [=](Builder& b, const Values& x) { return b.lstm(pre(b, x[0]), "lstm", units, bias); };
-  return with_mse(Op::kLstm, {{floats("x", shape)}, body});
+  const bool bias = rng.chance(0.7), reverse = rng.chance(0.4);
+  const auto body = [=](Builder& b, const Values& x) {
+    const ValueId h = pre(b, x[0]);
+    return op == Op::kLstm ? b.lstm(h, "lstm", units, bias, reverse) : b.gru(h, "gru", units, bias, reverse);
+  };
+  return with_mse(op, {{floats("x", shape)}, body});
 }
 
 ir::Workload softmax_cross_entropy_case(Rng& rng) {
@@ -351,7 +377,8 @@ ir::Workload softmax_cross_entropy_case(Rng& rng) {
   const ValueId y = b.input("y", {DType::kI32, Shape(logits.begin(), logits.end() - 1)});
   const ValueId z = b.linear(x, "pre", logits.back(), rng.chance(0.6));
   return close(b, b.apply(Op::kSoftmaxCrossEntropy, {z, y},
-                          {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")}}));
+                          {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")},
+                           {"label_smoothing", rng.chance(0.5) ? 0.0 : 0.15}}));
 }
 
 // Places in [0, most], from a frozen vector.
@@ -390,8 +417,9 @@ ir::Workload group_norm_case(Rng& rng) {
   Shape shape = {kBatch, groups * rng.integer(1, 3)};
   for (int64_t axis = rng.integer(1, 3); axis > 0; --axis) shape.push_back(rng.integer(2, 5));
   const double eps = rng.chance(0.5) ? 1e-3 : 1e-5;
+  const Builder::Affine has = random_affine(rng);
   const auto body = [=](Builder& b, const Values& in) {
-    return b.group_norm(pre(b, in[0], /*bias=*/false), "gn", groups, eps);
+    return b.group_norm(pre(b, in[0], /*bias=*/false), "gn", groups, eps, has);
   };
   return with_mse(Op::kGroupNorm, {{floats("x", shape)}, body});
 }
@@ -593,7 +621,8 @@ constexpr Row kRows[] = {
     {Op::kConvTranspose3d, conv_transpose_case<Op::kConvTranspose3d, 3>},
     {Op::kLinear, linear_case},
     {Op::kBatchNorm, batch_norm_case},
-    {Op::kLayerNorm, layer_norm_case},
+    {Op::kLayerNorm, tail_norm_case<Op::kLayerNorm>},
+    {Op::kRmsNorm, tail_norm_case<Op::kRmsNorm>},
     {Op::kEmbedding, embedding_case},
     {Op::kDropout, dropout_case},
     {Op::kRelu, activation_case<Op::kRelu>},
@@ -608,6 +637,7 @@ constexpr Row kRows[] = {
     {Op::kAvgPool2d, avg_pool_case<Op::kAvgPool2d, 2>},
     {Op::kAvgPool3d, avg_pool_case<Op::kAvgPool3d, 3>},
     {Op::kGlobalAvgPool2d, global_avg_pool2d_case},
+    {Op::kResize, resize_case},
     {Op::kFlatten, flatten_case},
     {Op::kReshape, reshape_case},
     {Op::kTranspose, transpose_case},
@@ -618,7 +648,8 @@ constexpr Row kRows[] = {
     {Op::kLrn, lrn_case},
     {Op::kPositionEmbedding, position_embedding_case},
     {Op::kAttention, attention_case},
-    {Op::kLstm, lstm_case},
+    {Op::kLstm, recurrent_case<Op::kLstm>},
+    {Op::kGru, recurrent_case<Op::kGru>},
     {Op::kConstant, constant_case},
     {Op::kParameter, parameter_case},
     {Op::kWhere, where_case},

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "ir/bounds.h"
@@ -38,13 +39,13 @@ TEST(RandomCase, IsValidSmallAndHoldsItsOp) {
 TEST(RandomCase, VariesEveryAttribute) {
   for (const ir::OpInfo& row : ir::op_table()) {
     std::vector<std::set<std::string>> seen(row.attributes.size());
-    std::set<size_t> params;
+    std::map<std::string, std::set<bool>> given;  // by slot: whether a node had it
     tensor::Rng rng(1, row.name);
     for (int trial = 0; trial < 200; ++trial) {
       const ir::Workload workload = random_case(row.op, rng);
       for (const ir::Node& node : workload.nodes) {
         if (node.op != row.op) continue;
-        params.insert(node.params.size());
+        for (const ir::ParamSpec& spec : row.params) given[spec.slot].insert(node.has(spec.slot));
         for (size_t i = 0; i < seen.size(); ++i) {
           const ir::AttrValue& value = node.attributes[i].value;
           if (const auto* word = std::get_if<std::string>(&value)) seen[i].insert(*word);
@@ -63,9 +64,9 @@ TEST(RandomCase, VariesEveryAttribute) {
       const size_t wanted = row.attributes[i].words.empty() ? 2 : row.attributes[i].words.size();
       EXPECT_GE(seen[i].size(), wanted) << row.name << "." << row.attributes[i].name;
     }
-    size_t optional = 0;
-    for (const ir::ParamSpec& spec : row.params) optional += spec.optional ? 1 : 0;
-    EXPECT_EQ(params.size(), optional + 1) << row.name << ": optional parameters present and absent";
+    for (const ir::ParamSpec& spec : row.params)
+      EXPECT_EQ(given[spec.slot].size(), spec.optional ? 2 : 1)
+          << row.name << ": " << spec.slot << " present and absent";
   }
 }
 

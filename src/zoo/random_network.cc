@@ -28,7 +28,10 @@ class Network {
   ir::Workload vector();
 
  private:
-  std::string layer(const std::string& kind) { return kind + std::to_string(++layers_); }
+  std::string layer(const std::string& kind) { return path_ + kind + std::to_string(++layers_); }
+  // `block` of x, or as a list of two or three that are drawn alike, each of which takes what the one before gives.
+  template <typename Block>
+  ValueId repeated(ValueId x, Block block);
   int64_t axis(ValueId x, size_t i) const { return b_.shape(x)[i]; }
   ValueId nonlinear(ValueId x);
   // Any op of ir/elementwise.h, so that a gradient passes; the shape stays.
@@ -43,6 +46,7 @@ class Network {
   ValueId residual(ValueId x);
   ValueId volume(ValueId x);
   ValueId grow(ValueId x);
+  ValueId resized(ValueId x);
   ValueId picture_block(ValueId x);
   // `last` < 0: nothing is padded.
   ValueId self_attention(ValueId x, ValueId last);
@@ -52,8 +56,27 @@ class Network {
 
   Builder b_;
   Rng& rng_;
+  std::string path_;  // "blocks1.0."
   int layers_ = 0;
 };
+
+template <typename Block>
+ValueId Network::repeated(ValueId x, Block block) {
+  if (rng_.chance(0.4)) return block(x);
+  const std::string list = layer("blocks");
+  const int64_t count = rng_.integer(2, 3);
+  const int layers = layers_;
+  const Rng drawn = rng_;
+  for (int64_t i = 0; i < count; ++i) {
+    rng_ = drawn;
+    path_ = list + "." + std::to_string(i) + ".";
+    layers_ = 0;
+    x = block(x);
+  }
+  path_.clear();
+  layers_ = layers;
+  return x;
+}
 
 ValueId Network::nonlinear(ValueId x) {
   switch (rng_.integer(0, 3)) {
@@ -155,6 +178,17 @@ ValueId Network::grow(ValueId x) {
                                       .output_pad = {0, stride[1] - 1}}));
 }
 
+ValueId Network::resized(ValueId x) {
+  const bool linear = rng_.chance(0.5), twice = rng_.chance(0.5);
+  const Ints size =
+      twice ? Ints{2 * axis(x, 2), 2 * axis(x, 3)} : Ints{rng_.integer(4, 7), rng_.integer(4, 7)};
+  const std::string coordinates[] = {"half_pixel", "asymmetric", "align_corners"};
+  return b_.apply(Op::kResize, {x},
+                  {{"size", size},
+                   {"mode", std::string(linear ? "linear" : "nearest")},
+                   {"coordinates", coordinates[rng_.integer(0, linear ? 2 : 1)]}});
+}
+
 ValueId Network::shrink(ValueId x) {
   if (axis(x, 2) < 4 || axis(x, 3) < 4) return x;
   const Ints kernel = {2, rng_.integer(2, 3)};
@@ -212,7 +246,13 @@ ValueId Network::volume(ValueId x) {
 }
 
 ValueId Network::picture_block(ValueId x) {
-  switch (rng_.integer(0, 12)) {
+  switch (rng_.integer(0, 15)) {
+    case 15:
+      return resized(x);
+    case 14:
+      return repeated(x, [this](ValueId v) { return conv_block(v, rng_.integer(2, 6)); });
+    case 13:
+      return repeated(x, [this](ValueId v) { return residual(v); });
     case 12:
       return grow(x);
     case 11:
@@ -282,8 +322,15 @@ ValueId Network::self_attention(ValueId x, ValueId last) {
 
 ValueId Network::sequence_block(ValueId x, ValueId last) {
   const int64_t width = axis(x, 2);
-  if (rng_.chance(0.25)) return b_.lstm(x, layer("lstm"), width + 1, rng_.chance(0.7));
-  const ValueId normed = b_.layer_norm(x, layer("ln"), rng_.integer(1, 2), 1e-3);
+  if (rng_.chance(0.25)) {
+    const bool bias = rng_.chance(0.7), reverse = rng_.chance(0.4);
+    return rng_.chance(0.5) ? b_.lstm(x, layer("lstm"), width + 1, bias, reverse)
+                            : b_.gru(x, layer("gru"), width + 1, bias, reverse);
+  }
+  const bool rms = rng_.chance(0.3);
+  const int64_t dims = rng_.integer(1, 2);
+  const ValueId normed = rms ? b_.rms_norm(x, layer("rms"), dims, 1e-3)
+                             : b_.layer_norm(x, layer("ln"), dims, 1e-3, {true, rng_.chance(0.7)});
   ValueId h = normed;
   if (rng_.chance(0.4)) {
     h = b_.linear(self_attention(h, last), layer("out"), width);
@@ -315,7 +362,8 @@ ir::Workload Network::sequence() {
   ValueId h = b_.embedding(ids, "tokens", rng_.integer(5, 9), rng_.integer(3, 6));
   if (rng_.chance(0.5)) h = b_.position_embedding(h, "positions", length + 1);
   if (last >= 0) h = b_.apply(Op::kAdd, {h, b_.linear(self_attention(h, last), layer("out"), axis(h, 2))});
-  for (int64_t left = rng_.integer(1, 3); left > 0; --left) h = sequence_block(h, last);
+  for (int64_t left = rng_.integer(1, 3); left > 0; --left)
+    h = repeated(h, [&](ValueId v) { return sequence_block(v, last); });
   return classify(b_.layer_norm(h, layer("ln")), y, 4);
 }
 
@@ -345,7 +393,8 @@ ir::Workload Network::vector() {
   const int64_t outputs = rng_.integer(2, 5);
   const ValueId t = b_.input("t", {DType::kF32, {kBatch, outputs}});
   ValueId h = x;
-  for (int64_t left = rng_.integer(2, 4); left > 0; --left) h = vector_block(h);
+  for (int64_t left = rng_.integer(2, 4); left > 0; --left)
+    h = repeated(h, [&](ValueId v) { return vector_block(v); });
   constexpr Op kLosses[] = {Op::kMse, Op::kMse, Op::kL1, Op::kBceWithLogits};
   const Op loss = kLosses[rng_.integer(0, 3)];
   Result<ir::Workload> workload = b_.finish(b_.apply(loss, {b_.linear(h, "head", outputs), t}));

@@ -189,6 +189,17 @@ def frozen():
     return keras.Model(x, layers.Dense(2, name="head")(h))
 
 
+def both_directions():
+    x = keras.Input((6, 5))
+    h = layers.Bidirectional(layers.GRU(4, return_sequences=True))(x)
+    h = layers.LayerNormalization(center=False)(h)
+    h = layers.Bidirectional(layers.LSTM(3, return_sequences=True))(h)
+    h = layers.RMSNormalization()(h)
+    h = layers.GRU(3, go_backwards=True, use_bias=False, return_sequences=True)(h)
+    h = layers.LayerNormalization(center=False, scale=False)(h)
+    return keras.Model(x, layers.Dense(2)(h))
+
+
 def sequences():
     ids = keras.Input((6,), dtype="int32", name="ids")
     h = layers.Embedding(30, 8)(ids)

@@ -121,6 +121,15 @@ class Proven(Importing):
     def test_axes_of_one_size(self) -> None:
         self.assertNotIn("transpose", self.proves("cube"))
 
+    def test_both_directions(self) -> None:
+        text = self.proves("both_directions")
+        self.assertEqual(text.count("= gru("), 3)
+        self.assertEqual(text.count("reverse=true"), 3)
+        self.assertIn("rms_norm(", text)
+        self.assertEqual(text.count("flip("), 1)  # of go_backwards alone
+        self.assertIn("bias_hh=", text)
+        self.assertNotIn("frozen", text)
+
     def test_sequences_of_channels(self) -> None:
         text = self.proves("text_cnn")
         self.assertIn("conv1d(x; weight=conv1d.kernel[6,9,3]", text)

@@ -268,6 +268,39 @@ class Pictures(nn.Module):
         return torch.cat([part.flatten(1) for part in parts], 1)
 
 
+class Norms(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.thin = nn.LayerNorm(5, bias=False)
+        self.plain = nn.LayerNorm((6, 5), elementwise_affine=False)
+        self.rms = nn.RMSNorm(5, eps=1e-4)
+        self.instance = nn.InstanceNorm1d(6)
+        self.out = nn.Linear(5, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = torch.tanh(self.plain(torch.sin(self.thin(x))))
+        return self.out(self.instance(torch.sin(self.rms(h))))
+
+
+class Resizes(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(2, 3, 3, padding=1)
+        self.out = nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.conv(x)
+        h = F.interpolate(x, size=(7, 4))
+        h = F.interpolate(h, size=(9, 9), mode="nearest-exact")
+        h = F.interpolate(h, scale_factor=2, mode="bilinear")
+        h = F.interpolate(h, size=(4, 11), mode="bilinear", align_corners=True)
+        h = F.interpolate(h.flatten(2), size=30, mode="linear")
+        h = F.interpolate(h, scale_factor=3, mode="nearest")
+        h = h.reshape(-1, 3, 3, 5, 6)
+        h = F.interpolate(h, size=(4, 2, 2), mode="trilinear", align_corners=True)
+        return self.out(h.flatten(1, 3))
+
+
 class Decoder(nn.Module):
     """Transposed convolutions as in UNets and GANs, with overlap and output padding."""
 

@@ -6,6 +6,7 @@ python3 -m tests.cli.import_test build/dev/bakeoff
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import struct
@@ -165,6 +166,9 @@ class Proven(Importing):
 
     def test_recurrences(self) -> None:
         text = self.proves("Recurrences", "f32[8,6,5]")
+        self.assertEqual(text.count("= gru("), 4)
+        self.assertEqual(len(re.findall(r"= gru\(.*reverse=true", text)), 2)
+        self.assertNotIn("flip(", text)
         self.assertIn("weight=cell.weight_hh[16,4]", text)
 
     def test_a_small_gpt(self) -> None:
@@ -191,6 +195,20 @@ class Proven(Importing):
 
     def test_pictures(self) -> None:
         self.proves("Pictures", "f32[4,3,6,6]")
+
+    def test_norms_without_weights(self) -> None:
+        text = self.proves("Norms", "f32[4,6,5]")
+        self.assertIn("layer_norm(x; weight=thin.weight[5]) dims=1", text)
+        self.assertRegex(text, r"layer_norm\(\w+\) dims=2")
+        self.assertRegex(text, r"rms_norm\(\w+; weight=rms.weight\[5\]\)")
+        self.assertRegex(text, r"group_norm\(\w+\) groups=6")
+        self.assertNotIn("frozen", text)
+
+    def test_resizes(self) -> None:
+        text = self.proves("Resizes", "f32[4,2,5,6]")
+        found = re.findall(r"resize\(.*", text)
+        self.assertEqual(len(found), 7, text)
+        self.assertNotIn("matmul", text)
 
     def test_transposed_convolutions(self) -> None:
         self.proves("Decoder", "f32[4,3,3,4]")

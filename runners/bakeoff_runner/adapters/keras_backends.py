@@ -202,6 +202,7 @@ class TensorFlowBackend(Backend):
 
 class JaxBackend(Backend):
     name = "jax"
+    _compiled: tuple[Any, Any] = (None, None)  # a model and its pass, compiled once
 
     def prepare(self, threads: int) -> None:
         # XLA's pool has a thread for each processor that the process may use.
@@ -274,8 +275,10 @@ class JaxBackend(Backend):
             x,
             y,
         )
+        if self._compiled[0] is not model:
+            self._compiled = model, jax.jit(pass_)
         try:
-            found = jax.jit(pass_)(*variables)
+            found = self._compiled[1](*variables)
         except jax.errors.ConcretizationTypeError:  # the model is no pure function
             found = pass_(*variables)
         (_, (loss, output, buffers, _)), grads = found
@@ -334,6 +337,7 @@ class TorchBackend(Backend):
 
     def set_dtype(self, dtype: str) -> None:
         stay_eager(dtype == "float64")
+        _double_convolutions(dtype == "float64")
 
     def versions(self) -> dict[str, str]:
         import torch
@@ -411,6 +415,28 @@ class TorchBackend(Backend):
         if trained:
             sums = torch.stack([parameter.sum() for parameter in trained]).tolist()
         return sums
+
+
+_CONVOLUTIONS: dict[str, Any] = {}  # torch's own
+
+
+def _double_convolutions(double: bool) -> None:
+    """In double precision kernels of one channel lie in torch's order.
+
+    On a CPU torch 2.13 has no gradient of others ("grad_weight must be contiguous"),
+    and Keras hands over its own, transposed.
+    """
+    from torch.nn import functional
+
+    for name in ("conv1d", "conv2d"):
+        own = _CONVOLUTIONS.setdefault(name, getattr(functional, name))
+
+        def ordered(
+            x: Any, weight: Any, *more: Any, own: Any = own, **named: Any
+        ) -> Any:
+            return own(x, weight.contiguous(), *more, **named)
+
+        setattr(functional, name, ordered if double else own)
 
 
 def _double_gelu(x: Any, approximate: bool = False, name: Any = None) -> Any:

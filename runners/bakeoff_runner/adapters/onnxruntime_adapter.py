@@ -240,6 +240,7 @@ class OnnxRuntimeAdapter(ScriptAdapter):
                 _correct_gelu(),
                 *_correct_pools(),
                 _correct_conv_transpose(),
+                _correct_resize(),
             ],
         )
         for op in evaluator.rt_nodes_:
@@ -390,6 +391,50 @@ def _correct_conv_transpose() -> Any:
             return (y if b is None else y + b.reshape(-1, *[1] * axes),)
 
     return ConvTranspose
+
+
+def _correct_resize() -> Any:
+    """Resize to sizes of the last axes, whose places are whole numbers before they are
+    divided.
+
+    The reference implementation of onnx 1.23 goes element by element, and divides by a
+    rounded scale.
+    """
+    import numpy as np
+    from onnx.reference.op_run import OpRun
+
+    def taps(old: int, new: int, mode: str, coordinates: str) -> Any:
+        i = np.arange(new)
+        below = {"half_pixel": 2 * new, "asymmetric": new}.get(
+            coordinates, max(new - 1, 1)
+        )
+        above = i * (old - 1 if coordinates == "align_corners" else old)
+        if coordinates == "half_pixel":
+            above = (2 * i + 1) * old - (0 if mode == "nearest" else new)
+        above = np.maximum(above, 0)
+        low, rest = above // below, above % below
+        share = rest / below if mode == "linear" else 0 * low
+        return low, np.minimum(low + 1, old - 1), share
+
+    class Resize(OpRun):  # type: ignore[misc]
+        def _run(
+            self, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None,
+            antialias: Any = None, axes: Any = None,
+            coordinate_transformation_mode: Any = None, cubic_coeff_a: Any = None,
+            exclude_outside: Any = None, extrapolation_value: Any = None,
+            keep_aspect_ratio_policy: Any = None, mode: Any = None,
+            nearest_mode: Any = None,
+        ) -> tuple[Any]:  # fmt: skip
+            for axis, new in zip(axes, sizes):
+                old = x.shape[axis]
+                low, high, share = taps(
+                    old, int(new), mode, coordinate_transformation_mode
+                )
+                share = share.reshape(-1, *[1] * (x.ndim - axis - 1))
+                x = np.take(x, low, axis) * (1 - share) + np.take(x, high, axis) * share
+            return (x,)
+
+    return Resize
 
 
 def _to_numpy(output: Any) -> Array:

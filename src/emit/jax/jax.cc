@@ -93,6 +93,7 @@ std::vector<Default> defaults(const Request& request) {
   add(topic::kWeightInit, "LeCun normal (jax.nn.initializers.lecun_normal)");
   add(topic::kBiasInit, "zeros");
   if (workload.has(Op::kLstm)) add(topic::kLstmInit, "LeCun normal, biases zero");
+  if (workload.has(Op::kGru)) add(topic::kGruInit, "LeCun normal, biases zero");
   if (workload.has(Op::kEmbedding) || workload.has(Op::kPositionEmbedding))
     add(topic::kTableInit, "normal, deviation 0.02");
   if (kind == OptimizerKind::kRmsprop) {

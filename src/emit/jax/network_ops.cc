@@ -37,7 +37,7 @@ constexpr const char* kCausal = R"(if causal:
 constexpr const char* kPadding = R"(seen = jnp.arange(k.shape[1]) <= last[:, None, None, None]
 scores = jnp.where(seen, scores, -jnp.inf)
 )";
-constexpr const char* kLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
+constexpr const char* kLstm = R"(def lstm(x, weight_ih, weight_hh$bias$$reverse$):
     """The whole sequence from a zero state; the gates are i, f, g, o."""
 
     def step(state, gates):
@@ -49,11 +49,11 @@ constexpr const char* kLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
 
     gates = $gates$
     zeros = jnp.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
-    _, h = lax.scan(step, (zeros, zeros), jnp.swapaxes(gates, 0, 1))
+    _, h = lax.scan(step, (zeros, zeros), jnp.swapaxes(gates, 0, 1)$order$)
     return jnp.swapaxes(h, 0, 1)
 )";
 // Sums over time are not rounded: the cell is in float32, and so is what the steps add to a gradient.
-constexpr const char* kMixedLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
+constexpr const char* kMixedLstm = R"(def lstm(x, weight_ih, weight_hh$bias$$reverse$):
     """The whole sequence from a zero state; the gates are i, f, g, o.
 
     Products and outputs are in half precision, gates and cell in float32.
@@ -70,27 +70,64 @@ constexpr const char* kMixedLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
     gates = $gates$
     h = jnp.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
     c = h.astype(jnp.float32)
-    _, h = lax.scan(step, (h, c), jnp.swapaxes(gates, 0, 1))
+    _, h = lax.scan(step, (h, c), jnp.swapaxes(gates, 0, 1)$order$)
     return jnp.swapaxes(h, 0, 1)
 )";
 
+constexpr const char* kGru = R"(def gru(x, weight_ih, weight_hh$bias$$reverse$):
+    """The whole sequence from a zero state; the gates are r, z, n."""
+
+    def step(h, gates):
+        xr, xz, xn = jnp.split(gates, 3, axis=-1)
+        hr, hz, hn = jnp.split(h @ weight_hh$hidden$, 3, axis=-1)
+        r, z = jax.nn.sigmoid(xr + hr), jax.nn.sigmoid(xz + hz)
+        n = jnp.tanh(xn + r * hn)
+        h = n + z * (h - n)
+        return h, h
+
+    gates = $gates$
+    h = jnp.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
+    _, h = lax.scan(step, h, jnp.swapaxes(gates, 0, 1)$order$)
+    return jnp.swapaxes(h, 0, 1)
+)";
+constexpr const char* kMixedGru = R"(def gru(x, weight_ih, weight_hh$bias$$reverse$):
+    """The whole sequence from a zero state; the gates are r, z, n.
+
+    Products and outputs are in half precision, gates and state in float32.
+    """
+
+    def step(h, gates):
+        xr, xz, xn = jnp.split(gates.astype(jnp.float32), 3, axis=-1)
+        hidden = (h.astype(x.dtype) @ half(weight_hh)).astype(jnp.float32)$hidden$
+        hr, hz, hn = jnp.split(hidden, 3, axis=-1)
+        r, z = jax.nn.sigmoid(xr + hr), jax.nn.sigmoid(xz + hz)
+        n = jnp.tanh(xn + r * hn)
+        h = n + z * (h - n)
+        return h, h.astype(x.dtype)
+
+    gates = $gates$
+    h = jnp.zeros((x.shape[0], weight_hh.shape[0]), jnp.float32)
+    _, h = lax.scan(step, h, jnp.swapaxes(gates, 0, 1)$order$)
+    return jnp.swapaxes(h, 0, 1)
+)";
+
+constexpr const char* kOrder = ", reverse=reverse";
 constexpr NetworkHelpers kHelpers = {
     .lrn = kLrn,
     .attention = kAttention,
     .causal = kCausal,
     .padding = kPadding,
     .product = "return jnp.einsum(\"nhts,nshd->nthd\", jax.nn.softmax(scores), v)\n",
-    .lstm = kLstm,
-    .gates = "x @ weight_ih",
-    .biased_gates = "x @ weight_ih + bias",
+    .lstm = {kLstm, kOrder, "x @ weight_ih", "x @ weight_ih + bias"},
+    .gru = {kGru, kOrder, "x @ weight_ih", "x @ weight_ih + bias_ih"},
 };
 
 }  // namespace
 
 void position_embedding(ForwardPrinter& p, const Node&) { emit::position_embedding(p, "jnp.add"); }
 
-void lstm(ForwardPrinter& p, const Node&) {
-  emit::lstm(p, stored_weight(p, "weight_ih"), stored_weight(p, "weight_hh"));
+void recurrent(ForwardPrinter& p, const Node&) {
+  emit::recurrent(p, stored_weight(p, "weight_ih"), stored_weight(p, "weight_hh"));
 }
 
 void print_network_helpers(CodeWriter& out, const Graph& graph, bool mixed) {
@@ -98,9 +135,8 @@ void print_network_helpers(CodeWriter& out, const Graph& graph, bool mixed) {
   if (mixed) {
     texts.attention = kMixedAttention;
     texts.product = "return jnp.einsum(\"nhts,nshd->nthd\", half(jax.nn.softmax(scores)), v)\n";
-    texts.lstm = kMixedLstm;
-    texts.gates = "x @ half(weight_ih)";
-    texts.biased_gates = "half(x @ half(weight_ih) + bias)";
+    texts.lstm = {kMixedLstm, kOrder, "x @ half(weight_ih)", "half(x @ half(weight_ih) + bias)"};
+    texts.gru = {kMixedGru, kOrder, "x @ half(weight_ih)", "half(x @ half(weight_ih) + bias_ih)"};
   }
   emit::print_network_helpers(out, graph, texts);
 }

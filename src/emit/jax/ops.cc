@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "emit/jax/network_ops.h"
+#include "emit/resize.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"
 
@@ -63,9 +65,10 @@ void linear(ForwardPrinter& p, const Node&) {
 }
 
 void batch_norm(ForwardPrinter& p, const Node& node) {
-  const auto& parameters = p.graph().workload.parameters;
+  // Of params["bn1.running_mean"] the key.
   const auto quoted = [&](const char* slot) {
-    return "\"" + parameters[static_cast<size_t>(node.param(slot))].name + "\"";
+    const std::string held = p.full_param(slot);
+    return held.substr(held.find('[') + 1, held.size() - held.find('[') - 2);
   };
   std::vector<std::string> arguments = {p.input(), p.full_param("weight"), p.full_param("bias")};
   const bool predicts = p.graph().predicts;
@@ -78,17 +81,33 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
   p.assign_full("batch_norm", arguments);
 }
 
+// The input and the parameters of a norm.
+std::vector<std::string> affine(ForwardPrinter& p) {
+  std::vector<std::string> arguments = {p.input()};
+  if (p.has("weight")) arguments.push_back(p.full_param("weight"));
+  if (p.has("bias")) arguments.push_back((p.has("weight") ? "" : "shift=") + p.full_param("bias"));
+  return arguments;
+}
+
 void layer_norm(ForwardPrinter& p, const Node& node) {
-  std::vector<std::string> arguments = {p.input(), p.full_param("weight"), p.full_param("bias"),
-                                        option("dims", std::to_string(node.integer("dims")))};
+  std::vector<std::string> arguments = affine(p);
+  arguments.push_back(option("dims", std::to_string(node.integer("dims"))));
   if (p.explicit_norms()) arguments.push_back(option("eps", python_real(node.real("eps"))));
   p.assign_full("layer_norm", arguments);
 }
 
+void rms_norm(ForwardPrinter& p, const Node& node) {
+  std::vector<std::string> arguments = affine(p);
+  arguments.push_back(option("dims", std::to_string(node.integer("dims"))));
+  arguments.push_back(option("eps", python_real(node.real("eps"))));
+  p.assign_full("rms_norm", arguments);
+}
+
 void group_norm(ForwardPrinter& p, const Node& node) {
-  p.assign_full("group_norm", {p.input(), p.full_param("weight"), p.full_param("bias"),
-                               option("groups", std::to_string(node.integer("groups"))),
-                               option("eps", python_real(node.real("eps")))});
+  std::vector<std::string> arguments = affine(p);
+  arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
+  arguments.push_back(option("eps", python_real(node.real("eps"))));
+  p.assign_full("group_norm", arguments);
 }
 
 void embedding(ForwardPrinter& p, const Node&) {
@@ -99,13 +118,9 @@ void embedding(ForwardPrinter& p, const Node&) {
 
 void dropout(ForwardPrinter& p, const Node& node) {
   if (p.graph().predicts) return p.alias();
-  int total = 0, mine = 0;
-  for (const int n : p.graph().live) {
-    if (p.graph().workload.nodes[static_cast<size_t>(n)].op != Op::kDropout) continue;
-    if (n == p.index()) mine = total;
-    ++total;
-  }
-  const std::string key = total == 1 ? "key" : fmt::format("keys[{}]", mine);
+  const bool one = dropouts(p.graph(), 0, static_cast<int>(p.graph().workload.nodes.size())) == 1;
+  const std::string key =
+      one ? "key" : fmt::format("keys[{}]", dropouts(p.graph(), p.stretch().first, p.index()));
   p.assign("dropout", {key, p.input(), dropout_constant(p.graph(), node.real("rate"))});
 }
 
@@ -138,6 +153,27 @@ void avg_pool(ForwardPrinter& p, const Node& node) {
 
 // jnp.mean adds up in float32 by itself.
 void global_avg_pool2d(ForwardPrinter& p, const Node&) { p.assign("jnp.mean", {p.input(), "axis=(1, 2)"}); }
+
+// jax.image.resize does what the node does.
+bool native_resize(const Node& node, const ir::Shape& from) {
+  return half_pixel_linear(node) || nearest_is(NearestForm::kJax, node, from);
+}
+
+void resize(ForwardPrinter& p, const Node& node) {
+  const std::string x = p.input(), size = fmt::format("{}", fmt::join(node.integers("size"), ", "));
+  const bool linear = is_linear(node);
+  std::string head = "jax.image.resize";
+  std::vector<std::string> arguments = {x,
+                                        fmt::format("({0}.shape[0], {1}, {2})", x, size, p.input_shape()[1]),
+                                        linear ? "\"linear\"" : "\"nearest\""};
+  if (linear) arguments.push_back("antialias=False");
+  if (!native_resize(node, p.input_shape())) {
+    head = "resize";
+    arguments = resize_options(node);
+    arguments.insert(arguments.begin(), {x, python_tuple(node.integers("size"))});
+  }
+  linear ? p.assign_full(head, arguments) : p.assign(head, arguments);
+}
 
 void reshape(ForwardPrinter& p, const Node&) {
   const std::string x = p.input();
@@ -256,12 +292,16 @@ constexpr const char* kInferenceBatchNorm =
     """Normalises with the running statistics."""
     return (x - mean) * (lax.rsqrt(var + eps) * scale) + shift
 )";
-constexpr const char* kLayerNorm = R"(def layer_norm(x, scale, shift, *, dims, eps$eps$):
+constexpr const char* kLayerNorm = R"(def layer_norm(x, $affine$, *, dims, eps$eps$):
     axes = tuple(range(x.ndim - dims, x.ndim))
     mean, var = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
     return (x - mean) * lax.rsqrt(var + eps) * scale + shift
 )";
-constexpr const char* kGroupNorm = R"(def group_norm(x, scale, shift, *, groups, eps):
+constexpr const char* kRmsNorm = R"(def rms_norm(x, scale$scale$, *, dims, eps):
+    axes = tuple(range(x.ndim - dims, x.ndim))
+    return x * lax.rsqrt(jnp.mean(x * x, axes, keepdims=True) + eps) * scale
+)";
+constexpr const char* kGroupNorm = R"(def group_norm(x, $affine$, *, groups, eps):
     y = x.reshape(*x.shape[:-1], groups, -1)
     axes = (*range(1, x.ndim - 1), -1)
     mean, var = y.mean(axes, keepdims=True), y.var(axes, keepdims=True)
@@ -270,6 +310,14 @@ constexpr const char* kGroupNorm = R"(def group_norm(x, scale, shift, *, groups,
 constexpr const char* kDropout = R"(def dropout(key, x, rate):
     keep = jax.random.bernoulli(key, 1 - rate, x.shape)
     return jnp.where(keep, x / (1 - rate), 0)
+)";
+constexpr const char* kResize = R"(def resize(x, size, *, mode, coordinates):
+    """By a product along each axis; jax.image.resize reads other places."""
+    for axis, new in enumerate(size, 1):
+        matrix = resize_matrix(x.shape[axis], new, mode, coordinates)
+        product = jnp.tensordot(x, matrix.astype(x.dtype), (axis, 0))
+        x = jnp.moveaxis(product, -1, axis)
+    return x
 )";
 constexpr const char* kMaxPool = R"(def $name$(x, *, window, stride, padding):
     return lax.reduce_window(
@@ -297,6 +345,14 @@ constexpr const char* kAvgPool = R"(def $name$(x, *, window, stride, padding, co
     return window_sum(x) / window_sum(jnp.ones((1, *x.shape[1:$end$], 1), x.dtype))
 )";
 
+bool resizes_itself(const Graph& graph) {
+  return std::any_of(graph.live.begin(), graph.live.end(), [&](int n) {
+    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
+    return node.op == Op::kResize &&
+           !native_resize(node, graph.types[static_cast<size_t>(node.inputs[0])].shape);
+  });
+}
+
 bool linear_with_bias(const Graph& graph) {
   for (const int n : graph.live) {
     const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
@@ -319,6 +375,7 @@ const OpFunctions<ForwardPrinter>& op_functions() {
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},
+          {Op::kRmsNorm, rms_norm},
           {Op::kEmbedding, embedding},
           {Op::kDropout, dropout},
           {Op::kRelu, relu},
@@ -333,6 +390,7 @@ const OpFunctions<ForwardPrinter>& op_functions() {
           {Op::kAvgPool2d, avg_pool},
           {Op::kAvgPool3d, avg_pool},
           {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kResize, resize},
           {Op::kFlatten, reshape},
           {Op::kReshape, reshape},
           {Op::kTranspose, transpose},
@@ -343,7 +401,8 @@ const OpFunctions<ForwardPrinter>& op_functions() {
           {Op::kLrn, lrn},
           {Op::kPositionEmbedding, position_embedding},
           {Op::kAttention, attention},
-          {Op::kLstm, lstm},
+          {Op::kLstm, recurrent},
+          {Op::kGru, recurrent},
           {Op::kConstant, constant},
           {Op::kParameter, parameter},
           {Op::kWhere, where},
@@ -363,6 +422,15 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
     out.print(text, {{"eps", explicit_norms ? "" : eps}, {"momentum", explicit_norms ? "" : momentum}});
     out.blank(2);
   };
+  const auto norm = [&](Op op, const char* text, const char* eps = "") {
+    if (!graph.has(op)) return;
+    const bool partly = any_live(graph, op, [](const Node& n) { return n.params.size() < 2; });
+    const bool plain = any_live(graph, op, [](const Node& n) { return n.params.empty(); });
+    out.print(text, {{"eps", explicit_norms ? "" : eps},
+                     {"affine", partly ? "scale=1.0, shift=0.0" : "scale, shift"},
+                     {"scale", plain ? "=1.0" : ""}});
+    out.blank(2);
+  };
   for (const Op op : {Op::kConv1d, Op::kConv2d, Op::kConv3d, Op::kConvTranspose1d, Op::kConvTranspose2d,
                       Op::kConvTranspose3d}) {
     if (!graph.has(op)) continue;
@@ -371,8 +439,9 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
   }
   helper(linear_with_bias(graph), mixed ? kMixedLinear : kLinear);
   helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-5", "=0.01");
-  helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-6");
-  helper(graph.has(Op::kGroupNorm), kGroupNorm);
+  norm(Op::kLayerNorm, kLayerNorm, "=1e-6");
+  norm(Op::kRmsNorm, kRmsNorm);
+  norm(Op::kGroupNorm, kGroupNorm);
   for (const Op op : {Op::kMaxPool1d, Op::kMaxPool2d, Op::kMaxPool3d}) {
     if (!graph.has(op)) continue;
     out.print(kMaxPool, {{"name", ir::info(op).name}});
@@ -388,6 +457,8 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
               {{"name", ir::info(op).name}, {"area", areas[axes - 1]}, {"end", std::to_string(axes + 1)}});
     out.blank(2);
   }
+  helper(resizes_itself(graph), kResizeMatrix);
+  helper(resizes_itself(graph), kResize);
   helper(graph.has(Op::kDropout) && !graph.predicts, kDropout);
   for (const std::string& text : spelled_helpers(nodes_of(graph), &ir::Spellings::jax))
     helper(true, text.c_str());
@@ -396,7 +467,14 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
 
 void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& target) {
   const std::string reduction = loss.word("reduction") == "mean" ? "mean" : "sum";
-  const Spelled losses = spell({.call = ir::loss_spelling(loss.op).jax}, {}, {prediction, target});
+  std::string call = ir::loss_spelling(loss.op).jax;
+  if (const double smooth = ir::label_smoothing(loss); smooth != 0) {
+    out.call("smoothed = jax.nn.one_hot",
+             {target, prediction + ".shape[-1]", fmt::format("dtype={}.dtype", prediction)});
+    out.line(fmt::format("smoothed = optax.smooth_labels(smoothed, {})", python_real(smooth)));
+    call = "optax.softmax_cross_entropy({0}, smoothed)";
+  }
+  const Spelled losses = spell({.call = call}, {}, {prediction, target});
   out.call("losses = " + losses.head, losses.arguments);
   out.line(fmt::format("loss = losses.{}()", reduction));
 }
@@ -404,9 +482,9 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
 std::set<std::string> reserved_names() {
   std::set<std::string> names = spelled_names();
   names.merge(words(
-      "params stats key keys state opt_state loss data path np jax jnp lax optax conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linear batch_norm "
-      "layer_norm group_norm dropout max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d local_response_norm attention lstm half in_float32 "
-      "forward loss_fn train_step batches load_data load_weights load_file prediction target losses l "
+      "params prefix i stats key keys state opt_state loss data path np jax jnp lax optax conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linear batch_norm "
+      "layer_norm rms_norm group_norm resize resize_matrix dropout max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d local_response_norm attention lstm gru half in_float32 "
+      "forward loss_fn train_step batches load_data load_weights load_file prediction target losses smoothed l "
       "I O json argparse itertools partial Path NamedTuple Any TrainState init_params init_state "
       "make_optimizer grads updates BATCH_SIZE LEARNING_RATE OPTIMIZER dropout_key metrics arrays "
       "predict_step output"));

@@ -14,6 +14,57 @@ namespace {
 
 const std::string kInFloat32 = in_float32_text("x.astype(jnp.float32)");
 
+// block(params, stats, "encoder.0", x, keys[2:], stride=2)
+class Calls : public BlockCalls {
+ public:
+  Calls(const Graph& graph, const Blocks& blocks, const Stretch& within, bool stats)
+      : graph_(graph), blocks_(blocks), within_(within), stats_(stats) {}
+
+  size_t loop(const std::vector<const Block*>& chain) const override {
+    return first_key(*chain[0]) < per_block(*chain[0]) * block_number(*chain[0])
+               ? 1
+               : numbered_alike(blocks_, chain);
+  }
+
+  void print(CodeWriter& out, const std::string& variable, const std::vector<std::string>& inputs,
+             const std::vector<const Block*>& chain) const override {
+    const Block& block = *chain[0];
+    const bool loop = chain.size() > 1;
+    std::vector<std::string> arguments = {"params"};
+    if (stats_) arguments.push_back("stats");
+    arguments.push_back(block_path(block.stretch.path, within_.path, '.', loop));
+    arguments.insert(arguments.end(), inputs.begin(), inputs.end());
+    if (per_block(block) > 0) arguments.push_back(keys(block, loop));
+    const std::vector<std::string> options = blocks_.arguments(block, true);
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const std::string head = variable + " = " + blocks_.family(block).name;
+    if (!loop) return out.call(head, arguments);
+    const int first = block_number(block), end = first + static_cast<int>(chain.size());
+    out.line(first == 0 ? fmt::format("for i in range({}):", end)
+                        : fmt::format("for i in range({}, {}):", first, end));
+    const auto body = out.indent();
+    out.call(head, arguments);
+  }
+
+ private:
+  int per_block(const Block& block) const { return dropouts(graph_, block.stretch.first, block.stretch.end); }
+  int first_key(const Block& block) const { return dropouts(graph_, within_.first, block.stretch.first); }
+
+  std::string keys(const Block& block, bool loop) const {
+    const int first = first_key(block), each = per_block(block);
+    if (!loop) return first == 0 ? "keys" : fmt::format("keys[{}:]", first);
+    const int offset = first - each * block_number(block);
+    const std::string step = each == 1 ? "i" : fmt::format("{} * i", each);
+    if (offset > 0) return fmt::format("keys[{} + {} :]", offset, step);
+    return each == 1 ? "keys[i:]" : fmt::format("keys[{} :]", step);
+  }
+
+  const Graph& graph_;
+  const Blocks& blocks_;
+  Stretch within_;
+  bool stats_;
+};
+
 class Script {
  public:
   Script(const Request& request, const Graph& graph, const Namer& names, bool has_layout)
@@ -117,39 +168,72 @@ class Script {
 
   std::vector<std::string> forward_signature() const { return signature(graph_.forward_names()); }
 
-  void forward() {
-    std::vector<std::string> params;
+  // The expression of each parameter, relative to the path of a stretch where that is not empty.
+  std::vector<std::string> params(const std::string& path) const {
+    std::vector<std::string> all;
     for (const ir::Parameter& parameter : request_.workload.parameters) {
       const bool kept = parameter.frozen && !predicts();
-      params.push_back(fmt::format("{}[\"{}\"]", kept ? "stats" : "params", parameter.name));
+      const bool inside = !path.empty() && parameter.name.starts_with(path + ".");
+      const std::string key = inside ? fmt::format("f\"{{prefix}}{}\"", parameter.name.substr(path.size()))
+                                     : fmt::format("\"{}\"", parameter.name);
+      all.push_back(fmt::format("{}[{}]", kept ? "stats" : "params", key));
     }
-    ForwardPrinter printer(out_, graph_, "jnp.transpose", params, names_, equalised(request_),
-                           precision_.mixed() ? "half" : "");
+    return all;
+  }
+
+  ForwardPrinter printer(CodeWriter& out, const Stretch& stretch) const {
+    return ForwardPrinter(out, graph_, "jnp.transpose", params(stretch.path),
+                          stretch.path.empty() ? names_ : Namer(reserved_names()), equalised(request_),
+                          precision_.mixed() ? "half" : "");
+  }
+
+  void plan_blocks() {
+    const auto print = [this](const Stretch& stretch, const Blocks& blocks) -> std::optional<Printed> {
+      CodeWriter body;
+      Printed printed = printer(body, stretch)
+                            .print(op_functions(), stretch, blocks, Calls(graph_, blocks, stretch, stats()));
+      printed.body = std::move(body);
+      // Keys of dropout are passed where there are any.
+      if (dropouts(graph_, stretch.first, stretch.end) > 0) printed.formals.push_back("keys");
+      return printed;
+    };
+    blocks_ = Blocks::plan(request_.workload, graph_.types, {.names = names_, .functions = true}, print);
+  }
+
+  void print_blocks() {
+    for (const Family& family : blocks_.families()) {
+      std::vector<std::string> parameters = {"params"};
+      if (stats()) parameters.push_back("stats");
+      parameters.push_back("prefix");
+      parameters.insert(parameters.end(), family.text.formals.begin(), family.text.formals.end());
+      if (!family.parameters.empty()) parameters.push_back("*");
+      for (const Parameter& p : family.parameters)
+        parameters.push_back(p.fallback.empty() ? p.name : p.name + "=" + p.fallback);
+      out_.call("def " + family.name, parameters, ":");
+      const auto body = out_.indent();
+      for (const Statement& s : family.text.body.statements()) out_.statement(s);
+      out_.blank(2);
+    }
+  }
+
+  void forward() {
+    plan_blocks();
+    print_blocks();
+    const Stretch whole{"", 0, static_cast<int>(request_.workload.nodes.size()) - 1};
+    ForwardPrinter printer = this->printer(out_, whole);
     out_.call("def forward", forward_signature(), ":");
     {
       const auto body = out_.indent();
       if (stats())
         out_.print("\"\"\"The prediction and the new running statistics.\"\"\"\nstats = dict(stats)\n");
-      if (const auto count = dropouts(); count > 1 && !graph_.predicts)
+      if (const int count = dropouts(graph_, 0, whole.end); count > 1)
         out_.line(fmt::format("keys = jax.random.split(key, {})", count));
       if (precision_.mixed()) print_half_inputs(out_, graph_);
-      for (const int n : graph_.live) {
-        const ir::Node& node = request_.workload.nodes[static_cast<size_t>(n)];
-        printer.begin(n);
-        op_functions().at(node.op)(printer, node);
-      }
+      printer.print(op_functions(), blocks_, Calls(graph_, blocks_, whole, stats()));
       print_return(out_, printer.results(precision_.mixed() ? "{}.astype(jnp.float32)" : "{}"),
                    stats() ? ", stats" : "");
     }
     out_.blank(2);
-  }
-
-  int dropouts() const {
-    int count = 0;
-    for (const int n : graph_.live) {
-      if (request_.workload.nodes[static_cast<size_t>(n)].op == ir::Op::kDropout) ++count;
-    }
-    return count;
   }
 
   void half() {
@@ -320,6 +404,7 @@ class Script {
   const Graph& graph_;
   const Namer& names_;
   bool has_layout_;
+  Blocks blocks_;
   State state_;
   Precision precision_ = precision_of(request_);
 };

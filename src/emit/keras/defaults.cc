@@ -55,6 +55,8 @@ std::vector<Default> defaults(const Request& request, const Dialect& dialect) {
     lines.push_back(
         {topic::kLstmInit, "Glorot uniform, recurrent orthogonal, biases zero, of forget gates one"});
   }
+  if (workload.has(Op::kGru))
+    lines.push_back({topic::kGruInit, "Glorot uniform, recurrent orthogonal, biases zero"});
   if (workload.has(Op::kEmbedding) || workload.has(Op::kPositionEmbedding))
     lines.push_back({topic::kTableInit, "uniform in (-0.05, 0.05)"});
   add_optimizer(lines, request.training.optimizer.kind);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "emit/keras/blocks.h"
 #include "emit/keras/ops.h"
 #include "emit/precision.h"
 #include "ir/spelled_ops.h"
@@ -146,12 +147,34 @@ void print_return(Printer& p, const std::vector<int>& inputs) {
   p.out.call("return keras.Model", {"inputs", output, name});
 }
 
+constexpr const char* kSmoothed = R"(def smoothed_cross_entropy(y_true, y_pred):
+    """Cross entropy of integer labels that give away a share to all classes."""
+    log_p = ops.log_softmax(y_pred)
+    labels = ops.reshape(y_true, (-1, *y_pred.shape[1:-1], 1))
+    label = ops.take_along_axis(log_p, ops.cast(labels, "int32"), -1)[..., 0]
+    mean = ops.mean(log_p, -1)
+)";
+constexpr const char* kSmoothed2 = R"(def smoothed_cross_entropy(y_true, y_pred):
+    """Cross entropy of integer labels that give away a share to all classes."""
+    log_p = tf.nn.log_softmax(y_pred)
+    labels = tf.reshape(tf.cast(y_true, tf.int32), (-1, *y_pred.shape[1:-1]))
+    label = tf.gather(log_p, labels, batch_dims=y_pred.shape.rank - 1)
+    mean = tf.reduce_mean(log_p, -1)
+)";
+
 std::string loss_expression(const Request& request, const Dialect& dialect, std::string& function) {
   const ir::Node& loss = request.workload.nodes.back();
   const bool sum = loss.word("reduction") == "sum";
   const bool explicit_all = request.training.track == ir::Track::kEqualised || sum;
   const std::string reduction = sum ? "\"sum\"" : "\"sum_over_batch_size\"";
   const ir::LossSpelling& spelling = ir::loss_spelling(loss.op);
+  if (const double smooth = ir::label_smoothing(loss); smooth != 0) {
+    std::string text = dialect.second ? kSmoothed2 : kSmoothed;
+    text += fmt::format("    losses = -(1 - {0}) * label - {0} * mean\n", python_real(smooth));
+    text += sum ? dialect.translate("    return ops.sum(losses)\n") : std::string("    return losses\n");
+    function = text;
+    return "smoothed_cross_entropy";
+  }
   if (!sum || spelling.keras_terms.empty()) {
     std::string text = "keras.losses." + spelling.keras;
     if (!explicit_all) return text;
@@ -193,32 +216,34 @@ Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
   CHECK_OK(keep_tables(workload, plan));
   const std::vector<int> inputs = model_inputs(workload);
 
-  CodeWriter out;
-  Printer p(workload, types, plan, request.training, dialect, dialect.backend(request.settings), out);
+  ModelNeeds needs;
+  Printer p(workload, types, plan, request.training, dialect, dialect.backend(request.settings), needs);
   if (dialect.second) {
     p.half = precision_of(request).half;
   } else {
     p.mixed = precision_of(request).mixed();
   }
   CHECK_OK(p.plan_layers());
-  out.line("def build_model():");
+  for (const int id : inputs) p.value_name(id);  // before blocks take names
+  const Blocks blocks = plan_blocks(p);
+  p.out.line("def build_model():");
   {
-    const auto body = out.indent();
-    out.line(plan.values[static_cast<size_t>(inputs[0])] == Order::kChannelsLast
-                 ? "\"\"\"Builds the model; pictures are N, H, W, C.\"\"\""
-                 : "\"\"\"Builds the model.\"\"\"");
+    const auto body = p.out.indent();
+    p.out.line(plan.values[static_cast<size_t>(inputs[0])] == Order::kChannelsLast
+                   ? "\"\"\"Builds the model; pictures are N, H, W, C.\"\"\""
+                   : "\"\"\"Builds the model.\"\"\"");
     print_inputs(p, inputs);
-    print_nodes(p);
+    print_nodes(p, blocks);
     print_return(p, inputs);
   }
 
   ModelText text;
-  text.build_model = p.helpers() + out.text();
+  text.build_model = p.helpers() + functions_text(blocks) + p.out.text();
   text.load_data = load_data_text(request, plan, inputs);
   if (!request.training.predicts()) text.loss = loss_expression(request, dialect, text.loss_function);
   text.inputs = inputs.size();
   text.embeddings = workload.has(Op::kEmbedding);
-  text.layout_json = layout_json(workload, plan, p.targets());
+  text.layout_json = layout_json(workload, plan, needs.targets);
   if (text.layout_json.empty()) text.layout_json = "{}\n";  // load_weights reads it
   return text;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 
 namespace bakeoff::emit::keras {
 namespace {
@@ -87,6 +88,81 @@ constexpr const char* kAttention2 = R"(def attention(q, k, v, mask=None, is_caus
     return tf.einsum("nhts,nshd->nthd", tf.nn.softmax(scores), v)
 )";
 
+constexpr const char* kGruCell = R"(class GRUCell(layers.Layer):
+    """As layers.GRUCell, with the gates r, z, n and two biases of their own."""
+
+    def __init__(self, units, use_bias=True, **kwargs):
+        super().__init__(**kwargs)
+        self.units = self.state_size = self.output_size = units
+        self.use_bias = use_bias
+
+    def build(self, input_shape):
+        gates = 3 * self.units
+        self.kernel = self.add_weight(
+            shape=(input_shape[-1], gates), initializer="glorot_uniform", name="kernel"
+        )
+        self.recurrent_kernel = self.add_weight(
+            shape=(self.units, gates), initializer="orthogonal", name="recurrent_kernel"
+        )
+        if self.use_bias:
+            self.bias = self.add_weight(
+                shape=(gates,), initializer="zeros", name="bias"
+            )
+            self.recurrent_bias = self.add_weight(
+                shape=(gates,), initializer="zeros", name="recurrent_bias"
+            )
+
+    def call(self, x, states):
+        h = states[0]
+        from_x = ops.matmul(x, self.kernel)
+        from_h = ops.matmul(h, self.recurrent_kernel)
+        if self.use_bias:
+            from_x, from_h = from_x + self.bias, from_h + self.recurrent_bias
+        xr, xz, xn = ops.split(from_x, 3, -1)
+        hr, hz, hn = ops.split(from_h, 3, -1)
+        r, z = ops.sigmoid(xr + hr), ops.sigmoid(xz + hz)
+        n = ops.tanh(xn + r * hn)
+        h = n + z * (h - n)
+        return h, [h]
+)";
+constexpr const char* kGruCell2 = R"(class GRUCell(layers.Layer):
+    """As layers.GRUCell, with the gates r, z, n and two biases of their own."""
+
+    def __init__(self, units, use_bias=True, **kwargs):
+        super().__init__(**kwargs)
+        self.units = self.state_size = self.output_size = units
+        self.use_bias = use_bias
+
+    def build(self, input_shape):
+        gates = 3 * self.units
+        self.kernel = self.add_weight(
+            shape=(input_shape[-1], gates), initializer="glorot_uniform", name="kernel"
+        )
+        self.recurrent_kernel = self.add_weight(
+            shape=(self.units, gates), initializer="orthogonal", name="recurrent_kernel"
+        )
+        if self.use_bias:
+            self.bias = self.add_weight(
+                shape=(gates,), initializer="zeros", name="bias"
+            )
+            self.recurrent_bias = self.add_weight(
+                shape=(gates,), initializer="zeros", name="recurrent_bias"
+            )
+
+    def call(self, x, states):
+        h = states[0]
+        from_x = tf.matmul(x, self.kernel)
+        from_h = tf.matmul(h, self.recurrent_kernel)
+        if self.use_bias:
+            from_x, from_h = from_x + self.bias, from_h + self.recurrent_bias
+        xr, xz, xn = tf.split(from_x, 3, -1)
+        hr, hz, hn = tf.split(from_h, 3, -1)
+        r, z = tf.sigmoid(xr + hr), tf.sigmoid(xz + hz)
+        n = tf.tanh(xn + r * hn)
+        h = n + z * (h - n)
+        return h, [h]
+)";
+
 // 1 / sqrt(width). On TensorFlow Keras rounds a Python number to float32, also for float64; a numpy one it
 // keeps.
 std::string scale(int64_t width, const std::string& backend) {
@@ -117,7 +193,7 @@ void attention(Printer& p, const ir::Node& node) {
   if (node.inputs.size() == 4) {
     p.need_helper(p.dialect.second ? kPaddingMask2 : kPaddingMask);
     const std::string keys = std::to_string(p.shape(node.inputs[1])[1]);
-    arguments.push_back("mask=" + p.once("mask", "padding_mask", {p.input(node, 3), keys}));
+    arguments.push_back("mask=" + p.once("mask", "padding_mask", node, 3, keys));
   }
   const bool own = p.backend == "jax" || p.dialect.second;
   if (own) {
@@ -129,15 +205,39 @@ void attention(Printer& p, const ir::Node& node) {
   p.assign(own ? "attention" : "ops.dot_product_attention", arguments);
 }
 
+// Prints the layer; one that begins at the last place gives its outputs in the order of its steps.
+void recurrent_layer(Printer& p, const ir::Node& node, const std::string& head, Strings arguments,
+                     const std::map<std::string, std::string>& variables) {
+  const bool reverse = node.flag("reverse");
+  if (reverse) arguments.push_back("go_backwards=True");
+  p.layer(node, head, arguments, p.input(node, 0), variables);
+  if (!reverse) return;
+  const std::string h = p.value_name(p.workload.output_of(p.node));
+  p.out.line(p.dialect.second ? fmt::format("{0} = tf.reverse({0}, axis=[1])", h)
+                              : fmt::format("{0} = ops.flip({0}, axis=1)", h));
+}
+
 // Keras has the gates i, f, c, o: the same order.
 void lstm(Printer& p, const ir::Node& node) {
   const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight_hh"))].shape;
   Strings arguments = {std::to_string(w[1]), "return_sequences=True"};
   if (!node.has("bias")) arguments.push_back("use_bias=False");
-  p.layer(node, "layers.LSTM", arguments, p.input(node, 0),
-          {{"weight_ih", "lstm_cell/kernel"},
-           {"weight_hh", "lstm_cell/recurrent_kernel"},
-           {"bias", "lstm_cell/bias"}});
+  recurrent_layer(p, node, "layers.LSTM", arguments,
+                  {{"weight_ih", "lstm_cell/kernel"},
+                   {"weight_hh", "lstm_cell/recurrent_kernel"},
+                   {"bias", "lstm_cell/bias"}});
+}
+
+void gru(Printer& p, const ir::Node& node) {
+  p.need_helper(p.dialect.second ? kGruCell2 : kGruCell);
+  const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight_hh"))].shape;
+  const std::string cell =
+      fmt::format("GRUCell({}{}, name=\"gru_cell\")", w[1], node.has("bias_ih") ? "" : ", use_bias=False");
+  recurrent_layer(p, node, "layers.RNN", {cell, "return_sequences=True"},
+                  {{"weight_ih", "gru_cell/kernel"},
+                   {"weight_hh", "gru_cell/recurrent_kernel"},
+                   {"bias_ih", "gru_cell/bias"},
+                   {"bias_hh", "gru_cell/recurrent_bias"}});
 }
 
 }  // namespace bakeoff::emit::keras

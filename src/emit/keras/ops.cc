@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "emit/keras/network_ops.h"
+#include "emit/resize.h"
 #include "emit/spelling.h"
 #include "emit/windows.h"
 
@@ -219,25 +220,72 @@ void batch_norm(Printer& p, const Node& node) {
           {{"weight", "gamma"}, {"bias", "beta"}, {"mean", "moving_mean"}, {"var", "moving_variance"}});
 }
 
+// A layer whose weights a norm may lack.
+void norm_layer(Printer& p, const Node& node, const char* head, Strings args) {
+  if (!node.has("bias")) args.push_back("center=False");
+  if (!node.has("weight")) args.push_back("scale=False");
+  if (node.params.empty()) return p.assign(head, args, "(" + p.input(node, 0) + ")");
+  p.layer(node, head, args, p.input(node, 0), {{"weight", "gamma"}, {"bias", "beta"}});
+}
+
+// "[-2, -1]"
+std::string last_axes(int64_t dims) {
+  Ints axes;
+  for (int64_t axis = -dims; axis < 0; ++axis) axes.push_back(axis);
+  return fmt::format("{}", axes);
+}
+
 void layer_norm(Printer& p, const Node& node) {
   const int64_t dims = node.integer("dims");
   Strings args;
   if (dims > 1) {
-    Ints axes;
-    for (int64_t axis = -dims; axis < 0; ++axis) axes.push_back(axis);
-    args.push_back(fmt::format("axis={}", axes));
+    args.push_back("axis=" + last_axes(dims));
   } else if (p.equalised()) {
     args.push_back("axis=-1");
   }
   if (p.equalised()) args.push_back("epsilon=" + python_real(node.real("eps")));
-  p.layer(node, "layers.LayerNormalization", args, p.input(node, 0), {{"weight", "gamma"}, {"bias", "beta"}});
+  norm_layer(p, node, "layers.LayerNormalization", args);
+}
+
+constexpr const char* kRmsNorm2 = R"(class RMSNormalization(layers.Layer):
+    """Divides by the root mean square over the last axes."""
+
+    def __init__(self, axis, epsilon, **kwargs):
+        super().__init__(**kwargs)
+        self.axis, self.epsilon = axis, epsilon
+
+    def build(self, input_shape):
+        shape = [input_shape[axis] for axis in self.axis]
+        self.scale = self.add_weight(shape=shape, initializer="ones", name="scale")
+
+    def call(self, x):
+        square = tf.reduce_mean(x * x, self.axis, keepdims=True)
+        return x * tf.math.rsqrt(square + self.epsilon) * self.scale
+)";
+
+void rms_norm(Printer& p, const Node& node) {
+  const std::string axes = last_axes(node.integer("dims")), eps = python_real(node.real("eps"));
+  if (node.params.empty()) {
+    const std::string x = p.input(node, 0);
+    p.need_helper(p.dialect.second ? R"(def rms_norm(x, axes, epsilon):
+    square = tf.reduce_mean(x * x, axes, keepdims=True)
+    return x * tf.math.rsqrt(square + epsilon)
+)"
+                                   : R"(def rms_norm(x, axes, epsilon):
+    square = ops.mean(ops.square(x), axes, keepdims=True)
+    return x * ops.rsqrt(square + epsilon)
+)");
+    return p.assign("rms_norm", {x, axes, "epsilon=" + p.literal(node.real("eps"))});
+  }
+  if (p.dialect.second) p.need_helper(kRmsNorm2);
+  p.layer(node, p.dialect.second ? "RMSNormalization" : "layers.RMSNormalization",
+          {"axis=" + axes, "epsilon=" + eps}, p.input(node, 0), {{"weight", "scale"}});
 }
 
 void group_norm(Printer& p, const Node& node) {
-  p.layer(node, "layers.GroupNormalization",
-          {fmt::format("groups={}", node.integer("groups")), "axis=-1",
-           "epsilon=" + python_real(node.real("eps"))},
-          p.input(node, 0), {{"weight", "gamma"}, {"bias", "beta"}});
+  norm_layer(p, node, "layers.GroupNormalization",
+             {fmt::format("groups={}", node.integer("groups")), "axis=-1",
+              "epsilon=" + python_real(node.real("eps"))});
 }
 
 void embedding(Printer& p, const Node& node) {
@@ -359,6 +407,68 @@ void avg_pool(Printer& p, const Node& node) {
 
 void global_avg_pool2d(Printer& p, const Node& node) {
   p.assign("layers.GlobalAveragePooling2D", {}, "(" + p.input(node, 0) + ")");
+}
+
+constexpr const char* kResize = R"(def resize(x, size, mode, coordinates):
+    """By a product along each axis; ops.image.resize reads other places."""
+    for axis, new in enumerate(size, 1):
+        matrix = resize_matrix(x.shape[axis], new, mode, coordinates)
+        matrix = ops.convert_to_tensor(matrix, x.dtype)
+        x = ops.tensordot(x, matrix, ([axis], [0]))
+        last = len(x.shape) - 1
+        x = ops.transpose(x, (*range(axis), last, *range(axis, last)))
+    return x
+)";
+constexpr const char* kResize2 = R"(def resize(x, size, mode, coordinates):
+    """By a product along each axis; tf.image.resize reads other places."""
+    for axis, new in enumerate(size, 1):
+        matrix = resize_matrix(x.shape[axis], new, mode, coordinates)
+        x = tf.tensordot(x, tf.constant(matrix, x.dtype), (axis, 0))
+        last = x.shape.rank - 1
+        x = tf.transpose(x, (*range(axis), last, *range(axis, last)))
+    return x
+)";
+constexpr const char* kResizeBilinear = R"(def resize_bilinear(x, size):
+    """ops.image.resize, which TensorFlow computes in float32; float64 by products."""
+    if keras.backend.standardize_dtype(x.dtype) == "float64":
+        return resize(x, size, mode="linear", coordinates="half_pixel")
+    return ops.image.resize(
+        x, size, interpolation="bilinear", data_format="channels_last"
+    )
+)";
+constexpr const char* kResizeBilinear2 = R"(def resize_bilinear(x, size):
+    """tf.image.resize, which computes in float32; float64 by products."""
+    if x.dtype == tf.float64:
+        return resize(x, size, mode="linear", coordinates="half_pixel")
+    return tf.cast(tf.image.resize(x, size), x.dtype)
+)";
+
+void need_resize(Printer& p) {
+  p.need_helper(kResizeMatrix);
+  p.need_helper(p.dialect.second ? kResize2 : kResize);
+}
+
+void resize(Printer& p, const Node& node) {
+  const ir::Shape& from = p.shape(node.inputs[0]);
+  const std::string x = p.input(node, 0);
+  const Ints& size = node.integers("size");
+  if (const Ints factors = whole_factors(node, from); !factors.empty()) {
+    const std::string times = factors.size() == 1 ? std::to_string(factors[0]) : python_tuple(factors);
+    return p.assign(layer_class("UpSampling", factors.size()), {times}, "(" + x + ")");
+  }
+  if (half_pixel_linear(node) && from.size() == 4) {
+    if (p.backend == "tensorflow") {
+      need_resize(p);
+      p.need_helper(p.dialect.second ? kResizeBilinear2 : kResizeBilinear);
+      return p.assign("resize_bilinear", {x, python_tuple(size)});
+    }
+    return p.assign("ops.image.resize",
+                    {x, python_tuple(size), "interpolation=\"bilinear\"", "data_format=\"channels_last\""});
+  }
+  need_resize(p);
+  std::vector<std::string> arguments = resize_options(node);
+  arguments.insert(arguments.begin(), {x, python_tuple(size)});
+  p.assign("resize", arguments);
 }
 
 void flatten(Printer& p, const Node& node) { p.assign("layers.Flatten", {}, "(" + p.input(node, 0) + ")"); }
@@ -486,6 +596,7 @@ const OpFunctions<Printer>& op_functions() {
                                                                  {Op::kLinear, linear},
                                                                  {Op::kBatchNorm, batch_norm},
                                                                  {Op::kLayerNorm, layer_norm},
+                                                                 {Op::kRmsNorm, rms_norm},
                                                                  {Op::kEmbedding, embedding},
                                                                  {Op::kDropout, dropout},
                                                                  {Op::kRelu, relu},
@@ -500,6 +611,7 @@ const OpFunctions<Printer>& op_functions() {
                                                                  {Op::kAvgPool2d, avg_pool},
                                                                  {Op::kAvgPool3d, avg_pool3d},
                                                                  {Op::kGlobalAvgPool2d, global_avg_pool2d},
+                                                                 {Op::kResize, resize},
                                                                  {Op::kFlatten, flatten},
                                                                  {Op::kReshape, reshape},
                                                                  {Op::kTranspose, transpose},
@@ -511,6 +623,7 @@ const OpFunctions<Printer>& op_functions() {
                                                                  {Op::kPositionEmbedding, position_embedding},
                                                                  {Op::kAttention, attention},
                                                                  {Op::kLstm, lstm},
+                                                                 {Op::kGru, gru},
                                                                  {Op::kConstant, constant},
                                                                  {Op::kParameter, parameter},
                                                                  {Op::kWhere, where},
@@ -521,13 +634,6 @@ const OpFunctions<Printer>& op_functions() {
                                                                  {Op::kGroupNorm, group_norm}},
                                                                 spelled);
   return all;
-}
-
-void print_nodes(Printer& p) {
-  for (; p.node + 1 < static_cast<int>(p.workload.nodes.size()); ++p.node) {
-    const Node& node = p.workload.nodes[static_cast<size_t>(p.node)];
-    op_functions().at(node.op)(p, node);
-  }
 }
 
 }  // namespace bakeoff::emit::keras

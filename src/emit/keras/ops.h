@@ -9,7 +9,4 @@ namespace bakeoff::emit::keras {
 
 const OpFunctions<Printer>& op_functions();
 
-// All nodes but the loss, in order.
-void print_nodes(Printer& p);
-
 }  // namespace bakeoff::emit::keras

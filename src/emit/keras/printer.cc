@@ -30,7 +30,7 @@ std::string layer_wish(const std::string& parameter) {
   static const std::set<std::string> taken = words(
       "relu gelu sigmoid tanh softmax add multiply pad transpose reshape concatenate get_item flatten "
       "copy max_pooling1d max_pooling2d average_pooling1d average_pooling2d "
-      "global_average_pooling2d zero_padding1d zero_padding2d zero_padding3d cropping1d cropping2d cropping3d dropout divide "
+      "global_average_pooling2d zero_padding1d zero_padding2d zero_padding3d cropping1d cropping2d cropping3d dropout divide layer_normalization group_normalization rms_normalization rsqrt mean up_sampling1d up_sampling2d up_sampling3d resize tensordot "
       "true_divide average_pool square power einsum where less_equal expand_dims dot_product_attention "
       "input_layer");
   const std::string name = public_identifier(layer_of(parameter));
@@ -69,21 +69,51 @@ void print_list(CodeWriter& out, const std::string& head, const std::vector<std:
 }
 
 Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const LayoutPlan& l,
-                 const ir::Training& tr, const Dialect& d, const std::string& used, CodeWriter& writer)
+                 const ir::Training& tr, const Dialect& d, const std::string& used, ModelNeeds& needs)
     : workload(w),
       types(t),
       plan(l),
       training(tr),
       dialect(d),
-      out(writer),
+      stretch{"", 0, static_cast<int>(w.nodes.size()) - 1},
       backend(used),
       names_(words(
           "keras layers ops np os json argparse Path load_file tf jax torch inputs average_pool "
-          "local_response_norm pool3d average_pool3d ConvTranspose padding_mask attention build_model compile_model load_data load_weights fit "
-          "summed_error Parameter l I O")) {
+          "local_response_norm rms_norm RMSNormalization GRUCell resize resize_matrix resize_bilinear pool3d average_pool3d ConvTranspose padding_mask attention build_model compile_model load_data load_weights fit "
+          "summed_error smoothed_cross_entropy Parameter prefix i l I O")),
+      needs_(needs) {
   for (const std::string& name : spelled_names()) names_.reserve(name);
-  targets_.resize(w.parameters.size());
-  for (size_t id = 0; id < targets_.size(); ++id) targets_[id] = w.parameters[id].name;
+  reserved_ = names_;
+  for (const ir::Parameter& parameter : w.parameters) needs_.targets.push_back(parameter.name);
+}
+
+void Printer::enter(const Stretch& entered) {
+  stretch = entered;
+  out = CodeWriter();
+  // The workload's inputs keep their names.
+  std::map<ir::ValueId, std::string> inputs;
+  for (int n = stretch.first; n < stretch.end; ++n) {
+    for (const ir::ValueId id : workload.nodes[static_cast<size_t>(n)].inputs) {
+      if (keeps_name(workload, id)) inputs[id] = value_name_of_input(id);
+    }
+  }
+  names_ = reserved_;
+  for (const auto& [_, name] : inputs) names_.reserve(name);
+  input_names_ = std::move(inputs);
+}
+
+std::string Printer::value_name_of_input(ir::ValueId id) {
+  if (const auto found = input_names_.find(id); found != input_names_.end()) return found->second;
+  return names_.name("value " + std::to_string(id), workload.value_name(id));
+}
+
+std::optional<Printed> Printer::printed() const {
+  if (!apart_) return std::nullopt;
+  Printed printed = printed_;
+  for (const ir::ValueId id : printed.inputs) printed.formals.push_back(fixed_.at(id));
+  for (const Shared& value : printed.shared) printed.formals.push_back(once_.at(value.key));
+  printed.body = out;
+  return printed;
 }
 
 // A layer of Keras is trained or frozen as a whole.
@@ -138,7 +168,13 @@ Status Printer::plan_layers() {
 
 std::string Printer::value_name(ir::ValueId id) {
   if (const auto found = fixed_.find(id); found != fixed_.end()) return found->second;
-  return names_.name("value " + std::to_string(id), workload.value_name(id));
+  const std::string key = "value " + std::to_string(id);
+  if (stretch.path.empty()) return names_.name(key, workload.value_name(id));
+  const ir::ValueId first = workload.output_of(stretch.first);
+  if (id >= first) return names_.name(key, fmt::format("h{}", id - first + 1));
+  if (workload.is_constant(id)) return literal(workload.producer(id).real("value"));
+  printed_.inputs.push_back(id);
+  return fixed_[id] = keeps_name(workload, id) ? value_name_of_input(id) : fresh("x");
 }
 
 // On TensorFlow Keras rounds a Python number to float32, also for float64; a numpy one it keeps.
@@ -149,6 +185,11 @@ std::string Printer::literal(double value) const {
 }
 
 std::string Printer::first_input() {
+  for (int n = stretch.first; !stretch.path.empty() && n < stretch.end; ++n) {
+    for (const ir::ValueId id : workload.nodes[static_cast<size_t>(n)].inputs) {
+      if (id < workload.output_of(stretch.first) && !workload.is_constant(id)) return value_name(id);
+    }
+  }
   for (ir::ValueId id = 0; workload.is_input(id); ++id) {
     const auto readers = ir::consumers(workload, id);
     if (!readers.empty() && readers.front() + 1 < static_cast<int>(workload.nodes.size()))
@@ -170,15 +211,7 @@ std::string Printer::input(const ir::Node& here, size_t i) {
 
 void Printer::assign(const std::string& head, const std::vector<std::string>& arguments,
                      const std::string& tail) {
-  const std::string full = fmt::format("{} = {}", value_name(workload.output_of(node)), head);
-  // The formatter breaks the last brackets where all before them fits on the line.
-  const std::string before = fmt::format("{}({})(", full, fmt::join(arguments, ", "));
-  const auto column = static_cast<size_t>(out.column());
-  if (tail.size() > 2 && column + before.size() <= kColumns &&
-      column + before.size() + tail.size() - 1 > kColumns) {
-    return out.call(before.substr(0, before.size() - 1), {tail.substr(1, tail.size() - 2)});
-  }
-  out.call(full, arguments, tail);
+  out.call(fmt::format("{} = {}", value_name(workload.output_of(node)), head), arguments, tail);
 }
 
 void Printer::layer(const ir::Node& here, const std::string& head, std::vector<std::string> arguments,
@@ -186,10 +219,11 @@ void Printer::layer(const ir::Node& here, const std::string& head, std::vector<s
   Layer& made = layers_.at(layer_key(here));
   for (const ir::Slot& slot : here.params) {
     if (slot.name == "weight" && tied_.contains(node)) continue;
-    targets_[static_cast<size_t>(slot.param)] = made.name + "/" + variables.at(slot.name);
+    needs_.targets[static_cast<size_t>(slot.param)] = made.name + "/" + variables.at(slot.name);
   }
   if (freezes(here)) arguments.push_back("trainable=False");
-  arguments.push_back(fmt::format("name=\"{}\"", made.name));
+  apart_ = apart_ && made.uses == 1 && !tied_.contains(node);
+  arguments.push_back("name=" + quoted_name(made));
   if (made.uses == 1) return assign(head, arguments, "(" + x + ")");
   if (made.variable.empty()) {
     made.variable = fresh(made.name);
@@ -204,13 +238,34 @@ bool Printer::freezes(const ir::Node& here) const {
   });
 }
 
-std::string Printer::once(const std::string& wish, const std::string& head,
-                          const std::vector<std::string>& arguments) {
-  const std::string key = fmt::format("{}({})", head, fmt::join(arguments, ", "));
-  if (const auto found = once_.find(key); found != once_.end()) return found->second;
+std::string Printer::quoted_name(const Layer& layer) {
+  if (stretch.path.empty()) return fmt::format("\"{}\"", layer.name);
+  const std::string path = public_identifier(stretch.path);
+  apart_ = apart_ && layer.name.starts_with(path + "_");
+  return fmt::format("f\"{{prefix}}{}\"", layer.name.substr(std::min(path.size(), layer.name.size())));
+}
+
+std::string Printer::once(const std::string& wish, const std::string& head, const ir::Node& here, size_t i,
+                          const std::string& option) {
+  const ir::ValueId id = here.inputs[i];
+  const bool passed = keeps_name(workload, id) && !plan.converts(workload, node, i);
+  const std::string from = passed ? value_name_of_input(id) : input(here, i);
+  const std::string text = fmt::format("{}({}, {})", head, from, option);
+  if (passed) return shared_value({text, wish, text});
   const std::string variable = fresh(wish);
-  out.call(variable + " = " + head, arguments);
-  return once_[key] = variable;
+  out.line(fmt::format("{} = {}", variable, text));
+  return variable;
+}
+
+std::string Printer::shared_value(const Shared& value) {
+  if (const auto found = once_.find(value.key); found != once_.end()) return found->second;
+  const std::string variable = fresh(value.name);
+  if (stretch.path.empty()) {
+    out.line(fmt::format("{} = {}", variable, value.expression));
+  } else {
+    printed_.shared.push_back(value);
+  }
+  return once_[value.key] = variable;
 }
 
 bool Printer::shared(const ir::Node& here) const { return layers_.at(layer_key(here)).uses > 1; }
@@ -228,7 +283,7 @@ bool Printer::tied_to_embedding() const {
 
 std::string Printer::helpers() const {
   std::string text;
-  for (const std::string& helper : helpers_) text += helper + "\n\n";
+  for (const std::string& helper : needs_.helpers) text += helper + "\n\n";
   return text;
 }
 

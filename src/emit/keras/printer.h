@@ -7,11 +7,13 @@
 // without weights.
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "emit/blocks.h"
 #include "emit/code_writer.h"
 #include "emit/keras/dialect.h"
 #include "emit/layout.h"
@@ -25,11 +27,22 @@ namespace bakeoff::emit::keras {
 void print_list(CodeWriter& out, const std::string& head, const std::vector<std::string>& items,
                 const std::string& tail = "");
 
+// What a script needs, found while its parts are printed.
+struct ModelNeeds {
+  std::set<std::string> helpers = {};     // functions that build_model calls
+  std::vector<std::string> targets = {};  // the variable for each parameter, by ParamId
+};
+
 class Printer {
  public:
   Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const LayoutPlan& l,
           const ir::Training& training, const Dialect& dialect, const std::string& backend,
-          CodeWriter& writer);
+          ModelNeeds& needs);
+
+  // From here on it prints a stretch for a function of its own, in which layers' names begin with `prefix`.
+  void enter(const Stretch& stretch);
+  // What it has printed of the stretch; empty where that needs layers of other parts.
+  std::optional<Printed> printed() const;
 
   // Finds the layers and their names. An error names a parameter that unlike layers share.
   Status plan_layers();
@@ -67,21 +80,26 @@ class Printer {
   // the script; else empty.
   std::string tied_owner() const;
   bool tied_to_embedding() const;
-  // Prints `variable = head(arguments)` where no such statement has been printed before; gives the variable.
-  std::string once(const std::string& wish, const std::string& head,
-                   const std::vector<std::string>& arguments);
+  // The variable that holds head(input `i` of the node, option), computed where no such statement has been
+  // printed before; in a stretch its caller passes it.
+  std::string once(const std::string& wish, const std::string& head, const ir::Node& node, size_t i,
+                   const std::string& option);
+  std::string shared_value(const Shared& value);
+  // The value is held by this variable.
+  void name_value(ir::ValueId id, const std::string& variable) { fixed_[id] = variable; }
+  const Namer& names() const { return names_; }
   // A function of the script, as Keras 3 has it.
-  void need_helper(const std::string& text) { helpers_.insert(dialect.translate(text)); }
+  void need_helper(const std::string& text) { needs_.helpers.insert(dialect.translate(text)); }
 
-  std::string helpers() const;                                          // functions that build_model calls
-  const std::vector<std::string>& targets() const { return targets_; }  // by ParamId
+  std::string helpers() const;
 
   const ir::Workload& workload;
   const std::vector<ir::Type>& types;
   const LayoutPlan& plan;
   const ir::Training& training;
   const Dialect& dialect;
-  CodeWriter& out;
+  CodeWriter out;
+  Stretch stretch;        // in print
   std::string backend;    // "tensorflow", "jax", "torch"
   std::string half = {};  // "float16": what Keras 2 is told to cast to; empty: nothing
   bool mixed = false;     // Keras 3: activations are in half precision
@@ -94,7 +112,10 @@ class Printer {
     int uses = 0;
     std::string variable = {};  // of the script, once made; empty for a layer used once
   };
+  std::string value_name_of_input(ir::ValueId id);
   Namer names_;
+  Namer reserved_;                                  // what names_ was at first
+  std::map<ir::ValueId, std::string> input_names_;  // of the workload's inputs that a stretch reads
   int serial_ = 0;
   std::map<std::pair<ir::Op, std::vector<ir::ParamId>>, Layer> layers_;
   std::map<int, int> tied_;                  // node -> the node whose layer owns its weight
@@ -103,9 +124,13 @@ class Printer {
   bool freezes(const ir::Node& here) const;
   Status check_frozen(const ir::Node& here) const;
 
-  std::map<ir::ValueId, std::string> fixed_;
-  std::set<std::string> helpers_;
-  std::vector<std::string> targets_;
+  // The name of a layer as an expression.
+  std::string quoted_name(const Layer& layer);
+
+  std::map<ir::ValueId, std::string> fixed_;  // values that are expressions or have variables of other names
+  Printed printed_;                           // of a stretch
+  bool apart_ = true;                         // it needs no layer of other parts
+  ModelNeeds& needs_;
 };
 
 }  // namespace bakeoff::emit::keras

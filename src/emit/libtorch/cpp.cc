@@ -71,6 +71,19 @@ std::vector<std::string> broken(const std::string& text, size_t column) {
 
 void statement(CodeWriter& out, const std::string& text) {
   const auto column = static_cast<size_t>(out.column());
+  if (out.wide()) return out.line(text);
+  // A module is made on a line of its own where that does not fit.
+  if (const size_t at = text.find(" = "); text.starts_with("auto ") && column + text.size() > kColumns) {
+    out.line(text.substr(0, at + 2));
+    return out.line("    " + text.substr(at + 3));
+  }
+  // So are a member's options.
+  if (const size_t at = text.find("{nn::"); at != std::string::npos && column + text.size() > kColumns &&
+                                            column + 5 + text.size() - at <= kColumns) {
+    const size_t indent = text.find_first_not_of(' ');
+    out.line(text.substr(0, at + 1));
+    return out.line(std::string(indent + 4, ' ') + text.substr(at + 1));
+  }
   const std::vector<std::string> lines = broken(text, column);
   out.line(lines[0]);
   for (size_t i = 1; i < lines.size(); ++i) out.line(lines[i].substr(std::min(column, lines[i].size())));

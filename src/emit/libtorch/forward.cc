@@ -13,14 +13,17 @@ namespace bakeoff::emit::libtorch {
 using ir::Op;
 
 ForwardPrinter::ForwardPrinter(CodeWriter& out, const Request& request, const Modules& modules,
-                               const std::vector<ir::Type>& types, const std::vector<std::string>& inputs,
-                               Namer names)
+                               const Blocks& blocks, const std::vector<ir::Type>& types,
+                               const std::vector<std::string>& inputs, Namer names)
     : out_(out),
       workload_(request.workload),
       modules_(modules),
+      blocks_(blocks),
       types_(types),
       inputs_(inputs),
-      names_(std::move(names)) {}
+      names_(std::move(names)),
+      stretch_{"", 0, static_cast<int>(workload_.nodes.size()) - 1},
+      readers_(last_readers(workload_)) {}
 
 void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
   std::vector<std::string> parameters;
@@ -38,22 +41,108 @@ void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
   libtorch::call(out_, both ? "std::tuple<Tensor, Tensor> forward" : "Tensor forward", parameters, " {");
   {
     const auto body = out_.indent();
-    for (node_ = 0; node_ + 1 < static_cast<int>(workload_.nodes.size()); ++node_) {
-      const ir::Node& node = workload_.nodes[static_cast<size_t>(node_)];
-      if (pending_ && !may_fold(node)) flush();
-      functions.at(node.op)(*this, node);
-    }
-    if (pending_ && pending_->value == workload_.prediction() && !both) {
-      statement(out_, "return " + pending_->text + ";");
-    } else {
+    print_nodes(functions);
+    if (both) {
       if (pending_) flush();
-      const std::string prediction = variables_.at(workload_.prediction());
-      out_.line(both ? fmt::format("return {{{}, {}}};", prediction,
-                                   variables_.at(workload_.nodes.back().inputs[1]))
-                     : "return " + prediction + ";");
+      out_.line(fmt::format("return {{{}, {}}};", variables_.at(workload_.prediction()),
+                            variables_.at(workload_.nodes.back().inputs[1])));
+    } else {
+      print_return(workload_.prediction());
     }
   }
   out_.line("}");
+}
+
+void ForwardPrinter::print_return(ir::ValueId value) {
+  if (pending_ && pending_->value == value) return statement(out_, "return " + pending_->text + ";");
+  if (pending_) flush();
+  out_.line("return " + variables_.at(value) + ";");
+}
+
+Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, const Stretch& stretch) {
+  stretch_ = stretch;
+  Printed printed;
+  std::map<ir::ValueId, std::string> formals;
+  const auto outside = [&](const auto& visit) {
+    for (int n = stretch.first; n < stretch.end; ++n) {
+      for (const ir::ValueId id : workload_.nodes[static_cast<size_t>(n)].inputs) {
+        if (id < workload_.output_of(stretch.first)) visit(id);
+      }
+    }
+  };
+  outside([&](ir::ValueId id) {
+    if (keeps_name(workload_, id)) names_.reserve(inputs_[static_cast<size_t>(id)]);
+  });
+  outside([&](ir::ValueId id) {
+    if (variables_.contains(id)) return;
+    if (workload_.is_constant(id)) {
+      variables_[id] = real_literal(workload_.producer(id).real("value"), Language::kCpp);
+      fixed_.insert(id);
+      return;
+    }
+    if (keeps_name(workload_, id)) order_.push_back(inputs_[static_cast<size_t>(id)]);
+    variables_[id] = keeps_name(workload_, id) ? order_.back() : pick_variable(id);
+    formals[id] = (keeps_name(workload_, id) ? "const Tensor& " : "Tensor ") + variables_[id];
+    printed.inputs.push_back(id);
+  });
+  print_nodes(functions);
+  print_return(workload_.output_of(stretch.end - 1));
+  // What is read by once() alone is not passed.
+  std::erase_if(printed.inputs, [&](ir::ValueId id) { return !used_.contains(id); });
+  for (const ir::ValueId id : printed.inputs) printed.formals.push_back(formals.at(id));
+  printed.shared = shared_;
+  for (const Shared& value : shared_) printed.formals.push_back("const Tensor& " + once_.at(value.key));
+  return printed;
+}
+
+void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions) {
+  for (int n = stretch_.first; n < stretch_.end; ++n) {
+    node_ = n;
+    if (const Block* block = blocks_.at(n, stretch_.first, stretch_.end)) {
+      n = print_blocks(*block);
+      continue;
+    }
+    const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
+    if (pending_ && !may_fold(node)) flush();
+    functions.at(node.op)(*this, node);
+  }
+}
+
+int ForwardPrinter::print_blocks(const Block& first) {
+  if (pending_) flush();
+  std::vector<const Block*> chain = blocks_.chain_from(first, stretch_.first, stretch_.end);
+  while (chain.size() > 1 && modules_.list_of(chain).empty()) chain.pop_back();
+  node_ = first.stretch.end - 1;
+  std::vector<std::string> arguments;
+  for (const ir::ValueId id : first.inputs) arguments.push_back(use(id));
+  for (const Shared& value : first.shared) arguments.push_back(shared(value));
+  if (chain.size() == 1) {
+    call(modules_.call_of(first), arguments);
+    return node_;
+  }
+  const int last = chain.back()->stretch.end - 1;
+  const ir::ValueId output = workload_.output_of(last);
+  std::string variable = arguments[0];
+  if (const auto dead = std::find(free_.begin(), free_.end(), variable); dead != free_.end()) {
+    free_.erase(dead);
+  } else {
+    const size_t before = order_.size();
+    variable = pick_variable(output);
+    out_.line(fmt::format("{}{} = {};", order_.size() > before ? "Tensor " : "", variable, arguments[0]));
+    arguments[0] = variable;
+  }
+  const std::string item = names_.name("loop item", "block");
+  out_.line(fmt::format("for (const auto& {} : *{}) {{", item, modules_.list_of(chain)));
+  {
+    const auto body = out_.indent();
+    statement(out_, fmt::format("{} = {}->as<{}>()->forward({});", variable, item, blocks_.family(first).name,
+                                fmt::join(arguments, ", ")));
+  }
+  out_.line("}");
+  node_ = last;
+  for (size_t i = 1; i < chain.back()->inputs.size(); ++i) use(chain.back()->inputs[i]);
+  variables_[output] = variable;
+  return last;
 }
 
 std::string ForwardPrinter::use(ir::ValueId id) {
@@ -63,9 +152,11 @@ std::string ForwardPrinter::use(ir::ValueId id) {
     return text;
   }
   const std::string name = variables_.at(id);
+  used_.insert(id);
   if (fixed_.contains(id)) return name;
-  const bool reusable = !workload_.is_input(id) || name == "x";
-  if (reusable && !escapes(id) && last_use(id) == node_ &&
+  const bool reusable =
+      !workload_.is_input(id) || name == "x" || (!stretch_.path.empty() && !keeps_name(workload_, id));
+  if (reusable && !escapes(id) && last_use(id) <= node_ &&
       std::find(free_.begin(), free_.end(), name) == free_.end()) {
     free_.push_back(name);
   }
@@ -80,12 +171,25 @@ void ForwardPrinter::call(const std::string& head, const std::vector<std::string
   finish(fmt::format("{}({})", head, fmt::join(arguments, ", ")), false);
 }
 
-std::string ForwardPrinter::once(const std::string& key, const std::string& wish,
-                                 const std::string& expression) {
-  if (const auto found = once_.find(key); found != once_.end()) return found->second;
+std::string ForwardPrinter::once(const std::string& key, const std::string& wish, ir::ValueId input,
+                                 std::string_view expression) {
+  if (keeps_name(workload_, input))
+    return shared({key, wish, fmt::format(fmt::runtime(expression), inputs_[static_cast<size_t>(input)])});
   const std::string variable = names_.name("once:" + key, wish);
-  statement(out_, fmt::format("const Tensor {} = {};", variable, expression));
-  return once_[key] = variable;
+  statement(out_, fmt::format("const Tensor {} = {};", variable,
+                              fmt::format(fmt::runtime(expression), use(input))));
+  return variable;
+}
+
+std::string ForwardPrinter::shared(const Shared& value) {
+  if (const auto found = once_.find(value.key); found != once_.end()) return found->second;
+  const std::string variable = names_.name("once:" + value.key, value.name);
+  if (stretch_.path.empty()) {
+    statement(out_, fmt::format("const Tensor {} = {};", variable, value.expression));
+  } else {
+    shared_.push_back(value);
+  }
+  return once_[value.key] = variable;
 }
 
 void ForwardPrinter::spelled(const ir::Node& node) {
@@ -171,13 +275,14 @@ std::string ForwardPrinter::pick_variable(ir::ValueId value) {
 }
 
 bool ForwardPrinter::escapes(ir::ValueId value) const {
+  if (!stretch_.path.empty()) return value == workload_.output_of(stretch_.end - 1);
   return value == workload_.prediction() ||
          (workload_.computes_target() && value == workload_.nodes.back().inputs[1]);
 }
 
+// A value from outside of the stretch lives on for its caller, but its name is free here.
 int ForwardPrinter::last_use(ir::ValueId value) const {
-  const std::vector<int> readers = ir::consumers(workload_, value);
-  return readers.empty() ? -1 : readers.back();
+  return last_reader_in(workload_, readers_, stretch_, value);
 }
 
 bool read_by_model(const ir::Workload& workload, ir::ValueId input) {

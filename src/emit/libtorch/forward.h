@@ -20,11 +20,13 @@ namespace bakeoff::emit::libtorch {
 class ForwardPrinter {
  public:
   // `inputs` are the C++ names of the workload's inputs; all references outlive the printer.
-  ForwardPrinter(CodeWriter& out, const Request& request, const Modules& modules,
+  ForwardPrinter(CodeWriter& out, const Request& request, const Modules& modules, const Blocks& blocks,
                  const std::vector<ir::Type>& types, const std::vector<std::string>& inputs, Namer names);
 
   // Prints "Tensor forward(...) {" to "}".
   void print(const OpFunctions<ForwardPrinter>& functions);
+  // The same of a stretch; gives all but the text. The formals are parameters: "Tensor x", "const Tensor& mask".
+  Printed print(const OpFunctions<ForwardPrinter>& functions, const Stretch& stretch);
 
   // For these functions (emit/libtorch/ops.h).
   const ir::Shape& shape(ir::ValueId id) const { return types_[static_cast<size_t>(id)].shape; }
@@ -40,9 +42,10 @@ class ForwardPrinter {
   void spelled(const ir::Node& node);
   // The value of the node in print is an expression that needs no variable.
   void fixed(const std::string& expression);
-  // Prints `const Tensor variable = expression;` where no statement with this key has been printed before;
-  // gives the variable.
-  std::string once(const std::string& key, const std::string& wish, const std::string& expression);
+  // The variable that holds this value, which depends on an input of the workload alone; assigns it where no
+  // statement with this key has been printed before. `expression` is a format of the input's name.
+  std::string once(const std::string& key, const std::string& wish, ir::ValueId input,
+                   std::string_view expression);
 
  private:
   struct Pending {
@@ -51,6 +54,11 @@ class ForwardPrinter {
     bool binary = false;  // needs parentheses as an operand
   };
 
+  void print_nodes(const OpFunctions<ForwardPrinter>& functions);
+  void print_return(ir::ValueId value);
+  // Gives the index of the last node of what it has printed.
+  int print_blocks(const Block& first);
+  std::string shared(const Shared& value);
   void finish(std::string text, bool binary);
   bool may_fold(const ir::Node& consumer) const;
   void flush();
@@ -61,6 +69,7 @@ class ForwardPrinter {
   CodeWriter& out_;
   const ir::Workload& workload_;
   const Modules& modules_;
+  const Blocks& blocks_;
   const std::vector<ir::Type>& types_;
   const std::vector<std::string>& inputs_;
   Namer names_;
@@ -70,7 +79,11 @@ class ForwardPrinter {
   std::vector<std::string> free_;   // variables whose value is dead
   std::map<std::string, std::string> once_;  // variables of once(), by key
   std::optional<Pending> pending_;
-  int node_ = 0;  // index of the node being printed
+  Stretch stretch_;             // of the nodes that are printed
+  int node_ = 0;                // index of the node being printed; of a block its last one
+  std::vector<int> readers_;    // last_readers(workload_)
+  std::set<ir::ValueId> used_;  // by use()
+  std::vector<Shared> shared_;  // of once() in a stretch, which its caller passes
 };
 
 // How many of the workload's inputs forward() takes: the first ones, up to the last that anything but the

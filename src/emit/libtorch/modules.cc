@@ -35,14 +35,12 @@ std::string conv_options(const ir::Node& node, const ir::Shape& w) {
   const bool transposed = ir::is_conv_transpose(node.op);
   const int64_t in = transposed ? w[0] : w[1] * groups, out = transposed ? w[1] * groups : w[0];
   std::string text = fmt::format("{}Options({}, {}, {})", conv_class(node, w), in, out, per_axis(kernel));
-  if (!all_are(stride, 1)) text += fmt::format(".stride({})", per_axis(stride));
+  text += fmt::format(".stride({})", per_axis(stride));
   // Other pads are added by forward().
-  if (symmetric(pad) && !all_are(pad, 0))
-    text += fmt::format(".padding({})", per_axis(pads_of_side(pad, false)));
-  if (transposed && !all_are(node.integers("output_pad"), 0))
-    text += fmt::format(".output_padding({})", per_axis(node.integers("output_pad")));
-  if (!all_are(dilation, 1)) text += fmt::format(".dilation({})", per_axis(dilation));
-  if (groups != 1) text += fmt::format(".groups({})", groups);
+  text += fmt::format(".padding({})",
+                      per_axis(pads_of_side(symmetric(pad) ? pad : ir::Shape(pad.size(), 0), false)));
+  if (transposed) text += fmt::format(".output_padding({})", per_axis(node.integers("output_pad")));
+  text += fmt::format(".dilation({}).groups({})", per_axis(dilation), groups);
   if (!node.has("bias")) text += ".bias(false)";
   return text;
 }
@@ -54,7 +52,7 @@ struct Layer {
 
 Layer layer_for(const Request& request, const ir::Node& node, const std::vector<ir::Type>& types) {
   const bool explicit_values = request.training.track == ir::Track::kEqualised;
-  const char* slot = node.op == Op::kLstm ? "weight_ih" : "weight";
+  const char* slot = ir::is_recurrent(node.op) ? "weight_ih" : "weight";
   const ir::Shape& w = request.workload.parameters[static_cast<size_t>(node.param(slot))].shape;
   const auto eps = [&] {
     return explicit_values ? fmt::format(".eps({})", python_real(node.real("eps"))) : std::string();
@@ -85,6 +83,9 @@ Layer layer_for(const Request& request, const ir::Node& node, const std::vector<
     case Op::kLstm:
       return {"nn::LSTM", fmt::format("nn::LSTMOptions({}, {}){}.batch_first(true)", w[1], w[0] / 4,
                                       node.has("bias") ? "" : ".bias(false)")};
+    case Op::kGru:
+      return {"nn::GRU", fmt::format("nn::GRUOptions({}, {}){}.batch_first(true)", w[1], w[0] / 3,
+                                     node.has("bias_ih") ? "" : ".bias(false)")};
     case Op::kPositionEmbedding:
     case Op::kEmbedding:
       return {"nn::Embedding", fmt::format("{}, {}", w[0], w[1])};
@@ -95,9 +96,101 @@ Layer layer_for(const Request& request, const ir::Node& node, const std::vector<
 
 }  // namespace
 
-Modules::Modules(const Request& request, const std::vector<ir::Type>& types, Namer& names)
-    : request_(request), names_(names) {
-  for (const ir::Node& node : request.workload.nodes) add_node(node, types);
+Modules::Modules(const Request& request, const std::vector<ir::Type>& types, const Stretch& stretch,
+                 const Blocks& blocks, Namer& names)
+    : request_(request), stretch_(stretch), blocks_(blocks), names_(names) {
+  struct Item {
+    std::vector<const Block*> blocks;  // several, or one with its number: a list
+    std::string list;
+    const ir::Node* node;
+  };
+  std::vector<Item> items;
+  for (int n = stretch.first; n < stretch.end; ++n) {
+    const ir::Node& node = request.workload.nodes[static_cast<size_t>(n)];
+    const Block* block = blocks.at(n, stretch.first, stretch.end);
+    if (block == nullptr) {
+      if (node.op == Op::kDropout) ++dropouts_;
+      items.push_back({{}, "", &node});
+      continue;
+    }
+    n = block->stretch.end - 1;
+    // Blocks 0, 1, 2, ... of one path are a list.
+    const std::string path = relative(block->stretch.path), parent = parent_of(path);
+    const bool numbered =
+        !parent.empty() && leaf_of(path).find_first_not_of("0123456789") == std::string::npos;
+    const auto list = std::find_if(items.begin(), items.end(),
+                                   [&](const Item& item) { return numbered && item.list == parent; });
+    const size_t index = list == items.end() ? 0 : list->blocks.size();
+    if (!numbered || leaf_of(path) != std::to_string(index)) {
+      items.push_back({{block}, "", nullptr});
+    } else if (list == items.end()) {
+      items.push_back({{block}, parent, nullptr});
+    } else {
+      list->blocks.push_back(block);
+    }
+  }
+  // What else lies below the path of a list would need a module of the same name.
+  for (Item& item : items) {
+    const std::string path = stretch.path.empty() ? item.list : stretch.path + "." + item.list;
+    size_t below = 0;
+    for (const Item& other : items) {
+      for (const Block* block : other.blocks) below += block->stretch.path.starts_with(path + ".") ? 1 : 0;
+      for (const ir::Slot& slot : other.node == nullptr ? std::vector<ir::Slot>() : other.node->params)
+        below +=
+            request.workload.parameters[static_cast<size_t>(slot.param)].name.starts_with(path + ".") ? 1 : 0;
+    }
+    if (item.node != nullptr) {
+      add_node(*item.node, types);
+    } else if (!item.list.empty() && below == item.blocks.size()) {
+      add_list(item.list, item.blocks);
+    } else {
+      for (const Block* block : item.blocks) add_block(*block);
+    }
+  }
+}
+
+std::string Modules::relative(const std::string& path) const {
+  if (stretch_.path.empty()) return path;
+  return path.size() <= stretch_.path.size() ? "" : path.substr(stretch_.path.size() + 1);
+}
+
+void Modules::add_block(const Block& block) {
+  const std::string path = relative(block.stretch.path);
+  const std::string name = names_.name("member " + path, path);
+  const std::string values = fmt::format("{}", fmt::join(block.values, ", "));
+  const std::string made = values.empty() ? "" : "{" + values + "}";
+  members_.push_back({name, path, blocks_.family(block).name + " " + name + made, "register_module"});
+  calls_[&block] = name;
+}
+
+void Modules::add_list(const std::string& path, const std::vector<const Block*>& blocks) {
+  const std::string name = names_.name("member " + path, path);
+  Member member{name, path, "nn::ModuleList " + name, "register_module"};
+  const auto push = [&](const Block& block) {
+    return fmt::format("{}->push_back({}({}));", name, blocks_.family(block).name,
+                       fmt::join(block.values, ", "));
+  };
+  const bool equal = blocks.size() > 1 && std::all_of(blocks.begin(), blocks.end(), [&](const Block* b) {
+                       return push(*b) == push(*blocks[0]);
+                     });
+  if (equal) {
+    member.init = {fmt::format("for (int i = 0; i < {}; ++i) {}", blocks.size(), push(*blocks[0]))};
+  } else {
+    for (const Block* block : blocks) member.init.push_back(push(*block));
+  }
+  for (size_t i = 0; i < blocks.size(); ++i)
+    calls_[blocks[i]] = fmt::format("{}->at<{}Impl>({}).forward", name, blocks_.family(*blocks[i]).name, i);
+  lists_[name] = blocks;
+  members_.push_back(std::move(member));
+}
+
+std::string Modules::list_of(const std::vector<const Block*>& blocks) const {
+  const bool alike = std::all_of(blocks.begin(), blocks.end(),
+                                 [&](const Block* b) { return b->family == blocks[0]->family; });
+  for (const auto& [name, list] : lists_) {
+    if (alike && list == blocks) return name;
+  }
+  return "";
 }
 
 const std::string& Modules::module_of(const ir::Node& node) const {
@@ -109,7 +202,9 @@ const std::string& Modules::module_of(const ir::Node& node) const {
 void Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& types) {
   if (node.op == Op::kDropout) add_dropout(node);
   if (node.params.empty()) return;
-  const std::string path = torch_layer(request_.workload, node);
+  // LibTorch's nn::LayerNorm has both parameters, and it has no module of root mean squares.
+  const bool loose = node.op == Op::kRmsNorm || (node.op == Op::kLayerNorm && node.params.size() < 2);
+  const std::string path = loose ? "" : relative(torch_layer(request_.workload, node));
   if (const auto old = layers_.find(path); !path.empty() && old != layers_.end()) {
     const ir::Node& first = *old->second;
     if (first.op == node.op && first.params == node.params && first.attributes == node.attributes &&
@@ -129,19 +224,22 @@ void Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& types)
 
 void Modules::add_layer(const ir::Node& node, const std::string& path, const std::vector<ir::Type>& types) {
   const std::string name = names_.name("member " + path, path);
-  const Layer layer = layer_for(request_, node, types);
+  Layer layer = layer_for(request_, node, types);
+  // In a block, what other blocks of the family say must be said.
+  if (stretch_.path.empty()) leave_out_fallbacks(layer.options);
   Member member{name, path, fmt::format("{} {}{{{}}}", layer.type, name, layer.options), "register_module"};
-  const auto of_lstm = [&name](const std::string& leaf) {  // its tensors are no members
+  const auto of_recurrent = [&name](const std::string& leaf) {  // its tensors are no members
     return fmt::format("{}->named_parameters()[{}]", name, quote(leaf));
   };
   for (const ir::Slot& slot : node.params) {
     const std::string leaf = torch_leaf(node.op, slot.name);
-    held_[slot.param] = node.op == Op::kLstm ? of_lstm(leaf) : name + "->" + leaf;
+    held_[slot.param] = ir::is_recurrent(node.op) ? of_recurrent(leaf) : name + "->" + leaf;
   }
   if (node.op == Op::kLstm && node.has("bias")) {
     if (!freezes_biases_)
       member.init = {"// One bias, as in other frameworks: torch's second one stays zero."};
-    member.init.push_back(fmt::format("nn::init::zeros_({}).requires_grad_(false);", of_lstm("bias_hh_l0")));
+    member.init.push_back(
+        fmt::format("nn::init::zeros_({}).requires_grad_(false);", of_recurrent("bias_hh_l0")));
     freezes_biases_ = true;
   }
   members_.push_back(std::move(member));
@@ -151,11 +249,12 @@ void Modules::add_layer(const ir::Node& node, const std::string& path, const std
 
 void Modules::add_loose(ir::ParamId id) {
   const ir::Parameter& p = request_.workload.parameters[static_cast<size_t>(id)];
-  const std::string name = names_.name("member " + p.name, p.name);
+  const std::string path = relative(p.name);
+  const std::string name = names_.name("member " + path, path);
   const bool ones = p.role == Role::kScale || p.role == Role::kRunningVar;
   const bool zeros = p.role == Role::kShift || p.role == Role::kRunningMean;
   held_[id] = name;
-  members_.push_back({name, p.name,
+  members_.push_back({name, path,
                       fmt::format("Tensor {} = torch::{}({})", name,
                                   ones    ? "ones"
                                   : zeros ? "zeros"
@@ -179,18 +278,17 @@ std::vector<std::string> Modules::own_init(const std::string& name, ir::ParamId 
 }
 
 void Modules::add_dropout(const ir::Node& node) {
-  const auto& nodes = request_.workload.nodes;
-  const auto is_dropout = [](const ir::Node& other) { return other.op == Op::kDropout; };
-  const bool many = std::count_if(nodes.begin(), nodes.end(), is_dropout) > 1;
   const auto used = [this](const std::string& key) {
     const auto starts = [&key](const std::string& name) {
       return name == key || name.starts_with(key + ".");
     };
     return std::any_of(members_.begin(), members_.end(), [&](const Member& m) { return starts(m.path); }) ||
            std::any_of(request_.workload.parameters.begin(), request_.workload.parameters.end(),
-                       [&](const ir::Parameter& p) { return starts(p.name); });
+                       [&](const ir::Parameter& p) {
+                         return p.name.starts_with(stretch_.path) && starts(relative(p.name));
+                       });
   };
-  std::string path = many ? "dropout1" : "dropout";
+  std::string path = dropouts_ > 1 ? "dropout1" : "dropout";
   for (int n = 2; used(path); ++n) path = fmt::format("dropout{}", n);
   const std::string name = names_.name("member " + path, path);
   members_.push_back({name, path, fmt::format("nn::Dropout {}{{{}}}", name, python_real(node.real("rate"))),
@@ -209,9 +307,7 @@ void Modules::print_registration(CodeWriter& out) const {
     const std::string head = fmt::format("auto {} =", variable);
     const std::string made =
         fmt::format("{}register_module({}, std::make_shared<nn::Module>());", owner, quote(leaf_of(path)));
-    const bool fits = static_cast<size_t>(out.column()) + head.size() + 1 + made.size() <= kColumns;
-    out.line(fits ? head + " " + made : head);
-    if (!fits) out.line("    " + made);
+    statement(out, head + " " + made);
     groups[path] = variable;
     return variable + "->";
   };

@@ -5,13 +5,15 @@
 // A node whose parameters are <layer>.weight, <layer>.bias, ... becomes an nn module of that name; the dotted
 // layer "block1.conv1" is the member block1_conv1, registered as "conv1" of a module "block1". A parameter
 // that is tied, shared under other attributes or oddly named is a Tensor member, and its op is called as a
-// function. Either way the keys of named_parameters() and named_buffers() are the canonical names.
+// function. A block (emit/blocks.h) is a member of a struct of its own; those that fill a list are an
+// nn::ModuleList. Either way the keys of named_parameters() and named_buffers() are the canonical names.
 
 #include <map>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "emit/blocks.h"
 #include "emit/code_writer.h"
 #include "emit/emit.h"
 #include "emit/namer.h"
@@ -20,13 +22,19 @@ namespace bakeoff::emit::libtorch {
 
 class Modules {
  public:
-  // `names` knows what members cannot be called; it gets theirs.
-  Modules(const Request& request, const std::vector<ir::Type>& types, Namer& names);
+  // Of the nodes of a stretch, with names relative to its path. `names` knows what members cannot be called; it
+  // gets theirs. References outlive the modules.
+  Modules(const Request& request, const std::vector<ir::Type>& types, const Stretch& stretch,
+          const Blocks& blocks, Namer& names);
 
   // "conv1"; empty for a node without a module of its own.
   const std::string& module_of(const ir::Node& node) const;
   // "conv1->weight", "tied_bias"
   const std::string& parameter(ir::ParamId id) const { return held_.at(id); }
+  // "layer1_0", "encoder->at<EncoderBlockImpl>(1).forward"
+  const std::string& call_of(const Block& block) const { return calls_.at(&block); }
+  // "encoder" where that is a list of these blocks alone, all of one family; else "".
+  std::string list_of(const std::vector<const Block*>& blocks) const;
   bool empty() const { return members_.empty(); }
   // True where a module has a parameter that the workload has not: the second bias of an LSTM.
   bool freezes_biases() const { return freezes_biases_; }
@@ -44,6 +52,9 @@ class Modules {
     std::vector<std::string> init = {};  // statements: the framework's own initial value
   };
 
+  std::string relative(const std::string& path) const;
+  void add_block(const Block& block);
+  void add_list(const std::string& path, const std::vector<const Block*>& blocks);
   void add_node(const ir::Node& node, const std::vector<ir::Type>& types);
   void add_layer(const ir::Node& node, const std::string& path, const std::vector<ir::Type>& types);
   void add_loose(ir::ParamId id);
@@ -51,7 +62,12 @@ class Modules {
   std::vector<std::string> own_init(const std::string& name, ir::ParamId id) const;
 
   const Request& request_;
+  Stretch stretch_;
+  const Blocks& blocks_;
   Namer& names_;
+  int dropouts_ = 0;  // outside of blocks
+  std::map<const Block*, std::string> calls_;
+  std::map<std::string, std::vector<const Block*>> lists_;  // by member
   std::vector<Member> members_;
   std::map<const ir::Node*, std::string> module_of_;
   std::map<std::string, const ir::Node*> layers_;  // path -> the node that made it

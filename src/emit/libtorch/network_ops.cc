@@ -6,8 +6,10 @@
 #include <set>
 #include <utility>
 
+#include "emit/resize.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"
+#include "ir/verify.h"
 
 namespace bakeoff::emit::libtorch {
 namespace {
@@ -82,6 +84,67 @@ Tensor lstm_sequence(const Tensor& x, const Tensor& weight_ih, const Tensor& wei
 
 )";
 
+constexpr const char* kGru =
+    R"(// The whole sequence from a zero state; the gates are r, z, n.
+Tensor gru_sequence(const Tensor& x, const Tensor& weight_ih, const Tensor& weight_hh,
+                    const Tensor& bias_ih = {}, const Tensor& bias_hh = {}) {
+  const Tensor state = x.new_zeros({1, x.size(0), weight_hh.size(1)});
+  std::vector<Tensor> weights = {weight_ih, weight_hh};
+  if (bias_ih.defined()) {
+    weights.push_back(bias_ih);
+    weights.push_back(bias_hh);
+  }
+  const auto [out, h] =
+      torch::gru(x, state, weights, bias_ih.defined(), /*num_layers=*/1, /*dropout=*/0.0,
+                 /*train=*/true, /*bidirectional=*/false, /*batch_first=*/true);
+  return out;
+}
+
+)";
+
+constexpr const char* kResizeNearest =
+    R"(// Along each axis in turn; F::interpolate reads other places.
+Tensor resize_nearest(Tensor x, torch::IntArrayRef size, bool half_pixel) {
+  for (int64_t axis = 2; axis < x.dim(); ++axis) {
+    const int64_t count = size[axis - 2];
+    const Tensor places = torch::arange(count, torch::dtype(torch::kLong).device(x.device()));
+    const Tensor twice = (2 * places + (half_pixel ? 1 : 0)) * x.size(axis);
+    x = x.index_select(axis, twice.div(2 * count, "floor"));
+  }
+  return x;
+}
+
+)";
+
+constexpr const char* kResizeLinear =
+    R"(// Along each axis in turn, from place i size / n; F::interpolate has no such coordinates.
+Tensor resize_linear(Tensor x, torch::IntArrayRef size) {
+  for (int64_t axis = 2; axis < x.dim(); ++axis) {
+    const int64_t count = size[axis - 2];
+    const Tensor places =
+        torch::arange(count, torch::dtype(torch::kLong).device(x.device())) * x.size(axis);
+    const Tensor low = places.div(count, "floor");
+    std::vector<int64_t> shape(x.dim() - axis, 1);
+    shape[0] = count;
+    const Tensor share = (places.remainder(count).to(x.dtype()) / count).view(shape);
+    const Tensor lower = x.index_select(axis, low);
+    const Tensor upper = x.index_select(axis, (low + 1).clamp_max(x.size(axis) - 1));
+    x = lower + (upper - lower) * share;
+  }
+  return x;
+}
+
+)";
+
+// Some resize in this mode is none of F::interpolate.
+bool resizes_itself(const ir::Workload& workload, bool linear) {
+  const auto types = ir::infer(workload);
+  return std::any_of(workload.nodes.begin(), workload.nodes.end(), [&](const Node& node) {
+    return node.op == Op::kResize && is_linear(node) == linear &&
+           interpolate_mode(node, (*types)[static_cast<size_t>(node.inputs[0])].shape).empty();
+  });
+}
+
 bool masked(const Node& node, bool causal) {
   return node.op == Op::kAttention && node.inputs.size() == 4 && node.flag("causal") == causal;
 }
@@ -105,30 +168,37 @@ void attention(ForwardPrinter& p, const Node& node) {
   for (size_t i = 0; i < 3; ++i) arguments.push_back(p.use(node.inputs[i]));
   if (node.inputs.size() == 4) {
     const int64_t keys = p.shape(node.inputs[1])[1];
-    const std::string mask =
-        fmt::format("{}padding_mask({}, {})", causal ? "causal_" : "", p.use(node.inputs[3]), keys);
+    const std::string mask = fmt::format("{}padding_mask({{}}, {})", causal ? "causal_" : "", keys);
     const std::string key = fmt::format("{} {} {}", node.inputs[3], keys, causal);
-    arguments.push_back(p.once(key, "mask", mask));
+    arguments.push_back(p.once(key, "mask", node.inputs[3], mask));
   } else if (causal) {
     arguments.insert(arguments.end(), {"/*mask=*/{}", "/*causal=*/true"});
   }
   p.call("attention", arguments);
 }
 
-void lstm(ForwardPrinter& p, const Node& node) {
-  const std::string x = p.use(node.inputs[0]);
-  if (const std::string& module = p.module_of(node); !module.empty())
-    return p.call("std::get<0>", {fmt::format("{}({})", module, x)});
+// nn::LSTM and nn::GRU begin at the first place: those that begin at the last one get the sequence turned.
+void recurrent(ForwardPrinter& p, const Node& node) {
+  const bool reverse = node.flag("reverse");
+  const std::string x = p.use(node.inputs[0]) + (reverse ? ".flip(1)" : "");
+  std::string head = ir::info(node.op).name + "_sequence";
   std::vector<std::string> arguments = {x};
-  for (const ir::Slot& slot : node.params) arguments.push_back(p.param(node, slot.name));
-  p.call("lstm_sequence", arguments);
+  if (const std::string& module = p.module_of(node); !module.empty()) {
+    head = "std::get<0>";
+    arguments = {fmt::format("{}({})", module, x)};
+  } else {
+    for (const ir::Slot& slot : node.params) arguments.push_back(p.param(node, slot.name));
+  }
+  if (!reverse) return p.call(head, arguments);
+  p.call(fmt::format("{}({}).flip", head, fmt::join(arguments, ", ")), {"1"});
 }
 
 void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules& modules) {
   const auto& nodes = workload.nodes;
   const auto any = [&nodes](auto&& is) { return std::any_of(nodes.begin(), nodes.end(), is); };
-  const bool function =
-      any([&modules](const Node& node) { return node.op == Op::kLstm && modules.module_of(node).empty(); });
+  const auto function = [&](Op op) {
+    return any([&](const Node& node) { return node.op == op && modules.module_of(node).empty(); });
+  };
   std::set<std::string> pools;
   for (const Node& node : nodes) {
     if (uneven_mean(node)) pools.insert(ir::info(node.op).name);
@@ -139,7 +209,10 @@ void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules&
         {any([](const Node& node) { return node.op == Op::kAttention; }), kAttention},
         {any([](const Node& node) { return masked(node, false); }), kPaddingMask},
         {any([](const Node& node) { return masked(node, true); }), kCausalPaddingMask},
-        {function, kLstm}}) {
+        {function(Op::kLstm), kLstm},
+        {function(Op::kGru), kGru},
+        {resizes_itself(workload, false), kResizeNearest},
+        {resizes_itself(workload, true), kResizeLinear}}) {
     if (needed) out.print(text);
   }
 }

@@ -10,7 +10,7 @@ void lrn(ForwardPrinter& p, const ir::Node& node);
 void position_embedding(ForwardPrinter& p, const ir::Node& node);
 void attention(ForwardPrinter& p, const ir::Node& node);
 // nn::LSTM where the parameters are called as in torch, else the program's function lstm_sequence().
-void lstm(ForwardPrinter& p, const ir::Node& node);
+void recurrent(ForwardPrinter& p, const ir::Node& node);
 
 // The helper functions that the program needs before the model; may print nothing.
 void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules& modules);

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "emit/libtorch/cpp.h"
 #include "emit/libtorch/network_ops.h"
+#include "emit/resize.h"
 #include "emit/spelling.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"
@@ -76,13 +79,15 @@ void batch_norm(ForwardPrinter& p, const ir::Node& node) {
                                python_real(node.real("eps")), "at::globalContext().userEnabledCuDNN()"});
 }
 
-void layer_norm(ForwardPrinter& p, const ir::Node& node) {
+void tail_norm(ForwardPrinter& p, const ir::Node& node) {
   const ir::Shape& shape = p.shape(node.inputs[0]);
   const std::string x = p.use(node.inputs[0]);
   if (module_call(p, node, x)) return;
-  const ir::Shape tail(shape.end() - node.integer("dims"), shape.end());
-  p.call("torch::layer_norm",
-         {x, braces(tail), p.param(node, "weight"), p.param(node, "bias"), python_real(node.real("eps"))});
+  std::vector<std::string> arguments = {x, braces({shape.end() - node.integer("dims"), shape.end()}),
+                                        p.param(node, "weight")};
+  if (node.op == Op::kLayerNorm) arguments.push_back(p.param(node, "bias"));
+  arguments.push_back(python_real(node.real("eps")));
+  p.call(function_of(node), arguments);
 }
 
 void group_norm(ForwardPrinter& p, const ir::Node& node) {
@@ -145,6 +150,26 @@ void global_avg_pool2d(ForwardPrinter& p, const ir::Node& node) {
   p.call(p.use(node.inputs[0]) + ".mean", {"{2, 3}"});
 }
 
+void resize(ForwardPrinter& p, const ir::Node& node) {
+  const std::string mode = interpolate_mode(node, p.shape(node.inputs[0])), x = p.use(node.inputs[0]);
+  const std::string size = braces(node.integers("size"));
+  if (mode.empty()) {
+    if (is_linear(node)) return p.call("resize_linear", {x, size});
+    const bool half = node.word("coordinates") == "half_pixel";
+    return p.call("resize_nearest", {x, size, fmt::format("/*half_pixel=*/{}", half)});
+  }
+  static const std::map<std::string, const char*> kModes = {{"nearest", "kNearest"},
+                                                            {"nearest-exact", "kNearestExact"},
+                                                            {"linear", "kLinear"},
+                                                            {"bilinear", "kBilinear"},
+                                                            {"trilinear", "kTrilinear"}};
+  std::string options = fmt::format(
+      "F::InterpolateFuncOptions().size(std::vector<int64_t>{}).mode(torch::{})", size, kModes.at(mode));
+  if (is_linear(node))
+    options += fmt::format(".align_corners({})", node.word("coordinates") == "align_corners");
+  p.call("F::interpolate", {x, options});
+}
+
 void flatten(ForwardPrinter& p, const ir::Node& node) { p.call(p.use(node.inputs[0]) + ".flatten", {"1"}); }
 
 // The batch size is -1 to the IR and to torch alike.
@@ -203,7 +228,8 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kConvTranspose3d, conv_transpose},
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
-          {Op::kLayerNorm, layer_norm},
+          {Op::kLayerNorm, tail_norm},
+          {Op::kRmsNorm, tail_norm},
           {Op::kEmbedding, embedding},
           {Op::kDropout, dropout},
           {Op::kRelu, relu},
@@ -218,6 +244,7 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kAvgPool2d, avg_pool},
           {Op::kAvgPool3d, avg_pool},
           {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kResize, resize},
           {Op::kFlatten, flatten},
           {Op::kReshape, reshape},
           {Op::kTranspose, transpose},
@@ -228,7 +255,8 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kLrn, lrn},
           {Op::kPositionEmbedding, position_embedding},
           {Op::kAttention, attention},
-          {Op::kLstm, lstm},
+          {Op::kLstm, recurrent},
+          {Op::kGru, recurrent},
           {Op::kConstant, constant},
           {Op::kParameter, parameter},
           {Op::kWhere, where},

@@ -21,18 +21,18 @@ namespace {
 // Everything else in the program that an input or a member must not be called.
 std::set<std::string> reserved() {
   std::set<std::string> all = cpp_words();
-  all.merge(
-      words("torch at c10 nn F std Tensor Batch Batches kBatchSize kLearningRate kDevice model optimizer "
-            "loss tensors path file data data_ first first_ rows order_ batches weights steps step forward "
-            "parameters buffers modules children name clone apply train eval is_training to zero_grad save "
-            "load pretty_print is_serializable as named_parameters named_buffers named_modules "
-            "named_children shared_from_this load_data load_weights load_safetensors field train_step "
-            "make_model make_optimizer next argc argv avg_pool2d_uneven attention padding_mask "
-            "causal_padding_mask lrn lstm_sequence register_module register_parameter "
-            "register_buffer unregister_module autocast Autocast RMSpropEpsInside AdamEpsInside AdamEpsHat "
-            "DecoupledSGD "
-            "DecoupledRMSprop abs exp log pow sin cos tan sqrt floor ceil round index INFINITY NULL EOF "
-            "stdin stdout stderr errno assert linux unix"));
+  all.merge(words(
+      "torch at c10 nn F std Tensor Batch Batches kBatchSize kLearningRate kDevice model optimizer "
+      "loss tensors path file data data_ first first_ rows order_ batches weights steps step forward "
+      "parameters buffers modules children name clone apply train eval is_training to zero_grad save "
+      "load pretty_print is_serializable as named_parameters named_buffers named_modules "
+      "named_children shared_from_this load_data load_weights load_safetensors field train_step "
+      "make_model make_optimizer next argc argv avg_pool2d_uneven attention padding_mask "
+      "causal_padding_mask lrn lstm_sequence gru_sequence resize_nearest resize_linear register_module register_parameter "
+      "register_buffer unregister_module autocast Autocast RMSpropEpsInside AdamEpsInside AdamEpsHat "
+      "DecoupledSGD "
+      "DecoupledRMSprop abs exp log pow sin cos tan sqrt floor ceil round index INFINITY NULL EOF "
+      "stdin stdout stderr errno assert linux unix"));
   return all;
 }
 
@@ -48,9 +48,19 @@ class Program {
   }
 
   std::string text() {
+    const Stretch whole{"", 0, static_cast<int>(workload_.nodes.size()) - 1};
+    blocks_ =
+        Blocks::plan(workload_, types_, {.names = names_},
+                     [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
+    Namer flat_names = names_;
+    const Modules flat(request_, types_, whole, no_blocks_, flat_names);
     header();
-    const Modules modules(request_, types_, names_);
-    print_helpers(out_, workload_, modules);
+    print_helpers(out_, workload_, flat);
+    for (const Family& family : blocks_.families()) {
+      names_.name("family " + family.name, family.name);
+      block_class(family);
+    }
+    const Modules modules(request_, types_, whole, blocks_, names_);
     model_class(modules);
     print_optimizer_class(out_, request_.training);
     make_model();
@@ -59,7 +69,7 @@ class Program {
     train_step();
     load_safetensors();
     load_data();
-    if (equalised()) load_weights(modules);
+    if (equalised()) load_weights(flat);
     batches();
     main();
     return out_.text();
@@ -78,6 +88,9 @@ class Program {
   std::string inputs() const { return fmt::format("{}", fmt::join(inputs_, ", ")); }
 
   void header();
+  std::optional<Printed> block(const Stretch& stretch, const Blocks& blocks) const;
+  void print_constructor(const std::string& head, const std::vector<std::string>& members);
+  void block_class(const Family& family);
   void model_class(const Modules& modules);
   void make_model();
   void train_step();
@@ -92,6 +105,8 @@ class Program {
   const std::vector<ir::Type>& types_;
   Namer names_;
   std::string class_;
+  Blocks blocks_;
+  const Blocks no_blocks_;
   std::vector<std::string> inputs_;
   std::string half_ = precision_of(request_).half;  // "bfloat16"; empty: float32
   CodeWriter out_{2};
@@ -121,6 +136,75 @@ void Program::header() {
   out_.print("const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;\n\n");
 }
 
+// What a stretch is as a module of its own: registration, an empty line, members; and the body of forward().
+std::optional<Printed> Program::block(const Stretch& stretch, const Blocks& blocks) const {
+  Namer names(reserved());
+  const Modules modules(request_, types_, stretch, blocks, names);
+  CodeWriter layers(2, true), body(2, true);
+  modules.print_registration(layers);
+  layers.blank();
+  modules.print_members(layers);
+  Printed printed = ForwardPrinter(body, request_, modules, blocks, types_, inputs_, names)
+                        .print(forward_functions(), stretch);
+  printed.layers = std::move(layers);
+  printed.body = std::move(body);
+  return printed;
+}
+
+// "Block(int64_t width_) : width(width_) {", broken as clang-format does.
+void Program::print_constructor(const std::string& head, const std::vector<std::string>& members) {
+  const std::string list = fmt::format(": {} {{", fmt::join(members, ", "));
+  const auto fits = [this](size_t more) { return static_cast<size_t>(out_.column()) + more <= kColumns; };
+  if (members.empty()) return statement(out_, head + " {");
+  if (fits(head.size() + 1 + list.size())) return out_.line(head + " " + list);
+  statement(out_, head);
+  if (fits(4 + list.size())) return out_.line("    " + list);
+  for (size_t i = 0; i < members.size(); ++i) {
+    out_.line(
+        fmt::format("    {} {}{}", i == 0 ? ":" : " ", members[i], i + 1 < members.size() ? "," : " {"));
+  }
+}
+
+void Program::block_class(const Family& family) {
+  const auto print = [this](const Statement& s) {
+    statement(out_, std::string(static_cast<size_t>(s.level) * 2, ' ') + s.head);
+  };
+  const auto& layers = family.text.layers.statements();
+  const auto divide =
+      std::find_if(layers.begin(), layers.end(), [](const Statement& s) { return s.head.empty(); });
+  out_.line(fmt::format("struct {}Impl : nn::Module {{", family.name));
+  {
+    const auto inside = out_.indent();
+    std::vector<std::string> parameters, members;
+    for (const Parameter& p : family.parameters) {
+      parameters.push_back(fmt::format("{} {}_", p.real ? "double" : "int64_t", p.name));
+      members.push_back(fmt::format("{0}({0}_)", p.name));
+    }
+    print_constructor(fmt::format("{}{}Impl({})", parameters.size() == 1 ? "explicit " : "", family.name,
+                                  fmt::join(parameters, ", ")),
+                      members);
+    {
+      const auto constructor = out_.indent();
+      std::for_each(layers.begin(), divide, print);
+    }
+    out_.line("}");
+    out_.blank();
+    call(out_, "Tensor forward", family.text.formals, " {");
+    {
+      const auto body = out_.indent();
+      for (const Statement& s : family.text.body.statements()) print(s);
+    }
+    out_.line("}");
+    out_.blank();
+    for (const Parameter& p : family.parameters)
+      out_.line(fmt::format("{} {};", p.real ? "double" : "int64_t", p.name));
+    std::for_each(divide + 1, layers.end(), print);
+  }
+  out_.line("};");
+  out_.line(fmt::format("TORCH_MODULE({});", family.name));
+  out_.blank();
+}
+
 void Program::model_class(const Modules& modules) {
   out_.line(fmt::format("struct {}Impl : nn::Module {{", class_));
   {
@@ -134,7 +218,7 @@ void Program::model_class(const Modules& modules) {
       out_.line("}");
       out_.blank();
     }
-    ForwardPrinter(out_, request_, modules, types_, inputs_, names_).print(forward_functions());
+    ForwardPrinter(out_, request_, modules, blocks_, types_, inputs_, names_).print(forward_functions());
     if (!modules.empty()) out_.blank();
     modules.print_members(out_);
   }
@@ -205,8 +289,11 @@ void Program::train_step() {
     }
     std::vector<std::string> terms = {prediction, target};
     const ir::LossSpelling& spelling = ir::loss_spelling(loss.op);
-    if (loss.word("reduction") == "sum")
-      terms.push_back("F::" + spelling.options + "().reduction(torch::kSum)");
+    std::string options;
+    if (loss.word("reduction") == "sum") options += ".reduction(torch::kSum)";
+    if (const double smooth = ir::label_smoothing(loss); smooth != 0)
+      options += fmt::format(".label_smoothing({})", python_real(smooth));
+    if (!options.empty()) terms.push_back("F::" + spelling.options + "()" + options);
     call(out_, fmt::format("{}loss = F::{}", half_.empty() ? "const Tensor " : "", spelling.libtorch), terms,
          ";");
     rounded.reset();

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "emit/onnxruntime/graph_printer.h"
+#include "emit/resize.h"
 #include "emit/spelling.h"
 #include "emit/windows.h"
+#include "ir/resize.h"
 
 namespace bakeoff::emit::onnxruntime {
 namespace {
@@ -74,13 +77,40 @@ void batch_norm(P& p, const Node& node) {
         {"epsilon=" + python_real(node.real("eps"))});
 }
 
+// A parameter of a norm, or a constant for one that it lacks.
+std::string param_or(P& p, const char* slot, const ir::Shape& sizes, const char* filler) {
+  if (p.node().has(slot)) return p.param(slot);
+  return p.constant(slot, fmt::format("np.{}({}, real)", filler, list_of(sizes)));
+}
+
+ir::Shape last_sizes(const P& p) {
+  const ir::Shape& x = p.output_shape();
+  return {x.end() - p.node().integer("dims"), x.end()};
+}
+
 void layer_norm(P& p, const Node& node) {
-  p.add("LayerNormalization", {p.input(), p.param("weight"), p.param("bias")},
+  Strings inputs = {p.input(), param_or(p, "weight", last_sizes(p), "ones")};
+  if (node.has("bias")) inputs.push_back(p.param("bias"));
+  p.add("LayerNormalization", inputs,
         {fmt::format("axis={}", -node.integer("dims")), "epsilon=" + python_real(node.real("eps"))});
 }
 
+void rms_norm(P& p, const Node& node) {
+  Ints axes;
+  for (int64_t axis = -node.integer("dims"); axis < 0; ++axis) axes.push_back(axis);
+  const std::string squares = p.step("Mul", "squares", {p.input(), p.input()});
+  const std::string mean =
+      p.step("ReduceMean", "mean", {squares, p.constant("axes", int64_array(axes))}, {"keepdims=1"});
+  const std::string eps = p.constant("eps", fmt::format("np.array({}, real)", python_real(node.real("eps"))));
+  const std::string root = p.step("Sqrt", "root", {p.step("Add", "moved", {mean, eps})});
+  if (!node.has("weight")) return p.add("Div", {p.input(), root});
+  p.add("Mul", {p.step("Div", "normal", {p.input(), root}), p.param("weight")});
+}
+
 void group_norm(P& p, const Node& node) {
-  p.add("GroupNormalization", {p.input(), p.param("weight"), p.param("bias")},
+  const ir::Shape channels = {p.output_shape()[1]};
+  p.add("GroupNormalization",
+        {p.input(), param_or(p, "weight", channels, "ones"), param_or(p, "bias", channels, "zeros")},
         {"epsilon=" + python_real(node.real("eps")), fmt::format("num_groups={}", node.integer("groups")),
          "stash_type=helper.np_dtype_to_tensor_dtype(np.dtype(real))"});
 }
@@ -117,6 +147,32 @@ void avg_pool(P& p, const Node& node) {
 
 void global_avg_pool2d(P& p, const Node&) {
   p.add("Flatten", {p.step("GlobalAveragePool", "mean", {p.input()})});
+}
+
+// ONNX Runtime computes places in float32; where that reads others they are listed.
+void resize(P& p, const Node& node) {
+  const Ints& size = node.integers("size");
+  Ints axes(size.size());
+  std::iota(axes.begin(), axes.end(), 2);
+  if (is_linear(node) || nearest_is(NearestForm::kOnnx, node, p.input_shape())) {
+    const bool half_pixel = node.word("coordinates") == "half_pixel";
+    Strings options = {fmt::format("mode=\"{}\"", node.word("mode")),
+                       fmt::format("coordinate_transformation_mode=\"{}\"", node.word("coordinates")),
+                       attribute("axes", axes)};
+    if (!is_linear(node))
+      options.push_back(fmt::format("nearest_mode=\"{}\"", half_pixel ? "round_prefer_ceil" : "floor"));
+    return p.add("Resize", {p.input(), "", "", p.constant("size", int64_array(size))}, options);
+  }
+  std::string x = p.input();
+  for (size_t i = 0; i < size.size(); ++i) {
+    Ints places;
+    for (const ir::Tap& tap : ir::resize_taps(node, p.input_shape()[i + 2], size[i]))
+      places.push_back(tap.low);
+    const Strings inputs = {x, p.constant("places", int64_array(places))};
+    const Strings options = {fmt::format("axis={}", i + 2)};
+    if (i + 1 == size.size()) return p.add("Gather", inputs, options);
+    x = p.step("Gather", "taken", inputs, options);
+  }
 }
 
 void flatten(P& p, const Node&) { p.add("Flatten", {p.input()}); }
@@ -253,20 +309,42 @@ void attention(P& p, const Node& node) {
   p.add("Transpose", {p.step("MatMul", "mixed", {weights, values})}, {"perm=[0, 2, 1, 3]"});
 }
 
+std::string by_time(P& p) { return p.step("Transpose", "by_time", {p.input()}, {"perm=[1, 0, 2]"}); }
+
+void recurrent(P& p, const char* op, const Strings& inputs, const std::string& more = "") {
+  const Node& node = p.node();
+  Strings options = {fmt::format("hidden_size={}", p.output_shape()[2])};
+  if (!more.empty()) options.push_back(more);
+  if (node.flag("reverse")) options.push_back("direction=\"reverse\"");
+  const std::string states = p.step(op, "states", inputs, options);
+  const std::string one = p.step("Squeeze", "one", {states, p.constant("direction", int64_array({1}))});
+  p.add("Transpose", {one}, {"perm=[1, 0, 2]"});
+}
+
 void lstm(P& p, const Node& node) {
   const auto gates = [&](const char* slot) {
     return p.constant("onnx", fmt::format("lstm_gates(constants[\"{}\"])", p.param(slot)), p.param(slot));
   };
-  Strings inputs = {p.step("Transpose", "by_time", {p.input()}, {"perm=[1, 0, 2]"}), gates("weight_ih"),
-                    gates("weight_hh")};
+  Strings inputs = {by_time(p), gates("weight_ih"), gates("weight_hh")};
   if (node.has("bias")) {
     const std::string bias = p.param("bias");
     inputs.push_back(p.constant("onnx", fmt::format("lstm_biases(constants[\"{}\"])", bias), bias));
   }
-  const int64_t units = p.output_shape()[2];
-  const std::string states = p.step("LSTM", "states", inputs, {fmt::format("hidden_size={}", units)});
-  const std::string one = p.step("Squeeze", "one", {states, p.constant("direction", int64_array({1}))});
-  p.add("Transpose", {one}, {"perm=[1, 0, 2]"});
+  recurrent(p, "LSTM", inputs);
+}
+
+void gru(P& p, const Node& node) {
+  const auto gates = [&](const char* slot) {
+    return p.constant("onnx", fmt::format("gru_gates(constants[\"{}\"])", p.param(slot)), p.param(slot));
+  };
+  Strings inputs = {by_time(p), gates("weight_ih"), gates("weight_hh")};
+  if (node.has("bias_ih")) {
+    inputs.push_back(p.constant("onnx",
+                                fmt::format("gru_biases(constants[\"{}\"], constants[\"{}\"])",
+                                            p.param("bias_ih"), p.param("bias_hh")),
+                                p.param("bias_ih")));
+  }
+  recurrent(p, "GRU", inputs, "linear_before_reset=1");
 }
 
 void nothing(P&, const Node&) {}  // losses are no part of a prediction
@@ -279,6 +357,14 @@ constexpr const char* kLstmGates = R"(def lstm_gates(array):
     """The gates i, f, g, o in ONNX's order i, o, f, c, with an axis of directions."""
     i, f, g, o = np.split(array, 4)
     return np.concatenate([i, o, f, g])[np.newaxis]
+)";
+constexpr const char* kGruGates = R"(def gru_gates(array):
+    """The gates r, z, n in ONNX's order z, r, h, with an axis of directions."""
+    r, z, n = np.split(array, 3)
+    return np.concatenate([z, r, n])[np.newaxis]
+)";
+constexpr const char* kGruBiases = R"(def gru_biases(bias_ih, bias_hh):
+    return np.concatenate([gru_gates(bias_ih), gru_gates(bias_hh)], axis=1)
 )";
 constexpr const char* kLstmBiases = R"(def lstm_biases(bias):
     """ONNX has a second bias, which stays zero."""
@@ -300,6 +386,7 @@ const OpFunctions<GraphPrinter>& op_functions() {
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},
+          {Op::kRmsNorm, rms_norm},
           {Op::kEmbedding, embedding},
           {Op::kDropout, dropout},
           {Op::kRelu, relu},
@@ -314,6 +401,7 @@ const OpFunctions<GraphPrinter>& op_functions() {
           {Op::kAvgPool2d, avg_pool},
           {Op::kAvgPool3d, avg_pool},
           {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kResize, resize},
           {Op::kFlatten, flatten},
           {Op::kReshape, reshape},
           {Op::kTranspose, transpose},
@@ -325,6 +413,7 @@ const OpFunctions<GraphPrinter>& op_functions() {
           {Op::kPositionEmbedding, position_embedding},
           {Op::kAttention, attention},
           {Op::kLstm, lstm},
+          {Op::kGru, gru},
           {Op::kConstant, constant},
           {Op::kParameter, parameter},
           {Op::kWhere, where},
@@ -347,6 +436,8 @@ void print_helpers(CodeWriter& out, const Graph& graph) {
   helper(any_live(graph, Op::kAttention, [](const Node& n) { return n.flag("causal"); }), kCausalMask);
   helper(graph.has(Op::kLstm), kLstmGates);
   helper(any_live(graph, Op::kLstm, [](const Node& n) { return n.has("bias"); }), kLstmBiases);
+  helper(graph.has(Op::kGru), kGruGates);
+  helper(any_live(graph, Op::kGru, [](const Node& n) { return n.has("bias_ih"); }), kGruBiases);
 }
 
 }  // namespace bakeoff::emit::onnxruntime

@@ -42,20 +42,20 @@ scores += tf.cast(after, scores.dtype) * (scores.dtype.min / 2)
 )";
 // Unrolled: a loop within the graph, as tf.scan makes, keeps every state in lists for the backward pass, and
 // the step takes up to half as long again (docs/benchmarks.md).
-constexpr const char* kLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
+constexpr const char* kLstm = R"(def lstm(x, weight_ih, weight_hh$bias$$reverse$):
     """The whole sequence from a zero state, unrolled; the gates are i, f, g, o."""
     gates = $gates$
     h = c = tf.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
     outputs = []
-    for step in tf.unstack(gates, axis=1):
+    for step in tf.unstack(gates, axis=1)$order$:
         i, f, g, o = tf.split(step + tf.matmul(h, weight_hh), 4, axis=-1)
         c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
         h = tf.sigmoid(o) * tf.tanh(c)
         outputs.append(h)
-    return tf.stack(outputs, axis=1)
+    return tf.stack(outputs$order$, axis=1)
 )";
 // Sums over time are not rounded: the cell is in float32, and so is what the steps add to a gradient.
-constexpr const char* kMixedLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
+constexpr const char* kMixedLstm = R"(def lstm(x, weight_ih, weight_hh$bias$$reverse$):
     """The whole sequence from a zero state, unrolled; the gates are i, f, g, o.
 
     Products and outputs are in half precision, gates and cell in float32.
@@ -64,32 +64,66 @@ constexpr const char* kMixedLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
     h = tf.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
     c = tf.cast(h, tf.float32)
     outputs = []
-    for step in tf.unstack(gates, axis=1):
+    for step in tf.unstack(gates, axis=1)$order$:
         step = tf.cast(step + tf.matmul(h, half(weight_hh)), tf.float32)
         i, f, g, o = tf.split(step, 4, axis=-1)
         c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
         h = tf.cast(tf.sigmoid(o) * tf.tanh(c), x.dtype)
         outputs.append(h)
-    return tf.stack(outputs, axis=1)
+    return tf.stack(outputs$order$, axis=1)
 )";
 
+constexpr const char* kGru = R"(def gru(x, weight_ih, weight_hh$bias$$reverse$):
+    """The whole sequence from a zero state, unrolled; the gates are r, z, n."""
+    gates = $gates$
+    h = tf.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
+    outputs = []
+    for step in tf.unstack(gates, axis=1)$order$:
+        xr, xz, xn = tf.split(step, 3, axis=-1)
+        hr, hz, hn = tf.split(tf.matmul(h, weight_hh)$hidden$, 3, axis=-1)
+        r, z = tf.sigmoid(xr + hr), tf.sigmoid(xz + hz)
+        n = tf.tanh(xn + r * hn)
+        h = n + z * (h - n)
+        outputs.append(h)
+    return tf.stack(outputs$order$, axis=1)
+)";
+constexpr const char* kMixedGru = R"(def gru(x, weight_ih, weight_hh$bias$$reverse$):
+    """The whole sequence from a zero state, unrolled; the gates are r, z, n.
+
+    Products and outputs are in half precision, gates and state in float32.
+    """
+    gates = $gates$
+    h = tf.zeros((x.shape[0], weight_hh.shape[0]), tf.float32)
+    outputs = []
+    for step in tf.unstack(gates, axis=1)$order$:
+        xr, xz, xn = tf.split(tf.cast(step, tf.float32), 3, axis=-1)
+        hidden = tf.matmul(tf.cast(h, x.dtype), half(weight_hh))
+        hidden = tf.cast(hidden, tf.float32)$hidden$
+        hr, hz, hn = tf.split(hidden, 3, axis=-1)
+        r, z = tf.sigmoid(xr + hr), tf.sigmoid(xz + hz)
+        n = tf.tanh(xn + r * hn)
+        h = n + z * (h - n)
+        outputs.append(tf.cast(h, x.dtype))
+    return tf.stack(outputs$order$, axis=1)
+)";
+
+constexpr const char* kOrder = "[:: -1 if reverse else 1]";
 constexpr NetworkHelpers kHelpers = {
     .lrn = kLrn,
     .attention = kAttention,
     .causal = kCausal,
     .padding = kPadding,
     .product = "return tf.transpose(tf.matmul(tf.nn.softmax(scores), v), (0, 2, 1, 3))\n",
-    .lstm = kLstm,
-    .gates = "tf.tensordot(x, weight_ih, 1)",
-    .biased_gates = "tf.tensordot(x, weight_ih, 1) + bias",
+    .lstm = {kLstm, kOrder, "tf.tensordot(x, weight_ih, 1)", "tf.tensordot(x, weight_ih, 1) + bias"},
+    .gru = {kGru, kOrder, "tf.tensordot(x, weight_ih, 1)", "tf.tensordot(x, weight_ih, 1) + bias_ih"},
 };
 
 }  // namespace
 
 void position_embedding(ForwardPrinter& p, const Node&) { emit::position_embedding(p, "tf.add"); }
 
-void lstm(ForwardPrinter& p, const Node&) {
-  emit::lstm(p, stored_weight(p, "weight_ih"), stored_weight(p, "weight_hh"));
+void recurrent(ForwardPrinter& p, const Node&) {
+  emit::recurrent(p, stored_weight(p, "weight_ih"), stored_weight(p, "weight_hh"));
 }
 
 void print_network_helpers(CodeWriter& out, const Graph& graph, bool mixed) {
@@ -97,9 +131,10 @@ void print_network_helpers(CodeWriter& out, const Graph& graph, bool mixed) {
   if (mixed) {
     texts.attention = kMixedAttention;
     texts.product = "return tf.transpose(tf.matmul(half(tf.nn.softmax(scores)), v), (0, 2, 1, 3))\n";
-    texts.lstm = kMixedLstm;
-    texts.gates = "tf.tensordot(x, half(weight_ih), 1)";
-    texts.biased_gates = "in_float32(tf.add, tf.tensordot(x, half(weight_ih), 1), bias)";
+    const char* const gates = "tf.tensordot(x, half(weight_ih), 1)";
+    texts.lstm = {kMixedLstm, kOrder, gates, "in_float32(tf.add, tf.tensordot(x, half(weight_ih), 1), bias)"};
+    texts.gru = {kMixedGru, kOrder, gates,
+                 "in_float32(tf.add, tf.tensordot(x, half(weight_ih), 1), bias_ih)"};
   }
   emit::print_network_helpers(out, graph, texts);
 }

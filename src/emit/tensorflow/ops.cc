@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "emit/resize.h"
 #include "emit/tensorflow/network_ops.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"
@@ -129,17 +130,33 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
   p.assign_full("batch_norm", arguments);
 }
 
+// The input and the parameters of a norm.
+std::vector<std::string> affine(ForwardPrinter& p) {
+  std::vector<std::string> arguments = {p.input()};
+  if (p.has("weight")) arguments.push_back(p.full_param("weight"));
+  if (p.has("bias")) arguments.push_back((p.has("weight") ? "" : "shift=") + p.full_param("bias"));
+  return arguments;
+}
+
 void layer_norm(ForwardPrinter& p, const Node& node) {
-  std::vector<std::string> arguments = {p.input(), p.full_param("weight"), p.full_param("bias"),
-                                        option("dims", std::to_string(node.integer("dims")))};
+  std::vector<std::string> arguments = affine(p);
+  arguments.push_back(option("dims", std::to_string(node.integer("dims"))));
   if (p.explicit_norms()) arguments.push_back(option("eps", python_real(node.real("eps"))));
   p.assign_full("layer_norm", arguments);
 }
 
+void rms_norm(ForwardPrinter& p, const Node& node) {
+  std::vector<std::string> arguments = affine(p);
+  arguments.push_back(option("dims", std::to_string(node.integer("dims"))));
+  arguments.push_back(option("eps", python_real(node.real("eps"))));
+  p.assign_full("rms_norm", arguments);
+}
+
 void group_norm(ForwardPrinter& p, const Node& node) {
-  p.assign_full("group_norm", {p.input(), p.full_param("weight"), p.full_param("bias"),
-                               option("groups", std::to_string(node.integer("groups"))),
-                               option("eps", python_real(node.real("eps")))});
+  std::vector<std::string> arguments = affine(p);
+  arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
+  arguments.push_back(option("eps", python_real(node.real("eps"))));
+  p.assign_full("group_norm", arguments);
 }
 
 void embedding(ForwardPrinter& p, const Node&) {
@@ -220,6 +237,40 @@ void avg_pool(ForwardPrinter& p, const Node& node) {
 void global_avg_pool2d(ForwardPrinter& p, const Node&) {
   p.assign_full("tf.reduce_mean", {p.input(), "axis=(1, 2)"});
 }
+
+// How a resize is written.
+enum class Resize {
+  kImage,     // tf.image.resize, of mode nearest
+  kRepeat,    // every place so many times
+  kBilinear,  // tf.image.resize, which has no float64
+  kProducts,
+};
+
+Resize resize_form(const Node& node, const ir::Shape& from, bool xla) {
+  if (from.size() == 4 && half_pixel_linear(node)) return Resize::kBilinear;
+  // XLA lacks its gradient.
+  if (!xla && from.size() == 4 && nearest_is(NearestForm::kTensorFlow, node, from)) return Resize::kImage;
+  return whole_factors(node, from).empty() ? Resize::kProducts : Resize::kRepeat;
+}
+
+void resize_as(ForwardPrinter& p, const Node& node, bool xla) {
+  const std::string x = p.input(), size = python_tuple(node.integers("size"));
+  switch (resize_form(node, p.input_shape(), xla)) {
+    case Resize::kImage:
+      return p.assign("tf.image.resize", {x, size, "\"nearest\""});
+    case Resize::kRepeat:
+      return p.assign("repeat_places", {x, python_tuple(whole_factors(node, p.input_shape()))});
+    case Resize::kBilinear:
+      return p.assign_full("resize_bilinear", {x, size});
+    case Resize::kProducts:
+      break;
+  }
+  std::vector<std::string> arguments = resize_options(node);
+  arguments.insert(arguments.begin(), {x, size});
+  is_linear(node) ? p.assign_full("resize", arguments) : p.assign("resize", arguments);
+}
+void resize(ForwardPrinter& p, const Node& node) { resize_as(p, node, false); }
+void resize_xla(ForwardPrinter& p, const Node& node) { resize_as(p, node, true); }
 
 void reshape(ForwardPrinter& p, const Node&) {
   Ints shape = physical_shape(p.gives(), p.output_shape());
@@ -322,11 +373,15 @@ constexpr const char* kInferenceBatchNorm =
     """Normalises with the running statistics."""
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
 )";
-constexpr const char* kLayerNorm = R"(def layer_norm(x, scale, shift, *, dims, eps$eps$):
+constexpr const char* kLayerNorm = R"(def layer_norm(x, $affine$, *, dims, eps$eps$):
     mean, var = tf.nn.moments(x, axes=list(range(-dims, 0)), keepdims=True)
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
 )";
-constexpr const char* kGroupNorm = R"(def group_norm(x, scale, shift, *, groups, eps):
+constexpr const char* kRmsNorm = R"(def rms_norm(x, scale$scale$, *, dims, eps):
+    square = tf.reduce_mean(x * x, axis=list(range(-dims, 0)), keepdims=True)
+    return x * tf.math.rsqrt(square + eps) * scale
+)";
+constexpr const char* kGroupNorm = R"(def group_norm(x, $affine$, *, groups, eps):
     *places, c = x.shape[1:]
     y = tf.reshape(x, (-1, *places, groups, c // groups))
     axes = (*range(1, x.shape.rank - 1), x.shape.rank)
@@ -374,6 +429,37 @@ constexpr const char* kAvgPool = R"(def $name$(x, *, ksize, strides, padding, co
     inside = tf.pad(tf.ones((1, *x.shape[1:$end$], 1), x.dtype), padding)
     return y / tf.nn.$name$(inside, ksize, strides, "VALID")
 )";
+
+constexpr const char* kResize = R"(def resize(x, size, *, mode, coordinates):
+    """By a product along each axis; tf.image.resize reads other places."""
+    for axis, new in enumerate(size, 1):
+        matrix = resize_matrix(x.shape[axis], new, mode, coordinates)
+        x = tf.tensordot(x, tf.constant(matrix, x.dtype), (axis, 0))
+        last = x.shape.rank - 1
+        x = tf.transpose(x, (*range(axis), last, *range(axis, last)))
+    return x
+)";
+constexpr const char* kResizeBilinear = R"(def resize_bilinear(x, size):
+    """tf.image.resize, which computes in float32; float64 by products."""
+    if x.dtype == tf.float64:
+        return resize(x, size, mode="linear", coordinates="half_pixel")
+    return tf.cast(tf.image.resize(x, size), x.dtype)
+)";
+constexpr const char* kRepeatPlaces = R"(def repeat_places(x, times):
+    """Every place so many times along each axis."""
+    for axis, count in enumerate(times, 1):
+        sizes = (*x.shape[1:axis], count * x.shape[axis], *x.shape[axis + 1 :])
+        x = tf.reshape(tf.stack([x] * count, axis + 1), (-1, *sizes))
+    return x
+)";
+
+bool any_resize(const Graph& graph, Resize form, bool xla) {
+  return std::any_of(graph.live.begin(), graph.live.end(), [&](int n) {
+    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
+    return node.op == Op::kResize &&
+           resize_form(node, graph.types[static_cast<size_t>(node.inputs[0])].shape, xla) == form;
+  });
+}
 
 bool any_node(const Graph& graph, bool (*holds)(const Node&)) {
   return std::any_of(graph.live.begin(), graph.live.end(),
@@ -449,6 +535,7 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},
+          {Op::kRmsNorm, rms_norm},
           {Op::kEmbedding, embedding},
           {Op::kDropout, dropout},
           {Op::kRelu, relu},
@@ -463,6 +550,7 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
           {Op::kAvgPool2d, avg_pool},
           {Op::kAvgPool3d, avg_pool3d},
           {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kResize, xla ? resize_xla : resize},
           {Op::kFlatten, reshape},
           {Op::kReshape, reshape},
           {Op::kTranspose, transpose},
@@ -473,7 +561,8 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
           {Op::kLrn, lrn},
           {Op::kPositionEmbedding, position_embedding},
           {Op::kAttention, attention},
-          {Op::kLstm, lstm},
+          {Op::kLstm, recurrent},
+          {Op::kGru, recurrent},
           {Op::kConstant, constant},
           {Op::kParameter, parameter},
           {Op::kWhere, where},
@@ -493,6 +582,15 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
               {{"eps", style.explicit_norms ? "" : eps}, {"momentum", style.explicit_norms ? "" : momentum}});
     out.blank(2);
   };
+  const auto norm = [&](Op op, const char* text, const char* eps = "") {
+    if (!graph.has(op)) return;
+    const bool partly = any_live(graph, op, [](const Node& n) { return n.params.size() < 2; });
+    const bool plain = any_live(graph, op, [](const Node& n) { return n.params.empty(); });
+    out.print(text, {{"eps", style.explicit_norms ? "" : eps},
+                     {"affine", partly ? "scale=1.0, shift=0.0" : "scale, shift"},
+                     {"scale", plain ? "=1.0" : ""}});
+    out.blank(2);
+  };
   const auto padded = [&](Op op) {
     return any_live(graph, op, [](const Node& n) { return !all_are(n.integers("pad"), 0); });
   };
@@ -503,11 +601,12 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
   for (const Op op : {Op::kConvTranspose1d, Op::kConvTranspose2d, Op::kConvTranspose3d})
     print_conv_transpose(out, graph, op);
   helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-3", "=0.01");
-  helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-3");
+  norm(Op::kLayerNorm, kLayerNorm, "=1e-3");
+  norm(Op::kRmsNorm, kRmsNorm);
   helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "erf"; }), kGelu);
   helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "tanh"; }),
          kGeluTanh);
-  helper(graph.has(Op::kGroupNorm), kGroupNorm);
+  norm(Op::kGroupNorm, kGroupNorm);
   const auto pool = [&](Op op, const char* text, const char* why, const char* end) {
     if (!padded(op)) return;
     out.print(text, {{"name", ir::info(op).name}, {"why", why}, {"end", end}});
@@ -519,13 +618,27 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
   pool(Op::kAvgPool2d, kAvgPool, "", "3");
   helper(graph.has(Op::kMaxPool3d) || graph.has(Op::kAvgPool3d), kPool3d);
   helper(any_live(graph, Op::kAvgPool3d, counts_real_places), kAvgPool3d);
+  const bool bilinear = any_resize(graph, Resize::kBilinear, style.xla);
+  const bool products = bilinear || any_resize(graph, Resize::kProducts, style.xla);
+  helper(products, kResizeMatrix);
+  helper(products, kResize);
+  helper(bilinear, kResizeBilinear);
+  helper(any_resize(graph, Resize::kRepeat, style.xla), kRepeatPlaces);
   for (const std::string& text : spelled_helpers(nodes_of(graph), &ir::Spellings::tensorflow))
     helper(true, text.c_str());
   print_network_helpers(out, graph, style.mixed);
 }
 
 void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& target) {
-  const Spelled losses = spell({.call = ir::loss_spelling(loss.op).tensorflow}, {}, {prediction, target});
+  std::string call = ir::loss_spelling(loss.op).tensorflow;
+  if (const double smooth = ir::label_smoothing(loss); smooth != 0) {
+    const std::string classes = prediction + ".shape[-1]", rate = python_real(smooth);
+    out.call("smoothed = tf.one_hot",
+             {target, classes, fmt::format("1 - {0} + {0} / {1}", rate, classes),
+              fmt::format("{} / {}", rate, classes), fmt::format("dtype={}.dtype", prediction)});
+    call = "tf.nn.softmax_cross_entropy_with_logits(labels=smoothed, logits={0})";
+  }
+  const Spelled losses = spell({.call = call}, {}, {prediction, target});
   out.call("losses = " + losses.head, losses.arguments);
   out.line(fmt::format("return tf.reduce_{}(losses)", loss.word("reduction")));
 }
@@ -533,10 +646,10 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
 std::set<std::string> reserved_names() {
   std::set<std::string> names = spelled_names();
   names.merge(words(
-      "weights tf np self model optimizer tape loss losses gradients variables prediction target path data "
+      "weights prefix block tf np self model optimizer tape loss losses smoothed gradients variables prediction target path data "
       "arrays json argparse itertools Path load_file load_data load_weights batches loss_fn train_step "
-      "make_model make_optimizer batch_norm layer_norm group_norm max_pool1d max_pool2d avg_pool1d avg_pool2d avg_pool3d pool3d local_response_norm "
-      "attention lstm half in_float32 conv1d_xla conv2d_xla conv3d conv1d_transpose conv2d_transpose conv3d_transpose dilated gelu gelu_tanh glorot_uniform math predict_step "
+      "make_model make_optimizer batch_norm layer_norm rms_norm group_norm resize resize_matrix resize_bilinear repeat_places max_pool1d max_pool2d avg_pool1d avg_pool2d avg_pool3d pool3d local_response_norm "
+      "attention lstm gru half in_float32 conv1d_xla conv2d_xla conv3d conv1d_transpose conv2d_transpose conv3d_transpose dilated gelu gelu_tanh glorot_uniform math predict_step "
       "compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE"));
   return names;
 }

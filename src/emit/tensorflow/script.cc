@@ -18,19 +18,16 @@ const std::string kInFloat32 = in_float32_text("tf.cast(x, tf.float32)");
 
 class Script {
  public:
-  Script(const Request& request, const Graph& graph, const Namer& names,
-         const std::vector<std::string>& attributes, bool has_layout)
+  Script(const Request& request, const Graph& graph, const Namer& names, const Model& model, bool has_layout)
       : request_(request),
         graph_(graph),
         names_(names),
-        attributes_(attributes),
+        model_(model),
         has_layout_(has_layout),
         // Where the recipe leaves it open as in TensorFlow's guide to its core API: rho 0.9, beta 0.9 and
         // 0.999, epsilon 1e-7 outside the root.
         optimizer_(effective_optimizer(request.training, {})),
-        model_(camel_case(request.workload.name)) {
-    if (!graph.predicts && model_ == optimizer_name(optimizer_.kind)) model_ += "Model";
-  }
+        class_(class_name(request)) {}
 
   std::string text() {
     imports();
@@ -47,7 +44,7 @@ class Script {
     print_helpers(out_, graph_,
                   {.explicit_norms = equalised(request_), .mixed = precision_.mixed(), .xla = xla()});
     if (draws(Role::kWeight)) glorot_uniform();
-    model();
+    model_.print(out_);
     if (predicts()) {
       predict_step();
       if (!eager()) compiled();
@@ -128,61 +125,6 @@ class Script {
     out_.print(kInFloat32);
   }
 
-  void model() {
-    out_.line(fmt::format("class {}(tf.Module):", model_));
-    const auto body = out_.indent();
-    out_.line(equalised(request_) ? "def __init__(self, weights):" : "def __init__(self):");
-    {
-      const auto init = out_.indent();
-      out_.line("super().__init__()");
-      for (size_t id = 0; id < attributes_.size(); ++id) variable(id);
-    }
-    out_.blank();
-    std::vector<std::string> params;
-    for (const std::string& attribute : attributes_) params.push_back("self." + attribute);
-    ForwardPrinter printer(out_, graph_, "tf.transpose", params, names_, equalised(request_),
-                           precision_.mixed() ? "half" : "");
-    std::vector<std::string> parameters = forward_inputs();
-    parameters.insert(parameters.begin(), "self");
-    out_.call("def __call__", parameters, ":");
-    {
-      const auto call = out_.indent();
-      if (precision_.mixed()) print_half_inputs(out_, graph_);
-      const auto functions = op_functions(xla());
-      for (const int n : graph_.live) {
-        const ir::Node& node = request_.workload.nodes[static_cast<size_t>(n)];
-        printer.begin(n);
-        functions.at(node.op)(printer, node);
-      }
-      print_return(out_, printer.results(precision_.mixed() ? "tf.cast({}, tf.float32)" : "{}"));
-    }
-    out_.blank(2);
-  }
-
-  void variable(size_t id) {
-    const ir::Parameter& p = request_.workload.parameters[id];
-    std::vector<std::string> arguments = {initial_value(id)};
-    if (!ir::trainable(p)) arguments.push_back("trainable=False");
-    out_.call(fmt::format("self.{} = tf.Variable", attributes_[id]), arguments);
-  }
-
-  std::string initial_value(size_t id) const {
-    const ir::Parameter& p = request_.workload.parameters[id];
-    if (equalised(request_)) return fmt::format("weights[\"{}\"]", attributes_[id]);
-    const std::string shape = python_tuple(stored_shape(graph_.plan.params[id], p.shape));
-    switch (p.role) {
-      case Role::kWeight:
-        return fmt::format("glorot_uniform({})", shape);
-      case Role::kTable:
-        return fmt::format("tf.random.uniform({}, -0.05, 0.05)", shape);
-      case Role::kScale:
-      case Role::kRunningVar:
-        return fmt::format("tf.ones({})", shape);
-      default:
-        return fmt::format("tf.zeros({})", shape);
-    }
-  }
-
   std::vector<std::string> forward_inputs() const { return graph_.forward_names(); }
 
   // What loss_fn calls the target, and what train_step gives it.
@@ -258,7 +200,7 @@ class Script {
       print_arguments(out_, request_);
       out_.blank();
       out_.line(
-          fmt::format("model = {}({})", model_, equalised(request_) ? "load_weights(args.weights)" : ""));
+          fmt::format("model = {}({})", class_, equalised(request_) ? "load_weights(args.weights)" : ""));
       out_.line("data = batches(load_data(args.data))");
       if (!eager()) out_.line("predict = compiled(predict_step, model)");
       print_predict_loop(out_, eager() ? "predict_step(model, " : "predict(",
@@ -303,7 +245,7 @@ class Script {
       print_arguments(out_, request_);
       out_.blank();
       out_.line(
-          fmt::format("model = {}({})", model_, equalised(request_) ? "load_weights(args.weights)" : ""));
+          fmt::format("model = {}({})", class_, equalised(request_) ? "load_weights(args.weights)" : ""));
       out_.line(fmt::format("optimizer = {}(model.trainable_variables)", optimizer_name(optimizer_.kind)));
       out_.line("data = batches(load_data(args.data))");
       print_loop();
@@ -332,18 +274,25 @@ class Script {
   const Request& request_;
   const Graph& graph_;
   const Namer& names_;
-  const std::vector<std::string>& attributes_;
+  const Model& model_;
   bool has_layout_;
   ir::Optimizer optimizer_;
   Precision precision_ = precision_of(request_);
-  std::string model_;
+  std::string class_;
 };
 
 }  // namespace
 
-std::string script_text(const Request& request, const Graph& graph, const Namer& names,
-                        const std::vector<std::string>& attributes, bool has_layout) {
-  return Script(request, graph, names, attributes, has_layout).text();
+std::string class_name(const Request& request) {
+  const std::string name = camel_case(request.workload.name);
+  const bool taken =
+      !request.training.predicts() && name == optimizer_name(effective_optimizer(request.training, {}).kind);
+  return taken ? name + "Model" : name;
+}
+
+std::string script_text(const Request& request, const Graph& graph, const Namer& names, const Model& model,
+                        bool has_layout) {
+  return Script(request, graph, names, model, has_layout).text();
 }
 
 }  // namespace bakeoff::emit::tensorflow

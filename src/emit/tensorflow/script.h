@@ -7,11 +7,14 @@
 
 #include "emit/emit.h"
 #include "emit/forward_printer.h"
+#include "emit/tensorflow/model.h"
 
 namespace bakeoff::emit::tensorflow {
 
-// `attributes`: the model's attribute for each parameter, by ParamId.
-std::string script_text(const Request& request, const Graph& graph, const Namer& names,
-                        const std::vector<std::string>& attributes, bool has_layout);
+// Of the model.
+std::string class_name(const Request& request);
+
+std::string script_text(const Request& request, const Graph& graph, const Namer& names, const Model& model,
+                        bool has_layout);
 
 }  // namespace bakeoff::emit::tensorflow

@@ -21,17 +21,6 @@ std::string environment(const Settings&) { return "tensorflow"; }
 bool supports(Op op) { return tensorflow::op_functions(false).contains(op); }
 bool unbiased_running_var(const Settings&) { return false; }
 
-// Attributes of the model that hold its parameters: "conv1.weight" as conv1_weight.
-std::vector<std::string> attribute_names(const ir::Workload& workload) {
-  Namer names({"name", "name_scope", "variables", "trainable_variables", "non_trainable_variables",
-               "submodules", "with_name_scope"});
-  std::vector<std::string> all;
-  for (const ir::Parameter& parameter : workload.parameters) {
-    all.push_back(names.name(parameter.name, public_identifier(parameter.name)));
-  }
-  return all;
-}
-
 Status check_settings(const Request& request) {
   CHECK_OK(check_eps_form(request.training));
   if (request.settings.at("mode") == "eager" && request.settings.at("jit_compile") == "true") {
@@ -54,7 +43,7 @@ std::string prediction(const Request& request) {
       "model = script.{}(script.load_weights(weights))\n"
       "batch = next(script.batches(script.load_data(data)))\n"
       "{}",
-      camel_case(request.workload.name),
+      tensorflow::class_name(request),
       eager ? "return script.predict_step(model, *batch).numpy()\n"
             : "predict_step = script.compiled(script.predict_step, model)\n"
               "return predict_step(*batch).numpy()\n");
@@ -68,9 +57,9 @@ Result<Emitted> emit_tensorflow(const Request& request) {
       plan_layout(request.workload, types, {.depthwise_kernel = tensorflow::native_depthwise});
   Namer names(tensorflow::reserved_names());
   const Graph graph = make_graph(request.workload, types, plan, names, request.training.predicts());
-  const auto attributes = attribute_names(request.workload);
-  const std::string layout = layout_json(request.workload, plan, attributes);
-  return Emitted{.source = tensorflow::script_text(request, graph, names, attributes, !layout.empty()),
+  const tensorflow::Model model(request, graph, names, tensorflow::class_name(request));
+  const std::string layout = layout_json(request.workload, plan, model.targets());
+  return Emitted{.source = tensorflow::script_text(request, graph, names, model, !layout.empty()),
                  .layout_json = layout,
                  .example = python_example(request, prediction(request), layout)};
 }
@@ -110,6 +99,7 @@ std::vector<Default> defaults(const Request& request) {
   add(topic::kWeightInit, "Glorot uniform");
   add(topic::kBiasInit, "zeros");
   if (workload.has(Op::kLstm)) add(topic::kLstmInit, "Glorot uniform, biases zero");
+  if (workload.has(Op::kGru)) add(topic::kGruInit, "Glorot uniform, biases zero");
   if (workload.has(Op::kEmbedding) || workload.has(Op::kPositionEmbedding))
     add(topic::kTableInit, "uniform in (-0.05, 0.05)");
   if (kind != OptimizerKind::kSgd) {

@@ -8,22 +8,21 @@
 #include "ir/elementwise.h"
 
 namespace bakeoff::emit::torch {
-namespace {
-
 using ir::Op;
 
-}  // namespace
-
 ForwardPrinter::ForwardPrinter(CodeWriter& out, const Request& request, const Modules& modules,
-                               const std::vector<ir::Type>& types,
+                               const Blocks& blocks, const std::vector<ir::Type>& types,
                                const std::vector<std::string>& input_names, Namer names)
     : out_(out),
       request_(request),
       workload_(request.workload),
       modules_(modules),
+      blocks_(blocks),
       types_(types),
       inputs_(input_names),
-      names_(std::move(names)) {}
+      names_(std::move(names)),
+      stretch_{"", 0, static_cast<int>(workload_.nodes.size()) - 1},
+      readers_(last_readers(workload_)) {}
 
 void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
   std::vector<std::string> parameters = {"self"};
@@ -36,11 +35,7 @@ void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
   const bool both = workload_.computes_target();
   out_.call("def forward", parameters, both ? " -> tuple[Tensor, Tensor]:" : " -> Tensor:");
   const auto body = out_.indent();
-  for (node_ = 0; node_ + 1 < static_cast<int>(workload_.nodes.size()); ++node_) {
-    const ir::Node& node = workload_.nodes[static_cast<size_t>(node_)];
-    if (pending_ && !may_fold(node)) flush();
-    functions.at(node.op)(*this, node);
-  }
+  print_nodes(functions);
   if (pending_ && pending_->value == workload_.prediction() && !both) {
     Pending last = *pending_;
     pending_.reset();
@@ -52,6 +47,112 @@ void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
   out_.line("return " + result);
 }
 
+std::optional<Printed> ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions,
+                                             const Stretch& stretch) {
+  stretch_ = stretch;
+  Printed printed;
+  std::map<ir::ValueId, std::string> formals;
+  for (int n = stretch.first; n < stretch.end; ++n) {
+    for (const ir::ValueId id : workload_.nodes[static_cast<size_t>(n)].inputs) {
+      if (keeps_name(workload_, id)) names_.reserve(inputs_[static_cast<size_t>(id)]);
+    }
+  }
+  for (int n = stretch.first; n < stretch.end; ++n) {
+    const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
+    for (const ir::ValueId id : node.inputs) {
+      if (id >= workload_.output_of(stretch.first) || variables_.contains(id)) continue;
+      if (workload_.is_constant(id)) {
+        variables_[id] = real_literal(workload_.producer(id).real("value"));
+        fixed_.insert(id);
+        continue;
+      }
+      if (keeps_name(workload_, id)) order_.push_back(inputs_[static_cast<size_t>(id)]);
+      variables_[id] = keeps_name(workload_, id) ? order_.back() : pick_variable(id);
+      formals[id] = variables_[id];
+      printed.inputs.push_back(id);
+    }
+  }
+  print_nodes(functions);
+  const ir::ValueId output = workload_.output_of(stretch.end - 1);
+  if (pending_) {
+    Pending last = *pending_;
+    pending_.reset();
+    if (last.value != output) return std::nullopt;
+    assign("", last);
+  } else {
+    out_.line("return " + variables_.at(output));
+  }
+  // What is read by once() alone is not passed.
+  std::erase_if(printed.inputs, [&](ir::ValueId id) { return !used_.contains(id); });
+  for (const ir::ValueId id : printed.inputs) printed.formals.push_back(formals.at(id));
+  printed.shared = shared_;
+  for (const Shared& value : shared_) printed.formals.push_back(once_.at(value.key));
+  return printed;
+}
+
+void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions) {
+  for (int n = stretch_.first; n < stretch_.end; ++n) {
+    node_ = n;
+    if (const Block* block = blocks_.at(n, stretch_.first, stretch_.end)) {
+      const std::vector<const Block*> chain = list_from(*block);
+      if (chain.size() > 1) {
+        print_loop(chain);
+      } else {
+        print_block(*block);
+      }
+      n = node_;
+      continue;
+    }
+    const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
+    if (pending_ && !may_fold(node)) flush();
+    functions.at(node.op)(*this, node);
+  }
+}
+
+std::vector<std::string> ForwardPrinter::arguments_of(const Block& block) {
+  std::vector<std::string> arguments;
+  for (const ir::ValueId id : block.inputs) arguments.push_back(use(id));
+  for (const Shared& value : block.shared) arguments.push_back(shared(value));
+  return arguments;
+}
+
+void ForwardPrinter::print_block(const Block& block) {
+  if (pending_) flush();
+  node_ = block.stretch.end - 1;
+  call(modules_.module_of(block), arguments_of(block));
+}
+
+std::vector<const Block*> ForwardPrinter::list_from(const Block& block) const {
+  std::vector<const Block*> chain = blocks_.chain_from(block, stretch_.first, stretch_.end);
+  while (chain.size() > 1 && modules_.list_of(chain).empty()) chain.pop_back();
+  return chain;
+}
+
+void ForwardPrinter::print_loop(const std::vector<const Block*>& chain) {
+  if (pending_) flush();
+  node_ = chain[0]->stretch.end - 1;
+  std::vector<std::string> arguments = arguments_of(*chain[0]);
+  const auto dead = std::find(free_.begin(), free_.end(), arguments[0]);
+  const ir::ValueId output = workload_.output_of(chain.back()->stretch.end - 1);
+  std::string variable = arguments[0];
+  if (dead != free_.end()) {
+    free_.erase(dead);
+  } else {
+    variable = pick_variable(output);
+    out_.line(variable + " = " + arguments[0]);
+    arguments[0] = variable;
+  }
+  const std::string item = names_.name("loop item", "block");
+  out_.line(fmt::format("for {} in {}:", item, modules_.list_of(chain)));
+  {
+    const auto body = out_.indent();
+    out_.call(variable + " = " + item, arguments);
+  }
+  node_ = chain.back()->stretch.end - 1;
+  for (size_t i = 1; i < chain.back()->inputs.size(); ++i) use(chain.back()->inputs[i]);
+  variables_[output] = variable;
+}
+
 std::string ForwardPrinter::use(ir::ValueId id) {
   if (pending_ && pending_->value == id) {
     std::string text = pending_->flat;
@@ -59,10 +160,12 @@ std::string ForwardPrinter::use(ir::ValueId id) {
     return text;
   }
   const std::string name = variables_.at(id);
+  used_.insert(id);
   read_as_[id] = name;
   if (fixed_.contains(id)) return name;
-  const bool reusable = !workload_.is_input(id) || name == "x";
-  if (reusable && !escapes(id) && last_use(id) == node_ &&
+  const bool reusable =
+      !workload_.is_input(id) || name == "x" || (!stretch_.path.empty() && !keeps_name(workload_, id));
+  if (reusable && !escapes(id) && last_use(id) <= node_ &&
       std::find(free_.begin(), free_.end(), name) == free_.end()) {
     free_.push_back(name);
   }
@@ -71,14 +174,10 @@ std::string ForwardPrinter::use(ir::ValueId id) {
 
 void ForwardPrinter::layer(const ir::Node& node, const std::string& input, const std::string& function,
                            const std::vector<std::string>& slots, const std::vector<std::string>& options) {
-  if (const std::string& module = modules_.module_of(node); !module.empty()) return call(module, {input});
+  if (const std::string module = modules_.module_of(node); !module.empty()) return call(module, {input});
   std::vector<std::string> arguments = {input};
   for (const std::string& slot : slots) {
     if (node.has(slot)) arguments.push_back(modules_.parameter(node.param(slot)));
-  }
-  if (node.op == Op::kLayerNorm) {
-    arguments = {input, options[0], "weight=" + arguments[1], "bias=" + arguments[2], options[1]};
-    return call(function, arguments);
   }
   arguments.insert(arguments.end(), options.begin(), options.end());
   call(function, arguments);
@@ -100,12 +199,24 @@ void ForwardPrinter::binary(const std::string& a, const std::string& symbol, con
   finish({function, {a, b}}, fmt::format("{} {} {}", a, symbol, b), true);
 }
 
-std::string ForwardPrinter::once(const std::string& key, const std::string& wish,
-                                 const std::string& expression) {
-  if (const auto found = once_.find(key); found != once_.end()) return found->second;
+std::string ForwardPrinter::once(const std::string& key, const std::string& wish, ir::ValueId input,
+                                 std::string_view expression) {
+  if (keeps_name(workload_, input))
+    return shared({key, wish, fmt::format(fmt::runtime(expression), inputs_[static_cast<size_t>(input)])});
   const std::string variable = names_.name("once:" + key, wish);
-  out_.line(variable + " = " + expression);
-  return once_[key] = variable;
+  out_.line(fmt::format("{} = {}", variable, fmt::format(fmt::runtime(expression), use(input))));
+  return variable;
+}
+
+std::string ForwardPrinter::shared(const Shared& value) {
+  if (const auto found = once_.find(value.key); found != once_.end()) return found->second;
+  const std::string variable = names_.name("once:" + value.key, value.name);
+  if (stretch_.path.empty()) {
+    out_.line(variable + " = " + value.expression);
+  } else {
+    shared_.push_back(value);
+  }
+  return once_[value.key] = variable;
 }
 
 void ForwardPrinter::spelled(const ir::Node& node) {
@@ -153,7 +264,7 @@ bool ForwardPrinter::may_fold(const ir::Node& consumer) const {
   const bool layer = ir::is_conv(inner) || inner == Op::kLinear || inner == Op::kBatchNorm ||
                      inner == Op::kAdd || inner == Op::kLayerNorm;
   // Room for "x = F.gelu(self.layer(...), approximate="tanh")" and the like.
-  const std::string& module = modules_.module_of(consumer);
+  const std::string module = modules_.module_of(consumer);
   const size_t extra = op == Op::kGelu || ir::elementwise_of_one(op) ? 32
                        : op == Op::kAdd                              ? 20
                        : module.empty()                              ? 16
@@ -220,13 +331,14 @@ std::string ForwardPrinter::pick_variable(ir::ValueId value) {
 }
 
 bool ForwardPrinter::escapes(ir::ValueId value) const {
+  if (!stretch_.path.empty()) return value == workload_.output_of(stretch_.end - 1);
   return value == workload_.prediction() ||
          (workload_.computes_target() && value == workload_.nodes.back().inputs[1]);
 }
 
+// A value from outside of the stretch lives on for its caller, but its name is free here.
 int ForwardPrinter::last_use(ir::ValueId value) const {
-  const std::vector<int> readers = ir::consumers(workload_, value);
-  return readers.empty() ? -1 : readers.back();
+  return last_reader_in(workload_, readers_, stretch_, value);
 }
 
 std::vector<ir::ValueId> forward_inputs(const ir::Workload& workload) {

@@ -22,12 +22,14 @@ inline constexpr size_t kColumns = 88;  // longest line of a script
 class ForwardPrinter {
  public:
   // `input_names` are the Python names of the workload's inputs; all references outlive the printer.
-  ForwardPrinter(CodeWriter& out, const Request& request, const Modules& modules,
+  ForwardPrinter(CodeWriter& out, const Request& request, const Modules& modules, const Blocks& blocks,
                  const std::vector<ir::Type>& types, const std::vector<std::string>& input_names,
                  Namer names);
 
-  // Prints "def forward(...)" with its body.
+  // Prints "def forward(...)" of the model with its body.
   void print(const OpFunctions<ForwardPrinter>& functions);
+  // Gives the body of forward() of a stretch; empty where it reads what cannot be passed.
+  std::optional<Printed> print(const OpFunctions<ForwardPrinter>& functions, const Stretch& stretch);
 
   // For these functions (emit/torch/ops.h).
   const Request& request() const { return request_; }
@@ -43,10 +45,11 @@ class ForwardPrinter {
   // a + b and the like, or function(a, b) where that is too long.
   void binary(const std::string& a, const std::string& symbol, const std::string& b,
               const std::string& function);
-  // Prints `variable = expression` where no statement with this key has been printed before; gives the
-  // variable.
-  std::string once(const std::string& key, const std::string& wish, const std::string& expression);
-  const std::string& module_of(const ir::Node& node) const { return modules_.module_of(node); }
+  // The variable that holds this value, which depends on an input of the workload alone; assigns it where no
+  // statement with this key has been printed before. `expression` is a format of the input's name.
+  std::string once(const std::string& key, const std::string& wish, ir::ValueId input,
+                   std::string_view expression);
+  std::string module_of(const ir::Node& node) const { return modules_.module_of(node); }
   std::string parameter(const ir::Node& node, std::string_view slot) const {
     return modules_.parameter(node.param(slot));
   }
@@ -64,6 +67,13 @@ class ForwardPrinter {
     bool binary = false;  // needs parentheses as an operand
   };
 
+  void print_nodes(const OpFunctions<ForwardPrinter>& functions);
+  void print_block(const Block& block);
+  // This block, or the chain from it on that fills a list.
+  std::vector<const Block*> list_from(const Block& block) const;
+  void print_loop(const std::vector<const Block*>& chain);
+  std::vector<std::string> arguments_of(const Block& block);
+  std::string shared(const Shared& value);
   void finish(Call call, std::string flat, bool binary);
   bool may_fold(const ir::Node& consumer) const;
   void flush();
@@ -76,17 +86,22 @@ class ForwardPrinter {
   const Request& request_;
   const ir::Workload& workload_;
   const Modules& modules_;
+  const Blocks& blocks_;
   const std::vector<ir::Type>& types_;
   const std::vector<std::string>& inputs_;
   Namer names_;
   std::map<ir::ValueId, std::string> variables_;
   std::set<ir::ValueId> fixed_;  // values that are no variable but an expression: numbers, parameters
+  std::set<ir::ValueId> used_;
   std::map<ir::ValueId, std::string> read_as_;  // as the expression of the latest reader has it
   std::vector<std::string> order_;              // all variables, oldest first
   std::map<std::string, std::string> once_;     // variables of once(), by key
+  std::vector<Shared> shared_;                  // of once() in a stretch, which its caller passes
   std::vector<std::string> free_;               // variables whose value is dead
   std::optional<Pending> pending_;
-  int node_ = 0;  // index of the node being printed
+  Stretch stretch_;           // of the nodes that are printed
+  int node_ = 0;              // index of the node being printed; of a block its last one
+  std::vector<int> readers_;  // last_readers(workload_)
 };
 
 // Inputs that forward() takes: those read by anything but the loss, in order.

@@ -60,14 +60,13 @@ Call conv_layer(const ir::Node& node, const ir::Shape& w) {
   Call call{fmt::format("nn.Conv{}{}d", transposed ? "Transpose" : "", kernel.size()),
             {std::to_string(in), std::to_string(out), "kernel_size=" + per_axis(kernel)}};
   auto& arguments = call.arguments;
-  if (!all_are(stride, 1)) arguments.push_back("stride=" + per_axis(stride));
+  arguments.push_back("stride=" + per_axis(stride));
   // Other pads are added by forward().
-  if (symmetric(pad) && !all_are(pad, 0))
-    arguments.push_back("padding=" + per_axis(pads_of_side(pad, false)));
-  if (transposed && !all_are(node.integers("output_pad"), 0))
-    arguments.push_back("output_padding=" + per_axis(node.integers("output_pad")));
-  if (!all_are(dilation, 1)) arguments.push_back("dilation=" + per_axis(dilation));
-  if (groups != 1) arguments.push_back(fmt::format("groups={}", groups));
+  arguments.push_back("padding=" +
+                      per_axis(pads_of_side(symmetric(pad) ? pad : ir::Shape(pad.size(), 0), false)));
+  if (transposed) arguments.push_back("output_padding=" + per_axis(node.integers("output_pad")));
+  arguments.push_back("dilation=" + per_axis(dilation));
+  arguments.push_back(fmt::format("groups={}", groups));
   if (!node.has("bias")) arguments.push_back("bias=False");
   return call;
 }
@@ -77,7 +76,7 @@ Call layer_for(const Request& request, const ir::Node& node, const std::vector<i
   const auto shape_of = [&](std::string_view slot) {
     return request.workload.parameters[static_cast<size_t>(node.param(slot))].shape;
   };
-  const ir::Shape w = shape_of(node.op == Op::kLstm ? "weight_ih" : "weight");
+  const ir::Shape w = shape_of(ir::is_recurrent(node.op) ? "weight_ih" : "weight");
   const auto eps = [&] { return "eps=" + python_real(node.real("eps")); };
   switch (node.op) {
     case Op::kConv1d:
@@ -104,16 +103,21 @@ Call layer_for(const Request& request, const ir::Node& node, const std::vector<i
     case Op::kLayerNorm: {
       Call call{"nn.LayerNorm", {w.size() == 1 ? std::to_string(w[0]) : python_tuple(w)}};
       if (explicit_values) call.arguments.push_back(eps());
+      if (!node.has("bias")) call.arguments.push_back("bias=False");
       return call;
     }
+    case Op::kRmsNorm:
+      return {"nn.RMSNorm", {w.size() == 1 ? std::to_string(w[0]) : python_tuple(w), eps()}};
     case Op::kGroupNorm: {
       Call call{"nn.GroupNorm", {std::to_string(node.integer("groups")), std::to_string(w[0])}};
       if (explicit_values) call.arguments.push_back(eps());
       return call;
     }
-    case Op::kLstm: {
-      Call call{"nn.LSTM", {std::to_string(w[1]), std::to_string(w[0] / 4)}};
-      if (!node.has("bias")) call.arguments.push_back("bias=False");
+    case Op::kLstm:
+    case Op::kGru: {
+      const bool lstm = node.op == Op::kLstm;
+      Call call{lstm ? "nn.LSTM" : "nn.GRU", {std::to_string(w[1]), std::to_string(w[0] / (lstm ? 4 : 3))}};
+      if (node.params.size() == 2) call.arguments.push_back("bias=False");
       call.arguments.push_back("batch_first=True");
       return call;
     }
@@ -131,31 +135,106 @@ std::string per_axis(const std::vector<int64_t>& v) {
   return all_are(v, v[0]) ? std::to_string(v[0]) : python_tuple(v);
 }
 
-Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type>& types) {
-  Modules modules(request);
-  for (const ir::Parameter& inner : request.workload.parameters) {
-    for (const ir::Parameter& outer : request.workload.parameters) {
+Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type>& types,
+                              const Stretch& stretch, const Blocks& blocks) {
+  Modules modules(request, stretch, blocks);
+  struct Item {
+    const Block* block;
+    const ir::Node* node;
+  };
+  std::vector<Item> items;
+  for (int n = stretch.first; n < stretch.end; ++n) {
+    const ir::Node& node = request.workload.nodes[static_cast<size_t>(n)];
+    items.push_back({blocks.at(n, stretch.first, stretch.end), &node});
+    if (items.back().block != nullptr) {
+      n = items.back().block->stretch.end - 1;
+    } else if (node.op == Op::kDropout) {
+      ++modules.dropouts_;
+    }
+  }
+  for (const Item& item : items) {
+    CHECK_OK(item.block != nullptr ? modules.add_block(*item.block) : modules.add_node(*item.node, types));
+  }
+  return modules;
+}
+
+Status Modules::check_names(const ir::Workload& workload) {
+  for (const ir::Parameter& inner : workload.parameters) {
+    for (const ir::Parameter& outer : workload.parameters) {
       if (!inner.name.starts_with(outer.name + ".")) continue;
       return Error{.message = "PyTorch cannot hold both '" + outer.name + "' and '" + inner.name + "'",
                    .remedy = "rename one of the parameters"};
     }
   }
-  for (const ir::Node& node : request.workload.nodes) CHECK_OK(modules.add_node(node, types));
-  return modules;
+  return Done{};
 }
 
-const std::string& Modules::module_of(const ir::Node& node) const {
-  static const std::string none;
+std::string Modules::relative(const std::string& path) const {
+  if (stretch_.path.empty()) return path;
+  return path.size() <= stretch_.path.size() ? "" : path.substr(stretch_.path.size() + 1);
+}
+
+bool Modules::Entry::list() const {
+  for (size_t i = 0; i < children.size(); ++i) {
+    if (children[i].key != std::to_string(i) || children[i].layer.head.empty()) return false;
+  }
+  return loose.empty() &&
+         std::any_of(children.begin(), children.end(), [](const Entry& e) { return e.block; });
+}
+
+std::string Modules::expression(const std::string& path) const {
+  const std::vector<std::string> parts = split(path);
+  std::string text = "self";
+  const Entry* at = &root_;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    text = i == 0       ? member(text, parts[i])
+           : at->list() ? fmt::format("{}[{}]", text, parts[i])
+                        : fmt::format("{}[\"{}\"]", text, parts[i]);
+    at = &*std::find_if(at->children.begin(), at->children.end(),
+                        [&](const Entry& child) { return child.key == parts[i]; });
+  }
+  return text;
+}
+
+std::string Modules::module_of(const ir::Node& node) const {
   const auto found = module_of_.find(&node);
-  return found == module_of_.end() ? none : found->second;
+  return found == module_of_.end() ? "" : expression(found->second);
 }
 
-std::string Modules::parameter(ir::ParamId id) const { return held_.at(id); }
+std::string Modules::module_of(const Block& block) const { return expression(relative(block.stretch.path)); }
+
+std::string Modules::list_of(const std::vector<const Block*>& blocks) const {
+  const std::string path = layer_of(relative(blocks[0]->stretch.path));
+  const Entry* at = &root_;
+  for (const std::string& key : split(path)) {
+    const auto found = std::find_if(at->children.begin(), at->children.end(),
+                                    [&](const Entry& child) { return child.key == key; });
+    if (found == at->children.end()) return "";
+    at = &*found;
+  }
+  if (!at->list() || at->children.size() != blocks.size()) return "";
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (relative(blocks[i]->stretch.path) != fmt::format("{}.{}", path, i)) return "";
+  }
+  return expression(path);
+}
+
+std::string Modules::parameter(ir::ParamId id) const {
+  const Place& place = held_.at(id);
+  return member(expression(place.path), place.leaf);
+}
+
+Status Modules::add_block(const Block& block) {
+  TRY(Entry* const entry, insert(relative(block.stretch.path)));
+  entry->layer = {blocks_->family(block).name, blocks_->arguments(block)};
+  entry->block = true;
+  return Done{};
+}
 
 Status Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& types) {
   if (node.op == Op::kDropout) add_dropout(node);
   if (node.params.empty()) return Done{};
-  const std::string path = torch_layer(request_->workload, node);
+  const std::string path = relative(torch_layer(request_->workload, node));
   if (const auto old = layers_.find(path); !path.empty() && old != layers_.end()) {
     const ir::Node& first = *old->second;
     if (first.op == node.op && first.params == node.params && first.attributes == node.attributes &&
@@ -167,7 +246,12 @@ Status Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& type
   }
   const bool held = std::any_of(node.params.begin(), node.params.end(),
                                 [this](const ir::Slot& slot) { return held_.contains(slot.param); });
-  if (!path.empty() && !held) return add_layer(node, path, layer_for(*request_, node, types));
+  if (!path.empty() && !held) {
+    Call layer = layer_for(*request_, node, types);
+    // In a block, what other blocks of the family say must be said.
+    if (stretch_.path.empty()) leave_out_fallbacks(layer.arguments);
+    return add_layer(node, path, std::move(layer));
+  }
   for (const ir::Slot& slot : node.params) {
     if (!held_.contains(slot.param)) CHECK_OK(add_loose(slot.param));
   }
@@ -178,29 +262,18 @@ Status Modules::add_layer(const ir::Node& node, const std::string& path, Call la
   TRY(Entry* const entry, insert(path));
   entry->layer = std::move(layer);
   layers_[path] = &node;
-  std::string expression = "self";
-  const std::vector<std::string> parts = split(path);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    expression = i == 0 ? member(expression, parts[i]) : fmt::format("{}[\"{}\"]", expression, parts[i]);
-  }
-  module_of_[&node] = expression;
-  for (const ir::Slot& slot : node.params)
-    held_[slot.param] = expression + "." + torch_leaf(node.op, slot.name);
+  module_of_[&node] = path;
+  for (const ir::Slot& slot : node.params) held_[slot.param] = {path, torch_leaf(node.op, slot.name)};
   return Done{};
 }
 
 Status Modules::add_loose(ir::ParamId id) {
-  const std::string& name = request_->workload.parameters[static_cast<size_t>(id)].name;
+  const std::string name = relative(request_->workload.parameters[static_cast<size_t>(id)].name);
   const std::string leaf = leaf_of(name);
   const std::string path = leaf == name ? "" : layer_of(name);
   Entry* owner = &root_;
-  std::string expression = "self";
   if (!path.empty()) {
     TRY(owner, insert(path));
-    const std::vector<std::string> parts = split(path);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      expression = i == 0 ? member(expression, parts[i]) : fmt::format("{}[\"{}\"]", expression, parts[i]);
-    }
   }
   if (taken_by_torch(leaf)) {
     return Error{.message = "PyTorch cannot hold a parameter '" + name + "': nn.Module has an attribute '" +
@@ -208,7 +281,7 @@ Status Modules::add_loose(ir::ParamId id) {
                  .remedy = "rename the parameter"};
   }
   owner->loose.push_back(id);
-  held_[id] = member(expression, leaf);
+  held_[id] = {path, leaf};
   return Done{};
 }
 
@@ -233,19 +306,19 @@ Result<Modules::Entry*> Modules::insert(const std::string& path) {
 }
 
 void Modules::add_dropout(const ir::Node& node) {
-  const auto& nodes = request_->workload.nodes;
-  const auto is_dropout = [](const ir::Node& other) { return other.op == Op::kDropout; };
-  const bool many = std::count_if(nodes.begin(), nodes.end(), is_dropout) > 1;
   const auto used = [this](const std::string& key) {
     return std::any_of(root_.children.begin(), root_.children.end(),
                        [&key](const Entry& child) { return child.key == key; }) ||
            std::any_of(request_->workload.parameters.begin(), request_->workload.parameters.end(),
-                       [&key](const ir::Parameter& p) { return split(p.name)[0] == key; });
+                       [&](const ir::Parameter& p) {
+                         const std::string name = p.name.starts_with(stretch_.path) ? relative(p.name) : "";
+                         return !name.empty() && split(name)[0] == key;
+                       });
   };
-  std::string key = many ? "dropout1" : "dropout";
+  std::string key = dropouts_ > 1 ? "dropout1" : "dropout";
   for (int n = 2; used(key); ++n) key = fmt::format("dropout{}", n);
   root_.children.push_back({.key = key, .layer = {"nn.Dropout", {"p=" + python_real(node.real("rate"))}}});
-  module_of_[&node] = "self." + key;
+  module_of_[&node] = key;
 }
 
 void Modules::print(CodeWriter& out) const {
@@ -269,7 +342,7 @@ bool Modules::freezes_biases() const {
 void Modules::print_frozen_biases(CodeWriter& out) const {
   std::set<std::string> done;
   for (const ir::Node& node : request_->workload.nodes) {
-    const std::string& module = module_of(node);
+    const std::string module = module_of(node);
     if (node.op != Op::kLstm || !node.has("bias") || module.empty() || !done.insert(module).second) continue;
     if (done.size() == 1) out.line("# One bias, as in other frameworks: torch's second one stays zero.");
     out.call("nn.init.zeros_", {module + ".bias_hh_l0"}, ".requires_grad_(False)");
@@ -296,6 +369,7 @@ void Modules::print_entry(CodeWriter& out, const Entry& entry, bool top) const {
     out.line(fmt::format("{}nn.ModuleDict(){}", head, tail));
     return;
   }
+  if (entry.list()) return print_list(out, head, entry, tail);
   if (top && !tail.empty()) {
     // self.add_module("0", nn.ModuleDict(...)) would nest too deeply to read.
     out.line("blocks = nn.ModuleDict(");
@@ -319,6 +393,36 @@ void Modules::print_entry(CodeWriter& out, const Entry& entry, bool top) const {
   }
 }
 
+// Equal modules are made in a loop.
+void Modules::print_list(CodeWriter& out, const std::string& head, const Entry& entry,
+                         const std::string& tail) const {
+  const auto text = [](const Entry& e) {
+    return fmt::format("{}({})", e.layer.head, fmt::join(e.layer.arguments, ", "));
+  };
+  const bool equal = std::all_of(entry.children.begin(), entry.children.end(),
+                                 [&](const Entry& e) { return text(e) == text(entry.children[0]); });
+  if (equal && entry.children.size() > 1) {
+    return out.call(head + "nn.ModuleList",
+                    {fmt::format("[{} for _ in range({})]", text(entry.children[0]), entry.children.size())},
+                    tail);
+  }
+  std::vector<std::string> modules;
+  for (const Entry& child : entry.children) modules.push_back(text(child));
+  const std::string flat = fmt::format("{}nn.ModuleList([{}]){}", head, fmt::join(modules, ", "), tail);
+  if (static_cast<size_t>(out.column()) + flat.size() <= kColumns) return out.line(flat);
+  out.line(head + "nn.ModuleList(");
+  {
+    const auto parentheses = out.indent();
+    out.line("[");
+    {
+      const auto brackets = out.indent();
+      for (const Entry& child : entry.children) out.call(child.layer.head, child.layer.arguments, ",");
+    }
+    out.line("]");
+  }
+  out.line(")" + tail);
+}
+
 void Modules::print_loose(CodeWriter& out, const std::string& owner, const Entry& entry) const {
   for (const ir::ParamId id : entry.loose) {
     const ir::Parameter& p = request_->workload.parameters[static_cast<size_t>(id)];
@@ -338,7 +442,7 @@ void Modules::print_loose(CodeWriter& out, const std::string& owner, const Entry
     } else {
       out.call(owner + ".register_parameter", {quote(leaf), fmt::format("nn.Parameter({})", value)});
     }
-    if (request_->training.track == ir::Track::kAsIs) print_own_init(out, held_.at(id), id);
+    if (request_->training.track == ir::Track::kAsIs) print_own_init(out, parameter(id), id);
   }
   for (const Entry& child : entry.children) {
     if (child.layer.head.empty()) print_loose(out, fmt::format("{}[\"{}\"]", owner, child.key), child);

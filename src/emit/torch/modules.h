@@ -4,14 +4,16 @@
 //
 // A node whose parameters are <layer>.weight, <layer>.bias, ... becomes an nn layer of that name; dotted
 // layers sit in nested nn.ModuleDict. A parameter that is tied, shared under other attributes or oddly named
-// is registered by itself, and its op is called through torch.nn.functional. Either way the keys of
-// state_dict() are the canonical names.
+// is registered by itself, and its op is called through torch.nn.functional. A block (emit/blocks.h) is a module
+// of a class of its own; those that fill a list sit in an nn.ModuleList. Either way the keys of state_dict() are
+// the canonical names.
 
 #include <map>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "emit/blocks.h"
 #include "emit/code_writer.h"
 #include "emit/emit.h"
 
@@ -29,11 +31,19 @@ struct Call {
 
 class Modules {
  public:
-  // Fails where PyTorch cannot hold a parameter under its name (a layer called "train").
-  static Result<Modules> plan(const Request& request, const std::vector<ir::Type>& types);
+  // Of the nodes of a stretch, with names relative to its path. Fails where PyTorch cannot hold a parameter
+  // under its name (a layer called "train"). `blocks` outlives the modules.
+  static Result<Modules> plan(const Request& request, const std::vector<ir::Type>& types,
+                              const Stretch& stretch, const Blocks& blocks);
+
+  // Fails where the name of a parameter is also the path of others.
+  static Status check_names(const ir::Workload& workload);
 
   // "self.conv1", "self.block1["conv1"]"; empty for a node without a module of its own.
-  const std::string& module_of(const ir::Node& node) const;
+  std::string module_of(const ir::Node& node) const;
+  std::string module_of(const Block& block) const;
+  // "self.encoder" where that is a list, all of whose modules are these blocks, in this order; else "".
+  std::string list_of(const std::vector<const Block*>& blocks) const;
   // "self.conv1.weight"
   std::string parameter(ir::ParamId id) const;
   // True where a module has a parameter that the workload has not: the second bias of an LSTM.
@@ -42,31 +52,49 @@ class Modules {
   void print(CodeWriter& out) const;
 
  private:
-  // A child of the model: a layer, or a container with children and loose parameters.
+  // A child of the model: a layer, a block, or a container with children and loose parameters.
   struct Entry {
     std::string key;
     Call layer = {};  // empty head: a container
+    bool block = false;
     std::vector<Entry> children = {};
     std::vector<ir::ParamId> loose = {};
+    // Its children are called 0, 1, 2, ... and one of them is a block: an nn.ModuleList.
+    bool list() const;
+  };
+  // Where a parameter is: in the module at a path, under a name.
+  struct Place {
+    std::string path;
+    std::string leaf;
   };
 
-  explicit Modules(const Request& request) : request_(&request) {}
+  Modules(const Request& request, const Stretch& stretch, const Blocks& blocks)
+      : request_(&request), stretch_(stretch), blocks_(&blocks) {}
+  // Without the path of the stretch.
+  std::string relative(const std::string& path) const;
+  std::string expression(const std::string& path) const;
+  Status add_block(const Block& block);
   Status add_node(const ir::Node& node, const std::vector<ir::Type>& types);
   Status add_layer(const ir::Node& node, const std::string& path, Call layer);
   Status add_loose(ir::ParamId id);
   Result<Entry*> insert(const std::string& path);
   void add_dropout(const ir::Node& node);
   void print_entry(CodeWriter& out, const Entry& entry, bool top) const;
+  void print_list(CodeWriter& out, const std::string& head, const Entry& entry,
+                  const std::string& tail) const;
   void print_loose(CodeWriter& out, const std::string& owner, const Entry& entry) const;
   // LSTMs with a bias have two of them in torch.
   void print_frozen_biases(CodeWriter& out) const;
   void print_own_init(CodeWriter& out, const std::string& name, ir::ParamId id) const;
 
   const Request* request_;
+  Stretch stretch_;
+  const Blocks* blocks_;
   Entry root_;
-  std::map<const ir::Node*, std::string> module_of_;
-  std::map<std::string, const ir::Node*> layers_;  // layer -> the node that made it
-  std::map<ir::ParamId, std::string> held_;        // parameter -> expression
+  int dropouts_ = 0;                                  // outside of blocks
+  std::map<const ir::Node*, std::string> module_of_;  // paths
+  std::map<std::string, const ir::Node*> layers_;     // path -> the node that made it
+  std::map<ir::ParamId, Place> held_;
 };
 
 }  // namespace bakeoff::emit::torch

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "emit/resize.h"
 #include "emit/spelling.h"
+#include "ir/verify.h"
 
 namespace bakeoff::emit::torch {
 namespace {
@@ -31,6 +34,14 @@ constexpr const char* kLstm =
     )[0]
 )";
 
+constexpr const char* kGru =
+    R"(def gru(x: Tensor, weight_ih: Tensor, weight_hh: Tensor, *bias: Tensor) -> Tensor:
+    """The whole sequence from a zero state; the gates are r, z, n."""
+    state = x.new_zeros(1, len(x), weight_hh.shape[1])
+    weights = [weight_ih, weight_hh, *bias]
+    return torch.gru(x, state, weights, len(bias) > 0, 1, 0.0, True, False, True)[0]
+)";
+
 constexpr const char* kAvgPoolUneven =
     R"(def $pool$_uneven(x: Tensor, kernel, stride, pad: tuple[int, ...]) -> Tensor:
     """Mean over the part of each window that lies inside the picture.
@@ -40,6 +51,33 @@ constexpr const char* kAvgPoolUneven =
     inside = F.$pool$(F.pad(torch.ones_like(x[:1, :1]), pad), kernel, stride)
     return F.$pool$(F.pad(x, pad), kernel, stride) / inside
 )";
+
+constexpr const char* kResize =
+    R"(def resize(x: Tensor, size: tuple[int, ...], mode: str, coordinates: str) -> Tensor:
+    """Along each axis in turn; F.interpolate reads other places."""
+    shift = 1 if coordinates == "half_pixel" else 0
+    for axis, new in enumerate(size, 2):
+        old = x.shape[axis]
+        places = (2 * torch.arange(new, device=x.device) + shift) * old
+        low = places // (2 * new)
+        lower = x.index_select(axis, low)
+        if mode == "nearest":
+            x = lower
+            continue
+        upper = x.index_select(axis, (low + 1).clamp(max=old - 1))
+        share = (places % (2 * new)).to(x.dtype) / (2 * new)
+        x = lower + (upper - lower) * share.view(-1, *[1] * (x.ndim - axis - 1))
+    return x
+)";
+
+// Some resize is none of F.interpolate.
+bool resizes_itself(const ir::Workload& workload) {
+  const auto types = ir::infer(workload);
+  return std::any_of(workload.nodes.begin(), workload.nodes.end(), [&](const ir::Node& node) {
+    return node.op == Op::kResize &&
+           interpolate_mode(node, (*types)[static_cast<size_t>(node.inputs[0])].shape).empty();
+  });
+}
 
 }  // namespace
 
@@ -64,40 +102,44 @@ void attention(ForwardPrinter& p, const ir::Node& node) {
   for (size_t i = 0; i < 3; ++i) arguments.push_back(p.use(node.inputs[i]) + ".transpose(1, 2)");
   if (node.inputs.size() == 4) {
     const int64_t keys = p.shape(node.inputs[1])[1];
-    const std::string mask =
-        fmt::format("{}padding_mask({}, {})", causal ? "causal_" : "", p.use(node.inputs[3]), keys);
+    const std::string mask = fmt::format("{}padding_mask({{}}, {})", causal ? "causal_" : "", keys);
     const std::string key = fmt::format("{} {} {}", node.inputs[3], keys, causal);
-    arguments.push_back("attn_mask=" + p.once(key, "mask", mask));
+    arguments.push_back("attn_mask=" + p.once(key, "mask", node.inputs[3], mask));
   } else if (causal) {
     arguments.push_back("is_causal=True");
   }
   p.call("F.scaled_dot_product_attention", arguments, ".transpose(1, 2)");
 }
 
-void lstm(ForwardPrinter& p, const ir::Node& node) {
-  const std::string x = p.use(node.inputs[0]);
-  if (const std::string& module = p.module_of(node); !module.empty()) return p.call(module, {x}, "[0]");
+// nn.LSTM and nn.GRU begin at the first place: those that begin at the last one get the sequence turned.
+void recurrent(ForwardPrinter& p, const ir::Node& node) {
+  const std::string turn = node.flag("reverse") ? ".flip(1)" : "", x = p.use(node.inputs[0]) + turn;
+  if (const std::string module = p.module_of(node); !module.empty()) return p.call(module, {x}, "[0]" + turn);
   std::vector<std::string> arguments = {x};
   for (const ir::Slot& slot : node.params) arguments.push_back(p.parameter(node, slot.name));
-  p.call("lstm", arguments);
+  p.call(ir::info(node.op).name, arguments, turn);
 }
 
 void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules& modules) {
-  bool padding = false, both = false, function = false;
+  bool padding = false, both = false;
+  std::set<Op> functions;
   std::set<std::string> pools;
   for (const ir::Node& node : workload.nodes) {
     const bool padded = node.op == Op::kAttention && node.inputs.size() == 4;
     padding = padding || (padded && !node.flag("causal"));
     both = both || (padded && node.flag("causal"));
     if (uneven_mean(node)) pools.insert(ir::info(node.op).name);
-    function = function || (node.op == Op::kLstm && modules.module_of(node).empty());
+    if (modules.module_of(node).empty()) functions.insert(node.op);
   }
   for (const std::string& pool : pools) {
     out.print(kAvgPoolUneven, {{"pool", pool}});
     out.blank(2);
   }
-  for (const auto& [needed, text] :
-       {std::pair{padding, kPaddingMask}, {both, kCausalPaddingMask}, {function, kLstm}}) {
+  for (const auto& [needed, text] : {std::pair{padding, kPaddingMask},
+                                     {both, kCausalPaddingMask},
+                                     {functions.contains(Op::kLstm), kLstm},
+                                     {functions.contains(Op::kGru), kGru},
+                                     {resizes_itself(workload), kResize}}) {
     if (!needed) continue;
     out.print(text);
     out.blank(2);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emit/resize.h"
 #include "emit/spelling.h"
 #include "emit/torch/network_ops.h"
 #include "emit/windows.h"
@@ -56,19 +57,26 @@ void batch_norm(ForwardPrinter& p, const ir::Node& node) {
            "eps=" + python_real(node.real("eps"))});
 }
 
-void layer_norm(ForwardPrinter& p, const ir::Node& node) {
+// The module, or function(x, `sizes`, weight=..., bias=..., eps=...).
+void norm(ForwardPrinter& p, const ir::Node& node, const std::string& function, const std::string& sizes) {
+  const std::string x = p.use(node.inputs[0]);
+  if (const std::string module = p.module_of(node); !module.empty()) return p.call(module, {x});
+  std::vector<std::string> arguments = {x, sizes};
+  for (const char* slot : {"weight", "bias"}) {
+    if (node.has(slot)) arguments.push_back(std::string(slot) + "=" + p.parameter(node, slot));
+  }
+  arguments.push_back("eps=" + python_real(node.real("eps")));
+  p.call(function, arguments);
+}
+
+void tail_norm(ForwardPrinter& p, const ir::Node& node) {
   const ir::Shape& x = p.shape(node.inputs[0]);
-  const std::string input = p.use(node.inputs[0]);
   const ir::Shape tail(x.end() - node.integer("dims"), x.end());
-  p.layer(node, input, "F.layer_norm", {"weight", "bias"},
-          {"normalized_shape=" + python_tuple(tail), "eps=" + python_real(node.real("eps"))});
+  norm(p, node, "F." + ir::info(node.op).name, "normalized_shape=" + python_tuple(tail));
 }
 
 void group_norm(ForwardPrinter& p, const ir::Node& node) {
-  const std::string x = p.use(node.inputs[0]);
-  if (const std::string& module = p.module_of(node); !module.empty()) return p.call(module, {x});
-  p.call("F.group_norm", {x, std::to_string(node.integer("groups")), "weight=" + p.parameter(node, "weight"),
-                          "bias=" + p.parameter(node, "bias"), "eps=" + python_real(node.real("eps"))});
+  norm(p, node, "F.group_norm", std::to_string(node.integer("groups")));
 }
 
 void embedding(ForwardPrinter& p, const ir::Node& node) {
@@ -119,6 +127,34 @@ void avg_pool(ForwardPrinter& p, const ir::Node& node) {
 
 void global_avg_pool2d(ForwardPrinter& p, const ir::Node& node) {
   p.call(p.use(node.inputs[0]) + ".mean", {"dim=(2, 3)"});
+}
+
+// 2 where every axis becomes twice as long, and so on: powers of two, which torch divides by exactly.
+int64_t scale_factor(const ir::Node& node, const ir::Shape& from) {
+  const auto& size = node.integers("size");
+  const int64_t factor = size[0] / from[2];
+  for (size_t axis = 0; axis < size.size(); ++axis) {
+    if (size[axis] != factor * from[axis + 2]) return 0;
+  }
+  return (factor & (factor - 1)) == 0 ? factor : 0;
+}
+
+void resize(ForwardPrinter& p, const ir::Node& node) {
+  const ir::Shape from = p.shape(node.inputs[0]);
+  const std::string mode = interpolate_mode(node, from), x = p.use(node.inputs[0]);
+  const std::string size = "size=" + python_tuple(node.integers("size"));
+  if (mode.empty()) {
+    std::vector<std::string> arguments = {x, size};
+    const auto options = resize_options(node);
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return p.call("resize", arguments);
+  }
+  const bool corners = node.word("coordinates") == "align_corners";
+  const int64_t factor = corners ? 0 : scale_factor(node, from);
+  std::vector<std::string> arguments = {x, factor > 0 ? fmt::format("scale_factor={}", factor) : size,
+                                        "mode=\"" + mode + "\""};
+  if (is_linear(node)) arguments.push_back("align_corners=" + python_bool(corners));
+  p.call("F.interpolate", arguments);
 }
 
 void flatten(ForwardPrinter& p, const ir::Node& node) { p.call(p.use(node.inputs[0]) + ".flatten", {"1"}); }
@@ -184,7 +220,8 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kConvTranspose3d, conv_transpose},
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
-          {Op::kLayerNorm, layer_norm},
+          {Op::kLayerNorm, tail_norm},
+          {Op::kRmsNorm, tail_norm},
           {Op::kEmbedding, embedding},
           {Op::kDropout, dropout},
           {Op::kRelu, relu},
@@ -199,6 +236,7 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kAvgPool2d, avg_pool},
           {Op::kAvgPool3d, avg_pool},
           {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kResize, resize},
           {Op::kFlatten, flatten},
           {Op::kReshape, reshape},
           {Op::kTranspose, transpose},
@@ -209,7 +247,8 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kLrn, lrn},
           {Op::kPositionEmbedding, position_embedding},
           {Op::kAttention, attention},
-          {Op::kLstm, lstm},
+          {Op::kLstm, recurrent},
+          {Op::kGru, recurrent},
           {Op::kConstant, constant},
           {Op::kParameter, parameter},
           {Op::kWhere, where},

@@ -74,6 +74,8 @@ const std::set<std::string> kReserved = {"argparse",
                                          "padding_mask",
                                          "causal_padding_mask",
                                          "lstm",
+                                         "gru",
+                                         "resize",
                                          "RMSpropEpsInside",
                                          "AdamEpsInside",
                                          "AdamEpsHat",
@@ -92,8 +94,8 @@ std::set<std::string> reserved() {
 
 class Script {
  public:
-  Script(const Request& request, const Modules& modules, const std::vector<ir::Type>& types)
-      : request_(request), workload_(request.workload), modules_(modules), types_(types), names_(reserved()) {
+  Script(const Request& request, const std::vector<ir::Type>& types)
+      : request_(request), workload_(request.workload), types_(types), names_(reserved()) {
     class_ = names_.name("class", camel_case(workload_.name));
     for (const ir::Input& input : workload_.inputs) {
       inputs_.push_back(names_.name("input:" + input.name, std::string_view(input.name).substr(0, 20)));
@@ -103,10 +105,19 @@ class Script {
     if (predicts()) loaded_ = forward_inputs(workload_);
   }
 
-  std::string text() {
+  Result<std::string> text() {
+    CHECK_OK(Modules::check_names(workload_));
+    blocks_ =
+        Blocks::plan(workload_, types_, {.names = names_, .in_body = "self."},
+                     [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
+    const Stretch whole{"", 0, static_cast<int>(workload_.nodes.size()) - 1};
+    TRY(const Modules modules, Modules::plan(request_, types_, whole, blocks_));
+    TRY(const Modules flat, Modules::plan(request_, types_, whole, Blocks()));
+    freezes_biases_ = flat.freezes_biases();
     header();
-    print_helpers(out_, workload_, modules_);
-    model_class();
+    print_helpers(out_, workload_, flat);
+    for (const Family& family : blocks_.families()) block_class(family);
+    model_class(modules);
     if (!predicts()) print_optimizer_class(out_, request_.training);
     make_model();
     if (predicts()) {
@@ -156,7 +167,9 @@ class Script {
     return all;
   }
   void header();
-  void model_class();
+  std::optional<Printed> block(const Stretch& stretch, const Blocks& blocks) const;
+  void block_class(const Family& family);
+  void model_class(const Modules& modules);
   void make_model();
   void train_step();
   void predict_step();
@@ -166,9 +179,10 @@ class Script {
 
   const Request& request_;
   const ir::Workload& workload_;
-  const Modules& modules_;
   const std::vector<ir::Type>& types_;
   Namer names_;
+  Blocks blocks_;
+  bool freezes_biases_ = false;
   std::string class_;
   std::vector<std::string> inputs_;
   std::vector<ir::ValueId> loaded_;  // those of the workload's inputs that load_data gives
@@ -214,7 +228,49 @@ void Script::header() {
   out_.blank(2);
 }
 
-void Script::model_class() {
+// What a stretch is as a module of its own; empty where torch cannot hold it.
+std::optional<Printed> Script::block(const Stretch& stretch, const Blocks& blocks) const {
+  const Result<Modules> modules = Modules::plan(request_, types_, stretch, blocks);
+  if (!modules) return std::nullopt;
+  CodeWriter layers, body;
+  modules->print(layers);
+  ForwardPrinter forward(body, request_, *modules, blocks, types_, inputs_, Namer(reserved()));
+  std::optional<Printed> printed = forward.print(forward_functions(), stretch);
+  if (!printed) return std::nullopt;
+  printed->layers = std::move(layers);
+  printed->body = std::move(body);
+  return printed;
+}
+
+void Script::block_class(const Family& family) {
+  out_.line(fmt::format("class {}(nn.Module):", family.name));
+  const auto inside = out_.indent();
+  std::vector<std::string> parameters = {"self"};
+  for (const Parameter& p : family.parameters) {
+    parameters.push_back(p.fallback.empty() ? fmt::format("{}: {}", p.name, p.real ? "float" : "int")
+                                            : fmt::format("{}: int = {}", p.name, p.fallback));
+  }
+  out_.call("def __init__", parameters, " -> None:");
+  {
+    const auto init = out_.indent();
+    out_.line("super().__init__()");
+    for (const Parameter& p : family.parameters) {
+      if (p.in_body) out_.line(fmt::format("self.{0} = {0}", p.name));
+    }
+    for (const Statement& s : family.text.layers.statements()) out_.statement(s);
+  }
+  out_.blank();
+  std::vector<std::string> inputs = {"self"};
+  for (const std::string& name : family.text.formals) inputs.push_back(name + ": Tensor");
+  out_.call("def forward", inputs, " -> Tensor:");
+  {
+    const auto body = out_.indent();
+    for (const Statement& s : family.text.body.statements()) out_.statement(s);
+  }
+  out_.blank(2);
+}
+
+void Script::model_class(const Modules& modules) {
   out_.line(fmt::format("class {}(nn.Module):", class_));
   {
     const auto body = out_.indent();
@@ -222,10 +278,10 @@ void Script::model_class() {
     {
       const auto init = out_.indent();
       out_.line("super().__init__()");
-      modules_.print(out_);
+      modules.print(out_);
     }
     out_.blank();
-    ForwardPrinter(out_, request_, modules_, types_, inputs_, names_).print(forward_functions());
+    ForwardPrinter(out_, request_, modules, blocks_, types_, inputs_, names_).print(forward_functions());
   }
   out_.blank(2);
 }
@@ -280,6 +336,8 @@ void Script::train_step() {
   }
   std::vector<std::string> terms = {prediction, target};
   if (loss.word("reduction") == "sum") terms.push_back("reduction=\"sum\"");
+  if (const double smooth = ir::label_smoothing(loss); smooth != 0)
+    terms.push_back("label_smoothing=" + python_real(smooth));
   out_.call("loss = " + ir::loss_spelling(loss.op).torch, terms);
   rounded.reset();
   out_.print(precision.scaler ? "scaler.scale(loss).backward()\nscaler.step(optimizer)\nscaler.update()\n"
@@ -314,7 +372,7 @@ void Script::main() {
     model = make_model()
 )");
   if (equalised()) {
-    const bool counts = workload_.has(ir::Op::kBatchNorm), biases = modules_.freezes_biases();
+    const bool counts = workload_.has(ir::Op::kBatchNorm), biases = freezes_biases_;
     if (counts) out_.line("    # Not strict: BatchNorm's num_batches_tracked is not in the file.");
     if (biases) out_.line("    # Not strict: the LSTMs' second biases are not in the file.");
     out_.line(counts || biases ? "    model.load_state_dict(load_file(args.weights), strict=False)"
@@ -349,8 +407,8 @@ void Script::print_prediction_loop() {
 
 }  // namespace
 
-std::string script_text(const Request& request, const Modules& modules, const std::vector<ir::Type>& types) {
-  return Script(request, modules, types).text();
+Result<std::string> script_text(const Request& request, const std::vector<ir::Type>& types) {
+  return Script(request, types).text();
 }
 
 }  // namespace bakeoff::emit::torch

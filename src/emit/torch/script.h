@@ -9,6 +9,6 @@
 
 namespace bakeoff::emit::torch {
 
-std::string script_text(const Request& request, const Modules& modules, const std::vector<ir::Type>& types);
+Result<std::string> script_text(const Request& request, const std::vector<ir::Type>& types);
 
 }  // namespace bakeoff::emit::torch

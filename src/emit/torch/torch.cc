@@ -6,7 +6,6 @@
 #include "emit/python_script.h"
 #include "emit/torch/cuda_graphs.h"
 #include "emit/torch/input.h"
-#include "emit/torch/modules.h"
 #include "emit/torch/ops.h"
 #include "emit/torch/optimizer.h"
 #include "emit/torch/script.h"
@@ -28,8 +27,8 @@ Result<Emitted> emit_script(const Request& request) {
                  .remedy = "set precision = \"float16\", or leave out scaler"};
   }
   TRY(const std::vector<ir::Type> types, ir::infer(request.workload));
-  TRY(const torch::Modules modules, torch::Modules::plan(request, types));
-  return Emitted{.source = torch::script_text(request, modules, types),
+  TRY(std::string source, torch::script_text(request, types));
+  return Emitted{.source = std::move(source),
                  .example = python_example(
                      request,
                      "model = script.make_model()\n"

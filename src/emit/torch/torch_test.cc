@@ -194,6 +194,21 @@ TEST(Torch, WritesEveryOtherOpAsItsGolden) {
   EXPECT_FALSE(holds(text, "eps="));
 }
 
+// F.interpolate where it reads the same places, which it computes in float32: of 82 from 2 it takes place 0 for 41.
+TEST(Torch, ResizesByInterpolate) {
+  const std::string text = of_text(
+      "workload w(x: f32[N,2,4,4], t: f32[N,2,82,7]) {\n a = resize(x) size=8,8 mode=linear "
+      "coordinates=align_corners\n b = resize(a) size=16,16 mode=nearest coordinates=asymmetric\n c = resize(b) "
+      "size=2,9 mode=linear coordinates=half_pixel\n d = resize(c) size=82,7 mode=nearest "
+      "coordinates=asymmetric\n loss = mse(d, t)\n}",
+      adam_training());
+  EXPECT_TRUE(holds(text, "F.interpolate(x, size=(8, 8), mode=\"bilinear\", align_corners=True)"));
+  EXPECT_TRUE(holds(text, "F.interpolate(x, scale_factor=2, mode=\"nearest\")"));
+  EXPECT_TRUE(holds(text, "F.interpolate(x, size=(2, 9), mode=\"bilinear\", align_corners=False)"));
+  EXPECT_TRUE(holds(text, "resize(x, size=(82, 7), mode=\"nearest\", coordinates=\"asymmetric\")"));
+  EXPECT_TRUE(holds(text, "def resize("));
+}
+
 // Forms that torch.optim lacks; test_torch_adapter.py executes these against the formulas.
 struct OptimizerCase {
   std::string name;

@@ -79,6 +79,49 @@ def attention(q, k, v, last):
     return jnp.einsum("nhts,nshd->nthd", jax.nn.softmax(scores), v)
 
 
+def attention_block(params, prefix, x, last, keys):
+    h = linear(x, params[f"{prefix}.query.weight"], params[f"{prefix}.query.bias"])
+    h = h.reshape(h.shape[0], 24, 4, 16)
+    u = linear(x, params[f"{prefix}.key.weight"], params[f"{prefix}.key.bias"])
+    u = u.reshape(u.shape[0], 24, 4, 16)
+    v = linear(x, params[f"{prefix}.value.weight"], params[f"{prefix}.value.bias"])
+    v = v.reshape(v.shape[0], 24, 4, 16)
+    h = attention(h, u, v, last)
+    h = h.reshape(h.shape[0], 24, 64)
+    h = linear(h, params[f"{prefix}.output.weight"], params[f"{prefix}.output.bias"])
+    h = dropout(keys[0], h, DROPOUT_RATE)
+    x = x + h
+    x = layer_norm(
+        x,
+        params[f"{prefix}.norm.weight"],
+        params[f"{prefix}.norm.bias"],
+        dims=1,
+        eps=1e-12,
+    )
+    return x
+
+
+def encoder_block(params, prefix, x, last, keys):
+    x = attention_block(params, f"{prefix}.attention", x, last, keys)
+    h = linear(
+        x,
+        params[f"{prefix}.intermediate.weight"],
+        params[f"{prefix}.intermediate.bias"],
+    )
+    h = jax.nn.gelu(h, approximate=False)
+    h = linear(h, params[f"{prefix}.output.weight"], params[f"{prefix}.output.bias"])
+    h = dropout(keys[1], h, DROPOUT_RATE)
+    x = x + h
+    x = layer_norm(
+        x,
+        params[f"{prefix}.norm.weight"],
+        params[f"{prefix}.norm.bias"],
+        dims=1,
+        eps=1e-12,
+    )
+    return x
+
+
 def forward(params, tokens, token_types, last, key):
     keys = jax.random.split(key, 5)
     tokens = params["embeddings.word.weight"][tokens]
@@ -93,110 +136,8 @@ def forward(params, tokens, token_types, last, key):
         eps=1e-12,
     )
     tokens = dropout(keys[0], tokens, DROPOUT_RATE)
-    h7 = linear(
-        tokens,
-        params["encoder.0.attention.query.weight"],
-        params["encoder.0.attention.query.bias"],
-    )
-    h7 = h7.reshape(h7.shape[0], 24, 4, 16)
-    h9 = linear(
-        tokens,
-        params["encoder.0.attention.key.weight"],
-        params["encoder.0.attention.key.bias"],
-    )
-    h9 = h9.reshape(h9.shape[0], 24, 4, 16)
-    h11 = linear(
-        tokens,
-        params["encoder.0.attention.value.weight"],
-        params["encoder.0.attention.value.bias"],
-    )
-    h11 = h11.reshape(h11.shape[0], 24, 4, 16)
-    h11 = attention(h7, h9, h11, last)
-    h11 = h11.reshape(h11.shape[0], 24, 64)
-    h11 = linear(
-        h11,
-        params["encoder.0.attention.output.weight"],
-        params["encoder.0.attention.output.bias"],
-    )
-    h11 = dropout(keys[1], h11, DROPOUT_RATE)
-    tokens = tokens + h11
-    tokens = layer_norm(
-        tokens,
-        params["encoder.0.attention.norm.weight"],
-        params["encoder.0.attention.norm.bias"],
-        dims=1,
-        eps=1e-12,
-    )
-    h19 = linear(
-        tokens,
-        params["encoder.0.intermediate.weight"],
-        params["encoder.0.intermediate.bias"],
-    )
-    h19 = jax.nn.gelu(h19, approximate=False)
-    h19 = linear(
-        h19, params["encoder.0.output.weight"], params["encoder.0.output.bias"]
-    )
-    h19 = dropout(keys[2], h19, DROPOUT_RATE)
-    tokens = tokens + h19
-    tokens = layer_norm(
-        tokens,
-        params["encoder.0.norm.weight"],
-        params["encoder.0.norm.bias"],
-        dims=1,
-        eps=1e-12,
-    )
-    h25 = linear(
-        tokens,
-        params["encoder.1.attention.query.weight"],
-        params["encoder.1.attention.query.bias"],
-    )
-    h25 = h25.reshape(h25.shape[0], 24, 4, 16)
-    h27 = linear(
-        tokens,
-        params["encoder.1.attention.key.weight"],
-        params["encoder.1.attention.key.bias"],
-    )
-    h27 = h27.reshape(h27.shape[0], 24, 4, 16)
-    h29 = linear(
-        tokens,
-        params["encoder.1.attention.value.weight"],
-        params["encoder.1.attention.value.bias"],
-    )
-    h29 = h29.reshape(h29.shape[0], 24, 4, 16)
-    h25 = attention(h25, h27, h29, last)
-    h25 = h25.reshape(h25.shape[0], 24, 64)
-    h25 = linear(
-        h25,
-        params["encoder.1.attention.output.weight"],
-        params["encoder.1.attention.output.bias"],
-    )
-    h25 = dropout(keys[3], h25, DROPOUT_RATE)
-    tokens = tokens + h25
-    tokens = layer_norm(
-        tokens,
-        params["encoder.1.attention.norm.weight"],
-        params["encoder.1.attention.norm.bias"],
-        dims=1,
-        eps=1e-12,
-    )
-    h37 = linear(
-        tokens,
-        params["encoder.1.intermediate.weight"],
-        params["encoder.1.intermediate.bias"],
-    )
-    h37 = jax.nn.gelu(h37, approximate=False)
-    h37 = linear(
-        h37, params["encoder.1.output.weight"], params["encoder.1.output.bias"]
-    )
-    h37 = dropout(keys[4], h37, DROPOUT_RATE)
-    tokens = tokens + h37
-    tokens = layer_norm(
-        tokens,
-        params["encoder.1.norm.weight"],
-        params["encoder.1.norm.bias"],
-        dims=1,
-        eps=1e-12,
-    )
+    for i in range(2):
+        tokens = encoder_block(params, f"encoder.{i}", tokens, last, keys[1 + 2 * i :])
     tokens = linear(tokens, params["head.dense.weight"], params["head.dense.bias"])
     tokens = jax.nn.gelu(tokens, approximate=False)
     tokens = layer_norm(

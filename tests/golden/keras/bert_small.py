@@ -68,6 +68,33 @@ def padding_mask(last, keys):
     return ops.less_equal(ops.arange(keys), ops.expand_dims(last, (1, 2, 3)))
 
 
+def attention_block(x, mask, prefix):
+    h1 = layers.Dense(64, name=f"{prefix}_query")(x)
+    h2 = ops.reshape(h1, (-1, 24, 4, 16))
+    h3 = layers.Dense(64, name=f"{prefix}_key")(x)
+    h4 = ops.reshape(h3, (-1, 24, 4, 16))
+    h5 = layers.Dense(64, name=f"{prefix}_value")(x)
+    h6 = ops.reshape(h5, (-1, 24, 4, 16))
+    h7 = ops.dot_product_attention(h2, h4, h6, mask=mask, scale=16**-0.5)
+    h8 = ops.reshape(h7, (-1, 24, 64))
+    h9 = layers.Dense(64, name=f"{prefix}_output")(h8)
+    h10 = layers.Dropout(0.1)(h9)
+    h11 = ops.add(x, h10)
+    h12 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name=f"{prefix}_norm")(h11)
+    return h12
+
+
+def encoder_block(x, mask, prefix):
+    h12 = attention_block(x, mask, f"{prefix}_attention")
+    h13 = layers.Dense(256, name=f"{prefix}_intermediate")(h12)
+    h14 = ops.gelu(h13, approximate=False)
+    h15 = layers.Dense(64, name=f"{prefix}_output")(h14)
+    h16 = layers.Dropout(0.1)(h15)
+    h17 = ops.add(h12, h16)
+    h18 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name=f"{prefix}_norm")(h17)
+    return h18
+
+
 def build_model():
     """Builds the model."""
     tokens = keras.Input((24,), name="tokens", dtype="int32")
@@ -80,48 +107,11 @@ def build_model():
     h4 = PositionEmbedding(32, name="embeddings_position")(h3)
     h5 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="embeddings_norm")(h4)
     h6 = layers.Dropout(0.1)(h5)
-    h7 = layers.Dense(64, name="encoder_0_attention_query")(h6)
-    h8 = ops.reshape(h7, (-1, 24, 4, 16))
-    h9 = layers.Dense(64, name="encoder_0_attention_key")(h6)
-    h10 = ops.reshape(h9, (-1, 24, 4, 16))
-    h11 = layers.Dense(64, name="encoder_0_attention_value")(h6)
-    h12 = ops.reshape(h11, (-1, 24, 4, 16))
     mask = padding_mask(last, 24)
-    h13 = ops.dot_product_attention(h8, h10, h12, mask=mask, scale=16**-0.5)
-    h14 = ops.reshape(h13, (-1, 24, 64))
-    h15 = layers.Dense(64, name="encoder_0_attention_output")(h14)
-    h16 = layers.Dropout(0.1)(h15)
-    h17 = ops.add(h6, h16)
-    h18 = layers.LayerNormalization(
-        axis=-1, epsilon=1e-12, name="encoder_0_attention_norm"
-    )(h17)
-    h19 = layers.Dense(256, name="encoder_0_intermediate")(h18)
-    h20 = ops.gelu(h19, approximate=False)
-    h21 = layers.Dense(64, name="encoder_0_output")(h20)
-    h22 = layers.Dropout(0.1)(h21)
-    h23 = ops.add(h18, h22)
-    h24 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="encoder_0_norm")(h23)
-    h25 = layers.Dense(64, name="encoder_1_attention_query")(h24)
-    h26 = ops.reshape(h25, (-1, 24, 4, 16))
-    h27 = layers.Dense(64, name="encoder_1_attention_key")(h24)
-    h28 = ops.reshape(h27, (-1, 24, 4, 16))
-    h29 = layers.Dense(64, name="encoder_1_attention_value")(h24)
-    h30 = ops.reshape(h29, (-1, 24, 4, 16))
-    h31 = ops.dot_product_attention(h26, h28, h30, mask=mask, scale=16**-0.5)
-    h32 = ops.reshape(h31, (-1, 24, 64))
-    h33 = layers.Dense(64, name="encoder_1_attention_output")(h32)
-    h34 = layers.Dropout(0.1)(h33)
-    h35 = ops.add(h24, h34)
-    h36 = layers.LayerNormalization(
-        axis=-1, epsilon=1e-12, name="encoder_1_attention_norm"
-    )(h35)
-    h37 = layers.Dense(256, name="encoder_1_intermediate")(h36)
-    h38 = ops.gelu(h37, approximate=False)
-    h39 = layers.Dense(64, name="encoder_1_output")(h38)
-    h40 = layers.Dropout(0.1)(h39)
-    h41 = ops.add(h36, h40)
-    h42 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="encoder_1_norm")(h41)
-    h43 = layers.Dense(64, name="head_dense")(h42)
+    x = h6
+    for i in range(2):
+        x = encoder_block(x, mask, f"encoder_{i}")
+    h43 = layers.Dense(64, name="head_dense")(x)
     h44 = ops.gelu(h43, approximate=False)
     h45 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="head_norm")(h44)
     logits = DenseTiedToEmbedding(embeddings_word, 500, name="decoder_bias")(h45)

@@ -40,6 +40,66 @@ Tensor padding_mask(const Tensor& last, int64_t keys) {
   return torch::arange(keys, last.options()) <= last.view({-1, 1, 1, 1});
 }
 
+struct AttentionImpl : nn::Module {
+  AttentionImpl() {
+    register_module("query", query);
+    register_module("key", key);
+    register_module("value", value);
+    register_module("output", output);
+    register_module("dropout", dropout);
+    register_module("norm", norm);
+  }
+
+  Tensor forward(Tensor x, const Tensor& mask) {
+    Tensor h = query(x);
+    h = h.reshape({-1, 24, 4, 16});
+    Tensor u = key(x);
+    u = u.reshape({-1, 24, 4, 16});
+    Tensor v = value(x);
+    v = v.reshape({-1, 24, 4, 16});
+    h = attention(h, u, v, mask);
+    h = h.reshape({-1, 24, 64});
+    h = output(h);
+    h = dropout(h);
+    x = x + h;
+    return norm(x);
+  }
+
+  nn::Linear query{64, 64};
+  nn::Linear key{64, 64};
+  nn::Linear value{64, 64};
+  nn::Linear output{64, 64};
+  nn::Dropout dropout{0.1};
+  nn::LayerNorm norm{nn::LayerNormOptions({64}).eps(1e-12)};
+};
+TORCH_MODULE(Attention);
+
+struct EncoderBlockImpl : nn::Module {
+  EncoderBlockImpl() {
+    register_module("attention", attention_2);
+    register_module("intermediate", intermediate);
+    register_module("output", output);
+    register_module("dropout", dropout);
+    register_module("norm", norm);
+  }
+
+  Tensor forward(Tensor x, const Tensor& mask) {
+    x = attention_2(x, mask);
+    Tensor h = torch::gelu(intermediate(x), "none");
+    h = output(h);
+    h = dropout(h);
+    x = x + h;
+    return norm(x);
+  }
+
+  Attention attention_2;
+  nn::Linear intermediate{64, 256};
+  nn::Linear output{256, 64};
+  nn::Dropout dropout{0.1};
+  nn::LayerNorm norm{nn::LayerNormOptions({64}).eps(1e-12)};
+};
+TORCH_MODULE(EncoderBlock);
+
 struct BertSmallImpl : nn::Module {
   BertSmallImpl() {
     auto embeddings = register_module("embeddings", std::make_shared<nn::Module>());
@@ -47,34 +107,9 @@ struct BertSmallImpl : nn::Module {
     embeddings->register_module("token_type", embeddings_token_type);
     embeddings->register_module("position", embeddings_position);
     embeddings->register_module("norm", embeddings_norm);
-    register_module("dropout1", dropout1);
-    auto encoder = register_module("encoder", std::make_shared<nn::Module>());
-    auto encoder_0 = encoder->register_module("0", std::make_shared<nn::Module>());
-    auto encoder_0_attention =
-        encoder_0->register_module("attention", std::make_shared<nn::Module>());
-    encoder_0_attention->register_module("query", encoder_0_attention_query);
-    encoder_0_attention->register_module("key", encoder_0_attention_key);
-    encoder_0_attention->register_module("value", encoder_0_attention_value);
-    encoder_0_attention->register_module("output", encoder_0_attention_output);
-    register_module("dropout2", dropout2);
-    encoder_0_attention->register_module("norm", encoder_0_attention_norm);
-    encoder_0->register_module("intermediate", encoder_0_intermediate);
-    encoder_0->register_module("output", encoder_0_output);
-    register_module("dropout3", dropout3);
-    encoder_0->register_module("norm", encoder_0_norm);
-    auto encoder_1 = encoder->register_module("1", std::make_shared<nn::Module>());
-    auto encoder_1_attention =
-        encoder_1->register_module("attention", std::make_shared<nn::Module>());
-    encoder_1_attention->register_module("query", encoder_1_attention_query);
-    encoder_1_attention->register_module("key", encoder_1_attention_key);
-    encoder_1_attention->register_module("value", encoder_1_attention_value);
-    encoder_1_attention->register_module("output", encoder_1_attention_output);
-    register_module("dropout4", dropout4);
-    encoder_1_attention->register_module("norm", encoder_1_attention_norm);
-    encoder_1->register_module("intermediate", encoder_1_intermediate);
-    encoder_1->register_module("output", encoder_1_output);
-    register_module("dropout5", dropout5);
-    encoder_1->register_module("norm", encoder_1_norm);
+    register_module("dropout", dropout);
+    register_module("encoder", encoder);
+    for (int i = 0; i < 2; ++i) encoder->push_back(EncoderBlock());
     auto head = register_module("head", std::make_shared<nn::Module>());
     head->register_module("dense", head_dense);
     head->register_module("norm", head_norm);
@@ -87,42 +122,11 @@ struct BertSmallImpl : nn::Module {
     x = x + h;
     x = x + embeddings_position->weight.narrow(0, 0, 24);
     x = embeddings_norm(x);
-    x = dropout1(x);
-    h = encoder_0_attention_query(x);
-    h = h.reshape({-1, 24, 4, 16});
-    Tensor u = encoder_0_attention_key(x);
-    u = u.reshape({-1, 24, 4, 16});
-    Tensor v = encoder_0_attention_value(x);
-    v = v.reshape({-1, 24, 4, 16});
+    x = dropout(x);
     const Tensor mask = padding_mask(last, 24);
-    h = attention(h, u, v, mask);
-    h = h.reshape({-1, 24, 64});
-    h = encoder_0_attention_output(h);
-    h = dropout2(h);
-    x = x + h;
-    x = encoder_0_attention_norm(x);
-    h = torch::gelu(encoder_0_intermediate(x), "none");
-    h = encoder_0_output(h);
-    h = dropout3(h);
-    x = x + h;
-    x = encoder_0_norm(x);
-    h = encoder_1_attention_query(x);
-    h = h.reshape({-1, 24, 4, 16});
-    u = encoder_1_attention_key(x);
-    u = u.reshape({-1, 24, 4, 16});
-    v = encoder_1_attention_value(x);
-    v = v.reshape({-1, 24, 4, 16});
-    h = attention(h, u, v, mask);
-    h = h.reshape({-1, 24, 64});
-    h = encoder_1_attention_output(h);
-    h = dropout4(h);
-    x = x + h;
-    x = encoder_1_attention_norm(x);
-    h = torch::gelu(encoder_1_intermediate(x), "none");
-    h = encoder_1_output(h);
-    h = dropout5(h);
-    x = x + h;
-    x = encoder_1_norm(x);
+    for (const auto& block : *encoder) {
+      x = block->as<EncoderBlock>()->forward(x, mask);
+    }
     x = torch::gelu(head_dense(x), "none");
     x = head_norm(x);
     return torch::linear(x, embeddings_word->weight, decoder_bias);
@@ -132,27 +136,8 @@ struct BertSmallImpl : nn::Module {
   nn::Embedding embeddings_token_type{2, 64};
   nn::Embedding embeddings_position{32, 64};
   nn::LayerNorm embeddings_norm{nn::LayerNormOptions({64}).eps(1e-12)};
-  nn::Dropout dropout1{0.1};
-  nn::Linear encoder_0_attention_query{64, 64};
-  nn::Linear encoder_0_attention_key{64, 64};
-  nn::Linear encoder_0_attention_value{64, 64};
-  nn::Linear encoder_0_attention_output{64, 64};
-  nn::Dropout dropout2{0.1};
-  nn::LayerNorm encoder_0_attention_norm{nn::LayerNormOptions({64}).eps(1e-12)};
-  nn::Linear encoder_0_intermediate{64, 256};
-  nn::Linear encoder_0_output{256, 64};
-  nn::Dropout dropout3{0.1};
-  nn::LayerNorm encoder_0_norm{nn::LayerNormOptions({64}).eps(1e-12)};
-  nn::Linear encoder_1_attention_query{64, 64};
-  nn::Linear encoder_1_attention_key{64, 64};
-  nn::Linear encoder_1_attention_value{64, 64};
-  nn::Linear encoder_1_attention_output{64, 64};
-  nn::Dropout dropout4{0.1};
-  nn::LayerNorm encoder_1_attention_norm{nn::LayerNormOptions({64}).eps(1e-12)};
-  nn::Linear encoder_1_intermediate{64, 256};
-  nn::Linear encoder_1_output{256, 64};
-  nn::Dropout dropout5{0.1};
-  nn::LayerNorm encoder_1_norm{nn::LayerNormOptions({64}).eps(1e-12)};
+  nn::Dropout dropout{0.1};
+  nn::ModuleList encoder;
   nn::Linear head_dense{64, 64};
   nn::LayerNorm head_norm{nn::LayerNormOptions({64}).eps(1e-12)};
   Tensor decoder_bias = torch::empty({500});

@@ -73,6 +73,64 @@ def attention(q, k, v, last):
     return tf.transpose(tf.matmul(tf.nn.softmax(scores), v), (0, 2, 1, 3))
 
 
+class Attention(tf.Module):
+    def __init__(self, weights, prefix):
+        super().__init__()
+        self.query_weight = tf.Variable(weights[f"{prefix}.query_weight"])
+        self.query_bias = tf.Variable(weights[f"{prefix}.query_bias"])
+        self.key_weight = tf.Variable(weights[f"{prefix}.key_weight"])
+        self.key_bias = tf.Variable(weights[f"{prefix}.key_bias"])
+        self.value_weight = tf.Variable(weights[f"{prefix}.value_weight"])
+        self.value_bias = tf.Variable(weights[f"{prefix}.value_bias"])
+        self.output_weight = tf.Variable(weights[f"{prefix}.output_weight"])
+        self.output_bias = tf.Variable(weights[f"{prefix}.output_bias"])
+        self.norm_weight = tf.Variable(weights[f"{prefix}.norm_weight"])
+        self.norm_bias = tf.Variable(weights[f"{prefix}.norm_bias"])
+
+    def __call__(self, x, last):
+        h = tf.tensordot(x, self.query_weight, axes=1)
+        h = tf.nn.bias_add(h, self.query_bias)
+        h = tf.reshape(h, (-1, 24, 4, 16))
+        u = tf.tensordot(x, self.key_weight, axes=1)
+        u = tf.nn.bias_add(u, self.key_bias)
+        u = tf.reshape(u, (-1, 24, 4, 16))
+        v = tf.tensordot(x, self.value_weight, axes=1)
+        v = tf.nn.bias_add(v, self.value_bias)
+        v = tf.reshape(v, (-1, 24, 4, 16))
+        h = attention(h, u, v, last)
+        h = tf.reshape(h, (-1, 24, 64))
+        h = tf.tensordot(h, self.output_weight, axes=1)
+        h = tf.nn.bias_add(h, self.output_bias)
+        h = tf.nn.dropout(h, rate=DROPOUT_RATE)
+        x = x + h
+        x = layer_norm(x, self.norm_weight, self.norm_bias, dims=1, eps=1e-12)
+        return x
+
+
+class EncoderBlock(tf.Module):
+    def __init__(self, weights, prefix):
+        super().__init__()
+        self.intermediate_weight = tf.Variable(weights[f"{prefix}.intermediate_weight"])
+        self.intermediate_bias = tf.Variable(weights[f"{prefix}.intermediate_bias"])
+        self.output_weight = tf.Variable(weights[f"{prefix}.output_weight"])
+        self.output_bias = tf.Variable(weights[f"{prefix}.output_bias"])
+        self.norm_weight = tf.Variable(weights[f"{prefix}.norm_weight"])
+        self.norm_bias = tf.Variable(weights[f"{prefix}.norm_bias"])
+        self.attention = Attention(weights, f"{prefix}.attention")
+
+    def __call__(self, x, last):
+        x = self.attention(x, last)
+        h = tf.tensordot(x, self.intermediate_weight, axes=1)
+        h = tf.nn.bias_add(h, self.intermediate_bias)
+        h = gelu(h)
+        h = tf.tensordot(h, self.output_weight, axes=1)
+        h = tf.nn.bias_add(h, self.output_bias)
+        h = tf.nn.dropout(h, rate=DROPOUT_RATE)
+        x = x + h
+        x = layer_norm(x, self.norm_weight, self.norm_bias, dims=1, eps=1e-12)
+        return x
+
+
 class BertSmall(tf.Module):
     def __init__(self, weights):
         super().__init__()
@@ -85,91 +143,12 @@ class BertSmall(tf.Module):
         )
         self.embeddings_norm_weight = tf.Variable(weights["embeddings_norm_weight"])
         self.embeddings_norm_bias = tf.Variable(weights["embeddings_norm_bias"])
-        self.encoder_0_attention_query_weight = tf.Variable(
-            weights["encoder_0_attention_query_weight"]
-        )
-        self.encoder_0_attention_query_bias = tf.Variable(
-            weights["encoder_0_attention_query_bias"]
-        )
-        self.encoder_0_attention_key_weight = tf.Variable(
-            weights["encoder_0_attention_key_weight"]
-        )
-        self.encoder_0_attention_key_bias = tf.Variable(
-            weights["encoder_0_attention_key_bias"]
-        )
-        self.encoder_0_attention_value_weight = tf.Variable(
-            weights["encoder_0_attention_value_weight"]
-        )
-        self.encoder_0_attention_value_bias = tf.Variable(
-            weights["encoder_0_attention_value_bias"]
-        )
-        self.encoder_0_attention_output_weight = tf.Variable(
-            weights["encoder_0_attention_output_weight"]
-        )
-        self.encoder_0_attention_output_bias = tf.Variable(
-            weights["encoder_0_attention_output_bias"]
-        )
-        self.encoder_0_attention_norm_weight = tf.Variable(
-            weights["encoder_0_attention_norm_weight"]
-        )
-        self.encoder_0_attention_norm_bias = tf.Variable(
-            weights["encoder_0_attention_norm_bias"]
-        )
-        self.encoder_0_intermediate_weight = tf.Variable(
-            weights["encoder_0_intermediate_weight"]
-        )
-        self.encoder_0_intermediate_bias = tf.Variable(
-            weights["encoder_0_intermediate_bias"]
-        )
-        self.encoder_0_output_weight = tf.Variable(weights["encoder_0_output_weight"])
-        self.encoder_0_output_bias = tf.Variable(weights["encoder_0_output_bias"])
-        self.encoder_0_norm_weight = tf.Variable(weights["encoder_0_norm_weight"])
-        self.encoder_0_norm_bias = tf.Variable(weights["encoder_0_norm_bias"])
-        self.encoder_1_attention_query_weight = tf.Variable(
-            weights["encoder_1_attention_query_weight"]
-        )
-        self.encoder_1_attention_query_bias = tf.Variable(
-            weights["encoder_1_attention_query_bias"]
-        )
-        self.encoder_1_attention_key_weight = tf.Variable(
-            weights["encoder_1_attention_key_weight"]
-        )
-        self.encoder_1_attention_key_bias = tf.Variable(
-            weights["encoder_1_attention_key_bias"]
-        )
-        self.encoder_1_attention_value_weight = tf.Variable(
-            weights["encoder_1_attention_value_weight"]
-        )
-        self.encoder_1_attention_value_bias = tf.Variable(
-            weights["encoder_1_attention_value_bias"]
-        )
-        self.encoder_1_attention_output_weight = tf.Variable(
-            weights["encoder_1_attention_output_weight"]
-        )
-        self.encoder_1_attention_output_bias = tf.Variable(
-            weights["encoder_1_attention_output_bias"]
-        )
-        self.encoder_1_attention_norm_weight = tf.Variable(
-            weights["encoder_1_attention_norm_weight"]
-        )
-        self.encoder_1_attention_norm_bias = tf.Variable(
-            weights["encoder_1_attention_norm_bias"]
-        )
-        self.encoder_1_intermediate_weight = tf.Variable(
-            weights["encoder_1_intermediate_weight"]
-        )
-        self.encoder_1_intermediate_bias = tf.Variable(
-            weights["encoder_1_intermediate_bias"]
-        )
-        self.encoder_1_output_weight = tf.Variable(weights["encoder_1_output_weight"])
-        self.encoder_1_output_bias = tf.Variable(weights["encoder_1_output_bias"])
-        self.encoder_1_norm_weight = tf.Variable(weights["encoder_1_norm_weight"])
-        self.encoder_1_norm_bias = tf.Variable(weights["encoder_1_norm_bias"])
         self.head_dense_weight = tf.Variable(weights["head_dense_weight"])
         self.head_dense_bias = tf.Variable(weights["head_dense_bias"])
         self.head_norm_weight = tf.Variable(weights["head_norm_weight"])
         self.head_norm_bias = tf.Variable(weights["head_norm_bias"])
         self.decoder_bias = tf.Variable(weights["decoder_bias"])
+        self.encoder = [EncoderBlock(weights, f"encoder.{i}") for i in range(2)]
 
     def __call__(self, tokens, token_types, last):
         tokens = tf.nn.embedding_lookup(self.embeddings_word_weight, tokens)
@@ -186,78 +165,8 @@ class BertSmall(tf.Module):
             eps=1e-12,
         )
         tokens = tf.nn.dropout(tokens, rate=DROPOUT_RATE)
-        h7 = tf.tensordot(tokens, self.encoder_0_attention_query_weight, axes=1)
-        h7 = tf.nn.bias_add(h7, self.encoder_0_attention_query_bias)
-        h7 = tf.reshape(h7, (-1, 24, 4, 16))
-        h9 = tf.tensordot(tokens, self.encoder_0_attention_key_weight, axes=1)
-        h9 = tf.nn.bias_add(h9, self.encoder_0_attention_key_bias)
-        h9 = tf.reshape(h9, (-1, 24, 4, 16))
-        h11 = tf.tensordot(tokens, self.encoder_0_attention_value_weight, axes=1)
-        h11 = tf.nn.bias_add(h11, self.encoder_0_attention_value_bias)
-        h11 = tf.reshape(h11, (-1, 24, 4, 16))
-        h11 = attention(h7, h9, h11, last)
-        h11 = tf.reshape(h11, (-1, 24, 64))
-        h11 = tf.tensordot(h11, self.encoder_0_attention_output_weight, axes=1)
-        h11 = tf.nn.bias_add(h11, self.encoder_0_attention_output_bias)
-        h11 = tf.nn.dropout(h11, rate=DROPOUT_RATE)
-        tokens = tokens + h11
-        tokens = layer_norm(
-            tokens,
-            self.encoder_0_attention_norm_weight,
-            self.encoder_0_attention_norm_bias,
-            dims=1,
-            eps=1e-12,
-        )
-        h19 = tf.tensordot(tokens, self.encoder_0_intermediate_weight, axes=1)
-        h19 = tf.nn.bias_add(h19, self.encoder_0_intermediate_bias)
-        h19 = gelu(h19)
-        h19 = tf.tensordot(h19, self.encoder_0_output_weight, axes=1)
-        h19 = tf.nn.bias_add(h19, self.encoder_0_output_bias)
-        h19 = tf.nn.dropout(h19, rate=DROPOUT_RATE)
-        tokens = tokens + h19
-        tokens = layer_norm(
-            tokens,
-            self.encoder_0_norm_weight,
-            self.encoder_0_norm_bias,
-            dims=1,
-            eps=1e-12,
-        )
-        h25 = tf.tensordot(tokens, self.encoder_1_attention_query_weight, axes=1)
-        h25 = tf.nn.bias_add(h25, self.encoder_1_attention_query_bias)
-        h25 = tf.reshape(h25, (-1, 24, 4, 16))
-        h27 = tf.tensordot(tokens, self.encoder_1_attention_key_weight, axes=1)
-        h27 = tf.nn.bias_add(h27, self.encoder_1_attention_key_bias)
-        h27 = tf.reshape(h27, (-1, 24, 4, 16))
-        h29 = tf.tensordot(tokens, self.encoder_1_attention_value_weight, axes=1)
-        h29 = tf.nn.bias_add(h29, self.encoder_1_attention_value_bias)
-        h29 = tf.reshape(h29, (-1, 24, 4, 16))
-        h25 = attention(h25, h27, h29, last)
-        h25 = tf.reshape(h25, (-1, 24, 64))
-        h25 = tf.tensordot(h25, self.encoder_1_attention_output_weight, axes=1)
-        h25 = tf.nn.bias_add(h25, self.encoder_1_attention_output_bias)
-        h25 = tf.nn.dropout(h25, rate=DROPOUT_RATE)
-        tokens = tokens + h25
-        tokens = layer_norm(
-            tokens,
-            self.encoder_1_attention_norm_weight,
-            self.encoder_1_attention_norm_bias,
-            dims=1,
-            eps=1e-12,
-        )
-        h37 = tf.tensordot(tokens, self.encoder_1_intermediate_weight, axes=1)
-        h37 = tf.nn.bias_add(h37, self.encoder_1_intermediate_bias)
-        h37 = gelu(h37)
-        h37 = tf.tensordot(h37, self.encoder_1_output_weight, axes=1)
-        h37 = tf.nn.bias_add(h37, self.encoder_1_output_bias)
-        h37 = tf.nn.dropout(h37, rate=DROPOUT_RATE)
-        tokens = tokens + h37
-        tokens = layer_norm(
-            tokens,
-            self.encoder_1_norm_weight,
-            self.encoder_1_norm_bias,
-            dims=1,
-            eps=1e-12,
-        )
+        for block in self.encoder:
+            tokens = block(tokens, last)
         tokens = tf.tensordot(tokens, self.head_dense_weight, axes=1)
         tokens = tf.nn.bias_add(tokens, self.head_dense_bias)
         tokens = gelu(tokens)

@@ -23,6 +23,51 @@ def padding_mask(last: Tensor, keys: int) -> Tensor:
     return torch.arange(keys, device=last.device) <= last[:, None, None, None]
 
 
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.query = nn.Linear(64, 64)
+        self.key = nn.Linear(64, 64)
+        self.value = nn.Linear(64, 64)
+        self.output = nn.Linear(64, 64)
+        self.dropout = nn.Dropout(p=0.1)
+        self.norm = nn.LayerNorm(64, eps=1e-12)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        h = self.query(x)
+        h = h.reshape(-1, 24, 4, 16)
+        u = self.key(x)
+        u = u.reshape(-1, 24, 4, 16)
+        v = self.value(x)
+        v = v.reshape(-1, 24, 4, 16)
+        h = F.scaled_dot_product_attention(
+            h.transpose(1, 2), u.transpose(1, 2), v.transpose(1, 2), attn_mask=mask
+        ).transpose(1, 2)
+        h = h.reshape(-1, 24, 64)
+        h = self.output(h)
+        h = self.dropout(h)
+        x = x + h
+        return self.norm(x)
+
+
+class EncoderBlock(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = Attention()
+        self.intermediate = nn.Linear(64, 256)
+        self.output = nn.Linear(256, 64)
+        self.dropout = nn.Dropout(p=0.1)
+        self.norm = nn.LayerNorm(64, eps=1e-12)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        x = self.attention(x, mask)
+        h = F.gelu(self.intermediate(x), approximate="none")
+        h = self.output(h)
+        h = self.dropout(h)
+        x = x + h
+        return self.norm(x)
+
+
 class BertSmall(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -34,47 +79,8 @@ class BertSmall(nn.Module):
                 "norm": nn.LayerNorm(64, eps=1e-12),
             }
         )
-        self.dropout1 = nn.Dropout(p=0.1)
-        self.encoder = nn.ModuleDict(
-            {
-                "0": nn.ModuleDict(
-                    {
-                        "attention": nn.ModuleDict(
-                            {
-                                "query": nn.Linear(64, 64),
-                                "key": nn.Linear(64, 64),
-                                "value": nn.Linear(64, 64),
-                                "output": nn.Linear(64, 64),
-                                "norm": nn.LayerNorm(64, eps=1e-12),
-                            }
-                        ),
-                        "intermediate": nn.Linear(64, 256),
-                        "output": nn.Linear(256, 64),
-                        "norm": nn.LayerNorm(64, eps=1e-12),
-                    }
-                ),
-                "1": nn.ModuleDict(
-                    {
-                        "attention": nn.ModuleDict(
-                            {
-                                "query": nn.Linear(64, 64),
-                                "key": nn.Linear(64, 64),
-                                "value": nn.Linear(64, 64),
-                                "output": nn.Linear(64, 64),
-                                "norm": nn.LayerNorm(64, eps=1e-12),
-                            }
-                        ),
-                        "intermediate": nn.Linear(64, 256),
-                        "output": nn.Linear(256, 64),
-                        "norm": nn.LayerNorm(64, eps=1e-12),
-                    }
-                ),
-            }
-        )
-        self.dropout2 = nn.Dropout(p=0.1)
-        self.dropout3 = nn.Dropout(p=0.1)
-        self.dropout4 = nn.Dropout(p=0.1)
-        self.dropout5 = nn.Dropout(p=0.1)
+        self.dropout = nn.Dropout(p=0.1)
+        self.encoder = nn.ModuleList([EncoderBlock() for _ in range(2)])
         self.head = nn.ModuleDict(
             {
                 "dense": nn.Linear(64, 64),
@@ -89,46 +95,10 @@ class BertSmall(nn.Module):
         x = x + h
         x = x + self.embeddings["position"].weight[:24]
         x = self.embeddings["norm"](x)
-        x = self.dropout1(x)
-        h = self.encoder["0"]["attention"]["query"](x)
-        h = h.reshape(-1, 24, 4, 16)
-        u = self.encoder["0"]["attention"]["key"](x)
-        u = u.reshape(-1, 24, 4, 16)
-        v = self.encoder["0"]["attention"]["value"](x)
-        v = v.reshape(-1, 24, 4, 16)
+        x = self.dropout(x)
         mask = padding_mask(last, 24)
-        h = F.scaled_dot_product_attention(
-            h.transpose(1, 2), u.transpose(1, 2), v.transpose(1, 2), attn_mask=mask
-        ).transpose(1, 2)
-        h = h.reshape(-1, 24, 64)
-        h = self.encoder["0"]["attention"]["output"](h)
-        h = self.dropout2(h)
-        x = x + h
-        x = self.encoder["0"]["attention"]["norm"](x)
-        h = F.gelu(self.encoder["0"]["intermediate"](x), approximate="none")
-        h = self.encoder["0"]["output"](h)
-        h = self.dropout3(h)
-        x = x + h
-        x = self.encoder["0"]["norm"](x)
-        h = self.encoder["1"]["attention"]["query"](x)
-        h = h.reshape(-1, 24, 4, 16)
-        u = self.encoder["1"]["attention"]["key"](x)
-        u = u.reshape(-1, 24, 4, 16)
-        v = self.encoder["1"]["attention"]["value"](x)
-        v = v.reshape(-1, 24, 4, 16)
-        h = F.scaled_dot_product_attention(
-            h.transpose(1, 2), u.transpose(1, 2), v.transpose(1, 2), attn_mask=mask
-        ).transpose(1, 2)
-        h = h.reshape(-1, 24, 64)
-        h = self.encoder["1"]["attention"]["output"](h)
-        h = self.dropout4(h)
-        x = x + h
-        x = self.encoder["1"]["attention"]["norm"](x)
-        h = F.gelu(self.encoder["1"]["intermediate"](x), approximate="none")
-        h = self.encoder["1"]["output"](h)
-        h = self.dropout5(h)
-        x = x + h
-        x = self.encoder["1"]["norm"](x)
+        for block in self.encoder:
+            x = block(x, mask)
         x = F.gelu(self.head["dense"](x), approximate="none")
         x = self.head["norm"](x)
         return F.linear(x, self.embeddings["word"].weight, self.decoder_bias)

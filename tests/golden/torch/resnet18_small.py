@@ -17,171 +17,67 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 torch.backends.fp32_precision = "ieee"  # no TF32 on GPUs
 
 
+class Block(nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, channels, kernel_size=3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels, eps=1e-5, momentum=0.1)
+        self.conv2 = nn.Conv2d(channels, channels, kernel_size=3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels, eps=1e-5, momentum=0.1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = F.relu(self.bn1(self.conv1(x)))
+        return F.relu(self.bn2(self.conv2(h)) + x)
+
+
+class DownsampleBlock(nn.Module):
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(
+            in_channels, out_channels, kernel_size=3, stride=2, padding=1, bias=False
+        )
+        self.bn1 = nn.BatchNorm2d(out_channels, eps=1e-5, momentum=0.1)
+        self.conv2 = nn.Conv2d(
+            out_channels, out_channels, kernel_size=3, padding=1, bias=False
+        )
+        self.bn2 = nn.BatchNorm2d(out_channels, eps=1e-5, momentum=0.1)
+        self.downsample = nn.ModuleDict(
+            {
+                "0": nn.Conv2d(
+                    in_channels, out_channels, kernel_size=1, stride=2, bias=False
+                ),
+                "1": nn.BatchNorm2d(out_channels, eps=1e-5, momentum=0.1),
+            }
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = F.relu(self.bn1(self.conv1(x)))
+        h = self.bn2(self.conv2(h))
+        return F.relu(h + self.downsample["1"](self.downsample["0"](x)))
+
+
 class Resnet18Small(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, 8, kernel_size=7, stride=2, padding=3, bias=False)
         self.bn1 = nn.BatchNorm2d(8, eps=1e-5, momentum=0.1)
-        self.layer1 = nn.ModuleDict(
-            {
-                "0": nn.ModuleDict(
-                    {
-                        "conv1": nn.Conv2d(8, 8, kernel_size=3, padding=1, bias=False),
-                        "bn1": nn.BatchNorm2d(8, eps=1e-5, momentum=0.1),
-                        "conv2": nn.Conv2d(8, 8, kernel_size=3, padding=1, bias=False),
-                        "bn2": nn.BatchNorm2d(8, eps=1e-5, momentum=0.1),
-                    }
-                ),
-                "1": nn.ModuleDict(
-                    {
-                        "conv1": nn.Conv2d(8, 8, kernel_size=3, padding=1, bias=False),
-                        "bn1": nn.BatchNorm2d(8, eps=1e-5, momentum=0.1),
-                        "conv2": nn.Conv2d(8, 8, kernel_size=3, padding=1, bias=False),
-                        "bn2": nn.BatchNorm2d(8, eps=1e-5, momentum=0.1),
-                    }
-                ),
-            }
-        )
-        self.layer2 = nn.ModuleDict(
-            {
-                "0": nn.ModuleDict(
-                    {
-                        "conv1": nn.Conv2d(
-                            8, 16, kernel_size=3, stride=2, padding=1, bias=False
-                        ),
-                        "bn1": nn.BatchNorm2d(16, eps=1e-5, momentum=0.1),
-                        "conv2": nn.Conv2d(
-                            16, 16, kernel_size=3, padding=1, bias=False
-                        ),
-                        "bn2": nn.BatchNorm2d(16, eps=1e-5, momentum=0.1),
-                        "downsample": nn.ModuleDict(
-                            {
-                                "0": nn.Conv2d(
-                                    8, 16, kernel_size=1, stride=2, bias=False
-                                ),
-                                "1": nn.BatchNorm2d(16, eps=1e-5, momentum=0.1),
-                            }
-                        ),
-                    }
-                ),
-                "1": nn.ModuleDict(
-                    {
-                        "conv1": nn.Conv2d(
-                            16, 16, kernel_size=3, padding=1, bias=False
-                        ),
-                        "bn1": nn.BatchNorm2d(16, eps=1e-5, momentum=0.1),
-                        "conv2": nn.Conv2d(
-                            16, 16, kernel_size=3, padding=1, bias=False
-                        ),
-                        "bn2": nn.BatchNorm2d(16, eps=1e-5, momentum=0.1),
-                    }
-                ),
-            }
-        )
-        self.layer3 = nn.ModuleDict(
-            {
-                "0": nn.ModuleDict(
-                    {
-                        "conv1": nn.Conv2d(
-                            16, 32, kernel_size=3, stride=2, padding=1, bias=False
-                        ),
-                        "bn1": nn.BatchNorm2d(32, eps=1e-5, momentum=0.1),
-                        "conv2": nn.Conv2d(
-                            32, 32, kernel_size=3, padding=1, bias=False
-                        ),
-                        "bn2": nn.BatchNorm2d(32, eps=1e-5, momentum=0.1),
-                        "downsample": nn.ModuleDict(
-                            {
-                                "0": nn.Conv2d(
-                                    16, 32, kernel_size=1, stride=2, bias=False
-                                ),
-                                "1": nn.BatchNorm2d(32, eps=1e-5, momentum=0.1),
-                            }
-                        ),
-                    }
-                ),
-                "1": nn.ModuleDict(
-                    {
-                        "conv1": nn.Conv2d(
-                            32, 32, kernel_size=3, padding=1, bias=False
-                        ),
-                        "bn1": nn.BatchNorm2d(32, eps=1e-5, momentum=0.1),
-                        "conv2": nn.Conv2d(
-                            32, 32, kernel_size=3, padding=1, bias=False
-                        ),
-                        "bn2": nn.BatchNorm2d(32, eps=1e-5, momentum=0.1),
-                    }
-                ),
-            }
-        )
-        self.layer4 = nn.ModuleDict(
-            {
-                "0": nn.ModuleDict(
-                    {
-                        "conv1": nn.Conv2d(
-                            32, 64, kernel_size=3, stride=2, padding=1, bias=False
-                        ),
-                        "bn1": nn.BatchNorm2d(64, eps=1e-5, momentum=0.1),
-                        "conv2": nn.Conv2d(
-                            64, 64, kernel_size=3, padding=1, bias=False
-                        ),
-                        "bn2": nn.BatchNorm2d(64, eps=1e-5, momentum=0.1),
-                        "downsample": nn.ModuleDict(
-                            {
-                                "0": nn.Conv2d(
-                                    32, 64, kernel_size=1, stride=2, bias=False
-                                ),
-                                "1": nn.BatchNorm2d(64, eps=1e-5, momentum=0.1),
-                            }
-                        ),
-                    }
-                ),
-                "1": nn.ModuleDict(
-                    {
-                        "conv1": nn.Conv2d(
-                            64, 64, kernel_size=3, padding=1, bias=False
-                        ),
-                        "bn1": nn.BatchNorm2d(64, eps=1e-5, momentum=0.1),
-                        "conv2": nn.Conv2d(
-                            64, 64, kernel_size=3, padding=1, bias=False
-                        ),
-                        "bn2": nn.BatchNorm2d(64, eps=1e-5, momentum=0.1),
-                    }
-                ),
-            }
-        )
+        self.layer1 = nn.ModuleList([Block(8) for _ in range(2)])
+        self.layer2 = nn.ModuleList([DownsampleBlock(8, 16), Block(16)])
+        self.layer3 = nn.ModuleList([DownsampleBlock(16, 32), Block(32)])
+        self.layer4 = nn.ModuleList([DownsampleBlock(32, 64), Block(64)])
         self.fc = nn.Linear(64, 10)
 
     def forward(self, x: Tensor) -> Tensor:
         x = F.relu(self.bn1(self.conv1(x)))
         x = F.max_pool2d(x, 3, stride=2, padding=1)
-        h = F.relu(self.layer1["0"]["bn1"](self.layer1["0"]["conv1"](x)))
-        h = self.layer1["0"]["bn2"](self.layer1["0"]["conv2"](h))
-        x = F.relu(h + x)
-        h = F.relu(self.layer1["1"]["bn1"](self.layer1["1"]["conv1"](x)))
-        h = self.layer1["1"]["bn2"](self.layer1["1"]["conv2"](h))
-        x = F.relu(h + x)
-        h = F.relu(self.layer2["0"]["bn1"](self.layer2["0"]["conv1"](x)))
-        h = self.layer2["0"]["bn2"](self.layer2["0"]["conv2"](h))
-        x = self.layer2["0"]["downsample"]["0"](x)
-        x = F.relu(h + self.layer2["0"]["downsample"]["1"](x))
-        h = F.relu(self.layer2["1"]["bn1"](self.layer2["1"]["conv1"](x)))
-        h = self.layer2["1"]["bn2"](self.layer2["1"]["conv2"](h))
-        x = F.relu(h + x)
-        h = F.relu(self.layer3["0"]["bn1"](self.layer3["0"]["conv1"](x)))
-        h = self.layer3["0"]["bn2"](self.layer3["0"]["conv2"](h))
-        x = self.layer3["0"]["downsample"]["0"](x)
-        x = F.relu(h + self.layer3["0"]["downsample"]["1"](x))
-        h = F.relu(self.layer3["1"]["bn1"](self.layer3["1"]["conv1"](x)))
-        h = self.layer3["1"]["bn2"](self.layer3["1"]["conv2"](h))
-        x = F.relu(h + x)
-        h = F.relu(self.layer4["0"]["bn1"](self.layer4["0"]["conv1"](x)))
-        h = self.layer4["0"]["bn2"](self.layer4["0"]["conv2"](h))
-        x = self.layer4["0"]["downsample"]["0"](x)
-        x = F.relu(h + self.layer4["0"]["downsample"]["1"](x))
-        h = F.relu(self.layer4["1"]["bn1"](self.layer4["1"]["conv1"](x)))
-        h = self.layer4["1"]["bn2"](self.layer4["1"]["conv2"](h))
-        x = F.relu(h + x)
+        for block in self.layer1:
+            x = block(x)
+        for block in self.layer2:
+            x = block(x)
+        for block in self.layer3:
+            x = block(x)
+        for block in self.layer4:
+            x = block(x)
         x = x.mean(dim=(2, 3))
         return self.fc(x)
 

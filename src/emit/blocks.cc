@@ -1,0 +1,428 @@
+#include "emit/blocks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+
+#include "emit/namer.h"
+
+namespace bakeoff::emit {
+namespace {
+
+constexpr size_t kMostParameters = 8;
+
+// Options of layers whose value is left out where it is this.
+const std::map<std::string, std::string> kFallbacks = {
+    {"stride", "1"}, {"padding", "0"}, {"dilation", "1"}, {"groups", "1"}, {"output_padding", "0"}};
+
+}  // namespace
+
+void leave_out_fallbacks(std::vector<std::string>& arguments) {
+  std::erase_if(arguments, [](const std::string& argument) {
+    const size_t equals = argument.find('=');
+    const auto found = kFallbacks.find(argument.substr(0, equals));
+    return equals != std::string::npos && found != kFallbacks.end() &&
+           argument.substr(equals + 1) == found->second;
+  });
+}
+
+void leave_out_fallbacks(std::string& options) {
+  for (const auto& [name, value] : kFallbacks) {
+    const std::string option = fmt::format(".{}({})", name, value);
+    if (const size_t at = options.find(option); at != std::string::npos) options.erase(at, option.size());
+  }
+}
+
+namespace {
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+// A piece of a text: a number, or what is between numbers.
+struct Piece {
+  std::string text;
+  bool number = false;
+  std::string option = {};  // the name before the nearest "=" to its left within the same argument
+};
+
+// The name in front of an "=" that a number at `at` belongs to: of "stride=(2, 2)" stride for both.
+std::string option_of(const std::string& text, size_t at) {
+  size_t i = at;
+  while (i > 0 &&
+         (is_digit(text[i - 1]) || std::string_view("([, )-").find(text[i - 1]) != std::string_view::npos))
+    --i;
+  const bool method = i < text.size() && text[i] == '(';  // C++: .stride(2)
+  if (i == 0 || (text[i - 1] != '=' && !method)) return "";
+  if (!method) --i;
+  size_t begin = i;
+  while (begin > 0 && is_word(text[begin - 1])) --begin;
+  const std::string name = text.substr(begin, i - begin);
+  if (method && (begin == 0 || text[begin - 1] != '.' || !kFallbacks.contains(name))) return "";
+  return name;
+}
+
+std::vector<Piece> pieces_of(const std::string& text) {
+  std::vector<Piece> all;
+  std::string plain;
+  char quote = 0;
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (quote != 0 || c == '"' || c == '\'') {
+      quote = quote == 0 ? c : c == quote ? char{0} : quote;
+      plain += c;
+      ++i;
+      continue;
+    }
+    if (!is_digit(c) || (i > 0 && (is_word(text[i - 1]) || text[i - 1] == '.'))) {
+      plain += c;
+      ++i;
+      continue;
+    }
+    size_t end = i;
+    while (end < text.size() && (is_word(text[end]) || text[end] == '.' ||
+                                 (text[end] == '-' && std::tolower(text[end - 1]) == 'e')))
+      ++end;
+    all.push_back({plain});
+    plain.clear();
+    all.push_back({text.substr(i, end - i), true, option_of(text, i)});
+    i = end;
+  }
+  all.push_back({plain});
+  return all;
+}
+
+std::vector<std::string> strings_of(const Statement& s) {
+  std::vector<std::string> all = {s.head};
+  all.insert(all.end(), s.arguments.begin(), s.arguments.end());
+  all.push_back(s.tail);
+  return all;
+}
+
+std::vector<Statement> statements_of(const Printed& printed) {
+  std::vector<Statement> all = printed.layers.statements();
+  all.insert(all.end(), printed.body.statements().begin(), printed.body.statements().end());
+  return all;
+}
+
+// What texts of one family have in common: everything but the numbers, or everything.
+std::string skeleton(const Printed& printed, bool numbers) {
+  std::string key =
+      fmt::format("{} {}\n", fmt::join(printed.formals, ","), printed.layers.statements().size());
+  for (const Statement& s : statements_of(printed)) {
+    key += fmt::format("{} {}", s.level, s.call);
+    for (const std::string& text : strings_of(s)) {
+      for (const Piece& piece : pieces_of(text)) key += piece.number && !numbers ? "\1" : piece.text;
+      key += '\2';
+    }
+    key += '\n';
+  }
+  return key;
+}
+
+// A number at one place of all texts of a family.
+struct Varying {
+  std::string option;
+  std::vector<std::string> values;  // by member
+  auto operator<=>(const Varying&) const = default;
+
+  // What the option means where it is not said, if that is the value of a member.
+  std::string fallback() const {
+    const auto found = kFallbacks.find(option);
+    if (found == kFallbacks.end()) return "";
+    return std::find(values.begin(), values.end(), found->second) == values.end() ? "" : found->second;
+  }
+  int rank() const { return option.empty() ? 0 : fallback().empty() ? 1 : 2; }
+};
+
+// The statements of all members side by side: calls `at` for each number that is not the same in all of them,
+// and puts what it gives in its place.
+CodeWriter merge(const std::vector<const std::vector<Statement>*>& members, bool layers,
+                 const std::function<std::string(const Varying&)>& at) {
+  CodeWriter out;
+  const auto merged = [&](const std::vector<std::string>& texts) {
+    std::vector<std::vector<Piece>> all;
+    for (const std::string& text : texts) all.push_back(pieces_of(text));
+    std::string result;
+    for (size_t p = 0; p < all[0].size(); ++p) {
+      Varying varying{all[0][p].option, {}};
+      for (const auto& pieces : all) varying.values.push_back(pieces[p].text);
+      const bool same = std::all_of(varying.values.begin(), varying.values.end(),
+                                    [&](const std::string& v) { return v == varying.values[0]; });
+      result += same ? all[0][p].text : at(varying);
+    }
+    return result;
+  };
+  for (size_t i = 0; i < members[0]->size(); ++i) {
+    const auto texts = [&](size_t which) {
+      std::vector<std::string> all;
+      for (const auto* member : members) all.push_back(strings_of((*member)[i])[which]);
+      return merged(all);
+    };
+    Statement s = (*members[0])[i];
+    s.head = texts(0);
+    for (size_t a = 0; a < s.arguments.size(); ++a) s.arguments[a] = texts(a + 1);
+    s.tail = texts(s.arguments.size() + 1);
+    if (layers) leave_out_fallbacks(s.arguments);
+    if (layers && !s.call) leave_out_fallbacks(s.head);
+    out.statement(s);
+  }
+  return out;
+}
+
+std::vector<std::string> split(const std::string& path) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t dot = std::min(path.find('.', begin), path.size());
+    parts.push_back(path.substr(begin, dot - begin));
+    begin = dot + 1;
+  }
+  return parts;
+}
+
+std::string without_number(std::string name) {
+  while (!name.empty() && (is_digit(name.back()) || name.back() == '_')) name.pop_back();
+  return name;
+}
+
+// "EncoderLayer" for encoder.layers.3, "Attention" for encoder.3.attention, "EncoderBlock" for encoder.3.
+std::string class_name(const std::string& path) {
+  std::vector<std::string> names;
+  bool numbered = false;  // the last part is a place in a list
+  for (const std::string& part : split(path)) {
+    const std::string name = without_number(part);
+    numbered = name.empty();
+    if (!name.empty()) names.push_back(name);
+  }
+  if (names.empty()) return "Block";
+  static const std::set<std::string> kLists = {"layers", "blocks", "stages", "cells", "units", "modules"};
+  static const std::set<std::string> kItems = {"layer", "block", "stage", "cell", "unit"};
+  std::string last = names.back();
+  if (!numbered) return camel_case(last);
+  if (kLists.contains(last)) last.pop_back();
+  if (!kItems.contains(last)) return camel_case(last) + "Block";
+  const std::string owner = names.size() > 1 ? names[names.size() - 2] : "";
+  if (!owner.empty() && !kLists.contains(owner) && !kItems.contains(owner))
+    return camel_case(owner) + camel_case(last);
+  // layer1.0
+  return names.back() == "layer" ? "Block" : camel_case(last);
+}
+
+// The names right below a path of those parameters that a stretch reads.
+std::set<std::string> children(const ir::Workload& workload, const Stretch& stretch) {
+  std::set<std::string> all;
+  for (int n = stretch.first; n < stretch.end; ++n) {
+    for (const ir::Slot& slot : workload.nodes[static_cast<size_t>(n)].params) {
+      const std::string& name = workload.parameters[static_cast<size_t>(slot.param)].name;
+      all.insert(split(name.substr(stretch.path.size() + 1))[0]);
+    }
+  }
+  return all;
+}
+
+class Planner {
+ public:
+  Planner(const ir::Workload& workload, const std::vector<ir::Type>& types, Blocks::Style style)
+      : workload_(workload), types_(types), style_(std::move(style)) {}
+
+  // Members of one family, if that saves lines.
+  struct Member {
+    Stretch stretch;
+    Printed printed;
+  };
+
+  static bool worthwhile(const std::vector<Member>& members) {
+    const int nodes = members[0].stretch.end - members[0].stretch.first;
+    return members.size() >= 2 && (nodes >= 4 || (nodes == 3 && members.size() >= 3));
+  }
+
+  // The family with its blocks; empty where it would have too many parameters.
+  std::optional<Family> family(const std::vector<Member>& members, std::vector<Block>& blocks) {
+    std::vector<const std::vector<Statement>*> layers, bodies;
+    for (const Member& member : members) {
+      layers.push_back(&member.printed.layers.statements());
+      bodies.push_back(&member.printed.body.statements());
+    }
+    std::vector<Varying> varying;
+    const auto note = [&](const Varying& one) {
+      if (std::find(varying.begin(), varying.end(), one) == varying.end()) varying.push_back(one);
+      return std::string();
+    };
+    merge(layers, true, note);
+    merge(bodies, false, note);
+    if (varying.size() > kMostParameters) return std::nullopt;
+    // Those with a fallback come last, as Python wants them, and before them those with a keyword.
+    std::stable_sort(varying.begin(), varying.end(),
+                     [](const Varying& a, const Varying& b) { return a.rank() < b.rank(); });
+
+    Family family{.name = "", .text = members[0].printed};
+    std::map<Varying, Parameter*> by_varying;
+    family.parameters = parameters_of(members, varying);
+    for (size_t i = 0; i < varying.size(); ++i) by_varying[varying[i]] = &family.parameters[i];
+    family.text.layers = merge(layers, true, [&](const Varying& v) { return by_varying.at(v)->name; });
+    family.text.body = merge(bodies, false, [&](const Varying& v) {
+      by_varying.at(v)->in_body = true;
+      return style_.in_body + by_varying.at(v)->name;
+    });
+    for (size_t m = 0; m < members.size(); ++m) {
+      const Printed& printed = members[m].printed;
+      blocks.push_back({.stretch = members[m].stretch, .inputs = printed.inputs, .shared = printed.shared});
+      for (const Varying& v : varying) blocks.back().values.push_back(v.values[m]);
+    }
+    return family;
+  }
+
+  // A name that no family has yet. What has children that another family of that name lacks is called after
+  // the first of them.
+  std::string name_of(const std::vector<Member>& members) {
+    std::string wish = class_name(members[0].stretch.path);
+    for (const Member& member : members) {
+      if (class_name(member.stretch.path) != wish) wish = "Block";
+    }
+    const std::set<std::string> own = children(workload_, members[0].stretch);
+    if (const auto other = children_.find(wish); other != children_.end()) {
+      for (const std::string& child : own) {
+        if (!other->second.contains(child) && !without_number(child).empty()) {
+          wish = camel_case(without_number(child)) + wish;
+          break;
+        }
+      }
+    }
+    children_.try_emplace(wish, own);
+    const auto styled = [&](const std::string& name) { return style_.functions ? snake_case(name) : name; };
+    const std::string key = fmt::format("family {}", families_++);
+    if (Namer attempt = style_.names;
+        attempt.name(key, styled(wish)) != styled(wish) && !wish.ends_with("Block"))
+      wish += "Block";
+    return style_.names.name(key, styled(wish));
+  }
+
+ private:
+  int64_t channels(ir::ValueId id) const {
+    const ir::Shape& shape = types_[static_cast<size_t>(id)].shape;
+    return shape.size() > 3 ? shape[1] : shape.empty() ? 0 : shape.back();
+  }
+
+  // Sizes of what comes in and goes out have names of their own; other sizes are widths.
+  std::vector<Parameter> parameters_of(const std::vector<Member>& members,
+                                       const std::vector<Varying>& varying) const {
+    std::vector<std::string> in, out;
+    for (const Member& m : members) {
+      in.push_back(m.printed.inputs.empty() ? "" : std::to_string(channels(m.printed.inputs[0])));
+      out.push_back(std::to_string(channels(workload_.output_of(m.stretch.end - 1))));
+    }
+    const auto size = [&](const Varying& v) {
+      if (v.values == in) return in == out ? "channels" : "in_channels";
+      return v.values == out ? "out_channels" : "width";
+    };
+    Namer names(std::set<std::string>(members[0].printed.formals.begin(), members[0].printed.formals.end()));
+    for (const std::string& child : children(workload_, members[0].stretch)) names.reserve(child);
+    std::vector<Parameter> all;
+    for (const Varying& v : varying) {
+      const std::string wish = v.option.empty() ? size(v) : v.option == "p" ? "dropout" : v.option;
+      all.push_back({.name = names.name(fmt::format("{} {}", v.option, fmt::join(v.values, " ")), wish),
+                     .keyword = !v.option.empty(),
+                     .fallback = v.fallback(),
+                     .real = std::any_of(v.values.begin(), v.values.end(), [](const std::string& value) {
+                       return value.find_first_of(".e") != std::string::npos;
+                     })});
+    }
+    return all;
+  }
+
+  const ir::Workload& workload_;
+  const std::vector<ir::Type>& types_;
+  Blocks::Style style_;
+  std::map<std::string, std::set<std::string>> children_;  // by the name of a family's class
+  int families_ = 0;
+};
+
+}  // namespace
+
+Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& types, Style style,
+                    const Print& print) {
+  Blocks blocks;
+  blocks.readers_ = last_readers(workload);
+  blocks.inputs_ = static_cast<int>(workload.inputs.size());
+  Planner planner(workload, types, std::move(style));
+  // Stretches with the same ops, the shorter ones first.
+  std::map<std::pair<size_t, std::vector<ir::Op>>, std::vector<Stretch>> alike;
+  for (const Stretch& stretch : find_stretches(workload)) {
+    std::vector<ir::Op> ops;
+    for (int n = stretch.first; n < stretch.end; ++n)
+      ops.push_back(workload.nodes[static_cast<size_t>(n)].op);
+    const size_t size = ops.size();
+    alike[{size, std::move(ops)}].push_back(stretch);
+  }
+  for (const auto& [_, stretches] : alike) {
+    if (stretches.size() < 2) continue;
+    std::map<std::string, std::vector<Planner::Member>> groups;
+    for (const Stretch& stretch : stretches) {
+      std::optional<Printed> printed = print(stretch, blocks);
+      if (!printed) continue;
+      const std::string key = skeleton(*printed, false);
+      groups[key].push_back({stretch, std::move(*printed)});
+    }
+    const auto accept = [&](const std::vector<Planner::Member>& members) {
+      if (!Planner::worthwhile(members)) return true;
+      std::vector<Block> made;
+      std::optional<Family> family = planner.family(members, made);
+      if (!family) return false;
+      family->name = planner.name_of(members);
+      for (Block& block : made) {
+        block.family = blocks.families_.size();
+        const int first = block.stretch.first;
+        blocks.blocks_[first].push_back(std::move(block));
+      }
+      blocks.families_.push_back(std::move(*family));
+      return true;
+    };
+    for (const auto& [key, members] : groups) {
+      if (accept(members)) continue;
+      std::map<std::string, std::vector<Planner::Member>> equal;
+      for (const Planner::Member& member : members) equal[skeleton(member.printed, true)].push_back(member);
+      for (const auto& [text, same] : equal) accept(same);
+    }
+  }
+  return blocks;
+}
+
+const Block* Blocks::at(int node, int first, int end) const {
+  const auto found = blocks_.find(node);
+  if (found == blocks_.end()) return nullptr;
+  const Block* longest = nullptr;
+  for (const Block& block : found->second) {
+    const Stretch& s = block.stretch;
+    if (s.end <= end && !(s.first == first && s.end == end)) longest = &block;
+  }
+  return longest;
+}
+
+std::vector<std::string> Blocks::arguments(const Block& block, bool by_name) const {
+  std::vector<std::string> all;
+  const std::vector<Parameter>& parameters = family(block).parameters;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& p = parameters[i];
+    if (!p.fallback.empty() && block.values[i] == p.fallback) continue;
+    all.push_back(p.keyword || by_name ? p.name + "=" + block.values[i] : block.values[i]);
+  }
+  return all;
+}
+
+std::vector<const Block*> Blocks::chain_from(const Block& block, int first, int end) const {
+  std::vector<const Block*> chain = {&block};
+  while (const Block* next = at(chain.back()->stretch.end, first, end)) {
+    const Block& last = *chain.back();
+    const ir::ValueId given = inputs_ + last.stretch.end - 1;
+    const bool same = next->inputs.size() == last.inputs.size() && next->shared == last.shared &&
+                      !next->inputs.empty() && next->inputs[0] == given &&
+                      std::equal(next->inputs.begin() + 1, next->inputs.end(), last.inputs.begin() + 1);
+    if (!same || readers_[static_cast<size_t>(given)] >= next->stretch.end) break;
+    chain.push_back(next);
+  }
+  return chain;
+}
+
+}  // namespace bakeoff::emit

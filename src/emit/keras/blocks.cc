@@ -1,0 +1,88 @@
+#include "emit/keras/blocks.h"
+
+#include <fmt/format.h>
+
+#include "emit/forward_printer.h"
+#include "emit/keras/ops.h"
+
+namespace bakeoff::emit::keras {
+namespace {
+
+// encoder_layer(x, mask, "encoder_0", width=64)
+std::vector<std::string> arguments_of(Printer& p, const Blocks& blocks, const Block& block, bool loop) {
+  std::vector<std::string> all;
+  for (const ir::ValueId id : block.inputs) all.push_back(p.value_name(id));
+  for (const Shared& value : block.shared) all.push_back(p.shared_value(value));
+  const std::string& within = p.stretch.path;
+  all.push_back(block_path(public_identifier(block.stretch.path),
+                           within.empty() ? "" : public_identifier(within), '_', loop));
+  const std::vector<std::string> options = blocks.arguments(block, true);
+  all.insert(all.end(), options.begin(), options.end());
+  return all;
+}
+
+// Gives the index of the last node of what it has printed.
+int print_blocks(Printer& p, const Blocks& blocks, const Block& first) {
+  std::vector<const Block*> chain = blocks.chain_from(first, p.stretch.first, p.stretch.end);
+  chain.resize(numbered_alike(blocks, chain));
+  const int last = chain.back()->stretch.end - 1;
+  const ir::ValueId output = p.workload.output_of(last);
+  std::vector<std::string> arguments = arguments_of(p, blocks, first, chain.size() > 1);
+  const std::string& function = blocks.family(first).name;
+  if (chain.size() == 1) {
+    p.out.call(fmt::format("{} = {}", p.value_name(output), function), arguments);
+    return last;
+  }
+  const std::string variable = p.fresh("x");
+  p.name_value(output, variable);
+  p.out.line(fmt::format("{} = {}", variable, arguments[0]));
+  arguments[0] = variable;
+  const int from = block_number(first), to = from + static_cast<int>(chain.size());
+  p.out.line(from == 0 ? fmt::format("for i in range({}):", to)
+                       : fmt::format("for i in range({}, {}):", from, to));
+  const auto body = p.out.indent();
+  p.out.call(fmt::format("{} = {}", variable, function), arguments);
+  return last;
+}
+
+}  // namespace
+
+Blocks plan_blocks(const Printer& printer) {
+  const auto print = [&](const Stretch& stretch, const Blocks& blocks) -> std::optional<Printed> {
+    Printer p = printer;
+    p.enter(stretch);
+    print_nodes(p, blocks);
+    p.out.line("return " + p.value_name(printer.workload.output_of(stretch.end - 1)));
+    return p.printed();
+  };
+  return Blocks::plan(printer.workload, printer.types, {.names = printer.names(), .functions = true}, print);
+}
+
+void print_nodes(Printer& p, const Blocks& blocks) {
+  for (p.node = p.stretch.first; p.node < p.stretch.end; ++p.node) {
+    if (const Block* block = blocks.at(p.node, p.stretch.first, p.stretch.end)) {
+      p.node = print_blocks(p, blocks, *block);
+      continue;
+    }
+    const ir::Node& node = p.workload.nodes[static_cast<size_t>(p.node)];
+    op_functions().at(node.op)(p, node);
+  }
+}
+
+std::string functions_text(const Blocks& blocks) {
+  CodeWriter out;
+  for (const Family& family : blocks.families()) {
+    std::vector<std::string> parameters = family.text.formals;
+    parameters.push_back("prefix");
+    if (!family.parameters.empty()) parameters.push_back("*");
+    for (const Parameter& p : family.parameters)
+      parameters.push_back(p.fallback.empty() ? p.name : p.name + "=" + p.fallback);
+    out.call("def " + family.name, parameters, ":");
+    const auto body = out.indent();
+    for (const Statement& s : family.text.body.statements()) out.statement(s);
+    out.blank(2);
+  }
+  return out.text();
+}
+
+}  // namespace bakeoff::emit::keras

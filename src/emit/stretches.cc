@@ -1,0 +1,173 @@
+#include "emit/stretches.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace bakeoff::emit {
+namespace {
+
+bool numeric(std::string_view name) {
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Nodes with parameters below one path.
+struct Span {
+  int first = 0, last = 0;
+  int count = 0;
+  bool closed = true;  // none of them has a parameter from elsewhere
+  bool list = false;   // what is below it has numbers for names: several modules, not one
+};
+
+std::map<std::string, Span> spans_of(const ir::Workload& workload) {
+  std::map<std::string, Span> spans;
+  std::set<std::string> lists;
+  for (int n = 0; n < static_cast<int>(workload.nodes.size()); ++n) {
+    std::map<std::string, size_t> below;  // path -> parameters of this node below it
+    const auto& params = workload.nodes[static_cast<size_t>(n)].params;
+    for (const ir::Slot& slot : params) {
+      const std::string& name = workload.parameters[static_cast<size_t>(slot.param)].name;
+      for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1))
+        ++below[name.substr(0, dot)];
+      for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+        const size_t next = std::min(name.find('.', dot + 1), name.size());
+        if (numeric(std::string_view(name).substr(dot + 1, next - dot - 1)))
+          lists.insert(name.substr(0, dot));
+      }
+    }
+    for (const auto& [path, count] : below) {
+      Span& span = spans.try_emplace(path, Span{.first = n}).first->second;
+      span.last = n;
+      ++span.count;
+      span.closed = span.closed && count == params.size();
+    }
+  }
+  for (const std::string& path : lists) spans.at(path).list = true;
+  return spans;
+}
+
+// A path whose nodes follow one another, with the ends that it may have.
+struct Candidate {
+  std::string path;
+  int first = 0, last = 0;  // its first and last node with parameters
+  std::set<int> ends = {};  // each behind the node that computes its only value
+};
+
+class Search {
+ public:
+  explicit Search(const ir::Workload& workload) : workload_(workload), readers_(last_readers(workload)) {
+    for (const ir::Node& node : workload.nodes)
+      with_params_.push_back((with_params_.empty() ? 0 : with_params_.back()) +
+                             (node.params.empty() ? 0 : 1));
+  }
+
+  std::vector<Stretch> run() {
+    std::map<std::vector<ir::Op>, std::vector<Candidate>> alike;
+    for (const auto& [path, span] : spans_of(workload_)) {
+      if (span.list || !span.closed || span.count < 2 || params_in(span.first, span.last) != span.count)
+        continue;
+      Candidate candidate{path, span.first, span.last};
+      find_ends(candidate);
+      if (candidate.ends.empty()) continue;
+      alike[ops(span.first, span.last + 1)].push_back(std::move(candidate));
+    }
+    std::map<std::pair<int, int>, std::string> found;  // the shortest path of each range
+    for (const auto& [_, group] : alike) {
+      const int more = common_end(group);
+      for (const Candidate& c : group) {
+        const int end = more < 0 ? *c.ends.begin() : c.last + 1 + more;
+        std::string& path = found[{c.first, end}];
+        if (path.empty() || c.path.size() < path.size()) path = c.path;
+      }
+    }
+    std::vector<Stretch> all;
+    for (const auto& [range, path] : found) all.push_back({path, range.first, range.second});
+    std::sort(all.begin(), all.end(), [](const Stretch& a, const Stretch& b) {
+      return std::make_tuple(a.end - a.first, a.first) < std::make_tuple(b.end - b.first, b.first);
+    });
+    return all;
+  }
+
+ private:
+  // Nodes with parameters from `first` to `last`.
+  int params_in(int first, int last) const {
+    return with_params_[static_cast<size_t>(last)] -
+           (first == 0 ? 0 : with_params_[static_cast<size_t>(first) - 1]);
+  }
+
+  std::vector<ir::Op> ops(int first, int end) const {
+    std::vector<ir::Op> all;
+    for (int n = first; n < end; ++n) all.push_back(workload_.nodes[static_cast<size_t>(n)].op);
+    return all;
+  }
+
+  // The nodes after the last one with parameters, up to the next such node, may belong to it.
+  void find_ends(Candidate& c) const {
+    std::set<ir::ValueId> outside, open;  // values read from outside; own values that are still read later
+    const auto add = [&](int n) {
+      bool more = false;
+      for (const ir::ValueId id : workload_.nodes[static_cast<size_t>(n)].inputs) {
+        if (id < workload_.output_of(c.first) && !workload_.is_constant(id))
+          more |= outside.insert(id).second;
+      }
+      open.insert(workload_.output_of(n));
+      return more;
+    };
+    const int limit = static_cast<int>(workload_.nodes.size()) - 1;  // the loss
+    for (int n = c.first; n < limit; ++n) {
+      if (n > c.last && !workload_.nodes[static_cast<size_t>(n)].params.empty()) break;
+      const bool more = add(n);
+      if (n > c.last && more && !c.ends.empty()) break;
+      std::erase_if(open, [&](ir::ValueId id) { return readers_[static_cast<size_t>(id)] <= n; });
+      if (n >= c.last && open.size() == 1 && *open.begin() == workload_.output_of(n)) c.ends.insert(n + 1);
+    }
+  }
+
+  // The largest number of nodes after the last one with parameters that all of them can end with; -1: none.
+  int common_end(const std::vector<Candidate>& group) const {
+    const Candidate& model = group.front();
+    for (auto end = model.ends.rbegin(); end != model.ends.rend(); ++end) {
+      const int more = *end - model.last - 1;
+      const std::vector<ir::Op> tail = ops(model.last + 1, *end);
+      const bool common = std::all_of(group.begin(), group.end(), [&](const Candidate& c) {
+        return c.ends.contains(c.last + 1 + more) && ops(c.last + 1, c.last + 1 + more) == tail;
+      });
+      if (common) return more;
+    }
+    return -1;
+  }
+
+  const ir::Workload& workload_;
+  std::vector<int> readers_;
+  std::vector<int> with_params_;  // number of nodes with parameters up to each node
+};
+
+}  // namespace
+
+std::vector<Stretch> find_stretches(const ir::Workload& workload) { return Search(workload).run(); }
+
+bool keeps_name(const ir::Workload& workload, ir::ValueId id) {
+  return workload.is_input(id) && workload.inputs[static_cast<size_t>(id)].type.dtype != ir::DType::kF32;
+}
+
+std::vector<int> last_readers(const ir::Workload& workload) {
+  std::vector<int> last(static_cast<size_t>(workload.value_count()), -1);
+  for (int n = 0; n < static_cast<int>(workload.nodes.size()); ++n) {
+    for (const ir::ValueId id : workload.nodes[static_cast<size_t>(n)].inputs)
+      last[static_cast<size_t>(id)] = n;
+  }
+  return last;
+}
+
+int last_reader_in(const ir::Workload& workload, const std::vector<int>& readers, const Stretch& stretch,
+                   ir::ValueId id) {
+  const int last = readers[static_cast<size_t>(id)];
+  for (int n = std::min(stretch.end - 1, last); last >= stretch.end && n >= stretch.first; --n) {
+    const auto& inputs = workload.nodes[static_cast<size_t>(n)].inputs;
+    if (std::find(inputs.begin(), inputs.end(), id) != inputs.end()) return n;
+  }
+  return last;
+}
+
+}  // namespace bakeoff::emit

@@ -1,0 +1,37 @@
+#pragma once
+
+// Parts of a workload that a person would have written as a module of their own.
+//
+// A part owns every parameter below one path ("encoder.3"), its nodes follow one another, and one value of it,
+// the last, is read outside. Nodes without parameters at its end (an activation, a residual sum) belong to it
+// as long as they need nothing that it does not read anyway; where several parts compute the same, the end is
+// the same in all of them. A path below which names are numbers is a list of modules, not one.
+
+#include <string>
+#include <vector>
+
+#include "ir/workload.h"
+
+namespace bakeoff::emit {
+
+struct Stretch {
+  std::string path;  // of its parameters, without the last dot
+  int first = 0;     // index of its first node
+  int end = 0;       // index behind its last node, which computes its value
+  bool operator==(const Stretch&) const = default;
+};
+
+// All of them, the shorter ones first; none covers the same nodes as another.
+std::vector<Stretch> find_stretches(const ir::Workload& workload);
+
+// An input of integers, whose name says what they are; other values of a stretch have names of no meaning.
+bool keeps_name(const ir::Workload& workload, ir::ValueId id);
+
+// Index of the last node that reads each value; -1 where nothing does.
+std::vector<int> last_readers(const ir::Workload& workload);
+
+// The same among the nodes of a stretch, where any of them reads it. `readers`: last_readers(workload).
+int last_reader_in(const ir::Workload& workload, const std::vector<int>& readers, const Stretch& stretch,
+                   ir::ValueId id);
+
+}  // namespace bakeoff::emit

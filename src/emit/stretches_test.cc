@@ -1,0 +1,77 @@
+#include "emit/stretches.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/text.h"
+
+namespace bakeoff::emit {
+namespace {
+
+ir::Workload parse(const std::string& nodes) {
+  const auto workload = ir::parse("workload w(x: f32[N,4], y: i32[N]) {\n" + nodes +
+                                  "  loss = softmax_cross_entropy(out, y) reduction=mean\n}\n");
+  EXPECT_TRUE(workload) << (workload ? "" : workload.error().message);
+  return *workload;
+}
+
+std::string linear(const std::string& out, const std::string& in, const std::string& name) {
+  return out + " = linear(" + in + "; weight=" + name + ".weight[4,4], bias=" + name + ".bias[4])\n";
+}
+
+// Two linears below b.<i>, a relu between them, and what follows them.
+std::string block(int i, const std::string& in, const std::string& out, const std::string& last) {
+  const std::string n = std::to_string(i), name = "b." + n;
+  return linear("p" + n, in, name + ".one") + "q" + n + " = relu(p" + n + ")\n" +
+         linear("r" + n, "q" + n, name + ".two") + out + " = " + last + "\n";
+}
+
+TEST(Stretches, EndWithWhatFollowsInAllOfThem) {
+  const auto found =
+      find_stretches(parse(block(0, "x", "a", "add(r0, x)") + block(1, "a", "c", "add(r1, a)") +
+                           "d = tanh(c)\n" + linear("out", "d", "head")));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0], (Stretch{"b.0", 0, 4}));
+  EXPECT_EQ(found[1], (Stretch{"b.1", 4, 8}));  // tanh follows the last one alone
+}
+
+TEST(Stretches, LeaveOutWhatNeedsMore) {
+  // The sum needs e, which the block does not read.
+  const auto found = find_stretches(parse(linear("e", "x", "e") + block(0, "x", "a", "add(r0, e)") +
+                                          block(1, "a", "c", "add(r1, e)") + linear("out", "c", "head")));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0], (Stretch{"b.0", 1, 4}));
+  EXPECT_EQ(found[1], (Stretch{"b.1", 5, 8}));
+}
+
+TEST(Stretches, GiveOneValue) {
+  // q0 is read outside.
+  const auto found = find_stretches(
+      parse(block(0, "x", "a", "add(r0, x)") + linear("c", "a", "head") + "out = add(c, q0)\n"));
+  EXPECT_TRUE(found.empty());
+}
+
+TEST(Stretches, OwnTheirParameters) {
+  // The weight of b.0.two is read again behind b.1.
+  const auto found = find_stretches(parse(block(0, "x", "a", "add(r0, x)") +
+                                          block(1, "a", "c", "add(r1, a)") + linear("out", "c", "b.0.two")));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].path, "b.1");
+}
+
+TEST(Stretches, AreNoLists) {
+  // Below "b" names are numbers.
+  for (const Stretch& stretch : find_stretches(parse(
+           block(0, "x", "a", "relu(r0)") + block(1, "a", "c", "relu(r1)") + linear("out", "c", "head"))))
+    EXPECT_NE(stretch.path, "b");
+}
+
+TEST(Stretches, KnowTheLastReader) {
+  const ir::Workload w = parse(block(0, "x", "a", "add(r0, x)") + linear("out", "a", "head"));
+  const std::vector<int> readers = last_readers(w);
+  EXPECT_EQ(readers[0], 3);  // x: the sum
+  EXPECT_EQ(readers[1], 5);  // y: the loss
+  EXPECT_EQ(readers[w.loss()], -1);
+}
+
+}  // namespace
+}  // namespace bakeoff::emit
