@@ -249,7 +249,7 @@ def main() -> None:
     parser.add_argument("packages", type=Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--train", action="store_true")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     names = given.names or [
         *(f"torchvision.{name}" for name in TORCHVISION.split()),
         *(f"timm.{name}" for name in TIMM.split()),

@@ -23,7 +23,7 @@ def write_data(
         raise BakeoffError(
             "a recipe names its data itself\n  leave out data, or change [data] in it"
         )
-    import numpy as np
+    import numpy as np  # type: ignore[import-not-found]
 
     inputs = _inputs(recipe.with_suffix(".ir").read_text(encoding="utf-8"))
     given = _by_name(list(inputs), data)

@@ -96,6 +96,12 @@ def _refuse_by_sight(module: torch.nn.Module) -> None:
                 f"{called} is a ScriptModule, which has no Python code to export",
                 "use the module that it was made from",
             )
+        if type(part).__name__ in ("_SpectralNorm", "SpectralNorm"):
+            layer = called.partition(".parametrizations")[0].strip("'")
+            raise ImportProblem(
+                f"'{layer}' has spectral_norm, whose vectors change in every step",
+                "torch.nn.utils.parametrize.remove_parametrizations(layer, 'weight')",
+            )
         if getattr(part, "momentum", 0) is None and isinstance(
             part, torch.nn.modules.batchnorm._BatchNorm
         ):

@@ -67,8 +67,8 @@ def matmul(m: Mapper, a: Args) -> Value:
     right = a.get("other", a.get("mat2", a.get("vec", a.get("tensor"))))
     turned = m.turned_matrix(right)
     if turned is not None:  # x @ w.T, where w is in another slot perhaps
-        turned_args = Args(input=left, weight=turned, bias=None)
-        return linear(m, turned_args)  # type: ignore[no-any-return]
+        made: Value = linear(m, Args(input=left, weight=turned, bias=None))
+        return made
     return product(m, m.value(left), m.value(right))
 
 

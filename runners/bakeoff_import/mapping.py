@@ -218,7 +218,8 @@ class Mapper(Builder):
             self.named[node.name] = result
 
     def _set_place(self, node: Any) -> None:
-        self.graph.where = user_line(node.meta.get("stack_trace"), self._origin.folder)
+        trace = node.meta.get("stack_trace") or self._trace_within(node)
+        self.graph.where = user_line(trace, self._origin.folder)
         op = self._op_name(node)
         stack = list((node.meta.get("nn_module_stack") or {}).values())
         path, kind = (stack[-1][0], str(stack[-1][1])) if stack else ("", "")
@@ -233,6 +234,15 @@ class Mapper(Builder):
         self.graph.base = words if words[0].isalpha() else f"{short}_{words}"
         self.graph.named = False
         self.graph.source = op
+
+    def _trace_within(self, node: Any) -> Optional[str]:
+        """Where the first op of a part that is a graph of its own stands."""
+        held = (self._env.get(a) for a in node.args if isinstance(a, torch.fx.Node))
+        for part in held:
+            for inner in getattr(getattr(part, "graph", None), "nodes", ()):
+                if inner.meta.get("stack_trace"):
+                    return str(inner.meta["stack_trace"])
+        return None
 
     @classmethod
     def _op_name(cls, node: Any) -> str:

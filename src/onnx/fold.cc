@@ -531,6 +531,7 @@ std::map<std::string, Fold> number_folds() {
       {"GreaterOrEqual", BAKEOFF_BINARY_FOLD(a >= b, a >= b, true)},
       {"And", BAKEOFF_BINARY_FOLD(a != 0 && b != 0, a != 0 && b != 0, true)},
       {"Or", BAKEOFF_BINARY_FOLD(a != 0 || b != 0, a != 0 || b != 0, true)},
+      {"Xor", BAKEOFF_BINARY_FOLD((a != 0) != (b != 0), (a != 0) != (b != 0), true)},
       {"Mod",
        +[](const Call& call, const Arrays& in) -> Result<Arrays> {
          CHECK_OK(want(in, 2));

@@ -118,6 +118,21 @@ Result<Values> power(Mapper& m, const Call& call) {
   return one(m.elementwise("pow", {x, y}));
 }
 
+// The remainder of the division of sizes, with the sign of x (fmod = 1).
+Result<Values> remainder(Mapper& m, const Call& call) {
+  if (call.integer("fmod", 0) != 1) return refused("its remainder has the sign of the divisor (fmod = 0)");
+  TRY(const Value x, floats(call.in(0)));
+  TRY(const Value y, floats(call.in(1)));
+  TRY(const Value size, m.elementwise("abs", {x}));
+  TRY(const Value by, m.elementwise("abs", {y}));
+  TRY(Value whole, m.elementwise("div", {size, by}));
+  TRY(whole, m.elementwise("floor", {whole}));
+  TRY(whole, m.elementwise("mul", {whole, by}));
+  TRY(const Value rest, m.elementwise("sub", {size, whole}));
+  TRY(const Value sign, m.elementwise("sign", {x}));
+  return one(m.elementwise("mul", {sign, rest}));
+}
+
 Result<Values> greater(Mapper& m, const Call& call, const char* op) {
   TRY(const Value a, floats(call.in(0)));
   TRY(const Value b, floats(call.in(1)));
@@ -409,6 +424,7 @@ Rows joining_rows() {
       {"Greater", +[](Mapper& m, const Call& c) { return greater(m, c, "less"); }},
       {"GreaterOrEqual", +[](Mapper& m, const Call& c) { return greater(m, c, "less_equal"); }},
       {"Equal", BAKEOFF_BINARY("equal", Kind::kBool)},
+      {"Mod", remainder},
       {"And", +[](Mapper& m, const Call& c) { return logic(m, c, "logical_and"); }},
       {"Or", +[](Mapper& m, const Call& c) { return logic(m, c, "logical_or"); }},
       {"Xor", exclusive_or},

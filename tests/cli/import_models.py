@@ -597,6 +597,23 @@ class Hooked(nn.Module):
         return self.fc(x)
 
 
+class Teacher(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc, self.old = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            wanted = self.old(x)  # NO GRADIENT
+        return self.fc(x) - wanted
+
+
+def spectral() -> nn.Module:
+    model = Teacher()
+    torch.nn.utils.parametrizations.spectral_norm(model.fc)
+    return model
+
+
 class Averaged(nn.Module):
     def __init__(self) -> None:
         super().__init__()

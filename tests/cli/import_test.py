@@ -335,6 +335,8 @@ class Refused(Importing):
         self.refuses("Hooked", "'fc.weight' has a hook that changes its gradient")
         self.refuses("Averaged", "'norm' averages its statistics over all steps")
         self.refuses("Scripted", "'part' is a ScriptModule")
+        self.refuses("spectral", "'fc' has spectral_norm")
+        self.refuses("Teacher", line_of("NO GRADIENT") + ": ", "torch.no_grad()")
 
     def test_a_row_that_pads_and_is_trained(self) -> None:
         self.refuses("PaddedHead", "'table.weight'", "padding_idx", given="i32[8,5]")
