@@ -163,7 +163,7 @@ ValueId Network::conv_block(ValueId x, int64_t channels) {
   const bool norm = rng_.chance(0.5);
   ValueId h = b_.conv(x, layer("conv"), {.channels = channels, .pad = {1, 1, 1, 1}, .bias = !norm});
   if (norm && rng_.chance(0.2))
-    return nonlinear(b_.group_norm(h, layer("gn"), channels % 2 == 0 ? 2 : 1, 1e-3));
+    return nonlinear(b_.group_norm(h, layer("gn"), channels % 2 == 0 ? 2 : 1, 0.1));
   if (norm) h = b_.batch_norm(h, layer("bn"), 1e-3, 0.2);
   return nonlinear(h);
 }
