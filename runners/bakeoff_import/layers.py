@@ -783,7 +783,8 @@ def layer_norm(m: Mapper, a: Args) -> Value:
 
 def _grouped_norm(m: Mapper, a: Args, groups: int) -> Value:
     x = m.batch_first(a.input)
-    slots = _affine(m, a, x.shape[1:2]) if m.known("group_norm") else []
+    known = m.known("group_norm")
+    slots = _weights(m, weight=a.weight, bias=a.bias) if known else []
     return grouped_norm(m, x, groups, float(a.eps), a.weight, a.bias, slots)
 
 

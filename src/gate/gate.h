@@ -55,7 +55,8 @@ struct Tolerances {
   // Parameters after the float64 steps, relative to the sum of absolute moves, plus ten times the rounding
   // error.
   double moved64 = 1e-8;
-  // The float32 loss of step k may differ by first + k * growth: every update amplifies rounding errors.
+  // The float32 loss of step k may differ by first + k * growth: every update amplifies rounding errors. Where the
+  // referee's own training with rounded values differs by more, ten times that is allowed, up to a tenth of the loss.
   double losses32_first = 1e-5;
   double losses32_growth = 2e-5;
   // A float32 prediction. Rounding every sum of K products once to 24 bits causes an error of about 2^-24

@@ -69,6 +69,19 @@ RoundingDistance measure_rounding(const GateJob& job, const Reference& r) {
   return distance;
 }
 
+Result<RoundedPath> follow_rounded(const GateJob& job, const Reference& r) {
+  TRY(const auto batches, read_batches(job.workload, job.training, job.data, job.rows, job.steps));
+  NoisyTwin twin(job.training.optimizer, r.initial, kNoise32, true);
+  RoundedPath path;
+  for (const referee::Inputs& batch : batches) {
+    TRY(const auto e, referee::evaluate(job.workload, twin.weights(), batch, {.round_to_float32 = true}));
+    path.losses.push_back(e.loss);
+    twin.step(e.gradients);
+  }
+  path.after = twin.weights();
+  return path;
+}
+
 // As many as in float32 where they are cheap.
 int64_t steps_in_float64(const GateJob& job) {
   const auto cost = ir::step_cost(job.workload, job.training);
@@ -160,6 +173,13 @@ Result<Reference> make_reference(const GateJob& job) {
 const RoundingDistance& rounding_distance(const GateJob& job, const Reference& r) {
   std::call_once(r.rounding->once, [&] { r.rounding->distance = measure_rounding(job, r); });
   return r.rounding->distance;
+}
+
+const RoundedPath& rounded_path(const GateJob& job, const Reference& r) {
+  std::call_once(r.rounding->once_path, [&] {
+    if (auto path = follow_rounded(job, r)) r.rounding->path = std::move(*path);
+  });
+  return r.rounding->path;
 }
 
 }  // namespace bakeoff

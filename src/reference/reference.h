@@ -25,10 +25,19 @@ struct RoundingDistance {
   std::vector<double> gradients = {};  // by ParamId
 };
 
+// The training of proof 3 as float32 would have it: every value is rounded, and each gradient has a rounding error.
+// Where training amplifies rounding, as small batches under batch norm do, honest frameworks are as far from the
+// exact losses as this one.
+struct RoundedPath {
+  std::vector<double> losses = {};
+  referee::Weights after = {};
+};
+
 // Computed when a contender first needs it.
 struct LazyRounding {
-  std::once_flag once;
+  std::once_flag once, once_path;
   RoundingDistance distance = {};
+  RoundedPath path = {};
 };
 
 // What the referee computes for a recipe.
@@ -81,5 +90,7 @@ Result<Reference> make_reference(const GateJob& job);
 
 // The rounding distance of `r.at32`; computed by the first call.
 const RoundingDistance& rounding_distance(const GateJob& job, const Reference& r);
+// The rounded path of proof 3; computed by the first call. Empty where the referee fails.
+const RoundedPath& rounded_path(const GateJob& job, const Reference& r);
 
 }  // namespace bakeoff
