@@ -26,9 +26,9 @@ namespace {
 
 using tensor::Tensor;
 
-// The most that a float32 training may be away from the exact one, however much it amplifies rounding: losses, and all
+// The most that a float32 training may be away from the exact one, however much it amplifies rounding: a loss, and all
 // parameters relative to their moves.
-constexpr double kMostAmplified = 0.1;
+constexpr double kMostAmplified = 0.1, kMostMoved = 0.3;
 constexpr double kNoiseFactor = 10;  // of what rounding does to parameters, by the referee's estimate
 constexpr double kLeast = 1e-300;    // where everything is zero, zero is right
 
@@ -295,15 +295,12 @@ struct Moves {
   const referee::Weights& from;
   const referee::Weights& expected;
   const std::vector<double>& noise;
-  // Where the training ends in which every value is rounded; asked for where the noise does not explain enough.
-  // Null: nothing is rounded.
-  std::function<const referee::Weights&()> rounded = {};
+  // How far a training is away, by ParamId, in which every value is rounded; asked for where the noise does not
+  // explain enough. Null: nothing is rounded.
+  std::function<const std::vector<double>&()> rounded = {};
 
   // Of parameter `id`, the larger of both.
-  double noise_with_rounding(size_t id) const {
-    const referee::Weights& end = rounded();
-    return end.empty() ? noise[id] : std::max(noise[id], sum_apart(end[id], expected[id]));
-  }
+  double noise_with_rounding(size_t id) const { return std::max(noise[id], rounded()[id]); }
 };
 
 // Each parameter by itself.
@@ -351,7 +348,7 @@ void compare_all_moves(const GateJob& job, const Dump& dump, const Moves& moves,
   if (apart / moved > allowed && moves.rounded) {
     noise = 0;
     each([&](size_t id) { noise += moves.noise_with_rounding(id); });
-    allowed = std::min(limit + kNoiseFactor * noise / moved, std::max(allowed, kMostAmplified));
+    allowed = std::min(limit + kNoiseFactor * noise / moved, std::max(allowed, kMostMoved));
   }
   comparisons.compare("moved/all parameters", apart / moved, allowed);
 }
@@ -532,7 +529,7 @@ void compare_steps32(const GateJob& job, const Reference& reference, const Answe
       if (error > allowed && k > 0) {
         const RoundedPath& path = rounded_path(job, reference);
         for (size_t i = 0; i <= k && i < path.losses.size(); ++i)
-          amplified = std::max(amplified, relative(path.losses[i], reference.losses32[i]));
+          amplified = std::max(amplified, path.losses[i]);
         allowed = std::clamp(kNoiseFactor * amplified, allowed, kMostAmplified);
       }
       comparisons.compare(fmt::format("float32 loss of step {}", k), error, allowed);
@@ -541,7 +538,7 @@ void compare_steps32(const GateJob& job, const Reference& reference, const Answe
   if (answers.state) {
     Comparisons comparisons(parity, "float32 parameters", t.moved32);
     const Moves moves{reference.initial, reference.after32, reference.noise32,
-                      [&]() -> const referee::Weights& { return rounded_path(job, reference).after; }};
+                      [&]() -> const std::vector<double>& { return rounded_path(job, reference).after; }};
     compare_all_moves(job, *answers.state, moves, t.moved32, comparisons);
     compare_each_move(job, *answers.state, moves, t.moved32_each, comparisons);
   }

@@ -69,17 +69,19 @@ RoundingDistance measure_rounding(const GateJob& job, const Reference& r) {
   return distance;
 }
 
-Result<RoundedPath> follow_rounded(const GateJob& job, const Reference& r) {
+Status follow_rounded(const GateJob& job, const Reference& r, referee::Edges edges, RoundedPath& path) {
   TRY(const auto batches, read_batches(job.workload, job.training, job.data, job.rows, job.steps));
   NoisyTwin twin(job.training.optimizer, r.initial, kNoise32, true);
-  RoundedPath path;
-  for (const referee::Inputs& batch : batches) {
-    TRY(const auto e, referee::evaluate(job.workload, twin.weights(), batch, {.round_to_float32 = true}));
-    path.losses.push_back(e.loss);
+  for (size_t k = 0; k < batches.size(); ++k) {
+    TRY(const auto e, referee::evaluate(job.workload, twin.weights(), batches[k],
+                                        {.round_to_float32 = true, .edges = edges}));
+    const double exact = r.losses32[k];
+    path.losses[k] = std::max(path.losses[k], std::abs(e.loss - exact) / std::max(std::abs(exact), 1e-300));
     twin.step(e.gradients);
   }
-  path.after = twin.weights();
-  return path;
+  const std::vector<double> ends = apart(twin.weights(), r.after32);
+  for (size_t p = 0; p < ends.size(); ++p) path.after[p] = std::max(path.after[p], ends[p]);
+  return Done{};
 }
 
 // As many as in float32 where they are cheap.
@@ -177,7 +179,15 @@ const RoundingDistance& rounding_distance(const GateJob& job, const Reference& r
 
 const RoundedPath& rounded_path(const GateJob& job, const Reference& r) {
   std::call_once(r.rounding->once_path, [&] {
-    if (auto path = follow_rounded(job, r)) r.rounding->path = std::move(*path);
+    RoundedPath path{.losses = std::vector<double>(r.losses32.size()),
+                     .after = std::vector<double>(r.after32.size())};
+    bool known = true;
+    for (const auto edges : {referee::Edges::kOpen, referee::Edges::kClosed})
+      known = known && follow_rounded(job, r, edges, path);
+    if (!known)
+      path = {.losses = std::vector<double>(r.losses32.size()),
+              .after = std::vector<double>(r.after32.size())};
+    r.rounding->path = std::move(path);
   });
   return r.rounding->path;
 }

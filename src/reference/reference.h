@@ -25,12 +25,12 @@ struct RoundingDistance {
   std::vector<double> gradients = {};  // by ParamId
 };
 
-// The training of proof 3 as float32 would have it: every value is rounded, and each gradient has a rounding error.
-// Where training amplifies rounding, as small batches under batch norm do, honest frameworks are as far from the
-// exact losses as this one.
+// How far the training of proof 3 is from the exact one where every value is rounded to float32, each gradient has a
+// rounding error, and ReLUs that lie on an edge are all open or all closed: the larger distance of both. Among
+// millions of ReLUs some lie on an edge in some step, and honest frameworks go on from one of its sides.
 struct RoundedPath {
-  std::vector<double> losses = {};
-  referee::Weights after = {};
+  std::vector<double> losses = {};  // relative, by step
+  std::vector<double> after = {};   // by ParamId: the sum over elements
 };
 
 // Computed when a contender first needs it.
@@ -90,7 +90,7 @@ Result<Reference> make_reference(const GateJob& job);
 
 // The rounding distance of `r.at32`; computed by the first call.
 const RoundingDistance& rounding_distance(const GateJob& job, const Reference& r);
-// The rounded path of proof 3; computed by the first call. Empty where the referee fails.
+// That of proof 3; computed by the first call. Zeros where the referee fails.
 const RoundedPath& rounded_path(const GateJob& job, const Reference& r);
 
 }  // namespace bakeoff
