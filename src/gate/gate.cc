@@ -515,6 +515,23 @@ void compare_precision(const GateJob& job, const Reference& reference, const Dum
   }
 }
 
+// Where a contender that is right in float64 is not in float32.
+std::string explain_float32(const GateJob& job, const Reference& reference) {
+  if (job.training.track == ir::Track::kEqualised) {
+    const std::vector<double>& losses = rounded_path(job, reference).losses;
+    const double most = losses.empty() ? 0 : *std::max_element(losses.begin(), losses.end());
+    if (most > kMostAmplified / kNoiseFactor) {
+      return fmt::format(
+          "it equals the recipe in float64; in float32 the recipe's training amplifies rounding too much to be "
+          "compared: a loss of the referee's own float32 training is {:.1g} away from the exact one within {} "
+          "steps. A lower learning rate or a larger batch makes it comparable",
+          most, losses.size());
+    }
+  }
+  return "it equals the recipe in float64, but differs more in float32 than rounding to float32 explains: "
+         "lower precision (bfloat16, float16, TF32), or a different computation in float32 only";
+}
+
 void compare_steps32(const GateJob& job, const Reference& reference, const Answers32& answers, Parity& parity,
                      const Tolerances& t) {
   const std::vector<double>& losses = answers.losses.losses;
@@ -585,11 +602,8 @@ void Proof::float32(const GateJob& job, const Reference& reference, const Tolera
   if (wait && !wait()) return;
   if (predicts) prove_prediction32(*worker_, job, reference, contender_, parity, tolerances);
   if (answers) compare_steps32(job, reference, *answers, parity, tolerances);
-  if (!predicts && right && !parity.diverges_at.empty() && parity.explanation.empty()) {
-    parity.explanation =
-        "it equals the recipe in float64, but differs more in float32 than rounding to float32 explains: "
-        "lower precision (bfloat16, float16, TF32), or a different computation in float32 only";
-  }
+  if (!predicts && right && !parity.diverges_at.empty() && parity.explanation.empty())
+    parity.explanation = explain_float32(job, reference);
   if (!worker_->ok()) parity.failure = worker_->failure();
   if (!parity.failure && !predicts) prove_dropout(*worker_, job, reference, contender_, parity);
 }
