@@ -162,13 +162,14 @@ def embedding_bag(m: Mapper, a: Args) -> list[Any]:
 
 @row("one_hot")
 def one_hot(m: Mapper, a: Args) -> Value:
-    """`one_hot`"""
+    """`embedding` in a frozen unit matrix"""
     x = m.ids(m.value(a.input))
     if a.num_classes < 1:
         raise Unsupported("takes the number of classes from the data", "num_classes")
     lay = x.layout
     layout = Layout((*lay.shape, a.num_classes), lay.n, lay.before, lay.after)
-    return m.made("one_hot", [x], layout, classes=a.num_classes)
+    unit = m.slot(Const(torch.eye(a.num_classes, dtype=torch.float64)))
+    return m.made("embedding", [x], layout, params=[("weight", unit)])
 
 
 # ---- convolutions
@@ -459,15 +460,17 @@ def _averaged(
 
 @row("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
 def adaptive_max_pool(m: Mapper, a: Args) -> Any:
-    """`max_pool2d` where sizes divide"""
+    """`max_pool2d` where sizes divide; else `max` of each window, `concat`"""
     name = m._op_name(m.node).removeprefix("aten.")
     count = int(name[17])
     out = list(m.node.meta["val"][0].shape[2:])
     x = m.batch_first(a.input, count + 2)
+    if any(user.args[1] == 1 and user.users for user in m.node.users):
+        raise Unsupported("needs the positions of the maxima", "return_indices=False")
     if any(size % o for size, o in zip(x.shape[2:], out)):
-        raise Unsupported(
-            f"sizes {x.shape[2:]} do not divide into {out}", "sizes that divide"
-        )
+        for axis, size in enumerate(out, 2):
+            x = _window_maxima(m, x, axis, size)
+        return [x, None]
     kernel = [size // int(o) for size, o in zip(x.shape[2:], out)]
     pool = name.removeprefix("adaptive_")
     layout = Layout((*x.shape[:2], *(int(o) for o in out)), 0)
@@ -475,6 +478,16 @@ def adaptive_max_pool(m: Mapper, a: Args) -> Any:
         pool, [x], layout, kernel=kernel, stride=kernel, pad=[0] * (2 * count)
     )
     return [made, None]
+
+
+def _window_maxima(m: Mapper, x: Value, axis: int, out: int) -> Value:
+    """Of the windows of an adaptive pool, which may overlap."""
+    size = x.shape[axis]
+    if size == out:
+        return x
+    windows = [(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
+    parts = [m.sliced(x, axis, begin, end) for begin, end in windows]
+    return m.concat([m.reduced("max", part, [axis], True) for part in parts], axis)
 
 
 def _resized(m: Mapper, a: Args, mode: str, coordinates: str) -> Value:

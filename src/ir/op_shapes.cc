@@ -232,6 +232,9 @@ Result<Type> resize(const NodeView& view) {
   if (size.size() + 2 != x.size())
     return misfit("size needs a number for each axis after N and C of {}, got {}", to_text(x), size.size());
   CHECK_OK(want_positive(view.node, "size", 1));
+  constexpr int64_t kLargest = 65536;  // of an axis: products of sizes stay far below the largest number
+  if (std::any_of(size.begin(), size.end(), [](int64_t n) { return n > kLargest; }))
+    return misfit("size must be at most {}", kLargest);
   if (view.node.word("mode") == "nearest" && view.node.word("coordinates") == "align_corners")
     return misfit("mode=nearest needs coordinates=half_pixel or asymmetric");
   Shape out = {x[0], x[1]};

@@ -603,23 +603,6 @@ Result<Values> trilu(Mapper& m, const Call& call) {
   return Values{made};
 }
 
-Result<Values> one_hot(Mapper& m, const Call& call) {
-  CHECK_OK(want_graph(call));
-  const Value& ids = call.in(0);
-  TRY(const double depth, m.fixed_real(call, 1, "depth"));
-  TRY(const ArrayPtr values, m.fixed(call, 2, "values"));
-  if (values->size() != 2) return refused("needs two values");
-  const size_t rank = ids.layout.rank() + 1;
-  TRY(const size_t axis, axis_of(call.integer("axis", -1), rank));
-  if (axis + 1 != rank) return refused("its axis is not the last");
-  Layout out = ids.layout;
-  out.dims.push_back(static_cast<int64_t>(depth));
-  Value made = m.make("one_hot", {ids.name}, out, {{"classes", std::to_string(static_cast<int64_t>(depth))}});
-  TRY(made, m.scalar_op("mul", made, values->real(1) - values->real(0)));
-  TRY(made, m.scalar_op("add", made, values->real(0)));
-  return Values{made};
-}
-
 // ---- sizes of pictures
 
 // Along one axis a resize is a product with a matrix.
@@ -852,7 +835,6 @@ Rows shape_rows() {
       {"ArgMax", arg_max},
       {"ArgMin", arg_max},
       {"Trilu", trilu},
-      {"OneHot", one_hot},
       {"Resize", resize},
       {"Upsample", resize},
   };

@@ -204,6 +204,10 @@ class Proven(Importing):
         self.assertRegex(text, r"group_norm\(\w+\) groups=6")
         self.assertNotIn("frozen", text)
 
+    def test_one_hot(self) -> None:
+        text = self.proves("OneHot", "i32[8,5]")
+        self.assertRegex(text, r"embedding\(ids; weight=\w+\[7,7\] frozen")
+
     def test_resizes(self) -> None:
         text = self.proves("Resizes", "f32[4,2,5,6]")
         found = re.findall(r"resize\(.*", text)
