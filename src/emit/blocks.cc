@@ -45,7 +45,7 @@ bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0;
 struct Piece {
   std::string text;
   bool number = false;
-  std::string option = {};  // the name before the nearest "=" to its left within the same argument
+  std::string option = {};  // of a number: the name of the option whose value it is; empty: it has none
 };
 
 // The name in front of an "=" that a number at `at` belongs to: of "stride=(2, 2)" stride for both.
@@ -107,7 +107,7 @@ std::vector<Statement> statements_of(const Printed& printed) {
   return all;
 }
 
-// What texts of one family have in common: everything but the numbers, or everything.
+// A key that texts of one family share: all of the text, without its numbers unless `numbers`.
 std::string skeleton(const Printed& printed, bool numbers) {
   std::string key =
       fmt::format("{} {}\n", fmt::join(printed.formals, ","), printed.layers.statements().size());
@@ -398,6 +398,13 @@ const Block* Blocks::at(int node, int first, int end) const {
     if (s.end <= end && !(s.first == first && s.end == end)) longest = &block;
   }
   return longest;
+}
+
+std::vector<std::string> Family::declared() const {
+  std::vector<std::string> all;
+  for (const Parameter& p : parameters)
+    all.push_back(p.fallback.empty() ? p.name : p.name + "=" + p.fallback);
+  return all;
 }
 
 std::vector<std::string> Blocks::arguments(const Block& block, bool by_name) const {

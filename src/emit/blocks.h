@@ -48,6 +48,9 @@ struct Family {
   std::string name;  // of a class, "EncoderLayer", or a function, "encoder_layer"
   Printed text;      // of its first member, with parameters in place of the numbers that differ
   std::vector<Parameter> parameters = {};
+
+  // As Python declares them: "width", "stride=1".
+  std::vector<std::string> declared() const;
 };
 
 struct Block {

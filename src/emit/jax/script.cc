@@ -207,8 +207,8 @@ class Script {
       parameters.push_back("prefix");
       parameters.insert(parameters.end(), family.text.formals.begin(), family.text.formals.end());
       if (!family.parameters.empty()) parameters.push_back("*");
-      for (const Parameter& p : family.parameters)
-        parameters.push_back(p.fallback.empty() ? p.name : p.name + "=" + p.fallback);
+      const std::vector<std::string> declared = family.declared();
+      parameters.insert(parameters.end(), declared.begin(), declared.end());
       out_.call("def " + family.name, parameters, ":");
       const auto body = out_.indent();
       for (const Statement& s : family.text.body.statements()) out_.statement(s);

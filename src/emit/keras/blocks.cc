@@ -75,8 +75,8 @@ std::string functions_text(const Blocks& blocks) {
     std::vector<std::string> parameters = family.text.formals;
     parameters.push_back("prefix");
     if (!family.parameters.empty()) parameters.push_back("*");
-    for (const Parameter& p : family.parameters)
-      parameters.push_back(p.fallback.empty() ? p.name : p.name + "=" + p.fallback);
+    const std::vector<std::string> declared = family.declared();
+    parameters.insert(parameters.end(), declared.begin(), declared.end());
     out.call("def " + family.name, parameters, ":");
     const auto body = out.indent();
     for (const Statement& s : family.text.body.statements()) out.statement(s);

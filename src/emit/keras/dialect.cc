@@ -20,6 +20,7 @@ const std::map<std::string_view, const char*>& tensorflow_names() {
       {"copy", "tf.identity"},
       {"expand_dims", "tf.expand_dims"},
       {"gelu", "tf.nn.gelu"},
+      {"matmul", "tf.matmul"},
       {"max_pool", "tf.nn.max_pool2d"},
       {"multiply", "tf.multiply"},
       {"ones", "tf.ones"},

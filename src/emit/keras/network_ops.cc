@@ -125,43 +125,6 @@ constexpr const char* kGruCell = R"(class GRUCell(layers.Layer):
         h = n + z * (h - n)
         return h, [h]
 )";
-constexpr const char* kGruCell2 = R"(class GRUCell(layers.Layer):
-    """As layers.GRUCell, with the gates r, z, n and two biases of their own."""
-
-    def __init__(self, units, use_bias=True, **kwargs):
-        super().__init__(**kwargs)
-        self.units = self.state_size = self.output_size = units
-        self.use_bias = use_bias
-
-    def build(self, input_shape):
-        gates = 3 * self.units
-        self.kernel = self.add_weight(
-            shape=(input_shape[-1], gates), initializer="glorot_uniform", name="kernel"
-        )
-        self.recurrent_kernel = self.add_weight(
-            shape=(self.units, gates), initializer="orthogonal", name="recurrent_kernel"
-        )
-        if self.use_bias:
-            self.bias = self.add_weight(
-                shape=(gates,), initializer="zeros", name="bias"
-            )
-            self.recurrent_bias = self.add_weight(
-                shape=(gates,), initializer="zeros", name="recurrent_bias"
-            )
-
-    def call(self, x, states):
-        h = states[0]
-        from_x = tf.matmul(x, self.kernel)
-        from_h = tf.matmul(h, self.recurrent_kernel)
-        if self.use_bias:
-            from_x, from_h = from_x + self.bias, from_h + self.recurrent_bias
-        xr, xz, xn = tf.split(from_x, 3, -1)
-        hr, hz, hn = tf.split(from_h, 3, -1)
-        r, z = tf.sigmoid(xr + hr), tf.sigmoid(xz + hz)
-        n = tf.tanh(xn + r * hn)
-        h = n + z * (h - n)
-        return h, [h]
-)";
 
 // 1 / sqrt(width). On TensorFlow Keras rounds a Python number to float32, also for float64; a numpy one it
 // keeps.
@@ -229,7 +192,7 @@ void lstm(Printer& p, const ir::Node& node) {
 }
 
 void gru(Printer& p, const ir::Node& node) {
-  p.need_helper(p.dialect.second ? kGruCell2 : kGruCell);
+  p.need_helper(kGruCell);
   const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight_hh"))].shape;
   const std::string cell =
       fmt::format("GRUCell({}{}, name=\"gru_cell\")", w[1], node.has("bias_ih") ? "" : ", use_bias=False");

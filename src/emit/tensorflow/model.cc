@@ -216,8 +216,8 @@ void Model::print_family(CodeWriter& out, const Family& family) const {
   const auto inside = out.indent();
   std::vector<std::string> parameters = {"self"};
   if (equalised()) parameters.insert(parameters.end(), {"weights", "prefix"});
-  for (const Parameter& p : family.parameters)
-    parameters.push_back(p.fallback.empty() ? p.name : p.name + "=" + p.fallback);
+  const std::vector<std::string> declared = family.declared();
+  parameters.insert(parameters.end(), declared.begin(), declared.end());
   out.call("def __init__", parameters, ":");
   {
     const auto init = out.indent();
