@@ -147,6 +147,22 @@ class Search {
 
 std::vector<Stretch> find_stretches(const ir::Workload& workload) { return Search(workload).run(); }
 
+std::string Stretch::relative(const std::string& below) const {
+  if (path.empty()) return below;
+  return below.size() <= path.size() ? "" : below.substr(path.size() + 1);
+}
+
+std::vector<ir::ValueId> outside_values(const ir::Workload& workload, const Stretch& stretch) {
+  std::vector<ir::ValueId> all;
+  for (int n = stretch.first; n < stretch.end; ++n) {
+    for (const ir::ValueId id : workload.nodes[static_cast<size_t>(n)].inputs) {
+      const bool known = std::find(all.begin(), all.end(), id) != all.end();
+      if (id < workload.output_of(stretch.first) && !known) all.push_back(id);
+    }
+  }
+  return all;
+}
+
 bool keeps_name(const ir::Workload& workload, ir::ValueId id) {
   return workload.is_input(id) && workload.inputs[static_cast<size_t>(id)].type.dtype != ir::DType::kF32;
 }

@@ -19,10 +19,15 @@ struct Stretch {
   int first = 0;     // index of its first node
   int end = 0;       // index behind its last node, which computes its value
   bool operator==(const Stretch&) const = default;
+  // A path below that of the stretch, without it; the path itself where the stretch has none.
+  std::string relative(const std::string& below) const;
 };
 
 // All of them, the shorter ones first; none covers the same nodes as another.
 std::vector<Stretch> find_stretches(const ir::Workload& workload);
+
+// Values from outside that its nodes read, in the order of their first use.
+std::vector<ir::ValueId> outside_values(const ir::Workload& workload, const Stretch& stretch);
 
 // An input of integers, whose name says what they are; other values of a stretch have names of no meaning.
 bool keeps_name(const ir::Workload& workload, ir::ValueId id);

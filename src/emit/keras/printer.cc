@@ -92,10 +92,8 @@ void Printer::enter(const Stretch& entered) {
   out = CodeWriter();
   // The workload's inputs keep their names.
   std::map<ir::ValueId, std::string> inputs;
-  for (int n = stretch.first; n < stretch.end; ++n) {
-    for (const ir::ValueId id : workload.nodes[static_cast<size_t>(n)].inputs) {
-      if (keeps_name(workload, id)) inputs[id] = value_name_of_input(id);
-    }
+  for (const ir::ValueId id : outside_values(workload, stretch)) {
+    if (keeps_name(workload, id)) inputs[id] = value_name_of_input(id);
   }
   names_ = reserved_;
   for (const auto& [_, name] : inputs) names_.reserve(name);

@@ -63,28 +63,21 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
   stretch_ = stretch;
   Printed printed;
   std::map<ir::ValueId, std::string> formals;
-  const auto outside = [&](const auto& visit) {
-    for (int n = stretch.first; n < stretch.end; ++n) {
-      for (const ir::ValueId id : workload_.nodes[static_cast<size_t>(n)].inputs) {
-        if (id < workload_.output_of(stretch.first)) visit(id);
-      }
-    }
-  };
-  outside([&](ir::ValueId id) {
+  const std::vector<ir::ValueId> outside = outside_values(workload_, stretch);
+  for (const ir::ValueId id : outside) {
     if (keeps_name(workload_, id)) names_.reserve(inputs_[static_cast<size_t>(id)]);
-  });
-  outside([&](ir::ValueId id) {
-    if (variables_.contains(id)) return;
+  }
+  for (const ir::ValueId id : outside) {
     if (workload_.is_constant(id)) {
       variables_[id] = real_literal(workload_.producer(id).real("value"), Language::kCpp);
       fixed_.insert(id);
-      return;
+      continue;
     }
     if (keeps_name(workload_, id)) order_.push_back(inputs_[static_cast<size_t>(id)]);
     variables_[id] = keeps_name(workload_, id) ? order_.back() : pick_variable(id);
     formals[id] = (keeps_name(workload_, id) ? "const Tensor& " : "Tensor ") + variables_[id];
     printed.inputs.push_back(id);
-  });
+  }
   print_nodes(functions);
   print_return(workload_.output_of(stretch.end - 1));
   // What is read by once() alone is not passed.

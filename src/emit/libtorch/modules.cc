@@ -115,7 +115,7 @@ Modules::Modules(const Request& request, const std::vector<ir::Type>& types, con
     }
     n = block->stretch.end - 1;
     // Blocks 0, 1, 2, ... of one path are a list.
-    const std::string path = relative(block->stretch.path), parent = parent_of(path);
+    const std::string path = stretch_.relative(block->stretch.path), parent = parent_of(path);
     const bool numbered =
         !parent.empty() && leaf_of(path).find_first_not_of("0123456789") == std::string::npos;
     const auto list = std::find_if(items.begin(), items.end(),
@@ -149,13 +149,8 @@ Modules::Modules(const Request& request, const std::vector<ir::Type>& types, con
   }
 }
 
-std::string Modules::relative(const std::string& path) const {
-  if (stretch_.path.empty()) return path;
-  return path.size() <= stretch_.path.size() ? "" : path.substr(stretch_.path.size() + 1);
-}
-
 void Modules::add_block(const Block& block) {
-  const std::string path = relative(block.stretch.path);
+  const std::string path = stretch_.relative(block.stretch.path);
   const std::string name = names_.name("member " + path, path);
   const std::string values = fmt::format("{}", fmt::join(block.values, ", "));
   const std::string made = values.empty() ? "" : "{" + values + "}";
@@ -204,7 +199,7 @@ void Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& types)
   if (node.params.empty()) return;
   // LibTorch's nn::LayerNorm has both parameters, and it has no module of root mean squares.
   const bool loose = node.op == Op::kRmsNorm || (node.op == Op::kLayerNorm && node.params.size() < 2);
-  const std::string path = loose ? "" : relative(torch_layer(request_.workload, node));
+  const std::string path = loose ? "" : stretch_.relative(torch_layer(request_.workload, node));
   if (const auto old = layers_.find(path); !path.empty() && old != layers_.end()) {
     const ir::Node& first = *old->second;
     if (first.op == node.op && first.params == node.params && first.attributes == node.attributes &&
@@ -249,7 +244,7 @@ void Modules::add_layer(const ir::Node& node, const std::string& path, const std
 
 void Modules::add_loose(ir::ParamId id) {
   const ir::Parameter& p = request_.workload.parameters[static_cast<size_t>(id)];
-  const std::string path = relative(p.name);
+  const std::string path = stretch_.relative(p.name);
   const std::string name = names_.name("member " + path, path);
   const bool ones = p.role == Role::kScale || p.role == Role::kRunningVar;
   const bool zeros = p.role == Role::kShift || p.role == Role::kRunningMean;
@@ -285,7 +280,7 @@ void Modules::add_dropout(const ir::Node& node) {
     return std::any_of(members_.begin(), members_.end(), [&](const Member& m) { return starts(m.path); }) ||
            std::any_of(request_.workload.parameters.begin(), request_.workload.parameters.end(),
                        [&](const ir::Parameter& p) {
-                         return p.name.starts_with(stretch_.path) && starts(relative(p.name));
+                         return p.name.starts_with(stretch_.path) && starts(stretch_.relative(p.name));
                        });
   };
   std::string path = dropouts_ > 1 ? "dropout1" : "dropout";

@@ -52,7 +52,6 @@ class Modules {
     std::vector<std::string> init = {};  // statements: the framework's own initial value
   };
 
-  std::string relative(const std::string& path) const;
   void add_block(const Block& block);
   void add_list(const std::string& path, const std::vector<const Block*>& blocks);
   void add_node(const ir::Node& node, const std::vector<ir::Type>& types);

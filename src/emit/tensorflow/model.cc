@@ -17,10 +17,6 @@ using ir::Role;
 const char* const kTaken =
     "name name_scope variables trainable_variables non_trainable_variables submodules with_name_scope";
 
-std::string below(const std::string& path, const std::string& within) {
-  return within.empty() ? path : path.substr(within.size() + 1);
-}
-
 // self.encoder[0](x), or a loop over all of self.encoder
 class Calls : public BlockCalls {
  public:
@@ -88,7 +84,7 @@ Attributes Model::attributes_of(const Stretch& stretch, const Blocks& blocks) co
     for (const ir::Slot& slot : workload.nodes[static_cast<size_t>(n)].params) {
       const std::string& name = workload.parameters[static_cast<size_t>(slot.param)].name;
       if (!all.parameters.contains(slot.param))
-        all.parameters[slot.param] = names.name(name, public_identifier(below(name, stretch.path)));
+        all.parameters[slot.param] = names.name(name, public_identifier(stretch.relative(name)));
     }
   }
   for (size_t i = 0; i < found.size();) {
@@ -102,7 +98,7 @@ Attributes Model::attributes_of(const Stretch& stretch, const Blocks& blocks) co
     const bool list = end > i;
     if (!list) end = i + 1;
     const std::string& whole = list ? parent : path;
-    all.blocks.push_back({names.name(whole, public_identifier(below(whole, stretch.path))),
+    all.blocks.push_back({names.name(whole, public_identifier(stretch.relative(whole))),
                           {found.begin() + static_cast<long>(i), found.begin() + static_cast<long>(end)},
                           list});
     i = end;

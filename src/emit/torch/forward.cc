@@ -52,25 +52,20 @@ std::optional<Printed> ForwardPrinter::print(const OpFunctions<ForwardPrinter>& 
   stretch_ = stretch;
   Printed printed;
   std::map<ir::ValueId, std::string> formals;
-  for (int n = stretch.first; n < stretch.end; ++n) {
-    for (const ir::ValueId id : workload_.nodes[static_cast<size_t>(n)].inputs) {
-      if (keeps_name(workload_, id)) names_.reserve(inputs_[static_cast<size_t>(id)]);
-    }
+  const std::vector<ir::ValueId> outside = outside_values(workload_, stretch);
+  for (const ir::ValueId id : outside) {
+    if (keeps_name(workload_, id)) names_.reserve(inputs_[static_cast<size_t>(id)]);
   }
-  for (int n = stretch.first; n < stretch.end; ++n) {
-    const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
-    for (const ir::ValueId id : node.inputs) {
-      if (id >= workload_.output_of(stretch.first) || variables_.contains(id)) continue;
-      if (workload_.is_constant(id)) {
-        variables_[id] = real_literal(workload_.producer(id).real("value"));
-        fixed_.insert(id);
-        continue;
-      }
-      if (keeps_name(workload_, id)) order_.push_back(inputs_[static_cast<size_t>(id)]);
-      variables_[id] = keeps_name(workload_, id) ? order_.back() : pick_variable(id);
-      formals[id] = variables_[id];
-      printed.inputs.push_back(id);
+  for (const ir::ValueId id : outside) {
+    if (workload_.is_constant(id)) {
+      variables_[id] = real_literal(workload_.producer(id).real("value"));
+      fixed_.insert(id);
+      continue;
     }
+    if (keeps_name(workload_, id)) order_.push_back(inputs_[static_cast<size_t>(id)]);
+    variables_[id] = keeps_name(workload_, id) ? order_.back() : pick_variable(id);
+    formals[id] = variables_[id];
+    printed.inputs.push_back(id);
   }
   print_nodes(functions);
   const ir::ValueId output = workload_.output_of(stretch.end - 1);

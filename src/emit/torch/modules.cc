@@ -169,11 +169,6 @@ Status Modules::check_names(const ir::Workload& workload) {
   return Done{};
 }
 
-std::string Modules::relative(const std::string& path) const {
-  if (stretch_.path.empty()) return path;
-  return path.size() <= stretch_.path.size() ? "" : path.substr(stretch_.path.size() + 1);
-}
-
 bool Modules::Entry::list() const {
   for (size_t i = 0; i < children.size(); ++i) {
     if (children[i].key != std::to_string(i) || children[i].layer.head.empty()) return false;
@@ -201,10 +196,12 @@ std::string Modules::module_of(const ir::Node& node) const {
   return found == module_of_.end() ? "" : expression(found->second);
 }
 
-std::string Modules::module_of(const Block& block) const { return expression(relative(block.stretch.path)); }
+std::string Modules::module_of(const Block& block) const {
+  return expression(stretch_.relative(block.stretch.path));
+}
 
 std::string Modules::list_of(const std::vector<const Block*>& blocks) const {
-  const std::string path = layer_of(relative(blocks[0]->stretch.path));
+  const std::string path = layer_of(stretch_.relative(blocks[0]->stretch.path));
   const Entry* at = &root_;
   for (const std::string& key : split(path)) {
     const auto found = std::find_if(at->children.begin(), at->children.end(),
@@ -214,7 +211,7 @@ std::string Modules::list_of(const std::vector<const Block*>& blocks) const {
   }
   if (!at->list() || at->children.size() != blocks.size()) return "";
   for (size_t i = 0; i < blocks.size(); ++i) {
-    if (relative(blocks[i]->stretch.path) != fmt::format("{}.{}", path, i)) return "";
+    if (stretch_.relative(blocks[i]->stretch.path) != fmt::format("{}.{}", path, i)) return "";
   }
   return expression(path);
 }
@@ -225,7 +222,7 @@ std::string Modules::parameter(ir::ParamId id) const {
 }
 
 Status Modules::add_block(const Block& block) {
-  TRY(Entry* const entry, insert(relative(block.stretch.path)));
+  TRY(Entry* const entry, insert(stretch_.relative(block.stretch.path)));
   entry->layer = {blocks_->family(block).name, blocks_->arguments(block)};
   entry->block = true;
   return Done{};
@@ -234,7 +231,7 @@ Status Modules::add_block(const Block& block) {
 Status Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& types) {
   if (node.op == Op::kDropout) add_dropout(node);
   if (node.params.empty()) return Done{};
-  const std::string path = relative(torch_layer(request_->workload, node));
+  const std::string path = stretch_.relative(torch_layer(request_->workload, node));
   if (const auto old = layers_.find(path); !path.empty() && old != layers_.end()) {
     const ir::Node& first = *old->second;
     if (first.op == node.op && first.params == node.params && first.attributes == node.attributes &&
@@ -268,7 +265,7 @@ Status Modules::add_layer(const ir::Node& node, const std::string& path, Call la
 }
 
 Status Modules::add_loose(ir::ParamId id) {
-  const std::string name = relative(request_->workload.parameters[static_cast<size_t>(id)].name);
+  const std::string name = stretch_.relative(request_->workload.parameters[static_cast<size_t>(id)].name);
   const std::string leaf = leaf_of(name);
   const std::string path = leaf == name ? "" : layer_of(name);
   Entry* owner = &root_;
@@ -311,7 +308,8 @@ void Modules::add_dropout(const ir::Node& node) {
                        [&key](const Entry& child) { return child.key == key; }) ||
            std::any_of(request_->workload.parameters.begin(), request_->workload.parameters.end(),
                        [&](const ir::Parameter& p) {
-                         const std::string name = p.name.starts_with(stretch_.path) ? relative(p.name) : "";
+                         const std::string name =
+                             p.name.starts_with(stretch_.path) ? stretch_.relative(p.name) : "";
                          return !name.empty() && split(name)[0] == key;
                        });
   };

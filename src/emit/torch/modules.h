@@ -70,8 +70,6 @@ class Modules {
 
   Modules(const Request& request, const Stretch& stretch, const Blocks& blocks)
       : request_(&request), stretch_(stretch), blocks_(&blocks) {}
-  // Without the path of the stretch.
-  std::string relative(const std::string& path) const;
   std::string expression(const std::string& path) const;
   Status add_block(const Block& block);
   Status add_node(const ir::Node& node, const std::vector<ir::Type>& types);
