@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include "base/files.h"
 #include "causes/explain.h"
@@ -515,9 +516,10 @@ void compare_precision(const GateJob& job, const Reference& reference, const Dum
   }
 }
 
-// Where a contender that is right in float64 is not in float32.
-std::string explain_float32(const GateJob& job, const Reference& reference) {
-  if (job.training.track == ir::Track::kEqualised) {
+// Why a contender that is right in float64 differs in float32 at `where` (Parity::diverges_at).
+std::string explain_float32(const GateJob& job, const Reference& reference, std::string_view where) {
+  const bool after_steps = where.starts_with("float32 loss") || where.starts_with("moved/");
+  if (after_steps && job.training.track == ir::Track::kEqualised) {
     const std::vector<double>& losses = rounded_path(job, reference).losses;
     const double most = losses.empty() ? 0 : *std::max_element(losses.begin(), losses.end());
     if (most > kMostAmplified / kNoiseFactor) {
@@ -603,7 +605,7 @@ void Proof::float32(const GateJob& job, const Reference& reference, const Tolera
   if (predicts) prove_prediction32(*worker_, job, reference, contender_, parity, tolerances);
   if (answers) compare_steps32(job, reference, *answers, parity, tolerances);
   if (!predicts && right && !parity.diverges_at.empty() && parity.explanation.empty())
-    parity.explanation = explain_float32(job, reference);
+    parity.explanation = explain_float32(job, reference, parity.diverges_at);
   if (!worker_->ok()) parity.failure = worker_->failure();
   if (!parity.failure && !predicts) prove_dropout(*worker_, job, reference, contender_, parity);
 }

@@ -510,6 +510,48 @@ TEST_F(GateTest, RoundingThatAnOptimizerAmplifiesIsAllowedFor) {
   }
 }
 
+// A training at a high learning rate carries rounding far. The referee's own float32 training says how far it may go,
+// up to a tenth of a loss; beyond, the recipe is named and not the contender.
+TEST_F(GateTest, ATrainingThatAmplifiesRoundingSetsItsOwnLimit) {
+  struct Case {
+    double lr;
+    size_t step;       // whose loss is away
+    const char* sets;  // the limit
+    const char* why;
+  };
+  const auto own = [&](size_t step) { return 10 * rounded_path(job_, reference_).losses[step]; };
+  for (const Case& c :
+       {Case{0.01, 3, "tolerance", "lower precision"}, Case{30, 3, "rounding", "lower precision"},
+        Case{1000, 4, "a tenth", "amplifies rounding too much"}}) {
+    SCOPED_TRACE(c.lr);
+    set_up(gate_job(folder_.path(), {.kind = ir::OptimizerKind::kSgd, .lr = c.lr}));
+    const Tolerances t;
+    const double fixed = t.losses32_first + static_cast<double>(c.step) * t.losses32_growth;
+    const double allowed = std::max(fixed, std::min(own(c.step), 0.1));
+    ASSERT_STREQ(allowed == fixed ? "tolerance" : allowed == 0.1 ? "a tenth" : "rounding", c.sets);
+    losses32_[c.step] *= 1 + 0.9 * allowed;
+    EXPECT_TRUE(prove(perfect()).passed());
+    losses32_[c.step] = reference_.losses32[c.step] * (1 + 1.1 * allowed);
+    const Parity refused = prove(perfect());
+    EXPECT_EQ(refused.diverges_at, fmt::format("float32 loss of step {}", c.step));
+    EXPECT_THAT(refused.explanation, HasSubstr(c.why));
+    losses32_ = reference_.losses32;
+    dump32_ = perfect32();
+    dump32_->at("output").data[0] *= 1.1;
+    EXPECT_THAT(prove(perfect()).explanation, HasSubstr("lower precision")) << "of one step, no training";
+    dump32_.reset();
+    // However far rounding carries the parameters: half of the moves is another training.
+    state32_ = named(reference_.after32);
+    for (size_t id = 0; id < reference_.after32.size(); ++id) {
+      auto& tensor = state32_->at(job_.workload.parameters[id].name);
+      for (size_t i = 0; i < tensor.data.size(); ++i)
+        tensor.data[i] += 0.5 * (reference_.after32[id].data[i] - reference_.initial[id].data[i]);
+    }
+    EXPECT_THAT(groups(prove(perfect()), false), ElementsAre("float32 parameters"));
+    state32_.reset();
+  }
+}
+
 // Half precision that float64 cannot show.
 TEST_F(GateTest, MoreRoundingThanFloat32sIsRefused) {
   const auto coarse = [](tensor::Tensor tensor, double bits) {
