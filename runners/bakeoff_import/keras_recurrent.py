@@ -186,7 +186,7 @@ def _by_op(m: Walk, op: Any, x: Value) -> Value:
     elif cell.use_bias:
         for row, slot in enumerate(("bias_ih", "bias_hh")):
             own = (("take", 0, row), *turned)
-            slots.append((slot, m.slot(cell.bias, *own, part=(slot,))))
+            slots.append((slot, m.slot(cell.bias, *own, part=f"{slot}_l0")))
     layout = x.layout.sized(2, units)
     kind, back = ("lstm" if lstm else "gru"), bool(op.go_backwards)
     return m.made(kind, [x], layout, params=slots, reverse=back)

@@ -16,7 +16,7 @@ import numpy as np
 
 from bakeoff_import.builder import Builder
 from bakeoff_import.graph import ir_word
-from bakeoff_import.keras_names import Paths
+from bakeoff_import.keras_names import Names
 from bakeoff_import.keras_setup import line_of
 from bakeoff_import.keras_tensor import FIRST, FLAT, PLAIN, ROW, Form, Held, Read
 from bakeoff_import.origin import user_place
@@ -135,7 +135,7 @@ class Walk(Builder):
         self.constants: set[int] = set()  # variables whose numbers are constants
         self._trained = {id(v) for v in model.trainable_variables}
         self._prefix = f"{model.name}/"
-        self._paths = Paths(self.key(v) for v in model.weights)
+        self._names = Names(self.key(v) for v in model.weights)
         self._kept: list[Any] = []  # arrays whose identity is a key
         self._top = True  # in the graph of the model itself
         self._overrides = True  # in a functional graph, which hands its mode on
@@ -345,12 +345,12 @@ class Walk(Builder):
     def key(self, variable: Any) -> str:
         return str(variable.path).removeprefix(self._prefix)
 
-    def slot(self, variable: Any, *steps: Any, part: tuple[str, ...] = ()) -> str:
+    def slot(self, variable: Any, *steps: Any, part: str = "") -> str:
         """The name of the parameter for a slot of an op, in the form that it reads.
 
-        part: which of the variable's parts that several parameters are it is."""
+        part: the slot, where several parameters are parts of the variable."""
         form = Form(tuple(steps))
-        target = (*self._target(variable), *part)
+        target = (*self._target(variable), *([part] if part else []))
         known = self.graph.by_target.get(target)
         if known is not None:
             if self.reads[known].form != form:
@@ -360,7 +360,7 @@ class Walk(Builder):
             return known
         array = np.asarray(to_numpy(variable), dtype=np.float64)
         frozen = id(variable) not in self._trained
-        wanted = ".".join([self._paths.name(self.key(variable)), *part])
+        wanted = self._names.name(self.key(variable), part)
         made = self.graph.parameter(wanted, form.apply(array), frozen, target)
         self.reads[made] = Read(variable, form)
         return made

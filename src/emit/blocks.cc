@@ -182,6 +182,15 @@ std::vector<std::string> split(const std::string& path) {
   return parts;
 }
 
+// "encoder.layers" for encoder.layers.3; else "".
+std::string list_of(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  if (dot == std::string::npos) return "";
+  return std::all_of(path.begin() + static_cast<std::ptrdiff_t>(dot) + 1, path.end(), is_digit)
+             ? path.substr(0, dot)
+             : "";
+}
+
 std::string without_number(std::string name) {
   while (!name.empty() && (is_digit(name.back()) || name.back() == '_')) name.pop_back();
   return name;
@@ -347,9 +356,23 @@ Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& t
   blocks.readers_ = last_readers(workload);
   blocks.inputs_ = static_cast<int>(workload.inputs.size());
   Planner planner(workload, types, std::move(style));
+  const auto add = [&](const std::vector<Planner::Member>& members) {
+    std::vector<Block> made;
+    std::optional<Family> family = planner.family(members, made);
+    if (!family) return false;
+    family->name = planner.name_of(members);
+    for (Block& block : made) {
+      block.family = blocks.families_.size();
+      const int first = block.stretch.first;
+      blocks.blocks_[first].push_back(std::move(block));
+    }
+    blocks.families_.push_back(std::move(*family));
+    return true;
+  };
   // Stretches with the same ops, the shorter ones first.
   std::map<std::pair<size_t, std::vector<ir::Op>>, std::vector<Stretch>> alike;
-  for (const Stretch& stretch : find_stretches(workload)) {
+  const std::vector<Stretch> all = find_stretches(workload);
+  for (const Stretch& stretch : all) {
     std::vector<ir::Op> ops;
     for (int n = stretch.first; n < stretch.end; ++n)
       ops.push_back(workload.nodes[static_cast<size_t>(n)].op);
@@ -365,28 +388,38 @@ Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& t
       const std::string key = skeleton(*printed, false);
       groups[key].push_back({stretch, std::move(*printed)});
     }
-    const auto accept = [&](const std::vector<Planner::Member>& members) {
-      if (!Planner::worthwhile(members)) return true;
-      std::vector<Block> made;
-      std::optional<Family> family = planner.family(members, made);
-      if (!family) return false;
-      family->name = planner.name_of(members);
-      for (Block& block : made) {
-        block.family = blocks.families_.size();
-        const int first = block.stretch.first;
-        blocks.blocks_[first].push_back(std::move(block));
-      }
-      blocks.families_.push_back(std::move(*family));
-      return true;
-    };
     for (const auto& [key, members] : groups) {
-      if (accept(members)) continue;
+      if (!Planner::worthwhile(members) || add(members)) continue;
       std::map<std::string, std::vector<Planner::Member>> equal;
       for (const Planner::Member& member : members) equal[skeleton(member.printed, true)].push_back(member);
-      for (const auto& [text, same] : equal) accept(same);
+      for (const auto& [text, same] : equal) {
+        if (Planner::worthwhile(same)) add(same);
+      }
     }
   }
+  // One of its kind in a list of blocks is a block, too.
+  for (const Stretch& stretch : all) {
+    if (!blocks.in_list_of_blocks(stretch)) continue;
+    if (std::optional<Printed> printed = print(stretch, blocks)) add({{stretch, std::move(*printed)}});
+  }
   return blocks;
+}
+
+bool Blocks::in_list_of_blocks(const Stretch& stretch) const {
+  const std::string list = list_of(stretch.path);
+  bool sibling = false;
+  for (const auto& [_, blocks] : blocks_) {
+    for (const Block& block : blocks) {
+      const Stretch& other = block.stretch;
+      if (other.first < stretch.end && stretch.first < other.end &&
+          !(stretch.first <= other.first && other.end <= stretch.end &&
+            stretch.end - stretch.first > other.end - other.first)) {
+        return false;
+      }
+      sibling = sibling || (!list.empty() && list_of(other.path) == list);
+    }
+  }
+  return sibling;
 }
 
 const Block* Blocks::at(int node, int first, int end) const {

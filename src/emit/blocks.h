@@ -95,6 +95,9 @@ class Blocks {
   std::vector<const Block*> chain_from(const Block& block, int first, int end) const;
 
  private:
+  // Whether it is a place in a list of which others are blocks, and neither part of a block nor one itself.
+  bool in_list_of_blocks(const Stretch& stretch) const;
+
   std::vector<Family> families_;
   std::map<int, std::vector<Block>> blocks_;  // by their first node, the shorter ones first
   std::vector<int> readers_;                  // last_readers

@@ -234,15 +234,30 @@ Result<Value> Mapper::scalar_op(const std::string& op, const Value& x, double nu
   return elementwise(op, {x, constant(of_real(number))});
 }
 
+namespace {
+
+// "/layers/layers.0/fc1/MatMul" is a node of the layer "layers.0.fc1": an exporter names what stands in a list after the
+// list, too.
+std::string layer_of_scopes(const std::string& node) {
+  std::string path;
+  std::string list;  // the last scope
+  for (size_t begin = 1, end; (end = node.find('/', begin)) != std::string::npos; begin = end + 1) {
+    const std::string scope = node.substr(begin, end - begin);
+    if (!list.empty() && scope.starts_with(list + "."))
+      path += scope.substr(list.size());
+    else
+      path += (path.empty() ? "" : ".") + scope;
+    list = scope;
+  }
+  return path;
+}
+
+}  // namespace
+
 std::string Mapper::weight_name(const Value& v, const std::string& slot) const {
   if (given_name(v.source)) return v.source;
-  // "/layers.0/fc1/MatMul" is the layer "layers.0.fc1".
-  std::string node = current_ == nullptr ? "" : current_->name();
-  if (node.starts_with('/') && node.rfind('/') > 0) {
-    node = node.substr(1, node.rfind('/') - 1);
-    std::replace(node.begin(), node.end(), '/', '.');
-    return node + "." + slot;
-  }
+  const std::string node = current_ == nullptr ? "" : current_->name();
+  if (node.starts_with('/') && node.rfind('/') > 0) return layer_of_scopes(node) + "." + slot;
   if (!v.source.empty() && !v.source.starts_with("onnx::")) return v.source;
   return graph.base + "." + slot;
 }

@@ -91,7 +91,7 @@ class Proven(Importing):
     def test_a_cnn_and_its_own_loss(self) -> None:
         text = self.proves("compiled", loss="")
         self.assertIn("x: f32[N,3,12,10], y: i32[N]", text)
-        self.assertIn("weight=conv2.kernel[12,8,3,3]", text)
+        self.assertIn("weight=conv2.weight[12,8,3,3]", text)
         self.assertIn("stride=2,2 pad=0,1,1,1", text)
         self.assertIn("eps=0.0001 momentum=0.1", text)
         self.assertIn("loss = softmax_cross_entropy(fc, y) reduction=mean", text)
@@ -107,13 +107,13 @@ class Proven(Importing):
 
     def test_a_layer_called_three_times(self) -> None:
         text = self.proves("shared")
-        self.assertEqual(text.count("weight=twice.kernel[6,6]"), 3)
+        self.assertEqual(text.count("weight=twice.weight[6,6]"), 3)
         self.assertIn("left: f32[N,6], right: f32[N,6]", text)
 
     def test_a_custom_layer(self) -> None:
         text = self.proves("custom_layer")
         self.assertIn("mine.step[] frozen", text)
-        self.assertIn("mine.kernel[5,7]", text)
+        self.assertIn("mine.weight[5,7]", text)
 
     def test_pictures(self) -> None:
         self.proves("pictures")
@@ -132,7 +132,7 @@ class Proven(Importing):
 
     def test_sequences_of_channels(self) -> None:
         text = self.proves("text_cnn")
-        self.assertIn("conv1d(x; weight=conv1d.kernel[6,9,3]", text)
+        self.assertIn("conv1d(x; weight=conv1d.weight[6,9,3]", text)
 
     def test_attention(self) -> None:
         text = self.proves("attention")
@@ -141,13 +141,13 @@ class Proven(Importing):
     def test_a_subclassed_model(self) -> None:
         text = self.proves("Subclassed", "f32[4,8,8,3]")
         self.assertIn("dropout(", text)
-        self.assertIn("mean=batch_normalization.moving_mean[4]", text)
+        self.assertIn("mean=batch_normalization.running_mean[4]", text)
 
     def test_frozen_layers(self) -> None:
         text = self.proves("frozen")
-        self.assertIn("kernel[4,3,3,3] frozen", text)
+        self.assertIn("conv2d.weight[4,3,3,3] frozen", text)
         self.assertNotIn("batch_norm(", text)
-        self.assertIn("head.kernel[2,4],", text)
+        self.assertIn("head.weight[2,4],", text)
 
     def test_names_of_any_characters(self) -> None:
         text = self.proves("odd_names")
@@ -318,7 +318,7 @@ class Exports(unittest.TestCase):
         ):  # fmt: skip
             self.assertIn("text", self.answers[name], f"{name}: {self.answers[name]}")
         tied = self.answers["tied"]["text"]
-        self.assertEqual(tied.count("weight=table.embeddings[20,6]"), 2)
+        self.assertEqual(tied.count("weight=table.weight[20,6]"), 2)
         self.assertIn("linear(", tied)
 
 
