@@ -173,8 +173,7 @@ bool Modules::Entry::list() const {
   for (size_t i = 0; i < children.size(); ++i) {
     if (children[i].key != std::to_string(i) || children[i].layer.head.empty()) return false;
   }
-  return loose.empty() &&
-         std::any_of(children.begin(), children.end(), [](const Entry& e) { return e.block; });
+  return loose.empty() && !children.empty();
 }
 
 std::string Modules::expression(const std::string& path) const {
