@@ -54,8 +54,9 @@ std::string option_of(const std::string& text, size_t at) {
   while (i > 0 &&
          (is_digit(text[i - 1]) || std::string_view("([, )-").find(text[i - 1]) != std::string_view::npos))
     --i;
-  const bool method = i < text.size() && text[i] == '(';  // C++: .stride(2)
-  if (i == 0 || (text[i - 1] != '=' && !method)) return "";
+  if (i == 0) return "";
+  const bool method = text[i - 1] != '=';  // C++: .stride(2)
+  if (method && text[i] != '(') return "";
   if (!method) --i;
   size_t begin = i;
   while (begin > 0 && is_word(text[begin - 1])) --begin;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "emit/python_script.h"
 
@@ -78,8 +79,7 @@ class Printer {
       const auto body = out_.indent();
       if (equalised(request_)) {
         out_.line("params = {name: jnp.array(value) for name, value in weights.items()}");
-        if (state_.stats())
-          out_.line("stats = {name: params.pop(name) for name in " + not_trained(request_.workload) + "}");
+        if (state_.stats()) loaded_stats();
         if (state_.dropout) out_.line("key = jax.random.key(SEED)");
       } else {
         if (state_.dropout) out_.line("params_key, key = jax.random.split(key)");
@@ -93,6 +93,15 @@ class Printer {
       out_.call("return TrainState", values);
     }
     out_.blank(2);
+  }
+
+  void loaded_stats() {
+    std::string names = not_trained(request_.workload);
+    if (state_.by_endings) {
+      out_.line(fmt::format("names = [name for name in params if name.endswith({})]", names));
+      names = "names";
+    }
+    out_.line("stats = {name: params.pop(name) for name in " + names + "}");
   }
 
   void initial_stats() {
@@ -135,10 +144,26 @@ std::string not_trained(const ir::Workload& workload) {
 }
 
 State state_of(const ir::Workload& workload, const Graph& graph) {
+  constexpr size_t kFew = 4;
   State state{.dropout = !dropout_rates(graph).empty()};
-  for (const ir::Parameter& parameter : workload.parameters) {
-    if (!ir::trainable(parameter) && !graph.predicts) state.running.push_back("\"" + parameter.name + "\"");
+  if (graph.predicts) return state;
+  std::vector<std::string> endings;
+  std::set<std::string> trained;
+  bool parts = true;
+  for (const ir::Parameter& p : workload.parameters) {
+    const std::string leaf = leaf_of(p.name), ending = "\"." + leaf + "\"";
+    if (ir::trainable(p)) {
+      trained.insert(ending);
+      continue;
+    }
+    state.running.push_back("\"" + p.name + "\"");
+    parts = parts && leaf != p.name;
+    if (std::find(endings.begin(), endings.end(), ending) == endings.end()) endings.push_back(ending);
   }
+  const bool apart = std::none_of(endings.begin(), endings.end(),
+                                  [&](const std::string& ending) { return trained.contains(ending); });
+  state.by_endings = parts && apart && state.running.size() > kFew && endings.size() <= kFew;
+  if (state.by_endings) state.running = std::move(endings);
   return state;
 }
 

@@ -13,8 +13,10 @@
 namespace bakeoff::emit::jax {
 
 struct State {
-  // Names of running statistics and frozen parameters, quoted; none where the graph predicts: they are parameters like others.
+  // Running statistics and frozen parameters, quoted: their names, or what these end in where they are many and no other
+  // name ends so. None where the graph predicts: they are parameters like others.
   std::vector<std::string> running = {};
+  bool by_endings = false;
   bool dropout = false;
 
   bool stats() const { return !running.empty(); }

@@ -16,20 +16,7 @@ from safetensors.numpy import load_file
 
 BATCH_SIZE = 256
 LEARNING_RATE = 0.1
-RUNNING_STATISTICS = (
-    "stem.bn.running_mean",
-    "stem.bn.running_var",
-    "block1.bn1.running_mean",
-    "block1.bn1.running_var",
-    "block1.bn2.running_mean",
-    "block1.bn2.running_var",
-    "block2.down.bn.running_mean",
-    "block2.down.bn.running_var",
-    "block2.bn1.running_mean",
-    "block2.bn1.running_var",
-    "block2.bn2.running_mean",
-    "block2.bn2.running_var",
-)
+RUNNING_STATISTICS = (".running_mean", ".running_var")
 
 # No TF32 or bfloat16 passes inside float32 matrix products and convolutions.
 jax.config.update("jax_default_matmul_precision", "highest")
@@ -206,7 +193,8 @@ class TrainState(NamedTuple):
 
 def init_state(weights):
     params = {name: jnp.array(value) for name, value in weights.items()}
-    stats = {name: params.pop(name) for name in RUNNING_STATISTICS}
+    names = [name for name in params if name.endswith(RUNNING_STATISTICS)]
+    stats = {name: params.pop(name) for name in names}
     return TrainState(params, stats, OPTIMIZER.init(params))
 
 
