@@ -132,6 +132,8 @@ def input_names(module: torch.nn.Module, specs: Sequence[InputSpec]) -> list[str
         for p in list(signature.parameters.values())[1:]
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ]
+    if type(module).forward is torch.nn.Sequential.forward:
+        order = ["x"]  # torch calls it input, which Python has a function for
     names, unique = [], Names()
     free = iter(n for n in order if n not in {s.name for s in specs})
     for i, spec in enumerate(specs):

@@ -125,6 +125,8 @@ class Graph:
         """Declares a parameter, once for every target; its name."""
         if targets and tuple(targets) in self.by_target:
             return self.by_target[tuple(targets)]
+        if wanted.partition(".")[0].isdigit():  # the model itself is a list
+            wanted = "layers." + wanted
         name = self.parameter_names.unique(ir_word(wanted))
         self.parameters[name] = Parameter(name, tensor, frozen, tuple(targets))
         if targets:

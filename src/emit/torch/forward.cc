@@ -99,6 +99,12 @@ void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions) {
       continue;
     }
     const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
+    if (const Sequence* sequence = modules_.sequence_at(n)) {
+      if (pending_) flush();
+      node_ = n = sequence->end - 1;
+      call(modules_.module_of(*sequence), {use(node.inputs[0])});
+      continue;
+    }
     if (pending_ && !may_fold(node)) flush();
     functions.at(node.op)(*this, node);
   }

@@ -139,13 +139,20 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
                               const Stretch& stretch, const Blocks& blocks) {
   Modules modules(request, stretch, blocks);
   struct Item {
-    const Block* block;
-    const ir::Node* node;
+    const Sequence* sequence = nullptr;
+    const Block* block = nullptr;
+    const ir::Node* node = nullptr;
   };
   std::vector<Item> items;
+  modules.sequences_ = find_sequences(request, stretch, blocks);
   for (int n = stretch.first; n < stretch.end; ++n) {
+    if (const Sequence* sequence = modules.sequence_at(n)) {
+      items.push_back({.sequence = sequence});
+      n = sequence->end - 1;
+      continue;
+    }
     const ir::Node& node = request.workload.nodes[static_cast<size_t>(n)];
-    items.push_back({blocks.at(n, stretch.first, stretch.end), &node});
+    items.push_back({.block = blocks.at(n, stretch.first, stretch.end), .node = &node});
     if (items.back().block != nullptr) {
       n = items.back().block->stretch.end - 1;
     } else if (node.op == Op::kDropout) {
@@ -153,7 +160,9 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
     }
   }
   for (const Item& item : items) {
-    CHECK_OK(item.block != nullptr ? modules.add_block(*item.block) : modules.add_node(*item.node, types));
+    CHECK_OK(item.sequence != nullptr ? modules.add_sequence(*item.sequence, types)
+             : item.block != nullptr  ? modules.add_block(*item.block)
+                                      : modules.add_node(*item.node, types));
   }
   return modules;
 }
@@ -170,6 +179,7 @@ Status Modules::check_names(const ir::Workload& workload) {
 }
 
 bool Modules::Entry::list() const {
+  if (!items.empty()) return true;
   for (size_t i = 0; i < children.size(); ++i) {
     if (children[i].key != std::to_string(i) || children[i].layer.head.empty()) return false;
   }
@@ -261,6 +271,27 @@ Status Modules::add_layer(const ir::Node& node, const std::string& path, Call la
   module_of_[&node] = path;
   for (const ir::Slot& slot : node.params) held_[slot.param] = {path, torch_leaf(node.op, slot.name)};
   return Done{};
+}
+
+Status Modules::add_sequence(const Sequence& sequence, const std::vector<ir::Type>& types) {
+  std::vector<Call> items;
+  for (int n = sequence.first; n < sequence.end; ++n) {
+    const ir::Node& node = request_->workload.nodes[static_cast<size_t>(n)];
+    items.push_back(node.params.empty() ? module_without_parameters(node)
+                                        : layer_for(*request_, node, types));
+    if (stretch_.path.empty()) leave_out_fallbacks(items.back().arguments);
+    if (!node.params.empty())
+      CHECK_OK(add_layer(node, fmt::format("{}.{}", sequence.path, n - sequence.first), items.back()));
+  }
+  TRY(Entry* const entry, insert(sequence.path));
+  entry->items = std::move(items);
+  return Done{};
+}
+
+const Sequence* Modules::sequence_at(int node) const {
+  const auto found = std::find_if(sequences_.begin(), sequences_.end(),
+                                  [node](const Sequence& sequence) { return sequence.first == node; });
+  return found == sequences_.end() ? nullptr : &*found;
 }
 
 Status Modules::add_loose(ir::ParamId id) {
@@ -366,6 +397,7 @@ void Modules::print_entry(CodeWriter& out, const Entry& entry, bool top) const {
     out.line(fmt::format("{}nn.ModuleDict(){}", head, tail));
     return;
   }
+  if (!entry.items.empty()) return print_sequence(out, head, entry, tail);
   if (entry.list()) return print_list(out, head, entry, tail);
   if (top && !tail.empty()) {
     // self.add_module("0", nn.ModuleDict(...)) would nest too deeply to read.
@@ -416,6 +448,16 @@ void Modules::print_list(CodeWriter& out, const std::string& head, const Entry& 
       for (const Entry& child : entry.children) out.call(child.layer.head, child.layer.arguments, ",");
     }
     out.line("]");
+  }
+  out.line(")" + tail);
+}
+
+void Modules::print_sequence(CodeWriter& out, const std::string& head, const Entry& entry,
+                             const std::string& tail) const {
+  out.line(head + "nn.Sequential(");
+  {
+    const auto inside = out.indent();
+    for (const Call& item : entry.items) out.call(item.head, item.arguments, ",");
   }
   out.line(")" + tail);
 }

@@ -5,8 +5,8 @@
 // A node whose parameters are <layer>.weight, <layer>.bias, ... becomes an nn layer of that name; dotted
 // layers sit in nested nn.ModuleDict. A parameter that is tied, shared under other attributes or oddly named
 // is registered by itself, and its op is called through torch.nn.functional. A block (emit/blocks.h) is a module
-// of a class of its own; those that fill a list sit in an nn.ModuleList. Either way the keys of state_dict() are
-// the canonical names.
+// of a class of its own; those that fill a list sit in an nn.ModuleList, layers in a row in an nn.Sequential
+// (emit/torch/sequences.h). Either way the keys of state_dict() are the canonical names.
 
 #include <map>
 #include <string>
@@ -16,18 +16,10 @@
 #include "emit/blocks.h"
 #include "emit/code_writer.h"
 #include "emit/emit.h"
+#include "emit/torch/call.h"
+#include "emit/torch/sequences.h"
 
 namespace bakeoff::emit::torch {
-
-// "3" for {3, 3}, else "(3, 5)".
-std::string per_axis(const std::vector<int64_t>& values);
-
-// A Python call: head(arguments...)tail.
-struct Call {
-  std::string head;
-  std::vector<std::string> arguments;
-  std::string tail = {};
-};
 
 class Modules {
  public:
@@ -44,6 +36,10 @@ class Modules {
   std::string module_of(const Block& block) const;
   // "self.encoder" where that is a list, all of whose modules are these blocks, in this order; else "".
   std::string list_of(const std::vector<const Block*>& blocks) const;
+  // The sequence that begins with a node; nullptr: none does.
+  const Sequence* sequence_at(int node) const;
+  // "self.features"
+  std::string module_of(const Sequence& sequence) const { return expression(sequence.path); }
   // "self.conv1.weight"
   std::string parameter(ir::ParamId id) const;
   // True where a module has a parameter that the workload has not: the second bias of an LSTM.
@@ -59,7 +55,8 @@ class Modules {
     bool block = false;
     std::vector<Entry> children = {};
     std::vector<ir::ParamId> loose = {};
-    // Its children are called 0, 1, 2, ... and one of them is a block: an nn.ModuleList.
+    std::vector<Call> items = {};  // of an nn.Sequential: its layers and what lies between them
+    // Its children are called 0, 1, 2, ...: an nn.ModuleList or nn.Sequential.
     bool list() const;
   };
   // Where a parameter is: in the module at a path, under a name.
@@ -74,12 +71,15 @@ class Modules {
   Status add_block(const Block& block);
   Status add_node(const ir::Node& node, const std::vector<ir::Type>& types);
   Status add_layer(const ir::Node& node, const std::string& path, Call layer);
+  Status add_sequence(const Sequence& sequence, const std::vector<ir::Type>& types);
   Status add_loose(ir::ParamId id);
   Result<Entry*> insert(const std::string& path);
   void add_dropout(const ir::Node& node);
   void print_entry(CodeWriter& out, const Entry& entry, bool top) const;
   void print_list(CodeWriter& out, const std::string& head, const Entry& entry,
                   const std::string& tail) const;
+  void print_sequence(CodeWriter& out, const std::string& head, const Entry& entry,
+                      const std::string& tail) const;
   void print_loose(CodeWriter& out, const std::string& owner, const Entry& entry) const;
   // LSTMs with a bias have two of them in torch.
   void print_frozen_biases(CodeWriter& out) const;
@@ -89,7 +89,8 @@ class Modules {
   Stretch stretch_;
   const Blocks* blocks_;
   Entry root_;
-  int dropouts_ = 0;                                  // outside of blocks
+  std::vector<Sequence> sequences_;
+  int dropouts_ = 0;                                  // outside of blocks and sequences
   std::map<const ir::Node*, std::string> module_of_;  // paths
   std::map<std::string, const ir::Node*> layers_;     // path -> the node that made it
   std::map<ir::ParamId, Place> held_;

@@ -65,6 +65,57 @@ TEST(Torch, WritesTheNetworksAsTheirGoldens) {
   expect_golden("torch/sequences_as_is.py", of_text(kSequencesModel, mnist_training(Track::kAsIs)));
 }
 
+// Layers whose names are places, and what lies between them.
+TEST(Torch, WritesLayersInARowAsASequence) {
+  const auto model = [](const std::string& body) {
+    const std::string text =
+        of_text("workload m(x: f32[N,8], y: f32[N,8]) {\n" + body + "  loss = mse(z, y) reduction=mean\n}\n",
+                adam_training());
+    return text.substr(0, text.find("def make_model"));
+  };
+  const auto layer = [&](const std::string& out, const std::string& in, int at) {
+    return fmt::format("  {0} = linear({1}; weight=f.{2}.weight[8,8], bias=f.{2}.bias[8])\n", out, in, at);
+  };
+  const std::string whole = model("  d = dropout(x) rate=0.25\n" + layer("a", "d", 1) + "  b = relu(a)\n" +
+                                  layer("c", "b", 3) + "  z = gelu(c) form=tanh\n");
+  EXPECT_TRUE(holds(whole,
+                    "self.f = nn.Sequential(\n            nn.Dropout(p=0.25),\n            nn.Linear(8, 8),\n"
+                    "            nn.ReLU(),\n            nn.Linear(8, 8),\n"
+                    "            nn.GELU(approximate=\"tanh\"),\n        )"))
+      << whole;
+  EXPECT_TRUE(holds(whole, "return self.f(x)")) << whole;
+  EXPECT_FALSE(holds(whole, "F.relu")) << whole;
+  // A row without others ends with its last layer: the activation may be forward()'s own.
+  const std::string two = model(layer("a", "x", 0) + layer("b", "a", 1) + "  z = relu(b)\n");
+  EXPECT_TRUE(holds(two, "return F.relu(self.f(x))")) << two;
+  struct Case {
+    const char* why;
+    std::string body;
+  };
+  for (const Case& c : {
+           Case{"a place more than there are nodes",
+                layer("a", "x", 0) + "  b = relu(a)\n" + layer("z", "b", 3)},
+           {"a place less", layer("a", "x", 0) + "  b = relu(a)\n" + layer("z", "b", 1)},
+           {"what lies between is no module", layer("a", "x", 0) + "  b = square(a)\n" + layer("z", "b", 2)},
+           {"a value within is read outside",
+            layer("a", "x", 0) + "  b = relu(a)\n" + layer("c", "b", 2) + "  z = add(c, a)\n"},
+           {"a layer is called twice", layer("a", "x", 0) + "  b = relu(a)\n" + layer("c", "b", 2) +
+                                           "  d = relu(c)\n" + layer("z", "d", 0)},
+           {"a weight is read outside", layer("a", "x", 0) + "  b = relu(a)\n" + layer("c", "b", 2) +
+                                            "  z = linear(c; weight=f.0.weight[8,8])\n"},
+           {"a parameter is no layer's", layer("a", "x", 0) + "  b = relu(a)\n" + layer("c", "b", 2) +
+                                             "  s = parameter(; weight=f.scale[1,8])\n  z = mul(c, s)\n"},
+           {"nodes before the first layer are no modules",
+            "  a = square(x)\n" + layer("b", "a", 1) + "  c = relu(b)\n" + layer("z", "c", 3)},
+           {"one layer", layer("a", "x", 0) + "  z = relu(a)\n"},
+       }) {
+    SCOPED_TRACE(c.why);
+    const std::string text = model(c.body);
+    EXPECT_TRUE(holds(text, "forward")) << text;
+    EXPECT_FALSE(holds(text, "Sequential")) << text;
+  }
+}
+
 // `full` presets are not trained in tests: that they are emitted at all is tested here.
 TEST(Torch, WritesEveryWorkloadOfTheZoo) {
   for (const zoo::Entry& entry : zoo::entries()) {

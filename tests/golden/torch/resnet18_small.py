@@ -41,19 +41,15 @@ class DownsampleBlock(nn.Module):
             out_channels, out_channels, kernel_size=3, padding=1, bias=False
         )
         self.bn2 = nn.BatchNorm2d(out_channels, eps=1e-5, momentum=0.1)
-        self.downsample = nn.ModuleList(
-            [
-                nn.Conv2d(
-                    in_channels, out_channels, kernel_size=1, stride=2, bias=False
-                ),
-                nn.BatchNorm2d(out_channels, eps=1e-5, momentum=0.1),
-            ]
+        self.downsample = nn.Sequential(
+            nn.Conv2d(in_channels, out_channels, kernel_size=1, stride=2, bias=False),
+            nn.BatchNorm2d(out_channels, eps=1e-5, momentum=0.1),
         )
 
     def forward(self, x: Tensor) -> Tensor:
         h = F.relu(self.bn1(self.conv1(x)))
         h = self.bn2(self.conv2(h))
-        return F.relu(h + self.downsample[1](self.downsample[0](x)))
+        return F.relu(h + self.downsample(x))
 
 
 class Resnet18Small(nn.Module):
