@@ -128,7 +128,7 @@ MAY_NAME = {
     "src/ir/elementwise.cc": "a row of an op has its spelling in every framework",
     "src/ir/spelled_ops.cc": "the same for ops over axes",
     "src/ir/op_table.cc": "cites whose convention an attribute follows",
-    "src/onnx/rows_shape.cc": "a coordinate rule of ONNX has the name in its own",
+    "src/onnx/rows_resize.cc": "a coordinate rule of ONNX has the name in its own",
     "src/worker/compiled_contender.cc": "compiles the one runner that is no Python",
     "src/worker/CMakeLists.txt": "embeds that runner",
 }

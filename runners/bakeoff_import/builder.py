@@ -177,6 +177,11 @@ class Builder:
         return self.concat(parts, axis)
 
     def reduced(self, op: str, v: Value, axes: Sequence[int], keep: bool) -> Value:
+        if op == "prod":  # over one axis at a time
+            for axis in sorted(axes, reverse=True):
+                at, rest = v.layout.ir_axis(axis), v.layout.dropped([axis], keep)
+                v = self.made(op, [v], rest, axis=at, keepdims=keep)
+            return v
         layout = v.layout.dropped(axes, keep)
         ir_axes = sorted(v.layout.ir_axis(axis) for axis in axes)
         return self.made(op, [v], layout, axes=ir_axes, keepdims=keep)

@@ -45,8 +45,8 @@ for _name, _op in {
     "HardSilu": "hard_swish", "Selu": "selu", "Mish": "mish", "Exp": "exp",
     "Log": "log", "Log1p": "log1p", "Expm1": "expm1", "Sqrt": "sqrt",
     "Rsqrt": "rsqrt", "Square": "square", "Reciprocal": "reciprocal", "Sin": "sin",
-    "Cos": "cos", "Erf": "erf", "Floor": "floor", "Ceil": "ceil", "Sign": "sign",
-    "Absolute": "abs", "Abs": "abs", "Fabs": "abs", "Negative": "neg",
+    "Cos": "cos", "Arctan": "atan", "Erf": "erf", "Floor": "floor", "Ceil": "ceil",
+    "Sign": "sign", "Absolute": "abs", "Abs": "abs", "Fabs": "abs", "Negative": "neg",
 }.items():  # fmt: skip
     operation(_name)(_unary(_op))
 operation("Relu6")(_unary("clip", least=0.0, most=6.0))
@@ -306,15 +306,17 @@ def cumsum(m: Walk, op: Any, a: Call) -> Held:
     return Held(m.unary("cumsum", v, axis=axis))
 
 
-@operation("Argmax")
+@operation("Argmax", "Argmin")
 def argmax(m: Walk, op: Any, a: Call) -> Held:
-    """`argmax`"""
+    """`argmax`; Argmin: of `neg`"""
     v = m.value(a.first)
-    if op.axis is None or op.keepdims:
-        raise Unsupported("keeps dimensions, or has no axis", "axis, keepdims=False")
+    if op.axis is None:
+        raise Unsupported("takes the maximum over the batch", "name the axis")
     axis = v.layout.axis(int(op.axis))
-    out = v.layout.dropped([axis], False)
-    return Held(m.made("argmax", [v], out, "i32", axis=v.layout.ir_axis(axis)))
+    gone, kept = (v.layout.dropped([axis], keep) for keep in (False, True))
+    v = m.unary("neg", v) if type(op).__name__ == "Argmin" else v
+    out = m.made("argmax", [v], gone, "i32", axis=v.layout.ir_axis(axis))
+    return Held(m.reshaped(out, kept) if op.keepdims else out)
 
 
 @operation("Softmax")

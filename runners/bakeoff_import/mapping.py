@@ -706,6 +706,12 @@ class Mapper(Builder):
         """The most rows of a table that is read by the ids of this input."""
         while name in self.graph.by_output:
             made = self.graph.by_output[name]
+            if made.op == "argmax":  # places of the axis that has gone
+                source = self.graph.by_output.get(made.inputs[0])
+                shape = (
+                    source.shape if source else self.graph.inputs_shape(made.inputs[0])
+                )
+                return int(shape[made.attrs["axis"]]) if shape else 0
             if made.op not in ("reshape", "flatten", "transpose", "slice"):
                 raise Unsupported("computes with integers that no table bounds", _REAL)
             name = made.inputs[0]

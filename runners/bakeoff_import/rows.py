@@ -42,8 +42,8 @@ def _unary(op: str, **attrs: Any) -> Row:
 
 
 for _name in (
-    "neg abs exp log log1p expm1 sqrt rsqrt reciprocal square sin cos erf tanh sigmoid "
-    "relu floor ceil round silu mish sign"
+    "neg abs exp log log1p expm1 sqrt rsqrt reciprocal square sin cos atan erf tanh "
+    "sigmoid relu floor ceil round silu mish sign"
 ).split():
     row(_name)(_unary(_name))
 row("special_expm1")(_unary("expm1"))
@@ -191,6 +191,17 @@ def _asinh(m: Mapper, x: Value) -> Value:
     )
 
 
+def _asin(m: Mapper, x: Value) -> Value:
+    rest = m.binary("add", m.unary("neg", m.unary("square", x)), 1.0)
+    return m.unary("atan", m.binary("div", x, m.unary("sqrt", rest)))
+
+
+def _acos(m: Mapper, x: Value) -> Value:
+    below = m.binary("add", m.unary("neg", x), 1.0)
+    ratio = m.binary("div", below, m.binary("add", x, 1.0))
+    return m.binary("mul", m.unary("atan", m.unary("sqrt", ratio)), 2.0)
+
+
 for _name, _said, _add in (
     ("exp2", "`exp`(x log 2)",
      lambda m, x: m.unary("exp", m.binary("mul", x, math.log(2)))),
@@ -200,6 +211,8 @@ for _name, _said, _add in (
     ("cosh", "(`exp`(x) + `exp`(-x)) / 2", lambda m, x: _exponentials(m, x, "add")),
     ("tan", "`sin` / `cos`",
      lambda m, x: m.binary("div", m.unary("sin", x), m.unary("cos", x))),
+    ("asin", "`atan`(x / `sqrt`(1 - x^2))", _asin),
+    ("acos", "2 `atan`(`sqrt`((1 - x) / (1 + x)))", _acos),
     ("asinh", "`sign`(x) `log`(`abs`(x) + `sqrt`(`square`(x) + 1))", _asinh),
     ("erfc", "1 - `erf`", lambda m, x: m.binary(
         "add", m.unary("neg", m.unary("erf", x)), 1.0)),
@@ -1038,34 +1051,35 @@ for _name, _op in {
 
 @row("max", "min")
 def extreme(m: Mapper, a: Args) -> Any:
-    """`max`, `min` over an axis, or `maximum`, `minimum` of two tensors"""
+    """`max`, `min` over an axis, `argmax`; `maximum`, `minimum` of two tensors"""
     op = m._op_name(m.node).removeprefix("aten.")
     if "other" in a:
         return m.pointwise(f"{op}imum", a.input, a.other)
     x = m.value(a.input)
     if a.get("dim") is None:
         return m.reduced(op, x, _axes(m, x, None), False)
+    x, keep = m.real(x), bool(a.keepdim)
     users = [u for u in m.node.users if u.args[1] == 1 and u.users]
-    if users:
-        raise Unsupported("needs the positions of the extremes", "torch.argmax")
-    return [m.reduced(op, x, _axes(m, x, a.dim), bool(a.keepdim)), None]
+    places = _places(m, x, a.dim, keep, op == "min") if users else None
+    return [m.reduced(op, x, _axes(m, x, a.dim), keep), places]
 
 
-@row("argmax")
+def _places(m: Mapper, x: Value, dim: int, keep: bool, smallest: bool) -> Value:
+    """Of the largest elements along an axis, or of the smallest ones."""
+    axis = x.layout.axis(dim)
+    gone = x.layout.dropped([axis], False)
+    x = m.unary("neg", x) if smallest else x
+    out = m.made("argmax", [x], gone, "i32", axis=x.layout.ir_axis(axis))
+    return m.reshaped(out, x.layout.dropped([axis], True)) if keep else out
+
+
+@row("argmax", "argmin")
 def argmax(m: Mapper, a: Args) -> Value:
-    """`argmax`"""
-    x = m.value(a.input)
+    """`argmax`; argmin: of `neg`"""
     if a.get("dim") is None:
         raise Unsupported("takes the maximum over the batch", "name the axis")
-    axis = x.layout.axis(a.dim)
-    out = m.made(
-        "argmax",
-        [x],
-        x.layout.dropped([axis], False),
-        "i32",
-        axis=x.layout.ir_axis(axis),
-    )
-    return m.reshaped(out, x.layout.dropped([axis], True)) if a.keepdim else out
+    smallest = m._op_name(m.node) == "aten.argmin"
+    return _places(m, m.real(m.value(a.input)), a.dim, bool(a.keepdim), smallest)
 
 
 @row("cumsum")

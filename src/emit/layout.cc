@@ -135,7 +135,7 @@ class Pass {
     const Order in = held(node.inputs[0]);
     const size_t rank = shape(node.inputs[0]).size();
     if (out.size() == rank || in == Order::kCanonical) return {in, in};
-    const Ints& axes = node.integers("axes");
+    const Ints axes = node.reduced_axes();
     const bool channels_go = std::find(axes.begin(), axes.end(), 1) != axes.end();
     const bool places_go = axes.size() - (channels_go ? 1 : 0) == rank - 2;
     return {channels_go || places_go ? in : Order::kCanonical, Order::kCanonical};

@@ -51,6 +51,15 @@ Tensor rows_of(const Tensor& value, const onnx::Layout& layout) {
   return Tensor{std::move(shape), moved->reals};
 }
 
+// Rows of an input, N first, with the batch where the file has it.
+ArrayPtr as_in_file(const onnx::Array& rows, const onnx::Layout& layout) {
+  if (layout.n <= 0) return std::make_shared<onnx::Array>(rows);
+  onnx::Ints perm(rows.shape.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  std::rotate(perm.begin(), perm.begin() + 1, perm.begin() + layout.n + 1);
+  return onnx::transposed(rows, perm);
+}
+
 // Every number times a factor of its own, so that none can take the place of another; zeros get small ones.
 // Numbers that are not negative stay so: variances are among them.
 ArrayPtr moved(const onnx::Array& array, const std::string& name) {
@@ -118,14 +127,18 @@ class OnnxProof {
         tensor::IntTensor ids{shape, std::vector<int64_t>(static_cast<size_t>(tensor::elements(shape)))};
         for (size_t k = 0; k < ids.data.size(); ++k)
           ids.data[k] = rng.integer(0, bounds[i][k % bounds[i].size()].value_or(kUnboundIntegers) - 1);
-        TRY(auto raw, tensor::encode(ids, tensor::DType::kI64));
+        onnx::Array rows{.kind = onnx::Kind::kInt, .shape = shape, .ints = ids.data};
+        const ArrayPtr laid = as_in_file(rows, mapped_.input_layouts.at(input.name));
+        TRY(auto raw, tensor::encode(tensor::IntTensor{laid->shape, laid->ints}, tensor::DType::kI64));
         named.emplace_back(onnx, std::move(raw));
         inputs.emplace_back(std::move(ids));
         continue;
       }
       Tensor x = tensor::zeros(shape);  // numbers of float32, which both precisions hold
       for (double& one : x.data) one = static_cast<double>(static_cast<float>(rng.normal()));
-      TRY(auto raw, tensor::encode(x, tensor::DType::kF64));
+      const onnx::Array rows{.kind = onnx::Kind::kFloat, .shape = shape, .reals = x.data};
+      const ArrayPtr laid = as_in_file(rows, mapped_.input_layouts.at(input.name));
+      TRY(auto raw, tensor::encode(Tensor{laid->shape, laid->reals}, tensor::DType::kF64));
       named.emplace_back(onnx, std::move(raw));
       inputs.emplace_back(std::move(x));
     }

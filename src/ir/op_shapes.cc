@@ -376,11 +376,17 @@ Status want_axes(const Ints& axes, const Shape& x) {
   return Done{};
 }
 
+Status want_axis(int64_t axis, const Shape& x) {
+  if (axis < 1 || axis >= static_cast<int64_t>(x.size()))
+    return misfit("axis={} is not an axis after N of {}", axis, to_text(x));
+  return Done{};
+}
+
 Result<Type> reduction(const NodeView& view) {
   CHECK_OK(want_float(view));
   const Shape& x = view.inputs[0].shape;
-  const Ints& axes = view.node.integers("axes");
-  CHECK_OK(want_axes(axes, x));
+  const Ints axes = view.node.reduced_axes();
+  CHECK_OK(view.node.has_attribute("axis") ? want_axis(axes[0], x) : want_axes(axes, x));
   Shape out;
   for (size_t axis = 0; axis < x.size(); ++axis) {
     const bool gone = std::count(axes.begin(), axes.end(), static_cast<int64_t>(axis)) > 0;
@@ -390,14 +396,22 @@ Result<Type> reduction(const NodeView& view) {
   return Type{DType::kF32, out};
 }
 
+Result<Type> argmax(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  Shape x = view.inputs[0].shape;
+  const int64_t axis = view.node.integer("axis");
+  CHECK_OK(want_axis(axis, x));
+  x.erase(x.begin() + axis);
+  return Type{DType::kI32, x};
+}
+
 Result<Type> slice(const NodeView& view) {
   const DType dtype = view.inputs[0].dtype;
   if (dtype != DType::kI32) CHECK_OK(want_float(view));
   Shape x = view.inputs[0].shape;
   const int64_t axis = view.node.integer("axis"), begin = view.node.integer("begin"),
                 end = view.node.integer("end"), step = view.node.integer("step");
-  if (axis < 1 || axis >= static_cast<int64_t>(x.size()))
-    return misfit("axis={} is not an axis after N of {}", axis, to_text(x));
+  CHECK_OK(want_axis(axis, x));
   int64_t& size = x[static_cast<size_t>(axis)];
   if (begin < 0 || end <= begin || end > size || step < 1) {
     return misfit("needs 0 <= begin < end <= {} and step >= 1, got begin={} end={} step={}", size, begin, end,

@@ -28,6 +28,7 @@ Result<Type> broadcast(const NodeView&);    // two float inputs
 Result<Type> elementwise(const NodeView&);  // of the rows of ir/elementwise.h
 Result<Type> where(const NodeView&);
 Result<Type> reduction(const NodeView&);
+Result<Type> argmax(const NodeView&);
 Result<Type> slice(const NodeView&);
 Result<Type> flip(const NodeView&);
 Result<Type> expand(const NodeView&);

@@ -369,6 +369,13 @@ OpInfo reduction(Op op, const char* name, const char* doc, bool sums) {
           .shape = rules::reduction};
 }
 
+// Over one axis: frameworks have no product over several at once that all agree on.
+OpInfo prod() {
+  OpInfo row = reduction(Op::kProd, "prod", "The product over one axis.", true);
+  row.attributes[0] = integer("axis", 1, "counted from N = 0, which stays");
+  return row;
+}
+
 std::vector<OpInfo> axis_ops() {
   const AttrSpec axis = integer("axis", 1, "counted from N = 0");
   return {
@@ -377,6 +384,15 @@ std::vector<OpInfo> axis_ops() {
       reduction(Op::kMax, "max", "The maximum over axes; equal ones share the gradient evenly.", false),
       reduction(Op::kMin, "min", "The minimum over axes; equal ones share the gradient evenly.", false),
       reduction(Op::kLogsumexp, "logsumexp", "log(sum(exp(x))) over axes.", true),
+      prod(),
+      {.op = Op::kArgmax,
+       .name = "argmax",
+       .doc =
+           "The place of the largest element along one axis, the first of equal ones; the axis goes, and no "
+           "gradient passes.",
+       .attributes = {axis},
+       .axes = AxisRule::kCanonical,
+       .shape = rules::argmax},
       {.op = Op::kCumsum,
        .name = "cumsum",
        .doc = "The sum of all elements up to this one along one axis.",

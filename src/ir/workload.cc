@@ -38,6 +38,11 @@ const std::string& Node::word(std::string_view name) const {
   return std::get<std::string>(attribute(*this, name));
 }
 
+std::vector<int64_t> Node::reduced_axes() const {
+  if (has_attribute("axis")) return {integer("axis")};
+  return integers("axes");
+}
+
 bool Node::has_attribute(std::string_view name) const {
   return std::any_of(attributes.begin(), attributes.end(),
                      [name](const Attribute& a) { return a.name == name; });

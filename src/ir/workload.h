@@ -74,6 +74,7 @@ enum class Op {
   kLog1p,
   kSin,
   kCos,
+  kAtan,
   kErf,
   kSilu,
   kHardSwish,
@@ -107,6 +108,8 @@ enum class Op {
   kMax,
   kMin,
   kLogsumexp,
+  kProd,
+  kArgmax,
   kCumsum,
   kLogSoftmax,
   kSlice,
@@ -177,6 +180,8 @@ struct Node {
   const std::vector<int64_t>& integers(std::string_view attribute) const;
   const std::string& word(std::string_view attribute) const;
   bool has_attribute(std::string_view attribute) const;
+  // The axes that a reduction goes over: `axes`, or `axis` alone.
+  std::vector<int64_t> reduced_axes() const;
   // The parameter in a slot, or -1 where an optional one is missing.
   ParamId param(std::string_view slot) const;
   bool has(std::string_view slot) const { return param(slot) >= 0; }

@@ -99,7 +99,8 @@ Value Mapper::make(const std::string& op, std::vector<std::string> inputs, Layou
 }
 
 Value Mapper::reshaped(const Value& v, const Layout& layout) {
-  return Value{.name = graph.reshape(v.name, ir_shape(layout)), .kind = v.kind, .layout = layout};
+  return Value{
+      .name = graph.reshape(v.name, ir_shape(layout)), .kind = v.kind, .layout = layout, .bound = v.bound};
 }
 
 Value Mapper::transposed_value(const Value& v, const Ints& perm) {
@@ -117,7 +118,7 @@ Value Mapper::transposed_value(const Value& v, const Ints& perm) {
     if (v.layout.before > 1) axes.push_back(at++);
     if (v.layout.after > 1) axes.push_back(at++);
   }
-  return Value{.name = graph.transpose(v.name, axes), .kind = v.kind, .layout = out};
+  return Value{.name = graph.transpose(v.name, axes), .kind = v.kind, .layout = out, .bound = v.bound};
 }
 
 Result<Layout> Mapper::broadcast_layout(const Values& operands) const {

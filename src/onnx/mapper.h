@@ -48,6 +48,7 @@ struct Value {
   std::string name = {};  // of the graph
   Kind kind = Kind::kFloat;
   Layout layout = {};
+  int64_t bound = 0;  // integers of the graph lie in [0, bound); 0: not known
 
   bool is_const() const { return at[0] != nullptr; }
   bool is_graph() const { return !name.empty(); }
@@ -89,7 +90,9 @@ struct MapOptions {
   std::string output = {};                     // of several
   std::map<std::string, ArrayPtr> given = {};  // numbers in place of initialisers, or of inputs
   std::map<std::string, Shape> shapes = {};    // of inputs, where the file leaves sizes open
-  std::set<std::string> unshared = {};         // MapResult::unshared of the file without `given`
+  std::map<std::string, int> batch_axes =
+      {};                               // of inputs; else axis 0, or the open one that is called "batch"
+  std::set<std::string> unshared = {};  // MapResult::unshared of the file without `given`
 };
 
 // What an output of a node became.
@@ -102,6 +105,7 @@ struct MapResult {
   std::string text = {};  // of the workload's nodes, one a line, without loss
   std::vector<std::pair<std::string, std::pair<Kind, Shape>>> inputs = {};  // name in the IR; with kBatch
   std::map<std::string, std::string> input_names = {};                      // IR -> ONNX
+  std::map<std::string, Layout> input_layouts = {};
   Value output = {};
   std::string output_name = {};
   std::vector<GraphParameter> parameters = {};
@@ -168,6 +172,7 @@ class Mapper {
   Status start();
   Status add_inputs();
   Status add_input(const wire::ValueInfoProto& info);
+  int batch_axis(const wire::ValueInfoProto& info) const;
   template <typename Nodes>
   Status walk_nodes(const Nodes& nodes, int64_t opset, int depth);
   Status node(const wire::NodeProto& n, int64_t opset, int depth);

@@ -4,9 +4,10 @@ namespace bakeoff::onnx {
 
 const Rows& rows() {
   static const Rows all = [] {
-    Rows joined = elementwise_rows();
-    joined.merge(shape_rows());
-    joined.merge(layer_rows());
+    Rows joined;
+    for (Rows part : {elementwise_rows(), shape_rows(), axis_rows(), resize_rows(), layer_rows(),
+                      window_rows(), recurrent_rows(), attention_rows()})
+      joined.merge(part);
     return joined;
   }();
   return all;

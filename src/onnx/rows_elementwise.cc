@@ -159,6 +159,14 @@ Result<Values> exclusive_or(Mapper& m, const Call& call) {
   return one(m.elementwise("logical_and", {any, unlike}, {}, Kind::kBool));
 }
 
+// The IR chooses between two numbers only where one is a table.
+Result<Value> chosen_number(Mapper& m, const std::string& condition, const Layout& out, double a, double b) {
+  const Shape ones(ir_shape(out).size(), 1);
+  TRY(const std::string name, m.frozen(m.graph.base + ".constant", filled(Kind::kFloat, ones, a)));
+  const std::string value = m.graph.node("parameter", {}, ones, {}, {{"weight", name}});
+  return m.make("where", {condition, value, m.scalar(b)}, out);
+}
+
 Result<Values> where(Mapper& m, const Call& call) {
   const Value& condition = call.in(0);
   TRY(const Value a, floats(call.in(1)));
@@ -166,14 +174,9 @@ Result<Values> where(Mapper& m, const Call& call) {
   if (condition.is_graph()) {
     const auto number = [](const Value& v) { return v.is_const() && v.at[0]->size() == 1; };
     if (!number(a) || !number(b)) return one(m.elementwise("where", {condition, a, b}));
-    // The IR chooses between two numbers only where one is a table.
     TRY(const Layout out, m.broadcast_layout({condition, a, b}));
     TRY(const std::string chosen, m.operand(condition, out));
-    const Shape ones(ir_shape(out).size(), 1);
-    TRY(const std::string name,
-        m.frozen(m.graph.base + ".constant", filled(Kind::kFloat, ones, a.at[0]->real(0))));
-    const std::string value = m.graph.node("parameter", {}, ones, {}, {{"weight", name}});
-    return Values{m.make("where", {chosen, value, m.scalar(b.at[0]->real(0))}, out)};
+    return one(chosen_number(m, chosen, out, a.at[0]->real(0), b.at[0]->real(0)));
   }
   // A constant mask is a table of ones and zeros that is compared with a half.
   if (!condition.fixed()) return refused("a constant mask depends on the batch size");
@@ -293,6 +296,26 @@ Result<Values> prelu(Mapper& m, const Call& call) {
   return one(m.elementwise("add", {up, bent}));
 }
 
+// asin x = atan(x / sqrt(1 - x^2)); acos x = 2 atan(sqrt((1 - x) / (1 + x))), which is exact near 1 too.
+Result<Values> arc_sine(Mapper& m, const Call& call) {
+  const Value& x = call.in(0);
+  TRY(const Value square, m.elementwise("square", {x}));
+  TRY(const Value rest, m.elementwise("sub", {m.constant(of_real(1)), square}));
+  TRY(const Value root, m.elementwise("sqrt", {rest}));
+  TRY(const Value ratio, m.elementwise("div", {x, root}));
+  return one(m.elementwise("atan", {ratio}));
+}
+
+Result<Values> arc_cosine(Mapper& m, const Call& call) {
+  const Value& x = call.in(0);
+  TRY(const Value below, m.elementwise("sub", {m.constant(of_real(1)), x}));
+  TRY(const Value above, m.scalar_op("add", x, 1));
+  TRY(const Value ratio, m.elementwise("div", {below, above}));
+  TRY(const Value root, m.elementwise("sqrt", {ratio}));
+  TRY(const Value half, m.elementwise("atan", {root}));
+  return one(m.scalar_op("mul", half, 2));
+}
+
 Result<Values> tangent(Mapper& m, const Call& call) {
   TRY(const Value s, m.elementwise("sin", {call.in(0)}));
   TRY(const Value c, m.elementwise("cos", {call.in(0)}));
@@ -325,6 +348,39 @@ Result<Values> area_tangent(Mapper& m, const Call& call) {
   return one(m.scalar_op("mul", both, 0.5));
 }
 
+Result<Value> unlike_zero(Mapper& m, const Value& x) {
+  TRY(const Value zero, m.elementwise("equal", {x, m.constant(of_real(0))}, {}, Kind::kBool));
+  return m.elementwise("logical_not", {zero}, {}, Kind::kBool);
+}
+
+// Integers as floats: rows of a table whose row i is i.
+Result<Value> numbers_of(Mapper& m, const Value& ids) {
+  if (ids.bound < 1 || ids.bound > (1 << 20))
+    return refused("computes with integers that depend on the inputs");
+  Array table{.kind = Kind::kFloat, .shape = {ids.bound, 1}};
+  for (int64_t i = 0; i < ids.bound; ++i) table.reals.push_back(static_cast<double>(i));
+  TRY(const std::string name, m.frozen("integers", std::make_shared<Array>(std::move(table))));
+  Layout wide = ids.layout;
+  wide.dims.push_back(1);
+  return m.reshaped(m.make("embedding", {ids.name}, wide, {}, {{"weight", name}}), ids.layout);
+}
+
+Result<Values> is_nan(Mapper& m, const Call& call) {
+  TRY(const Value itself, m.elementwise("equal", {call.in(0), call.in(0)}, {}, Kind::kBool));
+  return one(m.elementwise("logical_not", {itself}, {}, Kind::kBool));
+}
+
+Result<Values> is_inf(Mapper& m, const Call& call) {
+  const bool above = call.integer("detect_positive", 1) != 0, below = call.integer("detect_negative", 1) != 0;
+  Value x = call.in(0);
+  if (!above && !below) return refused("it looks for nothing");
+  if (above && below) {
+    TRY(x, m.elementwise("abs", {x}));
+  }
+  const Value number = m.constant(of_real(above ? kInfinity : -kInfinity));
+  return one(m.elementwise("equal", {x, number}, {}, Kind::kBool));
+}
+
 Result<Values> cast(Mapper& m, const Call& call) {
   const Value& x = call.in(0);
   Kind to = Kind::kFloat;
@@ -344,8 +400,17 @@ Result<Values> cast(Mapper& m, const Call& call) {
     return Values{made};
   }
   if (x.kind == to) return Values{x};
-  const char* names[] = {"f32", "i32", "bool"};
-  return Values{m.make("cast", {x.name}, x.layout, {{"to", names[static_cast<int>(to)]}}, {}, to)};
+  if (x.kind == Kind::kInt) {
+    TRY(const Value numbers, numbers_of(m, x));
+    return to == Kind::kFloat ? Result<Values>(Values{numbers}) : one(unlike_zero(m, numbers));
+  }
+  if (to == Kind::kBool) return one(unlike_zero(m, x));
+  Value numbers = x;
+  if (x.kind == Kind::kBool) {
+    TRY(numbers, as_numbers(m, x));
+  }
+  if (to == Kind::kFloat) return Values{numbers};
+  return Values{m.make("cast", {numbers.name}, x.layout, {{"to", "i32"}}, {}, to)};
 }
 
 Result<Values> identity(Mapper&, const Call& call) { return Values{call.in(0)}; }
@@ -357,7 +422,20 @@ Result<Values> dropout(Mapper& m, const Call& call) {
       TRY(rate, m.fixed_real(call, 1, "ratio"));
     }
   }
-  if (call.wants(1)) return refused("its mask is used");
+  if (call.wants(1)) {  // all true, as nothing is dropped outside of training
+    if (call.has(2)) {
+      TRY(const double trains, m.fixed_real(call, 2, "training_mode"));
+      if (trains != 0 && rate != 0) return refused("its mask is used, in training mode");
+    }
+    m.notes.insert("a dropout whose mask is used is left out: the file drops nothing there");
+    Value mask;
+    for (int which = 0; which < 2; ++which) {
+      TRY(const int64_t size, count(m.shape_at(call.in(0), which), int64_t{1} << 24));
+      static_cast<void>(size);
+      mask.at[which] = filled(Kind::kBool, m.shape_at(call.in(0), which), 1);
+    }
+    return Values{call.in(0), mask};
+  }
   if (rate == 0 || !call.in(0).is_graph()) return Values{call.in(0)};
   return Values{m.make("dropout", {call.in(0).name}, call.in(0).layout, {{"rate", real_text(rate)}})};
 }
@@ -378,6 +456,11 @@ Rows unary_rows() {
       {"Sin", BAKEOFF_UNARY("sin")},
       {"Cos", BAKEOFF_UNARY("cos")},
       {"Tan", tangent},
+      {"Asin", arc_sine},
+      {"Acos", arc_cosine},
+      {"Atan", BAKEOFF_UNARY("atan")},
+      {"IsNaN", is_nan},
+      {"IsInf", is_inf},
       {"Erf", BAKEOFF_UNARY("erf")},
       {"Tanh", BAKEOFF_UNARY("tanh")},
       {"Sigmoid", BAKEOFF_UNARY("sigmoid")},
@@ -442,6 +525,10 @@ Rows joining_rows() {
 }
 
 }  // namespace
+
+Result<Value> as_numbers(Mapper& m, const Value& condition, double yes, double no) {
+  return chosen_number(m, condition.name, condition.layout, yes, no);
+}
 
 Rows elementwise_rows() {
   Rows all = unary_rows();

@@ -3,16 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numeric>
+#include <map>
+#include <set>
 
 #include "ir/op_table.h"
 #include "onnx/rows.h"
 
 namespace bakeoff::onnx {
-namespace {
-
-// ---- products
 
 Value with_array(const Value& v, ArrayPtr array) {
   Value made = v;
@@ -20,10 +17,22 @@ Value with_array(const Value& v, ArrayPtr array) {
   return made;
 }
 
-Result<Value> matrix_transposed(const Value& v) {
-  if (!v.is_const() || !v.fixed()) return refused("its weight is computed from the inputs");
-  if (v.at[0]->shape.size() != 2) return refused("its weight is no matrix");
-  return with_array(v, transposed(*v.at[0], {1, 0}));
+size_t rank_of(const Value& v) { return v.is_const() ? v.at[0]->shape.size() : v.layout.rank(); }
+
+Value with_axis(Mapper& m, const Value& v, size_t at) {
+  if (v.is_const()) {
+    Value made = v;
+    for (ArrayPtr& array : made.at) {
+      Shape shape = array->shape;
+      shape.insert(shape.begin() + static_cast<int64_t>(at), 1);
+      array = shaped(*array, shape);
+    }
+    return made;
+  }
+  Layout out = v.layout;
+  if (out.n >= static_cast<int>(at)) ++out.n;
+  out.dims.insert(out.dims.begin() + static_cast<int64_t>(at), 1);
+  return m.reshaped(v, out);
 }
 
 // x W^T + b on the last axis.
@@ -89,17 +98,14 @@ Result<Value> product(Mapper& m, Value a, Value b) {
   return m.make("matmul", {names[0], names[1]}, out);
 }
 
-Value with_axis(Mapper& m, const Value& v, bool last) {
-  if (v.is_const()) {
-    Shape shape = v.at[0]->shape;
-    shape.insert(last ? shape.end() : shape.end() - 1, 1);
-    return with_array(v, shaped(*v.at[0], shape));
-  }
-  Layout out = v.layout;
-  const size_t at = last ? out.rank() : out.rank() - 1;
-  if (out.n >= static_cast<int>(at)) ++out.n;
-  out.dims.insert(out.dims.begin() + static_cast<int64_t>(at), 1);
-  return m.reshaped(v, out);
+namespace {
+
+// ---- products
+
+Result<Value> matrix_transposed(const Value& v) {
+  if (!v.is_const() || !v.fixed()) return refused("its weight is computed from the inputs");
+  if (v.at[0]->shape.size() != 2) return refused("its weight is no matrix");
+  return with_array(v, transposed(*v.at[0], {1, 0}));
 }
 
 Value without_axis(Mapper& m, const Value& v, size_t from_end) {
@@ -110,8 +116,6 @@ Value without_axis(Mapper& m, const Value& v, size_t from_end) {
   return m.reshaped(v, out);
 }
 
-size_t rank_of(const Value& v) { return v.is_const() ? v.at[0]->shape.size() : v.layout.rank(); }
-
 Result<Values> mat_mul(Mapper& m, const Call& call) {
   Value a = call.in(0), b = call.in(1);
   if (a.is_graph() && b.is_const() && rank_of(b) == 2) {
@@ -121,8 +125,8 @@ Result<Values> mat_mul(Mapper& m, const Call& call) {
   }
   if (rank_of(a) == 0 || rank_of(b) == 0) return refused("multiplies a scalar");
   const bool row = rank_of(a) == 1, column = rank_of(b) == 1;
-  if (row) a = with_axis(m, a, false);
-  if (column) b = with_axis(m, b, true);
+  if (row) a = with_axis(m, a, 0);
+  if (column) b = with_axis(m, b, 1);
   TRY(Value made, product(m, a, b));
   if (column) made = without_axis(m, made, 1);
   if (row) made = without_axis(m, made, column ? 1 : 2);
@@ -175,260 +179,215 @@ Result<Values> gemm(Mapper& m, const Call& call) {
   return Values{made};
 }
 
-// ---- windows
+// ---- einsum
 
-struct Window {
-  Ints kernel, stride, dilation, before, after;  // by spatial axis
-  bool ceil = false;
-  Ints extra;  // positions beyond the end that rounding up adds
+// An operand with the letters of its axes.
+struct Term {
+  Value value;
+  std::string letters;
 };
 
-Result<Window> window_of(const Call& call, const Shape& dims, Ints kernel) {
-  Window w;
-  const size_t axes = dims.size() - 2;
-  w.kernel = call.integers("kernel_shape", std::move(kernel));
-  w.stride = call.integers("strides", Ints(axes, 1));
-  w.dilation = call.integers("dilations", Ints(axes, 1));
-  w.ceil = call.integer("ceil_mode", 0) != 0;
-  Ints pads = call.integers("pads", Ints(2 * axes, 0));
-  if (w.kernel.size() != axes || w.stride.size() != axes || w.dilation.size() != axes ||
-      pads.size() != 2 * axes)
-    return refused("its sizes do not fit");
-  const std::string rule = call.text("auto_pad", "NOTSET");
-  for (size_t i = 0; i < axes; ++i) {
-    if (w.kernel[i] < 1 || w.stride[i] < 1 || w.dilation[i] < 1 || w.kernel[i] > (1 << 20) ||
-        w.stride[i] > (1 << 20) || w.dilation[i] > (1 << 20))
-      return refused("its sizes do not fit");
-    const int64_t size = dims[i + 2], span = w.dilation[i] * (w.kernel[i] - 1) + 1;
-    int64_t before = pads[i], after = pads[i + axes];
-    if (rule == "VALID") before = after = 0;
-    if (rule.starts_with("SAME")) {
-      const int64_t outputs = (size + w.stride[i] - 1) / w.stride[i];
-      const int64_t all = std::max<int64_t>((outputs - 1) * w.stride[i] + span - size, 0);
-      before = rule == "SAME_LOWER" ? all - all / 2 : all / 2;
-      after = all - before;
-    }
-    if (std::abs(before) > (1 << 20) || std::abs(after) > (1 << 20)) return refused("its pads do not fit");
-    if (before < 0 || after < 0) return refused("its pads are negative");
-    int64_t extra = 0;
-    if (w.ceil) {
-      const int64_t room = size + before + after - span;
-      int64_t outputs = (room + w.stride[i] - 1) / w.stride[i] + 1;
-      if ((outputs - 1) * w.stride[i] >= size + before) --outputs;  // it would begin in the pad
-      extra = std::max<int64_t>((outputs - 1) * w.stride[i] - room, 0);
-      if ((outputs - 1) * w.stride[i] + span < size + before + after - (w.stride[i] - 1))
-        return refused("its last window is left out");
-    }
-    w.before.push_back(before);
-    w.after.push_back(after + extra);
-    w.extra.push_back(extra);
-  }
-  return w;
+Value permuted(Mapper& m, const Value& v, const Ints& perm) {
+  if (v.is_graph()) return m.transposed_value(v, perm);
+  Value made = v;
+  for (ArrayPtr& at : made.at) at = transposed(*at, perm);
+  return made;
 }
 
-std::string pad_text(const Window& w) {
-  Ints pads;
-  for (size_t i = 0; i < w.kernel.size(); ++i) pads.insert(pads.end(), {w.before[i], w.after[i]});
-  return numbers_text(pads);
+// In the order of `letters`, which has the same ones.
+Value ordered(Mapper& m, const Term& term, const std::string& letters) {
+  Ints perm;
+  for (const char c : letters) perm.push_back(static_cast<int64_t>(term.letters.find(c)));
+  return permuted(m, term.value, perm);
 }
 
-Result<int64_t> outputs_of(const Window& w, size_t i, int64_t size) {
-  const int64_t span = w.dilation[i] * (w.kernel[i] - 1) + 1, room = size + w.before[i] + w.after[i] - span;
-  if (room < 0) return refused("its window is larger than its input");
-  return room / w.stride[i] + 1;
+// Letters that are missing as axes of size 1.
+Value widened(Mapper& m, Term term, const std::string& letters) {
+  std::string own;
+  for (const char c : letters) {
+    if (term.letters.find(c) != std::string::npos) own += c;
+  }
+  Value v = ordered(m, term, own);
+  for (size_t i = 0; i < letters.size(); ++i) {
+    if (own.find(letters[i]) == std::string::npos) v = with_axis(m, v, i);
+  }
+  return v;
 }
 
-// A row of pixels is a picture of height 1.
-void flatten_window(Window& w) {
-  for (Ints* one : {&w.kernel, &w.stride, &w.dilation}) one->insert(one->begin(), 1);
-  for (Ints* one : {&w.before, &w.after, &w.extra}) one->insert(one->begin(), 0);
+// A letter twice is the diagonal: the elements of a mask of ones, summed over one of the two axes.
+Result<Term> on_diagonals(Mapper& m, Term term) {
+  for (size_t i = 0; i < term.letters.size(); ++i) {
+    const size_t again = term.letters.find(term.letters[i], i + 1);
+    if (again == std::string::npos) continue;
+    if (!term.value.is_graph()) return refused("takes the diagonal of a constant");
+    const Layout& layout = term.value.layout;
+    if (layout.holds_batch(i) || layout.holds_batch(again)) return refused("takes a diagonal of the batch");
+    const int64_t size = layout.dims[i];
+    if (layout.dims[again] != size) return refused("its sizes do not fit");
+    Shape shape(layout.rank(), 1);
+    shape[i] = shape[again] = size;
+    Array mask{.kind = Kind::kFloat, .shape = shape};
+    for (int64_t k = 0; k < size * size; ++k) mask.reals.push_back(k / size == k % size ? 1 : 0);
+    TRY(const Value kept,
+        m.elementwise("mul", {term.value, m.constant(std::make_shared<Array>(std::move(mask)))}));
+    TRY(term.value, reduced(m, kept, {again}, false, "sum"));
+    term.letters.erase(again, 1);
+    --i;
+  }
+  return term;
 }
 
-// "conv2d" for pictures, "conv3d" for volumes; "" where the IR writes a row of pixels as a picture.
-bool lowered_to_2d(size_t axes, const std::string& op) {
-  return axes == 1 && ir::find_op(op + "1d") == nullptr;
+// Sums over letters that stand in this operand alone.
+Result<Term> summed(Mapper& m, Term term, const std::string& kept) {
+  std::set<size_t> gone;
+  std::string left;
+  for (size_t i = 0; i < term.letters.size(); ++i) {
+    if (kept.find(term.letters[i]) == std::string::npos)
+      gone.insert(i);
+    else
+      left += term.letters[i];
+  }
+  if (gone.empty()) return term;
+  if (!term.value.is_graph()) return refused("sums a constant alone");
+  TRY(term.value, reduced(m, term.value, gone, false, "sum"));
+  term.letters = left;
+  return term;
 }
 
-Value lifted(Mapper& m, const Value& x) {  // N,C,L to N,C,1,L
-  return m.reshaped(x, {{1, x.layout.dims[1], 1, x.layout.dims[2]}, 0});
-}
-Value lowered(Mapper& m, const Value& x) {
-  return m.reshaped(x, {{1, x.layout.dims[1], x.layout.dims[3]}, 0});
-}
-
-// Pads of a transposed convolution, where its output's size is stated; gives what is added to the output.
-Result<Ints> transposed_pads(const Call& call, const Shape& dims, Window& w) {
-  const size_t rank = dims.size();
-  Ints more = call.integers("output_padding", Ints(rank - 2, 0));
-  if (more.size() != rank - 2) return refused("its sizes do not fit");
-  const Ints sizes = call.integers("output_shape");
-  const bool same = call.text("auto_pad", "NOTSET").starts_with("SAME");
-  for (size_t i = 0; i < rank - 2; ++i) {
-    if (sizes.empty() && !same) continue;
-    const int64_t whole = w.stride[i] * (dims[i + 2] - 1) + more[i] + (w.kernel[i] - 1) * w.dilation[i] + 1;
-    const int64_t wanted = sizes.empty() ? dims[i + 2] * w.stride[i] : sizes[sizes.size() - (rank - 2) + i];
-    const int64_t all = whole - wanted;
-    if (all < 0) return refused("its output is larger than what it computes");
-    w.before[i] = call.text("auto_pad", "NOTSET") == "SAME_UPPER" ? all / 2 : all - all / 2;
-    w.after[i] = all - w.before[i];
+Value merged(Mapper& m, const Value& v, size_t first, size_t count) {
+  const auto joined_dims = [&](Shape dims) {
+    int64_t size = 1;
+    for (size_t i = 0; i < count; ++i) size *= dims[first + i];
+    dims.erase(dims.begin() + static_cast<int64_t>(first),
+               dims.begin() + static_cast<int64_t>(first + count));
+    dims.insert(dims.begin() + static_cast<int64_t>(first), size);
+    return dims;
+  };
+  if (v.is_const()) {
+    Value made = v;
+    for (ArrayPtr& at : made.at) at = shaped(*at, joined_dims(at->shape));
+    return made;
   }
-  return more;
+  Layout out = v.layout;
+  out.dims = joined_dims(out.dims);
+  if (out.n >= static_cast<int>(first + count)) out.n -= static_cast<int>(count) - 1;
+  return m.reshaped(v, out);
 }
 
-Result<Values> conv(Mapper& m, const Call& call) {
-  TRY(Value x, m.rows_first(call.in(0)));
-  Value weight = call.in(1);
-  if (!weight.is_const() || !weight.fixed()) return refused("its weight is computed from the inputs");
-  const size_t rank = x.layout.rank();
-  if (rank < 3 || rank > 5 || rank_of(weight) != rank) return refused("its sizes do not fit");
-  const bool transposes = call.op() == "ConvTranspose";
-  const int64_t groups = call.integer("group", 1);
-  Shape shape = weight.at[0]->shape;
-  if (groups < 1 || x.layout.dims[1] != (transposes ? shape[0] : shape[1] * groups))
-    return refused("its sizes do not fit");
-  TRY(Window w, window_of(call, x.layout.dims, Ints(shape.begin() + 2, shape.end())));
-  if (!std::equal(w.kernel.begin(), w.kernel.end(), shape.begin() + 2, shape.end()))
-    return refused("kernel_shape is not that of the weight");
-  const std::string op = transposes ? "conv_transpose" : "conv";
-  Ints more(rank - 2, 0);
-  if (transposes) {
-    TRY(more, transposed_pads(call, x.layout.dims, w));
+// Of two operands: letters of both and of the result lead, those of both alone are contracted by one product.
+Result<Term> contracted(Mapper& m, const Term& a, const Term& b, const std::string& rest) {
+  std::string both, inner, left, right;
+  const auto has = [](const std::string& text, char c) { return text.find(c) != std::string::npos; };
+  for (const char c : a.letters) (!has(b.letters, c) ? left : has(rest, c) ? both : inner) += c;
+  for (const char c : b.letters) {
+    if (!has(a.letters, c)) right += c;
   }
-  const bool flat = lowered_to_2d(rank - 2, op);
-  if (flat) {
-    x = lifted(m, x);
-    flatten_window(w);
-    more.insert(more.begin(), 0);
-    shape.insert(shape.begin() + 2, 1);
-    weight = with_array(weight, shaped(*weight.at[0], shape));
+  if (inner.empty()) {
+    const std::string all = both + left + right;
+    TRY(const Value made, m.elementwise("mul", {widened(m, a, all), widened(m, b, all)}));
+    return Term{made, all};
   }
-  Layout out = x.layout;
-  out.dims[1] = transposes ? shape[1] * groups : shape[0];
-  for (size_t i = 0; i < w.kernel.size(); ++i) {
-    if (transposes) {
-      out.dims[i + 2] = w.stride[i] * (x.layout.dims[i + 2] - 1) + more[i] +
-                        (w.kernel[i] - 1) * w.dilation[i] + 1 - w.before[i] - w.after[i];
-      if (out.dims[i + 2] < 1) return refused("its sizes do not fit");
-    } else {
-      TRY(out.dims[i + 2], outputs_of(w, i, x.layout.dims[i + 2]));
-    }
+  const auto batch_in = [&](const Term& t, const std::string& letters) {
+    return t.value.is_graph() && t.value.layout.n != kAdded &&
+           has(letters, t.letters[static_cast<size_t>(t.value.layout.n)]);
+  };
+  if (batch_in(a, inner) || batch_in(b, inner)) return refused("sums over the batch");
+  if (batch_in(a, left) || batch_in(b, right)) {  // the batch leads a product
+    const bool first = batch_in(a, left);
+    std::string& side = first ? left : right;
+    if (first ? b.value.is_graph() : a.value.is_graph()) return refused("rows of the batch meet");
+    const Term& term = first ? a : b;
+    const char n = term.letters[static_cast<size_t>(term.value.layout.n)];
+    side.erase(side.find(n), 1);
+    both = n + both;
   }
-  Params params;
-  TRY(const std::string name, m.weight(weight, "weight"));
-  params.emplace_back("weight", name);
-  if (call.has(2)) {
-    TRY(const std::string bias, m.weight(call.in(2), "bias"));
-    params.emplace_back("bias", bias);
-  }
-  Attributes attributes = {{"stride", numbers_text(w.stride)},
-                           {"pad", pad_text(w)},
-                           {"dilation", numbers_text(w.dilation)},
-                           {"groups", std::to_string(groups)}};
-  if (transposes) attributes.emplace_back("output_pad", numbers_text(more));
-  const Value made = m.make(fmt::format("{}{}d", op, w.kernel.size()), {x.name}, out, attributes, params);
-  return Values{m.as_before(flat ? lowered(m, made) : made, call.in(0))};
+  const auto laid = [&](const Term& t, const std::string& one, const std::string& two) {
+    const Value wide = widened(m, t, both + one + two);
+    const Value half = merged(m, wide, both.size() + one.size(), two.size());
+    return merged(m, half, both.size(), one.size());
+  };
+  const Value x = laid(a, left, inner), y = laid(b, inner, right);
+  TRY(const Value made, product(m, x, y));
+  // The merged axes apart again.
+  Layout out = made.layout;
+  out.dims.resize(both.size());
+  const auto size_of = [&](const Term& t, char c) {
+    const size_t at = t.letters.find(c);
+    return t.value.is_const() ? t.value.at[0]->shape[at] : t.value.layout.dims[at];
+  };
+  for (const char c : left) out.dims.push_back(size_of(a, c));
+  for (const char c : right) out.dims.push_back(size_of(b, c));
+  return Term{m.reshaped(made, out), both + left + right};
 }
 
-// Constants round a picture.
-Value padded(Mapper& m, const Value& x, const Window& w, double value) {
-  Ints pads = {0, 0};
-  Layout out = x.layout;
-  for (size_t i = 0; i < w.kernel.size(); ++i) {
-    pads.insert(pads.end(), {w.before[i], w.after[i]});
-    out.dims[i + 2] += w.before[i] + w.after[i];
+// The letters of each operand and of the result, "..." as capital letters.
+Result<std::pair<std::vector<std::string>, std::string>> equation_of(const Call& call) {
+  std::string text;
+  for (const char c : call.text("equation", "")) {
+    if (c != ' ') text += c;
   }
-  return m.make("pad", {x.name}, out, {{"pad", numbers_text(pads)}, {"value", real_text(value)}});
+  const size_t arrow = text.find("->");
+  std::vector<std::string> terms(1);
+  for (const char c : text.substr(0, arrow)) {
+    if (c == ',')
+      terms.emplace_back();
+    else
+      terms.back() += c;
+  }
+  if (terms.size() != call.inputs.size()) return refused("its equation does not fit");
+  size_t most = 0;
+  const auto more = [&](size_t i) { return rank_of(call.inputs[i]) + 3 - terms[i].size(); };
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (terms[i].find("...") == std::string::npos) continue;
+    if (rank_of(call.inputs[i]) + 3 < terms[i].size()) return refused("its equation does not fit");
+    most = std::max(most, more(i));
+  }
+  if (most > 26) return refused("its equation does not fit");
+  const auto filled_in = [](std::string term, size_t skip, size_t end) {
+    const size_t dots = term.find("...");
+    if (dots == std::string::npos) return term;
+    std::string letters;
+    for (size_t i = skip; i < end; ++i) letters += static_cast<char>('A' + i);
+    return term.replace(dots, 3, letters);
+  };
+  std::map<char, int> seen;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (terms[i].find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") != std::string::npos)
+      return refused("its equation has capital letters");
+    const bool dots = terms[i].find("...") != std::string::npos;
+    terms[i] = filled_in(terms[i], dots ? most - more(i) : 0, most);
+    if (terms[i].size() != rank_of(call.inputs[i])) return refused("its equation does not fit");
+    for (const char c : terms[i]) ++seen[c];
+  }
+  std::string result;
+  if (arrow != std::string::npos) return std::pair{terms, filled_in(text.substr(arrow + 2), 0, most)};
+  for (const auto& [c, times] : seen) {  // letters that stand once, in their order; "..." first
+    if (times == 1 || c <= 'Z') result += c;
+  }
+  return std::pair{terms, result};
 }
 
-Result<Values> pool(Mapper& m, const Call& call) {
-  TRY(Value x, m.rows_first(call.in(0)));
-  const size_t rank = x.layout.rank();
-  if (rank < 3 || rank > 5) return refused("its sizes do not fit");
-  const bool max = call.op() == "MaxPool";
-  if (max && call.wants(1)) return refused("the places of the maxima are used");
-  TRY(Window w, window_of(call, x.layout.dims, {}));
-  const std::string op = max ? "max_pool" : "avg_pool";
-  const bool flat = lowered_to_2d(rank - 2, op);
-  if (flat) {
-    x = lifted(m, x);
-    flatten_window(w);
+Result<Values> einsum(Mapper& m, const Call& call) {
+  TRY(const auto equation, equation_of(call));
+  const auto& [letters, result] = equation;
+  std::vector<Term> terms;
+  for (size_t i = 0; i < letters.size(); ++i) {
+    TRY(Term term, on_diagonals(m, {call.inputs[i], letters[i]}));
+    std::string kept = result;
+    for (size_t j = 0; j < letters.size(); ++j) kept += j == i ? "" : letters[j];
+    TRY(term, summed(m, term, kept));
+    terms.push_back(std::move(term));
   }
-  bool wide = false, extra = false, pads = false;
-  for (size_t i = 0; i < w.kernel.size(); ++i) {
-    if (w.dilation[i] != 1) return refused("its windows have holes (dilations)");
-    wide = wide || 2 * std::max(w.before[i], w.after[i]) > w.kernel[i];
-    extra = extra || w.extra[i] > 0;
-    pads = pads || w.before[i] > 0 || w.after[i] > 0;
+  while (terms.size() > 1) {
+    std::string rest = result;
+    for (size_t j = 2; j < terms.size(); ++j) rest += terms[j].letters;
+    TRY(Term both, contracted(m, terms[0], terms[1], rest));
+    TRY(both, summed(m, both, rest));
+    terms.erase(terms.begin());
+    terms[0] = std::move(both);
   }
-  bool counts = call.integer("count_include_pad", 0) != 0;
-  if (!max && counts && extra) return refused("a window that rounding up adds counts its pads");
-  if (pads && wide) {
-    if (!max && !counts) return refused("its pads are more than half of its kernel");
-    x = padded(m, x, w, max ? -std::numeric_limits<double>::infinity() : 0);
-    for (Ints* one : {&w.before, &w.after}) std::fill(one->begin(), one->end(), 0);
-  }
-  Layout out = x.layout;
-  for (size_t i = 0; i < w.kernel.size(); ++i) {
-    TRY(out.dims[i + 2], outputs_of(w, i, x.layout.dims[i + 2]));
-  }
-  Attributes attributes = {
-      {"kernel", numbers_text(w.kernel)}, {"stride", numbers_text(w.stride)}, {"pad", pad_text(w)}};
-  if (!max) attributes.emplace_back("count_include_pad", counts ? "true" : "false");
-  const Value made = m.make(fmt::format("{}{}d", op, w.kernel.size()), {x.name}, out, attributes);
-  return Values{m.as_before(flat ? lowered(m, made) : made, call.in(0))};
-}
-
-Result<Values> global_pool(Mapper& m, const Call& call, const char* reduction) {
-  TRY(const Value x, m.rows_first(call.in(0)));
-  const size_t rank = x.layout.rank();
-  if (rank < 3) return refused("its sizes do not fit");
-  Layout out = x.layout;
-  std::fill(out.dims.begin() + 2, out.dims.end(), 1);
-  if (rank == 4 && reduction == std::string("mean")) {
-    const Value made = m.make("global_avg_pool2d", {x.name}, {{1, out.dims[1]}, 0});
-    return Values{m.as_before(m.reshaped(made, out), call.in(0))};
-  }
-  Ints axes(rank - 2);
-  std::iota(axes.begin(), axes.end(), 2);
-  return Values{m.as_before(
-      m.make(reduction, {x.name}, out, {{"axes", numbers_text(axes)}, {"keepdims", "true"}}), call.in(0))};
-}
-
-// (mean |x|^p)^(1/p) times the number of elements^(1/p), by an average that counts pads.
-Result<Values> lp_pool(Mapper& m, const Call& call) {
-  TRY(const Value x, m.rows_first(call.in(0)));
-  const double p = static_cast<double>(call.integer("p", 2));
-  const bool global = call.op() == "GlobalLpPool";
-  if (x.layout.rank() != 4 || p < 1 || p > 8) return refused("it is of no picture, or of a high power");
-  TRY(const Value absolute, m.elementwise("abs", {x}));
-  Value terms = absolute;
-  for (int i = 1; i < static_cast<int>(p); ++i) {
-    TRY(terms, m.elementwise("mul", {terms, absolute}));
-  }
-  if (global) {
-    Layout out = x.layout;
-    out.dims[2] = out.dims[3] = 1;
-    terms = m.make("sum", {terms.name}, out, {{"axes", "2,3"}, {"keepdims", "true"}});
-  } else {
-    TRY(const Window w, window_of(call, x.layout.dims, {}));
-    const double size = static_cast<double>(w.kernel[0] * w.kernel[1]);
-    bool holes = false, extra = false;
-    for (size_t i = 0; i < 2; ++i) holes = holes || w.dilation[i] != 1, extra = extra || w.extra[i] > 0;
-    if (holes || extra) return refused("its windows have holes, or are rounded up");
-    const Value wide = padded(m, terms, w, 0);
-    Layout out = wide.layout;
-    for (size_t i = 0; i < 2; ++i)
-      out.dims[i + 2] = (wide.layout.dims[i + 2] - w.kernel[i]) / w.stride[i] + 1;
-    const Value mean = m.make("avg_pool2d", {wide.name}, out,
-                              {{"kernel", numbers_text(w.kernel)},
-                               {"stride", numbers_text(w.stride)},
-                               {"pad", "0,0,0,0"},
-                               {"count_include_pad", "true"}});
-    TRY(terms, m.scalar_op("mul", mean, size));
-  }
-  if (p == 1) return Values{m.as_before(terms, call.in(0))};
-  TRY(const Value root, p == 2 ? m.elementwise("sqrt", {terms}) : m.scalar_op("pow", terms, 1 / p));
-  return Values{m.as_before(root, call.in(0))};
+  if (terms[0].letters.size() != result.size()) return refused("its result has letters that no operand has");
+  return Values{ordered(m, terms[0], result)};
 }
 
 // ---- norms
@@ -654,224 +613,13 @@ Result<Values> lp_norm(Mapper& m, const Call& call) {
   return Values{made};
 }
 
-// ---- sequences
-
-// Rows of gates in another order: `order` of the blocks of ONNX.
-ArrayPtr gates(const Array& array, const Ints& order) {
-  const auto blocks = static_cast<int64_t>(order.size());
-  const int64_t units = array.shape[0] / blocks;
-  std::vector<ArrayPtr> parts;
-  for (const int64_t one : order) parts.push_back(sliced(array, 0, one * units, units));
-  return joined(parts, 0);
-}
-
-struct Recurrent {
-  const char* op;
-  int64_t gates;
-  Ints order;  // ours, as places in ONNX's
-};
-
-Status check_recurrent(Mapper&, const Call& call, const Recurrent& r) {
-  const Value& x = call.in(0);
-  if (!x.is_graph() || x.layout.rank() != 3) return refused("its input is no sequence");
-  const int batch = call.integer("layout", 0) == 0 ? 1 : 0;
-  if (x.layout.n != batch || !x.layout.plain()) return refused("the batch is not where it reads it");
-  if (call.has(4)) return refused("rows have lengths of their own (sequence_lens)");
-  for (const size_t i : {size_t{5}, size_t{6}}) {
-    if (!call.has(i) || i > (std::string(r.op) == "lstm" ? 6u : 5u)) continue;
-    const Value& state = call.in(i);
-    const bool zero = state.is_const() && std::all_of(state.at[0]->reals.begin(), state.at[0]->reals.end(),
-                                                      [](double v) { return v == 0; });
-    if (!zero) return refused("it begins in a state that is not 0");
-  }
-  if (call.has(7)) return refused("it has peepholes");
-  if (call.has_attribute("clip")) return refused("its cells are clipped");
-  if (call.integer("input_forget", 0) != 0) return refused("its input gate is coupled to the forget gate");
-  if (call.has_attribute("activations")) {
-    const auto& names = call.attributes.at("activations")->strings();
-    const std::vector<std::string> usual = std::string(r.op) == "lstm"
-                                               ? std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"}
-                                               : std::vector<std::string>{"Sigmoid", "Tanh"};
-    for (int i = 0; i < names.size(); ++i) {
-      if (names[i] != usual[static_cast<size_t>(i) % usual.size()])
-        return refused("its activations are not the usual");
-    }
-  }
-  if (std::string(r.op) == "lstm" && call.wants(2)) return refused("its last cell state is used");
-  if (std::string(r.op) == "gru" && call.integer("linear_before_reset", 0) == 0)
-    return refused("its reset gate acts before the product (linear_before_reset = 0)");
-  return Done{};
-}
-
-// The part of one direction.
-ArrayPtr direction_of(const Array& array, int64_t d) {
-  const ArrayPtr one = sliced(array, 0, d, 1);
-  return shaped(*one, Shape(one->shape.begin() + 1, one->shape.end()));
-}
-
-template <typename Named>
-Status add_biases(Mapper& m, const Recurrent& r, const Named& named, const Value& b, int64_t d, int64_t units,
-                  Params& params) {
-  if (b.absent()) return Done{};
-  if (!b.is_const() || rank_of(b) != 2 || d >= b.at[0]->shape[0]) return refused("its biases do not fit");
-  if (!b.is_const() || b.at[0]->shape != Shape{b.at[0]->shape[0], 2 * r.gates * units})
-    return refused("its biases do not fit");
-  const ArrayPtr both = direction_of(*b.at[0], d);
-  const ArrayPtr first = gates(*sliced(*both, 0, 0, r.gates * units), r.order),
-                 second = gates(*sliced(*both, 0, r.gates * units, r.gates * units), r.order);
-  if (std::string(r.op) == "lstm") {
-    Array sum = *first;
-    for (size_t i = 0; i < sum.reals.size(); ++i) sum.reals[i] += second->reals[i];
-    m.notes.insert("the two biases of an LSTM are one, their sum");
-    TRY(const std::string bias, m.weight(named(b, std::make_shared<Array>(std::move(sum))), "bias"));
-    params.emplace_back("bias", bias);
-  } else {
-    Value one = named(b, first), two = named(b, second);
-    if (!b.source.empty()) one.source += ".ih", two.source += ".hh";
-    TRY(const std::string ih_bias, m.weight(one, "bias_ih"));
-    TRY(const std::string hh_bias, m.weight(two, "bias_hh"));
-    params.emplace_back("bias_ih", ih_bias);
-    params.emplace_back("bias_hh", hh_bias);
-  }
-  return Done{};
-}
-
-// N,T,U for each direction to N,T,D,U.
-Value stacked(Mapper& m, const std::vector<Value>& parts, int64_t time, int64_t units) {
-  Layout one{.dims = {1, time, 1, units}, .n = 0};
-  std::vector<std::string> names;
-  for (const Value& v : parts) names.push_back(m.reshaped(v, one).name);
-  if (names.size() == 1) return m.reshaped(parts[0], one);
-  Layout whole = one;
-  whole.dims[2] = static_cast<int64_t>(names.size());
-  return m.make("concat", names, whole, {{"axis", "2"}});
-}
-
-Result<Values> recurrent(Mapper& m, const Call& call, const Recurrent& r) {
-  CHECK_OK(check_recurrent(m, call, r));
-  const bool rows_lead = call.integer("layout", 0) != 0;
-  const Value& x = call.in(0);
-  const Value &w = call.in(1), &u = call.in(2), &b = call.in(3);
-  if (!w.is_const() || !u.is_const() || rank_of(w) != 3 || rank_of(u) != 3)
-    return refused("its weights are computed from the inputs");
-  const std::string direction = call.text("direction", "forward");
-  const int64_t directions = w.at[0]->shape[0], units = u.at[0]->shape[2];
-  if (directions != (direction == "bidirectional" ? 2 : 1) || w.at[0]->shape[1] != r.gates * units ||
-      u.at[0]->shape != Shape{directions, r.gates * units, units})
-    return refused("its sizes do not fit");
-  const int64_t steps = x.layout.dims[rows_lead ? 1 : 0];
-  const Layout sequence{.dims = {1, steps, x.layout.dims[2]}, .n = 0};
-  const Value input = rows_lead ? x : m.transposed_value(x, {1, 0, 2});
-  Layout hidden = sequence;
-  hidden.dims[2] = units;
-  std::vector<Value> all, last;
-  for (int64_t d = 0; d < directions; ++d) {
-    const bool back = direction == "reverse" || d == 1;
-    const auto named = [&](const Value& v, ArrayPtr array) {
-      Value made = with_array(v, std::move(array));
-      if (directions > 1 && !made.source.empty()) made.source += d == 0 ? ".forward" : ".backward";
-      return made;
-    };
-    Params params;
-    TRY(const std::string ih, m.weight(named(w, gates(*direction_of(*w.at[0], d), r.order)), "weight_ih"));
-    TRY(const std::string hh, m.weight(named(u, gates(*direction_of(*u.at[0], d), r.order)), "weight_hh"));
-    params = {{"weight_ih", ih}, {"weight_hh", hh}};
-    CHECK_OK(add_biases(m, r, named, b, d, units, params));
-    const Value made = m.make(r.op, {input.name}, hidden, {{"reverse", back ? "true" : "false"}}, params);
-    if (call.wants(1)) {
-      Layout row = hidden;
-      row.dims[1] = 1;
-      last.push_back(m.make("slice", {made.name}, row,
-                            {{"axis", "1"},
-                             {"begin", std::to_string(back ? 0 : steps - 1)},
-                             {"end", std::to_string(back ? 1 : steps)},
-                             {"step", "1"}}));
-    }
-    all.push_back(made);
-  }
-  Values out(3);
-  if (call.wants(0)) {  // T,D,N,U; layout 1: N,T,D,U
-    const Value y = stacked(m, all, steps, units);
-    out[0] = rows_lead ? y : m.transposed_value(y, {1, 2, 0, 3});
-  }
-  if (call.wants(1)) {
-    const Value h = stacked(m, last, 1, units);
-    const Value flat = m.reshaped(h, {{1, directions, units}, 0});
-    out[1] = rows_lead ? flat : m.transposed_value(flat, {1, 0, 2});
-  }
-  return out;
-}
-
-// softmax(q k^T scale + mask) v, spelled out.
-Result<Values> attention(Mapper& m, const Call& call) {
-  Value q = call.in(0), k = call.in(1), v = call.in(2);
-  if (!q.is_graph() || !k.is_graph() || !v.is_graph()) return refused("an input is a constant");
-  if (call.has(4) || call.has(5) || call.has(6) || call.wants(1) || call.wants(2) || call.wants(3))
-    return refused("it has a past, a present or a second output");
-  const bool flat = q.layout.rank() == 3;
-  const auto heads_of = [&](const Value& x, int64_t heads) -> Result<Value> {
-    if (x.layout.rank() == 4) return x;
-    if (x.layout.rank() != 3 || heads < 1 || x.layout.dims[2] % heads != 0 || x.layout.n > 0)
-      return refused("its heads do not fit");
-    Layout cut = x.layout;
-    cut.dims = {x.layout.dims[0], x.layout.dims[1], heads, x.layout.dims[2] / heads};
-    return m.transposed_value(m.reshaped(x, cut), {0, 2, 1, 3});
-  };
-  TRY(q, heads_of(q, call.integer("q_num_heads", 0)));
-  TRY(k, heads_of(k, call.integer("kv_num_heads", 0)));
-  TRY(v, heads_of(v, call.integer("kv_num_heads", 0)));
-  if (q.layout.rank() != 4 || k.layout.rank() != 4 || v.layout.rank() != 4)
-    return refused("its sizes do not fit");
-  const int64_t share = k.layout.dims[1] > 0 ? q.layout.dims[1] / k.layout.dims[1] : 0;
-  if (share < 1 || share * k.layout.dims[1] != q.layout.dims[1]) return refused("its heads do not fit");
-  k = repeated(m, k, 1, share);  // heads of queries that share keys lie together
-  v = repeated(m, v, 1, share);
-  const double scale = call.real("scale", 1 / std::sqrt(static_cast<double>(q.layout.dims[3])));
-  TRY(Value scores, product(m, q, m.transposed_value(k, {0, 1, 3, 2})));
-  TRY(scores, m.scalar_op("mul", scores, scale));
-  if (const double cap = call.real("softcap", 0); cap > 0) {
-    TRY(scores, m.scalar_op("div", scores, cap));
-    TRY(scores, m.elementwise("tanh", {scores}));
-    TRY(scores, m.scalar_op("mul", scores, cap));
-  }
-  if (call.integer("is_causal", 0) != 0) {
-    const int64_t t = q.layout.dims[2], s = k.layout.dims[2];
-    Array mask{.kind = Kind::kFloat, .shape = {t, s}};
-    for (int64_t i = 0; i < t; ++i) {
-      for (int64_t j = 0; j < s; ++j) mask.reals.push_back(j <= i ? 0 : -1e30);
-    }
-    TRY(scores, m.elementwise("add", {scores, m.constant(std::make_shared<Array>(std::move(mask)))}));
-  }
-  if (call.has(3)) {
-    const Value& mask = call.in(3);
-    if (mask.is_const() ? mask.at[0]->kind != Kind::kFloat : mask.kind != Kind::kFloat)
-      return refused("its mask holds booleans");
-    TRY(scores, m.elementwise("add", {scores, mask}));
-  }
-  const Value weights =
-      m.make("softmax", {scores.name}, scores.layout, {{"axis", std::to_string(ir_axis(scores.layout, 3))}});
-  TRY(const Value made, product(m, weights, v));
-  if (!flat) return Values{made};
-  const Value back = m.transposed_value(made, {0, 2, 1, 3});
-  Layout whole = back.layout;
-  whole.dims = {back.layout.dims[0], back.layout.dims[1], back.layout.dims[2] * back.layout.dims[3]};
-  return Values{m.reshaped(back, whole)};
-}
-
 }  // namespace
 
 Rows layer_rows() {
   return {
       {"MatMul", mat_mul},
       {"Gemm", gemm},
-      {"Conv", conv},
-      {"ConvTranspose", conv},
-      {"MaxPool", pool},
-      {"AveragePool", pool},
-      {"GlobalAveragePool", +[](Mapper& m, const Call& c) { return global_pool(m, c, "mean"); }},
-      {"GlobalMaxPool", +[](Mapper& m, const Call& c) { return global_pool(m, c, "max"); }},
-      {"LpPool", lp_pool},
-      {"GlobalLpPool", lp_pool},
+      {"Einsum", einsum},
       {"BatchNormalization", batch_norm},
       {"LayerNormalization", +[](Mapper& m, const Call& c) { return layer_norm(m, c, "layer_norm"); }},
       {"RMSNormalization", rms_norm},
@@ -880,15 +628,6 @@ Rows layer_rows() {
       {"MeanVarianceNormalization", mean_variance_norm},
       {"LpNormalization", lp_norm},
       {"LRN", lrn},
-      {"LSTM",
-       +[](Mapper& m, const Call& c) {
-         return recurrent(m, c, {"lstm", 4, {0, 2, 3, 1}});
-       }},
-      {"GRU",
-       +[](Mapper& m, const Call& c) {
-         return recurrent(m, c, {"gru", 3, {1, 0, 2}});
-       }},
-      {"Attention", attention},
   };
 }
 

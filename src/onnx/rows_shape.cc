@@ -6,11 +6,84 @@
 #include <optional>
 #include <set>
 
-#include "ir/op_table.h"
-#include "ir/resize.h"
 #include "onnx/rows.h"
 
 namespace bakeoff::onnx {
+
+Result<Value> with_rows(Mapper& m, const Value& v, const Layout& like) {
+  if (v.absent()) return refused("an input is missing");
+  if (v.is_graph()) return v;
+  Layout out = like;
+  const Shape& shape = v.at[0]->shape;
+  if (shape.size() != like.rank()) return refused("its inputs differ in rank");
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (!like.holds_batch(i)) out.dims[i] = shape[i];
+  }
+  TRY(std::string name, m.operand(v, out));
+  if (m.graph.shape(name).empty()) {  // a number: a table of one
+    TRY(const std::string table,
+        m.frozen(m.graph.base + ".constant",
+                 filled(Kind::kFloat, Shape(ir_shape(out).size(), 1), v.at[0]->real(0))));
+    name = m.graph.node("parameter", {}, Shape(ir_shape(out).size(), 1), {}, {{"weight", table}});
+  }
+  const Value* rows = m.any_input();
+  if (rows == nullptr) return refused("there is no input");
+  return m.make("expand", {name, rows->name}, out, {{"shape", numbers_text(ir_shape(out))}});
+}
+
+Result<Value> concatenated(Mapper& m, const Values& parts, int64_t along) {
+  const auto found = std::find_if(parts.begin(), parts.end(), [](const Value& v) { return v.is_graph(); });
+  if (found == parts.end()) return refused("computes with constants alone");
+  Layout out = found->layout;
+  TRY(const size_t axis, axis_of(along, out.rank()));
+  if (out.holds_batch(axis)) return refused("joins along the batch");
+  std::vector<std::string> names;
+  out.dims[axis] = 0;
+  for (const Value& v : parts) {
+    if (v.is_const() && v.at[0]->size() == 0) continue;
+    TRY(const Value one, with_rows(m, v, found->layout));
+    Layout other = one.layout;
+    if (other.rank() != out.rank()) return refused("its inputs differ in rank");
+    out.dims[axis] += other.dims[axis];
+    other.dims[axis] = out.dims[axis];
+    if (other != out) return refused("its inputs differ, also outside the axis, or rows of the batch meet");
+    names.push_back(one.name);
+  }
+  if (names.size() == 1) return *found;
+  return m.make("concat", names, out, {{"axis", std::to_string(ir_axis(out, axis))}}, {}, found->kind);
+}
+
+Value cut(Mapper& m, const Value& x, size_t axis, int64_t begin, int64_t end, int64_t step) {
+  Layout out = x.layout;
+  out.dims[axis] = (end - begin + step - 1) / step;
+  if (begin == 0 && step == 1 && end == x.layout.dims[axis]) return x;
+  Value made = m.make("slice", {x.name}, out,
+                      {{"axis", std::to_string(ir_axis(x.layout, axis))},
+                       {"begin", std::to_string(begin)},
+                       {"end", std::to_string(end)},
+                       {"step", std::to_string(step)}},
+                      {}, x.kind);
+  made.bound = x.bound;
+  return made;
+}
+
+Value flipped(Mapper& m, const Value& x, size_t axis) {
+  return m.make("flip", {x.name}, x.layout, {{"axes", std::to_string(ir_axis(x.layout, axis))}}, {}, x.kind);
+}
+
+Value repeated(Mapper& m, const Value& x, size_t axis, int64_t times) {
+  if (times == 1) return x;
+  Layout split = x.layout, wide = x.layout, out = x.layout;
+  const auto at = split.dims.begin() + static_cast<int64_t>(axis) + 1;
+  split.dims.insert(at, 1);
+  wide.dims.insert(wide.dims.begin() + static_cast<int64_t>(axis) + 1, times);
+  out.dims[axis] *= times;
+  const Value apart = m.reshaped(x, split);
+  const Value spread =
+      m.make("expand", {apart.name, x.name}, wide, {{"shape", numbers_text(ir_shape(wide))}});
+  return m.reshaped(spread, out);
+}
+
 namespace {
 
 Status want_graph(const Call& call, size_t input = 0) {
@@ -167,65 +240,20 @@ Result<Values> transpose(Mapper& m, const Call& call) {
   return Values{m.transposed_value(call.in(0), perm)};
 }
 
-// The value of a constant with N: rows of it, for ops that do not broadcast.
-Result<Value> with_rows(Mapper& m, const Value& v, const Layout& like) {
-  if (v.absent()) return refused("an input is missing");
-  if (v.is_graph()) return v;
-  Layout out = like;
-  const Shape& shape = v.at[0]->shape;
-  if (shape.size() != like.rank()) return refused("its inputs differ in rank");
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (!like.holds_batch(i)) out.dims[i] = shape[i];
-  }
-  TRY(std::string name, m.operand(v, out));
-  if (m.graph.shape(name).empty()) {  // a number: a table of one
-    TRY(const std::string table,
-        m.frozen(m.graph.base + ".constant",
-                 filled(Kind::kFloat, Shape(ir_shape(out).size(), 1), v.at[0]->real(0))));
-    name = m.graph.node("parameter", {}, Shape(ir_shape(out).size(), 1), {}, {{"weight", table}});
-  }
-  const Value* rows = m.any_input();
-  if (rows == nullptr) return refused("there is no input");
-  return m.make("expand", {name, rows->name}, out, {{"shape", numbers_text(ir_shape(out))}});
-}
-
 Result<Values> concat(Mapper& m, const Call& call) {
-  const auto found =
-      std::find_if(call.inputs.begin(), call.inputs.end(), [](const Value& v) { return v.is_graph(); });
-  if (found == call.inputs.end()) return refused("computes with constants alone");
-  Layout out = found->layout;
-  TRY(const size_t axis, axis_of(call.integer("axis", 1), out.rank()));
-  if (out.holds_batch(axis)) return refused("joins along the batch");
-  std::vector<std::string> names;
-  out.dims[axis] = 0;
-  for (const Value& v : call.inputs) {
-    TRY(const Value one, with_rows(m, v, found->layout));
-    Layout other = one.layout;
-    if (other.rank() != out.rank()) return refused("its inputs differ in rank");
-    out.dims[axis] += other.dims[axis];
-    other.dims[axis] = out.dims[axis];
-    if (other != out) return refused("its inputs differ, also outside the axis, or rows of the batch meet");
-    names.push_back(one.name);
+  TRY(const Value made, concatenated(m, call.inputs, call.integer("axis", 1)));
+  return Values{made};
+}
+
+// x without any element along an axis.
+Value nothing_of(Mapper& m, const Value& x, size_t axis) {
+  Value made;
+  for (int which = 0; which < 2; ++which) {
+    Shape shape = m.shape_at(x, which);
+    shape[axis] = 0;
+    made.at[which] = filled(x.kind, shape, 0);
   }
-  if (names.size() == 1) return Values{*found};
-  return Values{
-      m.make("concat", names, out, {{"axis", std::to_string(ir_axis(out, axis))}}, {}, found->kind)};
-}
-
-Value cut(Mapper& m, const Value& x, size_t axis, int64_t begin, int64_t end, int64_t step) {
-  Layout out = x.layout;
-  out.dims[axis] = (end - begin + step - 1) / step;
-  if (begin == 0 && step == 1 && end == x.layout.dims[axis]) return x;
-  return m.make("slice", {x.name}, out,
-                {{"axis", std::to_string(ir_axis(x.layout, axis))},
-                 {"begin", std::to_string(begin)},
-                 {"end", std::to_string(end)},
-                 {"step", std::to_string(step)}},
-                {}, x.kind);
-}
-
-Value flipped(Mapper& m, const Value& x, size_t axis) {
-  return m.make("flip", {x.name}, x.layout, {{"axes", std::to_string(ir_axis(x.layout, axis))}}, {}, x.kind);
+  return made;
 }
 
 Result<Values> split(Mapper& m, const Call& call) {
@@ -247,11 +275,29 @@ Result<Values> split(Mapper& m, const Call& call) {
   Values made;
   int64_t begin = 0;
   for (const int64_t one : sizes) {
-    if (one < 1 || begin + one > size) return refused("its sizes do not fit");
-    made.push_back(cut(m, x, axis, begin, begin + one, 1));
+    if (one < 0 || begin + one > size) return refused("its sizes do not fit");
+    made.push_back(one == 0 ? nothing_of(m, x, axis) : cut(m, x, axis, begin, begin + one, 1));
     begin += one;
   }
   return made;
+}
+
+// A slice of one axis as ONNX counts; absent where nothing is left.
+Result<Value> elements_of(Mapper& m, const Value& x, size_t axis, int64_t start, int64_t stop, int64_t step) {
+  const int64_t size = x.layout.dims[axis];
+  if (step == 0) return refused("a step is 0");
+  const auto within = [&](int64_t at, int64_t low, int64_t high) {
+    return std::clamp(at < 0 ? at + size : at, low, high);
+  };
+  if (step > 0) {
+    const int64_t begin = within(start, 0, size), end = within(stop, 0, size);
+    return begin >= end ? Value{} : cut(m, x, axis, begin, end, std::min(step, size));
+  }
+  // Backwards: the same elements forwards, then turned round.
+  const int64_t last = within(start, -1, size - 1), before = stop < -size ? -1 : within(stop, -1, size - 1);
+  if (last <= before) return Value{};
+  const int64_t back = std::max(step, -size), number = (last - before - back - 1) / -back;
+  return flipped(m, cut(m, x, axis, last + (number - 1) * back, last + 1, -back), axis);
 }
 
 Result<Values> slice(Mapper& m, const Call& call) {
@@ -276,6 +322,7 @@ Result<Values> slice(Mapper& m, const Call& call) {
     std::iota(axes.begin(), axes.end(), 0);
   }
   if (steps.empty()) steps.assign(starts.size(), 1);
+  std::optional<size_t> empty;  // an axis of which nothing is left
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
     return refused("its starts, ends, axes and steps differ in number");
   for (size_t i = 0; i < starts.size(); ++i) {
@@ -288,24 +335,13 @@ Result<Values> slice(Mapper& m, const Call& call) {
       continue;
     }
     if (ends[i] != ends_b[i]) return refused("an end depends on the batch size");
-    const int64_t size = x.layout.dims[axis], step = steps[i];
-    if (step == 0) return refused("a step is 0");
-    const auto within = [&](int64_t at, int64_t low, int64_t high) {
-      return std::clamp(at < 0 ? at + size : at, low, high);
-    };
-    if (step > 0) {
-      const int64_t begin = within(starts[i], 0, size), end = within(ends[i], 0, size);
-      if (begin >= end) return refused("nothing is left");
-      x = cut(m, x, axis, begin, end, std::min(step, size));
-      continue;
-    }
-    // Backwards: the same elements forwards, then turned round.
-    const int64_t last = within(starts[i], -1, size - 1);
-    const int64_t before = ends[i] < -size ? -1 : within(ends[i], -1, size - 1);
-    if (last <= before) return refused("nothing is left");
-    const int64_t back = std::max(step, -size), number = (last - before - back - 1) / -back;
-    x = flipped(m, cut(m, x, axis, last + (number - 1) * back, last + 1, -back), axis);
+    TRY(const Value kept, elements_of(m, x, axis, starts[i], ends[i], steps[i]));
+    if (kept.absent())
+      empty = axis;
+    else
+      x = kept;
   }
+  if (empty) return Values{nothing_of(m, x, *empty)};
   return Values{x};
 }
 
@@ -363,7 +399,13 @@ Result<Values> expand(Mapper& m, const Call& call) {
     out.n = x.layout.n == kAdded ? kAdded : x.layout.n + more;
     out.before = x.layout.before;
     out.after = x.layout.after;
-    if (out.n != kAdded) out.dims[static_cast<size_t>(out.n)] = out.before * out.after;
+    if (out.n != kAdded) {  // a batch of 1 may not be repeated either
+      const auto n = static_cast<size_t>(out.n), own = static_cast<size_t>(x.layout.n);
+      for (int which = 0; which < 2; ++which) {
+        if (made[which][n] != m.shape_at(x, which)[own]) return refused("repeats rows of the batch");
+      }
+      out.dims[n] = out.before * out.after;
+    }
   } else {
     for (size_t i = 0; i < made[0].size(); ++i) {
       if (made[0][i] == made[1][i]) continue;
@@ -453,6 +495,66 @@ Result<Values> pad(Mapper& m, const Call& call) {
   return Values{m.make("pad", {x.name}, out, attributes)};
 }
 
+// Cut or padded with 0 at both sides, one more behind where they are odd.
+Result<Values> center_crop_pad(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  Value x = call.in(0);
+  TRY(const Ints sizes, m.fixed_ints(call, 1, "shape"));
+  const size_t rank = x.layout.rank();
+  Ints axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  axes = call.integers("axes", axes);
+  if (axes.size() != sizes.size()) return refused("its axes do not fit");
+  Ints pads(2 * (ir_shape(x.layout).size() - 1), 0);
+  Layout out = x.layout;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    TRY(const size_t axis, axis_of(axes[i], rank));
+    const int64_t size = m.shape_at(x, 0)[axis], wanted = sizes[i];
+    if (wanted == size && size == m.shape_at(x, 1)[axis]) continue;
+    if (x.layout.holds_batch(axis)) return refused("cuts or pads the batch");
+    if (wanted < 1 || wanted > (1 << 20)) return refused("nothing is left");
+    out.dims[axis] = wanted;
+    if (wanted < size) {
+      const int64_t begin = (size - wanted) / 2;
+      x = cut(m, x, axis, begin, begin + wanted, 1);
+      continue;
+    }
+    const auto at = static_cast<size_t>(2 * (ir_axis(x.layout, axis) - 1));
+    pads[at] = (wanted - size) / 2;
+    pads[at + 1] = wanted - size - pads[at];
+  }
+  if (std::ranges::all_of(pads, [](int64_t n) { return n == 0; })) return Values{x};
+  return Values{m.make("pad", {x.name}, out, {{"pad", numbers_text(pads)}, {"value", "0.0"}})};
+}
+
+// Ones on a diagonal: of the input only the sizes count.
+Result<Values> eye_like(Mapper& m, const Call& call) {
+  const Value& x = call.in(0);
+  Kind kind = x.is_const() ? x.at[0]->kind : x.kind;
+  if (call.has_attribute("dtype")) {
+    TRY(kind, kind_of(static_cast<int32_t>(call.integer("dtype", 1))));
+  }
+  Value made;
+  for (int which = 0; which < 2; ++which) {
+    const Shape shape = m.shape_at(x, which);
+    if (shape.size() != 2) return refused("it is no matrix");
+    TRY(const int64_t elements, count(shape, int64_t{1} << 24));
+    static_cast<void>(elements);
+    auto eye = std::make_shared<Array>(*filled(kind, shape, 0));
+    for (int64_t i = 0; i < shape[0]; ++i) {
+      const int64_t j = i + call.integer("k", 0);
+      if (j < 0 || j >= shape[1]) continue;
+      const auto at = static_cast<size_t>(i * shape[1] + j);
+      if (kind == Kind::kFloat)
+        eye->reals[at] = 1;
+      else
+        eye->ints[at] = 1;
+    }
+    made.at[which] = std::move(eye);
+  }
+  return Values{made};
+}
+
 // Pictures in blocks: as reshapes and one transposition.
 Result<Values> depth_to_space(Mapper& m, const Call& call) {
   TRY(const Value x, m.rows_first(call.in(0)));
@@ -477,329 +579,7 @@ Result<Values> space_to_depth(Mapper& m, const Call& call) {
   return Values{m.as_before(m.reshaped(moved, {{1, d[1] * b * b, d[2] / b, d[3] / b}, 0}), call.in(0))};
 }
 
-// ---- along axes
-
-Result<Value> reduced(Mapper& m, const Value& x, const std::set<size_t>& axes, bool keep,
-                      const std::string& op) {
-  Layout out = x.layout;
-  out.dims.clear();
-  Ints places;
-  for (size_t i = 0; i < x.layout.rank(); ++i) {
-    if (!axes.contains(i)) {
-      if (x.layout.holds_batch(i)) out.n = static_cast<int>(out.dims.size());
-      out.dims.push_back(x.layout.dims[i]);
-      continue;
-    }
-    if (x.layout.holds_batch(i)) return refused("reduces over the batch");
-    places.push_back(ir_axis(x.layout, i));
-    if (keep) out.dims.push_back(1);
-  }
-  return m.make(op, {x.name}, out, {{"axes", numbers_text(places)}, {"keepdims", keep ? "true" : "false"}});
-}
-
-// Reduce...: `before` on every element, `after` on the result; "" is nothing.
-Result<Values> reduce(Mapper& m, const Call& call, const char* op, const char* before = "",
-                      const char* after = "") {
-  CHECK_OK(want_graph(call));
-  Value x = call.in(0);
-  if (x.kind != Kind::kFloat) return refused("computes with integers or booleans that depend on the inputs");
-  TRY(const Ints axes, axes_of(m, call, call.op() == "ReduceSum" ? 13 : 18, {}));
-  const bool keep = call.integer("keepdims", 1) != 0;
-  std::set<size_t> places;
-  for (const int64_t axis : axes) {
-    TRY(const size_t at, axis_of(axis, x.layout.rank()));
-    places.insert(at);
-  }
-  if (axes.empty()) {
-    if (call.integer("noop_with_empty_axes", 0) == 0) {
-      for (size_t i = 0; i < x.layout.rank(); ++i) places.insert(i);
-    }
-  }
-  if (*before != '\0') {
-    TRY(x, m.elementwise(before, {x}));
-  }
-  if (!places.empty()) {
-    TRY(x, reduced(m, x, places, keep, op));
-  }
-  if (*after != '\0') {
-    TRY(x, m.elementwise(after, {x}));
-  }
-  return Values{x};
-}
-
-Result<Values> softmax(Mapper& m, const Call& call, const char* op) {
-  CHECK_OK(want_graph(call));
-  const Value& x = call.in(0);
-  const size_t rank = x.layout.rank();
-  TRY(const size_t axis, axis_of(call.integer("axis", call.opset < 13 ? 1 : -1), rank));
-  // Before opset 13 the axes from this one on are one.
-  if (call.opset < 13 && axis + 1 < rank) {
-    for (size_t i = axis; i < rank; ++i) {
-      if (x.layout.holds_batch(i)) return refused("goes over the batch");
-    }
-    Layout flat = x.layout;
-    flat.dims.resize(axis + 1);
-    for (size_t i = axis + 1; i < rank; ++i) flat.dims[axis] *= x.layout.dims[i];
-    const Value joined = m.reshaped(x, flat);
-    const Value made = m.make(op, {joined.name}, flat, {{"axis", std::to_string(ir_axis(flat, axis))}});
-    return Values{m.reshaped(made, x.layout)};
-  }
-  if (x.layout.holds_batch(axis)) return refused("goes over the batch");
-  return Values{m.make(op, {x.name}, x.layout, {{"axis", std::to_string(ir_axis(x.layout, axis))}})};
-}
-
-Result<Values> cumsum(Mapper& m, const Call& call) {
-  CHECK_OK(want_graph(call));
-  TRY(const double number, m.fixed_real(call, 1, "axis"));
-  const Value& x = call.in(0);
-  TRY(const size_t axis, axis_of(static_cast<int64_t>(number), x.layout.rank()));
-  if (x.layout.holds_batch(axis)) return refused("goes over the batch");
-  const bool reverse = call.integer("reverse", 0) != 0;
-  Value v = reverse ? flipped(m, x, axis) : x;
-  const Value turned = v;
-  v = m.make("cumsum", {v.name}, v.layout, {{"axis", std::to_string(ir_axis(v.layout, axis))}});
-  if (call.integer("exclusive", 0) != 0) {
-    TRY(v, m.elementwise("sub", {v, turned}));
-  }
-  return Values{reverse ? flipped(m, v, axis) : v};
-}
-
-Result<Values> arg_max(Mapper& m, const Call& call) {
-  CHECK_OK(want_graph(call));
-  Value x = call.in(0);
-  TRY(const size_t axis, axis_of(call.integer("axis", 0), x.layout.rank()));
-  if (x.layout.holds_batch(axis)) return refused("goes over the batch");
-  if (call.integer("select_last_index", 0) != 0) return refused("takes the last of equal ones");
-  if (call.op() == "ArgMin") {
-    TRY(x, m.elementwise("neg", {x}));
-  }
-  Layout kept = x.layout;
-  kept.dims[axis] = 1;
-  Layout gone = x.layout;
-  gone.dims.erase(gone.dims.begin() + static_cast<int64_t>(axis));
-  if (gone.n > static_cast<int>(axis)) --gone.n;
-  const Value made =
-      m.make("argmax", {x.name}, gone, {{"axis", std::to_string(ir_axis(x.layout, axis))}}, {}, Kind::kInt);
-  return Values{call.integer("keepdims", 1) != 0 ? m.reshaped(made, kept) : made};
-}
-
-Result<Values> trilu(Mapper& m, const Call& call) {
-  CHECK_OK(want_graph(call));
-  const Value& x = call.in(0);
-  int64_t k = 0;
-  if (call.has(1)) {
-    TRY(const double number, m.fixed_real(call, 1, "diagonal"));
-    k = static_cast<int64_t>(number);
-  }
-  const size_t rank = x.layout.rank();
-  if (rank < 2 || x.layout.n >= static_cast<int>(rank) - 2) return refused("needs matrices in each row");
-  const int64_t h = x.layout.dims[rank - 2], w = x.layout.dims[rank - 1];
-  const bool upper = call.integer("upper", 1) != 0;
-  Array mask{.kind = Kind::kFloat, .shape = {h, w}};
-  for (int64_t i = 0; i < h; ++i) {
-    for (int64_t j = 0; j < w; ++j) mask.reals.push_back((upper ? j - i >= k : j - i <= k) ? 1 : 0);
-  }
-  TRY(Value made, m.elementwise("mul", {x, m.constant(std::make_shared<Array>(std::move(mask)))}));
-  return Values{made};
-}
-
-// ---- sizes of pictures
-
-// Along one axis a resize is a product with a matrix.
-Result<std::vector<double>> resize_matrix(int64_t from, int64_t to, double scale, const std::string& mode,
-                                          const std::string& coordinates, const std::string& rounding,
-                                          double cubic, bool outside_left_out) {
-  std::vector<double> matrix(static_cast<size_t>(from * to), 0);
-  const double length = scale * static_cast<double>(from);  // before it is rounded down
-  for (int64_t i = 0; i < to; ++i) {
-    const auto at = static_cast<double>(i);
-    double x = 0;
-    if (coordinates == "half_pixel")
-      x = (at + 0.5) / scale - 0.5;
-    else if (coordinates == "half_pixel_symmetric") {
-      const double adjusted = static_cast<double>(to) / (scale * static_cast<double>(from));
-      x = static_cast<double>(from) / 2 * (1 - adjusted) + (at + 0.5) / scale - 0.5;
-    } else if (coordinates == "pytorch_half_pixel")
-      x = length > 1 ? (at + 0.5) / scale - 0.5 : 0;
-    else if (coordinates == "align_corners")
-      x = length > 1 ? at * static_cast<double>(from - 1) / (length - 1) : 0;
-    else if (coordinates == "asymmetric")
-      x = at / scale;
-    else
-      return refused("coordinate_transformation_mode '" + coordinates + "' has no counterpart");
-    const auto put = [&](int64_t place, double weight) {
-      place = std::clamp<int64_t>(place, 0, from - 1);
-      matrix[static_cast<size_t>(i * from + place)] += weight;
-    };
-    if (mode == "nearest") {
-      double place = std::floor(x);
-      if (rounding == "ceil" || (rounding == "round_prefer_floor" && x - place > 0.5) ||
-          (rounding == "round_prefer_ceil" && x - place >= 0.5))
-        place = rounding == "ceil" ? std::ceil(x) : place + 1;
-      put(static_cast<int64_t>(place), 1);
-      continue;
-    }
-    const double low = std::floor(x), t = x - low;
-    const auto first = static_cast<int64_t>(low);
-    if (mode == "linear") {
-      put(first, 1 - t);
-      put(first + 1, t);
-      continue;
-    }
-    double sum = 0, weights[4];
-    for (int k = -1; k <= 2; ++k) {
-      const double d = std::abs(t - k), a = cubic;
-      double& w = weights[k + 1];
-      w = d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
-      if (outside_left_out && (first + k < 0 || first + k >= from)) w = 0;
-      sum += w;
-    }
-    for (int k = -1; k <= 2; ++k) put(first + k, weights[k + 1] / sum);
-  }
-  return matrix;
-}
-
-Result<Value> along_axis(Mapper& m, const Value& x, size_t axis, int64_t to, std::vector<double> matrix) {
-  const size_t rank = x.layout.rank();
-  const int64_t from = x.layout.dims[axis];
-  Ints perm(rank);
-  std::iota(perm.begin(), perm.end(), 0);
-  std::swap(perm[axis], perm[rank - 1]);
-  const Value last = m.transposed_value(x, perm);
-  TRY(const std::string table,
-      m.frozen(m.graph.base + ".resize",
-               std::make_shared<Array>(Array{Kind::kFloat, {to, from}, std::move(matrix), {}})));
-  Layout out = last.layout;
-  out.dims.back() = to;
-  const Value made = m.make("linear", {last.name}, out, {}, {{"weight", table}});
-  return m.transposed_value(made, perm);
-}
-
-// What an axis becomes.
-struct Resized {
-  size_t axis;
-  int64_t from, to;
-  std::vector<double> matrix;
-};
-
-// Whether the IR's resize has these matrices.
-bool is_resize(const ir::Node& node, const std::vector<Resized>& axes) {
-  return std::all_of(axes.begin(), axes.end(), [&](const Resized& one) {
-    std::vector<double> rest = one.matrix;
-    const auto taps = ir::resize_taps(node, one.from, one.to);
-    for (size_t i = 0; i < taps.size(); ++i) {
-      double* const row = rest.data() + static_cast<int64_t>(i) * one.from;
-      row[taps[i].low] -= 1 - taps[i].share;
-      row[taps[i].high] -= taps[i].share;
-    }
-    return std::all_of(rest.begin(), rest.end(), [](double x) { return std::abs(x) < 1e-9; });
-  });
-}
-
-// The op resize, where it says the same.
-std::optional<Value> as_resize(Mapper& m, const Value& before, const std::vector<Resized>& axes) {
-  const size_t rank = before.layout.rank();
-  if (rank < 3 || rank > 5 || !before.layout.plain()) return std::nullopt;
-  const Result<Value> first = m.rows_first(before);
-  if (!first || first->layout.dims.size() != rank) return std::nullopt;
-  const Value& x = *first;
-  Layout out = x.layout;
-  for (const Resized& one : axes) {
-    if (one.axis < 2) return std::nullopt;
-    out.dims[one.axis] = one.to;
-  }
-  const Ints size(out.dims.begin() + 2, out.dims.end());
-  for (const char* mode : {"nearest", "linear"}) {
-    for (const char* coordinates : {"half_pixel", "asymmetric", "align_corners"}) {
-      ir::Node node = ir::node_with_defaults(ir::Op::kResize);
-      ir::set_attribute(node, "mode", std::string(mode));
-      ir::set_attribute(node, "coordinates", std::string(coordinates));
-      const bool exists = std::string(mode) == "linear" || std::string(coordinates) != "align_corners";
-      if (!exists || !is_resize(node, axes)) continue;
-      const Value made = m.make("resize", {x.name}, out,
-                                {{"size", numbers_text(size)}, {"mode", mode}, {"coordinates", coordinates}});
-      return m.as_before(made, before);
-    }
-  }
-  return std::nullopt;
-}
-
-Result<Values> resize(Mapper& m, const Call& call) {
-  CHECK_OK(want_graph(call));
-  Value x = call.in(0);
-  const size_t rank = x.layout.rank();
-  const bool upsample = call.op() == "Upsample";
-  std::string mode = call.text("mode", "nearest");
-  if (mode == "bilinear") mode = "linear";
-  const bool old = upsample || call.opset < 11;
-  const std::string coordinates =
-      old ? "asymmetric" : call.text("coordinate_transformation_mode", "half_pixel");
-  const std::string rounding = old ? "floor" : call.text("nearest_mode", "round_prefer_floor");
-  if (call.integer("antialias", 0) != 0) return refused("antialias has no counterpart");
-  Ints axes(rank);
-  std::iota(axes.begin(), axes.end(), 0);
-  axes = call.integers("axes", axes);
-  const size_t scales_at = old ? 1 : 2;
-  Ints wanted;
-  if (!old && call.has(3)) {
-    if (!call.in(3).is_const()) return refused("its sizes are computed from the inputs");
-    wanted = call.in(3).at[0]->ints;
-  }
-  std::vector<double> factors;
-  if (call.has_attribute("scales")) {  // Upsample before opset 9
-    factors = call.reals("scales");
-  } else if (wanted.empty() && call.has(scales_at)) {
-    TRY(const ArrayPtr array, m.fixed(call, scales_at, "scales"));
-    factors = array->reals;
-  }
-  if ((wanted.empty() ? factors.size() : wanted.size()) != axes.size())
-    return refused("its sizes do not fit");
-  if (call.text("keep_aspect_ratio_policy", "stretch") != "stretch") return refused("keeps an aspect ratio");
-  std::vector<Resized> changed;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    TRY(const size_t axis, axis_of(axes[i], rank));
-    if (x.layout.holds_batch(axis)) {
-      const bool same = wanted.empty() ? factors[i] == 1 : wanted[i] == m.shape_at(x, 0)[axis];
-      if (!same) return refused("resizes the batch");
-      continue;
-    }
-    const int64_t from = x.layout.dims[axis];
-    const double scale =
-        wanted.empty() ? factors[i] : static_cast<double>(wanted[i]) / static_cast<double>(from);
-    const auto to =
-        wanted.empty() ? static_cast<int64_t>(std::floor(static_cast<double>(from) * scale)) : wanted[i];
-    if (to < 1 || to > 65536) return refused("a size is none");
-    if (to == from && (wanted.size() == axes.size() || factors[i] == 1)) continue;
-    if (axis == 0 && x.layout.n == kAdded && rank == 4) return refused("resizes its first axis");
-    TRY(auto matrix,
-        resize_matrix(from, to, scale, mode, coordinates, rounding, call.real("cubic_coeff_a", -0.75),
-                      call.integer("exclude_outside", 0) != 0));
-    changed.push_back({axis, from, to, std::move(matrix)});
-  }
-  if (changed.empty()) return Values{x};
-  if (const auto made = as_resize(m, x, changed)) return Values{*made};
-  for (Resized& one : changed) {
-    TRY(x, along_axis(m, x, one.axis, one.to, std::move(one.matrix)));
-  }
-  return Values{x};
-}
-
-#define BAKEOFF_REDUCE(...) +[](Mapper& m, const Call& call) { return reduce(m, call, __VA_ARGS__); }
-
 }  // namespace
-
-Value repeated(Mapper& m, const Value& x, size_t axis, int64_t times) {
-  if (times == 1) return x;
-  Layout split = x.layout, wide = x.layout, out = x.layout;
-  const auto at = split.dims.begin() + static_cast<int64_t>(axis) + 1;
-  split.dims.insert(at, 1);
-  wide.dims.insert(wide.dims.begin() + static_cast<int64_t>(axis) + 1, times);
-  out.dims[axis] *= times;
-  const Value apart = m.reshaped(x, split);
-  const Value spread =
-      m.make("expand", {apart.name, x.name}, wide, {{"shape", numbers_text(ir_shape(wide))}});
-  return m.reshaped(spread, out);
-}
 
 Rows shape_rows() {
   return {
@@ -817,26 +597,10 @@ Rows shape_rows() {
       {"Expand", expand},
       {"Tile", tile},
       {"Pad", pad},
+      {"CenterCropPad", center_crop_pad},
+      {"EyeLike", eye_like},
       {"DepthToSpace", depth_to_space},
       {"SpaceToDepth", space_to_depth},
-      {"ReduceSum", BAKEOFF_REDUCE("sum")},
-      {"ReduceMean", BAKEOFF_REDUCE("mean")},
-      {"ReduceMax", BAKEOFF_REDUCE("max")},
-      {"ReduceMin", BAKEOFF_REDUCE("min")},
-      {"ReduceProd", BAKEOFF_REDUCE("prod")},
-      {"ReduceLogSumExp", BAKEOFF_REDUCE("logsumexp")},
-      {"ReduceL1", BAKEOFF_REDUCE("sum", "abs")},
-      {"ReduceL2", BAKEOFF_REDUCE("sum", "square", "sqrt")},
-      {"ReduceSumSquare", BAKEOFF_REDUCE("sum", "square")},
-      {"ReduceLogSum", BAKEOFF_REDUCE("sum", "", "log")},
-      {"Softmax", +[](Mapper& m, const Call& c) { return softmax(m, c, "softmax"); }},
-      {"LogSoftmax", +[](Mapper& m, const Call& c) { return softmax(m, c, "log_softmax"); }},
-      {"CumSum", cumsum},
-      {"ArgMax", arg_max},
-      {"ArgMin", arg_max},
-      {"Trilu", trilu},
-      {"Resize", resize},
-      {"Upsample", resize},
   };
 }
 

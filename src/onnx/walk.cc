@@ -76,16 +76,34 @@ Status Mapper::start() {
   return add_inputs();
 }
 
+// Axis 0, or the only open one where axis 0 is a number and that one is called by the batch.
+int Mapper::batch_axis(const wire::ValueInfoProto& info) const {
+  if (const auto given = options_.batch_axes.find(info.name()); given != options_.batch_axes.end())
+    return given->second;
+  const auto& dims = info.type().tensor_type().shape().dim();
+  int open = -1;
+  for (int axis = 0; axis < dims.size(); ++axis) {
+    if (dims[axis].has_dim_value()) continue;
+    if (axis == 0 || open >= 0) return 0;
+    open = axis;
+  }
+  if (open < 0) return 0;
+  std::string name = dims[open].dim_param();
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name == "n" || name == "b" || name.starts_with("batch") ? open : 0;
+}
+
 Status Mapper::add_inputs() {
   const wire::GraphProto& g = file_.model().graph();
   // A number in place of N: the file was written for one batch size.
   for (const auto& info : g.input()) {
     if (initialisers_.contains(info.name()) || options_.given.contains(info.name()) || added) continue;
     const auto& dims = info.type().tensor_type().shape().dim();
-    if (dims.size() == 0 || !dims[0].has_dim_value()) continue;
-    if (sizes[0] == sizes[1] && sizes[0] != dims[0].dim_value())
-      return refused(fmt::format("the inputs have batches of {} and of {}", sizes[0], dims[0].dim_value()));
-    sizes[0] = sizes[1] = dims[0].dim_value();
+    const int n = batch_axis(info);
+    if (n >= dims.size() || !dims[n].has_dim_value()) continue;
+    if (sizes[0] == sizes[1] && sizes[0] != dims[n].dim_value())
+      return refused(fmt::format("the inputs have batches of {} and of {}", sizes[0], dims[n].dim_value()));
+    sizes[0] = sizes[1] = dims[n].dim_value();
     if (sizes[0] < 1) return refused(fmt::format("the input '{}' has a batch of {}", info.name(), sizes[0]));
   }
   for (const auto& info : g.input()) {
@@ -106,7 +124,7 @@ Status Mapper::add_input(const wire::ValueInfoProto& info) {
   if (!info.type().has_tensor_type()) return wrong("is no tensor");
   TRY(const Kind kind, kind_of(info.type().tensor_type().elem_type()));
   if (kind == Kind::kBool) return wrong("holds booleans; inputs of a workload are f32 or i32");
-  Layout layout{.n = added ? kAdded : 0};
+  Layout layout{.n = added ? kAdded : batch_axis(info)};
   const auto& shape = info.type().tensor_type().shape();
   auto known = options_.shapes.find(info.name());
   if (known == options_.shapes.end()) known = options_.shapes.find("");
@@ -117,7 +135,7 @@ Status Mapper::add_input(const wire::ValueInfoProto& info) {
   }
   for (int axis = 0; axis < shape.dim_size(); ++axis) {
     const auto& dim = shape.dim(axis);
-    const bool batch = axis == 0 && !added;
+    const bool batch = layout.holds_batch(static_cast<size_t>(axis));
     if (known != options_.shapes.end()) {
       if (!batch && dim.has_dim_value() && dim.dim_value() != layout.dims[static_cast<size_t>(axis)])
         return wrong(fmt::format("has size {} at axis {}, and --input gives {}", dim.dim_value(), axis,
@@ -130,8 +148,8 @@ Status Mapper::add_input(const wire::ValueInfoProto& info) {
       layout.dims.push_back(batch ? 1 : dim.dim_value());
     }
   }
-  if (!added && layout.dims.empty()) return wrong("is a scalar: it has no batch axis");
-  if (!added) layout.dims[0] = 1;
+  if (layout.n >= static_cast<int>(layout.rank())) return wrong("is a scalar: it has no batch axis");
+  if (!added) layout.dims[static_cast<size_t>(layout.n)] = 1;
   TRY(const int64_t elements, count(layout.dims));
   if (elements < 1) return wrong("is empty");
   const std::string name = graph.unique(ir_word(info.name()));
@@ -139,6 +157,7 @@ Status Mapper::add_input(const wire::ValueInfoProto& info) {
   if (first_input_.empty()) first_input_ = name;
   result_.inputs.push_back({name, {kind, ir_shape(layout)}});
   result_.input_names[name] = info.name();
+  result_.input_layouts[name] = layout;
   mapped_.push_back({info.name(), name, "input", "", layout});
   return define(info.name(), Value{.name = name, .kind = kind, .layout = layout});
 }
@@ -150,8 +169,8 @@ Result<MapResult> Mapper::run() {
     if (is_onnx(one.domain())) opset = one.version();
   }
   const wire::GraphProto& g = file_.model().graph();
-  if (opset < 6 || opset > 27)
-    return refused(fmt::format("the model is of opset {}; opsets 6 to 27 are read", opset));
+  if (opset < 1 || opset > 27)
+    return refused(fmt::format("the model is of opset {}; opsets 1 to 27 are read", opset));
   CHECK_OK(walk_nodes(g.node(), opset, 0));
   if (!refusals_.empty()) return refusal_error();
   return finish();
@@ -225,6 +244,11 @@ Status Mapper::node(const wire::NodeProto& n, int64_t opset, int depth) {
 }
 
 Result<Values> Mapper::map_call(const Call& call, int depth) {
+  // Ops that had other inputs or attributes then.
+  static const std::set<std::string> kChanged = {
+      "BatchNormalization", "Cast", "Dropout", "Gemm", "Pad", "Tile", "Upsample"};
+  if (call.opset < 6 && kChanged.contains(call.op()))
+    return refused(fmt::format("it is of opset {}, in which it had another form", call.opset));
   if (!is_onnx(call.node.domain()))
     return refused(fmt::format("the op is of the domain '{}', which is not ONNX's own", call.node.domain()));
   if (call.op() == "If") return branch(call, depth);

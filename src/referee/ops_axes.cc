@@ -17,7 +17,7 @@ using Ints = std::vector<int64_t>;
 // Strides of a reduction's output over the axes of its input: 0 along the axes that go.
 Strides kept_strides(const NodeContext& c) {
   Shape kept = c.input(0).shape;
-  for (const int64_t axis : c.node.integers("axes")) kept[static_cast<size_t>(axis)] = 1;
+  for (const int64_t axis : c.node.reduced_axes()) kept[static_cast<size_t>(axis)] = 1;
   return broadcast_strides(kept, c.input(0).shape);
 }
 
@@ -105,6 +105,50 @@ void logsumexp_backward(const NodeContext& c, const Tensor& y, const Tensor& gra
   each_reduced(c, [&](size_t i, size_t at) {
     to.inputs[0]->data[i] += grad.data[at] * std::exp(c.input(0).data[i] - y.data[at]);
   });
+}
+
+AnyTensor prod(const NodeContext& c) {
+  Tensor y = tensor::full(c.shape, 1);
+  each_reduced(c, [&](size_t i, size_t at) { y.data[at] *= c.input(0).data[i]; });
+  return y;
+}
+// The product of all others, from those before and those behind: elements of 0 are not divided by.
+void prod_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  const auto& x = c.input(0).data;
+  size_t result = 0;
+  each_line(c.input(0).shape, c.node.integer("axis"), [&](int64_t first, int64_t step, int64_t count) {
+    const double g = grad.data[result++];
+    std::vector<double> before(static_cast<size_t>(count), 1);
+    const auto at = [&](int64_t i) { return static_cast<size_t>(first + i * step); };
+    for (int64_t i = 1; i < count; ++i)
+      before[static_cast<size_t>(i)] = before[static_cast<size_t>(i - 1)] * x[at(i - 1)];
+    double behind = 1;
+    for (int64_t i = count; i-- > 0; behind *= x[at(i)])
+      to.inputs[0]->data[at(i)] += g * before[static_cast<size_t>(i)] * behind;
+  });
+}
+
+// Where edges are open the first of those that rounding cannot order, where they are closed the last.
+AnyTensor argmax(const NodeContext& c) {
+  const Tensor& x = c.input(0);
+  const double edge = c.edge();
+  IntTensor y{.shape = c.shape, .data = {}};
+  each_line(x.shape, c.node.integer("axis"), [&](int64_t first, int64_t step, int64_t count) {
+    const double* const line = x.data.data() + first;
+    int64_t best = 0;
+    for (int64_t i = 1; i < count; ++i) {
+      if (line[i * step] > line[best * step]) best = i;
+    }
+    const double top = line[best * step];
+    for (int64_t i = 0; edge > 0 && i < count; ++i) {
+      const double x_i = line[i * step];
+      if (x_i == top || top - x_i > edge) continue;
+      if (c.options.edges == Edges::kClosed ? i > best : i < best) best = i;
+    }
+    y.data.push_back(best);
+  });
+  return y;
 }
 
 AnyTensor cumsum(const NodeContext& c) {
@@ -306,6 +350,8 @@ std::vector<OpFunctions> axis_ops() {
           {Op::kMax, max, extreme_backward},
           {Op::kMin, min, extreme_backward},
           {Op::kLogsumexp, logsumexp, logsumexp_backward},
+          {Op::kProd, prod, prod_backward},
+          {Op::kArgmax, argmax, no_backward},
           {Op::kCumsum, cumsum, cumsum_backward},
           {Op::kLogSoftmax, log_softmax, log_softmax_backward},
           {Op::kSlice, viewed, viewed_backward},

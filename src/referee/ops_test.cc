@@ -299,7 +299,7 @@ double recurrent(const View& v, const Index& i) {
 
 double reduced(const View& v, const Index& i) {
   const Tensor& x = v.inputs[0];
-  const auto& axes = v.node.integers("axes");
+  const auto axes = v.node.reduced_axes();
   const auto goes = [&](size_t axis) {
     return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
   };
@@ -313,8 +313,9 @@ double reduced(const View& v, const Index& i) {
     }
     if (mine) all.push_back(at(x, j));
   });
-  double sum = 0, exps = 0;
-  for (const double value : all) sum += value, exps += std::exp(value);
+  double sum = 0, exps = 0, product = 1;
+  for (const double value : all) sum += value, exps += std::exp(value), product *= value;
+  if (v.node.op == ir::Op::kProd) return product;
   if (v.node.op == ir::Op::kSum) return sum;
   if (v.node.op == ir::Op::kMean) return sum / static_cast<double>(all.size());
   if (v.node.op == ir::Op::kLogsumexp) return std::log(exps);
@@ -444,6 +445,7 @@ double over_axes(const View& v, const Index& i) {
     case ir::Op::kMax:
     case ir::Op::kMin:
     case ir::Op::kLogsumexp:
+    case ir::Op::kProd:
       return reduced(v, i);
     case ir::Op::kCumsum:
     case ir::Op::kLogSoftmax:
@@ -555,6 +557,23 @@ double defined(const View& v, const Index& i) {
   }
 }
 
+// Nothing is larger, and what stands before is smaller.
+void check_argmax(const View& v, const IntTensor& places) {
+  const auto axis = static_cast<size_t>(v.node.integer("axis"));
+  const Tensor& x = v.inputs[0];
+  size_t result = 0;
+  each_index(places.shape, [&](const Index& i) {
+    Index j = i;
+    j.insert(j.begin() + static_cast<std::ptrdiff_t>(axis), places.data[result]);
+    const double top = at(x, j);
+    for (j[axis] = 0; j[axis] < x.shape[axis]; ++j[axis]) {
+      ASSERT_LE(at(x, j), top);
+      ASSERT_TRUE(at(x, j) < top || j[axis] >= places.data[result]);
+    }
+    ++result;
+  });
+}
+
 void check_node(const ir::Workload& workload, size_t n, const Evaluation& e, const Weights& weights) {
   View view{.node = workload.nodes[n], .inputs = {}, .integers = {}, .weights = weights, .shape = {}};
   for (const ir::ValueId id : view.node.inputs) {
@@ -563,6 +582,7 @@ void check_node(const ir::Workload& workload, size_t n, const Evaluation& e, con
     if (const auto* x = std::get_if<IntTensor>(&value)) view.integers.push_back(*x);
   }
   const AnyTensor& output = e.activations[static_cast<size_t>(workload.output_of(static_cast<int>(n)))];
+  if (view.node.op == ir::Op::kArgmax) return check_argmax(view, std::get<IntTensor>(output));
   if (std::holds_alternative<IntTensor>(output)) return;  // seen through the embedding or choice that follows
   view.shape = tensor::shape_of(output);
   each_index(view.shape, [&](const Index& i) {
@@ -589,6 +609,19 @@ TEST_P(Definition, IsWhatTheRefereeComputes) {
 
 INSTANTIATE_TEST_SUITE_P(Table, Definition, ::testing::ValuesIn(ir::op_names()),
                          [](const auto& row) { return row.param; });
+
+TEST(Prod, GradientIsRightWhereElementsAre0) {
+  const auto w = *ir::parse(
+      "workload w(x: f32[N,3], t: f32[N,1]) {\n p = parameter(; weight=p[1,3])\n a = mul(x, p)\n"
+      " y = prod(a) axis=1 keepdims=true\n loss = mse(y, t) reduction=sum\n}");
+  // (2 p)(3 q)(5 r): beside one 0 the others multiply, beside two nothing is left.
+  const auto e = evaluate(w, {{{1, 3}, {0, 1, 1}}}, {Tensor{{1, 3}, {2, 3, 5}}, Tensor{{1, 1}, {-0.5}}});
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->gradients[0].data, (std::vector<double>{30, 0, 0}));
+  const auto two = evaluate(w, {{{1, 3}, {0, 1, 0}}}, {Tensor{{1, 3}, {2, 3, 5}}, Tensor{{1, 1}, {-0.5}}});
+  ASSERT_TRUE(two);
+  EXPECT_EQ(two->gradients[0].data, (std::vector<double>{0, 0, 0}));
+}
 
 TEST(MaxPool, GivesTheGradientOfATieToTheFirst) {
   const auto w = *ir::parse(

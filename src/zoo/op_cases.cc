@@ -551,6 +551,41 @@ ir::Workload reduction_case(Rng& rng) {
   return unary(op, shape, {{"axes", axes}, {"keepdims", keep}});
 }
 
+// Initial biases are 0: a layer that reads zeros gives the products an element of 0 that is trained.
+ir::Workload prod_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4), 2, 4);
+  const int64_t axis = rng.integer(1, static_cast<int64_t>(shape.size()) - 1);
+  const std::vector<Attribute> attributes = {{"axis", axis},
+                                             {"keepdims", shape.size() == 2 || rng.chance(0.5)}};
+  const auto body = [=](Builder& b, const Values& in) {
+    const ValueId x = pre(b, in[0]);
+    const ValueId zero = pre(b, b.apply(Op::kMul, {in[0], b.constant(0)}), true, "zero");
+    b.freeze("zero.weight");
+    const ValueId one =
+        b.apply(Op::kSlice, {zero}, {{"axis", axis}, {"begin", int64_t{0}}, {"end", int64_t{1}}});
+    const ValueId longer = b.apply(Op::kConcat, {x, one}, {{"axis", axis}});
+    return b.apply(Op::kAdd, {b.apply(Op::kProd, {x}, attributes), b.apply(Op::kProd, {longer}, attributes)});
+  };
+  return with_mse(Op::kProd, {{floats("x", shape)}, body});
+}
+
+// Of clipped numbers, so that some are equal.
+ir::Workload argmax_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4), 2);
+  const int64_t axis = rng.integer(1, static_cast<int64_t>(shape.size()) - 1);
+  const double most = rng.chance(0.5) ? 0.2 : 9.0;
+  const auto body = [=](Builder& b, const Values& in) {
+    const ValueId x = b.apply(Op::kClip, {pre(b, in[0])}, {{"least", -9.0}, {"most", most}});
+    const ValueId row = b.embedding(b.apply(Op::kArgmax, {x}, {{"axis", axis}}), "table",
+                                    shape[static_cast<size_t>(axis)], 3);
+    Shape one = b.shape(row);
+    one.back() = 1;
+    const ValueId sum = b.apply(Op::kSum, {x}, {{"axes", Ints{axis}}, {"keepdims", true}});
+    return b.apply(Op::kMul, {row, b.apply(Op::kReshape, {sum}, {{"shape", one}})});
+  };
+  return with_mse(Op::kArgmax, {{floats("x", shape)}, body});
+}
+
 ir::Workload log_softmax_case(Rng& rng) {
   const int64_t rank = rng.integer(2, 4);
   return unary(Op::kLogSoftmax, random_shape(rng, rank, 2), {{"axis", rng.integer(1, rank - 1)}},
@@ -658,6 +693,8 @@ constexpr Row kRows[] = {
     {Op::kMax, reduction_case<Op::kMax>},
     {Op::kMin, reduction_case<Op::kMin>},
     {Op::kLogsumexp, reduction_case<Op::kLogsumexp>},
+    {Op::kProd, prod_case},
+    {Op::kArgmax, argmax_case},
     {Op::kCumsum, cumsum_case},
     {Op::kLogSoftmax, log_softmax_case},
     {Op::kSlice, slice_case},

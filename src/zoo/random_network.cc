@@ -38,6 +38,7 @@ class Network {
   ValueId elementwise(ValueId x);
   // A change along an axis that keeps the shape: any op over axes.
   ValueId along_axes(ValueId x);
+  ValueId by_largest(ValueId x, int64_t axis);
   // A 3x3 convolution that keeps H and W, batch_norm behind it or a bias, and a nonlinearity.
   ValueId conv_block(ValueId x, int64_t channels);
   ValueId shrink(ValueId x);
@@ -111,11 +112,30 @@ ValueId Network::elementwise(ValueId x) {
   return b_.apply(Op::kWhere, {y, x, b_.apply(Op::kMul, {x, b_.constant(0.5)})});
 }
 
+// A number for each place of the largest element; equal ones are told apart first.
+ValueId Network::by_largest(ValueId x, int64_t at) {
+  Shape along(b_.shape(x).size(), 1), thin = b_.shape(x);
+  const int64_t size = along[static_cast<size_t>(at)] = thin[static_cast<size_t>(at)];
+  thin[static_cast<size_t>(at)] = 1;
+  const std::string name = layer("order");
+  const ValueId apart = b_.apply(Op::kAdd, {x, b_.parameter_value(name, along)});
+  b_.freeze(name);
+  const ValueId row = b_.embedding(b_.apply(Op::kArgmax, {apart}, {{"axis", at}}), layer("table"), size, 1);
+  return b_.apply(Op::kAdd, {x, b_.apply(Op::kReshape, {row}, {{"shape", thin}})});
+}
+
 ValueId Network::along_axes(ValueId x) {
   const auto rank = static_cast<int64_t>(b_.shape(x).size());
   const int64_t at = rng_.integer(1, rank - 1), size = axis(x, static_cast<size_t>(at));
   constexpr Op kReductions[] = {Op::kSum, Op::kMean, Op::kMax, Op::kMin, Op::kLogsumexp};
-  switch (rng_.integer(0, 6)) {
+  switch (rng_.integer(0, 8)) {
+    case 8: {
+      const ValueId thin =
+          b_.apply(Op::kProd, {b_.apply(Op::kTanh, {x})}, {{"axis", at}, {"keepdims", true}});
+      return b_.apply(Op::kAdd, {x, thin});
+    }
+    case 7:
+      return by_largest(x, at);
     case 6: {  // some of the places, some of them twice
       const std::string name = layer("places");
       const ValueId raw = b_.parameter_value(name, {size});

@@ -404,6 +404,7 @@ class Reductions(nn.Module):
             x.sum(3).flatten(1), x.amax((2, 3)), x.min(2).values.flatten(1),
             x.std(2).flatten(1), x.var((1, 3), unbiased=False), x.norm(dim=1).flatten(1),
             F.normalize(x, dim=1).flatten(1), torch.cumsum(x, 2).flatten(1),
+            x.prod(2).flatten(1), x.argmax(1).flatten(1).float(), x.min(3).indices.flatten(1),
             x.softmax(1).flatten(1), F.avg_pool2d(x, 3, 2, 1).flatten(1),
             F.max_pool2d(x, 2, ceil_mode=True).flatten(1),
             F.adaptive_max_pool2d(x, 1).flatten(1),
@@ -536,7 +537,8 @@ class Formulas(nn.Module):
             self.bilinear(a, b), torch.hstack([a, b]), F.hardshrink(y), z, each, down,
             torch.einsum("...i,oi->...o", y, self.tied), torch.einsum("bi,bj,bk->bj", a, b, c),
             torch.diagonal(y[:, :4], dim1=1, dim2=2), y.norm(p=3, dim=1), torch.hypot(a, b),
-            y.norm(p=float("inf"), dim=2), torch.sinh(a), torch.exp2(b), torch.log10(c.abs() + 1),
+            y.norm(p=float("inf"), dim=2), torch.sinh(a), torch.exp2(b),
+            torch.log10(c.abs() + 1), torch.atan(a), torch.asin(torch.sin(b) * 0.9), torch.acos(torch.sin(c) * 0.9),
             F.instance_norm(y), (a > b).float(), (y > 0).sum(1) / 3, torch.remainder(a, 0.7),
         ]  # fmt: skip
         return torch.cat([part.flatten(1) for part in parts], 1)

@@ -63,6 +63,8 @@ class Importing(unittest.TestCase):
             "tied",
             "heads",
             "external",
+            *("gru", "peepholes", "holes", "columns", "smaller"),
+            *("places", "angles", "einsum", "rotary"),
         ):
             with self.subTest(name):
                 outcome = self.imported(name)
@@ -113,6 +115,11 @@ class Importing(unittest.TestCase):
         text = (self.place.path / "heads.ir").read_text(encoding="utf-8")
         self.assertIn("x: f32[N,3,8]", text)
         self.assertEqual(text.count("= matmul("), 2)
+
+    def test_the_batch_may_be_the_open_axis_that_is_called_so(self) -> None:
+        self.assertEqual(self.imported("gru").code, 0)
+        text = (self.place.path / "gru.ir").read_text(encoding="utf-8")
+        self.assertIn("x: f32[N,4,3]", text)
 
     def test_open_sizes_are_given(self) -> None:
         outcome = self.imported("open", "--input", "x=f32[8,7]")

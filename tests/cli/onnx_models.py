@@ -145,6 +145,215 @@ def good() -> dict[str, Any]:
     }
 
 
+def table(name: str, array: Any) -> Any:
+    return numpy_helper.from_array(np.asarray(array), name)
+
+
+def sequences() -> dict[str, Any]:
+    """T,N,F with the batch on axis 1; variants that the IR spells step by step."""
+    gru = [weight("gw", 1, 12, 3), weight("gr", 1, 12, 4), weight("gb", 1, 24)]
+    rnn = [weight("rw", 2, 5, 4), weight("rr", 2, 5, 5)]
+    gates = [weight("lw", 1, 16, 3), weight("lr", 1, 16, 4), weight("lb", 1, 32)]
+    first = [weight(name, 1, 1, 4) for name in ("h0", "c0")]
+    spread = [ints("one", 1), ints("four", 4)]
+
+    return {
+        "gru": model(
+            [
+                helper.make_node(
+                    "GRU", ["x", "gw", "gr", "gb"], ["g"], hidden_size=4, name="g"
+                ),
+                node("Squeeze", ["g", "one"], "s"),
+                helper.make_node(
+                    "RNN",
+                    ["s", "rw", "rr"],
+                    ["r", "h"],
+                    hidden_size=5,
+                    direction="bidirectional",
+                    name="r",
+                ),
+                node("Transpose", ["h"], "t", perm=[1, 0, 2]),
+                node("Flatten", ["t"], "out"),
+            ],
+            [*gru, *rnn, ints("one", 1)],
+            [4, "batch", 3],
+        ),
+        "peepholes": model(
+            [
+                node("Shape", ["x"], "s"),
+                node("Gather", ["s", "one"], "n"),
+                node("Concat", ["one", "n", "four"], "rows", axis=0),
+                node("Expand", ["h0", "rows"], "h"),
+                node("Expand", ["c0", "rows"], "c"),
+                helper.make_node(
+                    "LSTM",
+                    ["x", "lw", "lr", "lb", "", "h", "c", "p"],
+                    ["y", "last", "cell"],
+                    hidden_size=4,
+                    direction="reverse",
+                    name="l",
+                ),
+                node("Add", ["last", "cell"], "both"),
+                node("Squeeze", ["both", "zero"], "out"),
+            ],
+            [*gates, *first, *spread, weight("p", 1, 12), ints("zero", 0)],
+            [4, "batch", 3],
+        ),
+    }
+
+
+def windows() -> dict[str, Any]:
+    columns = [ints("image", 5, 6), ints("block", 2, 3)]
+    return {
+        "holes": model(
+            [
+                node("Conv", ["x", "w"], "c", pads=[1] * 4),
+                node("MaxPool", ["c"], "m", kernel_shape=[2, 3], dilations=[3, 2]),
+                node(
+                    "AveragePool",
+                    ["m"],
+                    "a",
+                    kernel_shape=[3, 2],
+                    dilations=[1, 2],
+                    strides=[2, 1],
+                    pads=[2, 0, 2, 1],
+                    ceil_mode=1,
+                ),
+                node("Flatten", ["a"], "out"),
+            ],
+            [weight("w", 4, 3, 3, 3)],
+            ["batch", 3, 11, 12],
+            opset=19,
+        ),
+        "columns": model(
+            [
+                node("Conv", ["x", "w"], "c"),
+                node(
+                    "Col2Im",
+                    ["c", "image", "block"],
+                    "i",
+                    strides=[2, 1],
+                    pads=[0, 1, 1, 0],
+                ),
+                node("Flatten", ["i"], "out"),
+            ],
+            [weight("w", 12, 3, 1), *columns],
+            ["batch", 3, 15],
+            opset=18,
+        ),
+        "smaller": model(
+            [
+                node("Conv", ["x", "w"], "c"),
+                node("Resize", ["c", "", "half"], "s", mode="linear", antialias=1),
+                node(
+                    "Resize",
+                    ["s", "region", "", "sizes"],
+                    "r",
+                    mode="linear",
+                    axes=[2, 3],
+                    coordinate_transformation_mode="tf_crop_and_resize",
+                    extrapolation_value=2.0,
+                ),
+                node("CenterCropPad", ["r", "around"], "o", axes=[2, 3]),
+                node("Flatten", ["o"], "out"),
+            ],
+            [
+                weight("w", 2, 3, 1, 1),
+                table("half", np.array([1, 1, 0.5, 0.6], np.float32)),
+                table("region", np.array([0.1, -0.3, 0.9, 0.8], np.float32)),
+                ints("sizes", 4, 5),
+                ints("around", 3, 8),
+            ],
+            ["batch", 3, 10, 10],
+            opset=18,
+        ),
+    }
+
+
+def choices() -> dict[str, Any]:
+    """Places of largest elements, products, angles."""
+    return {
+        "places": model(
+            [
+                node("MatMul", ["x", "w"], "h"),
+                node("ArgMax", ["h"], "a", axis=2, keepdims=0),
+                node("Gather", ["rows", "a"], "g"),
+                node("ArgMin", ["h"], "i", axis=1, keepdims=1, select_last_index=1),
+                node("Cast", ["i"], "n", to=F),
+                node("Hardmax", ["h"], "m", axis=1),
+                node("ReduceProd", ["h", "axes"], "p"),
+                node("CumProd", ["h", "axis"], "c", exclusive=1, reverse=1),
+                node("Sum", ["g", "n", "m", "p", "c"], "out"),
+            ],
+            [
+                weight("w", 6, 6),
+                weight("rows", 6, 6),
+                ints("axes", 1, 2),
+                table("axis", np.array(2, np.int64)),
+            ],
+            ["batch", 4, 6],
+            opset=26,
+        ),
+        "angles": model(
+            [
+                node("Tanh", ["x"], "t"),
+                node("Mul", ["t", "w"], "s"),
+                node("Asin", ["s"], "a"),
+                node("Acos", ["s"], "c"),
+                node("Atan", ["x"], "u"),
+                node("Sum", ["a", "c", "u"], "out"),
+            ],
+            [table("w", np.linspace(0.2, 0.9, 5).astype(np.float32))],
+            ["batch", 5],
+        ),
+        "einsum": model(
+            [
+                node("Einsum", ["x", "a"], "one", equation="bij,kj->bki"),
+                node("Einsum", ["one", "x"], "two", equation="bki,bil->bkl"),
+                node("Einsum", ["two"], "out", equation="bkk->bk"),
+            ],
+            [weight("a", 4, 4)],
+            ["batch", 3, 4],
+        ),
+        "rotary": model(
+            [
+                node("MatMul", ["x", "wq"], "q"),
+                node("MatMul", ["x", "wk"], "k"),
+                node("Shape", ["x"], "n", end=1),
+                node("Concat", ["n", "place"], "shape", axis=0),
+                node("Expand", ["cos_", "shape"], "cos"),
+                node("Expand", ["sin_", "shape"], "sin"),
+                node("RotaryEmbedding", ["q", "cos", "sin"], "rq", num_heads=4),
+                node(
+                    "RotaryEmbedding",
+                    ["k", "cos", "sin"],
+                    "rk",
+                    num_heads=2,
+                    interleaved=1,
+                ),
+                node(
+                    "Attention",
+                    ["rq", "rk", "k", "mask"],
+                    "out",
+                    q_num_heads=4,
+                    kv_num_heads=2,
+                    softcap=2.0,
+                ),
+            ],
+            [
+                weight("wq", 8, 16),
+                weight("wk", 8, 8),
+                table("cos_", np.cos(RNG.normal(size=(1, 5, 2))).astype(np.float32)),
+                table("sin_", np.sin(RNG.normal(size=(1, 5, 2))).astype(np.float32)),
+                table("mask", np.tri(5, dtype=bool)),
+                ints("place", 5, 2),
+            ],
+            ["batch", 5, 8],
+            opset=23,
+        ),
+    }
+
+
 def bad() -> dict[str, Any]:
     identity = node("Identity", ["x"], "out")
     loop = helper.make_graph([], "body", [], [])
@@ -194,7 +403,7 @@ def bad() -> dict[str, Any]:
             outputs=["out", "other"],
         ),
         "over_the_batch": model([node("Softmax", ["x"], "out", axis=0)], [], ["n", 3]),
-        "old": model([identity], [], ["n", 3], opset=5),
+        "old": model([node("Cast", ["x"], "out", to=1)], [], ["n", 3], opset=5),
         "open": model([identity], [], ["n", "length"]),
         "unsupported": model(
             [
@@ -224,7 +433,8 @@ def chain(count: int) -> Any:
 
 
 def write(folder: Path) -> None:
-    for name, made in [*good().items(), *bad().items(), ("chain", chain(10000))]:
+    proven = good() | sequences() | windows() | choices()
+    for name, made in [*proven.items(), *bad().items(), ("chain", chain(10000))]:
         save(made, str(folder / f"{name}.onnx"))
     numbers = RNG.normal(size=(3, 3)).astype(np.float32).tobytes()
     (folder / "inside.bin").write_bytes(numbers)

@@ -5,9 +5,10 @@
 //
 // One line for each: "passed NAME", "refused NAME: OP: why", "out of scope NAME: reason", "MISMATCH NAME: ...";
 // then a table for docs/import.md with the reasons, and the counts at the end.
-// A test has no batch. It is tried with axis 0 as the batch and with a batch that is added in front, with all inputs as
-// inputs, and with all but the first as initialisers. It passes if one way is mapped; every way that is mapped must give
-// the recorded outputs.
+// A test has no batch. It is tried with axis 0 or axis 1 as the batch and with a batch that is added in front; with all
+// inputs as inputs, with all but the first as initialisers, and with those as initialisers that have other rows than the
+// first. Ops that are computed at import alone (ConstantOfShape, Range) are tried on constants. A test passes if one way
+// is mapped; every way that is mapped must give the recorded outputs.
 
 #include <fmt/format.h>
 #include <onnx/onnx.pb.h>
@@ -24,6 +25,7 @@
 #include "ir/text.h"
 #include "onnx/mapper.h"
 #include "onnx/onnx_model.h"
+#include "onnx/rows.h"
 #include "referee/evaluate.h"
 
 namespace {
@@ -97,7 +99,16 @@ std::string out_of_scope(const fs::path& folder, const std::string& refusal) {
   if (says("is no type of numbers that is read") || says("put is no tensor")) return kTypes;
   if (says("computes with integers that depend") || says("got i32[") || says("an output of integers"))
     return kIntegers;
-  if (says("is empty") || says("is a scalar: it has no batch") || says("has a batch of 0")) return kEmpty;
+  const auto sizes = [](const wire::ValueInfoProto& value) -> const auto& {
+    return value.type().tensor_type().shape().dim();
+  };
+  const auto empty = [&](const wire::ValueInfoProto& value) {
+    return std::ranges::any_of(sizes(value),
+                               [](const auto& dim) { return dim.has_dim_value() && dim.dim_value() == 0; });
+  };
+  if (std::ranges::any_of(graph.input(), empty) ||
+      std::ranges::all_of(graph.input(), [&](const auto& value) { return sizes(value).empty(); }))
+    return kEmpty;
   return "";
 }
 
@@ -157,6 +168,7 @@ std::string difference(const tensor::Tensor& mine, const tensor::Tensor& wanted,
     const double a = mine.data[i], b = wanted.data[i];
     if (std::isnan(a) && std::isnan(b)) continue;
     if (a == b) continue;
+    if (std::isinf(b)) return fmt::format("at {}: {}, not {}", i, a, b);
     if (!(std::abs(a - b) <=
           (half ? 2e-2 : 1e-5) * std::max(largest, 1e-3) + (half ? 2e-2 : 1e-3) * std::abs(b)))
       return fmt::format("at {}: {}, not {}", i, a, b);
@@ -192,23 +204,60 @@ Verdict refused_by(const Error& error) {
   return {.refusal = why};
 }
 
-Result<referee::Inputs> inputs_of(const MapResult& mapped, const Recorded& recorded, bool added) {
+// N first.
+ArrayPtr rows_of_input(const Array& array, const Layout& layout) {
+  Shape shape = array.shape;
+  if (layout.n == kAdded) {
+    shape.insert(shape.begin(), 1);
+    return shaped(array, shape);
+  }
+  Ints perm(shape.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  std::rotate(perm.begin(), perm.begin() + layout.n, perm.begin() + layout.n + 1);
+  return transposed(array, perm);
+}
+
+Result<referee::Inputs> inputs_of(const MapResult& mapped, const Recorded& recorded) {
   referee::Inputs inputs;
   for (const auto& [name, type] : mapped.inputs) {
-    const Array& array = *recorded.inputs.at(mapped.input_names.at(name));
-    tensor::Shape shape = array.shape;
-    if (added) shape.insert(shape.begin(), 1);
+    const ArrayPtr array =
+        rows_of_input(*recorded.inputs.at(mapped.input_names.at(name)), mapped.input_layouts.at(name));
     if (type.first == Kind::kFloat)
-      inputs.emplace_back(tensor::Tensor{shape, array.reals});
+      inputs.emplace_back(tensor::Tensor{array->shape, array->reals});
     else
-      inputs.emplace_back(tensor::IntTensor{shape, array.ints});
+      inputs.emplace_back(tensor::IntTensor{array->shape, array->ints});
   }
   return inputs;
 }
 
-// The output as a float: booleans and integers are cast where the IR can.
-Verdict evaluated(MapResult mapped, const Recorded& recorded, const std::string& output, bool added,
-                  bool half) {
+// Booleans as ones and zeros; integers as rows of a table whose row i is i, where they are few and not negative.
+bool output_as_float(MapResult& mapped, const tensor::Tensor& wanted) {
+  const Shape shape = ir_shape(mapped.output.layout);
+  if (mapped.output.kind == Kind::kBool) {
+    const Shape ones(shape.size(), 1);
+    mapped.text += fmt::format(
+        "  one_ = parameter(; weight=one_[{}] frozen)\n  zero_ = constant() value=0\n"
+        "  as_float_ = where({}, one_, zero_)\n",
+        numbers_text(ones), mapped.output.name);
+    mapped.parameters.push_back({"one_", filled(Kind::kFloat, ones, 1), true, ""});
+  } else if (mapped.output.kind == Kind::kInt) {
+    constexpr int64_t kMost = 4096;
+    if (std::ranges::any_of(wanted.data, [](double x) { return x < 0 || x >= kMost; })) return false;
+    Array table{.kind = Kind::kFloat, .shape = {kMost, 1}};
+    for (int64_t i = 0; i < kMost; ++i) table.reals.push_back(static_cast<double>(i));
+    mapped.text += fmt::format(
+        "  wide_ = embedding({}; weight=integers_[{},1] frozen)\n  as_float_ = reshape(wide_) shape={}\n",
+        mapped.output.name, kMost, numbers_text(shape));
+    mapped.parameters.push_back({"integers_", std::make_shared<Array>(std::move(table)), true, ""});
+  } else {
+    return true;
+  }
+  mapped.output.name = "as_float_";
+  mapped.output.kind = Kind::kFloat;
+  return true;
+}
+
+Verdict evaluated(MapResult mapped, const Recorded& recorded, const std::string& output, bool half) {
   const tensor::Tensor wanted = reals(*recorded.outputs.at(output));
   if (mapped.output.is_const()) {
     const std::string wrong = difference(reals(*mapped.output.at[0]), wanted, half);
@@ -217,17 +266,7 @@ Verdict evaluated(MapResult mapped, const Recorded& recorded, const std::string&
   for (const auto& [op, source] : mapped.ops) {
     if (ir::find_op(op) == nullptr) return {.refusal = fmt::format("{}: the IR lacks '{}'", source, op)};
   }
-  if (mapped.output.kind == Kind::kBool) {  // as ones and zeros
-    const Shape shape(ir_shape(mapped.output.layout).size(), 1);
-    mapped.text += fmt::format(
-        "  one_ = parameter(; weight=one_[{}] frozen)\n  zero_ = constant() value=0\n"
-        "  as_float_ = where({}, one_, zero_)\n",
-        numbers_text(shape), mapped.output.name);
-    mapped.parameters.push_back({"one_", filled(Kind::kFloat, shape, 1), true, ""});
-    mapped.output.name = "as_float_";
-    mapped.output.kind = Kind::kFloat;
-  }
-  if (mapped.output.kind == Kind::kInt)
+  if (!output_as_float(mapped, wanted))
     return {.refusal = "an output of integers that depends on the inputs"};
   // A node's output that is an input, or no node at all.
   const auto text = workload_text(mapped, "test", "mse");
@@ -236,12 +275,14 @@ Verdict evaluated(MapResult mapped, const Recorded& recorded, const std::string&
   if (!workload) return {.refusal = "IR: " + workload.error().message};
   const auto weights = onnx_weights(mapped, *workload);
   if (!weights) return refused_by(weights.error());
-  auto inputs = inputs_of(mapped, recorded, added);
-  int64_t batch = 1;
-  if (!added) batch = recorded.inputs.at(mapped.input_names.at(mapped.inputs[0].first))->shape[0];
+  auto inputs = inputs_of(mapped, recorded);
+  const int64_t batch = tensor::shape_of(inputs->front())[0];
   const auto shape = ir::with_batch(workload->inputs.back().type.shape, batch);
   inputs->emplace_back(tensor::zeros(shape));
   const auto made = referee::evaluate(*workload, *weights, *inputs, {.train = false, .gradients = false});
+  // Integers of the inputs that no row of a table belongs to: an import refuses such data.
+  if (!made && made.error().message.find("is outside [0, ") != std::string::npos)
+    return {.refusal = "the referee: " + made.error().message};
   if (!made) return {.mapped = true, .mismatch = "the referee: " + made.error().message};
   if (mapped.output.layout.rank() != wanted.shape.size())
     return {.mapped = true,
@@ -250,21 +291,62 @@ Verdict evaluated(MapResult mapped, const Recorded& recorded, const std::string&
           .mismatch = difference(made->prediction, rows_of(wanted, mapped.output.layout, batch), half)};
 }
 
-Verdict tried(const ModelFile& file, const Recorded& recorded, const std::string& output, bool added,
-              bool first_alone, bool half) {
-  MapOptions options{.added_batch = added, .output = output};
+// A way to see a test as a network: where its batch is, and which of its inputs are inputs of the network.
+enum class Given { kNone, kAllButFirst, kOtherRows, kAll };
+struct Way {
+  int axis = 0;  // of the batch; kAdded: in front of all
+  Given given =
+      Given::kNone;  // as initialisers: those that have other rows than the first input, for example
+};
+
+std::string to_text(const Way& way) {
+  const char* names[] = {"inputs", "all but the first given", "other rows given", "all given"};
+  return fmt::format("{}, {}", way.axis == kAdded ? "row" : fmt::format("batch on axis {}", way.axis),
+                     names[static_cast<size_t>(way.given)]);
+}
+
+Verdict tried(const ModelFile& file, const Recorded& recorded, const std::string& output, const Way& way,
+              bool half) {
+  MapOptions options{.added_batch = way.axis == kAdded, .output = output};
+  const auto axis = static_cast<size_t>(std::max(way.axis, 0));
+  const auto rows = [&](const Array& array) { return axis < array.shape.size() ? array.shape[axis] : -1; };
   for (size_t i = 0; i < recorded.input_names.size(); ++i) {
     const std::string& name = recorded.input_names[i];
     const Array& array = *recorded.inputs.at(name);
-    const bool constant = (first_alone && i > 0) || array.kind == Kind::kBool;
-    if (constant)
+    const bool constant =
+        way.given == Given::kAll || (way.given == Given::kAllButFirst && i > 0) ||
+        array.kind == Kind::kBool ||
+        (way.given == Given::kOtherRows && rows(array) != rows(*recorded.inputs.at(recorded.input_names[0])));
+    if (constant) {
       options.given[name] = recorded.inputs.at(name);
-    else
+    } else {
       options.shapes[name] = array.shape;
+      options.batch_axes[name] = std::max(way.axis, 0);
+    }
   }
   auto mapped = Mapper(file, options).run();
   if (!mapped) return refused_by(mapped.error());
-  return evaluated(std::move(*mapped), recorded, output, added, half);
+  return evaluated(std::move(*mapped), recorded, output, half);
+}
+
+// Ops that exist for constants alone, as those that make shapes and tables: computed when a model is imported.
+bool is_of_constants(const ModelFile& file) {
+  const auto& nodes = file.model().graph().node();
+  return nodes.size() == 1 && folds().contains(nodes[0].op_type()) && !rows().contains(nodes[0].op_type());
+}
+
+std::vector<Way> ways_of(const ModelFile& file, const Recorded& recorded) {
+  std::vector<Way> ways;
+  for (const int axis : {0, kAdded, 1}) {
+    for (const Given given : {Given::kAllButFirst, Given::kNone, Given::kOtherRows}) {
+      const bool exists =
+          recorded.input_names.empty() ||
+          recorded.inputs.at(recorded.input_names[0])->shape.size() > static_cast<size_t>(std::max(axis, 0));
+      if (axis < 1 || exists) ways.push_back({axis, given});
+    }
+  }
+  if (is_of_constants(file)) ways.push_back({kAdded, Given::kAll});
+  return ways;
 }
 
 bool is_half(const ModelFile& file) {
@@ -292,17 +374,13 @@ Verdict verdict_of(const fs::path& folder) {
   Verdict all{.mapped = true};
   for (const std::string& output : recorded->output_names) {
     bool mapped = false;
-    for (const bool added : {false, true}) {
-      for (const bool first_alone : {true, false}) {
-        const Verdict one = tried(*file, *recorded, output, added, first_alone, is_half(*file));
-        if (!one.mismatch.empty())
-          return {.mapped = true,
-                  .mismatch = fmt::format("{} ({}{}): {}", output, added ? "row" : "batch",
-                                          first_alone ? ", constants" : "", one.mismatch)};
-        mapped = mapped || one.mapped;
-        if (!one.mapped && all.refusal.find(one.refusal) == std::string::npos)
-          all.refusal += (all.refusal.empty() ? "" : " | ") + one.refusal;
-      }
+    for (const Way& way : ways_of(*file, *recorded)) {
+      const Verdict one = tried(*file, *recorded, output, way, is_half(*file));
+      if (!one.mismatch.empty())
+        return {.mapped = true, .mismatch = fmt::format("{} ({}): {}", output, to_text(way), one.mismatch)};
+      mapped = mapped || one.mapped;
+      if (!one.mapped && all.refusal.find(one.refusal) == std::string::npos)
+        all.refusal += (all.refusal.empty() ? "" : " | ") + one.refusal;
     }
     all.mapped = all.mapped && mapped;
     if (!mapped) break;
