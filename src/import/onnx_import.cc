@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "import/import_proof.h"
 #include "import/import_steps.h"
 #include "ir/bounds.h"
 #include "ir/op_table.h"
@@ -117,7 +118,7 @@ class OnnxProof {
       if (input.type.dtype == ir::DType::kI32) {
         tensor::IntTensor ids{shape, std::vector<int64_t>(static_cast<size_t>(tensor::elements(shape)))};
         for (size_t k = 0; k < ids.data.size(); ++k)
-          ids.data[k] = rng.integer(0, bounds[i][k % bounds[i].size()].value_or(kUnboundIntegers) - 1);
+          ids.data[k] = rng.integer(0, bounds[i][k % bounds[i].size()].value_or(kUnboundIntegers).end - 1);
         TRY(auto raw, tensor::encode(ids, tensor::DType::kI64));
         named.emplace_back(onnx, std::move(raw));
         inputs.emplace_back(std::move(ids));
@@ -269,13 +270,7 @@ class OnnxProof {
                                                   const Tensor& r) const {
     ir::Workload changed = workload_;
     changed.inputs.back().type = {ir::DType::kF32, prediction_};
-    ir::Node& loss = changed.nodes.back();
-    const std::vector<ir::ValueId> reads = loss.inputs;
-    const std::string name = loss.output;
-    loss = ir::node_with_defaults(ir::Op::kMse);
-    loss.output = name;
-    loss.inputs = reads;
-    ir::set_attribute(loss, "reduction", std::string("sum"));
+    project(changed);
     referee::Inputs all = inputs;
     Tensor aim = prediction;
     for (size_t i = 0; i < aim.data.size(); ++i) aim.data[i] -= r.data[i] / 2;
