@@ -37,6 +37,29 @@ workload all_sorts(picture: f32[N,3,9,8], words: i32[N,5], y: i32[N]) {
 }
 )";
 
+// Two heads of classes, one of them smoothed, padded labels, and a picture that two losses compare: four losses.
+inline constexpr const char* kLossesModel = R"(
+workload losses(x: f32[N,2,4,4], y: i32[N], t: f32[N,2,4,4]) {
+  h1 = conv2d(x; weight=trunk.weight[2,2,3,3], bias=trunk.bias[2]) pad=1,1,1,1
+  h2 = relu(h1)
+  picture = conv2d(h2; weight=decoder.weight[2,2,1,1], bias=decoder.bias[2])
+  h3 = flatten(h2)
+  logits = linear(h3; weight=head.weight[5,32], bias=head.bias[5])
+  h4 = linear(h3; weight=aux.weight[5,32], bias=aux.bias[5])
+  main_loss = softmax_cross_entropy(logits, y) ignore_index=-100
+  aux_loss = softmax_cross_entropy(h4, y) label_smoothing=0.1 ignore_index=-100
+  error = mse(picture, t)
+  h5 = l1(picture, t) reduction=sum
+  share = constant() value=0.3
+  h6 = mul(share, aux_loss)
+  h7 = add(main_loss, h6)
+  h8 = add(h7, error)
+  tiny = constant() value=-0.001
+  h9 = mul(h5, tiny)
+  loss = add(h8, h9)
+}
+)";
+
 // Every form of the ops of sequences: masks of both kinds, LSTMs with and without bias, one of them under
 // names that are not torch's.
 inline constexpr const char* kSequencesModel = R"(

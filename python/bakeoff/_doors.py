@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Optional, Union
 
 from bakeoff._data import write_data
+from bakeoff._losses import loss_text
 from bakeoff._models import Named, named
 from bakeoff._program import BakeoffError, run_program
 from bakeoff._table import Report, show_in_notebook, table
@@ -33,7 +34,7 @@ def translate(
     example: Any = None,
     *,
     to: Union[str, Sequence[str]],
-    loss: Optional[str] = None,
+    loss: Any = None,
     output: Optional[str] = None,
     out: Union[str, os.PathLike[str], None] = None,
     force: bool = False,
@@ -48,7 +49,7 @@ def translate(
     source = named(model, example)
     with source.cleanup:
         arguments = ["translate", *source.arguments, "--to", _names(to)]
-        arguments += _given(loss=loss, output=output, out=out)
+        arguments += _given(loss=loss_text(loss), output=output, out=out)
         arguments += ["--format", "json", *(["--force"] if force else [])]
         done = run_program(arguments, progress=progress, serve=source.serve)
     if done.code not in (0, _ANSWER_IS_NO):
@@ -88,7 +89,7 @@ def race(
     model: Any,
     example: Any = None,
     *,
-    loss: Optional[str] = None,
+    loss: Any = None,
     data: Union[Sequence[Any], Mapping[str, Any], None] = None,
     frameworks: Union[Framework, Sequence[Framework], None] = None,
     output: Optional[str] = None,
@@ -98,6 +99,8 @@ def race(
 ) -> Any:
     """Proves that the frameworks compute the same as the model, and races them.
 
+    `loss`: an op of `bakeoff ops` with its attributes, "softmax_cross_entropy" or
+    "softmax_cross_entropy,label_smoothing=0.1,ignore_index=-100", or one of torch.nn.
     `frameworks`: names, or tables of a recipe: {"framework": "torch", "compile":
     "default"}; default: those that the import's recipe has. `data`: the arrays to train
     on, inputs and then targets, or a dict by the names of the workload's inputs;
@@ -111,8 +114,9 @@ def race(
         with tempfile.TemporaryDirectory(prefix="bakeoff_race_") as scratch:
             source = named(model, example)
             with source.cleanup:
+                said = loss_text(loss, data)
                 recipe = _recipe(
-                    source, loss, output, frameworks, Path(scratch), progress
+                    source, said, output, frameworks, Path(scratch), progress
                 )
                 if data is not None:
                     write_data(source, recipe, data)

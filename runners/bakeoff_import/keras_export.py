@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Iterator, Mapping, Optional, Sequence
 
 import bakeoff_import.keras_layers
 import bakeoff_import.keras_ops
@@ -205,7 +205,7 @@ class Importer:
 
     def _loss(self, asked: str) -> tuple[str, Any]:
         """The IR's loss, and the layer whose last activation it takes in."""
-        loss, taken = asked, _TAKES_IN.get(asked, "")
+        loss, taken = asked, _TAKES_IN.get(asked.partition(",")[0], "")
         if not asked:
             loss, taken = self._compiled()
         last = self._last_activation()
@@ -231,8 +231,7 @@ class Importer:
             )
         loss, taken = found
         settings = given.get_config() if hasattr(given, "get_config") else {}
-        if settings.get("label_smoothing"):
-            raise ImportProblem("the model's loss smooths its labels", f"give {known}")
+        loss += self._loss_attributes(str(name), loss, settings, known)
         if settings.get("from_logits"):
             return loss, ""
         last = self._last_activation()
@@ -245,6 +244,31 @@ class Importer:
         if name == "categorical_crossentropy":
             self.notes.append("targets are numbers of classes, no longer one-hot rows")
         return loss, taken
+
+    def _loss_attributes(
+        self, name: str, loss: str, settings: Mapping[str, Any], known: str
+    ) -> str:
+        """What the IR's loss is told beside its name: ",label_smoothing=0.1"."""
+        said = ""
+        classes = loss == "softmax_cross_entropy"
+        if smooth := settings.get("label_smoothing"):
+            if not classes:
+                raise ImportProblem(
+                    f"the model's loss '{name}' smooths its labels", f"give {known}"
+                )
+            said += f",label_smoothing={smooth!r}"
+        if (ignored := settings.get("ignore_class")) is not None:
+            said += f",ignore_index={ignored}"
+        reduction = settings.get("reduction") or "sum_over_batch_size"
+        means = ("auto", "mean", "sum_over_batch_size", "mean_with_sample_weight")
+        if reduction == "sum" and classes:  # others: the sum of means of the last axis
+            said += ",reduction=sum"
+        elif reduction not in means:
+            raise ImportProblem(
+                f"the model's loss '{name}' is reduced by '{reduction}'",
+                f"give {known}",
+            )
+        return said
 
     def _last_activation(self) -> Any:
         """The layer that gives the only output, and its activation's name."""
@@ -346,7 +370,8 @@ class Importer:
                 "the output holds integers or truth values", "give a tensor of floats"
             )
         try:
-            if self.loss == "softmax_cross_entropy" or chosen.form != FIRST:
+            classes = self.loss.partition(",")[0] == "softmax_cross_entropy"
+            if classes or chosen.form != FIRST:
                 return Held(walk.batch_first(walk.plain(chosen)))
             return Held(walk.batch_first(chosen.value), FIRST)
         except Unsupported as why:

@@ -32,13 +32,15 @@ def type_text(dtype: str, shape: Shape) -> str:
 
 
 def loss_line(loss: str, output: Value, target: str, name: str) -> tuple[str, str]:
-    """The target's type and the line of the loss."""
+    """The target's type and the line of the loss, "mse" or "mse,reduction=sum"."""
     shape = output.ir
+    loss, *attributes = loss.split(",")
     if loss == "softmax_cross_entropy":
         kind = type_text("i32", shape[:-1])
     else:
         kind = type_text("f32", shape)
-    return kind, f"{name} = {loss}({output.name}, {target}) reduction=mean"
+    said = " ".join(["reduction=mean", *attributes])
+    return kind, f"{name} = {loss}({output.name}, {target}) {said}"
 
 
 def parameters_text(graph: Graph, nodes: Sequence[Node]) -> Mapping[str, Any]:

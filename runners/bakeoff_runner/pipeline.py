@@ -114,10 +114,11 @@ def digest(arrays: Iterable[Array], row_shapes: Sequence[Sequence[int]]) -> str:
 
     Each array as float32 or int32, little-endian, row-major; one whose rows have none
     of the workload's `row_shapes` unless their last axis comes first is turned so. The
-    batch's hash is that of the sorted hashes of its arrays, in hex.
+    batch's hash is that of the sorted hashes of its arrays, in hex, equal ones once: a
+    target of several losses may come for each of them.
     """
     parts = sorted(
-        hashlib.sha256(_canonical(array, row_shapes)).hexdigest() for array in arrays
+        {hashlib.sha256(_canonical(array, row_shapes)).hexdigest() for array in arrays}
     )
     return hashlib.sha256("".join(parts).encode()).hexdigest()
 

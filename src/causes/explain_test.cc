@@ -15,6 +15,7 @@
 #include "causes/variants.h"
 #include "data/inputs.h"
 #include "ir/op_table.h"
+#include "ir/text.h"
 #include "plan/lane.h"
 #include "plan/testing.h"
 #include "referee/optimizer.h"
@@ -477,6 +478,37 @@ TEST(Explain, NamesAFlattenThatReadsInAnotherOrder) {
   const Reference reference = make_reference(job).value();
   EXPECT_EQ(explain(job, reference, answer_of(job, reference, turned, job.training.optimizer), false),
             "matches: 'flat' reads its input flattened in the order height, width, channels");
+}
+
+TEST(Explain, NamesWhatIsWrongWithAWeightedSumOfLosses) {
+  const TestFolder folder;
+  const auto with = [](const std::string& sum) {
+    return ir::parse(
+               "workload two(x: f32[N,4], y: i32[N], t: f32[N,3]) {\n"
+               "  h = linear(x; weight=body.weight[5,4], bias=body.bias[5])\n  r = tanh(h)\n"
+               "  logits = linear(r; weight=head.weight[3,5])\n  place = linear(r; weight=aux.weight[3,5])\n"
+               "  main = softmax_cross_entropy(logits, y) ignore_index=0\n  aux = mse(place, t)\n" +
+               sum + "}\n")
+        .value();
+  };
+  const std::string weighted =
+      "  share = constant() value=0.3\n  part = mul(aux, share)\n  loss = add(main, part)\n";
+  const GateJob job = job_of(with(weighted), folder);
+  const Reference reference = make_reference(job).value();
+  const auto said = [&](const Evaluate& evaluate) {
+    return explain(job, reference, answer_by(job, reference, evaluate, by(job.training.optimizer)), false);
+  };
+  EXPECT_EQ(said(plain_evaluation(job.workload)), "");
+  EXPECT_EQ(said(plain_evaluation(with("  loss = add(main, aux)\n"))),
+            "matches: the loss 'aux' without its weight");
+  std::string zero = weighted;
+  EXPECT_EQ(said(plain_evaluation(with(zero.replace(zero.find("0.3"), 3, "0")))),
+            "matches: the loss 'aux' left out");
+  EXPECT_EQ(said([&](const referee::Weights& weights, const referee::Inputs& batch) {
+              return referee::evaluate(job.workload, weights, batch, {.deviations = {.counts_ignored = true}})
+                  .value();
+            }),
+            "matches: ignored targets that count in the mean's divisor");
 }
 
 TEST(Explain, NamesLstmGatesThatAreReadInAnotherOrder) {

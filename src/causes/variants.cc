@@ -72,19 +72,56 @@ void same_padding(ir::Node& node) {
   ir::set_attribute(node, "pad", pad);
 }
 
+// Of the first loss, which may be one of several.
 ir::Workload with_softmax_before_loss(const ir::Workload& workload) {
   ir::Workload changed = workload;
-  ir::Node& loss = changed.nodes.back();
-  if (loss.op != Op::kSoftmaxCrossEntropy) return changed;
+  const int at = workload.model_end();
+  const ir::ValueId made = workload.output_of(at), logits = workload.prediction();
+  if (workload.first_loss().op != Op::kSoftmaxCrossEntropy) return changed;
   ir::Node softmax = ir::node_with_defaults(Op::kSoftmax);
   softmax.output = "softmax_before_loss";
-  softmax.inputs = {loss.inputs[0]};
+  softmax.inputs = {logits};
   const auto types = ir::infer(workload);
-  const size_t rank = (*types)[static_cast<size_t>(loss.inputs[0])].shape.size();
+  const size_t rank = (*types)[static_cast<size_t>(logits)].shape.size();
   ir::set_attribute(softmax, "axis", static_cast<int64_t>(rank) - 1);
-  loss.inputs[0] = changed.loss();
-  changed.nodes.insert(changed.nodes.end() - 1, std::move(softmax));
+  for (auto node = changed.nodes.begin() + at; node != changed.nodes.end(); ++node) {
+    for (ir::ValueId& id : node->inputs) id += id >= made ? 1 : 0;
+  }
+  changed.nodes[static_cast<size_t>(at)].inputs[0] = made;
+  changed.nodes.insert(changed.nodes.begin() + at, std::move(softmax));
   return changed;
+}
+
+// Losses added with other weights than the workload's.
+void add_loss_weights(const ir::Workload& workload, Changes& changes) {
+  const auto terms = ir::loss_terms(workload);
+  for (const ir::LossTerm& left : terms) {
+    const auto weighed = [&](double own, double others) {
+      ir::Workload changed = workload;
+      changed.nodes.resize(static_cast<size_t>(workload.model_end()));
+      ir::ValueId sum = -1;
+      const auto add = [&](ir::Node node) {
+        node.output = fmt::format("{}_{}", node.output, changed.nodes.size());
+        changed.nodes.push_back(std::move(node));
+        return changed.loss();
+      };
+      for (const ir::LossTerm& term : terms) {
+        const double weight = term.node == left.node ? own : others * term.weight;
+        ir::Node number = ir::node_with_defaults(Op::kConstant);
+        ir::set_attribute(number, "value", weight);
+        ir::Node product = ir::node_with_defaults(Op::kMul), total = ir::node_with_defaults(Op::kAdd);
+        product.inputs = {add(workload.nodes[static_cast<size_t>(term.node)]), add(std::move(number))};
+        const ir::ValueId part = add(std::move(product));
+        total.inputs = {sum, part};
+        sum = sum < 0 ? part : add(std::move(total));
+      }
+      return changed;
+    };
+    const std::string& name = workload.nodes[static_cast<size_t>(left.node)].output;
+    if (terms.size() > 1) changes.workload(weighed(0, 1), fmt::format("the loss '{}' left out", name));
+    if (left.weight != 1)
+      changes.workload(weighed(1, 1), fmt::format("the loss '{}' without its weight", name));
+  }
 }
 
 // Without its biases a layer that forgets to add them computes this.
@@ -258,9 +295,12 @@ std::vector<Variant> model_variants(const ir::Workload& workload, const ir::Trai
   }
   for (const std::string reduction : {"mean", "sum"}) {
     ir::Workload changed = workload;
-    ir::set_attribute(changed.nodes.back(), "reduction", reduction);
+    for (ir::Node& node : changed.nodes) {
+      if (ir::is_loss(node.op)) ir::set_attribute(node, "reduction", reduction);
+    }
     changes.workload(std::move(changed), "the loss reduced by " + reduction);
   }
+  add_loss_weights(workload, changes);
   const auto drop_bias = [](ir::Node& node) {
     std::erase_if(node.params, [](const ir::Slot& s) { return s.name == "bias"; });
   };

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "causes/variants.h"
 #include "ir/op_table.h"
@@ -165,12 +166,14 @@ void add_input_scaling(const ir::Workload& workload, const ir::Training& trainin
   if (!floats) return;
   const auto add = [&](const std::string& words, double factor, double shift) {
     ModelWay way{.words = words, .workload = workload};
-    const bool target = !workload.computes_target();
-    const auto loss_target = workload.nodes.back().inputs[1];
+    std::set<ir::ValueId> targets;
+    for (const ir::Node& node : workload.nodes) {
+      if (ir::is_loss(node.op)) targets.insert(node.inputs[1]);
+    }
     way.inputs = [=](referee::Inputs& inputs) {
       for (size_t i = 0; i < inputs.size(); ++i) {
         auto* values = std::get_if<Tensor>(&inputs[i]);
-        if (values == nullptr || (target && static_cast<int>(i) == loss_target)) continue;
+        if (values == nullptr || targets.contains(static_cast<ir::ValueId>(i))) continue;
         for (double& x : values->data) x = factor * x + shift;
       }
     };
@@ -337,12 +340,17 @@ std::vector<ModelWay> model_ways(const GateJob& job, const Reference& reference,
     ways.push_back(
         {.words = std::move(v.words), .workload = std::move(v.workload), .after_prediction = late});
   }
-  if (job.workload.nodes.back().op == Op::kSoftmaxCrossEntropy) {
+  if (job.workload.has(Op::kSoftmaxCrossEntropy)) {
     for (const double s : {0.1, 0.05, 0.2, 0.01, 0.15, 0.3})
       ways.push_back({.words = fmt::format("label smoothing {:g}", s),
                       .workload = job.workload,
                       .deviations = {.label_smoothing = s}});
   }
+  if (std::ranges::any_of(job.workload.nodes,
+                          [](const ir::Node& n) { return ir::ignore_index(n).has_value(); }))
+    ways.push_back({.words = "ignored targets that count in the mean's divisor",
+                    .workload = job.workload,
+                    .deviations = {.counts_ignored = true}});
   ways.push_back({.words = "the model in inference mode: BatchNorm with its running statistics",
                   .workload = job.workload,
                   .inference = true});

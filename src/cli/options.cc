@@ -223,8 +223,9 @@ void add_model_options(CLI::App* sub, ImportOptions& options, const std::string&
   sub->add_flag("--force", options.force, "replace what exists");
   sub->add_option(
       "--loss", options.loss,
-      "loss of the training, an op of `bakeoff ops` such as softmax_cross_entropy or mse; a Keras "
-      "model may be compiled with its own");
+      "loss of the training, an op of `bakeoff ops` with its attributes: mse, or "
+      "softmax_cross_entropy,label_smoothing=0.1,ignore_index=-100; a Keras model may be compiled with its "
+      "own");
 }
 
 constexpr const char* kModule =

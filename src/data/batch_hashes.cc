@@ -70,6 +70,7 @@ std::string batch_hash(const referee::Inputs& inputs, AlikeRows alike) {
                                     : array_hash<int32_t>(std::get<tensor::IntTensor>(input), alike));
   }
   std::sort(parts.begin(), parts.end());
+  parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
   return sha256(fmt::format("{}", fmt::join(parts, "")));
 }
 

@@ -86,10 +86,10 @@ Status check_integers(const Column& c, const ir::RowBounds& bounds) {
     TRY(const auto values, c.file.read_int_rows(c.input.name, first, count));
     for (size_t i = 0; i < values.data.size(); ++i) {
       const int64_t value = values.data[i];
-      const std::optional<int64_t>& bound = bounds[i % bounds.size()];
-      if (!bound || (value >= 0 && value < *bound)) continue;
-      return c.error(fmt::format("holds {} in row {}, outside 0..{}", value,
-                                 first + static_cast<int64_t>(i) / c.row_elements(), *bound - 1),
+      const std::optional<ir::Bound>& bound = bounds[i % bounds.size()];
+      if (!bound || bound->holds(value)) continue;
+      return c.error(fmt::format("holds {} in row {}, outside {}", value,
+                                 first + static_cast<int64_t>(i) / c.row_elements(), ir::to_text(*bound)),
                      "number the classes from 0, or use a workload with more classes");
     }
   }
@@ -117,12 +117,17 @@ std::string bounds_text(const ir::Workload& workload, ir::ValueId id) {
   ir::RowBounds bounds = ir::row_bounds(workload, id);
   if (std::ranges::adjacent_find(bounds, std::not_equal_to{}) == bounds.end())
     bounds.resize(std::min<size_t>(bounds.size(), 1));
-  std::vector<int64_t> numbers;
-  for (const auto& bound : bounds) numbers.push_back(bound.value_or(0));
-  return numbers.empty() ? "0" : fmt::format("{}", fmt::join(numbers, ","));
+  std::vector<std::string> texts;
+  for (const auto& bound : bounds) {
+    texts.push_back(std::to_string(bound ? bound->end : 0));
+    if (bound && bound->ignored) texts.back() += fmt::format("|{}", *bound->ignored);
+  }
+  return texts.empty() ? "0" : fmt::format("{}", fmt::join(texts, ","));
 }
 
 // ---- synthetic
+
+constexpr double kIgnored = 0.125;  // of the labels, where a loss leaves one out
 
 // All that the numbers depend on; also kept in the file, so that a stale one is recognised.
 std::string recipe_of(const DataSpec& spec, const ir::Workload& workload) {
@@ -144,8 +149,11 @@ tensor::NamedTensors draw(const DataSpec& spec, const ir::Workload& workload) {
     if (input.type.dtype == ir::DType::kI32) {
       tensor::IntTensor ints{shape, std::vector<int64_t>(count)};
       const ir::RowBounds bounds = ir::row_bounds(workload, id);
-      for (size_t i = 0; i < count; ++i)
-        ints.data[i] = rng.integer(0, bounds[i % bounds.size()].value_or(1) - 1);
+      for (size_t i = 0; i < count; ++i) {
+        const ir::Bound bound = bounds[i % bounds.size()].value_or(1);
+        const bool ignored = bound.ignored && rng.chance(kIgnored);
+        ints.data[i] = ignored ? *bound.ignored : rng.integer(0, bound.end - 1);
+      }
       tensors.emplace_back(input.name, tensor::encode(ints, DType::kI32).value());  // always fits
     } else {
       tensor::Tensor reals{shape, std::vector<double>(count)};

@@ -52,7 +52,7 @@ struct TableColumn {
   std::string name;
   size_t at = 0;  // among the fields of a record
   bool integers = false;
-  std::optional<int64_t> bound = {};  // integers: the values are below it
+  std::optional<ir::Bound> bound = {};  // of integers
   std::shared_ptr<Category> category = nullptr;
   std::vector<float> reals = {};  // one of these two has the values
   std::vector<int32_t> ints = {};
@@ -160,11 +160,11 @@ class Table {
           fmt::format("column '{}' holds '{}', which is not a finite float32", column.name, shown(text)),
           "clean or remove the line");
     }
-    const double most = column.bound ? static_cast<double>(*column.bound - 1) : 2147483647.0;
-    if (value != std::trunc(value) || value < (column.bound ? 0.0 : -2147483648.0) || value > most) {
+    const bool narrow = value == std::trunc(value) && value >= -2147483648.0 && value <= 2147483647.0;
+    if (!narrow || (column.bound && !column.bound->holds(static_cast<int64_t>(value)))) {
       return error(line,
                    fmt::format("column '{}' holds {}, not an integer of {}", column.name, shown(text),
-                               column.bound ? fmt::format("0..{}", *column.bound - 1) : "32 bits"),
+                               column.bound ? ir::to_text(*column.bound) : "32 bits"),
                    "number the classes from 0, or use a workload with more classes");
     }
     column.ints.push_back(static_cast<int32_t>(value));
@@ -175,9 +175,9 @@ class Table {
       for (const TableColumn& column : columns) {
         if (!column.category || !column.integers || !column.bound) continue;
         const auto texts = static_cast<int64_t>(column.category->ids.size());
-        if (texts <= *column.bound) continue;
+        if (texts <= column.bound->end) continue;
         return Error{.message = fmt::format("'{}': column '{}' has {} texts, the workload takes {}",
-                                            spec_.path.string(), column.name, texts, *column.bound),
+                                            spec_.path.string(), column.name, texts, column.bound->end),
                      .remedy = "use a workload with more classes, or clean the column"};
       }
     }

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <set>
 
+#include "emit/losses.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit {
@@ -13,17 +14,12 @@ namespace {
 
 constexpr int kColumns = 88;
 
-// "h12": a name that the builder made up.
-bool made_up(const std::string& name) {
-  return name.size() > 1 && name[0] == 'h' &&
-         std::all_of(name.begin() + 1, name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
 std::vector<int> live_nodes(const ir::Workload& workload, bool predicts) {
-  std::set<ir::ValueId> needed(workload.nodes.back().inputs.begin(), workload.nodes.back().inputs.end());
+  const std::vector<ir::ValueId> outputs = workload.outputs();
+  std::set<ir::ValueId> needed(outputs.begin(), outputs.end());
   if (predicts) needed = {workload.prediction()};
   std::vector<int> live;
-  for (int n = static_cast<int>(workload.nodes.size()) - 2; n >= 0; --n) {
+  for (int n = workload.model_end() - 1; n >= 0; --n) {
     if (!needed.contains(workload.output_of(n))) continue;
     live.insert(live.begin(), n);
     const ir::Node& node = workload.nodes[static_cast<size_t>(n)];
@@ -87,18 +83,56 @@ bool Graph::has_idle_parameters() const {
   return used.size() < workload.parameters.size();
 }
 
-std::string target_expression(const Graph& graph, const std::string& transpose) {
-  const auto id = static_cast<size_t>(graph.loss().inputs[1]);
-  const Order held = graph.plan.values[id], wanted = graph.plan.reads.back()[1];
-  if (held == wanted) return graph.inputs[id];
-  return fmt::format("{}({}, {})", transpose, graph.inputs[id],
-                     python_tuple(conversion_perm(held, wanted, graph.types[id].shape.size())));
+std::vector<ir::ValueId> Graph::outputs() const {
+  return predicts ? std::vector<ir::ValueId>{workload.prediction()} : workload.outputs();
 }
 
-std::string prediction_name(const Graph& graph, Namer names) {
-  const ir::ValueId id = graph.workload.prediction();
-  if (graph.workload.is_input(id) || made_up(graph.workload.value_name(id))) return "prediction";
-  return names.name("prediction", graph.workload.value_name(id));
+Order Graph::given(ir::ValueId id) const {
+  if (workload.is_input(id) && id != workload.prediction()) return plan.values[static_cast<size_t>(id)];
+  for (size_t n = static_cast<size_t>(workload.model_end());; ++n) {
+    const auto& read = workload.nodes[n].inputs;
+    const auto found = std::find(read.begin(), read.end(), id);
+    if (ir::is_loss(workload.nodes[n].op) && found != read.end())
+      return plan.reads[n][static_cast<size_t>(found - read.begin())];
+  }
+}
+
+std::vector<std::string> loss_arguments(const Graph& graph, Namer& names) {
+  std::vector<std::string> all;
+  for (const ir::ValueId id : graph.outputs()) {
+    const std::string& own = graph.workload.value_name(id);
+    const bool named = !graph.workload.is_input(id) && !made_up(own);
+    const bool target = one_loss(graph.workload) && !all.empty();
+    if (target || (all.empty() && !named))
+      all.emplace_back(target ? "target" : "prediction");  // which the script uses for nothing else
+    else
+      all.push_back(names.name("output " + own, named ? own : "output"));
+  }
+  return all;
+}
+
+void print_losses(CodeWriter& out, const Graph& graph, const std::vector<std::string>& outputs, Namer names,
+                  const std::string& transpose, const PrintLoss& print) {
+  const ir::Workload& workload = graph.workload;
+  std::map<ir::ValueId, std::string> values;
+  for (size_t i = 0; i < workload.inputs.size(); ++i) values[static_cast<ir::ValueId>(i)] = graph.inputs[i];
+  for (size_t i = 0; i < outputs.size(); ++i) values[graph.outputs()[i]] = outputs[i];
+  const std::vector<NamedLoss> losses = named_losses(workload, names);
+  for (const NamedLoss& loss : losses) {
+    const ir::Node& node = workload.nodes[static_cast<size_t>(loss.node)];
+    std::vector<std::string> read;
+    for (size_t i = 0; i < 2; ++i) {
+      const ir::ValueId id = node.inputs[i];
+      const Order held = graph.given(id), wanted = graph.plan.reads[static_cast<size_t>(loss.node)][i];
+      read.push_back(values.at(id));
+      if (held == wanted) continue;
+      const size_t rank = graph.types[static_cast<size_t>(id)].shape.size();
+      read[i] =
+          fmt::format("{}({}, {})", transpose, read[i], python_tuple(conversion_perm(held, wanted, rank)));
+    }
+    print(node, read[0], read[1], loss.name);
+  }
+  for (const std::string& sum : weighted_sum(workload, losses)) out.line("loss = " + sum);
 }
 
 std::vector<double> dropout_rates(const Graph& graph) {
@@ -133,10 +167,9 @@ ForwardPrinter::ForwardPrinter(CodeWriter& out, const Graph& graph, std::string 
   for (const int n : graph.live) {
     for (const ir::ValueId id : graph.workload.nodes[static_cast<size_t>(n)].inputs) last_use_[id] = n;
   }
-  stretch_.end = static_cast<int>(graph.workload.nodes.size()) - 1;
+  stretch_.end = graph.workload.model_end();
   main_ = graph.inputs[0];
-  last_use_[graph.workload.prediction()] = graph.workload.value_count();
-  if (graph.computes_target()) last_use_[graph.loss().inputs[1]] = graph.workload.value_count();
+  for (const ir::ValueId id : graph.outputs()) last_use_[id] = graph.workload.value_count();
 }
 
 void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
@@ -372,9 +405,8 @@ void ForwardPrinter::alias() {
 
 std::vector<std::string> ForwardPrinter::results(const std::string& widen) const {
   std::vector<std::string> all;
-  for (size_t i = 0; i < (graph_.computes_target() ? 2 : 1); ++i) {
-    const ir::ValueId id = graph_.loss().inputs[i];
-    const std::string text = value(id, graph_.plan.reads.back()[i]);
+  for (const ir::ValueId id : graph_.outputs()) {
+    const std::string text = value(id, graph_.given(id));
     const bool real = graph_.types[static_cast<size_t>(id)].dtype == ir::DType::kF32;
     all.push_back(real ? fmt::format(fmt::runtime(widen), text) : text);
   }

@@ -8,6 +8,7 @@
 // it takes over that input's variable ("x = relu(x)"), unless the workload gave its value a name of its own.
 // Values held in another order than a node reads are transposed inside its argument list.
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -32,12 +33,13 @@ struct Graph {
   std::vector<int> live;            // nodes that the loss depends on, without the loss
   bool predicts = false;            // the graph of Scenario::kPredict
 
-  const ir::Node& loss() const { return workload.nodes.back(); }
   bool has(ir::Op op) const;  // among the live nodes
   // Inputs that the forward pass takes: those read by a live node, and the prediction where that is an input.
   std::vector<ir::ValueId> forward_inputs() const;
-  // The target is not an input: the forward pass gives (prediction, target).
-  bool computes_target() const { return !predicts && workload.computes_target(); }
+  // What the forward pass gives.
+  std::vector<ir::ValueId> outputs() const;
+  // The order of axes in which the losses are given a value: one of outputs(), or an input.
+  Order given(ir::ValueId id) const;
   // The Python names of forward_inputs().
   std::vector<std::string> forward_names() const;
   // True where no live node uses some trained parameter.
@@ -52,10 +54,14 @@ std::vector<const ir::Node*> nodes_of(const Graph& graph);
 
 Graph make_graph(const ir::Workload& workload, const std::vector<ir::Type>& types, const LayoutPlan& plan,
                  Namer& names, bool predicts = false);
-// The target as the loss reads it, where it is an input: its name or that transposed.
-std::string target_expression(const Graph& graph, const std::string& transpose);
-// What loss_fn calls the prediction: the workload's own name for it if it has one.
-std::string prediction_name(const Graph& graph, Namer names);
+// Statements of loss_fn in which `loss` is made of the outputs and of inputs. `outputs`: their variables.
+// `print(loss, prediction, target, variable)` prints those of one loss.
+using PrintLoss = std::function<void(const ir::Node& loss, const std::string& prediction,
+                                     const std::string& target, const std::string& variable)>;
+void print_losses(CodeWriter& out, const Graph& graph, const std::vector<std::string>& outputs, Namer names,
+                  const std::string& transpose, const PrintLoss& print);
+// What loss_fn calls the outputs: the workload's own name for the prediction if it has one.
+std::vector<std::string> loss_arguments(const Graph& graph, Namer& names);
 // Different dropout rates of live nodes in order of first use; none where the graph predicts.
 std::vector<double> dropout_rates(const Graph& graph);
 // The constant that holds a rate: "DROPOUT_RATE", "DROPOUT_RATE_2", ...
@@ -141,8 +147,7 @@ class ForwardPrinter {
   void fixed(const std::string& expression);
   // variable = the input's variable
   void alias();
-  // What the loss reads: the prediction and, where it is computed, the target. `widen`: a format string that
-  // is put around those that are real.
+  // The outputs. `widen`: a format string that is put around those that are real.
   std::vector<std::string> results(const std::string& widen = "{}") const;
 
  private:

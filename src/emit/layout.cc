@@ -106,7 +106,7 @@ class Pass {
       give = is_picture(types_[out].shape) ? read : Order::kCanonical;
     } else if (picture && node.has_attribute("keepdims")) {
       std::tie(read, give) = plan_reduction(node, types_[out].shape);
-    } else if (ir::info(node.op).loss && node.op != Op::kSoftmaxCrossEntropy) {
+    } else if (ir::is_loss(node.op) && node.op != Op::kSoftmaxCrossEntropy) {
       read = workload_.find_parameter("output") < 0 ? held(in) : Order::kCanonical;
     } else if ((rule == ir::AxisRule::kElementwise || rule == ir::AxisRule::kAxis) && picture) {
       read = give = common(node);
@@ -409,7 +409,7 @@ std::string layout_json(const ir::Workload& workload, const LayoutPlan& plan,
     const std::string& name = workload.parameters[id].name;
     if (targets[id] != name || !plan.params[id].identity()) add(name, targets[id], plan.params[id]);
   }
-  if (plan.reads.back()[0] == Order::kChannelsLast) {
+  if (plan.reads[static_cast<size_t>(workload.model_end())][0] == Order::kChannelsLast) {
     add("output", "output", {.perm = to_last(plan.output_rank)});
   }
   if (lines.empty()) return {};

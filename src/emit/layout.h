@@ -8,7 +8,7 @@
 // their inputs (mixed orders: the canonical ones are converted); transpose reads and gives either order, its
 // permutation absorbs the difference; everything else is canonical. An MSE follows its prediction, since its
 // sum knows no order; its target is then loaded in that order too. A script gives its prediction as the loss
-// reads it (reads.back()[0]); where that is N,H,W,C the layout file says so under "output".
+// reads it (the first loss's first read); where that is N,H,W,C the layout file says so under "output".
 //
 // A reshape to N,C,1,1 gives either order too.
 //

@@ -114,7 +114,7 @@ class Search {
       open.insert(workload_.output_of(n));
       return more;
     };
-    const int limit = static_cast<int>(workload_.nodes.size()) - 1;  // the loss
+    const int limit = workload_.model_end();  // the loss
     for (int n = c.first; n < limit; ++n) {
       if (n > c.last && !workload_.nodes[static_cast<size_t>(n)].params.empty()) break;
       const bool more = add(n);

@@ -25,10 +25,11 @@ double least_bytes_to_predict(const ir::Workload& workload, int64_t batch) {
   for (const ir::Parameter& parameter : workload.parameters) {
     if (parameter.role != ir::Role::kTable) numbers += static_cast<double>(ir::elements(parameter.shape));
   }
-  const ir::ValueId target = workload.nodes.back().inputs[1];
   for (ir::ValueId id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
     const ir::Shape& shape = workload.inputs[static_cast<size_t>(id)].type.shape;
-    if (id != target) numbers += static_cast<double>(ir::elements(shape, batch));
+    const std::vector<int> readers = ir::consumers(workload, id);
+    const bool read = !readers.empty() && readers.front() < workload.model_end();
+    if (read || id == workload.prediction()) numbers += static_cast<double>(ir::elements(shape, batch));
   }
   return kFloat * numbers;
 }

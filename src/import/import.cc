@@ -12,7 +12,6 @@
 #include "base/nearest.h"
 #include "base/temporary_folder.h"
 #include "import/import_steps.h"
-#include "ir/op_table.h"
 #include "ir/text.h"
 #include "tensor/safetensors.h"
 
@@ -39,15 +38,9 @@ Status check_request(const ImportRequest& request) {
   if (request.out.extension() != ".ir")
     return Error{.message = fmt::format("--out '{}' does not end in .ir", request.out.string()),
                  .remedy = "name the IR file; weights and recipe are written next to it"};
-  const ir::OpInfo* loss = ir::find_op(request.loss);
-  const bool own = request.knows_inputs && request.loss.empty();
-  if (!own && (loss == nullptr || !loss->loss)) {
-    std::vector<std::string> names;
-    for (const ir::OpInfo& row : ir::op_table()) {
-      if (row.loss) names.push_back(row.name);
-    }
-    return Error{.message = fmt::format("--loss '{}' is no loss", request.loss),
-                 .remedy = suggest(request.loss, names)};
+  if (!request.knows_inputs || !request.loss.empty()) {
+    if (const auto loss = ir::parse_loss(request.loss); !loss)
+      return Error{.message = "--loss " + loss.error().message, .remedy = loss.error().remedy};
   }
   if (request.socket.empty() && !fs::exists(request.file))
     return Error{.message = fmt::format("there is no file '{}'", request.file.string()),

@@ -32,13 +32,7 @@ ir::Workload projected(const ir::Workload& workload, const OriginModel& model, c
   for (ir::Input& input : changed.inputs) {
     if (input.name == model.target) input.type = {ir::DType::kF32, prediction};
   }
-  ir::Node& loss = changed.nodes.back();
-  const std::vector<ir::ValueId> inputs = loss.inputs;
-  const std::string name = loss.output;
-  loss = ir::node_with_defaults(ir::Op::kMse);
-  loss.output = name;
-  loss.inputs = inputs;
-  ir::set_attribute(loss, "reduction", std::string("sum"));
+  project(changed);
   return changed;
 }
 
@@ -129,7 +123,7 @@ class Proof {
       }
       tensor::IntTensor ids{shape, std::vector<int64_t>(static_cast<size_t>(tensor::elements(shape)))};
       for (size_t k = 0; k < ids.data.size(); ++k)
-        ids.data[k] = rng.integer(0, bounds[i][k % bounds[i].size()].value_or(kUnboundIntegers) - 1);
+        ids.data[k] = rng.integer(0, bounds[i][k % bounds[i].size()].value_or(kUnboundIntegers).end - 1);
       TRY(auto raw, tensor::encode(ids, tensor::DType::kI64));
       named.emplace_back(input.name, std::move(raw));
       inputs.emplace_back(std::move(ids));
@@ -315,6 +309,15 @@ class Proof {
 };
 
 }  // namespace
+
+void project(ir::Workload& workload) {
+  ir::Node loss = ir::node_with_defaults(ir::Op::kMse);
+  loss.output = workload.nodes.back().output;
+  loss.inputs = workload.first_loss().inputs;
+  ir::set_attribute(loss, "reduction", std::string("sum"));
+  workload.nodes.resize(static_cast<size_t>(workload.model_end()));
+  workload.nodes.push_back(std::move(loss));
+}
 
 double import_distance(const Tensor& a, const Tensor& b, double least_scale) {
   constexpr double kNever = std::numeric_limits<double>::infinity();

@@ -39,6 +39,9 @@ inline constexpr int64_t kProofFlops = 20'000'000'000;
 // The distance that the bounds are about; infinity where shapes differ or a number is not finite.
 double import_distance(const tensor::Tensor& a, const tensor::Tensor& b, double least_scale = 0);
 
+// Puts sum((prediction - target)^2) in the place of the losses; the target's type is left to the caller.
+void project(ir::Workload& workload);
+
 // `weights`: the origin's, by ParamId. The error names the first value of the graph that differs, with the
 // user's line.
 Result<ImportProof> prove_import(Origin& origin, const OriginModel& model, const ir::Workload& workload,

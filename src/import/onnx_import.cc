@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "import/import_proof.h"
 #include "import/import_steps.h"
 #include "ir/bounds.h"
 #include "ir/op_table.h"
@@ -126,7 +127,7 @@ class OnnxProof {
       if (input.type.dtype == ir::DType::kI32) {
         tensor::IntTensor ids{shape, std::vector<int64_t>(static_cast<size_t>(tensor::elements(shape)))};
         for (size_t k = 0; k < ids.data.size(); ++k)
-          ids.data[k] = rng.integer(0, bounds[i][k % bounds[i].size()].value_or(kUnboundIntegers) - 1);
+          ids.data[k] = rng.integer(0, bounds[i][k % bounds[i].size()].value_or(kUnboundIntegers).end - 1);
         onnx::Array rows{.kind = onnx::Kind::kInt, .shape = shape, .ints = ids.data};
         const ArrayPtr laid = as_in_file(rows, mapped_.input_layouts.at(input.name));
         TRY(auto raw, tensor::encode(tensor::IntTensor{laid->shape, laid->ints}, tensor::DType::kI64));
@@ -282,13 +283,7 @@ class OnnxProof {
                                                   const Tensor& r) const {
     ir::Workload changed = workload_;
     changed.inputs.back().type = {ir::DType::kF32, prediction_};
-    ir::Node& loss = changed.nodes.back();
-    const std::vector<ir::ValueId> reads = loss.inputs;
-    const std::string name = loss.output;
-    loss = ir::node_with_defaults(ir::Op::kMse);
-    loss.output = name;
-    loss.inputs = reads;
-    ir::set_attribute(loss, "reduction", std::string("sum"));
+    project(changed);
     referee::Inputs all = inputs;
     Tensor aim = prediction;
     for (size_t i = 0; i < aim.data.size(); ++i) aim.data[i] -= r.data[i] / 2;

@@ -21,6 +21,13 @@ AttrSpec ints_required(std::string name, size_t count, std::string doc) {
 AttrSpec integer(std::string name, int64_t fallback, std::string doc) {
   return {.name = std::move(name), .kind = AttrKind::kInt, .fallback = fallback, .doc = std::move(doc)};
 }
+AttrSpec optional_integer(std::string name, std::string doc) {
+  return {.name = std::move(name),
+          .kind = AttrKind::kInt,
+          .fallback = {},
+          .optional = true,
+          .doc = std::move(doc)};
+}
 AttrSpec real(std::string name, double fallback, std::string doc) {
   return {.name = std::move(name), .kind = AttrKind::kReal, .fallback = fallback, .doc = std::move(doc)};
 }

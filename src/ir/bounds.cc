@@ -1,5 +1,7 @@
 #include "ir/bounds.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <numeric>
@@ -70,7 +72,21 @@ Origin origin_of(const Workload& workload, const std::vector<Type>& types, Value
   return origin;
 }
 
+// What both allow.
+Bound both(const Bound& a, const Bound& b) {
+  Bound bound(std::min(a.end, b.end));
+  for (const auto& ignored : {a.ignored, b.ignored}) {
+    if (ignored && a.holds(*ignored) && b.holds(*ignored) && !bound.holds(*ignored)) bound.ignored = ignored;
+  }
+  return bound;
+}
+
 }  // namespace
+
+std::string to_text(const Bound& bound) {
+  const std::string range = fmt::format("0..{}", bound.end - 1);
+  return bound.ignored ? fmt::format("{} and {}", range, *bound.ignored) : range;
+}
 
 std::vector<RowBounds> row_bounds(const Workload& workload) {
   const Result<std::vector<Type>> types = infer(workload);
@@ -86,10 +102,10 @@ std::vector<RowBounds> row_bounds(const Workload& workload) {
     for (const ValueId id : node.inputs) inputs.push_back((*types)[static_cast<size_t>(id)]);
     const Origin origin = origin_of(workload, *types, node.inputs[static_cast<size_t>(row.integer_input)]);
     if (origin.input < 0) continue;
-    const int64_t own = row.bound(NodeView{node, inputs, workload});
+    const Bound own(row.bound(NodeView{node, inputs, workload}), ignore_index(node));
     for (const int64_t element : origin.elements) {
-      std::optional<int64_t>& bound = bounds[static_cast<size_t>(origin.input)][static_cast<size_t>(element)];
-      bound = std::min(bound.value_or(own), own);
+      std::optional<Bound>& bound = bounds[static_cast<size_t>(origin.input)][static_cast<size_t>(element)];
+      bound = both(bound.value_or(own), own);
     }
   }
   return bounds;
@@ -104,7 +120,7 @@ std::vector<std::optional<int64_t>> integer_bounds(const Workload& workload) {
   for (const RowBounds& row : row_bounds(workload)) {
     std::optional<int64_t>& least = smallest.emplace_back();
     for (const auto& bound : row) {
-      if (bound) least = std::min(least.value_or(*bound), *bound);
+      if (bound) least = std::min(least.value_or(bound->end), bound->end);
     }
   }
   return smallest;

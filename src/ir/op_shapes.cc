@@ -555,6 +555,8 @@ Result<Type> recurrent(const NodeView& view, int64_t gates, const std::vector<st
 Result<Type> lstm(const NodeView& view) { return recurrent(view, 4, {"bias"}); }
 Result<Type> gru(const NodeView& view) { return recurrent(view, 3, {"bias_ih", "bias_hh"}); }
 
+constexpr int64_t kLargestIgnored = int64_t{1} << 24;
+
 Result<Type> softmax_cross_entropy(const NodeView& view) {
   const Type& logits = view.inputs[0];
   const Type& labels = view.inputs[1];
@@ -567,6 +569,9 @@ Result<Type> softmax_cross_entropy(const NodeView& view) {
   }
   const double smoothing = view.node.real("label_smoothing");
   if (smoothing < 0 || smoothing >= 1) return misfit("label_smoothing must lie in [0, 1)");
+  // Float32 holds these exactly: Keras keeps targets in it.
+  if (std::abs(ignore_index(view.node).value_or(0)) > kLargestIgnored)
+    return misfit("ignore_index must lie in [-{0}, {0}]", kLargestIgnored);
   return Type{DType::kF32, {}};
 }
 

@@ -482,7 +482,6 @@ OpInfo elementwise_loss(Op op, const char* name, const char* doc) {
           .min_inputs = 2,
           .max_inputs = 2,
           .axes = AxisRule::kCanonical,
-          .loss = true,
           .shape = rules::mse};
 }
 
@@ -493,11 +492,14 @@ std::vector<OpInfo> loss_ops() {
        .doc = "-log softmax(logits)[label] on the last axis; logits, not probabilities.",
        .attributes = {loss_reduction(),
                       real("label_smoothing", 0.0,
-                           "s: the target is 1 - s at the label, and s / classes everywhere besides")},
+                           "s: the target is 1 - s at the label, and s / classes everywhere besides"),
+                      optional_integer(
+                          "ignore_index",
+                          "targets equal to it count neither in the sum nor in the mean's divisor; "
+                          "where all are, the loss is 0")},
        .min_inputs = 2,
        .max_inputs = 2,
        .axes = AxisRule::kCanonical,
-       .loss = true,
        .integer_input = 1,
        .bound = rules::classes,
        .shape = rules::softmax_cross_entropy},
@@ -522,6 +524,7 @@ std::vector<OpInfo> make_table() {
 
 std::string fallback_text(const AttrSpec& spec) {
   if (spec.required) return "required";
+  if (spec.optional) return "none";
   struct Printer {
     std::string operator()(int64_t n) const { return std::to_string(n); }
     std::string operator()(double d) const { return fmt::format("{}", d); }
@@ -579,7 +582,7 @@ std::string ops_markdown() {
 Node node_with_defaults(Op op) {
   Node node{.op = op};
   for (const AttrSpec& spec : info(op).attributes) {
-    if (!spec.required) node.attributes.push_back({spec.name, spec.fallback});
+    if (!spec.required && !spec.optional) node.attributes.push_back({spec.name, spec.fallback});
   }
   return node;
 }

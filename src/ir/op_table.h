@@ -39,7 +39,6 @@ struct OpInfo {
   std::vector<ParamSpec> params = {};
   AxisRule axes = AxisRule::kElementwise;
   bool sums = false;  // adds up many elements, which half precision must not
-  bool loss = false;
   // Index of an input that holds integers in [0, bound(view)); -1 if there is none. The input may be
   // optional.
   int integer_input = -1;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/nearest.h"
@@ -319,6 +320,31 @@ std::string dump(const Workload& workload) {
   std::string text = fmt::format("workload {}({}) {{\n", workload.name, fmt::join(inputs, ", "));
   for (const Node& node : workload.nodes) text += "  " + dump_node(workload, node) + "\n";
   return text + "}\n";
+}
+
+Result<LossText> parse_loss(std::string_view text) {
+  const size_t comma = std::min(text.find(','), text.size());
+  LossText loss{.op = std::string(text.substr(0, comma)), .attributes = "reduction=mean"};
+  std::vector<std::string> known;
+  for (const OpInfo& row : op_table()) {
+    if (is_loss(row.op)) known.push_back(row.name);
+  }
+  if (std::find(known.begin(), known.end(), loss.op) == known.end())
+    return Error{.message = fmt::format("'{}' is no loss", loss.op), .remedy = suggest(loss.op, known)};
+  std::string more(text.substr(std::min(comma + 1, text.size())));
+  std::replace(more.begin(), more.end(), ',', ' ');
+  if (!more.empty()) loss.attributes += " " + more;
+  const char* target = loss.op == info(Op::kSoftmaxCrossEntropy).name ? "i32[N]" : "f32[N,2]";
+  const auto tried = parse(fmt::format("workload w(p: f32[N,2], t: {}) {{ loss = {}(p, t) {} }}", target,
+                                       loss.op, loss.attributes));
+  if (!tried) {
+    const bool attribute = tried.error().remedy != kExample && !tried.error().remedy.starts_with('`');
+    return Error{.message = fmt::format("'{}': {}", text, tried.error().message),
+                 .remedy = attribute
+                               ? tried.error().remedy
+                               : "for example softmax_cross_entropy,label_smoothing=0.1,ignore_index=-100"};
+  }
+  return loss;
 }
 
 Result<Workload> parse(std::string_view text, std::string_view file) { return Parser(text, file).workload(); }

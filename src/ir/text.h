@@ -19,4 +19,12 @@ std::string dump_node(const Workload& workload, const Node& node);
 // comment. The result is verified.
 Result<Workload> parse(std::string_view text, std::string_view file = "workload");
 
+// A loss as users name it, "softmax_cross_entropy,label_smoothing=0.1": its op, and its attributes as they stand in the
+// text form, with the mean over all targets where no reduction is named.
+struct LossText {
+  std::string op;
+  std::string attributes;
+};
+Result<LossText> parse_loss(std::string_view text);
+
 }  // namespace bakeoff::ir

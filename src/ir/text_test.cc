@@ -83,6 +83,33 @@ TEST(Text, ErrorsNameLineAndRemedy) {
   }
 }
 
+TEST(Text, LossesAreNamedWithTheirAttributes) {
+  const auto loss = parse_loss("softmax_cross_entropy,label_smoothing=0.1,ignore_index=-100");
+  ASSERT_TRUE(loss) << loss.error().text();
+  EXPECT_EQ(loss->op, "softmax_cross_entropy");
+  EXPECT_EQ(loss->attributes, "reduction=mean label_smoothing=0.1 ignore_index=-100");
+  EXPECT_EQ(parse_loss("l1")->attributes, "reduction=mean");
+  EXPECT_TRUE(parse_loss("mse,reduction=sum"));
+  const std::pair<const char*, const char*> bad[] = {
+      {"msee", "'msee' is no loss"},
+      {"relu", "'relu' is no loss"},
+      {"", "'' is no loss"},
+      {"mse,ignore_index=1", "mse has no attribute 'ignore_index'"},
+      {"softmax_cross_entropy,smoothing=0.1", "has no attribute 'smoothing'"},
+      {"softmax_cross_entropy,label_smoothing=2", "label_smoothing must lie in [0, 1)"},
+      {"softmax_cross_entropy,ignore_index=x", "'x' is no number"},
+      {"softmax_cross_entropy,ignore_index", "expected '='"},
+      {"mse,reduction=none", "must be one of mean, sum"},
+      {"mse,} workload", "'mse,} workload'"},
+  };
+  for (const auto& [text, message] : bad) {
+    const auto result = parse_loss(text);
+    ASSERT_FALSE(result) << text;
+    EXPECT_NE(result.error().message.find(message), std::string::npos) << result.error().text();
+    EXPECT_FALSE(result.error().remedy.empty());
+  }
+}
+
 TEST(Text, AnyPrefixOfAWorkloadIsAnErrorNotACrash) {
   const std::string text = kMlp;
   for (size_t n = 0; n + 2 < text.size(); ++n) EXPECT_FALSE(parse(text.substr(0, n))) << n;

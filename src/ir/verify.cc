@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "ir/op_table.h"
@@ -32,20 +33,15 @@ bool kind_fits(AttrKind kind, const AttrValue& value) {
 }
 
 Status check_attributes(const Node& node, const OpInfo& row) {
-  if (node.attributes.size() != row.attributes.size()) {
-    for (const AttrSpec& spec : row.attributes) {
-      bool found = false;
-      for (const Attribute& a : node.attributes) found = found || a.name == spec.name;
-      if (!found) return at(node, fmt::format("attribute '{}' is missing", spec.name));
+  size_t next = 0;
+  for (const AttrSpec& spec : row.attributes) {
+    if (next == node.attributes.size() || node.attributes[next].name != spec.name) {
+      if (spec.optional) continue;
+      return at(node, fmt::format("attribute '{}' is missing", spec.name));
     }
-    return at(node, "has attributes that the op does not know");
-  }
-  for (size_t i = 0; i < row.attributes.size(); ++i) {
-    const AttrSpec& spec = row.attributes[i];
-    const Attribute& a = node.attributes[i];
-    if (a.name != spec.name || !kind_fits(spec.kind, a.value)) {
-      return at(node, fmt::format("attribute '{}' is missing or of the wrong kind", spec.name));
-    }
+    const Attribute& a = node.attributes[next++];
+    if (!kind_fits(spec.kind, a.value))
+      return at(node, fmt::format("attribute '{}' is of the wrong kind", spec.name));
     if (spec.kind == AttrKind::kInts && spec.count > 0 &&
         std::get<std::vector<int64_t>>(a.value).size() != spec.count) {
       return at(node, fmt::format("attribute '{}' needs {} numbers", spec.name, spec.count));
@@ -56,6 +52,7 @@ Status check_attributes(const Node& node, const OpInfo& row) {
                 fmt::format("attribute '{}' must be one of {}", spec.name, fmt::join(spec.words, ", ")));
     }
   }
+  if (next != node.attributes.size()) return at(node, "has attributes that the op does not know");
   return Done{};
 }
 
@@ -88,7 +85,7 @@ Status check_params(const Workload& workload, const Node& node, const OpInfo& ro
   return Done{};
 }
 
-Status check_inputs(const Workload& workload, const Node& node, const OpInfo& row, ValueId defined) {
+Status check_inputs(const Node& node, const OpInfo& row, ValueId defined) {
   const size_t n = node.inputs.size();
   if (n < row.min_inputs || n > row.max_inputs) {
     return at(node, row.min_inputs == row.max_inputs
@@ -98,9 +95,45 @@ Status check_inputs(const Workload& workload, const Node& node, const OpInfo& ro
   for (const ValueId input : node.inputs) {
     if (input < 0 || input >= defined) return at(node, "reads a value that is not defined yet");
   }
-  const bool last = &node == &workload.nodes.back();
-  if (row.loss != last)
-    return at(node, last ? "the last node must be a loss" : "a loss must be the last node");
+  return Done{};
+}
+
+// Behind the first loss only losses, constants, and what makes a weighted sum of the losses.
+Status check_losses(const Workload& workload) {
+  std::set<ValueId> sums;    // losses, and sums of them
+  std::set<ValueId> unread;  // those of them that nothing has read yet
+  for (int n = workload.model_end(); n < static_cast<int>(workload.nodes.size()); ++n) {
+    const Node& node = workload.nodes[static_cast<size_t>(n)];
+    const auto is_sum = [&](ValueId id) { return sums.contains(id); };
+    const auto is_weight = [&](ValueId id) {
+      return workload.is_constant(id) && std::isfinite(workload.producer(id).real("value"));
+    };
+    if (node.op == Op::kConstant) continue;
+    if (!is_loss(node.op)) {
+      if (node.op != Op::kAdd && node.op != Op::kMul)
+        return at(node, "losses come last: behind them only add and mul make their weighted sum");
+      if (node.op == Op::kAdd && !std::all_of(node.inputs.begin(), node.inputs.end(), is_sum))
+        return at(node, "behind a loss it adds losses alone");
+      if (node.op == Op::kMul && !(is_sum(node.inputs[0]) && is_weight(node.inputs[1])) &&
+          !(is_weight(node.inputs[0]) && is_sum(node.inputs[1])))
+        return at(node, "behind a loss it multiplies a loss by a finite constant");
+    }
+    for (const ValueId id : node.inputs) {
+      if (is_loss(node.op) && is_sum(id)) return at(node, "a loss does not read a loss");
+      unread.erase(id);
+    }
+    sums.insert(workload.output_of(n));
+    unread.insert(workload.output_of(n));
+  }
+  if (sums.empty() || !unread.contains(workload.loss()))
+    return at(workload.nodes.back(), "the last node must be a loss, or the sum of several");
+  for (const LossTerm& term : loss_terms(workload)) {
+    if (!std::isfinite(term.weight))
+      return at(workload.nodes.back(), "the weights of its losses must be finite");
+  }
+  for (const ValueId id : unread) {
+    if (id != workload.loss()) return at(workload.producer(id), "is no part of the last value, the loss");
+  }
   return Done{};
 }
 
@@ -134,15 +167,19 @@ Result<std::vector<Type>> infer(const Workload& workload) {
   if (workload.nodes.empty()) return Error{.message = "workload '" + workload.name + "' has no nodes"};
   CHECK_OK(check_names(workload));
   std::vector<Type> types;
-  for (const Input& input : workload.inputs) types.push_back(input.type);
-  for (const Node& node : workload.nodes) {
+  for (size_t n = 0; n < workload.nodes.size(); ++n) {
+    const Node& node = workload.nodes[n];
     const OpInfo& row = info(node.op);
-    CHECK_OK(check_inputs(workload, node, row, static_cast<ValueId>(types.size())));
+    CHECK_OK(check_inputs(node, row, workload.output_of(static_cast<int>(n))));
     CHECK_OK(check_params(workload, node, row));
     CHECK_OK(check_attributes(node, row));
+  }
+  CHECK_OK(check_losses(workload));
+  for (const Input& input : workload.inputs) types.push_back(input.type);
+  for (const Node& node : workload.nodes) {
     std::vector<Type> inputs;
     for (const ValueId id : node.inputs) inputs.push_back(types[static_cast<size_t>(id)]);
-    Result<Type> type = row.shape(NodeView{node, inputs, workload});
+    Result<Type> type = info(node.op).shape(NodeView{node, inputs, workload});
     if (!type) return at(node, type.error().message);
     types.push_back(*type);
   }

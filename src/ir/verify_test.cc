@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/bounds.h"
+#include "ir/op_table.h"
 #include "ir/text.h"
 
 namespace bakeoff::ir {
@@ -87,7 +89,6 @@ TEST(Infer, RefusesWhatDoesNotFit) {
       {"f32[N,6,3]", "attention(x, x, x)", "needs an N,T,heads,D input"},
       {"f32[N,6,3,4]", "attention(x, x)", "takes 3 to 4 inputs, got 2"},
       {"f32[N,6,3,4]", "attention(x, x, x, x)", "the last key must be i32[N]"},
-      {"f32[N,2]", "mse(x, x)", "a loss must be the last node"},
   };
   for (const BadNode& c : cases) {
     SCOPED_TRACE(c.node);
@@ -97,6 +98,78 @@ TEST(Infer, RefusesWhatDoesNotFit) {
     EXPECT_NE(result.error().message.find(c.message), std::string::npos) << result.error().text();
     EXPECT_EQ(result.error().where, "f:2");
   }
+}
+
+struct BadLosses {
+  const char* nodes;  // two values h and aux, inputs y and t
+  const char* message;
+  int line;
+};
+
+TEST(Infer, TakesWeightedSumsOfLossesAloneAndLast) {
+  const std::string head = "workload w(x: f32[N,3], y: i32[N], t: f32[N,3]) {\n h = relu(x)\n";
+  const BadLosses cases[] = {
+      {" z = relu(h)", "the last node must be a loss, or the sum of several", 3},
+      {" a = mse(h, t)\n z = relu(h)\n loss = mse(z, t)", "losses come last", 4},
+      {" a = mse(h, t)\n b = l1(h, t)", "is no part of the last value", 3},
+      {" a = mse(h, t)\n b = mse(a, a)", "a loss does not read a loss", 4},
+      {" a = mse(h, t)\n loss = add(a, h)", "it adds losses alone", 4},
+      {" a = mse(h, t)\n c = constant() value=2\n loss = add(a, c)", "it adds losses alone", 5},
+      {" a = mse(h, t)\n loss = mul(a, a)", "multiplies a loss by a finite constant", 4},
+      {" a = mse(h, t)\n c = constant() value=inf\n loss = mul(a, c)", "finite constant", 5},
+      {" a = mse(h, t)\n c = constant() value=1e200\n b = mul(a, c)\n loss = mul(c, b)", "must be finite", 6},
+      {" a = mse(h, t)\n c = constant() value=2", "the last node must be a loss", 4},
+      {" a = softmax_cross_entropy(h, y) ignore_index=99999999", "ignore_index must lie in", 3},
+  };
+  for (const BadLosses& c : cases) {
+    SCOPED_TRACE(c.nodes);
+    const auto result = parse(head + c.nodes + "\n}", "f");
+    ASSERT_FALSE(result);
+    EXPECT_NE(result.error().message.find(c.message), std::string::npos) << result.error().text();
+    EXPECT_EQ(result.error().where, "f:" + std::to_string(c.line));
+  }
+}
+
+TEST(Losses, TermsOutputsAndThePartThatPredicts) {
+  const auto w = parse(
+      "workload w(x: f32[N,3], y: i32[N], t: f32[N,3]) {\n"
+      " h = linear(x; weight=a[3,3])\n g = linear(h; weight=b[3,3])\n k = constant() value=0.5\n"
+      " main = softmax_cross_entropy(h, y) ignore_index=-1\n aux = mse(g, t)\n far = l1(g, h)\n"
+      " two = add(aux, aux)\n half = mul(k, two)\n m = constant() value=-3\n minus = mul(far, m)\n"
+      " all = add(main, half)\n loss = add(all, minus)\n}");
+  ASSERT_TRUE(w) << w.error().text();
+  std::vector<std::pair<std::string, double>> terms;
+  for (const LossTerm& t : loss_terms(*w))
+    terms.emplace_back(w->nodes[static_cast<size_t>(t.node)].output, t.weight);
+  EXPECT_EQ(terms, (std::vector<std::pair<std::string, double>>{{"main", 1}, {"aux", 1}, {"far", -3}}));
+  EXPECT_EQ(w->model_end(), 3);
+  EXPECT_EQ(w->value_name(w->prediction()), "h");
+  ASSERT_EQ(w->outputs().size(), 2);
+  EXPECT_EQ(w->value_name(w->outputs()[1]), "g");
+  const Workload part = predicting(*w);
+  ASSERT_TRUE(infer(part));
+  EXPECT_EQ(dump(part),
+            "workload w(x: f32[N,3], y: i32[N], t: f32[N,3]) {\n  h = linear(x; weight=a[3,3])\n"
+            "  main = softmax_cross_entropy(h, y) reduction=mean label_smoothing=0 ignore_index=-1\n}\n");
+  EXPECT_EQ(predicting(part), part);
+  for (const OpInfo& row : op_table())
+    EXPECT_EQ(is_loss(row.op), row.op >= Op::kSoftmaxCrossEntropy) << row.name;
+}
+
+TEST(Bounds, AllowTheIgnoredLabelWhereAllReadersDo) {
+  const std::string head =
+      "workload w(x: i32[N,2]) {\n e = embedding(x; weight=t[9,5])\n p = linear(e; weight=p[5,5])\n";
+  const auto bound = [&](const std::string& losses) {
+    const auto w = parse(head + losses + "\n}");
+    return w ? to_text(*row_bounds(*w, 0)[0]) : w.error().text();
+  };
+  EXPECT_EQ(bound("loss = softmax_cross_entropy(p, x) ignore_index=-100"),
+            "0..4");  // the table has no such row
+  EXPECT_EQ(bound("loss = softmax_cross_entropy(p, x) ignore_index=7"), "0..4 and 7");
+  EXPECT_EQ(bound("loss = softmax_cross_entropy(p, x) ignore_index=2"), "0..4");
+  EXPECT_EQ(bound("a = softmax_cross_entropy(p, x) ignore_index=7\n"
+                  "b = softmax_cross_entropy(p, x) ignore_index=6\nloss = add(a, b)"),
+            "0..4");
 }
 
 }  // namespace

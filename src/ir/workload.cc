@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdlib>
+#include <map>
 
 namespace bakeoff::ir {
 
 bool is_conv(Op op) { return op == Op::kConv1d || op == Op::kConv2d || op == Op::kConv3d; }
 bool is_recurrent(Op op) { return op == Op::kLstm || op == Op::kGru; }
+bool is_loss(Op op) {
+  return op == Op::kSoftmaxCrossEntropy || op == Op::kMse || op == Op::kL1 || op == Op::kBceWithLogits;
+}
 
 bool is_conv_transpose(Op op) {
   return op == Op::kConvTranspose1d || op == Op::kConvTranspose2d || op == Op::kConvTranspose3d;
@@ -59,6 +63,41 @@ bool Workload::has(Op op) const {
   return std::any_of(nodes.begin(), nodes.end(), [op](const Node& node) { return node.op == op; });
 }
 
+int Workload::model_end() const {
+  const auto first =
+      std::find_if(nodes.begin(), nodes.end(), [](const Node& node) { return is_loss(node.op); });
+  return static_cast<int>(first - nodes.begin());
+}
+
+std::vector<ValueId> Workload::outputs() const {
+  std::vector<ValueId> all = {prediction()};
+  for (const Node& node : nodes) {
+    for (const ValueId id : is_loss(node.op) ? node.inputs : std::vector<ValueId>()) {
+      if (!is_input(id) && std::find(all.begin(), all.end(), id) == all.end()) all.push_back(id);
+    }
+  }
+  return all;
+}
+
+std::vector<LossTerm> loss_terms(const Workload& workload) {
+  std::map<ValueId, std::map<int, double>> sums;  // of each value behind the model: loss -> weight
+  for (int n = workload.model_end(); n < static_cast<int>(workload.nodes.size()); ++n) {
+    const Node& node = workload.nodes[static_cast<size_t>(n)];
+    std::map<int, double>& sum = sums[workload.output_of(n)];
+    if (is_loss(node.op)) sum[n] = 1;
+    double factor = 1;
+    for (const ValueId id : is_loss(node.op) ? std::vector<ValueId>() : node.inputs) {
+      if (workload.is_constant(id)) factor *= workload.producer(id).real("value");
+    }
+    for (const ValueId id : is_loss(node.op) ? std::vector<ValueId>() : node.inputs) {
+      for (const auto& [loss, weight] : sums[id]) sum[loss] += factor * weight;
+    }
+  }
+  std::vector<LossTerm> terms;
+  for (const auto& [loss, weight] : sums[workload.loss()]) terms.push_back({loss, weight});
+  return terms;
+}
+
 bool has_conv(const Workload& workload) {
   return std::any_of(workload.nodes.begin(), workload.nodes.end(),
                      [](const Node& node) { return is_conv(node.op) || is_conv_transpose(node.op); });
@@ -81,6 +120,40 @@ int64_t Workload::parameter_count() const {
     if (trainable(p)) count += elements(p.shape);
   }
   return count;
+}
+
+Workload predicting(const Workload& workload) {
+  const int end = workload.model_end();
+  if (end + 1 == static_cast<int>(workload.nodes.size())) return workload;
+  std::vector<bool> live(static_cast<size_t>(workload.value_count()), false);
+  live[static_cast<size_t>(workload.output_of(end))] = true;
+  for (int n = end; n >= 0; --n) {
+    if (!live[static_cast<size_t>(workload.output_of(n))]) continue;
+    for (const ValueId id : workload.nodes[static_cast<size_t>(n)].inputs)
+      live[static_cast<size_t>(id)] = true;
+  }
+  Workload made{.name = workload.name, .inputs = workload.inputs, .parameters = {}, .nodes = {}};
+  std::map<ValueId, ValueId> values;
+  for (ValueId id = 0; workload.is_input(id); ++id) values[id] = id;
+  std::map<ParamId, ParamId> params;
+  for (int n = 0; n <= end; ++n) {
+    if (!live[static_cast<size_t>(workload.output_of(n))]) continue;
+    Node node = workload.nodes[static_cast<size_t>(n)];
+    for (ValueId& id : node.inputs) id = values.at(id);
+    for (Slot& slot : node.params) {
+      const auto [found, fresh] = params.emplace(slot.param, static_cast<ParamId>(params.size()));
+      if (fresh) made.parameters.push_back(workload.parameters[static_cast<size_t>(slot.param)]);
+      slot.param = found->second;
+    }
+    made.nodes.push_back(std::move(node));
+    values[workload.output_of(n)] = made.loss();
+  }
+  return made;
+}
+
+std::optional<int64_t> ignore_index(const Node& loss) {
+  if (!loss.has_attribute("ignore_index")) return std::nullopt;
+  return loss.integer("ignore_index");
 }
 
 std::vector<int> consumers(const Workload& workload, ValueId id) {

@@ -1,7 +1,8 @@
 #pragma once
 
 // A workload: a model with its loss, as plain values. Activations are N,C,H,W or N,T,F; convolution kernels
-// O,I,kH,kW; linear weights O,I. Every node has one output. The last node computes the scalar loss.
+// O,I,kH,kW; linear weights O,I. Every node has one output. The losses come last: one, or several and the nodes
+// that make their weighted sum of them (add, and mul with a constant). The last node computes the scalar loss.
 //
 //   workload mlp(x: f32[N,100], y: i32[N]) {
 //     h1 = linear(x; weight=fc1.weight[128,100], bias=fc1.bias[128])
@@ -10,6 +11,7 @@
 //     loss = softmax_cross_entropy(logits, y) reduction=mean
 //   }
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -131,6 +133,8 @@ bool is_conv(Op op);
 bool is_conv_transpose(Op op);
 // lstm or gru.
 bool is_recurrent(Op op);
+// softmax_cross_entropy, mse, l1 or bce_with_logits.
+bool is_loss(Op op);
 
 using AttrValue = std::variant<int64_t, double, bool, std::vector<int64_t>, std::string>;
 
@@ -210,17 +214,35 @@ struct Workload {
   const Node& producer(ValueId id) const { return nodes[static_cast<size_t>(id) - inputs.size()]; }
   const std::string& value_name(ValueId id) const;
   ParamId find_parameter(std::string_view name) const;  // -1 if there is none
-  // The target of the loss is computed, not an input.
-  bool computes_target() const { return !is_input(nodes.back().inputs[1]); }
-  // The value that the loss compares with the target: what `predict` returns.
-  ValueId prediction() const { return nodes.back().inputs[0]; }
+  // The number of nodes before the first loss: the model.
+  int model_end() const;
+  const Node& first_loss() const { return nodes[static_cast<size_t>(model_end())]; }
+  // The value that the first loss compares with its target: what `predict` returns.
+  ValueId prediction() const { return first_loss().inputs[0]; }
+  // What the model gives the losses: the prediction, then whatever else they read that is no input (computed
+  // targets, other predictions), each once.
+  std::vector<ValueId> outputs() const;
   ValueId loss() const { return value_count() - 1; }
   // Number of trained scalars.
   int64_t parameter_count() const;
 };
 
+// The loss of a workload is the sum of weight times loss over these, in order.
+struct LossTerm {
+  int node = 0;  // a loss
+  double weight = 1;
+};
+std::vector<LossTerm> loss_terms(const Workload& workload);
+
+// What a workload of several losses, or of a weighted one, needs to predict: its inputs, the nodes and parameters that
+// the first loss depends on, and that loss as it is. Any other workload as it is.
+Workload predicting(const Workload& workload);
+
 // Any convolution, transposed or not.
 bool has_conv(const Workload& workload);
+
+// The label that a loss leaves out, if it leaves out one.
+std::optional<int64_t> ignore_index(const Node& loss);
 
 // Indices of the nodes that read `id`, in order.
 std::vector<int> consumers(const Workload& workload, ValueId id);

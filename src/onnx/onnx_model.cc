@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/text.h"
+
 namespace bakeoff::onnx {
 namespace {
 
@@ -33,18 +35,19 @@ Result<std::string> workload_text(const MapResult& mapped, const std::string& na
   if (output.kind != Kind::kFloat)
     return Error{.message = fmt::format("the output '{}' holds no floats", mapped.output_name),
                  .remedy = "--output NAME chooses another"};
+  TRY(const ir::LossText named, ir::parse_loss(loss));
   const std::string target = target_name(mapped);
   std::string text = "workload " + name + "(";
   for (const auto& [input, type] : mapped.inputs)
     text += input + ": " + type_text(type.first, type.second) + ", ";
   Shape shape = ir_shape(output.layout);
   Kind kind = Kind::kFloat;
-  if (loss == "softmax_cross_entropy") {
+  if (named.op == "softmax_cross_entropy") {
     kind = Kind::kInt;
     shape.pop_back();
   }
-  return fmt::format("{}{}: {}) {{\n{}  loss = {}({}, {}) reduction=mean\n}}\n", text, target,
-                     type_text(kind, shape), mapped.text, loss, output.name, target);
+  return fmt::format("{}{}: {}) {{\n{}  loss = {}({}, {}) {}\n}}\n", text, target, type_text(kind, shape),
+                     mapped.text, named.op, output.name, target, named.attributes);
 }
 
 Result<std::vector<tensor::Tensor>> onnx_weights(const MapResult& mapped, const ir::Workload& workload) {

@@ -86,7 +86,8 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
   } else {
     CHECK_OK(link_or_copy(data.file, folder / kData));
   }
-  CHECK_OK(write_initial_weights(recipe.workload, recipe.training.seed, recipe.weights, folder / kWeights));
+  CHECK_OK(write_initial_weights(recipe.workload, recipe.training.seed, recipe.weights, folder / kWeights,
+                                 recipe.training.predicts()));
   TRY(written.weights_sha256, sha256_file(folder / kWeights));
   for (const recipe::Contender& contender : recipe.contenders) {
     TRY(auto failure, write_script(recipe, contender, folder));

@@ -96,7 +96,7 @@ Result<int64_t> rows_to_hold_out(const recipe::Recipe& recipe, int64_t rows) {
 }
 
 bool has_classes(const ir::Workload& workload) {
-  const ir::Node& loss = workload.nodes.back();
+  const ir::Node& loss = workload.first_loss();
   if (loss.op != ir::Op::kSoftmaxCrossEntropy || loss.inputs.size() < 2) return false;
   return workload.is_input(loss.inputs[1]);
 }

@@ -37,8 +37,8 @@ Result<referee::Weights> rounded(const ir::Workload& workload, const referee::We
 
 namespace {
 
-// The parameters from a file of the user's own.
-Result<referee::Weights> read_given(const ir::Workload& workload, const fs::path& given) {
+// The parameters from a file of the user's own, where a prediction may need a part of them.
+Result<referee::Weights> read_given(const ir::Workload& workload, const fs::path& given, bool part) {
   TRY(const auto file, tensor::SafetensorsFile::open(given));
   const auto wrong = [&](const std::string& what, const std::string& remedy) {
     return Error{.message = what, .where = given.string(), .remedy = remedy};
@@ -46,7 +46,7 @@ Result<referee::Weights> read_given(const ir::Workload& workload, const fs::path
   std::vector<std::string> names;
   for (const ir::Parameter& p : workload.parameters) names.push_back(p.name);
   for (const auto& entry : file.entries()) {
-    if (workload.find_parameter(entry.name) >= 0) continue;
+    if (part || workload.find_parameter(entry.name) >= 0) continue;
     return wrong(fmt::format("tensor '{}' is no parameter of the workload '{}'", entry.name, workload.name),
                  suggest(entry.name, names));
   }
@@ -74,9 +74,9 @@ Result<referee::Weights> read_given(const ir::Workload& workload, const fs::path
 }  // namespace
 
 Result<referee::Weights> write_initial_weights(const ir::Workload& workload, uint64_t seed,
-                                               const fs::path& given, const fs::path& file) {
+                                               const fs::path& given, const fs::path& file, bool part) {
   if (given.empty()) return rounded(workload, referee::initial_weights(workload, seed), file);
-  TRY(const auto weights, read_given(workload, given));
+  TRY(const auto weights, read_given(workload, given, part));
   return rounded(workload, weights, file);
 }
 

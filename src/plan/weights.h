@@ -13,10 +13,11 @@ namespace bakeoff {
 
 // Writes the initial weights (float32) to `file`; returns them, rounded to float32. They are those of the
 // safetensors file `given`, or drawn from `seed` where it is empty. Errors: a parameter is missing there, has
-// another shape, is not finite; a tensor there is no parameter.
+// another shape, is not finite; a tensor there is no parameter, unless the workload is
+// the `part` that predicts.
 Result<referee::Weights> write_initial_weights(const ir::Workload& workload, uint64_t seed,
                                                const std::filesystem::path& given,
-                                               const std::filesystem::path& file);
+                                               const std::filesystem::path& file, bool part = false);
 
 // Writes the parameters (all, or only trainable ones) as `dtype` under their names.
 Status write_parameters(const ir::Workload& workload, const referee::Weights& weights, tensor::DType dtype,

@@ -35,12 +35,12 @@ Result<ir::Workload> read_workload(const Reader& reader) {
                           built.error().remedy + " (or the path of a file ending in .ir)");
     workload = *built;
   }
-  const std::string loss = ir::info(workload.nodes.back().op).name;
+  const std::string loss = ir::info(workload.first_loss().op).name;
   if (const std::string wanted = reader.word("", "loss", loss); wanted != loss) {
     return reader.error(
         reader.find("", "loss")->source(),
-        fmt::format("loss '{}' does not fit workload '{}', which ends in {}", wanted, workload.name, loss),
-        "remove `loss` or write a workload that ends in it");
+        fmt::format("loss '{}' does not fit workload '{}', whose loss is {}", wanted, workload.name, loss),
+        "remove `loss` or write a workload with it");
   }
   return workload;
 }
@@ -363,6 +363,7 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
   fill(recipe, reader);
   if (!recorded) {
     TRY(recipe.workload, read_workload(reader));
+    if (recipe.training.predicts()) recipe.workload = ir::predicting(recipe.workload);
   }
   TRY(recipe.data, read_data(reader, recorded ? nullptr : &recipe.workload));
   if (!recipe.training.predicts() || root.contains("optimizer")) {

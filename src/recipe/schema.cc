@@ -10,7 +10,7 @@ namespace {
 std::vector<std::string> loss_names() {
   std::vector<std::string> names;
   for (const ir::OpInfo& row : ir::op_table()) {
-    if (row.loss) names.push_back(row.name);
+    if (ir::is_loss(row.op)) names.push_back(row.name);
   }
   return names;
 }
@@ -33,7 +33,7 @@ std::vector<Key> keys_of_the_top_level() {
                    "equalised: all contenders compute the same mathematics, which is proven. as-is: each "
                    "framework uses its own defaults, and the report lists the differences"),
           word_key("loss", "the workload's", loss_names(),
-                   "loss of the training; if given, it must be the loss that ends the workload"),
+                   "loss of the training; if given, it must be the workload's, of several its first"),
           integer_key("batch", "32", from(1, 1e6), "number of rows in one step"),
           word_key("precision", "float32", {"float32"},
                    "number format of weights, activations and gradients"),

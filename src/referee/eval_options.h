@@ -23,7 +23,8 @@ struct DropoutMasks {
 struct Deviations {
   double label_smoothing =
       0;  // softmax_cross_entropy: (1 - s) onehot + s / classes instead of the label alone
-  double attention_scale = 1;  // factor of the products of queries and keys, besides 1 / sqrt D
+  bool counts_ignored = false;  // ignored targets count in the divisor of the mean
+  double attention_scale = 1;   // factor of the products of queries and keys, besides 1 / sqrt D
 };
 
 // A ReLU's input so near to zero, or two values of a maximum so near to each other, that rounding in float32

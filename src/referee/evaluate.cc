@@ -34,11 +34,10 @@ Status check_weights(const ir::Workload& workload, const Weights& weights) {
 Status check_bounds(const ir::Input& input, const IntTensor& values, const ir::RowBounds& bounds) {
   const size_t row_size = values.data.size() / static_cast<size_t>(values.shape[0]);
   for (size_t i = 0; i < values.data.size(); ++i) {
-    const int64_t end = bounds[i % bounds.size()].value_or(std::numeric_limits<int64_t>::max());
-    if (values.data[i] < 0 || values.data[i] >= end) {
-      return Error{.message = fmt::format("input '{}', row {}: {} is outside [0, {})", input.name,
-                                          i / row_size, values.data[i], end)};
-    }
+    const ir::Bound bound = bounds[i % bounds.size()].value_or(std::numeric_limits<int64_t>::max());
+    if (bound.holds(values.data[i])) continue;
+    return Error{.message = fmt::format("input '{}', row {}: {} is outside {}", input.name, i / row_size,
+                                        values.data[i], ir::to_text(bound))};
   }
   return Done{};
 }

@@ -174,11 +174,11 @@ TEST(Referee, RefusesWhatDoesNotFit) {
     return e ? std::string("no error") : e.error().text();
   };
   EXPECT_EQ(message(weights, {x, ids, y}), "no error");
-  EXPECT_EQ(message(weights, {x, ids, IntTensor{{2}, {0, 2}}}), "input 'y', row 1: 2 is outside [0, 2)");
+  EXPECT_EQ(message(weights, {x, ids, IntTensor{{2}, {0, 2}}}), "input 'y', row 1: 2 is outside 0..1");
   EXPECT_EQ(message(weights, {x, IntTensor{{2, 2}, {0, 1, 2, 5}}, y}),
-            "input 'ids', row 1: 5 is outside [0, 5)");
+            "input 'ids', row 1: 5 is outside 0..4");
   EXPECT_EQ(message(weights, {x, IntTensor{{2, 2}, {0, -1, 2, 3}}, y}),
-            "input 'ids', row 0: -1 is outside [0, 5)");
+            "input 'ids', row 0: -1 is outside 0..4");
   EXPECT_THAT(message(weights, {x, ids}), HasSubstr("has 3 inputs, got 2"));
   EXPECT_THAT(message(weights, {x, ids, IntTensor{{3}, {0, 1, 1}}}),
               HasSubstr("'y' must be i32[N] with N = 2"));

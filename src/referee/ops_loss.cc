@@ -27,12 +27,21 @@ double smoothing(const NodeContext& c) {
   return ported != 0 ? ported : c.node.real("label_smoothing");
 }
 
+// Of the mean: the targets that count. Without any the loss is 0.
+size_t counted(const NodeContext& c, const std::vector<int64_t>& labels) {
+  const auto ignored = ir::ignore_index(c.node);
+  if (!ignored || c.options.deviations.counts_ignored) return labels.size();
+  return std::max<size_t>(1, labels.size() - static_cast<size_t>(std::ranges::count(labels, *ignored)));
+}
+
 AnyTensor softmax_cross_entropy(const NodeContext& c) {
   const Tensor& logits = c.input(0);
   const std::vector<int64_t>& labels = c.integers(1).data;
   const int64_t classes = logits.shape.back();
+  const auto ignored = ir::ignore_index(c.node);
   double sum = 0;
   for (size_t r = 0; r < labels.size(); ++r) {
+    if (labels[r] == ignored) continue;
     const double* const row = logits.data.data() + static_cast<int64_t>(r) * classes;
     const LogSum log(row, classes);
     double target = row[labels[r]];
@@ -42,19 +51,21 @@ AnyTensor softmax_cross_entropy(const NodeContext& c) {
     }
     sum += log.log_sum + (log.top - target);
   }
-  return Tensor{{}, {sum * weight(c, labels.size())}};
+  return Tensor{{}, {sum * weight(c, counted(c, labels))}};
 }
 
-// dlogits = (softmax - onehot) weight.
+// dlogits = (softmax - onehot) weight; 0 where the target is ignored.
 void softmax_cross_entropy_backward(const NodeContext& c, const Tensor&, const Tensor& grad,
                                     const Gradients& to) {
   if (to.inputs[0] == nullptr) return;
   const Tensor& logits = c.input(0);
   const std::vector<int64_t>& labels = c.integers(1).data;
   const int64_t classes = logits.shape.back();
-  const double factor = grad.data[0] * weight(c, labels.size());
+  const double factor = grad.data[0] * weight(c, counted(c, labels));
   const double smooth = smoothing(c);
+  const auto ignored = ir::ignore_index(c.node);
   for (size_t r = 0; r < labels.size(); ++r) {
+    if (labels[r] == ignored) continue;
     const double* const row = logits.data.data() + static_cast<int64_t>(r) * classes;
     double* const dx = to.inputs[0]->data.data() + static_cast<int64_t>(r) * classes;
     const LogSum log(row, classes);

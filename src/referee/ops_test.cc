@@ -374,8 +374,13 @@ double elementwise(const View& v, const Index& i) {
 
 double loss(const View& v, bool cross_entropy) {
   double sum = 0, count = 0;
+  int64_t place = 0;
   each_index(cross_entropy ? v.integers[0].shape : v.inputs[0].shape, [&](Index i) {
     count += 1;
+    if (cross_entropy && v.integers[0].data[static_cast<size_t>(place++)] == ir::ignore_index(v.node)) {
+      count -= 1;
+      return;
+    }
     if (!cross_entropy) {
       const double x = at(v.inputs[0], i), t = at(v.inputs[1], i);
       if (v.node.op == ir::Op::kMse) sum += (x - t) * (x - t);
@@ -384,7 +389,7 @@ double loss(const View& v, bool cross_entropy) {
         sum -= t * std::log(1 / (1 + std::exp(-x))) + (1 - t) * std::log(1 / (1 + std::exp(x)));
       return;
     }
-    const auto row = static_cast<size_t>(count) - 1;
+    const auto row = static_cast<size_t>(place) - 1;
     double total = 0;
     const int64_t classes = v.inputs[0].shape.back();
     const double smooth = v.node.real("label_smoothing");
@@ -396,7 +401,7 @@ double loss(const View& v, bool cross_entropy) {
       sum -= target * (at(v.inputs[0], i) - std::log(total));
     }
   });
-  return v.node.word("reduction") == "sum" ? sum : sum / count;
+  return v.node.word("reduction") == "sum" ? sum : sum / std::max(count, 1.0);
 }
 
 double taken(const View& v, const Index& i) {

@@ -79,7 +79,7 @@ TEST(Train, ReportsABadBatch) {
   std::get<tensor::IntTensor>(batches[1][1]).data[3] = 10;
   const auto run = train(w, {}, initial_weights(w, 1), batches);
   ASSERT_FALSE(run);
-  EXPECT_THAT(run.error().text(), ::testing::HasSubstr("input 'y', row 3: 10 is outside [0, 10)"));
+  EXPECT_THAT(run.error().text(), ::testing::HasSubstr("input 'y', row 3: 10 is outside 0..9"));
 }
 
 }  // namespace

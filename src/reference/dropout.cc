@@ -79,8 +79,10 @@ std::vector<double> along_directions(const Tensor& prediction, int64_t rows, int
 std::vector<double> losses_of_rows(const ir::Workload& workload, const referee::Inputs& batch,
                                    const Tensor& prediction) {
   const auto types = ir::infer(workload);
-  if (!types || workload.computes_target()) return {};
-  const ir::Node& loss = workload.nodes.back();
+  const ir::Node& loss = workload.first_loss();
+  if (!types || ir::ignore_index(loss) || ir::loss_terms(workload).size() > 1 ||
+      &loss != &workload.nodes.back() || !workload.is_input(loss.inputs[1]))
+    return {};
   const auto target = static_cast<size_t>(loss.inputs[1]);
   ir::Workload alone;
   ir::Type type = (*types)[static_cast<size_t>(workload.prediction())];

@@ -1,5 +1,8 @@
 #include "zoo/op_cases.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <functional>
@@ -372,13 +375,15 @@ ir::Workload recurrent_case(Rng& rng) {
 ir::Workload softmax_cross_entropy_case(Rng& rng) {
   Shape logits = random_shape(rng, rng.integer(2, 4), 1, 4);
   logits.back() = rng.integer(2, 9);
+  std::vector<Attribute> attributes = {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")},
+                                       {"label_smoothing", rng.chance(0.5) ? 0.0 : 0.15}};
+  const int64_t ignored[] = {-100, -1, 0, logits.back()};
+  if (rng.chance(0.5)) attributes.push_back({"ignore_index", ignored[rng.integer(0, 3)]});
   Builder b("case_softmax_cross_entropy");
   const ValueId x = b.input("x", {DType::kF32, logits});
   const ValueId y = b.input("y", {DType::kI32, Shape(logits.begin(), logits.end() - 1)});
   const ValueId z = b.linear(x, "pre", logits.back(), rng.chance(0.6));
-  return close(b, b.apply(Op::kSoftmaxCrossEntropy, {z, y},
-                          {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")},
-                           {"label_smoothing", rng.chance(0.5) ? 0.0 : 0.15}}));
+  return close(b, b.apply(Op::kSoftmaxCrossEntropy, {z, y}, attributes));
 }
 
 // Places in [0, most], from a frozen vector.
@@ -720,6 +725,43 @@ const Row* find_row(Op op) {
 }  // namespace
 
 bool has_random_case(Op op) { return ir::find_elementwise(op) != nullptr || find_row(op) != nullptr; }
+
+ir::Workload random_losses(Rng& rng) {
+  Builder b("losses");
+  const ValueId x = b.input("x", {DType::kF32, {kBatch, 2, 4, 5}}), y = b.input("y", {DType::kI32, {kBatch}}),
+                t = b.input("t", {DType::kF32, {kBatch, 3, 4, 5}});
+  // 0: classes, 1: classes of another head, 2 and 3: the picture.
+  std::vector<int> kinds = {0, 1, 2, 3};
+  std::swap(kinds[0], kinds[static_cast<size_t>(rng.integer(0, 3))]);
+  kinds.resize(static_cast<size_t>(rng.integer(1, 4)));
+  const auto any = [&](int least, int most) {
+    return std::any_of(kinds.begin(), kinds.end(), [&](int kind) { return kind >= least && kind <= most; });
+  };
+  const ValueId trunk = b.relu(b.conv(x, "trunk", {.channels = 3, .pad = {1, 1, 1, 1}}));
+  ValueId logits[] = {-1, -1}, picture = -1;
+  if (any(2, 3)) picture = b.named(b.conv(trunk, "decoder", {.channels = 3, .kernel = {1, 1}}), "picture");
+  if (any(0, 0)) logits[0] = b.named(b.linear(b.apply(Op::kFlatten, {trunk}), "head", 4), "logits");
+  if (any(1, 1))
+    logits[1] = b.linear(b.relu(b.linear(b.apply(Op::kFlatten, {trunk}), "aux.hidden", 3)), "aux.head", 4);
+  const int64_t ignored = rng.integer(-1, 0);
+  std::vector<ValueId> parts;
+  for (const int kind : kinds) {
+    const std::vector<Attribute> sum = {{"reduction", std::string("sum")}};
+    const std::vector<Attribute> classes = {{"label_smoothing", 0.1 * kind}, {"ignore_index", ignored}};
+    const ValueId made = kind > 1 ? b.apply(kind == 2 ? Op::kMse : Op::kL1, {picture, t},
+                                            kind == 2 ? std::vector<Attribute>() : sum)
+                                  : b.apply(Op::kSoftmaxCrossEntropy, {logits[kind], y}, classes);
+    const ValueId loss = b.named(made, parts.empty() ? "main_loss" : fmt::format("aux_{}", parts.size()));
+    const double weights[] = {0.3, -0.25, 2.0};
+    const bool weighted = kinds.size() == 1 || rng.chance(0.6);
+    const ValueId weight = weighted ? b.constant(weights[rng.integer(0, 2)]) : -1;
+    const Values factors = rng.chance(0.5) ? Values{loss, weight} : Values{weight, loss};
+    parts.push_back(weighted ? b.apply(Op::kMul, factors) : loss);
+  }
+  ValueId sum = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) sum = b.apply(Op::kAdd, {sum, parts[i]});
+  return close(b, sum);
+}
 
 ir::Workload random_case(Op op, Rng& rng) {
   if (const ir::Elementwise* elementwise = ir::find_elementwise(op))

@@ -34,6 +34,10 @@ bool has_random_case(ir::Op op);
 // and layer normalisation, poolings, transposes, embeddings.
 ir::Workload random_network(tensor::Rng& rng);
 
+// A small network whose loss is a weighted sum of several, or a weighted one: two heads of classes, a picture that two
+// losses compare, in any order; some labels ignored.
+ir::Workload random_losses(tensor::Rng& rng);
+
 // exp(tanh(x)): positive numbers away from 0.
 ir::ValueId positive(ir::Builder& builder, ir::ValueId x);
 // x y + x^2, which has a gradient where y is a step of x.
@@ -42,7 +46,7 @@ ir::ValueId after_step(ir::Builder& builder, ir::ValueId x, ir::ValueId y);
 std::vector<ir::Attribute> random_reals(const ir::Elementwise& row, tensor::Rng& rng);
 
 // Numbers that float32 holds exactly, by input index. Floats are normal with a random scale in [0.5, 1.5),
-// integers uniform within ir::integer_bounds.
+// integers uniform within ir::row_bounds, three in ten labels ignored where a loss ignores some.
 std::vector<tensor::AnyTensor> random_inputs(const ir::Workload& workload, int64_t batch, tensor::Rng& rng);
 // By ParamId, exact in float32 too: weights of variance 1 / fan in, biases, shifts and means in [-0.5, 0.5),
 // scales in [0.5, 1.5), tables of variance 1, running variances in [0.5, 2).

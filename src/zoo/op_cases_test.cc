@@ -38,7 +38,8 @@ TEST(RandomCase, IsValidSmallAndHoldsItsOp) {
 // Every word, both values of every flag and several values of every number come up.
 TEST(RandomCase, VariesEveryAttribute) {
   for (const ir::OpInfo& row : ir::op_table()) {
-    std::vector<std::set<std::string>> seen(row.attributes.size());
+    std::map<std::string, std::set<std::string>>
+        seen;                                     // by attribute: its values, "none" where it is missing
     std::map<std::string, std::set<bool>> given;  // by slot: whether a node had it
     tensor::Rng rng(1, row.name);
     for (int trial = 0; trial < 200; ++trial) {
@@ -46,28 +47,47 @@ TEST(RandomCase, VariesEveryAttribute) {
       for (const ir::Node& node : workload.nodes) {
         if (node.op != row.op) continue;
         for (const ir::ParamSpec& spec : row.params) given[spec.slot].insert(node.has(spec.slot));
-        for (size_t i = 0; i < seen.size(); ++i) {
-          const ir::AttrValue& value = node.attributes[i].value;
-          if (const auto* word = std::get_if<std::string>(&value)) seen[i].insert(*word);
-          if (const auto* flag = std::get_if<bool>(&value)) seen[i].insert(*flag ? "true" : "false");
-          if (const auto* n = std::get_if<int64_t>(&value)) seen[i].insert(std::to_string(*n));
-          if (const auto* x = std::get_if<double>(&value)) seen[i].insert(std::to_string(*x * 1e6));
+        for (const ir::AttrSpec& spec : row.attributes) {
+          if (!node.has_attribute(spec.name)) seen[spec.name].insert("none");
+        }
+        for (const auto& [name, value] : node.attributes) {
+          std::set<std::string>& own = seen[name];
+          if (const auto* word = std::get_if<std::string>(&value)) own.insert(*word);
+          if (const auto* flag = std::get_if<bool>(&value)) own.insert(*flag ? "true" : "false");
+          if (const auto* n = std::get_if<int64_t>(&value)) own.insert(std::to_string(*n));
+          if (const auto* x = std::get_if<double>(&value)) own.insert(std::to_string(*x * 1e6));
           if (const auto* all = std::get_if<std::vector<int64_t>>(&value)) {
             std::string text;
             for (const int64_t n : *all) text += std::to_string(n) + ",";
-            seen[i].insert(text);
+            own.insert(text);
           }
         }
       }
     }
-    for (size_t i = 0; i < seen.size(); ++i) {
-      const size_t wanted = row.attributes[i].words.empty() ? 2 : row.attributes[i].words.size();
-      EXPECT_GE(seen[i].size(), wanted) << row.name << "." << row.attributes[i].name;
+    for (const ir::AttrSpec& spec : row.attributes) {
+      const size_t wanted = spec.words.empty() ? 2 : spec.words.size();
+      EXPECT_GE(seen[spec.name].size(), wanted) << row.name << "." << spec.name;
+      EXPECT_EQ(seen[spec.name].contains("none"), spec.optional) << row.name << "." << spec.name;
     }
     for (const ir::ParamSpec& spec : row.params)
       EXPECT_EQ(given[spec.slot].size(), spec.optional ? 2 : 1)
           << row.name << ": " << spec.slot << " present and absent";
   }
+}
+
+TEST(RandomLosses, AreWeightedSumsOfOneToFourLosses) {
+  std::set<size_t> counts;
+  std::set<std::string> predictions;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    tensor::Rng rng(seed);
+    const ir::Workload workload = random_losses(rng);
+    ASSERT_TRUE(ir::infer(workload)) << ir::dump(workload);
+    ASSERT_EQ(*ir::parse(ir::dump(workload)), workload);
+    counts.insert(ir::loss_terms(workload).size());
+    predictions.insert(workload.value_name(workload.prediction()));
+  }
+  EXPECT_EQ(counts.size(), 4);
+  EXPECT_EQ(predictions.size(), 3);  // logits, those of the other head, the picture
 }
 
 TEST(RandomNetwork, IsValidAndTogetherTheyUseEveryOp) {
@@ -85,13 +105,14 @@ TEST(RandomValues, FitTheWorkloadAndFloat32) {
   for (const ir::OpInfo& row : ir::op_table()) {
     tensor::Rng rng(2, row.name);
     const ir::Workload workload = random_case(row.op, rng);
-    const auto bounds = ir::integer_bounds(workload);
+    const auto bounds = ir::row_bounds(workload);
     const auto inputs = random_inputs(workload, 4, rng);
     ASSERT_EQ(inputs.size(), workload.inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       EXPECT_EQ(tensor::shape_of(inputs[i]), ir::with_batch(workload.inputs[i].type.shape, 4));
       if (const auto* ids = std::get_if<tensor::IntTensor>(&inputs[i])) {
-        for (const int64_t id : ids->data) EXPECT_TRUE(id >= 0 && id < bounds[i].value_or(INT32_MAX));
+        for (size_t k = 0; k < ids->data.size(); ++k)
+          EXPECT_TRUE(bounds[i][k % bounds[i].size()].value_or(INT32_MAX).holds(ids->data[k]));
       } else {
         for (const double x : std::get<tensor::Tensor>(inputs[i]).data) EXPECT_EQ(x, static_cast<float>(x));
       }

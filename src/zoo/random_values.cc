@@ -43,8 +43,11 @@ std::vector<tensor::AnyTensor> random_inputs(const ir::Workload& workload, int64
     if (type.dtype == ir::DType::kI32) {
       tensor::IntTensor ids{shape, std::vector<int64_t>(static_cast<size_t>(ir::elements(shape)))};
       for (size_t k = 0; k < ids.data.size(); ++k) {
-        const int64_t bound = bounds[i][k % bounds[i].size()].value_or(INT32_MAX);
-        ids.data[k] = rng.integer(0, std::min<int64_t>(bound, INT32_MAX) - 1);
+        const ir::Bound bound = bounds[i][k % bounds[i].size()].value_or(INT32_MAX);
+        const bool ignored = k > 0 && bound.ignored && rng.chance(0.3);
+        ids.data[k] = ignored ? *bound.ignored : rng.integer(0, std::min<int64_t>(bound.end, INT32_MAX) - 1);
+        if (k == 0 && ids.data[k] == bound.ignored)
+          ids.data[k] = (ids.data[k] + 1) % bound.end;  // one counts
       }
       inputs.emplace_back(std::move(ids));
       continue;

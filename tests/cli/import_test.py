@@ -97,6 +97,18 @@ class Proven(Importing):
         names = json.loads(kept["__metadata__"]["names"])
         self.assertEqual(names["fc.weight"], ["fc.weight"])
 
+    def test_a_loss_with_attributes(self) -> None:
+        loss = "softmax_cross_entropy,label_smoothing=0.1,ignore_index=-100"
+        text = self.proves("words", "i32[8,7]", loss=loss)
+        self.assertIn("reduction=mean label_smoothing=0.1 ignore_index=-100", text)
+        for wrong, said in (
+            ("mse,ignore_index=1", "mse has no attribute 'ignore_index'"),
+            ("softmax_cross_entropy,ignore=1", "did you mean 'ignore_index'?"),
+        ):
+            done = self.imported("words", "i32[8,7]", loss=wrong)
+            self.assertEqual(done.code, 2)
+            self.assertIn(said, done.err)
+
     def test_tied_weights_and_a_module_used_twice(self) -> None:
         text = self.proves("Tied", "f32[8,6]")
         self.assertEqual(text.count("weight=first.weight[6,6]"), 2)

@@ -225,6 +225,55 @@ class Racing(Door):
         self.assertEqual(self.temporary(), [])
 
 
+LOSSES = """
+import numpy as np, torch
+from torch import nn
+from bakeoff import BakeoffError
+from bakeoff._losses import loss_text
+
+def refused(loss):
+    try:
+        loss_text(loss)
+    except BakeoffError as error:
+        return str(error)
+    raise AssertionError(loss)
+
+C = nn.CrossEntropyLoss
+"""
+
+
+class Losses(Door):
+    def test_objects_of_torch(self) -> None:
+        self.python(
+            f"{LOSSES}"
+            "assert loss_text(None) is None and loss_text('mse') == 'mse'\n"
+            "assert loss_text(C()) == 'softmax_cross_entropy'\n"
+            "assert loss_text(C(label_smoothing=0.1, ignore_index=0, reduction='sum'))"
+            " == 'softmax_cross_entropy,reduction=sum,label_smoothing=0.1,"
+            "ignore_index=0'\n"
+            "padded = np.array([1, -100, 2])\n"
+            "for data in ((np.ones(3), padded), {'y': torch.tensor(padded)}):\n"
+            "    assert loss_text(C(), data) == "
+            "'softmax_cross_entropy,ignore_index=-100'\n"
+            "assert loss_text(C(), (np.full(3, -100.0), padded[:1])) == "
+            "'softmax_cross_entropy'\n"
+            "assert loss_text(nn.MSELoss(reduction='sum')) == 'mse,reduction=sum'\n"
+            "assert loss_text(nn.L1Loss()) == 'l1'\n"
+            "assert loss_text(nn.BCEWithLogitsLoss()) == 'bce_with_logits'\n"
+        )
+
+    def test_what_has_no_counterpart(self) -> None:
+        self.python(
+            f"{LOSSES}"
+            "assert 'has a weight' in refused(C(weight=torch.ones(3)))\n"
+            "assert 'pos_weight' in refused(nn.BCEWithLogitsLoss(pos_weight="
+            "torch.ones(3)))\n"
+            "assert 'CTCLoss has no counterpart' in refused(nn.CTCLoss())\n"
+            "assert \"reduction='none'\" in refused(nn.MSELoss(reduction='none'))\n"
+            "assert 'the loss is a function' in refused(lambda a, b: 0)\n"
+        )
+
+
 KERAS = """
 import os
 os.environ["KERAS_BACKEND"] = "torch"

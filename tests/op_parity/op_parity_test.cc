@@ -12,6 +12,7 @@
 // Where every program has to be compiled, the worker has few programs: all cases in one workload (merged.h),
 // losses and networks beside it. BAKEOFF_OP_APART=1 compiles a program for every case, in about five minutes.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -42,6 +43,18 @@ constexpr size_t kCompactNetworks = 2;
 int64_t number_from(const char* variable, int64_t fallback) {
   const char* text = std::getenv(variable);
   return text != nullptr ? std::atoll(text) : fallback;
+}
+
+// All targets are the one class, and that is ignored: a mean of 0 and a sum of 0.
+ir::Workload no_target_counts() {
+  return ir::parse(
+             "workload none(x: f32[N,3], y: i32[N]) {\n"
+             "  z = linear(x; weight=a.weight[1,3], bias=a.bias[1])\n"
+             "  mean = softmax_cross_entropy(z, y) ignore_index=0\n"
+             "  sum = softmax_cross_entropy(z, y) ignore_index=0 label_smoothing=0.2 reduction=sum\n"
+             "  smoothed = softmax_cross_entropy(z, y) ignore_index=0 label_smoothing=0.2\n"
+             "  two = add(mean, sum)\n  loss = add(two, smoothed)\n}")
+      .value();
 }
 
 // A framework at its defaults, once for each value of the settings that are always named.
@@ -272,6 +285,21 @@ class OpParity : public ::testing::TestWithParam<Target> {
     return cases;
   }
 
+  // Workloads of several losses.
+  std::vector<Case> losses(int64_t number) {
+    std::vector<Case> cases;
+    tensor::Rng rng(static_cast<uint64_t>(seed()) + 55);
+    for (int64_t n = 0; n < number; ++n) {
+      Case one{.name = "losses_" + std::to_string(n), .workload = zoo::random_losses(rng), .train = true};
+      EXPECT_EQ(prepare(one, rng), "") << ir::dump(one.workload);
+      cases.push_back(std::move(one));
+    }
+    Case none{.name = "no_target_counts", .workload = no_target_counts(), .train = true};
+    EXPECT_EQ(prepare(none, rng), "");
+    cases.push_back(std::move(none));
+    return cases;
+  }
+
   // Everything in few programs: those of the ops and, last, two networks.
   std::vector<Case> compact_cases() {
     constexpr size_t kMost = 60;  // parts that one workload can join
@@ -290,7 +318,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
       for (int64_t n = 0; wanted(row) && n < std::max<int64_t>(count(), elementwise ? 1 : 2); ++n) {
         const std::string name = row.name + "_" + std::to_string(n);
         ir::Workload workload = zoo::random_case(row.op, rng);
-        if (row.loss)
+        if (ir::is_loss(row.op))
           cases.push_back({.name = name, .workload = std::move(workload), .train = n == 0});
         else
           parts.emplace_back(name, std::move(workload));
@@ -302,6 +330,10 @@ class OpParity : public ::testing::TestWithParam<Target> {
       cases.push_back(
           {.name = "network_" + std::to_string(n), .workload = zoo::random_network(rng), .train = true});
     }
+    cases.push_back({.name = "no_target_counts", .workload = no_target_counts(), .train = true});
+    for (int n = 0; n < 2; ++n)
+      cases.push_back(
+          {.name = fmt::format("losses_{}", n), .workload = zoo::random_losses(rng), .train = true});
     for (size_t i = 0; i < cases.size(); ++i) {
       cases[i].optimizer = optimizers_in_turn()[i % optimizers_in_turn().size()];
       EXPECT_EQ(prepare(cases[i], rng), "") << ir::dump(cases[i].workload);
@@ -345,18 +377,19 @@ class OpParity : public ::testing::TestWithParam<Target> {
   void predict() {
     tensor::Rng rng(static_cast<uint64_t>(seed()) + 4711);
     std::vector<Case> cases;
-    const auto add = [&](const std::string& name, ir::Workload workload) {
-      Case one{.name = name, .workload = std::move(workload), .scenario = ir::Scenario::kPredict};
+    const auto add = [&](const std::string& name, const ir::Workload& workload) {
+      Case one{.name = name, .workload = ir::predicting(workload), .scenario = ir::Scenario::kPredict};
       EXPECT_EQ(prepare(one, rng), "") << ir::dump(one.workload);
       cases.push_back(std::move(one));
     };
-    for (auto& [name, workload] : elementwise_cases(rng)) add("predict_" + name, std::move(workload));
+    for (auto& [name, workload] : elementwise_cases(rng)) add("predict_" + name, workload);
     for (const ir::OpInfo& row : ir::op_table()) {
       if (wanted(row) && ir::find_elementwise(row.op) == nullptr)
         add("predict_" + row.name, zoo::random_case(row.op, rng));
     }
     for (int64_t n = 0; n < count(); ++n)
       add("predict_network_" + std::to_string(n), zoo::random_network(rng));
+    for (int64_t n = 0; n < count(); ++n) add("predict_losses_" + std::to_string(n), zoo::random_losses(rng));
     prove(cases);
   }
 
@@ -373,6 +406,7 @@ TEST_P(OpParity, OpsAndRandomNetworksAreThoseOfTheReferee) {
   std::vector<Case> cases = compact() ? compact_cases() : op_cases();
   if (!compact()) {
     for (Case& network : networks(2 * count())) cases.push_back(std::move(network));
+    for (Case& one : losses(3 * count())) cases.push_back(std::move(one));
   }
   compile(cases);
   if (HasFatalFailure()) return;

@@ -500,7 +500,7 @@ class KerasAdapter(ScriptAdapter):
         """The script's `fit`, from the batch where the last one stopped."""
         import numpy as np
 
-        full = len(self._y) // self._batch
+        full = self._row_count() // self._batch
         start = self._position % full * self._batch
 
         def turn(array: Array) -> Array:
@@ -515,7 +515,7 @@ class KerasAdapter(ScriptAdapter):
         self._the_script().fit(self._model, x, y, epochs=_FOREVER, callbacks=[callback])
 
     def _train_on_batches(self, recorder: Any, steps: int) -> None:
-        full = len(self._y) // self._batch
+        full = self._row_count() // self._batch
         self._library.set_steps_per_execution(self._model, 1)  # of one batch
         for step in range(steps):
             x, y = self._rows(step % full * self._batch, self._batch)

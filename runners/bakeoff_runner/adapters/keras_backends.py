@@ -41,6 +41,11 @@ class Gradients(NamedTuple):
     buffers: list[Array]  # by non-trainable variable, after the pass
 
 
+def first_of(output: Any) -> Any:
+    """The prediction, where the model gives one output for each of several losses."""
+    return output[0] if isinstance(output, (list, tuple)) else output
+
+
 class Backend(ABC):
     """A framework under Keras."""
 
@@ -175,7 +180,7 @@ class TensorFlowBackend(Backend):
         )
         return Gradients(
             loss.numpy(),
-            tf.cast(output, _wide(output)).numpy(),
+            tf.cast(first_of(output), _wide(first_of(output))).numpy(),
             [tf.convert_to_tensor(grad).numpy() / scale for grad in grads],
             [self.value(variable) for variable in model.non_trainable_variables],
         )
@@ -284,7 +289,7 @@ class JaxBackend(Backend):
         (_, (loss, output, buffers, _)), grads = found
         return Gradients(
             np.array(loss),
-            np.array(output, _wide(output)),
+            np.array(first_of(output), _wide(first_of(output))),
             [np.array(grad) / scale for grad in grads],
             [np.array(buffer) for buffer in buffers],
         )
@@ -385,7 +390,7 @@ class TorchBackend(Backend):
         grads = [variable.value.grad for variable in variables]
         result = Gradients(
             _copy(loss),
-            _copy(output),
+            _copy(first_of(output)),
             [
                 np.zeros(variable.shape, variable.dtype)
                 if grad is None

@@ -465,9 +465,15 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
   print_network_helpers(out, graph, mixed);
 }
 
-void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& target) {
-  const std::string reduction = loss.word("reduction") == "mean" ? "mean" : "sum";
-  std::string call = ir::loss_spelling(loss.op).jax;
+void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& given,
+                const std::string& variable) {
+  const bool mean = loss.word("reduction") == "mean";
+  const auto ignored = ir::ignore_index(loss);
+  std::string call = ir::loss_spelling(loss.op).jax, target = given;
+  if (ignored) {
+    out.line(fmt::format("kept = {} != {}", target, *ignored));
+    target = fmt::format("jnp.where(kept, {}, 0)", target);
+  }
   if (const double smooth = ir::label_smoothing(loss); smooth != 0) {
     out.call("smoothed = jax.nn.one_hot",
              {target, prediction + ".shape[-1]", fmt::format("dtype={}.dtype", prediction)});
@@ -476,7 +482,9 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
   }
   const Spelled losses = spell({.call = call}, {}, {prediction, target});
   out.call("losses = " + losses.head, losses.arguments);
-  out.line(fmt::format("loss = losses.{}()", reduction));
+  if (!ignored) return out.line(fmt::format("{} = losses.{}()", variable, mean ? "mean" : "sum"));
+  out.line(
+      fmt::format("{} = losses.sum(where=kept){}", variable, mean ? " / jnp.maximum(kept.sum(), 1)" : ""));
 }
 
 std::set<std::string> reserved_names() {
@@ -484,7 +492,7 @@ std::set<std::string> reserved_names() {
   names.merge(words(
       "params prefix i stats key keys state opt_state loss data path np jax jnp lax optax conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linear batch_norm "
       "layer_norm rms_norm group_norm resize resize_matrix dropout max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d local_response_norm attention lstm gru half in_float32 "
-      "forward loss_fn train_step batches load_data load_weights load_file prediction target losses smoothed l "
+      "forward loss_fn train_step batches load_data load_weights load_file prediction target losses smoothed kept l "
       "I O json argparse itertools partial Path NamedTuple Any TrainState init_params init_state "
       "make_optimizer grads updates BATCH_SIZE LEARNING_RATE OPTIMIZER dropout_key metrics arrays "
       "predict_step output"));

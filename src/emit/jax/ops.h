@@ -17,9 +17,9 @@ const OpFunctions<ForwardPrinter>& op_functions();
 // `mixed`: activations are in half precision.
 void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, bool mixed);
 
-// Statements that compute `loss` from `prediction` and `target`.
+// Statements that compute the loss `variable` from `prediction` and `target`.
 void print_loss(CodeWriter& out, const ir::Node& loss, const std::string& prediction,
-                const std::string& target);
+                const std::string& target, const std::string& variable);
 
 // Names that the script uses itself.
 std::set<std::string> reserved_names();

@@ -1,6 +1,7 @@
 #include "emit/jax/script.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "emit/jax/input.h"
 #include "emit/jax/ops.h"
@@ -219,7 +220,7 @@ class Script {
   void forward() {
     plan_blocks();
     print_blocks();
-    const Stretch whole{"", 0, static_cast<int>(request_.workload.nodes.size()) - 1};
+    const Stretch whole{"", 0, request_.workload.model_end()};
     ForwardPrinter printer = this->printer(out_, whole);
     out_.call("def forward", forward_signature(), ":");
     {
@@ -248,17 +249,16 @@ class Script {
   }
 
   void loss_fn() {
-    const std::string prediction = prediction_name(graph_, names_);
+    Namer names = names_;
+    const std::vector<std::string> outputs = loss_arguments(graph_, names);
     out_.call("def loss_fn", signature(graph_.inputs), ":");
     {
       const auto body = out_.indent();
-      const std::string both = graph_.computes_target() ? prediction + ", target" : prediction;
-      const std::string left = !stats()                   ? both
-                               : graph_.computes_target() ? "(" + both + "), stats"
-                                                          : both + ", stats";
+      const std::string all = fmt::format("{}", fmt::join(outputs, ", "));
+      const std::string left = !stats() ? all : outputs.size() > 1 ? "(" + all + "), stats" : all + ", stats";
       out_.call(left + " = forward", forward_signature());
-      print_loss(out_, graph_.loss(), prediction,
-                 graph_.computes_target() ? "target" : target_expression(graph_, "jnp.transpose"));
+      const auto print = [this](const auto&... parts) { print_loss(out_, parts...); };
+      print_losses(out_, graph_, outputs, names, "jnp.transpose", print);
       out_.line(stats() ? "return loss, stats" : "return loss");
     }
     out_.blank(2);

@@ -15,7 +15,7 @@
 
 namespace bakeoff::emit::keras {
 
-// `inputs`: how many arrays x is.
-void print_input(CodeWriter& out, const Request& request, size_t inputs);
+// How many arrays x and y are.
+void print_input(CodeWriter& out, const Request& request, size_t inputs, size_t targets);
 
 }  // namespace bakeoff::emit::keras

@@ -1,6 +1,7 @@
 #include "emit/keras/keras.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "emit/code_writer.h"
 #include "emit/keras/defaults.h"
@@ -142,6 +143,20 @@ std::string load_weights_text(const Dialect& dialect) {
   return fmt::format(text, dialect.second ? names : paths);
 }
 
+// "loss = keras.losses.MeanSquaredError(reduction=...)", one argument a line where it is too long.
+void print_loss(CodeWriter& out, const std::string& loss) {
+  const size_t open = loss.find('(');
+  if (open == std::string::npos) return out.line("loss = " + loss);
+  const std::string inner = loss.substr(open + 1, loss.size() - open - 2);
+  std::vector<std::string> arguments;
+  for (size_t at = 0; at < inner.size();) {
+    const size_t comma = std::min(inner.find(", ", at), inner.size());
+    arguments.push_back(inner.substr(at, comma - at));
+    at = comma + 2;
+  }
+  out.call("loss = " + loss.substr(0, open), arguments);
+}
+
 void print_compile(CodeWriter& out, const Request& request, const OptimizerText& optimizer,
                    const ModelText& model) {
   const std::string& jit = setting(request, "jit_compile");
@@ -149,22 +164,21 @@ void print_compile(CodeWriter& out, const Request& request, const OptimizerText&
   const auto body = out.indent();
   out.line("\"\"\"Sets how the model is trained.\"\"\"");
   out.call("optimizer = " + optimizer.name, optimizer.arguments);
-  const size_t open = model.loss.find('(');
-  if (open == std::string::npos) {
-    out.line("loss = " + model.loss);
+  if (model.losses.size() == 1) {
+    print_loss(out, model.losses[0]);
   } else {
-    const std::string inner = model.loss.substr(open + 1, model.loss.size() - open - 2);
-    std::vector<std::string> arguments;
-    for (size_t at = 0; at < inner.size();) {
-      const size_t comma = std::min(inner.find(", ", at), inner.size());
-      arguments.push_back(inner.substr(at, comma - at));
-      at = comma + 2;
-    }
-    out.call("loss = " + model.loss.substr(0, open), arguments);
+    out.line("losses = [");
+    const auto inside = out.indent();
+    for (const std::string& loss : model.losses) out.line(loss + ",");
   }
-  out.call("model.compile", {"optimizer=optimizer", "loss=loss",
-                             "jit_compile=" + (jit == "auto" ? "\"auto\"" : python_bool(jit == "true")),
-                             "steps_per_execution=" + setting(request, "steps_per_execution")});
+  if (model.losses.size() > 1) out.line("]");
+  std::vector<std::string> arguments = {"optimizer=optimizer",
+                                        model.losses.size() > 1 ? "loss=losses" : "loss=loss"};
+  if (!model.weights.empty())
+    arguments.push_back(fmt::format("loss_weights=[{}]", fmt::join(model.weights, ", ")));
+  arguments.push_back("jit_compile=" + (jit == "auto" ? "\"auto\"" : python_bool(jit == "true")));
+  arguments.push_back("steps_per_execution=" + setting(request, "steps_per_execution"));
+  out.call("model.compile", arguments);
 }
 
 constexpr const char* kLossPrinter = R"(class LossPrinter(keras.callbacks.Callback):
@@ -217,7 +231,7 @@ void print_training(CodeWriter& out, const Request& request, const OptimizerText
                     const ModelText& model) {
   print_compile(out, request, optimizer, model);
   out.blank(2);
-  keras::print_input(out, request, model.inputs);
+  keras::print_input(out, request, model.inputs, model.losses.size());
   out.blank(2);
   out.print(kLossPrinter);
   out.blank(2);
@@ -234,8 +248,10 @@ Result<Emitted> emit_script(const Request& request, const Dialect& dialect) {
                                          model.embeddings));
   }
   CodeWriter body;
-  for (const std::string& part : {model.load_data, model.build_model, optimizer.subclass, model.loss_function,
-                                  equalised(request) ? load_weights_text(dialect) : std::string()}) {
+  std::vector<std::string> parts = {model.load_data, model.build_model, optimizer.subclass};
+  parts.insert(parts.end(), model.loss_functions.begin(), model.loss_functions.end());
+  if (equalised(request)) parts.push_back(load_weights_text(dialect));
+  for (const std::string& part : parts) {
     if (part.empty()) continue;
     body.blank(2);
     body.print(part);

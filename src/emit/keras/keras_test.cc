@@ -251,6 +251,23 @@ TEST(Keras, ATableIsNotTheLayerOfALinearThatReadsIt) {
   EXPECT_TRUE(holds(result->source, "= DenseTiedToEmbedding(")) << result->source;
 }
 
+TEST(Keras, WritesSeveralLossesAsItsGolden) {
+  const Result<Emitted> numpy = emit_text(kLossesModel, adam_training());
+  ASSERT_TRUE(numpy) << numpy.error().text();
+  expect_goldens("losses", *numpy);
+  Settings chosen = settings();
+  chosen["input"] = "tf_data";
+  const Result<Emitted> dataset = emit_text(kLossesModel, adam_training(), chosen);
+  ASSERT_TRUE(dataset);
+  EXPECT_TRUE(holds(dataset->source, "from_tensor_slices((x, tuple(y)))")) << dataset->source;
+  const Result<Emitted> computed = emit_text(
+      "workload w(x: f32[N,4], y: i32[N]) {\n  a = linear(x; weight=a[3,4])\n  b = linear(x; weight=b[3,4])\n"
+      "  main = softmax_cross_entropy(a, y)\n  same = mse(a, b)\n  loss = add(main, same)\n}\n",
+      adam_training());
+  ASSERT_FALSE(computed);
+  EXPECT_TRUE(holds(computed.error().message, "but 'b' is computed by the workload 'w'"));
+}
+
 TEST(Keras, TiesALinearLayerToAnotherLayersWeight) {
   const Result<Emitted> result = emit_text(
       "workload w(x: f32[N,4], y: f32[N,4]) {\n  h1 = linear(x; weight=a.weight[4,4], bias=a.bias[4])\n"
@@ -331,6 +348,7 @@ TEST(Keras2, WritesEveryOtherOpAsItsGolden) {
 TEST(Keras2, WritesPredictionsAsTheirGoldens) {
   ir::Training training = mnist_training();
   training.scenario = ir::Scenario::kPredict;
+  expect_golden("keras2/losses.py", emit_2(*ir::parse(kLossesModel), adam_training()).source);
   expect_golden("keras2/predict_mnist_cnn.py", emit_2(*zoo::build("mnist_cnn"), training).source);
   training.track = ir::Track::kAsIs;
   expect_golden("keras2/predict_residual_cnn_as_is.py",

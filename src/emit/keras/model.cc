@@ -4,9 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "emit/keras/blocks.h"
 #include "emit/keras/ops.h"
+#include "emit/losses.h"
 #include "emit/precision.h"
 #include "ir/spelled_ops.h"
 #include "ir/verify.h"
@@ -16,19 +19,25 @@ namespace {
 
 using ir::Op;
 
-// Values that the prediction depends on.
-std::vector<bool> reaching_prediction(const ir::Workload& workload) {
+// Indices of the losses whose predictions the model gives, one output for each; of a model that predicts the first.
+std::vector<int> losses_of(const ir::Workload& workload, bool predicts) {
+  std::vector<int> all;
+  for (int n = workload.model_end(); n < static_cast<int>(workload.nodes.size()); ++n) {
+    if (ir::is_loss(workload.nodes[static_cast<size_t>(n)].op)) all.push_back(n);
+  }
+  if (predicts) all.resize(1);
+  return all;
+}
+
+// Inputs that the predictions of these losses depend on.
+std::vector<int> model_inputs(const ir::Workload& workload, const std::vector<int>& losses) {
   std::vector<bool> live(static_cast<size_t>(workload.value_count()), false);
-  live[static_cast<size_t>(workload.prediction())] = true;
+  for (const int loss : losses)
+    live[static_cast<size_t>(workload.nodes[static_cast<size_t>(loss)].inputs[0])] = true;
   for (size_t n = workload.nodes.size(); n-- > 0;) {
     if (!live[static_cast<size_t>(workload.output_of(static_cast<int>(n)))]) continue;
     for (const ir::ValueId id : workload.nodes[n].inputs) live[static_cast<size_t>(id)] = true;
   }
-  return live;
-}
-
-std::vector<int> model_inputs(const ir::Workload& workload) {
-  const std::vector<bool> live = reaching_prediction(workload);
   std::vector<int> inputs;
   for (int id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
     if (live[static_cast<size_t>(id)]) inputs.push_back(id);
@@ -36,15 +45,16 @@ std::vector<int> model_inputs(const ir::Workload& workload) {
   return inputs;
 }
 
-Status check(const ir::Workload& workload) {
-  const ir::ValueId target = workload.nodes.back().inputs[1];
-  if (!workload.is_input(target)) {
+Status check(const ir::Workload& workload, const std::vector<int>& losses) {
+  for (const int loss : losses) {
+    const ir::ValueId target = workload.nodes[static_cast<size_t>(loss)].inputs[1];
+    if (workload.is_input(target)) continue;
     return Error{
         .message = fmt::format("Keras takes the target of a loss from the data, but '{}' is computed by the "
                                "workload '{}'",
                                workload.value_name(target), workload.name)};
   }
-  if (model_inputs(workload).empty()) {
+  if (model_inputs(workload, losses).empty()) {
     return Error{.message =
                      fmt::format("the prediction of workload '{}' depends on no input", workload.name)};
   }
@@ -67,9 +77,9 @@ void print_array(CodeWriter& out, const std::string& name, const ir::Input& inpu
   }
 }
 
-std::string load_data_text(const Request& request, const LayoutPlan& plan, const std::vector<int>& inputs) {
+std::string load_data_text(const Request& request, const LayoutPlan& plan, const std::vector<int>& inputs,
+                           const std::vector<int>& losses) {
   const ir::Workload& workload = request.workload;
-  const ir::ValueId target = workload.nodes.back().inputs[1];
   Namer names({"tensors", "path", "np"});
   CodeWriter out;
   out.line("def load_data(path):");
@@ -90,14 +100,22 @@ std::string load_data_text(const Request& request, const LayoutPlan& plan, const
     if (xs.size() > 1) print_list(out, "return ", xs);
     return out.text();
   }
-  const ir::Input& input = workload.inputs[static_cast<size_t>(target)];
-  const bool shared = std::find(inputs.begin(), inputs.end(), target) != inputs.end();
-  const Order order = plan.reads.back()[1];
-  std::string y = names.name((shared ? "input " : "target ") + input.name, input.name);
-  if (!shared || order != plan.values[static_cast<size_t>(target)]) {
-    y = names.name("target " + input.name, shared ? input.name + "_target" : input.name);
-    print_array(out, y, input, divisor, order);
+  std::vector<std::string> ys;
+  std::set<std::string> printed;
+  for (const int loss : losses) {
+    const ir::ValueId target = workload.nodes[static_cast<size_t>(loss)].inputs[1];
+    const ir::Input& input = workload.inputs[static_cast<size_t>(target)];
+    const bool shared = std::find(inputs.begin(), inputs.end(), target) != inputs.end();
+    const Order order = plan.reads[static_cast<size_t>(loss)][1];
+    if (shared && order == plan.values[static_cast<size_t>(target)]) {
+      ys.push_back(names.name("input " + input.name, input.name));
+      continue;
+    }
+    ys.push_back(names.name(fmt::format("target {} {}", input.name, static_cast<int>(order)),
+                            shared ? input.name + "_target" : input.name));
+    if (printed.insert(ys.back()).second) print_array(out, ys.back(), input, divisor, order);
   }
+  const std::string y = ys.size() == 1 ? ys[0] : fmt::format("[{}]", fmt::join(ys, ", "));
   if (xs.size() == 1) {
     out.line(fmt::format("return {}, {}", xs[0], y));
   } else {
@@ -120,17 +138,20 @@ void print_inputs(Printer& p, const std::vector<int>& inputs) {
   }
 }
 
-void print_return(Printer& p, const std::vector<int>& inputs) {
-  const ir::Node& loss = p.workload.nodes.back();
-  p.node = static_cast<int>(p.workload.nodes.size()) - 1;
+// What the model gives a loss. `given`: the outputs of losses before it.
+std::string output_of(Printer& p, int loss_node, const std::vector<std::string>& given) {
+  const ir::Node& loss = p.workload.nodes[static_cast<size_t>(loss_node)];
+  p.node = loss_node;
   std::string output = p.input(loss, 0);
-  const ir::ValueId prediction = p.workload.prediction();
+  const ir::ValueId prediction = loss.inputs[0];
   // Keras on TensorFlow looks for the logits behind a softmax and takes those instead.
-  if (!p.training.predicts() && loss.op == Op::kSoftmaxCrossEntropy && !p.workload.is_input(prediction) &&
-      p.workload.producer(prediction).op == Op::kSoftmax) {
+  const bool softmax = !p.training.predicts() && loss.op == Op::kSoftmaxCrossEntropy &&
+                       !p.workload.is_input(prediction) && p.workload.producer(prediction).op == Op::kSoftmax;
+  const bool again = std::find(given.begin(), given.end(), output) != given.end();
+  if (softmax || again) {
     const std::string copy = p.fresh(output + "_copy");
-    p.out.line(
-        fmt::format("{} = {}({})  # keeps Keras from using the softmax's input", copy, p.op("copy"), output));
+    p.out.line(fmt::format("{} = {}({}){}", copy, p.op("copy"), output,
+                           softmax ? "  # keeps Keras from using the softmax's input" : ""));
     output = copy;
   }
   // Keras 2 computes a loss in the prediction's dtype, where a scaled one soon is infinite.
@@ -139,41 +160,76 @@ void print_return(Printer& p, const std::vector<int>& inputs) {
     p.out.line(fmt::format("{} = tf.cast({}, \"float32\")  # for the loss", full, output));
     output = full;
   }
-  std::vector<std::string> names;
+  return output;
+}
+
+void print_return(Printer& p, const std::vector<int>& inputs, const std::vector<int>& losses) {
+  std::vector<std::string> outputs, names;
+  for (const int loss : losses) outputs.push_back(output_of(p, loss, outputs));
   for (const int id : inputs) names.push_back(p.value_name(id));
   const std::string name = fmt::format("name=\"{}\"", identifier(p.workload.name));
+  if (outputs.size() > 1) print_list(p.out, "outputs = ", outputs);
+  const std::string output = outputs.size() > 1 ? "outputs" : outputs[0];
   if (names.size() == 1) return p.out.call("return keras.Model", {names[0], output, name});
   print_list(p.out, "inputs = ", names);
   p.out.call("return keras.Model", {"inputs", output, name});
 }
 
-constexpr const char* kSmoothed = R"(def smoothed_cross_entropy(y_true, y_pred):
-    """Cross entropy of integer labels that give away a share to all classes."""
+constexpr const char* kCrossEntropy = R"(def $name$(y_true, y_pred):
+    """Cross entropy of integer labels$doc$."""
     log_p = ops.log_softmax(y_pred)
-    labels = ops.reshape(y_true, (-1, *y_pred.shape[1:-1], 1))
-    label = ops.take_along_axis(log_p, ops.cast(labels, "int32"), -1)[..., 0]
-    mean = ops.mean(log_p, -1)
-)";
-constexpr const char* kSmoothed2 = R"(def smoothed_cross_entropy(y_true, y_pred):
-    """Cross entropy of integer labels that give away a share to all classes."""
+    labels = ops.cast(ops.reshape(y_true, (-1, *y_pred.shape[1:-1], 1)), "int32")
+$kept$    losses = -$of_label$ops.take_along_axis(log_p, labels, -1)[..., 0]
+$smooth$$reduce$)";
+constexpr const char* kCrossEntropy2 = R"(def $name$(y_true, y_pred):
+    """Cross entropy of integer labels$doc$."""
     log_p = tf.nn.log_softmax(y_pred)
     labels = tf.reshape(tf.cast(y_true, tf.int32), (-1, *y_pred.shape[1:-1]))
-    label = tf.gather(log_p, labels, batch_dims=y_pred.shape.rank - 1)
-    mean = tf.reduce_mean(log_p, -1)
-)";
+$kept$    losses = -$of_label$tf.gather(log_p, labels, batch_dims=y_pred.shape.rank - 1)
+$smooth$$reduce$)";
 
-std::string loss_expression(const Request& request, const Dialect& dialect, std::string& function) {
-  const ir::Node& loss = request.workload.nodes.back();
+// A function of its own: Keras has no smoothed loss of integer labels, and its mean over those that are not ignored
+// adds its epsilon to their number.
+std::string cross_entropy(const ir::Node& loss, const Dialect& dialect, const std::string& name) {
+  const double smooth = ir::label_smoothing(loss);
+  const auto ignored = ir::ignore_index(loss);
+  const bool mean = loss.word("reduction") == "mean";
+  Variables parts = {{"name", name}, {"of_label", ""}, {"smooth", ""}, {"kept", ""}};
+  std::string doc = smooth != 0 ? " that give away a share" : "";
+  std::string reduce = mean ? "    return losses\n" : "    return ops.sum(losses)\n";
+  if (smooth != 0) {
+    parts["of_label"] = fmt::format("(1 - {}) * ", python_real(smooth));
+    parts["smooth"] = fmt::format("    losses -= {} * {}(log_p, -1)\n", python_real(smooth),
+                                  dialect.second ? "tf.reduce_mean" : "ops.mean");
+  }
+  if (ignored) {
+    doc = fmt::format(" other than {}{}", *ignored, doc);
+    parts["kept"] = fmt::format(
+        "    kept = ops.not_equal(labels, {})\n    labels = ops.where(kept, labels, 0)\n", *ignored);
+    reduce = fmt::format("    kept = ops.cast({}, losses.dtype)\n", dialect.second ? "kept" : "kept[..., 0]");
+    reduce += mean ? "    return ops.sum(losses * kept) / ops.maximum(ops.sum(kept), 1)\n"
+                   : "    return ops.sum(losses * kept)\n";
+  }
+  parts["doc"] = doc;
+  parts["kept"] = dialect.translate(parts["kept"]);
+  parts["reduce"] = dialect.translate(reduce);
+  CodeWriter out;
+  out.print(dialect.second ? kCrossEntropy2 : kCrossEntropy, parts);
+  return out.text();
+}
+
+// The expression of a loss object; `function`: one that the expression calls by `name`, mostly empty.
+std::string loss_expression(const Request& request, const ir::Node& loss, const Dialect& dialect,
+                            const std::string& suffix, std::string& function) {
   const bool sum = loss.word("reduction") == "sum";
   const bool explicit_all = request.training.track == ir::Track::kEqualised || sum;
   const std::string reduction = sum ? "\"sum\"" : "\"sum_over_batch_size\"";
   const ir::LossSpelling& spelling = ir::loss_spelling(loss.op);
-  if (const double smooth = ir::label_smoothing(loss); smooth != 0) {
-    std::string text = dialect.second ? kSmoothed2 : kSmoothed;
-    text += fmt::format("    losses = -(1 - {0}) * label - {0} * mean\n", python_real(smooth));
-    text += sum ? dialect.translate("    return ops.sum(losses)\n") : std::string("    return losses\n");
-    function = text;
-    return "smoothed_cross_entropy";
+  const bool smooth = ir::label_smoothing(loss) != 0;
+  if (smooth || ir::ignore_index(loss)) {
+    const std::string name = (smooth ? "smoothed_cross_entropy" : "masked_cross_entropy") + suffix;
+    function = cross_entropy(loss, dialect, name);
+    return name;
   }
   if (!sum || spelling.keras_terms.empty()) {
     std::string text = "keras.losses." + spelling.keras;
@@ -181,12 +237,34 @@ std::string loss_expression(const Request& request, const Dialect& dialect, std:
     text.pop_back();
     return text + (text.ends_with("(") ? "" : ", ") + "reduction=" + reduction + ")";
   }
+  const std::string name = "summed_error" + suffix;
   function = dialect.translate(
-      "def summed_error(y_true, y_pred):\n"
+      "def " + name +
+      "(y_true, y_pred):\n"
       "    \"\"\"The sum over all elements; Keras's own losses average over the last axis.\"\"\"\n"
       "    return ops.sum(" +
       spelling.keras_terms + ")\n");
-  return "summed_error";
+  return name;
+}
+
+// What compile_model says of the losses.
+void add_losses(const Request& request, const Dialect& dialect, const std::vector<int>& losses,
+                ModelText& text) {
+  const std::vector<ir::LossTerm> terms = ir::loss_terms(request.workload);
+  std::map<std::string, std::string> functions;  // by name
+  for (size_t i = 0; i < losses.size(); ++i) {
+    const ir::Node& loss = request.workload.nodes[static_cast<size_t>(losses[i])];
+    std::string name, function;
+    for (int n = 1; n == 1 || (functions.contains(name) && functions.at(name) != function); ++n) {
+      function.clear();
+      name = loss_expression(request, loss, dialect, n == 1 ? "" : fmt::format("_{}", n), function);
+    }
+    if (!function.empty() && functions.emplace(name, function).second)
+      text.loss_functions.push_back(function);
+    text.losses.push_back(name);
+    text.weights.push_back(python_real(terms[i].weight));
+  }
+  if (one_loss(request.workload)) text.weights.clear();
 }
 
 // A table that is a linear weight too stays as the embedding has it.
@@ -210,11 +288,12 @@ bool has_op(ir::Op op) { return op_functions().contains(op); }
 
 Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
   const ir::Workload& workload = request.workload;
-  CHECK_OK(check(workload));
+  const std::vector<int> losses = losses_of(workload, request.training.predicts());
+  CHECK_OK(check(workload, losses));
   TRY(const std::vector<ir::Type> types, ir::infer(workload));
   LayoutPlan plan = plan_layout(workload, types);
   CHECK_OK(keep_tables(workload, plan));
-  const std::vector<int> inputs = model_inputs(workload);
+  const std::vector<int> inputs = model_inputs(workload, losses);
 
   ModelNeeds needs;
   Printer p(workload, types, plan, request.training, dialect, dialect.backend(request.settings), needs);
@@ -234,13 +313,13 @@ Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
                    : "\"\"\"Builds the model.\"\"\"");
     print_inputs(p, inputs);
     print_nodes(p, blocks);
-    print_return(p, inputs);
+    print_return(p, inputs, losses);
   }
 
   ModelText text;
   text.build_model = p.helpers() + functions_text(blocks) + p.out.text();
-  text.load_data = load_data_text(request, plan, inputs);
-  if (!request.training.predicts()) text.loss = loss_expression(request, dialect, text.loss_function);
+  text.load_data = load_data_text(request, plan, inputs, losses);
+  if (!request.training.predicts()) add_losses(request, dialect, losses, text);
   text.inputs = inputs.size();
   text.embeddings = workload.has(Op::kEmbedding);
   text.layout_json = layout_json(workload, plan, needs.targets);

@@ -75,12 +75,12 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
       plan(l),
       training(tr),
       dialect(d),
-      stretch{"", 0, static_cast<int>(w.nodes.size()) - 1},
+      stretch{"", 0, w.model_end()},
       backend(used),
       names_(words(
           "keras layers ops np os json argparse Path load_file tf jax torch inputs average_pool "
           "local_response_norm rms_norm RMSNormalization GRUCell resize resize_matrix resize_bilinear pool3d average_pool3d ConvTranspose padding_mask attention build_model compile_model load_data load_weights fit "
-          "summed_error smoothed_cross_entropy Parameter prefix i l I O")),
+          "outputs summed_error smoothed_cross_entropy masked_cross_entropy Parameter prefix i l I O")),
       needs_(needs) {
   for (const std::string& name : spelled_names()) names_.reserve(name);
   reserved_ = names_;
@@ -190,8 +190,7 @@ std::string Printer::first_input() {
   }
   for (ir::ValueId id = 0; workload.is_input(id); ++id) {
     const auto readers = ir::consumers(workload, id);
-    if (!readers.empty() && readers.front() + 1 < static_cast<int>(workload.nodes.size()))
-      return value_name(id);
+    if (!readers.empty() && readers.front() < workload.model_end()) return value_name(id);
   }
   return value_name(0);
 }

@@ -1,6 +1,7 @@
 #include "emit/libtorch/forward.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -22,7 +23,7 @@ ForwardPrinter::ForwardPrinter(CodeWriter& out, const Request& request, const Mo
       types_(types),
       inputs_(inputs),
       names_(std::move(names)),
-      stretch_{"", 0, static_cast<int>(workload_.nodes.size()) - 1},
+      stretch_{"", 0, workload_.model_end()},
       readers_(last_readers(workload_)) {}
 
 void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
@@ -37,15 +38,20 @@ void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
     order_.push_back(inputs_[i]);
     parameters.push_back((inputs_[i] == "x" ? "Tensor " : "const Tensor& ") + inputs_[i]);
   }
-  const bool both = workload_.computes_target();
-  libtorch::call(out_, both ? "std::tuple<Tensor, Tensor> forward" : "Tensor forward", parameters, " {");
+  const std::vector<ir::ValueId> outputs = workload_.outputs();
+  const std::vector<std::string> types(outputs.size(), "Tensor");
+  const bool several = outputs.size() > 1;
+  libtorch::call(out_,
+                 several ? fmt::format("std::tuple<{}> forward", fmt::join(types, ", ")) : "Tensor forward",
+                 parameters, " {");
   {
     const auto body = out_.indent();
     print_nodes(functions);
-    if (both) {
+    if (several) {
       if (pending_) flush();
-      out_.line(fmt::format("return {{{}, {}}};", variables_.at(workload_.prediction()),
-                            variables_.at(workload_.nodes.back().inputs[1])));
+      std::vector<std::string> results;
+      for (const ir::ValueId id : outputs) results.push_back(variables_.at(id));
+      out_.line(fmt::format("return {{{}}};", fmt::join(results, ", ")));
     } else {
       print_return(workload_.prediction());
     }
@@ -269,8 +275,8 @@ std::string ForwardPrinter::pick_variable(ir::ValueId value) {
 
 bool ForwardPrinter::escapes(ir::ValueId value) const {
   if (!stretch_.path.empty()) return value == workload_.output_of(stretch_.end - 1);
-  return value == workload_.prediction() ||
-         (workload_.computes_target() && value == workload_.nodes.back().inputs[1]);
+  const std::vector<ir::ValueId> outputs = workload_.outputs();
+  return std::find(outputs.begin(), outputs.end(), value) != outputs.end();
 }
 
 // A value from outside of the stretch lives on for its caller, but its name is free here.
@@ -280,7 +286,7 @@ int ForwardPrinter::last_use(ir::ValueId value) const {
 
 bool read_by_model(const ir::Workload& workload, ir::ValueId input) {
   const std::vector<int> readers = ir::consumers(workload, input);
-  const int loss_node = static_cast<int>(workload.nodes.size()) - 1;
+  const int loss_node = workload.model_end();
   return (!readers.empty() && readers.front() < loss_node) || input == workload.prediction();
 }
 

@@ -1,8 +1,10 @@
 #include "emit/libtorch/script.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "emit/libtorch/autocast.h"
@@ -12,6 +14,7 @@
 #include "emit/libtorch/network_ops.h"
 #include "emit/libtorch/ops.h"
 #include "emit/libtorch/optimizer.h"
+#include "emit/losses.h"
 #include "emit/namer.h"
 #include "emit/precision.h"
 
@@ -48,7 +51,7 @@ class Program {
   }
 
   std::string text() {
-    const Stretch whole{"", 0, static_cast<int>(workload_.nodes.size()) - 1};
+    const Stretch whole{"", 0, workload_.model_end()};
     blocks_ =
         Blocks::plan(workload_, types_, {.names = names_},
                      [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
@@ -78,6 +81,11 @@ class Program {
  private:
   bool equalised() const { return request_.training.equalised(); }
   bool channels_last() const { return request_.settings.at("channels_last") == "true"; }
+  size_t rank(ir::ValueId id) const { return types_[static_cast<size_t>(id)].shape.size(); }
+  // torch's cross entropy has the classes at axis 1.
+  bool flattens(const ir::Node& loss) const {
+    return loss.op == ir::Op::kSoftmaxCrossEntropy && rank(loss.inputs[0]) > 2;
+  }
   // "x.to(kDevice)"
   std::string to_device(size_t input, const std::string& value) const {
     const ir::Type& type = workload_.inputs[input].type;
@@ -93,6 +101,9 @@ class Program {
   void block_class(const Family& family);
   void model_class(const Modules& modules);
   void make_model();
+  // Prints the call of the model where it cannot stand in the loss; gives what inputs and outputs are called.
+  std::map<ir::ValueId, std::string> call_model();
+  void print_losses();
   void train_step();
   void load_safetensors();
   void load_data();
@@ -253,6 +264,61 @@ void Program::make_model() {
   out_.blank();
 }
 
+std::map<ir::ValueId, std::string> Program::call_model() {
+  std::map<ir::ValueId, std::string> values;
+  for (size_t i = 0; i < inputs_.size(); ++i) values[static_cast<ir::ValueId>(i)] = inputs_[i];
+  const std::vector<std::string> read(inputs_.begin(),
+                                      inputs_.begin() + static_cast<long>(forward_arity(workload_)));
+  const std::vector<ir::ValueId> outputs = workload_.outputs();
+  const ir::Node& loss = workload_.first_loss();
+  const std::string call = fmt::format("model({})", fmt::join(read, ", "));
+  const bool inside = one_loss(workload_) && outputs.size() == 1 && workload_.is_input(loss.inputs[1]) &&
+                      !flattens(loss) && call.size() + values[loss.inputs[1]].size() <= 40;
+  const std::vector<std::string> names =
+      inside ? std::vector<std::string>{call} : output_names(workload_, names_);
+  if (!inside)
+    statement(out_, fmt::format("const {} = {};",
+                                outputs.size() > 1 ? fmt::format("auto [{}]", fmt::join(names, ", "))
+                                                   : "Tensor " + names[0],
+                                call));
+  for (size_t i = 0; i < outputs.size(); ++i) values[outputs[i]] = names[i];
+  return values;
+}
+
+void Program::print_losses() {
+  const std::map<ir::ValueId, std::string> values = call_model();
+  const std::vector<NamedLoss> losses = named_losses(workload_, names_);
+  const bool declared = !half_.empty();  // before the scope of the autocast
+  for (const NamedLoss& loss : losses) {
+    const ir::Node& node = workload_.nodes[static_cast<size_t>(loss.node)];
+    const ir::LossSpelling& spelling = ir::loss_spelling(node.op);
+    const auto ignored = ir::ignore_index(node);
+    const bool mean = node.word("reduction") == "mean";
+    const std::string& target = values.at(node.inputs[1]);
+    std::vector<std::string> terms = {values.at(node.inputs[0]), target};
+    if (flattens(node)) {
+      terms[0] += fmt::format(".flatten(0, {})", rank(node.inputs[0]) - 2);
+      terms[1] += ".flatten()";
+    }
+    std::string options;
+    if (ignored) options += fmt::format(".ignore_index({})", *ignored);
+    if (!mean || ignored) options += ".reduction(torch::kSum)";
+    if (const double smooth = ir::label_smoothing(node); smooth != 0)
+      options += fmt::format(".label_smoothing({})", python_real(smooth));
+    if (!options.empty()) terms.push_back("F::" + spelling.options + "()" + options);
+    const char* type = declared && one_loss(workload_) ? "" : mean && ignored ? "Tensor " : "const Tensor ";
+    call(out_, fmt::format("{}{} = F::{}", type, loss.name, spelling.libtorch), terms, ";");
+    if (mean && ignored)  // torch's own mean of no targets is NaN
+      statement(out_,
+                fmt::format("{0} = {0} / ({1} != {2}).sum().clamp_min(1);", loss.name, target, *ignored));
+  }
+  const std::vector<std::string> sums = weighted_sum(workload_, losses);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const char* type = declared || i > 0 ? "" : sums.size() > 1 ? "Tensor " : "const Tensor ";
+    statement(out_, fmt::format("{}loss = {};", type, sums[i]));
+  }
+}
+
 void Program::train_step() {
   std::vector<std::string> parameters = {class_ + "& model", "torch::optim::Optimizer& optimizer"};
   for (const std::string& name : inputs_) parameters.push_back("const Tensor& " + name);
@@ -266,36 +332,7 @@ void Program::train_step() {
       rounded.emplace(out_);
       out_.line("const Autocast autocast;");
     }
-    const ir::Node& loss = workload_.nodes.back();
-    const bool both = workload_.computes_target();
-    const bool cross_entropy = loss.op == ir::Op::kSoftmaxCrossEntropy;
-    const size_t rank = types_[static_cast<size_t>(loss.inputs[0])].shape.size();
-    const std::vector<std::string> read(inputs_.begin(),
-                                        inputs_.begin() + static_cast<long>(forward_arity(workload_)));
-    std::string prediction = fmt::format("model({})", fmt::join(read, ", "));
-    std::string target =
-        both ? names_.name("target", "target") : inputs_[static_cast<size_t>(loss.inputs[1])];
-    const std::string out = names_.name("out", "prediction");
-    if (both) {
-      statement(out_, fmt::format("const auto [{}, {}] = {};", out, target, prediction));
-      prediction = out;
-    } else if ((cross_entropy && rank > 2) || prediction.size() + target.size() > 40) {
-      statement(out_, fmt::format("const Tensor {} = {};", out, prediction));
-      prediction = out;
-    }
-    if (cross_entropy && rank > 2) {
-      prediction += fmt::format(".flatten(0, {})", rank - 2);
-      target += ".flatten()";
-    }
-    std::vector<std::string> terms = {prediction, target};
-    const ir::LossSpelling& spelling = ir::loss_spelling(loss.op);
-    std::string options;
-    if (loss.word("reduction") == "sum") options += ".reduction(torch::kSum)";
-    if (const double smooth = ir::label_smoothing(loss); smooth != 0)
-      options += fmt::format(".label_smoothing({})", python_real(smooth));
-    if (!options.empty()) terms.push_back("F::" + spelling.options + "()" + options);
-    call(out_, fmt::format("{}loss = F::{}", half_.empty() ? "const Tensor " : "", spelling.libtorch), terms,
-         ";");
+    print_losses();
     rounded.reset();
     if (!half_.empty()) out_.line("}");
     out_.print("loss.backward();\noptimizer.step();\nreturn loss.detach();\n");
@@ -534,7 +571,7 @@ Example example(const Request& request) {
   out.print(kExampleHead, {{"program", stem}, {"tolerance", kExampleTolerance}, {"include", "include"}});
   {
     const auto body = out.indent();
-    statement(out, fmt::format("const Tensor given = {};", request.workload.computes_target()
+    statement(out, fmt::format("const Tensor given = {};", request.workload.outputs().size() > 1
                                                                ? fmt::format("std::get<0>({})", prediction)
                                                                : prediction));
   }

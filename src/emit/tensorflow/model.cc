@@ -65,7 +65,7 @@ Model::Model(const Request& request, const Graph& graph, const Namer& names, std
       Blocks::plan(request.workload, graph.types, {.names = taken, .in_body = "self."},
                    [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
   targets_.resize(request.workload.parameters.size());
-  find_targets({"", 0, static_cast<int>(request.workload.nodes.size()) - 1}, "");
+  find_targets({"", 0, request.workload.model_end()}, "");
 }
 
 bool Model::equalised() const { return emit::equalised(request_); }
@@ -236,7 +236,7 @@ void Model::print_family(CodeWriter& out, const Family& family) const {
 
 void Model::print(CodeWriter& out) const {
   for (const Family& family : blocks_.families()) print_family(out, family);
-  const Stretch whole{"", 0, static_cast<int>(request_.workload.nodes.size()) - 1};
+  const Stretch whole{"", 0, request_.workload.model_end()};
   const Attributes attributes = attributes_of(whole, blocks_);
   out.line(fmt::format("class {}(tf.Module):", class_));
   const auto body = out.indent();

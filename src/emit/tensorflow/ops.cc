@@ -629,8 +629,16 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
   print_network_helpers(out, graph, style.mixed);
 }
 
-void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& target) {
-  std::string call = ir::loss_spelling(loss.op).tensorflow;
+void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& given,
+                const std::string& variable) {
+  const bool mean = loss.word("reduction") == "mean";
+  const auto ignored = ir::ignore_index(loss);
+  const std::string result = variable.empty() ? "return " : variable + " = ";
+  std::string call = ir::loss_spelling(loss.op).tensorflow, target = given;
+  if (ignored) {
+    out.line(fmt::format("kept = tf.not_equal({}, {})", target, *ignored));
+    target = fmt::format("tf.where(kept, {}, 0)", target);
+  }
   if (const double smooth = ir::label_smoothing(loss); smooth != 0) {
     const std::string classes = prediction + ".shape[-1]", rate = python_real(smooth);
     out.call("smoothed = tf.one_hot",
@@ -640,13 +648,17 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
   }
   const Spelled losses = spell({.call = call}, {}, {prediction, target});
   out.call("losses = " + losses.head, losses.arguments);
-  out.line(fmt::format("return tf.reduce_{}(losses)", loss.word("reduction")));
+  if (!ignored) return out.line(fmt::format("{}tf.reduce_{}(losses)", result, loss.word("reduction")));
+  out.line("losses = tf.where(kept, losses, tf.zeros_like(losses))");
+  if (!mean) return out.line(result + "tf.reduce_sum(losses)");
+  out.line("count = tf.math.count_nonzero(kept, dtype=losses.dtype)");
+  out.line(result + "tf.reduce_sum(losses) / tf.maximum(count, 1)");
 }
 
 std::set<std::string> reserved_names() {
   std::set<std::string> names = spelled_names();
   names.merge(words(
-      "weights prefix block tf np self model optimizer tape loss losses smoothed gradients variables prediction target path data "
+      "weights prefix block tf np self model optimizer tape loss losses smoothed kept count gradients variables prediction target path data "
       "arrays json argparse itertools Path load_file load_data load_weights batches loss_fn train_step "
       "make_model make_optimizer batch_norm layer_norm rms_norm group_norm resize resize_matrix resize_bilinear repeat_places max_pool1d max_pool2d avg_pool1d avg_pool2d avg_pool3d pool3d local_response_norm "
       "attention lstm gru half in_float32 conv1d_xla conv2d_xla conv3d conv1d_transpose conv2d_transpose conv3d_transpose dilated gelu gelu_tanh glorot_uniform math predict_step "

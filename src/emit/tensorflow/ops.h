@@ -25,9 +25,9 @@ bool native_depthwise(const ir::Node& conv);
 // The helper functions (batch_norm, ...) that the live nodes call, each followed by two blank lines.
 void print_helpers(CodeWriter& out, const Graph& graph, const Style& style);
 
-// Statements that return the loss of `prediction` against `target`.
+// Statements that compute the loss `variable` of `prediction` against `target`; with an empty one, return it.
 void print_loss(CodeWriter& out, const ir::Node& loss, const std::string& prediction,
-                const std::string& target);
+                const std::string& target, const std::string& variable);
 
 // Names that the script uses itself.
 std::set<std::string> reserved_names();

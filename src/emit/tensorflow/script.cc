@@ -1,7 +1,11 @@
 #include "emit/tensorflow/script.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <set>
+
+#include "emit/losses.h"
 #include "emit/optimizer_terms.h"
 #include "emit/precision.h"
 #include "emit/python_script.h"
@@ -127,18 +131,40 @@ class Script {
 
   std::vector<std::string> forward_inputs() const { return graph_.forward_names(); }
 
-  // What loss_fn calls the target, and what train_step gives it.
-  std::string target_name() const {
-    return graph_.computes_target() ? "target" : graph_.inputs[static_cast<size_t>(graph_.loss().inputs[1])];
+  // The inputs that losses alone compare with the outputs.
+  std::vector<std::string> targets() const {
+    const ir::Workload& workload = graph_.workload;
+    std::set<ir::ValueId> read;
+    for (size_t n = static_cast<size_t>(workload.model_end()); n < workload.nodes.size(); ++n) {
+      for (const ir::ValueId id : workload.nodes[n].inputs) {
+        if (workload.is_input(id) && id != workload.prediction()) read.insert(id);
+      }
+    }
+    std::vector<std::string> names;
+    for (const ir::ValueId id : read) names.push_back(graph_.inputs[static_cast<size_t>(id)]);
+    return names;
+  }
+
+  // Of the outputs as `given`, then of the targets.
+  std::vector<std::string> loss_signature(std::vector<std::string> given) const {
+    const std::vector<std::string> more = targets();
+    given.insert(given.end(), more.begin(), more.end());
+    return given;
   }
 
   void loss_fn() {
-    const std::string prediction = prediction_name(graph_, names_);
-    out_.call("def loss_fn", {prediction, target_name()}, ":");
+    Namer names = names_;
+    const std::vector<std::string> outputs = loss_arguments(graph_, names);
+    out_.call("def loss_fn", loss_signature(outputs), ":");
     {
       const auto body = out_.indent();
-      print_loss(out_, graph_.loss(), prediction,
-                 graph_.computes_target() ? "target" : target_expression(graph_, "tf.transpose"));
+      const bool one = one_loss(graph_.workload);
+      const auto print = [&](const ir::Node& loss, const std::string& prediction, const std::string& target,
+                             const std::string& variable) {
+        print_loss(out_, loss, prediction, target, one ? "" : variable);
+      };
+      print_losses(out_, graph_, outputs, names, "tf.transpose", print);
+      if (!one) out_.line("return loss");
     }
     out_.blank(2);
   }
@@ -169,9 +195,11 @@ class Script {
       out_.line("with tf.GradientTape() as tape:");
       {
         const auto inner = out_.indent();
-        out_.call(graph_.computes_target() ? "prediction, target = model" : "prediction = model",
-                  forward_inputs());
-        out_.call("loss = loss_fn", {"prediction", target_name()});
+        Namer names = names_;
+        std::vector<std::string> outputs = loss_arguments(graph_, names);
+        outputs[0] = "prediction";
+        out_.call(fmt::format("{} = model", fmt::join(outputs, ", ")), forward_inputs());
+        out_.call("loss = loss_fn", loss_signature(outputs));
       }
       std::vector<std::string> arguments = {"loss", "optimizer.targets"};
       if (graph_.has_idle_parameters()) arguments.push_back("unconnected_gradients=\"zero\"");

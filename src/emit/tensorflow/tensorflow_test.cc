@@ -62,6 +62,7 @@ TEST(TensorFlow, WritesTheNetworksAsTheirGoldens) {
     expect_golden("tensorflow/" + name + ".py", of_zoo(name, adam_training()).source);
   }
   expect_golden("tensorflow/sequences.py", of_text(kSequencesModel, adam_training()).source);
+  expect_golden("tensorflow/losses.py", of_text(kLossesModel, adam_training()).source);
 }
 
 // What adds up many elements is in float32; all_sorts has most of it.

@@ -1,6 +1,7 @@
 #include "emit/torch/forward.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -21,7 +22,7 @@ ForwardPrinter::ForwardPrinter(CodeWriter& out, const Request& request, const Mo
       types_(types),
       inputs_(input_names),
       names_(std::move(names)),
-      stretch_{"", 0, static_cast<int>(workload_.nodes.size()) - 1},
+      stretch_{"", 0, workload_.model_end()},
       readers_(last_readers(workload_)) {}
 
 void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
@@ -32,19 +33,21 @@ void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
     order_.push_back(name);
     parameters.push_back(name + ": Tensor");
   }
-  const bool both = workload_.computes_target();
-  out_.call("def forward", parameters, both ? " -> tuple[Tensor, Tensor]:" : " -> Tensor:");
+  const std::vector<ir::ValueId> outputs = workload_.outputs();
+  const std::vector<std::string> types(outputs.size(), "Tensor");
+  out_.call("def forward", parameters,
+            types.size() > 1 ? fmt::format(" -> tuple[{}]:", fmt::join(types, ", ")) : " -> Tensor:");
   const auto body = out_.indent();
   print_nodes(functions);
-  if (pending_ && pending_->value == workload_.prediction() && !both) {
+  if (pending_ && pending_->value == workload_.prediction() && outputs.size() == 1) {
     Pending last = *pending_;
     pending_.reset();
     return assign("", last);
   }
   if (pending_) flush();
-  std::string result = variables_.at(workload_.prediction());
-  if (both) result += ", " + variables_.at(workload_.nodes.back().inputs[1]);
-  out_.line("return " + result);
+  std::vector<std::string> results;
+  for (const ir::ValueId id : outputs) results.push_back(variables_.at(id));
+  out_.line(fmt::format("return {}", fmt::join(results, ", ")));
 }
 
 std::optional<Printed> ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions,
@@ -333,8 +336,8 @@ std::string ForwardPrinter::pick_variable(ir::ValueId value) {
 
 bool ForwardPrinter::escapes(ir::ValueId value) const {
   if (!stretch_.path.empty()) return value == workload_.output_of(stretch_.end - 1);
-  return value == workload_.prediction() ||
-         (workload_.computes_target() && value == workload_.nodes.back().inputs[1]);
+  const std::vector<ir::ValueId> outputs = workload_.outputs();
+  return std::find(outputs.begin(), outputs.end(), value) != outputs.end();
 }
 
 // A value from outside of the stretch lives on for its caller, but its name is free here.
@@ -344,7 +347,7 @@ int ForwardPrinter::last_use(ir::ValueId value) const {
 
 std::vector<ir::ValueId> forward_inputs(const ir::Workload& workload) {
   std::vector<ir::ValueId> all;
-  const int loss_node = static_cast<int>(workload.nodes.size()) - 1;
+  const int loss_node = workload.model_end();
   for (ir::ValueId id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
     const std::vector<int> readers = ir::consumers(workload, id);
     const bool in_model = !readers.empty() && readers.front() < loss_node;

@@ -1,10 +1,13 @@
 #include "emit/torch/script.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
+#include "emit/losses.h"
 #include "emit/namer.h"
 #include "emit/precision.h"
 #include "emit/spelling.h"
@@ -110,7 +113,7 @@ class Script {
     blocks_ =
         Blocks::plan(workload_, types_, {.names = names_, .in_body = "self."},
                      [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
-    const Stretch whole{"", 0, static_cast<int>(workload_.nodes.size()) - 1};
+    const Stretch whole{"", 0, workload_.model_end()};
     TRY(const Modules modules, Modules::plan(request_, types_, whole, blocks_));
     TRY(const Modules flat, Modules::plan(request_, types_, whole, Blocks()));
     freezes_biases_ = flat.freezes_biases();
@@ -166,11 +169,19 @@ class Script {
     for (const std::string& name : loaded_names()) all.push_back(name + ": Tensor");
     return all;
   }
+  size_t rank(ir::ValueId id) const { return types_[static_cast<size_t>(id)].shape.size(); }
+  // torch's cross entropy has the classes at axis 1.
+  bool flattens(const ir::Node& loss) const {
+    return loss.op == ir::Op::kSoftmaxCrossEntropy && rank(loss.inputs[0]) > 2;
+  }
   void header();
   std::optional<Printed> block(const Stretch& stretch, const Blocks& blocks) const;
   void block_class(const Family& family);
   void model_class(const Modules& modules);
   void make_model();
+  // Prints the call of the model where it cannot stand in the loss; gives what inputs and outputs are called.
+  std::map<ir::ValueId, std::string> call_model();
+  void print_losses();
   void train_step();
   void predict_step();
   void main();
@@ -302,6 +313,48 @@ void Script::make_model() {
   out_.blank(2);
 }
 
+std::map<ir::ValueId, std::string> Script::call_model() {
+  std::map<ir::ValueId, std::string> values;
+  for (size_t i = 0; i < inputs_.size(); ++i) values[static_cast<ir::ValueId>(i)] = inputs_[i];
+  std::vector<std::string> arguments;
+  for (const ir::ValueId id : forward_inputs(workload_))
+    arguments.push_back(inputs_[static_cast<size_t>(id)]);
+  const std::vector<ir::ValueId> outputs = workload_.outputs();
+  const ir::Node& loss = workload_.first_loss();
+  const std::string call = fmt::format("model({})", fmt::join(arguments, ", "));
+  const bool inside = one_loss(workload_) && outputs.size() == 1 && workload_.is_input(loss.inputs[1]) &&
+                      !flattens(loss) && call.size() + values[loss.inputs[1]].size() <= 40;
+  const std::vector<std::string> names =
+      inside ? std::vector<std::string>{call} : output_names(workload_, names_);
+  if (!inside) out_.call(fmt::format("{} = model", fmt::join(names, ", ")), arguments);
+  for (size_t i = 0; i < outputs.size(); ++i) values[outputs[i]] = names[i];
+  return values;
+}
+
+void Script::print_losses() {
+  const std::map<ir::ValueId, std::string> values = call_model();
+  const std::vector<NamedLoss> losses = named_losses(workload_, names_);
+  for (const NamedLoss& loss : losses) {
+    const ir::Node& node = workload_.nodes[static_cast<size_t>(loss.node)];
+    const auto ignored = ir::ignore_index(node);
+    const bool mean = node.word("reduction") == "mean";
+    const std::string& target = values.at(node.inputs[1]);
+    std::vector<std::string> terms = {values.at(node.inputs[0]), target};
+    if (flattens(node)) {
+      terms[0] += fmt::format(".flatten(0, {})", rank(node.inputs[0]) - 2);
+      terms[1] += ".flatten()";
+    }
+    if (ignored) terms.push_back(fmt::format("ignore_index={}", *ignored));
+    if (!mean || ignored) terms.push_back("reduction=\"sum\"");
+    if (const double smooth = ir::label_smoothing(node); smooth != 0)
+      terms.push_back("label_smoothing=" + python_real(smooth));
+    out_.call(fmt::format("{} = {}", loss.name, ir::loss_spelling(node.op).torch), terms);
+    if (mean && ignored)  // torch's own mean of no targets is NaN
+      out_.line(fmt::format("{0} = {0} / ({1} != {2}).sum().clamp(min=1)", loss.name, target, *ignored));
+  }
+  for (const std::string& sum : weighted_sum(workload_, losses)) out_.line("loss = " + sum);
+}
+
 void Script::train_step() {
   std::vector<std::string> parameters = {"model: nn.Module", "optimizer: torch.optim.Optimizer"};
   for (const std::string& typed : typed_inputs()) parameters.push_back(typed);
@@ -314,31 +367,7 @@ void Script::train_step() {
     out_.line(fmt::format("with torch.autocast(device, dtype=torch.{}):", precision.half));
     rounded.emplace(out_);
   }
-  std::vector<std::string> arguments;
-  for (const ir::ValueId id : forward_inputs(workload_))
-    arguments.push_back(inputs_[static_cast<size_t>(id)]);
-  const ir::Node& loss = workload_.nodes.back();
-  const bool both = workload_.computes_target();
-  std::string prediction = fmt::format("model({})", fmt::join(arguments, ", "));
-  std::string target = both ? "target" : inputs_[static_cast<size_t>(loss.inputs[1])];
-  const bool cross_entropy = loss.op == ir::Op::kSoftmaxCrossEntropy;
-  const size_t rank = types_[static_cast<size_t>(loss.inputs[0])].shape.size();
-  if (both || (cross_entropy && rank > 2) || prediction.size() + target.size() > 40) {
-    const std::string names = both ? names_.name("out", "prediction") + ", " + names_.name("target", "target")
-                                   : names_.name("out", "prediction");
-    out_.call(names + " = model", arguments);
-    prediction = names_.name("out", "prediction");
-    if (both) target = names_.name("target", "target");
-  }
-  if (cross_entropy && rank > 2) {
-    prediction += fmt::format(".flatten(0, {})", rank - 2);
-    target += ".flatten()";
-  }
-  std::vector<std::string> terms = {prediction, target};
-  if (loss.word("reduction") == "sum") terms.push_back("reduction=\"sum\"");
-  if (const double smooth = ir::label_smoothing(loss); smooth != 0)
-    terms.push_back("label_smoothing=" + python_real(smooth));
-  out_.call("loss = " + ir::loss_spelling(loss.op).torch, terms);
+  print_losses();
   rounded.reset();
   out_.print(precision.scaler ? "scaler.scale(loss).backward()\nscaler.step(optimizer)\nscaler.update()\n"
                               : "loss.backward()\noptimizer.step()\n");
@@ -352,7 +381,7 @@ void Script::predict_step() {
   out_.call("def predict_step", parameters, " -> Tensor:");
   {
     const auto body = out_.indent();
-    out_.call("return model", loaded_names(), workload_.computes_target() ? "[0]" : "");
+    out_.call("return model", loaded_names(), workload_.outputs().size() > 1 ? "[0]" : "");
   }
   out_.blank(2);
 }

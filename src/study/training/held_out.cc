@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "data/inputs.h"
 #include "plan/rows.h"
@@ -15,14 +16,30 @@ namespace {
 constexpr int64_t kChunk = 250;  // rows that the referee predicts at once
 
 // Predictions that are right, over the last axis; labels in the same order.
-int64_t right_ones(const tensor::Tensor& prediction, const tensor::IntTensor& labels) {
+int64_t right_ones(const tensor::Tensor& prediction, const tensor::IntTensor& labels,
+                   std::optional<int64_t> ignored) {
   const auto classes = static_cast<size_t>(prediction.shape.back());
   int64_t right = 0;
   for (size_t i = 0; i < labels.data.size(); ++i) {
+    if (labels.data[i] == ignored) continue;
     const auto begin = prediction.data.begin() + static_cast<long>(i * classes);
     right += std::max_element(begin, begin + static_cast<long>(classes)) - begin == labels.data[i];
   }
   return right;
+}
+
+int64_t ignored_ones(const tensor::IntTensor& labels, std::optional<int64_t> ignored) {
+  return ignored ? std::ranges::count(labels.data, *ignored) : 0;
+}
+
+// What a batch's loss counts for in the mean over batches: its rows, or the targets that are not ignored.
+double counted(const ir::Node& loss, const referee::Inputs& batch, int64_t rows) {
+  const auto ignored = ir::ignore_index(loss);
+  const auto target = static_cast<size_t>(loss.inputs[1]);
+  if (!ignored || target >= batch.size() || loss.word("reduction") != "mean")
+    return static_cast<double>(rows);
+  const auto& labels = std::get<tensor::IntTensor>(batch[target]);
+  return static_cast<double>(static_cast<int64_t>(labels.data.size()) - ignored_ones(labels, ignored));
 }
 
 }  // namespace
@@ -38,22 +55,34 @@ Result<HeldOut> hold_out(const ir::Workload& workload, const std::filesystem::pa
 }
 
 Result<TargetLook> look_at(const HeldOut& held_out, const referee::Weights& weights) {
-  double loss = 0, rows = 0;
+  const ir::Workload& workload = held_out.workload;
+  const std::vector<ir::LossTerm> terms = ir::loss_terms(workload);
+  std::vector<double> losses(terms.size(), 0.0), counts(terms.size(), 0.0);
   int64_t right = 0, labelled = 0;
-  const auto target = static_cast<size_t>(held_out.workload.nodes.back().inputs.back());
+  const ir::Node& first = workload.first_loss();
+  const auto target = static_cast<size_t>(first.inputs[1]);
   for (const referee::Inputs& batch : held_out.batches) {
     if (proc::interrupted()) return Error{.message = "interrupted"};
-    TRY(const auto found,
-        referee::evaluate(held_out.workload, weights, batch, {.train = false, .gradients = false}));
-    TRY(const int64_t count, referee::check_inputs(held_out.workload, batch));
-    loss += found.loss * static_cast<double>(count);
-    rows += static_cast<double>(count);
+    TRY(const auto found, referee::evaluate(workload, weights, batch,
+                                            {.train = false, .gradients = false, .activations = true}));
+    TRY(const int64_t count, referee::check_inputs(workload, batch));
+    for (size_t i = 0; i < terms.size(); ++i) {
+      const ir::Node& node = workload.nodes[static_cast<size_t>(terms[i].node)];
+      const auto value =
+          std::get<tensor::Tensor>(found.activations[static_cast<size_t>(workload.output_of(terms[i].node))]);
+      const double weight = counted(node, batch, count);
+      losses[i] += value.data[0] * weight;
+      counts[i] += weight;
+    }
     if (!held_out.has_classes) continue;
     const auto& labels = std::get<tensor::IntTensor>(batch[target]);
-    right += right_ones(found.prediction, labels);
-    labelled += static_cast<int64_t>(labels.data.size());
+    right += right_ones(found.prediction, labels, ir::ignore_index(first));
+    labelled += static_cast<int64_t>(labels.data.size()) - ignored_ones(labels, ir::ignore_index(first));
   }
-  TargetLook look{.loss = loss / rows};
+  TargetLook look;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (counts[i] > 0) look.loss += terms[i].weight * losses[i] / counts[i];
+  }
   if (labelled > 0) look.accuracy = static_cast<double>(right) / static_cast<double>(labelled);
   return look;
 }
