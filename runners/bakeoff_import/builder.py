@@ -80,9 +80,10 @@ class Builder:
         return self._once(("n", float(number)), make)
 
     def expand(self, v: Value, layout: Layout, spread: bool = False) -> Value:
-        """Repeated where its size is 1; the rows are those of an input."""
+        """Repeated where its size is 1; the rows are its own, or those of an input."""
         shape = layout.ir(spread)
-        inputs = [v.name, next(iter(self.graph.input_shapes))]
+        rows = layout.n is not None and not v.spread and v.layout.n is not None
+        inputs = [v.name, v.name if rows else next(iter(self.graph.input_shapes))]
         name = self.graph.node("expand", inputs, shape, v.dtype, attrs={"shape": shape})
         return Value(name, layout, v.dtype, spread)
 

@@ -3,6 +3,7 @@ compared: the modes may differ by dropout and batch norm alone."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import re
@@ -20,6 +21,7 @@ from bakeoff_import.graph import Graph, Names, Node, ir_word
 from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin
 from bakeoff_import.modes import same_in_both_modes
 from bakeoff_import.origin import user_place
+from bakeoff_import.patterns import spelled_norms
 from bakeoff_import.problems import (
     ImportProblem,
     Refused,
@@ -27,6 +29,7 @@ from bakeoff_import.problems import (
     is_users,
 )
 from bakeoff_import.rows import ROWS
+from bakeoff_import.sizes import kept_symbolic
 from bakeoff_import.values import N, Shape, Value
 from bakeoff_import.writing import InputSpec
 
@@ -96,11 +99,14 @@ def _refuse_by_sight(module: torch.nn.Module) -> None:
                 f"{called} is a ScriptModule, which has no Python code to export",
                 "use the module that it was made from",
             )
-        if type(part).__name__ in ("_SpectralNorm", "SpectralNorm"):
+        spelled = {type(hook).__name__ for hook in part._forward_pre_hooks.values()}
+        spelled.add(type(part).__name__)
+        if spelled & {"_SpectralNorm", "SpectralNorm"}:
             layer = called.partition(".parametrizations")[0].strip("'")
             raise ImportProblem(
                 f"'{layer}' has spectral_norm, whose vectors change in every step",
-                "torch.nn.utils.parametrize.remove_parametrizations(layer, 'weight')",
+                "torch.nn.utils.parametrize.remove_parametrizations(layer, 'weight'), "
+                "or torch.nn.utils.remove_spectral_norm(layer)",
             )
         if getattr(part, "momentum", 0) is None and isinstance(
             part, torch.nn.modules.batchnorm._BatchNorm
@@ -231,27 +237,35 @@ class Importer:
         )
         dynamic = _dynamic(self.module, args, kwargs, shapes)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                with seen_functions(self.folder) as functions, masks_as_given():
-                    program = torch.export.export(
-                        self.module, args, kwargs, dynamic_shapes=dynamic, strict=False
-                    )
-                if functions:
-                    name, place = functions[0]
-                    raise ImportProblem(
-                        f"'{name}' is a torch.autograd.Function, whose backward no "
-                        "export keeps",
-                        "spell it with torch's ops, whose gradients are known",
-                        place,
-                    )
-                return program
+            return self._traced(args, kwargs, dynamic)
         except ImportProblem:
             raise
         except Exception as error:
-            raise self._failure(args, kwargs) or _explained(
-                error, self.folder, train
-            ) from error
+            problem = self._failure(args, kwargs)
+            if problem is None and _FIXES.search(f"{type(error).__name__}: {error}"):
+                with (
+                    contextlib.suppress(Exception),
+                    kept_symbolic(self.module, self.folder),
+                ):
+                    return self._traced(args, kwargs, dynamic)
+            raise problem or _explained(error, self.folder, train) from error
+
+    def _traced(self, args: Any, kwargs: Any, dynamic: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with seen_functions(self.folder) as functions, masks_as_given():
+                program = torch.export.export(
+                    self.module, args, kwargs, dynamic_shapes=dynamic, strict=False
+                )
+        if functions:
+            name, place = functions[0]
+            raise ImportProblem(
+                f"'{name}' is a torch.autograd.Function, whose backward no export "
+                "keeps",
+                "spell it with torch's ops, whose gradients are known",
+                place,
+            )
+        return program
 
     def _failure(self, args: Any, kwargs: Any) -> Optional[ImportProblem]:
         """What fails without any export: the inputs do not fit, or one row more."""
@@ -376,9 +390,11 @@ class Importer:
             "only dropout and batch norm may differ by the mode: remove the branch on "
             "self.training",
         )
+        if mapper.known("rms_norm"):
+            spelled_norms(mapper.graph, [value.name])
         mapper.graph.declare_as_read([value.name])
-        if not mapper.known("reshape without N"):
-            mapper.graph.repeat_for_rows([value.name])
+        mapper.graph.hoist()
+        mapper.graph.repeat_for_rows([value.name])
         nodes = mapper.graph.live([value.name])
         _check_padding(mapper.padding, mapper.graph, nodes)
         inputs = {
@@ -503,6 +519,7 @@ def _dynamic(module: Any, args: Any, kwargs: Any, shapes: Any) -> Any:
     return found
 
 
+_FIXES = re.compile("Constraints violated|specialized|ConstraintViolation")
 _DATA_DEPENDENT = re.compile(
     r"data-dependent|DataDependent|GuardOnDataDependent|Unbacked|unbacked|_local_scalar_dense"
     r"|item\(\)|nonzero"
@@ -529,13 +546,9 @@ def _explained(error: Exception, folder: str, train: bool) -> ImportProblem:
             "torch.where keeps both branches in one graph",
             place,
         )
-    if re.search(r"Constraints violated|specialized|ConstraintViolation", text):
-        reason = re.search(r"- (.*(?:specializ|inferred|Dim).*)", str(error))
+    if _FIXES.search(text):
         return ImportProblem(
-            "the batch size is fixed in the model: "
-            + (reason[1] if reason else str(error).strip().splitlines()[0]),
-            _FIXED,
-            place,
+            "the batch size is taken out as a number and computed with", _FIXED, place
         )
     first = str(error).strip().splitlines()[0] if str(error).strip() else ""
     return ImportProblem(

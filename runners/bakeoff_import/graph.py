@@ -20,6 +20,13 @@ def ir_word(text: str) -> str:
     return _BAD.sub("_", text) or "_"
 
 
+def numbered(path: str) -> str:
+    """Of "blocks.0.attn" the module in a list that it is a part of: "blocks.0"."""
+    words = path.partition(".parametrizations.")[0].split(".")
+    last = max((i for i, word in enumerate(words) if word.isdigit()), default=-1)
+    return ".".join(words[: last + 1])
+
+
 class Names:
     """Gives every name once; names that differ by case alone count as equal."""
 
@@ -60,6 +67,7 @@ class Node:
     dtype: str
     where: str  # the user's line
     source: str = ""  # the op of the origin
+    path: str = ""  # the module of the origin
 
 
 @dataclass
@@ -76,6 +84,7 @@ class Graph:
     base: str = "h"  # the name of the next one; of others it begins their names
     named: bool = False  # whether a value has this name
     source: str = ""
+    path: str = ""  # the module that the nodes are of that are added now
     by_output: dict[str, Node] = field(default_factory=dict)
 
     @contextlib.contextmanager
@@ -110,10 +119,16 @@ class Graph:
             dtype=dtype,
             where=self.where,
             source=self.source,
+            path=self.path,
         )
         self.nodes.append(node)
         self.by_output[output] = node
         return output
+
+    def below(self, word: str) -> str:
+        """A name for a parameter of the present module."""
+        path = self.path.partition(".parametrizations.")[0]
+        return f"{path}.{word}" if path else word
 
     def parameter(
         self,
@@ -197,58 +212,43 @@ class Graph:
         for node in live:
             node.inputs = tuple(stands_for.get(name, name) for name in node.inputs)
 
-    def repeat_for_rows(self, results: Sequence[str]) -> None:
-        """For an IR that reshapes and expands values with N alone: what has none is
-        repeated for every row before it."""
-        rows = next(iter(self.input_shapes))
-        shapes: dict[str, Shape] = {}
-        added: list[tuple[Node, Node]] = []
-        for node in self.live(results):
-            shapes[node.output] = node.shape
-            own = node.op in ("reshape", "expand") and node.shape[:1] == (1,)
-            if not own:
-                continue
-            source = shapes[node.inputs[0]]
-            made = self.by_output.get(node.inputs[0])
-            table = made is not None and made.op == "parameter" and len(source) == 2
-            if table and node.op == "reshape" and node.shape == (1, *source):
-                added += [(more, node) for more in self._as_rows(node, source[0])]
-                continue
-            node.shape = (N, *node.shape[1:])
-            node.attrs["shape"] = node.shape
-            shapes[node.output] = node.shape
-            if source[0] == N or node.op == "expand":
-                continue
-            wide = (N, *source[1:])
-            name = self.names.unique(f"{node.inputs[0]}_rows")
-            inputs, attrs = (node.inputs[0], rows), {"shape": wide}
-            more = Node(
-                "expand", name, inputs, (), dict(attrs), wide, "f32", node.where
-            )
-            more.source = node.source
-            node.inputs = (name,)
-            added.append((more, node))
-        for more, node in added:
-            self.nodes.insert(self.nodes.index(node), more)
+    def hoist(self) -> None:
+        """Numbers, and what follows from parameters alone and several modules of a list
+        read, go in front: each module of the list computes the same then."""
+        fixed: set[str] = set()
+        readers: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            if all(name in fixed for name in node.inputs) and node.op != "dropout":
+                fixed.add(node.output)
+            for name in node.inputs:
+                readers.setdefault(name, []).append(node)
+        front: set[str] = set()
+        for node in reversed(self.nodes):
+            own = readers.get(node.output, [])
+            home = numbered(node.path)
+            if node.output in fixed and (
+                node.op == "constant"
+                or any(r.output in front or numbered(r.path) != home for r in own)
+            ):
+                front.add(node.output)
 
-    def _as_rows(self, node: Node, count: int) -> list[Node]:
-        """[A,B] as [1,A,B], where a slot needs the first and an op the second: all
-        rows of the table, in order. Changes the node; what stands before it."""
-        made = self.by_output[node.inputs[0]]
-        table = self.parameters[made.params[0][1]].tensor.reshape(count, -1)
-        order = ((table[:, :1] * 0 + 1).cumsum(0) - 1).reshape(1, count)
-        slot = self.parameter("rows_in_order", order, True)
-        names = [self.names.unique("rows"), self.names.unique("rows_in_order")]
-        shape: Shape = (1, count)
-        held = Node(
-            "parameter", names[0], (), (("weight", slot),), {}, shape, "f32", node.where
-        )
-        whole = Node(
-            "cast", names[1], (names[0],), (), {"to": "i32"}, shape, "i32", node.where
-        )
-        node.op, node.inputs, node.attrs = "embedding", (names[1],), {}
-        node.params = made.params
-        return [held, whole]
+        def place(node: Node) -> int:
+            return 2 if node.output not in front else node.op != "constant"
+
+        self.nodes.sort(key=place)
+
+    def repeat_for_rows(self, results: Sequence[str]) -> None:
+        """What is expanded gets all the rows, and with it what follows from it."""
+        for node in self.live(results):
+            rows = node.op == "expand" or any(
+                self.by_output[name].shape[:1] == (N,)
+                for name in node.inputs
+                if name in self.by_output
+            )
+            if rows and node.shape[:1] == (1,):
+                node.shape = (N, *node.shape[1:])
+                if node.op in ("reshape", "expand"):
+                    node.attrs["shape"] = node.shape
 
     def live(self, results: Sequence[str]) -> list[Node]:
         """The nodes that these values depend on."""

@@ -4,8 +4,11 @@ compared: the modes may differ by dropout and batch norm alone."""
 from __future__ import annotations
 
 import contextlib
+import inspect
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Mapping, Optional, Sequence
+
+import numpy as np
 
 import bakeoff_import.keras_layers
 import bakeoff_import.keras_ops
@@ -15,7 +18,7 @@ from bakeoff_import.keras_setup import notes as noted
 from bakeoff_import.keras_tensor import FIRST, PLAIN, Held
 from bakeoff_import.keras_walk import Blocked, Walk
 from bakeoff_import.modes import same_in_both_modes
-from bakeoff_import.problems import ImportProblem, Refused, Unsupported
+from bakeoff_import.problems import ImportProblem, Refused, Unsupported, first_line
 from bakeoff_import.values import Layout, N, Shape, Value
 from bakeoff_import.writing import InputSpec
 
@@ -148,36 +151,64 @@ class Importer:
         words = [ir_word(w) for w in wanted]
         return [unique.unique(w if w[0].isalpha() else f"x_{w}") for w in words]
 
-    def symbols(self) -> list[Any]:
-        return [
-            self.keras.KerasTensor(
-                (None, *spec.shape[1:]),
-                dtype="int32" if spec.dtype == "i32" else "float64",
-                name=spec.name or None,
-            )
-            for spec in self.specs
-        ]
-
-    def arguments(self, tensors: Sequence[Any]) -> Any:
-        """The tensors as the model's `call` takes them."""
+    def arguments(self, tensors: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The tensors as the model's `call` takes them: in one argument, a list or a
+        dictionary; or in one for each."""
         if self.graph is not None:
             struct = getattr(self.graph, "_inputs_struct", None)
-            return self.keras.tree.pack_sequence_as(struct, list(tensors))
-        return tensors[0] if len(tensors) == 1 else list(tensors)
+            return [self.keras.tree.pack_sequence_as(struct, list(tensors))], {}
+        if len(tensors) == 1:
+            return [tensors[0]], {}
+        taken = [
+            p
+            for p in inspect.signature(self.model.call).parameters.values()
+            if p.name not in ("training", "mask")
+        ]
+        named = {s.name: t for s, t in zip(self.specs, tensors) if s.name}
+        by_name = named.keys() & {p.name for p in taken}
+        if not by_name and len(named) == len(tensors):
+            return [named], {}
+        several = [
+            p for p in taken if p.default is p.empty or p.annotation is not p.empty
+        ]
+        if (
+            by_name
+            or len(several) > 1
+            or any(p.kind == p.VAR_POSITIONAL for p in taken)
+        ):
+            return [t for s, t in zip(self.specs, tensors) if not s.name], named
+        return [list(tensors)], {}
 
     def _build(self) -> None:
-        """A model with a call of its own gets its variables from one symbolic call."""
+        """A model with a call of its own gets its variables from one call."""
         from bakeoff_import.origin import user_place
 
+        zeros = [
+            np.zeros((2, *s.shape[1:]), "int32" if s.dtype == "i32" else "float64")
+            for s in self.specs
+        ]
         try:
-            self.model(self.arguments(self.symbols()))
+            args, kwargs = self.arguments(zeros)
+            self.model(*args, **kwargs)
         except Exception as error:
-            lines = f"{type(error).__name__}: {error}".strip().splitlines()
             raise ImportProblem(
-                f"the model cannot be called with these inputs: {lines[0]}",
+                f"the model cannot be called with these inputs: {first_line(error)}",
                 "give each --input the type and sizes that call takes, the batch first",
                 user_place(error, self.folder),
             ) from error
+        for layer in self.model._flatten_layers():
+            if type(layer).__name__ == "Normalization":
+                self._with_statistics(layer)
+
+    def _with_statistics(self, layer: Any) -> None:
+        """Keras builds a model with a call of its own without numbers, and what a layer
+        is given beside its variables has none then."""
+        ops, shape = self.keras.ops, getattr(layer, "_broadcast_shape", None)
+        for key in ("mean", "variance"):
+            given = getattr(layer, f"input_{key}", None)
+            if given is not None and shape is not None:
+                array = np.broadcast_to(np.asarray(given, "float64"), shape)
+                setattr(layer, key, ops.convert_to_tensor(array, dtype="float64"))
 
     def _check_variables(self) -> None:
         for variable in self.model.variables:
@@ -325,7 +356,8 @@ class Importer:
             return self._named(walk.run(self.graph, held, training), self.graph)
         walk._overrides = False
         try:
-            made = walk.traced(self.model, (self.arguments(held),), {}, training)
+            args, kwargs = self.arguments(held)
+            made = walk.traced(self.model, args, kwargs, training)
         except Blocked:
             return {}
         except Unsupported as why:
@@ -394,8 +426,8 @@ class Importer:
         )  # fmt: skip
         graph = walk.graph
         graph.declare_as_read([output.value.name])
-        if not walk.known("reshape without N"):
-            graph.repeat_for_rows([output.value.name])
+        graph.hoist()
+        graph.repeat_for_rows([output.value.name])
         nodes = graph.live([output.value.name])
         inputs = {
             name: (spec.dtype, graph.input_shapes[name])

@@ -83,7 +83,8 @@ def without_dropout(model: Any) -> Iterator[None]:
 
 
 def _call(importer: Importer, given: Any, training: bool) -> Any:
-    made = importer.model(given, training=training)
+    args, kwargs = given
+    made = importer.model(*args, **kwargs, training=training)
     flat = importer.keras.tree.flatten_with_path(made)
     outputs = {(".".join(str(p) for p in path) or "0"): x for path, x in flat}
     return importer.chosen(outputs)

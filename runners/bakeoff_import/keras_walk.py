@@ -20,7 +20,7 @@ from bakeoff_import.keras_names import Names
 from bakeoff_import.keras_setup import line_of
 from bakeoff_import.keras_tensor import FIRST, FLAT, PLAIN, ROW, Form, Held, Read
 from bakeoff_import.origin import user_place
-from bakeoff_import.problems import ImportProblem, Refusal, Unsupported
+from bakeoff_import.problems import ImportProblem, Refusal, Unsupported, first_line
 from bakeoff_import.values import Layout, Shape, Value
 
 Row = Callable[["Walk", Any, "Call"], Any]
@@ -320,9 +320,8 @@ class Walk(Builder):
             raise
         except Exception as error:
             self.graph.where = user_place(error, self.folder) or place
-            first = f"{type(error).__name__}: {error}".strip().splitlines()[0]
             raise Unsupported(
-                f"{name} cannot be traced: {first[:200]}",
+                f"{name} cannot be traced: {first_line(error)[:200]}",
                 "keras.ops, in place of another framework's functions and of branches "
                 "on values",
             ) from error

@@ -133,7 +133,8 @@ def embedding(m: Mapper, a: Args) -> Value:
     m.padding[a.weight.key] = padding
     trains = torch.ones(a.weight.tensor.shape[0], 1, dtype=torch.float64)
     trains[padding] = 0
-    slot = m.graph.parameter(f"{a.weight.key}.trains", trains, frozen=True)
+    owner = a.weight.key.rpartition(".")[0]
+    slot = m.graph.parameter(f"{owner}.trains".lstrip("."), trains, frozen=True)
     single = layout.sized(layout.rank - 1, 1)
     mask = m.made("embedding", [x], single, params=[("weight", slot)])
     return m.made("mul", [out, mask], layout)
@@ -203,8 +204,10 @@ def conv(m: Mapper, a: Args) -> Value:
         "groups": int(a.groups),
     }
     shape = m.out()[0]
-    if computed:
+    if computed and count < 3:
         return _conv_by_product(m, m.batch_first(x), shape, a, attrs)
+    if computed:
+        raise Unsupported("its weight is computed", "fold the computation into it")
     if count == 1 and x.layout.n is not None and not m.known(name):
         return _conv_of_row(m, m.batch_first(x, 3), shape, a, attrs)
     attrs["params"] = _weights(m, weight=a.weight, bias=a.bias)
@@ -225,8 +228,23 @@ def _conv_by_product(
 ) -> Value:
     """A convolution whose weight is computed: windows, times a matrix."""
     weight = m.value(a.weight)
-    if weight.layout.n is not None or weight.layout.rank != 4 or x.layout.rank != 4:
-        raise Unsupported("its weight is computed", "fold the computation into it")
+    if weight.layout.n is not None or x.layout.rank != weight.layout.rank:
+        raise Unsupported("its weight depends on the input", "a matrix product")
+    if weight.layout.rank == 3:  # along one axis: pictures of height 1
+        weight, x = (
+            m.reshaped(v, Layout((*v.shape[:2], 1, v.shape[2]), v.layout.n))
+            for v in (weight, x)
+        )
+        high = {"stride": [1], "dilation": [1], "pad": [0, 0]}
+        attrs = {**attrs, **{key: [*more, *attrs[key]] for key, more in high.items()}}
+        wide = _conv_by_product_of(m, x, weight, (*shape[:2], 1, shape[2]), a, attrs)
+        return m.reshaped(wide, Layout(shape, 0))
+    return _conv_by_product_of(m, x, weight, shape, a, attrs)
+
+
+def _conv_by_product_of(
+    m: Mapper, x: Value, weight: Value, shape: Shape, a: Args, attrs: dict[str, Any]
+) -> Value:
     outside, inside, *kernel = weight.shape
     groups = int(a.groups)
     windows = _windows(m, x, kernel, shape[2:], attrs)
@@ -307,12 +325,10 @@ def conv_transpose(m: Mapper, a: Args) -> Value:
     x = m.batch_first(a.input, count + 2)
     layout = Layout(m.out()[0], 0)
     dilation = _pairs(a.dilation, count)
-    simple = count == 2 and int(a.groups) == 1 and set(dilation) == {1}
-    if simple and not m.known(name) and isinstance(a.weight, (Param, Const)):
-        stride, pad = _pairs(a.stride, 2), _pairs(a.padding, 2)
-        weight = m.value(a.weight)
-        out = transposed_by_product(m, x, weight, stride, pad, layout)
-        return channels_scaled(m, out, None, a.bias)
+    computed = not isinstance(a.weight, (Param, Const))
+    simple = count < 3 and int(a.groups) == 1 and set(dilation) == {1}
+    if simple and (computed or not m.known(name)):
+        return _transposed_by_product(m, x, m.value(a.weight), layout, a)
     return m.made(
         name,
         [x],
@@ -324,6 +340,24 @@ def conv_transpose(m: Mapper, a: Args) -> Value:
         groups=int(a.groups),
         output_pad=_pairs(a.output_padding, count),
     )
+
+
+def _transposed_by_product(
+    m: Mapper, x: Value, weight: Value, layout: Layout, a: Args
+) -> Value:
+    """Of one axis or two; of one as pictures of height 1."""
+    high = [1] * (4 - x.layout.rank)
+    stride = [*high, *_pairs(a.stride, x.layout.rank - 2)]
+    pad = [*(0 for _ in high), *_pairs(a.padding, x.layout.rank - 2)]
+    flat = layout
+    if high:
+        x, weight = (
+            m.reshaped(v, Layout((*v.shape[:2], 1, v.shape[2]), v.layout.n))
+            for v in (x, weight)
+        )
+        flat = Layout((*layout.shape[:2], 1, layout.shape[2]), 0)
+    made = transposed_by_product(m, x, weight, stride, pad, flat)
+    return channels_scaled(m, m.reshaped(made, layout), None, a.bias)
 
 
 # ---- pools
@@ -652,12 +686,12 @@ def _affine(m: Mapper, a: Args, shape: Sequence[int]) -> list[tuple[str, str]]:
     weight = (
         m.slot(a.weight)
         if a.weight is not None
-        else m.filled(f"{m.graph.base}.ones", tuple(shape), 1.0)
+        else m.filled(m.graph.below("ones"), tuple(shape), 1.0)
     )
     bias = (
         m.slot(a.bias)
         if a.bias is not None
-        else m.filled(f"{m.graph.base}.zeros", tuple(shape), 0.0)
+        else m.filled(m.graph.below("zeros"), tuple(shape), 0.0)
     )
     return [("weight", weight), ("bias", bias)]
 
@@ -899,12 +933,9 @@ def _masked(m: Mapper, scores: Value, mask: Any) -> Value:
     layout = scores.layout
     if isinstance(mask, Const) and mask.tensor.is_floating_point():
         infinite = torch.isinf(mask.tensor)
-        if bool(infinite.any()):
-            if not bool(((mask.tensor == 0) | infinite).all()):
-                raise Unsupported(
-                    "a mask with -inf and other numbers", "a boolean mask"
-                )
-            mask = Const(mask.tensor == 0, mask.n)
+        whole = bool(((mask.tensor == 0) | infinite).all())
+        if bool(infinite.any()) and whole:  # else -1e30 is added in its place
+            mask = Const(mask.tensor == 0, mask.n, source=mask.key or mask.source)
     if isinstance(mask, Const):
         kind = "bool" if mask.tensor.dtype == torch.bool else "f32"
     else:

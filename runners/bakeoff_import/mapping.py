@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import operator
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 import torch
 
 from bakeoff_import.builder import Builder
-from bakeoff_import.graph import ir_word, value_of
+from bakeoff_import.graph import ir_word, numbered, value_of
 from bakeoff_import.problems import Refusal, Unsupported, is_users
 from bakeoff_import.values import (
     Const,
@@ -29,6 +29,7 @@ from bakeoff_import.values import (
 )
 
 ROWS_FOLDED = 7  # the batch size that constants are computed with
+MOST_COMPARED = 1 << 20  # elements of constants that are told apart by their contents
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 Row = Callable[["Mapper", "Args"], Any]
@@ -145,6 +146,8 @@ class Mapper(Builder):
         self._turned: dict[str, Param] = {}  # values that are a transposed matrix
         self._slots: dict[int, str] = {}  # of constants, by the tensor's identity
         self._kept: list[Any] = []  # those tensors: identities stay unique
+        self._folded: dict[Any, Const] = {}  # computed constants, by their contents
+        self._real: dict[int, Const] = {}  # constants as floats, by identity
         self._blocked: set[Any] = set()
         self.node: Any = None
 
@@ -232,6 +235,7 @@ class Mapper(Builder):
         ):
             words = f"{words}_{short}"
         self.graph.base = words if words[0].isalpha() else f"{short}_{words}"
+        self.graph.path = re.sub(r"@\d+", "", path)  # of a second call
         self.graph.named = False
         self.graph.source = op
 
@@ -398,10 +402,28 @@ class Mapper(Builder):
         if isinstance(made, torch.Tensor):
             if len(read) == 1 and read[0].key and made is read[0].tensor:
                 return read[0]
-            return Const(made, layout_of(metas)[1])
+            return self._computed(made, layout_of(metas)[1], read)
         if isinstance(made, (list, tuple)):
-            return [Const(t, layout_of(meta)[1]) for t, meta in zip(made, metas)]
+            return [
+                self._computed(t, layout_of(meta)[1], read)
+                for t, meta in zip(made, metas)
+            ]
         return made
+
+    def _computed(self, tensor: Any, n: Optional[int], read: Sequence[Any]) -> Const:
+        """What constants give; in one part of the model equal ones are one."""
+        sources = {one.key or one.source for one in read} - {""}
+        source = sources.pop() if len(sources) == 1 else ""
+        if tensor.ndim == 0 or tensor.numel() > MOST_COMPARED:
+            return Const(tensor, n, source=source)
+        held = tensor.detach().contiguous()
+        owner = source or numbered(self.graph.path)
+        key = (owner, n, held.dtype, tuple(held.shape), held.numpy().tobytes())
+        return self._folded.setdefault(key, Const(tensor, n, source=source))
+
+    def _constant_name(self, arg: Const) -> str:
+        """A parameter's: of the buffer it comes from, else of the present module."""
+        return arg.key or arg.source or self.graph.below("constant")
 
     # -- in-place ops
 
@@ -479,7 +501,7 @@ class Mapper(Builder):
 
     def places(self, tensor: Any) -> str:
         """A vector of constant integers."""
-        wanted = f"constant_{self.graph.base}"
+        wanted = self.graph.below("places")
         slot = self.graph.parameter(wanted, tensor.to(torch.float64), frozen=True)
         with self.graph.called(ir_word(slot.replace(".", "_"))):
             return self._frozen(slot, tuple(tensor.shape), "i32")
@@ -548,7 +570,7 @@ class Mapper(Builder):
             if tuple(laid.shape) == tuple(arg.tensor.shape):
                 slot = self.slot(arg)
             else:
-                called = arg.key or f"constant_{self.graph.base}"
+                called = self._constant_name(arg)
                 slot = self.graph.parameter(called, laid.to(torch.float64), True)
             with self.graph.called(ir_word(slot.replace(".", "_"))):
                 name = self._frozen(slot, shape, kind)
@@ -583,7 +605,7 @@ class Mapper(Builder):
         if isinstance(arg, Const):
             if id(arg.tensor) not in self._slots:
                 self._kept.append(arg.tensor)
-                wanted = arg.key or f"constant_{self.graph.base}"
+                wanted = self._constant_name(arg)
                 held = _finite(arg.tensor.detach().to(torch.float64))
                 held = held if shape is None else held.reshape(shape)
                 targets = [arg.key] if arg.key else []
@@ -637,6 +659,10 @@ class Mapper(Builder):
     def _fitted(self, v: Any, layout: Layout) -> Value:
         if not isinstance(v, Const):
             return super()._fitted(v, layout)
+        if v.n is None and layout.n is None and v.tensor.ndim > 0:
+            lead = (1,) * (layout.rank - v.tensor.ndim)
+            target = Layout((*lead, *v.tensor.shape))
+            return self._stored(v.tensor, target, v, target.ir())
         if v.n is not None or layout.n is None or v.tensor.ndim == 0:
             return super()._fitted(self._constant_fitted(v, layout), layout)
         target, shape = self.without_rows(tuple(v.tensor.shape), layout)
@@ -664,6 +690,8 @@ class Mapper(Builder):
     def pointwise(self, op: str, *args: Any, dtype: str = "f32", **attrs: Any) -> Value:
         """An op of one element. Integers are computed as floats, exactly: what needs
         integers casts them."""
+        if op not in ("where", "logical_and", "logical_or"):
+            args = tuple(self._as_float(arg) for arg in args)
         values, layout = self.aligned(args)
         chosen = values[:1] if op == "where" else []  # the condition stays one
         if op not in ("where", "logical_and", "logical_or"):
@@ -674,6 +702,16 @@ class Mapper(Builder):
             values = [*chosen, *(self.real(v) if mixed else v for v in rest)]
             dtype = dtype if mixed or op != "where" else "bool"
         return self.made(op, values, layout, dtype, **attrs)
+
+    def _as_float(self, arg: Any) -> Any:
+        """A constant of truth values or integers as one of floats."""
+        if not isinstance(arg, Const) or arg.tensor.is_floating_point():
+            return arg
+        if id(arg.tensor) not in self._real:
+            self._kept.append(arg.tensor)
+            wide = replace(arg, tensor=arg.tensor.to(torch.float64))
+            self._real[id(arg.tensor)] = wide
+        return self._real[id(arg.tensor)]
 
     def real(self, v: Value) -> Value:
         """Integers and truth values as floats: ids by a table whose row i is i."""
@@ -803,6 +841,10 @@ _INSTEAD = [
     (
         "fft_rfft fft_fft fft_rfft2 fft_irfft2 fft_fft2 stft",
         "a convolution or a matrix product",
+    ),
+    (
+        "view_as_complex view_as_real complex polar real imag angle",
+        "pairs of real numbers: x cos - y sin and x sin + y cos",
     ),
     (
         "linalg_inv linalg_svd linalg_solve linalg_eigh linalg_qr linalg_cholesky",

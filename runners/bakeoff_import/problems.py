@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Sequence
@@ -13,6 +14,14 @@ def is_users(file: str, folder: str) -> bool:
     """Whether a source file is the user's own: below his folder, and no package."""
     inside = file.startswith(folder) and "-packages" not in file
     return inside and not file.startswith(_OURS)
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception says, in one line; Keras says it behind where it was raised."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [t for t in lines if not t.startswith("Exception encountered")] or lines
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 class ImportProblem(Exception):

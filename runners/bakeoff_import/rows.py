@@ -213,6 +213,7 @@ for _name, _said, _add in (
      lambda m, x: m.binary("div", m.unary("sin", x), m.unary("cos", x))),
     ("asin", "`atan`(x / `sqrt`(1 - x^2))", _asin),
     ("acos", "2 `atan`(`sqrt`((1 - x) / (1 + x)))", _acos),
+    ("arcsinh", "as asinh", _asinh),
     ("asinh", "`sign`(x) `log`(`abs`(x) + `sqrt`(`square`(x) + 1))", _asinh),
     ("erfc", "1 - `erf`", lambda m, x: m.binary(
         "add", m.unary("neg", m.unary("erf", x)), 1.0)),
@@ -371,6 +372,58 @@ def hypot(m: Mapper, a: Args) -> Value:
     """`sqrt` of the sum of squares"""
     squares = [m.unary("square", m.value(x)) for x in (a.input, a.other)]
     return m.unary("sqrt", m.pointwise("add", *squares))
+
+
+@row("logaddexp")
+def logaddexp(m: Mapper, a: Args) -> Value:
+    """`maximum` + `log1p`(`exp`(-`abs`(a - b)))"""
+    apart = m.unary("abs", m.pointwise("sub", a.input, a.other))
+    rest = m.unary("log1p", m.unary("exp", m.unary("neg", apart)))
+    return m.pointwise("add", m.pointwise("maximum", a.input, a.other), rest)
+
+
+def _distance(m: Mapper, apart: Value, p: float, keep: bool) -> Value:
+    """The norm over the last axis."""
+    axes = [apart.layout.rank - 1]
+    if p == 2:
+        return m.unary("sqrt", m.reduced("sum", m.unary("square", apart), axes, keep))
+    if p == 1:
+        return m.reduced("sum", m.unary("abs", apart), axes, keep)
+    raise Unsupported(f"is the distance of order {p:g}", "p=1 or p=2")
+
+
+@row("pairwise_distance")
+def pairwise_distance(m: Mapper, a: Args) -> Value:
+    """`sqrt` of `sum` of `square`(a - b + eps); of order 1: `sum` of `abs`"""
+    apart = _difference(m, m.value(a.x1), m.value(a.x2))
+    return _distance(
+        m, m.binary("add", apart, float(a.eps)), float(a.p), bool(a.keepdim)
+    )
+
+
+def _difference(m: Mapper, x: Value, y: Value) -> Value:
+    """Of two values that broadcast, whatever the present node gives."""
+    shape = tuple(torch.broadcast_shapes(x.shape, y.shape))
+    n = next((v.layout.n + len(shape) - v.layout.rank
+              for v in (x, y) if v.layout.n is not None), None)  # fmt: skip
+    layout = m.broadcast([x, y], shape, n)
+    return m.made("sub", [m._fitted(v, layout) for v in (x, y)], layout)
+
+
+@row("cdist")
+def cdist(m: Mapper, a: Args) -> Value:
+    """`sqrt` of `sum` of `square`(a - b) of all pairs; of order 1: `sum` of `abs`"""
+    x, y = m.value(a.x1), m.value(a.x2)
+    x, y = _with_axis(m, x, x.layout.rank - 1), _with_axis(m, y, y.layout.rank - 2)
+    return _distance(m, _difference(m, x, y), float(a.p), False)
+
+
+def _with_axis(m: Mapper, v: Value, axis: int) -> Value:
+    """With an axis of size 1 there."""
+    lay = v.layout
+    n = lay.n if lay.n is None or lay.n < axis else lay.n + 1
+    shape = (*lay.shape[:axis], 1, *lay.shape[axis:])
+    return m.reshaped(v, Layout(shape, n, lay.before, lay.after))
 
 
 @row("addcmul")

@@ -14,6 +14,7 @@ from bakeoff_import import proof
 from bakeoff_import.exporting import Importer
 from bakeoff_import.origin import Kind, load, said
 from bakeoff_import.problems import ImportProblem
+from bakeoff_import.values import Value
 from bakeoff_import.writing import (
     Answering,
     input_specs,
@@ -88,7 +89,7 @@ class Service(Answering):
         return {
             **answer,
             "names": {name: list(p.targets) for name, p in parameters.items()},
-            "notes": made.notes,
+            "notes": made.notes + _classes(fields["loss"], made.output),
             "version": f"torch {torch.__version__}",
             "unused": sorted(
                 {key for key in self.importer.keys.values() if not _counts(key)}
@@ -118,6 +119,16 @@ class Service(Answering):
         answer = proof.trace(self.importer, bool(fields["train"]), inputs)
         save_file(_contiguous(answer), fields["out"])
         return {}
+
+
+def _classes(loss: str, output: Value) -> list[str]:
+    """Pictures of classes are N,C,H,W in torch, and its own loss takes axis 1."""
+    if loss != "softmax_cross_entropy" or len(output.ir) < 4:
+        return []
+    return [
+        f"the classes are the last axis of the output, of {output.ir[-1]}: for "
+        "N,C,H,W give logits.movedim(1, -1)"
+    ]
 
 
 def _counts(key: str) -> bool:

@@ -141,6 +141,7 @@ class Const:
     tensor: Any
     n: Optional[int] = None
     key: str = ""  # its name in the state_dict, if it has one
+    source: str = ""  # else the one buffer that it was computed from
 
 
 @dataclass(frozen=True)

@@ -251,13 +251,16 @@ Result<Type> flatten(const NodeView& view) {
 Result<Type> reshape(const NodeView& view) {
   const Shape& x = view.inputs[0].shape;
   const Shape& shape = view.node.integers("shape");
-  if (shape.empty() || shape[0] != kBatch || std::count(shape.begin(), shape.end(), kBatch) != 1) {
-    return misfit("shape must start with N and hold it once");
+  const size_t rows = !x.empty() && x[0] == kBatch ? 1 : 0;  // what has no N gets none
+  if (shape.empty() || (rows == 1 && shape[0] != kBatch) ||
+      std::count(shape.begin(), shape.end(), kBatch) != static_cast<int64_t>(rows)) {
+    return rows == 1 ? misfit("shape must start with N and hold it once")
+                     : misfit("{} has no N, and its shape must have none", to_text(x));
   }
-  if (std::any_of(shape.begin() + 1, shape.end(), [](int64_t n) { return n < 1; })) {
+  if (std::any_of(shape.begin() + static_cast<int64_t>(rows), shape.end(), [](int64_t n) { return n < 1; })) {
     return misfit("sizes must be positive");
   }
-  if (product(shape, 1, shape.size()) != product(x, 1, x.size())) {
+  if (product(shape, rows, shape.size()) != product(x, rows, x.size())) {
     return misfit("{} and {} differ in their number of elements", to_text(shape), to_text(x));
   }
   return Type{view.inputs[0].dtype, shape};

@@ -216,7 +216,7 @@ std::vector<OpInfo> shape_ops() {
        .shape = rules::flatten},
       {.op = Op::kReshape,
        .name = "reshape",
-       .doc = "Row-major in canonical order; N stays first.",
+       .doc = "Row-major in canonical order; N stays first, and what has none gets none.",
        .attributes = {ints_required("shape", 0, "the new sizes, N first")},
        .axes = AxisRule::kCanonical,
        .shape = rules::reshape},

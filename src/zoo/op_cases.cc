@@ -252,6 +252,17 @@ ir::Workload flatten_case(Rng& rng) {
   return rng.chance(0.2) ? on_integers(Op::kFlatten, shape) : unary(Op::kFlatten, shape);
 }
 
+// Of what has no N.
+ir::Workload fixed_reshape_case(const Shape& shape) {
+  Shape fixed = shape;
+  fixed[0] = 1;
+  const auto body = [=](Builder& b, const Values& in) {
+    const ValueId flat = b.parameter_value("scale", {36});
+    return b.apply(Op::kMul, {pre(b, in[0]), b.apply(Op::kReshape, {flat}, {{"shape", fixed}})});
+  };
+  return with_mse(Op::kReshape, {{floats("x", shape)}, body});
+}
+
 ir::Workload reshape_case(Rng& rng) {
   // The same primes, dealt out to the axes anew.
   Shape from(static_cast<size_t>(rng.integer(2, 4)), 1);
@@ -263,6 +274,7 @@ ir::Workload reshape_case(Rng& rng) {
   from[0] = to[0] = kBatch;
   const std::vector<Attribute> attributes = {{"shape", to}};
   if (to.size() < 4 && rng.chance(0.2)) return on_integers(Op::kReshape, from, attributes);
+  if (rng.chance(0.25)) return fixed_reshape_case(to);
   return unary(Op::kReshape, from, attributes);
 }
 

@@ -433,3 +433,29 @@ def raises():
 
 def needs_arguments(width):
     return keras.Sequential([keras.Input((width,)), layers.Dense(2)])
+
+
+class Scaled(keras.Model):
+    """Several inputs, one with statistics that the layer is given; built by its call."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = layers.Normalization(mean=[1.0, 2.0, 3.0], variance=[1.0, 4.0, 9.0])
+        self.tables = [layers.Embedding(7, 3), layers.Embedding(5, 2)]
+        self.out = layers.Dense(2)
+
+    def call(self, numbers, kinds=None, training=False):
+        parts = [table(kinds[:, i]) for i, table in enumerate(self.tables)]
+        return self.out(ops.concatenate([self.norm(numbers), *parts], axis=-1))
+
+
+class Conditioned(keras.Model):
+    """Takes a dictionary."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.table = layers.Conv2D(3, 3), layers.Embedding(4, 3)
+
+    def call(self, inputs):
+        gate = ops.sigmoid(self.table(inputs["kind"]))[:, None, None, :]
+        return ops.mean(self.conv(inputs["picture"]) * gate, axis=(1, 2))

@@ -143,6 +143,12 @@ class Proven(Importing):
         self.assertIn("dropout(", text)
         self.assertIn("mean=batch_normalization.running_mean[4]", text)
 
+    def test_several_inputs_of_a_subclassed_model(self) -> None:
+        text = self.proves("Scaled", "f32[4,3]", "kinds=i32[4,2]")
+        self.assertIn("kinds: i32[N,2]", text)
+        text = self.proves("Conditioned", "picture=f32[4,6,6,2]", "kind=i32[4]")
+        self.assertIn("picture: f32[N,2,6,6]", text)
+
     def test_frozen_layers(self) -> None:
         text = self.proves("frozen")
         self.assertIn("conv2d.weight[4,3,3,3] frozen", text)

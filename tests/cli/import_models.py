@@ -860,3 +860,151 @@ def frozen_norm() -> nn.Module:
             return self.bn(self.conv(x)).mean((2, 3))
 
     return Frozen()
+
+
+class RotaryBlock(nn.Module):
+    """As language models are written today: norms by hand, tables of the model that
+    every block reads, fewer heads of keys than of queries."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.scale = nn.Parameter(torch.ones(width))
+        self.query = nn.Linear(width, width, bias=False)
+        self.pair = nn.Linear(width, width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(
+        self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
+    ) -> torch.Tensor:
+        n, t, width = x.shape
+        size = width // self.heads
+        h = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.scale
+        q = self.query(h).view(n, t, self.heads, size).transpose(1, 2)
+        k, v = self.pair(h).view(n, t, 2, self.heads // 2, size).permute(2, 0, 3, 1, 4)
+        q, k = (
+            y * cos[:t]
+            + torch.cat([-y[..., size // 2 :], y[..., : size // 2]], -1) * sin[:t]
+            for y in (q, k)
+        )
+        k, v = (y.repeat_interleave(2, dim=1) for y in (k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return x + self.out(y.transpose(1, 2).reshape(n, t, width))
+
+
+class RotaryBlocks(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(11, 16)
+        self.blocks = nn.ModuleList(RotaryBlock(16, 4) for _ in range(2))
+        angles = torch.outer(torch.arange(9.0), 10.0 ** -torch.arange(2.0)).repeat(1, 2)
+        self.register_buffer("cos", angles.cos(), persistent=False)
+        self.register_buffer("sin", angles.sin(), persistent=False)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.words(ids)
+        for block in self.blocks:
+            x = block(x, self.cos, self.sin)
+        return F.linear(x, self.words.weight)
+
+
+class NormsByHand(nn.Module):
+    """One is spelled with a quotient, one has no scale, one is none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale, self.gain = (
+            nn.Parameter(torch.rand(6)),
+            nn.Parameter(torch.rand(())),
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        one = self.scale * (x / torch.sqrt((x * x).mean(-1, keepdim=True) + 1e-5))
+        two = (
+            one
+            * torch.rsqrt(one.square().mean(dim=-1, keepdim=True) + 1e-3)
+            * self.gain
+        )
+        size = torch.rsqrt(two.square().mean(dim=1, keepdim=True) + 1e-3)
+        return two * size + size
+
+
+class Masked(nn.Module):
+    """A mask of each block that holds -inf and distances; a truth value in a product."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.decay = nn.Parameter(torch.rand(3, 1, 1))
+        self.mix = nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        t = torch.arange(x.shape[1])
+        apart = (t[:, None] - t[None, :]).float()
+        kernel = torch.exp(-self.decay * apart.clamp(min=0)) * (apart >= 0)
+        x = torch.einsum("cts,nsc->ntc", kernel, x)
+        slopes = torch.tensor([[[0.5]]]) * -apart.abs()
+        mask = slopes + torch.full_like(apart, float("-inf")).triu(1)
+        y = self.mix(x).unsqueeze(1)
+        return F.scaled_dot_product_attention(y, y, y, attn_mask=mask).squeeze(1)
+
+
+class NormedSignals(nn.Module):
+    """Weight norm of layers along one axis, in both of its spellings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        spelled = nn.utils.parametrizations.weight_norm
+        self.first = spelled(nn.Conv1d(3, 4, 3, padding=4, dilation=2))
+        self.up = spelled(nn.ConvTranspose1d(4, 3, 4, 2, padding=1))
+        self.plane = spelled(nn.ConvTranspose2d(1, 2, 3, stride=(2, 1)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.up(torch.relu(self.first(x)[:, :, :-4]))
+        return self.plane(x.unsqueeze(1))
+
+
+class CountsRows(nn.Module):
+    """len and int take the batch size out of the trace."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Parameter(torch.randn(1, 4))
+        self.mix = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.cat([self.first.expand(len(x), 1, -1), x], dim=1)
+        windows = self.mix(x.reshape(-1, 3, 4))
+        rows = int(windows.shape[0] / (6 / 3))
+        return windows.view(rows, 2, 3, 4).flatten(1)
+
+
+class Distances(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.centres = nn.Parameter(torch.randn(3, 5))
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        near = F.pairwise_distance(x, y) + F.pairwise_distance(x, y, p=1.0)
+        pairs = torch.cdist(x.view(-1, 1, 5), y.view(-1, 1, 5))
+        far = torch.cdist(x.unsqueeze(1), self.centres.unsqueeze(0), p=1.0)
+        parts = [near.unsqueeze(1), pairs.flatten(1), far.flatten(1)]
+        return torch.logaddexp(torch.cat(parts, 1), torch.arcsinh(x))
+
+
+class PaddedBag(nn.Module):
+    """A table with a row that pads: what keeps it from training has a name of its own
+    in every framework."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(9, 4, padding_idx=0)
+        self.out = nn.Linear(4, 3)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.out(self.words(ids).sum(1))
+
+
+def spectral_by_hook() -> nn.Module:
+    model = Teacher()
+    torch.nn.utils.spectral_norm(model.fc)
+    return model

@@ -143,6 +143,45 @@ class Proven(Importing):
         for script in (self.place.path / "s").glob("*.py"):
             compile(script.read_text(encoding="utf-8"), str(script), "exec")
 
+    def emitted(self, name: str) -> str:
+        done = self.place.run("emit", "my.toml", "--out", "s")
+        self.assertEqual(done.code, 0, done.err)
+        return (self.place.path / "s" / name).read_text(encoding="utf-8")
+
+    def test_blocks_that_read_tables_of_the_model(self) -> None:
+        text = self.proves("RotaryBlocks", "i32[4,7]", loss="softmax_cross_entropy")
+        self.assertEqual(text.count("rms_norm("), 2)
+        self.assertIn("weight=blocks.1.scale[16]) dims=1 eps=1e-06", text)
+        self.assertEqual(text.count("frozen"), 2)  # cos and sin, once
+        script = self.emitted("train_torch.py")
+        self.assertIn("for block in self.blocks:", script)
+        self.assertIn("x = block(x, self.cos, self.sin)", script)
+
+    def test_norms_by_hand(self) -> None:
+        text = self.proves("NormsByHand", "f32[8,4,6]")
+        self.assertEqual(text.count("rms_norm("), 2)
+        self.assertIn("weight=scale[6]) dims=1 eps=1e-05", text)
+        self.assertIn("rsqrt(", text)
+
+    def test_masks_of_several_numbers(self) -> None:
+        text = self.proves("Masked", "f32[4,5,3]")
+        self.assertNotIn("less", text)
+
+    def test_weight_norm_of_signals(self) -> None:
+        self.proves("NormedSignals", "f32[4,3,9]")
+
+    def test_sizes_taken_out_of_the_trace(self) -> None:
+        text = self.proves("CountsRows", "f32[4,5,4]")
+        self.assertIn("N,24", text)
+
+    def test_distances(self) -> None:
+        self.proves("Distances", "f32[4,5]", "f32[4,5]")
+
+    def test_a_row_that_pads_is_emitted(self) -> None:
+        text = self.proves("PaddedBag", "i32[4,6]")
+        self.assertIn("weight=words.trains[9,1] frozen", text)
+        self.assertIn("words.trains", self.emitted("train_torch.py"))
+
     def test_a_language_model_of_time_first(self) -> None:
         text = self.proves("words", "i32[8,7]", loss="softmax_cross_entropy")
         self.assertEqual(text.count("lstm("), 2)
@@ -231,7 +270,7 @@ class Proven(Importing):
 
     def test_words_that_pad(self) -> None:
         text = self.proves("PaddedWords", "i32[8,5]")
-        self.assertIn("table.weight.trains[9,1] frozen", text)
+        self.assertIn("table.trains[9,1] frozen", text)
 
     def test_ids_that_are_computed_with(self) -> None:
         text = self.proves("Tokens", "i32[8,6]")
@@ -348,6 +387,7 @@ class Refused(Importing):
         self.refuses("Averaged", "'norm' averages its statistics over all steps")
         self.refuses("Scripted", "'part' is a ScriptModule")
         self.refuses("spectral", "'fc' has spectral_norm")
+        self.refuses("spectral_by_hook", "'fc' has spectral_norm")
         self.refuses("Teacher", line_of("NO GRADIENT") + ": ", "torch.no_grad()")
 
     def test_a_row_that_pads_and_is_trained(self) -> None:
@@ -444,6 +484,11 @@ class Trains(unittest.TestCase):
         self.trains(
             {
                 "Tokens": ("i32[8,6]",),
+                "RotaryBlocks": ("i32[4,7]",),
+                "Masked": ("f32[4,5,3]",),
+                "NormedSignals": ("f32[4,3,9]",),
+                "CountsRows": ("f32[4,5,4]",),
+                "PaddedBag": ("i32[4,6]",),
                 "Twins": ("f32[8,6]", "f32[8,6]"),
                 "Formulas": ("f32[8,4,4]",),
                 "AddedMask": ("f32[4,5,8]",),

@@ -178,7 +178,8 @@ void resize(ForwardPrinter& p, const Node& node) {
 void reshape(ForwardPrinter& p, const Node&) {
   const std::string x = p.input();
   const ir::Shape shape = physical_shape(p.gives(), p.output_shape());
-  std::vector<std::string> arguments = {x.ends_with(")") ? "-1" : x + ".shape[0]"};
+  const bool rows = shape[0] == ir::kBatch && !x.ends_with(")");
+  std::vector<std::string> arguments = {rows ? x + ".shape[0]" : "-1"};
   for (size_t axis = 1; axis < shape.size(); ++axis) arguments.push_back(std::to_string(shape[axis]));
   p.assign(x + ".reshape", arguments);
 }
