@@ -107,7 +107,12 @@ ir::Workload conv_case(Rng& rng) {
     shape.push_back(rng.integer(least, std::max<int64_t>(axes == 3 ? 5 : 9, least)));
   }
   conv.bias = rng.chance(0.6);
-  const auto body = [=](Builder& b, const Values& x) { return b.conv(pre(b, x[0]), "conv", conv); };
+  const bool frozen = rng.chance(0.2);
+  const auto body = [=](Builder& b, const Values& x) {
+    const ValueId y = b.conv(pre(b, x[0]), "conv", conv);
+    if (frozen) b.freeze("conv.");
+    return y;
+  };
   return with_mse(op, {{floats("x", shape)}, body});
 }
 
