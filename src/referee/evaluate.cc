@@ -97,6 +97,8 @@ class Sweep {
   NodeContext context(size_t node);
   void start_statistics();
   void find_trained_values();
+  void forward();
+  void forget(size_t node);
   void backward();
 
   const ir::Workload& workload_;
@@ -165,7 +167,10 @@ void Sweep::backward() {
   for (size_t n = workload_.nodes.size(); n-- > 0;) {
     const ir::Node& node = workload_.nodes[n];
     Tensor& grad = of_values[static_cast<size_t>(workload_.output_of(static_cast<int>(n)))];
-    if (grad.data.empty()) continue;  // nothing above is trained, or nothing reads it
+    if (grad.data.empty()) {  // nothing above is trained, or nothing reads it
+      forget(n);
+      continue;
+    }
     if (options_.round_to_float32) round_to_float32(grad);
     to.inputs.clear();
     for (const ir::ValueId input : node.inputs) {
@@ -178,16 +183,40 @@ void Sweep::backward() {
     }
     find_functions(node.op)->backward(context(n), std::get<Tensor>(made_[n]), grad, to);
     grad = {};
+    forget(n);
+  }
+}
+
+// Frees what nothing reads any more.
+void Sweep::forget(size_t node) {
+  saved_[node] = {};
+  const bool kept =
+      options_.activations || workload_.output_of(static_cast<int>(node)) == workload_.prediction();
+  if (!kept) made_[node] = {};
+}
+
+void Sweep::forward() {
+  std::vector<size_t> last(static_cast<size_t>(workload_.value_count()),
+                           0);  // the last node that reads a value
+  for (size_t n = 0; n < workload_.nodes.size(); ++n) {
+    for (const ir::ValueId id : workload_.nodes[n].inputs) last[static_cast<size_t>(id)] = n;
+  }
+  for (size_t n = 0; n < workload_.nodes.size(); ++n) {
+    const ir::Node& node = workload_.nodes[n];
+    made_[n] = find_functions(node.op)->forward(context(n));
+    if (options_.round_to_float32 && std::holds_alternative<Tensor>(made_[n]))
+      round_to_float32(std::get<Tensor>(made_[n]));
+    if (options_.gradients) continue;
+    for (const ir::ValueId id : node.inputs) {
+      const auto at = static_cast<size_t>(id);
+      if (!workload_.is_input(id) && last[at] == n) forget(at - inputs_.size());
+    }
   }
 }
 
 Evaluation Sweep::run() {
   start_statistics();
-  for (size_t n = 0; n < workload_.nodes.size(); ++n) {
-    made_[n] = find_functions(workload_.nodes[n].op)->forward(context(n));
-    if (options_.round_to_float32 && std::holds_alternative<Tensor>(made_[n]))
-      round_to_float32(std::get<Tensor>(made_[n]));
-  }
+  forward();
   result_.loss = std::get<Tensor>(made_.back()).data[0];
   if (options_.gradients) backward();
   result_.prediction = std::get<Tensor>(value(workload_.prediction()));

@@ -110,7 +110,12 @@ ir::Workload conv_case(Rng& rng) {
     shape.push_back(rng.integer(least, std::max<int64_t>(axes == 3 ? 5 : 9, least)));
   }
   conv.bias = rng.chance(0.6);
-  const auto body = [=](Builder& b, const Values& x) { return b.conv(pre(b, x[0]), "conv", conv); };
+  const bool frozen = rng.chance(0.2);
+  const auto body = [=](Builder& b, const Values& x) {
+    const ValueId y = b.conv(pre(b, x[0]), "conv", conv);
+    if (frozen) b.freeze("conv.");
+    return y;
+  };
   return with_mse(op, {{floats("x", shape)}, body});
 }
 
@@ -568,7 +573,7 @@ ir::Workload reduction_case(Rng& rng) {
   return unary(op, shape, {{"axes", axes}, {"keepdims", keep}});
 }
 
-// Initial biases are 0: a layer that reads zeros gives the products an element of 0 that is trained.
+// Initial biases are 0: a norm of zeros with a bias alone gives the products an element of 0 that is trained.
 ir::Workload prod_case(Rng& rng) {
   const Shape shape = random_shape(rng, rng.integer(2, 4), 2, 4);
   const int64_t axis = rng.integer(1, static_cast<int64_t>(shape.size()) - 1);
@@ -576,8 +581,8 @@ ir::Workload prod_case(Rng& rng) {
                                              {"keepdims", shape.size() == 2 || rng.chance(0.5)}};
   const auto body = [=](Builder& b, const Values& in) {
     const ValueId x = pre(b, in[0]);
-    const ValueId zero = pre(b, b.apply(Op::kMul, {in[0], b.constant(0)}), true, "zero");
-    b.freeze("zero.weight");
+    const ValueId zero = b.layer_norm(b.apply(Op::kMul, {in[0], b.constant(0)}), "zero", 1, 1e-5,
+                                      {.weight = false, .bias = true});
     const ValueId one =
         b.apply(Op::kSlice, {zero}, {{"axis", axis}, {"begin", int64_t{0}}, {"end", int64_t{1}}});
     const ValueId longer = b.apply(Op::kConcat, {x, one}, {{"axis", axis}});

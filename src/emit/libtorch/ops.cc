@@ -29,6 +29,12 @@ bool module_call(ForwardPrinter& p, const ir::Node& node, const std::string& x) 
   return !module.empty();
 }
 
+// A padding that begins with the literal 0 could be a text, too: a null pointer.
+std::string no_text(const std::string& padding) {
+  if (padding == "0") return "at::IntArrayRef{0}";
+  return padding.starts_with("{0") ? "at::IntArrayRef" + padding : padding;
+}
+
 void conv(ForwardPrinter& p, const ir::Node& node) {
   const auto& pad = node.integers("pad");
   std::string x = p.use(node.inputs[0]);
@@ -36,8 +42,8 @@ void conv(ForwardPrinter& p, const ir::Node& node) {
   if (module_call(p, node, x)) return;
   const std::string inside = symmetric(pad) ? per_axis(pads_of_side(pad, false)) : "0";
   p.call(function_of(node),
-         {x, p.param(node, "weight"), p.param(node, "bias"), per_axis(node.integers("stride")), inside,
-          per_axis(node.integers("dilation")), std::to_string(node.integer("groups"))});
+         {x, p.param(node, "weight"), p.param(node, "bias"), per_axis(node.integers("stride")),
+          no_text(inside), per_axis(node.integers("dilation")), std::to_string(node.integer("groups"))});
 }
 
 void conv_transpose(ForwardPrinter& p, const ir::Node& node) {
