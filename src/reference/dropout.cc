@@ -191,6 +191,14 @@ void for_each_moved(const ir::Workload& workload, const DropoutReference& r, con
   }
 }
 
+// Those whose gradient the masks change: a head of another loss may stand beside all dropout.
+template <class Visit>
+void for_each_drawn(const ir::Workload& workload, const DropoutReference& r, const Visit& visit) {
+  for_each_moved(workload, r, [&](size_t p, const std::string& name) {
+    if (!r.steady[p]) visit(p, name);
+  });
+}
+
 // Numbers of one step of a whole batch.
 class BatchNumbers {
  public:
@@ -199,7 +207,7 @@ class BatchNumbers {
   std::vector<std::string> names() const {
     std::vector<std::string> all{"rows of one step together"};
     for (int64_t place = 0; place < places(); ++place) all.push_back(fmt::format("spread at row {}", place));
-    for_each_moved(job_.workload, r_, [&](size_t, const std::string& name) {
+    for_each_drawn(job_.workload, r_, [&](size_t, const std::string& name) {
       all.push_back("spread of " + name);
       all.push_back(name + " along its mean");
     });
@@ -229,7 +237,7 @@ class BatchNumbers {
     const double count = static_cast<double>(batch) * kDirections;
     std::vector<double> all{together / count};
     for (const Sample& place : places_seen) all.push_back(place.drawn().mean);
-    for_each_moved(job_.workload, r_, [&](size_t p, const std::string&) {
+    for_each_drawn(job_.workload, r_, [&](size_t p, const std::string&) {
       all.push_back(gradient_spread(step.gradients[p], r_.gradients[p], r_.variances[p]));
       all.push_back(along_mean(step.gradients[p], r_.gradients[p]));
     });
@@ -468,7 +476,12 @@ void note_idle(DropoutReference& r) {
     sizes.push_back(std::sqrt(squares));
   }
   const double largest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
-  for (const double size : sizes) r.idle.push_back(size <= kIdle * largest);
+  for (size_t p = 0; p < sizes.size(); ++p) {
+    r.idle.push_back(sizes[p] <= kIdle * largest);
+    double spread = 0;
+    for (const double v : r.variances[p].data) spread += v;
+    r.steady.push_back(std::sqrt(spread) <= kIdle * tensor::norm(r.gradients[p]));
+  }
 }
 
 }  // namespace

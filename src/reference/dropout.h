@@ -60,6 +60,7 @@ struct DropoutReference {
   referee::Weights gradients = {}, variances = {};
   int64_t gradient_steps = 0;
   std::vector<bool> idle = {};          // by ParamId: its gradient is zero except for rounding
+  std::vector<bool> steady = {};        // by ParamId: no mask changes its gradient, except for rounding
   StepNumbers batches = {}, rows = {};  // numbers of further steps, not of `gradient_steps`
 };
 

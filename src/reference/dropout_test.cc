@@ -160,6 +160,28 @@ TEST_F(GateDropoutTest, AGradientThatIsRoundingAloneIsNotLookedAt) {
   EXPECT_TRUE(check.passed) << check.tensor;
 }
 
+TEST_F(GateDropoutTest, AHeadThatNoMaskReachesIsComparedByItsMeanAlone) {
+  job_.workload = ir::parse(
+                      "workload two(x: f32[N,6], y: i32[N], t: f32[N,4]) {\n"
+                      "  d = dropout(x) rate=0.3\n  logits = linear(d; weight=head[3,6])\n"
+                      "  beside = linear(x; weight=aux[4,6])\n  main = softmax_cross_entropy(logits, y)\n"
+                      "  aux = mse(beside, t)\n  loss = add(main, aux)\n}\n")
+                      .value();
+  ASSERT_TRUE(testing::write_random_data(job_.workload, job_.rows, 3, job_.data));
+  reference_ = make_reference(job_).value();
+  const auto aux = static_cast<size_t>(job_.workload.find_parameter("aux"));
+  EXPECT_TRUE(reference_.dropout.steady[aux]);
+  EXPECT_FALSE(reference_.dropout.steady[1 - aux]);
+  tensor::Rng rng(4);
+  const auto scaled = [&](double factor) {
+    return changed([&](DropoutStep& step, int64_t) {
+      for (double& g : step.gradients[aux].data) g *= factor * (1 + 1e-7 * rng.uniform(-1, 1));
+    });
+  };
+  EXPECT_TRUE(scaled(1).passed) << scaled(1).tensor;
+  EXPECT_FALSE(scaled(1.2).passed);
+}
+
 TEST_F(GateDropoutTest, WhatIsNoNumberIsRefused) {
   EXPECT_FALSE(changed([](DropoutStep& step, int64_t) { step.loss = std::nan(""); }).passed);
   EXPECT_FALSE(changed([](DropoutStep& step, int64_t) { step.gradients[0].data[3] = std::nan(""); }).passed);

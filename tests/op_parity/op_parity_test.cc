@@ -48,7 +48,7 @@ int64_t number_from(const char* variable, int64_t fallback) {
 // All targets are the one class, and that is ignored: a mean of 0 and a sum of 0.
 ir::Workload no_target_counts() {
   return ir::parse(
-             "workload none(x: f32[N,3], y: i32[N]) {\n"
+             "workload nothing_counts(x: f32[N,3], y: i32[N]) {\n"
              "  z = linear(x; weight=a.weight[1,3], bias=a.bias[1])\n"
              "  mean = softmax_cross_entropy(z, y) ignore_index=0\n"
              "  sum = softmax_cross_entropy(z, y) ignore_index=0 label_smoothing=0.2 reduction=sum\n"

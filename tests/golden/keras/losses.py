@@ -74,8 +74,8 @@ def masked_cross_entropy(y_true, y_pred):
     return ops.sum(losses * kept) / ops.maximum(ops.sum(kept), 1)
 
 
-def smoothed_cross_entropy_2(y_true, y_pred):
-    """Cross entropy of integer labels that give away a share to all classes, other than -100."""
+def smoothed_cross_entropy(y_true, y_pred):
+    """Cross entropy of integer labels other than -100 that give away a share."""
     log_p = ops.log_softmax(y_pred)
     labels = ops.cast(ops.reshape(y_true, (-1, *y_pred.shape[1:-1], 1)), "int32")
     kept = ops.not_equal(labels, -100)
@@ -86,7 +86,7 @@ def smoothed_cross_entropy_2(y_true, y_pred):
     return ops.sum(losses * kept) / ops.maximum(ops.sum(kept), 1)
 
 
-def summed_error_3(y_true, y_pred):
+def summed_error(y_true, y_pred):
     """The sum over all elements; Keras's own losses average over the last axis."""
     return ops.sum(ops.abs(y_pred - y_true))
 
@@ -110,9 +110,9 @@ def compile_model(model):
     )
     losses = [
         masked_cross_entropy,
-        smoothed_cross_entropy_2,
+        smoothed_cross_entropy,
         keras.losses.MeanSquaredError(reduction="sum_over_batch_size"),
-        summed_error_3,
+        summed_error,
     ]
     model.compile(
         optimizer=optimizer,

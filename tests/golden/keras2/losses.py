@@ -52,8 +52,8 @@ def masked_cross_entropy(y_true, y_pred):
     return tf.reduce_sum(losses * kept) / tf.maximum(tf.reduce_sum(kept), 1)
 
 
-def smoothed_cross_entropy_2(y_true, y_pred):
-    """Cross entropy of integer labels that give away a share to all classes, other than -100."""
+def smoothed_cross_entropy(y_true, y_pred):
+    """Cross entropy of integer labels other than -100 that give away a share."""
     log_p = tf.nn.log_softmax(y_pred)
     labels = tf.reshape(tf.cast(y_true, tf.int32), (-1, *y_pred.shape[1:-1]))
     kept = tf.not_equal(labels, -100)
@@ -64,7 +64,7 @@ def smoothed_cross_entropy_2(y_true, y_pred):
     return tf.reduce_sum(losses * kept) / tf.maximum(tf.reduce_sum(kept), 1)
 
 
-def summed_error_3(y_true, y_pred):
+def summed_error(y_true, y_pred):
     """The sum over all elements; Keras's own losses average over the last axis."""
     return tf.reduce_sum(tf.abs(y_pred - y_true))
 
@@ -92,9 +92,9 @@ def compile_model(model):
     )
     losses = [
         masked_cross_entropy,
-        smoothed_cross_entropy_2,
+        smoothed_cross_entropy,
         keras.losses.MeanSquaredError(reduction="sum_over_batch_size"),
-        summed_error_3,
+        summed_error,
     ]
     model.compile(
         optimizer=optimizer,
