@@ -18,6 +18,17 @@ double noise_limit(const ir::Parameter& p, const tensor::Tensor& weights) {
   return 0.1 * tensor::norm(weights) / std::sqrt(static_cast<double>(weights.data.size()));
 }
 
+// Parameters that hold integers: places, which must stay what they are.
+std::vector<bool> of_integers(const ir::Workload& workload) {
+  std::vector<bool> all(workload.parameters.size());
+  for (const ir::Node& node : workload.nodes) {
+    if (node.op != ir::Op::kCast || workload.is_input(node.inputs[0])) continue;
+    const ir::Node& read = workload.producer(node.inputs[0]);
+    if (read.op == ir::Op::kParameter) all[static_cast<size_t>(read.param("weight"))] = true;
+  }
+  return all;
+}
+
 }  // namespace
 
 Weights initial_weights(const ir::Workload& workload, uint64_t seed) {
@@ -34,7 +45,9 @@ Weights initial_weights(const ir::Workload& workload, uint64_t seed) {
 }
 
 Weights perturbed(const ir::Workload& workload, Weights weights, uint64_t seed) {
+  const std::vector<bool> integers = of_integers(workload);
   for (size_t i = 0; i < weights.size(); ++i) {
+    if (integers[i]) continue;
     const ir::Parameter& p = workload.parameters[i];
     tensor::Rng rng(seed, p.name + "/noise");
     if (p.role == ir::Role::kRunningVar) {
