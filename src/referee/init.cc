@@ -18,13 +18,20 @@ double noise_limit(const ir::Parameter& p, const tensor::Tensor& weights) {
   return 0.1 * tensor::norm(weights) / std::sqrt(static_cast<double>(weights.data.size()));
 }
 
-// Parameters that hold integers: places, which must stay what they are.
+// Frozen parameters that integers are computed from: places, which must stay what they are.
 std::vector<bool> of_integers(const ir::Workload& workload) {
   std::vector<bool> all(workload.parameters.size());
-  for (const ir::Node& node : workload.nodes) {
-    if (node.op != ir::Op::kCast || workload.is_input(node.inputs[0])) continue;
-    const ir::Node& read = workload.producer(node.inputs[0]);
-    if (read.op == ir::Op::kParameter) all[static_cast<size_t>(read.param("weight"))] = true;
+  std::vector<bool> reached(workload.nodes.size());  // a cast to integers follows
+  for (size_t n = workload.nodes.size(); n-- > 0;) {
+    const ir::Node& node = workload.nodes[n];
+    if (!reached[n] && node.op != ir::Op::kCast) continue;
+    for (const ir::ValueId id : node.inputs) {
+      if (!workload.is_input(id)) reached[static_cast<size_t>(id) - workload.inputs.size()] = true;
+    }
+    for (const ir::Slot& slot : node.params) {
+      const auto p = static_cast<size_t>(slot.param);
+      all[p] = all[p] || workload.parameters[p].frozen;
+    }
   }
   return all;
 }

@@ -240,9 +240,10 @@ void Printer::layer(const ir::Node& here, const std::string& head, std::vector<s
 }
 
 bool Printer::freezes(const ir::Node& here) const {
-  return !fixes_scale(here) && std::any_of(here.params.begin(), here.params.end(), [this](const ir::Slot& slot) {
-    return workload.parameters[static_cast<size_t>(slot.param)].frozen;
-  });
+  return !fixes_scale(here) &&
+         std::any_of(here.params.begin(), here.params.end(), [this](const ir::Slot& slot) {
+           return workload.parameters[static_cast<size_t>(slot.param)].frozen;
+         });
 }
 
 std::string Printer::quoted_name(const Layer& layer) {
