@@ -261,20 +261,24 @@ def _conv_by_product_of(
 def _windows(
     m: Mapper, x: Value, kernel: Sequence[int], sizes: Sequence[int], attrs: Any
 ) -> Value:
-    """Each place of a window as a channel of its own: a constant kernel picks it."""
-    channels, places = x.shape[1], math.prod(kernel)
-    picks = torch.eye(places, dtype=torch.float64).reshape(places, 1, *kernel)
-    weight = m.slot(Const(picks.repeat(channels, 1, 1, 1)))
-    return m.made(
-        "conv2d",
-        [x],
-        Layout((1, channels * places, *sizes), 0),
-        params=[("weight", weight)],
-        stride=attrs["stride"],
-        pad=attrs["pad"],
-        dilation=attrs["dilation"],
-        groups=channels,
-    )
+    """Each place of a window as a channel of its own: a slice, with the strides."""
+    pads = attrs["pad"]
+    if any(pads):
+        grown = [
+            size + pads[2 * i] + pads[2 * i + 1] for i, size in enumerate(x.shape[2:])
+        ]
+        wide = Layout((*x.shape[:2], *grown), 0)
+        x = m.made("pad", [x], wide, pad=[0, 0, *pads], value=0.0)
+    parts = []
+    for place in np.ndindex(*kernel):
+        part = x
+        for axis, (k, size) in enumerate(zip(place, sizes)):
+            begin, step = k * attrs["dilation"][axis], attrs["stride"][axis]
+            end = begin + (size - 1) * step + 1
+            part = m.sliced(part, axis + 2, begin, end, step)
+        parts.append(part)
+    channels = x.shape[1] * len(parts)
+    return m.reshaped(m.stack(parts, 2), Layout((1, channels, *sizes), 0))
 
 
 def _conv_of_row(
@@ -644,7 +648,7 @@ def col2im(m: Mapper, a: Args) -> Value:
 
 @row("im2col")
 def im2col(m: Mapper, a: Args) -> Value:
-    """`conv2d` with a constant kernel that picks each place of a window"""
+    """`slice` for each place of a window, `concat`"""
     x = m.batch_first(a.input, 4)
     kernel = _pairs(a.kernel_size, 2)
     pad, stride, dilation = (_pairs(v, 2) for v in (a.padding, a.stride, a.dilation))

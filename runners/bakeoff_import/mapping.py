@@ -142,7 +142,7 @@ class Mapper(Builder):
         self._order: dict[Any, float] = {
             node: float(i) for i, node in enumerate(module.graph.nodes)
         }
-        self._numbers: dict[int, str] = {}  # tables whose row i is i, by their rows
+        self._numbers: dict[tuple[int, int], str] = {}  # tables that count, by range
         self._turned: dict[str, Param] = {}  # values that are a transposed matrix
         self._slots: dict[int, str] = {}  # of constants, by the tensor's identity
         self._kept: list[Any] = []  # those tensors: identities stay unique
@@ -724,14 +724,41 @@ class Mapper(Builder):
         made = self.graph.by_output.get(v.name)
         if made is not None and made.op == "cast" and self._is_whole(made.inputs[0]):
             return Value(made.inputs[0], v.layout, "f32", v.spread)
-        rows = self._vocabulary(v.name)
-        slot = self._numbers.get(rows)
-        if slot is None:
-            table = torch.arange(rows, dtype=torch.float64).reshape(rows, 1)
-            slot = self._numbers[rows] = self.graph.parameter("numbers", table, True)
-        name = self.graph.node(
-            "embedding", [v.name], (*v.ir, 1), params=[("weight", slot)]
-        )
+        return self._looked_up(v, 0, self._vocabulary(v.name))
+
+    def begun(self, one: Any, other: Any) -> Optional[Value]:
+        """Columns of ids, each with where its rows begin in a table for all of them: of
+        each column only ids are valid that stay within the table."""
+        if isinstance(one, Const):
+            one, other = other, one
+        ids = isinstance(one, Value) and one.dtype == "i32"
+        if not ids or not isinstance(other, Const) or other.n is not None:
+            return None
+        held, axis = other.tensor, one.layout.rank - 1
+        columns = held.numel() > 1 and held.numel() == held.shape[-1] == one.shape[-1]
+        if held.is_floating_point() or not columns or axis == one.layout.n:
+            return None
+        try:
+            rows = self._vocabulary(one.name)
+        except Unsupported:
+            return None
+        begins = [int(begin) for begin in held.reshape(-1)]
+        if min(begins) < 0 or max(begins) >= rows:
+            return None
+        parts = [
+            self._looked_up(self.sliced(one, axis, i, i + 1), begin, rows)
+            for i, begin in enumerate(begins)
+        ]
+        return self.concat(parts, axis)
+
+    def _looked_up(self, v: Value, begin: int, end: int) -> Value:
+        """Ids as floats, by a table that counts from `begin`."""
+        if (begin, end) not in self._numbers:
+            table = torch.arange(begin, end, dtype=torch.float64).reshape(-1, 1)
+            slot = self.graph.parameter("numbers", table, True)
+            self._numbers[begin, end] = slot
+        slots = [("weight", self._numbers[begin, end])]
+        name = self.graph.node("embedding", [v.name], (*v.ir, 1), params=slots)
         name = self.graph.reshape(name, (*v.ir, 1), v.ir)
         return Value(name, v.layout, "f32", v.spread)
 

@@ -309,7 +309,10 @@ def _scaled(m: Mapper, x: Any, alpha: Any) -> Any:
 
 @row("add")
 def add(m: Mapper, a: Args) -> Value:
-    """`add`"""
+    """`add`; of ids and the beginning of each column in one table: lookups"""
+    ids = m.begun(a.input, a.other) if a.get("alpha", 1) == 1 else None
+    if ids is not None:
+        return ids
     return m.pointwise("add", a.input, _scaled(m, a.other, a.get("alpha", 1)))
 
 

@@ -32,6 +32,20 @@ std::string substitute(std::string_view text, const Variables& variables) {
   return out;
 }
 
+// An expression in two lines, before its last operator outside of brackets; in one where it has none.
+std::vector<std::string> at_operator(const std::string& text) {
+  size_t last = 0;
+  int depth = 0;
+  for (size_t i = 1; i + 2 < text.size(); ++i) {
+    if (text[i] == '(' || text[i] == '[') ++depth;
+    if (text[i] == ')' || text[i] == ']') --depth;
+    const bool apart = depth == 0 && text[i - 1] == ' ' && text[i + 1] == ' ';
+    if (apart && std::string_view("+-*/@<").find(text[i]) != std::string_view::npos) last = i;
+  }
+  if (last == 0) return {text};
+  return {text.substr(0, last - 1), text.substr(last)};
+}
+
 }  // namespace
 
 void CodeWriter::print(std::string_view text, const Variables& variables) {
@@ -88,8 +102,11 @@ std::string CodeWriter::text() const {
       continue;
     }
     line(s.level, s.head + "(");
+    const bool grouped = s.head.ends_with(' ') && s.arguments.size() == 1;  // no call: a comma makes a tuple
     if (fits(s.level + 1, joined)) {
       line(s.level + 1, joined);
+    } else if (grouped) {
+      for (const std::string& part : at_operator(joined)) line(s.level + 1, part);
     } else {
       for (const std::string& argument : s.arguments) line(s.level + 1, argument + ",");
     }

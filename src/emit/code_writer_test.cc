@@ -32,6 +32,15 @@ TEST(CodeWriter, CallWrapsAsTheFormatterDoes) {
                             ",\n)[0]\n");
 }
 
+// With a comma behind it, as behind a call's last argument, it would be a tuple.
+TEST(CodeWriter, ALongExpressionIsBrokenAtItsOperator) {
+  const std::string a(50, 'a'), b = "f(" + std::string(40, 'b') + " + 1)";
+  CodeWriter out;
+  out.call("x = ", {a + " @ " + b});
+  out.call("x = ", {a + a});
+  EXPECT_EQ(out.text(), "x = (\n    " + a + "\n    @ " + b + "\n)\nx = (\n    " + a + a + "\n)\n");
+}
+
 TEST(PythonReal, ReadsAsAPersonWouldWriteIt) {
   EXPECT_EQ(python_real(1e-4), "1e-4");
   EXPECT_EQ(python_real(1e-7), "1e-7");

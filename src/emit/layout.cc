@@ -223,6 +223,7 @@ bool block_conflicts(const ir::Workload& workload, const Pass& pass, std::set<in
   std::map<ir::ParamId, std::set<Shape>> orders;
   for (const ir::ParamId table : tables(workload)) orders[table].insert(Shape{});
   for (const ir::Node& node : workload.nodes) {
+    if (node.op == Op::kParameter) orders[node.param("weight")].insert(Shape{});
     if (!ir::is_recurrent(node.op)) continue;
     for (const char* slot : {"weight_ih", "weight_hh"}) orders[node.param(slot)].insert(Shape{});
   }
@@ -279,7 +280,10 @@ ParamLayout stretched_layout(const Shape& weight, int64_t groups) {
 void plan_params(const ir::Workload& workload, const Pass& pass, const LayoutOptions& options,
                  LayoutPlan& plan) {
   const auto groups = depthwise_groups(workload, options);
-  const auto embeddings = tables(workload);
+  auto embeddings = tables(workload);
+  for (const ir::Node& node : workload.nodes) {
+    if (options.plain_values && node.op == Op::kParameter) embeddings.insert(node.param("weight"));
+  }
   plan.params.resize(workload.parameters.size());
   plan.depthwise.assign(workload.nodes.size(), false);
   for (size_t n = 0; n < workload.nodes.size(); ++n) {

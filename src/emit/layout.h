@@ -51,6 +51,7 @@ struct LayoutOptions {
   // convolutions with groups = input channels > 1. Null: never.
   bool (*depthwise_kernel)(const ir::Node& conv) = nullptr;
   bool transpose_linear = true;  // linear weights are stored I,O
+  bool plain_values = true;      // but O,I where a value of the model is read from them too
   // Weights of transposed convolutions, I,O/groups and the kernel, are stored as those of the convolution
   // with a stretched input: kernel, I/groups, O. Else as the kernel, O/groups, I.
   bool stretched_conv_transpose = false;

@@ -18,6 +18,24 @@ double noise_limit(const ir::Parameter& p, const tensor::Tensor& weights) {
   return 0.1 * tensor::norm(weights) / std::sqrt(static_cast<double>(weights.data.size()));
 }
 
+// Frozen parameters that integers are computed from: places, which must stay what they are.
+std::vector<bool> of_integers(const ir::Workload& workload) {
+  std::vector<bool> all(workload.parameters.size());
+  std::vector<bool> reached(workload.nodes.size());  // a cast to integers follows
+  for (size_t n = workload.nodes.size(); n-- > 0;) {
+    const ir::Node& node = workload.nodes[n];
+    if (!reached[n] && node.op != ir::Op::kCast) continue;
+    for (const ir::ValueId id : node.inputs) {
+      if (!workload.is_input(id)) reached[static_cast<size_t>(id) - workload.inputs.size()] = true;
+    }
+    for (const ir::Slot& slot : node.params) {
+      const auto p = static_cast<size_t>(slot.param);
+      all[p] = all[p] || workload.parameters[p].frozen;
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 Weights initial_weights(const ir::Workload& workload, uint64_t seed) {
@@ -34,7 +52,9 @@ Weights initial_weights(const ir::Workload& workload, uint64_t seed) {
 }
 
 Weights perturbed(const ir::Workload& workload, Weights weights, uint64_t seed) {
+  const std::vector<bool> integers = of_integers(workload);
   for (size_t i = 0; i < weights.size(); ++i) {
+    if (integers[i]) continue;
     const ir::Parameter& p = workload.parameters[i];
     tensor::Rng rng(seed, p.name + "/noise");
     if (p.role == ir::Role::kRunningVar) {

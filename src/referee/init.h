@@ -21,7 +21,8 @@ Weights initial_weights(const ir::Workload& workload, uint64_t seed);
 // `weights` plus small noise on every parameter, for the proof run: a bias that is never added or a scale
 // that is never applied shows. Additive uniform noise of a tenth of the tensor's root mean square for weights
 // and tables, of 0.1 for biases, shifts, scales and running means; running variances are multiplied by a
-// factor in [0.8, 1.25] and stay positive.
+// factor in [0.8, 1.25] and stay positive. Frozen parameters that integers follow from
+// stay what they are.
 Weights perturbed(const ir::Workload& workload, Weights weights, uint64_t seed);
 
 }  // namespace bakeoff::referee

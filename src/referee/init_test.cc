@@ -80,5 +80,24 @@ TEST(Perturbed, MovesEveryElementALittle) {
   }
 }
 
+TEST(Perturbed, LeavesPlacesAlone) {
+  const auto w = *ir::parse(
+      "workload w(x: f32[N,4], y: f32[N,2]) {\n  p = parameter(; weight=places[2] frozen)\n"
+      "  i = cast(p) to=i32\n  t = take(x, i) axis=1\n  s = parameter(; weight=scale[1,2])\n"
+      "  m = mul(t, s)\n  loss = mse(m, y)\n}\n");
+  const Weights before = {tensor::full({2}, 3), tensor::full({1, 2}, 3)}, after = perturbed(w, before, 1);
+  EXPECT_EQ(after[0], before[0]);
+  EXPECT_NE(after[1], before[1]);
+}
+
+TEST(Perturbed, LeavesTablesOfPlacesAlone) {
+  const auto w = *ir::parse(
+      "workload w(x: i32[N,4], y: f32[N,4,2]) {\n  p = embedding(x; weight=numbers[3,1] frozen)\n"
+      "  f = flatten(p)\n  i = cast(f) to=i32\n  t = embedding(i; weight=table[3,2])\n  loss = mse(t, y)\n}\n");
+  const Weights before = {tensor::full({3, 1}, 2), tensor::full({3, 2}, 3)}, after = perturbed(w, before, 1);
+  EXPECT_EQ(after[0], before[0]);
+  EXPECT_NE(after[1], before[1]);
+}
+
 }  // namespace
 }  // namespace bakeoff::referee

@@ -174,6 +174,11 @@ class Proven(Importing):
         text = self.proves("CountsRows", "f32[4,5,4]")
         self.assertIn("N,24", text)
 
+    def test_columns_that_begin_within_a_table(self) -> None:
+        text = self.proves("Factors", "i32[8,3]")
+        for rows in (23, 16, 5):
+            self.assertIn(f"[{rows},1] frozen", text)
+
     def test_distances(self) -> None:
         self.proves("Distances", "f32[4,5]", "f32[4,5]")
 
@@ -489,6 +494,7 @@ class Trains(unittest.TestCase):
                 "NormedSignals": ("f32[4,3,9]",),
                 "CountsRows": ("f32[4,5,4]",),
                 "PaddedBag": ("i32[4,6]",),
+                "Factors": ("i32[8,3]",),
                 "Twins": ("f32[8,6]", "f32[8,6]"),
                 "Formulas": ("f32[8,4,4]",),
                 "AddedMask": ("f32[4,5,8]",),

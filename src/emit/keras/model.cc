@@ -291,7 +291,7 @@ Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
   const std::vector<int> losses = losses_of(workload, request.training.predicts());
   CHECK_OK(check(workload, losses));
   TRY(const std::vector<ir::Type> types, ir::infer(workload));
-  LayoutPlan plan = plan_layout(workload, types);
+  LayoutPlan plan = plan_layout(workload, types, {.plain_values = false});
   CHECK_OK(keep_tables(workload, plan));
   const std::vector<int> inputs = model_inputs(workload, losses);
 

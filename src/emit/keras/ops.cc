@@ -210,13 +210,23 @@ std::string old_weight(double momentum) {
   return python_real(std::abs(rounded - exact) < 1e-15 ? rounded : exact);
 }
 
+constexpr const char* kFixedScale = R"(class BatchNormalizationOfFixedScale(layers.BatchNormalization):
+    """gamma and beta stay what they are; the statistics move."""
+
+    def build(self, input_shape):
+        super().build(input_shape)
+        self.gamma.trainable = self.beta.trainable = False
+)";
+
 void batch_norm(Printer& p, const Node& node) {
+  if (p.fixes_scale(node)) p.need_helper(kFixedScale);
   Strings args;
   if (p.equalised()) {
     args = {"axis=-1", "momentum=" + old_weight(node.real("momentum")),
             "epsilon=" + python_real(node.real("eps"))};
   }
-  p.layer(node, "layers.BatchNormalization", args, p.input(node, 0),
+  const char* head = p.fixes_scale(node) ? "BatchNormalizationOfFixedScale" : "layers.BatchNormalization";
+  p.layer(node, head, args, p.input(node, 0),
           {{"weight", "gamma"}, {"bias", "beta"}, {"mean", "moving_mean"}, {"var", "moving_variance"}});
 }
 
@@ -542,7 +552,22 @@ void spelled(Printer& p, const Node& node) {
   p.out.line(fmt::format("{} = {}", p.value_name(p.workload.output_of(p.node)), made.flat));
 }
 void constant(Printer& p, const Node& node) { p.fixed(p.literal(node.real("value"))); }
+constexpr const char* kWeightOfDense = R"(class WeightOfDense(layers.Layer):
+    """The weight of a dense layer as a value, O,I; the input is not used."""
+
+    def __init__(self, owner, **kwargs):
+        super().__init__(**kwargs)
+        self.owner = owner
+
+    def call(self, x):
+        return ops.transpose(self.owner.kernel)
+)";
+
 void parameter(Printer& p, const Node& node) {
+  if (const std::string owner = p.tied_owner(); !owner.empty()) {
+    p.need_helper(kWeightOfDense);
+    return p.layer(node, "WeightOfDense", {owner}, p.first_input(), {});
+  }
   p.need_helper(kParameterValue);
   const ir::ParamId id = node.param("weight");
   const ir::Shape shape = stored_shape(p.plan.params[static_cast<size_t>(id)],

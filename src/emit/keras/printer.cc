@@ -114,6 +114,14 @@ std::optional<Printed> Printer::printed() const {
   return printed;
 }
 
+bool Printer::fixes_scale(const ir::Node& here) const {
+  const auto frozen = [&](const char* slot) {
+    return workload.parameters[static_cast<size_t>(here.param(slot))].frozen;
+  };
+  return here.op == ir::Op::kBatchNorm && !dialect.second && frozen("weight") && frozen("bias") &&
+         !frozen("mean") && !frozen("var");
+}
+
 // A layer of Keras is trained or frozen as a whole.
 Status Printer::check_frozen(const ir::Node& here) const {
   if (!freezes(here)) return Done{};
@@ -140,8 +148,9 @@ Status Printer::plan_layers() {
                     layer_attributes(first) == layer_attributes(here))) {
         continue;
       }
-      if (here.op == ir::Op::kLinear && slot.name == "weight" &&
-          (first.op == ir::Op::kEmbedding || first.op == ir::Op::kLinear)) {
+      const bool value = here.op == ir::Op::kParameter && first.op == ir::Op::kLinear && !dialect.second;
+      if (value || (here.op == ir::Op::kLinear && slot.name == "weight" &&
+                    (first.op == ir::Op::kEmbedding || first.op == ir::Op::kLinear))) {
         tied_[static_cast<int>(n)] = found->second;
         continue;
       }
@@ -230,9 +239,10 @@ void Printer::layer(const ir::Node& here, const std::string& head, std::vector<s
 }
 
 bool Printer::freezes(const ir::Node& here) const {
-  return std::any_of(here.params.begin(), here.params.end(), [this](const ir::Slot& slot) {
-    return workload.parameters[static_cast<size_t>(slot.param)].frozen;
-  });
+  return !fixes_scale(here) &&
+         std::any_of(here.params.begin(), here.params.end(), [this](const ir::Slot& slot) {
+           return workload.parameters[static_cast<size_t>(slot.param)].frozen;
+         });
 }
 
 std::string Printer::quoted_name(const Layer& layer) {

@@ -79,6 +79,8 @@ class Printer {
   // Where the node in print is a linear one whose weight belongs to another layer: that layer's variable in
   // the script; else empty.
   std::string tied_owner() const;
+  // A batch norm whose scale and shift are frozen, and whose statistics move.
+  bool fixes_scale(const ir::Node& here) const;
   bool tied_to_embedding() const;
   // The variable that holds head(input `i` of the node, option), computed where no such statement has been
   // printed before; in a stretch its caller passes it.
@@ -120,7 +122,7 @@ class Printer {
   std::map<std::pair<ir::Op, std::vector<ir::ParamId>>, Layer> layers_;
   std::map<int, int> tied_;                  // node -> the node whose layer owns its weight
   std::map<std::string, std::string> once_;  // variables of once(), by expression
-  // Some parameter of the node is frozen.
+  // Some parameter of the node is frozen; of a norm that fixes_scale() the layer itself sees to that.
   bool freezes(const ir::Node& here) const;
   Status check_frozen(const ir::Node& here) const;
 
