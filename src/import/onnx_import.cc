@@ -177,6 +177,17 @@ class OnnxProof {
     return onnx::onnx_weights(again, workload_);
   }
 
+  // From one side to the other; frees both.
+  Result<referee::Weights> change_of(Given (&sides)[2]) const {
+    TRY(referee::Weights change, weights_of(sides[1]));
+    TRY(const referee::Weights below, weights_of(sides[0]));
+    for (size_t id = 0; id < change.size(); ++id) {
+      for (size_t i = 0; i < change[id].data.size(); ++i) change[id].data[i] -= below[id].data[i];
+    }
+    for (Given& side : sides) side.clear();
+    return change;
+  }
+
   Result<Tensor> origin_output(Origin& origin, const Given& given, const std::string& precision) const {
     tensor::NamedTensors named;
     for (const auto& [name, array] : given) {
@@ -238,8 +249,7 @@ class OnnxProof {
     }
     TRY(const Tensor low, origin_output(origin, sides[0], "float64"));
     TRY(const Tensor high, origin_output(origin, sides[1], "float64"));
-    TRY(const referee::Weights below, weights_of(sides[0]));
-    TRY(const referee::Weights above, weights_of(sides[1]));
+    TRY(const referee::Weights change, change_of(sides));
     TRY(const referee::Weights at, weights_of(given));
     TRY(const auto plain, referee::evaluate(workload_, at, inputs, inference(false)));
     Tensor r = plain.prediction;
@@ -260,8 +270,7 @@ class OnnxProof {
     for (size_t id = 0; id < at.size(); ++id) {
       if (mine.gradients[id].data.empty()) continue;
       ++proof_.parameters;
-      for (size_t i = 0; i < at[id].data.size(); ++i)
-        got += mine.gradients[id].data[i] * (above[id].data[i] - below[id].data[i]);
+      for (size_t i = 0; i < at[id].data.size(); ++i) got += mine.gradients[id].data[i] * change[id].data[i];
     }
     // Differences of two outputs lose what rounding takes of each; at a kink (a ReLU at 0, equal maxima) the slopes on
     // the two sides differ, and the gradient may be either.
