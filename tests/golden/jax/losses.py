@@ -97,7 +97,7 @@ def loss_fn(params, x, y, t):
     losses = optax.softmax_cross_entropy_with_integer_labels(
         logits, jnp.where(kept, y, 0)
     )
-    main_2 = losses.sum(where=kept) / jnp.maximum(kept.sum(), 1)
+    main_loss = losses.sum(where=kept) / jnp.maximum(kept.sum(), 1)
     kept = y != -100
     smoothed = jax.nn.one_hot(
         jnp.where(kept, y, 0), output_2.shape[-1], dtype=output_2.dtype
@@ -109,7 +109,7 @@ def loss_fn(params, x, y, t):
     error = losses.mean()
     losses = jnp.abs(picture - t)
     part = losses.sum()
-    loss = main_2 + 0.3 * aux_loss + error - 0.001 * part
+    loss = main_loss + 0.3 * aux_loss + error - 0.001 * part
     return loss
 
 

@@ -68,15 +68,15 @@ Tensor train_step(Losses& model, torch::optim::Optimizer& optimizer, const Tenso
                   const Tensor& y, const Tensor& t) {
   optimizer.zero_grad();
   const auto [logits, output, picture] = model(x);
-  Tensor main_2 = F::cross_entropy(logits, y,
-                                   F::CrossEntropyFuncOptions().ignore_index(-100).reduction(torch::kSum));
-  main_2 = main_2 / (y != -100).sum().clamp_min(1);
+  Tensor main_loss = F::cross_entropy(logits, y,
+                                      F::CrossEntropyFuncOptions().ignore_index(-100).reduction(torch::kSum));
+  main_loss = main_loss / (y != -100).sum().clamp_min(1);
   Tensor aux_loss = F::cross_entropy(output, y,
                                      F::CrossEntropyFuncOptions().ignore_index(-100).reduction(torch::kSum).label_smoothing(0.1));
   aux_loss = aux_loss / (y != -100).sum().clamp_min(1);
   const Tensor error = F::mse_loss(picture, t);
   const Tensor part = F::l1_loss(picture, t, F::L1LossFuncOptions().reduction(torch::kSum));
-  const Tensor loss = main_2 + 0.3 * aux_loss + error - 0.001 * part;
+  const Tensor loss = main_loss + 0.3 * aux_loss + error - 0.001 * part;
   loss.backward();
   optimizer.step();
   return loss.detach();

@@ -92,7 +92,7 @@ def loss_fn(logits, output_2, picture, y, t):
     )
     losses = tf.where(kept, losses, tf.zeros_like(losses))
     count = tf.math.count_nonzero(kept, dtype=losses.dtype)
-    main_2 = tf.reduce_sum(losses) / tf.maximum(count, 1)
+    main_loss = tf.reduce_sum(losses) / tf.maximum(count, 1)
     kept = tf.not_equal(y, -100)
     smoothed = tf.one_hot(
         tf.where(kept, y, 0),
@@ -109,7 +109,7 @@ def loss_fn(logits, output_2, picture, y, t):
     error = tf.reduce_mean(losses)
     losses = tf.abs(picture - t)
     part = tf.reduce_sum(losses)
-    loss = main_2 + 0.3 * aux_loss + error - 0.001 * part
+    loss = main_loss + 0.3 * aux_loss + error - 0.001 * part
     return loss
 
 

@@ -55,15 +55,15 @@ def train_step(
 ) -> Tensor:
     optimizer.zero_grad(set_to_none=True)
     logits, output_2, picture = model(x)
-    main_2 = F.cross_entropy(logits, y, ignore_index=-100, reduction="sum")
-    main_2 = main_2 / (y != -100).sum().clamp(min=1)
+    main_loss = F.cross_entropy(logits, y, ignore_index=-100, reduction="sum")
+    main_loss = main_loss / (y != -100).sum().clamp(min=1)
     aux_loss = F.cross_entropy(
         output_2, y, ignore_index=-100, reduction="sum", label_smoothing=0.1
     )
     aux_loss = aux_loss / (y != -100).sum().clamp(min=1)
     error = F.mse_loss(picture, t)
     part = F.l1_loss(picture, t, reduction="sum")
-    loss = main_2 + 0.3 * aux_loss + error - 0.001 * part
+    loss = main_loss + 0.3 * aux_loss + error - 0.001 * part
     loss.backward()
     optimizer.step()
     return loss.detach()
