@@ -59,7 +59,7 @@ def loss_text(loss: Any, data: Any = None) -> Optional[str]:
 
 def _holds(data: Any, value: int) -> bool:
     """Whether an array of integers among `data` holds the value."""
-    import numpy as np
+    import numpy as np  # type: ignore[import-not-found]
 
     if data is None:
         return False

@@ -776,7 +776,9 @@ class Mapper(Builder):
                 shape = (
                     source.shape if source else self.graph.inputs_shape(made.inputs[0])
                 )
-                return int(shape[made.attrs["axis"]]) if shape else 0
+                axis = made.attrs["axis"]
+                assert isinstance(axis, int)
+                return int(shape[axis]) if shape else 0
             if made.op not in ("reshape", "flatten", "transpose", "slice"):
                 raise Unsupported("computes with integers that no table bounds", _REAL)
             name = made.inputs[0]

@@ -565,6 +565,7 @@ def data_for(script: Path, directory: Path, rows: int) -> None:
         },
         "lstm_lm_tied_small": {"tokens": (500, 20), "labels": (500, 20)},
         "sequences": {"x": (6, 4), "last": (6,), "y": (3,)},
+        "losses": {"x": (2, 4, 4), "y": (5,), "t": (2, 4, 4)},
     }
     integers = ("y", "words", "unused", "tokens", "token_types", "last", "labels")
     names = script.stem.removeprefix("predict_"), script.read_text().split()[1]

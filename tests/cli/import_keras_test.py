@@ -113,7 +113,7 @@ class Proven(Importing):
     def test_a_custom_layer(self) -> None:
         text = self.proves("custom_layer")
         self.assertIn("mine.step[] frozen", text)
-        self.assertIn("mine.weight[5,7]", text)
+        self.assertIn("mine.kernel[5,7]", text)
 
     def test_pictures(self) -> None:
         self.proves("pictures")

@@ -45,16 +45,26 @@ int64_t number_from(const char* variable, int64_t fallback) {
   return text != nullptr ? std::atoll(text) : fallback;
 }
 
-// All targets are the one class, and that is ignored: a mean of 0 and a sum of 0.
-ir::Workload no_target_counts() {
-  return ir::parse(
-             "workload nothing_counts(x: f32[N,3], y: i32[N]) {\n"
-             "  z = linear(x; weight=a.weight[1,3], bias=a.bias[1])\n"
-             "  mean = softmax_cross_entropy(z, y) ignore_index=0\n"
-             "  sum = softmax_cross_entropy(z, y) ignore_index=0 label_smoothing=0.2 reduction=sum\n"
-             "  smoothed = softmax_cross_entropy(z, y) ignore_index=0 label_smoothing=0.2\n"
-             "  two = add(mean, sum)\n  loss = add(two, smoothed)\n}")
-      .value();
+// What random cases meet too rarely.
+std::vector<std::pair<std::string, ir::Workload>> corners() {
+  const std::pair<const char*, const char*> texts[] = {
+      // All targets are the one class, and that is ignored: a mean of 0 and a sum of 0.
+      {"no_target_counts",
+       "workload nothing_counts(x: f32[N,3], y: i32[N]) {\n"
+       "  z = linear(x; weight=a.weight[1,3], bias=a.bias[1])\n"
+       "  mean = softmax_cross_entropy(z, y) ignore_index=0\n"
+       "  sum = softmax_cross_entropy(z, y) ignore_index=0 label_smoothing=0.2 reduction=sum\n"
+       "  smoothed = softmax_cross_entropy(z, y) ignore_index=0 label_smoothing=0.2\n"
+       "  two = add(mean, sum)\n  loss = add(two, smoothed)\n}"},
+      {"group_norm_of_a_bias_alone",
+       "workload bias_alone(x: f32[N,4,3], y: f32[N,4,3]) {\n"
+       "  z = linear(x; weight=a.weight[3,3])\n"
+       "  g = group_norm(z; bias=g.bias[4]) groups=2\n"
+       "  loss = mse(g, y)\n}"},
+  };
+  std::vector<std::pair<std::string, ir::Workload>> all;
+  for (const auto& [name, text] : texts) all.emplace_back(name, ir::parse(text).value());
+  return all;
 }
 
 // A framework at its defaults, once for each value of the settings that are always named.
@@ -285,7 +295,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
     return cases;
   }
 
-  // Workloads of several losses.
+  // Workloads of several losses, and corners.
   std::vector<Case> losses(int64_t number) {
     std::vector<Case> cases;
     tensor::Rng rng(static_cast<uint64_t>(seed()) + 55);
@@ -294,9 +304,11 @@ class OpParity : public ::testing::TestWithParam<Target> {
       EXPECT_EQ(prepare(one, rng), "") << ir::dump(one.workload);
       cases.push_back(std::move(one));
     }
-    Case none{.name = "no_target_counts", .workload = no_target_counts(), .train = true};
-    EXPECT_EQ(prepare(none, rng), "");
-    cases.push_back(std::move(none));
+    for (auto& [name, workload] : corners()) {
+      Case one{.name = name, .workload = std::move(workload), .train = true};
+      EXPECT_EQ(prepare(one, rng), "");
+      cases.push_back(std::move(one));
+    }
     return cases;
   }
 
@@ -330,7 +342,8 @@ class OpParity : public ::testing::TestWithParam<Target> {
       cases.push_back(
           {.name = "network_" + std::to_string(n), .workload = zoo::random_network(rng), .train = true});
     }
-    cases.push_back({.name = "no_target_counts", .workload = no_target_counts(), .train = true});
+    for (auto& [name, workload] : corners())
+      cases.push_back({.name = name, .workload = std::move(workload), .train = true});
     for (int n = 0; n < 2; ++n)
       cases.push_back(
           {.name = fmt::format("losses_{}", n), .workload = zoo::random_losses(rng), .train = true});

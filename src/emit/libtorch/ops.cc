@@ -99,8 +99,11 @@ void tail_norm(ForwardPrinter& p, const ir::Node& node) {
 void group_norm(ForwardPrinter& p, const ir::Node& node) {
   const std::string x = p.use(node.inputs[0]);
   if (module_call(p, node, x)) return;
-  p.call("torch::group_norm", {x, std::to_string(node.integer("groups")), p.param(node, "weight"),
-                               p.param(node, "bias"), python_real(node.real("eps"))});
+  const std::string bias = p.param(node, "bias");
+  const bool bias_alone = node.has("bias") && !node.has("weight");  // torch 2.13 fails in backward
+  p.call("torch::group_norm", {x, std::to_string(node.integer("groups")),
+                               bias_alone ? "torch::ones_like(" + bias + ")" : p.param(node, "weight"), bias,
+                               python_real(node.real("eps"))});
 }
 
 void embedding(ForwardPrinter& p, const ir::Node& node) {

@@ -65,6 +65,8 @@ void norm(ForwardPrinter& p, const ir::Node& node, const std::string& function, 
   for (const char* slot : {"weight", "bias"}) {
     if (node.has(slot)) arguments.push_back(std::string(slot) + "=" + p.parameter(node, slot));
   }
+  if (node.op == Op::kGroupNorm && node.has("bias") && !node.has("weight"))  // torch 2.13 fails in backward
+    arguments.push_back("weight=torch.ones_like(" + p.parameter(node, "bias") + ")");
   arguments.push_back("eps=" + python_real(node.real("eps")));
   p.call(function, arguments);
 }
