@@ -60,6 +60,20 @@ workload losses(x: f32[N,2,4,4], y: i32[N], t: f32[N,2,4,4]) {
 }
 )";
 
+// Labels that are fewer than the frames, compared twice.
+inline constexpr const char* kCtcModel = R"(
+workload speech(sound: f32[N,12,5], words: i32[N,4]) {
+  h = gru(sound; weight_ih=rnn.weight_ih_l0[18,5], weight_hh=rnn.weight_hh_l0[18,6], bias_ih=rnn.bias_ih_l0[18], bias_hh=rnn.bias_hh_l0[18])
+  early = linear(sound; weight=early.weight[7,5], bias=early.bias[7])
+  logits = linear(h; weight=head.weight[7,6], bias=head.bias[7])
+  main = ctc(logits, words)
+  aux = ctc(early, words) reduction=sum
+  share = constant() value=0.1
+  part = mul(share, aux)
+  loss = add(main, part)
+}
+)";
+
 // Every form of the ops of sequences: masks of both kinds, LSTMs with and without bias, one of them under
 // names that are not torch's.
 inline constexpr const char* kSequencesModel = R"(

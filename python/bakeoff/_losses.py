@@ -12,6 +12,7 @@ _TORCH = {
     "MSELoss": "mse",
     "L1Loss": "l1",
     "BCEWithLogitsLoss": "bce_with_logits",
+    "CTCLoss": "ctc",
 }
 _TORCH_IGNORES = -100  # by default
 
@@ -46,6 +47,8 @@ def loss_text(loss: Any, data: Any = None) -> Optional[str]:
             f"the loss {name} has reduction='{loss.reduction}', which gives no single "
             "number\n  mean or sum"
         )
+    if name == "CTCLoss":
+        _check_ctc(loss)
     words = [_TORCH[name]]
     if loss.reduction == "sum":
         words.append("reduction=sum")
@@ -55,6 +58,21 @@ def loss_text(loss: Any, data: Any = None) -> Optional[str]:
         if loss.ignore_index != _TORCH_IGNORES or _holds(data, _TORCH_IGNORES):
             words.append(f"ignore_index={int(loss.ignore_index)}")
     return ",".join(words)
+
+
+def _check_ctc(loss: Any) -> None:
+    said = ""
+    if loss.blank != 0:
+        said = f"blank={loss.blank}, and Bakeoff's ctc has blank=0"
+    elif loss.zero_infinity:
+        said = "zero_infinity=True, and no row of Bakeoff's ctc is infinite"
+    elif loss.reduction == "mean":
+        said = (
+            "reduction='mean', which divides each row by its number of labels; "
+            "Bakeoff's ctc does not\n  reduction='sum', or the name \"ctc\""
+        )
+    if said:
+        raise BakeoffError(f"the loss CTCLoss has {said}")
 
 
 def _holds(data: Any, value: int) -> bool:

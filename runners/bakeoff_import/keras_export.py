@@ -31,6 +31,7 @@ _LOSSES = {
     "sparse_categorical_crossentropy": ("softmax_cross_entropy", "softmax"),
     "categorical_crossentropy": ("softmax_cross_entropy", "softmax"),
     "binary_crossentropy": ("bce_with_logits", "sigmoid"),
+    "ctc": ("ctc", ""),
 }
 _TAKES_IN = {"softmax_cross_entropy": "softmax", "bce_with_logits": "sigmoid"}
 
@@ -274,6 +275,8 @@ class Importer:
             )
         if name == "categorical_crossentropy":
             self.notes.append("targets are numbers of classes, no longer one-hot rows")
+        if name == "ctc":
+            self.notes.append("rows of labels are padded with -1, no longer with 0")
         return loss, taken
 
     def _loss_attributes(
@@ -292,7 +295,8 @@ class Importer:
             said += f",ignore_index={ignored}"
         reduction = settings.get("reduction") or "sum_over_batch_size"
         means = ("auto", "mean", "sum_over_batch_size", "mean_with_sample_weight")
-        if reduction == "sum" and classes:  # others: the sum of means of the last axis
+        # Others: the sum of means of the last axis.
+        if reduction == "sum" and (classes or loss == "ctc"):
             said += ",reduction=sum"
         elif reduction not in means:
             raise ImportProblem(

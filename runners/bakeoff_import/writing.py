@@ -37,6 +37,8 @@ def loss_line(loss: str, output: Value, target: str, name: str) -> tuple[str, st
     loss, *attributes = loss.split(",")
     if loss == "softmax_cross_entropy":
         kind = type_text("i32", shape[:-1])
+    elif loss == "ctc" and len(shape) > 1:  # labels that fit, whatever they are
+        kind = type_text("i32", (shape[0], (shape[1] + 1) // 2))
     else:
         kind = type_text("f32", shape)
     said = " ".join(["reduction=mean", *attributes])

@@ -313,3 +313,28 @@ def test_scripts_run_alone(tmp_path: Path) -> None:
         second = "step 8" if name == names[-1] else "step 10"
         assert [line.split(":")[0] for line in lines] == ["step 0", second]
         assert float(lines[1].split()[-1]) < float(lines[0].split()[-1])
+
+
+@pytest.mark.parametrize("blank", [0, 2, -1])
+def test_ctc_in_double_precision_is_tensorflows_own(blank: int) -> None:
+    import tensorflow as tf
+
+    from bakeoff_runner.adapters.tensorflow_shared import double_ctc_loss
+
+    rng = np.random.default_rng(1)
+    logits = rng.normal(size=(5, 9, 6)).astype("f4")
+    labels = np.array([[1, 3, 3, 1], [4, 4, 4, 4], [3, 0, 0, 0], [0] * 4, [1, 4, 3, 0]])
+    labels[labels == blank % 6] = 1
+    counts, frames = [4, 4, 1, 0, 3], [9, 8, 9, 4, 3]
+    found = []
+    for function, dtype in ((tf.nn.ctc_loss, "f4"), (double_ctc_loss, "f8")):
+        x = tf.constant(logits.astype(dtype))
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            losses = function(
+                labels, x, counts, frames, False, blank_index=blank, name="mine"
+            )
+        assert losses.dtype == x.dtype
+        found.append((losses.numpy(), tape.gradient(losses, x).numpy()))
+    for own, double in zip(*found):
+        np.testing.assert_allclose(double, own, rtol=1e-4, atol=1e-5)

@@ -511,6 +511,20 @@ TEST(Explain, NamesWhatIsWrongWithAWeightedSumOfLosses) {
             "matches: ignored targets that count in the mean's divisor");
 }
 
+TEST(Explain, NamesACtcThatDividesRowsByTheirLengths) {
+  const TestFolder folder;
+  const auto workload = ir::parse(
+      "workload speech(x: f32[N,7,3], y: i32[N,3]) {\n"
+      "  z = linear(x; weight=head.weight[4,3], bias=head.bias[4])\n  loss = ctc(z, y)\n}\n");
+  const GateJob job = job_of(workload.value(), folder);
+  const Reference reference = make_reference(job).value();
+  const auto by_length = [&](const referee::Weights& weights, const referee::Inputs& batch) {
+    return referee::evaluate(job.workload, weights, batch, {.deviations = {.ctc_by_length = true}}).value();
+  };
+  EXPECT_EQ(explain(job, reference, answer_by(job, reference, by_length, by(job.training.optimizer)), false),
+            "matches: a CTC loss that divides each row by its number of labels");
+}
+
 TEST(Explain, NamesLstmGatesThatAreReadInAnotherOrder) {
   const TestFolder folder;
   ir::Builder sequence("sequence");

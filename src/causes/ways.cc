@@ -351,6 +351,10 @@ std::vector<ModelWay> model_ways(const GateJob& job, const Reference& reference,
     ways.push_back({.words = "ignored targets that count in the mean's divisor",
                     .workload = job.workload,
                     .deviations = {.counts_ignored = true}});
+  if (job.workload.has(Op::kCtc))
+    ways.push_back({.words = "a CTC loss that divides each row by its number of labels",
+                    .workload = job.workload,
+                    .deviations = {.ctc_by_length = true}});
   ways.push_back({.words = "the model in inference mode: BatchNorm with its running statistics",
                   .workload = job.workload,
                   .inference = true});

@@ -79,7 +79,8 @@ Status check_type(const Column& c) {
   return Done{};
 }
 
-Status check_integers(const Column& c, const ir::RowBounds& bounds) {
+// `frames`: of the ctc whose labels they are.
+Status check_integers(const Column& c, const ir::RowBounds& bounds, std::optional<int64_t> frames) {
   if (std::ranges::none_of(bounds, [](const auto& bound) { return bound.has_value(); })) return Done{};
   for (int64_t first = 0; first < c.rows(); first += c.rows_at_once()) {
     const int64_t count = std::min(c.rows_at_once(), c.rows() - first);
@@ -91,6 +92,12 @@ Status check_integers(const Column& c, const ir::RowBounds& bounds) {
       return c.error(fmt::format("holds {} in row {}, outside {}", value,
                                  first + static_cast<int64_t>(i) / c.row_elements(), ir::to_text(*bound)),
                      "number the classes from 0, or use a workload with more classes");
+    }
+    for (size_t i = 0; frames && i < values.data.size(); i += bounds.size()) {
+      const auto misfit = ir::ctc_misfit(std::span(values.data).subspan(i, bounds.size()), *frames);
+      if (misfit.empty()) continue;
+      return c.error(fmt::format("in row {}: {}", first + static_cast<int64_t>(i / bounds.size()), misfit),
+                     "a row is its labels, then -1 to the end; leave rows out whose labels do not fit");
     }
   }
   return Done{};
@@ -122,6 +129,7 @@ std::string bounds_text(const ir::Workload& workload, ir::ValueId id) {
     texts.push_back(std::to_string(bound ? bound->end : 0));
     if (bound && bound->ignored) texts.back() += fmt::format("|{}", *bound->ignored);
   }
+  if (const auto frames = ir::ctc_frames(workload, id)) texts.push_back(fmt::format("{} frames", *frames));
   return texts.empty() ? "0" : fmt::format("{}", fmt::join(texts, ","));
 }
 
@@ -149,11 +157,15 @@ tensor::NamedTensors draw(const DataSpec& spec, const ir::Workload& workload) {
     if (input.type.dtype == ir::DType::kI32) {
       tensor::IntTensor ints{shape, std::vector<int64_t>(count)};
       const ir::RowBounds bounds = ir::row_bounds(workload, id);
+      const auto frames = ir::ctc_frames(workload, id);
       for (size_t i = 0; i < count; ++i) {
         const ir::Bound bound = bounds[i % bounds.size()].value_or(1);
-        const bool ignored = bound.ignored && rng.chance(kIgnored);
-        ints.data[i] = ignored ? *bound.ignored : rng.integer(0, bound.end - 1);
+        const bool ignored = !frames && bound.ignored && rng.chance(kIgnored);
+        ints.data[i] = ignored ? *bound.ignored : rng.integer(bound.begin, bound.end - 1);
       }
+      for (size_t i = 0; frames && i < count; i += bounds.size())
+        ir::end_labels(std::span(ints.data).subspan(i, bounds.size()),
+                       rng.integer(1, static_cast<int64_t>(bounds.size())), *frames);
       tensors.emplace_back(input.name, tensor::encode(ints, DType::kI32).value());  // always fits
     } else {
       tensor::Tensor reals{shape, std::vector<double>(count)};
@@ -398,7 +410,8 @@ Result<int64_t> check_data(const fs::path& path, const ir::Workload& workload,
     }
     rows = column.rows();
     const bool integers = input.type.dtype == ir::DType::kI32;
-    CHECK_OK(integers ? check_integers(column, ir::row_bounds(workload, id)) : check_finite(column));
+    CHECK_OK(integers ? check_integers(column, ir::row_bounds(workload, id), ir::ctc_frames(workload, id))
+                      : check_finite(column));
   }
   if (!rows) return Error{.message = "workload '" + workload.name + "' has no inputs"};
   return *rows;

@@ -207,6 +207,27 @@ TEST_F(DataTest, EachColumnOfIntegersHasABoundOfItsOwn) {
   ASSERT_TRUE(drawn) << drawn.error().text();
 }
 
+TEST_F(DataTest, RowsOfCtcLabelsFitTheirFrames) {
+  const auto workload = ir::parse(
+      "workload speech(x: f32[N,5,3], y: i32[N,4]) {\n z = linear(x; weight=a[3,3])\n loss = ctc(z, y)\n}");
+  ASSERT_TRUE(workload) << workload.error().text();
+  const auto drawn = prepare({.kind = DataKind::kSynthetic, .samples = 400}, *workload, folder_, kSilent);
+  ASSERT_TRUE(drawn) << drawn.error().text();
+  const auto y = tensor::SafetensorsFile::open(drawn->file)->read_ints("y");
+  ASSERT_TRUE(y);
+  int64_t most = 0, repeats = 0;
+  for (size_t row = 0; row < 400; ++row) {
+    const auto labels = std::span(y->data).subspan(4 * row, 4);
+    EXPECT_EQ(ir::ctc_misfit(labels, 5), "");
+    EXPECT_GE(labels[0], 1);
+    for (const int64_t label : labels) EXPECT_TRUE(label == -1 || label == 1 || label == 2);
+    most += labels[3] > 0;
+    repeats += labels[0] == labels[1];
+  }
+  EXPECT_GT(most, 20);
+  EXPECT_GT(repeats, 60);
+}
+
 TEST_F(DataTest, TheSmallestBoundOfAllReadersCounts) {
   const auto workload = ir::parse(R"(workload w(ids: i32[N,3], y: f32[N,3,4]) {
     h = embedding(ids; weight=a.weight[7,4])

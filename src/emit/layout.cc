@@ -106,7 +106,7 @@ class Pass {
       give = is_picture(types_[out].shape) ? read : Order::kCanonical;
     } else if (picture && node.has_attribute("keepdims")) {
       std::tie(read, give) = plan_reduction(node, types_[out].shape);
-    } else if (ir::is_loss(node.op) && node.op != Op::kSoftmaxCrossEntropy) {
+    } else if (ir::is_loss(node.op) && shape(in) == shape(node.inputs[1])) {  // of elements
       read = workload_.find_parameter("output") < 0 ? held(in) : Order::kCanonical;
     } else if ((rule == ir::AxisRule::kElementwise || rule == ir::AxisRule::kAxis) && picture) {
       read = give = common(node);

@@ -74,7 +74,7 @@ Origin origin_of(const Workload& workload, const std::vector<Type>& types, Value
 
 // What both allow.
 Bound both(const Bound& a, const Bound& b) {
-  Bound bound(std::min(a.end, b.end));
+  Bound bound(std::min(a.end, b.end), {}, std::max(a.begin, b.begin));
   for (const auto& ignored : {a.ignored, b.ignored}) {
     if (ignored && a.holds(*ignored) && b.holds(*ignored) && !bound.holds(*ignored)) bound.ignored = ignored;
   }
@@ -84,7 +84,7 @@ Bound both(const Bound& a, const Bound& b) {
 }  // namespace
 
 std::string to_text(const Bound& bound) {
-  const std::string range = fmt::format("0..{}", bound.end - 1);
+  const std::string range = fmt::format("{}..{}", bound.begin, bound.end - 1);
   return bound.ignored ? fmt::format("{} and {}", range, *bound.ignored) : range;
 }
 
@@ -102,7 +102,8 @@ std::vector<RowBounds> row_bounds(const Workload& workload) {
     for (const ValueId id : node.inputs) inputs.push_back((*types)[static_cast<size_t>(id)]);
     const Origin origin = origin_of(workload, *types, node.inputs[static_cast<size_t>(row.integer_input)]);
     if (origin.input < 0) continue;
-    const Bound own(row.bound(NodeView{node, inputs, workload}), ignore_index(node));
+    const int64_t end = row.bound(NodeView{node, inputs, workload});
+    const Bound own = node.op == Op::kCtc ? Bound(end, kNoLabel, 1) : Bound(end, ignore_index(node));
     for (const int64_t element : origin.elements) {
       std::optional<Bound>& bound = bounds[static_cast<size_t>(origin.input)][static_cast<size_t>(element)];
       bound = both(bound.value_or(own), own);
@@ -128,6 +129,36 @@ std::vector<std::optional<int64_t>> integer_bounds(const Workload& workload) {
 
 std::optional<int64_t> integer_bound(const Workload& workload, ValueId input) {
   return integer_bounds(workload)[static_cast<size_t>(input)];
+}
+
+std::optional<int64_t> ctc_frames(const Workload& workload, ValueId input) {
+  const Result<std::vector<Type>> types = infer(workload);
+  assert(types);
+  std::optional<int64_t> least;
+  for (const int n : consumers(workload, input)) {
+    const Node& node = workload.nodes[static_cast<size_t>(n)];
+    if (node.op != Op::kCtc || node.inputs[1] != input) continue;
+    const int64_t frames = (*types)[static_cast<size_t>(node.inputs[0])].shape[1];
+    least = std::min(least.value_or(frames), frames);
+  }
+  return least;
+}
+
+std::string ctc_misfit(std::span<const int64_t> row, int64_t frames) {
+  const auto end = std::ranges::find(row, kNoLabel);
+  const auto behind = std::find_if(end, row.end(), [](int64_t label) { return label != kNoLabel; });
+  if (behind != row.end()) return fmt::format("label {} behind the padding of {}", *behind, kNoLabel);
+  int64_t needed = 0;
+  for (auto label = row.begin(); label != end; ++label)
+    needed += label != row.begin() && *label == *(label - 1) ? 2 : 1;
+  if (needed <= frames) return "";
+  return fmt::format("its labels take {} frames, a blank between equal neighbours included, of {}", needed,
+                     frames);
+}
+
+void end_labels(std::span<int64_t> row, int64_t length, int64_t frames) {
+  std::fill(row.begin() + length, row.end(), kNoLabel);
+  while (!ctc_misfit(row, frames).empty()) row[static_cast<size_t>(--length)] = kNoLabel;
 }
 
 }  // namespace bakeoff::ir

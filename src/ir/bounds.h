@@ -1,9 +1,10 @@
 #pragma once
 
-// Upper bounds of the integers that the inputs of a workload may hold.
+// What the integers that the inputs of a workload hold may be.
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,14 @@
 
 namespace bakeoff::ir {
 
-// An integer in [0, end), or the label that a loss leaves out.
+// An integer in [begin, end), or the label that a loss leaves out: of ctc the padding.
 struct Bound {
   int64_t end = 0;
   std::optional<int64_t> ignored = {};
-  Bound(int64_t e, std::optional<int64_t> left_out = {}) : end(e), ignored(left_out) {}
-  bool holds(int64_t value) const { return (value >= 0 && value < end) || value == ignored; }
+  int64_t begin = 0;
+  Bound(int64_t e, std::optional<int64_t> left_out = {}, int64_t b = 0)
+      : end(e), ignored(left_out), begin(b) {}
+  bool holds(int64_t value) const { return (value >= begin && value < end) || value == ignored; }
   bool operator==(const Bound&) const = default;
 };
 // "0..9", "0..9 and -100"
@@ -35,5 +38,16 @@ std::vector<std::optional<int64_t>> integer_bounds(const Workload& workload);
 
 // That of one input.
 std::optional<int64_t> integer_bound(const Workload& workload, ValueId input);
+
+// Behind the last label of a row that a ctc compares.
+inline constexpr int64_t kNoLabel = -1;
+// The number of frames, T, of the ctc that compares the labels of this input; the least of several. Nothing where none
+// does. The workload must be valid.
+std::optional<int64_t> ctc_frames(const Workload& workload, ValueId input);
+// What is wrong with a row of its labels besides their bounds; "" if nothing: a label behind the end, or more labels than
+// `frames` can hold (each a frame, and one of blank between equal neighbours).
+std::string ctc_misfit(std::span<const int64_t> row, int64_t frames);
+// Ends a row of drawn labels behind the first `length` of them, or earlier, where `frames` hold no more.
+void end_labels(std::span<int64_t> row, int64_t length, int64_t frames);
 
 }  // namespace bakeoff::ir

@@ -578,6 +578,28 @@ Result<Type> softmax_cross_entropy(const NodeView& view) {
   return Type{DType::kF32, {}};
 }
 
+Result<Type> ctc(const NodeView& view) {
+  const Type& logits = view.inputs[0];
+  const Type& labels = view.inputs[1];
+  if (logits.dtype != DType::kF32 || labels.dtype != DType::kI32)
+    return misfit("needs float logits and integer labels, got {} and {}", to_text(logits), to_text(labels));
+  const Shape &x = logits.shape, &y = labels.shape;
+  if (x.size() != 3 || x[2] < 2)
+    return misfit("logits must be N,T,C with at least 2 classes, the first of them blank, are {}",
+                  to_text(x));
+  if (y.size() != 2 || y[0] != x[0])
+    return misfit("labels must be N,L for logits {}, are {}", to_text(x), to_text(y));
+  const ValueId target = view.node.inputs[1];
+  if (!view.workload.is_input(target)) return misfit("labels must be an input of the workload");
+  for (const int n : consumers(view.workload, target)) {
+    const Node& reader = view.workload.nodes[static_cast<size_t>(n)];
+    if (reader.op != Op::kCtc || reader.inputs[0] == target)
+      return misfit("its labels '{}' are padded with -1, so that no other op can read them",
+                    view.workload.value_name(target));
+  }
+  return Type{DType::kF32, {}};
+}
+
 Result<Type> mse(const NodeView& view) {
   CHECK_OK(want_float(view));
   if (view.inputs[0].shape != view.inputs[1].shape) {

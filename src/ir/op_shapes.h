@@ -44,6 +44,7 @@ Result<Type> attention(const NodeView&);
 Result<Type> lstm(const NodeView&);
 Result<Type> gru(const NodeView&);
 Result<Type> softmax_cross_entropy(const NodeView&);
+Result<Type> ctc(const NodeView&);
 Result<Type> mse(const NodeView&);
 
 int64_t conv_macs(const NodeView&, const Type& output);

@@ -509,6 +509,21 @@ std::vector<OpInfo> loss_ops() {
           Op::kBceWithLogits, "bce_with_logits",
           "max(x, 0) - x t + log(1 + exp(-|x|)): the binary cross entropy of the logit x and the probability t, "
           "reduced over all elements."),
+      {.op = Op::kCtc,
+       .name = "ctc",
+       .doc =
+           "-log p(labels) of a row (Graves et al. 2006): p is the sum, over all paths of a class in each of the "
+           "T frames that give the labels once repeats are merged and then blanks (class 0) removed, of the "
+           "products of softmax(logits)[frame, class]. Logits N,T,C, all frames count; labels N,L in 1..C-1, "
+           "padded with -1 at the end, an input that no other op reads. Reduced over rows, whatever their "
+           "length. T frames hold a row if its labels and the pairs of equal neighbours in it are at most T.",
+       .attributes = {loss_reduction()},
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .axes = AxisRule::kCanonical,
+       .integer_input = 1,
+       .bound = rules::classes,
+       .shape = rules::ctc},
   };
 }
 

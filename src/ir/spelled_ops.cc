@@ -150,6 +150,14 @@ const LossSpelling& loss_spelling(Op op) {
         "BinaryCrossEntropyWithLogitsFuncOptions", "optax.sigmoid_binary_cross_entropy({0}, {1})",
         "tf.nn.sigmoid_cross_entropy_with_logits(labels={1}, logits={0})",
         "BinaryCrossentropy(from_logits=True)", "ops.softplus(y_pred) - y_pred * y_true"}},
+      // torch's own mean divides each row by its number of labels. Keras has padding with class 0.
+      {Op::kCtc,
+       {"F.ctc_loss", "ctc_loss", "CTCLossFuncOptions",
+        "optax.ctc_loss({0}, jnp.zeros({0}.shape[:2]), {1}, {1} < 0)",
+        "tf.nn.ctc_loss(labels=tf.maximum({1}, 0), logits={0}, label_length=tf.math.count_nonzero({1} >= 0, "
+        "axis=1, dtype=tf.int32), logit_length=tf.fill(tf.shape({0})[:1], {0}.shape[1]), "
+        "logits_time_major=False, blank_index=0)",
+        "", ""}},
   };
   return losses.at(op);
 }

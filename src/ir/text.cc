@@ -334,9 +334,11 @@ Result<LossText> parse_loss(std::string_view text) {
   std::string more(text.substr(std::min(comma + 1, text.size())));
   std::replace(more.begin(), more.end(), ',', ' ');
   if (!more.empty()) loss.attributes += " " + more;
-  const char* target = loss.op == info(Op::kSoftmaxCrossEntropy).name ? "i32[N]" : "f32[N,2]";
-  const auto tried = parse(fmt::format("workload w(p: f32[N,2], t: {}) {{ loss = {}(p, t) {} }}", target,
-                                       loss.op, loss.attributes));
+  const char* values = loss.op == info(Op::kCtc).name                   ? "p: f32[N,2,2], t: i32[N,1]"
+                       : loss.op == info(Op::kSoftmaxCrossEntropy).name ? "p: f32[N,2], t: i32[N]"
+                                                                        : "p: f32[N,2], t: f32[N,2]";
+  const auto tried =
+      parse(fmt::format("workload w({}) {{ loss = {}(p, t) {} }}", values, loss.op, loss.attributes));
   if (!tried) {
     const bool attribute = tried.error().remedy != kExample && !tried.error().remedy.starts_with('`');
     return Error{.message = fmt::format("'{}': {}", text, tried.error().message),

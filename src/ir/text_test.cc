@@ -90,6 +90,7 @@ TEST(Text, LossesAreNamedWithTheirAttributes) {
   EXPECT_EQ(loss->attributes, "reduction=mean label_smoothing=0.1 ignore_index=-100");
   EXPECT_EQ(parse_loss("l1")->attributes, "reduction=mean");
   EXPECT_TRUE(parse_loss("mse,reduction=sum"));
+  EXPECT_EQ(parse_loss("ctc,reduction=sum")->op, "ctc");
   const std::pair<const char*, const char*> bad[] = {
       {"msee", "'msee' is no loss"},
       {"relu", "'relu' is no loss"},
@@ -99,6 +100,7 @@ TEST(Text, LossesAreNamedWithTheirAttributes) {
       {"softmax_cross_entropy,label_smoothing=2", "label_smoothing must lie in [0, 1)"},
       {"softmax_cross_entropy,ignore_index=x", "'x' is no number"},
       {"softmax_cross_entropy,ignore_index", "expected '='"},
+      {"ctc,blank=1", "ctc has no attribute 'blank'"},
       {"mse,reduction=none", "must be one of mean, sum"},
       {"mse,} workload", "'mse,} workload'"},
   };

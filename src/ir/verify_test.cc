@@ -172,5 +172,50 @@ TEST(Bounds, AllowTheIgnoredLabelWhereAllReadersDo) {
             "0..4");
 }
 
+struct BadCtc {
+  const char* inputs;
+  const char* nodes;
+  const char* message;
+};
+
+TEST(Infer, CtcTakesLabelsOfItsOwn) {
+  const BadCtc cases[] = {
+      {"x: f32[N,4,3], y: i32[N]", " loss = ctc(x, y)", "labels must be N,L for logits [N,4,3], are [N]"},
+      {"x: f32[N,4], y: i32[N,4]", " loss = ctc(x, y)", "logits must be N,T,C with at least 2 classes"},
+      {"x: f32[N,4,1], y: i32[N,4]", " loss = ctc(x, y)", "logits must be N,T,C with at least 2 classes"},
+      {"x: f32[N,4,3], y: f32[N,4]", " loss = ctc(x, y)", "needs float logits and integer labels"},
+      {"x: f32[N,4,3], y: i32[N,4]", " z = slice(y) axis=1 begin=0 end=2\n loss = ctc(x, z)",
+       "labels must be an input of the workload"},
+      {"x: f32[N,4,3], y: i32[N,4]", " e = embedding(y; weight=t[3,3])\n s = add(x, e)\n loss = ctc(s, y)",
+       "its labels 'y' are padded with -1, so that no other op can read them"},
+  };
+  for (const BadCtc& c : cases) {
+    const auto result = parse(std::string("workload w(") + c.inputs + ") {\n" + c.nodes + "\n}");
+    ASSERT_FALSE(result) << c.nodes;
+    EXPECT_NE(result.error().message.find(c.message), std::string::npos) << result.error().text();
+  }
+}
+
+TEST(Bounds, CtcHasFramesForItsLabels) {
+  const auto two = parse(
+      "workload w(x: f32[N,9,5], y: i32[N,4]) {\n s = slice(x) axis=1 begin=0 end=5\n"
+      " k = slice(s) axis=2 begin=0 end=4\n a = ctc(x, y)\n b = ctc(k, y)\n loss = add(a, b)\n}");
+  ASSERT_TRUE(two) << two.error().text();
+  EXPECT_EQ(to_text(*row_bounds(*two, 1)[3]), "1..3 and -1");
+  EXPECT_EQ(ctc_frames(*two, 1), 5);
+  EXPECT_EQ(ctc_frames(*two, 0), std::nullopt);
+  const auto misfit = [](std::vector<int64_t> row) { return ctc_misfit(row, 5); };
+  EXPECT_EQ(misfit({1, 1, 1, -1}), "");
+  EXPECT_EQ(misfit({-1, -1, -1, -1}), "");
+  EXPECT_EQ(misfit({1, 1, 1, 2}),
+            "its labels take 6 frames, a blank between equal neighbours included, of 5");
+  EXPECT_EQ(misfit({-1, 2, -1, -1}), "label 2 behind the padding of -1");
+  std::vector<int64_t> drawn = {1, 1, 1, 2};
+  end_labels(drawn, 4, 5);
+  EXPECT_EQ(drawn, (std::vector<int64_t>{1, 1, 1, -1}));
+  end_labels(drawn, 1, 5);
+  EXPECT_EQ(drawn, (std::vector<int64_t>{1, -1, -1, -1}));
+}
+
 }  // namespace
 }  // namespace bakeoff::ir

@@ -10,7 +10,8 @@ namespace bakeoff::ir {
 bool is_conv(Op op) { return op == Op::kConv1d || op == Op::kConv2d || op == Op::kConv3d; }
 bool is_recurrent(Op op) { return op == Op::kLstm || op == Op::kGru; }
 bool is_loss(Op op) {
-  return op == Op::kSoftmaxCrossEntropy || op == Op::kMse || op == Op::kL1 || op == Op::kBceWithLogits;
+  return op == Op::kSoftmaxCrossEntropy || op == Op::kMse || op == Op::kL1 || op == Op::kBceWithLogits ||
+         op == Op::kCtc;
 }
 
 bool is_conv_transpose(Op op) {

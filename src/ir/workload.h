@@ -125,6 +125,7 @@ enum class Op {
   kMse,
   kL1,
   kBceWithLogits,
+  kCtc,
 };
 
 // conv1d, conv2d or conv3d.
@@ -133,7 +134,7 @@ bool is_conv(Op op);
 bool is_conv_transpose(Op op);
 // lstm or gru.
 bool is_recurrent(Op op);
-// softmax_cross_entropy, mse, l1 or bce_with_logits.
+// softmax_cross_entropy, mse, l1, bce_with_logits or ctc.
 bool is_loss(Op op);
 
 using AttrValue = std::variant<int64_t, double, bool, std::vector<int64_t>, std::string>;

@@ -45,6 +45,9 @@ Result<std::string> workload_text(const MapResult& mapped, const std::string& na
   if (named.op == "softmax_cross_entropy") {
     kind = Kind::kInt;
     shape.pop_back();
+  } else if (named.op == "ctc" && shape.size() > 1) {  // labels that fit, whatever they are
+    kind = Kind::kInt;
+    shape = {shape[0], (shape[1] + 1) / 2};
   }
   return fmt::format("{}{}: {}) {{\n{}  loss = {}({}, {}) {}\n}}\n", text, target, type_text(kind, shape),
                      mapped.text, named.op, output.name, target, named.attributes);

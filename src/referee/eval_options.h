@@ -24,6 +24,7 @@ struct Deviations {
   double label_smoothing =
       0;  // softmax_cross_entropy: (1 - s) onehot + s / classes instead of the label alone
   bool counts_ignored = false;  // ignored targets count in the divisor of the mean
+  bool ctc_by_length = false;   // ctc: each row divided by its number of labels, at least 1
   double attention_scale = 1;   // factor of the products of queries and keys, besides 1 / sqrt D
 };
 

@@ -31,13 +31,20 @@ Status check_weights(const ir::Workload& workload, const Weights& weights) {
   return Done{};
 }
 
-Status check_bounds(const ir::Input& input, const IntTensor& values, const ir::RowBounds& bounds) {
+// `frames`: of the ctc whose labels they are.
+Status check_bounds(const ir::Input& input, const IntTensor& values, const ir::RowBounds& bounds,
+                    std::optional<int64_t> frames) {
   const size_t row_size = values.data.size() / static_cast<size_t>(values.shape[0]);
   for (size_t i = 0; i < values.data.size(); ++i) {
     const ir::Bound bound = bounds[i % bounds.size()].value_or(std::numeric_limits<int64_t>::max());
     if (bound.holds(values.data[i])) continue;
     return Error{.message = fmt::format("input '{}', row {}: {} is outside {}", input.name, i / row_size,
                                         values.data[i], ir::to_text(bound))};
+  }
+  for (size_t row = 0; frames && row < values.data.size() / row_size; ++row) {
+    const auto misfit = ir::ctc_misfit(std::span(values.data).subspan(row * row_size, row_size), *frames);
+    if (!misfit.empty())
+      return Error{.message = fmt::format("input '{}', row {}: {}", input.name, row, misfit)};
   }
   return Done{};
 }
@@ -267,7 +274,9 @@ Result<int64_t> check_inputs(const ir::Workload& workload, const Inputs& inputs)
       return Error{.message =
                        fmt::format("input '{}' must hold {}", input.name, integer ? "floats" : "integers")};
     }
-    if (integer) CHECK_OK(check_bounds(input, std::get<IntTensor>(inputs[i]), bounds[i]));
+    if (integer)
+      CHECK_OK(check_bounds(input, std::get<IntTensor>(inputs[i]), bounds[i],
+                            ir::ctc_frames(workload, static_cast<ir::ValueId>(i))));
   }
   return batch;
 }

@@ -130,6 +130,54 @@ TEST(Referee, StaysFiniteOnHugeLogits) {
   EXPECT_DOUBLE_EQ(e->gradients[0].data[0], 500);  // (1/2 - 0) 1e3 of the first row, 0 of the second
 }
 
+const char kCtc[] =
+    "workload w(x: f32[N,4,3], y: i32[N,3]) {\n z = linear(x; weight=w[3,3])\n loss = ctc(z, y) reduction=sum\n}";
+const Weights kIdentity = {{{3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1}}};
+
+TEST(Referee, CtcOfUniformFramesCountsPaths) {
+  const auto w = parsed(kCtc);
+  const auto loss = [&](std::vector<int64_t> labels) {
+    return evaluate(w, kIdentity, {tensor::zeros({1, 4, 3}), IntTensor{{1, 3}, std::move(labels)}})->loss;
+  };
+  const double all = 4 * std::log(3.0);
+  EXPECT_NEAR(loss({-1, -1, -1}), all, 1e-12);                  // blanks alone
+  EXPECT_NEAR(loss({1, -1, -1}), all - std::log(10.0), 1e-12);  // where it begins and ends
+  EXPECT_NEAR(loss({1, 1, -1}), all - std::log(5.0), 1e-12);    // one frame longer: 1, 1, 1 and a blank
+  EXPECT_NEAR(loss({1, 2, -1}), all - std::log(15.0), 1e-12);
+  EXPECT_NEAR(loss({1, 1, 2}), all, 1e-12);  // 1, blank, 1, 2
+}
+
+TEST(Referee, CtcStaysFiniteOnHugeLogits) {
+  const auto w = parsed(kCtc);
+  // The only path of 1 1 2 is 1, blank, 1, 2; every frame is sure of another class.
+  const Tensor x{{1, 4, 3}, {1e3, 0, 0, 0, 1e3, 0, 1e3, 0, 0, 1e3, 0, 0}};
+  const auto e = evaluate(w, kIdentity, {x, IntTensor{{1, 3}, {1, 1, 2}}});
+  ASSERT_TRUE(e);
+  EXPECT_NEAR(e->loss, 4000, 1e-9);
+  for (const double g : e->gradients[0].data) EXPECT_TRUE(std::isfinite(g));
+  EXPECT_TRUE(std::isnan(
+      evaluate(w, kIdentity, {tensor::full({1, 4, 3}, NAN), IntTensor{{1, 3}, {1, 2, -1}}})->loss));
+}
+
+TEST(Referee, CtcRefusesRowsThatItsFramesDoNotHold) {
+  const auto w = parsed(kCtc);
+  const std::pair<std::vector<int64_t>, const char*> rows[] = {
+      {{1, 1, 1},
+       "input 'y', row 1: its labels take 5 frames, a blank between equal neighbours included, of 4"},
+      {{1, -1, 2}, "input 'y', row 1: label 2 behind the padding of -1"},
+      {{1, 0, 2}, "input 'y', row 1: 0 is outside 1..2 and -1"},
+      {{1, 3, 2}, "input 'y', row 1: 3 is outside 1..2 and -1"},
+      {{1, -2, -1}, "input 'y', row 1: -2 is outside 1..2 and -1"},
+  };
+  for (const auto& [row, message] : rows) {
+    IntTensor y{{2, 3}, {1, 2, 1}};
+    y.data.insert(y.data.end(), row.begin(), row.end());
+    const auto e = evaluate(w, kIdentity, {tensor::zeros({2, 4, 3}), y});
+    ASSERT_FALSE(e);
+    EXPECT_THAT(e.error().text(), HasSubstr(message));
+  }
+}
+
 TEST(Referee, PassesNanOn) {
   for (const char* op : {"relu(x)", "max_pool2d(x) kernel=2,2 stride=1,1", "gelu(x)", "softmax(x) axis=1"}) {
     const auto w = parsed("workload w(x: f32[N,1,2,2], t: f32[N,4]) {\n h = " + std::string(op) +

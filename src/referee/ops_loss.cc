@@ -120,13 +120,135 @@ void reduced_backward(const NodeContext& c, const Tensor&, const Tensor& grad, c
 double absolute_target_slope(double x, double t) { return -absolute_slope(x, t); }
 double binary_target_slope(double x, double) { return -x; }
 
+// log(exp(a) + exp(b)); NaN where either is.
+double log_add(double a, double b) {
+  if (a == -INFINITY) return b;
+  if (b == -INFINITY) return a;
+  return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
+}
+
+// A row of ctc in log space, as in A. Graves, S. Fernandez, F. Gomez, J. Schmidhuber, "Connectionist temporal
+// classification", ICML 2006, section 4: a path goes through the states blank, l1, blank, l2, ..., blank. From one frame
+// to the next it stays, or goes to the next state, or over a blank between different labels.
+class Paths {
+ public:
+  Paths(const double* logits, int64_t frames, int64_t classes, const int64_t* labels, int64_t most)
+      : frames_(frames), classes_(classes) {
+    for (int64_t i = 0; i < most && labels[i] >= 0; ++i) states_.insert(states_.end(), {0, labels[i]});
+    states_.push_back(0);
+    for (int64_t t = 0; t < frames; ++t) {
+      const double* const row = logits + t * classes;
+      const LogSum log(row, classes);
+      for (int64_t k = 0; k < classes; ++k) log_p_.push_back(row[k] - log.top - log.log_sum);
+    }
+    forward();
+  }
+  int64_t labels() const { return size() / 2; }
+  double log_p(int64_t t, int64_t k) const { return log_p_[static_cast<size_t>(t * classes_ + k)]; }
+  // log p(labels): of the paths that end in the last label or in the blank behind it.
+  double log_total() const {
+    const double* const last = before_.data() + (frames_ - 1) * size();
+    return size() == 1 ? last[0] : log_add(last[size() - 1], last[size() - 2]);
+  }
+  // By frame and class: the probability that a path of the labels has the class there.
+  std::vector<double> shares() const {
+    std::vector<double> found(log_p_.size(), 0.0);
+    const double total = log_total();
+    std::vector<double> behind(states_.size(), -INFINITY);  // log p of the rest, from a state of frame t
+    for (int64_t s = std::max<int64_t>(size() - 2, 0); s < size(); ++s) behind[at(s)] = 0;
+    for (int64_t t = frames_; t-- > 0;) {
+      for (int64_t s = 0; s < size(); ++s)
+        found[static_cast<size_t>(t * classes_) + at(states_[at(s)])] +=
+            std::exp(before_[at(t * size() + s)] + behind[at(s)] - total);
+      if (t == 0) break;
+      std::vector<double> next(states_.size(), -INFINITY);
+      for (int64_t s = 0; s < size(); ++s) {
+        for (int64_t step = 0; step < reach(s); ++step) {
+          double& sum = next[at(s - step)];
+          sum = log_add(sum, log_p(t, states_[at(s)]) + behind[at(s)]);
+        }
+      }
+      behind = std::move(next);
+    }
+    return found;
+  }
+
+ private:
+  static size_t at(int64_t i) { return static_cast<size_t>(i); }
+  int64_t size() const { return static_cast<int64_t>(states_.size()); }
+  // From how many states state s is reached: itself, the one before, the one before that.
+  int64_t reach(int64_t s) const {
+    if (s < 2) return s + 1;
+    return states_[at(s)] != 0 && states_[at(s)] != states_[at(s - 2)] ? 3 : 2;
+  }
+  void forward() {
+    before_.assign(at(frames_ * size()), -INFINITY);
+    for (int64_t s = 0; s < std::min<int64_t>(size(), 2); ++s) before_[at(s)] = log_p(0, states_[at(s)]);
+    for (int64_t t = 1; t < frames_; ++t) {
+      for (int64_t s = 0; s < size(); ++s) {
+        double sum = -INFINITY;
+        for (int64_t step = 0; step < reach(s); ++step)
+          sum = log_add(sum, before_[at((t - 1) * size() + s - step)]);
+        before_[at(t * size() + s)] = sum + log_p(t, states_[at(s)]);
+      }
+    }
+  }
+
+  int64_t frames_, classes_;
+  std::vector<int64_t> states_;
+  std::vector<double> log_p_;   // by frame and class
+  std::vector<double> before_;  // by frame and state: log p of the paths up to there
+};
+
+Paths paths_of(const NodeContext& c, int64_t row) {
+  const Tensor& logits = c.input(0);
+  const IntTensor& labels = c.integers(1);
+  const int64_t frames = logits.shape[1], classes = logits.shape[2], most = labels.shape[1];
+  return {logits.data.data() + row * frames * classes, frames, classes, labels.data.data() + row * most,
+          most};
+}
+
+// What a row counts for, before the reduction.
+double row_weight(const NodeContext& c, const Paths& paths) {
+  return c.options.deviations.ctc_by_length ? 1.0 / static_cast<double>(std::max<int64_t>(paths.labels(), 1))
+                                            : 1;
+}
+
+AnyTensor ctc(const NodeContext& c) {
+  const int64_t rows = c.input(0).shape[0];
+  double sum = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    const Paths paths = paths_of(c, row);
+    sum -= row_weight(c, paths) * paths.log_total();
+  }
+  return Tensor{{}, {sum * weight(c, static_cast<size_t>(rows))}};
+}
+
+// dlogits = (softmax - shares) weight.
+void ctc_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  const Shape& shape = c.input(0).shape;
+  const double factor = grad.data[0] * weight(c, static_cast<size_t>(shape[0]));
+  double* dx = to.inputs[0]->data.data();
+  for (int64_t row = 0; row < shape[0]; ++row) {
+    const Paths paths = paths_of(c, row);
+    const std::vector<double> shares = paths.shares();
+    const double scaled = factor * row_weight(c, paths);
+    for (size_t i = 0; i < shares.size(); ++i) {
+      const auto place = static_cast<int64_t>(i);
+      *dx++ += scaled * (std::exp(paths.log_p(place / shape[2], place % shape[2])) - shares[i]);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<OpFunctions> loss_ops() {
   return {{ir::Op::kSoftmaxCrossEntropy, softmax_cross_entropy, softmax_cross_entropy_backward},
           {ir::Op::kMse, mse, mse_backward},
           {ir::Op::kL1, reduced<absolute>, reduced_backward<absolute_slope, absolute_target_slope>},
-          {ir::Op::kBceWithLogits, reduced<binary>, reduced_backward<binary_slope, binary_target_slope>}};
+          {ir::Op::kBceWithLogits, reduced<binary>, reduced_backward<binary_slope, binary_target_slope>},
+          {ir::Op::kCtc, ctc, ctc_backward}};
 }
 
 }  // namespace bakeoff::referee

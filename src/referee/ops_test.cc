@@ -404,6 +404,41 @@ double loss(const View& v, bool cross_entropy) {
   return v.node.word("reduction") == "sum" ? sum : sum / std::max(count, 1.0);
 }
 
+// What a path of classes says: repeats merged, then blanks removed.
+Index said(const Index& path) {
+  Index labels;
+  for (size_t t = 0; t < path.size(); ++t) {
+    if (path[t] != 0 && (t == 0 || path[t] != path[t - 1])) labels.push_back(path[t]);
+  }
+  return labels;
+}
+
+// The sum over all paths, one by one.
+double ctc(const View& v) {
+  const Shape& shape = v.inputs[0].shape;
+  double sum = 0;
+  for (int64_t row = 0; row < shape[0]; ++row) {
+    Index labels;
+    for (int64_t i = 0; i < v.integers[0].shape[1]; ++i) {
+      labels.push_back(v.integers[0].data[static_cast<size_t>(row * v.integers[0].shape[1] + i)]);
+      if (labels.back() == -1) labels.pop_back();
+    }
+    double p = 0;
+    each_index(Shape(static_cast<size_t>(shape[1]), shape[2]), [&](const Index& path) {
+      if (said(path) != labels) return;
+      double product = 1;
+      for (int64_t t = 0; t < shape[1]; ++t) {
+        double total = 0;
+        for (int64_t k = 0; k < shape[2]; ++k) total += std::exp(at(v.inputs[0], {row, t, k}));
+        product *= std::exp(at(v.inputs[0], {row, t, path[static_cast<size_t>(t)]})) / total;
+      }
+      p += product;
+    });
+    sum -= std::log(p);
+  }
+  return v.node.word("reduction") == "sum" ? sum : sum / static_cast<double>(shape[0]);
+}
+
 double taken(const View& v, const Index& i) {
   Index from = i;
   int64_t& place = from[static_cast<size_t>(v.node.integer("axis"))];
@@ -520,6 +555,8 @@ double of_network(const View& v, const Index& i) {
     case ir::Op::kL1:
     case ir::Op::kBceWithLogits:
       return loss(v, false);
+    case ir::Op::kCtc:
+      return ctc(v);
     default:
       return over_axes(v, i);
   }

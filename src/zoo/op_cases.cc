@@ -403,6 +403,15 @@ ir::Workload softmax_cross_entropy_case(Rng& rng) {
   return close(b, b.apply(Op::kSoftmaxCrossEntropy, {z, y}, attributes));
 }
 
+ir::Workload ctc_case(Rng& rng) {
+  const int64_t frames = rng.integer(1, 6), classes = rng.integer(2, 5);
+  Builder b("case_ctc");
+  const ValueId x = b.input("x", {DType::kF32, {kBatch, frames, rng.integer(1, 4)}});
+  const ValueId y = b.input("y", {DType::kI32, {kBatch, rng.integer(1, 5)}});
+  const ValueId z = b.linear(x, "pre", classes, rng.chance(0.6));
+  return close(b, b.apply(Op::kCtc, {z, y}, {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")}}));
+}
+
 // Places in [0, most], from a frozen vector.
 ValueId random_places(Builder& b, int64_t count, int64_t most) {
   const ValueId raw = b.parameter_value("places", {count});
@@ -730,6 +739,7 @@ constexpr Row kRows[] = {
     {Op::kMse, loss_case<Op::kMse>},
     {Op::kL1, loss_case<Op::kL1>},
     {Op::kBceWithLogits, loss_case<Op::kBceWithLogits>},
+    {Op::kCtc, ctc_case},
 };
 
 const Row* find_row(Op op) {

@@ -378,13 +378,18 @@ ir::Workload Network::sequence() {
   const int64_t length = rng_.integer(3, 6);
   const ValueId ids = b_.input("ids", {DType::kI32, {kBatch, length}});
   const ValueId last = rng_.chance(0.5) ? b_.input("last", {DType::kI32, {kBatch}}) : -1;
-  const ValueId y = b_.input("y", {DType::kI32, {kBatch}});
+  const bool ctc = rng_.chance(0.15);
+  const ValueId y = b_.input("y", {DType::kI32, ctc ? Shape{kBatch, 3} : Shape{kBatch}});
   ValueId h = b_.embedding(ids, "tokens", rng_.integer(5, 9), rng_.integer(3, 6));
   if (rng_.chance(0.5)) h = b_.position_embedding(h, "positions", length + 1);
   if (last >= 0) h = b_.apply(Op::kAdd, {h, b_.linear(self_attention(h, last), layer("out"), axis(h, 2))});
   for (int64_t left = rng_.integer(1, 3); left > 0; --left)
     h = repeated(h, [&](ValueId v) { return sequence_block(v, last); });
-  return classify(b_.layer_norm(h, layer("ln")), y, 4);
+  h = b_.layer_norm(h, layer("ln"));
+  if (!ctc) return classify(h, y, 4);
+  Result<ir::Workload> workload = b_.finish(b_.apply(Op::kCtc, {b_.linear(h, "head", 4), y}));
+  assert(workload && "the generator made an invalid workload");
+  return std::move(workload).value();
 }
 
 ValueId Network::vector_block(ValueId x) {

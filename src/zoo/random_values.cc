@@ -42,13 +42,22 @@ std::vector<tensor::AnyTensor> random_inputs(const ir::Workload& workload, int64
     const ir::Shape shape = ir::with_batch(type.shape, batch);
     if (type.dtype == ir::DType::kI32) {
       tensor::IntTensor ids{shape, std::vector<int64_t>(static_cast<size_t>(ir::elements(shape)))};
+      const auto frames = ir::ctc_frames(workload, static_cast<ir::ValueId>(i));
       for (size_t k = 0; k < ids.data.size(); ++k) {
         const ir::Bound bound = bounds[i][k % bounds[i].size()].value_or(INT32_MAX);
+        if (frames) {
+          ids.data[k] = rng.integer(bound.begin, bound.end - 1);
+          continue;
+        }
         const bool ignored = k > 0 && bound.ignored && rng.chance(0.3);
         ids.data[k] = ignored ? *bound.ignored : rng.integer(0, std::min<int64_t>(bound.end, INT32_MAX) - 1);
         if (k == 0 && ids.data[k] == bound.ignored)
           ids.data[k] = (ids.data[k] + 1) % bound.end;  // one counts
       }
+      const size_t length = bounds[i].size();
+      for (size_t k = 0; frames && k < ids.data.size(); k += length)
+        ir::end_labels(std::span(ids.data).subspan(k, length), rng.integer(0, static_cast<int64_t>(length)),
+                       *frames);
       inputs.emplace_back(std::move(ids));
       continue;
     }

@@ -70,6 +70,12 @@ def compiled_smooth():
     return model
 
 
+def compiled_ctc():
+    model = keras.Sequential([keras.Input((9, 6)), layers.Dense(4)])
+    model.compile(loss=keras.losses.CTC(reduction="sum"), optimizer="sgd")
+    return model
+
+
 def compiled_sum_of_means():
     model = keras.Sequential([keras.Input((6,)), layers.Dense(3)])
     loss = keras.losses.MeanSquaredError(reduction="sum")

@@ -237,6 +237,7 @@ class Exports(unittest.TestCase):
         asked |= dict.fromkeys(
             ("compiled", "compiled_logits", "compiled_without_counterpart",
              "compiled_with_settings", "compiled_smooth", "compiled_sum_of_means",
+             "compiled_ctc",
              "probabilities_without_softmax"), ([], ""),
         )  # fmt: skip
         one = {"name": "", "dtype": "f32"}
@@ -322,6 +323,10 @@ class Exports(unittest.TestCase):
             "reduction=mean label_smoothing=0.1",
             self.answers["compiled_smooth"]["text"],
         )
+        ctc = self.answers["compiled_ctc"]
+        self.assertEqual(ctc["loss"], "ctc,reduction=sum")
+        self.assertIn("y: i32[N,5]) {", ctc["text"])
+        self.assertIn("padded with -1", ctc["notes"][0])
         self.problem("compiled_sum_of_means", "reduced by 'sum'", "--loss")
         self.problem("compiled_without_counterpart", "loss 'huber'", "--loss")
         self.problem("probabilities_without_softmax", "does not end in softmax")

@@ -109,6 +109,13 @@ class Proven(Importing):
             self.assertEqual(done.code, 2)
             self.assertIn(said, done.err)
 
+    def test_ctc(self) -> None:
+        text = self.proves("words", "i32[8,7]", loss="ctc")
+        self.assertIn("ids: i32[N,7], y: i32[N,4]", text)
+        done = self.imported("Tied", "f32[8,6]", loss="ctc")
+        self.assertEqual(done.code, 2)
+        self.assertIn("logits must be N,T,C with at least 2 classes", done.err)
+
     def test_tied_weights_and_a_module_used_twice(self) -> None:
         text = self.proves("Tied", "f32[8,6]")
         self.assertEqual(text.count("weight=first.weight[6,6]"), 2)

@@ -260,6 +260,7 @@ class Losses(Door):
             "assert loss_text(nn.MSELoss(reduction='sum')) == 'mse,reduction=sum'\n"
             "assert loss_text(nn.L1Loss()) == 'l1'\n"
             "assert loss_text(nn.BCEWithLogitsLoss()) == 'bce_with_logits'\n"
+            "assert loss_text(nn.CTCLoss(reduction='sum')) == 'ctc,reduction=sum'\n"
         )
 
     def test_what_has_no_counterpart(self) -> None:
@@ -268,7 +269,10 @@ class Losses(Door):
             "assert 'has a weight' in refused(C(weight=torch.ones(3)))\n"
             "assert 'pos_weight' in refused(nn.BCEWithLogitsLoss(pos_weight="
             "torch.ones(3)))\n"
-            "assert 'CTCLoss has no counterpart' in refused(nn.CTCLoss())\n"
+            "assert 'NLLLoss has no counterpart' in refused(nn.NLLLoss())\n"
+            "assert 'each row by its number of labels' in refused(nn.CTCLoss())\n"
+            "assert 'blank=2' in refused(nn.CTCLoss(2, reduction='sum'))\n"
+            "assert 'zero_infinity' in refused(nn.CTCLoss(0, 'sum', True))\n"
             "assert \"reduction='none'\" in refused(nn.MSELoss(reduction='none'))\n"
             "assert 'the loss is a function' in refused(lambda a, b: 0)\n"
         )

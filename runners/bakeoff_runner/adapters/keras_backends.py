@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 from bakeoff_runner.adapter import Peak
 from bakeoff_runner.adapters.jax_shared import jax_arrays, jax_device, jax_peak
 from bakeoff_runner.adapters.tensorflow_shared import (
+    set_ctc_loss,
     tensorflow_arrays,
     tensorflow_device,
     tensorflow_peak,
@@ -123,6 +124,7 @@ class TensorFlowBackend(Backend):
         import tensorflow as tf
 
         tf.nn.gelu = _double_gelu if dtype == "float64" else self._gelu
+        set_ctc_loss(dtype)
 
     def versions(self) -> dict[str, str]:
         import tensorflow as tf

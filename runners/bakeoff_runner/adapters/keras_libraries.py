@@ -16,6 +16,7 @@ from bakeoff_runner.adapters.keras_backends import (
     Backend,
     TensorFlowBackend,
 )
+from bakeoff_runner.adapters.tensorflow_shared import double_ctc_loss
 
 if TYPE_CHECKING:
     from bakeoff_runner.adapter import Array
@@ -143,6 +144,8 @@ class Keras3(Library):
         narrowed.update(self._narrowed)
         if dtype == "float64":
             narrowed.pop("float64", None)
+        if self.keras.backend.backend() == "tensorflow":
+            _set_ctc_loss(dtype)
 
     def floatx(self) -> str:
         return str(self.keras.config.floatx())
@@ -290,6 +293,20 @@ class _Keras2Backend(TensorFlowBackend):
     def value(self, variable: Any) -> Array:
         value: Array = variable.numpy().copy()
         return value
+
+
+_OWN: dict[str, Any] = {}  # Keras's own
+
+
+def _set_ctc_loss(dtype: str) -> None:
+    """Keras on TensorFlow rounds what its `ctc_loss` gets to float32."""
+    from keras.src.backend.tensorflow import nn
+
+    def double(x: Any, logits: Any, *lengths: Any, mask_index: int = 0) -> Any:
+        return double_ctc_loss(x, logits, *lengths, False, blank_index=mask_index)
+
+    own = _OWN.setdefault("ctc_loss", nn.ctc_loss)
+    nn.ctc_loss = double if dtype == "float64" else own
 
 
 def _narrowed_types() -> dict[str, str]:

@@ -48,6 +48,7 @@ from bakeoff_runner.adapter import (
 )
 from bakeoff_runner.adapters.tensorflow_shared import (
     probe_tensorflow,
+    set_ctc_loss,
     tensorflow_arrays,
     tensorflow_device,
     tensorflow_peak,
@@ -129,6 +130,7 @@ class TensorFlowAdapter(ScriptAdapter):
     def build(self, request: BuildRequest) -> dict[str, Any]:
         self._drop()
         self._dtype = request.dtype
+        set_ctc_loss(request.dtype)
         self._load_script(request)
         self._predicts = request.predict
         step = "predict_step" if request.predict else "train_step"

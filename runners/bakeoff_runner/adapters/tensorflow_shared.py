@@ -39,6 +39,62 @@ def tensorflow_arrays() -> Arrays:
     return {type(tf.constant(0)): np.asarray}
 
 
+_OWN: dict[str, Any] = {}  # what stands in for in double precision
+
+
+def set_ctc_loss(dtype: str) -> None:
+    """TensorFlow's own `ctc_loss` computes in float32 alone."""
+    import tensorflow as tf
+
+    own = _OWN.setdefault("ctc_loss", tf.nn.ctc_loss)
+    tf.nn.ctc_loss = double_ctc_loss if dtype == "float64" else own
+
+
+def double_ctc_loss(
+    labels: Any,
+    logits: Any,
+    label_length: Any,
+    logit_length: Any,
+    logits_time_major: bool = True,
+    unique: Any = None,
+    blank_index: Any = 0,
+    name: Any = None,
+) -> Any:
+    """`tf.nn.ctc_loss` of dense labels in float64, with a gradient."""
+    import tensorflow as tf
+
+    never = -1e30  # log 0; infinity has no gradient
+    log_p = tf.nn.log_softmax(tf.cast(logits, tf.float64))
+    if logits_time_major:
+        log_p = tf.transpose(log_p, (1, 0, 2))
+    blank = (blank_index or 0) % log_p.shape[-1]
+    labels = tf.cast(labels, tf.int32)
+    # States of a path: blank, label, blank, label, ..., blank.
+    states = tf.stack([tf.fill(tf.shape(labels), blank), labels], -1)
+    states = tf.reshape(states, (-1, 2 * labels.shape[1]))
+    states = tf.pad(states, ((0, 0), (0, 1)), constant_values=blank)
+    new = tf.not_equal(states[:, 2:], states[:, :-2])
+    skips = tf.logical_and(tf.not_equal(states[:, 2:], blank), new)
+    skips = tf.pad(skips, ((0, 0), (2, 0)), constant_values=False)
+    seen = tf.transpose(tf.gather(log_p, states, axis=2, batch_dims=1), (1, 0, 2))
+    frames = tf.range(tf.shape(seen)[0])[:, None]
+    counts = tf.less(frames, tf.cast(logit_length, tf.int32)[None])
+
+    def step(alpha: Any, given: Any) -> Any:
+        seen, counts = given
+        before = tf.pad(alpha, ((0, 0), (2, 0)), constant_values=never)
+        skipped = tf.where(skips, before[:, :-2], never)
+        ways = tf.stack([alpha, before[:, 1:-1], skipped])
+        return tf.where(counts[:, None], tf.reduce_logsumexp(ways, 0) + seen, alpha)
+
+    first = tf.where(tf.range(states.shape[1]) < 2, seen[0], never)
+    alpha = tf.foldl(step, (seen[1:], counts[1:]), first)
+    end = 2 * tf.cast(label_length, tf.int32)
+    ends = tf.gather(alpha, tf.stack([end, end - tf.sign(end)], 1), batch_dims=1)
+    inside = tf.stack([tf.ones_like(end, tf.bool), end > 0], 1)
+    return -tf.reduce_logsumexp(tf.where(inside, ends, never), 1)
+
+
 def probe_tensorflow(probe: Probe) -> None:
     import tensorflow as tf
 

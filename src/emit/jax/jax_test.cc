@@ -65,6 +65,7 @@ TEST(Jax, WritesTheNetworksAsTheirGoldens) {
   }
   expect_golden("jax/sequences.py", of_text(kSequencesModel, adam_training()).source);
   expect_golden("jax/losses.py", of_text(kLossesModel, adam_training()).source);
+  expect_golden("jax/ctc.py", of_text(kCtcModel, adam_training()).source);
 }
 
 Result<Emitted> in_precision(const ir::Workload& workload, const ir::Training& training,

@@ -255,6 +255,7 @@ TEST(Keras, WritesSeveralLossesAsItsGolden) {
   const Result<Emitted> numpy = emit_text(kLossesModel, adam_training());
   ASSERT_TRUE(numpy) << numpy.error().text();
   expect_goldens("losses", *numpy);
+  expect_goldens("ctc", *emit_text(kCtcModel, adam_training()));
   Settings chosen = settings();
   chosen["input"] = "tf_data";
   const Result<Emitted> dataset = emit_text(kLossesModel, adam_training(), chosen);
@@ -349,6 +350,7 @@ TEST(Keras2, WritesPredictionsAsTheirGoldens) {
   ir::Training training = mnist_training();
   training.scenario = ir::Scenario::kPredict;
   expect_golden("keras2/losses.py", emit_2(*ir::parse(kLossesModel), adam_training()).source);
+  expect_golden("keras2/ctc.py", emit_2(*ir::parse(kCtcModel), adam_training()).source);
   expect_golden("keras2/predict_mnist_cnn.py", emit_2(*zoo::build("mnist_cnn"), training).source);
   training.track = ir::Track::kAsIs;
   expect_golden("keras2/predict_residual_cnn_as_is.py",

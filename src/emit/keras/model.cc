@@ -188,6 +188,37 @@ constexpr const char* kCrossEntropy2 = R"(def $name$(y_true, y_pred):
 $kept$    losses = -$of_label$tf.gather(log_p, labels, batch_dims=y_pred.shape.rank - 1)
 $smooth$$reduce$)";
 
+// Keras's own class takes class 0 for padding, and labels padded with it.
+constexpr const char* kCtc = R"(def $name$(y_true, y_pred):
+    """CTC of rows of labels, padded with -1, in all frames; class 0 is blank."""
+    labels = ops.cast(y_true, "int32")
+    lengths = ops.sum(ops.cast(labels >= 0, "int32"), 1)
+    frames = ops.full_like(lengths, y_pred.shape[1])
+    losses = ops.ctc_loss(ops.maximum(labels, 0), y_pred, lengths, frames)
+    return $reduce$
+)";
+constexpr const char* kCtc2 = R"(def $name$(y_true, y_pred):
+    """CTC of rows of labels, padded with -1, in all frames; class 0 is blank."""
+    labels = tf.cast(y_true, tf.int32)
+    lengths = tf.reduce_sum(tf.cast(labels >= 0, tf.int32), 1)
+    losses = tf.nn.ctc_loss(
+        labels=tf.maximum(labels, 0),
+        logits=y_pred,
+        label_length=lengths,
+        logit_length=tf.fill(tf.shape(lengths), y_pred.shape[1]),
+        logits_time_major=False,
+        blank_index=0,
+    )
+    return $reduce$
+)";
+
+std::string ctc_text(const ir::Node& loss, const Dialect& dialect, const std::string& name) {
+  const std::string reduce = loss.word("reduction") == "mean" ? "losses" : "ops.sum(losses)";
+  CodeWriter out;
+  out.print(dialect.second ? kCtc2 : kCtc, {{"name", name}, {"reduce", dialect.translate(reduce)}});
+  return out.text();
+}
+
 // A function of its own: Keras has no smoothed loss of integer labels, and its mean over those that are not ignored
 // adds its epsilon to their number.
 std::string cross_entropy(const ir::Node& loss, const Dialect& dialect, const std::string& name) {
@@ -226,6 +257,10 @@ std::string loss_expression(const Request& request, const ir::Node& loss, const 
   const std::string reduction = sum ? "\"sum\"" : "\"sum_over_batch_size\"";
   const ir::LossSpelling& spelling = ir::loss_spelling(loss.op);
   const bool smooth = ir::label_smoothing(loss) != 0;
+  if (loss.op == Op::kCtc) {
+    function = ctc_text(loss, dialect, "ctc" + suffix);
+    return "ctc" + suffix;
+  }
   if (smooth || ir::ignore_index(loss)) {
     const std::string name = (smooth ? "smoothed_cross_entropy" : "masked_cross_entropy") + suffix;
     function = cross_entropy(loss, dialect, name);

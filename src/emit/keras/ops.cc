@@ -653,6 +653,7 @@ const OpFunctions<Printer>& op_functions() {
                                                                  {Op::kParameter, parameter},
                                                                  {Op::kWhere, where},
                                                                  {Op::kSoftmaxCrossEntropy, loss},
+                                                                 {Op::kCtc, loss},
                                                                  {Op::kMse, loss},
                                                                  {Op::kL1, loss},
                                                                  {Op::kBceWithLogits, loss},

@@ -70,6 +70,7 @@ TEST(Libtorch, WritesPrecisionsAsTheirGoldens) {
 TEST(Libtorch, WritesTheZooAsItsGoldens) {
   expect_golden("libtorch/mnist_cnn.cc", of_zoo("mnist_cnn", mnist_training()));
   expect_golden("libtorch/losses.cc", of_text(kLossesModel, adam_training()));
+  expect_golden("libtorch/ctc.cc", of_text(kCtcModel, adam_training()));
   expect_golden("libtorch/mnist_cnn_channels_last_as_is.cc",
                 of_zoo("mnist_cnn", mnist_training(Track::kAsIs), "true"));
   expect_golden("libtorch/mlp_deep.cc", of_zoo("mlp_deep", adam_training()));

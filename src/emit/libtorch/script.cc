@@ -104,6 +104,9 @@ class Program {
   // Prints the call of the model where it cannot stand in the loss; gives what inputs and outputs are called.
   std::map<ir::ValueId, std::string> call_model();
   void print_losses();
+  // log_p, frames and lengths for a ctc, and its terms.
+  std::vector<std::string> ctc_terms(const ir::Node& loss, const std::string& logits,
+                                     const std::string& labels);
   void train_step();
   void load_safetensors();
   void load_data();
@@ -285,6 +288,19 @@ std::map<ir::ValueId, std::string> Program::call_model() {
   return values;
 }
 
+std::vector<std::string> Program::ctc_terms(const ir::Node& loss, const std::string& logits,
+                                            const std::string& labels) {
+  const std::string name = ir::loss_terms(workload_).size() == 1 ? "" : loss.output;
+  const std::string log_p = names_.name("ctc log_p" + name, "log_p"),
+                    frames = names_.name("ctc frames" + name, "frames"),
+                    lengths = names_.name("ctc lengths" + name, "lengths");
+  call(out_, fmt::format("const Tensor {} = torch::log_softmax", log_p), {logits, "-1"}, ".transpose(0, 1);");
+  statement(out_, fmt::format("const Tensor {} = ({} >= 0).sum(1);", lengths, labels));
+  statement(out_, fmt::format("const Tensor {} = torch::full_like({}, {});", frames, lengths,
+                              types_[static_cast<size_t>(loss.inputs[0])].shape[1]));
+  return {log_p, labels, frames, lengths};
+}
+
 void Program::print_losses() {
   const std::map<ir::ValueId, std::string> values = call_model();
   const std::vector<NamedLoss> losses = named_losses(workload_, names_);
@@ -293,21 +309,23 @@ void Program::print_losses() {
     const ir::Node& node = workload_.nodes[static_cast<size_t>(loss.node)];
     const ir::LossSpelling& spelling = ir::loss_spelling(node.op);
     const auto ignored = ir::ignore_index(node);
-    const bool mean = node.word("reduction") == "mean";
+    const bool mean = node.word("reduction") == "mean", ctc = node.op == ir::Op::kCtc;
     const std::string& target = values.at(node.inputs[1]);
     std::vector<std::string> terms = {values.at(node.inputs[0]), target};
+    if (ctc) terms = ctc_terms(node, terms[0], target);
     if (flattens(node)) {
       terms[0] += fmt::format(".flatten(0, {})", rank(node.inputs[0]) - 2);
       terms[1] += ".flatten()";
     }
     std::string options;
     if (ignored) options += fmt::format(".ignore_index({})", *ignored);
-    if (!mean || ignored) options += ".reduction(torch::kSum)";
+    if (!mean || ignored || ctc) options += ".reduction(torch::kSum)";
     if (const double smooth = ir::label_smoothing(node); smooth != 0)
       options += fmt::format(".label_smoothing({})", python_real(smooth));
     if (!options.empty()) terms.push_back("F::" + spelling.options + "()" + options);
     const char* type = declared && one_loss(workload_) ? "" : mean && ignored ? "Tensor " : "const Tensor ";
-    call(out_, fmt::format("{}{} = F::{}", type, loss.name, spelling.libtorch), terms, ";");
+    call(out_, fmt::format("{}{} = F::{}", type, loss.name, spelling.libtorch), terms,
+         mean && ctc ? fmt::format(" / {}.size(0);", target) : ";");
     if (mean && ignored)  // torch's own mean of no targets is NaN
       statement(out_,
                 fmt::format("{0} = {0} / ({1} != {2}).sum().clamp_min(1);", loss.name, target, *ignored));

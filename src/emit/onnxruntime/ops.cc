@@ -418,6 +418,7 @@ const OpFunctions<GraphPrinter>& op_functions() {
           {Op::kParameter, parameter},
           {Op::kWhere, where},
           {Op::kSoftmaxCrossEntropy, nothing},
+          {Op::kCtc, nothing},
           {Op::kMse, nothing},
           {Op::kL1, nothing},
           {Op::kBceWithLogits, nothing},

@@ -567,6 +567,7 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
           {Op::kParameter, parameter},
           {Op::kWhere, where},
           {Op::kSoftmaxCrossEntropy, nothing},
+          {Op::kCtc, nothing},
           {Op::kMse, nothing},
           {Op::kL1, nothing},
           {Op::kBceWithLogits, nothing},

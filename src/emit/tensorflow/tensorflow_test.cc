@@ -63,6 +63,7 @@ TEST(TensorFlow, WritesTheNetworksAsTheirGoldens) {
   }
   expect_golden("tensorflow/sequences.py", of_text(kSequencesModel, adam_training()).source);
   expect_golden("tensorflow/losses.py", of_text(kLossesModel, adam_training()).source);
+  expect_golden("tensorflow/ctc.py", of_text(kCtcModel, adam_training()).source);
 }
 
 // What adds up many elements is in float32; all_sorts has most of it.

@@ -255,6 +255,7 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kParameter, parameter},
           {Op::kWhere, where},
           {Op::kSoftmaxCrossEntropy, loss},
+          {Op::kCtc, loss},
           {Op::kMse, loss},
           {Op::kL1, loss},
           {Op::kBceWithLogits, loss},

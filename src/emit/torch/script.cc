@@ -182,6 +182,9 @@ class Script {
   // Prints the call of the model where it cannot stand in the loss; gives what inputs and outputs are called.
   std::map<ir::ValueId, std::string> call_model();
   void print_losses();
+  // log_p, frames and lengths for a ctc, and its terms.
+  std::vector<std::string> ctc_terms(const ir::Node& loss, const std::string& logits,
+                                     const std::string& labels);
   void train_step();
   void predict_step();
   void main();
@@ -331,24 +334,37 @@ std::map<ir::ValueId, std::string> Script::call_model() {
   return values;
 }
 
+std::vector<std::string> Script::ctc_terms(const ir::Node& loss, const std::string& logits,
+                                           const std::string& labels) {
+  const std::string log_p = names_.name("ctc log_p", "log_p"), frames = names_.name("ctc frames", "frames"),
+                    lengths = names_.name("ctc lengths", "lengths");
+  out_.call(log_p + " = F.log_softmax", {logits, "dim=-1"}, ".transpose(0, 1)");
+  out_.line(fmt::format("{} = ({} >= 0).sum(1)", lengths, labels));
+  out_.line(fmt::format("{} = torch.full_like({}, {})", frames, lengths,
+                        types_[static_cast<size_t>(loss.inputs[0])].shape[1]));
+  return {log_p, labels, frames, lengths};
+}
+
 void Script::print_losses() {
   const std::map<ir::ValueId, std::string> values = call_model();
   const std::vector<NamedLoss> losses = named_losses(workload_, names_);
   for (const NamedLoss& loss : losses) {
     const ir::Node& node = workload_.nodes[static_cast<size_t>(loss.node)];
     const auto ignored = ir::ignore_index(node);
-    const bool mean = node.word("reduction") == "mean";
+    const bool mean = node.word("reduction") == "mean", ctc = node.op == ir::Op::kCtc;
     const std::string& target = values.at(node.inputs[1]);
     std::vector<std::string> terms = {values.at(node.inputs[0]), target};
+    if (ctc) terms = ctc_terms(node, terms[0], target);
     if (flattens(node)) {
       terms[0] += fmt::format(".flatten(0, {})", rank(node.inputs[0]) - 2);
       terms[1] += ".flatten()";
     }
     if (ignored) terms.push_back(fmt::format("ignore_index={}", *ignored));
-    if (!mean || ignored) terms.push_back("reduction=\"sum\"");
+    if (!mean || ignored || ctc) terms.push_back("reduction=\"sum\"");
     if (const double smooth = ir::label_smoothing(node); smooth != 0)
       terms.push_back("label_smoothing=" + python_real(smooth));
-    out_.call(fmt::format("{} = {}", loss.name, ir::loss_spelling(node.op).torch), terms);
+    out_.call(fmt::format("{} = {}", loss.name, ir::loss_spelling(node.op).torch), terms,
+              mean && ctc ? fmt::format(" / len({})", target) : "");
     if (mean && ignored)  // torch's own mean of no targets is NaN
       out_.line(fmt::format("{0} = {0} / ({1} != {2}).sum().clamp(min=1)", loss.name, target, *ignored));
   }

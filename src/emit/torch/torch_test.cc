@@ -63,6 +63,7 @@ TEST(Torch, WritesTheNetworksAsTheirGoldens) {
   }
   expect_golden("torch/sequences.py", of_text(kSequencesModel, adam_training()));
   expect_golden("torch/losses.py", of_text(kLossesModel, adam_training()));
+  expect_golden("torch/ctc.py", of_text(kCtcModel, adam_training()));
   expect_golden("torch/sequences_as_is.py", of_text(kSequencesModel, mnist_training(Track::kAsIs)));
 }
 
