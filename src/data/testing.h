@@ -3,11 +3,13 @@
 // For tests: a small network, and data for it.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/testing.h"
+#include "ir/bounds.h"
 #include "ir/builder.h"
 #include "tensor/rng.h"
 #include "tensor/safetensors.h"
@@ -41,17 +43,22 @@ inline ir::Workload network(const Network& with = {}) {
   return b.finish(b.softmax_cross_entropy(h, y)).value();
 }
 
-// Uniform numbers in [-1, 1) and labels in [0, classes).
+// Uniform numbers in [-1, 1) and labels in [0, classes); for a ctc rows of labels in [1, classes], which its frames hold.
 inline Status write_random_data(const ir::Workload& workload, int64_t rows, int64_t classes,
                                 const fs::path& file) {
   tensor::Rng rng(5);
   tensor::NamedTensors named;
-  for (const ir::Input& input : workload.inputs) {
+  for (size_t id = 0; id < workload.inputs.size(); ++id) {
+    const ir::Input& input = workload.inputs[id];
+    const auto frames = ir::ctc_frames(workload, static_cast<ir::ValueId>(id));
     const tensor::Shape shape = ir::with_batch(input.type.shape, rows);
     if (input.type.dtype == ir::DType::kI32) {
       tensor::IntTensor labels{shape, {}};
       for (int64_t i = 0; i < tensor::elements(shape); ++i)
-        labels.data.push_back(rng.integer(0, classes - 1));
+        labels.data.push_back(rng.integer(0, classes - 1) + (frames ? 1 : 0));
+      const auto length = static_cast<size_t>(shape.back());
+      for (size_t i = 0; frames && i < labels.data.size(); i += length)
+        ir::end_labels(std::span(labels.data).subspan(i, length), rng.integer(0, shape.back()), *frames);
       TRY(auto raw, tensor::encode(labels, tensor::DType::kI32));
       named.emplace_back(input.name, std::move(raw));
     } else {
