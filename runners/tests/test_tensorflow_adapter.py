@@ -319,8 +319,9 @@ def test_scripts_run_alone(tmp_path: Path) -> None:
 def test_ctc_in_double_precision_is_tensorflows_own(blank: int) -> None:
     import tensorflow as tf
 
-    from bakeoff_runner.adapters.tensorflow_shared import double_ctc_loss
+    from bakeoff_runner.adapters.tensorflow_shared import double_ctc_loss, set_ctc_loss
 
+    set_ctc_loss("float32")
     rng = np.random.default_rng(1)
     logits = rng.normal(size=(5, 9, 6)).astype("f4")
     labels = np.array([[1, 3, 3, 1], [4, 4, 4, 4], [3, 0, 0, 0], [0] * 4, [1, 4, 3, 0]])

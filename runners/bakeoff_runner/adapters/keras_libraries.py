@@ -302,8 +302,12 @@ def _set_ctc_loss(dtype: str) -> None:
     """Keras on TensorFlow rounds what its `ctc_loss` gets to float32."""
     from keras.src.backend.tensorflow import nn
 
-    def double(x: Any, logits: Any, *lengths: Any, mask_index: int = 0) -> Any:
-        return double_ctc_loss(x, logits, *lengths, False, blank_index=mask_index)
+    def double(
+        labels: Any, logits: Any, length: Any, frames: Any, mask_index: int = 0
+    ) -> Any:
+        return double_ctc_loss(
+            labels, logits, length, frames, False, blank_index=mask_index
+        )
 
     own = _OWN.setdefault("ctc_loss", nn.ctc_loss)
     nn.ctc_loss = double if dtype == "float64" else own
