@@ -91,7 +91,7 @@ Status check_integers(const Column& c, const ir::RowBounds& bounds, std::optiona
       if (!bound || bound->holds(value)) continue;
       return c.error(fmt::format("holds {} in row {}, outside {}", value,
                                  first + static_cast<int64_t>(i) / c.row_elements(), ir::to_text(*bound)),
-                     "number the classes from 0, or use a workload with more classes");
+                     ir::remedy(*bound));
     }
     for (size_t i = 0; frames && i < values.data.size(); i += bounds.size()) {
       const auto misfit = ir::ctc_misfit(std::span(values.data).subspan(i, bounds.size()), *frames);

@@ -228,6 +228,27 @@ TEST_F(DataTest, RowsOfCtcLabelsFitTheirFrames) {
   EXPECT_GT(repeats, 60);
 }
 
+TEST_F(DataTest, RowsOfCtcLabelsThatDoNotFitAreNamed) {
+  const auto workload = ir::parse(
+      "workload speech(x: f32[N,3,2], y: i32[N,3]) {\n z = linear(x; weight=a[3,2])\n loss = ctc(z, y)\n}");
+  ASSERT_TRUE(workload) << workload.error().text();
+  const auto said = [&](std::vector<int64_t> row) {
+    IntTensor y{{2, 3}, {1, 2, 1}};
+    y.data.insert(y.data.end(), row.begin(), row.end());
+    write(Tensor{{2, 3, 2}, std::vector<double>(12)}, y);
+    const auto data = prepare({.kind = DataKind::kFile, .path = file_}, *workload, folder_, kSilent);
+    return data ? "" : data.error().text();
+  };
+  EXPECT_EQ(said({2, 2, -1}), "");
+  EXPECT_EQ(said({-1, -1, -1}), "");
+  EXPECT_THAT(said({1, 1, 2}),
+              HasSubstr("tensor 'y' in row 1: its labels take 4 frames, a blank between equal "
+                        "neighbours included, of 3\n"));
+  EXPECT_THAT(said({1, -1, 2}), HasSubstr("tensor 'y' in row 1: label 2 behind the padding of -1\n"));
+  EXPECT_THAT(said({0, 1, 2}),
+              HasSubstr("holds 0 in row 1, outside 1..2 and -1\n  number the labels from 1"));
+}
+
 TEST_F(DataTest, TheSmallestBoundOfAllReadersCounts) {
   const auto workload = ir::parse(R"(workload w(ids: i32[N,3], y: f32[N,3,4]) {
     h = embedding(ids; weight=a.weight[7,4])

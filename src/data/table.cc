@@ -165,7 +165,7 @@ class Table {
       return error(line,
                    fmt::format("column '{}' holds {}, not an integer of {}", column.name, shown(text),
                                column.bound ? ir::to_text(*column.bound) : "32 bits"),
-                   "number the classes from 0, or use a workload with more classes");
+                   ir::remedy(column.bound.value_or(0)));
     }
     column.ints.push_back(static_cast<int32_t>(value));
     return Done{};

@@ -88,6 +88,11 @@ std::string to_text(const Bound& bound) {
   return bound.ignored ? fmt::format("{} and {}", range, *bound.ignored) : range;
 }
 
+const char* remedy(const Bound& bound) {
+  return bound.begin > 0 ? "number the labels from 1: class 0 is blank, and -1 stands behind the last label"
+                         : "number the classes from 0, or use a workload with more classes";
+}
+
 std::vector<RowBounds> row_bounds(const Workload& workload) {
   const Result<std::vector<Type>> types = infer(workload);
   assert(types);

@@ -24,6 +24,8 @@ struct Bound {
 };
 // "0..9", "0..9 and -100"
 std::string to_text(const Bound& bound);
+// What to do about data outside.
+const char* remedy(const Bound& bound);
 
 // Of each element of an input's row: what all nodes allow that read it (labels: classes; ids: rows of the table),
 // also behind flatten, reshape, transpose and slice; nothing where no node bounds it.

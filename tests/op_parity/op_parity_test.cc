@@ -56,6 +56,11 @@ std::vector<std::pair<std::string, ir::Workload>> corners() {
        "  sum = softmax_cross_entropy(z, y) ignore_index=0 label_smoothing=0.2 reduction=sum\n"
        "  smoothed = softmax_cross_entropy(z, y) ignore_index=0 label_smoothing=0.2\n"
        "  two = add(mean, sum)\n  loss = add(two, smoothed)\n}"},
+      // Frames that are channels of a picture, elsewhere its places; one row of labels for both.
+      {"ctc_of_channels",
+       "workload channels(x: f32[N,3,6], y: i32[N,2]) {\n"
+       "  z = conv1d(x; weight=a.weight[5,3,3]) pad=1,1\n  t = transpose(z) perm=0,2,1\n"
+       "  channels = ctc(z, y)\n  places = ctc(t, y) reduction=sum\n  loss = add(channels, places)\n}"},
       {"group_norm_of_a_bias_alone",
        "workload bias_alone(x: f32[N,4,3], y: f32[N,4,3]) {\n"
        "  z = linear(x; weight=a.weight[3,3])\n"
