@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def _no_print(process: Process, on: Any) -> None:
-    builtins.print = lambda *args, **kwargs: None  # type: ignore[assignment]
+    builtins.print = lambda *args, **kwargs: None
     process.thrown.append("no_print")
 
 

@@ -51,7 +51,9 @@ class AfterImport(importlib.abc.MetaPathFinder):
             if finder is self:
                 continue
             find = getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find is not None else None
+            spec: Optional[importlib.machinery.ModuleSpec] = (
+                find(name, path, target) if find is not None else None
+            )
             if spec is not None:
                 if spec.loader is not None:
                     spec.loader = _Loader(spec.loader, done)

@@ -31,7 +31,8 @@ class Observer:
         self.pid = os.getpid()
         self.kind = ""
         self.wait: Callable[[], None] = lambda: None
-        self.barrier: Callable[[], None] = lambda: None
+        self.barriers: list[Callable[[], None]] = []  # all wait for the last step
+        self.inside = False  # of a `fit` that counts its own batches
         self.loss: Any = None  # of the last step, as its framework holds it
         self.losses: list[Any] = []  # of the first steps
         self.notes: list[str] = []  # what was seen and not followed
@@ -43,9 +44,10 @@ class Observer:
         self.marks: list[int] = []  # end of each step
         self.waits: list[int] = []  # wait for data in each step, ns
         self.epochs: list[int] = []  # number of steps before each epoch
-        self._wait = 0
+        self.waiting = 0  # ns in the current step
         self.compiles = 0
         self.compile_ns = 0
+        self.counts: dict[str, int] = {}  # of what a framework's facts tell per step
         self.begun = now()
 
     def go(self, steps: int, until: int) -> None:
@@ -57,8 +59,8 @@ class Observer:
             return
         at = now()
         self.marks.append(at)
-        self.waits.append(self._wait)
-        self._wait = 0
+        self.waits.append(self.waiting)
+        self.waiting = 0
         if len(self.losses) < 10 and self.loss is not None:
             self.losses.append(self.loss)
         if len(self.marks) < self.left and at < self.until:
@@ -67,21 +69,38 @@ class Observer:
             self.wait()
 
     def _take(self, kind: str) -> bool:
+        if self.inside and kind != "fit":
+            return False
         if self.kind and _ORDER.index(kind) > _ORDER.index(self.kind):
             return False
         self.kind = kind
-        del self.marks[:], self.waits[:], self.losses[:]
+        self.restart()
         return True
+
+    def restart(self) -> None:
+        """What ended steps so far was no step."""
+        del self.marks[:], self.waits[:], self.losses[:]
+        self.epochs[:] = self.epochs and [0]
 
     def waited(self, since: int) -> None:
         """The script waited for a batch from `since` on."""
-        self._wait += now() - since
+        self.waiting += now() - since
 
-    def epoch(self) -> None:
-        self.epochs.append(len(self.marks))
+    def epoch(self, of_fit: bool = False) -> None:
+        """An epoch begins; inside `fit` only `fit` knows where."""
+        if of_fit or not self.inside:
+            steps = len(self.marks)
+            if not self.epochs or self.epochs[-1] != steps:
+                self.epochs.append(steps)
 
-    def forget_in_child(self) -> None:
-        """A process of the script's own is not observed."""
+    def count(self, word: str) -> None:
+        self.counts[word] = self.counts.get(word, 0) + 1
+
+    def per_step(self, word: str) -> float:
+        return self.counts.get(word, 0) / max(1, len(self.marks))
+
+    def forget(self) -> None:
+        """Observed no longer; a process of the script's own never is."""
         self.boundary = lambda kind: None  # type: ignore[method-assign]
         self.waited = lambda since: None  # type: ignore[method-assign]
         self.wait = lambda: None

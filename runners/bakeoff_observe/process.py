@@ -40,6 +40,11 @@ class Process:
         self.error: dict[str, Any] = {}
         self.started = time.monotonic_ns()
 
+    def threw(self, switch: str) -> None:
+        """The switch changed something."""
+        if switch not in self.thrown:
+            self.thrown.append(switch)
+
     def hello(self) -> None:
         version = ".".join(map(str, sys.version_info[:3]))
         self._send({"event": "hello", "pid": os.getpid(), "python": version})
@@ -49,9 +54,14 @@ class Process:
 
     def report(self) -> None:
         """Called by the observer where it has to stop."""
-        self.observer.barrier()
-        self._answer(ended=False)
-        request = self._receive()
+        for barrier in self.observer.barriers:
+            barrier()
+        try:
+            self._answer(ended=False)
+            request = self._receive()
+        except OSError:  # the script closed every descriptor: nobody hears it
+            self.observer.forget()
+            return
         self.observer.begin()
         self._go(request)
 
@@ -107,7 +117,10 @@ class Process:
         """The script's own end."""
         if os.getpid() == self.observer.pid:
             self.observer.wait = lambda: None
-            self._answer(ended=True)
+            try:
+                self._answer(ended=True)
+            except OSError:
+                pass
 
     def failed(
         self,
@@ -122,7 +135,7 @@ class Process:
         }
 
     def forked(self) -> None:
-        self.observer.forget_in_child()
+        self.observer.forget()
         for fd in (self._requests, self._answers):
             try:
                 os.close(fd)

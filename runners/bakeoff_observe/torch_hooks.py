@@ -58,7 +58,7 @@ class TorchHooks(Hooks):
             return done
 
         torch.Tensor.backward = backward_seen
-        observer.barrier = self.barrier
+        observer.barriers.append(self.barrier)
         self.watch_loaders()
         for name, value in self.process.switches.items():
             throw = SWITCHES.get(name)
@@ -115,17 +115,19 @@ class TorchHooks(Hooks):
     def capture(self) -> None:
         """From the first step on: the model, and what its next call is given."""
         self.roots = self.models()
-        for root in self.roots[:1]:
+        if self.roots:
+            self.watch_call(self.roots[0])
 
-            def seen(module: Any, args: Any, kwargs: Any) -> None:
-                self.inputs = [
-                    _described(x)
-                    for x in [*args, *kwargs.values()]
-                    if self.torch.is_tensor(x)
-                ]
-                handle.remove()
+    def watch_call(self, root: Any) -> None:
+        def seen(module: Any, args: Any, kwargs: Any) -> None:
+            self.inputs = [
+                _described(x)
+                for x in [*args, *kwargs.values()]
+                if self.torch.is_tensor(x)
+            ]
+            handle.remove()
 
-            handle = root.register_forward_pre_hook(seen, with_kwargs=True)
+        handle = root.register_forward_pre_hook(seen, with_kwargs=True)
 
     def facts(self) -> Optional[Facts]:
         torch = self.torch

@@ -12,15 +12,28 @@ from typing import Any, Optional
 RUNNERS = Path(__file__).resolve().parent.parent
 
 
+def bare(script: Path, *argv: str, **environment: str) -> str:
+    """What the script prints when nobody looks."""
+    return subprocess.run(
+        [sys.executable, str(script), *argv],
+        env={**os.environ, "PYTHONPATH": "", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=True,
+    ).stdout
+
+
 class Observed:
     """One observed script; a context that ends it."""
 
     def __init__(
         self,
-        script: Path,
+        script: Path | str,
         switches: Optional[dict[str, Any]] = None,
         argv: Optional[list[str]] = None,
         environment: Optional[dict[str, str]] = None,
+        folder: Optional[Path] = None,
     ) -> None:
         ours, theirs = os.pipe(), os.pipe()
         self._id = 0
@@ -43,6 +56,7 @@ class Observed:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            cwd=folder,
         )
         os.close(ours[0])
         os.close(theirs[1])
@@ -62,6 +76,17 @@ class Observed:
         assert line, self.process.communicate()[0]
         return json.loads(line)
 
+    def end(self) -> Any:
+        """Goes on to the script's own end."""
+        answer = self.run(1 << 50)
+        assert answer["ended"]
+        return answer
+
+    def output(self) -> str:
+        """What an ended script printed, without the warnings of frameworks."""
+        assert self.process.stdout is not None
+        return self.process.stdout.read()
+
     def __enter__(self) -> Observed:
         return self
 
@@ -70,4 +95,6 @@ class Observed:
         self._answers.close()
         if self.process.poll() is None:
             self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()

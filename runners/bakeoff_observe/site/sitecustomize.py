@@ -1,5 +1,6 @@
 """Runs before the observed script; in every other process it does nothing."""
 
+import importlib
 import os
 import sys
 
@@ -8,11 +9,12 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 def _next_customization() -> None:
     """The ``sitecustomize`` of the interpreter, which this one stands in front of."""
-    sys.modules.pop("sitecustomize", None)
+    own = sys.modules.pop("sitecustomize", None)
     try:
-        import sitecustomize  # noqa: F401
+        importlib.import_module("sitecustomize")
     except ImportError:
-        pass
+        if own is not None:  # the import system asks for it by its name
+            sys.modules["sitecustomize"] = own
 
 
 def _start() -> None:
