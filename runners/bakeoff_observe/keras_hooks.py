@@ -95,8 +95,11 @@ class Keras3Hooks(KerasHooks):
             "batch": adapter.batch_size,
             "batches": adapter.num_batches,
         }
-        if adapter.has_partial_batch and adapter.batch_size:
-            found["partial"] = adapter.partial_batch_size / adapter.batch_size
+        try:
+            if adapter.has_partial_batch and adapter.batch_size:
+                found["partial"] = adapter.partial_batch_size / adapter.batch_size
+        except NotImplementedError:  # of a generator nobody knows
+            pass
         dataset = getattr(adapter, "py_dataset", None)
         if dataset is not None:
             found["workers"] = dataset.workers

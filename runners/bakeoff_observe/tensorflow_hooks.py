@@ -404,9 +404,9 @@ def _relax_shapes(hooks: TensorFlowHooks, on: Any) -> None:
     make = hooks.function_class.__init__
 
     @functools.wraps(make)
-    def made(function: Any, python: Any, *args: Any, **kwargs: Any) -> None:
-        make(function, python, *args, **kwargs)
-        if not function._reduce_retracing and _own(python):
+    def made(function: Any, *args: Any, **kwargs: Any) -> None:
+        make(function, *args, **kwargs)
+        if not function._reduce_retracing and _own(function._python_function):
             function._reduce_retracing = True
             hooks.process.threw("relax_shapes")
 

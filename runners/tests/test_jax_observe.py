@@ -227,7 +227,7 @@ os.close(3) if os.path.exists("/proc/self/fd/3") else None
 os.close(4) if os.path.exists("/proc/self/fd/4") else None
 os.chdir(tempfile.mkdtemp())
 assert not {"PYTHONPATH", "BAKEOFF_OBSERVE"} & set(os.environ)
-assert not [p for p in sys.path if "bakeoff" in p or p.endswith("runners")]
+assert not [p for p in sys.path if "observe" in p or p.endswith("runners")]
 command = [sys.executable, "-c", "print(6 * 7)"]
 print(subprocess.run(command, capture_output=True).stdout)
 """
