@@ -11,13 +11,18 @@ if TYPE_CHECKING:
 
 
 def _no_print(process: Process, on: Any) -> None:
-    builtins.print = lambda *args, **kwargs: None
-    process.thrown.append("no_print")
+    def silent(*args: Any, **kwargs: Any) -> None:
+        process.threw("no_print")
+
+    builtins.print = silent
 
 
 def _no_collect(process: Process, on: Any) -> None:
-    gc.collect = lambda generation=2: 0
-    process.thrown.append("no_collect")
+    def uncollected(generation: int = 2) -> int:
+        process.threw("no_collect")
+        return 0
+
+    gc.collect = uncollected
 
 
 SWITCHES: dict[str, Callable[[Process, Any], None]] = {

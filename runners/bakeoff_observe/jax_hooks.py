@@ -11,6 +11,7 @@ import functools
 import importlib
 import operator
 import time
+from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
@@ -113,12 +114,13 @@ class JaxHooks(Hooks):
     def watch(self, jitted: Any) -> Any:
         """The same compiled function; a call of it may be a step."""
         seen, observer, clean = Compiled(jitted), self.observer, self.clean
+        main = observer.thread
         if len(self.seen) < 64:
             self.seen.append(seen)
 
         @functools.wraps(jitted)
         def called(*args: Any, **kwargs: Any) -> Any:
-            if self.busy or observer.inside or not clean():
+            if self.busy or observer.inside or not clean() or get_ident() != main:
                 return jitted(*args, **kwargs)
             if seen is not self.trainer:
                 return self.examine(seen, args, kwargs)

@@ -109,14 +109,11 @@ class Keras3Hooks(KerasHooks):
     # ---- what is computed
 
     def barrier(self) -> None:
-        if self.backend() == "tensorflow":
-            context = importlib.import_module("tensorflow.python.eager.context")
-            context.async_wait()
-        if self.backend() == "jax" and self.model is not None:
-            state = getattr(self.model, "_jax_state", None)
-            for hooks in self.process.hooks:
-                if hooks.name == "jax" and state:
-                    hooks.block(state)  # type: ignore[attr-defined]
+        """What `fit` made last; of TensorFlow and torch their own hooks know."""
+        state = getattr(self.model, "_jax_state", None)
+        for hooks in self.process.hooks:
+            if hooks.name == "jax" and state:
+                hooks.block(state)  # type: ignore[attr-defined]
 
     def values(self, variables: list[Any]) -> list[Any]:
         """In `fit` on JAX the variables are empty: a state holds what they were."""

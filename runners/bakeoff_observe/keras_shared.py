@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
+import sys
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Optional
 
 from bakeoff_observe.observer import Facts, Hooks
@@ -303,7 +305,7 @@ class KerasHooks(Hooks):
         sizes = [_size(v.shape) for v in variables]
         found["parameters"], found["parameter_tensors"] = sum(sizes), len(sizes)
         found["dtypes"] = sorted({described(v)["dtype"] for v in variables})
-        found["device"] = self.device(variables)
+        found["device"], found["threads"] = self.device(variables), self.threads()
         model = self.model if self.model is not None else self.find_model()
         optimizers = self.optimizers
         if model is not None:
@@ -324,6 +326,16 @@ class KerasHooks(Hooks):
 
     def device(self, variables: list[Any]) -> str:
         return "cpu"
+
+    def threads(self) -> int:
+        """As the backend was told; 0: as many as it likes."""
+        torch = sys.modules.get("torch") if self.backend() == "torch" else None
+        if torch is not None:
+            return int(torch.get_num_threads())
+        if self.backend() == "tensorflow":
+            threading = sys.modules["tensorflow"].config.threading
+            return int(threading.get_intra_op_parallelism_threads())
+        return len(os.sched_getaffinity(0))
 
     def policy(self, layer: Any) -> str:
         return str(getattr(getattr(layer, "dtype_policy", None), "name", ""))

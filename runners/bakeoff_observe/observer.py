@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from threading import get_ident
 from typing import Any, Callable, Optional
 
 __all__ = ["KINDS", "Observer"]
@@ -29,6 +30,7 @@ class Observer:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
+        self.thread = get_ident()  # other threads wait for data of their own
         self.kind = ""
         self.wait: Callable[[], None] = lambda: None
         self.barriers: list[Callable[[], None]] = []  # all wait for the last step
@@ -84,7 +86,8 @@ class Observer:
 
     def waited(self, since: int) -> None:
         """The script waited for a batch from `since` on."""
-        self.waiting += now() - since
+        if get_ident() == self.thread:
+            self.waiting += now() - since
 
     def epoch(self, of_fit: bool = False) -> None:
         """An epoch begins; inside `fit` only `fit` knows where."""

@@ -11,6 +11,7 @@ import importlib
 import re
 import time
 import weakref
+from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 now = time.monotonic_ns
 _OURS = "_bakeoff_seen"  # what is known of a tf.function, in itself
+_VARIES = object()
 
 
 class TensorFlowHooks(Hooks):
@@ -45,11 +47,11 @@ class TensorFlowHooks(Hooks):
         self.checks = False  # numbers of every op
 
     def install(self) -> None:
+        self.observer.barriers.append(self.barrier)
         self.watch_functions()
         self.watch_traces()
         self.watch_gradients()
         self.watch_iterators()
-        self.observer.barriers.append(self.barrier)
         for name, value in self.process.switches.items():
             throw = SWITCHES.get(name)
             if throw is not None:
@@ -57,6 +59,8 @@ class TensorFlowHooks(Hooks):
 
     def barrier(self) -> None:
         self.context.async_wait()
+        if self.tf.config.list_physical_devices("GPU"):
+            self.tf.test.experimental.sync_devices()
 
     # ---- steps
 
@@ -67,11 +71,18 @@ class TensorFlowHooks(Hooks):
         call, observer = self.function_class.__call__, self.observer
         eager = self.context.executing_eagerly
 
+        numbers = "tensor_values" in self.process.switches
+        main = observer.thread
+
         @functools.wraps(call)
         def called(function: Any, *args: Any, **kwargs: Any) -> Any:
             if self.current is not None or observer.inside or not eager():
                 return call(function, *args, **kwargs)
+            if get_ident() != main:
+                return call(function, *args, **kwargs)
             seen = function.__dict__.get(_OURS) or self.first_seen(function)
+            if numbers:
+                args, kwargs = self.tensor_values(seen, args, kwargs)
             self.current = seen
             try:
                 result = call(function, *args, **kwargs)
@@ -94,6 +105,22 @@ class TensorFlowHooks(Hooks):
                 name += "'"
             self.functions[name] = weakref.ref(function)
         return seen
+
+    def tensor_values(
+        self, seen: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Python numbers as tensors, once they have changed between two calls."""
+        given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+        before = seen.setdefault("numbers", {})
+        for key, value in given.items():
+            if type(value) not in (int, float):
+                continue
+            if before.setdefault(key, value) != value:
+                before[key] = _VARIES
+            if before[key] is _VARIES:
+                given[key] = self.tf.constant(value)
+                self.process.threw("tensor_values")
+        return tuple(given.pop(i) for i in range(len(args))), given
 
     def first_step(
         self, seen: dict[str, Any], args: Any, kwargs: Any, result: Any

@@ -37,7 +37,6 @@ class Keras2Hooks(KerasHooks):
             where, kind = name.rsplit(".", 1)
             self.watch_optimizers(getattr(self.module(where), kind), "apply_gradients")
         self.watch_data(self.module("engine.data_adapter").DataHandler)
-        self.observer.barriers.append(lambda: self._context.async_wait())
 
     def module(self, name: str) -> Any:
         package = self.keras.__name__

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from bakeoff_observe.observer import Facts, Hooks
+from bakeoff_observe.values import Inert
 
 if TYPE_CHECKING:
     from bakeoff_observe.process import Process
@@ -245,48 +246,46 @@ def _threads(hooks: TorchHooks, count: Any) -> None:
     torch = hooks.torch
     torch.set_num_threads(int(count))
     torch.set_num_threads = lambda asked: None
-    hooks.process.thrown.append("threads")
+    hooks.process.threw("threads")
 
 
 def _denormals(hooks: TorchHooks, on: Any) -> None:
     hooks.torch.set_flush_denormal(True)
     hooks.torch.set_flush_denormal = lambda mode: True
-    hooks.process.thrown.append("flush_denormals")
+    hooks.process.threw("flush_denormals")
 
 
 def _no_anomaly(hooks: TorchHooks, on: Any) -> None:
     autograd = hooks.torch.autograd
-    autograd.set_detect_anomaly = _Inert
-    autograd.detect_anomaly = _Inert
-    hooks.torch.set_anomaly_enabled = lambda *args, **kwargs: None
-    hooks.process.thrown.append("no_anomaly")
+    inert = _asked(hooks, "no_anomaly")
+    autograd.set_detect_anomaly = autograd.detect_anomaly = inert
+    hooks.torch.set_anomaly_enabled = inert
 
 
-class _Inert:
-    """A context, a decorator or a setter that does nothing."""
+def _asked(hooks: TorchHooks, switch: str) -> type[Inert]:
+    """What does nothing where the script turns something on, and says so."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
+    class Asked(Inert):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            on = next((x for x in args if isinstance(x, bool)), True)
+            if kwargs.get("enabled", kwargs.get("mode", on)):
+                hooks.process.threw(switch)
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *args: Any) -> None:
-        pass
-
-    def __call__(self, function: Any) -> Any:
-        return function
+    return Asked
 
 
 def _no_compile(hooks: TorchHooks, on: Any) -> None:
     nn = hooks.torch.nn
 
     def eager(model: Any = None, *args: Any, **kwargs: Any) -> Any:
+        hooks.process.threw("no_compile")
         return (lambda model: model) if model is None else model
 
+    def stay(module: Any, *args: Any, **kwargs: Any) -> None:
+        hooks.process.threw("no_compile")
+
     hooks.torch.compile = eager
-    nn.Module.compile = lambda module, *args, **kwargs: None
-    hooks.process.thrown.append("no_compile")
+    nn.Module.compile = stay
 
 
 def _before_first_step(hooks: TorchHooks, act: Callable[[Any], None]) -> None:
@@ -314,7 +313,7 @@ def _compile(hooks: TorchHooks, mode: Any) -> None:
         if id(root) not in done and root._compiled_call_impl is None:
             done.append(id(root))
             root.compile()
-            hooks.process.thrown.append("compile")
+            hooks.process.threw("compile")
 
     _before_first_step(hooks, compiled)
 
@@ -323,7 +322,7 @@ def _channels_last(hooks: TorchHooks, on: Any) -> None:
     def turned(root: Any) -> None:
         if _layout(hooks.torch, root) == "contiguous":
             root.to(memory_format=hooks.torch.channels_last)
-            hooks.process.thrown.append("channels_last")
+            hooks.process.threw("channels_last")
 
     _before_first_step(hooks, turned)
 
@@ -340,7 +339,7 @@ def _fuse(hooks: TorchHooks, optimizer: Any) -> None:
     def made(self: Any, *args: Any, **kwargs: Any) -> None:
         if not kwargs.get("foreach"):
             kwargs["fused"] = True
-            hooks.process.thrown.append("fused")
+            hooks.process.threw("fused")
         make(self, *args, **kwargs)
 
     optimizer.__init__ = made
@@ -371,7 +370,7 @@ def _workers(hooks: TorchHooks, count: Any) -> None:
             given.pop("multiprocessing_context", None)
         else:
             given["persistent_workers"] = True
-        hooks.process.thrown.append("workers")
+        hooks.process.threw("workers")
 
     _loader_option(hooks, change)
 
@@ -380,7 +379,7 @@ def _persistent(hooks: TorchHooks, on: Any) -> None:
     def change(given: dict[str, Any]) -> None:
         if given.get("num_workers", 0) > 0 and not given.get("persistent_workers"):
             given["persistent_workers"] = True
-            hooks.process.thrown.append("persistent_workers")
+            hooks.process.threw("persistent_workers")
 
     _loader_option(hooks, change)
 
@@ -399,12 +398,12 @@ def _batched(hooks: TorchHooks, on: Any) -> None:
             dataset = dataset.dataset
         plain = self.collate_fn is torch.utils.data.default_collate
         if self.auto_collation and plain and type(dataset) is data.TensorDataset:
+            hooks.process.threw("batched_fetch")
             index = torch.as_tensor(rows)
             return [tensor[index] for tensor in dataset.tensors]
         return inner(self, places)
 
     fetch._MapDatasetFetcher.fetch = whole
-    hooks.process.thrown.append("batched_fetch")
 
 
 def _cached_batch(hooks: TorchHooks, on: Any) -> None:
@@ -417,6 +416,7 @@ def _cached_batch(hooks: TorchHooks, on: Any) -> None:
     def again(iterator: Any) -> Any:
         key = id(iterator._dataset)
         if key in first:
+            hooks.process.threw("cached_batch")
             iterator._cached_left -= 1
             if iterator._cached_left < 0:
                 raise StopIteration
@@ -435,28 +435,33 @@ def _cached_batch(hooks: TorchHooks, on: Any) -> None:
 
     base.__init__ = begun
     base.__next__ = again
-    hooks.process.thrown.append("cached_batch")
 
 
 def _no_autocast(hooks: TorchHooks, on: Any) -> None:
-    inert = type("autocast", (_Inert,), {})
+    inert = type("autocast", (_asked(hooks, "no_autocast"),), {})
     torch = hooks.torch
     torch.autocast = inert
     torch.amp.autocast = inert
-    hooks.process.thrown.append("no_autocast")
 
 
 def _nondeterministic(hooks: TorchHooks, on: Any) -> None:
-    hooks.torch.use_deterministic_algorithms = lambda *args, **kwargs: None
-    hooks.process.thrown.append("nondeterministic")
+    torch = hooks.torch
+    torch.use_deterministic_algorithms = _asked(hooks, "nondeterministic")
 
 
 def _float32(hooks: TorchHooks, on: Any) -> None:
     torch = hooks.torch
-    torch.set_default_dtype = lambda dtype: None
-    torch.Tensor.double = lambda tensor, *args, **kwargs: tensor.float()
-    torch.nn.Module.double = lambda module: module.float()
-    hooks.process.thrown.append("float32")
+
+    def single(x: Any, *args: Any, **kwargs: Any) -> Any:
+        hooks.process.threw("float32")
+        return x.float()
+
+    def default(dtype: Any) -> None:
+        if dtype == torch.float64:
+            hooks.process.threw("float32")
+
+    torch.set_default_dtype = default
+    torch.Tensor.double = torch.nn.Module.double = single
 
 
 SWITCHES: dict[str, Throw] = {
