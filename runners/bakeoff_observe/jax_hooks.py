@@ -70,6 +70,8 @@ class JaxHooks(Hooks):
         self.watch_jit(jax, "jit")
         self.watch_jit(jax, "pmap")
         self.watch_jit(importlib.import_module("jax.experimental.pjit"), "pjit")
+        for name in ("scan", "fori_loop"):  # outside of any function: many steps in one
+            setattr(jax.lax, name, self.watch(getattr(jax.lax, name)))
         for name in ("grad", "value_and_grad"):
             self.watch_grad(name)
         self.watch_reads()
@@ -272,6 +274,16 @@ class JaxHooks(Hooks):
                 return _read(array, *args, **kwargs)
 
             setattr(self.arrays, name, counted)
+        get = self.jax.device_get
+
+        @functools.wraps(get)
+        def got(x: Any) -> Any:
+            before = observer.counts.get("reads", 0)
+            done = get(x)
+            observer.counts["reads"] = before + 1
+            return done
+
+        self.jax.device_get = got
 
     def watch_blocks(self) -> None:
         observer, skipped = self.observer, "no_block" in self.process.switches

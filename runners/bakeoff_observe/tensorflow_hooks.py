@@ -52,6 +52,7 @@ class TensorFlowHooks(Hooks):
         self.watch_traces()
         self.watch_gradients()
         self.watch_iterators()
+        self.watch_reads()
         for name, value in self.process.switches.items():
             throw = SWITCHES.get(name)
             if throw is not None:
@@ -68,9 +69,28 @@ class TensorFlowHooks(Hooks):
         package = "tensorflow.python.eager.polymorphic_function"
         module = importlib.import_module(f"{package}.polymorphic_function")
         self.function_class = module.Function
-        call, observer = self.function_class.__call__, self.observer
-        eager = self.context.executing_eagerly
+        concrete = importlib.import_module(f"{package}.concrete_function")
+        self.watch_calls(module.Function)
+        self.watch_calls(concrete.ConcreteFunction)
+        get = module.Function.get_concrete_function
 
+        @functools.wraps(get)
+        def got(function: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.current is not None:
+                return get(function, *args, **kwargs)
+            self.current = function.__dict__.get(_OURS) or self.first_seen(function)
+            try:
+                found = get(function, *args, **kwargs)
+            finally:
+                seen, self.current = self.current, None
+            found.__dict__.setdefault(_OURS, {**seen, "loss": None})
+            return found
+
+        module.Function.get_concrete_function = got
+
+    def watch_calls(self, functions: Any) -> None:
+        call, observer = functions.__call__, self.observer
+        eager = self.context.executing_eagerly
         numbers = "tensor_values" in self.process.switches
         main = observer.thread
 
@@ -94,13 +114,13 @@ class TensorFlowHooks(Hooks):
                 observer.boundary("function")
             return result
 
-        self.function_class.__call__ = called
+        functions.__call__ = called
 
     def first_seen(self, function: Any) -> dict[str, Any]:
         seen: dict[str, Any] = {"trains": False, "loss": None}
         function.__dict__[_OURS] = seen
-        if len(self.functions) < 64:
-            name = str(getattr(function, "_name", "function"))
+        if len(self.functions) < 64 and isinstance(function, self.function_class):
+            name = _name(function)
             while name in self.functions and self.functions[name]() is not None:
                 name += "'"
             self.functions[name] = weakref.ref(function)
@@ -177,6 +197,19 @@ class TensorFlowHooks(Hooks):
             return done
 
         tape.gradient = gradient
+
+    def watch_reads(self) -> None:
+        ops = importlib.import_module("tensorflow.python.framework.ops")
+        tensors, observer = ops._EagerTensorBase, self.observer
+        for name in ("numpy", "__float__", "__int__", "__bool__", "__array__"):
+            read = getattr(tensors, name)
+
+            @functools.wraps(read)
+            def counted(x: Any, *args: Any, _read: Any = read, **kwargs: Any) -> Any:
+                observer.count("reads")
+                return _read(x, *args, **kwargs)
+
+            setattr(tensors, name, counted)
 
     # ---- data
 
@@ -280,14 +313,16 @@ class TensorFlowHooks(Hooks):
             check_numerics=self.checks,
             deterministic=self.deterministic(),
             tf32=bool(tf.config.experimental.tensor_float_32_execution_enabled()),
+            reads_per_step=self.observer.per_step("reads"),
             pipelines=self.pipelines,
             retraces=self.retraces(),
         )
         function = self.leader.key
         if function is not None:
-            found["function"] = str(getattr(function, "_name", ""))
-            found["jit_compile"] = bool(function._jit_compile)
-            found["reduce_retracing"] = bool(function._reduce_retracing)
+            found["function"] = _name(function)
+            found["jit_compile"] = bool(getattr(function, "_jit_compile", False))
+            relaxed = getattr(function, "_reduce_retracing", False)
+            found["reduce_retracing"] = bool(relaxed)
             found["inputs"] = self.inputs
             sizes = [one["shape"][0] for one in self.inputs if one["shape"]]
             if sizes:
@@ -308,9 +343,10 @@ class TensorFlowHooks(Hooks):
 
     def trained(self) -> list[Any]:
         if self.leader.key is not None:
-            concretes = self.leader.key._list_all_concrete_functions()
-            if concretes:
-                return list(concretes[-1].graph.trainable_variables)
+            key = self.leader.key
+            listed = getattr(key, "_list_all_concrete_functions", lambda: [key])()
+            if listed:
+                return list(listed[-1].graph.trainable_variables)
         unique = {id(v): v for v in leaves(self.sources)}
         return [v for v in unique.values() if isinstance(v, self.tf.Variable)]
 
@@ -325,6 +361,10 @@ class TensorFlowHooks(Hooks):
             if traces > 1:
                 found[name] = {"traces": traces, "reasons": _reasons(function)}
         return found
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "_name", None) or getattr(function, "name", ""))
 
 
 def _is_loss(x: Any) -> bool:
@@ -446,6 +486,8 @@ def _xla(hooks: TensorFlowHooks, on: Any) -> None:
 
     def compiled(function: Any) -> dict[str, Any]:
         seen = first_seen(function)
+        if not isinstance(function, hooks.function_class):
+            return seen
         call = function._call
 
         def once(*args: Any, **kwargs: Any) -> Any:

@@ -99,6 +99,12 @@ if sys.argv[1] == "update":
 elif sys.argv[1] == "backward":
     for i in range(70):
         params = params - 0.1 * jax.grad(loss_of)(params, x)
+elif sys.argv[1] == "scan":
+    def step(params, x):
+        return params - 0.1 * jax.grad(loss_of)(params, x), 0.0
+    for i in range(70):
+        params, _ = jax.lax.scan(step, params, jnp.stack([x, x]))
+        jax.device_get(params)
 elif sys.argv[1] == "two":  # a generator and its critic, with sizes of their own
     @jax.jit
     def small(params, x):
@@ -192,6 +198,12 @@ def test_loops_of_other_kinds(tmp_path: Path) -> None:
     with Observed(path, argv=["backward"]) as script:
         seen = script.end()
         assert seen["kind"] == "backward" and len(seen["marks"]) == 70
+    with Observed(path, argv=["scan"]) as script:
+        seen = script.run(1 << 50, facts=True)
+        assert seen["kind"] == "function" and len(seen["marks"]) == 70
+        facts = seen["facts"]["jax"]
+        assert facts["function"] == "scan" and facts["reads_per_step"] == 1
+        assert facts["parameters"] == 4
     with Observed(path, argv=["two"]) as script:
         seen = script.end()
         assert seen["kind"] == "function" and len(seen["marks"]) == 70

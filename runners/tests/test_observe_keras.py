@@ -9,8 +9,8 @@ import pytest
 from observe_keras import Faces
 
 pytest.importorskip("numpy")
-if importlib.util.find_spec("keras") is None:
-    pytest.skip("no Keras 3", allow_module_level=True)
+if importlib.util.find_spec("keras") is None or importlib.util.find_spec("tf_keras"):
+    pytest.skip("no Keras 3, or beside Keras 2", allow_module_level=True)
 BACKEND = next(
     name for name in ("jax", "torch", "tensorflow") if importlib.util.find_spec(name)
 )

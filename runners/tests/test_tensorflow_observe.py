@@ -85,6 +85,8 @@ else:  # functions that are no step are called, too, and the step is given an it
         return loss
 
     iterator = iter(tf.data.Dataset.from_tensors(x).repeat())
+    if sys.argv[1] == "concrete":
+        step = step.get_concrete_function(iterator)
     for i in range(70):
         norm()
         step(iterator)
@@ -128,6 +130,7 @@ def test_steps_waits_facts_and_the_same_numbers(train: Path) -> None:
     assert pipeline["batch"] == 16 and pipeline["map"] and pipeline["shuffle"]
     assert not (pipeline["prefetch"] or pipeline["cache"] or pipeline["parallel_map"])
     assert first["compiles"] >= 3 and last["compiles"] == 0
+    assert 0 < facts["reads_per_step"] < 1  # what is printed after each epoch
     assert lines == last_lines(bare(train))
     assert first["losses"][5] == float.fromhex(lines[0].split()[1])
     assert last["loss"] == float.fromhex(lines[-1].split()[1])
@@ -149,6 +152,13 @@ def test_python_values_that_change_and_relaxed_shapes(train: Path) -> None:
     assert first["thrown"] == ["relax_shapes"]
     reasons = first["facts"]["tensorflow"]["retraces"]["step"]["reasons"]
     assert "rate: Python value" in reasons
+    first, last, lines = observed(train, "rates", {"tensor_values": True})
+    assert first["thrown"] == ["tensor_values"]
+    retraces = first["facts"]["tensorflow"]["retraces"]["step"]
+    assert retraces["traces"] <= 4 and last["compiles"] == 0
+    plain = last_lines(bare(train, "rates"))
+    told, meant = (float.fromhex(told[-1].split()[1]) for told in (lines, plain))
+    assert told == pytest.approx(meant, rel=1e-3)
     first, _, lines = observed(train, "", {"relax_shapes": True})
     assert first["facts"]["tensorflow"]["reduce_retracing"]
     assert lines == last_lines(bare(train))
@@ -196,4 +206,9 @@ def test_loops_of_other_kinds(tmp_path: Path) -> None:
         assert first["losses"][0] == 16.0
         assert first["thrown"] == ["xla", "no_check_numerics"]  # of `norm` alone
         assert not first["facts"]["tensorflow"]["jit_compile"]
+        assert len(script.end()["marks"]) == 62
+    with Observed(path, argv=["concrete"]) as script:
+        first = script.run(8, facts=True)
+        assert first["kind"] == "function" and first["losses"][0] == 16.0
+        assert first["facts"]["tensorflow"]["parameters"] == 4
         assert len(script.end()["marks"]) == 62
