@@ -46,6 +46,7 @@ class Observer:
         self._wait = 0
         self.compiles = 0
         self.compile_ns = 0
+        self.collections = 0  # of all generations, by the garbage collector
         self.begun = now()
 
     def go(self, steps: int, until: int) -> None:
@@ -79,6 +80,10 @@ class Observer:
 
     def epoch(self) -> None:
         self.epochs.append(len(self.marks))
+
+    def collected(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "stop" and info["generation"] == 2:
+            self.collections += 1
 
     def forget_in_child(self) -> None:
         """A process of the script's own is not observed."""

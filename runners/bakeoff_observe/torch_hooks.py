@@ -29,7 +29,7 @@ class TorchHooks(Hooks):
         self.roots: Optional[list[Any]] = None
         self.inputs: list[dict[str, Any]] = []
         self.loss_name = ""
-        self.asked: dict[str, Any] = {}  # settings that the script itself makes
+        self.autocast = ""
 
     # ---- steps
 
@@ -115,17 +115,20 @@ class TorchHooks(Hooks):
     def capture(self) -> None:
         """From the first step on: the model, and what its next call is given."""
         self.roots = self.models()
-        for root in self.roots[:1]:
+        if self.roots:
+            self.capture_inputs(self.roots[0])
 
-            def seen(module: Any, args: Any, kwargs: Any) -> None:
-                self.inputs = [
-                    _described(x)
-                    for x in [*args, *kwargs.values()]
-                    if self.torch.is_tensor(x)
-                ]
-                handle.remove()
+    def capture_inputs(self, root: Any) -> None:
+        def seen(module: Any, args: Any, kwargs: Any) -> None:
+            self.inputs = [
+                _described(x)
+                for x in [*args, *kwargs.values()]
+                if self.torch.is_tensor(x)
+            ]
+            self.autocast = _autocast(self.torch)
+            handle.remove()
 
-            handle = root.register_forward_pre_hook(seen, with_kwargs=True)
+        handle = root.register_forward_pre_hook(seen, with_kwargs=True)
 
     def facts(self) -> Optional[Facts]:
         torch = self.torch
@@ -134,6 +137,7 @@ class TorchHooks(Hooks):
         found = Facts(
             threads=torch.get_num_threads(),
             interop_threads=torch.get_num_interop_threads(),
+            autocast=self.autocast,
             anomaly=torch.is_anomaly_enabled(),
             deterministic=torch.are_deterministic_algorithms_enabled(),
             default_dtype=str(torch.get_default_dtype()).removeprefix("torch."),
@@ -222,6 +226,13 @@ def _optimizer(optimizer: Any) -> dict[str, Any]:
         for k, v in group.items()
     }
     return {"class": type(optimizer).__name__, **plain}
+
+
+def _autocast(torch: Any) -> str:
+    device = "cuda" if torch.is_autocast_enabled() else "cpu"
+    if not torch.is_autocast_enabled(device):
+        return ""
+    return str(torch.get_autocast_dtype(device)).removeprefix("torch.")
 
 
 def _layout(torch: Any, root: Any) -> str:
