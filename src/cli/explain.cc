@@ -12,6 +12,7 @@
 #include "cli/script_environment.h"
 #include "emit/all/frameworks.h"
 #include "environments/runner_files.h"
+#include "explain/folders.h"
 #include "plan/plan.h"
 #include "proc/launcher.h"
 #include "recipe/contenders.h"
@@ -57,6 +58,13 @@ Result<fs::path> interpreter(const ExplainOptions& options, const fs::path& file
                .remedy = environment.remedy + ", or name an interpreter: --python PATH"};
 }
 
+// As it is called from the folder, or from a copy of it.
+std::string argument_of(const std::string& name, const fs::path& folder) {
+  std::error_code failed;
+  const fs::path relative = fs::relative(fs::canonical(name, failed), folder, failed);
+  return failed || relative.empty() || *relative.begin() == ".." ? name : relative.string();
+}
+
 Result<ex::Subject> subject_of(const ExplainOptions& options, const std::string& name, const fs::path& runner,
                                const fs::path& config) {
   const fs::path file = options.modules ? file_of(name) : fs::path(name);
@@ -71,7 +79,8 @@ Result<ex::Subject> subject_of(const ExplainOptions& options, const std::string&
   subject.spec.runner = runner;
   subject.spec.folder = fs::current_path();
   if (options.modules) subject.spec.arguments = {"-m"};
-  subject.spec.arguments.push_back(name);
+  subject.spec.arguments.push_back(argument_of(name, subject.spec.folder));
+  subject.spec.in_copy = ex::too_large(subject.spec.folder).empty();
   subject.spec.arguments.insert(subject.spec.arguments.end(), options.arguments.begin(),
                                 options.arguments.end());
   return subject;

@@ -318,6 +318,8 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
     progress("observing " + subject.name);
     CHECK_OK(observe(subject, job.folder));
     if (proc::interrupted()) return Error{.message = "interrupted"};
+    if (!subject.spec.in_copy)
+      out.notes.push_back(subject.name + ": its folder is too large to be copied, so its runs write into it");
     for (const std::string& note : subject.seen.notes) out.notes.push_back(subject.name + ": " + note);
   }
   order(out.subjects, out.notes);

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/temporary_folder.h"
+#include "explain/folders.h"
 #include "proc/child.h"
 #include "proc/line_channel.h"
 #include "table/text.h"
@@ -77,12 +79,13 @@ Result<Report> parse_report(const std::string& line) {
 }
 
 struct Observed::State {
+  std::optional<TemporaryFolder> copy;  // removed after the process has ended
   proc::Child child;
   proc::LineChannel channel;
   Switches switches;
   int64_t id = 0;
-  explicit State(proc::Child started, Switches thrown)
-      : child(std::move(started)), channel(child), switches(std::move(thrown)) {}
+  State(std::optional<TemporaryFolder> folder, proc::Child started, Switches thrown)
+      : copy(std::move(folder)), child(std::move(started)), channel(child), switches(std::move(thrown)) {}
 };
 
 Observed::Observed(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -97,9 +100,16 @@ Result<Observed> Observed::start(const ScriptSpec& spec, const Switches& switche
   options.argv.insert(options.argv.end(), spec.arguments.begin(), spec.arguments.end());
   options.env = environment_of(spec);
   options.cwd = spec.folder;
+  std::optional<TemporaryFolder> copy;
+  if (spec.in_copy) {
+    TRY(TemporaryFolder made, TemporaryFolder::make("bakeoff_run_"));
+    options.cwd = made.path() / spec.folder.filename();
+    CHECK_OK(copy_folder(spec.folder, options.cwd));
+    copy.emplace(std::move(made));
+  }
   options.log_file = spec.log_file;
   TRY(proc::Child child, proc::Child::start(options));
-  auto state = std::make_unique<State>(std::move(child), switches);
+  auto state = std::make_unique<State>(std::move(copy), std::move(child), switches);
   const int64_t deadline = monotonic_clock().now_ns() + static_cast<int64_t>(kHelloSeconds * kSecond);
   const auto hello = state->channel.receive(deadline, "start");
   if (!hello) {

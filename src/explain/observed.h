@@ -24,6 +24,7 @@ struct ScriptSpec {
   std::filesystem::path runner = {};        // folder that contains the package bakeoff_observe
   std::vector<std::string> arguments = {};  // script and its arguments, or "-m" and a module
   std::filesystem::path folder = {};        // working directory
+  bool in_copy = true;                      // run in a copy of it (folders.h)
   Texts environment = {};                   // variables added to ours
   std::filesystem::path log_file = {};      // what the script prints
 };
