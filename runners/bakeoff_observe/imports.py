@@ -11,7 +11,9 @@ from typing import Any, Callable, Optional, Sequence
 
 
 class _Loader(importlib.abc.Loader):
-    def __init__(self, inner: Any, done: Callable[[ModuleType, int], None]) -> None:
+    def __init__(
+        self, inner: Any, done: Callable[[ModuleType, int, int], None]
+    ) -> None:
         self._inner, self._done = inner, done
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Any:
@@ -25,16 +27,16 @@ class _Loader(importlib.abc.Loader):
             spec.loader = self._inner
         module.__loader__ = self._inner
         self._inner.exec_module(module)
-        self._done(module, time.monotonic_ns() - begun)
+        self._done(module, begun, time.monotonic_ns())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
-    """``then[name](module, ns)`` is called once the module has been executed."""
+    """``then[name](module, begun, ended)``, once the module has been executed; ns."""
 
-    def __init__(self, then: dict[str, Callable[[ModuleType, int], None]]) -> None:
+    def __init__(self, then: dict[str, Callable[[ModuleType, int, int], None]]) -> None:
         self._then = dict(then)
         sys.meta_path.insert(0, self)
 

@@ -245,7 +245,7 @@ class JaxHooks(Hooks):
         if _count(found) > _count(self.parameters):
             self.parameters = found
 
-    def watch_optax(self, optax: Any, ns: int) -> None:
+    def watch_optax(self, optax: Any, begun: int, ended: int) -> None:
         self.optax = str(getattr(optax, "__version__", "?"))
         apply, observer, clean = optax.apply_updates, self.observer, self.clean
 

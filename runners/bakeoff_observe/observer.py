@@ -50,6 +50,7 @@ class Observer:
         self.compiles = 0
         self.compile_ns = 0
         self.counts: dict[str, int] = {}  # of what a framework's facts tell per step
+        self.collections = 0  # of all generations, by the garbage collector
         self.begun = now()
 
     def go(self, steps: int, until: int) -> None:
@@ -101,6 +102,10 @@ class Observer:
 
     def per_step(self, word: str) -> float:
         return self.counts.get(word, 0) / max(1, len(self.marks))
+
+    def collected(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "stop" and info["generation"] == 2:
+            self.collections += 1
 
     def forget(self) -> None:
         """Observed no longer; a process of the script's own never is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import fcntl
+import gc
 import importlib
 import json
 import os
@@ -32,7 +33,7 @@ class Process:
         self._in = os.fdopen(self._requests, "rb", closefd=False)
         self.observer = observer
         self.hooks: list[Hooks] = []
-        self.imports: dict[str, int] = {}
+        self.imports: dict[str, list[int]] = {}
         self.id = 0
         self.wants_facts = True
         self.switches: dict[str, Any] = {}
@@ -90,6 +91,7 @@ class Process:
                 "compile_ns": seen.compile_ns,
                 "started": self.started,
                 "imports": self.imports,
+                "collections": seen.collections,
                 "cpu_ns": int(1e9 * (usage.ru_utime + usage.ru_stime)),
                 "peak_rss_bytes": usage.ru_maxrss * 1024,
                 "facts": self._facts() if self.wants_facts else {},
@@ -171,9 +173,9 @@ def _number(value: Any) -> Optional[float]:
 
 def _installer(
     process: Process, name: str, runners: str
-) -> Callable[[ModuleType, int], None]:
-    def install(module: ModuleType, ns: int) -> None:
-        process.imports[name] = ns
+) -> Callable[[ModuleType, int, int], None]:
+    def install(module: ModuleType, begun: int, ended: int) -> None:
+        process.imports[name] = [begun, ended]
         sys.path.insert(0, runners)
         try:
             hooks = importlib.import_module(f"bakeoff_observe.{name}_hooks")
@@ -199,6 +201,7 @@ def start(runners: str) -> Process:
     observer = Observer()
     process = Process(observer)
     observer.wait = process.report
+    gc.callbacks.append(observer.collected)
     os.register_at_fork(after_in_child=process.forked)
     AfterImport({name: _installer(process, name, runners) for name in FRAMEWORKS})
     process.hello()

@@ -30,7 +30,7 @@ class TorchHooks(Hooks):
         self.roots: Optional[list[Any]] = None
         self.inputs: list[dict[str, Any]] = []
         self.loss_name = ""
-        self.asked: dict[str, Any] = {}  # settings that the script itself makes
+        self.autocast = ""
 
     # ---- steps
 
@@ -117,15 +117,16 @@ class TorchHooks(Hooks):
         """From the first step on: the model, and what its next call is given."""
         self.roots = self.models()
         if self.roots:
-            self.watch_call(self.roots[0])
+            self.capture_inputs(self.roots[0])
 
-    def watch_call(self, root: Any) -> None:
+    def capture_inputs(self, root: Any) -> None:
         def seen(module: Any, args: Any, kwargs: Any) -> None:
             self.inputs = [
                 _described(x)
                 for x in [*args, *kwargs.values()]
                 if self.torch.is_tensor(x)
             ]
+            self.autocast = _autocast(self.torch)
             handle.remove()
 
         handle = root.register_forward_pre_hook(seen, with_kwargs=True)
@@ -137,6 +138,7 @@ class TorchHooks(Hooks):
         found = Facts(
             threads=torch.get_num_threads(),
             interop_threads=torch.get_num_interop_threads(),
+            autocast=self.autocast,
             anomaly=torch.is_anomaly_enabled(),
             deterministic=torch.are_deterministic_algorithms_enabled(),
             default_dtype=str(torch.get_default_dtype()).removeprefix("torch."),
@@ -225,6 +227,13 @@ def _optimizer(optimizer: Any) -> dict[str, Any]:
         for k, v in group.items()
     }
     return {"class": type(optimizer).__name__, **plain}
+
+
+def _autocast(torch: Any) -> str:
+    device = "cuda" if torch.is_autocast_enabled() else "cpu"
+    if not torch.is_autocast_enabled(device):
+        return ""
+    return str(torch.get_autocast_dtype(device)).removeprefix("torch.")
 
 
 def _layout(torch: Any, root: Any) -> str:
