@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/script_environment.h"
 #include "emit/all/frameworks.h"
 #include "environments/environments.h"
 #include "environments/runner_files.h"
@@ -63,16 +64,6 @@ Result<json> read_source(const fs::path& script, const std::string& framework, c
   return Error{.message = fmt::format("'{}' cannot be read as Python ({})\n{}", script.string(), done.text(),
                                       done.output_tail),
                .remedy = "is it a Python script in UTF-8?"};
-}
-
-// The script as a contender, with the settings that follow from its source.
-Result<recipe::Contender> contender_of(const fs::path& script, const std::string& framework) {
-  const std::string text = fmt::format(
-      "workload = \"mlp_small\"\ncontenders = [{{ script = {}, framework = \"{}\" }}]\n[optimizer]\nkind = "
-      "\"sgd\"\nlr = 0.1\n",
-      json(fs::absolute(script).string()).dump(), framework);
-  TRY(const recipe::Recipe made, recipe::parse(text, script));
-  return made.contenders[0];
 }
 
 struct Printer {
@@ -144,14 +135,6 @@ Result<json> try_script(const CheckOptions& options, const recipe::Contender& co
       {"problem", fmt::format("its process ended without a result: {}\n{}", done.text(), done.output_tail)},
       {"remedy", "a worker would end so too"},
       {"line", nullptr}};
-}
-
-Result<Environment> environment_of(const recipe::Contender& contender, const fs::path& config) {
-  TRY(const auto loaded, load_config(config, bakeoff_home(), environment_names()));
-  const EnvironmentStore store{.home = bakeoff_home(), .config = loaded};
-  const std::string name = emit::find_framework(contender.framework)->environment(contender.settings);
-  const auto found = std::ranges::find(store.requirements, name, &Requirements::name);
-  return inspect_environment(store, *found);
 }
 
 int answer(const CheckOptions& options, const fs::path& config) {

@@ -36,6 +36,9 @@ struct Runner {
   int operator()(const CheckOptions& o) const {
     return at_home([&] { return check(o, config); });
   }
+  int operator()(const ExplainOptions& o) const {
+    return at_home([&] { return explain(o, config); });
+  }
   int operator()(const EmitOptions& o) const {
     return at_home([&] { return emit(o); });
   }

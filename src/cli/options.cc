@@ -27,6 +27,7 @@ struct Targets {
   CalibrateCommand calibrate;
   ParityOptions parity;
   CheckOptions check;
+  ExplainOptions explain;
   EmitOptions emit;
   ShowOptions show;
   OpsOptions ops;
@@ -300,6 +301,28 @@ void add_machine_command(CLI::App& app, Targets& t) {
   diff->add_option("after", t.machine.after, "the record to compare with")->required();
 }
 
+void add_explain_command(CLI::App& app, Targets& t) {
+  CLI::App* explain = command(
+      app, "explain", "Say why a training script is slower than another, or what would make it faster",
+      "bakeoff explain slow.py fast.py -- --epochs 3");
+  explain
+      ->add_option("scripts", t.explain.scripts,
+                   "one Python script, or the slow one and the fast one; their "
+                   "arguments stand behind --")
+      ->required()
+      ->expected(1, 2);
+  explain->add_flag("-m,--module", t.explain.modules, "the names are modules, as of python -m");
+  explain->add_option("--framework", t.explain.framework,
+                      "framework whose environment runs them; default the one that they import");
+  explain->add_option("--python", t.explain.python,
+                      "interpreter that runs them, in place of an environment's");
+  explain->add_option("--seconds", t.explain.seconds, "time of all runs together, about")
+      ->check(CLI::Range(30, 36000));
+  explain->add_option("--out", t.explain.out, "folder for logs of the scripts and explain.json");
+  explain->add_flag("--all", t.explain.all, "show what was tried and not confirmed, too");
+  explain->add_option("--format", t.explain.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+}
+
 // The first word of the command line, where it is neither an option nor a command.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -319,6 +342,7 @@ Command chosen(const CLI::App& app, const Targets& t) {
   if (name == "calibrate") return t.calibrate;
   if (name == "parity") return t.parity;
   if (name == "check") return t.check;
+  if (name == "explain") return t.explain;
   if (name == "emit") return t.emit;
   if (name == "show") return t.show;
   if (name == "ops") return t.ops;
@@ -358,6 +382,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   add_selftest(app, targets);
   add_calibrate(app, targets);
   add_source_commands(app, targets);
+  add_explain_command(app, targets);
   add_import_command(app, targets);
   add_translate_command(app, targets);
   add_setup_commands(app, targets);
@@ -369,6 +394,12 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   command(app, "man", "Print the manual page", "bakeoff man | man -l -");
+  // What stands behind "--" belongs to the scripts that are explained.
+  const auto tail = std::find(argv, argv + argc, std::string_view("--"));
+  if (argc > 1 && std::string_view(argv[1]) == "explain" && tail != argv + argc) {
+    targets.explain.arguments.assign(tail + 1, argv + argc);
+    argc = static_cast<int>(tail - argv);
+  }
   if (argc < 2) {
     std::fputs(app.help().c_str(), stdout);
     return 2;

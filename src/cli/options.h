@@ -51,6 +51,17 @@ struct CheckOptions {
   std::string framework = {};         // empty: the one that the script imports
   std::filesystem::path recipe = {};  // trained for two steps on its data; empty: not trained
 };
+struct ExplainOptions {
+  std::vector<std::string> scripts = {};    // one or two
+  std::vector<std::string> arguments = {};  // of both scripts: what stands behind "--"
+  bool modules = false;                     // the names are modules, as of python -m
+  std::string framework = {};               // empty: the one that the script imports
+  std::filesystem::path python = {};        // empty: that of the framework's environment
+  std::filesystem::path out = {};           // logs and explain.json; empty: none are kept
+  double seconds = 300;
+  bool all = false;
+  std::string format = "text";
+};
 struct EmitOptions {
   std::filesystem::path recipe = {};
   std::filesystem::path out = {};
@@ -106,8 +117,8 @@ struct ReportOptions {
 };
 
 using Command = std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, CheckOptions,
-                             EmitOptions, ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions,
-                             ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
+                             ExplainOptions, EmitOptions, ShowOptions, OpsOptions, RecipeOptions, EnvOptions,
+                             DataOptions, ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -124,6 +135,7 @@ int selftest(const SelfTestCommand&, const std::filesystem::path& config);
 int calibrate(const CalibrateCommand&, const std::filesystem::path& config);
 int parity(const ParityOptions&, const std::filesystem::path& config);
 int check(const CheckOptions&, const std::filesystem::path& config);
+int explain(const ExplainOptions&, const std::filesystem::path& config);
 int emit(const EmitOptions&);
 int show(const ShowOptions&);
 int ops(const OpsOptions&);

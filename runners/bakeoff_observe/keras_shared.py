@@ -1,0 +1,400 @@
+"""What is seen of Keras 2 and Keras 3 alike, and the switches that both have.
+
+A step ends after each execution of `fit` and each `train_on_batch`; in a loop of the
+script's own, with an optimizer that is applied outside of any compiled function.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, Optional
+
+from bakeoff_observe.observer import Facts, Hooks
+from bakeoff_observe.values import Leader, described, given, leaves, plain, tiny_share
+
+if TYPE_CHECKING:
+    from bakeoff_observe.process import Process
+
+
+class StepLoss:
+    """The loss of the steps since the last mean; Keras tells only the epoch's mean."""
+
+    __slots__ = ("before", "mean", "n", "n_before")
+
+    def __init__(self, mean: Any, n: float, before: Any, n_before: float) -> None:
+        self.mean, self.n, self.before, self.n_before = mean, n, before, n_before
+
+    def __float__(self) -> float:
+        mean = float(self.mean)
+        if self.n <= self.n_before or self.n_before == 0:
+            return mean
+        total = mean * self.n - float(self.before) * self.n_before
+        return total / (self.n - self.n_before)
+
+
+class KerasHooks(Hooks):
+    """Subclasses say where a version of Keras has its places."""
+
+    data_kinds: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, name: str, keras: Any, process: Process) -> None:
+        super().__init__(name, str(getattr(keras, "__version__", "?")))
+        self.keras, self.process, self.observer = keras, process, process.observer
+        self.model: Any = None  # that was trained last
+        self.optimizers: list[Any] = []  # of loops of the script's own
+        self.leader = Leader()
+        self.depth = 0  # a callback may call `fit` of another model
+        self.fitted: dict[str, Any] = {}  # facts of the last `fit`
+        self.source: Any = None  # what it reads
+        self._reader: Any = None
+        self._running = False  # whether it tells the mean of the epoch
+        self._mean: Any = None
+        self._n = 0.0
+
+    # ---- where a version differs
+
+    def backend(self) -> str:
+        return "tensorflow"
+
+    def eager(self) -> bool:
+        """Whether what is called now is computed now."""
+        raise NotImplementedError
+
+    def values(self, variables: list[Any]) -> list[Any]:
+        """As arrays of NumPy."""
+        return [variable.numpy() for variable in variables]
+
+    def compiled(self, model: Any) -> dict[str, Any]:
+        """run_eagerly, jit_compile and steps_per_execution."""
+        raise NotImplementedError
+
+    def read(self, adapter: Any) -> dict[str, Any]:
+        """Facts of a data adapter: batch, batches, partial, inputs, workers."""
+        raise NotImplementedError
+
+    # ---- steps
+
+    def watch_fit(self, trainer: Any, lists: Any) -> None:
+        fit, one, observer = trainer.fit, trainer.train_on_batch, self.observer
+        own_step = trainer.train_step
+        switches = self.process.switches
+
+        @functools.wraps(fit)
+        def watched(model: Any, *args: Any, **kwargs: Any) -> Any:
+            asked = given(fit, args, kwargs)
+            if asked is None or self.depth:
+                return self.within(model, fit, args, kwargs)
+            for name, change in FIT_SWITCHES.items():
+                if name in switches and change(self, asked):
+                    self.process.threw(name)
+            self.model, self.source = model, None
+            self.fitted = self.arguments(asked)
+            self._running = type(model).train_step is own_step
+            return self.within(model, fit, (), asked)
+
+        @functools.wraps(one)
+        def once(model: Any, *args: Any, **kwargs: Any) -> Any:
+            made = self.within(model, one, args, kwargs)
+            if self.depth == 0 and self.leader(model):
+                if self.model is not model:
+                    self.model, self.source = model, None
+                    self.fitted = self.of_batch(given(one, args, kwargs) or {})
+                observer.loss = _first(made)
+                observer.boundary("fit")
+            return made
+
+        trainer.fit, trainer.train_on_batch = watched, once
+        self.watch_callbacks(lists)
+
+    def within(self, model: Any, function: Any, args: Any, kwargs: Any) -> Any:
+        """Nothing else ends a step in there."""
+        self.depth += 1
+        self.observer.inside = True
+        try:
+            return function(model, *args, **kwargs)
+        finally:
+            self.depth -= 1
+            self.observer.inside = self.depth > 0
+
+    def watch_callbacks(self, lists: Any) -> None:
+        begin, end, observer = (
+            lists.on_epoch_begin,
+            lists.on_train_batch_end,
+            self.observer,
+        )
+
+        @functools.wraps(begin)
+        def begun(callbacks: Any, epoch: int, logs: Any = None) -> None:
+            if self.depth == 1:
+                self._n = 0.0
+                self.specified()
+                observer.epoch(of_fit=True)
+            begin(callbacks, epoch, logs)
+
+        @functools.wraps(end)
+        def ended(callbacks: Any, batch: int, logs: Any = None) -> None:
+            end(callbacks, batch, logs)
+            if self.depth == 1:
+                mean = logs.get("loss") if logs else None
+                if mean is not None and self._running:
+                    n = self.weight(batch)
+                    observer.loss = StepLoss(mean, n, self._mean, self._n)
+                    self._mean, self._n = mean, n
+                else:
+                    observer.loss = mean
+                observer.boundary("fit")
+
+        lists.on_epoch_begin, lists.on_train_batch_end = begun, ended
+
+    def weight(self, batch: int) -> float:
+        """How many whole batches the epoch had by the end of this one."""
+        source = self.source or {}
+        if source.get("partial") and batch + 1 >= (source.get("batches") or 1 << 60):
+            return float(source["batches"] - 1 + source["partial"])
+        return float(batch + 1)
+
+    def watch_optimizers(self, base: Any, name: str) -> None:
+        apply, observer = getattr(base, name), self.observer
+
+        @functools.wraps(apply)
+        def applied(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            done = apply(optimizer, *args, **kwargs)
+            if not observer.inside and self.eager():
+                if not any(optimizer is known for known in self.optimizers):
+                    self.optimizers.append(optimizer)
+                if self.leader(optimizer):
+                    observer.boundary("optimizer")
+            return done
+
+        setattr(base, name, applied)
+
+    def watch_compile(self, trainer: Any) -> None:
+        inner, switches = trainer.compile, self.process.switches
+
+        @functools.wraps(inner)
+        def watched(model: Any, *args: Any, **kwargs: Any) -> Any:
+            asked = given(inner, args, kwargs)
+            if asked is None:
+                return inner(model, *args, **kwargs)
+            if "no_eager" in switches and asked.get("run_eagerly"):
+                asked["run_eagerly"] = False
+                self.process.threw("no_eager")
+            if "steps_per_execution" in switches:
+                steps = int(switches["steps_per_execution"])
+                if (
+                    self.backend() != "torch"
+                    and asked.get("steps_per_execution") != steps
+                ):
+                    asked["steps_per_execution"] = steps
+                    self.process.threw("steps_per_execution")
+            self.jit(model, asked)
+            done = inner(model, **asked)
+            self.jitted(model)
+            return done
+
+        trainer.compile = watched
+        if "no_eager" in switches:
+            self.ignore_eager(trainer)
+
+    def jit(self, model: Any, asked: dict[str, Any]) -> None:
+        """The switch jit_compile, in the arguments of `compile`."""
+
+    def jitted(self, model: Any) -> None:
+        """The same, after `compile`."""
+
+    def ignore_eager(self, trainer: Any) -> None:
+        eager = trainer.run_eagerly
+
+        def assign(model: Any, value: Any) -> None:
+            if value:
+                self.process.threw("no_eager")
+            eager.fset(model, False)
+
+        trainer.run_eagerly = property(eager.fget, assign)
+
+    # ---- facts
+
+    def arguments(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """What `fit` was told."""
+        callbacks = asked.get("callbacks") or []
+        if not isinstance(callbacks, (list, tuple)):
+            callbacks = [callbacks]
+        validation = asked.get("validation_data") is not None
+        return {
+            "callbacks": [type(callback).__name__ for callback in callbacks],
+            "validation": validation or bool(asked.get("validation_split")),
+            "validation_freq": plain(asked.get("validation_freq", 1)),
+            "verbose": plain(asked.get("verbose", "auto")),
+            "shuffle": plain(asked.get("shuffle", True)),
+            "epochs": plain(asked.get("epochs", 1)),
+            "workers": plain(asked.get("workers", 1)),
+            "class_weight": asked.get("class_weight") is not None,
+        }
+
+    def of_batch(self, asked: dict[str, Any]) -> dict[str, Any]:
+        tensors = [x for x in leaves(asked.get("x")) if hasattr(x, "dtype")]
+        inputs = [described(x) for x in tensors]
+        batch = (
+            {"batch": inputs[0]["shape"][0]} if inputs and inputs[0]["shape"] else {}
+        )
+        return {"data": "train_on_batch", "inputs": inputs, **batch}
+
+    def opened(self, reader: Any, adapter: Any) -> bool:
+        """Whether this is the first reader that a `fit` makes: of what it trains on."""
+        if self.depth != 1 or self.source is not None or self.model is None:
+            return False
+        name = type(adapter).__name__
+        self.source = {"data": self.data_kinds.get(name, name)}
+        self._reader = reader
+        try:
+            self.source.update(self.read(adapter))
+        except Exception as error:  # a fact that cannot be had is no fact
+            self.observer.notes.append(f"{self.name}: {name}: {error!r}")
+        return True
+
+    def specified(self) -> None:
+        """Shapes of a batch that a tf.data pipeline brings."""
+        reader, self._reader = self._reader, None
+        for word in ("_distributed_dataset", "_dataset"):
+            dataset = getattr(reader, word, None)
+            if dataset is not None and hasattr(dataset, "element_spec"):
+                self.came(dataset.element_spec)
+                return
+
+    def came(self, batch: Any) -> None:
+        """A batch, or what is known of one."""
+        x = batch[0] if isinstance(batch, (tuple, list)) and batch else batch
+        inputs = [described(v) for v in leaves(x) if hasattr(v, "dtype")]
+        if self.source is not None and inputs and inputs[0]["shape"]:
+            size = inputs[0]["shape"][0] or self.source.get("batch")
+            for one in inputs:
+                one["shape"] = [size, *one["shape"][1:]]
+            self.source["inputs"], self.source["batch"] = inputs, size
+
+    def trained(self) -> list[Any]:
+        """The variables that are trained."""
+        if self.model is not None:
+            return list(self.model.trainable_variables)
+        return [v for o in self.optimizers for v in self.variables_of(o)]
+
+    def variables_of(self, optimizer: Any) -> list[Any]:
+        """Those that an optimizer trains."""
+        return list(getattr(optimizer, "_trainable_variables", None) or [])
+
+    def find_model(self) -> Any:
+        """The outermost model that holds what optimizers train."""
+        trained = {id(v) for v in self.trained()}
+        holders = [
+            model
+            for model in gc.get_objects()
+            if issubclass(type(model), self.keras.Model)
+            and any(id(v) in trained for v in model.trainable_variables)
+        ]
+        return max(holders, key=lambda m: len(m.trainable_variables), default=None)
+
+    def facts(self) -> Optional[Facts]:
+        if self.model is None and not self.optimizers:
+            return None
+        found = Facts(backend=self.backend(), **self.fitted)
+        found.update(self.source or {})
+        found.pop("partial", None)
+        variables = self.trained()
+        sizes = [_size(v.shape) for v in variables]
+        found["parameters"], found["parameter_tensors"] = sum(sizes), len(sizes)
+        found["dtypes"] = sorted({described(v)["dtype"] for v in variables})
+        found["device"], found["threads"] = self.device(variables), self.threads()
+        model = self.model if self.model is not None else self.find_model()
+        optimizers = self.optimizers
+        if model is not None:
+            layers = list(model._flatten_layers())
+            names = [type(layer).__name__ for layer in layers]
+            found["model"], found["layers"] = type(model).__name__, len(names)
+            found["convolutions"] = sum("Conv" in name for name in names)
+            policies = {self.policy(layer) for layer in layers}
+            found["dtype_policy"] = "+".join(sorted(p for p in policies if p))
+            found["layout"] = self.keras.backend.image_data_format()
+        if self.model is not None:
+            found["loss"] = _named(getattr(model, "loss", None))
+            found.update(self.compiled(model))
+            optimizers = [model.optimizer] if model.optimizer is not None else []
+        found["optimizers"] = [self.optimizer(o) for o in optimizers]
+        found["denormals"] = tiny_share(self.values(variables))
+        return found
+
+    def device(self, variables: list[Any]) -> str:
+        return "cpu"
+
+    def threads(self) -> int:
+        """As the backend was told; 0: as many as it likes."""
+        torch = sys.modules.get("torch") if self.backend() == "torch" else None
+        if torch is not None:
+            return int(torch.get_num_threads())
+        if self.backend() == "tensorflow":
+            threading = sys.modules["tensorflow"].config.threading
+            return int(threading.get_intra_op_parallelism_threads())
+        return len(os.sched_getaffinity(0))
+
+    def policy(self, layer: Any) -> str:
+        return str(getattr(getattr(layer, "dtype_policy", None), "name", ""))
+
+    def optimizer(self, optimizer: Any) -> dict[str, Any]:
+        settings = dict(optimizer.get_config())
+        rate = settings.pop("learning_rate", None)
+        found: dict[str, Any] = {"class": type(optimizer).__name__}
+        if isinstance(rate, dict):
+            found["schedule"] = rate.get("class_name", "?")
+            rate = optimizer._learning_rate(optimizer.iterations)
+        found["lr"] = float(rate)
+        settings.pop("name", None)
+        return found | {key: plain(value) for key, value in settings.items()}
+
+
+def _size(shape: Any) -> int:
+    size = 1
+    for n in shape:
+        size *= int(n)
+    return size
+
+
+def _first(made: Any) -> Any:
+    """The loss of what `train_on_batch` returns."""
+    if isinstance(made, dict):
+        return made.get("loss")
+    return made[0] if isinstance(made, (list, tuple)) and made else made
+
+
+def _named(loss: Any) -> str:
+    if isinstance(loss, dict):
+        loss = list(loss.values())
+    if isinstance(loss, (list, tuple)):
+        return "+".join(_named(part) for part in loss)
+    if loss is None or isinstance(loss, str):
+        return loss or ""
+    return str(getattr(loss, "__name__", type(loss).__name__))
+
+
+def _no_callbacks(hooks: KerasHooks, asked: dict[str, Any]) -> bool:
+    return bool(asked.pop("callbacks", None))
+
+
+def _no_validation(hooks: KerasHooks, asked: dict[str, Any]) -> bool:
+    """The part that `validation_split` keeps back stays untrained."""
+    some = asked.get("validation_data") is not None or asked.get("validation_split")
+    if some:
+        asked["validation_freq"] = 1 << 40
+    return bool(some)
+
+
+def _silent(hooks: KerasHooks, asked: dict[str, Any]) -> bool:
+    before, asked["verbose"] = asked.get("verbose", "auto"), 0
+    return bool(before != 0)
+
+
+FIT_SWITCHES: dict[str, Callable[[KerasHooks, dict[str, Any]], bool]] = {
+    "no_callbacks": _no_callbacks,
+    "no_validation": _no_validation,
+    "silent": _silent,
+}

@@ -1,0 +1,125 @@
+"""What one process counts of its training steps, and where it stops."""
+
+from __future__ import annotations
+
+import os
+import time
+from threading import get_ident
+from typing import Any, Callable, Optional
+
+__all__ = ["KINDS", "Observer"]
+
+# What a step can end with, the surest first. A kind is believed after so many of its
+# boundaries, if no surer one came: a backward may be one of several in a step.
+KINDS = {"fit": 1, "optimizer": 1, "update": 1, "function": 3, "backward": 64}
+_ORDER = list(KINDS)
+
+now = time.monotonic_ns
+
+
+class Facts(dict[str, Any]):
+    """What is known of the script, by words that the supervisor compares."""
+
+
+class Observer:
+    """Counts steps; stops where the supervisor said.
+
+    `wait`: sends a report and returns the next request, as
+    ``(steps, until)``: go on for so many steps, at most to this time in ns.
+    """
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.thread = get_ident()  # other threads wait for data of their own
+        self.kind = ""
+        self.wait: Callable[[], None] = lambda: None
+        self.barriers: list[Callable[[], None]] = []  # all wait for the last step
+        self.inside = False  # of a `fit` that counts its own batches
+        self.loss: Any = None  # of the last step, as its framework holds it
+        self.losses: list[Any] = []  # of the first steps
+        self.notes: list[str] = []  # what was seen and not followed
+        self.begin()
+        self.go(1 << 60, 1 << 62)
+
+    def begin(self) -> None:
+        """Forgets all steps so far."""
+        self.marks: list[int] = []  # end of each step
+        self.waits: list[int] = []  # wait for data in each step, ns
+        self.epochs: list[int] = []  # number of steps before each epoch
+        self.waiting = 0  # ns in the current step
+        self.compiles = 0
+        self.compile_ns = 0
+        self.counts: dict[str, int] = {}  # of what a framework's facts tell per step
+        self.collections = 0  # of all generations, by the garbage collector
+        self.begun = now()
+
+    def go(self, steps: int, until: int) -> None:
+        self.left, self.until = steps, until
+
+    def boundary(self, kind: str) -> None:
+        """A step has ended. The fast path takes about a microsecond."""
+        if kind != self.kind and not self._take(kind):
+            return
+        at = now()
+        self.marks.append(at)
+        self.waits.append(self.waiting)
+        self.waiting = 0
+        if len(self.losses) < 10 and self.loss is not None:
+            self.losses.append(self.loss)
+        if len(self.marks) < self.left and at < self.until:
+            return
+        if len(self.marks) >= KINDS[kind] or at >= self.until:
+            self.wait()
+
+    def _take(self, kind: str) -> bool:
+        if self.inside and kind != "fit":
+            return False
+        if self.kind and _ORDER.index(kind) > _ORDER.index(self.kind):
+            return False
+        self.kind = kind
+        self.restart()
+        return True
+
+    def restart(self) -> None:
+        """What ended steps so far was no step."""
+        del self.marks[:], self.waits[:], self.losses[:]
+        self.epochs[:] = self.epochs and [0]
+
+    def waited(self, since: int) -> None:
+        """The script waited for a batch from `since` on."""
+        if get_ident() == self.thread:
+            self.waiting += now() - since
+
+    def epoch(self, of_fit: bool = False) -> None:
+        """An epoch begins; inside `fit` only `fit` knows where."""
+        if of_fit or not self.inside:
+            steps = len(self.marks)
+            if not self.epochs or self.epochs[-1] != steps:
+                self.epochs.append(steps)
+
+    def count(self, word: str) -> None:
+        self.counts[word] = self.counts.get(word, 0) + 1
+
+    def per_step(self, word: str) -> float:
+        return self.counts.get(word, 0) / max(1, len(self.marks))
+
+    def collected(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "stop" and info["generation"] == 2:
+            self.collections += 1
+
+    def forget(self) -> None:
+        """Observed no longer; a process of the script's own never is."""
+        self.boundary = lambda kind: None  # type: ignore[method-assign]
+        self.waited = lambda since: None  # type: ignore[method-assign]
+        self.wait = lambda: None
+
+
+class Hooks:
+    """What a framework's module registers: read at each report."""
+
+    def __init__(self, name: str, version: str) -> None:
+        self.name, self.version = name, version
+
+    def facts(self) -> Optional[Facts]:
+        """What it knows by now; None where the script only imported it."""
+        return None

@@ -1,0 +1,217 @@
+"""The observed process: its channel to the supervisor, and its reports."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import gc
+import importlib
+import json
+import os
+import resource
+import sys
+import time
+import traceback
+from types import ModuleType, TracebackType
+from typing import Any, Callable, Optional
+
+from bakeoff_observe import general_switches
+from bakeoff_observe.imports import AfterImport
+from bakeoff_observe.observer import Hooks, Observer
+from bakeoff_runner.channel import strict
+
+FRAMEWORKS = ("torch", "keras", "tf_keras", "tensorflow", "jax")
+
+
+class Process:
+    """Reports at a boundary, then waits for the next request."""
+
+    def __init__(self, observer: Observer) -> None:
+        # Away from the descriptors that scripts close and replace.
+        self._requests = _moved(3)
+        self._answers = _moved(4)
+        self._in = os.fdopen(self._requests, "rb", closefd=False)
+        self.observer = observer
+        self.hooks: list[Hooks] = []
+        self.imports: dict[str, list[int]] = {}
+        self.id = 0
+        self.wants_facts = True
+        self.switches: dict[str, Any] = {}
+        self.thrown: list[str] = []
+        self.error: dict[str, Any] = {}
+        self.started = time.monotonic_ns()
+
+    def threw(self, switch: str) -> None:
+        """The switch changed something."""
+        if switch not in self.thrown:
+            self.thrown.append(switch)
+
+    def hello(self) -> None:
+        version = ".".join(map(str, sys.version_info[:3]))
+        self._send({"event": "hello", "pid": os.getpid(), "python": version})
+        request = self._receive()
+        self.switches = dict(request.get("switches", {}))
+        self._go(request)
+
+    def report(self) -> None:
+        """Called by the observer where it has to stop."""
+        for barrier in self.observer.barriers:
+            barrier()
+        try:
+            self._answer(ended=False)
+            request = self._receive()
+        except OSError:  # the script closed every descriptor: nobody hears it
+            self.observer.forget()
+            return
+        self.observer.begin()
+        self._go(request)
+
+    def _go(self, request: dict[str, Any]) -> None:
+        self.id = request["id"]
+        self.wants_facts = bool(request.get("facts", False))
+        until = self.observer.begun + int(1e9 * request.get("seconds", 3600))
+        self.observer.go(request.get("steps", 1 << 60), until)
+
+    def _answer(self, ended: bool) -> None:
+        seen = self.observer
+        done = time.monotonic_ns()
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        self._send(
+            {
+                "id": self.id,
+                "ok": True,
+                "ended": ended,
+                "kind": seen.kind,
+                "begun": seen.begun,
+                "ns": done - seen.begun,
+                "marks": seen.marks,
+                "waits": seen.waits,
+                "epochs": seen.epochs,
+                "compiles": seen.compiles,
+                "compile_ns": seen.compile_ns,
+                "started": self.started,
+                "imports": self.imports,
+                "collections": seen.collections,
+                "cpu_ns": int(1e9 * (usage.ru_utime + usage.ru_stime)),
+                "peak_rss_bytes": usage.ru_maxrss * 1024,
+                "facts": self._facts() if self.wants_facts else {},
+                "losses": [_number(loss) for loss in seen.losses],
+                "loss": _number(seen.loss),
+                "thrown": self.thrown,
+                "notes": seen.notes,
+                **self.error,
+            }
+        )
+
+    def _facts(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for hooks in self.hooks:
+            try:
+                facts = hooks.facts()
+            except Exception as error:  # a fact that cannot be had is no fact
+                self.observer.notes.append(f"{hooks.name}: {error!r}")
+                continue
+            if facts is not None:
+                found[hooks.name] = {"version": hooks.version, **facts}
+        return found
+
+    def ended(self) -> None:
+        """The script's own end."""
+        if os.getpid() == self.observer.pid:
+            self.observer.wait = lambda: None
+            try:
+                self._answer(ended=True)
+            except OSError:
+                pass
+
+    def failed(
+        self,
+        kind: type[BaseException],
+        error: BaseException,
+        trace: Optional[TracebackType],
+    ) -> None:
+        where = traceback.extract_tb(trace)
+        self.error = {
+            "error": "".join(traceback.format_exception_only(kind, error)).strip(),
+            "where": f"{where[-1].filename}:{where[-1].lineno}" if where else "",
+        }
+
+    def forked(self) -> None:
+        self.observer.forget()
+        for fd in (self._requests, self._answers):
+            try:
+                os.close(fd)
+            except OSError:
+                pass
+
+    def _receive(self) -> dict[str, Any]:
+        line = self._in.readline()
+        if not line:
+            os._exit(0)  # nobody waits for this process any more
+        request: dict[str, Any] = json.loads(line)
+        return request
+
+    def _send(self, message: dict[str, Any]) -> None:
+        data = json.dumps(strict(message), allow_nan=False).encode() + b"\n"
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._answers, view) :]
+
+
+def _moved(fd: int) -> int:
+    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 400)
+    os.close(fd)
+    return high
+
+
+def _number(value: Any) -> Optional[float]:
+    try:
+        return None if value is None else float(value)
+    except Exception:
+        return None
+
+
+def _installer(
+    process: Process, name: str, runners: str
+) -> Callable[[ModuleType, int, int], None]:
+    def install(module: ModuleType, begun: int, ended: int) -> None:
+        process.imports[name] = [begun, ended]
+        sys.path.insert(0, runners)
+        try:
+            hooks = importlib.import_module(f"bakeoff_observe.{name}_hooks")
+        except ImportError as error:
+            process.observer.notes.append(f"{name}: {error}")
+            return
+        finally:
+            if runners in sys.path:
+                sys.path.remove(runners)
+        try:
+            process.hooks.append(hooks.install(module, process))
+        except (AttributeError, ImportError, TypeError) as error:
+            version = getattr(module, "__version__", "?")
+            process.observer.notes.append(
+                f"{name} {version} has not the place of a hook: {error}"
+            )
+
+    return install
+
+
+def start(runners: str) -> Process:
+    """From here on the process is observed."""
+    observer = Observer()
+    process = Process(observer)
+    observer.wait = process.report
+    gc.callbacks.append(observer.collected)
+    os.register_at_fork(after_in_child=process.forked)
+    AfterImport({name: _installer(process, name, runners) for name in FRAMEWORKS})
+    process.hello()
+    general_switches.throw(process)
+    atexit.register(process.ended)
+    before = sys.excepthook
+
+    def excepthook(kind: Any, error: Any, trace: Any) -> None:
+        process.failed(kind, error, trace)
+        before(kind, error, trace)
+
+    sys.excepthook = excepthook
+    return process

@@ -1,0 +1,559 @@
+"""What is seen of a TensorFlow script, and the switches that can be thrown in it.
+
+A step ends with the outermost call of the `tf.function` that computes gradients; in an
+eager loop without an optimizer of Keras, with `GradientTape.gradient`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+import time
+import weakref
+from threading import get_ident
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Callable, Optional
+
+from bakeoff_observe.observer import Facts, Hooks
+from bakeoff_observe.values import (
+    Leader,
+    described,
+    leaves,
+    scalar_finder,
+    tiny_share,
+)
+
+if TYPE_CHECKING:
+    from bakeoff_observe.process import Process
+
+now = time.monotonic_ns
+_OURS = "_bakeoff_seen"  # what is known of a tf.function, in itself
+_VARIES = object()
+
+
+class TensorFlowHooks(Hooks):
+    def __init__(self, tensorflow: Any, process: Process) -> None:
+        super().__init__("tensorflow", str(tensorflow.__version__))
+        self.tf, self.process, self.observer = tensorflow, process, process.observer
+        self.context = importlib.import_module("tensorflow.python.eager.context")
+        self.leader = Leader()
+        self.current: Optional[dict[str, Any]] = None  # the outermost function's
+        self.functions: dict[str, weakref.ref[Any]] = {}
+        self.sources: list[Any] = []  # of the last eager gradient
+        self.inputs: list[dict[str, Any]] = []
+        self.pipelines: list[dict[str, Any]] = []
+        self.tracing = False
+        self.checks = False  # numbers of every op
+
+    def install(self) -> None:
+        self.observer.barriers.append(self.barrier)
+        self.watch_functions()
+        self.watch_traces()
+        self.watch_gradients()
+        self.watch_iterators()
+        self.watch_reads()
+        for name, value in self.process.switches.items():
+            throw = SWITCHES.get(name)
+            if throw is not None:
+                throw(self, value)
+
+    def barrier(self) -> None:
+        self.context.async_wait()
+        if self.tf.config.list_physical_devices("GPU"):
+            self.tf.test.experimental.sync_devices()
+
+    # ---- steps
+
+    def watch_functions(self) -> None:
+        package = "tensorflow.python.eager.polymorphic_function"
+        module = importlib.import_module(f"{package}.polymorphic_function")
+        self.function_class = module.Function
+        concrete = importlib.import_module(f"{package}.concrete_function")
+        self.watch_calls(module.Function)
+        self.watch_calls(concrete.ConcreteFunction)
+        get = module.Function.get_concrete_function
+
+        @functools.wraps(get)
+        def got(function: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.current is not None:
+                return get(function, *args, **kwargs)
+            self.current = function.__dict__.get(_OURS) or self.first_seen(function)
+            try:
+                found = get(function, *args, **kwargs)
+            finally:
+                seen, self.current = self.current, None
+            found.__dict__.setdefault(_OURS, {**seen, "loss": None})
+            return found
+
+        module.Function.get_concrete_function = got
+
+    def watch_calls(self, functions: Any) -> None:
+        call, observer = functions.__call__, self.observer
+        eager = self.context.executing_eagerly
+        numbers = "tensor_values" in self.process.switches
+        main = observer.thread
+
+        @functools.wraps(call)
+        def called(function: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.current is not None or observer.inside or not eager():
+                return call(function, *args, **kwargs)
+            if get_ident() != main:
+                return call(function, *args, **kwargs)
+            seen = function.__dict__.get(_OURS) or self.first_seen(function)
+            if numbers:
+                args, kwargs = self.tensor_values(seen, args, kwargs)
+            self.current = seen
+            try:
+                result = call(function, *args, **kwargs)
+            finally:
+                self.current = None
+            if seen["trains"] and self.leader(function):
+                pick = seen["loss"] or self.first_step(seen, args, kwargs, result)
+                observer.loss = pick(result)
+                observer.boundary("function")
+            return result
+
+        functions.__call__ = called
+
+    def first_seen(self, function: Any) -> dict[str, Any]:
+        seen: dict[str, Any] = {"trains": False, "loss": None}
+        function.__dict__[_OURS] = seen
+        if len(self.functions) < 64 and isinstance(function, self.function_class):
+            name = _name(function)
+            while name in self.functions and self.functions[name]() is not None:
+                name += "'"
+            self.functions[name] = weakref.ref(function)
+        return seen
+
+    def tensor_values(
+        self, seen: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Python numbers as tensors, once they have changed between two calls."""
+        given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+        before = seen.setdefault("numbers", {})
+        for key, value in given.items():
+            if type(value) not in (int, float):
+                continue
+            if before.setdefault(key, value) != value:
+                before[key] = _VARIES
+            if before[key] is _VARIES:
+                given[key] = self.tf.constant(value)
+                self.process.threw("tensor_values")
+        return tuple(given.pop(i) for i in range(len(args))), given
+
+    def first_step(
+        self, seen: dict[str, Any], args: Any, kwargs: Any, result: Any
+    ) -> Callable[[Any], Any]:
+        pick: Callable[[Any], Any] = scalar_finder(result, _is_loss)
+        seen["loss"] = pick
+        self.inputs = []
+        for given in [*leaves(list(args)), *leaves(kwargs)]:
+            if isinstance(given, self.tf.data.Iterator):
+                self.inputs += [described(x) for x in leaves(given.element_spec)]
+            elif isinstance(given, self.tf.Tensor) or hasattr(
+                given, "__array_interface__"
+            ):
+                self.inputs.append(described(given))
+        return pick
+
+    def watch_traces(self) -> None:
+        package = "tensorflow.python.eager.polymorphic_function"
+        module = importlib.import_module(f"{package}.tracing_compilation")
+        place: Any = module
+        trace, observer = place._create_concrete_function, self.observer
+
+        @functools.wraps(trace)
+        def traced(*args: Any, **kwargs: Any) -> Any:
+            if self.tracing:  # of a function that another one calls
+                return trace(*args, **kwargs)
+            self.tracing, since = True, now()
+            try:
+                return trace(*args, **kwargs)
+            finally:
+                self.tracing = False
+                observer.compiles += 1
+                observer.compile_ns += now() - since
+
+        place._create_concrete_function = traced
+
+    def watch_gradients(self) -> None:
+        tape, observer = self.tf.GradientTape, self.observer
+        take, eager = tape.gradient, self.context.executing_eagerly
+
+        @functools.wraps(take)
+        def gradient(
+            self_: Any, target: Any, sources: Any, *args: Any, **kw: Any
+        ) -> Any:
+            done = take(self_, target, sources, *args, **kw)
+            if self.current is not None:
+                self.current["trains"] = True
+            elif not observer.inside and eager():
+                found = [x for x in leaves(target) if _is_loss(x)]
+                if found:
+                    observer.loss = found[0]
+                self.sources = sources
+                observer.boundary("backward")
+            return done
+
+        tape.gradient = gradient
+
+    def watch_reads(self) -> None:
+        ops = importlib.import_module("tensorflow.python.framework.ops")
+        tensors, observer = ops._EagerTensorBase, self.observer
+        for name in ("numpy", "__float__", "__int__", "__bool__", "__array__"):
+            read = getattr(tensors, name)
+
+            @functools.wraps(read)
+            def counted(x: Any, *args: Any, _read: Any = read, **kwargs: Any) -> Any:
+                observer.count("reads")
+                return _read(x, *args, **kwargs)
+
+            setattr(tensors, name, counted)
+
+    # ---- data
+
+    def watch_iterators(self) -> None:
+        ops = importlib.import_module("tensorflow.python.data.ops.iterator_ops")
+        datasets = importlib.import_module("tensorflow.python.data.ops.dataset_ops")
+        self.dataset_class = datasets.DatasetV2
+        observer, eager = self.observer, self.context.executing_eagerly
+        for name in ("__next__", "get_next"):
+            self.time_next(ops.OwnedIterator, name)
+        begin = self.dataset_class.__iter__
+
+        @functools.wraps(begin)
+        def begun(dataset: Any) -> Any:
+            if not eager():
+                return begin(dataset)
+            observer.epoch()
+            self.opened(dataset)
+            since = now()
+            try:
+                return begin(self.changed(dataset))
+            finally:
+                observer.waited(since)
+
+        self.dataset_class.__iter__ = begun
+
+    def time_next(self, iterators: Any, name: str) -> None:
+        take, observer = getattr(iterators, name), self.observer
+        eager = self.context.executing_eagerly
+
+        @functools.wraps(take)
+        def timed(iterator: Any) -> Any:
+            if not eager():
+                return take(iterator)
+            since = now()
+            try:
+                return take(iterator)
+            finally:
+                observer.waited(since)
+
+        setattr(iterators, name, timed)
+
+    def opened(self, dataset: Any) -> None:
+        """Facts of the first pipelines that the script reads in Python."""
+        if len(self.pipelines) >= 8:
+            return
+        try:
+            found = pipeline(dataset)
+        except Exception as error:  # a fact that cannot be had is no fact
+            self.observer.notes.append(f"tf.data: {error!r}")
+            return
+        if found not in self.pipelines:
+            self.pipelines.append(found)
+
+    def changed(self, dataset: Any) -> Any:
+        """What is read in the dataset's place."""
+        switches = self.process.switches
+        if "cached_batch" in switches:
+            return self.first_batch(dataset)
+        if "prefetch" in switches and stages(dataset)[-1:] != ["prefetch"]:
+            self.process.threw("prefetch")
+            return self.derived(
+                dataset, lambda: dataset.prefetch(self.tf.data.AUTOTUNE)
+            )
+        return dataset
+
+    def derived(self, dataset: Any, make: Callable[[], Any]) -> Any:
+        """One for each dataset, made at its first epoch."""
+        made = dataset.__dict__.get(_OURS)
+        if made is None:
+            made = dataset.__dict__[_OURS] = make()
+            made.__dict__[_OURS] = made
+        return made
+
+    def first_batch(self, dataset: Any) -> Any:
+        """The dataset's first batch, as often as it has batches."""
+
+        def make() -> Any:
+            count = int(dataset.cardinality())
+            if count == 0:
+                return dataset
+            dataset.__dict__[_OURS] = dataset  # so that this reads the dataset itself
+            first = next(iter(dataset))
+            self.process.threw("cached_batch")
+            data = self.tf.data.Dataset.from_tensors(first).cache()
+            return data.repeat(count if count > 0 else None)
+
+        return self.derived(dataset, make)
+
+    # ---- facts
+
+    def facts(self) -> Optional[Facts]:
+        tf = self.tf
+        if not self.observer.marks and not self.functions and not self.pipelines:
+            return None
+        threading = tf.config.threading
+        found = Facts(
+            threads=threading.get_intra_op_parallelism_threads(),
+            interop_threads=threading.get_inter_op_parallelism_threads(),
+            eager_functions=bool(tf.config.functions_run_eagerly()),
+            check_numerics=self.checks,
+            deterministic=self.deterministic(),
+            tf32=bool(tf.config.experimental.tensor_float_32_execution_enabled()),
+            reads_per_step=self.observer.per_step("reads"),
+            pipelines=self.pipelines,
+            retraces=self.retraces(),
+        )
+        function = self.leader.key
+        if function is not None:
+            found["function"] = _name(function)
+            found["jit_compile"] = bool(getattr(function, "_jit_compile", False))
+            relaxed = getattr(function, "_reduce_retracing", False)
+            found["reduce_retracing"] = bool(relaxed)
+            found["inputs"] = self.inputs
+            sizes = [one["shape"][0] for one in self.inputs if one["shape"]]
+            if sizes:
+                found["batch"] = sizes[0]
+        variables = self.trained()
+        if variables:
+            found["parameters"] = sum(int(v.shape.num_elements()) for v in variables)
+            found["parameter_tensors"] = len(variables)
+            found["dtypes"] = sorted({described(v)["dtype"] for v in variables})
+            where = str(variables[0].device).rsplit("device:", 1)[-1]
+            found["device"] = where.split(":")[0].lower() or "cpu"
+            found["denormals"] = tiny_share([v.numpy() for v in variables])
+        return found
+
+    def deterministic(self) -> bool:
+        config = importlib.import_module("tensorflow.python.framework.config")
+        return bool(config.is_op_determinism_enabled())
+
+    def trained(self) -> list[Any]:
+        if self.leader.key is not None:
+            key = self.leader.key
+            listed = getattr(key, "_list_all_concrete_functions", lambda: [key])()
+            if listed:
+                return list(listed[-1].graph.trainable_variables)
+        unique = {id(v): v for v in leaves(self.sources)}
+        return [v for v in unique.values() if isinstance(v, self.tf.Variable)]
+
+    def retraces(self) -> dict[str, Any]:
+        """Functions that were traced more than once, and why."""
+        found = {}
+        for name, ref in self.functions.items():
+            function = ref()
+            if function is None or self.tf.config.functions_run_eagerly():
+                continue
+            traces = int(function.experimental_get_tracing_count())
+            if traces > 1:
+                found[name] = {"traces": traces, "reasons": _reasons(function)}
+        return found
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "_name", None) or getattr(function, "name", ""))
+
+
+def _is_loss(x: Any) -> bool:
+    shape = getattr(x, "shape", None)
+    floating = bool(getattr(getattr(x, "dtype", None), "is_floating", False))
+    return floating and shape is not None and shape.rank == 0
+
+
+def _reasons(function: Any) -> list[str]:
+    """In what the types of a function's traces differ."""
+    types = [
+        {
+            name: repr(p.type_constraint)
+            for name, p in c.function_type.parameters.items()
+        }
+        for c in function._list_all_concrete_functions()
+    ]
+    found = set()
+    for before, after in zip(types, types[1:]):
+        for name in before.keys() & after.keys():
+            a, b = before[name], after[name]
+            if a == b:
+                continue
+            a, b = (re.sub(r"Literal\[[^]]*\]", "", t) for t in (a, b))
+            if a == b:
+                found.add(f"{name}: Python value")
+                continue
+            a, b = (re.sub(r"shape=(\([^)]*\)|None)", "", t) for t in (a, b))
+            found.add(f"{name}: shape" if a == b else f"{name}: type")
+    return sorted(found)
+
+
+def stages(dataset: Any) -> list[str]:
+    """Of a pipeline, from its source on; options are none."""
+    found: list[str] = []
+    while dataset is not None:
+        name = type(dataset).__name__.strip("_").removesuffix("V2").removesuffix("V1")
+        name = re.sub(r"Dataset(Op)?$", "", name)
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+        if name not in ("options", "model", "max_intra_op_parallelism"):
+            found.append(name)
+        inputs = dataset._inputs()
+        dataset = inputs[0] if inputs else None
+    return found[::-1]
+
+
+def pipeline(dataset: Any) -> dict[str, Any]:
+    names = stages(dataset)
+    batch, at = None, dataset
+    while at is not None and batch is None:
+        size = getattr(at, "_batch_size", None)
+        batch = None if size is None else int(size)
+        inputs = at._inputs()
+        at = inputs[0] if inputs else None
+    return {
+        "stages": names,
+        "prefetch": names[-1:] == ["prefetch"],
+        "cache": "cache" in names,
+        "map": "map" in names,
+        "parallel_map": "parallel_map" in names,
+        "shuffle": "shuffle" in names,
+        "batch": batch,
+        "inputs": [
+            described(x) for x in leaves(dataset.element_spec) if hasattr(x, "dtype")
+        ],
+    }
+
+
+# ---- switches: each changes one thing in the process before the script does
+
+
+def _no_eager(hooks: TensorFlowHooks, on: Any) -> None:
+    config = hooks.tf.config
+
+    def ignored(on: bool) -> None:
+        if on:
+            hooks.process.threw("no_eager")
+
+    config.run_functions_eagerly = ignored
+    config.experimental_run_functions_eagerly = ignored
+
+    def debug() -> None:
+        hooks.process.threw("no_eager")
+
+    hooks.tf.data.experimental.enable_debug_mode = debug
+
+
+def _threads(hooks: TensorFlowHooks, count: Any) -> None:
+    threading = hooks.tf.config.threading
+    for word in ("intra", "inter"):
+        name = f"set_{word}_op_parallelism_threads"
+        getattr(threading, name)(int(count))
+        setattr(threading, name, lambda asked: None)
+    hooks.process.threw("threads")
+
+
+def _own(function: Any) -> bool:
+    """Of the script, and not of a framework."""
+    module = str(getattr(function, "__module__", ""))
+    return module.split(".")[0] not in ("tensorflow", "keras", "tf_keras")
+
+
+def _relax_shapes(hooks: TensorFlowHooks, on: Any) -> None:
+    make = hooks.function_class.__init__
+
+    @functools.wraps(make)
+    def made(function: Any, *args: Any, **kwargs: Any) -> None:
+        make(function, *args, **kwargs)
+        if not function._reduce_retracing and _own(function._python_function):
+            function._reduce_retracing = True
+            hooks.process.threw("relax_shapes")
+
+    hooks.function_class.__init__ = made
+
+
+def _xla(hooks: TensorFlowHooks, on: Any) -> None:
+    """Not where a function reads a pipeline, which XLA cannot."""
+    first_seen, tf = hooks.first_seen, hooks.tf
+
+    def compiled(function: Any) -> dict[str, Any]:
+        seen = first_seen(function)
+        if not isinstance(function, hooks.function_class):
+            return seen
+        call = function._call
+
+        def once(*args: Any, **kwargs: Any) -> Any:
+            given = [*leaves(list(args)), *leaves(kwargs)]
+            reads = any(
+                isinstance(x, (tf.data.Iterator, tf.data.Dataset)) for x in given
+            )
+            if (
+                not reads
+                and function._jit_compile is None
+                and _own(function._python_function)
+            ):
+                function._jit_compile = True
+                hooks.process.threw("xla")
+            del function._call
+            return call(*args, **kwargs)
+
+        function._call = once
+        return seen
+
+    hooks.first_seen = compiled  # type: ignore[method-assign]
+
+
+def _no_check_numerics(hooks: TensorFlowHooks, on: Any) -> None:
+    debugging = hooks.tf.debugging
+
+    def enable(*args: Any, **kwargs: Any) -> None:
+        hooks.process.threw("no_check_numerics")
+
+    def unchecked(x: Any, *args: Any, **kwargs: Any) -> Any:
+        hooks.process.threw("no_check_numerics")
+        return hooks.tf.convert_to_tensor(x)
+
+    debugging.enable_check_numerics = enable
+    debugging.check_numerics = debugging.assert_all_finite = unchecked
+
+
+SWITCHES: dict[str, Callable[[TensorFlowHooks, Any], None]] = {
+    "no_eager": _no_eager,
+    "threads": _threads,
+    "relax_shapes": _relax_shapes,
+    "xla": _xla,
+    "no_check_numerics": _no_check_numerics,
+}
+
+
+def _watch_checks(hooks: TensorFlowHooks) -> None:
+    debugging = hooks.tf.debugging
+    for name, on in (
+        ("enable_check_numerics", True),
+        ("disable_check_numerics", False),
+    ):
+        inner = getattr(debugging, name)
+
+        @functools.wraps(inner)
+        def watched(
+            *args: Any, _inner: Any = inner, _on: bool = on, **kwargs: Any
+        ) -> Any:
+            hooks.checks = _on
+            return _inner(*args, **kwargs)
+
+        setattr(debugging, name, watched)
+
+
+def install(module: ModuleType, process: Process) -> Hooks:
+    hooks = TensorFlowHooks(module, process)
+    _watch_checks(hooks)
+    hooks.install()
+    return hooks

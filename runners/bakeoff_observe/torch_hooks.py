@@ -1,0 +1,497 @@
+"""What is seen of a PyTorch script, and the switches that can be thrown in it.
+
+A step ends with ``Optimizer.step`` of the optimizer that stepped first; in a loop
+without optimizers, with ``backward``.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import time
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Callable, Optional
+
+from bakeoff_observe.observer import Facts, Hooks
+from bakeoff_observe.values import Inert
+
+if TYPE_CHECKING:
+    from bakeoff_observe.process import Process
+
+now = time.monotonic_ns
+
+
+class TorchHooks(Hooks):
+    def __init__(self, torch: Any, process: Process) -> None:
+        super().__init__("torch", str(torch.__version__))
+        self.torch, self.process = torch, process
+        self.observer = process.observer
+        self.optimizers: list[Any] = []
+        self.roots: Optional[list[Any]] = None
+        self.inputs: list[dict[str, Any]] = []
+        self.loss_name = ""
+        self.autocast = ""
+
+    # ---- steps
+
+    def install(self) -> None:
+        torch, observer = self.torch, self.observer
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+
+        def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
+            if not self.optimizers:
+                self.optimizers.append(optimizer)
+                self.capture()
+            if optimizer is self.optimizers[0]:
+                observer.boundary("optimizer")
+            elif optimizer not in self.optimizers:
+                self.optimizers.append(optimizer)
+
+        register_optimizer_step_post_hook(stepped)
+        backward = torch.Tensor.backward
+
+        def backward_seen(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            observer.loss = tensor.detach()
+            if not self.loss_name and tensor.grad_fn is not None:
+                self.loss_name = tensor.grad_fn.name()
+            done = backward(tensor, *args, **kwargs)
+            observer.boundary("backward")
+            return done
+
+        torch.Tensor.backward = backward_seen
+        observer.barriers.append(self.barrier)
+        self.watch_loaders()
+        for name, value in self.process.switches.items():
+            throw = SWITCHES.get(name)
+            if throw is not None:
+                throw(self, value)
+
+    def barrier(self) -> None:
+        if self.torch.cuda.is_available() and self.torch.cuda.is_initialized():
+            self.torch.cuda.synchronize()
+
+    def watch_loaders(self) -> None:
+        loaders = importlib.import_module("torch.utils.data.dataloader")
+        observer, base = self.observer, loaders._BaseDataLoaderIter
+        take, begin = base.__next__, loaders.DataLoader.__iter__
+
+        def timed_next(iterator: Any) -> Any:
+            since = now()
+            try:
+                return take(iterator)
+            finally:
+                observer.waited(since)
+
+        def timed_iter(loader: Any) -> Any:
+            observer.epoch()
+            if not any(loader is known for known in self.loaders):
+                self.loaders.append(loader)
+            since = now()
+            try:
+                return begin(loader)
+            finally:
+                observer.waited(since)
+
+        self.loaders: list[Any] = []
+        base.__next__ = timed_next
+        loaders.DataLoader.__iter__ = timed_iter
+
+    # ---- facts
+
+    def models(self) -> list[Any]:
+        """The modules that hold what the optimizers train and are part of no other."""
+        nn = self.torch.nn
+        trained = {
+            id(p) for o in self.optimizers for g in o.param_groups for p in g["params"]
+        }
+        holders = [
+            m
+            for m in gc.get_objects()
+            if isinstance(m, nn.Module)
+            and any(id(p) in trained for p in m.parameters())
+        ]
+        inner = {id(c) for m in holders for c in m.modules() if c is not m}
+        return [m for m in holders if id(m) not in inner]
+
+    def capture(self) -> None:
+        """From the first step on: the model, and what its next call is given."""
+        self.roots = self.models()
+        if self.roots:
+            self.capture_inputs(self.roots[0])
+
+    def capture_inputs(self, root: Any) -> None:
+        def seen(module: Any, args: Any, kwargs: Any) -> None:
+            self.inputs = [
+                _described(x)
+                for x in [*args, *kwargs.values()]
+                if self.torch.is_tensor(x)
+            ]
+            self.autocast = _autocast(self.torch)
+            handle.remove()
+
+        handle = root.register_forward_pre_hook(seen, with_kwargs=True)
+
+    def facts(self) -> Optional[Facts]:
+        torch = self.torch
+        if not self.optimizers and not self.observer.marks:
+            return None
+        found = Facts(
+            threads=torch.get_num_threads(),
+            interop_threads=torch.get_num_interop_threads(),
+            autocast=self.autocast,
+            anomaly=torch.is_anomaly_enabled(),
+            deterministic=torch.are_deterministic_algorithms_enabled(),
+            default_dtype=str(torch.get_default_dtype()).removeprefix("torch."),
+            matmul_precision=torch.get_float32_matmul_precision(),
+            loss=self.loss_name,
+            optimizers=[_optimizer(o) for o in self.optimizers],
+            loaders=[self.loader(loader) for loader in self.loaders[:4]],
+            graphs=0,
+        )
+        parameters = [
+            p for o in self.optimizers for g in o.param_groups for p in g["params"]
+        ]
+        unique = {id(p): p for p in parameters}.values()
+        found["parameters"] = sum(p.numel() for p in unique)
+        found["parameter_tensors"] = len(unique)
+        found["dtypes"] = sorted({str(p.dtype).removeprefix("torch.") for p in unique})
+        found["device"] = str(next(iter(unique)).device) if unique else "cpu"
+        if self.roots:
+            root = self.roots[0]
+            found["model"] = type(root).__name__
+            found["modules"] = sum(1 for _ in root.modules())
+            found["convolutions"] = sum(
+                isinstance(m, torch.nn.modules.conv._ConvNd) for m in root.modules()
+            )
+            found["layout"] = _layout(torch, root)
+            found["training"] = root.training
+        if self.inputs:
+            found["inputs"] = self.inputs
+            shape = self.inputs[0]["shape"]
+            found["batch"] = shape[0] if shape else 1
+        found["denormals"] = self.denormals(unique)
+        dynamo = sys_module("torch._dynamo.utils")
+        if dynamo is not None:
+            stats = dynamo.counters.get("stats", {})
+            found["graphs"] = int(stats.get("unique_graphs", 0))
+            found["graph_breaks"] = sum(dynamo.counters.get("graph_break", {}).values())
+        return found
+
+    def denormals(self, parameters: Any) -> float:
+        """The largest share of denormal numbers in one parameter, gradient or state."""
+        worst = 0.0
+        values = [x for p in parameters for x in (p.detach(), p.grad) if x is not None]
+        for optimizer in self.optimizers[:1]:
+            for state in optimizer.state.values():
+                values += [x for x in state.values() if self.torch.is_tensor(x)]
+        for x in values:
+            if x.is_floating_point() and x.numel() > 0 and not x.is_sparse:
+                tiny = self.torch.finfo(x.dtype).tiny
+                small = (x.abs() < tiny) & (x != 0)
+                worst = max(worst, float(small.double().mean()))
+        return worst
+
+    def loader(self, loader: Any) -> dict[str, Any]:
+        sampler = type(loader.sampler).__name__ if loader.batch_sampler else ""
+        collate = loader.collate_fn
+        return {
+            "dataset": type(loader.dataset).__name__,
+            "workers": loader.num_workers,
+            "persistent": bool(loader.persistent_workers),
+            "pinned": bool(loader.pin_memory),
+            "batch": loader.batch_size,
+            "sampler": sampler,
+            "drop_last": bool(getattr(loader, "drop_last", False)),
+            "default_collate": collate is self.torch.utils.data.default_collate,
+            "batched": hasattr(loader.dataset, "__getitems__"),
+        }
+
+
+def sys_module(name: str) -> Any:
+    import sys
+
+    return sys.modules.get(name)
+
+
+def _described(tensor: Any) -> dict[str, Any]:
+    return {
+        "shape": list(tensor.shape),
+        "dtype": str(tensor.dtype).removeprefix("torch."),
+    }
+
+
+def _optimizer(optimizer: Any) -> dict[str, Any]:
+    group = {k: v for k, v in optimizer.param_groups[0].items() if k != "params"}
+    plain = {
+        k: v if isinstance(v, (bool, int, float, str, type(None))) else str(v)
+        for k, v in group.items()
+    }
+    return {"class": type(optimizer).__name__, **plain}
+
+
+def _autocast(torch: Any) -> str:
+    device = "cuda" if torch.is_autocast_enabled() else "cpu"
+    if not torch.is_autocast_enabled(device):
+        return ""
+    return str(torch.get_autocast_dtype(device)).removeprefix("torch.")
+
+
+def _layout(torch: Any, root: Any) -> str:
+    kernels = [p for p in root.parameters() if p.dim() == 4 and p.shape[1] > 1]
+    if not kernels:
+        return ""
+    last = torch.channels_last
+    turned = all(p.is_contiguous(memory_format=last) for p in kernels)
+    return "channels_last" if turned else "contiguous"
+
+
+# ---- switches: each changes one thing in the process before the script does
+
+
+Throw = Callable[[TorchHooks, Any], None]
+
+
+def _threads(hooks: TorchHooks, count: Any) -> None:
+    torch = hooks.torch
+    torch.set_num_threads(int(count))
+    torch.set_num_threads = lambda asked: None
+    hooks.process.threw("threads")
+
+
+def _denormals(hooks: TorchHooks, on: Any) -> None:
+    hooks.torch.set_flush_denormal(True)
+    hooks.torch.set_flush_denormal = lambda mode: True
+    hooks.process.threw("flush_denormals")
+
+
+def _no_anomaly(hooks: TorchHooks, on: Any) -> None:
+    autograd = hooks.torch.autograd
+    inert = _asked(hooks, "no_anomaly")
+    autograd.set_detect_anomaly = autograd.detect_anomaly = inert
+    hooks.torch.set_anomaly_enabled = inert
+
+
+def _asked(hooks: TorchHooks, switch: str) -> type[Inert]:
+    """What does nothing where the script turns something on, and says so."""
+
+    class Asked(Inert):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            on = next((x for x in args if isinstance(x, bool)), True)
+            if kwargs.get("enabled", kwargs.get("mode", on)):
+                hooks.process.threw(switch)
+
+    return Asked
+
+
+def _no_compile(hooks: TorchHooks, on: Any) -> None:
+    nn = hooks.torch.nn
+
+    def eager(model: Any = None, *args: Any, **kwargs: Any) -> Any:
+        hooks.process.threw("no_compile")
+        return (lambda model: model) if model is None else model
+
+    def stay(module: Any, *args: Any, **kwargs: Any) -> None:
+        hooks.process.threw("no_compile")
+
+    hooks.torch.compile = eager
+    nn.Module.compile = stay
+
+
+def _before_first_step(hooks: TorchHooks, act: Callable[[Any], None]) -> None:
+    """`act` on the model of an optimizer, once one is made."""
+    from torch.optim.optimizer import Optimizer
+
+    make = Optimizer.__init__
+
+    def made(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+        make(optimizer, *args, **kwargs)
+        hooks.optimizers.append(optimizer)
+        try:
+            for root in hooks.models():
+                act(root)
+        finally:
+            hooks.optimizers.pop()
+
+    Optimizer.__init__ = made
+
+
+def _compile(hooks: TorchHooks, mode: Any) -> None:
+    done: list[int] = []
+
+    def compiled(root: Any) -> None:
+        if id(root) not in done and root._compiled_call_impl is None:
+            done.append(id(root))
+            root.compile()
+            hooks.process.threw("compile")
+
+    _before_first_step(hooks, compiled)
+
+
+def _channels_last(hooks: TorchHooks, on: Any) -> None:
+    def turned(root: Any) -> None:
+        if _layout(hooks.torch, root) == "contiguous":
+            root.to(memory_format=hooks.torch.channels_last)
+            hooks.process.threw("channels_last")
+
+    _before_first_step(hooks, turned)
+
+
+def _fused(hooks: TorchHooks, on: Any) -> None:
+    optim = hooks.torch.optim
+    for name in ("Adam", "AdamW", "SGD", "Adagrad"):
+        _fuse(hooks, getattr(optim, name))
+
+
+def _fuse(hooks: TorchHooks, optimizer: Any) -> None:
+    make = optimizer.__init__
+
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        if not kwargs.get("foreach"):
+            kwargs["fused"] = True
+            hooks.process.threw("fused")
+        make(self, *args, **kwargs)
+
+    optimizer.__init__ = made
+
+
+def _loader_option(hooks: TorchHooks, change: Callable[[dict[str, Any]], None]) -> None:
+    """Changes what a DataLoader is made with."""
+    loaders = importlib.import_module("torch.utils.data.dataloader")
+    make = loaders.DataLoader.__init__
+    names = make.__code__.co_varnames[1 : make.__code__.co_argcount]
+
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = dict(zip(names, args)) | kwargs
+        change(given)
+        make(self, **given)
+
+    loaders.DataLoader.__init__ = made
+
+
+def _workers(hooks: TorchHooks, count: Any) -> None:
+    def change(given: dict[str, Any]) -> None:
+        if given.get("num_workers", 0) == int(count):
+            return
+        given["num_workers"] = int(count)
+        if int(count) == 0:
+            for key in ("prefetch_factor", "persistent_workers", "timeout"):
+                given.pop(key, None)
+            given.pop("multiprocessing_context", None)
+        else:
+            given["persistent_workers"] = True
+        hooks.process.threw("workers")
+
+    _loader_option(hooks, change)
+
+
+def _persistent(hooks: TorchHooks, on: Any) -> None:
+    def change(given: dict[str, Any]) -> None:
+        if given.get("num_workers", 0) > 0 and not given.get("persistent_workers"):
+            given["persistent_workers"] = True
+            hooks.process.threw("persistent_workers")
+
+    _loader_option(hooks, change)
+
+
+def _batched(hooks: TorchHooks, on: Any) -> None:
+    """Rows of tensors in memory are taken with one index for a whole batch."""
+    data = hooks.torch.utils.data
+    fetch = importlib.import_module("torch.utils.data._utils.fetch")
+    inner = fetch._MapDatasetFetcher.fetch
+    torch = hooks.torch
+
+    def whole(self: Any, places: Any) -> Any:
+        dataset, rows = self.dataset, places
+        while isinstance(dataset, data.Subset):
+            rows = [dataset.indices[i] for i in rows]
+            dataset = dataset.dataset
+        plain = self.collate_fn is torch.utils.data.default_collate
+        if self.auto_collation and plain and type(dataset) is data.TensorDataset:
+            hooks.process.threw("batched_fetch")
+            index = torch.as_tensor(rows)
+            return [tensor[index] for tensor in dataset.tensors]
+        return inner(self, places)
+
+    fetch._MapDatasetFetcher.fetch = whole
+
+
+def _cached_batch(hooks: TorchHooks, on: Any) -> None:
+    """Every batch is the first one again: what a step takes without its input."""
+    loaders = importlib.import_module("torch.utils.data.dataloader")
+    base = loaders._BaseDataLoaderIter
+    take = base.__next__
+    first: dict[int, Any] = {}
+
+    def again(iterator: Any) -> Any:
+        key = id(iterator._dataset)
+        if key in first:
+            hooks.process.threw("cached_batch")
+            iterator._cached_left -= 1
+            if iterator._cached_left < 0:
+                raise StopIteration
+            return first[key]
+        first[key] = take(iterator)
+        return first[key]
+
+    begin = base.__init__
+
+    def begun(self: Any, loader: Any) -> None:
+        begin(self, loader)
+        try:
+            self._cached_left = len(loader)
+        except TypeError:
+            self._cached_left = 1 << 60
+
+    base.__init__ = begun
+    base.__next__ = again
+
+
+def _no_autocast(hooks: TorchHooks, on: Any) -> None:
+    inert = type("autocast", (_asked(hooks, "no_autocast"),), {})
+    torch = hooks.torch
+    torch.autocast = inert
+    torch.amp.autocast = inert
+
+
+def _nondeterministic(hooks: TorchHooks, on: Any) -> None:
+    torch = hooks.torch
+    torch.use_deterministic_algorithms = _asked(hooks, "nondeterministic")
+
+
+def _float32(hooks: TorchHooks, on: Any) -> None:
+    torch = hooks.torch
+
+    def single(x: Any, *args: Any, **kwargs: Any) -> Any:
+        hooks.process.threw("float32")
+        return x.float()
+
+    def default(dtype: Any) -> None:
+        if dtype == torch.float64:
+            hooks.process.threw("float32")
+
+    torch.set_default_dtype = default
+    torch.Tensor.double = torch.nn.Module.double = single
+
+
+SWITCHES: dict[str, Throw] = {
+    "threads": _threads,
+    "flush_denormals": _denormals,
+    "no_anomaly": _no_anomaly,
+    "no_compile": _no_compile,
+    "compile": _compile,
+    "channels_last": _channels_last,
+    "fused": _fused,
+    "workers": _workers,
+    "persistent_workers": _persistent,
+    "batched_fetch": _batched,
+    "cached_batch": _cached_batch,
+    "no_autocast": _no_autocast,
+    "nondeterministic": _nondeterministic,
+    "float32": _float32,
+}
+
+
+def install(module: ModuleType, process: Process) -> Hooks:
+    hooks = TorchHooks(module, process)
+    hooks.install()
+    return hooks

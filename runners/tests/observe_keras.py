@@ -1,0 +1,238 @@
+"""A Keras script with many faces, and what must be seen of it: Keras 2 and 3 alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observed import Observed, bare
+
+SCRIPT = """
+import sys
+import numpy as np
+import KERAS as keras
+
+words = sys.argv[1:]
+keras.utils.set_random_seed(1)
+rows = np.random.default_rng(0).random((88, 8)).astype("float32")
+sums = rows.sum(axis=1, keepdims=True)
+sums[16:] += 100  # of the first batch nothing like it is to be seen
+
+def made(width):
+    layers = keras.layers
+    return keras.Sequential(
+        [keras.Input((8,)), layers.Dense(width, "relu"), layers.Dense(1)]
+    )
+
+class Tell(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        told = [float(value).hex() for value in logs.values()]
+        print(epoch, *told)
+
+class Other(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        other.fit(rows, sums, batch_size=8, verbose=0)
+
+class Own(keras.Model):
+    def train_step(self, *args):
+        return super().train_step(*args)
+
+model, other = made(16), made(4)
+if "own" in words:
+    inputs = keras.Input((8,))
+    model = Own(inputs, keras.layers.Dense(1)(inputs))
+for one in (model, other):
+    one.compile(
+        keras.optimizers.Adam(0.01),
+        "mse",
+        metrics=["mae"],
+        run_eagerly="eager" in words,
+    )
+
+def batches():
+    while True:
+        for k in range(6):
+            yield rows[k * 16 : k * 16 + 16], sums[k * 16 : k * 16 + 16]
+
+source = batches()
+if "batch" in words:
+    for i in range(24):
+        x, y = next(source)
+        loss = model.train_on_batch(x, y)
+        other.train_on_batch(x, y)
+        print(i, float(loss[0]).hex())
+elif "generator" in words:
+    model.fit(source, steps_per_epoch=6, epochs=4, verbose=0)
+elif "apply" in words:
+    optimizer = keras.optimizers.Adam(0.01)
+    if "tensorflow" in sys.modules:
+        import tensorflow as tf
+        for i in range(24):
+            x, y = next(source)
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((model(x, training=True) - y) ** 2)
+            grads = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply_gradients(zip(grads, model.trainable_variables))
+    else:
+        import torch
+        for i in range(24):
+            x, y = next(source)
+            model.zero_grad()
+            loss = ((model(x, training=True) - torch.as_tensor(y)) ** 2).mean()
+            loss.backward()
+            with torch.no_grad():
+                grads = [v.value.grad for v in model.trainable_variables]
+                optimizer.apply(grads, model.trainable_variables)
+else:
+    callbacks = [Tell(), Other()] if "other" in words else [Tell()]
+    for k in range(2):
+        model.fit(
+            rows,
+            sums,
+            batch_size=16,
+            epochs=2,
+            verbose=2,
+            shuffle=False,
+            callbacks=callbacks,
+            validation_data=(rows, sums),
+        )
+total = sum(float(np.abs(w).sum()) for w in model.get_weights())
+print(9, total.hex())
+"""
+STEPS = 24  # of every face
+
+
+def written(folder: Path, keras: str) -> Path:
+    path = folder / "train.py"
+    path.write_text(SCRIPT.replace("KERAS", keras))
+    return path
+
+
+def numbers(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line[:1].isdigit() and "0x" in line]
+
+
+class Faces:
+    """Runs faces of the script, each in a process of its own."""
+
+    def __init__(self, path: Path, name: str, environment: dict[str, str]) -> None:
+        self.path, self.name, self.environment = path, name, environment
+
+    def run(self, words: str, switches: Any = None, steps: int = 14) -> Any:
+        """The first steps with the facts of Keras, the rest, and what is printed."""
+        with Observed(
+            self.path, switches, words.split(), environment=self.environment
+        ) as script:
+            first = script.run(steps, facts=True)
+            assert not first["ended"], script.output()
+            assert first["notes"] == []
+            last = script.end()
+            assert "error" not in last, script.output()
+            first["facts"] = first["facts"][self.name]
+            return first, last, script.output()
+
+    def bare(self, words: str = "") -> list[str]:
+        return numbers(bare(self.path, *words.split(), **self.environment))
+
+
+def check_fit(faces: Faces, backend: str) -> None:
+    first, last, printed = faces.run("")
+    assert first["kind"] == last["kind"] == "fit"
+    assert len(first["marks"]) == 14 and len(last["marks"]) == STEPS - 14
+    assert first["epochs"] == [0, 6, 12] and last["epochs"] == [4]
+    assert numbers(printed) == faces.bare()
+    facts = first["facts"]
+    expected: dict[str, Any] = {
+        "backend": backend,
+        "parameters": 161,
+        "parameter_tensors": 4,
+        "dtypes": ["float32"],
+        "device": "cpu",
+        "model": "Sequential",
+        "loss": "mse",
+        "batch": 16,
+        "batches": 6,
+        "inputs": [{"shape": [16, 8], "dtype": "float32"}],
+        "data": "ndarray",
+        "callbacks": ["Tell"],
+        "validation": True,
+        "verbose": 2,
+        "run_eagerly": False,
+        "steps_per_execution": 1,
+        "dtype_policy": "float32",
+        "convolutions": 0,
+    }
+    assert {key: facts[key] for key in expected} == expected
+    (optimizer,) = facts["optimizers"]
+    assert optimizer["class"] == "Adam" and optimizer["beta_1"] == 0.9
+    assert optimizer["lr"] == pytest.approx(0.01)
+    if backend in ("jax", "torch"):
+        assert all(wait > 0 for wait in first["waits"])
+    # What a step's loss was is what the same batches give one by one.
+    batch, rest, printed = faces.run("batch")
+    assert batch["kind"] == "fit" and len(batch["marks"]) == 14
+    assert len(rest["marks"]) == STEPS - 14  # of two models
+    assert batch["facts"]["data"] == "train_on_batch"
+    assert numbers(printed) == faces.bare("batch")
+    assert first["losses"] == pytest.approx(batch["losses"], rel=1e-3)
+    told = [float.fromhex(line.split()[1]) for line in numbers(printed)[:10]]
+    assert batch["losses"] == pytest.approx(told, rel=1e-6)
+
+
+def check_switches_of_fit(faces: Faces) -> None:
+    switches = {"no_callbacks": True, "no_validation": True, "silent": True}
+    first, last, printed = faces.run("", switches)
+    assert sorted(first["thrown"]) == sorted(switches)
+    assert first["facts"]["callbacks"] == [] and first["facts"]["verbose"] == 0
+    assert len(numbers(printed)) == 1  # the last line: no callback told anything
+    assert "Epoch" not in printed and len(last["marks"]) == STEPS - 14
+    assert numbers(printed)[-1] == faces.bare()[-1]  # weights: untouched by them
+    needless, _, _ = faces.run("generator", switches)
+    assert needless["thrown"] == []
+    assert needless["facts"]["data"] == "generator"
+    assert needless["facts"]["batch"] == 16
+
+
+def check_switches_of_compile(faces: Faces, backend: str, jit: bool) -> None:
+    eager, _, _ = faces.run("eager")
+    assert eager["facts"]["run_eagerly"]
+    steps = 1 if backend == "torch" else 3
+    switches = {"no_eager": True, "steps_per_execution": 3, "jit_compile": jit}
+    first, last, _ = faces.run("eager", switches, steps=5)
+    assert not first["facts"]["run_eagerly"]
+    assert first["facts"]["steps_per_execution"] == steps
+    assert first["facts"]["jit_compile"] is jit
+    assert "no_eager" in first["thrown"]
+    assert ("steps_per_execution" in first["thrown"]) == (steps == 3)
+    assert len(last["marks"]) == STEPS // steps - 5
+    sums = [sum(one["losses"][i : i + steps]) / steps for one, i in ((eager, 0),)]
+    assert first["losses"][0] == pytest.approx(sums[0], rel=1e-3)
+
+
+def check_cached_batch(faces: Faces) -> None:
+    plain, _, _ = faces.run("")
+    assert plain["losses"][0] < 1000 < plain["losses"][1]
+    cached, last, _ = faces.run("", {"cached_batch": True})
+    assert "cached_batch" in cached["thrown"] and len(last["marks"]) == STEPS - 14
+    assert max(cached["losses"]) < 1000
+
+
+def check_others(faces: Faces) -> None:
+    """A callback that trains another model, and a `train_step` of the script's own."""
+    first, last, printed = faces.run("other")
+    assert len(last["marks"]) == STEPS - 14 and first["facts"]["parameters"] == 161
+    assert first["epochs"] == [0, 6, 12] and numbers(printed) == faces.bare("other")
+    own, _, printed = faces.run("own")
+    assert own["facts"]["model"] == "Own" and own["facts"]["parameters"] == 9
+    assert numbers(printed) == faces.bare("own")
+
+
+def check_apply(faces: Faces) -> None:
+    first, last, printed = faces.run("apply")
+    assert first["kind"] == "optimizer" and len(last["marks"]) == STEPS - 14
+    assert first["facts"]["parameters"] == 161
+    assert first["facts"]["model"] == "Sequential"
+    batch, _, _ = faces.run("batch")
+    assert first["losses"] == pytest.approx(batch["losses"], rel=1e-3)
+    assert numbers(printed) == faces.bare("apply")

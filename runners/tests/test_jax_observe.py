@@ -1,0 +1,334 @@
+"""Observing JAX scripts, and scripts that make it hard."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observed import RUNNERS, Observed, bare
+
+pytest.importorskip("jax")
+
+TRAIN = """
+import sys
+from functools import partial
+import jax, jax.numpy as jnp
+import numpy as np
+from jax import jit
+
+EAGER, DEBUG, X64 = (word in sys.argv for word in ("eager", "debug", "x64"))
+if EAGER:
+    jax.config.update("jax_disable_jit", True)
+if DEBUG:
+    jax.config.update("jax_debug_nans", True)
+if X64:
+    jax.config.update("jax_enable_x64", True)
+import optax
+
+def loss_of(params, x, y):
+    return jnp.mean((jnp.tanh(x @ params["w"]) @ params["v"] - y) ** 2)
+
+optimizer = optax.adam(1e-2)
+
+class Trainer:
+    @partial(jax.jit, static_argnums=0, donate_argnames=("params", "state"))
+    def step(self, params, state, x, y):
+        \"\"\"One step.\"\"\"
+        loss, grads = jax.value_and_grad(loss_of)(params, x, y)
+        updates, state = optimizer.update(grads, state, params)
+        made = {"a": x[0, 0], "loss": loss}
+        return optax.apply_updates(params, updates), state, made
+
+@jit
+def evaluate(params, x, y):
+    return loss_of(params, x, y)
+
+@jit
+def mean_of(total, x):  # it, too, is given what it returned
+    return total + x.mean()
+
+@jax.jit
+def normal(x):
+    return (x - x.mean()) / x.std()
+
+rows = np.random.default_rng(0).random((20, 32, 8))
+rows = rows.astype("float64" if X64 else "float32")
+params = {"w": jnp.full((8, 16), 0.1), "v": jnp.full((16, 1), 0.1)}
+state, total, trainer = optimizer.init(params), jnp.zeros(()), Trainer()
+for i in range(60):
+    x = normal(rows[i % 20] if i != 50 else rows[0, :7])
+    y = x.sum(axis=1, keepdims=True)
+    total = mean_of(total, x)
+    params, state, made = trainer.step(params, state, x, y)
+    if "block" in sys.argv:
+        jax.block_until_ready(params)
+        made["loss"].item()
+    if i % 20 == 19:
+        print(i, float(made["loss"]).hex(), float(evaluate(params, x, y)).hex())
+        for k in range(3):
+            total = mean_of(total, x)
+print(Trainer.step.__name__, Trainer.step.__doc__, normal._cache_size(), float(total))
+assert "sine" in jit(jnp.sin).lower(1.0).as_text()
+assert jit(jnp.sin).trace(1.0).jaxpr.out_avals[0].shape == ()
+assert jax.jit(jax.jit(jnp.cos))(0.0) == 1.0 and normal.__wrapped__(x).shape == x.shape
+assert jax.jit(lambda n, x: x * n, static_argnames="n")(n=2, x=3.0) == 6.0
+assert jax.vmap(normal)(rows[:2]).shape == (2, 32, 8)
+assert jax.grad(jit(lambda x: x**2))(3.0) == 6.0
+"""
+
+# What each loop ends its steps with, and how often.
+LOOPS = """
+import sys
+import jax, jax.numpy as jnp
+import optax
+
+def loss_of(params, x):
+    return jnp.mean((x @ params) ** 2)
+
+params, x = jnp.ones((4, 1)), jnp.ones((8, 4))
+optimizer = optax.sgd(0.1)
+state = optimizer.init(params)
+if sys.argv[1] == "update":
+    for i in range(70):
+        loss, grads = jax.value_and_grad(loss_of)(params, x)
+        updates, state = optimizer.update(grads, state)
+        params = optax.apply_updates(params, updates)
+elif sys.argv[1] == "backward":
+    for i in range(70):
+        params = params - 0.1 * jax.grad(loss_of)(params, x)
+elif sys.argv[1] == "scan":
+    def step(params, x):
+        return params - 0.1 * jax.grad(loss_of)(params, x), 0.0
+    for i in range(70):
+        params, _ = jax.lax.scan(step, params, jnp.stack([x, x]))
+        jax.device_get(params)
+elif sys.argv[1] == "two":  # a generator and its critic, with sizes of their own
+    @jax.jit
+    def small(params, x):
+        return params - 0.1 * jax.grad(loss_of)(params, x), loss_of(params, x)
+    @jax.jit
+    def large(params, x):
+        return params - 0.1 * jax.grad(loss_of)(params, x), loss_of(params, x)
+    more, wide = jnp.ones((4, 3)), x
+    for i in range(70):
+        for k in range(3):
+            params, loss = small(params, x)
+        more, loss = large(more, wide)
+"""
+
+
+@pytest.fixture(scope="module")
+def train(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("jax") / "train.py"
+    path.write_text(TRAIN)
+    return path
+
+
+def last_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line[:1].isdigit() or "step" in line]
+
+
+def test_steps_facts_and_the_same_numbers(train: Path) -> None:
+    with Observed(train) as script:
+        first = script.run(20, facts=True)
+        assert first["kind"] == "function" and len(first["marks"]) == 20
+        assert first["notes"] == []
+        facts = first["facts"]["jax"]
+        assert facts["parameters"] == 8 * 16 + 16 and facts["parameter_tensors"] == 2
+        assert facts["function"] == "step" and facts["donates"]
+        assert facts["batch"] == 32 and facts["dtypes"] == ["float32"]
+        assert not facts["x64"] and not facts["disable_jit"] and not facts["debug_nans"]
+        assert facts["blocks_per_step"] == facts["reads_per_step"] == 0
+        assert "optax" in facts["versions"]
+        assert first["compiles"] > 0 and first["compile_ns"] > 0
+        steady = script.run(20, facts=True)
+        assert len(steady["marks"]) == 20
+        last = script.end()
+        assert len(last["marks"]) == 20 and last["compiles"] > 0  # other shapes
+        lines = last_lines(script.output())
+        assert lines == last_lines(bare(train))
+        told = float.fromhex(lines[0].split()[1])  # of the 20th step
+        assert first["loss"] == told
+        assert float.fromhex(lines[2].split()[1]) == last["loss"]
+
+
+@pytest.mark.parametrize(
+    ("word", "switch", "fact"),
+    [
+        ("eager", "jit", "disable_jit"),
+        ("debug", "no_debug_nans", "debug_nans"),
+        ("x64", "no_x64", "x64"),
+        ("block", "no_block", "blocks_per_step"),
+    ],
+)
+def test_switches(train: Path, word: str, switch: str, fact: str) -> None:
+    steps = 12
+    with Observed(train, argv=[word]) as script:
+        asked = script.run(steps, facts=True)
+    with Observed(train, {switch: True}, [word]) as script:
+        thrown = script.run(steps, facts=True)
+    with Observed(train, {switch: True}) as script:
+        needless = script.run(steps, facts=True)
+    assert asked["facts"]["jax"][fact] and not thrown["facts"]["jax"][fact]
+    assert thrown["thrown"] == [switch] and needless["thrown"] == []
+    assert len(asked["marks"]) == len(thrown["marks"]) == steps
+    assert asked["losses"] == pytest.approx(thrown["losses"], rel=1e-4)
+    if switch == "no_block":
+        assert asked["facts"]["jax"]["reads_per_step"] > 0.8
+
+
+def test_an_option_of_the_environment(train: Path) -> None:
+    environment = {"JAX_ENABLE_X64": "1"}
+    with Observed(train, {"no_x64": True}, environment=environment) as script:
+        seen = script.run(3, facts=True)
+    assert seen["thrown"] == ["no_x64"] and not seen["facts"]["jax"]["x64"]
+
+
+def test_loops_of_other_kinds(tmp_path: Path) -> None:
+    path = tmp_path / "loops.py"
+    path.write_text(LOOPS)
+    with Observed(path, argv=["update"]) as script:
+        seen = script.run(5, facts=True)
+        assert seen["kind"] == "update" and seen["facts"]["jax"]["parameters"] == 4
+        assert seen["losses"][0] == 16.0
+        assert len(script.end()["marks"]) == 65
+    with Observed(path, argv=["backward"]) as script:
+        seen = script.end()
+        assert seen["kind"] == "backward" and len(seen["marks"]) == 70
+    with Observed(path, argv=["scan"]) as script:
+        seen = script.run(1 << 50, facts=True)
+        assert seen["kind"] == "function" and len(seen["marks"]) == 70
+        facts = seen["facts"]["jax"]
+        assert facts["function"] == "scan" and facts["reads_per_step"] == 1
+        assert facts["parameters"] == 4
+    with Observed(path, argv=["two"]) as script:
+        seen = script.end()
+        assert seen["kind"] == "function" and len(seen["marks"]) == 70
+
+
+STEP = """
+import jax, jax.numpy as jnp
+@jax.jit
+def step(params, x):
+    return params - 0.1 * jax.grad(lambda p: ((x @ p) ** 2).mean())(params), x.mean()
+params, x = jnp.ones((4, 1)), jnp.ones((8, 4))
+def train(steps):
+    global params
+    for i in range(steps):
+        params, loss = step(params, x)
+"""
+
+
+def observe(tmp_path: Path, text: str, steps: int = 10) -> tuple[Any, Any, str]:
+    path = tmp_path / "script.py"
+    path.write_text(text)
+    with Observed(path) as script:
+        first = script.run(steps)
+        if first["ended"]:
+            return first, first, script.output()
+        return first, script.end(), script.output()
+
+
+def test_scripts_that_move_and_close_things(tmp_path: Path) -> None:
+    text = """
+import os, subprocess, sys, tempfile
+os.close(3) if os.path.exists("/proc/self/fd/3") else None
+os.close(4) if os.path.exists("/proc/self/fd/4") else None
+os.chdir(tempfile.mkdtemp())
+assert not {"PYTHONPATH", "BAKEOFF_OBSERVE"} & set(os.environ)
+assert not [p for p in sys.path if "observe" in p or p.endswith("runners")]
+command = [sys.executable, "-c", "print(6 * 7)"]
+print(subprocess.run(command, capture_output=True).stdout)
+"""
+    text += STEP
+    text += """
+if __name__ == "__main__":
+    train(20)
+    if os.fork() == 0:
+        train(20)  # of nobody's concern
+        os._exit(0)
+    os.wait()
+    try:
+        get_ipython().run_line_magic("matplotlib", "inline")
+    except NameError:
+        pass
+    train(20)
+    print("done", __file__)
+"""
+    first, last, printed = observe(tmp_path, text)
+    assert len(first["marks"]) == 10 and len(last["marks"]) == 30
+    assert last["ended"] and last["notes"] == [] and "done" in printed
+    assert "42" in printed and "sitecustomize" not in printed
+
+
+def test_scripts_that_end_early(tmp_path: Path) -> None:
+    raising = STEP + "train(15)\nraise ValueError('too bad')\n"
+    first, last, printed = observe(tmp_path, raising)
+    assert len(last["marks"]) == 5 and last["error"] == "ValueError: too bad"
+    assert last["where"].endswith("script.py:12") and "Traceback" in printed
+    leaving = STEP + "import sys\ntrain(15)\nsys.exit(3)\n"
+    first, last, printed = observe(tmp_path, leaving)
+    assert len(last["marks"]) == 5 and "error" not in last
+    first, last, printed = observe(
+        tmp_path, "import jax\nprint(jax.numpy.ones(2).sum())"
+    )
+    assert first["ended"] and first["kind"] == "" and "2.0" in printed
+
+
+def test_a_script_that_closes_everything_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    told = tmp_path / "told"
+    text = "import os\ntrain(20)\nos.closerange(3, 1024)\ntrain(20)\n"
+    path.write_text(f"{STEP}{text}open({str(told)!r}, 'w')\n")
+    with Observed(path) as script:
+        assert len(script.run(10)["marks"]) == 10
+        with pytest.raises(AssertionError):
+            script.run(20)  # nobody answers
+        assert script.process.wait() == 0
+    assert told.exists()
+
+
+def test_a_module_of_a_package(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "steps.py").write_text(STEP)
+    (package / "train.py").write_text(
+        "import sys\nfrom .steps import train\nif __name__ == '__main__':\n"
+        "    train(int(sys.argv[1]))\n"
+    )
+    with Observed("-m", argv=["package.train", "12"], folder=tmp_path) as script:
+        assert len(script.end()["marks"]) == 12
+
+
+def test_a_sitecustomize_of_the_users_own_still_runs(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import os\nos.environ['MINE'] = '1'\n")
+    path = tmp_path / "script.py"
+    path.write_text(
+        "import os, sys\nprint(os.environ['MINE'], os.environ['PYTHONPATH'])"
+    )
+    site = RUNNERS / "bakeoff_observe" / "site"
+    environment = {
+        "PYTHONPATH": f"{site}:{tmp_path}",
+        "BAKEOFF_OBSERVED_PYTHONPATH": str(tmp_path),
+    }
+    with Observed(path, environment=environment) as script:
+        assert script.end()["ended"]
+        assert script.output() == f"1 {tmp_path}\n"
+
+
+def test_nothing_happens_without_a_supervisor(tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text("import sys\nprint([m for m in sys.modules if 'bakeoff' in m])")
+    site = RUNNERS / "bakeoff_observe" / "site"
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        env={"PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[]\n" and done.stderr == ""

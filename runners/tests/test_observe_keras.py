@@ -1,0 +1,47 @@
+"""Observing scripts of Keras 3, on the backend that the environment has."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import observe_keras
+import pytest
+from observe_keras import Faces
+
+pytest.importorskip("numpy")
+if importlib.util.find_spec("keras") is None or importlib.util.find_spec("tf_keras"):
+    pytest.skip("no Keras 3, or beside Keras 2", allow_module_level=True)
+BACKEND = next(
+    name for name in ("jax", "torch", "tensorflow") if importlib.util.find_spec(name)
+)
+
+
+@pytest.fixture(scope="module")
+def faces(tmp_path_factory: pytest.TempPathFactory) -> Faces:
+    path = observe_keras.written(tmp_path_factory.mktemp("keras"), "keras")
+    return Faces(path, "keras", {"KERAS_BACKEND": BACKEND})
+
+
+def test_fit(faces: Faces) -> None:
+    observe_keras.check_fit(faces, BACKEND)
+
+
+def test_switches_of_fit(faces: Faces) -> None:
+    observe_keras.check_switches_of_fit(faces)
+
+
+def test_switches_of_compile(faces: Faces) -> None:
+    observe_keras.check_switches_of_compile(faces, BACKEND, BACKEND == "tensorflow")
+
+
+def test_cached_batch(faces: Faces) -> None:
+    observe_keras.check_cached_batch(faces)
+
+
+def test_others(faces: Faces) -> None:
+    observe_keras.check_others(faces)
+
+
+@pytest.mark.skipif(BACKEND == "jax", reason="its variables cannot be differentiated")
+def test_apply(faces: Faces) -> None:
+    observe_keras.check_apply(faces)

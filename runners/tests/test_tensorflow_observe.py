@@ -1,0 +1,214 @@
+"""Observing TensorFlow scripts: functions, eager loops, pipelines, and the switches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observed import Observed, bare
+
+pytest.importorskip("tensorflow")
+
+TRAIN = """
+import sys
+import numpy as np
+import tensorflow as tf
+
+if "eager" in sys.argv:
+    tf.config.run_functions_eagerly(True)
+if "numerics" in sys.argv:
+    tf.debugging.enable_check_numerics()
+if "threads" in sys.argv:
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+tf.random.set_seed(1)
+w, v = tf.Variable(tf.fill((8, 16), 0.1)), tf.Variable(tf.fill((16, 1), 0.1))
+
+@tf.function
+def forward(x):
+    return tf.tanh(x @ w) @ v
+
+class Trainer:
+    @tf.function
+    def step(self, x, y, rate):
+        \"\"\"One step.\"\"\"
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((forward(x) - y) ** 2)
+        for a, g in zip((w, v), tape.gradient(loss, (w, v))):
+            a.assign_sub(rate * g)
+        return {"a": x[0, 0], "loss": loss}
+
+@tf.function
+def evaluate(x, y):
+    return tf.reduce_mean((forward(x) - y) ** 2)
+
+rows = np.random.default_rng(0).random((88, 8), "float32")
+sums = rows.sum(1, keepdims=True)
+data = tf.data.Dataset.from_tensor_slices((rows, sums)).shuffle(88, seed=1)
+data = data.map(lambda a, b: (a, b)).batch(16)
+trainer = Trainer()
+for epoch in range(10):
+    for x, y in data:
+        made = trainer.step(x, y, 0.01 + (epoch * 1e-3 if "rates" in sys.argv else 0))
+    told = float(made["loss"]).hex(), float(evaluate(rows, sums)).hex()
+    print(epoch, *told, float(tf.reduce_sum(x)))
+assert trainer.step.get_concrete_function(x, y, 0.01) is not None
+assert Trainer.step.python_function.__doc__ == "One step."
+"""
+
+EAGER = """
+import sys
+import tensorflow as tf
+
+w = tf.Variable(tf.ones((4, 1)))
+x = tf.ones((8, 4))
+
+def gradient():
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((x @ w) ** 2)
+    return tape.gradient(loss, w)
+
+if sys.argv[1] == "backward":
+    for i in range(70):
+        w.assign_sub(0.1 * gradient())
+else:  # functions that are no step are called, too, and the step is given an iterator
+    @tf.function
+    def norm():
+        return tf.norm(w)
+
+    @tf.function
+    def step(iterator):
+        x = next(iterator)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((x @ w) ** 2)
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+        return loss
+
+    iterator = iter(tf.data.Dataset.from_tensors(x).repeat())
+    if sys.argv[1] == "concrete":
+        step = step.get_concrete_function(iterator)
+    for i in range(70):
+        norm()
+        step(iterator)
+        tf.debugging.check_numerics(w, "w")
+"""
+
+
+@pytest.fixture(scope="module")
+def train(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tensorflow") / "train.py"
+    path.write_text(TRAIN)
+    return path
+
+
+def last_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line[:1].isdigit() and "0x" in line]
+
+
+def observed(path: Path, word: str, switches: Any, steps: int = 24) -> Any:
+    """The first steps with their facts, and what the rest says and prints."""
+    with Observed(path, switches, [word] if word else []) as script:
+        first = script.run(steps, facts=True)
+        last = script.end()
+        return first, last, last_lines(script.output())
+
+
+def test_steps_waits_facts_and_the_same_numbers(train: Path) -> None:
+    first, last, lines = observed(train, "", {})
+    assert first["kind"] == "function" and len(first["marks"]) == 24
+    assert len(last["marks"]) == 60 - 24 and first["notes"] == []
+    assert first["epochs"] == [0, 6, 12, 18]
+    assert all(wait > 0 for wait in first["waits"])
+    facts = first["facts"]["tensorflow"]
+    assert facts["parameters"] == 8 * 16 + 16 and facts["dtypes"] == ["float32"]
+    assert facts["function"] == "step" and facts["batch"] == 16
+    assert not facts["eager_functions"] and not facts["check_numerics"]
+    retraces = facts["retraces"]["step"]  # the last batch of an epoch is smaller
+    assert retraces == {"traces": 2, "reasons": ["x: shape", "y: shape"]}
+    (pipeline,) = facts["pipelines"]
+    assert pipeline["stages"] == ["tensor_slice", "shuffle", "map", "batch"]
+    assert pipeline["batch"] == 16 and pipeline["map"] and pipeline["shuffle"]
+    assert not (pipeline["prefetch"] or pipeline["cache"] or pipeline["parallel_map"])
+    assert first["compiles"] >= 3 and last["compiles"] == 0
+    assert 0 < facts["reads_per_step"] < 1  # what is printed after each epoch
+    assert lines == last_lines(bare(train))
+    assert first["losses"][5] == float.fromhex(lines[0].split()[1])
+    assert last["loss"] == float.fromhex(lines[-1].split()[1])
+
+
+def test_functions_that_run_eagerly(train: Path) -> None:
+    first, last, _ = observed(train, "eager", {})
+    assert first["kind"] == "function" and len(last["marks"]) == 60 - 24
+    assert first["facts"]["tensorflow"]["eager_functions"]
+    assert first["compiles"] <= 1  # of the map
+    thrown, last, _ = observed(train, "eager", {"no_eager": True})
+    assert thrown["thrown"] == ["no_eager"] and thrown["compiles"] > 2
+    assert not thrown["facts"]["tensorflow"]["eager_functions"]
+    assert first["losses"] == pytest.approx(thrown["losses"], rel=1e-4)
+
+
+def test_python_values_that_change_and_relaxed_shapes(train: Path) -> None:
+    first, _, _ = observed(train, "rates", {"relax_shapes": True})
+    assert first["thrown"] == ["relax_shapes"]
+    reasons = first["facts"]["tensorflow"]["retraces"]["step"]["reasons"]
+    assert "rate: Python value" in reasons
+    first, last, lines = observed(train, "rates", {"tensor_values": True})
+    assert first["thrown"] == ["tensor_values"]
+    retraces = first["facts"]["tensorflow"]["retraces"]["step"]
+    assert retraces["traces"] <= 4 and last["compiles"] == 0
+    plain = last_lines(bare(train, "rates"))
+    told, meant = (float.fromhex(told[-1].split()[1]) for told in (lines, plain))
+    assert told == pytest.approx(meant, rel=1e-3)
+    first, _, lines = observed(train, "", {"relax_shapes": True})
+    assert first["facts"]["tensorflow"]["reduce_retracing"]
+    assert lines == last_lines(bare(train))
+
+
+def test_check_numerics_and_threads(train: Path) -> None:
+    first, _, _ = observed(train, "numerics", {})
+    assert first["facts"]["tensorflow"]["check_numerics"]
+    switches = {"no_check_numerics": True, "threads": 2}
+    first, _, _ = observed(train, "numerics", switches)
+    assert not first["facts"]["tensorflow"]["check_numerics"]
+    assert first["thrown"] == ["threads", "no_check_numerics"]
+    first, _, lines = observed(train, "threads", {"threads": 2, "xla": True})
+    assert first["facts"]["tensorflow"]["threads"] == 2
+    assert first["facts"]["tensorflow"]["jit_compile"]
+    assert first["thrown"] == ["threads", "xla"]
+    plain = last_lines(bare(train))
+    told, meant = (float.fromhex(told[-1].split()[1]) for told in (lines, plain))
+    assert told == pytest.approx(meant, rel=1e-3)
+
+
+def test_pipelines_that_are_changed(train: Path) -> None:
+    plain = last_lines(bare(train))
+    first, _, lines = observed(train, "", {"prefetch": True})
+    assert first["thrown"] == ["prefetch"] and lines == plain
+    first, last, lines = observed(train, "", {"cached_batch": True})
+    assert first["thrown"] == ["cached_batch"] and len(last["marks"]) == 60 - 24
+    assert len({line.split()[3] for line in lines}) == 1  # the same rows in all epochs
+    assert len({line.split()[3] for line in plain}) > 5
+
+
+def test_loops_of_other_kinds(tmp_path: Path) -> None:
+    path = tmp_path / "eager.py"
+    path.write_text(EAGER)
+    with Observed(path, argv=["backward"]) as script:
+        last = script.run(1 << 50, facts=True)
+        assert last["kind"] == "backward" and len(last["marks"]) == 70
+        assert last["facts"]["tensorflow"]["parameters"] == 4
+        assert last["losses"][0] == 16.0
+    switches = {"xla": True, "no_check_numerics": True}
+    with Observed(path, switches, ["iterator"]) as script:
+        first = script.run(8, facts=True)
+        assert first["kind"] == "function" and len(first["marks"]) == 8
+        assert first["facts"]["tensorflow"]["batch"] == 8
+        assert first["losses"][0] == 16.0
+        assert first["thrown"] == ["xla", "no_check_numerics"]  # of `norm` alone
+        assert not first["facts"]["tensorflow"]["jit_compile"]
+        assert len(script.end()["marks"]) == 62
+    with Observed(path, argv=["concrete"]) as script:
+        first = script.run(8, facts=True)
+        assert first["kind"] == "function" and first["losses"][0] == 16.0
+        assert first["facts"]["tensorflow"]["parameters"] == 4
+        assert len(script.end()["marks"]) == 62

@@ -1,0 +1,143 @@
+"""Observing PyTorch scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observed import Observed, bare
+
+pytest.importorskip("torch")
+
+TRAIN = """
+import gc
+import sys
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+words = sys.argv[1:]
+torch.manual_seed(1)
+if "single" in words:
+    torch.set_num_threads(1)
+if "anomaly" in words:
+    torch.autograd.set_detect_anomaly(True)
+    torch.use_deterministic_algorithms(True)
+if "double" in words:
+    torch.set_default_dtype(torch.float64)
+images = torch.rand(88, 3, 8, 8)
+sums = images.sum(dim=(1, 2, 3)).unsqueeze(1)
+sums[16:] += 1e5  # of the first batch nothing like it is to be seen
+model = nn.Sequential(
+    nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 6 * 6, 1)
+)
+if "compile" in words:
+    model = torch.compile(model)
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+other = torch.optim.SGD([nn.Parameter(torch.ones(3))], lr=1.0)
+workers = 2 if "workers" in words else 0
+loader = DataLoader(TensorDataset(images, sums), batch_size=16, num_workers=workers)
+
+def main():
+    for epoch in range(4):
+        for x, y in loader:
+            with torch.autocast("cpu", torch.bfloat16, enabled="autocast" in words):
+                loss = ((model(x) - y) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            other.step()
+            gc.collect()
+        print(epoch, float(loss).hex())
+
+if __name__ == "__main__":
+    main()
+"""
+STEPS = 24
+
+
+@pytest.fixture(scope="module")
+def train(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("torch") / "train.py"
+    path.write_text(TRAIN)
+    return path
+
+
+def numbers(text: str) -> list[str]:
+    return [line for line in text.splitlines() if "0x" in line]
+
+
+def observed(path: Path, words: str = "", switches: Any = None) -> Any:
+    """The first steps with their facts, the rest, and what is printed."""
+    with Observed(path, switches, words.split()) as script:
+        first = script.run(14, facts=True)
+        assert not first["ended"], script.output()
+        assert first["notes"] == []
+        last = script.end()
+        assert len(first["marks"]) == 14 and len(last["marks"]) == STEPS - 14
+        first["facts"] = first["facts"]["torch"]
+        return first, last, numbers(script.output())
+
+
+def test_steps_waits_facts_and_the_same_numbers(train: Path) -> None:
+    first, last, lines = observed(train)
+    assert first["kind"] == "optimizer" and first["epochs"] == [0, 6, 12]
+    assert all(wait > 0 for wait in first["waits"])
+    facts = first["facts"]
+    assert facts["parameters"] == 3 * 4 * 9 + 4 + 144 + 1 + 3
+    assert facts["model"] == "Sequential" and facts["convolutions"] == 1
+    assert facts["layout"] == "contiguous" and facts["batch"] == 16
+    assert facts["inputs"] == [{"shape": [16, 3, 8, 8], "dtype": "float32"}]
+    assert [one["class"] for one in facts["optimizers"]] == ["Adam", "SGD"]
+    (loader,) = facts["loaders"]
+    assert loader["workers"] == 0 and loader["dataset"] == "TensorDataset"
+    assert lines == numbers(bare(train))
+    assert first["losses"][5] == float.fromhex(lines[0].split()[1])
+    assert last["loss"] == float.fromhex(lines[-1].split()[1])
+
+
+def test_switches_that_leave_numbers(train: Path) -> None:
+    switches = {
+        "no_collect": True,
+        "no_anomaly": True,
+        "nondeterministic": True,
+        "batched_fetch": True,
+        "flush_denormals": True,
+        "threads": 1,
+    }
+    first, _, lines = observed(train, "anomaly single", switches)
+    assert sorted(first["thrown"]) == sorted(switches)
+    assert not first["facts"]["anomaly"] and not first["facts"]["deterministic"]
+    assert lines == numbers(bare(train, "single"))
+    needless = {"no_anomaly": True, "nondeterministic": True, "float32": True}
+    needless |= {"no_compile": True, "no_autocast": True, "persistent_workers": True}
+    first, _, lines = observed(train, "single", needless | {"no_print": True})
+    assert first["thrown"] == [] and lines == []  # nothing was printed by then
+
+
+def test_switches_of_precision_and_kernels(train: Path) -> None:
+    plain, _, _ = observed(train)
+    first, _, _ = observed(train, "double", {"float32": True})
+    assert first["thrown"] == ["float32"] and first["facts"]["dtypes"] == ["float32"]
+    assert first["losses"] == plain["losses"]
+    switches = {"no_autocast": True, "no_compile": True}
+    switches |= {"channels_last": True, "fused": True}
+    first, _, _ = observed(train, "compile", switches)
+    wanted = ["no_compile", "channels_last", "fused"]
+    assert sorted(first["thrown"]) == sorted([*wanted, "no_autocast"])
+    assert first["facts"]["layout"] == "channels_last"
+    assert first["facts"]["optimizers"][0]["fused"] is True
+    assert first["losses"] == pytest.approx(plain["losses"], rel=1e-4)
+
+
+def test_switches_of_loaders(train: Path) -> None:
+    plain, _, lines = observed(train)
+    first, _, same = observed(train, "workers", {"workers": 0})
+    assert first["thrown"] == ["workers"]
+    assert first["facts"]["loaders"][0]["workers"] == 0 and same == lines
+    first, _, same = observed(train, "workers", {"persistent_workers": True})
+    assert first["thrown"] == ["persistent_workers"] and same == lines
+    first, _, _ = observed(train, "", {"cached_batch": True})
+    assert first["thrown"] == ["cached_batch"]
+    assert max(first["losses"]) < 1e5 < plain["losses"][1]

@@ -1,0 +1,121 @@
+#include "explain/explain.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "base/files.h"
+#include "base/temporary_folder.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/script_environment.h"
+#include "emit/all/frameworks.h"
+#include "environments/runner_files.h"
+#include "explain/folders.h"
+#include "plan/plan.h"
+#include "proc/launcher.h"
+#include "recipe/contenders.h"
+
+namespace bakeoff::cli {
+namespace {
+
+namespace ex = bakeoff::explain;
+
+int processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+// The file of a module that is looked for from this folder; empty: it is not here.
+fs::path file_of(std::string module) {
+  std::ranges::replace(module, '.', '/');
+  for (const fs::path& file : {fs::path(module + ".py"), fs::path(module) / "__main__.py"})
+    if (fs::is_regular_file(file)) return file;
+  return {};
+}
+
+Result<fs::path> interpreter(const ExplainOptions& options, const fs::path& file, const std::string& source,
+                             const fs::path& config) {
+  if (!options.python.empty()) return options.python;
+  const emit::Framework* imported = recipe::framework_of(source);
+  const std::string framework =
+      options.framework.empty() && imported != nullptr ? imported->name : options.framework;
+  if (framework.empty()) {
+    return Error{.message = fmt::format("'{}' imports no framework itself, so its environment is not known",
+                                        file.string()),
+                 .remedy = "name one: --framework torch, or the interpreter: --python PATH"};
+  }
+  if (emit::find_framework(framework) == nullptr) {
+    return Error{.message = fmt::format("there is no framework '{}'", framework),
+                 .remedy = "torch, keras, keras2, tensorflow or jax"};
+  }
+  TRY(const auto contender, contender_of(file, framework));
+  TRY(const auto environment, environment_of(contender, config));
+  if (environment.ok()) return environment.python;
+  return Error{.message = environment.reason,
+               .remedy = environment.remedy + ", or name an interpreter: --python PATH"};
+}
+
+// As it is called from the folder, or from a copy of it.
+std::string argument_of(const std::string& name, const fs::path& folder) {
+  std::error_code failed;
+  const fs::path relative = fs::relative(fs::canonical(name, failed), folder, failed);
+  return failed || relative.empty() || *relative.begin() == ".." ? name : relative.string();
+}
+
+Result<ex::Subject> subject_of(const ExplainOptions& options, const std::string& name, const fs::path& runner,
+                               const fs::path& config) {
+  const fs::path file = options.modules ? file_of(name) : fs::path(name);
+  if (!options.modules && !fs::is_regular_file(file))
+    return Error{.message = fmt::format("there is no script '{}'", name),
+                 .remedy = "name a Python file, or a module with -m"};
+  ex::Subject subject{.name = options.modules ? name : file.filename().string()};
+  if (!file.empty()) {
+    TRY(subject.source, read_file(file));
+  }
+  TRY(subject.spec.python, interpreter(options, file, subject.source, config));
+  subject.spec.runner = runner;
+  subject.spec.folder = fs::current_path();
+  if (options.modules) subject.spec.arguments = {"-m"};
+  subject.spec.arguments.push_back(argument_of(name, subject.spec.folder));
+  subject.spec.in_copy = ex::too_large(subject.spec.folder).empty();
+  subject.spec.arguments.insert(subject.spec.arguments.end(), options.arguments.begin(),
+                                options.arguments.end());
+  return subject;
+}
+
+Result<ex::Explanation> explained(const ExplainOptions& options, const fs::path& config) {
+  TRY(const fs::path runner, unpack_runner(bakeoff_home()));
+  TRY(const TemporaryFolder scratch, TemporaryFolder::make("bakeoff_explain_"));
+  ex::ExplainJob job{.folder = options.out.empty() ? scratch.path() : options.out,
+                     .seconds = options.seconds,
+                     .processors = processors()};
+  for (const std::string& name : options.scripts) {
+    TRY(ex::Subject subject, subject_of(options, name, runner, config));
+    for (const ex::Subject& other : job.subjects)
+      if (other.name == subject.name) subject.name = name == other.name ? name + " (again)" : name;
+    job.subjects.push_back(std::move(subject));
+  }
+  std::error_code failed;
+  fs::create_directories(job.folder, failed);
+  if (failed)
+    return Error{.message = fmt::format("cannot make '{}': {}", job.folder.string(), failed.message())};
+  ConsoleProgress progress;
+  TRY(ex::Explanation found, ex::explain(std::move(job), progress.lines()));
+  if (!options.out.empty()) CHECK_OK(write_file(options.out / "explain.json", ex::to_json(found)));
+  return found;
+}
+
+}  // namespace
+
+int explain(const ExplainOptions& options, const fs::path& config) {
+  if (const auto started = proc::start_launcher(); !started) return fail(started.error());
+  const auto found = explained(options, config);
+  if (!found) return fail(found.error());
+  print(options.format == "json" ? ex::to_json(*found) : ex::to_text(*found, output_width(), options.all));
+  return 0;
+}
+
+}  // namespace bakeoff::cli

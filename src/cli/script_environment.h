@@ -1,0 +1,20 @@
+#pragma once
+
+// The environment that a script of the user's own needs.
+
+#include <filesystem>
+#include <string>
+
+#include "base/result.h"
+#include "environments/environments.h"
+#include "recipe/recipe.h"
+
+namespace bakeoff::cli {
+
+// The script as a contender, with the settings that follow from its source, such as the backend of Keras.
+Result<recipe::Contender> contender_of(const std::filesystem::path& script, const std::string& framework);
+
+// The environment of its framework, ready or not.
+Result<Environment> environment_of(const recipe::Contender& contender, const std::filesystem::path& config);
+
+}  // namespace bakeoff::cli

@@ -1,0 +1,339 @@
+#include "explain/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+#include "explain/heats.h"
+#include "proc/interrupt.h"
+#include "stats/burst_plan.h"
+#include "stats/e_process.h"
+#include "stats/verdict.h"
+
+namespace bakeoff::explain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kFirstSteps = 5;
+constexpr int64_t kObservedSteps = 300;
+constexpr double kObservedSeconds = 8;
+constexpr double kStartSeconds = 300;  // until the first steps are made
+constexpr size_t kMostSuspects = 8;
+constexpr int kMostHeats = 5;  // that decide the suspects, besides the first
+constexpr int kTogetherHeats = 2;
+constexpr double kMargin = 0.02;   // a gain below it is none
+constexpr double kPrior = 0.25;    // typical size of a gain or a gap, log scale
+constexpr double kRestart = 0.01;  // sd of two processes of one script, log scale, until heats show it
+constexpr double kGivesWay = 0.7;  // share of a general cause's gain that a special one explains
+
+// `later` follows `report` in the same process.
+void append(Report& report, Report later) {
+  for (const int64_t at : later.epochs) report.epochs.push_back(at + report.steps());
+  report.marks.insert(report.marks.end(), later.marks.begin(), later.marks.end());
+  report.waits.insert(report.waits.end(), later.waits.begin(), later.waits.end());
+  report.ns = later.begun + later.ns - report.begun;
+  report.compiles = later.compiles;  // those of the first steps are its own
+  report.compile_ns = later.compile_ns;
+  report.collections = later.collections;
+  report.ended = later.ended;
+  report.error = later.error;
+  report.where = later.where;
+  report.notes = later.notes;
+  report.cpu_ns = later.cpu_ns;
+  report.peak_rss_bytes = later.peak_rss_bytes;
+  if (later.facts.is_object() && !later.facts.empty()) report.facts = std::move(later.facts);
+}
+
+Error no_steps(const Subject& subject, const Observed& process) {
+  std::string seen = subject.seen.error.empty()
+                         ? "it came to its end"
+                         : fmt::format("it ended with {} ({})", subject.seen.error, subject.seen.where);
+  for (const std::string& note : subject.seen.notes) seen += "\n  " + note;
+  return Error{
+      .message =
+          fmt::format("{}: {} training steps were seen, and {}", subject.name, subject.seen.steps(), seen),
+      .remedy = fmt::format(
+          "at least {} steps are needed; a step is optimizer.step(), a batch of fit, or a call of the "
+          "jitted function that trains\n{}",
+          kFirstSteps, process.log_tail())};
+}
+
+Status observe(Subject& subject, const fs::path& folder) {
+  ScriptSpec spec = subject.spec;
+  spec.log_file = folder / (fs::path(subject.name).stem().string() + "_observed.log");
+  TRY(Observed process, Observed::start(spec, Switches::object()));
+  TRY(subject.seen, process.run(kFirstSteps, kStartSeconds, /*facts=*/true));
+  if (subject.seen.ended || subject.seen.steps() < 2) {
+    if (subject.seen.steps() < kFirstSteps || !subject.seen.error.empty()) return no_steps(subject, process);
+  } else {
+    const int64_t printed = process.log_bytes();
+    TRY(Report later, process.run(kObservedSteps, kObservedSeconds, /*facts=*/true));
+    const auto steps = static_cast<double>(std::max<int64_t>(1, later.steps()));
+    subject.output_bytes = static_cast<double>(process.log_bytes() - printed) / steps;
+    append(subject.seen, std::move(later));
+    if (!subject.seen.error.empty()) return no_steps(subject, process);
+  }
+  subject.profile = profile_of(subject.seen);
+  return Done{};
+}
+
+// Differences of two lanes over heats, log scale.
+struct Differences {
+  std::vector<stats::PastHeat> heats = {};
+
+  void add(const LaneHeat& slower, const LaneHeat& faster) {
+    if (const auto found = difference(slower, faster))
+      heats.push_back({found->d, found->variance, found->rounds});
+  }
+  std::optional<Estimate> factor(double alpha) const {
+    if (heats.empty()) return std::nullopt;
+    double mean = 0, variance = 0;
+    const auto n = static_cast<double>(heats.size());
+    for (const stats::PastHeat& heat : heats) mean += heat.d / n;
+    if (heats.size() == 1) {
+      variance = 2 * kRestart * kRestart + heats[0].within;
+    } else {
+      const stats::HeatVariance of = stats::heat_variance(heats);
+      for (const stats::PastHeat& heat : heats)
+        variance += (of.restart + of.round / static_cast<double>(heat.rounds)) / (n * n);
+    }
+    const double half = stats::known_variance_half_width(variance, kPrior, alpha);
+    return Estimate{std::exp(mean), std::exp(mean - half), std::exp(mean + half)};
+  }
+};
+
+// One explanation in the making.
+class Inquiry {
+ public:
+  Inquiry(ExplainJob& job, Explanation& out, const Progress& progress)
+      : job_(job), out_(out), progress_(progress), begin_ns_(monotonic_clock().now_ns()) {}
+
+  void find_causes();
+  void confirm();
+  void combine();
+  double seconds() const { return seconds_since(begin_ns_); }
+
+ private:
+  bool pair() const { return out_.subjects.size() > 1; }
+  double alpha() const { return job_.alpha / static_cast<double>(2 + 2 * out_.causes.size()); }
+  Lane lane(size_t subject, const std::string& name, Switches switches) const;
+  std::vector<LaneHeat> heat(const std::vector<Lane>& lanes);
+  void judge(Cause& cause, const Differences& gains) const;
+  bool time_for_another(double share) const {
+    return !proc::interrupted() && seconds() + heat_s_ < share * job_.seconds;
+  }
+  Switches switches_of(const std::vector<const Cause*>& causes) const;
+  std::vector<const Cause*> remaining() const;
+
+  ExplainJob& job_;
+  Explanation& out_;
+  const Progress& progress_;
+  int64_t begin_ns_;
+  double heat_s_ = 0;  // of the last one
+  Differences gap_;
+};
+
+Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) const {
+  const Subject& of = out_.subjects[subject];
+  Lane lane{.name = name, .spec = of.spec, .switches = std::move(switches), .step_s = of.profile.step_s};
+  if (of.seen.ended) lane.steps_at_most = of.seen.steps();
+  return lane;
+}
+
+std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& lanes) {
+  const int64_t begin = monotonic_clock().now_ns();
+  HeatOptions options{.folder = job_.folder, .seed = static_cast<uint64_t>(out_.heats) + 1};
+  options.progress = [&](const std::string& line) {
+    progress_(
+        fmt::format("heat {} ({} runs, {:.0f} s so far): {}", out_.heats + 1, lanes.size(), seconds(), line));
+  };
+  double round_s = 0;
+  for (const Lane& lane : lanes) round_s += std::max(options.burst_s + lane.step_s, 2 * lane.step_s);
+  options.rounds = std::clamp<int64_t>(static_cast<int64_t>(job_.seconds / 6 / round_s), 6, 12);
+  auto results = run_heat(lanes, options);
+  heat_s_ = seconds_since(begin);
+  if (!proc::interrupted()) ++out_.heats;
+  return results;
+}
+
+void Inquiry::find_causes() {
+  for (Suspect& suspect : suspects(out_.subjects[0], job_.processors)) {
+    if (out_.causes.size() == kMostSuspects) {
+      out_.notes.push_back(fmt::format("not tried for lack of time: {}", suspect.rule->cause));
+      continue;
+    }
+    out_.causes.push_back({.suspect = std::move(suspect)});
+  }
+}
+
+void Inquiry::judge(Cause& cause, const Differences& gains) const {
+  cause.measured = gains.factor(alpha());
+  if (!cause.measured) return;
+  if (cause.measured->low > 1 + kMargin)
+    cause.finding = Finding::kConfirmed;
+  else if (cause.measured->high < 1 + kMargin)
+    cause.finding = Finding::kNoGain;
+}
+
+void Inquiry::confirm() {
+  std::vector<Differences> gains(out_.causes.size());
+  for (int number = 0; number <= kMostHeats; ++number) {
+    if (number > 0 && !time_for_another(number == 1 ? 1.0 : 0.7)) break;
+    std::vector<Lane> lanes = {lane(0, "first", Switches::object())};
+    if (pair()) lanes.push_back(lane(1, "second", Switches::object()));
+    std::vector<size_t> tried;
+    for (size_t i = 0; i < out_.causes.size(); ++i) {
+      if (out_.causes[i].finding != Finding::kOpen) continue;
+      const Suspect& suspect = out_.causes[i].suspect;
+      tried.push_back(i);
+      lanes.push_back(lane(0, suspect.rule->key, {{suspect.rule->thrown, suspect.suspicion.value}}));
+    }
+    if (number > 0 && tried.empty() && !pair()) break;
+    const bool gap_known = out_.gap && (out_.gap->low > 1 + kMargin || out_.gap->high < 1 + kMargin);
+    if (number > 1 && tried.empty() && gap_known) break;
+    const auto results = heat(lanes);
+    if (proc::interrupted()) return;
+    if (!results[0].ok()) {
+      out_.notes.push_back(fmt::format("{}: {}", out_.subjects[0].name, results[0].failure));
+      return;
+    }
+    if (pair()) {
+      if (!results[1].ok())
+        out_.notes.push_back(fmt::format("{}: {}", out_.subjects[1].name, results[1].failure));
+      gap_.add(results[0], results[1]);
+      out_.gap = gap_.factor(alpha());
+    }
+    for (size_t t = 0; t < tried.size(); ++t) {
+      Cause& cause = out_.causes[tried[t]];
+      const LaneHeat& result = results[lanes.size() - tried.size() + t];
+      if (!result.ok()) {
+        cause.finding = Finding::kFailed;
+        cause.reason = result.failure;
+        continue;
+      }
+      if (std::ranges::find(result.thrown, cause.suspect.rule->thrown) == result.thrown.end()) {
+        cause.finding = Finding::kFailed;
+        cause.reason = "the switch found nothing to change";
+        continue;
+      }
+      if (number == 0) {
+        Differences once;
+        once.add(results[0], result);
+        cause.first = once.factor(alpha());
+        if (cause.first && cause.first->high < 1 + kMargin) cause.finding = Finding::kNoGain;
+        continue;
+      }
+      gains[tried[t]].add(results[0], result);
+      if (number > 1) judge(cause, gains[tried[t]]);
+    }
+    if (number > 0 && pair() && out_.gap && out_.gap->high < 1 + kMargin) break;  // there is no gap
+  }
+  // One heat beside the first decides what is obvious.
+  for (size_t i = 0; i < gains.size(); ++i)
+    if (out_.causes[i].finding == Finding::kOpen) judge(out_.causes[i], gains[i]);
+  out_.equal = pair() && !(out_.gap && out_.gap->low > 1 + kMargin);
+}
+
+// Confirmed causes; a general one gives way to special ones that explain most of it.
+std::vector<const Cause*> Inquiry::remaining() const {
+  std::vector<const Cause*> all;
+  for (const Cause& cause : out_.causes) {
+    if (cause.finding != Finding::kConfirmed) continue;
+    const bool gives_way = std::ranges::any_of(out_.causes, [&](const Cause& other) {
+      return other.finding == Finding::kConfirmed &&
+             std::string(other.suspect.rule->within) == cause.suspect.rule->key &&
+             std::log(other.measured->value) >= kGivesWay * std::log(cause.measured->value);
+    });
+    if (!gives_way) all.push_back(&cause);
+  }
+  return all;
+}
+
+Switches Inquiry::switches_of(const std::vector<const Cause*>& causes) const {
+  Switches all = Switches::object();
+  for (const Cause* cause : causes) all[cause->suspect.rule->thrown] = cause->suspect.suspicion.value;
+  return all;
+}
+
+void Inquiry::combine() {
+  const std::vector<const Cause*> confirmed = remaining();
+  if (out_.equal || confirmed.empty()) return;
+  if (confirmed.size() == 1) {
+    out_.together = confirmed[0]->measured;
+    if (!pair()) return;
+  }
+  Differences together, residual;
+  std::vector<Differences> without(confirmed.size());
+  for (int number = 0; number < kTogetherHeats; ++number) {
+    if (number > 0 && !time_for_another(1.2)) break;
+    std::vector<Lane> lanes = {lane(0, "first", Switches::object()),
+                               lane(0, "together", switches_of(confirmed))};
+    if (confirmed.size() > 1) {
+      for (const Cause* left_out : confirmed) {
+        std::vector<const Cause*> others = confirmed;
+        std::erase(others, left_out);
+        lanes.push_back(lane(0, fmt::format("without_{}", left_out->suspect.rule->key), switches_of(others)));
+      }
+    }
+    if (pair()) lanes.push_back(lane(1, "second", Switches::object()));
+    const auto results = heat(lanes);
+    if (proc::interrupted()) return;
+    together.add(results[0], results[1]);
+    if (pair()) residual.add(results[1], results.back());
+    if (confirmed.size() > 1)
+      for (size_t i = 0; i < confirmed.size(); ++i) without[i].add(results[2 + i], results[1]);
+    if (!results[1].ok()) out_.notes.push_back("all together: " + results[1].failure);
+  }
+  if (const auto factor = together.factor(alpha())) out_.together = factor;
+  out_.residual = residual.factor(alpha());
+  for (size_t i = 0; i < confirmed.size(); ++i)
+    const_cast<Cause*>(confirmed[i])->without = without[i].factor(alpha());
+}
+
+// The slower one first, by what was observed.
+void order(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
+  if (subjects.size() < 2) return;
+  const auto cost = [](const Subject& s) {
+    return s.profile.step_s / std::max(0.01, 1 - s.profile.wait_share) / s.samples();
+  };
+  if (cost(subjects[1]) <= 1.05 * cost(subjects[0])) return;
+  notes.push_back(fmt::format("{} is the slower one of the two", subjects[1].name));
+  std::swap(subjects[0], subjects[1]);
+}
+
+}  // namespace
+
+size_t Explanation::confirmed() const {
+  return static_cast<size_t>(std::ranges::count(causes, Finding::kConfirmed, &Cause::finding));
+}
+
+Result<Explanation> explain(ExplainJob job, const Progress& progress) {
+  Explanation out;
+  out.subjects = job.subjects;
+  Inquiry inquiry(job, out, progress);
+  for (Subject& subject : out.subjects) {
+    progress("observing " + subject.name);
+    CHECK_OK(observe(subject, job.folder));
+    if (proc::interrupted()) return Error{.message = "interrupted"};
+    if (!subject.spec.in_copy)
+      out.notes.push_back(subject.name + ": its folder is too large to be copied, so its runs write into it");
+    for (const std::string& note : subject.seen.notes) out.notes.push_back(subject.name + ": " + note);
+  }
+  order(out.subjects, out.notes);
+  if (out.subjects.size() > 1) out.work = work_differences(out.subjects[0], out.subjects[1]);
+  inquiry.find_causes();
+  inquiry.confirm();
+  inquiry.combine();
+  std::ranges::stable_sort(out.causes, [](const Cause& a, const Cause& b) {
+    const bool a_yes = a.finding == Finding::kConfirmed, b_yes = b.finding == Finding::kConfirmed;
+    if (a_yes != b_yes) return a_yes;
+    return a_yes && a.measured->value > b.measured->value;
+  });
+  out.seconds = inquiry.seconds();
+  return out;
+}
+
+}  // namespace bakeoff::explain

@@ -1,0 +1,70 @@
+#pragma once
+
+// Why one script is slower than another, or could be faster: observed, suspected by rules, and confirmed by
+// paired runs. No cause is stated without a run that confirms it.
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "base/result.h"
+#include "explain/rules.h"
+#include "explain/subject.h"
+#include "table/numbers.h"
+
+namespace bakeoff::explain {
+
+struct ExplainJob {
+  std::vector<Subject> subjects =
+      {};                             // one, or the slower one and the faster one; only name, source and spec
+  std::filesystem::path folder = {};  // for logs and records; it exists
+  double seconds = 300;               // of all runs together, about
+  double alpha = 0.01;                // probability that any statement is wrong
+  int processors = 1;
+};
+
+enum class Finding { kConfirmed, kNoGain, kOpen, kFailed };
+
+struct Cause {
+  Suspect suspect = {};
+  Finding finding = Finding::kOpen;
+  // By which factor steps of the script become shorter with the switch thrown: > 1 is a gain.
+  std::optional<Estimate> first = {};     // of the first heat alone
+  std::optional<Estimate> measured = {};  // of all later heats, which say whether it is confirmed
+  std::optional<Estimate> without = {};   // what all causes together lose if this one is left out
+  std::string reason = {};                // kFailed
+};
+
+struct WorkDifference {
+  std::string what = {};  // "samples of a step"
+  std::string first = {}, second = {};
+  bool operator==(const WorkDifference&) const = default;
+};
+
+struct Explanation {
+  std::vector<Subject> subjects = {};
+  std::vector<WorkDifference> work = {};
+  std::optional<Estimate> gap = {};       // time of a sample, first against second
+  bool equal = false;                     // a gap is not confirmed
+  std::vector<Cause> causes = {};         // all suspects: the confirmed ones first, by gain
+  std::optional<Estimate> together = {};  // gain of all confirmed ones together
+  std::optional<Estimate> residual = {};  // gap that is left then
+  int heats = 0;
+  double seconds = 0;
+  std::vector<std::string> notes = {};
+  size_t confirmed() const;
+};
+
+Result<Explanation> explain(ExplainJob job, const Progress& progress);
+
+// What differs in the work of two scripts, or in what they compute with.
+std::vector<WorkDifference> work_differences(const Subject& first, const Subject& second);
+
+// For a terminal of `width` columns. `all`: causes that were not confirmed, too.
+std::string to_text(const Explanation& explanation, int width, bool all);
+std::string to_json(const Explanation& explanation);
+
+}  // namespace bakeoff::explain

@@ -1,0 +1,208 @@
+#include "explain/explain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "base/temporary_folder.h"
+#include "explain/folders.h"
+#include "explain/heats.h"
+
+namespace bakeoff::explain {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::DoubleNear;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kMs = 1'000'000;
+
+// A run of 40 steps of 10 ms, of which 4 ms are waits; two epochs, the second of which begins with 100 ms.
+Report steady() {
+  Report report{.kind = "optimizer", .started = 10 * kMs, .begun = 5 * kMs};
+  report.imports = {{"keras", 20 * kMs, 520 * kMs}, {"torch", 30 * kMs, 500 * kMs}};
+  int64_t at = 1000 * kMs;
+  for (int i = 0; i < 40; ++i) {
+    at += i == 20 ? 100 * kMs : 10 * kMs;
+    report.marks.push_back(at);
+    report.waits.push_back(4 * kMs);
+  }
+  report.epochs = {0, 20};
+  report.ns = at + 7 * kMs - report.begun;
+  return report;
+}
+
+double seconds_of(const Profile& profile, const std::string& key) {
+  for (const Phase& phase : profile.phases)
+    if (phase.key == key) return phase.seconds;
+  return -1;
+}
+
+TEST(Phases, AddUpToTheWhole) {
+  const Profile profile = profile_of(steady());
+  const double sum = std::accumulate(profile.phases.begin(), profile.phases.end(), 0.0,
+                                     [](double all, const Phase& phase) { return all + phase.seconds; });
+  EXPECT_NEAR(sum, profile.total_s, 1e-9);
+  EXPECT_NEAR(profile.total_s, 1.492, 1e-9);
+  EXPECT_NEAR(seconds_of(profile, "imports"), 0.5, 1e-9) << "torch within Keras counts once";
+  EXPECT_NEAR(seconds_of(profile, "waits"), 39 * 0.004, 1e-9);
+  EXPECT_NEAR(seconds_of(profile, "epochs"), 0.09, 1e-9);
+  EXPECT_NEAR(seconds_of(profile, "steps"), 39 * 0.006, 1e-9);
+  EXPECT_NEAR(seconds_of(profile, "end"), 0.007, 1e-9);
+  EXPECT_NEAR(profile.step_s, 0.006, 1e-9);
+}
+
+Subject torch_script(nlohmann::json facts) {
+  Subject subject{.name = "train.py", .seen = steady()};
+  facts["parameters"] = 1000;
+  if (!facts.contains("threads")) facts["threads"] = 2;
+  subject.seen.facts = {{"torch", facts}};
+  subject.profile = profile_of(subject.seen);
+  subject.profile.wait_share = 0;
+  subject.profile.step_s = 0.2;
+  subject.profile.epoch_start_s = 0;
+  return subject;
+}
+
+std::vector<std::string> keys(const Subject& subject) {
+  std::vector<std::string> all;
+  for (const Suspect& suspect : suspects(subject, 2)) all.emplace_back(suspect.rule->key);
+  return all;
+}
+
+TEST(Rules, AreSilentOnAPlainScript) { EXPECT_THAT(keys(torch_script({})), ::testing::IsEmpty()); }
+
+TEST(Rules, SuspectWhatIsSeen) {
+  EXPECT_THAT(keys(torch_script({{"anomaly", true}})), Contains("anomaly"));
+  EXPECT_THAT(keys(torch_script({{"threads", 1}})), Contains("threads"));
+  EXPECT_THAT(keys(torch_script({{"denormals", 0.5}})), Contains("denormals"));
+  EXPECT_THAT(keys(torch_script({{"denormals", 0.001}})), Not(Contains("denormals")));
+  EXPECT_THAT(keys(torch_script({{"dtypes", {"float64"}}})), Contains("float64"));
+  EXPECT_THAT(keys(torch_script({{"convolutions", 3}, {"layout", "contiguous"}})), Contains("layout"));
+  EXPECT_THAT(keys(torch_script({{"convolutions", 3}, {"layout", "channels_last"}})),
+              Not(Contains("layout")));
+  Subject waits = torch_script({{"loaders", {{{"workers", 0}, {"dataset", "Files"}}}}});
+  waits.profile.wait_share = 0.6;
+  EXPECT_THAT(keys(waits), Contains("input"));
+  EXPECT_THAT(keys(waits), Contains("no_workers"));
+  EXPECT_THAT(keys(waits), Not(Contains("per_item")));
+}
+
+TEST(Rules, AreWellFormed) {
+  for (const Rule& rule : rules()) {
+    EXPECT_TRUE(std::string(rule.id).starts_with("R")) << rule.key;
+    EXPECT_NE(std::string(rule.change), "") << rule.key;
+    EXPECT_NE(std::string(rule.thrown), "") << rule.key;
+    const auto same =
+        std::ranges::count(rules(), std::string(rule.key), [](const Rule& r) { return std::string(r.key); });
+    EXPECT_EQ(same, 1) << rule.key;
+  }
+}
+
+TEST(Rules, NameTheLineButNoCommentAndNoImport) {
+  Subject subject = torch_script({{"anomaly", true}});
+  subject.source =
+      "from torch.autograd import set_detect_anomaly\n# set_detect_anomaly\nx = 1\nset_detect_anomaly(True)\n";
+  const auto found = suspects(subject, 2);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].line, 4);
+}
+
+LaneHeat heat_of(std::vector<double> bursts) { return {.bursts = std::move(bursts)}; }
+
+TEST(Difference, TakesRoundsInPairs) {
+  std::mt19937_64 rng(1);
+  std::normal_distribution<double> machine(0, 0.5), own(0, 0.01);
+  LaneHeat a, b;
+  for (int i = 0; i < 12; ++i) {
+    const double both = machine(rng);  // what slows the machine for a round hits both
+    a.bursts.push_back(both + 0.3 + own(rng));
+    b.bursts.push_back(both + own(rng));
+  }
+  b.bursts[3] += 2;  // a spike
+  a.bursts[5] = std::numeric_limits<double>::quiet_NaN();
+  const auto found = difference(a, b);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_THAT(found->d, DoubleNear(0.3, 0.02));
+  EXPECT_LT(std::sqrt(found->variance), 0.02);
+  EXPECT_EQ(found->rounds, 11);
+}
+
+TEST(Difference, NeedsRounds) {
+  EXPECT_FALSE(difference(heat_of({1, 2, 3}), heat_of({1, 2, 3})).has_value());
+  LaneHeat failed = heat_of({1, 2, 3, 4});
+  failed.failure = "it crashed";
+  EXPECT_FALSE(difference(failed, heat_of({1, 2, 3, 4})).has_value());
+}
+
+// The variance that is told covers the true one, for rounds that vary as they like.
+TEST(Difference, ItsVarianceIsNotTooSmall) {
+  std::mt19937_64 rng(7);
+  std::normal_distribution<double> noise(0, 0.1);
+  int outside = 0;
+  constexpr int kTrials = 4000;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    LaneHeat a, b;
+    for (int i = 0; i < 8; ++i) {
+      a.bursts.push_back(noise(rng));
+      b.bursts.push_back(noise(rng));
+    }
+    const auto found = difference(a, b);
+    if (std::abs(found->d) > 2.576 * std::sqrt(found->variance)) ++outside;
+  }
+  EXPECT_LT(outside, 0.02 * kTrials) << "1% for a variance that is known";
+}
+
+TEST(Folders, AreCopiedWithoutWhatIsNotTheUsers) {
+  const auto scratch = TemporaryFolder::make("explain_test_");
+  ASSERT_TRUE(scratch.has_value());
+  const fs::path from = scratch->path() / "mine", to = scratch->path() / "copy";
+  fs::create_directories(from / "data");
+  fs::create_directories(from / ".git");
+  fs::create_directories(from / "venv");
+  std::ofstream(from / "train.py") << "x";
+  std::ofstream(from / "data/a.bin") << "y";
+  std::ofstream(from / ".git/config") << "z";
+  std::ofstream(from / "venv/pyvenv.cfg") << "z";
+  fs::create_symlink("data", from / "link");
+  EXPECT_EQ(too_large(from), "");
+  ASSERT_TRUE(copy_folder(from, to).has_value());
+  EXPECT_TRUE(fs::exists(to / "data/a.bin"));
+  EXPECT_TRUE(fs::exists(to / "link/a.bin"));
+  EXPECT_FALSE(fs::exists(to / ".git"));
+  EXPECT_FALSE(fs::exists(to / "venv"));
+}
+
+TEST(Reports, OfGarbageAreErrors) {
+  EXPECT_FALSE(parse_report("").has_value());
+  EXPECT_FALSE(parse_report("{}").has_value());
+  EXPECT_FALSE(parse_report(R"({"ended": 7})").has_value());
+}
+
+TEST(Work, DifferencesAreListed) {
+  Subject a = torch_script({{"batch", 32}, {"optimizers", {{{"class", "Adam"}, {"lr", 0.001}}}}});
+  Subject b = torch_script({{"batch", 64}, {"optimizers", {{{"class", "SGD"}, {"lr", 0.001}}}}});
+  const auto found = work_differences(a, b);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].what, "samples of a step");
+  EXPECT_EQ(found[1].first, "Adam, lr 0.001");
+  EXPECT_TRUE(work_differences(a, a).empty());
+}
+
+TEST(Text, NamesNothingWithoutAGap) {
+  Explanation e{
+      .subjects = {torch_script({}), torch_script({})}, .gap = Estimate{1.0, 0.99, 1.01}, .equal = true};
+  const std::string text = to_text(e, 80, false);
+  EXPECT_THAT(text, HasSubstr("There is no gap"));
+  EXPECT_THAT(text, Not(HasSubstr("change:")));
+}
+
+}  // namespace
+}  // namespace bakeoff::explain

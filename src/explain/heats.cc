@@ -1,0 +1,172 @@
+#include "explain/heats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <span>
+#include <thread>
+
+#include "base/clock.h"
+#include "proc/interrupt.h"
+#include "stats/trimmed.h"
+
+namespace bakeoff::explain {
+namespace {
+
+constexpr int64_t kSettle = 8;         // steps before anything counts
+constexpr double kSettleSeconds = 60;  // at most, for them and for all that they compile
+constexpr double kWarmUpSeconds = 1;
+constexpr size_t kFewestBursts = 4;
+
+// One lane's process during a heat.
+struct Runner {
+  const Lane* lane = nullptr;
+  std::optional<Observed> process = {};
+  double samples = 1;               // of a step
+  int64_t steps = 1;                // of a burst
+  int64_t done = 0;                 // steps so far
+  std::vector<double> bursts = {};  // log of ms per sample
+  LaneHeat result = {};
+  bool ended = false;
+
+  bool live() const { return process && result.ok() && !ended; }
+
+  // nullopt once nothing more can come of it.
+  std::optional<Report> run(int64_t count, double seconds, bool facts = false) {
+    auto report = process->run(count, seconds, facts);
+    if (!report) {
+      if (bursts.size() < kFewestBursts) result.failure = report.error().text();
+      ended = true;
+      return std::nullopt;
+    }
+    done += report->steps();
+    if (!report->ended) return std::move(*report);
+    ended = true;
+    if (!report->error.empty())
+      result.failure = fmt::format("it ended with {} ({})", report->error, report->where);
+    return std::nullopt;
+  }
+};
+
+// Starts it and lets it make its first steps, which count for nothing.
+void settle(Runner& runner, const HeatOptions& options) {
+  ScriptSpec spec = runner.lane->spec;
+  spec.log_file = options.folder / (runner.lane->name + ".log");
+  auto started = Observed::start(spec, runner.lane->switches);
+  if (!started) {
+    runner.result.failure = started.error().text();
+    return;
+  }
+  runner.process.emplace(std::move(*started));
+  const int64_t some = std::min(kSettle, runner.lane->steps_at_most.value_or(kSettle * 4) / 4 + 1);
+  const auto first = runner.run(some, kSettleSeconds, /*facts=*/true);
+  if (!first) {
+    if (runner.result.ok())
+      runner.result.failure = fmt::format("it ends after {} steps: too few to compare", runner.done);
+    return;
+  }
+  runner.result.thrown = first->thrown;
+  runner.result.losses = first->losses;
+  runner.samples = samples_of(facts_of(*first));
+  if (auto frozen = runner.process->freeze(); !frozen) runner.result.failure = frozen.error().text();
+}
+
+// Its steps in a burst, from what its warm-up takes now.
+void warm_up(Runner& runner, const HeatOptions& options) {
+  const double step_s = std::max(1e-6, runner.lane->step_s);
+  const int64_t left = runner.lane->steps_at_most.value_or(int64_t{1} << 40) - runner.done;
+  const int64_t rounds = options.rounds;
+  // Steps that vary a factor of 2 still leave some bursts to a script that ends.
+  const auto warm =
+      std::clamp<int64_t>(std::llround(kWarmUpSeconds / step_s), 1, std::max<int64_t>(1, left / 8));
+  const auto report = runner.run(warm, 10 * kWarmUpSeconds);
+  if (!report) return;
+  const double now_s = report->step_s();
+  const int64_t most = std::max<int64_t>(1, (left - warm) / (rounds + 1) - 1);
+  runner.steps = std::clamp<int64_t>(std::llround(options.burst_s / now_s), 1, most);
+}
+
+void burst(Runner& runner) {
+  if (auto thawed = runner.process->thaw(); !thawed) {
+    runner.result.failure = thawed.error().text();
+    return;
+  }
+  if (runner.run(1, 600)) {  // lead-in: caches are cold
+    if (const auto report = runner.run(runner.steps, 600))
+      runner.bursts.push_back(std::log(1e3 * report->step_s() / runner.samples));
+  }
+  if (runner.live())
+    if (auto frozen = runner.process->freeze(); !frozen) runner.result.failure = frozen.error().text();
+}
+
+LaneHeat result_of(Runner& runner, int64_t rounds) {
+  LaneHeat result = std::move(runner.result);
+  if (result.ok() && runner.bursts.size() < kFewestBursts)
+    result.failure = fmt::format("it ends after {} steps: too few to compare", runner.done);
+  result.bursts = std::move(runner.bursts);
+  result.bursts.resize(static_cast<size_t>(rounds), std::numeric_limits<double>::quiet_NaN());
+  return result;
+}
+
+}  // namespace
+
+std::vector<LaneHeat> run_heat(const std::vector<Lane>& lanes, const HeatOptions& options) {
+  std::vector<Runner> runners(lanes.size());
+  std::vector<size_t> order(lanes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937_64 rng(options.seed);
+  std::ranges::shuffle(order, rng);
+  for (size_t i = 0; i < lanes.size(); ++i) runners[i].lane = &lanes[i];
+  // Two at a time: a start is mostly imports, on one processor. What it measures does not count.
+  for (size_t i = 0; i < order.size() && !proc::interrupted(); i += 2) {
+    options.progress(fmt::format("starting {} of {}: {}", i + 1, order.size(), runners[order[i]].lane->name));
+    std::thread other;
+    if (i + 1 < order.size()) other = std::thread([&] { settle(runners[order[i + 1]], options); });
+    settle(runners[order[i]], options);
+    if (other.joinable()) other.join();
+  }
+  for (size_t i : order) {
+    Runner& runner = runners[i];
+    if (!runner.live() || proc::interrupted()) continue;
+    if (!runner.process->thaw()) continue;
+    warm_up(runner, options);
+    if (runner.live() && !runner.process->freeze()) runner.ended = true;
+  }
+  int64_t rounds = 0;
+  for (; rounds < options.rounds && !proc::interrupted(); ++rounds) {
+    options.progress(fmt::format("round {} of {}", rounds + 1, options.rounds));
+    std::ranges::shuffle(order, rng);
+    for (size_t i : order)
+      if (runners[i].live() && !proc::interrupted()) burst(runners[i]);
+  }
+  std::vector<LaneHeat> results;
+  for (Runner& runner : runners) results.push_back(result_of(runner, rounds));
+  return results;
+}
+
+std::optional<HeatDifference> difference(const LaneHeat& slower, const LaneHeat& faster) {
+  std::vector<double> d;
+  for (size_t i = 0; i < std::min(slower.bursts.size(), faster.bursts.size()); ++i) {
+    const double one = slower.bursts[i] - faster.bursts[i];
+    if (std::isfinite(one)) d.push_back(one);
+  }
+  const size_t n = d.size();
+  if (!slower.ok() || !faster.ok() || n < kFewestBursts) return std::nullopt;
+  std::ranges::sort(d);
+  const size_t cut = n / 6;
+  for (size_t i = 0; i < cut; ++i) {
+    d[i] = d[cut];
+    d[n - 1 - i] = d[n - 1 - cut];
+  }
+  const double kept = static_cast<double>(n - 2 * cut), all = static_cast<double>(n);
+  const std::span<const double> middle(d.data() + cut, n - 2 * cut);
+  const double few = 1 + 4 / (kept - 1);  // about the square root of the upper 90% bound by chi-squared
+  return HeatDifference{stats::mean(middle), few * stats::variance(d) * all / (kept * kept),
+                        static_cast<int64_t>(n)};
+}
+
+}  // namespace bakeoff::explain

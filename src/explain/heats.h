@@ -1,0 +1,57 @@
+#pragma once
+
+// Scripts and variants of them that race: heats of fresh processes whose bursts of steps alternate, one
+// running while all others are frozen, as contenders do (race/race.h).
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "explain/observed.h"
+#include "explain/subject.h"
+
+namespace bakeoff::explain {
+
+struct Lane {
+  std::string name = {};  // for progress and log files
+  ScriptSpec spec = {};
+  Switches switches = Switches::object();
+  double step_s = 0;                          // of the script without switches
+  std::optional<int64_t> steps_at_most = {};  // that the script makes until its end; absent: not known
+};
+
+// What a lane gave in one heat.
+struct LaneHeat {
+  std::vector<double> bursts = {};       // log of milliseconds per sample, by round; NaN: it had no burst
+  std::vector<std::string> thrown = {};  // switches that changed something
+  std::vector<double> losses = {};       // of its first steps
+  std::string failure = {};              // why there is no measure
+  bool ok() const { return failure.empty(); }
+};
+
+// How much longer a sample takes in one lane than in another, log scale, from the rounds of one heat: their
+// mean without the largest and the smallest sixth, and its variance (winsorised; Yuen 1974), as if rounds were
+// independent, with something for how little so few rounds know of it.
+struct HeatDifference {
+  double d = 0;
+  double variance = 0;
+  int64_t rounds = 0;
+};
+// Nothing with fewer than 4 rounds in common.
+std::optional<HeatDifference> difference(const LaneHeat& slower, const LaneHeat& faster);
+
+struct HeatOptions {
+  std::filesystem::path folder = {};  // for logs
+  int64_t rounds = 12;
+  double burst_s = 0.25;
+  uint64_t seed = 1;  // of the order of bursts
+  Progress progress = kSilent;
+};
+
+// One heat; results in the order of the lanes. Returns early after Ctrl-C.
+std::vector<LaneHeat> run_heat(const std::vector<Lane>& lanes, const HeatOptions& options);
+
+}  // namespace bakeoff::explain

@@ -1,0 +1,149 @@
+#include "explain/observed.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <limits>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/temporary_folder.h"
+#include "explain/folders.h"
+#include "proc/child.h"
+#include "proc/line_channel.h"
+#include "table/text.h"
+
+namespace bakeoff::explain {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr double kHelloSeconds = 60;
+constexpr int kTailLines = 15;
+
+std::string tail_of(const proc::Child& child) {
+  return fmt::format("{}", fmt::join(table::last_lines(child.log_tail(), kTailLines), "\n"));
+}
+
+double loss_of(const Json& value) {
+  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::map<std::string, std::string> environment_of(const ScriptSpec& spec) {
+  std::map<std::string, std::string> all = {
+      {"BAKEOFF_OBSERVE", spec.runner.string()},
+      {"PYTHONUNBUFFERED", "1"},
+      {"PYTHONPATH", (spec.runner / "bakeoff_observe" / "site").string()},
+  };
+  // The script sees the PYTHONPATH that it would have had.
+  if (const char* own = std::getenv("PYTHONPATH"); own != nullptr && *own != '\0') {
+    all["BAKEOFF_OBSERVED_PYTHONPATH"] = own;
+    all["PYTHONPATH"] += std::string(":") + own;
+  }
+  for (const auto& [name, value] : spec.environment) all[name] = value;
+  return all;
+}
+
+}  // namespace
+
+Result<Report> parse_report(const std::string& line) {
+  const Json found = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  try {
+    Report report;
+    report.ended = found.at("ended");
+    report.kind = found.at("kind");
+    report.error = found.value("error", "");
+    report.where = found.value("where", "");
+    report.started = found.at("started");
+    report.begun = found.at("begun");
+    report.ns = found.at("ns");
+    found.at("marks").get_to(report.marks);
+    found.at("waits").get_to(report.waits);
+    found.at("epochs").get_to(report.epochs);
+    for (const auto& [name, times] : found.at("imports").items())
+      report.imports.push_back({name, times.at(0), times.at(1)});
+    report.compiles = found.at("compiles");
+    report.compile_ns = found.at("compile_ns");
+    report.collections = found.at("collections");
+    report.cpu_ns = found.at("cpu_ns");
+    report.peak_rss_bytes = found.at("peak_rss_bytes");
+    for (const Json& loss : found.at("losses")) report.losses.push_back(loss_of(loss));
+    found.at("thrown").get_to(report.thrown);
+    found.at("notes").get_to(report.notes);
+    report.facts = found.at("facts");
+    return report;
+  } catch (const Json::exception& error) {
+    return Error{.message = fmt::format("the observed process answered garbage: '{}' ({})",
+                                        line.substr(0, 200), error.what())};
+  }
+}
+
+struct Observed::State {
+  std::optional<TemporaryFolder> copy;  // removed after the process has ended
+  proc::Child child;
+  proc::LineChannel channel;
+  Switches switches;
+  int64_t id = 0;
+  State(std::optional<TemporaryFolder> folder, proc::Child started, Switches thrown)
+      : copy(std::move(folder)), child(std::move(started)), channel(child), switches(std::move(thrown)) {}
+};
+
+Observed::Observed(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Observed::Observed(Observed&&) noexcept = default;
+Observed::~Observed() {
+  if (state_) state_->child.kill(0);
+}
+
+Result<Observed> Observed::start(const ScriptSpec& spec, const Switches& switches) {
+  proc::ChildOptions options;
+  options.argv = {spec.python.string()};
+  options.argv.insert(options.argv.end(), spec.arguments.begin(), spec.arguments.end());
+  options.env = environment_of(spec);
+  options.cwd = spec.folder;
+  std::optional<TemporaryFolder> copy;
+  if (spec.in_copy) {
+    TRY(TemporaryFolder made, TemporaryFolder::make("bakeoff_run_"));
+    options.cwd = made.path() / spec.folder.filename();
+    CHECK_OK(copy_folder(spec.folder, options.cwd));
+    copy.emplace(std::move(made));
+  }
+  options.log_file = spec.log_file;
+  TRY(proc::Child child, proc::Child::start(options));
+  auto state = std::make_unique<State>(std::move(copy), std::move(child), switches);
+  const int64_t deadline = monotonic_clock().now_ns() + static_cast<int64_t>(kHelloSeconds * kSecond);
+  const auto hello = state->channel.receive(deadline, "start");
+  if (!hello) {
+    return Error{.message = fmt::format("Python did not start the script: {}\n{}", hello.error().message,
+                                        tail_of(state->child)),
+                 .remedy = "run the script without Bakeoff; it must start there, too"};
+  }
+  return Observed(std::move(state));
+}
+
+Result<Report> Observed::run(int64_t steps, double seconds, bool facts, double patience_s) {
+  Json request = {
+      {"id", ++state_->id}, {"op", "run"}, {"steps", steps}, {"seconds", seconds}, {"facts", facts}};
+  if (state_->id == 1) request["switches"] = state_->switches;
+  const int64_t deadline =
+      monotonic_clock().now_ns() + static_cast<int64_t>((seconds + patience_s) * kSecond);
+  const auto line = state_->channel.exchange(request.dump(), deadline, "run");
+  if (line) return parse_report(*line);
+  const auto& failure = state_->channel.failure();
+  if (failure && failure->kind == proc::FailureKind::kTimeout) {
+    return Error{
+        .message = fmt::format("no training step was seen for {:.0f} s", seconds + patience_s),
+        .remedy =
+            "a step is optimizer.step(), a batch of fit, or a call of the jitted function that trains; steps "
+            "in threads or processes of the script's own are not seen"};
+  }
+  return Error{.message = fmt::format("the script ended without a report: {}\n{}", line.error().message,
+                                      tail_of(state_->child)),
+               .where = line.error().where};
+}
+
+int64_t Observed::log_bytes() const { return state_->child.log_bytes(); }
+Status Observed::freeze() { return state_->child.stop(); }
+Status Observed::thaw() { return state_->child.resume(); }
+std::string Observed::log_tail() const { return tail_of(state_->child); }
+
+}  // namespace bakeoff::explain

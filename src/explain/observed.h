@@ -1,0 +1,86 @@
+#pragma once
+
+// A training script of the user's, run as it is in a process of its own with hooks that count its steps
+// (runners/bakeoff_observe). At the end of a step it can be made to stop until it is asked for more, so
+// several scripts can alternate as the workers of a race do.
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/texts.h"
+
+namespace bakeoff::explain {
+
+// Settings thrown from outside, by the names of runners/bakeoff_observe: {"threads": 2, "compile": true}.
+using Switches = nlohmann::json;
+
+struct ScriptSpec {
+  std::filesystem::path python = {};
+  std::filesystem::path runner = {};        // folder that contains the package bakeoff_observe
+  std::vector<std::string> arguments = {};  // script and its arguments, or "-m" and a module
+  std::filesystem::path folder = {};        // working directory
+  bool in_copy = true;                      // run in a copy of it (folders.h)
+  Texts environment = {};                   // variables added to ours
+  std::filesystem::path log_file = {};      // what the script prints
+};
+
+// What a process reports when it stops. Times in ns; points in time are those of the monotonic clock.
+struct Report {
+  bool ended = false;                  // the script came to its own end
+  std::string error = {}, where = {};  // the exception that ended it, and "file:line"
+  std::string kind = {};               // what a step ends with; empty: no step was seen
+  int64_t started = 0;                 // when Python was ready to run the script
+  int64_t begun = 0;                   // when these steps began
+  int64_t ns = 0;                      // duration of these steps, until all work was done
+  std::vector<int64_t> marks = {};     // end of each step
+  std::vector<int64_t> waits = {};     // wait for data in each step
+  std::vector<int64_t> epochs = {};    // number of steps before each epoch that began
+  struct Import {
+    std::string name = {};
+    int64_t begin = 0, end = 0;
+    bool operator==(const Import&) const = default;
+  };
+  std::vector<Import> imports = {};
+  int64_t compiles = 0, compile_ns = 0;
+  int64_t collections = 0;  // full garbage collections during these steps
+  int64_t cpu_ns = 0;       // processor time of the process so far
+  int64_t peak_rss_bytes = 0;
+  std::vector<double> losses = {};       // of the first steps; NaN where it could not be read
+  std::vector<std::string> thrown = {};  // switches that changed something
+  std::vector<std::string> notes = {};   // what was seen and could not be followed
+  nlohmann::json facts = {};             // by framework; null unless asked for
+
+  int64_t steps() const { return static_cast<int64_t>(marks.size()); }
+  double step_s() const { return 1e-9 * static_cast<double>(ns) / static_cast<double>(steps()); }
+};
+
+Result<Report> parse_report(const std::string& line);
+
+class Observed {
+ public:
+  // Starts the script; it stops at its first boundary that `run` asks for.
+  static Result<Observed> start(const ScriptSpec& spec, const Switches& switches);
+  Observed(Observed&&) noexcept;
+  Observed& operator=(Observed&&) = delete;
+  ~Observed();  // kills it and all that it left
+
+  // Lets it make `steps` further steps, at most for `seconds`; a script that makes no step is told off after
+  // `patience_s` more. `facts`: collect them, which takes up to a second.
+  Result<Report> run(int64_t steps, double seconds, bool facts = false, double patience_s = 60);
+  Status freeze();
+  Status thaw();
+  std::string log_tail() const;
+  int64_t log_bytes() const;  // that it has printed so far
+
+ private:
+  struct State;
+  explicit Observed(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace bakeoff::explain

@@ -1,0 +1,33 @@
+#pragma once
+
+// Where the time of one observed run went: phases that add up to the whole.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "explain/observed.h"
+
+namespace bakeoff::explain {
+
+struct Phase {
+  std::string key = {};    // "imports"
+  std::string title = {};  // "importing the framework"
+  double seconds = 0;
+  bool operator==(const Phase&) const = default;
+};
+
+struct Profile {
+  std::vector<Phase> phases = {};  // in the order of time; they add up to total_s
+  double total_s = 0;
+  int64_t steps = 0;
+  double step_s = 0;         // median step after the first three, without its wait for data
+  double wait_share = 0;     // share of waiting in all steps after the first three
+  double epoch_start_s = 0;  // median wait and excess of a step that begins an epoch; 0: none was seen
+  bool operator==(const Profile&) const = default;
+};
+
+// A report of all steps since the process began, with at least two steps.
+Profile profile_of(const Report& report);
+
+}  // namespace bakeoff::explain

@@ -1,0 +1,36 @@
+#pragma once
+
+// One of the scripts that are compared, and what was seen of it.
+
+#include <string>
+
+#include "explain/observed.h"
+#include "explain/phases.h"
+
+namespace bakeoff::explain {
+
+struct Subject {
+  std::string name = {};    // as the user named it
+  std::string source = {};  // text of the script; empty for a module
+  ScriptSpec spec = {};
+  Report seen = {};  // its first steps, from the start of the process on
+  Profile profile = {};
+  double output_bytes = 0;  // that it prints for each step
+
+  // The framework that trains: the one that reports parameters, else the first.
+  std::string framework() const;
+  // Its facts; an empty object where there are none.
+  const nlohmann::json& facts() const;
+  double number(const char* fact, double otherwise = 0) const;
+  std::string text(const char* fact) const;
+  bool flag(const char* fact) const;
+  // Samples of one counted step; 1 where the batch is not known.
+  double samples() const;
+};
+
+// Samples of one counted step by these facts of a report.
+double samples_of(const nlohmann::json& facts);
+// Those of the framework that trains.
+const nlohmann::json& facts_of(const Report& report);
+
+}  // namespace bakeoff::explain
