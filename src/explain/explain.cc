@@ -153,6 +153,7 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& lanes) {
   double round_s = 0;
   for (const Lane& lane : lanes) round_s += std::max(options.burst_s + lane.step_s, 2 * lane.step_s);
   options.rounds = std::clamp<int64_t>(static_cast<int64_t>(job_.seconds / 6 / round_s), 6, 12);
+  options.until_ns = begin_ns_ + static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
   auto results = run_heat(lanes, options);
   heat_s_ = seconds_since(begin);
   if (!proc::interrupted()) ++out_.heats;

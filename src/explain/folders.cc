@@ -47,11 +47,16 @@ Status copy_folder(const fs::path& folder, const fs::path& into) {
       it.disable_recursion_pending();
       continue;
     }
-    const fs::path to = into / fs::relative(it->path(), folder, failed);
+    const fs::path to = into / it->path().lexically_relative(folder);
     std::error_code ignored;
     if (it->is_symlink(ignored)) {
+      // Within the folder it leads to the copy, else to the original.
       const fs::path target = fs::read_symlink(it->path(), ignored);
-      fs::create_symlink(target.is_absolute() ? target : it->path().parent_path() / target, to, ignored);
+      const fs::path whole =
+          fs::weakly_canonical(it->path(), ignored).lexically_relative(fs::weakly_canonical(folder));
+      const bool within = target.is_relative() && !whole.empty() && *whole.begin() != "..";
+      fs::create_symlink(within || target.is_absolute() ? target : it->path().parent_path() / target, to,
+                         ignored);
     } else if (it->is_directory(ignored)) {
       fs::create_directories(to, failed);
     } else if (it->is_regular_file(ignored)) {  // no sockets and pipes

@@ -21,6 +21,7 @@ constexpr int64_t kSettle = 8;         // steps before anything counts
 constexpr double kSettleSeconds = 60;  // at most, for them and for all that they compile
 constexpr double kWarmUpSeconds = 1;
 constexpr size_t kFewestBursts = 4;
+constexpr int64_t kFewestRounds = 6;
 
 // One lane's process during a heat.
 struct Runner {
@@ -138,6 +139,7 @@ std::vector<LaneHeat> run_heat(const std::vector<Lane>& lanes, const HeatOptions
   }
   int64_t rounds = 0;
   for (; rounds < options.rounds && !proc::interrupted(); ++rounds) {
+    if (rounds >= kFewestRounds && monotonic_clock().now_ns() > options.until_ns) break;
     options.progress(fmt::format("round {} of {}", rounds + 1, options.rounds));
     std::ranges::shuffle(order, rng);
     for (size_t i : order)
@@ -164,7 +166,7 @@ std::optional<HeatDifference> difference(const LaneHeat& slower, const LaneHeat&
   }
   const double kept = static_cast<double>(n - 2 * cut), all = static_cast<double>(n);
   const std::span<const double> middle(d.data() + cut, n - 2 * cut);
-  const double few = 1 + 4 / (kept - 1);  // about the square root of the upper 90% bound by chi-squared
+  const double few = 1 + 7 / (kept - 1);  // about (Student's t / normal)^2 at 99%
   return HeatDifference{stats::mean(middle), few * stats::variance(d) * all / (kept * kept),
                         static_cast<int64_t>(n)};
 }

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,7 +48,8 @@ struct HeatOptions {
   std::filesystem::path folder = {};  // for logs
   int64_t rounds = 12;
   double burst_s = 0.25;
-  uint64_t seed = 1;  // of the order of bursts
+  int64_t until_ns = std::numeric_limits<int64_t>::max();  // no further round then; at least 6 are made
+  uint64_t seed = 1;                                       // of the order of bursts
   Progress progress = kSilent;
 };
 

@@ -1,0 +1,164 @@
+"""`bakeoff explain`: causes are confirmed or not named, and scripts that cannot be explained are told so.
+
+python3 -m tests.cli.explain_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import json
+import unittest
+from pathlib import Path
+from typing import Any
+
+from tests.cli import support
+
+SCRIPT = """
+import argparse
+import gc
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+kept = [[n] for n in range(300_000)]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--epochs", type=int, default=1000)
+    args = parser.parse_args()
+    x, y = torch.randn(2048, 64), torch.randint(0, 10, (2048,))
+    model = nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for epoch in range(args.epochs):
+        for xb, yb in DataLoader(TensorDataset(x, y), batch_size=128, shuffle=True):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(xb), yb)
+            loss.backward()
+            optimizer.step()
+
+
+if __name__ == "__main__":
+    main()
+"""
+SLOW = SCRIPT.replace(
+    "            optimizer.step()\n",
+    "            optimizer.step()\n            gc.collect()\n",
+)
+TRAIN = SCRIPT.replace("    for epoch", "    # BEFORE\n    for epoch")
+
+
+class Explain(unittest.TestCase):
+    def setUp(self) -> None:
+        support.need("torch")
+        self.place = support.Place(("torch",))
+        self.addCleanup(self.place.close)
+
+    def explain(self, *words: str, seconds: int = 45) -> support.Outcome:
+        got = self.place.run("explain", "--seconds", str(seconds), *words)
+        self.assertEqual(self.place.none_left(), {})
+        self.assertEqual(list(Path("/tmp").glob("bakeoff_run_*")), [])
+        return got
+
+    def explained(self, *words: str) -> Any:
+        got = self.explain("--format", "json", *words)
+        self.assertEqual(got.code, 0, got.err)
+        return json.loads(got.out)
+
+
+class Pairs(Explain):
+    def test_a_planted_cause_is_named_with_its_line(self) -> None:
+        self.place.write("slow.py", SLOW)
+        self.place.write("fast.py", SCRIPT)
+        found = self.explained("slow.py", "fast.py", "--", "--epochs", "100000")
+        self.assertTrue(found["gap_confirmed"], found)
+        named = [cause for cause in found["causes"] if cause["confirmed"]]
+        self.assertEqual(named[0]["key"], "collections", found)
+        self.assertEqual(
+            named[0]["line"], SLOW.splitlines().index("            gc.collect()") + 1
+        )
+        self.assertGreater(named[0]["gain"]["low"], 1.5)
+        self.assertEqual(found["work"], [])
+        phases = found["scripts"][0]["phases_seconds"]
+        self.assertAlmostEqual(
+            sum(phases.values()), found["scripts"][0]["total_seconds"], places=3
+        )
+
+    def test_nothing_is_named_between_equal_scripts(self) -> None:
+        self.place.write("a.py", SCRIPT)
+        self.place.write("b.py", SCRIPT)
+        found = self.explained("a.py", "b.py")
+        self.assertFalse(found["gap_confirmed"], found)
+        self.assertEqual([cause for cause in found["causes"] if cause["confirmed"]], [])
+
+    def test_other_work_is_said_first(self) -> None:
+        self.place.write("a.py", SLOW)
+        self.place.write(
+            "b.py",
+            SCRIPT.replace("512", "256").replace("batch_size=128", "batch_size=64"),
+        )
+        got = self.explain("a.py", "b.py", seconds=30)
+        self.assertEqual(got.code, 0, got.err)
+        first = got.out.splitlines()
+        self.assertIn("NOT THE SAME WORK:", first)
+        self.assertIn("  parameters: 38,410 against 19,210".replace(",", ""), first)
+        self.assertIn("  samples of a step: 128 against 64", first)
+
+
+class TheUsersFiles(Explain):
+    def test_are_left_as_they_are(self) -> None:
+        writes = (
+            "import os; open('made.txt', 'w').write('x'); os.remove('precious.txt');"
+            "open('log.txt', 'a').write('y')"
+        )
+        self.place.write("train.py", TRAIN.replace("# BEFORE", writes))
+        self.place.write("precious.txt", "mine")
+        self.place.write("log.txt", "mine")
+        got = self.explain("train.py", seconds=30)
+        self.assertEqual(got.code, 0, got.err)
+        self.assertEqual((self.place.path / "precious.txt").read_text(), "mine")
+        self.assertEqual((self.place.path / "log.txt").read_text(), "mine")
+        self.assertFalse((self.place.path / "made.txt").exists())
+
+
+class Refusals(Explain):
+    def refused(self, source: str, *said: str) -> None:
+        self.place.write("train.py", source)
+        got = self.explain("train.py", seconds=30)
+        self.assertEqual(got.code, 2, got.out)
+        for words in said:
+            self.assertIn(words, got.err)
+
+    def test_a_script_that_never_trains(self) -> None:
+        self.refused(
+            "import torch\nprint('only this')\n",
+            "0 training steps were seen",
+            "came to its end",
+        )
+
+    def test_a_script_that_fails(self) -> None:
+        self.refused(
+            TRAIN.replace("# BEFORE", "raise ValueError('no such thing')"),
+            "0 training steps were seen",
+            "ValueError: no such thing",
+            "train.py:",
+        )
+
+    def test_a_script_that_ends_at_once(self) -> None:
+        self.refused(TRAIN.replace("# BEFORE", "import os; os._exit(3)"), "exit code 3")
+
+    def test_a_script_that_asks(self) -> None:
+        self.refused(TRAIN.replace("# BEFORE", "input('which one? ')"), "EOFError")
+
+    def test_a_script_without_a_framework(self) -> None:
+        self.refused("print(1)\n", "imports no framework", "--framework")
+
+    def test_no_script(self) -> None:
+        got = self.explain("nothing.py")
+        self.assertEqual(got.code, 2)
+        self.assertIn("there is no script 'nothing.py'", got.err)
+
+
+if __name__ == "__main__":
+    support.main()
