@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import operator
+import os
 import time
 from threading import get_ident
 from types import ModuleType
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.observer import Facts, Hooks
-from bakeoff_observe.values import Inert, described, tiny_share
+from bakeoff_observe.values import Inert, described, plain, processors, tiny_share
 
 if TYPE_CHECKING:
     from bakeoff_observe.process import Process
@@ -26,6 +28,23 @@ now = time.monotonic_ns
 _EXAMINED = 8  # first calls of a function, in which it may show that it trains
 _PATIENCE = 32  # calls of others without one of what trained so far
 _AGAIN = 64  # from then on two calls in so many
+
+
+# Of optax, by the names that other frameworks have for them.
+OPTIMIZERS = {
+    "adam": "Adam",
+    "adamw": "AdamW",
+    "nadam": "Nadam",
+    "adamax": "Adamax",
+    "adagrad": "Adagrad",
+    "adadelta": "Adadelta",
+    "adafactor": "Adafactor",
+    "rmsprop": "RMSprop",
+    "sgd": "SGD",
+    "lion": "Lion",
+    "lamb": "Lamb",
+    "lars": "Lars",
+}
 
 
 class Compiled:
@@ -57,8 +76,7 @@ class JaxHooks(Hooks):
         self.parameters: list[Any] = []  # what is differentiated, shapes and dtypes
         self.carried: list[Any] = []
         self.inputs: list[dict[str, Any]] = []
-        self.optax = ""
-        self.donates = False
+        self.optimizers: list[dict[str, Any]] = []  # of optax
 
     def install(self) -> None:
         jax = self.jax
@@ -246,7 +264,9 @@ class JaxHooks(Hooks):
             self.parameters = found
 
     def watch_optax(self, optax: Any, begun: int, ended: int) -> None:
-        self.optax = str(getattr(optax, "__version__", "?"))
+        for name, words in OPTIMIZERS.items():
+            if hasattr(optax, name):
+                setattr(optax, name, self.watch_optimizer(getattr(optax, name), words))
         apply, observer, clean = optax.apply_updates, self.observer, self.clean
 
         @functools.wraps(apply)
@@ -258,6 +278,21 @@ class JaxHooks(Hooks):
             return out
 
         optax.apply_updates = applied
+
+    def watch_optimizer(self, make: Any, words: str) -> Any:
+        signature = inspect.signature(make)
+
+        @functools.wraps(make)
+        def made(*args: Any, **kwargs: Any) -> Any:
+            done = make(*args, **kwargs)
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            settings = {key: plain(value) for key, value in given.arguments.items()}
+            rate = settings.pop("learning_rate", None)
+            self.optimizers.append({"class": words, "lr": rate, **settings})
+            return done
+
+        return made
 
     # ---- read-backs
 
@@ -326,6 +361,8 @@ class JaxHooks(Hooks):
             reads_per_step=self.observer.per_step("reads"),
             versions=_versions(),
             recompiled=self.recompiled(),
+            optimizers=self.optimizers[:8],
+            threads=_threads(),
         )
         if self.trainer is None and not self.parameters:
             return found
@@ -403,6 +440,11 @@ def _count(arrays: list[Any]) -> int:
     return total
 
 
+def _threads() -> int:
+    flags = os.environ.get("XLA_FLAGS", "")
+    return 1 if "xla_cpu_multi_thread_eigen=false" in flags else processors()
+
+
 def _versions() -> dict[str, str]:
     """Of the libraries over JAX that the script imported."""
     import sys
@@ -461,17 +503,23 @@ def _jit(hooks: JaxHooks, on: Any) -> None:
     _inert(hooks, "jit", hooks.jax, "disable_jit")
 
 
-def _no_x64(hooks: JaxHooks, on: Any) -> None:
-    _ignore(hooks, "no_x64", ("jax_enable_x64",))
+def _no_x64(hooks: JaxHooks, on: Any, switch: str = "no_x64") -> None:
+    _ignore(hooks, switch, ("jax_enable_x64",))
     experimental = importlib.import_module("jax.experimental")
     for place in (hooks.jax, experimental):
-        _inert(hooks, "no_x64", place, "enable_x64")
+        _inert(hooks, switch, place, "enable_x64")
+
+
+def _float32(hooks: JaxHooks, on: Any) -> None:
+    """As the same remedy is called elsewhere."""
+    _no_x64(hooks, on, "float32")
 
 
 SWITCHES: dict[str, Callable[[JaxHooks, Any], None]] = {
     "no_debug_nans": _no_debug_nans,
     "jit": _jit,
     "no_x64": _no_x64,
+    "float32": _float32,
 }
 
 

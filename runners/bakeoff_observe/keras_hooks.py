@@ -41,6 +41,10 @@ class Keras3Hooks(KerasHooks):
         self.watch_compile(_owner(self.keras.Model, "compile"))
         self.watch_optimizers(base.BaseOptimizer, "apply")
         self.watch_data(trainers)
+        config, mixed = self.keras.config, self.keras.mixed_precision
+        places = [(config, "set_floatx"), (self.keras.backend, "set_floatx")]
+        places += [(config, "set_dtype_policy"), (mixed, "set_dtype_policy")]
+        self.throw_float32([*places, (mixed, "set_global_policy")])
         self.observer.barriers.append(self.barrier)
 
     def backend(self) -> str:
@@ -74,6 +78,19 @@ class Keras3Hooks(KerasHooks):
             iterator.observed = self.opened(iterator, iterator.data_adapter)
 
         epochs.__init__ = made
+        utils = importlib.import_module(
+            "keras.src.trainers.data_adapters.data_adapter_utils"
+        )
+        specify = utils.get_tensor_spec
+
+        @functools.wraps(specify)
+        def specified(batches: Any) -> Any:
+            """TensorFlow's shapes of generators leave the batch open."""
+            if self.depth == 1 and batches and not (self.source or {}).get("batch"):
+                self.came(batches[0])
+            return specify(batches)
+
+        utils.get_tensor_spec = specified
         names = {"jax": "JAXEpochIterator", "torch": "TorchEpochIterator"}
         if self.backend() in names:
             self.watch_batches(getattr(trainers, names[self.backend()]))
@@ -152,10 +169,16 @@ class Keras3Hooks(KerasHooks):
 
     def compiled(self, model: Any) -> dict[str, Any]:
         return {
-            "run_eagerly": bool(model.run_eagerly),
+            "run_eagerly": bool(model.run_eagerly) or self.functions_run_eagerly(),
             "jit_compile": bool(model.jit_compile),
             "steps_per_execution": int(model.steps_per_execution),
         }
+
+    def functions_run_eagerly(self) -> bool:
+        if self.backend() != "tensorflow":
+            return False
+        tensorflow = importlib.import_module("tensorflow")
+        return bool(tensorflow.config.functions_run_eagerly())
 
     def device(self, variables: list[Any]) -> str:
         if self.backend() == "jax":
@@ -166,14 +189,12 @@ class Keras3Hooks(KerasHooks):
 
     # ---- switches
 
-    def jitted(self, model: Any) -> None:
-        switches = self.process.switches
-        if "jit_compile" not in switches or model.run_eagerly:
-            return
+    def jit(self, switch: str, inner: Any, model: Any, asked: dict[str, Any]) -> None:
+        inner(model, **asked)
         before = bool(model.jit_compile)
-        model.jit_compile = bool(switches["jit_compile"])
+        model.jit_compile = self.jit_wanted(switch)
         if bool(model.jit_compile) != before:
-            self.process.threw("jit_compile")
+            self.process.threw(switch)
 
 
 class _Timed:

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import functools
 import gc
-import os
-import sys
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Optional
 
 from bakeoff_observe.observer import Facts, Hooks
-from bakeoff_observe.values import Leader, described, given, leaves, plain, tiny_share
+from bakeoff_observe.values import (
+    Leader,
+    described,
+    given,
+    leaves,
+    plain,
+    processors,
+    tiny_share,
+)
 
 if TYPE_CHECKING:
     from bakeoff_observe.process import Process
+
+
+JIT = ("jit_compile", "no_jit_compile")  # switches
 
 
 class StepLoss:
@@ -45,6 +54,7 @@ class KerasHooks(Hooks):
         self.keras, self.process, self.observer = keras, process, process.observer
         self.model: Any = None  # that was trained last
         self.optimizers: list[Any] = []  # of loops of the script's own
+        self.traced: list[Any] = []  # and those in compiled functions
         self.leader = Leader()
         self.depth = 0  # a callback may call `fit` of another model
         self.fitted: dict[str, Any] = {}  # facts of the last `fit`
@@ -162,11 +172,14 @@ class KerasHooks(Hooks):
         @functools.wraps(apply)
         def applied(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             done = apply(optimizer, *args, **kwargs)
-            if not observer.inside and self.eager():
-                if not any(optimizer is known for known in self.optimizers):
-                    self.optimizers.append(optimizer)
-                if self.leader(optimizer):
-                    observer.boundary("optimizer")
+            if observer.inside:
+                return done
+            eager = self.eager()
+            known = self.optimizers if eager else self.traced
+            if not any(optimizer is one for one in known):
+                known.append(optimizer)
+            if eager and self.leader(optimizer):
+                observer.boundary("optimizer")
             return done
 
         setattr(base, name, applied)
@@ -190,20 +203,40 @@ class KerasHooks(Hooks):
                 ):
                     asked["steps_per_execution"] = steps
                     self.process.threw("steps_per_execution")
-            self.jit(model, asked)
-            done = inner(model, **asked)
-            self.jitted(model)
-            return done
+            wanted = [name for name in JIT if name in switches]
+            if wanted and not asked.get("run_eagerly"):
+                return self.jit(wanted[0], inner, model, asked)
+            return inner(model, **asked)
 
         trainer.compile = watched
         if "no_eager" in switches:
             self.ignore_eager(trainer)
 
-    def jit(self, model: Any, asked: dict[str, Any]) -> None:
-        """The switch jit_compile, in the arguments of `compile`."""
+    def jit(self, switch: str, inner: Any, model: Any, asked: dict[str, Any]) -> None:
+        """Calls `compile` with jit_compile as the switch says."""
+        raise NotImplementedError
 
-    def jitted(self, model: Any) -> None:
-        """The same, after `compile`."""
+    def jit_wanted(self, switch: str) -> bool:
+        return switch == "jit_compile" and bool(self.process.switches[switch])
+
+    def throw_float32(self, places: list[tuple[Any, str]]) -> None:
+        """Setters of a default dtype do not take float64."""
+        if "float32" not in self.process.switches:
+            return
+        for place, name in places:
+            inner = getattr(place, name, None)
+            if inner is not None:
+                setattr(place, name, self.single(inner))
+
+    def single(self, inner: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(inner)
+        def checked(asked: Any, *args: Any, **kwargs: Any) -> Any:
+            if str(getattr(asked, "name", asked)) == "float64":
+                self.process.threw("float32")
+                return None
+            return inner(asked, *args, **kwargs)
+
+        return checked
 
     def ignore_eager(self, trainer: Any) -> None:
         eager = trainer.run_eagerly
@@ -298,14 +331,16 @@ class KerasHooks(Hooks):
     def facts(self) -> Optional[Facts]:
         if self.model is None and not self.optimizers:
             return None
-        found = Facts(backend=self.backend(), **self.fitted)
+        found = Facts(threads=processors())
+        found.update(self.of_backend())
+        found.update(backend=self.backend(), **self.fitted)
         found.update(self.source or {})
         found.pop("partial", None)
         variables = self.trained()
         sizes = [_size(v.shape) for v in variables]
         found["parameters"], found["parameter_tensors"] = sum(sizes), len(sizes)
         found["dtypes"] = sorted({described(v)["dtype"] for v in variables})
-        found["device"], found["threads"] = self.device(variables), self.threads()
+        found["device"] = self.device(variables)
         model = self.model if self.model is not None else self.find_model()
         optimizers = self.optimizers
         if model is not None:
@@ -324,18 +359,15 @@ class KerasHooks(Hooks):
         found["denormals"] = tiny_share(self.values(variables))
         return found
 
+    def of_backend(self) -> dict[str, Any]:
+        """What the framework below knows, such as threads and loaders."""
+        for hooks in self.process.hooks:
+            if hooks.name == self.backend():
+                return hooks.facts() or {}
+        return {}
+
     def device(self, variables: list[Any]) -> str:
         return "cpu"
-
-    def threads(self) -> int:
-        """As the backend was told; 0: as many as it likes."""
-        torch = sys.modules.get("torch") if self.backend() == "torch" else None
-        if torch is not None:
-            return int(torch.get_num_threads())
-        if self.backend() == "tensorflow":
-            threading = sys.modules["tensorflow"].config.threading
-            return int(threading.get_intra_op_parallelism_threads())
-        return len(os.sched_getaffinity(0))
 
     def policy(self, layer: Any) -> str:
         return str(getattr(getattr(layer, "dtype_policy", None), "name", ""))

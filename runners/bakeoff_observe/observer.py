@@ -77,6 +77,7 @@ class Observer:
         if self.kind and _ORDER.index(kind) > _ORDER.index(self.kind):
             return False
         self.kind = kind
+        self.waiting += sum(self.waits)  # they are part of this first step
         self.restart()
         return True
 

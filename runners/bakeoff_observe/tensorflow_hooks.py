@@ -20,6 +20,7 @@ from bakeoff_observe.values import (
     Leader,
     described,
     leaves,
+    processors,
     scalar_finder,
     tiny_share,
 )
@@ -307,9 +308,9 @@ class TensorFlowHooks(Hooks):
             return None
         threading = tf.config.threading
         found = Facts(
-            threads=threading.get_intra_op_parallelism_threads(),
+            threads=threading.get_intra_op_parallelism_threads() or processors(),
             interop_threads=threading.get_inter_op_parallelism_threads(),
-            eager_functions=bool(tf.config.functions_run_eagerly()),
+            run_eagerly=bool(tf.config.functions_run_eagerly()),
             check_numerics=self.checks,
             deterministic=self.deterministic(),
             tf32=bool(tf.config.experimental.tensor_float_32_execution_enabled()),
@@ -327,6 +328,10 @@ class TensorFlowHooks(Hooks):
             sizes = [one["shape"][0] for one in self.inputs if one["shape"]]
             if sizes:
                 found["batch"] = sizes[0]
+        for hooks in self.process.hooks:
+            traced = getattr(hooks, "traced", [])  # optimizers of Keras
+            if traced:
+                found["optimizers"] = [hooks.optimizer(o) for o in traced]  # type: ignore[attr-defined]
         variables = self.trained()
         if variables:
             found["parameters"] = sum(int(v.shape.num_elements()) for v in variables)

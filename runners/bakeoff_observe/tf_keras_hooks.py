@@ -30,13 +30,18 @@ class Keras2Hooks(KerasHooks):
         training = self.module("engine.training")
         self.watch_fit(training.Model, self.module("callbacks").CallbackList)
         self.watch_compile(training.Model)
-        for name in (
-            "optimizers.optimizer.Optimizer",
-            "optimizers.legacy.optimizer_v2.OptimizerV2",
+        self.variables: dict[int, list[Any]] = {}  # by optimizers
+        for where, kind, build in (
+            ("optimizers.optimizer", "Optimizer", "build"),
+            ("optimizers.legacy.optimizer_v2", "OptimizerV2", "_create_all_weights"),
         ):
-            where, kind = name.rsplit(".", 1)
-            self.watch_optimizers(getattr(self.module(where), kind), "apply_gradients")
+            base = getattr(self.module(where), kind)
+            self.watch_optimizers(base, "apply_gradients")
+            self.watch_builds(base, build)
         self.watch_data(self.module("engine.data_adapter").DataHandler)
+        mixed = self.keras.mixed_precision
+        places = [(self.keras.backend, "set_floatx"), (mixed, "set_global_policy")]
+        self.throw_float32(places)
 
     def module(self, name: str) -> Any:
         package = self.keras.__name__
@@ -60,6 +65,8 @@ class Keras2Hooks(KerasHooks):
 
     def read(self, adapter: Any) -> dict[str, Any]:
         batch, batches = adapter.batch_size(), adapter.get_size()
+        if batch is None:  # of generators
+            batch = getattr(adapter, "_first_batch_size", None)
         found: dict[str, Any] = {
             "batch": None if batch is None else int(batch),
             "batches": None if batches is None else int(batches),
@@ -68,19 +75,19 @@ class Keras2Hooks(KerasHooks):
             found["partial"] = int(adapter.partial_batch_size()) / int(batch)
         return found
 
-    def trained(self) -> list[Any]:
-        model = self.model if self.model is not None else self.find_model()
-        return [] if model is None else list(model.trainable_variables)
+    def watch_builds(self, base: Any, name: str) -> None:
+        """An optimizer of Keras 2 does not keep the variables that it trains."""
+        build = getattr(base, name)
 
-    def find_model(self) -> Any:
-        import gc
+        @functools.wraps(build)
+        def built(optimizer: Any, variables: Any) -> Any:
+            self.variables[id(optimizer)] = variables = list(variables)
+            return build(optimizer, variables)
 
-        models = [m for m in gc.get_objects() if issubclass(type(m), self.keras.Model)]
-        return max(
-            (m for m in models if m.built),
-            key=lambda m: len(m.trainable_variables),
-            default=None,
-        )
+        setattr(base, name, built)
+
+    def variables_of(self, optimizer: Any) -> list[Any]:
+        return self.variables.get(id(optimizer), [])
 
     def compiled(self, model: Any) -> dict[str, Any]:
         steps = model._steps_per_execution
@@ -97,14 +104,12 @@ class Keras2Hooks(KerasHooks):
     def policy(self, layer: Any) -> str:
         return str(getattr(getattr(layer, "_dtype_policy", None), "name", ""))
 
-    def jit(self, model: Any, asked: dict[str, Any]) -> None:
-        switches = self.process.switches
-        if "jit_compile" not in switches or asked.get("run_eagerly"):
-            return
-        wanted = bool(switches["jit_compile"])
+    def jit(self, switch: str, inner: Any, model: Any, asked: dict[str, Any]) -> None:
+        wanted = self.jit_wanted(switch)
         if bool(asked.get("jit_compile")) != wanted:
             asked["jit_compile"] = wanted
-            self.process.threw("jit_compile")
+            self.process.threw(switch)
+        inner(model, **asked)
 
 
 def install(module: ModuleType, process: Process) -> Hooks:

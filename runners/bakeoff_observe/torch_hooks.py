@@ -188,7 +188,7 @@ class TorchHooks(Hooks):
             if x.is_floating_point() and x.numel() > 0 and not x.is_sparse:
                 tiny = self.torch.finfo(x.dtype).tiny
                 small = (x.abs() < tiny) & (x != 0)
-                worst = max(worst, float(small.double().mean()))
+                worst = max(worst, int(small.sum()) / x.numel())
         return worst
 
     def loader(self, loader: Any) -> dict[str, Any]:
@@ -424,13 +424,13 @@ def _cached_batch(hooks: TorchHooks, on: Any) -> None:
 
     def again(iterator: Any) -> Any:
         key = id(iterator._dataset)
-        if key in first:
+        if key not in first:
+            first[key] = take(iterator)
+        elif iterator._cached_left <= 0:
+            raise StopIteration
+        else:
             hooks.process.threw("cached_batch")
-            iterator._cached_left -= 1
-            if iterator._cached_left < 0:
-                raise StopIteration
-            return first[key]
-        first[key] = take(iterator)
+        iterator._cached_left -= 1
         return first[key]
 
     begin = base.__init__

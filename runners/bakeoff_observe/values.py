@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from typing import Any, Callable, Iterable, Optional
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "given",
     "leaves",
     "plain",
+    "processors",
     "scalar_finder",
     "tiny_share",
 ]
@@ -31,6 +33,11 @@ def plain(value: Any) -> Any:
     return (
         value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
     )
+
+
+def processors() -> int:
+    """On which this process may run: what frameworks take for their threads."""
+    return len(os.sched_getaffinity(0))
 
 
 def leaves(structure: Any) -> list[Any]:

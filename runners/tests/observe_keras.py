@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,12 @@ else:
 total = sum(float(np.abs(w).sum()) for w in model.get_weights())
 print(9, total.hex())
 """
+
+
+def processors() -> int:
+    return len(os.sched_getaffinity(0))
+
+
 STEPS = 24  # of every face
 
 
@@ -162,6 +169,7 @@ def check_fit(faces: Faces, backend: str) -> None:
         "steps_per_execution": 1,
         "dtype_policy": "float32",
         "convolutions": 0,
+        "threads": 1 if backend == "torch" else processors(),  # forks.py: 1 of OpenMP
     }
     assert {key: facts[key] for key in expected} == expected
     (optimizer,) = facts["optimizers"]

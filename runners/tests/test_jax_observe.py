@@ -143,6 +143,8 @@ def test_steps_facts_and_the_same_numbers(train: Path) -> None:
         assert not facts["x64"] and not facts["disable_jit"] and not facts["debug_nans"]
         assert facts["blocks_per_step"] == facts["reads_per_step"] == 0
         assert "optax" in facts["versions"]
+        (optimizer,) = facts["optimizers"]
+        assert optimizer["class"] == "Adam" and optimizer["lr"] == 0.01
         assert first["compiles"] > 0 and first["compile_ns"] > 0
         steady = script.run(20, facts=True)
         assert len(steady["marks"]) == 20
@@ -161,6 +163,7 @@ def test_steps_facts_and_the_same_numbers(train: Path) -> None:
         ("eager", "jit", "disable_jit"),
         ("debug", "no_debug_nans", "debug_nans"),
         ("x64", "no_x64", "x64"),
+        ("x64", "float32", "x64"),
         ("block", "no_block", "blocks_per_step"),
     ],
 )

@@ -122,7 +122,7 @@ def test_steps_waits_facts_and_the_same_numbers(train: Path) -> None:
     facts = first["facts"]["tensorflow"]
     assert facts["parameters"] == 8 * 16 + 16 and facts["dtypes"] == ["float32"]
     assert facts["function"] == "step" and facts["batch"] == 16
-    assert not facts["eager_functions"] and not facts["check_numerics"]
+    assert not facts["run_eagerly"] and not facts["check_numerics"]
     retraces = facts["retraces"]["step"]  # the last batch of an epoch is smaller
     assert retraces == {"traces": 2, "reasons": ["x: shape", "y: shape"]}
     (pipeline,) = facts["pipelines"]
@@ -139,11 +139,11 @@ def test_steps_waits_facts_and_the_same_numbers(train: Path) -> None:
 def test_functions_that_run_eagerly(train: Path) -> None:
     first, last, _ = observed(train, "eager", {})
     assert first["kind"] == "function" and len(last["marks"]) == 60 - 24
-    assert first["facts"]["tensorflow"]["eager_functions"]
+    assert first["facts"]["tensorflow"]["run_eagerly"]
     assert first["compiles"] <= 1  # of the map
     thrown, last, _ = observed(train, "eager", {"no_eager": True})
     assert thrown["thrown"] == ["no_eager"] and thrown["compiles"] > 2
-    assert not thrown["facts"]["tensorflow"]["eager_functions"]
+    assert not thrown["facts"]["tensorflow"]["run_eagerly"]
     assert first["losses"] == pytest.approx(thrown["losses"], rel=1e-4)
 
 

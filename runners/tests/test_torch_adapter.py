@@ -566,6 +566,7 @@ def data_for(script: Path, directory: Path, rows: int) -> None:
         "lstm_lm_tied_small": {"tokens": (500, 20), "labels": (500, 20)},
         "sequences": {"x": (6, 4), "last": (6,), "y": (3,)},
         "losses": {"x": (2, 4, 4), "y": (5,), "t": (2, 4, 4)},
+        "ctc": {"sound": (12, 5), "words": (7, 4)},
     }
     integers = ("y", "words", "unused", "tokens", "token_types", "last", "labels")
     names = script.stem.removeprefix("predict_"), script.read_text().split()[1]
@@ -575,7 +576,8 @@ def data_for(script: Path, directory: Path, rows: int) -> None:
     for name, shape in shapes[stem].items():
         integer = name in integers or stem == "sequence_labels"
         if integer:  # the first number is the bound
-            values = generator.integers(0, shape[0], (rows, *shape[1:]))
+            low = 1 if stem == "ctc" else 0  # a label is never the blank
+            values = generator.integers(low, shape[0], (rows, *shape[1:]))
             data[name] = values.astype(np.int32)
         else:
             data[name] = generator.normal(0, 1, (rows, *shape)).astype(np.float32)
