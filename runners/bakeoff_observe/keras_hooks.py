@@ -78,7 +78,7 @@ class Keras3Hooks(KerasHooks):
             iterator.observed = self.opened(iterator, iterator.data_adapter)
 
         epochs.__init__ = made
-        utils = importlib.import_module(
+        utils: Any = importlib.import_module(
             "keras.src.trainers.data_adapters.data_adapter_utils"
         )
         specify = utils.get_tensor_spec

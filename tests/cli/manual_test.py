@@ -33,7 +33,9 @@ class Manual(unittest.TestCase):
         page = self.out("man").replace("\\-", "-")
         for command in self.commands:
             self.assertIn(f".SS bakeoff {command}\n", page)
-            for option in self.words(command, "--help", r"^ +(?:-\w, *)?(--[a-z][a-z-]+)"):
+            for option in self.words(
+                command, "--help", r"^ +(?:-\w, *)?(--[a-z][a-z-]+)"
+            ):
                 for name, text in texts.items():
                     word = option if name != "fish" else f"-l {option[2:]} "
                     self.assertIn(word, text, f"{command} in {name}")
