@@ -95,6 +95,7 @@ class Process:
                 "cpu_ns": int(1e9 * (usage.ru_utime + usage.ru_stime)),
                 "peak_rss_bytes": usage.ru_maxrss * 1024,
                 "facts": self._facts() if self.wants_facts else {},
+                "environment": environment() if self.wants_facts else {},
                 "losses": [_number(loss) for loss in seen.losses],
                 "loss": _number(seen.loss),
                 "thrown": self.thrown,
@@ -156,6 +157,24 @@ class Process:
         view = memoryview(data)
         while view:
             view = view[os.write(self._answers, view) :]
+
+
+# Of what changes speed, or numbers.
+PACKAGES = ("torch", "keras", "tf_keras", "tensorflow", "jax", "jaxlib", "optax", "flax")
+PACKAGES += ("numpy", "torchvision", "lightning", "transformers")
+VARIABLES = ("OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "TF_", "XLA_", "JAX_", "KERAS_")
+VARIABLES += ("TORCH", "PYTORCH_", "CUDA_", "MALLOC_", "LD_PRELOAD", "PYTHONOPTIMIZE")
+
+
+def environment() -> dict[str, str]:
+    """Versions of what is imported, and environment variables of interest."""
+    found = {"python": ".".join(map(str, sys.version_info[:3]))}
+    for name in PACKAGES:
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            found[name] = str(version)
+    found |= {k: v for k, v in sorted(os.environ.items()) if k.startswith(VARIABLES)}
+    return found
 
 
 def _moved(fd: int) -> int:

@@ -16,6 +16,7 @@
 #include "plan/plan.h"
 #include "proc/launcher.h"
 #include "recipe/contenders.h"
+#include "report/explain_page.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -106,7 +107,11 @@ Result<ex::Explanation> explained(const ExplainOptions& options, const fs::path&
     return Error{.message = fmt::format("cannot make '{}': {}", job.folder.string(), failed.message())};
   ConsoleProgress progress;
   TRY(ex::Explanation found, ex::explain(std::move(job), progress.lines()));
-  if (!options.out.empty()) CHECK_OK(write_file(options.out / "explain.json", ex::to_json(found)));
+  if (!options.out.empty()) {
+    CHECK_OK(write_file(options.out / "explain.json", ex::to_json(found)));
+    CHECK_OK(write_file(options.out / "explain.html", report::render_explanation(found)));
+  }
+  if (!options.html.empty()) CHECK_OK(write_file(options.html, report::render_explanation(found)));
   return found;
 }
 

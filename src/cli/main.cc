@@ -24,6 +24,9 @@ struct Runner {
   int operator()(const RunOptions& o) const {
     return at_home([&] { return run(o, config); });
   }
+  int operator()(const TuneOptions& o) const {
+    return at_home([&] { return tune(o, config); });
+  }
   int operator()(const SelfTestCommand& o) const {
     return at_home([&] { return selftest(o, config); });
   }

@@ -23,6 +23,7 @@ namespace {
 // The parser's targets: one of each command's options, filled by CLI11.
 struct Targets {
   RunOptions run;
+  TuneOptions tune;
   SelfTestCommand selftest;
   CalibrateCommand calibrate;
   ParityOptions parity;
@@ -317,10 +318,28 @@ void add_explain_command(CLI::App& app, Targets& t) {
                       "interpreter that runs them, in place of an environment's");
   explain->add_option("--seconds", t.explain.seconds, "time of all runs together, about")
       ->check(CLI::Range(30, 36000));
-  explain->add_option("--out", t.explain.out, "folder for logs of the scripts and explain.json");
+  explain->add_option("--out", t.explain.out,
+                      "folder for logs of the scripts, explain.json and explain.html");
+  explain->add_option("--html", t.explain.html, "path of the HTML report");
   explain->add_flag("--all", t.explain.all, "show what was tried and not confirmed, too");
   explain->add_option("--rule", t.explain.rule, "print what a rule is about (R13), or all: their table");
   explain->add_option("--format", t.explain.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+}
+
+void add_tune_command(CLI::App& app, Targets& t) {
+  CLI::App* tune =
+      command(app, "tune", "Find the best setting of every framework of a recipe, and race the best",
+              "bakeoff tune recipes/mnist_cnn.toml --minutes 30");
+  tune->add_option("recipe", t.tune.recipe, "recipe (TOML)")->required();
+  tune->add_option("--minutes", t.tune.minutes, "time of all races together, about")
+      ->check(CLI::Range(1.0, 10000.0))
+      ->capture_default_str();
+  tune->add_option("--out", t.tune.out,
+                   "folder of its races; default runs/tune-<recipe>-<date>. Races that it has are continued");
+  tune->add_option("--format", t.tune.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  tune->add_option(
+      "--profile", t.tune.profile,
+      "machine profile of `bakeoff calibrate`, or none; default profile.json in the bakeoff home");
 }
 
 // The first word of the command line, where it is neither an option nor a command.
@@ -338,6 +357,7 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
 Command chosen(const CLI::App& app, const Targets& t) {
   const std::string name = app.get_subcommands().at(0)->get_name();
   if (name == "run") return t.run;
+  if (name == "tune") return t.tune;
   if (name == "selftest") return t.selftest;
   if (name == "calibrate") return t.calibrate;
   if (name == "parity") return t.parity;
@@ -379,6 +399,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   app.add_option("--config", targets.config,
                  "configuration file; default $BAKEOFF_CONFIG or $BAKEOFF_HOME/config.toml");
   add_run_commands(app, targets);
+  add_tune_command(app, targets);
   add_selftest(app, targets);
   add_calibrate(app, targets);
   add_source_commands(app, targets);

@@ -28,6 +28,13 @@ struct RunOptions {
   bool prove_again = false;  // do not reuse proofs of earlier runs
   std::string profile = {};  // file of `bakeoff calibrate`; empty: that of the bakeoff home, if any; "none"
 };
+struct TuneOptions {
+  std::filesystem::path recipe = {};
+  std::filesystem::path out = {};  // empty: runs/tune-<recipe>-<date>; races that it has are not run again
+  double minutes = 20;             // of all races together
+  std::string format = "text";
+  std::string profile = {};  // as of RunOptions
+};
 struct CalibrateCommand {
   double minutes = 0;  // 0: 10, or 2 with `quick`
   bool quick = false;
@@ -60,7 +67,8 @@ struct ExplainOptions {
   std::filesystem::path out = {};           // logs and explain.json; empty: none are kept
   double seconds = 300;
   bool all = false;
-  std::string rule = {};  // print its page, and nothing else
+  std::filesystem::path html = {};  // of the report; empty: in `out`, or none
+  std::string rule = {};            // print its page, and nothing else
   std::string format = "text";
 };
 struct EmitOptions {
@@ -117,9 +125,10 @@ struct ReportOptions {
   std::filesystem::path html = {};  // empty: RUN/report.html
 };
 
-using Command = std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, CheckOptions,
-                             ExplainOptions, EmitOptions, ShowOptions, OpsOptions, RecipeOptions, EnvOptions,
-                             DataOptions, ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
+using Command =
+    std::variant<RunOptions, TuneOptions, CalibrateCommand, SelfTestCommand, ParityOptions, CheckOptions,
+                 ExplainOptions, EmitOptions, ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions,
+                 ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -132,6 +141,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv);
 // Each carries out one command and returns the exit code: 0 done, 1 the answer is no, 2 bad input, 3 no
 // verdict (the host was busy), 130 Ctrl-C.
 int run(const RunOptions&, const std::filesystem::path& config);
+int tune(const TuneOptions&, const std::filesystem::path& config);
 int selftest(const SelfTestCommand&, const std::filesystem::path& config);
 int calibrate(const CalibrateCommand&, const std::filesystem::path& config);
 int parity(const ParityOptions&, const std::filesystem::path& config);

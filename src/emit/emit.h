@@ -50,6 +50,8 @@ struct Setting {
   int64_t least = 1;            // where any integer is allowed, those from here on
   bool steps_per_call = false;  // its value is the number of training steps that one call does
   bool always_named = false;    // part of a contender's name at its default, too: Keras's backend
+  // Values that `bakeoff tune` tries: everywhere, and where there is a GPU.
+  std::vector<std::string> tuned = {}, tuned_on_gpus = {};
   // An environment variable by which scripts of users choose it before they import the framework; workers
   // set it themselves.
   std::string variable = {};

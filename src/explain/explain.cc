@@ -48,6 +48,7 @@ void append(Report& report, Report later) {
   report.cpu_ns = later.cpu_ns;
   report.peak_rss_bytes = later.peak_rss_bytes;
   if (later.facts.is_object() && !later.facts.empty()) report.facts = std::move(later.facts);
+  if (!later.environment.empty()) report.environment = std::move(later.environment);
 }
 
 Error no_steps(const Subject& subject, const Observed& process) {
@@ -378,9 +379,7 @@ void Inquiry::combine() {
 // The slower one first, by what was observed.
 void order(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
   if (subjects.size() < 2) return;
-  const auto cost = [](const Subject& s) {
-    return s.profile.step_s / std::max(0.01, 1 - s.profile.wait_share) / s.samples();
-  };
+  const auto cost = [](const Subject& s) { return s.step_with_waits_s() / s.samples(); };
   if (cost(subjects[1]) <= 1.05 * cost(subjects[0])) return;
   notes.push_back(fmt::format("{} is the slower one of the two", subjects[1].name));
   std::swap(subjects[0], subjects[1]);
@@ -405,7 +404,10 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
     for (const std::string& note : subject.seen.notes) out.notes.push_back(subject.name + ": " + note);
   }
   order(out.subjects, out.notes);
-  if (out.subjects.size() > 1) out.work = work_differences(out.subjects[0], out.subjects[1]);
+  if (out.subjects.size() > 1) {
+    out.work = work_differences(out.subjects[0], out.subjects[1]);
+    out.environment = environment_differences(out.subjects[0], out.subjects[1]);
+  }
   inquiry.find_causes();
   inquiry.confirm();
   inquiry.confirm_hidden();

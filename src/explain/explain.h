@@ -49,6 +49,7 @@ struct WorkDifference {
 struct Explanation {
   std::vector<Subject> subjects = {};
   std::vector<WorkDifference> work = {};
+  std::vector<WorkDifference> environment = {};
   std::optional<Estimate> gap = {};       // time of a sample, first against second
   bool equal = false;                     // a gap is not confirmed
   std::vector<Cause> causes = {};         // all suspects: the confirmed ones first, by gain
@@ -65,6 +66,8 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress);
 
 // What differs in the work of two scripts, or in what they compute with.
 std::vector<WorkDifference> work_differences(const Subject& first, const Subject& second);
+// What differs in the versions of what both import, and in variables that may matter.
+std::vector<WorkDifference> environment_differences(const Subject& first, const Subject& second);
 
 // For a terminal of `width` columns. `all`: causes that were not confirmed, too.
 std::string to_text(const Explanation& explanation, int width, bool all);

@@ -71,6 +71,8 @@ Result<Report> parse_report(const std::string& line) {
     found.at("thrown").get_to(report.thrown);
     found.at("notes").get_to(report.notes);
     report.facts = found.at("facts");
+    if (const auto at = found.find("environment"); at != found.end())
+      for (const auto& [name, value] : at->items()) report.environment[name] = value;
     return report;
   } catch (const Json::exception& error) {
     return Error{.message = fmt::format("the observed process answered garbage: '{}' ({})",

@@ -5,6 +5,7 @@
 // several scripts can alternate as the workers of a race do.
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -54,6 +55,8 @@ struct Report {
   std::vector<std::string> thrown = {};  // switches that changed something
   std::vector<std::string> notes = {};   // what was seen and could not be followed
   nlohmann::json facts = {};             // by framework; null unless asked for
+  // Versions of packages and of Python, and variables that may matter; with the facts alone.
+  std::map<std::string, std::string> environment = {};
 
   int64_t steps() const { return static_cast<int64_t>(marks.size()); }
   double step_s() const { return 1e-9 * static_cast<double>(ns) / static_cast<double>(steps()); }

@@ -1,5 +1,7 @@
 #include "explain/subject.h"
 
+#include <algorithm>
+
 namespace bakeoff::explain {
 namespace {
 
@@ -47,6 +49,8 @@ bool Subject::uses(const std::string& wanted) const {
 
 const Json& Subject::facts() const { return facts_of(seen); }
 double Subject::samples() const { return samples_of(facts()); }
+
+double Subject::step_with_waits_s() const { return profile.step_s / std::max(0.01, 1 - profile.wait_share); }
 
 double Subject::number(const char* fact, double otherwise) const {
   const auto found = facts().find(fact);

@@ -28,6 +28,7 @@ struct Subject {
   bool flag(const char* fact) const;
   // Samples of one counted step; 1 where the batch is not known.
   double samples() const;
+  double step_with_waits_s() const;
 };
 
 // Samples of one counted step by these facts of a report.

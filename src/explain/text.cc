@@ -5,27 +5,13 @@
 #include <algorithm>
 
 #include "explain/explain.h"
+#include "explain/words.h"
 #include "table/quantity.h"
 
 namespace bakeoff::explain {
 namespace {
 
 using table::paragraph;
-
-std::string factor(const Estimate& e) { return table::significant(e.value, 3); }
-
-std::string with_interval(const Estimate& e) {
-  return fmt::format("{} [{}, {}]", factor(e), table::significant(e.low, 3), table::significant(e.high, 3));
-}
-
-std::string file_line(const Subject& subject, const Cause& cause) {
-  return cause.suspect.line > 0 ? fmt::format(" ({}:{})", subject.name, cause.suspect.line) : "";
-}
-
-std::string change(const Cause& cause) {
-  const nlohmann::json& value = cause.suspect.suspicion.value;
-  return fmt::format(fmt::runtime(cause.suspect.rule->change), value.dump());
-}
 
 struct Writer {
   const Explanation& e;
@@ -36,32 +22,18 @@ struct Writer {
     out += paragraph(text, width, first, next) + "\n";
   }
 
-  void headline() {
-    const Subject& s = e.subjects[0];
-    const double rate = s.samples() / (s.profile.step_s / std::max(0.01, 1 - s.profile.wait_share));
-    const std::string speed =
-        fmt::format("{}: a step of {:.0f} samples takes {} ms, {:.0f} samples/s", s.name, s.samples(),
-                    table::significant(1e3 * s.samples() / rate, 3), rate);
-    if (e.subjects.size() == 1) return line(speed + ".");
-    const Subject& other = e.subjects[1];
-    if (!e.gap) return line(fmt::format("{} and {} could not be compared.", s.name, other.name));
-    if (e.equal && e.gap->high < 1.02) {
-      return line(fmt::format("There is no gap: {} takes {} times as long per sample as {}.", s.name,
-                              with_interval(*e.gap), other.name));
-    }
-    if (e.equal) {
-      return line(fmt::format("No gap is certain: {} takes {} times as long per sample as {}.", s.name,
-                              with_interval(*e.gap), other.name));
-    }
-    line(fmt::format("{} takes {} times as long per sample as {}.", s.name, with_interval(*e.gap),
-                     other.name));
-  }
+  void headline() { line(explain::headline(e)); }
 
   void work() {
     if (e.work.empty()) return;
     line("NOT THE SAME WORK:");
     for (const WorkDifference& row : e.work)
       line(fmt::format("{}: {} against {}", row.what, row.first, row.second), "  ", "    ");
+  }
+
+  void environment() {
+    for (const WorkDifference& row : e.environment)
+      line(fmt::format("environment: {}: {} against {}", row.what, row.first, row.second), "", "  ");
   }
 
   void phases() {
@@ -82,39 +54,24 @@ struct Writer {
   }
 
   void cause(size_t number, const Cause& c) {
-    line(fmt::format("{}{}", c.suspect.rule->cause, file_line(e.subjects[0], c)),
-         fmt::format("{:>2}. ", number), "    ");
+    const std::string where = place(e, c);
+    line(c.suspect.rule->cause + (where.empty() ? "" : " (" + where + ")"), fmt::format("{:>2}. ", number),
+         "    ");
     line(fmt::format("{} ({})", c.suspect.suspicion.evidence, c.suspect.rule->id), "    seen: ", "      ");
-    std::string predicted;
-    if (c.suspect.suspicion.most)
-      predicted = fmt::format("at most {}; ", table::significant(*c.suspect.suspicion.most, 3));
-    if (c.first) predicted += fmt::format("first heat {}; ", factor(*c.first));
-    line(fmt::format("{}confirmed {} times as fast{}", predicted, with_interval(*c.measured),
-                     c.on_top ? ", without the greater causes" : ""),
-         "    gain: ", "      ");
+    line(gain_words(c), "    gain: ", "      ");
     if (c.without)
       line(fmt::format("left out of all together, steps take {} times as long", with_interval(*c.without)),
            "    ", "      ");
-    line(change(c), "    change: ", "      ");
-    if (c.suspect.rule->numbers) line(numbers(c), "    numbers: ", "      ");
+    line(change_words(c), "    change: ", "      ");
+    if (c.suspect.rule->numbers) line(numbers_words(e, c), "    numbers: ", "      ");
     line(fmt::format("bakeoff explain --rule {}", c.suspect.rule->id), "    more: ", "      ");
-  }
-
-  // What its first losses say of a change that may change numbers.
-  std::string numbers(const Cause& c) const {
-    if (!c.losses) return "they may change; its losses could not be read";
-    std::string text = fmt::format("they may change; losses of its first steps differ by {} at most",
-                                   table::significant(*c.losses, 2));
-    if (e.losses) text += fmt::format(" (of two runs as it is: {})", table::significant(*e.losses, 2));
-    return text + ", relatively";
   }
 
   void causes() {
     const size_t confirmed = e.confirmed();
     if (e.equal) return;
     if (confirmed == 0) {
-      line(e.subjects.size() > 1 ? "The gap is real, and no cause was found for it."
-                                 : "Nothing was found that makes it faster.");
+      line(nothing_words(e));
       return;
     }
     size_t number = 0;
@@ -132,11 +89,7 @@ struct Writer {
       if (c.finding == Finding::kConfirmed && ++number > 3) cause(number, c);
     for (const Cause& c : e.causes) {
       if (c.finding == Finding::kConfirmed) continue;
-      std::string what = c.finding == Finding::kFailed ? "not tried to the end: " + c.reason : "no gain";
-      if (c.finding == Finding::kOpen) what = "not certain";
-      const auto& seen = c.measured ? c.measured : c.first;
-      if (c.finding != Finding::kFailed && seen) what += fmt::format(" ({})", with_interval(*seen));
-      line(fmt::format("{}: {}", c.suspect.rule->cause, what), "  ", "    ");
+      line(fmt::format("{}: {}", c.suspect.rule->cause, finding_words(c)), "  ", "    ");
     }
   }
 };
@@ -180,6 +133,7 @@ std::string to_text(const Explanation& explanation, int width, bool all) {
   Writer writer{explanation, width};
   writer.headline();
   writer.work();
+  writer.environment();
   writer.phases();
   writer.causes();
   if (all) writer.rest();
@@ -200,6 +154,9 @@ std::string to_json(const Explanation& e) {
   out["work"] = table::Json::array();
   for (const WorkDifference& row : e.work)
     out["work"].push_back({{"what", row.what}, {"values", {row.first, row.second}}});
+  out["environment"] = table::Json::array();
+  for (const WorkDifference& row : e.environment)
+    out["environment"].push_back({{"what", row.what}, {"values", {row.first, row.second}}});
   out["gap"] = json_of(e.gap);
   out["gap_confirmed"] = e.gap.has_value() && !e.equal;
   out["causes"] = table::Json::array();
@@ -215,7 +172,7 @@ std::string to_json(const Explanation& e) {
                              {"first_heat", json_of(c.first)},
                              {"gain", json_of(c.measured)},
                              {"without", json_of(c.without)},
-                             {"change", change(c)},
+                             {"change", change_words(c)},
                              {"on_top", c.on_top},
                              {"may_change_numbers", c.suspect.rule->numbers},
                              {"loss_change", table::number(c.losses)},

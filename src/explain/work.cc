@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
 
 #include "explain/explain.h"
@@ -83,6 +84,27 @@ std::vector<WorkDifference> work_differences(const Subject& first, const Subject
     if (a == b || a.empty() || b.empty()) continue;
     if (std::string(row.what) == "first loss" && same_loss(a, b)) continue;
     all.push_back({row.what, a, b});
+  }
+  return all;
+}
+
+std::vector<WorkDifference> environment_differences(const Subject& first, const Subject& second) {
+  const auto& a = first.seen.environment;
+  const auto& b = second.seen.environment;
+  const auto in = [](const auto& all, const std::string& name) {
+    const auto found = all.find(name);
+    return found == all.end() ? std::string("not set") : found->second;
+  };
+  const auto variable = [](const std::string& name) {
+    return std::isupper(static_cast<unsigned char>(name[0]));
+  };
+  std::map<std::string, std::string> names = a;
+  names.insert(b.begin(), b.end());
+  std::vector<WorkDifference> all;
+  for (const auto& [name, value] : names) {
+    const bool both = a.contains(name) && b.contains(name);
+    if ((both || variable(name)) && in(a, name) != in(b, name))
+      all.push_back({name, in(a, name), in(b, name)});
   }
   return all;
 }

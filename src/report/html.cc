@@ -8,6 +8,7 @@
 
 #include "base/embedded.h"
 #include "report/html_view.h"
+#include "report/page.h"
 
 namespace bakeoff::embedded {
 const std::vector<File>& report_templates();
@@ -41,16 +42,19 @@ mustache::data to_data(const View& view) {
 
 }  // namespace
 
-std::string render_html(const Summary& summary, const HtmlOptions& options) {
-  View view = page_view(summary, options.sources);
+std::string render_page(const std::string& name, View view) {
   view.texts["style"] = embedded_file("style.css");
   view.texts["script"] = embedded_file("script.js");
   mustache::data data = to_data(view);
   for (const char* part : {"section", "row"})
     data.set(part, mustache::partial([part] { return embedded_file(std::string(part) + ".html"); }));
-  mustache::mustache page(embedded_file("page.html"));
+  mustache::mustache page(embedded_file(name));
   assert(page.is_valid());
   return page.render(data);
+}
+
+std::string render_html(const Summary& summary, const HtmlOptions& options) {
+  return render_page("page.html", page_view(summary, options.sources));
 }
 
 }  // namespace bakeoff::report

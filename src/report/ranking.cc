@@ -75,6 +75,17 @@ Json transfer_json(const Place& p) {
   return {{"of", of->of}, {"ms", number(static_cast<double>(of->ns) / 1e6)}, {"bytes", of->bytes}};
 }
 
+Json limit_json(const Place& p) {
+  const auto& of = p.row->limit;
+  if (!of) return nullptr;
+  return {{"kind", of->kind}, {"evidence", of->evidence}};
+}
+
+Cell limit(const Place& p) {
+  const auto& of = p.row->limit;
+  return of ? Cell{.text = of->kind, .hint = of->evidence} : Cell{};
+}
+
 Cell faults(const Place& p) {
   const Usage& usage = p.row->usage;
   Cell cell = shown(number(usage.faults), amount);
@@ -225,6 +236,16 @@ const Entries kSpeed = {
       .ink = Ink::kDim},
      [](const Place& p) { return if_ranked(p, number(p.row->byte_use)); },
      share},
+    {{.key = "limit",
+      .csv = {{"limited_by", "/kind"}, {"limit_evidence", "/evidence"}},
+      .title = "limited by",
+      .meaning = "What stands out of what the contender was doing; what would help, only a changed run says "
+                 "(`bakeoff tune`).",
+      .priority = 8,
+      .left = true,
+      .ink = Ink::kDim},
+     limit_json,
+     limit},
 };
 
 // Of a process's start; rows that are not ranked have none.

@@ -28,6 +28,7 @@
 #include "stats/planning.h"
 #include "stats/racing.h"
 #include "stats/trimmed.h"
+#include "summary/limits.h"
 #include "summary/published.h"
 #include "summary/row_checks.h"
 #include "summary/summarise_studies.h"
@@ -401,6 +402,7 @@ class Summariser {
     }
     if (roofs_over_ && !threads.empty()) s.roofline = roofs_over_(*threads.rbegin());
     if (s.roofline) s.roofline->fewest_threads = *threads.begin();
+    for (Row& row : s.ranked) row.limit = limit_of(row);
   }
 
   // A row that was taken out is open no more, and without its leader an outlook is none.

@@ -39,6 +39,13 @@ struct Behind {
   bool operator==(const Behind&) const = default;
 };
 
+// What stands out of what a contender was doing: "input", "serial work", "memory", ... (summary/limits.h).
+struct Limit {
+  std::string kind = {};
+  std::string evidence = {};
+  bool operator==(const Limit&) const = default;
+};
+
 struct Row {
   Contender contender = {};
   // What it computes in; rows are ranked, and held against a leader, within their group alone.
@@ -71,6 +78,7 @@ struct Row {
   std::vector<std::string> remarks = {};  // on how it was measured: "its GPU's clocks were held down ..."
   EpochCost epoch = {};                   // ranked rows
   InputWait wait = {};                    // for batches
+  std::optional<Limit> limit = {};
   StartUp start_up = {};
   std::optional<Transfer> transfer = {};  // to the device: of all heats the median time
   // Step after which this contender's total time falls below the leader's (which pays more up front), or

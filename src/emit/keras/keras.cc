@@ -300,7 +300,8 @@ const Setting kStepsPerExecution = {.name = "steps_per_execution",
                                     .fallback = "1",
                                     .doc = "training steps per call of the compiled function",
                                     .training_only = true,
-                                    .steps_per_call = true};
+                                    .steps_per_call = true,
+                                    .tuned = {"8"}};
 constexpr const char* kFit = "Keras's fit";  // makes an iterator, reads and resets metrics: some ten ms
 constexpr const char* kPolicy = "the dtype policy mixed_bfloat16 or mixed_float16, which scales the loss";
 
@@ -316,10 +317,11 @@ const Framework& keras_framework() {
                     .doc = "what Keras computes with",
                     .always_named = true,
                     .variable = "KERAS_BACKEND"},
-                   {"jit_compile",
-                    {"auto", "true", "false"},
-                    "auto",
-                    "auto: on with jax, off with torch and with TensorFlow on a CPU"},
+                   {.name = "jit_compile",
+                    .values = {"auto", "true", "false"},
+                    .fallback = "auto",
+                    .doc = "auto: on with jax, off with torch and with TensorFlow on a CPU",
+                    .tuned = {"true"}},
                    kStepsPerExecution,
                    {.name = "input",
                     .values = {"numpy", "tf_data", "py_dataset"},
@@ -350,7 +352,11 @@ const Framework& keras2_framework() {
   static const Framework framework = {
       .name = keras::keras_2().framework,
       .title = keras::keras_2().title,
-      .settings = {{"jit_compile", {"false", "true"}, "false", "compile the step with XLA"},
+      .settings = {{.name = "jit_compile",
+                    .values = {"false", "true"},
+                    .fallback = "false",
+                    .doc = "compile the step with XLA",
+                    .tuned = {"true"}},
                    kStepsPerExecution,
                    {.name = "input",
                     .values = {"numpy", "tf_data"},

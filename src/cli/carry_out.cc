@@ -1,0 +1,107 @@
+#include "cli/carry_out.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+
+#include "calibrate/profile.h"
+#include "environments/environments.h"
+#include "evidence/promise.h"
+#include "gate/prove_all.h"
+#include "machine/clock_keeper.h"
+#include "machine/host.h"
+#include "proc/interrupt.h"
+#include "race/race.h"
+#include "sample/machine_limits.h"
+#include "study/all/studies.h"
+
+namespace bakeoff::cli {
+namespace {
+
+// Every contender's proof. A new run has its first heat as soon as two contenders are proven, so that a first
+// standing is known within a minute.
+Result<std::vector<Parity>> prove_contenders(Plan& plan, ConsoleProgress& progress) {
+  TRY(std::vector<Parity> parities, plan.directory.read<Parity>());
+  TRY(const std::vector<Trial> trials, plan.directory.read<Trial>());
+  TRY(Gate gate, Gate::open(plan, std::move(parities)));
+  if (trials.empty()) {
+    CHECK_OK(gate.prove(progress.race(), 2));
+    if (!proc::interrupted() && !gate.finished())
+      CHECK_OK(first_heat(plan, gate.parities(), progress.race()));
+  }
+  if (!proc::interrupted()) CHECK_OK(gate.prove(progress.race()));
+  return gate.parities();
+}
+
+}  // namespace
+
+fs::path dated_folder(const std::string& name) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char date[32];
+  std::strftime(date, sizeof date, "%Y%m%d-%H%M%S", &local);
+  return fs::path("runs") / (name + "-" + date);
+}
+
+Result<Texts> use_profile(const std::string& profile_name, recipe::Recipe& recipe,
+                          ConsoleProgress& progress) {
+  if (profile_name == "none") return Texts{};
+  const fs::path file = profile_name.empty() ? profile_file(bakeoff_home()) : fs::path(profile_name);
+  if (profile_name.empty() && !fs::exists(file)) {
+    progress.lines()(
+        "no noise profile for this machine; `bakeoff calibrate` creates one (less noise, predicted time)");
+    return Texts{};
+  }
+  TRY(const Profile profile, load_profile(file, read_host()));
+  Texts record = {{"profile", file.string()},
+                  {"measured", profile.measured},
+                  {"with", profile.framework + ", " + profile.work}};
+  for (const auto& [key, value] : take_over(profile, recipe)) record["taken: race." + key] = value;
+  const size_t cpus = sample::allowed_cpus().size();
+  const auto ceiling = promised_ceiling(profile, recipe, cpus);
+  if (ceiling && !recipe.race.stated.contains("noise_ceiling")) {
+    recipe.race.noise_ceiling = *ceiling;
+    record[kTakenCeiling] = fmt::format("{:.3f}", *ceiling);
+  }
+  if (const auto prediction = predict(profile, recipe, cpus)) {
+    CHECK_OK(check_prediction(*prediction, recipe));
+    record["prediction"] = prediction->text;
+    progress.lines()(prediction->text);
+  }
+  return record;
+}
+
+void apply_sensor_variables(Plan& plan) {
+  if (const char* root = std::getenv("BAKEOFF_SENSORS"); root && *root) plan.sensors = root;
+  if (const char* library = std::getenv("BAKEOFF_NVML"); library && *library) plan.gpu_library = library;
+}
+
+Status carry_out(Plan& plan, ConsoleProgress& progress) {
+  std::optional<ClockKeeper> clocks;
+  if (const int64_t mhz = plan.recipe.race.gpu_clock_mhz; mhz > 0) {
+    clocks.emplace(mhz, plan.gpu_library);
+    plan.gpu_clock = clocks->status();
+    progress.lines()(fmt::format("GPUs' clocks: {}", plan.gpu_clock));
+  }
+  TRY(const std::vector<Parity> parities, prove_contenders(plan, progress));
+  if (proc::interrupted()) return Done{};
+  TRY(std::vector<Trial> trials, plan.directory.read<Trial>());
+  CHECK_OK(race(plan, parities, std::move(trials), progress.race()));
+  TRY(trials, plan.directory.read<Trial>());
+  const bool limited = !plan.recipe.budget.unlimited_time();
+  for (const Study& study : studies()) {
+    if (proc::interrupted()) break;
+    CHECK_OK(study.run({.plan = plan,
+                        .parities = parities,
+                        .trials = trials,
+                        .left_s = limited ? std::optional(left_s(plan)) : std::nullopt,
+                        .progress = progress.lines(),
+                        .watch = progress.race()}));
+  }
+  return Done{};
+}
+
+}  // namespace bakeoff::cli

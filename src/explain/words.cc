@@ -1,0 +1,77 @@
+#include "explain/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace bakeoff::explain {
+
+using table::significant;
+
+std::string with_interval(const Estimate& e) {
+  return fmt::format("{} [{}, {}]", significant(e.value, 3), significant(e.low, 3), significant(e.high, 3));
+}
+
+std::string headline(const Explanation& e) {
+  const Subject& s = e.subjects[0];
+  if (e.subjects.size() == 1) {
+    const double rate = s.samples() / s.step_with_waits_s();
+    return fmt::format("{}: a step of {:.0f} samples takes {} ms, {:.0f} samples/s.", s.name, s.samples(),
+                       significant(1e3 * s.step_with_waits_s(), 3), rate);
+  }
+  const Subject& other = e.subjects[1];
+  if (!e.gap) return fmt::format("{} and {} could not be compared.", s.name, other.name);
+  const std::string takes =
+      fmt::format("{} takes {} times as long per sample as {}.", s.name, with_interval(*e.gap), other.name);
+  if (!e.equal) return takes;
+  if (e.gap->high < 1 / 1.02)
+    return fmt::format("{} is the slower one: name it first. {}", other.name, takes);
+  return (e.gap->high < 1.02 ? "There is no gap: " : "No gap is certain: ") + takes;
+}
+
+std::string nothing_words(const Explanation& e) {
+  const auto open = std::ranges::count(e.causes, Finding::kOpen, &Cause::finding);
+  std::string text = e.subjects.size() > 1 ? "The gap is real, and no cause was found for it."
+                                           : "Nothing was found that makes it faster.";
+  if (open == 0) return text;
+  text = e.subjects.size() > 1 ? "The gap is real, and no cause is certain"
+                               : "Nothing is certain to make it faster";
+  return text + fmt::format("; {} not decided within the time (--all, --seconds).",
+                            open == 1 ? "one suspect is" : fmt::format("{} suspects are", open));
+}
+
+std::string place(const Explanation& e, const Cause& cause) {
+  return cause.suspect.line > 0 ? fmt::format("{}:{}", e.subjects[0].name, cause.suspect.line) : "";
+}
+
+std::string gain_words(const Cause& c) {
+  std::string text;
+  if (c.suspect.suspicion.most) text = fmt::format("at most {}; ", significant(*c.suspect.suspicion.most, 3));
+  if (c.first) text += fmt::format("first heat {}; ", significant(c.first->value, 3));
+  text += fmt::format("confirmed {} times as fast", with_interval(*c.measured));
+  return c.on_top ? text + ", without the greater causes" : text;
+}
+
+std::string change_words(const Cause& c) {
+  std::string text = c.suspect.rule->change;
+  if (const size_t at = text.find("{}"); at != std::string::npos)
+    text.replace(at, 2, c.suspect.suspicion.value.dump());
+  return text;
+}
+
+std::string numbers_words(const Explanation& e, const Cause& c) {
+  if (!c.losses) return "they may change; its losses could not be read";
+  std::string text = fmt::format("they may change; losses of its first steps differ by {} at most",
+                                 significant(*c.losses, 2));
+  if (e.losses) text += fmt::format(" (of two runs as it is: {})", significant(*e.losses, 2));
+  return text + ", relatively";
+}
+
+std::string finding_words(const Cause& c) {
+  if (c.finding == Finding::kFailed) return "not tried to the end: " + c.reason;
+  const std::string what = c.finding == Finding::kOpen ? "not certain" : "no gain";
+  const auto& seen = c.measured ? c.measured : c.first;
+  return seen ? fmt::format("{} ({})", what, with_interval(*seen)) : what;
+}
+
+}  // namespace bakeoff::explain

@@ -1,0 +1,28 @@
+#pragma once
+
+// What every rendering of an explanation says in the same words.
+
+#include <string>
+
+#include "explain/explain.h"
+
+namespace bakeoff::explain {
+
+// "2.1 [1.9, 2.3]"
+std::string with_interval(const Estimate& estimate);
+// The gap, or that there is none, or how fast the one script is.
+std::string headline(const Explanation& explanation);
+// What is said where no cause is confirmed.
+std::string nothing_words(const Explanation& explanation);
+// "slow.py:12"; empty: the line is not known.
+std::string place(const Explanation& explanation, const Cause& cause);
+// What was predicted and what was measured.
+std::string gain_words(const Cause& cause);
+// What to change, with the value that was tried.
+std::string change_words(const Cause& cause);
+// What the first losses say of a change that may change numbers.
+std::string numbers_words(const Explanation& explanation, const Cause& cause);
+// Of a cause that is not confirmed: "no gain (0.99 [0.97, 1.01])".
+std::string finding_words(const Cause& cause);
+
+}  // namespace bakeoff::explain

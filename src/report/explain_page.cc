@@ -1,0 +1,155 @@
+#include "report/explain_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "explain/words.h"
+#include "report/chart_waterfall.h"
+#include "report/page.h"
+#include "table/numbers.h"
+
+namespace bakeoff::report {
+namespace {
+
+namespace ex = bakeoff::explain;
+using table::significant;
+
+bool is_named(const ex::Explanation& e, const ex::Cause& cause) {
+  return !e.equal && cause.finding == ex::Finding::kConfirmed;
+}
+
+std::string milliseconds_of_a_sample(const ex::Subject& s) {
+  return significant(1e3 * s.step_with_waits_s() / s.samples(), 3) + " ms";
+}
+
+std::vector<View> tiles(const ex::Explanation& e) {
+  std::vector<View> all;
+  const auto add = [&](const std::string& value, const std::string& label) {
+    all.push_back({.texts = {{"tile_value", value}, {"tile_label", label}}, .flags = {}, .lists = {}});
+  };
+  for (const ex::Subject& s : e.subjects) add(milliseconds_of_a_sample(s), "of a sample, " + s.name);
+  if (e.gap) add(significant(e.gap->value, 3), "times as long, " + e.subjects[0].name);
+  if (e.together && !e.equal) add(significant(e.together->value, 3), "times as fast with all changes");
+  if (e.residual && !e.equal) add(significant(e.residual->value, 3), "is left of the gap, unexplained");
+  return all;
+}
+
+View cause_view(const ex::Explanation& e, const ex::Cause& c) {
+  const std::string where = ex::place(e, c);
+  View view;
+  view.texts = {{"cause_name", c.suspect.rule->cause},
+                {"cause_place", where},
+                {"cause_gain", significant(c.measured->value, 3)},
+                {"cause_seen", c.suspect.suspicion.evidence},
+                {"cause_method", fmt::format("The paired run {}.", c.suspect.rule->method)},
+                {"cause_words", ex::gain_words(c)},
+                {"cause_without", c.without ? ex::with_interval(*c.without) : ""},
+                {"cause_change", ex::change_words(c)},
+                {"cause_numbers", ex::numbers_words(e, c)},
+                {"cause_rule", c.suspect.rule->id}};
+  view.flags = {{"has_place", !where.empty()},
+                {"has_without", c.without.has_value()},
+                {"has_numbers", c.suspect.rule->numbers}};
+  return view;
+}
+
+// The first column is text, the others are numbers unless `words`.
+View table_view(const std::string& id, const std::string& title, const std::string& text,
+                const std::vector<std::vector<std::string>>& rows, bool words = false) {
+  View view;
+  view.texts = {{"table_id", id}, {"table_title", title}, {"table_text", text}};
+  for (size_t r = 0; r < rows.size(); ++r) {
+    View row;
+    std::vector<View> cells;
+    for (size_t i = 0; i < rows[r].size(); ++i) {
+      const bool number = i > 0 && !words;
+      cells.push_back({.texts = {{r == 0 ? "head_title" : "cell_text", rows[r][i]}},
+                       .flags = {{r == 0 ? "head_number" : "cell_number", number}},
+                       .lists = {}});
+    }
+    if (r == 0) {
+      view.lists["table_heads"] = std::move(cells);
+    } else {
+      row.lists["table_cells"] = std::move(cells);
+      view.lists["table_rows"].push_back(std::move(row));
+    }
+  }
+  return view;
+}
+
+View phases(const ex::Explanation& e) {
+  std::vector<std::vector<std::string>> rows = {{"phase"}};
+  for (const ex::Subject& s : e.subjects) rows[0].push_back(s.name + ", s");
+  for (size_t i = 0; i < e.subjects[0].profile.phases.size(); ++i) {
+    rows.push_back({e.subjects[0].profile.phases[i].title});
+    for (const ex::Subject& s : e.subjects)
+      rows.back().push_back(fmt::format("{:.2f}", s.profile.phases[i].seconds));
+  }
+  rows.push_back({"in all"});
+  for (const ex::Subject& s : e.subjects)
+    rows.back().push_back(fmt::format("{:.2f} ({} steps)", s.profile.total_s, s.profile.steps));
+  return table_view(
+      "phases", "Phases of the observed runs",
+      "Seconds of the one run in which each script was observed; the phases add up to the whole.", rows);
+}
+
+std::vector<View> tables(const ex::Explanation& e) {
+  std::vector<View> all = {phases(e)};
+  const auto differences = [&](const std::vector<ex::WorkDifference>& list, const char* id, const char* title,
+                               const char* text) {
+    if (list.empty()) return;
+    std::vector<std::vector<std::string>> rows = {{"what", e.subjects[0].name, e.subjects[1].name}};
+    for (const ex::WorkDifference& row : list) rows.push_back({row.what, row.first, row.second});
+    all.push_back(table_view(id, title, text, rows, true));
+  };
+  differences(e.work, "work", "Not the same work",
+              "What differs in what the two compute. A time per sample compares different things then.");
+  differences(e.environment, "environment", "Environments",
+              "What differs in versions and settings of the two processes.");
+  std::vector<std::vector<std::string>> rows = {{"suspect", "seen", "found"}};
+  for (const ex::Cause& c : e.causes)
+    if (!is_named(e, c))
+      rows.push_back({c.suspect.rule->cause, c.suspect.suspicion.evidence, ex::finding_words(c)});
+  if (rows.size() > 1)
+    all.push_back(table_view("tried", "Tried and not confirmed",
+                             "Suspects that are no cause here, or not certainly one.", rows, true));
+  return all;
+}
+
+}  // namespace
+
+std::string render_explanation(const ex::Explanation& e) {
+  View page;
+  const bool pair = e.subjects.size() > 1;
+  std::string title = "explain / " + e.subjects[0].name;
+  if (pair) title += " against " + e.subjects[1].name;
+  const bool undecided = pair && e.equal && (!e.gap || e.gap->high >= 1.02);
+  const size_t named = e.equal ? 0 : e.confirmed();
+  page.texts = {
+      {"title", title},
+      {"headline", ex::headline(e)},
+      {"state", undecided ? "not certain"
+                : e.equal ? "no gap"
+                : pair    ? "gap confirmed"
+                          : "observed"},
+      {"state_class", undecided ? "warn" : "good"},
+      {"meaning", fmt::format("{} heats of fresh processes in {:.0f} s; the scripts ran as they are.",
+                              e.heats, e.seconds)},
+      {"causes_title", named == 1 ? "One cause" : fmt::format("{} causes", named)},
+      {"nothing", e.equal ? "Without a gap no cause is named." : ex::nothing_words(e)}};
+  page.flags["has_nothing"] = named == 0;
+  page.lists["tiles"] = tiles(e);
+  for (const ex::Cause& c : e.causes)
+    if (is_named(e, c)) page.lists["causes"].push_back(cause_view(e, c));
+  page.lists["tables"] = tables(e);
+  page.texts["waterfall_wide"] = waterfall_chart(e, 900);
+  page.texts["waterfall_narrow"] = waterfall_chart(e, 360);
+  page.flags["has_waterfall"] = !page.texts["waterfall_wide"].empty();
+  for (const std::string& note : e.notes)
+    page.lists["notes"].push_back({.texts = {{"note", note}}, .flags = {}, .lists = {}});
+  page.flags["has_notes"] = !e.notes.empty();
+  return render_page("explain.html", std::move(page));
+}
+
+}  // namespace bakeoff::report

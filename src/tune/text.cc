@@ -1,0 +1,108 @@
+#include "table/text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <toml++/toml.h>
+
+#include <sstream>
+
+#include "emit/all/frameworks.h"
+#include "table/numbers.h"
+#include "table/quantity.h"
+#include "tune/tune.h"
+
+namespace bakeoff::tune {
+namespace {
+
+using table::paragraph;
+using table::significant;
+
+std::string joined(const std::vector<Change>& changes) {
+  std::vector<std::string> all;
+  for (const Change& change : changes) all.push_back(words(change));
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+std::string gain_of(const Alone& alone) {
+  if (!alone.gain) return alone.verdict;
+  return fmt::format("{} times as fast, {}", significant(*alone.gain, 3), alone.verdict);
+}
+
+toml::table toml_of(const recipe::Contender& c) {
+  toml::table table;
+  const auto add = [&](const std::string& name, const std::string& value, bool number) {
+    if (number)
+      table.insert(name, std::stoll(value));
+    else if (value == "true" || value == "false")
+      table.insert(name, value == "true");
+    else
+      table.insert(name, value);
+  };
+  if (!c.script.empty()) table.insert("script", c.script.string());
+  table.insert("framework", c.framework);
+  if (c.script.empty())
+    for (const emit::Setting& s : emit::find_framework(c.framework)->settings)
+      if (const auto found = c.settings.find(s.name);
+          found != c.settings.end() && (s.always_named || found->second != s.fallback))
+        add(s.name, found->second, s.values.empty());
+  for (const auto& [name, value] : c.controls) add(name, value, name == "threads");
+  table.is_inline(true);
+  return table;
+}
+
+}  // namespace
+
+std::string to_text(const Outcome& outcome, int width) {
+  std::string out = "What each setting gains\n";
+  for (const Tuned& tuned : outcome.tuned) {
+    out += "\n";
+    std::string head = tuned.base.id + ": ";
+    if (!tuned.failure.empty())
+      head += "not raced: " + tuned.failure;
+    else if (!tuned.base.script.empty())
+      head += "a script of your own: raced as it is";
+    else if (tuned.changes.empty())
+      head += "nothing gains; as the recipe states it";
+    else
+      head += fmt::format("{}: {} [{}, {}] times as fast", joined(tuned.changes),
+                          significant(tuned.gain.value, 3), significant(tuned.gain.low, 3),
+                          significant(tuned.gain.high, 3));
+    out += paragraph(head, width, "", "  ") + "\n";
+    for (const Alone& alone : tuned.alone)
+      out +=
+          paragraph(fmt::format("{} alone: {}", words(alone.change), gain_of(alone)), width, "  ", "    ") +
+          "\n";
+  }
+  return out + "\n";
+}
+
+std::string to_json(const Outcome& outcome) {
+  table::Json all = table::Json::array();
+  for (const Tuned& tuned : outcome.tuned) {
+    table::Json alone = table::Json::array();
+    for (const Alone& one : tuned.alone)
+      alone.push_back(
+          {{"change", words(one.change)}, {"gain", table::number(one.gain)}, {"verdict", one.verdict}});
+    all.push_back({{"contender", tuned.base.id},
+                   {"best", tuned.best.id},
+                   {"gain", table::estimate(tuned.gain)},
+                   {"alone", alone},
+                   {"failure", tuned.failure}});
+  }
+  return table::Json{{"tuned", all}}.dump(2) + "\n";
+}
+
+Result<std::string> best_recipe(const std::string& text, const Outcome& outcome) {
+  const toml::parse_result parsed = toml::parse(text);
+  if (!parsed) return Error{.message = std::string(parsed.error().description())};
+  toml::array contenders;
+  for (const Tuned& tuned : outcome.tuned)
+    if (tuned.failure.empty()) contenders.push_back(toml_of(tuned.best));
+  toml::table root = parsed.table();
+  root.insert_or_assign("contenders", std::move(contenders));
+  std::ostringstream out;
+  out << root << "\n";
+  return out.str();
+}
+
+}  // namespace bakeoff::tune

@@ -1,0 +1,225 @@
+#include "tune/tune.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "emit/all/frameworks.h"
+#include "proc/interrupt.h"
+#include "recipe/schema.h"
+
+namespace bakeoff::tune {
+namespace {
+
+constexpr double kWorthCombining = 1.01;  // gain of a change, by its estimate, from which on it is combined
+constexpr double kAloneShare = 0.5, kTogetherShare = 0.2, kBestShare = 0.3;  // of the time
+
+const emit::Framework& framework_of(const recipe::Contender& contender) {
+  return *emit::find_framework(contender.framework);
+}
+
+std::string value_of(const recipe::Contender& c, const std::string& setting) {
+  const auto& stated = c.controls.contains(setting) ? c.controls : c.settings;
+  const auto found = stated.find(setting);
+  return found == stated.end() ? "" : found->second;
+}
+
+const Row* row_of(const Summary& summary, const std::string& id) {
+  for (const auto* rows : {&summary.ranked, &summary.unranked})
+    for (const Row& row : *rows)
+      if (row.contender.id == id) return &row;
+  return nullptr;
+}
+
+bool timed(const Row* row) { return row != nullptr && !row->failure && !row->at_least && row->rank_best > 0; }
+
+bool certain(const std::string& verdict) { return verdict == "slower" || verdict == "behind another"; }
+
+// Of the two, as far as the race tells them from the leader.
+std::string verdict_of(const Row& base, const Row& changed) {
+  if (certain(base.verdict) && changed.verdict == "leader") return "faster";
+  if (base.verdict == "leader" && certain(changed.verdict)) return "slower";
+  if (base.ratio.high < changed.ratio.low) return "slower";
+  if (changed.ratio.high < base.ratio.low) return "faster";
+  return "no difference is certain";
+}
+
+Alone alone_of(const Summary& summary, const recipe::Contender& base, const recipe::Contender& changed,
+               const Change& change) {
+  Alone alone{.change = change};
+  const Row *as_is = row_of(summary, base.id), *row = row_of(summary, changed.id);
+  if (row == nullptr) {
+    alone.verdict = "not raced";
+  } else if (row->failure) {
+    alone.verdict = row->failure->reason;
+  } else if (row->at_least) {
+    alone.verdict = row->verdict;
+  } else if (timed(as_is) && timed(row)) {
+    alone.gain = as_is->ratio.value / row->ratio.value;
+    alone.verdict = verdict_of(*as_is, *row);
+  } else {
+    alone.verdict = "not timed";
+  }
+  return alone;
+}
+
+// Of the contenders that nothing distinguishes from the leader, the one with the fewest changes.
+size_t simplest_best(const Summary& summary, const std::vector<recipe::Contender>& contenders,
+                     const std::vector<std::vector<Change>>& changes) {
+  size_t best = contenders.size();
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    const Row* row = row_of(summary, contenders[i].id);
+    if (!timed(row) || certain(row->verdict)) continue;
+    if (row->verdict != "leader" && row->verdict != "same") continue;
+    if (best == contenders.size() || changes[i].size() < changes[best].size()) best = i;
+  }
+  return best == contenders.size() ? 0 : best;
+}
+
+// One framework's search.
+class Search {
+ public:
+  Search(const recipe::Recipe& recipe, const Machine& machine, double minutes, const RunRace& race,
+         const Progress& progress)
+      : recipe_(recipe), machine_(machine), minutes_(minutes), race_(race), progress_(progress) {}
+
+  Result<Tuned> run(const recipe::Contender& base) {
+    Tuned tuned{.base = base, .best = base};
+    const auto tried = changes(base, recipe_.training.scenario, machine_);
+    if (tried.empty() || !base.script.empty()) return tuned;
+    CHECK_OK(try_alone(tried, tuned));
+    if (!proc::interrupted() && tuned.failure.empty()) CHECK_OK(try_together(tuned));
+    return tuned;
+  }
+
+ private:
+  recipe::Contender contender(const Tuned& tuned, const std::vector<Change>& all) const {
+    return with(tuned.base, recipe_.training.scenario, all);
+  }
+
+  Result<Summary> race(const Tuned& tuned, const std::vector<recipe::Contender>& contenders,
+                       const std::string& stage, double share) {
+    recipe::Recipe one = recipe_;
+    one.contenders = contenders;
+    one.budget.minutes = minutes_ * share;
+    progress_(fmt::format("{}: {} contenders, {}", tuned.base.id, contenders.size(), stage));
+    return race_(one, tuned.base.file + "_" + stage);
+  }
+
+  Status try_alone(const std::vector<Change>& tried, Tuned& tuned) {
+    std::vector<recipe::Contender> contenders = {tuned.base};
+    for (const Change& change : tried) contenders.push_back(contender(tuned, {change}));
+    TRY(const Summary summary, race(tuned, contenders, "alone", kAloneShare));
+    for (size_t i = 0; i < tried.size(); ++i)
+      tuned.alone.push_back(alone_of(summary, tuned.base, contenders[i + 1], tried[i]));
+    std::ranges::stable_sort(tuned.alone, std::greater<>{},
+                             [](const Alone& a) { return a.gain.value_or(0); });
+    if (!timed(row_of(summary, tuned.base.id))) {
+      const Row* row = row_of(summary, tuned.base.id);
+      tuned.failure = row != nullptr && row->failure ? row->failure->reason : "it could not be timed";
+    }
+    return Done{};
+  }
+
+  // What gains alone, the best value of each setting, is raced together, and the best of them alone.
+  Status try_together(Tuned& tuned) {
+    std::vector<Change> good;
+    std::set<std::string> settings;
+    for (const Alone& alone : tuned.alone)
+      if (alone.gain.value_or(0) > kWorthCombining && settings.insert(alone.change.setting).second)
+        good.push_back(alone.change);
+    if (good.empty()) return Done{};
+    std::vector<std::vector<Change>> all = {{}, {good[0]}};
+    if (good.size() > 2) all.push_back({good[0], good[1]});
+    if (good.size() > 1) all.push_back(good);
+    std::vector<recipe::Contender> contenders;
+    for (const auto& some : all) contenders.push_back(contender(tuned, some));
+    TRY(const Summary summary, race(tuned, contenders, "together", kTogetherShare));
+    const size_t best = simplest_best(summary, contenders, all);
+    tuned.changes = all[best];
+    tuned.best = contenders[best];
+    const Row *as_is = row_of(summary, tuned.base.id), *row = row_of(summary, tuned.best.id);
+    if (best > 0 && timed(as_is) && timed(row)) {
+      const double by = row->ratio.value;
+      tuned.gain = {as_is->ratio.value / by, as_is->ratio.low / by, as_is->ratio.high / by};
+    }
+    return Done{};
+  }
+
+  const recipe::Recipe& recipe_;
+  const Machine& machine_;
+  double minutes_;  // of this framework's share
+  const RunRace& race_;
+  const Progress& progress_;
+};
+
+// One contender of each framework and each of its named settings (a backend), as the recipe states it first.
+std::vector<recipe::Contender> bases_of(const recipe::Recipe& recipe) {
+  std::vector<recipe::Contender> bases;
+  std::set<std::string> seen;
+  for (const recipe::Contender& c : recipe.contenders) {
+    std::string kind = c.framework + "\n" + c.script.string() + "\n" + emit::precision_group(c.settings);
+    for (const emit::Setting& s : framework_of(c).settings)
+      if (s.always_named) kind += "\n" + value_of(c, s.name);
+    if (seen.insert(kind).second) bases.push_back(c);
+  }
+  return bases;
+}
+
+}  // namespace
+
+std::string words(const Change& change) { return change.setting + "=" + change.value; }
+
+std::vector<Change> changes(const recipe::Contender& base, ir::Scenario scenario, const Machine& machine) {
+  std::vector<Change> all;
+  const auto add = [&](const std::string& setting, const std::string& value, bool control) {
+    if (value_of(base, setting) != value) all.push_back({setting, value, control});
+  };
+  for (const emit::Setting& setting : framework_of(base).settings) {
+    if (setting.training_only && scenario != ir::Scenario::kTrain) continue;
+    for (const std::string& value : setting.tuned) add(setting.name, value, false);
+    if (machine.gpu)
+      for (const std::string& value : setting.tuned_on_gpus) add(setting.name, value, false);
+  }
+  for (const std::string& allocator : machine.allocators) add("allocator", allocator, true);
+  std::set<int64_t> threads;
+  for (int64_t n = machine.processors / 2; n >= 1; n /= 2)
+    if (threads.size() < 2) threads.insert(n);
+  for (const int64_t n : threads)
+    if (n != machine.processors) add("threads", std::to_string(n), true);
+  add("pin", "none", true);
+  return all;
+}
+
+recipe::Contender with(const recipe::Contender& base, ir::Scenario scenario, const std::vector<Change>& all) {
+  auto settings = base.settings, controls = base.controls;
+  for (const Change& change : all) (change.control ? controls : settings)[change.setting] = change.value;
+  return recipe::emitted_contender(scenario, framework_of(base), settings, controls);
+}
+
+Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, double minutes,
+                     const RunRace& race, const Progress& progress) {
+  Outcome outcome;
+  const std::vector<recipe::Contender> bases = bases_of(recipe);
+  const double share = 1.0 / static_cast<double>(bases.size());
+  Search search(recipe, machine, minutes * share, race, progress);
+  for (const recipe::Contender& base : bases) {
+    TRY(Tuned tuned, search.run(base));
+    outcome.tuned.push_back(std::move(tuned));
+    if (proc::interrupted()) return outcome;
+  }
+  recipe::Recipe best = recipe;
+  best.contenders.clear();
+  for (const Tuned& tuned : outcome.tuned)
+    if (tuned.failure.empty()) best.contenders.push_back(tuned.best);
+  if (best.contenders.empty())
+    return Error{.message = "no contender could be raced: " + outcome.tuned[0].failure};
+  best.budget.minutes = minutes * (bases.size() > 1 ? kBestShare : kBestShare / 2);
+  progress(fmt::format("best against best: {} contenders", best.contenders.size()));
+  TRY(outcome.best, race(best, "best"));
+  return outcome;
+}
+
+}  // namespace bakeoff::tune

@@ -1,0 +1,72 @@
+#pragma once
+
+// The best setting of every framework of a recipe. Each setting that is worth trying is raced alone against the
+// framework's contender as the recipe states it; what gains is raced together; then the best of all frameworks
+// race each other. Every race has its gate, so a setting that computes something else is proven wrong first.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "base/result.h"
+#include "recipe/recipe.h"
+#include "summary/summary.h"
+
+namespace bakeoff::tune {
+
+// One setting with another value than the recipe's.
+struct Change {
+  std::string setting = {}, value = {};
+  bool control = false;  // of the process, not of the source (recipe::common_settings)
+  bool operator==(const Change&) const = default;
+};
+std::string words(const Change& change);  // "channels_last=true"
+
+struct Machine {
+  int64_t processors = 1;
+  bool gpu = false;
+  std::vector<std::string> allocators = {};  // that are installed, besides the system's: "tuned", "jemalloc"
+};
+
+// What is worth trying for a contender on this machine, one value at a time.
+std::vector<Change> changes(const recipe::Contender& base, ir::Scenario scenario, const Machine& machine);
+recipe::Contender with(const recipe::Contender& base, ir::Scenario scenario, const std::vector<Change>& all);
+
+// What one change does alone.
+struct Alone {
+  Change change = {};
+  std::optional<double> gain =
+      {};                    // step time as the recipe states it over that with the change; > 1 is a gain
+  std::string verdict = {};  // "faster", "slower", "no difference is certain", or why there is no figure
+  bool operator==(const Alone&) const = default;
+};
+
+struct Tuned {
+  recipe::Contender base = {}, best = {};
+  std::vector<Change> changes = {};  // from `base` to `best`
+  Estimate gain = {1, 1, 1};         // of all changes together
+  std::vector<Alone> alone = {};     // the greatest gain first
+  std::string failure = {};          // why nothing could be raced
+};
+
+struct Outcome {
+  std::vector<Tuned> tuned = {};  // in the order of the recipe
+  Summary best = {};              // the race of the best settings
+};
+
+// Gate and race of these contenders; `name` is the folder's, unique.
+using RunRace = std::function<Result<Summary>(const recipe::Recipe& recipe, const std::string& name)>;
+
+// `minutes`: of all races together. Returns early after Ctrl-C, with what is known by then.
+Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, double minutes,
+                     const RunRace& race, const Progress& progress);
+
+// For a terminal of `width` columns: what each setting gains, framework by framework. The race of the best is
+// rendered as any race.
+std::string to_text(const Outcome& result, int width);
+std::string to_json(const Outcome& result);
+// Recipe `text` with the best contenders in place of its own; comments are lost.
+Result<std::string> best_recipe(const std::string& text, const Outcome& result);
+
+}  // namespace bakeoff::tune

@@ -1,0 +1,152 @@
+#include "tune/tune.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "emit/all/frameworks.h"
+
+namespace bakeoff::tune {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kRecipe = R"(
+name = "tuned"
+workload = "mnist_cnn"
+batch = 32
+contenders = [
+  # two of one framework: the first counts
+  { framework = "torch" },
+  { framework = "torch", channels_last = true },
+  { framework = "keras", backend = "jax" },
+]
+[race]
+threads = 2
+)";
+
+recipe::Recipe recipe_of() {
+  auto parsed = recipe::parse(kRecipe, "tuned.toml");
+  EXPECT_TRUE(parsed.has_value());
+  return std::move(*parsed);
+}
+
+// Races with known step times: each change multiplies it.
+struct Known {
+  std::map<std::string, double> factors = {};  // by words(change)
+  std::vector<std::vector<std::string>> races = {};
+  bool fail_keras = false;
+
+  Result<Summary> operator()(const recipe::Recipe& recipe, const std::string&) {
+    Summary summary;
+    races.emplace_back();
+    for (const recipe::Contender& c : recipe.contenders) {
+      races.back().push_back(c.id);
+      Row row{.contender = c};
+      double ms = c.framework == "torch" ? 10 : 20;
+      for (const auto& [words, factor] : factors) {
+        const std::string setting = words.substr(0, words.find('='));
+        const std::string value = words.substr(words.find('=') + 1);
+        for (const auto* all : {&c.settings, &c.controls})
+          if (const auto found = all->find(setting); found != all->end() && found->second == value)
+            ms *= factor;
+      }
+      row.ms_per_step = {ms, ms, ms};
+      if (fail_keras && c.framework == "keras") {
+        row.failure = Failure{.reason = "not installed"};
+        summary.unranked.push_back(row);
+      } else {
+        summary.ranked.push_back(row);
+      }
+    }
+    std::ranges::stable_sort(summary.ranked, {}, [](const Row& r) { return r.ms_per_step.value; });
+    int place = 0;
+    for (Row& row : summary.ranked) {
+      const double ratio = row.ms_per_step.value / summary.ranked[0].ms_per_step.value;
+      row.ratio = {ratio, ratio * 0.99, ratio * 1.01};
+      row.rank_best = ++place;
+      row.verdict = place == 1 ? "leader" : ratio < 1.02 ? "same" : "slower";
+    }
+    return summary;
+  }
+};
+
+const Machine kMachine = {.processors = 2, .gpu = false, .allocators = {"tuned"}};
+
+TEST(Changes, AreThoseOfTheFrameworkAndOfTheMachine) {
+  const recipe::Recipe recipe = recipe_of();
+  std::vector<std::string> all;
+  for (const Change& change : changes(recipe.contenders[0], ir::Scenario::kTrain, kMachine))
+    all.push_back(words(change));
+  EXPECT_THAT(all, Contains("channels_last=true"));
+  EXPECT_THAT(all, Contains("compile=max-autotune"));
+  EXPECT_THAT(all, Contains("allocator=tuned"));
+  EXPECT_THAT(all, Contains("threads=1"));
+  EXPECT_THAT(all, Not(Contains("threads=2")));
+  EXPECT_THAT(all, Not(Contains("compile=cuda_graphs")));
+}
+
+TEST(Changes, OfEveryFrameworkAreAllowedValues) {
+  for (const emit::Framework* framework : emit::frameworks())
+    for (const emit::Setting& setting : framework->settings)
+      for (const auto* values : {&setting.tuned, &setting.tuned_on_gpus})
+        for (const std::string& value : *values) {
+          const bool allowed = setting.values.empty() ? std::stoll(value) >= setting.least
+                                                      : std::ranges::count(setting.values, value) == 1;
+          EXPECT_TRUE(allowed) << framework->name << " " << setting.name << " " << value;
+        }
+}
+
+TEST(Tune, FindsTheBestOfEachFrameworkAndRacesThem) {
+  Known known{.factors = {{"channels_last=true", 0.5}, {"allocator=tuned", 0.8}, {"threads=1", 1.5}}};
+  const auto found = tune(recipe_of(), kMachine, 10, std::ref(known), kSilent);
+  ASSERT_TRUE(found.has_value());
+  ASSERT_EQ(found->tuned.size(), 2u) << "one torch, one Keras";
+  const Tuned& torch = found->tuned[0];
+  EXPECT_THAT(torch.best.id, HasSubstr("channels_last"));
+  EXPECT_THAT(torch.best.id, HasSubstr("allocator=tuned"));
+  EXPECT_THAT(torch.best.id, Not(HasSubstr("threads")));
+  EXPECT_NEAR(torch.gain.value, 2.5, 1e-6);
+  EXPECT_EQ(words(torch.alone[0].change), "channels_last=true");
+  EXPECT_NEAR(*torch.alone[0].gain, 2, 1e-6);
+  EXPECT_EQ(torch.alone[0].verdict, "faster");
+  EXPECT_EQ(known.races.back().size(), 2u) << "best against best";
+  EXPECT_THAT(to_text(*found, 80), HasSubstr("2.50"));
+}
+
+TEST(Tune, StaysWithTheRecipeWhereNothingGains) {
+  Known known{.factors = {{"channels_last=true", 1.2}}};
+  const auto found = tune(recipe_of(), kMachine, 10, std::ref(known), kSilent);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->tuned[0].best, found->tuned[0].base);
+  EXPECT_THAT(to_text(*found, 80), HasSubstr("nothing gains"));
+}
+
+TEST(Tune, OneFrameworkThatFailsIsARow) {
+  Known known{.fail_keras = true};
+  const auto found = tune(recipe_of(), kMachine, 10, std::ref(known), kSilent);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->tuned[1].failure, "not installed");
+  EXPECT_EQ(known.races.back().size(), 1u);
+}
+
+TEST(Tune, TheBestRecipeIsARecipe) {
+  Known known{.factors = {{"channels_last=true", 0.5}, {"threads=1", 0.9}}};
+  const auto found = tune(recipe_of(), kMachine, 10, std::ref(known), kSilent);
+  ASSERT_TRUE(found.has_value());
+  const auto text = best_recipe(kRecipe, *found);
+  ASSERT_TRUE(text.has_value());
+  const auto best = recipe::parse(*text, "best.toml");
+  ASSERT_TRUE(best.has_value()) << *text;
+  ASSERT_EQ(best->contenders.size(), 2u);
+  EXPECT_EQ(best->contenders[0].id, found->tuned[0].best.id);
+  EXPECT_EQ(best->contenders[1].id, found->tuned[1].best.id);
+  EXPECT_EQ(best->race.threads, 2);
+}
+
+}  // namespace
+}  // namespace bakeoff::tune
