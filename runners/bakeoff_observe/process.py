@@ -94,6 +94,7 @@ class Process:
                 "collections": seen.collections,
                 "cpu_ns": int(1e9 * (usage.ru_utime + usage.ru_stime)),
                 "peak_rss_bytes": usage.ru_maxrss * 1024,
+                "minor_faults": usage.ru_minflt,
                 "facts": self._facts() if self.wants_facts else {},
                 "environment": environment() if self.wants_facts else {},
                 "losses": [_number(loss) for loss in seen.losses],

@@ -1,11 +1,13 @@
 #include "cli/carry_out.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <cstdlib>
 #include <ctime>
 #include <optional>
 
+#include "base/clock.h"
 #include "calibrate/profile.h"
 #include "environments/environments.h"
 #include "evidence/promise.h"
@@ -16,6 +18,8 @@
 #include "race/race.h"
 #include "sample/machine_limits.h"
 #include "study/all/studies.h"
+#include "summary/summarise.h"
+#include "worker/grants.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -102,6 +106,33 @@ Status carry_out(Plan& plan, ConsoleProgress& progress) {
                         .watch = progress.race()}));
   }
   return Done{};
+}
+
+tune::Machine this_machine_to_tune() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  tune::Machine machine;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) machine.processors = CPU_COUNT(&set);
+  machine.gpu = fs::exists("/dev/nvidia0");
+  machine.allocators = {"tuned"};
+  for (const char* name : {"jemalloc", "mimalloc", "tcmalloc"})
+    if (allocator_library(name, "/")) machine.allocators.emplace_back(name);
+  return machine;
+}
+
+Result<Summary> raced(const recipe::Recipe& recipe, const fs::path& folder, const Interpreters& interpreters,
+                      const Texts& calibration, ConsoleProgress& progress) {
+  const int64_t begin = monotonic_clock().now_ns();
+  auto plan = fs::exists(folder) ? reopen_plan(folder, interpreters)
+                                 : make_plan(recipe, folder, interpreters, progress.lines(), calibration);
+  if (!plan) return plan.error();
+  plan->recipe.budget = recipe.budget;
+  plan->begin_ns = begin;
+  plan->proofs = bakeoff_home() / "proofs";
+  apply_sensor_variables(*plan);
+  progress.limit(left_s(*plan));
+  CHECK_OK(carry_out(*plan, progress));
+  return summarise(plan->directory);
 }
 
 }  // namespace bakeoff::cli

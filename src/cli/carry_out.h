@@ -7,6 +7,8 @@
 #include "base/result.h"
 #include "cli/console.h"
 #include "plan/plan.h"
+#include "summary/summary.h"
+#include "tune/tune.h"
 
 namespace bakeoff::cli {
 
@@ -22,5 +24,11 @@ void apply_sensor_variables(Plan& plan);
 
 // Everything found is in the run directory afterwards, whatever ended it.
 Status carry_out(Plan& plan, ConsoleProgress& progress);
+
+// One race in a folder of its own; one that the folder holds already goes on where it stands.
+Result<Summary> raced(const recipe::Recipe& recipe, const std::filesystem::path& folder,
+                      const Interpreters& interpreters, const Texts& calibration, ConsoleProgress& progress);
+
+tune::Machine this_machine_to_tune();
 
 }  // namespace bakeoff::cli

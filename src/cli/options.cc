@@ -149,6 +149,10 @@ void add_run_commands(CLI::App& app, Targets& t) {
          "decided: race until every contender is decided, without a limit; Ctrl-C ends it with what is known")
       ->check(CLI::IsMember({"decided"}));
   add_format(run, t.run.format);
+  run->add_flag(
+      "--why", t.run.why,
+      "afterwards race the runner-up with its settings changed one by one, and say which part of the gap "
+      "each is");
   run->add_flag("--prove-again", t.run.prove_again,
                 "do not reuse parity proofs of earlier runs with the same inputs");
   run->add_option(

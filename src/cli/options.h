@@ -25,6 +25,7 @@ struct RunOptions {
   std::filesystem::path resume = {};  // the run to continue
   Budget budget = {};
   std::string format = "text";
+  bool why = false;          // race the runner-up's settings afterwards
   bool prove_again = false;  // do not reuse proofs of earlier runs
   std::string profile = {};  // file of `bakeoff calibrate`; empty: that of the bakeoff home, if any; "none"
 };

@@ -17,6 +17,7 @@
 #include "proc/launcher.h"
 #include "recipe/recipe.h"
 #include "summary/summarise.h"
+#include "tune/why.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -50,6 +51,21 @@ Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleP
   return make_plan(recipe, folder, interpreters, progress.lines(), calibration);
 }
 
+// The runner-up's settings raced one by one, in the run's folder "why", within the time of the run's budget.
+Status ask_why(Plan& plan, const fs::path& config, ConsoleProgress& progress) {
+  TRY(const Summary summary, summarise(plan.directory));
+  TRY(const Interpreters interpreters, find_interpreters(config));
+  const tune::RunRace race = [&](const recipe::Recipe& one, const std::string& name) {
+    return raced(one, plan.directory.path() / name, interpreters, {}, progress);
+  };
+  TRY(const auto found, tune::why(plan.recipe, summary, this_machine_to_tune(), race));
+  if (!found) {
+    progress.lines()("why: no contender is certainly slower than the leader");
+    return Done{};
+  }
+  return plan.directory.append(*found);
+}
+
 }  // namespace
 
 Result<Interpreters> find_interpreters(const fs::path& config) {
@@ -81,6 +97,10 @@ int run(const RunOptions& options, const fs::path& config) {
     progress.lines()(fmt::format("run directory: {}", plan->directory.path().string()));
     const auto done = carry_out(*plan, progress);
     if (!done && !proc::interrupted()) return fail(done.error());
+    if (options.why && !proc::interrupted()) {
+      if (const auto asked = ask_why(*plan, config, progress); !asked && !proc::interrupted())
+        return fail(asked.error());
+    }
   }
   auto summary = summarise(plan->directory);
   if (!summary) return fail(summary.error());

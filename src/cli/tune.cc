@@ -1,7 +1,6 @@
 #include "tune/tune.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include "base/files.h"
 #include "cli/carry_out.h"
@@ -10,40 +9,9 @@
 #include "environments/environments.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
-#include "sample/gpu_sensor.h"
-#include "summary/summarise.h"
-#include "worker/grants.h"
 
 namespace bakeoff::cli {
 namespace {
-
-tune::Machine this_machine_to_tune() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  tune::Machine machine;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) machine.processors = CPU_COUNT(&set);
-  machine.gpu = fs::exists("/dev/nvidia0");
-  machine.allocators = {"tuned"};
-  for (const char* name : {"jemalloc", "mimalloc", "tcmalloc"})
-    if (allocator_library(name, "/")) machine.allocators.emplace_back(name);
-  return machine;
-}
-
-// One race in a folder of its own; one that the folder holds already goes on where it stands.
-Result<Summary> raced(const recipe::Recipe& recipe, const fs::path& folder, const Interpreters& interpreters,
-                      const Texts& calibration, ConsoleProgress& progress) {
-  const int64_t begin = monotonic_clock().now_ns();
-  auto plan = fs::exists(folder) ? reopen_plan(folder, interpreters)
-                                 : make_plan(recipe, folder, interpreters, progress.lines(), calibration);
-  if (!plan) return plan.error();
-  plan->recipe.budget = recipe.budget;
-  plan->begin_ns = begin;
-  plan->proofs = bakeoff_home() / "proofs";
-  apply_sensor_variables(*plan);
-  progress.limit(left_s(*plan));
-  CHECK_OK(carry_out(*plan, progress));
-  return summarise(plan->directory);
-}
 
 Result<tune::Outcome> tuned(const TuneOptions& options, const fs::path& config, const fs::path& folder,
                             recipe::Recipe& recipe) {

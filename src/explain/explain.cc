@@ -47,6 +47,7 @@ void append(Report& report, Report later) {
   report.notes = later.notes;
   report.cpu_ns = later.cpu_ns;
   report.peak_rss_bytes = later.peak_rss_bytes;
+  report.minor_faults = later.minor_faults;
   if (later.facts.is_object() && !later.facts.empty()) report.facts = std::move(later.facts);
   if (!later.environment.empty()) report.environment = std::move(later.environment);
 }
@@ -77,6 +78,7 @@ Status observe(Subject& subject, const fs::path& folder) {
     TRY(Report later, process.run(kObservedSteps, kObservedSeconds, /*facts=*/true));
     const auto steps = static_cast<double>(std::max<int64_t>(1, later.steps()));
     subject.output_bytes = static_cast<double>(process.log_bytes() - printed) / steps;
+    subject.faults = static_cast<double>(later.minor_faults - subject.seen.minor_faults) / steps;
     append(subject.seen, std::move(later));
     if (!subject.seen.error.empty()) return no_steps(subject, process);
   }
@@ -171,6 +173,8 @@ bool whole_epochs(const Profile& p) {
 Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) const {
   const Subject& of = out_.subjects[subject];
   Lane lane{.name = name, .spec = of.spec, .switches = std::move(switches), .step_s = of.profile.step_s};
+  if (const auto set = lane.switches.find(kEnvironment); set != lane.switches.end())
+    for (const auto& [variable, value] : set->items()) lane.spec.environment[variable] = value;
   if (of.seen.ended) lane.steps_at_most = of.seen.steps();
   if (whole_epochs(of.profile)) {
     lane.epoch_samples = of.profile.epoch_steps * of.samples();
@@ -260,7 +264,8 @@ void Inquiry::weigh(Pass& pass, size_t at, int number, const LaneHeat& base, con
     cause.reason = changed.failure;
     return;
   }
-  if (std::ranges::find(changed.thrown, cause.suspect.rule->thrown) == changed.thrown.end()) {
+  const std::string thrown = cause.suspect.rule->thrown;
+  if (thrown != kEnvironment && std::ranges::find(changed.thrown, thrown) == changed.thrown.end()) {
     cause.finding = Finding::kFailed;
     cause.reason = "the switch found nothing to change";
     return;

@@ -85,6 +85,9 @@ TEST(Rules, SuspectWhatIsSeen) {
   EXPECT_THAT(keys(torch_script({{"anomaly", true}})), Contains("anomaly"));
   EXPECT_THAT(keys(torch_script({{"threads", 1}})), Contains("threads"));
   EXPECT_THAT(keys(torch_script({{"denormals", 0.5}})), Contains("denormals"));
+  Subject faults = torch_script({});
+  faults.faults = 100'000;  // 25 ms of 200
+  EXPECT_THAT(keys(faults), Contains("allocator"));
   EXPECT_THAT(keys(torch_script({{"denormals", 0.001}})), Not(Contains("denormals")));
   EXPECT_THAT(keys(torch_script({{"dtypes", {"float64"}}})), Contains("float64"));
   EXPECT_THAT(keys(torch_script({{"convolutions", 3}, {"layout", "contiguous"}})), Contains("layout"));
@@ -150,9 +153,9 @@ TEST(Rules, PagesAreThoseOfTheDocuments) {
 }
 
 TEST(Rules, PagesOfAllTopics) {
-  for (int number = 1; number <= 28; ++number)
+  for (int number = 1; number <= 29; ++number)
     EXPECT_THAT(page(fmt::format("R{}", number)), HasSubstr("## How it is measured")) << number;
-  EXPECT_EQ(topics().size(), 28u);
+  EXPECT_EQ(topics().size(), 29u);
   EXPECT_EQ(page("R99"), "");
   EXPECT_THAT(index_page(), HasSubstr("[R13](R13.md)"));
 }

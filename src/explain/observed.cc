@@ -67,6 +67,7 @@ Result<Report> parse_report(const std::string& line) {
     report.collections = found.at("collections");
     report.cpu_ns = found.at("cpu_ns");
     report.peak_rss_bytes = found.at("peak_rss_bytes");
+    report.minor_faults = found.value("minor_faults", int64_t{0});
     for (const Json& loss : found.at("losses")) report.losses.push_back(loss_of(loss));
     found.at("thrown").get_to(report.thrown);
     found.at("notes").get_to(report.notes);

@@ -51,6 +51,7 @@ struct Report {
   int64_t collections = 0;  // full garbage collections during these steps
   int64_t cpu_ns = 0;       // processor time of the process so far
   int64_t peak_rss_bytes = 0;
+  int64_t minor_faults = 0;              // page faults of the process so far that needed no disk
   std::vector<double> losses = {};       // of the first steps; NaN where it could not be read
   std::vector<std::string> thrown = {};  // switches that changed something
   std::vector<std::string> notes = {};   // what was seen and could not be followed

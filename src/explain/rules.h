@@ -19,6 +19,9 @@ struct Suspicion {
   int64_t line = 0;                 // of the source, where it was seen; 0: not known
 };
 
+// The switch that sets environment variables, of its value's names, before Python starts.
+inline constexpr const char* kEnvironment = "environment";
+
 struct Rule {
   const char* id;              // of its topic: "R13"
   const char* key;             // of this cause: "denormals"

@@ -16,6 +16,7 @@ struct Subject {
   Report seen = {};  // its first steps, from the start of the process on
   Profile profile = {};
   double output_bytes = 0;  // that it prints for each step
+  double faults = 0;        // minor page faults of a step
 
   // The framework that trains: the one that reports parameters, else the first.
   std::string framework() const;

@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/testing.h"
 #include "records/testing.h"
+#include "records/why.h"
 
 namespace bakeoff {
 namespace {
@@ -158,6 +159,7 @@ TEST(Failures, AStageIsItsWordInARecord) {
 TEST(Records, EveryFieldSurvivesTheJson) {
   testing::expect_kept(full_trial());
   testing::expect_kept(full_parity());
+  testing::expect_kept(Why{"torch", "jax", 1.5, {{"channels_last=true", 1.2, "faster"}}});
   EXPECT_THAT(testing::empty_places(to_json(full_manifest())), ::testing::IsEmpty());
   EXPECT_THAT(testing::empty_places(to_json(Parity{.contender = "a"})), ::testing::SizeIs(12));
   const auto manifest = manifest_from_json(to_json(full_manifest()), "m");

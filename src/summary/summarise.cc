@@ -502,6 +502,8 @@ Result<Summary> summarise(const RunDirectory& directory) {
   summary.run = directory.path().string();
   CHECK_OK(add_studies(directory, summary));
   if (!note.empty()) summary.notes.push_back(note);
+  TRY(const auto whys, directory.read<Why>());
+  if (!whys.empty() && summary.refusal.empty()) summary.sentence += ' ' + sentence(whys.back());
   return summary;
 }
 

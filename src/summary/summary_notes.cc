@@ -204,6 +204,16 @@ std::string group_sentence(const Summary& s, const std::vector<const Row*>& rows
   return open_sentence(s, leader, words, open);
 }
 
+// Of the leader and the runner-up.
+void add_limit_note(const Summary& s, std::vector<std::string>& notes) {
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(2, s.ranked.size()); ++i)
+    if (const auto& limit = s.ranked[i].limit)
+      text += fmt::format("{}{} by {} ({})", text.empty() ? "" : "; ", s.ranked[i].contender.id, limit->kind,
+                          limit->evidence);
+  if (!text.empty()) notes.push_back("Limited: " + text + ". `bakeoff tune` tries what would help.");
+}
+
 }  // namespace
 
 std::string verdict_sentence(const Summary& s) {
@@ -234,6 +244,7 @@ std::string verdict_sentence(const Summary& s) {
 std::vector<std::string> notes_of(const Summary& s, const recipe::Recipe& recipe,
                                   const std::vector<Parity>& parities, const std::vector<Trial>& trials) {
   std::vector<std::string> notes;
+  add_limit_note(s, notes);
   add_host_notes(s, notes);
   add_promise_notes(s, notes);
   add_remarks(s, notes);

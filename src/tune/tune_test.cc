@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "emit/all/frameworks.h"
+#include "tune/why.h"
 
 namespace bakeoff::tune {
 namespace {
@@ -132,6 +133,37 @@ TEST(Tune, OneFrameworkThatFailsIsARow) {
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->tuned[1].failure, "not installed");
   EXPECT_EQ(known.races.back().size(), 1u);
+}
+
+TEST(Why, SharesTheGapOutOverSettings) {
+  Known known{.factors = {{"jit_compile=true", 0.8}, {"steps_per_execution=8", 0.9}}};
+  const recipe::Recipe recipe = recipe_of();
+  const auto raced = known(recipe, "");
+  ASSERT_TRUE(raced.has_value());
+  // torch 10 ms, Keras 20 ms: the next that is slower than the leader is Keras.
+  recipe::Recipe two = recipe;
+  std::erase_if(two.contenders, [](const recipe::Contender& c) { return c.id == "torch[channels_last]"; });
+  const auto summary = known(two, "");
+  const auto found = why(two, *summary, kMachine, std::ref(known));
+  ASSERT_TRUE(found.has_value() && found->has_value());
+  EXPECT_EQ((*found)->leader, "torch");
+  EXPECT_NEAR((*found)->gap, 2, 1e-9);
+  EXPECT_EQ((*found)->parts[0].change, "jit_compile=true");
+  EXPECT_NEAR((*found)->parts[0].gain, 1.25, 1e-9);
+  const std::string text = sentence(**found);
+  EXPECT_THAT(text, HasSubstr("jit_compile=true would gain 1.25 (32% of the gap)"));
+  EXPECT_THAT(text, HasSubstr("53% of it is in no setting that was tried"));
+}
+
+TEST(Why, NothingIsSaidOfATie) {
+  Known known;
+  recipe::Recipe recipe = recipe_of();
+  recipe.contenders.resize(2);
+  const auto summary = known(recipe, "");
+  const auto found = why(recipe, *summary, kMachine, std::ref(known));
+  ASSERT_TRUE(found.has_value());
+  EXPECT_FALSE(found->has_value());
+  EXPECT_EQ(known.races.size(), 1u) << "no race for nothing";
 }
 
 TEST(Tune, TheBestRecipeIsARecipe) {

@@ -38,6 +38,19 @@ Maybe double_precision(const Subject& s, int) {
   return Suspicion{"its parameters are float64"};
 }
 
+constexpr double kFaultS = 0.25e-6;  // the least that a minor page fault costs, s
+constexpr double kFaultShare = 0.05;
+
+Maybe page_faults(const Subject& s, int) {
+  const double part = s.faults * kFaultS / s.step_with_waits_s();
+  if (part < kFaultShare) return {};
+  return Suspicion{
+      .evidence = fmt::format("{:.0f} page faults a step, at least {} of it", s.faults, share(part)),
+      .value = {{"MALLOC_MMAP_THRESHOLD_", "1073741824"},
+                {"MALLOC_TRIM_THRESHOLD_", "4294967296"},
+                {"MALLOC_TOP_PAD_", "268435456"}}};
+}
+
 Maybe sleeps(const Subject& s, int) { return called(s, {"time.sleep"}); }
 
 }  // namespace
@@ -62,6 +75,15 @@ std::vector<Rule> common_rules() {
        .thrown = "no_save",
        .place = "\\.save|dump\\(",
        .suspect = saves},
+      {.id = "R29",
+       .key = "allocator",
+       .signal = "page faults take at least 5% of a step",
+       .cause = "its memory goes back to the system and is asked for again, step by step",
+       .change = "start it with MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=4294967296 "
+                 "MALLOC_TOP_PAD_=268435456",
+       .method = "lets malloc keep what is freed",
+       .thrown = kEnvironment,
+       .suspect = page_faults},
       {.id = "R7",
        .key = "shapes",
        .signal = "three or more compilations after the first steps, and one in 20 steps",

@@ -124,6 +124,11 @@ const std::vector<Topic> kTopics = {
      "The step moves as many bytes a second as the memory can. Fusing ops and a memory layout that kernels "
      "like move fewer.",
      kPaired},
+    {"R29", "Memory given back and asked for again",
+     "The C library returns large blocks to the system when they are freed. A step that frees and allocates its "
+     "activations then gets empty pages again and again, and each page that is touched for the first time "
+     "interrupts the program.",
+     kPaired},
 };
 
 std::string changes_of(const Rule& rule) {

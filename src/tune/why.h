@@ -1,0 +1,14 @@
+#pragma once
+
+// Why the runner-up of a race is slower: each of its settings that is worth trying, against it and the leader.
+
+#include "records/why.h"
+#include "tune/tune.h"
+
+namespace bakeoff::tune {
+
+// Nothing where no contender is surely slower than the leader, or where it is a script of the user's own.
+Result<std::optional<Why>> why(const recipe::Recipe& recipe, const Summary& raced, const Machine& machine,
+                               const RunRace& race);
+
+}  // namespace bakeoff::tune
