@@ -26,6 +26,7 @@ constexpr int kMostHeats = 5;  // that decide the suspects, besides the first
 constexpr int kTogetherHeats = 2;
 constexpr int kHiddenHeats = 3;        // that try suspects again once great causes are gone
 constexpr double kHidesOthers = 1.25;  // gain of a cause from which on it may hide others
+constexpr double kGlaring = 1.5;       // gain that one heat alone confirms
 constexpr double kEpochSeconds = 3;    // up to which a burst takes whole epochs
 constexpr double kMargin = 0.02;       // a gain below it is none
 constexpr double kPrior = 0.25;        // typical size of a gain or a gap, log scale
@@ -289,9 +290,17 @@ void Inquiry::confirm() {
     if (!one_heat(pass, number)) break;
     if (number > 0 && pair() && out_.gap && out_.gap->high < 1 + kMargin) break;  // there is no gap
   }
-  // One heat beside the first decides what is obvious.
-  for (size_t i = 0; i < pass.gains.size(); ++i)
-    if (out_.causes[i].finding == Finding::kOpen) judge(out_.causes[i], pass.gains[i]);
+  // One heat beside the first decides what is obvious; the first alone, where there was no time for another,
+  // what is glaring.
+  for (size_t i = 0; i < pass.gains.size(); ++i) {
+    Cause& cause = out_.causes[i];
+    if (cause.finding != Finding::kOpen) continue;
+    judge(cause, pass.gains[i]);
+    if (pass.gains[i].heats.empty() && cause.first && cause.first->low > kGlaring) {
+      cause.measured = cause.first;
+      cause.finding = Finding::kConfirmed;
+    }
+  }
   out_.equal = pair() && !(out_.gap && out_.gap->low > 1 + kMargin);
 }
 

@@ -61,8 +61,8 @@ class Explain(unittest.TestCase):
         self.assertEqual(list(Path("/tmp").glob("bakeoff_run_*")), [])
         return got
 
-    def explained(self, *words: str) -> Any:
-        got = self.explain("--format", "json", *words)
+    def explained(self, *words: str, seconds: int = 45) -> Any:
+        got = self.explain("--format", "json", *words, seconds=seconds)
         self.assertEqual(got.code, 0, got.err)
         return json.loads(got.out)
 
@@ -71,7 +71,10 @@ class Pairs(Explain):
     def test_a_planted_cause_is_named_with_its_line(self) -> None:
         self.place.write("slow.py", SLOW)
         self.place.write("fast.py", SCRIPT)
-        found = self.explained("slow.py", "fast.py", "--", "--epochs", "100000")
+        found = self.explained(
+            *("--out", "out", "slow.py", "fast.py", "--", "--epochs", "100000"),
+            seconds=100,
+        )
         self.assertTrue(found["gap_confirmed"], found)
         named = [cause for cause in found["causes"] if cause["confirmed"]]
         self.assertEqual(named[0]["key"], "collections", found)
@@ -79,6 +82,9 @@ class Pairs(Explain):
             named[0]["line"], SLOW.splitlines().index("            gc.collect()") + 1
         )
         self.assertGreater(named[0]["gain"]["low"], 1.5)
+        page = (self.place.path / "out/explain.html").read_text()
+        self.assertIn("it collects garbage at each step", page)
+        self.assertNotIn("{{", page)
         self.assertEqual(found["work"], [])
         phases = found["scripts"][0]["phases_seconds"]
         self.assertAlmostEqual(
