@@ -46,8 +46,7 @@ class AfterImport(importlib.abc.MetaPathFinder):
         path: Optional[Sequence[str]],
         target: Optional[ModuleType] = None,
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        done = self._then.pop(name, None)
-        if done is None:
+        if name not in self._then:  # which may ask without importing
             return None
         for finder in sys.meta_path:
             if finder is self:
@@ -58,6 +57,11 @@ class AfterImport(importlib.abc.MetaPathFinder):
             )
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader, done)
+                    spec.loader = _Loader(spec.loader, self._done)
                 return spec
         return None
+
+    def _done(self, module: ModuleType, begun: int, ended: int) -> None:
+        then = self._then.pop(module.__name__, None)
+        if then is not None:
+            then(module, begun, ended)

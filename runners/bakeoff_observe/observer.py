@@ -37,6 +37,7 @@ class Observer:
         self.inside = False  # of a `fit` that counts its own batches
         self.loss: Any = None  # of the last step, as its framework holds it
         self.losses: list[Any] = []  # of the first steps
+        self.tracing: Any = None  # the `functions.Step` that is being traced
         self.notes: list[str] = []  # what was seen and not followed
         self.begin()
         self.go(1 << 60, 1 << 62)

@@ -244,3 +244,8 @@ def check_apply(faces: Faces) -> None:
     batch, _, _ = faces.run("batch")
     assert first["losses"] == pytest.approx(batch["losses"], rel=1e-3)
     assert numbers(printed) == faces.bare("apply")
+    if "tensorflow" in str(first["facts"].get("backend")):
+        graph, rest, _ = faces.run("apply", {"graph": True})
+        assert graph["thrown"] == ["graph"] and len(rest["marks"]) == STEPS - 14
+        assert graph["facts"]["eager_loop"]["scope"] == "model"
+        assert graph["losses"] == pytest.approx(first["losses"], rel=1e-4)
