@@ -11,7 +11,7 @@ import dis
 import gc
 import os
 from types import CodeType, FrameType, FunctionType
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterable, Optional
 
 from bakeoff_observe.observer import Observer
 
@@ -111,12 +111,12 @@ class Step:
             observer.boundary(kind)
 
 
-def plain_step(code: CodeType) -> bool:
+def plain_step(code: CodeType, refused: Iterable[str] = ()) -> bool:
     """Whether the function does nothing but to compute what it returns, as far as its
-    own lines show."""
+    own lines show, in which the refused names do not stand."""
     if code.co_flags & _GENERATES or code.co_name == "<module>":
         return False
-    if _LEAVES & set(code.co_names):
+    if _LEAVES.union(refused).intersection(code.co_names):
         return False
     for line in dis.get_instructions(code):
         if line.opname in ("STORE_GLOBAL", "STORE_ATTR"):

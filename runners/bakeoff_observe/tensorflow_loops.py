@@ -18,6 +18,9 @@ from bakeoff_observe.functions import Loops, Step, plain_step, replace
 if TYPE_CHECKING:
     from bakeoff_observe.tensorflow_hooks import TensorFlowHooks
 
+# What a graph would draw once and for all.
+_DRAWS = ("next", "randint", "choice", "permutation", "sample", "shuffle")
+
 
 def is_loss(x: Any) -> bool:
     shape = getattr(x, "shape", None)
@@ -48,7 +51,7 @@ class EagerLoops:
         tape.__enter__ = entered
 
     def found(self, code: CodeType, line: int, same: bool) -> None:
-        function = "" if same or not plain_step(code) else code.co_name
+        function = "" if same or not plain_step(code, _DRAWS) else code.co_name
         if not self.loop:
             models = any(getattr(h, "optimizers", []) for h in self.hooks.process.hooks)
             self.loop = {
