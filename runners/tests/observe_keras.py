@@ -62,6 +62,9 @@ if "batch" in words:
         x, y = next(source)
         loss = model.train_on_batch(x, y)
         other.train_on_batch(x, y)
+        if "calls" in words:
+            model.predict(x[:1], verbose=0)
+            model.save_weights(f"{words[-1]}/{i}.weights.h5")
         print(i, float(loss[0]).hex())
 elif "generator" in words:
     model.fit(source, steps_per_epoch=6, epochs=4, verbose=0)
@@ -249,3 +252,15 @@ def check_apply(faces: Faces) -> None:
         assert graph["thrown"] == ["graph"] and len(rest["marks"]) == STEPS - 14
         assert graph["facts"]["eager_loop"]["scope"] == "model"
         assert graph["losses"] == pytest.approx(first["losses"], rel=1e-4)
+
+
+def check_calls(faces: Faces, folder: Path) -> None:
+    first, _, printed = faces.run(f"batch calls {folder}", {"no_save": True})
+    assert first["thrown"] == ["no_save"]
+    assert [each.name for each in folder.iterdir()] == ["0.weights.h5"]
+    facts, lines = first["facts"], SCRIPT.splitlines()
+    for word in ("model.predict", "model.save_weights"):
+        assert facts["calls_per_step"][word] == pytest.approx(13 / 14)
+        assert word in lines[facts["lines"][word] - 1]
+    assert facts["rows"] == {"model.predict": 1}
+    assert numbers(printed) == faces.bare(f"batch calls {folder}")

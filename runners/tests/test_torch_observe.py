@@ -56,6 +56,44 @@ if __name__ == "__main__":
 """
 STEPS = 24
 
+# What a loop does besides its steps.
+CALLS = """
+import copy, io, json, logging, sys, time
+from time import sleep
+import numpy as np
+import torch
+
+torch.manual_seed(1)
+logging.basicConfig(stream=sys.stdout, level="INFO", format="%(message)s")
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+folder = sys.argv[1]
+
+def keep(i):
+    torch.save(model.state_dict(), f"{folder}/{i}.pt")
+    np.save(f"{folder}/{i}.npy", np.ones(3))
+    buffer = io.BytesIO()
+    torch.save(model.state_dict(), buffer)
+    assert buffer.getvalue()
+
+sleep(0.01)
+copy.deepcopy(model)
+for i in range(40):
+    x = torch.arange(32.0).reshape(8, 4) / (i + 1)
+    loss = ((model(x) - 1) ** 2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    keep(i)
+    best = copy.deepcopy(model.state_dict())
+    logging.info("a step")
+    if i % 2:
+        sleep(0.05)
+    with open(f"{folder}/log.txt", "a") as file:
+        file.write("x")
+print(float(loss).hex())
+"""
+
 
 @pytest.fixture(scope="module")
 def train(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -140,3 +178,42 @@ def test_switches_of_loaders(train: Path) -> None:
     first, _, _ = observed(train, "", {"cached_batch": True})
     assert first["thrown"] == ["cached_batch"]
     assert max(first["losses"]) < 1e5 < plain["losses"][1]
+
+
+def test_calls_that_no_step_needs(tmp_path: Path) -> None:
+    path = tmp_path / "calls.py"
+    path.write_text(CALLS)
+    expected = {"copy.deepcopy": 1, "logging": 1, "numpy.save": 1, "open": 1}
+    expected |= {"time.sleep": 0.5, "torch.save": 2}
+    lines = {
+        word: next(i for i, line in enumerate(CALLS.splitlines(), 1) if text in line)
+        for word, text in {
+            "copy.deepcopy": "best =",
+            "logging": "logging.info",
+            "numpy.save": "np.save",
+            "open": "with open",
+            "time.sleep": "sleep(0.05)",
+            "torch.save": "torch.save",
+        }.items()
+    }
+    for switches in ({}, {"no_save": True, "no_log": True, "no_sleep": True}):
+        folder = tmp_path / f"files{len(switches)}"
+        folder.mkdir()
+        with Observed(path, switches, [str(folder)]) as script:
+            script.run(20)
+            second = script.run(20, facts=True)
+            script.end()
+            printed = script.output()
+        facts = second["facts"]["torch"]
+        assert facts["calls_per_step"] == expected and facts["lines"] == lines
+        assert "files" not in facts
+        assert sorted(second["thrown"]) == sorted(switches)
+        kept = sorted(each.name for each in folder.iterdir())
+        if switches:
+            assert kept == ["0.npy", "0.pt", "log.txt"] and "a step" not in printed
+            assert second["ns"] < 10 * 50e6
+        else:
+            assert len(kept) == 81 and printed.count("a step") == 40
+            assert second["ns"] > 10 * 50e6
+    (tmp_path / "bare").mkdir()
+    assert numbers(printed) == numbers(bare(path, str(tmp_path / "bare")))
