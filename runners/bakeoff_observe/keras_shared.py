@@ -433,11 +433,33 @@ class KerasHooks(Hooks):
             found["layout"] = self.keras.backend.image_data_format()
         if self.model is not None:
             found["loss"] = _named(getattr(model, "loss", None))
+            found.update(self.logits(model))
             found.update(self.compiled(model))
             optimizers = [model.optimizer] if model.optimizer is not None else []
         found["optimizers"] = [self.optimizer(o) for o in optimizers]
         found["denormals"] = tiny_share(self.values(variables))
         return found
+
+    def logits(self, model: Any) -> dict[str, bool]:
+        """Whether a cross entropy is told what the model's last layer makes."""
+        loss, layers = getattr(model, "loss", None), getattr(model, "layers", None)
+        if not layers or len(getattr(model, "outputs", None) or []) != 1:
+            return {}
+        last = getattr(model, "operations", layers)[-1]
+        if "crossentropy" not in _named(loss).replace("_", "").lower():
+            return {}
+        activation = getattr(last, "activation", None)
+        name = getattr(activation, "__name__", "linear") if activation else ""
+        if type(last).__name__ == "Softmax":
+            name = "softmax"
+        known = vars(loss).get("_fn_kwargs") if hasattr(loss, "__dict__") else None
+        takes = bool((known or {}).get("from_logits", False))
+        takes = takes or bool(getattr(loss, "from_logits", False))
+        if name in ("softmax", "sigmoid") and takes:
+            if self.backend() == "tensorflow":  # where Keras takes its inputs
+                return {}
+            return {"double_softmax": True}
+        return {"missing_softmax": True} if name == "linear" and not takes else {}
 
     def of_backend(self) -> dict[str, Any]:
         """What the framework below knows, such as threads and loaders."""

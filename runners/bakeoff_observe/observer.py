@@ -60,12 +60,15 @@ class Observer:
         self.losses: list[Any] = []  # of the first steps
         self.tracing: Any = None  # the `functions.Step` that is being traced
         self.notes: list[str] = []  # what was seen and not followed
+        self.before = 0  # steps that are forgotten
+        self.marks: list[int] = []  # end of each step
         self.begin()
         self.go(1 << 60, 1 << 62)
 
     def begin(self) -> None:
         """Forgets all steps so far."""
-        self.marks: list[int] = []  # end of each step
+        self.before += len(self.marks)
+        self.marks = []
         self.waits: list[int] = []  # wait for data in each step, ns
         self.resident: list[int] = []  # bytes in memory, at each tenth step
         self.epochs: list[int] = []  # number of steps before each epoch
@@ -132,7 +135,7 @@ class Observer:
     def memory(self) -> dict[str, float]:
         """Bytes that a step of the last half adds; nothing after few steps."""
         half = self.resident[len(self.resident) // 2 :]
-        return {"rss_slope_bytes": slope(half) / 10} if len(half) >= 4 else {}
+        return {"rss_slope_bytes": slope(half) / 10} if len(half) >= 3 else {}
 
     def collected(self, phase: str, info: dict[str, int]) -> None:
         if phase == "stop" and info["generation"] == 2:

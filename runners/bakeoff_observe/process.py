@@ -116,6 +116,7 @@ class Process:
                 continue
             if facts is not None:
                 found[hooks.name] = {"version": hooks.version, **common, **facts}
+                found[hooks.name]["lines"] = common["lines"] | facts.get("lines", {})
         return found
 
     def ended(self) -> None:

@@ -37,6 +37,10 @@ def test_calls(faces: Faces, tmp_path: Path) -> None:
     observe_keras.check_calls(faces, tmp_path)
 
 
+def test_logits(faces: Faces, tmp_path: Path) -> None:
+    observe_keras.check_logits(faces, "tensorflow", tmp_path)
+
+
 def test_others(faces: Faces) -> None:
     observe_keras.check_others(faces)
 

@@ -56,6 +56,51 @@ if __name__ == "__main__":
 """
 STEPS = 24
 
+# Mistakes, and a network that is slow.
+WRONG = """
+import sys
+import torch
+from torch import nn
+
+words = sys.argv[1:]
+torch.manual_seed(1)
+torch.set_num_threads(1)  # small ones: others work beside this
+if "slow" in words:
+    torch.backends.mkldnn.enabled = False
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTMCell(4, 8)
+        self.out = nn.Linear(8, 3 if "softmax" in words else 1)
+        self.unused = nn.Linear(2, 2)
+
+    def forward(self, x):
+        h = c = torch.zeros(x.shape[0], 8)
+        for t in range(x.shape[1]):
+            h, c = self.cell(x[:, t], (h, c))
+        y = self.out(h)
+        return y.softmax(1) if "softmax" in words else y
+
+model = Net()
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, foreach=False)
+losses, total = [], 0
+for i in range(80):
+    x = torch.rand(16, 5, 4)
+    if "softmax" in words:
+        loss = nn.CrossEntropyLoss()(model(x), torch.arange(16) % 3)
+    else:
+        loss = nn.functional.mse_loss(model(x), x.sum((1, 2)))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if "keep" in words:
+        losses.append(loss)
+    if "total" in words:
+        total = total + loss
+print(float(loss.detach()).hex(), float(total if total == 0 else total.detach()))
+"""
+
 # What a loop does besides its steps.
 CALLS = """
 import copy, io, json, logging, sys, time
@@ -64,6 +109,7 @@ import numpy as np
 import torch
 
 torch.manual_seed(1)
+torch.set_num_threads(1)  # small ones: others work beside this
 logging.basicConfig(stream=sys.stdout, level="INFO", format="%(message)s")
 model = torch.nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -128,6 +174,9 @@ def test_steps_waits_facts_and_the_same_numbers(train: Path) -> None:
     assert facts["layout"] == "contiguous" and facts["batch"] == 16
     assert facts["inputs"] == [{"shape": [16, 3, 8, 8], "dtype": "float32"}]
     assert [one["class"] for one in facts["optimizers"]] == ["Adam", "SGD"]
+    assert facts["mkldnn"] and not facts["history"] and facts["lines"] == {}
+    wrong = {"broadcast_loss", "double_softmax", "unchanged", "cell_calls_per_step"}
+    assert not wrong & set(facts)
     (loader,) = facts["loaders"]
     assert loader["workers"] == 0 and loader["dataset"] == "TensorDataset"
     assert lines == numbers(bare(train))
@@ -178,6 +227,43 @@ def test_switches_of_loaders(train: Path) -> None:
     first, _, _ = observed(train, "", {"cached_batch": True})
     assert first["thrown"] == ["cached_batch"]
     assert max(first["losses"]) < 1e5 < plain["losses"][1]
+
+
+def observed_wrong(path: Path, words: str, switches: Any = None) -> tuple[Any, Any]:
+    """The facts after some steps, and what the script printed."""
+    with Observed(path, switches, words.split()) as script:
+        script.run(8, facts=True)
+        report = script.run(62, facts=True)
+        assert len(report["marks"]) == 62 and report["notes"] == []
+        script.end()
+        return report, numbers(script.output())
+
+
+def test_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(WRONG)
+    report, printed = observed_wrong(path, "keep")
+    facts = report["facts"]["torch"]
+    lines = WRONG.splitlines()
+    assert facts["broadcast_loss"] == [[16, 1], [16]]
+    assert "mse_loss" in lines[facts["lines"]["broadcast_loss"] - 1]
+    assert facts["unchanged"] == ["unused.weight", "unused.bias"]
+    assert facts["history"] and facts["cell_calls_per_step"] == 5
+    assert facts["rss_slope_bytes"] > 1000 and "double_softmax" not in facts
+    assert printed == numbers(bare(path, "keep"))
+    report, _ = observed_wrong(path, "softmax total")
+    facts = report["facts"]["torch"]
+    assert facts["double_softmax"] is True and facts["history"]
+    assert "CrossEntropy" in lines[facts["lines"]["double_softmax"] - 1]
+    switches = {"free_graph": True, "mkldnn": True, "fused": True}
+    report, _ = observed_wrong(path, "slow keep total", switches)
+    assert sorted(report["thrown"]) == sorted(switches)
+    facts = report["facts"]["torch"]
+    assert facts["mkldnn"] and not facts["history"]
+    assert facts["optimizers"][0]["fused"] is True
+    report, _ = observed_wrong(path, "softmax", {"mkldnn": True, "float32": True})
+    facts = report["facts"]["torch"]
+    assert report["thrown"] == [] and not facts["history"]
 
 
 def test_calls_that_no_step_needs(tmp_path: Path) -> None:
