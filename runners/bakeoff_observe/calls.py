@@ -29,6 +29,7 @@ class Call(NamedTuple):
     switch: str = ""  # that leaves it out
     own: bool = True  # only calls by the user's own files count
     instead: Any = None  # of what it returns
+    apart: str = ""  # packages whose own calls do not count
 
 
 _WRITER = "scalar scalars histogram image images figure text audio video embedding"
@@ -40,7 +41,7 @@ CALLS = [
     Call("copy", "deepcopy"),
     Call("pickle", "dump", switch="no_save"),
     Call("json", "dump", switch="no_save"),
-    Call("torch", "save", switch="no_save", own=False),
+    Call("torch", "save", switch="no_save", own=False, apart="torch."),
     *(Call("numpy", n, switch="no_save") for n in ("save", "savez", "savetxt")),
     Call("numpy", "savez_compressed", switch="no_save"),
     Call("joblib", "dump", switch="no_save"),
@@ -121,6 +122,10 @@ class Calls:
             if self.busy or not observer.kind or get_ident() != main:
                 return inner(*args, **kwargs)
             if call.own and not is_own(sys._getframe(1).f_code.co_filename):
+                return inner(*args, **kwargs)
+            if call.apart and str(
+                sys._getframe(1).f_globals.get("__name__", "")
+            ).startswith(call.apart):
                 return inner(*args, **kwargs)
             if word == "logging" and not _is_told(args):
                 return inner(*args, **kwargs)

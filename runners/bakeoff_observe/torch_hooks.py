@@ -112,7 +112,7 @@ class TorchHooks(Hooks):
         holders = [
             m
             for m in gc.get_objects()
-            if isinstance(m, nn.Module)
+            if issubclass(type(m), nn.Module)  # a proxy may be of what is gone
             and any(id(p) in trained for p in m.parameters())
         ]
         inner = {id(c) for m in holders for c in m.modules() if c is not m}

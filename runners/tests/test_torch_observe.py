@@ -101,6 +101,47 @@ for i in range(80):
 print(float(loss.detach()).hex(), float(total if total == 0 else total.detach()))
 """
 
+# What is compiled and scripted, beside what is watched.
+ODD = """
+import copy, pickle, sys, time
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+torch.manual_seed(1)
+torch.set_num_threads(1)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.loss = nn.Linear(4, 1), nn.MSELoss()
+
+    def forward(self, x, y):
+        return self.loss(self.inner(x), y)
+
+class Scripted(nn.Module):
+    def forward(self, x, y):
+        return F.mse_loss(x, y) + F.l1_loss(x, y)
+
+net, criterion = Net(), Scripted()
+model = torch.compile(net, backend="aot_eager")
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for i in range(24):
+    x = torch.rand(8, 4)
+    y = x.sum(1, keepdim=True)
+    if i == 1:
+        criterion = torch.jit.script(criterion)
+    loss = model(x, y) + criterion(net.inner(x), y)
+    slope = torch.func.grad(lambda w: F.mse_loss(x @ w, y))(torch.ones(4, 1))
+    optimizer.zero_grad()
+    (loss + 0 * slope.sum()).backward(retain_graph=True)
+    optimizer.step()
+    net = copy.deepcopy(net) if i < 0 else net
+    pickle.dumps(net.state_dict())
+    torch.compile(lambda z: (time.sleep(0), z * 2)[1], backend="eager")(x)
+print(float(loss.detach()).hex())
+"""
+
 # What a loop does besides its steps.
 CALLS = """
 import copy, io, json, logging, sys, time
@@ -264,6 +305,21 @@ def test_what_is_wrong(tmp_path: Path) -> None:
     report, _ = observed_wrong(path, "softmax", {"mkldnn": True, "float32": True})
     facts = report["facts"]["torch"]
     assert report["thrown"] == [] and not facts["history"]
+
+
+def test_what_is_compiled_and_scripted(tmp_path: Path) -> None:
+    path = tmp_path / "odd.py"
+    path.write_text(ODD)
+    plain = numbers(bare(path))
+    for switches in ({}, {"free_graph": True, "no_save": True, "no_sleep": True}):
+        with Observed(path, switches) as script:
+            report = script.run(20, facts=True)
+            last = script.end()
+            assert "error" not in last and report["notes"] == []
+            assert numbers(script.output()) == plain
+        assert "torch.save" not in report["facts"]["torch"]["calls_per_step"]
+        assert not report["facts"]["torch"]["history"]
+        assert "free_graph" not in report["thrown"]  # it asked to keep the graph
 
 
 def test_calls_that_no_step_needs(tmp_path: Path) -> None:
