@@ -38,6 +38,7 @@ class AfterImport(importlib.abc.MetaPathFinder):
 
     def __init__(self, then: dict[str, Callable[[ModuleType, int, int], None]]) -> None:
         self._then = dict(then)
+        self._asking: set[str] = set()  # the others, of which one may ask back
         sys.meta_path.insert(0, self)
 
     def find_spec(
@@ -46,18 +47,24 @@ class AfterImport(importlib.abc.MetaPathFinder):
         path: Optional[Sequence[str]],
         target: Optional[ModuleType] = None,
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        done = self._then.pop(name, None)
-        if done is None:
+        if name not in self._then or name in self._asking:
             return None
-        for finder in sys.meta_path:
-            if finder is self:
-                continue
-            find = getattr(finder, "find_spec", None)
-            spec: Optional[importlib.machinery.ModuleSpec] = (
-                find(name, path, target) if find is not None else None
-            )
-            if spec is not None:
-                if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader, done)
-                return spec
-        return None
+        self._asking.add(name)
+        try:
+            for finder in sys.meta_path:
+                find = getattr(finder, "find_spec", None)
+                spec: Optional[importlib.machinery.ModuleSpec] = (
+                    find(name, path, target) if find is not None else None
+                )
+                if spec is not None:
+                    if spec.loader is not None:
+                        spec.loader = _Loader(spec.loader, self._done)
+                    return spec
+            return None
+        finally:
+            self._asking.discard(name)
+
+    def _done(self, module: ModuleType, begun: int, ended: int) -> None:
+        then = self._then.pop(module.__name__, None)
+        if then is not None:
+            then(module, begun, ended)

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from bakeoff_observe.imports import AfterImport
+from bakeoff_observe.jax_loops import EagerLoops
 from bakeoff_observe.observer import Facts, Hooks
 from bakeoff_observe.values import Inert, described, plain, processors, tiny_share
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 now = time.monotonic_ns
 _EXAMINED = 8  # first calls of a function, in which it may show that it trains
 _PATIENCE = 32  # calls of others without one of what trained so far
+_NEW = "a new function each time"
+_ANEW = 4  # compiled functions of one code, from which on they count as one
 _AGAIN = 64  # from then on two calls in so many
 
 
@@ -48,9 +51,12 @@ OPTIMIZERS = {
 
 
 class Compiled:
-    """What is known of one compiled function."""
+    """What is known of one compiled function, or of many that are made alike."""
 
-    __slots__ = ("calls", "function", "name", "outputs", "paths", "pick", "size")
+    __slots__ = (
+        *("calls", "function", "name", "outputs", "paths", "pick", "size"),
+        *("compiles", "given", "reasons"),
+    )
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -60,6 +66,9 @@ class Compiled:
         self.outputs: list[Any] = []  # of the former call, while it is examined
         self.paths: list[Any] = []
         self.pick: Callable[[Any], Any] = lambda out: None
+        self.compiles = 0  # calls that compiled it
+        self.given: list[dict[str, Any]] = []  # what it was compiled for
+        self.reasons: set[str] = set()  # to compile it again
 
 
 class JaxHooks(Hooks):
@@ -71,6 +80,7 @@ class JaxHooks(Hooks):
         self.busy = False  # in an outermost call
         self.trainer: Optional[Compiled] = None
         self.seen: list[Compiled] = []
+        self.alike: dict[Any, list[Compiled]] = {}  # by the code of functions
         self.others = 0
         self.outputs: Any = None  # of the last step
         self.parameters: list[Any] = []  # what is differentiated, shapes and dtypes
@@ -81,6 +91,7 @@ class JaxHooks(Hooks):
     def install(self) -> None:
         jax = self.jax
         self.block = jax.block_until_ready
+        self.loops = EagerLoops(self)
         for name, value in self.process.switches.items():
             throw = SWITCHES.get(name)
             if throw is not None:
@@ -133,22 +144,23 @@ class JaxHooks(Hooks):
 
     def watch(self, jitted: Any) -> Any:
         """The same compiled function; a call of it may be a step."""
-        seen, observer, clean = Compiled(jitted), self.observer, self.clean
+        observer, clean, seen = self.observer, self.clean, self.record(jitted)
         main = observer.thread
-        if len(self.seen) < 64:
-            self.seen.append(seen)
 
         @functools.wraps(jitted)
         def called(*args: Any, **kwargs: Any) -> Any:
             if self.busy or observer.inside or not clean() or get_ident() != main:
                 return jitted(*args, **kwargs)
             if seen is not self.trainer:
-                return self.examine(seen, args, kwargs)
+                return self.examine(seen, jitted, args, kwargs)
+            compiles = observer.compiles
             self.busy = True
             try:
                 out = jitted(*args, **kwargs)
             finally:
                 self.busy = False
+            if observer.compiles != compiles:
+                self.explain(seen, args, kwargs)
             self.others = 0
             self.outputs = out
             observer.loss = seen.pick(out)
@@ -162,7 +174,35 @@ class JaxHooks(Hooks):
             called.__wrapped__ = jitted.__wrapped__
         return called
 
-    def examine(self, seen: Compiled, args: Any, kwargs: Any) -> Any:
+    def record(self, jitted: Any) -> Compiled:
+        """Its own, or that of the first one where the same code is compiled anew."""
+        code = getattr(getattr(jitted, "__wrapped__", None), "__code__", jitted)
+        alike = self.alike.setdefault(code, [])
+        if len(alike) < _ANEW:
+            alike.append(Compiled(jitted))
+            if len(self.seen) < 64:
+                self.seen.append(alike[-1])
+            return alike[-1]
+        alike[0].reasons.add(_NEW)
+        return alike[0]
+
+    def explain(self, seen: Compiled, args: Any, kwargs: Any) -> None:
+        """Why a call compiled the function: what differs from the call most alike."""
+        seen.compiles += 1
+        if len(seen.given) >= 8 or _NEW in seen.reasons:
+            return
+        try:
+            given = _signature(self.jax, seen.function, args, kwargs)
+        except Exception as error:  # a fact that cannot be had is no fact
+            self.observer.notes.append(f"{seen.name}: {error!r}")
+            return
+        found = [_differences(before, given) for before in seen.given]
+        seen.given.append(given)
+        if found:
+            sure, perhaps = min(found, key=lambda each: sum(map(len, each)))
+            seen.reasons |= sure or perhaps or {"placement"}
+
+    def examine(self, seen: Compiled, jitted: Any, args: Any, kwargs: Any) -> Any:
         """A call of a function of which it is not known that it trains."""
         seen.calls += 1
         watched = seen.calls <= _EXAMINED or seen.calls % _AGAIN < 2
@@ -171,11 +211,14 @@ class JaxHooks(Hooks):
             watched = self.others > _PATIENCE
         if watched and seen.outputs:
             self.compare(seen, args, kwargs)
+        compiles = self.observer.compiles
         self.busy = True
         try:
-            out = seen.function(*args, **kwargs)
+            out = jitted(*args, **kwargs)
         finally:
             self.busy = False
+        if self.observer.compiles != compiles:
+            self.explain(seen, args, kwargs)
         if seen is self.trainer:
             self.outputs = out
             self.observer.loss = seen.pick(out)
@@ -236,22 +279,32 @@ class JaxHooks(Hooks):
             which = args[0] if args else kwargs.get("argnums", 0)
             which = which if isinstance(which, int) else which[0]
 
+            same = name, id(function), repr((args, kwargs))  # as another one
+
             @functools.wraps(inner)
             def called(*args: Any, **kwargs: Any) -> Any:
-                out = inner(*args, **kwargs)
+                step = observer.tracing
+                eager = not (step or self.busy or observer.inside) and clean()
+                self.loops.check(args)
+                if eager:
+                    self.loops.enter()
+                    out = self.loops.call(same, inner, *args, **kwargs)
+                else:
+                    out = inner(*args, **kwargs)
                 if observer.inside:
-                    return out
-                if self.busy or not clean():
-                    if len(args) > which:
-                        self.differentiated(leaves(args[which]))
                     return out
                 if len(args) > which:
                     self.differentiated(leaves(args[which]))
-                if name == "value_and_grad":
-                    value = out[0]
-                    observer.loss = value[0] if isinstance(value, tuple) else value
-                self.outputs = out
-                observer.boundary("backward")
+                value = out[0] if name == "value_and_grad" else None
+                value = value[0] if isinstance(value, tuple) else value
+                if step is not None:
+                    step.loss = value
+                    step.end("backward")
+                elif eager:
+                    if value is not None:
+                        observer.loss = value
+                    self.outputs = out
+                    observer.boundary("backward")
                 return out
 
             return called
@@ -268,11 +321,14 @@ class JaxHooks(Hooks):
             if hasattr(optax, name):
                 setattr(optax, name, self.watch_optimizer(getattr(optax, name), words))
         apply, observer, clean = optax.apply_updates, self.observer, self.clean
+        apply = self.loops.part(apply)
 
         @functools.wraps(apply)
         def applied(*args: Any, **kwargs: Any) -> Any:
             out = apply(*args, **kwargs)
-            if not (self.busy or observer.inside) and clean():
+            if observer.tracing is not None:
+                observer.tracing.end("update")
+            elif not (self.busy or observer.inside) and clean():
                 self.outputs = out
                 observer.boundary("update")
             return out
@@ -290,6 +346,8 @@ class JaxHooks(Hooks):
             settings = {key: plain(value) for key, value in given.arguments.items()}
             rate = settings.pop("learning_rate", None)
             self.optimizers.append({"class": words, "lr": rate, **settings})
+            if self.loops.throws and hasattr(done, "_replace"):
+                return done._replace(update=self.loops.part(done.update))
             return done
 
         return made
@@ -361,8 +419,10 @@ class JaxHooks(Hooks):
             reads_per_step=self.observer.per_step("reads"),
             versions=_versions(),
             recompiled=self.recompiled(),
+            retraces={s.name: sorted(s.reasons) for s in self.seen if s.reasons},
             optimizers=self.optimizers[:8],
             threads=_threads(),
+            **self.loops.facts(),
         )
         if self.trainer is None and not self.parameters:
             return found
@@ -391,10 +451,7 @@ class JaxHooks(Hooks):
 
     def recompiled(self) -> dict[str, int]:
         """Functions that were compiled more than once, and how often."""
-        sizes = [
-            (s.name, getattr(s.function, "_cache_size", lambda: 0)()) for s in self.seen
-        ]
-        return {name: int(size) for name, size in sizes if size > 1}
+        return {s.name: s.compiles for s in self.seen if s.compiles > 1}
 
 
 def _loss(numbers: list[Any]) -> Any:
@@ -424,6 +481,51 @@ def _picker(numbers: list[Any]) -> Callable[[Any], Any]:
             return None
 
     return pick
+
+
+def _signature(jax: Any, function: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    """Of each leaf of the arguments: shape, dtype and the weakness of its type."""
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        bound = {str(i): x for i, x in enumerate(args)} | kwargs
+    found: dict[str, Any] = {}
+    for name, value in bound.items():
+        leaves, tree = jax.tree_util.tree_flatten(value)
+        found[name] = [str(tree), [_leaf(x) for x in leaves]]
+    return found
+
+
+def _leaf(x: Any) -> tuple[Any, ...]:
+    if not hasattr(x, "shape"):
+        value = x if isinstance(x, (bool, int, float, str)) else id(x)
+        return (type(x).__name__, value)
+    weak = getattr(getattr(x, "aval", None), "weak_type", False)
+    return tuple(x.shape), str(x.dtype), bool(weak)
+
+
+def _differences(
+    before: dict[str, Any], now: dict[str, Any]
+) -> tuple[set[str], set[str]]:
+    """Why what was compiled for `before` does not do now; and numbers that changed,
+    which count where they are static arguments."""
+    found, values = set(), set()
+    for name in now:
+        if name not in before or before[name][0] != now[name][0]:
+            found.add(f"{name}: structure")
+            continue
+        for a, b in zip(before[name][1], now[name][1]):
+            if a == b:
+                continue
+            if len(a) != len(b) or (len(a) == 2 and a[0] != b[0]):
+                found.add(f"{name}: type")
+            elif len(a) == 2:
+                values.add(f"{name}: Python value")
+            elif a[0] != b[0]:
+                found.add(f"{name}: shape")
+            else:
+                found.add(f"{name}: dtype" if a[1] != b[1] else f"{name}: weak type")
+    return found, values
 
 
 def _floating(x: Any) -> bool:

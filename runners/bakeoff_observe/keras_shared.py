@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Optional
 
 from bakeoff_observe.observer import Facts, Hooks
@@ -178,7 +179,11 @@ class KerasHooks(Hooks):
             known = self.optimizers if eager else self.traced
             if not any(optimizer is one for one in known):
                 known.append(optimizer)
-            if eager and self.leader(optimizer):
+            step = observer.tracing
+            if step is not None:
+                if not eager and self.leader(optimizer):
+                    step.end("optimizer")
+            elif eager and self.leader(optimizer):
                 observer.boundary("optimizer")
             return done
 
@@ -247,6 +252,81 @@ class KerasHooks(Hooks):
             eager.fset(model, False)
 
         trainer.run_eagerly = property(eager.fget, assign)
+
+    # ---- the switch `graph`, in a loop of the script's own on TensorFlow
+
+    def graph_model(self) -> bool:
+        """Calls the trained model, and its optimizers, as graphs from now on."""
+        if self.backend() != "tensorflow" or not self.optimizers:
+            return False
+        model = self.find_model()
+        if model is None or "call" in model.__dict__:
+            return False
+        self.graph_method(model, "call", self.graph_of)
+        for optimizer in self.optimizers:
+            self.graph_method(optimizer, self.applies, self.graph_updates)
+        return True
+
+    def graph_method(self, owner: Any, name: str, make: Callable[..., Any]) -> None:
+        """Calls a graph in the method's place; the method itself, once that fails."""
+        inner = getattr(owner, name)
+        graph = make(owner, inner)
+
+        @functools.wraps(inner)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if not self.eager():
+                return inner(*args, **kwargs)
+            try:
+                made = graph(*args, **kwargs)
+            except Exception as error:
+                owner.__dict__.pop(name, None)
+                words = (str(error).strip().splitlines() or [""])[0][:200]
+                self.observer.notes.append(f"{type(owner).__name__}.{name}: {words}")
+                return inner(*args, **kwargs)
+            self.process.threw("graph")
+            return made
+
+        # Past the tracking of attributes.
+        owner.__dict__[name] = called
+
+    def graph_of(self, owner: Any, inner: Callable[..., Any]) -> Any:
+        tf = importlib.import_module("tensorflow")
+        return tf.function(inner, reduce_retracing=True)
+
+    def graph_updates(self, optimizer: Any, inner: Callable[..., Any]) -> Any:
+        """`apply` of Keras 3, `apply_gradients` of Keras 2: the variables stay."""
+        tf = importlib.import_module("tensorflow")
+        known: dict[tuple[int, ...], Any] = {}
+
+        def called(given: Any, *args: Any, **kwargs: Any) -> Any:
+            if "trainable_variables" in kwargs:
+                args = (kwargs.pop("trainable_variables"), *args)
+            gradients, variables, rest = self.split(given, args)
+            key = tuple(map(id, variables))
+            if key not in known:
+                if len(known) == 4:
+                    raise ValueError("it is given other variables again and again")
+
+                def updates(gradients: Any) -> None:
+                    inner(*self.joined(gradients, variables), *rest, **kwargs)
+
+                known[key] = tf.function(updates, autograph=False)
+            known[key](gradients)
+            if not self.observer.inside and self.leader(optimizer):
+                self.observer.boundary("optimizer")
+            return optimizer.iterations
+
+        return called
+
+    applies = "apply"
+
+    def split(self, given: Any, args: Any) -> tuple[list[Any], list[Any], Any]:
+        """Gradients, variables and what else an optimizer is given."""
+        return list(given), list(args[0]) if args else [], args[1:]
+
+    def joined(self, gradients: list[Any], variables: list[Any]) -> tuple[Any, ...]:
+        """The arguments that were split."""
+        return (gradients, variables) if variables else (gradients,)
 
     # ---- facts
 
@@ -353,11 +433,33 @@ class KerasHooks(Hooks):
             found["layout"] = self.keras.backend.image_data_format()
         if self.model is not None:
             found["loss"] = _named(getattr(model, "loss", None))
+            found.update(self.logits(model))
             found.update(self.compiled(model))
             optimizers = [model.optimizer] if model.optimizer is not None else []
         found["optimizers"] = [self.optimizer(o) for o in optimizers]
         found["denormals"] = tiny_share(self.values(variables))
         return found
+
+    def logits(self, model: Any) -> dict[str, bool]:
+        """Whether a cross entropy is told what the model's last layer makes."""
+        loss, layers = getattr(model, "loss", None), getattr(model, "layers", None)
+        if not layers or len(getattr(model, "outputs", None) or []) != 1:
+            return {}
+        last = getattr(model, "operations", layers)[-1]
+        if "crossentropy" not in _named(loss).replace("_", "").lower():
+            return {}
+        activation = getattr(last, "activation", None)
+        name = getattr(activation, "__name__", "linear") if activation else ""
+        if type(last).__name__ == "Softmax":
+            name = "softmax"
+        known = vars(loss).get("_fn_kwargs") if hasattr(loss, "__dict__") else None
+        takes = bool((known or {}).get("from_logits", False))
+        takes = takes or bool(getattr(loss, "from_logits", False))
+        if name in ("softmax", "sigmoid") and takes:
+            if self.backend() == "tensorflow":  # where Keras takes its inputs
+                return {}
+            return {"double_softmax": True}
+        return {"missing_softmax": True} if name == "linear" and not takes else {}
 
     def of_backend(self) -> dict[str, Any]:
         """What the framework below knows, such as threads and loaders."""

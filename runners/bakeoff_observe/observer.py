@@ -15,6 +15,27 @@ KINDS = {"fit": 1, "optimizer": 1, "update": 1, "function": 3, "backward": 64}
 _ORDER = list(KINDS)
 
 now = time.monotonic_ns
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def resident() -> int:
+    """Bytes of this process in memory; 0 where nobody tells."""
+    try:
+        fd = os.open("/proc/self/statm", os.O_RDONLY)
+    except OSError:
+        return 0
+    try:
+        return _PAGE * int(os.read(fd, 64).split()[1])
+    finally:
+        os.close(fd)
+
+
+def slope(values: list[int]) -> float:
+    """Of a line through them, by least squares."""
+    n = len(values)
+    middle, mean = (n - 1) / 2, sum(values) / n
+    above = sum((i - middle) * (y - mean) for i, y in enumerate(values))
+    return above / sum((i - middle) ** 2 for i in range(n))
 
 
 class Facts(dict[str, Any]):
@@ -37,14 +58,19 @@ class Observer:
         self.inside = False  # of a `fit` that counts its own batches
         self.loss: Any = None  # of the last step, as its framework holds it
         self.losses: list[Any] = []  # of the first steps
+        self.tracing: Any = None  # the `functions.Step` that is being traced
         self.notes: list[str] = []  # what was seen and not followed
+        self.before = 0  # steps that are forgotten
+        self.marks: list[int] = []  # end of each step
         self.begin()
         self.go(1 << 60, 1 << 62)
 
     def begin(self) -> None:
         """Forgets all steps so far."""
-        self.marks: list[int] = []  # end of each step
+        self.before += len(self.marks)
+        self.marks = []
         self.waits: list[int] = []  # wait for data in each step, ns
+        self.resident: list[int] = []  # bytes in memory, at each tenth step
         self.epochs: list[int] = []  # number of steps before each epoch
         self.waiting = 0  # ns in the current step
         self.compiles = 0
@@ -64,6 +90,8 @@ class Observer:
         self.marks.append(at)
         self.waits.append(self.waiting)
         self.waiting = 0
+        if not len(self.marks) % 10:
+            self.resident.append(resident())
         if len(self.losses) < 10 and self.loss is not None:
             self.losses.append(self.loss)
         if len(self.marks) < self.left and at < self.until:
@@ -83,7 +111,7 @@ class Observer:
 
     def restart(self) -> None:
         """What ended steps so far was no step."""
-        del self.marks[:], self.waits[:], self.losses[:]
+        del self.marks[:], self.waits[:], self.losses[:], self.resident[:]
         self.epochs[:] = self.epochs and [0]
 
     def waited(self, since: int) -> None:
@@ -103,6 +131,11 @@ class Observer:
 
     def per_step(self, word: str) -> float:
         return self.counts.get(word, 0) / max(1, len(self.marks))
+
+    def memory(self) -> dict[str, float]:
+        """Bytes that a step of the last half adds; nothing after few steps."""
+        half = self.resident[len(self.resident) // 2 :]
+        return {"rss_slope_bytes": slope(half) / 10} if len(half) >= 3 else {}
 
     def collected(self, phase: str, info: dict[str, int]) -> None:
         if phase == "stop" and info["generation"] == 2:

@@ -16,6 +16,7 @@ from types import ModuleType, TracebackType
 from typing import Any, Callable, Optional
 
 from bakeoff_observe import general_switches
+from bakeoff_observe.calls import Calls
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.observer import Hooks, Observer
 from bakeoff_runner.channel import strict
@@ -39,6 +40,7 @@ class Process:
         self.switches: dict[str, Any] = {}
         self.thrown: list[str] = []
         self.error: dict[str, Any] = {}
+        self.calls = Calls(self)
         self.started = time.monotonic_ns()
 
     def threw(self, switch: str) -> None:
@@ -107,6 +109,7 @@ class Process:
 
     def _facts(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        common = {**self.calls.facts(), **self.observer.memory()}
         for hooks in self.hooks:
             try:
                 facts = hooks.facts()
@@ -114,7 +117,8 @@ class Process:
                 self.observer.notes.append(f"{hooks.name}: {error!r}")
                 continue
             if facts is not None:
-                found[hooks.name] = {"version": hooks.version, **facts}
+                found[hooks.name] = {"version": hooks.version, **common, **facts}
+                found[hooks.name]["lines"] = common["lines"] | facts.get("lines", {})
         return found
 
     def ended(self) -> None:
@@ -226,6 +230,7 @@ def start(runners: str) -> Process:
     AfterImport({name: _installer(process, name, runners) for name in FRAMEWORKS})
     process.hello()
     general_switches.throw(process)
+    process.calls.watch()
     atexit.register(process.ended)
     before = sys.excepthook
 

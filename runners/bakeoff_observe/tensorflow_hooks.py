@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from bakeoff_observe.observer import Facts, Hooks
+from bakeoff_observe.tensorflow_loops import EagerLoops, is_loss
 from bakeoff_observe.values import (
     Leader,
     described,
@@ -46,12 +47,14 @@ class TensorFlowHooks(Hooks):
         self.pipelines: list[dict[str, Any]] = []
         self.tracing = False
         self.checks = False  # numbers of every op
+        self.loops = EagerLoops(self)
 
     def install(self) -> None:
         self.observer.barriers.append(self.barrier)
         self.watch_functions()
         self.watch_traces()
         self.watch_gradients()
+        self.loops.watch()
         self.watch_iterators()
         self.watch_reads()
         for name, value in self.process.switches.items():
@@ -128,7 +131,11 @@ class TensorFlowHooks(Hooks):
         return seen
 
     def tensor_values(
-        self, seen: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        seen: dict[str, Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        switch: str = "tensor_values",
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Python numbers as tensors, once they have changed between two calls."""
         given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
@@ -140,13 +147,13 @@ class TensorFlowHooks(Hooks):
                 before[key] = _VARIES
             if before[key] is _VARIES:
                 given[key] = self.tf.constant(value)
-                self.process.threw("tensor_values")
+                self.process.threw(switch)
         return tuple(given.pop(i) for i in range(len(args))), given
 
     def first_step(
         self, seen: dict[str, Any], args: Any, kwargs: Any, result: Any
     ) -> Callable[[Any], Any]:
-        pick: Callable[[Any], Any] = scalar_finder(result, _is_loss)
+        pick: Callable[[Any], Any] = scalar_finder(result, is_loss)
         seen["loss"] = pick
         self.inputs = []
         for given in [*leaves(list(args)), *leaves(kwargs)]:
@@ -187,10 +194,15 @@ class TensorFlowHooks(Hooks):
             self_: Any, target: Any, sources: Any, *args: Any, **kw: Any
         ) -> Any:
             done = take(self_, target, sources, *args, **kw)
-            if self.current is not None:
+            step = observer.tracing
+            if step is not None:
+                step.loss = next((x for x in leaves(target) if is_loss(x)), None)
+                step.end("backward")
+                self.sources = sources
+            elif self.current is not None:
                 self.current["trains"] = True
             elif not observer.inside and eager():
-                found = [x for x in leaves(target) if _is_loss(x)]
+                found = [x for x in leaves(target) if is_loss(x)]
                 if found:
                     observer.loss = found[0]
                 self.sources = sources
@@ -317,6 +329,7 @@ class TensorFlowHooks(Hooks):
             reads_per_step=self.observer.per_step("reads"),
             pipelines=self.pipelines,
             retraces=self.retraces(),
+            **self.loops.facts(),
         )
         function = self.leader.key
         if function is not None:
@@ -370,12 +383,6 @@ class TensorFlowHooks(Hooks):
 
 def _name(function: Any) -> str:
     return str(getattr(function, "_name", None) or getattr(function, "name", ""))
-
-
-def _is_loss(x: Any) -> bool:
-    shape = getattr(x, "shape", None)
-    floating = bool(getattr(getattr(x, "dtype", None), "is_floating", False))
-    return floating and shape is not None and shape.rank == 0
 
 
 def _reasons(function: Any) -> list[str]:

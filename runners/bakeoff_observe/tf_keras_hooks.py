@@ -89,6 +89,15 @@ class Keras2Hooks(KerasHooks):
     def variables_of(self, optimizer: Any) -> list[Any]:
         return self.variables.get(id(optimizer), [])
 
+    applies = "apply_gradients"
+
+    def split(self, given: Any, args: Any) -> tuple[list[Any], list[Any], Any]:
+        pairs = list(given)
+        return [g for g, _ in pairs], [v for _, v in pairs], args
+
+    def joined(self, gradients: list[Any], variables: list[Any]) -> tuple[Any, ...]:
+        return (list(zip(gradients, variables)),)
+
     def compiled(self, model: Any) -> dict[str, Any]:
         steps = model._steps_per_execution
         return {

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from bakeoff_observe.observer import Facts, Hooks
+from bakeoff_observe.torch_checks import Checks, throw_free_graph, throw_mkldnn
 from bakeoff_observe.values import Inert
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class TorchHooks(Hooks):
         self.inputs: list[dict[str, Any]] = []
         self.loss_name = ""
         self.autocast = ""
+        self.checks = Checks(self)
 
     # ---- steps
 
@@ -39,6 +41,8 @@ class TorchHooks(Hooks):
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
+            if self.checks.cells:
+                self.checks.stepped()
             if not self.optimizers:
                 self.optimizers.append(optimizer)
                 self.capture()
@@ -61,6 +65,7 @@ class TorchHooks(Hooks):
         torch.Tensor.backward = backward_seen
         observer.barriers.append(self.barrier)
         self.watch_loaders()
+        self.checks.watch()
         for name, value in self.process.switches.items():
             throw = SWITCHES.get(name)
             if throw is not None:
@@ -107,7 +112,7 @@ class TorchHooks(Hooks):
         holders = [
             m
             for m in gc.get_objects()
-            if isinstance(m, nn.Module)
+            if issubclass(type(m), nn.Module)  # a proxy may be of what is gone
             and any(id(p) in trained for p in m.parameters())
         ]
         inner = {id(c) for m in holders for c in m.modules() if c is not m}
@@ -118,6 +123,7 @@ class TorchHooks(Hooks):
         self.roots = self.models()
         if self.roots:
             self.capture_inputs(self.roots[0])
+            self.checks.watch_cells(self.roots)
 
     def capture_inputs(self, root: Any) -> None:
         def seen(module: Any, args: Any, kwargs: Any) -> None:
@@ -170,6 +176,7 @@ class TorchHooks(Hooks):
             shape = self.inputs[0]["shape"]
             found["batch"] = shape[0] if shape else 1
         found["denormals"] = self.denormals(unique)
+        found.update(self.checks.facts(found["parameters"]))
         dynamo = sys_module("torch._dynamo.utils")
         if dynamo is not None:
             stats = dynamo.counters.get("stats", {})
@@ -346,7 +353,7 @@ def _fuse(hooks: TorchHooks, optimizer: Any) -> None:
     make = optimizer.__init__
 
     def made(self: Any, *args: Any, **kwargs: Any) -> None:
-        if not kwargs.get("foreach"):
+        if not kwargs.get("foreach") and not kwargs.get("fused"):
             kwargs["fused"] = True
             hooks.process.threw("fused")
         make(self, *args, **kwargs)
@@ -488,6 +495,8 @@ SWITCHES: dict[str, Throw] = {
     "no_autocast": _no_autocast,
     "nondeterministic": _nondeterministic,
     "float32": _float32,
+    "free_graph": throw_free_graph,
+    "mkldnn": throw_mkldnn,
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from observed import Observed, bare
+from observed import RUNNERS, Observed, bare
 
 SCRIPT = """
 import sys
@@ -62,6 +62,9 @@ if "batch" in words:
         x, y = next(source)
         loss = model.train_on_batch(x, y)
         other.train_on_batch(x, y)
+        if "calls" in words:
+            model.predict(x[:1], verbose=0)
+            model.save_weights(f"{words[-1]}/{i}.weights.h5")
         print(i, float(loss[0]).hex())
 elif "generator" in words:
     model.fit(source, steps_per_epoch=6, epochs=4, verbose=0)
@@ -244,3 +247,64 @@ def check_apply(faces: Faces) -> None:
     batch, _, _ = faces.run("batch")
     assert first["losses"] == pytest.approx(batch["losses"], rel=1e-3)
     assert numbers(printed) == faces.bare("apply")
+    if "tensorflow" in str(first["facts"].get("backend")):
+        graph, rest, _ = faces.run("apply", {"graph": True})
+        assert graph["thrown"] == ["graph"] and len(rest["marks"]) == STEPS - 14
+        assert graph["facts"]["eager_loop"]["scope"] == "model"
+        assert graph["losses"] == pytest.approx(first["losses"], rel=1e-4)
+
+
+def check_calls(faces: Faces, folder: Path) -> None:
+    first, _, printed = faces.run(f"batch calls {folder}", {"no_save": True})
+    assert first["thrown"] == ["no_save"]
+    assert [each.name for each in folder.iterdir()] == ["0.weights.h5"]
+    facts, lines = first["facts"], SCRIPT.splitlines()
+    for word in ("model.predict", "model.save_weights"):
+        assert facts["calls_per_step"][word] == pytest.approx(13 / 14)
+        assert word in lines[facts["lines"][word] - 1]
+    assert facts["rows"] == {"model.predict": 1}
+    assert numbers(printed) == faces.bare(f"batch calls {folder}")
+
+
+LOGITS = """
+import sys
+import KERAS as keras
+
+sys.path.insert(0, sys.argv[1])
+from bakeoff_observe.keras_shared import KerasHooks
+
+class Hooks(KerasHooks):
+    def __init__(self):
+        pass
+
+    def backend(self):
+        return sys.argv[2]
+
+def told(activation, loss, outputs=3):
+    inputs = keras.Input((8,))
+    x = keras.layers.Dense(outputs, activation)(inputs)
+    x = keras.layers.Softmax()(x) if activation is None and outputs == 4 else x
+    model = keras.Model(inputs, x)
+    model.compile("sgd", loss)
+    return sorted(Hooks().logits(model))
+
+losses = keras.losses
+print("0x", told("softmax", "categorical_crossentropy"))
+print("0x", told(None, "sparse_categorical_crossentropy"))
+print("0x", told("softmax", losses.SparseCategoricalCrossentropy(from_logits=True)))
+print("0x", told("sigmoid", losses.BinaryCrossentropy(from_logits=True)))
+print("0x", told(None, losses.CategoricalCrossentropy(from_logits=True)))
+print("0x", told(None, losses.CategoricalCrossentropy()))
+print("0x", told(None, losses.CategoricalCrossentropy(), outputs=4))
+print("0x", told(None, "mse"))
+"""
+
+
+def check_logits(faces: Faces, backend: str, folder: Path) -> None:
+    path = folder / "logits.py"
+    path.write_text(LOGITS.replace("KERAS", faces.name))
+    printed = bare(path, str(RUNNERS), backend, **faces.environment)
+    twice = [] if backend == "tensorflow" else ["double_softmax"]
+    expected = [[], ["missing_softmax"], twice, twice, [], ["missing_softmax"], [], []]
+    told = [line for line in printed.splitlines() if line.startswith("0x")]
+    assert told == [f"0x {each}" for each in expected]

@@ -119,6 +119,85 @@ elif sys.argv[1] == "two":  # a generator and its critic, with sizes of their ow
         more, loss = large(more, wide)
 """
 
+# Loops that are not compiled, and functions that are compiled again and again.
+EAGER = """
+import sys
+from functools import partial
+import jax, jax.numpy as jnp
+import numpy as np
+import optax
+
+word = sys.argv[1]
+
+def loss_of(params, x, y):
+    for w in params:
+        x = jnp.tanh(x @ w)
+    return jnp.mean((x.sum(1) - y) ** 2)
+
+optimizer = optax.adam(1e-2)
+
+def step(params, state, x, y, train=True):
+    loss, grads = jax.value_and_grad(loss_of)(params, x, y)
+    if word == "float":
+        float(loss)
+    updates, state = optimizer.update(grads, state, params)
+    return optax.apply_updates(params, updates), state, loss
+
+def plain(params, x, y, i):
+    grads = jax.grad(loss_of)(params, x, y)
+    return jax.tree_util.tree_map(lambda p, g: p - 1e-3 * i * g, params, grads)
+
+class Trainer:
+    def __init__(self, params):
+        self.params, self.state = params, optimizer.init(params)
+
+    def keep(self, params, state):
+        self.params, self.state = params, state
+
+    def step(self, x, y):
+        params, state, loss = step(self.params, self.state, x, y)
+        self.keep(params, state)
+        return loss
+
+    def outer(self, x, y):
+        loss, grads = jax.value_and_grad(loss_of)(self.params, x, y)
+        updates, state = optimizer.update(grads, self.state)
+        self.keep(optax.apply_updates(self.params, updates), state)
+        return loss
+
+rows = np.random.default_rng(0).random((20, 32, 8), "float32")
+params = [jnp.full((8, 8), 0.1 * k) for k in range(1, 4)]
+state, trainer = optimizer.init(params), Trainer(params)
+
+@partial(jax.jit, static_argnames="rate")
+def static(params, x, rate):
+    y = x.sum(axis=1)
+    loss, grads = jax.value_and_grad(loss_of)(params, x, y)
+    return jax.tree_util.tree_map(lambda p, g: p - rate * g, params, grads), loss
+
+def main():
+    global params, state
+    loss = 0
+    for i in range(80):
+        x = rows[i % 20]
+        y = x.sum(axis=1)
+        if word == "object":
+            loss = trainer.outer(x, y)
+        elif word == "plain":
+            params = plain(params, x, y, i)
+        elif word == "static":
+            params, loss = static(params, x, 1e-3 / (1 + i % 6))
+        elif word == "shapes":
+            params, loss = static(params, x[: 16 + i % 2], 1e-3)
+        elif word == "anew":
+            params, loss = jax.jit(lambda p, x: static(p, x, 1e-3))(params, x)
+        else:
+            params, state, loss = step(params, state, x, y, train=i >= 0)
+    print(1, float(loss).hex(), [float(p.sum()).hex() for p in params])
+
+main()
+"""
+
 
 @pytest.fixture(scope="module")
 def train(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -210,6 +289,75 @@ def test_loops_of_other_kinds(tmp_path: Path) -> None:
     with Observed(path, argv=["two"]) as script:
         seen = script.end()
         assert seen["kind"] == "function" and len(seen["marks"]) == 70
+
+
+@pytest.fixture(scope="module")
+def eager(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("jax") / "eager.py"
+    path.write_text(EAGER)
+    return path
+
+
+def seen_eager(path: Path, word: str, switches: Any) -> tuple[Any, Any, str]:
+    with Observed(path, switches, [word]) as script:
+        first = script.run(70, facts=True)
+        last = script.end()
+        assert "error" not in last, script.output()
+        return first, last, script.output()
+
+
+def test_a_loop_that_is_not_compiled(eager: Path) -> None:
+    plain, last, printed = seen_eager(eager, "step", {})
+    found = plain["facts"]["jax"]["eager_loop"]
+    assert found["function"] == "step" and found["scope"] == "function"
+    lines = eager.read_text().splitlines()
+    assert lines[found["line"] - 1].startswith("def step(")
+    assert found["file"] == str(eager) and plain["kind"] == "update"
+    assert printed == bare(eager, "step")
+    first, rest, _ = seen_eager(eager, "step", {"jit_step": True})
+    assert first["thrown"] == ["jit_step"] and first["notes"] == []
+    assert first["kind"] == "update" and len(rest["marks"]) == len(last["marks"]) == 10
+    assert "eager_loop" not in first["facts"]["jax"]
+    assert first["losses"] == pytest.approx(plain["losses"], rel=1e-4)
+    assert rest["loss"] == pytest.approx(last["loss"], rel=1e-3)
+
+
+@pytest.mark.parametrize("word", ["float", "object"])
+def test_a_step_of_which_parts_can_be_compiled(eager: Path, word: str) -> None:
+    _, last, _ = seen_eager(eager, word, {})
+    first, rest, _ = seen_eager(eager, word, {"jit_step": True})
+    assert first["thrown"] == ["jit_step"] and len(rest["marks"]) == 10
+    assert first["notes"][0].count(" cannot be compiled: ") == len(first["notes"]) == 1
+    assert first["facts"]["jax"]["eager_loop"]["scope"] == "gradient"
+    assert rest["loss"] == pytest.approx(last["loss"], rel=1e-3)
+
+
+def test_a_step_with_a_number_that_changes(eager: Path) -> None:
+    first, rest, printed = seen_eager(eager, "plain", {"jit_step": True})
+    assert first["thrown"] == ["jit_step"] and first["kind"] == "backward"
+    assert first["compiles"] - rest["compiles"] < 60 and rest["compiles"] <= 1
+    meant = bare(eager, "plain").split("[")[1].split("'")[1::2]
+    told = printed.split("[")[1].split("'")[1::2]
+    numbers = [[float.fromhex(x) for x in each] for each in (told, meant)]
+    assert numbers[0] == pytest.approx(numbers[1], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("word", "function", "reasons"),
+    [
+        ("static", "static", ["params: weak type", "rate: Python value"]),
+        ("shapes", "static", ["params: weak type", "x: shape"]),
+        ("anew", "<lambda>", ["a new function each time"]),
+    ],
+)
+def test_functions_that_are_compiled_again(
+    eager: Path, word: str, function: str, reasons: list[str]
+) -> None:
+    with Observed(eager, {}, [word]) as script:
+        seen = script.run(20, facts=True)
+        assert seen["kind"] == "function" and len(seen["marks"]) == 20
+        assert seen["facts"]["jax"]["retraces"] == {function: reasons}
+        assert seen["facts"]["jax"]["recompiled"][function] > 1
 
 
 STEP = """

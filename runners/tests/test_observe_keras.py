@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import observe_keras
 import pytest
@@ -36,6 +37,14 @@ def test_switches_of_compile(faces: Faces) -> None:
 
 def test_cached_batch(faces: Faces) -> None:
     observe_keras.check_cached_batch(faces)
+
+
+def test_calls(faces: Faces, tmp_path: Path) -> None:
+    observe_keras.check_calls(faces, tmp_path)
+
+
+def test_logits(faces: Faces, tmp_path: Path) -> None:
+    observe_keras.check_logits(faces, BACKEND, tmp_path)
 
 
 def test_others(faces: Faces) -> None:

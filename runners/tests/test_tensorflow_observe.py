@@ -93,6 +93,63 @@ else:  # functions that are no step are called, too, and the step is given an it
         tf.debugging.check_numerics(w, "w")
 """
 
+# A loop that is not compiled, in the ways that people write it.
+LOOP = """
+import sys
+import tensorflow as tf
+import keras
+
+word = sys.argv[1]
+keras.utils.set_random_seed(1)
+layers = [keras.layers.Dense(8, "relu") for _ in range(4)]
+model = keras.Sequential([*layers, keras.layers.Dense(1)])
+optimizer = keras.optimizers.Adam(1e-2)
+rows = tf.random.normal((90, 8))
+sums = tf.reduce_sum(rows, 1, keepdims=True)
+data = tf.data.Dataset.from_tensor_slices((rows, sums)).batch(16)
+
+def deco(function):
+    return lambda *args: function(*args)
+
+@deco
+def step(x, y, epoch):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x, training=True) - y) ** 2)
+    if word == "numpy" and epoch < 1000:
+        loss.numpy()
+    variables = model.trainable_variables
+    optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+
+def raw():
+    w = [tf.Variable(tf.ones((8, 8))), tf.Variable(tf.ones((8, 1)))]
+    class Trainer:
+        def step(self, x, y):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((x @ w[0] @ w[1] - y) ** 2)
+            for v, g in zip(w, tape.gradient(loss, w)):
+                v.assign_sub(1e-3 * g)
+            return {"loss": loss}
+    trainer = Trainer()
+    for epoch in range(15):
+        for x, y in data:
+            told = trainer.step(x, y)["loss"]
+    return told
+
+def train():
+    for epoch in range(8):
+        for x, y in data:
+            step(x, y, epoch)
+    return tf.reduce_sum(model(rows))
+
+if word == "loop":
+    for x, y in data.repeat(8):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x, training=True) - y) ** 2)
+        variables = model.trainable_variables
+        optimizer.apply(tape.gradient(loss, variables), variables)
+print(1, float(raw() if word == "raw" else train()).hex())
+"""
+
 
 @pytest.fixture(scope="module")
 def train(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -212,3 +269,55 @@ def test_loops_of_other_kinds(tmp_path: Path) -> None:
         assert first["kind"] == "function" and first["losses"][0] == 16.0
         assert first["facts"]["tensorflow"]["parameters"] == 4
         assert len(script.end()["marks"]) == 62
+
+
+@pytest.fixture(scope="module")
+def loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tensorflow") / "loop.py"
+    path.write_text(LOOP)
+    return path
+
+
+def line_of(path: Path, words: str) -> int:
+    return next(
+        i for i, line in enumerate(path.read_text().splitlines(), 1) if words in line
+    )
+
+
+def test_a_loop_that_is_not_compiled(loop: Path) -> None:
+    plain, last, lines = observed(loop, "step", {}, 8)
+    assert plain["kind"] == "optimizer" and len(plain["marks"]) == 8
+    assert plain["facts"]["tensorflow"]["eager_loop"] == {
+        "function": "step",
+        "line": line_of(loop, "@deco"),
+        "file": str(loop),
+        "scope": "function",
+    }
+    assert lines == last_lines(bare(loop, "step"))
+    first, rest, same = observed(loop, "step", {"graph": True}, 8)
+    assert first["thrown"] == ["graph"] and first["kind"] == "optimizer"
+    assert len(first["marks"]) == 8 and len(rest["marks"]) == len(last["marks"])
+    assert first["losses"] == pytest.approx(plain["losses"], rel=1e-4)
+    assert rest["compiles"] < 4 and first["notes"] == []
+    told, meant = (float.fromhex(each[0].split()[1]) for each in (same, lines))
+    assert told == pytest.approx(meant, rel=1e-2)
+    with Observed(loop, {"graph": True}, ["raw"]) as script:
+        raw = script.run(1 << 50, facts=True)  # without an optimizer
+        assert raw["thrown"] == ["graph"] and len(raw["marks"]) == 15 * 6
+        assert raw["kind"] == "backward" and len(raw["losses"]) == 10
+        assert "eager_loop" not in raw["facts"]["tensorflow"]
+
+
+def test_loops_of_which_the_model_alone_can_be_compiled(loop: Path) -> None:
+    plain, _, _ = observed(loop, "step", {}, 8)
+    first, _, _ = observed(loop, "numpy", {"graph": True}, 8)
+    assert first["thrown"] == ["graph"]
+    assert first["notes"][0].startswith("step cannot be made a graph: ")
+    assert first["facts"]["tensorflow"]["eager_loop"]["scope"] == "model"
+    assert first["losses"] == pytest.approx(plain["losses"], rel=1e-4)
+    first, rest, _ = observed(loop, "loop", {"graph": True}, 8)
+    assert first["thrown"] == ["graph"] and first["notes"] == []
+    assert len(first["marks"]) == 8 and len(rest["marks"]) == 2 * 8 * 6 - 8
+    found = first["facts"]["tensorflow"]["eager_loop"]
+    assert found["scope"] == "model" and found["function"] == ""
+    assert found["line"] == line_of(loop, 'if word == "loop"') + 2

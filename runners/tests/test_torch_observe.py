@@ -56,6 +56,131 @@ if __name__ == "__main__":
 """
 STEPS = 24
 
+# Mistakes, and a network that is slow.
+WRONG = """
+import sys
+import torch
+from torch import nn
+
+words = sys.argv[1:]
+torch.manual_seed(1)
+torch.set_num_threads(1)  # small ones: others work beside this
+if "slow" in words:
+    torch.backends.mkldnn.enabled = False
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTMCell(4, 8)
+        self.out = nn.Linear(8, 3 if "softmax" in words else 1)
+        self.unused = nn.Linear(2, 2)
+
+    def forward(self, x):
+        h = c = torch.zeros(x.shape[0], 8)
+        for t in range(x.shape[1]):
+            h, c = self.cell(x[:, t], (h, c))
+        y = self.out(h)
+        return y.softmax(1) if "softmax" in words else y
+
+model = Net()
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, foreach=False)
+losses, total = [], 0
+for i in range(80):
+    x = torch.rand(16, 5, 4)
+    if "softmax" in words:
+        loss = nn.CrossEntropyLoss()(model(x), torch.arange(16) % 3)
+    else:
+        loss = nn.functional.mse_loss(model(x), x.sum((1, 2)))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if "keep" in words:
+        losses.append(loss)
+    if "total" in words:
+        total = total + loss
+print(float(loss.detach()).hex(), float(total if total == 0 else total.detach()))
+"""
+
+# What is compiled and scripted, beside what is watched.
+ODD = """
+import copy, pickle, sys, time
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+torch.manual_seed(1)
+torch.set_num_threads(1)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.loss = nn.Linear(4, 1), nn.MSELoss()
+
+    def forward(self, x, y):
+        return self.loss(self.inner(x), y)
+
+class Scripted(nn.Module):
+    def forward(self, x, y):
+        return F.mse_loss(x, y) + F.l1_loss(x, y)
+
+net, criterion = Net(), Scripted()
+model = torch.compile(net, backend="aot_eager")
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for i in range(24):
+    x = torch.rand(8, 4)
+    y = x.sum(1, keepdim=True)
+    if i == 1:
+        criterion = torch.jit.script(criterion)
+    loss = model(x, y) + criterion(net.inner(x), y)
+    slope = torch.func.grad(lambda w: F.mse_loss(x @ w, y))(torch.ones(4, 1))
+    optimizer.zero_grad()
+    (loss + 0 * slope.sum()).backward(retain_graph=True)
+    optimizer.step()
+    net = copy.deepcopy(net) if i < 0 else net
+    pickle.dumps(net.state_dict())
+    torch.compile(lambda z: (time.sleep(0), z * 2)[1], backend="eager")(x)
+print(float(loss.detach()).hex())
+"""
+
+# What a loop does besides its steps.
+CALLS = """
+import copy, io, json, logging, sys, time
+from time import sleep
+import numpy as np
+import torch
+
+torch.manual_seed(1)
+torch.set_num_threads(1)  # small ones: others work beside this
+logging.basicConfig(stream=sys.stdout, level="INFO", format="%(message)s")
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+folder = sys.argv[1]
+
+def keep(i):
+    torch.save(model.state_dict(), f"{folder}/{i}.pt")
+    np.save(f"{folder}/{i}.npy", np.ones(3))
+    buffer = io.BytesIO()
+    torch.save(model.state_dict(), buffer)
+    assert buffer.getvalue()
+
+sleep(0.01)
+copy.deepcopy(model)
+for i in range(40):
+    x = torch.arange(32.0).reshape(8, 4) / (i + 1)
+    loss = ((model(x) - 1) ** 2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    keep(i)
+    best = copy.deepcopy(model.state_dict())
+    logging.info("a step")
+    if i % 2:
+        sleep(0.05)
+    with open(f"{folder}/log.txt", "a") as file:
+        file.write("x")
+print(float(loss).hex())
+"""
+
 
 @pytest.fixture(scope="module")
 def train(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -90,6 +215,9 @@ def test_steps_waits_facts_and_the_same_numbers(train: Path) -> None:
     assert facts["layout"] == "contiguous" and facts["batch"] == 16
     assert facts["inputs"] == [{"shape": [16, 3, 8, 8], "dtype": "float32"}]
     assert [one["class"] for one in facts["optimizers"]] == ["Adam", "SGD"]
+    assert facts["mkldnn"] and not facts["history"] and facts["lines"] == {}
+    wrong = {"broadcast_loss", "double_softmax", "unchanged", "cell_calls_per_step"}
+    assert not wrong & set(facts)
     (loader,) = facts["loaders"]
     assert loader["workers"] == 0 and loader["dataset"] == "TensorDataset"
     assert lines == numbers(bare(train))
@@ -140,3 +268,94 @@ def test_switches_of_loaders(train: Path) -> None:
     first, _, _ = observed(train, "", {"cached_batch": True})
     assert first["thrown"] == ["cached_batch"]
     assert max(first["losses"]) < 1e5 < plain["losses"][1]
+
+
+def observed_wrong(path: Path, words: str, switches: Any = None) -> tuple[Any, Any]:
+    """The facts after some steps, and what the script printed."""
+    with Observed(path, switches, words.split()) as script:
+        script.run(8, facts=True)
+        report = script.run(62, facts=True)
+        assert len(report["marks"]) == 62 and report["notes"] == []
+        script.end()
+        return report, numbers(script.output())
+
+
+def test_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(WRONG)
+    report, printed = observed_wrong(path, "keep")
+    facts = report["facts"]["torch"]
+    lines = WRONG.splitlines()
+    assert facts["broadcast_loss"] == [[16, 1], [16]]
+    assert "mse_loss" in lines[facts["lines"]["broadcast_loss"] - 1]
+    assert facts["unchanged"] == ["unused.weight", "unused.bias"]
+    assert facts["history"] and facts["cell_calls_per_step"] == 5
+    assert facts["rss_slope_bytes"] > 1000 and "double_softmax" not in facts
+    assert printed == numbers(bare(path, "keep"))
+    report, _ = observed_wrong(path, "softmax total")
+    facts = report["facts"]["torch"]
+    assert facts["double_softmax"] is True and facts["history"]
+    assert "CrossEntropy" in lines[facts["lines"]["double_softmax"] - 1]
+    switches = {"free_graph": True, "mkldnn": True, "fused": True}
+    report, _ = observed_wrong(path, "slow keep total", switches)
+    assert sorted(report["thrown"]) == sorted(switches)
+    facts = report["facts"]["torch"]
+    assert facts["mkldnn"] and not facts["history"]
+    assert facts["optimizers"][0]["fused"] is True
+    report, _ = observed_wrong(path, "softmax", {"mkldnn": True, "float32": True})
+    facts = report["facts"]["torch"]
+    assert report["thrown"] == [] and not facts["history"]
+
+
+def test_what_is_compiled_and_scripted(tmp_path: Path) -> None:
+    path = tmp_path / "odd.py"
+    path.write_text(ODD)
+    plain = numbers(bare(path))
+    for switches in ({}, {"free_graph": True, "no_save": True, "no_sleep": True}):
+        with Observed(path, switches) as script:
+            report = script.run(20, facts=True)
+            last = script.end()
+            assert "error" not in last and report["notes"] == []
+            assert numbers(script.output()) == plain
+        assert "torch.save" not in report["facts"]["torch"]["calls_per_step"]
+        assert not report["facts"]["torch"]["history"]
+        assert "free_graph" not in report["thrown"]  # it asked to keep the graph
+
+
+def test_calls_that_no_step_needs(tmp_path: Path) -> None:
+    path = tmp_path / "calls.py"
+    path.write_text(CALLS)
+    expected = {"copy.deepcopy": 1, "logging": 1, "numpy.save": 1, "open": 1}
+    expected |= {"time.sleep": 0.5, "torch.save": 2}
+    lines = {
+        word: next(i for i, line in enumerate(CALLS.splitlines(), 1) if text in line)
+        for word, text in {
+            "copy.deepcopy": "best =",
+            "logging": "logging.info",
+            "numpy.save": "np.save",
+            "open": "with open",
+            "time.sleep": "sleep(0.05)",
+            "torch.save": "torch.save",
+        }.items()
+    }
+    for switches in ({}, {"no_save": True, "no_log": True, "no_sleep": True}):
+        folder = tmp_path / f"files{len(switches)}"
+        folder.mkdir()
+        with Observed(path, switches, [str(folder)]) as script:
+            script.run(20)
+            second = script.run(20, facts=True)
+            script.end()
+            printed = script.output()
+        facts = second["facts"]["torch"]
+        assert facts["calls_per_step"] == expected and facts["lines"] == lines
+        assert "files" not in facts
+        assert sorted(second["thrown"]) == sorted(switches)
+        kept = sorted(each.name for each in folder.iterdir())
+        if switches:
+            assert kept == ["0.npy", "0.pt", "log.txt"] and "a step" not in printed
+            assert second["ns"] < 10 * 50e6
+        else:
+            assert len(kept) == 81 and printed.count("a step") == 40
+            assert second["ns"] > 10 * 50e6
+    (tmp_path / "bare").mkdir()
+    assert numbers(printed) == numbers(bare(path, str(tmp_path / "bare")))

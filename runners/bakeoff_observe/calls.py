@@ -1,0 +1,226 @@
+"""Calls in the loop that no step needs: saving, logging, sleeping, predicting.
+
+Counted from the first step on, with the line of the user's file that made them. The
+switches `no_save`, `no_log` and `no_sleep` leave them out.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from threading import get_ident
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
+
+from bakeoff_observe.functions import is_own, own_frame
+from bakeoff_observe.imports import AfterImport
+
+if TYPE_CHECKING:
+    from bakeoff_observe.process import Process
+
+
+class Call(NamedTuple):
+    """A function or method that is watched."""
+
+    module: str  # after whose import it can be found
+    path: str  # from there
+    word: str = ""  # by which it is told; else module and last name
+    switch: str = ""  # that leaves it out
+    own: bool = True  # only calls by the user's own files count
+    instead: Any = None  # of what it returns
+    apart: str = ""  # packages whose own calls do not count
+
+
+_WRITER = "scalar scalars histogram image images figure text audio video embedding"
+_KERAS = "save save_weights"
+_PREDICTS = "predict evaluate predict_on_batch test_on_batch"
+
+CALLS = [
+    Call("time", "sleep", switch="no_sleep"),
+    Call("copy", "deepcopy"),
+    Call("pickle", "dump", switch="no_save"),
+    Call("json", "dump", switch="no_save"),
+    Call("torch", "save", switch="no_save", own=False, apart="torch."),
+    *(Call("numpy", n, switch="no_save") for n in ("save", "savez", "savetxt")),
+    Call("numpy", "savez_compressed", switch="no_save"),
+    Call("joblib", "dump", switch="no_save"),
+    Call("logging", "Logger.callHandlers", "logging", "no_log", own=False),
+    *(
+        Call(module, f"SummaryWriter.{name}", f"SummaryWriter.{name}", "no_log", False)
+        for module in ("torch.utils.tensorboard.writer", "tensorboardX.writer")
+        for name in [*(f"add_{word}" for word in _WRITER.split()), "flush"]
+    ),
+    *(
+        Call("tensorflow", f"summary.{name}", f"tf.summary.{name}", "no_log", False)
+        for name in ("scalar", "histogram", "image", "text", "write", "flush")
+    ),
+    Call("wandb", "log", switch="no_log"),
+    Call("mlflow", "log_metric", switch="no_log"),
+    Call("mlflow", "log_metrics", switch="no_log"),
+    Call("tqdm.std", "tqdm.refresh", "tqdm.refresh", "no_log", False, True),
+    Call("matplotlib.figure", "Figure.savefig", "savefig", "no_save", False),
+    *(
+        Call(module, f"Model.{name}", f"model.{name}", "no_save", False)
+        for module in ("keras", "tf_keras")
+        for name in _KERAS.split()
+    ),
+    *(
+        Call(module, f"Model.{name}", f"model.{name}")
+        for module in ("keras", "tf_keras")
+        for name in _PREDICTS.split()
+    ),
+]
+
+
+class Calls:
+    def __init__(self, process: Process) -> None:
+        self.process, self.observer = process, process.observer
+        self.words: set[str] = set()
+        self.lines: dict[str, int] = {}
+        self.files: dict[str, str] = {}
+        self.main = ""  # the script, whose name is gone when it ends
+        self.rows: dict[str, int] = {}  # of what a model predicted last
+        self.saved: set[tuple[str, Any]] = set()
+        self.busy = False  # in one of them: what it calls itself is part of it
+
+    def watch(self) -> None:
+        """Now what is imported, the rest after its import."""
+        later: dict[str, list[Call]] = {}
+        for call in CALLS:
+            later.setdefault(call.module, []).append(call)
+        self.watch_open()
+        for module in ("time", "copy", "pickle", "json", "logging"):
+            __import__(module)
+            self.place(sys.modules[module], later.pop(module))
+        AfterImport({name: self.imported(calls) for name, calls in later.items()})
+
+    def imported(self, calls: list[Call]) -> Callable[[ModuleType, int, int], None]:
+        return lambda module, begun, ended: self.place(module, calls)
+
+    def place(self, module: ModuleType, calls: list[Call]) -> None:
+        for call in calls:
+            *path, name = call.path.split(".")
+            owner: Any = module
+            for word in path:
+                owner = getattr(owner, word, None)
+            if path and isinstance(owner, type):  # where it is defined
+                owner = next((c for c in owner.__mro__ if name in vars(c)), None)
+            inner = getattr(owner, name, None)
+            if callable(inner):
+                setattr(owner, name, self.watched(call, inner))
+
+    def watched(self, call: Call, inner: Callable[..., Any]) -> Callable[..., Any]:
+        word = call.word or f"{call.module}.{call.path}"
+        switches, main = self.process.switches, self.observer.thread
+        skips = call.switch if call.switch in switches else ""
+        observer = self.observer
+        predicts = call.path.rsplit(".", 1)[-1] in _PREDICTS.split()
+
+        @functools.wraps(inner)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if self.busy or not observer.kind or get_ident() != main:
+                return inner(*args, **kwargs)
+            if call.own and not is_own(sys._getframe(1).f_code.co_filename):
+                return inner(*args, **kwargs)
+            if call.apart and str(
+                sys._getframe(1).f_globals.get("__name__", "")
+            ).startswith(call.apart):
+                return inner(*args, **kwargs)
+            if word == "logging" and not _is_told(args):
+                return inner(*args, **kwargs)
+            self.count(word)
+            if predicts:
+                self.rows[word] = _rows(args, kwargs)
+            if skips and self.inert(skips, word, args):
+                self.process.threw(skips)
+                return call.instead
+            self.busy = True
+            try:
+                return inner(*args, **kwargs)
+            finally:
+                self.busy = False
+
+        return called
+
+    def count(self, word: str) -> None:
+        self.words.add(word)
+        self.observer.count(word)
+        if word not in self.lines:
+            main = sys.modules.get("__main__")
+            self.main = self.main or os.path.abspath(getattr(main, "__file__", ""))
+            frame = own_frame(sys._getframe(2))
+            if frame is not None:
+                self.lines[word] = frame.f_lineno
+                self.files[word] = frame.f_code.co_filename
+
+    def inert(self, switch: str, word: str, args: tuple[Any, ...]) -> bool:
+        """Whether this call may be left out.
+
+        What is saved in memory is needed there; the first file of each line is
+        written, so that it can be read again.
+        """
+        if switch != "no_save":
+            return True
+        if any(hasattr(x, "getvalue") for x in args):
+            return False
+        frame = own_frame(sys._getframe(2))
+        place = (word, frame and (frame.f_code, frame.f_lineno))
+        if place in self.saved:
+            return True
+        self.saved.add(place)
+        return False
+
+    def watch_open(self) -> None:
+        """Files that the user's own code opens to write."""
+        import builtins
+
+        inner, observer, main = builtins.open, self.observer, self.observer.thread
+
+        @functools.wraps(inner)
+        def opened(file: Any, mode: Any = "r", *args: Any, **kwargs: Any) -> Any:
+            if (
+                mode != "r"
+                and mode != "rb"
+                and observer.kind
+                and get_ident() == main
+                and is_own(sys._getframe(1).f_code.co_filename)
+            ):
+                self.count("open")
+            return inner(file, mode, *args, **kwargs)
+
+        builtins.open = opened
+
+    def facts(self) -> dict[str, Any]:
+        observer = self.observer
+        found = {word: observer.per_step(word) for word in sorted(self.words)}
+        found = {word: rate for word, rate in found.items() if rate > 0}
+        told: dict[str, Any] = {"calls_per_step": found}
+        told["lines"] = {w: self.lines[w] for w in found if w in self.lines}
+        others = {
+            word: self.files[word]
+            for word in told["lines"]
+            if os.path.abspath(self.files[word]) != self.main
+        }
+        if others:
+            told["files"] = others
+        rows = {word: n for word, n in self.rows.items() if word in found and n}
+        if rows:
+            told["rows"] = rows
+        return told
+
+
+def _is_told(args: tuple[Any, ...]) -> bool:
+    """Of a logger and its record: whether the user's own code logs it."""
+    path = getattr(args[1], "pathname", "") if len(args) > 1 else ""
+    return bool(path) and is_own(str(path))
+
+
+def _rows(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """Of what a model is called with; 0 where it is not known."""
+    x: Optional[Any] = args[1] if len(args) > 1 else kwargs.get("x")
+    shape = getattr(x, "shape", None)
+    try:
+        return int(shape[0]) if shape is not None else 0
+    except (IndexError, TypeError):
+        return 0

@@ -1,0 +1,182 @@
+"""Functions of the user's own files: which of them make a step op by op, and how one
+is called by another name.
+
+A file is the user's own where it is neither of the standard library, nor installed,
+nor of this package.
+"""
+
+from __future__ import annotations
+
+import dis
+import gc
+import os
+from types import CodeType, FrameType, FunctionType
+from typing import Any, Callable, Iterable, Optional
+
+from bakeoff_observe.observer import Observer
+
+__all__ = ["Loops", "Step", "is_own", "own_frame", "plain_step", "replace"]
+
+_RUNNERS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_OTHERS = tuple(
+    path + os.sep
+    for path in (
+        os.path.dirname(os.__file__),
+        os.path.join(_RUNNERS, "bakeoff_observe"),
+        os.path.join(_RUNNERS, "bakeoff_runner"),
+    )
+)
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_own: dict[str, bool] = {}
+
+# What a function leaves behind when it is traced, other than what it returns.
+_LEAVES = {"append", "appendleft", "extend", "put", "write", "save", "add_scalar"}
+_MOST = 16  # functions that are looked at
+_GENERATES = 0x20 | 0x80 | 0x200  # flags of generators and coroutines
+
+
+def is_own(file: str) -> bool:
+    known = _own.get(file)
+    if known is None:
+        known = not (
+            file.startswith("<")
+            or file.startswith(_OTHERS)
+            or any(part in file for part in _INSTALLED)
+        )
+        _own[file] = known
+    return known
+
+
+def own_frame(frame: Optional[FrameType]) -> Optional[FrameType]:
+    """The innermost frame of the user's own files, from this one outwards."""
+    while frame is not None and not is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+class Loops:
+    """Places of the user's files that make steps op by op, each found once.
+
+    `found`: is told the code, the line, and whether the code goes round a loop of its
+    own there; if not, it is a function that is called for each step.
+    """
+
+    def __init__(self, found: Callable[[CodeType, int, bool], None]) -> None:
+        self.found = found
+        self.places: dict[CodeType, Optional[tuple[FrameType, int]]] = {}
+        self.left = 256  # calls that are looked at
+
+    def enter(self, caller: FrameType) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.places.clear()  # and the frames in it
+            return
+        frame = own_frame(caller)
+        if frame is None:
+            return
+        code = frame.f_code
+        if code not in self.places:
+            if len(self.places) < _MOST:
+                self.places[code] = frame, frame.f_lineno
+            return
+        before = self.places[code]
+        if before is None:
+            return
+        same = before[0] is frame
+        if same and before[1] != frame.f_lineno:  # one step has several places
+            return
+        self.places[code] = None
+        self.found(code, before[1], same)
+
+
+class Step:
+    """What ends while one call of a step is traced: replayed at each call."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        self.loss: Any = None
+        self.kinds: list[str] = []
+        self.losses: list[Any] = []  # at each end
+
+    def end(self, kind: str) -> None:
+        self.kinds.append(kind)
+        self.losses.append(self.loss)
+
+    def replay(self, observer: Observer, losses: list[Any]) -> None:
+        for kind, loss in zip(self.kinds, losses):
+            if loss is not None:
+                observer.loss = loss
+            observer.boundary(kind)
+
+
+def plain_step(code: CodeType, refused: Iterable[str] = ()) -> bool:
+    """Whether the function does nothing but to compute what it returns, as far as its
+    own lines show, in which the refused names do not stand."""
+    if code.co_flags & _GENERATES or code.co_name == "<module>":
+        return False
+    if _LEAVES.union(refused).intersection(code.co_names):
+        return False
+    for line in dis.get_instructions(code):
+        if line.opname in ("STORE_GLOBAL", "STORE_ATTR"):
+            return False
+        if line.opname == "STORE_DEREF" and line.argval in code.co_freevars:
+            return False
+    return True
+
+
+def replace(
+    code: CodeType,
+    make: Callable[[Callable[..., Any], Callable[[], None]], Callable[..., Any]],
+) -> bool:
+    """What has this code calls ``make(original, undo)`` from its next call on.
+
+    It is the function itself that changes, wherever it is held: by its module, by
+    those that imported it, by its class, by a decorator or by a local name.
+    """
+    functions = [
+        one
+        for one in gc.get_referrers(code)
+        if isinstance(one, FunctionType) and one.__code__ is code
+    ]
+    for function in functions:
+
+        def undo(function: FunctionType = function) -> None:
+            function.__code__ = code
+
+        function.__code__ = _door(code, make(_copy(function), undo))
+    return bool(functions)
+
+
+def _copy(function: FunctionType) -> FunctionType:
+    made = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    return made
+
+
+def _door(code: CodeType, target: Callable[..., Any]) -> CodeType:
+    """Code that calls the target, with as many free variables as `code` has."""
+    names = ", ".join(code.co_freevars)
+    lines = [
+        "def outer():",
+        *(f" {name} = None" for name in code.co_freevars),
+        " def inner(*args, **kwargs):",
+        "  target = 'target'",
+        "  return target(*args, **kwargs)",
+        *([f"  {names}"] if names else []),
+    ]
+    inner = compile("\n".join(lines), code.co_filename, "exec")
+    for _ in range(2):
+        inner = next(one for one in inner.co_consts if isinstance(one, CodeType))
+    consts = tuple(target if one == "target" else one for one in inner.co_consts)
+    return inner.replace(
+        co_consts=consts, co_name=code.co_name, co_firstlineno=code.co_firstlineno
+    )

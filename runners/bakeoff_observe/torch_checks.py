@@ -1,0 +1,240 @@
+"""Mistakes that PyTorch scripts make, as facts: what is wrong, or only slow.
+
+Losses of shapes that do not fit, softmax before a cross entropy, parameters that never
+change, graphs that are kept, cells of recurrent networks that are called one by one.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+from typing import TYPE_CHECKING, Any, Callable
+
+from bakeoff_observe.functions import own_frame
+
+if TYPE_CHECKING:
+    from bakeoff_observe.torch_hooks import TorchHooks
+
+_LOOKS = 3  # calls of each loss function that are looked at
+_SMALL = 5_000_000  # parameters of which each report takes sums
+_BROADCAST = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+_SOME = 16  # steps that a growth is told of
+
+
+class Checks:
+    def __init__(self, hooks: TorchHooks) -> None:
+        self.hooks, self.torch, self.observer = hooks, hooks.torch, hooks.observer
+        self.restores: list[Callable[[], None]] = []
+        self.broadcast: list[list[int]] = []
+        self.line = 0
+        self.softmax: list[bool] = []  # of each cross entropy that was looked at
+        self.sums: dict[str, float] = {}
+        self.unchanged: list[str] = []
+        self.summed = 0  # steps when they were taken first
+        self.kept = 0
+        self.kept_at = 0
+        self.history = False
+        self.cells: list[Any] = []  # hooks of one step
+        self.cell_calls = 0
+
+    # ---- losses
+
+    def watch(self) -> None:
+        functional = self.torch.nn.functional
+        for name in _BROADCAST:
+            self.look(functional, name, self.shapes)
+        self.look(functional, "cross_entropy", self.probabilities)
+        # They would become part of what is compiled.
+        for place, name in (
+            (self.torch, "compile"),
+            (self.torch.nn.Module, "compile"),
+            (self.torch.jit, "script"),
+            (self.torch.jit, "trace"),
+        ):
+            self.restoring(place, name)
+
+    def look(self, place: Any, name: str, check: Callable[..., None]) -> None:
+        inner, calls = getattr(place, name), 0
+
+        @functools.wraps(inner)
+        def looked(*args: Any, **kwargs: Any) -> Any:
+            nonlocal calls
+            if calls < _LOOKS:
+                calls += 1
+                try:
+                    check(*[*args, *kwargs.values()][:2])
+                except Exception:  # a fact that cannot be had is no fact
+                    calls = _LOOKS
+                if calls == _LOOKS:
+                    restore()
+            return inner(*args, **kwargs)
+
+        def restore() -> None:
+            if getattr(place, name) is looked:
+                setattr(place, name, inner)
+
+        setattr(place, name, looked)
+        self.restores.append(restore)
+
+    def restoring(self, place: Any, name: str) -> None:
+        inner = getattr(place, name)
+
+        @functools.wraps(inner)
+        def first(*args: Any, **kwargs: Any) -> Any:
+            for restore in self.restores:
+                restore()
+            return inner(*args, **kwargs)
+
+        def restore() -> None:
+            if getattr(place, name) is first:
+                setattr(place, name, inner)
+
+        setattr(place, name, first)
+        self.restores.append(restore)
+
+    def shapes(self, prediction: Any, target: Any) -> None:
+        if not self.broadcast and prediction.shape != target.shape:
+            self.broadcast = [list(prediction.shape), list(target.shape)]
+            frame = own_frame(sys._getframe(2))
+            self.line = frame.f_lineno if frame is not None else 0
+
+    def probabilities(self, prediction: Any, target: Any) -> None:
+        if not prediction.requires_grad or prediction.dim() < 2:
+            return
+        x = prediction.detach().to(self.torch.float64)
+        classes = x.shape[1]
+        found = classes > 1 and bool((x >= 0).all())
+        found = found and bool(((x.sum(1) - 1).abs() < 1e-2).all())
+        self.softmax.append(found)
+        if found and not self.line:
+            frame = own_frame(sys._getframe(2))
+            self.line = frame.f_lineno if frame is not None else 0
+
+    # ---- cells of recurrent networks
+
+    def watch_cells(self, roots: list[Any]) -> None:
+        """Counts their calls in the next step."""
+        cells = self.torch.nn.modules.rnn.RNNCellBase
+
+        def called(module: Any, args: Any) -> None:
+            self.cell_calls += 1
+
+        for root in roots:
+            if getattr(root, "_compiled_call_impl", None) is None:
+                self.cells += [
+                    module.register_forward_pre_hook(called)
+                    for module in root.modules()
+                    if isinstance(module, cells)
+                ]
+
+    def stepped(self) -> None:
+        """That step is over."""
+        for handle in self.cells:
+            handle.remove()
+        self.cells = []
+
+    # ---- what reports compare
+
+    def facts(self, parameters: int) -> dict[str, Any]:
+        steps = self.observer.before + len(self.observer.marks)
+        if 0 < parameters < _SMALL:
+            self.compare_sums(steps)
+        self.compare_kept(steps)
+        found: dict[str, Any] = {
+            "mkldnn": bool(self.torch.backends.mkldnn.enabled),
+            "history": self.history,
+        }
+        if self.broadcast:
+            found["broadcast_loss"] = self.broadcast
+        if self.softmax:
+            found["double_softmax"] = all(self.softmax)
+        if self.line and (self.broadcast or all(self.softmax)):
+            word = "broadcast_loss" if self.broadcast else "double_softmax"
+            found["lines"] = {word: self.line}
+        if self.unchanged:
+            found["unchanged"] = self.unchanged
+        if self.cell_calls:
+            found["cell_calls_per_step"] = self.cell_calls
+        return found
+
+    def compare_sums(self, steps: int) -> None:
+        """Parameters that want gradients, and are what they were some steps ago."""
+        sums = {
+            name: float(p.detach().sum(dtype=self.torch.float64))
+            for root in self.hooks.roots or []
+            for name, p in root.named_parameters()
+            if p.requires_grad and p.is_floating_point()
+        }
+        if not self.sums:
+            self.sums, self.summed = sums, steps
+        elif steps - self.summed >= _SOME:
+            same = [name for name in sums if self.sums.get(name) == sums[name]]
+            self.unchanged = same[:8]
+
+    def compare_kept(self, steps: int) -> None:
+        """Whether the script keeps losses with what they were computed from."""
+        kept = self.graphs()
+        epochs = self.observer.epochs
+        since = len(self.observer.marks) - epochs[-1] if epochs else 0
+        more = steps - self.kept_at
+        if self.kept_at and more >= _SOME and kept - self.kept >= more / 2:
+            self.history = True
+        elif since >= _SOME and 0.9 * since - 2 <= kept <= 1.1 * since + 2:
+            self.history = True  # those of an epoch
+        self.kept, self.kept_at = kept, steps
+
+    def graphs(self) -> int:
+        """Numbers that hold a graph, and how many were added up in one of them."""
+        tensor, count, longest = self.torch.Tensor, 0, 0
+        for x in gc.get_objects():
+            if type(x) is not tensor or x.grad_fn is None or x.numel() != 1:
+                continue
+            count += 1
+            node, length = x.grad_fn, 0
+            while node is not None and length < 1_000_000:
+                if not node.name().startswith("AddBackward"):
+                    break
+                node, length = node.next_functions[0][0], length + 1
+            longest = max(longest, length)
+        return count + longest
+
+
+# ---- switches
+
+
+def throw_free_graph(hooks: TorchHooks, on: Any) -> None:
+    """A loss is a number after its backward."""
+    tensors = hooks.torch.Tensor
+    backward = tensors.backward
+
+    @functools.wraps(backward)
+    def freed(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        done = backward(tensor, *args, **kwargs)
+        kept = (
+            any(args[1:3]) or kwargs.get("retain_graph") or kwargs.get("create_graph")
+        )
+        if not kept and tensor.grad_fn is not None:
+            try:
+                tensor.detach_()
+            except RuntimeError:  # a view of something
+                return done
+            hooks.process.threw("free_graph")
+        return done
+
+    tensors.backward = freed
+
+
+def throw_mkldnn(hooks: TorchHooks, on: Any) -> None:
+    """oneDNN is on, whatever the script says."""
+    torch = hooks.torch
+    turn = torch._C._set_mkldnn_enabled
+
+    def ignored(on: bool) -> None:
+        if not on:
+            hooks.process.threw("mkldnn")
+
+    turn(True)
+    torch._C._set_mkldnn_enabled = ignored
+    kind = type(torch.backends.mkldnn)
+    kind.enabled = type(kind.__dict__["enabled"])(torch._C._get_mkldnn_enabled, ignored)
