@@ -12,6 +12,9 @@ from pathlib import Path
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 
+# Of causes that no rule names yet.
+AWAITED = {"eager_loop", "save", "log", "sleep", "prefetch"}
+
 Edit = tuple[str, str]
 
 
