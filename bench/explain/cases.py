@@ -246,12 +246,12 @@ TORCH = (
     ),
     Case(
         "torch_autocast",
-        "torch_lstm",
+        "torch_transformer",
         one("autocast"),
         slow=(
             (
-                "            scores = model(tokens)\n",
-                '            with torch.autocast("cpu", torch.bfloat16):\n                scores = model(tokens)\n',
+                "            loss = F.cross_entropy(model(x), y)\n",
+                '            with torch.autocast("cpu", torch.bfloat16):\n                loss = F.cross_entropy(model(x), y)\n',
             ),
         ),
     ),
