@@ -19,8 +19,8 @@ import planted  # noqa: E402
 
 
 def rule_keys() -> set[str]:
-    source = (ROOT / "src/explain/rules.cc").read_text()
-    return set(re.findall(r'{"R\d+",\s*"(\w+)"', source))
+    sources = [path.read_text() for path in (ROOT / "src/explain/rules").glob("*.cc")]
+    return set(re.findall(r'\.key = "(\w+)"', "".join(sources)))
 
 
 def confirmed(key: str, gain: float, first: float) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 
 # Of causes that no rule names yet.
-AWAITED = {"eager_loop", "save", "log", "sleep", "prefetch"}
+AWAITED = {"jax_threads", "prefetch"}
 
 Edit = tuple[str, str]
 
@@ -386,6 +386,23 @@ TORCH = (
         ),
     ),
     Case(
+        "torch_mkldnn",
+        "torch_cnn",
+        one("mkldnn"),
+        slow=(
+            (
+                "    torch.manual_seed(1)\n",
+                "    torch.manual_seed(1)\n    torch.backends.mkldnn.enabled = False\n",
+            ),
+        ),
+    ),
+    Case(
+        "torch_history",
+        "torch_mlp",
+        one("history"),
+        slow=(("total += loss.item()", "total = total + loss"),),
+    ),
+    Case(
         "torch_log",
         "torch_lstm",
         one("log"),
@@ -443,7 +460,7 @@ KERAS = (
     Case(
         "keras_jax_eager",
         "keras_text",
-        one("eager"),
+        one("run_eagerly"),
         slow=(
             (
                 "        loss=keras.losses.BinaryCrossentropy(from_logits=True),\n",
@@ -627,7 +644,7 @@ KERAS = (
     Case(
         "keras_one_thread",
         "keras_mlp",
-        one("threads"),
+        one("tf_threads"),
         base=(PLAIN_XLA, ("default=512)\n    args", "default=1024)\n    args")),
         slow=(
             (
@@ -751,7 +768,7 @@ KERAS2 = (
     Case(
         "keras2_many_threads",
         "keras2_mlp",
-        one("threads"),
+        one("tf_threads"),
         slow=(
             (
                 "    tf.random.set_seed(0)\n",
@@ -813,14 +830,14 @@ TENSORFLOW = (
     Case(
         "tensorflow_no_function",
         "tensorflow_mlp",
-        one("eager_loop"),
+        one("no_graph"),
         base=(("default=512", "default=128"),),
         slow=(("    @tf.function\n", ""),),
     ),
     Case(
         "tensorflow_no_function_keras",
         "tensorflow_images",
-        one("eager_loop"),
+        one("no_graph"),
         slow=(("    @tf.function\n", ""),),
     ),
     Case(
@@ -861,7 +878,7 @@ TENSORFLOW = (
     Case(
         "tensorflow_one_thread",
         "tensorflow_mlp",
-        one("threads"),
+        one("tf_threads"),
         base=(
             ("default=512", "default=1024"),
             ("default=128", "default=256"),
@@ -926,6 +943,23 @@ TENSORFLOW = (
         ),
     ),
     Case(
+        "tensorflow_no_xla",
+        "tensorflow_text",
+        one("function_without_xla"),
+        base=(
+            ("@tf.function\n", "@tf.function(jit_compile=True)\n"),
+            (
+                "tf.nn.tanh(tf.gather(embedding, tokens) @ mix)",
+                "activation(tf.gather(embedding, tokens) @ mix)",
+            ),
+            (
+                "@tf.function",
+                "def activation(x):\n    gate = 0.5 * (1 + tf.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))\n    centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)\n    return gate * centered / (1 + tf.abs(centered))\n\n\n@tf.function",
+            ),
+        ),
+        slow=(("(jit_compile=True)", ""),),
+    ),
+    Case(
         "tensorflow_float64",
         "tensorflow_mlp",
         one("float64"),
@@ -951,8 +985,8 @@ STEP_JAX = "x[rows], y[rows])\n"
 JAX_MAIN = "    rng = np.random.default_rng(0)\n    x = "
 
 JAX = (
-    Case("jax_no_jit", "jax_mlp", one("eager_loop"), slow=(("    @jax.jit\n", ""),)),
-    Case("jax_no_jit_cnn", "jax_cnn", one("eager_loop"), slow=(("@jax.jit\n", ""),)),
+    Case("jax_no_jit", "jax_mlp", one("no_jit"), slow=(("    @jax.jit\n", ""),)),
+    Case("jax_no_jit_cnn", "jax_cnn", one("no_jit"), slow=(("@jax.jit\n", ""),)),
     Case(
         "jax_disable_jit",
         "jax_mlp",
@@ -1074,7 +1108,7 @@ JAX = (
     Case(
         "jax_one_thread",
         "jax_mlp",
-        one("threads"),
+        one("jax_threads"),
         base=(
             ('"--width", type=int, default=256', '"--width", type=int, default=1024'),
         ),
@@ -1218,7 +1252,7 @@ TWO = (
     Case(
         "two_tensorflow_function_input",
         "tensorflow_images",
-        (("eager_loop",), ("input", "prefetch")),
+        (("no_graph",), ("input", "prefetch")),
         slow=(
             ("    @tf.function\n", ""),
             (
