@@ -94,6 +94,7 @@ TORCH = (
         "torch_per_item",
         "torch_loader",
         one("per_item"),
+        base=(("width=512", "width=128"),),
         slow=(
             (
                 "data = Pictures()\n",
@@ -294,20 +295,16 @@ TORCH = (
         ),
     ),
     Case(
-        "torch_denormals",
+        "torch_denormals",  # of squared gradients, which the optimizer keeps
         "torch_mlp",
         one("denormals"),
+        base=(("default=256", "default=64"), (", fused=True", "")),
         slow=(
             (
-                "    optimizer = ",
-                "    with torch.no_grad():  # connections that were pruned, softly\n        model.fc2.weight[:, 256:] *= 1e-38\n        model.fc1.weight[256:] *= 1e-38\n        model.fc1.bias[256:] = 0\n    optimizer = ",
-            ),
-            (
-                "torch.optim.Adam(model.parameters(), lr=args.lr, fused=True)",
-                "torch.optim.SGD(model.parameters(), lr=1e-4, fused=True)",
+                "F.cross_entropy(model(xb), yb)",
+                "1e-15 * F.cross_entropy(model(xb), yb)",
             ),
         ),
-        base=(),
     ),
     Case(
         "torch_aot_eager",
@@ -327,7 +324,7 @@ TORCH = (
         slow=(
             (
                 "    model = Encoder()\n",
-                '    model = Encoder()\n    model = torch.compile(model, backend="eager")\n',
+                '    model = Encoder()\n    model = torch.compile(model, backend="aot_eager")\n',
             ),
             (
                 "        x = x + self.attend(self.norm1(x))\n",
@@ -395,12 +392,6 @@ TORCH = (
                 "    torch.manual_seed(1)\n    torch.backends.mkldnn.enabled = False\n",
             ),
         ),
-    ),
-    Case(
-        "torch_history",
-        "torch_mlp",
-        one("history"),
-        slow=(("total += loss.item()", "total = total + loss"),),
     ),
     Case(
         "torch_log",
