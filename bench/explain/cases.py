@@ -759,21 +759,30 @@ KERAS2 = (
     ),
     Case(
         "keras2_no_xla",
-        "keras2_mlp",
+        "keras2_small",
         one("no_xla"),
         base=(
-            (COMPILE_MLP, COMPILE_MLP + "        jit_compile=True,\n"),
-            ('activation="relu", input_shape', 'activation="gelu", input_shape'),
             (
-                'keras.layers.Dense(512, activation="relu"),',
-                'keras.layers.Dense(512, activation="gelu"),\n            keras.layers.LayerNormalization(),',
+                "outputs = layers",
+                "for _ in range(8):\n"
+                '    hidden = layers.Dense(64, activation="gelu")(hidden)\n'
+                "    hidden = layers.LayerNormalization()(hidden)\n"
+                "outputs = layers",
+            ),
+            (
+                "    steps_per_execution=50,\n",
+                "    steps_per_execution=50,\n    jit_compile=True,\n",
             ),
         ),
-        slow=(("        jit_compile=True,\n", ""),),
+        slow=(("    jit_compile=True,\n", ""),),
     ),
 )
 
 STEP_TF = "            count += 1\n"
+LOG_WEIGHTS = (
+    "            for v in trainer.net.trainable_variables:\n"
+    "                logging.info('step %d: %s is %s', count, v.name, v.numpy())\n"
+)
 
 TENSORFLOW = (
     Case(
@@ -872,20 +881,17 @@ TENSORFLOW = (
         ),
     ),
     Case(
-        "tensorflow_summaries",
+        "tensorflow_log",
         "tensorflow_mlp",
         one("log"),
         base=(("default=512", "default=128"),),
         slow=(
+            importing("logging"),
             (
                 "    count = 0\n",
-                '    count = 0\n    writer = tf.summary.create_file_writer("logs")\n',
+                "    count = 0\n    logging.basicConfig(filename='train.log', level=logging.INFO)\n",
             ),
-            (
-                STEP_TF,
-                STEP_TF
-                + '            with writer.as_default(step=count):\n                tf.summary.scalar("loss", loss)\n                for i, v in enumerate(trainer.net.trainable_variables):\n                    tf.summary.histogram(f"weights_{i}", v)\n',
-            ),
+            (STEP_TF, STEP_TF + LOG_WEIGHTS),
         ),
     ),
     Case(
@@ -978,12 +984,18 @@ JAX = (
     ),
     Case(
         "jax_debug_nans",
-        "jax_cnn",
+        "jax_mlp",
         one("debug_nans"),
+        base=(
+            ('"--width", type=int, default=256', '"--width", type=int, default=512'),
+            ('"--batch", type=int, default=256', '"--batch", type=int, default=16'),
+            ("(12800, 64)", "(1600, 64)"),
+            ("rng.integers(0, 10, 12800)", "rng.integers(0, 10, 1600)"),
+        ),
         slow=(
             (
-                "    rng = np.random.default_rng(0)\n",
-                '    jax.config.update("jax_debug_nans", True)\n    rng = np.random.default_rng(0)\n',
+                JAX_MAIN,
+                '    jax.config.update("jax_debug_nans", True)\n' + JAX_MAIN,
             ),
         ),
     ),
@@ -1214,20 +1226,17 @@ TWO = (
         ),
     ),
     Case(
-        "two_tensorflow_checks_summaries",
+        "two_tensorflow_checks_log",
         "tensorflow_mlp",
         (("check_numerics",), ("log",)),
         base=(("default=512", "default=128"),),
         slow=(
+            importing("logging"),
             (
                 "    count = 0\n",
-                '    count = 0\n    tf.debugging.enable_check_numerics()\n    writer = tf.summary.create_file_writer("logs")\n',
+                "    count = 0\n    logging.basicConfig(filename='train.log', level=logging.INFO)\n    tf.debugging.enable_check_numerics()\n",
             ),
-            (
-                STEP_TF,
-                STEP_TF
-                + '            with writer.as_default(step=count):\n                tf.summary.scalar("loss", loss)\n                tf.summary.histogram("weights", trainer.net.out.w)\n',
-            ),
+            (STEP_TF, STEP_TF + LOG_WEIGHTS),
         ),
     ),
     Case(
