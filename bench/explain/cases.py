@@ -1041,7 +1041,7 @@ JAX = (
                 "        length = LENGTH\n        x = rng.standard_normal((BATCH, length, 8), dtype=np.float32)\n",
             ),
             ("1000, 32, 24, 64", "1000, 32, 400, 32"),
-            ("range(100)", "range(50)"),
+            ("range(100)", "range(10)"),
         ),
         slow=(
             (
