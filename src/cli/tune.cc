@@ -50,7 +50,7 @@ int tune(const TuneOptions& options, const fs::path& config) {
   if (options.format == "json") return 0;
   const int code = present(outcome->best, "text", folder / "report.html");
   print(fmt::format("{}\n{}\n", (folder / "best.toml").string(),
-                    (folder / "best" / "scripts" / outcome->best.ranked[0].contender.file).string()));
+                    (folder / "best" / "scripts" / outcome->best.ranked[0].contender.script).string()));
   return code;
 }
 

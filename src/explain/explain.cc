@@ -418,6 +418,8 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
     for (const std::string& note : subject.seen.notes) out.notes.push_back(subject.name + ": " + note);
   }
   order(out.subjects, out.notes);
+  for (const Subject& subject : out.subjects)
+    std::ranges::move(remarks(subject), std::back_inserter(out.remarks));
   if (out.subjects.size() > 1) {
     out.work = work_differences(out.subjects[0], out.subjects[1]);
     out.environment = environment_differences(out.subjects[0], out.subjects[1]);

@@ -50,8 +50,9 @@ struct Explanation {
   std::vector<Subject> subjects = {};
   std::vector<WorkDifference> work = {};
   std::vector<WorkDifference> environment = {};
-  std::optional<Estimate> gap = {};       // time of a sample, first against second
-  bool equal = false;                     // a gap is not confirmed
+  std::optional<Estimate> gap = {};  // time of a sample, first against second
+  bool equal = false;                // a gap is not confirmed
+  std::vector<Remark> remarks = {};
   std::vector<Cause> causes = {};         // all suspects: the confirmed ones first, by gain
   std::optional<Estimate> together = {};  // gain of all confirmed ones together
   std::optional<Estimate> residual = {};  // gap that is left then

@@ -100,6 +100,29 @@ TEST(Rules, SuspectWhatIsSeen) {
   EXPECT_THAT(keys(waits), Not(Contains("per_item")));
 }
 
+TEST(Rules, OfCallsTakeAllOfOneKind) {
+  const auto calls = [](nlohmann::json rates) {
+    return torch_script({{"calls_per_step", rates}, {"lines", {{"torch.save", 41}}}});
+  };
+  EXPECT_THAT(keys(calls({{"SummaryWriter.add_scalar", 0.15}, {"SummaryWriter.flush", 0.15}})),
+              Contains("log"));
+  EXPECT_THAT(keys(calls({{"torch.save", 0.01}})), ::testing::IsEmpty()) << "once in 100 steps";
+  const auto found = suspects(calls({{"torch.save", 1.0}}), 2);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].line, 41);
+}
+
+TEST(Remarks, AreOfWhatIsWrong) {
+  EXPECT_TRUE(remarks(torch_script({})).empty());
+  const auto found = remarks(torch_script({{"broadcast_loss", {{16, 1}, {16}}},
+                                           {"lines", {{"broadcast_loss", 31}}},
+                                           {"unchanged", {"fc.weight"}},
+                                           {"double_softmax", true}}));
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].line, 31);
+  EXPECT_THAT(found[0].text, HasSubstr("[16,1] and [16]"));
+}
+
 TEST(Rules, AreWellFormed) {
   for (const Rule& rule : rules()) {
     EXPECT_NE(page(rule.id), "") << rule.key;

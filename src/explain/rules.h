@@ -49,6 +49,15 @@ struct Suspect {
 // All suspects, those with the highest ceiling first.
 std::vector<Suspect> suspects(const Subject& subject, int processors);
 
+// What was seen of a script that is wrong, or that no switch can change: no cause of slowness.
+struct Remark {
+  std::string script = {};
+  const char* id = "";  // of its topic
+  std::string text = {};
+  int64_t line = 0;  // 0: not known
+};
+std::vector<Remark> remarks(const Subject& subject);
+
 // What one page of docs/rules tells: several rules may be about one topic, and some topics have none, because
 // another part of the program sees to them.
 struct Topic {

@@ -137,6 +137,7 @@ std::string to_text(const Explanation& explanation, int width, bool all) {
   writer.phases();
   writer.causes();
   if (all) writer.rest();
+  for (const Remark& remark : explanation.remarks) writer.line("seen: " + remark_words(remark), "", "  ");
   const auto tried = std::ranges::count_if(explanation.causes,
                                            [](const Cause& c) { return c.finding != Finding::kConfirmed; });
   if (!all && tried > 0 && !explanation.equal)
@@ -179,6 +180,9 @@ std::string to_json(const Explanation& e) {
                              {"line", c.suspect.line > 0 ? table::Json(c.suspect.line) : table::Json()},
                              {"reason", c.reason}});
   }
+  out["remarks"] = table::Json::array();
+  for (const Remark& r : e.remarks)
+    out["remarks"].push_back({{"script", r.script}, {"rule", r.id}, {"text", r.text}, {"line", r.line}});
   out["together"] = json_of(e.together);
   out["residual"] = json_of(e.residual);
   out["loss_change_of_equal_runs"] = table::number(e.losses);

@@ -44,6 +44,11 @@ std::string place(const Explanation& e, const Cause& cause) {
   return cause.suspect.line > 0 ? fmt::format("{}:{}", e.subjects[0].name, cause.suspect.line) : "";
 }
 
+std::string remark_words(const Remark& r) {
+  const std::string line = r.line > 0 ? fmt::format(":{}", r.line) : "";
+  return fmt::format("{}{}: {} ({})", r.script, line, r.text, r.id);
+}
+
 std::string gain_words(const Cause& c) {
   std::string text;
   if (c.suspect.suspicion.most) text = fmt::format("at most {}; ", significant(*c.suspect.suspicion.most, 3));

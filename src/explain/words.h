@@ -16,6 +16,8 @@ std::string headline(const Explanation& explanation);
 std::string nothing_words(const Explanation& explanation);
 // "slow.py:12"; empty: the line is not known.
 std::string place(const Explanation& explanation, const Cause& cause);
+// "slow.py:12: its loss ... (R21)".
+std::string remark_words(const Remark& remark);
 // What was predicted and what was measured.
 std::string gain_words(const Cause& cause);
 // What to change, with the value that was tried.

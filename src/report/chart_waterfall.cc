@@ -14,7 +14,7 @@ namespace {
 namespace ex = bakeoff::explain;
 using table::significant;
 
-struct Bar {
+struct Fall {
   std::string label = {}, value = {};
   double from = 0, to = 0;  // ms of a sample
   const char* cls = "";
@@ -22,8 +22,8 @@ struct Bar {
 
 // Gains multiply, and overlap: each cause gets its part of what all changes gain together, by the logarithm of
 // its own gain.
-std::vector<Bar> bars_of(const ex::Explanation& e) {
-  std::vector<Bar> bars;
+std::vector<Fall> falls_of(const ex::Explanation& e) {
+  std::vector<Fall> bars;
   std::vector<const ex::Cause*> named;
   for (const ex::Cause& c : e.causes)
     if (c.finding == ex::Finding::kConfirmed && c.measured) named.push_back(&c);
@@ -53,11 +53,11 @@ std::vector<Bar> bars_of(const ex::Explanation& e) {
 }  // namespace
 
 std::string waterfall_chart(const ex::Explanation& e, double width) {
-  const std::vector<Bar> bars = bars_of(e);
+  const std::vector<Fall> bars = falls_of(e);
   if (bars.empty()) return "";
   std::vector<std::string> labels, values;
   double most = 0;
-  for (const Bar& bar : bars) {
+  for (const Fall& bar : bars) {
     labels.push_back(bar.label);
     values.push_back(bar.value);
     most = std::max(most, bar.to);

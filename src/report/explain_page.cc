@@ -148,7 +148,9 @@ std::string render_explanation(const ex::Explanation& e) {
   page.flags["has_waterfall"] = !page.texts["waterfall_wide"].empty();
   for (const std::string& note : e.notes)
     page.lists["notes"].push_back({.texts = {{"note", note}}, .flags = {}, .lists = {}});
-  page.flags["has_notes"] = !e.notes.empty();
+  for (const ex::Remark& remark : e.remarks)
+    page.lists["notes"].push_back({.texts = {{"note", ex::remark_words(remark)}}, .flags = {}, .lists = {}});
+  page.flags["has_notes"] = !page.lists["notes"].empty();
   return render_page("explain.html", std::move(page));
 }
 

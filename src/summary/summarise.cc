@@ -25,6 +25,7 @@
 #include "recipe/published_table.h"
 #include "recipe/recipe.h"
 #include "records/controls.h"
+#include "records/why.h"
 #include "stats/planning.h"
 #include "stats/racing.h"
 #include "stats/trimmed.h"

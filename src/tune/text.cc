@@ -93,12 +93,15 @@ std::string to_json(const Outcome& outcome) {
 }
 
 Result<std::string> best_recipe(const std::string& text, const Outcome& outcome) {
-  const toml::parse_result parsed = toml::parse(text);
-  if (!parsed) return Error{.message = std::string(parsed.error().description())};
+  toml::table root;
+  try {
+    root = toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    return Error{.message = std::string(error.description())};
+  }
   toml::array contenders;
   for (const Tuned& tuned : outcome.tuned)
     if (tuned.failure.empty()) contenders.push_back(toml_of(tuned.best));
-  toml::table root = parsed.table();
   root.insert_or_assign("contenders", std::move(contenders));
   std::ostringstream out;
   out << root << "\n";

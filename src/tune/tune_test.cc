@@ -47,7 +47,8 @@ struct Known {
     races.emplace_back();
     for (const recipe::Contender& c : recipe.contenders) {
       races.back().push_back(c.id);
-      Row row{.contender = c};
+      Row row;
+      row.contender.id = c.id;
       double ms = c.framework == "torch" ? 10 : 20;
       for (const auto& [words, factor] : factors) {
         const std::string setting = words.substr(0, words.find('='));

@@ -23,13 +23,12 @@ Maybe collections(const Subject& s, int) {
 Maybe prints(const Subject& s, int) { return printed(s); }
 
 Maybe saves(const Subject& s, int) {
-  return called(s, {"torch.save", "numpy.save", "numpy.savez", "numpy.savez_compressed", "pickle.dump",
-                    "model.save", "model.save_weights"});
+  return called(
+      s, {"torch.save", "numpy.save", "pickle.dump", "json.dump", "joblib.dump", "model.save", "savefig"});
 }
 
 Maybe logs(const Subject& s, int) {
-  return called(
-      s, {"add_scalar", "add_scalars", "add_histogram", "summary.scalar", "summary.histogram", "logging"});
+  return called(s, {"logging", "SummaryWriter.", "tf.summary.", "wandb.log", "mlflow.log", "tqdm.refresh"});
 }
 
 Maybe double_precision(const Subject& s, int) {

@@ -26,8 +26,8 @@ Json fact(const Subject& s, const char* name);
 Json loader(const Subject& s, const char* fact);
 Maybe recompiled(const Subject& s);
 Maybe printed(const Subject& s);
-// Calls of functions of one kind in each step, as facts "calls_per_step" and "lines" tell them.
-Maybe called(const Subject& s, const std::vector<std::string>& functions);
+// Calls in each step of functions whose names begin so, as the facts "calls_per_step" and "lines" tell them.
+Maybe called(const Subject& s, const std::vector<std::string>& beginnings);
 // A training loop that runs op by op, by the fact "eager_loop".
 Maybe uncompiled(const Subject& s);
 // `set_num_threads` and its like.

@@ -1,0 +1,35 @@
+#include "explain/rules/parts.h"
+
+namespace bakeoff::explain {
+
+std::vector<Remark> remarks(const Subject& s) {
+  std::vector<Remark> all;
+  const Json lines = fact(s, "lines");
+  const auto add = [&](const char* id, std::string text, const char* line_of = "") {
+    all.push_back({s.name, id, std::move(text), lines.is_object() ? lines.value(line_of, int64_t{0}) : 0});
+  };
+  if (const Json shapes = fact(s, "broadcast_loss"); shapes.size() == 2)
+    add("R21",
+        fmt::format("its loss compares shapes {} and {}: they broadcast to a table of all pairs",
+                    shapes[0].dump(), shapes[1].dump()),
+        "broadcast_loss");
+  if (s.flag("double_softmax"))
+    add("R22", "its loss takes logits and gets probabilities: softmax is computed twice", "double_softmax");
+  if (s.flag("missing_softmax"))
+    add("R22",
+        "its loss takes probabilities and gets the numbers of a linear layer: from_logits=True is missing");
+  if (const Json names = fact(s, "unchanged"); names.is_array() && !names.empty())
+    add("R24", fmt::format("parameters that want gradients did not change in all observed steps: {}{}",
+                           names[0].get<std::string>(), names.size() > 1 ? ", ..." : ""));
+  if (s.number("cell_calls_per_step") >= 2)
+    add("R10",
+        fmt::format("it calls recurrent cells {:.0f} times a step; one layer over all time steps is faster, "
+                    "and no switch can replace them from outside",
+                    s.number("cell_calls_per_step")));
+  if (const auto predicts = called(s, {"model.predict", "model.evaluate"}))
+    add("R6", "in its loop: " + predicts->evidence + "; each call has a fixed cost of some ten milliseconds",
+        "model.predict");
+  return all;
+}
+
+}  // namespace bakeoff::explain
