@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <sstream>
 
 #include "emit/all/frameworks.h"
+#include "recipe/reader.h"
 #include "table/numbers.h"
 #include "table/quantity.h"
 #include "tune/tune.h"
@@ -93,12 +93,9 @@ std::string to_json(const Outcome& outcome) {
 }
 
 Result<std::string> best_recipe(const std::string& text, const Outcome& outcome) {
-  toml::table root;
-  try {
-    root = toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    return Error{.message = std::string(error.description())};
-  }
+  toml::parse_result parsed = toml::parse(text);
+  if (!parsed) return Error{.message = std::string(parsed.error().description())};
+  toml::table root = std::move(parsed).table();
   toml::array contenders;
   for (const Tuned& tuned : outcome.tuned)
     if (tuned.failure.empty()) contenders.push_back(toml_of(tuned.best));

@@ -8,63 +8,12 @@
 
 #include "emit/all/frameworks.h"
 #include "proc/interrupt.h"
-#include "recipe/schema.h"
-#include "tune/why.h"
 
 namespace bakeoff::tune {
 namespace {
 
 constexpr double kWorthCombining = 1.01;  // gain of a change, by its estimate, from which on it is combined
 constexpr double kAloneShare = 0.5, kTogetherShare = 0.2, kBestShare = 0.3;  // of the time
-
-const emit::Framework& framework_of(const recipe::Contender& contender) {
-  return *emit::find_framework(contender.framework);
-}
-
-std::string value_of(const recipe::Contender& c, const std::string& setting) {
-  const auto& stated = c.controls.contains(setting) ? c.controls : c.settings;
-  const auto found = stated.find(setting);
-  return found == stated.end() ? "" : found->second;
-}
-
-const Row* row_of(const Summary& summary, const std::string& id) {
-  for (const auto* rows : {&summary.ranked, &summary.unranked})
-    for (const Row& row : *rows)
-      if (row.contender.id == id) return &row;
-  return nullptr;
-}
-
-bool timed(const Row* row) { return row != nullptr && !row->failure && !row->at_least && row->rank_best > 0; }
-
-bool certain(const std::string& verdict) { return verdict == "slower" || verdict == "behind another"; }
-
-// Of the two, as far as the race tells them from the leader.
-std::string verdict_of(const Row& base, const Row& changed) {
-  if (certain(base.verdict) && changed.verdict == "leader") return "faster";
-  if (base.verdict == "leader" && certain(changed.verdict)) return "slower";
-  if (base.ratio.high < changed.ratio.low) return "slower";
-  if (changed.ratio.high < base.ratio.low) return "faster";
-  return "no difference is certain";
-}
-
-Alone alone_of(const Summary& summary, const recipe::Contender& base, const recipe::Contender& changed,
-               const Change& change) {
-  Alone alone{.change = change};
-  const Row *as_is = row_of(summary, base.id), *row = row_of(summary, changed.id);
-  if (row == nullptr) {
-    alone.verdict = "not raced";
-  } else if (row->failure) {
-    alone.verdict = row->failure->reason;
-  } else if (row->at_least) {
-    alone.verdict = row->verdict;
-  } else if (timed(as_is) && timed(row)) {
-    alone.gain = as_is->ratio.value / row->ratio.value;
-    alone.verdict = verdict_of(*as_is, *row);
-  } else {
-    alone.verdict = "not timed";
-  }
-  return alone;
-}
 
 // Of the contenders that nothing distinguishes from the leader, the one with the fewest changes.
 size_t simplest_best(const Summary& summary, const std::vector<recipe::Contender>& contenders,
@@ -169,70 +118,7 @@ std::vector<recipe::Contender> bases_of(const recipe::Recipe& recipe) {
   return bases;
 }
 
-// The contender of the recipe with this id.
-const recipe::Contender* contender_with(const recipe::Recipe& recipe, const std::string& id) {
-  const auto found = std::ranges::find(recipe.contenders, id, &recipe::Contender::id);
-  return found == recipe.contenders.end() ? nullptr : &*found;
-}
-
 }  // namespace
-
-Result<std::optional<Why>> why(const recipe::Recipe& recipe, const Summary& raced, const Machine& machine,
-                               const RunRace& race) {
-  if (raced.ranked.size() < 2) return std::optional<Why>();
-  const Row& leader = raced.ranked[0];
-  const auto next = std::find_if(raced.ranked.begin() + 1, raced.ranked.end(), [&](const Row& row) {
-    return row.group == leader.group && certain(row.verdict) && !row.at_least;
-  });
-  if (next == raced.ranked.end()) return std::optional<Why>();
-  const recipe::Contender* base = contender_with(recipe, next->contender.id);
-  const recipe::Contender* fastest = contender_with(recipe, leader.contender.id);
-  if (base == nullptr || fastest == nullptr || !base->script.empty()) return std::optional<Why>();
-  const ir::Scenario scenario = recipe.training.scenario;
-  recipe::Recipe one = recipe;
-  one.contenders = {*fastest, *base};
-  const auto tried = changes(*base, scenario, machine);
-  for (const Change& change : tried) one.contenders.push_back(with(*base, scenario, {change}));
-  TRY(const Summary summary, race(one, "why"));
-  const Row *as_is = row_of(summary, base->id), *first = row_of(summary, fastest->id);
-  if (!timed(as_is) || !timed(first)) return std::optional<Why>();
-  Why found{.contender = base->id, .leader = fastest->id, .gap = as_is->ratio.value / first->ratio.value};
-  for (size_t i = 0; i < tried.size(); ++i) {
-    const Alone alone = alone_of(summary, *base, one.contenders[i + 2], tried[i]);
-    found.parts.push_back({words(tried[i]), alone.gain.value_or(0), alone.verdict});
-  }
-  std::ranges::stable_sort(found.parts, std::greater<>{}, &Why::Part::gain);
-  return std::optional(std::move(found));
-}
-
-std::string words(const Change& change) { return change.setting + "=" + change.value; }
-
-std::vector<Change> changes(const recipe::Contender& base, ir::Scenario scenario, const Machine& machine) {
-  std::vector<Change> all;
-  const auto add = [&](const std::string& setting, const std::string& value, bool control) {
-    if (value_of(base, setting) != value) all.push_back({setting, value, control});
-  };
-  for (const emit::Setting& setting : framework_of(base).settings) {
-    if (setting.training_only && scenario != ir::Scenario::kTrain) continue;
-    for (const std::string& value : setting.tuned) add(setting.name, value, false);
-    if (machine.gpu)
-      for (const std::string& value : setting.tuned_on_gpus) add(setting.name, value, false);
-  }
-  for (const std::string& allocator : machine.allocators) add("allocator", allocator, true);
-  std::set<int64_t> threads;
-  for (int64_t n = machine.processors / 2; n >= 1; n /= 2)
-    if (threads.size() < 2) threads.insert(n);
-  for (const int64_t n : threads)
-    if (n != machine.processors) add("threads", std::to_string(n), true);
-  add("pin", "none", true);
-  return all;
-}
-
-recipe::Contender with(const recipe::Contender& base, ir::Scenario scenario, const std::vector<Change>& all) {
-  auto settings = base.settings, controls = base.controls;
-  for (const Change& change : all) (change.control ? controls : settings)[change.setting] = change.value;
-  return recipe::emitted_contender(scenario, framework_of(base), settings, controls);
-}
 
 Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, double minutes,
                      const RunRace& race, const Progress& progress) {

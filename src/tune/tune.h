@@ -4,7 +4,6 @@
 // framework's contender as the recipe states it; what gains is raced together; then the best of all frameworks
 // race each other. Every race has its gate, so a setting that computes something else is proven wrong first.
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,35 +11,9 @@
 #include "base/result.h"
 #include "recipe/recipe.h"
 #include "summary/summary.h"
+#include "tune/alone.h"
 
 namespace bakeoff::tune {
-
-// One setting with another value than the recipe's.
-struct Change {
-  std::string setting = {}, value = {};
-  bool control = false;  // of the process, not of the source (recipe::common_settings)
-  bool operator==(const Change&) const = default;
-};
-std::string words(const Change& change);  // "channels_last=true"
-
-struct Machine {
-  int64_t processors = 1;
-  bool gpu = false;
-  std::vector<std::string> allocators = {};  // that are installed, besides the system's: "tuned", "jemalloc"
-};
-
-// What is worth trying for a contender on this machine, one value at a time.
-std::vector<Change> changes(const recipe::Contender& base, ir::Scenario scenario, const Machine& machine);
-recipe::Contender with(const recipe::Contender& base, ir::Scenario scenario, const std::vector<Change>& all);
-
-// What one change does alone.
-struct Alone {
-  Change change = {};
-  std::optional<double> gain =
-      {};                    // step time as the recipe states it over that with the change; > 1 is a gain
-  std::string verdict = {};  // "faster", "slower", "no difference is certain", or why there is no figure
-  bool operator==(const Alone&) const = default;
-};
 
 struct Tuned {
   recipe::Contender base = {}, best = {};
@@ -54,9 +27,6 @@ struct Outcome {
   std::vector<Tuned> tuned = {};  // in the order of the recipe
   Summary best = {};              // the race of the best settings
 };
-
-// Gate and race of these contenders; `name` is the folder's, unique.
-using RunRace = std::function<Result<Summary>(const recipe::Recipe& recipe, const std::string& name)>;
 
 // `minutes`: of all races together. Returns early after Ctrl-C, with what is known by then.
 Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, double minutes,

@@ -3,7 +3,7 @@
 // Why the runner-up of a race is slower: each of its settings that is worth trying, against it and the leader.
 
 #include "records/why.h"
-#include "tune/tune.h"
+#include "tune/alone.h"
 
 namespace bakeoff::tune {
 

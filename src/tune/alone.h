@@ -1,0 +1,36 @@
+#pragma once
+
+// What one change does alone, read from the race of a contender and of its copy with that change.
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "recipe/recipe.h"
+#include "summary/summary.h"
+#include "tune/changes.h"
+
+namespace bakeoff::tune {
+
+struct Alone {
+  Change change = {};
+  std::optional<double> gain =
+      {};                    // step time as the recipe states it over that with the change; > 1 is a gain
+  std::string verdict = {};  // "faster", "slower", "no difference is certain", or why there is no figure
+  bool operator==(const Alone&) const = default;
+};
+
+Alone alone_of(const Summary& summary, const recipe::Contender& base, const recipe::Contender& changed,
+               const Change& change);
+
+// The row with this id; null: it has none.
+const Row* row_of(const Summary& summary, const std::string& id);
+bool timed(const Row* row);
+// Whether a verdict says that a row is surely slower than another.
+bool certain(const std::string& verdict);
+
+// Gate and race of these contenders; `name` is the folder's, unique.
+using RunRace = std::function<Result<Summary>(const recipe::Recipe& recipe, const std::string& name)>;
+
+}  // namespace bakeoff::tune

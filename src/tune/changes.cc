@@ -1,0 +1,48 @@
+#include "tune/changes.h"
+
+#include <set>
+
+#include "emit/all/frameworks.h"
+
+namespace bakeoff::tune {
+
+const emit::Framework& framework_of(const recipe::Contender& contender) {
+  return *emit::find_framework(contender.framework);
+}
+
+std::string value_of(const recipe::Contender& c, const std::string& setting) {
+  const auto& stated = c.controls.contains(setting) ? c.controls : c.settings;
+  const auto found = stated.find(setting);
+  return found == stated.end() ? "" : found->second;
+}
+
+std::string words(const Change& change) { return change.setting + "=" + change.value; }
+
+std::vector<Change> changes(const recipe::Contender& base, ir::Scenario scenario, const Machine& machine) {
+  std::vector<Change> all;
+  const auto add = [&](const std::string& setting, const std::string& value, bool control) {
+    if (value_of(base, setting) != value) all.push_back({setting, value, control});
+  };
+  for (const emit::Setting& setting : framework_of(base).settings) {
+    if (setting.training_only && scenario != ir::Scenario::kTrain) continue;
+    for (const std::string& value : setting.tuned) add(setting.name, value, false);
+    if (machine.gpu)
+      for (const std::string& value : setting.tuned_on_gpus) add(setting.name, value, false);
+  }
+  for (const std::string& allocator : machine.allocators) add("allocator", allocator, true);
+  std::set<int64_t> threads;
+  for (int64_t n = machine.processors / 2; n >= 1; n /= 2)
+    if (threads.size() < 2) threads.insert(n);
+  for (const int64_t n : threads)
+    if (n != machine.processors) add("threads", std::to_string(n), true);
+  add("pin", "none", true);
+  return all;
+}
+
+recipe::Contender with(const recipe::Contender& base, ir::Scenario scenario, const std::vector<Change>& all) {
+  auto settings = base.settings, controls = base.controls;
+  for (const Change& change : all) (change.control ? controls : settings)[change.setting] = change.value;
+  return recipe::emitted_contender(scenario, framework_of(base), settings, controls);
+}
+
+}  // namespace bakeoff::tune

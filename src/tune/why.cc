@@ -1,0 +1,44 @@
+#include "tune/why.h"
+
+#include <algorithm>
+
+namespace bakeoff::tune {
+namespace {
+
+// The contender of the recipe with this id.
+const recipe::Contender* contender_with(const recipe::Recipe& recipe, const std::string& id) {
+  const auto found = std::ranges::find(recipe.contenders, id, &recipe::Contender::id);
+  return found == recipe.contenders.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Result<std::optional<Why>> why(const recipe::Recipe& recipe, const Summary& raced, const Machine& machine,
+                               const RunRace& race) {
+  if (raced.ranked.size() < 2) return std::optional<Why>();
+  const Row& leader = raced.ranked[0];
+  const auto next = std::find_if(raced.ranked.begin() + 1, raced.ranked.end(), [&](const Row& row) {
+    return row.group == leader.group && certain(row.verdict) && !row.at_least;
+  });
+  if (next == raced.ranked.end()) return std::optional<Why>();
+  const recipe::Contender* base = contender_with(recipe, next->contender.id);
+  const recipe::Contender* fastest = contender_with(recipe, leader.contender.id);
+  if (base == nullptr || fastest == nullptr || !base->script.empty()) return std::optional<Why>();
+  const ir::Scenario scenario = recipe.training.scenario;
+  recipe::Recipe one = recipe;
+  one.contenders = {*fastest, *base};
+  const auto tried = changes(*base, scenario, machine);
+  for (const Change& change : tried) one.contenders.push_back(with(*base, scenario, {change}));
+  TRY(const Summary summary, race(one, "why"));
+  const Row *as_is = row_of(summary, base->id), *first = row_of(summary, fastest->id);
+  if (!timed(as_is) || !timed(first)) return std::optional<Why>();
+  Why found{.contender = base->id, .leader = fastest->id, .gap = as_is->ratio.value / first->ratio.value};
+  for (size_t i = 0; i < tried.size(); ++i) {
+    const Alone alone = alone_of(summary, *base, one.contenders[i + 2], tried[i]);
+    found.parts.push_back({words(tried[i]), alone.gain.value_or(0), alone.verdict});
+  }
+  std::ranges::stable_sort(found.parts, std::greater<>{}, &Why::Part::gain);
+  return std::optional(std::move(found));
+}
+
+}  // namespace bakeoff::tune
