@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "base/files.h"
 #include "base/nearest.h"
+#include "emit/all/frameworks.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
 #include "recipe/contenders.h"
@@ -434,6 +436,44 @@ Result<Recipe> load(const fs::path& file) {
     return Error{.message = text.error().message,
                  .remedy = "name a recipe, for example recipes/mnist_cnn.toml"};
   return parse(*text, file);
+}
+
+namespace {
+
+toml::table toml_of(const Contender& c) {
+  toml::table table;
+  const auto add = [&](const std::string& name, const std::string& value, bool number) {
+    if (number)
+      table.insert(name, std::stoll(value));
+    else if (value == "true" || value == "false")
+      table.insert(name, value == "true");
+    else
+      table.insert(name, value);
+  };
+  if (!c.script.empty()) table.insert("script", c.script.string());
+  table.insert("framework", c.framework);
+  if (c.script.empty())
+    for (const emit::Setting& s : emit::find_framework(c.framework)->settings)
+      if (const auto found = c.settings.find(s.name);
+          found != c.settings.end() && (s.always_named || found->second != s.fallback))
+        add(s.name, found->second, s.values.empty());
+  for (const auto& [name, value] : c.controls) add(name, value, name == "threads");
+  table.is_inline(true);
+  return table;
+}
+
+}  // namespace
+
+Result<std::string> with_contenders(std::string_view text, const std::vector<Contender>& contenders) {
+  toml::parse_result parsed = toml::parse(text);
+  if (!parsed) return Error{.message = std::string(parsed.error().description())};
+  toml::table root = std::move(parsed).table();
+  toml::array list;
+  for (const Contender& contender : contenders) list.push_back(toml_of(contender));
+  root.insert_or_assign("contenders", std::move(list));
+  std::ostringstream out;
+  out << root << "\n";
+  return out.str();
 }
 
 }  // namespace bakeoff::recipe

@@ -117,6 +117,8 @@ struct Recipe {
 
 // Reads and checks a recipe. Errors name file, line, key and the remedy.
 Result<Recipe> load(const std::filesystem::path& file);
+// The text of a recipe with these contenders in place of its own; its comments are lost.
+Result<std::string> with_contenders(std::string_view text, const std::vector<Contender>& contenders);
 // Reads a recipe from text; relative paths are relative to the folder of `file`.
 Result<Recipe> parse(std::string_view text, const std::filesystem::path& file);
 

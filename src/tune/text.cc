@@ -3,10 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sstream>
-
-#include "emit/all/frameworks.h"
-#include "recipe/reader.h"
 #include "table/numbers.h"
 #include "table/quantity.h"
 #include "tune/tune.h"
@@ -26,28 +22,6 @@ std::string joined(const std::vector<Change>& changes) {
 std::string gain_of(const Alone& alone) {
   if (!alone.gain) return alone.verdict;
   return fmt::format("{} times as fast, {}", significant(*alone.gain, 3), alone.verdict);
-}
-
-toml::table toml_of(const recipe::Contender& c) {
-  toml::table table;
-  const auto add = [&](const std::string& name, const std::string& value, bool number) {
-    if (number)
-      table.insert(name, std::stoll(value));
-    else if (value == "true" || value == "false")
-      table.insert(name, value == "true");
-    else
-      table.insert(name, value);
-  };
-  if (!c.script.empty()) table.insert("script", c.script.string());
-  table.insert("framework", c.framework);
-  if (c.script.empty())
-    for (const emit::Setting& s : emit::find_framework(c.framework)->settings)
-      if (const auto found = c.settings.find(s.name);
-          found != c.settings.end() && (s.always_named || found->second != s.fallback))
-        add(s.name, found->second, s.values.empty());
-  for (const auto& [name, value] : c.controls) add(name, value, name == "threads");
-  table.is_inline(true);
-  return table;
 }
 
 }  // namespace
@@ -93,16 +67,10 @@ std::string to_json(const Outcome& outcome) {
 }
 
 Result<std::string> best_recipe(const std::string& text, const Outcome& outcome) {
-  toml::parse_result parsed = toml::parse(text);
-  if (!parsed) return Error{.message = std::string(parsed.error().description())};
-  toml::table root = std::move(parsed).table();
-  toml::array contenders;
+  std::vector<recipe::Contender> best;
   for (const Tuned& tuned : outcome.tuned)
-    if (tuned.failure.empty()) contenders.push_back(toml_of(tuned.best));
-  root.insert_or_assign("contenders", std::move(contenders));
-  std::ostringstream out;
-  out << root << "\n";
-  return out.str();
+    if (tuned.failure.empty()) best.push_back(tuned.best);
+  return recipe::with_contenders(text, best);
 }
 
 }  // namespace bakeoff::tune

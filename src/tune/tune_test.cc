@@ -26,6 +26,12 @@ contenders = [
   { framework = "torch", channels_last = true },
   { framework = "keras", backend = "jax" },
 ]
+[data]
+kind = "synthetic"
+samples = 100
+[optimizer]
+kind = "sgd"
+lr = 0.1
 [race]
 threads = 2
 )";
