@@ -11,6 +11,7 @@ import gc
 import importlib
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Optional
 
+from bakeoff_observe.functions import words_of
 from bakeoff_observe.observer import Facts, Hooks
 from bakeoff_observe.values import (
     Leader,
@@ -280,8 +281,8 @@ class KerasHooks(Hooks):
                 made = graph(*args, **kwargs)
             except Exception as error:
                 owner.__dict__.pop(name, None)
-                words = (str(error).strip().splitlines() or [""])[0][:200]
-                self.observer.notes.append(f"{type(owner).__name__}.{name}: {words}")
+                where = f"{type(owner).__name__}.{name}"
+                self.observer.notes.append(f"{where}: {words_of(error)}")
                 return inner(*args, **kwargs)
             self.process.threw("graph")
             return made
