@@ -45,11 +45,13 @@ Result<fs::path> interpreter(const ExplainOptions& options, const fs::path& file
   if (framework.empty()) {
     return Error{.message = fmt::format("'{}' imports no framework itself, so its environment is not known",
                                         file.string()),
-                 .remedy = "name one: --framework torch, or the interpreter: --python PATH"};
+                 .remedy = "name one: --framework NAME, or the interpreter: --python PATH"};
   }
   if (emit::find_framework(framework) == nullptr) {
+    std::vector<std::string> names;
+    for (const emit::Framework* known : emit::frameworks()) names.emplace_back(known->name);
     return Error{.message = fmt::format("there is no framework '{}'", framework),
-                 .remedy = "torch, keras, keras2, tensorflow or jax"};
+                 .remedy = fmt::format("one of {}", fmt::join(names, ", "))};
   }
   TRY(const auto contender, contender_of(file, framework));
   TRY(const auto environment, environment_of(contender, config));
@@ -111,6 +113,16 @@ Result<ex::Explanation> explained(const ExplainOptions& options, const fs::path&
 }  // namespace
 
 int explain(const ExplainOptions& options, const fs::path& config) {
+  if (!options.rule.empty()) {
+    const std::string text = options.rule == "all" ? ex::index_page() : ex::page(options.rule);
+    if (text.empty())
+      return fail(
+          {.message = fmt::format("there is no rule '{}'", options.rule), .remedy = "R1 to R28, or all"});
+    print(text);
+    return 0;
+  }
+  if (options.scripts.empty())
+    return fail({.message = "no script is named", .remedy = "bakeoff explain train.py"});
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   const auto found = explained(options, config);
   if (!found) return fail(found.error());

@@ -309,7 +309,6 @@ void add_explain_command(CLI::App& app, Targets& t) {
       ->add_option("scripts", t.explain.scripts,
                    "one Python script, or the slow one and the fast one; their "
                    "arguments stand behind --")
-      ->required()
       ->expected(1, 2);
   explain->add_flag("-m,--module", t.explain.modules, "the names are modules, as of python -m");
   explain->add_option("--framework", t.explain.framework,
@@ -320,6 +319,7 @@ void add_explain_command(CLI::App& app, Targets& t) {
       ->check(CLI::Range(30, 36000));
   explain->add_option("--out", t.explain.out, "folder for logs of the scripts and explain.json");
   explain->add_flag("--all", t.explain.all, "show what was tried and not confirmed, too");
+  explain->add_option("--rule", t.explain.rule, "print what a rule is about (R13), or all: their table");
   explain->add_option("--format", t.explain.format, "text or json")->check(CLI::IsMember({"text", "json"}));
 }
 

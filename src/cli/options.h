@@ -60,6 +60,7 @@ struct ExplainOptions {
   std::filesystem::path out = {};           // logs and explain.json; empty: none are kept
   double seconds = 300;
   bool all = false;
+  std::string rule = {};  // print its page, and nothing else
   std::string format = "text";
 };
 struct EmitOptions {

@@ -24,10 +24,13 @@ constexpr double kStartSeconds = 300;  // until the first steps are made
 constexpr size_t kMostSuspects = 8;
 constexpr int kMostHeats = 5;  // that decide the suspects, besides the first
 constexpr int kTogetherHeats = 2;
-constexpr double kMargin = 0.02;   // a gain below it is none
-constexpr double kPrior = 0.25;    // typical size of a gain or a gap, log scale
-constexpr double kRestart = 0.01;  // sd of two processes of one script, log scale, until heats show it
-constexpr double kGivesWay = 0.7;  // share of a general cause's gain that a special one explains
+constexpr int kHiddenHeats = 3;        // that try suspects again once great causes are gone
+constexpr double kHidesOthers = 1.25;  // gain of a cause from which on it may hide others
+constexpr double kEpochSeconds = 3;    // up to which a burst takes whole epochs
+constexpr double kMargin = 0.02;       // a gain below it is none
+constexpr double kPrior = 0.25;        // typical size of a gain or a gap, log scale
+constexpr double kRestart = 0.01;      // sd of two processes of one script, log scale, until heats show it
+constexpr double kGivesWay = 0.7;      // share of a general cause's gain that a special one explains
 
 // `later` follows `report` in the same process.
 void append(Report& report, Report later) {
@@ -105,6 +108,22 @@ struct Differences {
   }
 };
 
+// Largest relative difference of the losses of equal steps; absent where there are none.
+std::optional<double> loss_change(const std::vector<double>& one, const std::vector<double>& other) {
+  std::optional<double> worst;
+  for (size_t i = 0; i < std::min(one.size(), other.size()); ++i) {
+    const double change = std::abs(one[i] - other[i]) / std::max(std::abs(one[i]), 1e-30);
+    if (std::isfinite(change)) worst = std::max(worst.value_or(0), change);
+  }
+  return worst;
+}
+
+// Heats of one kind: suspects are tried on top of these switches.
+struct Pass {
+  Switches base = Switches::object();
+  std::vector<Differences> gains = {};  // by cause
+};
+
 // One explanation in the making.
 class Inquiry {
  public:
@@ -113,14 +132,17 @@ class Inquiry {
 
   void find_causes();
   void confirm();
+  void confirm_hidden();
   void combine();
   double seconds() const { return seconds_since(begin_ns_); }
 
  private:
   bool pair() const { return out_.subjects.size() > 1; }
-  double alpha() const { return job_.alpha / static_cast<double>(2 + 2 * out_.causes.size()); }
+  double alpha() const { return job_.alpha / static_cast<double>(2 + 3 * out_.causes.size()); }
   Lane lane(size_t subject, const std::string& name, Switches switches) const;
   std::vector<LaneHeat> heat(const std::vector<Lane>& lanes);
+  bool one_heat(Pass& pass, int number);
+  void weigh(Pass& pass, size_t at, int number, const LaneHeat& base, const LaneHeat& changed);
   void judge(Cause& cause, const Differences& gains) const;
   bool time_for_another(double share) const {
     return !proc::interrupted() && seconds() + heat_s_ < share * job_.seconds;
@@ -134,12 +156,25 @@ class Inquiry {
   int64_t begin_ns_;
   double heat_s_ = 0;  // of the last one
   Differences gap_;
+  std::vector<double> plain_losses_;  // of the last run without switches
 };
+
+double epoch_seconds(const Profile& p) { return p.epoch_steps * p.step_s + p.epoch_start_s; }
+
+// Whether bursts take whole epochs, because what happens between them counts and they are short enough.
+bool whole_epochs(const Profile& p) {
+  return p.epoch_steps > 1 && epoch_seconds(p) < kEpochSeconds &&
+         p.epoch_start_s > kMargin * epoch_seconds(p);
+}
 
 Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) const {
   const Subject& of = out_.subjects[subject];
   Lane lane{.name = name, .spec = of.spec, .switches = std::move(switches), .step_s = of.profile.step_s};
   if (of.seen.ended) lane.steps_at_most = of.seen.steps();
+  if (whole_epochs(of.profile)) {
+    lane.epoch_samples = of.profile.epoch_steps * of.samples();
+    lane.epoch_s = epoch_seconds(of.profile);
+  }
   return lane;
 }
 
@@ -151,7 +186,8 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& lanes) {
         fmt::format("heat {} ({} runs, {:.0f} s so far): {}", out_.heats + 1, lanes.size(), seconds(), line));
   };
   double round_s = 0;
-  for (const Lane& lane : lanes) round_s += std::max(options.burst_s + lane.step_s, 2 * lane.step_s);
+  for (const Lane& lane : lanes)
+    round_s += std::max({options.burst_s + lane.step_s, 2 * lane.step_s, lane.epoch_s});
   options.rounds = std::clamp<int64_t>(static_cast<int64_t>(job_.seconds / 6 / round_s), 6, 12);
   options.until_ns = begin_ns_ + static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
   auto results = run_heat(lanes, options);
@@ -179,63 +215,108 @@ void Inquiry::judge(Cause& cause, const Differences& gains) const {
     cause.finding = Finding::kNoGain;
 }
 
+// What one heat says of those causes; false: it says nothing, and no further one would.
+bool Inquiry::one_heat(Pass& pass, int number) {
+  std::vector<Lane> lanes = {lane(0, "first", pass.base)};
+  const bool with_second = pair() && pass.base.empty();
+  if (with_second) lanes.push_back(lane(1, "second", Switches::object()));
+  std::vector<size_t> tried;
+  for (size_t i = 0; i < out_.causes.size(); ++i) {
+    if (out_.causes[i].finding != Finding::kOpen) continue;
+    const Suspect& suspect = out_.causes[i].suspect;
+    Switches switches = pass.base;
+    switches[suspect.rule->thrown] = suspect.suspicion.value;
+    tried.push_back(i);
+    lanes.push_back(lane(0, suspect.rule->key, std::move(switches)));
+  }
+  const bool gap_known = out_.gap && (out_.gap->low > 1 + kMargin || out_.gap->high < 1 + kMargin);
+  if (tried.empty() && (number > 1 ? !with_second || gap_known : number > 0 && !with_second)) return false;
+  const auto results = heat(lanes);
+  if (proc::interrupted()) return false;
+  if (!results[0].ok()) {
+    out_.notes.push_back(fmt::format("{}: {}", out_.subjects[0].name, results[0].failure));
+    return false;
+  }
+  if (with_second) {
+    if (!results[1].ok())
+      out_.notes.push_back(fmt::format("{}: {}", out_.subjects[1].name, results[1].failure));
+    gap_.add(results[0], results[1]);
+    out_.gap = gap_.factor(alpha());
+  }
+  if (pass.base.empty()) {
+    if (!plain_losses_.empty()) out_.losses = loss_change(plain_losses_, results[0].losses);
+    plain_losses_ = results[0].losses;
+  }
+  for (size_t t = 0; t < tried.size(); ++t)
+    weigh(pass, tried[t], number, results[0], results[lanes.size() - tried.size() + t]);
+  return true;
+}
+
+void Inquiry::weigh(Pass& pass, size_t at, int number, const LaneHeat& base, const LaneHeat& changed) {
+  Cause& cause = out_.causes[at];
+  if (!changed.ok()) {
+    cause.finding = Finding::kFailed;
+    cause.reason = changed.failure;
+    return;
+  }
+  if (std::ranges::find(changed.thrown, cause.suspect.rule->thrown) == changed.thrown.end()) {
+    cause.finding = Finding::kFailed;
+    cause.reason = "the switch found nothing to change";
+    return;
+  }
+  if (cause.suspect.rule->numbers) cause.losses = loss_change(base.losses, changed.losses);
+  if (number == 0) {
+    Differences once;
+    once.add(base, changed);
+    cause.first = once.factor(alpha());
+    if (cause.first && cause.first->high < 1 + kMargin) cause.finding = Finding::kNoGain;
+    return;
+  }
+  pass.gains[at].add(base, changed);
+  if (number > 1) judge(cause, pass.gains[at]);
+}
+
 void Inquiry::confirm() {
-  std::vector<Differences> gains(out_.causes.size());
+  Pass pass{.gains = std::vector<Differences>(out_.causes.size())};
   for (int number = 0; number <= kMostHeats; ++number) {
-    if (number > 0 && !time_for_another(number == 1 ? 1.0 : 0.7)) break;
-    std::vector<Lane> lanes = {lane(0, "first", Switches::object())};
-    if (pair()) lanes.push_back(lane(1, "second", Switches::object()));
-    std::vector<size_t> tried;
-    for (size_t i = 0; i < out_.causes.size(); ++i) {
-      if (out_.causes[i].finding != Finding::kOpen) continue;
-      const Suspect& suspect = out_.causes[i].suspect;
-      tried.push_back(i);
-      lanes.push_back(lane(0, suspect.rule->key, {{suspect.rule->thrown, suspect.suspicion.value}}));
-    }
-    if (number > 0 && tried.empty() && !pair()) break;
-    const bool gap_known = out_.gap && (out_.gap->low > 1 + kMargin || out_.gap->high < 1 + kMargin);
-    if (number > 1 && tried.empty() && gap_known) break;
-    const auto results = heat(lanes);
-    if (proc::interrupted()) return;
-    if (!results[0].ok()) {
-      out_.notes.push_back(fmt::format("{}: {}", out_.subjects[0].name, results[0].failure));
-      return;
-    }
-    if (pair()) {
-      if (!results[1].ok())
-        out_.notes.push_back(fmt::format("{}: {}", out_.subjects[1].name, results[1].failure));
-      gap_.add(results[0], results[1]);
-      out_.gap = gap_.factor(alpha());
-    }
-    for (size_t t = 0; t < tried.size(); ++t) {
-      Cause& cause = out_.causes[tried[t]];
-      const LaneHeat& result = results[lanes.size() - tried.size() + t];
-      if (!result.ok()) {
-        cause.finding = Finding::kFailed;
-        cause.reason = result.failure;
-        continue;
-      }
-      if (std::ranges::find(result.thrown, cause.suspect.rule->thrown) == result.thrown.end()) {
-        cause.finding = Finding::kFailed;
-        cause.reason = "the switch found nothing to change";
-        continue;
-      }
-      if (number == 0) {
-        Differences once;
-        once.add(results[0], result);
-        cause.first = once.factor(alpha());
-        if (cause.first && cause.first->high < 1 + kMargin) cause.finding = Finding::kNoGain;
-        continue;
-      }
-      gains[tried[t]].add(results[0], result);
-      if (number > 1) judge(cause, gains[tried[t]]);
-    }
+    if (number > 0 && !time_for_another(number == 1 ? 1.0 : 0.6)) break;
+    if (!one_heat(pass, number)) break;
     if (number > 0 && pair() && out_.gap && out_.gap->high < 1 + kMargin) break;  // there is no gap
   }
   // One heat beside the first decides what is obvious.
-  for (size_t i = 0; i < gains.size(); ++i)
-    if (out_.causes[i].finding == Finding::kOpen) judge(out_.causes[i], gains[i]);
+  for (size_t i = 0; i < pass.gains.size(); ++i)
+    if (out_.causes[i].finding == Finding::kOpen) judge(out_.causes[i], pass.gains[i]);
   out_.equal = pair() && !(out_.gap && out_.gap->low > 1 + kMargin);
+}
+
+// A cause that took most of the time hid what others take: they are tried again without it.
+void Inquiry::confirm_hidden() {
+  while (!out_.equal && !proc::interrupted()) {
+    const std::vector<const Cause*> confirmed = remaining();
+    const bool much = std::ranges::any_of(
+        confirmed, [](const Cause* cause) { return cause->measured->value > kHidesOthers; });
+    if (!much || !time_for_another(0.7)) return;
+    Pass pass{.base = switches_of(confirmed), .gains = std::vector<Differences>(out_.causes.size())};
+    std::vector<size_t> again;
+    for (size_t i = 0; i < out_.causes.size(); ++i) {
+      Cause& cause = out_.causes[i];
+      const bool thrown = pass.base.contains(cause.suspect.rule->thrown);
+      if (thrown || (cause.finding != Finding::kNoGain && cause.finding != Finding::kOpen)) continue;
+      cause.finding = Finding::kOpen;
+      again.push_back(i);
+    }
+    if (again.empty()) return;
+    for (int number = 1; number <= kHiddenHeats; ++number)
+      if (!time_for_another(0.85) || !one_heat(pass, number)) break;
+    bool found = false;
+    for (const size_t i : again) {
+      Cause& cause = out_.causes[i];
+      if (cause.finding == Finding::kOpen && !pass.gains[i].heats.empty()) judge(cause, pass.gains[i]);
+      if (cause.finding != Finding::kConfirmed) continue;
+      cause.on_top = found = true;
+    }
+    if (!found) return;
+  }
 }
 
 // Confirmed causes; a general one gives way to special ones that explain most of it.
@@ -327,6 +408,7 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
   if (out.subjects.size() > 1) out.work = work_differences(out.subjects[0], out.subjects[1]);
   inquiry.find_causes();
   inquiry.confirm();
+  inquiry.confirm_hidden();
   inquiry.combine();
   std::ranges::stable_sort(out.causes, [](const Cause& a, const Cause& b) {
     const bool a_yes = a.finding == Finding::kConfirmed, b_yes = b.finding == Finding::kConfirmed;

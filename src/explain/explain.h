@@ -34,7 +34,9 @@ struct Cause {
   // By which factor steps of the script become shorter with the switch thrown: > 1 is a gain.
   std::optional<Estimate> first = {};     // of the first heat alone
   std::optional<Estimate> measured = {};  // of all later heats, which say whether it is confirmed
+  bool on_top = false;                    // measured with the switches of all causes above thrown, too
   std::optional<Estimate> without = {};   // what all causes together lose if this one is left out
+  std::optional<double> losses = {};      // largest relative change of the losses of its first steps
   std::string reason = {};                // kFailed
 };
 
@@ -52,6 +54,7 @@ struct Explanation {
   std::vector<Cause> causes = {};         // all suspects: the confirmed ones first, by gain
   std::optional<Estimate> together = {};  // gain of all confirmed ones together
   std::optional<Estimate> residual = {};  // gap that is left then
+  std::optional<double> losses = {};      // the same between two runs of the script as it is
   int heats = 0;
   double seconds = 0;
   std::vector<std::string> notes = {};

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/files.h"
 #include "base/temporary_folder.h"
 #include "explain/folders.h"
 #include "explain/heats.h"
@@ -57,6 +58,7 @@ TEST(Phases, AddUpToTheWhole) {
   EXPECT_NEAR(seconds_of(profile, "steps"), 39 * 0.006, 1e-9);
   EXPECT_NEAR(seconds_of(profile, "end"), 0.007, 1e-9);
   EXPECT_NEAR(profile.step_s, 0.006, 1e-9);
+  EXPECT_EQ(profile.epoch_steps, 20);
 }
 
 Subject torch_script(nlohmann::json facts) {
@@ -97,7 +99,8 @@ TEST(Rules, SuspectWhatIsSeen) {
 
 TEST(Rules, AreWellFormed) {
   for (const Rule& rule : rules()) {
-    EXPECT_TRUE(std::string(rule.id).starts_with("R")) << rule.key;
+    EXPECT_NE(page(rule.id), "") << rule.key;
+    EXPECT_NE(std::string(rule.signal), "") << rule.key;
     EXPECT_NE(std::string(rule.change), "") << rule.key;
     EXPECT_NE(std::string(rule.thrown), "") << rule.key;
     const auto same =
@@ -113,6 +116,45 @@ TEST(Rules, NameTheLineButNoCommentAndNoImport) {
   const auto found = suspects(subject, 2);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].line, 4);
+}
+
+TEST(Rules, BelongToFrameworks) {
+  Subject keras = torch_script({{"backend", "torch"}, {"anomaly", true}});
+  keras.seen.facts = {{"keras", keras.seen.facts["torch"]}, {"torch", {{"parameters", 0}}}};
+  EXPECT_EQ(keras.framework(), "keras");
+  EXPECT_THAT(keys(keras), Contains("anomaly")) << "its backend's rules hold, too";
+  Subject jax = torch_script({{"anomaly", true}});
+  jax.seen.facts = {{"jax", jax.seen.facts["torch"]}};
+  EXPECT_THAT(keys(jax), Not(Contains("anomaly")));
+}
+
+TEST(Rules, NameTheLineThatWasSeen) {
+  Subject jax = torch_script({});
+  jax.seen.facts = {{"jax", {{"parameters", 9}, {"eager_loop", {{"function", "update"}, {"line", 31}}}}}};
+  const auto found = suspects(jax, 2);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].line, 31);
+  EXPECT_THAT(found[0].suspicion.evidence, HasSubstr("'update'"));
+}
+
+TEST(Rules, PagesAreThoseOfTheDocuments) {
+  const fs::path folder = fs::path(BAKEOFF_SOURCE_DIR) / "docs/rules";
+  const auto index = read_file(folder / "index.md");
+  ASSERT_TRUE(index.has_value());
+  EXPECT_EQ(*index, index_page()) << "run: scripts/rule_pages";
+  for (const Topic& topic : topics()) {
+    const auto text = read_file(folder / (std::string(topic.id) + ".md"));
+    ASSERT_TRUE(text.has_value()) << topic.id;
+    EXPECT_EQ(*text, page(topic.id)) << "run: scripts/rule_pages";
+  }
+}
+
+TEST(Rules, PagesOfAllTopics) {
+  for (int number = 1; number <= 28; ++number)
+    EXPECT_THAT(page(fmt::format("R{}", number)), HasSubstr("## How it is measured")) << number;
+  EXPECT_EQ(topics().size(), 28u);
+  EXPECT_EQ(page("R99"), "");
+  EXPECT_THAT(index_page(), HasSubstr("[R13](R13.md)"));
 }
 
 LaneHeat heat_of(std::vector<double> bursts) { return {.bursts = std::move(bursts)}; }

@@ -88,7 +88,10 @@ void warm_up(Runner& runner, const HeatOptions& options) {
   if (!report) return;
   const double now_s = report->step_s();
   const int64_t most = std::max<int64_t>(1, (left - warm) / (rounds + 1) - 1);
-  runner.steps = std::clamp<int64_t>(std::llround(options.burst_s / now_s), 1, most);
+  int64_t wanted = std::max<int64_t>(1, std::llround(options.burst_s / now_s));
+  if (const auto epoch = std::llround(runner.lane->epoch_samples / runner.samples); epoch > 0)
+    wanted = (wanted + epoch - 1) / epoch * epoch;
+  runner.steps = std::clamp<int64_t>(wanted, 1, most);
 }
 
 void burst(Runner& runner) {
@@ -96,7 +99,9 @@ void burst(Runner& runner) {
     runner.result.failure = thawed.error().text();
     return;
   }
-  if (runner.run(1, 600)) {  // lead-in: caches are cold
+  // A lead-in, while caches are cold; bursts of whole epochs count every step, or an epoch's start is missed.
+  const bool epochs = runner.lane->epoch_samples > 0;
+  if (epochs || runner.run(1, 600)) {
     if (const auto report = runner.run(runner.steps, 600))
       runner.bursts.push_back(std::log(1e3 * report->step_s() / runner.samples));
   }

@@ -60,6 +60,10 @@ Profile profile_of(const Report& report) {
     (i < kWarmUp ? split.warm_up : first ? split.epochs : split.steps) += excess;
   }
   if (!starts.empty()) profile.epoch_start_s = stats::median(starts);
+  std::vector<double> lengths;
+  for (auto at = begins.begin(); at != begins.end() && std::next(at) != begins.end(); ++at)
+    lengths.push_back(static_cast<double>(*std::next(at) - *at));
+  if (!lengths.empty()) profile.epoch_steps = stats::median(lengths);
   const int64_t imports = union_of(report.imports);
   profile.phases = {
       {"imports", "importing the framework", seconds(imports)},

@@ -23,6 +23,7 @@ struct Profile {
   int64_t steps = 0;
   double step_s = 0;         // median step after the first three, without its wait for data
   double wait_share = 0;     // share of waiting in all steps after the first three
+  double epoch_steps = 0;    // median number of steps of an epoch; 0: not seen
   double epoch_start_s = 0;  // median wait and excess of a step that begins an epoch; 0: none was seen
   bool operator==(const Profile&) const = default;
 };

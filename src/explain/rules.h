@@ -1,7 +1,8 @@
 #pragma once
 
-// The rules of the diagnosis: which signal makes a cause suspect, and which switch tests it. A rule never
-// names a cause by itself: only a paired run of the script with its switch thrown does (explain.h).
+// The rules of the diagnosis as data: which signal makes a cause suspect, which switch tests it, and what to
+// change. A rule never names a cause by itself: only a paired run of the script with its switch thrown does
+// (explain.h). Rules of one framework stand in a file of its own (rules/).
 
 #include <optional>
 #include <string>
@@ -15,17 +16,20 @@ struct Suspicion {
   std::string evidence = {};        // "waits for data take 62% of its steps"
   std::optional<double> most = {};  // by which factor a step can become shorter at most; absent: not known
   nlohmann::json value = true;      // that the switch is thrown to
+  int64_t line = 0;                 // of the source, where it was seen; 0: not known
 };
 
 struct Rule {
-  const char* id;      // of the table of rules: "R13"
-  const char* key;     // of this cause: "denormals"
-  const char* cause;   // "denormal numbers slow its arithmetic"
-  const char* change;  // what to change, in one line; "{}" is the switch's value
-  const char* method;  // what the run with the switch does
-  const char* thrown;  // the switch, of runners/bakeoff_observe
-  const char* place;   // regular expression of the line to change in the source; "": none is known
-  bool numbers;        // the change may change numbers
+  const char* id;              // of its topic: "R13"
+  const char* key;             // of this cause: "denormals"
+  const char* framework = "";  // that the script trains with, as its hooks name it; "": any
+  const char* signal;          // what makes it suspect, for a reader
+  const char* cause;           // "denormal numbers slow its arithmetic"
+  const char* change;          // what to change, in one line; "{}" is the switch's value
+  const char* method;          // what the run with the switch does: "sets denormal numbers to 0"
+  const char* thrown;          // the switch, of runners/bakeoff_observe
+  const char* place = "";      // regular expression of the line to change in the source; "": none is known
+  bool numbers = false;        // the change may change numbers
   // Whether the cause is suspect in this script, on a machine of so many processors.
   std::optional<Suspicion> (*suspect)(const Subject& subject, int processors);
   const char* within = "";  // key of a rule that has the same cause in general: it gives way to this one
@@ -41,5 +45,20 @@ struct Suspect {
 
 // All suspects, those with the highest ceiling first.
 std::vector<Suspect> suspects(const Subject& subject, int processors);
+
+// What one page of docs/rules tells: several rules may be about one topic, and some topics have none, because
+// another part of the program sees to them.
+struct Topic {
+  const char* id;        // "R13"
+  const char* title;     // "Denormal numbers"
+  const char* meaning;   // what it is and why it costs time
+  const char* measured;  // how it is found and measured
+};
+
+const std::vector<Topic>& topics();
+// Page of a topic in Markdown; empty where there is no such topic.
+std::string page(const std::string& id);
+// Table of all topics in Markdown.
+std::string index_page();
 
 }  // namespace bakeoff::explain

@@ -7,15 +7,21 @@ using Json = nlohmann::json;
 
 const Json kNothing = Json::object();
 
-// Keras trains on another framework, whose own hooks see its import alone.
-const char* const kFrameworks[] = {"keras", "tf_keras", "torch", "jax", "tensorflow"};
-
+// A framework that trains on another one, whose hooks see what trains it too, names it as its backend.
 std::string trained_by(const Json& facts) {
-  for (const char* name : kFrameworks)
-    if (facts.is_object() && facts.contains(name) && facts[name].value("parameters", 0.0) > 0) return name;
-  for (const char* name : kFrameworks)
-    if (facts.is_object() && facts.contains(name)) return name;
-  return "";
+  if (!facts.is_object()) return "";
+  const auto first = [&](auto wanted) -> std::string {
+    for (const auto& [name, of] : facts.items())
+      if (of.is_object() && wanted(of)) return name;
+    return "";
+  };
+  const auto trains = [](const Json& of) {
+    const auto found = of.find("parameters");
+    return found != of.end() && found->is_number() && *found > 0;
+  };
+  std::string name = first([&](const Json& of) { return of.contains("backend") && trains(of); });
+  if (name.empty()) name = first(trains);
+  return name.empty() ? first([](const Json&) { return true; }) : name;
 }
 
 }  // namespace
@@ -34,6 +40,11 @@ double samples_of(const Json& facts) {
 }
 
 std::string Subject::framework() const { return trained_by(seen.facts); }
+
+bool Subject::uses(const std::string& wanted) const {
+  return framework().ends_with(wanted) || text("backend") == wanted;
+}
+
 const Json& Subject::facts() const { return facts_of(seen); }
 double Subject::samples() const { return samples_of(facts()); }
 

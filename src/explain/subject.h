@@ -19,6 +19,8 @@ struct Subject {
 
   // The framework that trains: the one that reports parameters, else the first.
   std::string framework() const;
+  // Whether it trains with this framework, in any of its generations, or on it; "" is any.
+  bool uses(const std::string& wanted) const;
   // Its facts; an empty object where there are none.
   const nlohmann::json& facts() const;
   double number(const char* fact, double otherwise = 0) const;

@@ -89,12 +89,24 @@ struct Writer {
     if (c.suspect.suspicion.most)
       predicted = fmt::format("at most {}; ", table::significant(*c.suspect.suspicion.most, 3));
     if (c.first) predicted += fmt::format("first heat {}; ", factor(*c.first));
-    line(fmt::format("{}confirmed {} times as fast", predicted, with_interval(*c.measured)),
+    line(fmt::format("{}confirmed {} times as fast{}", predicted, with_interval(*c.measured),
+                     c.on_top ? ", without the greater causes" : ""),
          "    gain: ", "      ");
     if (c.without)
       line(fmt::format("left out of all together, steps take {} times as long", with_interval(*c.without)),
            "    ", "      ");
-    line(change(c) + (c.suspect.rule->numbers ? "; it may change numbers" : ""), "    change: ", "      ");
+    line(change(c), "    change: ", "      ");
+    if (c.suspect.rule->numbers) line(numbers(c), "    numbers: ", "      ");
+    line(fmt::format("bakeoff explain --rule {}", c.suspect.rule->id), "    more: ", "      ");
+  }
+
+  // What its first losses say of a change that may change numbers.
+  std::string numbers(const Cause& c) const {
+    if (!c.losses) return "they may change; its losses could not be read";
+    std::string text = fmt::format("they may change; losses of its first steps differ by {} at most",
+                                   table::significant(*c.losses, 2));
+    if (e.losses) text += fmt::format(" (of two runs as it is: {})", table::significant(*e.losses, 2));
+    return text + ", relatively";
   }
 
   void causes() {
@@ -204,12 +216,15 @@ std::string to_json(const Explanation& e) {
                              {"gain", json_of(c.measured)},
                              {"without", json_of(c.without)},
                              {"change", change(c)},
+                             {"on_top", c.on_top},
                              {"may_change_numbers", c.suspect.rule->numbers},
+                             {"loss_change", table::number(c.losses)},
                              {"line", c.suspect.line > 0 ? table::Json(c.suspect.line) : table::Json()},
                              {"reason", c.reason}});
   }
   out["together"] = json_of(e.together);
   out["residual"] = json_of(e.residual);
+  out["loss_change_of_equal_runs"] = table::number(e.losses);
   out["heats"] = e.heats;
   out["seconds"] = e.seconds;
   out["notes"] = e.notes;

@@ -1,0 +1,123 @@
+#include <algorithm>
+
+#include "explain/rules/parts.h"
+
+namespace bakeoff::explain {
+namespace {
+
+Maybe waits(const Subject& s, int) {
+  if (s.profile.wait_share < kWaits) return {};
+  return Suspicion{"waiting for data takes " + share(s.profile.wait_share) + " of its steps",
+                   without(s.profile.wait_share)};
+}
+
+Maybe shapes_vary(const Subject& s, int) { return recompiled(s); }
+
+Maybe collections(const Subject& s, int) {
+  const double each =
+      static_cast<double>(s.seen.collections) / static_cast<double>(std::max<int64_t>(1, s.profile.steps));
+  if (each < kOnce) return {};
+  return Suspicion{fmt::format("{:.1f} full garbage collections a step", each)};
+}
+
+Maybe prints(const Subject& s, int) { return printed(s); }
+
+Maybe saves(const Subject& s, int) {
+  return called(s, {"torch.save", "numpy.save", "numpy.savez", "numpy.savez_compressed", "pickle.dump",
+                    "model.save", "model.save_weights"});
+}
+
+Maybe logs(const Subject& s, int) {
+  return called(
+      s, {"add_scalar", "add_scalars", "add_histogram", "summary.scalar", "summary.histogram", "logging"});
+}
+
+Maybe double_precision(const Subject& s, int) {
+  const Json dtypes = fact(s, "dtypes");
+  if (dtypes.empty() || dtypes.front() != "float64") return {};
+  return Suspicion{"its parameters are float64"};
+}
+
+Maybe sleeps(const Subject& s, int) { return called(s, {"time.sleep"}); }
+
+}  // namespace
+
+std::vector<Rule> common_rules() {
+  return {
+      {.id = "R1",
+       .key = "input",
+       .signal = "waiting for batches takes at least 15% of its steps",
+       .cause = "it waits for data",
+       .change = "prepare batches ahead of time, or keep them in memory",
+       .method = "gives the first batch again and again",
+       .thrown = "cached_batch",
+       .numbers = true,
+       .suspect = waits},
+      {.id = "R4",
+       .key = "save",
+       .signal = "something is saved at least every fifth step",
+       .cause = "it saves to disk again and again",
+       .change = "save once an epoch, or every thousand steps",
+       .method = "saves nothing",
+       .thrown = "no_save",
+       .place = "\\.save|dump\\(",
+       .suspect = saves},
+      {.id = "R7",
+       .key = "shapes",
+       .signal = "three or more compilations after the first steps, and one in 20 steps",
+       .cause = "new shapes are compiled again and again",
+       .change = "keep shapes equal: drop_last=True, padding",
+       .method = "gives the first batch again and again",
+       .thrown = "cached_batch",
+       .numbers = true,
+       .suspect = shapes_vary},
+      {.id = "R17",
+       .key = "prints",
+       .signal = "it prints at least 10 bytes a step",
+       .cause = "it prints at each step",
+       .change = "print every 100 steps",
+       .method = "prints nothing",
+       .thrown = "no_print",
+       .place = "print\\(",
+       .suspect = prints},
+      {.id = "R17",
+       .key = "log",
+       .signal = "it writes to a log or a summary at least every fifth step",
+       .cause = "it writes logs at each step",
+       .change = "log every 100 steps",
+       .method = "logs nothing",
+       .thrown = "no_log",
+       .place = "add_scalar|add_histogram|summary\\.|logg(er|ing)\\.",
+       .suspect = logs},
+      {.id = "R17",
+       .key = "sleep",
+       .signal = "time.sleep is called at least every fifth step",
+       .cause = "it sleeps at each step",
+       .change = "no time.sleep in the loop",
+       .method = "does not sleep",
+       .thrown = "no_sleep",
+       .place = "sleep\\(",
+       .suspect = sleeps},
+      {.id = "R17",
+       .key = "collections",
+       .signal = "a full garbage collection at least every fifth step",
+       .cause = "it collects garbage at each step",
+       .change = "no gc.collect() in the loop",
+       .method = "collects nothing",
+       .thrown = "no_collect",
+       .place = "gc\\.collect",
+       .suspect = collections},
+      {.id = "R19",
+       .key = "float64",
+       .signal = "parameters are float64",
+       .cause = "it computes in float64",
+       .change = "float32",
+       .method = "computes in float32",
+       .thrown = "float32",
+       .place = "float64|double\\(|x64",
+       .numbers = true,
+       .suspect = double_precision},
+  };
+}
+
+}  // namespace bakeoff::explain

@@ -1,0 +1,131 @@
+#include "explain/rules/parts.h"
+
+namespace bakeoff::explain {
+namespace {
+
+// Both generations of Keras have these facts; plain loops of its backends have not.
+bool by_fit(const Subject& s) { return s.seen.kind == "fit"; }
+
+Maybe one_step_calls(const Subject& s, int) {
+  if (!by_fit(s) || s.profile.step_s > kShortStep || s.number("steps_per_execution", 1) > 1 ||
+      s.flag("run_eagerly") || s.uses("torch"))
+    return {};
+  return Suspicion{
+      fmt::format("a step takes {:.2f} ms, and each is a call of its own", 1e3 * s.profile.step_s), {}, 16};
+}
+
+Maybe progress_bar(const Subject& s, int) {
+  if (!by_fit(s) || s.text("verbose") == "0") return {};
+  return printed(s);
+}
+
+Maybe no_xla(const Subject& s, int) {
+  if (!by_fit(s) || s.text("backend") != "tensorflow" || s.flag("jit_compile") || s.flag("run_eagerly"))
+    return {};
+  return Suspicion{"its step is a graph without XLA"};
+}
+
+Maybe xla(const Subject& s, int) {
+  if (!by_fit(s) || !s.flag("jit_compile") || s.text("backend") == "jax") return {};
+  return Suspicion{"its step is compiled by XLA"};
+}
+
+Maybe eager_fit(const Subject& s, int) {
+  if (!by_fit(s) || !s.flag("run_eagerly") || s.uses("tensorflow")) return {};
+  return Suspicion{"run_eagerly=True"};
+}
+
+Maybe validation(const Subject& s, int) {
+  if (!s.flag("validation") || s.profile.epoch_start_s < s.profile.step_s) return {};
+  return Suspicion{
+      fmt::format("each epoch ends with a validation; epochs begin {:.2f} s late", s.profile.epoch_start_s)};
+}
+
+Maybe callbacks(const Subject& s, int) {
+  const Json found = fact(s, "callbacks");
+  if (found.empty()) return {};
+  return Suspicion{fmt::format("callbacks of its own: {}", found.dump())};
+}
+
+}  // namespace
+
+std::vector<Rule> keras_rules() {
+  return {
+      {.id = "R5",
+       .key = "validation",
+       .framework = "keras",
+       .signal = "fit validates, and epochs begin later than a step takes",
+       .cause = "validation takes part of every epoch",
+       .change = "validate less often: validation_freq",
+       .method = "leaves validation out",
+       .thrown = "no_validation",
+       .place = "validation_",
+       .suspect = validation},
+      {.id = "R5",
+       .key = "callbacks",
+       .framework = "keras",
+       .signal = "callbacks of its own",
+       .cause = "callbacks of its own take time",
+       .change = "call them less often",
+       .method = "leaves them out",
+       .thrown = "no_callbacks",
+       .place = "callbacks",
+       .suspect = callbacks},
+      {.id = "R6",
+       .key = "one_step_calls",
+       .framework = "keras",
+       .signal = "fit with steps of at most 20 ms, one step per execution",
+       .cause = "every step is a call of its own",
+       .change = "steps_per_execution={} in compile()",
+       .method = "makes several steps in one call",
+       .thrown = "steps_per_execution",
+       .place = "\\.compile\\(",
+       .suspect = one_step_calls},
+      {.id = "R8",
+       .key = "xla",
+       .framework = "keras",
+       .signal = "fit with jit_compile",
+       .cause = "XLA makes it slower",
+       .change = "jit_compile=False in compile()",
+       .method = "compiles without XLA",
+       .thrown = "no_jit_compile",
+       .place = "jit_compile|\\.compile\\(",
+       .numbers = true,
+       .suspect = xla},
+      {.id = "R17",
+       .key = "progress_bar",
+       .framework = "keras",
+       .signal = "fit draws a progress bar, at least 10 bytes a step",
+       .cause = "its progress bar is drawn at each step",
+       .change = "verbose=0 or 2",
+       .method = "draws none",
+       .thrown = "silent",
+       .place = "\\.fit\\(",
+       .suspect = progress_bar,
+       .within = "prints"},
+      {.id = "R17",
+       .key = "run_eagerly",
+       .framework = "keras",
+       .signal = "run_eagerly=True",
+       .cause = "it runs eagerly, op by op",
+       .change = "no run_eagerly=True",
+       .method = "runs compiled functions",
+       .thrown = "no_eager",
+       .place = "eager",
+       .numbers = true,
+       .suspect = eager_fit},
+      {.id = "R28",
+       .key = "no_xla",
+       .framework = "keras",
+       .signal = "fit without jit_compile, where a graph is computed op by op",
+       .cause = "XLA would fuse its ops",
+       .change = "jit_compile=True in compile()",
+       .method = "compiles with XLA",
+       .thrown = "jit_compile",
+       .place = "\\.compile\\(",
+       .numbers = true,
+       .suspect = no_xla},
+  };
+}
+
+}  // namespace bakeoff::explain

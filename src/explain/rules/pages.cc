@@ -1,0 +1,175 @@
+#include <algorithm>
+
+#include "explain/rules/parts.h"
+
+namespace bakeoff::explain {
+namespace {
+
+const char* const kPaired =
+    "Your script runs as it is and, in another process, with one thing changed from outside; short bursts of "
+    "steps of the two alternate, in several fresh pairs of processes. The cause is named only if the changed "
+    "run is faster by more than 2% with an error probability of 1% over all that is said.";
+
+const std::vector<Topic> kTopics = {
+    {"R1", "Waiting for data",
+     "The step is ready, and its batch is not: the processor that computes stands still while rows are read, "
+     "decoded or changed. What the model costs does not matter then.",
+     "The time that the loop waits for each batch is measured. The paired run gets the same first batch again "
+     "and again: what it gains is the most that any faster input can give."},
+    {"R2", "Rows fetched one by one",
+     "The data lies in memory as one array, and a loader takes its rows one by one in Python, and then puts "
+     "them together again to a batch. One indexing with all rows of a batch does the same in a fraction of "
+     "the time.",
+     kPaired},
+    {"R3", "Workers that cost more than they do",
+     "Processes that prepare batches have to be started, and each batch is copied from one process to another. "
+     "For small or cheap batches that takes longer than preparing them.",
+     kPaired},
+    {"R4", "Workers that start again, and saving too often",
+     "Loader processes that end with each epoch are started again for the next one, which takes up to seconds. "
+     "A checkpoint at each step, or each epoch of a short one, costs the same way: time between steps, not in "
+     "them.",
+     kPaired},
+    {"R5", "What every epoch costs",
+     "Validation, callbacks and the start of an epoch take their time however few steps the epoch has. With "
+     "short epochs they can be most of the whole.",
+     kPaired},
+    {"R6", "Many small ops, each started alone",
+     "Starting an op takes some microseconds in the framework and in Python. A model of many small ops spends "
+     "its time with starting them: the step takes as long with half the batch.",
+     kPaired},
+    {"R7", "Compiling again and again",
+     "A compiled function holds for the shapes and Python values that it was compiled for. A last batch that is "
+     "smaller, sequences of all lengths, or a Python number that changes compile it anew.",
+     "Compilations after the first steps are counted, with their time. The paired run keeps shapes equal."},
+    {"R8", "A compiled model that is slower",
+     "Where Python code breaks the graph in pieces, or where ops are large enough already, compiling costs "
+     "time and gains none.",
+     kPaired},
+    {"R9", "Compiling that does not pay for itself",
+     "Compiling takes seconds to minutes before the first step. If it saves a millisecond a step, it pays after "
+     "thousands of steps.",
+     "Set-up and first steps are a phase of their own in the answer. How many steps it takes until compiling "
+     "has paid is printed where the paired run without compiling was made."},
+    {"R10", "A recurrent layer without its fast kernel",
+     "Recurrent layers have fast kernels for their usual form alone. Another activation, dropout inside the "
+     "recurrence or a hand-written loop over the time steps computes step by step.",
+     "Cells that the script calls step by step are counted. No switch can replace them from outside, so "
+     "Bakeoff says that it has seen them and does not call them a cause."},
+    {"R11", "Waiting for results in every step",
+     "Reading a number from the device makes Python wait until all work before it is done, so that Python and "
+     "the device work in turn and not at the same time.",
+     kPaired},
+    {"R12", "Memory that grows",
+     "A loss that is kept holds all activations of its step. Memory grows from step to step until the machine "
+     "swaps or the process is killed.",
+     "Resident memory is fitted over the steps, and graphs that are kept are counted. The paired run frees "
+     "them."},
+    {"R13", "Denormal numbers",
+     "Numbers below 1e-38 in float32 are handled by many processors in a slow path, tens of times slower than "
+     "others. They appear where values decay: dead units, weight decay, long averages.",
+     "The share of denormal numbers in parameters, gradients and optimizer state is counted. The paired run sets "
+     "them to 0; denormals that cost nothing are not named."},
+    {"R14", "Too few or too many threads",
+     "Fewer threads than processors leave some idle; more of them wait for each other.", kPaired},
+    {"R15", "A busy machine", "Other processes that want the same processors make any time a matter of luck.",
+     "Bursts of all runs alternate, so what slows the machine hits all of them. If what is left is too noisy, "
+     "Bakeoff says that nothing is certain, and does not guess."},
+    {"R16", "Half precision that the machine has not",
+     "Processors without arithmetic for bfloat16 or float16 convert every number to float32 and back.",
+     kPaired},
+    {"R17", "Debugging that was left on",
+     "Checks of every result, eager execution, prints, logs and garbage collections at each step serve when "
+     "something is wrong, and cost time when nothing is.",
+     kPaired},
+    {"R18", "A clock that stops too early",
+     "Devices compute while Python goes on. A clock around a call measures how long it took to ask, not to "
+     "compute.",
+     "Bakeoff does not use the script's own clock: each of its bursts ends when all results are there."},
+    {"R19", "Not the same work",
+     "Two scripts with other batches, precision, parameters, optimizers or threads do other work, and their "
+     "times say nothing about frameworks.",
+     "Parameters, samples of a step, number formats, optimizers, losses and devices of the two are compared "
+     "first, and what differs is listed before any word on speed. A precision that can be switched is tried like "
+     "any other cause."},
+    {"R20", "Another loss from the same weights",
+     "Ports go wrong in small things: a mean in place of a sum, another epsilon, a layout, weight decay.",
+     "`bakeoff parity` compares losses, gradients and updates with a float64 referee and names the first tensor "
+     "that differs. `bakeoff explain` shows the first loss of both scripts."},
+    {"R21", "Shapes that broadcast in the loss",
+     "Predictions of shape (N, 1) against targets of shape (N) give a table of N x N differences, and a loss "
+     "that looks right and trains to the mean.",
+     "The shapes that the loss gets are seen; a difference is said as a fault of the result, not of speed."},
+    {"R22", "Softmax twice",
+     "A loss that takes logits, given probabilities, cannot fall below a floor: the model learns little.",
+     "What the loss gets is looked at in the first steps; rows that add up to 1 are said as a fault of the "
+     "result."},
+    {"R23", "Batch and time exchanged",
+     "A recurrent layer that takes time first, given the batch first, mixes samples and ignores the past.",
+     "`bakeoff import` proves a model against its port, with gradients. `bakeoff explain` does not see it."},
+    {"R24", "Parameters that do not move",
+     "Gradients that are set to 0 at the wrong place, or layers frozen by mistake, train nothing.",
+     "Parameters that want gradients and stay equal bit for bit over all observed steps are named."},
+    {"R25", "Parts of a batch that do not add up",
+     "Gradients of several small batches equal those of the whole only if each is weighted by its samples or "
+     "tokens.",
+     "`bakeoff parity` compares gradients of a batch with the referee. `bakeoff explain` does not see it."},
+    {"R26", "A regression", "The same recipe is slower than it was.",
+     "`bakeoff report` compares races; a difference counts where it is outside of what equal runs show."},
+    {"R27", "At the limit of arithmetic",
+     "The step computes as many operations a second as the machine can: only lower precision or a smaller "
+     "model is faster.",
+     "`bakeoff run` compares each contender with the machine's own measured peak."},
+    {"R28", "At the limit of memory",
+     "The step moves as many bytes a second as the memory can. Fusing ops and a memory layout that kernels "
+     "like move fewer.",
+     kPaired},
+};
+
+std::string changes_of(const Rule& rule) {
+  std::string text = rule.change;
+  if (const size_t at = text.find("{}"); at != std::string::npos) text.replace(at, 2, "N");
+  return text;
+}
+
+// The column's words of a rule for every framework.
+std::string framework_of(const Rule& rule) { return *rule.framework == '\0' ? "any" : rule.framework; }
+
+}  // namespace
+
+const std::vector<Topic>& topics() { return kTopics; }
+
+std::string page(const std::string& id) {
+  const auto topic = std::ranges::find(kTopics, id, [](const Topic& t) { return std::string(t.id); });
+  if (topic == kTopics.end()) return "";
+  std::vector<const Rule*> mine;
+  for (const Rule& rule : rules())
+    if (rule.id == id) mine.push_back(&rule);
+  std::string text = fmt::format("# {}: {}\n\n{}\n\n## How it is measured\n\n{}\n", topic->id, topic->title,
+                                 topic->meaning, topic->measured);
+  if (!mine.empty()) {
+    text +=
+        "\n## What to change\n\n| framework | what makes it suspect | what the paired run does | change |\n"
+        "|---|---|---|---|\n";
+    for (const Rule* rule : mine)
+      text += fmt::format("| {} | {} | it {} | {}{} |\n", framework_of(*rule), rule->signal, rule->method,
+                          changes_of(*rule), rule->numbers ? " (it may change numbers)" : "");
+  }
+  return text + "\n[All rules](index.md)\n";
+}
+
+std::string index_page() {
+  std::string text =
+      "# Rules of `bakeoff explain`\n\nMade by `bakeoff explain --rule all`. A rule makes a cause suspect; it is "
+      "named only if a paired run confirms it.\n\n| rule | about | causes that a run can confirm |\n|---|---|---|\n";
+  for (const Topic& topic : kTopics) {
+    std::string causes;
+    for (const Rule& rule : rules())
+      if (std::string(rule.id) == topic.id && causes.find(rule.cause) == std::string::npos)
+        causes += (causes.empty() ? "" : "; ") + std::string(rule.cause);
+    text += fmt::format("| [{0}]({0}.md) | {1} | {2} |\n", topic.id, topic.title, causes);
+  }
+  return text;
+}
+
+}  // namespace bakeoff::explain

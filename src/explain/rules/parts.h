@@ -1,0 +1,42 @@
+#pragma once
+
+// What the rules of several frameworks share.
+
+#include <fmt/format.h>
+
+#include "explain/rules.h"
+
+namespace bakeoff::explain {
+
+using Json = nlohmann::json;
+using Maybe = std::optional<Suspicion>;
+
+constexpr double kWaits = 0.15;       // share of steps from which on waiting is a signal
+constexpr double kSomeWaits = 0.05;   // the same, where more speaks for the cause
+constexpr double kShortStep = 0.020;  // s, of a step in which dispatch may count
+constexpr double kPrintedBytes = 10;  // a step
+constexpr double kOnce = 0.2;         // calls a step from which on something is done "at each step"
+
+std::string share(double value);
+// Factor by which a step becomes shorter without this share of it.
+double without(double part);
+// The object or array of a fact; empty where there is none.
+Json fact(const Subject& s, const char* name);
+// What the first of its loaders says; null where there is none.
+Json loader(const Subject& s, const char* fact);
+Maybe recompiled(const Subject& s);
+Maybe printed(const Subject& s);
+// Calls of functions of one kind in each step, as facts "calls_per_step" and "lines" tell them.
+Maybe called(const Subject& s, const std::vector<std::string>& functions);
+// A training loop that runs op by op, by the fact "eager_loop".
+Maybe uncompiled(const Subject& s);
+// `set_num_threads` and its like.
+Maybe other_threads(const Subject& s, int processors);
+
+std::vector<Rule> common_rules();
+std::vector<Rule> torch_rules();
+std::vector<Rule> keras_rules();
+std::vector<Rule> tensorflow_rules();
+std::vector<Rule> jax_rules();
+
+}  // namespace bakeoff::explain

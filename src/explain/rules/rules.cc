@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <regex>
+
+#include "explain/rules/parts.h"
+
+namespace bakeoff::explain {
+namespace {
+
+int64_t line_of(const std::string& source, const std::string& place) {
+  if (place.empty()) return 0;
+  const std::regex wanted(place);
+  int64_t line = 1;
+  for (size_t begin = 0; begin < source.size(); ++line) {
+    const size_t end = std::min(source.find('\n', begin), source.size());
+    const std::string text = source.substr(begin, std::min<size_t>(end - begin, 1000));
+    const size_t first = text.find_first_not_of(" \t");
+    const bool comment = first != std::string::npos && text[first] == '#';
+    if (!comment && !text.starts_with("import ") && !text.starts_with("from ") &&
+        std::regex_search(text, wanted))
+      return line;
+    begin = end + 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string share(double value) { return fmt::format("{:.0f}%", 100 * value); }
+
+double without(double part) { return 1 / std::max(0.01, 1 - part); }
+
+Json fact(const Subject& s, const char* name) {
+  const auto found = s.facts().find(name);
+  return found != s.facts().end() && found->is_structured() ? *found : Json::array();
+}
+
+Json loader(const Subject& s, const char* name) {
+  const Json loaders = fact(s, "loaders");
+  return loaders.is_array() && !loaders.empty() ? loaders.front().value(name, Json()) : Json();
+}
+
+Maybe recompiled(const Subject& s) {
+  if (s.seen.compiles < 3 || s.seen.compiles * 20 < s.profile.steps) return {};
+  return Suspicion{
+      fmt::format("{} compilations in {} steps after the first", s.seen.compiles, s.profile.steps),
+      without(1e-9 * static_cast<double>(s.seen.compile_ns) / s.profile.total_s)};
+}
+
+Maybe printed(const Subject& s) {
+  if (s.output_bytes < kPrintedBytes || s.profile.step_s > 0.1) return {};
+  return Suspicion{fmt::format("it prints {:.0f} bytes a step", s.output_bytes)};
+}
+
+Maybe called(const Subject& s, const std::vector<std::string>& functions) {
+  const Json calls = fact(s, "calls_per_step"), lines = fact(s, "lines");
+  for (const std::string& name : functions) {
+    if (!calls.is_object() || calls.value(name, 0.0) < kOnce) continue;
+    return Suspicion{.evidence = fmt::format("{:.1f} calls of {} a step", calls.value(name, 0.0), name),
+                     .line = lines.is_object() ? lines.value(name, int64_t{0}) : 0};
+  }
+  return {};
+}
+
+Maybe uncompiled(const Subject& s) {
+  const Json loop = fact(s, "eager_loop");
+  if (!loop.is_object()) return {};
+  const std::string name = loop.value("function", "");
+  return Suspicion{.evidence = name.empty() ? "its loop computes op by op, outside of any compiled function"
+                                            : "'" + name + "' computes op by op in Python",
+                   .line = loop.value("line", int64_t{0})};
+}
+
+Maybe other_threads(const Subject& s, int processors) {
+  const double threads = s.number("threads", processors);
+  if (threads == processors || threads < 1) return {};
+  return Suspicion{fmt::format("{:.0f} threads on {} processors", threads, processors), {}, processors};
+}
+
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> all = [] {
+    std::vector<Rule> joined;
+    for (auto part : {common_rules, torch_rules, keras_rules, tensorflow_rules, jax_rules})
+      std::ranges::move(part(), std::back_inserter(joined));
+    return joined;
+  }();
+  return all;
+}
+
+std::vector<Suspect> suspects(const Subject& subject, int processors) {
+  std::vector<Suspect> found;
+  for (const Rule& rule : rules()) {
+    if (!subject.uses(rule.framework)) continue;
+    auto suspicion = rule.suspect(subject, processors);
+    if (!suspicion) continue;
+    const int64_t line = suspicion->line > 0 ? suspicion->line : line_of(subject.source, rule.place);
+    found.push_back({&rule, std::move(*suspicion), line});
+  }
+  std::ranges::stable_sort(found, std::greater<>{},
+                           [](const Suspect& s) { return s.suspicion.most.value_or(1.0); });
+  return found;
+}
+
+}  // namespace bakeoff::explain

@@ -1,0 +1,287 @@
+#include <algorithm>
+
+#include "explain/rules/parts.h"
+
+namespace bakeoff::explain {
+namespace {
+
+constexpr double kDenormals = 0.01;  // share of one tensor's numbers
+constexpr double kEpochStart = 5;    // steps that the start of an epoch takes
+
+double workers(const Subject& s) {
+  const Json found = loader(s, "workers");
+  return found.is_number() ? found.get<double>() : 0;
+}
+
+Maybe per_item(const Subject& s, int) {
+  if (s.profile.wait_share < kSomeWaits || loader(s, "dataset") != "TensorDataset" ||
+      loader(s, "default_collate") != true)
+    return {};
+  return Suspicion{fmt::format("its rows lie in memory and are fetched one by one; waits: {} of its steps",
+                               share(s.profile.wait_share)),
+                   without(s.profile.wait_share)};
+}
+
+Maybe needless_workers(const Subject& s, int) {
+  if (workers(s) < 1 || (s.profile.wait_share < kSomeWaits && s.profile.epoch_start_s < s.profile.step_s))
+    return {};
+  return Suspicion{
+      fmt::format("{:.0f} loader workers, and waits of {}", workers(s), share(s.profile.wait_share)),
+      without(s.profile.wait_share), 0};
+}
+
+Maybe too_few_workers(const Subject& s, int processors) {
+  if (workers(s) > 0 || loader(s, "workers").is_null() || s.profile.wait_share < kWaits) return {};
+  return Suspicion{"no loader workers, and waits of " + share(s.profile.wait_share),
+                   without(s.profile.wait_share), std::max(1, processors / 2)};
+}
+
+Maybe worker_restart(const Subject& s, int) {
+  const bool restarts = workers(s) > 0 && loader(s, "persistent") == false;
+  if (!restarts || s.profile.epoch_start_s < kEpochStart * s.profile.step_s) return {};
+  return Suspicion{fmt::format("an epoch begins with {:.2f} s, {:.0f} times a step", s.profile.epoch_start_s,
+                               s.profile.epoch_start_s / s.profile.step_s)};
+}
+
+Maybe small_ops(const Subject& s, int) {
+  if (s.number("graphs") > 0 || s.profile.step_s > kShortStep) return {};
+  return Suspicion{fmt::format("a step takes {:.2f} ms for {:.0f} modules, op by op", 1e3 * s.profile.step_s,
+                               s.number("modules"))};
+}
+
+Maybe loop_of_ops(const Subject& s, int) {
+  if (s.number("parameter_tensors") < 8 || s.profile.step_s > 0.1) return {};
+  const Json optimizers = fact(s, "optimizers");
+  if (optimizers.empty()) return {};
+  const Json& first = optimizers.front();
+  if (!first.contains("fused") || first["fused"] == true) return {};
+  return Suspicion{
+      fmt::format("its optimizer updates {:.0f} tensors op by op", s.number("parameter_tensors"))};
+}
+
+Maybe graph_breaks(const Subject& s, int) {
+  if (s.number("graphs") < 1) return {};
+  return Suspicion{fmt::format("compiled to {:.0f} graphs with {:.0f} graph breaks", s.number("graphs"),
+                               s.number("graph_breaks"))};
+}
+
+Maybe denormals(const Subject& s, int) {
+  if (s.number("denormals") < kDenormals) return {};
+  return Suspicion{share(s.number("denormals")) + " of one tensor's numbers are denormal"};
+}
+
+Maybe autocast(const Subject& s, int) {
+  if (s.text("autocast").empty() || s.text("device") != "cpu") return {};
+  return Suspicion{"its forward pass runs in " + s.text("autocast") + " on a CPU"};
+}
+
+Maybe anomaly(const Subject& s, int) {
+  if (!s.flag("anomaly")) return {};
+  return Suspicion{"torch.is_anomaly_enabled()"};
+}
+
+Maybe deterministic(const Subject& s, int) {
+  if (!s.flag("deterministic")) return {};
+  return Suspicion{"deterministic algorithms are asked for"};
+}
+
+Maybe no_kernels(const Subject& s, int) {
+  const auto found = s.facts().find("mkldnn");
+  if (found == s.facts().end() || *found != false) return {};
+  return Suspicion{"torch.backends.mkldnn.enabled is False"};
+}
+
+Maybe layout(const Subject& s, int) {
+  if (s.number("convolutions") < 1 || s.text("layout") != "contiguous") return {};
+  return Suspicion{fmt::format("{:.0f} convolutions on N,C,H,W", s.number("convolutions"))};
+}
+
+Maybe history(const Subject& s, int) {
+  if (!s.flag("history")) return {};
+  return Suspicion{fmt::format("memory grows by {:.1f} MB a step: graphs of old losses are kept",
+                               s.number("rss_slope_bytes") / 1e6)};
+}
+
+std::vector<Rule> input_rules() {
+  return {
+      {.id = "R2",
+       .key = "per_item",
+       .framework = "torch",
+       .signal = "a DataLoader over a TensorDataset with the default collate, and waits of at least 5%",
+       .cause = "rows in memory are fetched one by one",
+       .change = "index the tensors by a whole batch, in place of a DataLoader over a TensorDataset",
+       .method = "takes the rows of a batch by one index",
+       .thrown = "batched_fetch",
+       .place = "DataLoader\\(",
+       .suspect = per_item,
+       .within = "input"},
+      {.id = "R3",
+       .key = "workers",
+       .framework = "torch",
+       .signal = "loader workers, and waits of at least 5%, or epochs that begin late",
+       .cause = "loader workers cost more than they do",
+       .change = "num_workers=0",
+       .method = "loads in the process itself",
+       .thrown = "workers",
+       .place = "num_workers",
+       .suspect = needless_workers,
+       .within = "input"},
+      {.id = "R1",
+       .key = "no_workers",
+       .framework = "torch",
+       .signal = "a DataLoader without workers, and waits of at least 15%",
+       .cause = "one process loads and trains in turn",
+       .change = "num_workers={}",
+       .method = "loads in other processes",
+       .thrown = "workers",
+       .place = "DataLoader\\(",
+       .suspect = too_few_workers,
+       .within = "input"},
+      {.id = "R4",
+       .key = "worker_restart",
+       .framework = "torch",
+       .signal = "an epoch begins with the time of five steps or more, and workers do not persist",
+       .cause = "loader workers start again at each epoch",
+       .change = "persistent_workers=True",
+       .method = "keeps the workers",
+       .thrown = "persistent_workers",
+       .place = "num_workers",
+       .suspect = worker_restart},
+  };
+}
+
+std::vector<Rule> dispatch_rules() {
+  return {
+      {.id = "R6",
+       .key = "small_ops",
+       .framework = "torch",
+       .signal = "a step takes at most 20 ms, and nothing is compiled",
+       .cause = "many small ops are started one by one",
+       .change = "torch.compile(model)",
+       .method = "compiles the model",
+       .thrown = "compile",
+       .numbers = true,
+       .suspect = small_ops},
+      {.id = "R6",
+       .key = "optimizer_ops",
+       .framework = "torch",
+       .signal = "eight parameter tensors or more, and an optimizer that is not fused",
+       .cause = "the optimizer updates tensors op by op",
+       .change = "fused=True in the optimizer",
+       .method = "makes the optimizer with fused=True",
+       .thrown = "fused",
+       .place = "optim\\.\\w+\\(",
+       .numbers = true,
+       .suspect = loop_of_ops},
+      {.id = "R8",
+       .key = "compiled",
+       .framework = "torch",
+       .signal = "the model is compiled",
+       .cause = "the compiled model is slower than the plain one",
+       .change = "no torch.compile",
+       .method = "runs the model as it is",
+       .thrown = "no_compile",
+       .place = "\\.compile\\(",
+       .numbers = true,
+       .suspect = graph_breaks},
+      {.id = "R12",
+       .key = "history",
+       .framework = "torch",
+       .signal = "resident memory grows from step to step, and so do the graphs that are kept",
+       .cause = "graphs of old steps are kept in memory",
+       .change = "keep loss.item() or loss.detach(), not the loss",
+       .method = "frees the graph of a loss after its backward",
+       .thrown = "free_graph",
+       .place = "append\\(|\\+= ?\\w*loss",
+       .suspect = history},
+  };
+}
+
+std::vector<Rule> arithmetic_rules() {
+  return {
+      {.id = "R13",
+       .key = "denormals",
+       .framework = "torch",
+       .signal = "at least 1% of one tensor's numbers are denormal",
+       .cause = "denormal numbers slow its arithmetic",
+       .change = "torch.set_flush_denormal(True)",
+       .method = "sets denormal numbers to 0",
+       .thrown = "flush_denormals",
+       .numbers = true,
+       .suspect = denormals},
+      {.id = "R14",
+       .key = "threads",
+       .framework = "torch",
+       .signal = "it computes with more or fewer threads than the machine has processors",
+       .cause = "its number of threads does not fit the machine",
+       .change = "torch.set_num_threads({})",
+       .method = "sets the number of threads",
+       .thrown = "threads",
+       .place = "set_num_threads|NUM_THREADS",
+       .numbers = true,
+       .suspect = other_threads},
+      {.id = "R16",
+       .key = "autocast",
+       .framework = "torch",
+       .signal = "autocast on a CPU",
+       .cause = "this CPU emulates the half precision it asks for",
+       .change = "no autocast",
+       .method = "computes in float32",
+       .thrown = "no_autocast",
+       .place = "autocast",
+       .numbers = true,
+       .suspect = autocast},
+      {.id = "R17",
+       .key = "anomaly",
+       .framework = "torch",
+       .signal = "anomaly detection is on",
+       .cause = "anomaly detection is on",
+       .change = "no torch.autograd.set_detect_anomaly(True)",
+       .method = "leaves it off",
+       .thrown = "no_anomaly",
+       .place = "detect_anomaly",
+       .suspect = anomaly},
+      {.id = "R17",
+       .key = "deterministic",
+       .framework = "torch",
+       .signal = "deterministic algorithms are asked for",
+       .cause = "deterministic algorithms are slower here",
+       .change = "no use_deterministic_algorithms(True)",
+       .method = "leaves the choice of algorithms to the framework",
+       .thrown = "nondeterministic",
+       .place = "deterministic",
+       .numbers = true,
+       .suspect = deterministic},
+      {.id = "R17",
+       .key = "mkldnn",
+       .framework = "torch",
+       .signal = "the CPU's kernel library is switched off",
+       .cause = "the CPU's fast kernels are switched off",
+       .change = "no torch.backends.mkldnn.enabled = False",
+       .method = "leaves them on",
+       .thrown = "mkldnn",
+       .place = "mkldnn",
+       .numbers = true,
+       .suspect = no_kernels},
+      {.id = "R28",
+       .key = "layout",
+       .framework = "torch",
+       .signal = "convolutions whose weights lie as N,C,H,W",
+       .cause = "its convolutions want channels last",
+       .change = "model.to(memory_format=torch.channels_last)",
+       .method = "turns the model's memory format",
+       .thrown = "channels_last",
+       .numbers = true,
+       .suspect = layout},
+  };
+}
+
+}  // namespace
+
+std::vector<Rule> torch_rules() {
+  std::vector<Rule> all = input_rules();
+  for (auto part : {dispatch_rules, arithmetic_rules}) std::ranges::move(part(), std::back_inserter(all));
+  return all;
+}
+
+}  // namespace bakeoff::explain
