@@ -407,7 +407,10 @@ class KerasHooks(Hooks):
             if issubclass(type(model), self.keras.Model)
             and any(id(v) in trained for v in model.trainable_variables)
         ]
-        return max(holders, key=lambda m: len(m.trainable_variables), default=None)
+        # What a Sequential makes of itself is no model of the script's.
+        parts = {id(vars(model).get("_functional")) for model in holders}
+        outer = [model for model in holders if id(model) not in parts]
+        return max(outer, key=lambda m: len(m.trainable_variables), default=None)
 
     def facts(self) -> Optional[Facts]:
         if self.model is None and not self.optimizers:
