@@ -14,8 +14,18 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, Callable, Iterable, Optional
 
 from bakeoff_observe.observer import Observer
+from bakeoff_observe.values import leaves
 
-__all__ = ["Loops", "Step", "is_own", "own_frame", "plain_step", "replace"]
+__all__ = [
+    "Loops",
+    "Outer",
+    "Step",
+    "is_own",
+    "own_frame",
+    "plain_step",
+    "replace",
+    "words_of",
+]
 
 _RUNNERS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OTHERS = tuple(
@@ -111,6 +121,12 @@ class Step:
             observer.boundary(kind)
 
 
+def words_of(error: Exception) -> str:
+    """Kind and last line of what went wrong."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {(lines or [''])[-1][:200]}"
+
+
 def plain_step(code: CodeType, refused: Iterable[str] = ()) -> bool:
     """Whether the function does nothing but to compute what it returns, as far as its
     own lines show, in which the refused names do not stand."""
@@ -147,6 +163,58 @@ def replace(
 
         function.__code__ = _door(code, make(_copy(function), undo))
     return bool(functions)
+
+
+class Outer:
+    """Arrays that a function of the user's own takes from outside of its arguments:
+    global ones and those of the functions around it, and what its own callees take."""
+
+    def __init__(self, function: Any, is_array: Callable[[Any], bool]) -> None:
+        self.is_array = is_array
+        self.cells: dict[int, Any] = {}
+        self.names: dict[tuple[int, str], dict[str, Any]] = {}
+        self._visit(function, set())
+
+    def _visit(self, function: Any, seen: set[int]) -> None:
+        function = getattr(function, "__func__", function)
+        code = getattr(function, "__code__", None)
+        if code is None or id(function) in seen or not is_own(code.co_filename):
+            return
+        seen.add(id(function))
+        for cell in function.__closure__ or ():
+            try:
+                value = cell.cell_contents
+            except ValueError:  # not yet
+                continue
+            if self._holds(value):
+                self.cells[id(cell)] = cell
+            self._visit(value, seen)
+        for name in _names(code):
+            value = function.__globals__.get(name)
+            if self._holds(value):
+                self.names[id(function.__globals__), name] = function.__globals__
+            self._visit(value, seen)
+
+    def _holds(self, value: Any) -> bool:
+        return any(self.is_array(x) for x in leaves(value))
+
+    def now(self) -> list[Any]:
+        """All that are taken now, in the same order each time."""
+        held = [cell.cell_contents for cell in self.cells.values()]
+        held += [names.get(name) for (_, name), names in self.names.items()]
+        found: list[Any] = []
+        for one in held:
+            many = isinstance(one, (list, tuple, dict)) and len(one) > 64
+            found += [one] if many else filter(self.is_array, leaves(one))
+        return found
+
+
+def _names(code: CodeType) -> set[str]:
+    found = set(code.co_names)
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            found |= _names(one)
+    return found
 
 
 def _copy(function: FunctionType) -> FunctionType:

@@ -10,14 +10,15 @@ from __future__ import annotations
 import functools
 import sys
 from threading import get_ident
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, Callable
 
-from bakeoff_observe.functions import Loops, Step, plain_step, replace
+from bakeoff_observe.functions import Loops, Outer, Step, plain_step, replace, words_of
 
 if TYPE_CHECKING:
     from bakeoff_observe.jax_hooks import JaxHooks
 
+_PARTS = 16  # of a step, that are compiled each
 _VARIANTS = 8  # of one function's arguments that are no arrays
 
 
@@ -29,6 +30,7 @@ class EagerLoops:
         self.places = Loops(self.found)
         self.gradients = False  # whether they and updates are compiled from now on
         self.compiled: dict[Any, Compiled] = {}
+        self.once: dict[Any, Any] = {}  # parts that were called
 
     def enter(self) -> None:
         """What `jax.grad` made is called outside of any compiled function."""
@@ -53,7 +55,7 @@ class EagerLoops:
     ) -> Callable[..., Any]:
         """The function compiled; as it was, and its gradients, if that fails."""
         hooks, observer, step = self.hooks, self.hooks.observer, Step()
-        compiled = Compiled(hooks.jax, self.traced(original, step))
+        compiled = Compiled(hooks.jax, self.traced(original, step), original)
 
         def called(*args: Any, **kwargs: Any) -> Any:
             if hooks.busy or observer.inside or not self.here():
@@ -94,9 +96,8 @@ class EagerLoops:
         return whole
 
     def failed(self, name: str, error: Exception) -> None:
-        words = (str(error).strip().splitlines() or [""])[0][:200]
         self.hooks.observer.notes.append(
-            f"{name} cannot be compiled: {type(error).__name__}: {words}"
+            f"{name} cannot be compiled: {words_of(error)}"
         )
         self.gradients = bool(self.loop)
         if self.loop:
@@ -110,20 +111,31 @@ class EagerLoops:
             return function(*args, **kw)
         compiled = self.compiled.get(key)
         if compiled is None:
-            if len(self.compiled) >= _VARIANTS:  # each step makes functions of its own
+            if not self.again(key, function):  # a step may make functions of its own
                 return function(*args, **kw)
-            compiled = self.compiled[key] = Compiled(self.hooks.jax, function)
+            source = getattr(function, "__wrapped__", function)
+            compiled = Compiled(self.hooks.jax, function, source)
+            self.compiled[key] = compiled
         self.hooks.busy = True
         try:
             out = compiled(args, kw)
         except Exception as error:
-            self.compiled[key] = Compiled(None, function)
+            self.compiled[key] = Compiled(None, function, None)
             self.failed(str(getattr(function, "__name__", "?")), error)
             return function(*args, **kw)
         finally:
             self.hooks.busy = False
         self.hooks.process.threw("jit_step")
         return out
+
+    def again(self, key: Any, function: Callable[..., Any]) -> bool:
+        """Whether it is called for the second time."""
+        if key in self.once:
+            return len(self.compiled) < _PARTS
+        if len(self.once) == _PARTS:
+            del self.once[next(iter(self.once))]
+        self.once[key] = function  # so that nothing else has its identity
+        return False
 
     def part(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function of optax, which `call` may compile."""
@@ -153,10 +165,12 @@ class EagerLoops:
 
 
 class Compiled:
-    """One function, compiled for each set of arguments that are no arrays."""
+    """One function, compiled for each set of arguments that are no arrays, and of
+    arrays that its `source` takes from elsewhere."""
 
-    def __init__(self, jax: Any, function: Callable[..., Any]) -> None:
+    def __init__(self, jax: Any, function: Callable[..., Any], source: Any) -> None:
         self.jax, self.function = jax, function
+        self.outer = Outer(source, _is_array)
         self.made: dict[Any, Any] = {}
 
     def __call__(self, args: Any, kwargs: Any) -> Any:
@@ -165,12 +179,17 @@ class Compiled:
         leaves, tree = self.jax.tree_util.tree_flatten((args, kwargs))
         given = [x for x in leaves if _is_number(x)]
         others = tuple((i, x) for i, x in enumerate(leaves) if not _is_number(x))
-        key = tree, tuple((i, _identity(x)) for i, x in others)
+        outer = self.outer.now()
+        key = tree, tuple((i, _identity(x)) for i, x in others), tuple(map(id, outer))
         known = self.made.get(key)
         if known is None:
             if len(self.made) == _VARIANTS:
-                raise ValueError("its arguments that are no arrays change at each call")
-            known = self.made[key] = self.compile(tree, len(leaves), others), others
+                raise ValueError("it is given, or takes, something else at each call")
+            for _, x in others:
+                if any(map(_is_array, self.jax.tree_util.tree_leaves(_held(x)))):
+                    raise ValueError(f"it takes arrays that a {type(x).__name__} holds")
+            compiled = self.compile(tree, len(leaves), others)
+            known = self.made[key] = compiled, others, outer
             return self.first(known[0], given, others)
         return known[0](given)
 
@@ -187,7 +206,7 @@ class Compiled:
 
     def first(self, compiled: Any, given: Any, others: Any) -> Any:
         """The first call; objects that would keep what is traced are as before it."""
-        held = [(x, dict(vars(x))) for _, x in others if hasattr(x, "__dict__")]
+        held = [(x, dict(_held(x))) for _, x in others if _held(x)]
         try:
             return compiled(given)
         finally:
@@ -200,12 +219,21 @@ class Compiled:
                     raise ValueError(f"it changes a {type(x).__name__}")
 
 
+def _held(x: Any) -> dict[str, Any]:
+    """What an object holds that is neither function, class nor module."""
+    if isinstance(x, (type, ModuleType)) or callable(getattr(x, "__get__", None)):
+        return {}
+    return dict(getattr(x, "__dict__", {}))
+
+
+def _is_array(x: Any) -> bool:
+    return hasattr(x, "dtype") and hasattr(x, "shape") and hasattr(x, "__array__")
+
+
 def _is_number(x: Any) -> bool:
     if isinstance(x, bool) or x is None:
         return False
-    return isinstance(x, (int, float, complex)) or (
-        hasattr(x, "dtype") and hasattr(x, "shape") and hasattr(x, "__array__")
-    )
+    return isinstance(x, (int, float, complex)) or _is_array(x)
 
 
 def _identity(x: Any) -> Any:

@@ -11,6 +11,7 @@ import gc
 import importlib
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Optional
 
+from bakeoff_observe.functions import words_of
 from bakeoff_observe.observer import Facts, Hooks
 from bakeoff_observe.values import (
     Leader,
@@ -280,8 +281,8 @@ class KerasHooks(Hooks):
                 made = graph(*args, **kwargs)
             except Exception as error:
                 owner.__dict__.pop(name, None)
-                words = (str(error).strip().splitlines() or [""])[0][:200]
-                self.observer.notes.append(f"{type(owner).__name__}.{name}: {words}")
+                where = f"{type(owner).__name__}.{name}"
+                self.observer.notes.append(f"{where}: {words_of(error)}")
                 return inner(*args, **kwargs)
             self.process.threw("graph")
             return made
@@ -406,7 +407,10 @@ class KerasHooks(Hooks):
             if issubclass(type(model), self.keras.Model)
             and any(id(v) in trained for v in model.trainable_variables)
         ]
-        return max(holders, key=lambda m: len(m.trainable_variables), default=None)
+        # What a Sequential makes of itself is no model of the script's.
+        parts = {id(vars(model).get("_functional")) for model in holders}
+        outer = [model for model in holders if id(model) not in parts]
+        return max(outer, key=lambda m: len(m.trainable_variables), default=None)
 
     def facts(self) -> Optional[Facts]:
         if self.model is None and not self.optimizers:

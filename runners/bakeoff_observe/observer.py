@@ -143,6 +143,7 @@ class Observer:
 
     def forget(self) -> None:
         """Observed no longer; a process of the script's own never is."""
+        self.kind = ""  # calls count no longer, and are made
         self.boundary = lambda kind: None  # type: ignore[method-assign]
         self.waited = lambda since: None  # type: ignore[method-assign]
         self.wait = lambda: None

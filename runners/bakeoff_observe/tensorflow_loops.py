@@ -13,7 +13,7 @@ import sys
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable
 
-from bakeoff_observe.functions import Loops, Step, plain_step, replace
+from bakeoff_observe.functions import Loops, Outer, Step, plain_step, replace, words_of
 
 if TYPE_CHECKING:
     from bakeoff_observe.tensorflow_hooks import TensorFlowHooks
@@ -71,7 +71,8 @@ class EagerLoops:
         """The function in a graph; as it was, and the model in one, if that fails."""
         hooks, observer = self.hooks, self.hooks.observer
         eager, step = hooks.context.executing_eagerly, Step()
-        graph = self.traced(original, step)
+        graph, outer = self.traced(original, step), Outer(original, _is_array)
+        taken = outer.now()
         seen: dict[str, Any] = {"trains": False, "loss": None}
 
         def called(*args: Any, **kwargs: Any) -> Any:
@@ -79,6 +80,8 @@ class EagerLoops:
                 return original(*args, **kwargs)
             hooks.current = seen
             try:
+                if any(a is not b for a, b in zip(taken, outer.now())):
+                    raise ValueError("it takes arrays that are not among its arguments")
                 more, named = hooks.tensor_values(seen, args, kwargs, "graph")
                 result, losses = graph(*more, **named)
             except Exception as error:
@@ -112,9 +115,8 @@ class EagerLoops:
         return tf.function(whole, autograph=False, reduce_retracing=True)
 
     def failed(self, name: str, error: Exception) -> None:
-        words = (str(error).strip().splitlines() or [""])[0][:200]
         self.hooks.observer.notes.append(
-            f"{name} cannot be made a graph: {type(error).__name__}: {words}"
+            f"{name} cannot be made a graph: {words_of(error)}"
         )
         self.graph_model()
 
@@ -130,6 +132,13 @@ class EagerLoops:
         if not self.loop or self.hooks.observer.per_step("tapes") < 0.5:
             return {}
         return {"eager_loop": self.loop}
+
+
+def _is_array(x: Any) -> bool:
+    """And no variable, which a graph follows."""
+    if hasattr(x, "assign") or not hasattr(x, "dtype"):
+        return False
+    return hasattr(x, "shape") and hasattr(x, "__array__")
 
 
 def _of(x: Any, graph: Any) -> bool:

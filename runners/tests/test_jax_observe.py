@@ -175,14 +175,22 @@ def static(params, x, rate):
     loss, grads = jax.value_and_grad(loss_of)(params, x, y)
     return jax.tree_util.tree_map(lambda p, g: p - rate * g, params, grads), loss
 
+def of_batch(params):
+    return loss_of(params, *batch)
+
 def main():
-    global params, state
+    global params, state, batch
     loss = 0
     for i in range(80):
         x = rows[i % 20]
         y = x.sum(axis=1)
         if word == "object":
             loss = trainer.outer(x, y)
+        elif word == "rebound":
+            batch = x, y
+            loss, grads = jax.value_and_grad(of_batch)(params)
+            updates, state = optimizer.update(grads, state, params)
+            params = optax.apply_updates(params, updates)
         elif word == "plain":
             params = plain(params, x, y, i)
         elif word == "static":
@@ -322,7 +330,7 @@ def test_a_loop_that_is_not_compiled(eager: Path) -> None:
     assert rest["loss"] == pytest.approx(last["loss"], rel=1e-3)
 
 
-@pytest.mark.parametrize("word", ["float", "object"])
+@pytest.mark.parametrize("word", ["float", "object", "rebound"])
 def test_a_step_of_which_parts_can_be_compiled(eager: Path, word: str) -> None:
     _, last, _ = seen_eager(eager, word, {})
     first, rest, _ = seen_eager(eager, word, {"jit_step": True})

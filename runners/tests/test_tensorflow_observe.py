@@ -120,6 +120,12 @@ def step(x, y, epoch):
     variables = model.trainable_variables
     optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
 
+def step_of_batch():
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(batch[0], training=True) - batch[1]) ** 2)
+    variables = model.trainable_variables
+    optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+
 def raw():
     w = [tf.Variable(tf.ones((8, 8))), tf.Variable(tf.ones((8, 1)))]
     class Trainer:
@@ -136,9 +142,14 @@ def raw():
     return told
 
 def train():
+    global batch
     for epoch in range(8):
         for x, y in data:
-            step(x, y, epoch)
+            if word == "global":
+                batch = x, y
+                step_of_batch()
+            else:
+                step(x, y, epoch)
     return tf.reduce_sum(model(rows))
 
 if word == "loop":
@@ -310,11 +321,12 @@ def test_a_loop_that_is_not_compiled(loop: Path) -> None:
 
 def test_loops_of_which_the_model_alone_can_be_compiled(loop: Path) -> None:
     plain, _, _ = observed(loop, "step", {}, 8)
-    first, _, _ = observed(loop, "numpy", {"graph": True}, 8)
-    assert first["thrown"] == ["graph"]
-    assert first["notes"][0].startswith("step cannot be made a graph: ")
-    assert first["facts"]["tensorflow"]["eager_loop"]["scope"] == "model"
-    assert first["losses"] == pytest.approx(plain["losses"], rel=1e-4)
+    for word, name in (("numpy", "step"), ("global", "step_of_batch")):
+        first, _, _ = observed(loop, word, {"graph": True}, 8)
+        assert first["thrown"] == ["graph"]
+        assert first["notes"][0].startswith(f"{name} cannot be made a graph: ")
+        assert first["facts"]["tensorflow"]["eager_loop"]["scope"] == "model"
+        assert first["losses"] == pytest.approx(plain["losses"], rel=1e-4)
     first, rest, _ = observed(loop, "loop", {"graph": True}, 8)
     assert first["thrown"] == ["graph"] and first["notes"] == []
     assert len(first["marks"]) == 8 and len(rest["marks"]) == 2 * 8 * 6 - 8
