@@ -797,11 +797,17 @@ TENSORFLOW = (
         "tensorflow_retrace_shapes",
         "tensorflow_text",
         one("retraces", "shapes"),
-        slow=(
-            ("length = LONGEST", "length = sum(len(row) for row in rows)"),
+        base=(
             (
-                "    batch = np.zeros((len(rows), length), np.int64)\n    for i, row in enumerate(rows):\n        batch[i, : len(row)] = row\n",
-                "    batch = np.zeros((1, length), np.int64)\n    batch[0] = np.concatenate(rows)\n",
+                "EPOCHS, BATCH, LONGEST, WIDTH = 1000, 32, 48, 64",
+                "EPOCHS, BATCH, LONGEST, WIDTH = 1000, 32, 800, 16",
+            ),
+        ),
+        slow=(
+            ("length = LONGEST", "length = int(rng.integers(LONGEST // 2, LONGEST))"),
+            (
+                "batch[i, : len(row)] = row",
+                "cut = row[:length]\n        batch[i, : len(cut)] = cut",
             ),
         ),
     ),
@@ -970,6 +976,11 @@ TENSORFLOW = (
 
 STEP_JAX = "x[rows], y[rows])\n"
 JAX_MAIN = "    rng = np.random.default_rng(0)\n    x = "
+DEEP_JAX = (
+    ('"--width", type=int, default=256', '"--width", type=int, default=64'),
+    ('"--batch", type=int, default=256', '"--batch", type=int, default=32'),
+    ("[64, args.width, args.width, 10]", "[64] + 16 * [args.width] + [10]"),
+)
 
 JAX = (
     Case("jax_no_jit", "jax_mlp", one("no_jit"), slow=(("    @jax.jit\n", ""),)),
@@ -986,12 +997,7 @@ JAX = (
         "jax_debug_nans",
         "jax_mlp",
         one("debug_nans"),
-        base=(
-            ('"--width", type=int, default=256', '"--width", type=int, default=512'),
-            ('"--batch", type=int, default=256', '"--batch", type=int, default=16'),
-            ("(12800, 64)", "(1600, 64)"),
-            ("rng.integers(0, 10, 12800)", "rng.integers(0, 10, 1600)"),
-        ),
+        base=DEEP_JAX,
         slow=(
             (
                 JAX_MAIN,
@@ -1256,7 +1262,7 @@ TWO = (
         "two_jax_nans_prints",
         "jax_mlp",
         (("debug_nans",), ("prints",)),
-        base=(('"--width", type=int, default=256', '"--width", type=int, default=64'),),
+        base=DEEP_JAX,
         slow=(
             (JAX_MAIN, '    jax.config.update("jax_debug_nans", True)\n' + JAX_MAIN),
             (
