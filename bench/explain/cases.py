@@ -409,7 +409,7 @@ CALLBACK = (
     "class Histograms(keras.callbacks.Callback):\n"
     "    def on_train_batch_end(self, batch, logs=None):\n"
     "        weights = self.model.get_weights()\n"
-    "        self.counts = [np.histogram(w, bins=30)[0] for w in weights]\n\n\n"
+    '        self.counts = [np.histogram(w, bins="auto")[0] for w in weights]\n\n\n'
 )
 PLAIN_XLA = (COMPILE_MLP, COMPILE_MLP + "        jit_compile=False,\n")
 
