@@ -976,11 +976,6 @@ TENSORFLOW = (
 
 STEP_JAX = "x[rows], y[rows])\n"
 JAX_MAIN = "    rng = np.random.default_rng(0)\n    x = "
-DEEP_JAX = (
-    ('"--width", type=int, default=256', '"--width", type=int, default=64'),
-    ('"--batch", type=int, default=256', '"--batch", type=int, default=32'),
-    ("[64, args.width, args.width, 10]", "[64] + 16 * [args.width] + [10]"),
-)
 
 JAX = (
     Case("jax_no_jit", "jax_mlp", one("no_jit"), slow=(("    @jax.jit\n", ""),)),
@@ -991,18 +986,6 @@ JAX = (
         one("jit_off"),
         slow=(
             (JAX_MAIN, '    jax.config.update("jax_disable_jit", True)\n' + JAX_MAIN),
-        ),
-    ),
-    Case(
-        "jax_debug_nans",
-        "jax_mlp",
-        one("debug_nans"),
-        base=DEEP_JAX,
-        slow=(
-            (
-                JAX_MAIN,
-                '    jax.config.update("jax_debug_nans", True)\n' + JAX_MAIN,
-            ),
         ),
     ),
     Case(
@@ -1259,12 +1242,18 @@ TWO = (
         ),
     ),
     Case(
-        "two_jax_nans_prints",
+        "two_jax_float64_prints",
         "jax_mlp",
-        (("debug_nans",), ("prints",)),
-        base=DEEP_JAX,
+        (("float64",), ("prints",)),
         slow=(
-            (JAX_MAIN, '    jax.config.update("jax_debug_nans", True)\n' + JAX_MAIN),
+            (
+                JAX_MAIN,
+                '    jax.config.update("jax_enable_x64", True)\n' + JAX_MAIN,
+            ),
+            (
+                "standard_normal((12800, 64)).astype(np.float32)",
+                "standard_normal((12800, 64))",
+            ),
             (
                 STEP_JAX,
                 STEP_JAX
