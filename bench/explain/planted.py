@@ -151,7 +151,7 @@ def explain(options: argparse.Namespace, run: Run) -> Json:
     program = str(Path(options.binary).resolve())
     command = [program, "explain", "slow.py", "fast.py", "--format", "json"]
     command += ["--python", str(python_of(options, run))]
-    command += ["--seconds", str(options.seconds)]
+    command += ["--seconds", f"{options.seconds:g}"]
     with tempfile.TemporaryDirectory() as folder:
         for name, source in zip(("slow.py", "fast.py"), run.sources(), strict=True):
             (Path(folder) / name).write_text(source)
@@ -269,7 +269,11 @@ class Bar:
 
 def bars(runs: list[Run], results: dict[str, Json]) -> list[Bar]:
     cases = [run for run in runs if run.kind == "planted"]
-    pairs = [run for run in runs if run.kind != "planted"]
+    pairs = [
+        run
+        for run in runs
+        if run.kind != "planted" and "error" not in results[run.name]
+    ]
     first = sum(
         1
         for run in cases
@@ -323,7 +327,10 @@ def summary(runs: list[Run], results: dict[str, Json]) -> bool:
             f"seconds of an answer: {statistics.median(seconds):.0f} (median), "
             f"{max(seconds):.0f} (longest)"
         )
-    met = True
+    failed = sum("error" in results[run.name] for run in runs)
+    if failed:
+        print(f"failed, no answer: {failed} of {len(runs)}")
+    met = failed == 0
     for bar in bars(runs, results):
         print(bar.line())
         met = met and bar.met()
