@@ -63,17 +63,24 @@ Maybe called(const Subject& s, const std::vector<std::string>& beginnings) {
     if (each.get<double>() > most) most = each, name = word;
   }
   if (rate < kOnce) return {};
-  return Suspicion{.evidence = fmt::format("{:.1f} calls of {} a step", most, name),
-                   .line = lines.is_object() ? lines.value(name, int64_t{0}) : 0};
+  const Json files = fact(s, "files");
+  const bool elsewhere = files.is_object() && files.contains(name);
+  return Suspicion{.evidence = fmt::format("{:.1f} calls of {} a step{}", most, name,
+                                           elsewhere ? " in " + files.value(name, "") : ""),
+                   .line = lines.is_object() && !elsewhere ? lines.value(name, int64_t{0}) : 0};
 }
 
 Maybe uncompiled(const Subject& s) {
   const Json loop = fact(s, "eager_loop");
   if (!loop.is_object()) return {};
-  const std::string name = loop.value("function", "");
-  return Suspicion{.evidence = name.empty() ? "its loop computes op by op, outside of any compiled function"
-                                            : "'" + name + "' computes op by op in Python",
-                   .line = loop.value("line", int64_t{0})};
+  const std::string name = loop.value("function", ""), file = loop.value("file", "");
+  std::string evidence = name.empty() ? "its loop computes op by op, outside of any compiled function"
+                                      : "'" + name + "' computes op by op in Python";
+  // A line of another file is part of what was seen, and no line of the script.
+  const int64_t line = loop.value("line", int64_t{0});
+  const bool here = file.empty() || file == s.name || file.ends_with("/" + s.name);
+  if (!here) evidence += fmt::format(" ({}:{})", file, line);
+  return Suspicion{.evidence = evidence, .line = here ? line : 0};
 }
 
 Maybe other_threads(const Subject& s, int processors) {
