@@ -1373,11 +1373,11 @@ EQUAL = (
         ),
     ),
     same(
-        "equal_torch_attention",
+        "equal_torch_residual",
         "torch_transformer",
         (
-            "        q, k, v = self.qkv(x).view(n, t, 3, self.heads, c // self.heads).unbind(2)\n        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)\n",
-            "        split = self.qkv(x).view(n, t, 3, self.heads, c // self.heads)\n        q, k, v = split.permute(2, 0, 3, 1, 4)\n",
+            "        return x + self.down(F.gelu(self.up(self.norm2(x))))\n",
+            "        hidden = F.gelu(self.up(self.norm2(x)))\n        return self.down(hidden) + x\n",
         ),
     ),
     same(
@@ -1444,11 +1444,11 @@ EQUAL = (
         ),
     ),
     same(
-        "equal_tensorflow_iterator",
+        "equal_tensorflow_batches",
         "tensorflow_images",
         (
             "        for x, y in data:\n            loss = train_step(x, y)\n",
-            "        batches = iter(data)\n        while True:\n            try:\n                x, y = next(batches)\n            except StopIteration:\n                break\n            loss = train_step(x, y)\n",
+            "        for batch in data:\n            loss = train_step(*batch)\n",
         ),
     ),
     same(
