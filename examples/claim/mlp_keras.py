@@ -53,7 +53,9 @@ def main() -> None:
         with tf.GradientTape() as tape:
             loss = loss_of(y, model(x, training=True))
         gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        optimizer.apply_gradients(
+            zip(gradients, model.trainable_variables, strict=False)
+        )
     print(f"{time.perf_counter() - begin:.3f} s, loss {float(loss):.4f}")
 
 

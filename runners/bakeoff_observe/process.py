@@ -165,9 +165,28 @@ class Process:
 
 
 # Of what changes speed, or numbers.
-PACKAGES = ("torch", "keras", "tf_keras", "tensorflow", "jax", "jaxlib", "optax", "flax")
+PACKAGES: tuple[str, ...] = (
+    "torch",
+    "keras",
+    "tf_keras",
+    "tensorflow",
+    "jax",
+    "jaxlib",
+    "optax",
+    "flax",
+)
 PACKAGES += ("numpy", "torchvision", "lightning", "transformers")
-VARIABLES = ("OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "TF_", "XLA_", "JAX_", "KERAS_")
+VARIABLES: tuple[str, ...] = (
+    "OMP_",
+    "MKL_",
+    "OPENBLAS_",
+    "KMP_",
+    "GOMP_",
+    "TF_",
+    "XLA_",
+    "JAX_",
+    "KERAS_",
+)
 VARIABLES += ("TORCH", "PYTORCH_", "CUDA_", "MALLOC_", "LD_PRELOAD", "PYTHONOPTIMIZE")
 
 

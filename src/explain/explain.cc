@@ -26,6 +26,7 @@ constexpr int kMostHeats = 5;  // that decide the suspects, besides the first
 constexpr int kTogetherHeats = 2;
 constexpr int kHiddenHeats = 3;        // that try suspects again once great causes are gone
 constexpr double kHidesOthers = 1.25;  // gain of a cause from which on it may hide others
+constexpr double kMuchMore = 1.2;      // ceiling of a cause over that in the second script
 constexpr double kGlaring = 1.5;       // gain that one heat alone confirms
 constexpr double kEpochSeconds = 3;    // up to which a burst takes whole epochs
 constexpr double kMargin = 0.02;       // a gain below it is none
@@ -166,9 +167,10 @@ class Inquiry {
 double epoch_seconds(const Profile& p) { return p.epoch_steps * p.step_s + p.epoch_start_s; }
 
 // Whether bursts take whole epochs, because what happens between them counts and they are short enough.
-bool whole_epochs(const Profile& p) {
-  return p.epoch_steps > 1 && epoch_seconds(p) < kEpochSeconds &&
-         p.epoch_start_s > kMargin * epoch_seconds(p);
+bool whole_epochs(const Subject& s) {
+  const Profile& p = s.profile;
+  const bool counts = s.seen.kind == "fit" || p.epoch_start_s > kMargin * epoch_seconds(p);
+  return p.epoch_steps > 1 && epoch_seconds(p) < kEpochSeconds && counts;
 }
 
 Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) const {
@@ -177,7 +179,7 @@ Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) c
   if (const auto set = lane.switches.find(kEnvironment); set != lane.switches.end())
     for (const auto& [variable, value] : set->items()) lane.spec.environment[variable] = value;
   if (of.seen.ended) lane.steps_at_most = of.seen.steps();
-  if (whole_epochs(of.profile)) {
+  if (whole_epochs(of)) {
     lane.epoch_samples = of.profile.epoch_steps * of.samples();
     lane.epoch_s = epoch_seconds(of.profile);
   }
@@ -202,8 +204,23 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& lanes) {
   return results;
 }
 
+// Whether the second script is suspect of the same, as much: then it explains no gap between the two.
+bool shared(const Suspect& suspect, const std::vector<Suspect>& of_second) {
+  return std::ranges::any_of(of_second, [&](const Suspect& other) {
+    return other.rule == suspect.rule &&
+           suspect.suspicion.most.value_or(1) < kMuchMore * other.suspicion.most.value_or(1);
+  });
+}
+
 void Inquiry::find_causes() {
+  std::vector<Suspect> of_second;
+  if (pair()) of_second = suspects(out_.subjects[1], job_.processors);
   for (Suspect& suspect : suspects(out_.subjects[0], job_.processors)) {
+    if (shared(suspect, of_second)) {
+      out_.notes.push_back(
+          fmt::format("in both scripts, so no cause of a gap, and not tried: {}", suspect.rule->cause));
+      continue;
+    }
     if (out_.causes.size() == kMostSuspects) {
       out_.notes.push_back(fmt::format("not tried for lack of time: {}", suspect.rule->cause));
       continue;

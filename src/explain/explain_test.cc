@@ -46,6 +46,15 @@ double seconds_of(const Profile& profile, const std::string& key) {
   return -1;
 }
 
+// A framework that computes behind the loop: calls return at once, and the last step ends long after them.
+TEST(Phases, QueuedStepsTakeWhatAllTake) {
+  Report report{.kind = "function", .started = 0, .begun = 0};
+  for (int i = 0; i < 100; ++i) report.marks.push_back(1000 * kMs + i * kMs / 10);
+  report.waits.assign(100, 0);
+  report.ns = 1510 * kMs;  // 500 ms after the last call
+  EXPECT_NEAR(profile_of(report).step_s, 0.0052, 0.0001);
+}
+
 TEST(Phases, AddUpToTheWhole) {
   const Profile profile = profile_of(steady());
   const double sum = std::accumulate(profile.phases.begin(), profile.phases.end(), 0.0,

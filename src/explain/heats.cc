@@ -89,8 +89,14 @@ void warm_up(Runner& runner, const HeatOptions& options) {
   const double now_s = report->step_s();
   const int64_t most = std::max<int64_t>(1, (left - warm) / (rounds + 1) - 1);
   int64_t wanted = std::max<int64_t>(1, std::llround(options.burst_s / now_s));
-  if (const auto epoch = std::llround(runner.lane->epoch_samples / runner.samples); epoch > 0)
-    wanted = (wanted + epoch - 1) / epoch * epoch;
+  const double epoch = runner.lane->epoch_samples;
+  // The last call of an epoch may take fewer samples than the others.
+  if (const auto calls = static_cast<int64_t>(std::ceil(epoch / runner.samples - 1e-9));
+      calls > 0 && calls <= most) {
+    const int64_t epochs = std::min((wanted + calls - 1) / calls, most / calls);
+    wanted = epochs * calls;
+    runner.samples = static_cast<double>(epochs) * epoch / static_cast<double>(wanted);
+  }
   runner.steps = std::clamp<int64_t>(wanted, 1, most);
 }
 

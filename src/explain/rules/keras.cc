@@ -3,6 +3,8 @@
 namespace bakeoff::explain {
 namespace {
 
+constexpr double kDrawnStep = 0.005;  // s, of a step that a progress bar may lengthen
+
 // Both generations of Keras have these facts; plain loops of its backends have not.
 bool by_fit(const Subject& s) { return s.seen.kind == "fit"; }
 
@@ -15,8 +17,10 @@ Maybe one_step_calls(const Subject& s, int) {
 }
 
 Maybe progress_bar(const Subject& s, int) {
-  if (!by_fit(s) || s.text("verbose") == "0") return {};
-  return printed(s);
+  const std::string verbose = s.text("verbose");
+  if (!by_fit(s) || verbose == "0" || verbose == "2" || s.profile.step_s > kDrawnStep) return {};
+  return Suspicion{
+      fmt::format("verbose={} draws a bar at each step of {:.1f} ms", verbose, 1e3 * s.profile.step_s)};
 }
 
 Maybe no_xla(const Subject& s, int) {
@@ -95,7 +99,7 @@ std::vector<Rule> keras_rules() {
       {.id = "R17",
        .key = "progress_bar",
        .framework = "keras",
-       .signal = "fit draws a progress bar, at least 10 bytes a step",
+       .signal = "fit draws a progress bar, and a step takes at most 5 ms",
        .cause = "its progress bar is drawn at each step",
        .change = "verbose=0 or 2",
        .method = "draws none",

@@ -5,6 +5,18 @@ namespace {
 
 Maybe no_graph(const Subject& s, int) { return uncompiled(s); }
 Maybe retraced(const Subject& s, int) { return recompiled(s); }
+// Whether Python numbers are among the reasons of its traces.
+bool by_numbers(const Subject& s) {
+  return fact(s, "retraces").dump().find("Python value") != std::string::npos;
+}
+
+Maybe retraced_by_numbers(const Subject& s, int) {
+  auto suspicion = recompiled(s);
+  if (!suspicion || !by_numbers(s)) return {};
+  suspicion->evidence += ", for Python numbers that change";
+  return suspicion;
+}
+
 Maybe threads(const Subject& s, int processors) { return other_threads(s, processors); }
 
 Maybe eager(const Subject& s, int) {
@@ -41,11 +53,22 @@ std::vector<Rule> tensorflow_rules() {
        .framework = "tensorflow",
        .signal = "three or more traces after the first steps, and one in 20 steps",
        .cause = "its function is traced again and again",
-       .change = "tf.function(reduce_retracing=True), and tensors in place of Python numbers",
+       .change = "tf.function(reduce_retracing=True), or shapes that stay equal",
        .method = "relaxes the shapes that it was traced for",
        .thrown = "relax_shapes",
        .place = "tf\\.function",
        .suspect = retraced,
+       .within = "shapes"},
+      {.id = "R7",
+       .key = "python_numbers",
+       .framework = "tensorflow",
+       .signal = "the same, and the reasons are Python numbers among its arguments",
+       .cause = "its function is traced again for each Python number",
+       .change = "give the function tensors in place of Python numbers: tf.constant(...)",
+       .method = "makes tensors of those numbers",
+       .thrown = "tensor_values",
+       .place = "tf\\.function",
+       .suspect = retraced_by_numbers,
        .within = "shapes"},
       {.id = "R14",
        .key = "tf_threads",
