@@ -365,6 +365,13 @@ std::optional<Dump> take_dump(const fs::path& out, Parity& parity) {
 }
 
 // The worker's current parameters, under canonical names.
+// Whether the contender stands where the referee does after these steps: it makes whole calls alone. What a
+// script of the user's own says of its calls takes no check away.
+bool made_whole_calls(const ContenderStart& contender, size_t steps) {
+  return !contender.contender.own_script.empty() ||
+         static_cast<int64_t>(steps) % std::max<int64_t>(1, contender.steps_per_call) == 0;
+}
+
 std::optional<Dump> state_of(Worker& worker, const GateJob& job, const ContenderStart& contender,
                              Parity& parity) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".state.safetensors");
@@ -434,7 +441,8 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
     const auto state = state_of(worker, job, contender, parity);
     if (!state) return;
     answer.losses64 = losses->losses;
-    for (const ir::Parameter& p : job.workload.parameters) answer.after64.push_back(state->get(p.name));
+    if (made_whole_calls(contender, losses->losses.size()))
+      for (const ir::Parameter& p : job.workload.parameters) answer.after64.push_back(state->get(p.name));
     {
       Comparisons comparisons(parity, "float64 training steps", tolerances.losses64);
       for (size_t k = 0; k < losses->losses.size(); ++k) {
@@ -442,9 +450,11 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
                             relative(losses->losses[k], reference.losses64[k]));
       }
     }
-    Comparisons comparisons(parity, "float64 parameters", tolerances.moved64);
-    const Moves moves{reference.weights, reference.after64, reference.noise64};
-    compare_each_move(job, *state, moves, tolerances.moved64, comparisons);
+    if (made_whole_calls(contender, losses->losses.size())) {
+      Comparisons comparisons(parity, "float64 parameters", tolerances.moved64);
+      const Moves moves{reference.weights, reference.after64, reference.noise64};
+      compare_each_move(job, *state, moves, tolerances.moved64, comparisons);
+    }
   }
   if (parity.diverges_at.empty() || job.cut) return;  // the whole batch decides, and is explained
   if (parity.diverges_at == "prediction") {
@@ -475,7 +485,8 @@ std::optional<Answers32> ask_steps32(Worker& worker, const GateJob& job, const C
   const auto losses = worker.losses(job.steps);
   if (!losses) return std::nullopt;
   Answers32 answers{.losses = *losses};
-  answers.state = state_of(worker, job, contender, parity);
+  if (made_whole_calls(contender, answers.losses.losses.size()))
+    answers.state = state_of(worker, job, contender, parity);
   if (!is_variant(contender)) answers.batches = ask_batches(worker, job);
   if (!worker.ok()) return answers;
   const fs::path out = job.folder / (contender.script.stem().string() + ".parity32.safetensors");

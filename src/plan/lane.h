@@ -16,6 +16,9 @@
 namespace bakeoff {
 
 // What the gate is to prove for all contenders of a run.
+// Contenders that make more steps in a call are compared by the losses of their steps alone.
+inline constexpr int64_t kMostPerCall = 16;
+
 struct GateJob {
   ir::Workload workload = {};
   ir::Training training = {};
@@ -23,7 +26,9 @@ struct GateJob {
   int64_t rows = 0;                 // rows of the data
   // Initial weights that the recipe names, as the run keeps them; empty: drawn from training.seed.
   std::filesystem::path weights = {};
-  int64_t steps = 10;                 // float32 steps
+  int64_t steps = 10;  // float32 steps, a multiple of `per_call`
+  // Steps of whole calls of every contender (at most kMostPerCall): parameters are compared after whole calls.
+  int64_t per_call = 1;
   std::filesystem::path folder = {};  // existing folder for the gate's files
   // Scripts train on batches of training.batch rows in place of their own size (reference/reference.h).
   bool cut = false;
@@ -36,6 +41,7 @@ struct ContenderStart {
   std::string script_text = {};  // the script when the run began; empty: its text is not checked
   WorkerSpec worker = {};
   bool unbiased_running_var = false;
+  int64_t steps_per_call = 1;  // training steps that one call makes
   // For a precision variant: its float32 counterpart (gate/gate_variants.h). Empty: it computes in float32
   // itself.
   std::filesystem::path twin_script = {}, twin_layout = {};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -182,6 +183,18 @@ void add_twin(ContenderStart& entry) {
   entry.twin_options = emit::float32_twin(entry.contender.settings);
 }
 
+int64_t steps_per_call(const Contender& contender) {
+  return emit::steps_per_call(*emit::find_framework(contender.framework), contender.settings);
+}
+
+// Steps after which all contenders have made whole calls; those of very long calls do not count.
+int64_t whole_calls(const Manifest& manifest) {
+  int64_t all = 1;
+  for (const Contender& contender : manifest.contenders)
+    if (const int64_t steps = std::lcm(all, steps_per_call(contender)); steps <= kMostPerCall) all = steps;
+  return all;
+}
+
 // The plan that follows from recipe, manifest, compiled programs and folder.
 Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest manifest,
                       const std::vector<fs::path>& programs, const Interpreters& interpreters, int64_t rows) {
@@ -190,12 +203,14 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
   const Controls shared = controls_from(manifest.controls, control_set(recipe, {}, machine.cpus.size()));
   recipe.race.cooldown_seconds = shared.cooldown_s;
   take_recorded(manifest, recipe);
+  const int64_t per_call = whole_calls(manifest);
   GateJob gate{.workload = recipe.workload,
                .training = recipe.training,
                .data = directory.scripts() / kData,
                .rows = rows,
                .weights = recipe.weights.empty() ? fs::path() : directory.scripts() / kWeights,
-               .steps = recipe.race.parity_steps,
+               .steps = (recipe.race.parity_steps + per_call - 1) / per_call * per_call,
+               .per_call = per_call,
                .folder = directory.path() / "gate"};
   CHECK_OK(make_folder(gate.folder));
   Plan plan{std::move(recipe), std::move(directory), std::move(manifest), std::move(gate), {}};
@@ -208,6 +223,7 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
     lane.entry.layout = layout_of(lane.entry.script);
     if (!fs::exists(lane.entry.layout)) lane.entry.layout.clear();
     add_twin(lane.entry);
+    lane.entry.steps_per_call = steps_per_call(contender);
     lane.entry.unbiased_running_var =
         emit::find_framework(contender.framework)->unbiased_running_var(contender.settings);
     if (!plan.manifest.not_started[i].reason.empty()) {

@@ -59,6 +59,27 @@ TEST_F(PlanTest, EveryLaneHasItsControlsAndKeepsThemWhenReopened) {
   }
 }
 
+// A contender that makes eight steps in a call cannot stand where the referee does after ten.
+TEST_F(PlanTest, TheGateTakesStepsOfWholeCalls) {
+  const auto gate_with = [&](const std::string& settings, const std::string& folder) {
+    const auto parsed = recipe::parse(
+        "workload = \"mlp_small\"\nbatch = 2\ncontenders = [{ framework = \"jax\", steps_per_call = " +
+            settings + " }]\n[data]\nsamples = 2000\n[optimizer]\nkind = \"sgd\"\nlr = 0.1\n",
+        "r.toml");
+    const auto plan = make_plan(parsed.value(), folder_ / folder, kTorch, kSilent);
+    EXPECT_TRUE(plan) << plan.error().text();
+    return std::pair(plan->gate, plan->lanes.back().entry.steps_per_call);
+  };
+  EXPECT_EQ(gate_with("1", "a").first.steps, 10);
+  const auto [some, eight] = gate_with("[3, 4]", "b");
+  EXPECT_EQ(some.per_call, 12);
+  EXPECT_EQ(some.steps, 12);
+  EXPECT_EQ(eight, 4);
+  const auto [many, long_calls] = gate_with("[1, 500]", "c");
+  EXPECT_EQ(many.steps, 10) << "not for calls that long";
+  EXPECT_EQ(long_calls, 500);
+}
+
 TEST_F(PlanTest, WhatCannotBeEmittedSaysWhatToDoInstead) {
   const auto plan = make_plan(recipe(", workers = 2", ""), folder_ / "run", kTorch, kSilent);
   ASSERT_TRUE(plan) << plan.error().text();

@@ -88,7 +88,8 @@ Status follow_rounded(const GateJob& job, const Reference& r, referee::Edges edg
 int64_t steps_in_float64(const GateJob& job) {
   const auto cost = ir::step_cost(job.workload, job.training);
   const bool cheap = cost && cost->flops() * job.steps <= kCheapFlops64;
-  return cheap ? std::max(job.steps, kSteps64) : kSteps64;
+  const int64_t steps = cheap ? std::max(job.steps, kSteps64) : kSteps64;
+  return (steps + job.per_call - 1) / job.per_call * job.per_call;
 }
 
 }  // namespace
