@@ -1,0 +1,61 @@
+"""`bakeoff tune` and `bakeoff run --why`: what settings gain, and the best of each framework.
+
+python3 -m tests.cli.tune_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+import unittest
+
+from tests.cli import support
+
+RECIPE = """
+workload = "mlp_small"
+batch = 64
+contenders = [{ framework = "jax" }]
+[data]
+samples = 640
+[optimizer]
+kind = "sgd"
+lr = 0.1
+[race]
+max_busy = 1
+parity_steps = 3
+"""
+
+
+class Tune(unittest.TestCase):
+    def setUp(self) -> None:
+        support.need("jax")
+        self.place = support.Place(["jax"], shared_proofs=True)
+        self.addCleanup(self.place.close)
+        self.place.write("r.toml", RECIPE)
+
+    def test_settings_are_raced_alone_and_the_best_remains(self) -> None:
+        got = self.place.run("tune", "r.toml", "--minutes", "1", "--out", "out")
+        self.assertEqual(got.code, 0, got.err)
+        self.assertEqual(self.place.none_left(), {})
+        for text in ("What each setting gains", "steps_per_call=8 alone: ", "times as"):
+            self.assertIn(text, got.out)
+        self.assertNotIn("not the same computation", got.out)
+        out = self.place.path / "out"
+        (tuned,) = json.loads((out / "tune.json").read_text())["tuned"]
+        changes = {one["change"] for one in tuned["alone"]}
+        self.assertLessEqual({"steps_per_call=8", "donate=false"}, changes)
+        best = tomllib.loads((out / "best.toml").read_text())
+        self.assertEqual(len(best["contenders"]), 1)
+        self.assertEqual(best["contenders"][0]["framework"], "jax")
+        self.assertEqual(best["batch"], 64)
+        script = got.out.splitlines()[-1]
+        self.assertTrue((self.place.path / script).exists(), script)
+
+    def test_no_recipe(self) -> None:
+        got = self.place.run("tune", "nothing.toml")
+        self.assertEqual(got.code, 2)
+        self.assertIn("nothing.toml", got.err)
+
+
+if __name__ == "__main__":
+    support.main()
