@@ -405,6 +405,35 @@ void prove_prediction32(Worker& worker, const GateJob& job, const Reference& ref
   comparisons.compare("prediction", tensor::relative_distance(dump->get("output"), reference.prediction32));
 }
 
+// Losses and parameters of training steps in float64. False: the worker failed.
+bool prove_steps64(Worker& worker, const GateJob& job, const Reference& reference,
+                   const ContenderStart& contender, Answer& answer, Parity& parity,
+                   const Tolerances& tolerances) {
+  const auto losses = worker.losses(static_cast<int64_t>(reference.losses64.size()));
+  if (!losses) {
+    parity.failure = worker.failure();
+    return false;
+  }
+  const auto state = state_of(worker, job, contender, parity);
+  if (!state) return false;
+  answer.losses64 = losses->losses;
+  if (made_whole_calls(contender, losses->losses.size()))
+    for (const ir::Parameter& p : job.workload.parameters) answer.after64.push_back(state->get(p.name));
+  {
+    Comparisons comparisons(parity, "float64 training steps", tolerances.losses64);
+    for (size_t k = 0; k < losses->losses.size(); ++k) {
+      comparisons.compare(fmt::format("loss of step {}", k),
+                          relative(losses->losses[k], reference.losses64[k]));
+    }
+  }
+  if (made_whole_calls(contender, losses->losses.size())) {
+    Comparisons comparisons(parity, "float64 parameters", tolerances.moved64);
+    const Moves moves{reference.weights, reference.after64, reference.noise64};
+    compare_each_move(job, *state, moves, tolerances.moved64, comparisons);
+  }
+  return true;
+}
+
 }  // namespace
 
 void prove_in(Worker& worker, const GateJob& job, const Reference& reference, const ContenderStart& contender,
@@ -432,30 +461,8 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
   } else {
     model = compare_one_step(job, reference, contender, answer, parity, tolerances);
   }
-  if (train && !predicts) {
-    const auto losses = worker.losses(static_cast<int64_t>(reference.losses64.size()));
-    if (!losses) {
-      parity.failure = worker.failure();
-      return;
-    }
-    const auto state = state_of(worker, job, contender, parity);
-    if (!state) return;
-    answer.losses64 = losses->losses;
-    if (made_whole_calls(contender, losses->losses.size()))
-      for (const ir::Parameter& p : job.workload.parameters) answer.after64.push_back(state->get(p.name));
-    {
-      Comparisons comparisons(parity, "float64 training steps", tolerances.losses64);
-      for (size_t k = 0; k < losses->losses.size(); ++k) {
-        comparisons.compare(fmt::format("loss of step {}", k),
-                            relative(losses->losses[k], reference.losses64[k]));
-      }
-    }
-    if (made_whole_calls(contender, losses->losses.size())) {
-      Comparisons comparisons(parity, "float64 parameters", tolerances.moved64);
-      const Moves moves{reference.weights, reference.after64, reference.noise64};
-      compare_each_move(job, *state, moves, tolerances.moved64, comparisons);
-    }
-  }
+  if (train && !predicts && !prove_steps64(worker, job, reference, contender, answer, parity, tolerances))
+    return;
   if (parity.diverges_at.empty() || job.cut) return;  // the whole batch decides, and is explained
   if (parity.diverges_at == "prediction") {
     const std::string words = shape_words("the prediction", answer.prediction, reference.at.prediction);
