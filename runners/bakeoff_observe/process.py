@@ -190,6 +190,10 @@ VARIABLES: tuple[str, ...] = (
 VARIABLES += ("TORCH", "PYTORCH_", "CUDA_", "MALLOC_", "LD_PRELOAD", "PYTHONOPTIMIZE")
 
 
+# As the script was started: frameworks set some of their own.
+_GIVEN = {k: v for k, v in sorted(os.environ.items()) if k.startswith(VARIABLES)}
+
+
 def environment() -> dict[str, str]:
     """Versions of what is imported, and environment variables of interest."""
     found = {"python": ".".join(map(str, sys.version_info[:3]))}
@@ -197,8 +201,7 @@ def environment() -> dict[str, str]:
         version = getattr(sys.modules.get(name), "__version__", None)
         if version is not None:
             found[name] = str(version)
-    found |= {k: v for k, v in sorted(os.environ.items()) if k.startswith(VARIABLES)}
-    return found
+    return found | _GIVEN
 
 
 def _moved(fd: int) -> int:

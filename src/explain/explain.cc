@@ -179,6 +179,7 @@ Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) c
   if (const auto set = lane.switches.find(kEnvironment); set != lane.switches.end())
     for (const auto& [variable, value] : set->items()) lane.spec.environment[variable] = value;
   if (of.seen.ended) lane.steps_at_most = of.seen.steps();
+  lane.by_step = of.by_step;
   if (whole_epochs(of)) {
     lane.epoch_samples = of.profile.epoch_steps * of.samples();
     lane.epoch_s = epoch_seconds(of.profile);
@@ -407,6 +408,17 @@ void Inquiry::combine() {
     const_cast<Cause*>(confirmed[i])->without = without[i].factor(alpha());
 }
 
+// Where the batch of one script is not known, samples of the two cannot be compared.
+void compare_by_step(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
+  const auto unknown =
+      std::ranges::find_if(subjects, [](const Subject& s) { return s.number("batch") <= 0; });
+  if (subjects.size() < 2 || unknown == subjects.end()) return;
+  notes.push_back(fmt::format(
+      "{}: the samples of a step are not known, so steps are compared; make sure that both take as many",
+      unknown->name));
+  for (Subject& subject : subjects) subject.by_step = true;
+}
+
 // The slower one first, by what was observed.
 void order(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
   if (subjects.size() < 2) return;
@@ -434,6 +446,7 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
       out.notes.push_back(subject.name + ": its folder is too large to be copied, so its runs write into it");
     for (const std::string& note : subject.seen.notes) out.notes.push_back(subject.name + ": " + note);
   }
+  compare_by_step(out.subjects, out.notes);
   order(out.subjects, out.notes);
   for (const Subject& subject : out.subjects)
     std::ranges::move(remarks(subject), std::back_inserter(out.remarks));

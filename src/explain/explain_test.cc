@@ -273,6 +273,15 @@ TEST(Work, DifferencesAreListed) {
   EXPECT_TRUE(work_differences(a, a).empty());
 }
 
+TEST(Subjects, ByStepTheBatchDoesNotCount) {
+  Subject s = torch_script({{"batch", 32}, {"steps_per_execution", 4}});
+  EXPECT_EQ(s.samples(), 128);
+  s.by_step = true;
+  EXPECT_EQ(s.samples(), 4);
+  Explanation e{.subjects = {s, s}, .gap = Estimate{2, 1.9, 2.1}};
+  EXPECT_THAT(to_text(e, 80, false), HasSubstr("times as long per step"));
+}
+
 TEST(Text, NamesNothingWithoutAGap) {
   Explanation e{
       .subjects = {torch_script({}), torch_script({})}, .gap = Estimate{1.0, 0.99, 1.01}, .equal = true};

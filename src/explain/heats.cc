@@ -72,7 +72,7 @@ void settle(Runner& runner, const HeatOptions& options) {
   }
   runner.result.thrown = first->thrown;
   runner.result.losses = first->losses;
-  runner.samples = samples_of(facts_of(*first));
+  runner.samples = samples_of(facts_of(*first), runner.lane->by_step);
   if (auto frozen = runner.process->freeze(); !frozen) runner.result.failure = frozen.error().text();
 }
 

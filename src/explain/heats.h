@@ -21,6 +21,7 @@ struct Lane {
   ScriptSpec spec = {};
   Switches switches = Switches::object();
   double step_s = 0;                          // of the script without switches
+  bool by_step = false;                       // Subject::by_step
   double epoch_samples = 0;                   // a burst takes whole epochs of so many; 0: any steps
   double epoch_s = 0;                         // what one takes
   std::optional<int64_t> steps_at_most = {};  // that the script makes until its end; absent: not known

@@ -33,12 +33,12 @@ const Json& facts_of(const Report& report) {
   return name.empty() ? kNothing : report.facts[name];
 }
 
-double samples_of(const Json& facts) {
+double samples_of(const Json& facts, bool by_step) {
   const auto of = [&](const char* name) {
     const auto found = facts.find(name);
     return found != facts.end() && found->is_number() && *found > 0 ? found->get<double>() : 1.0;
   };
-  return of("batch") * of("steps_per_execution");
+  return (by_step ? 1 : of("batch")) * of("steps_per_execution");
 }
 
 std::string Subject::framework() const { return trained_by(seen.facts); }
@@ -48,7 +48,7 @@ bool Subject::uses(const std::string& wanted) const {
 }
 
 const Json& Subject::facts() const { return facts_of(seen); }
-double Subject::samples() const { return samples_of(facts()); }
+double Subject::samples() const { return samples_of(facts(), by_step); }
 
 double Subject::step_with_waits_s() const { return profile.step_s / std::max(0.01, 1 - profile.wait_share); }
 

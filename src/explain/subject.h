@@ -16,6 +16,7 @@ struct Subject {
   Report seen = {};  // its first steps, from the start of the process on
   Profile profile = {};
   double output_bytes = 0;  // that it prints for each step
+  bool by_step = false;     // times are those of a training step, as the batch of a script is not known
   double faults = 0;        // minor page faults of a step
 
   // The framework that trains: the one that reports parameters, else the first.
@@ -27,13 +28,13 @@ struct Subject {
   double number(const char* fact, double otherwise = 0) const;
   std::string text(const char* fact) const;
   bool flag(const char* fact) const;
-  // Samples of one counted step; 1 where the batch is not known.
+  // Samples of one counted step; 1 where the batch is not known. By step: training steps of it.
   double samples() const;
   double step_with_waits_s() const;
 };
 
-// Samples of one counted step by these facts of a report.
-double samples_of(const nlohmann::json& facts);
+// Samples, or by step training steps, of one counted step by these facts of a report.
+double samples_of(const nlohmann::json& facts, bool by_step);
 // Those of the framework that trains.
 const nlohmann::json& facts_of(const Report& report);
 

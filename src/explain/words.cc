@@ -8,6 +8,8 @@ namespace bakeoff::explain {
 
 using table::significant;
 
+std::string unit(const Explanation& e) { return e.subjects[0].by_step ? "step" : "sample"; }
+
 std::string with_interval(const Estimate& e) {
   return fmt::format("{} [{}, {}]", significant(e.value, 3), significant(e.low, 3), significant(e.high, 3));
 }
@@ -16,13 +18,15 @@ std::string headline(const Explanation& e) {
   const Subject& s = e.subjects[0];
   if (e.subjects.size() == 1) {
     const double rate = s.samples() / s.step_with_waits_s();
+    if (s.number("batch") <= 0)
+      return fmt::format("{}: a step takes {} ms.", s.name, significant(1e3 * s.step_with_waits_s(), 3));
     return fmt::format("{}: a step of {:.0f} samples takes {} ms, {:.0f} samples/s.", s.name, s.samples(),
                        significant(1e3 * s.step_with_waits_s(), 3), rate);
   }
   const Subject& other = e.subjects[1];
   if (!e.gap) return fmt::format("{} and {} could not be compared.", s.name, other.name);
-  const std::string takes =
-      fmt::format("{} takes {} times as long per sample as {}.", s.name, with_interval(*e.gap), other.name);
+  const std::string takes = fmt::format("{} takes {} times as long per {} as {}.", s.name,
+                                        with_interval(*e.gap), unit(e), other.name);
   if (!e.equal) return takes;
   if (e.gap->high < 1 / 1.02)
     return fmt::format("{} is the slower one: name it first. {}", other.name, takes);
@@ -66,6 +70,7 @@ std::string change_words(const Cause& c) {
 
 std::string numbers_words(const Explanation& e, const Cause& c) {
   if (!c.losses) return "they may change; its losses could not be read";
+  if (*c.losses == 0) return "they may change; losses of its first steps are the same";
   std::string text = fmt::format("they may change; losses of its first steps differ by {} at most",
                                  significant(*c.losses, 2));
   if (e.losses) text += fmt::format(" (of two runs as it is: {})", significant(*e.losses, 2));

@@ -8,6 +8,8 @@
 
 namespace bakeoff::explain {
 
+// "sample", or "step" where the samples of one are not known.
+std::string unit(const Explanation& explanation);
 // "2.1 [1.9, 2.3]"
 std::string with_interval(const Estimate& estimate);
 // The gap, or that there is none, or how fast the one script is.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "explain/words.h"
 #include "report/chart_frame.h"
 #include "table/numbers.h"
 
@@ -64,11 +65,11 @@ std::string waterfall_chart(const ex::Explanation& e, double width) {
   }
   constexpr double kThickness = 18;
   const RowFrame frame = row_frame(width, labels, values, kThickness);
-  Svg svg(frame.width, frame.height, "Time of a sample, cause by cause");
+  Svg svg(frame.width, frame.height, "Time of a " + ex::unit(e) + ", cause by cause");
   const Axis x(0, most, frame.left, frame.right, false);
   draw_x_axis(
       svg, x, frame.top, frame.bottom, frame.left, frame.right, [](double v) { return significant(v, 3); },
-      "ms of a sample");
+      "ms of a " + ex::unit(e));
   for (size_t i = 0; i < bars.size(); ++i) {
     svg.begin("row", fmt::format("{}: {}", bars[i].label, bars[i].value));
     draw_row_text(svg, frame, i, bars[i].label, bars[i].value);
