@@ -71,9 +71,9 @@ std::string change_words(const Cause& c) {
 std::string numbers_words(const Explanation& e, const Cause& c) {
   if (!c.losses) return "they may change; its losses could not be read";
   if (*c.losses == 0) return "they may change; losses of its first steps are the same";
-  std::string text = fmt::format("they may change; losses of its first steps differ by {} at most",
-                                 significant(*c.losses, 2));
-  if (e.losses) text += fmt::format(" (of two runs as it is: {})", significant(*e.losses, 2));
+  std::string text =
+      fmt::format("they may change; losses of its first steps differ by {:.1g} at most", *c.losses);
+  if (e.losses) text += fmt::format(" (of two runs as it is: {:.1g})", *e.losses);
   return text + ", relatively";
 }
 

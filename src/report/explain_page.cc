@@ -130,6 +130,7 @@ std::string render_explanation(const ex::Explanation& e) {
   page.texts = {
       {"title", title},
       {"headline", ex::headline(e)},
+      {"unit", ex::unit(e)},
       {"state", undecided ? "not certain"
                 : e.equal ? "no gap"
                 : pair    ? "gap confirmed"

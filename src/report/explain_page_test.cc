@@ -37,8 +37,9 @@ ex::Explanation explained() {
 
 TEST(ExplainPage, ShowsCausesAndWhatWasTried) {
   const std::string page = render_explanation(explained());
-  for (const char* text : {"gap confirmed", "it collects garbage at each step", "anomaly detection is on",
-                           "Tried and not confirmed", "not explained", "slow&lt;b&gt;.py"})
+  for (const char* text :
+       {"gap confirmed", "it collects garbage at each step", "anomaly detection is on",
+        "Tried and not confirmed", "Where the time of a sample goes", "not explained", "slow&lt;b&gt;.py"})
     EXPECT_THAT(page, HasSubstr(text));
   EXPECT_THAT(page, Not(HasSubstr("slow<b>")));
   EXPECT_THAT(page, Not(HasSubstr("{{")));
