@@ -1,13 +1,13 @@
 #include "cli/carry_out.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <cstdlib>
 #include <ctime>
 #include <optional>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "calibrate/profile.h"
 #include "environments/environments.h"
 #include "evidence/promise.h"
@@ -16,6 +16,7 @@
 #include "machine/host.h"
 #include "proc/interrupt.h"
 #include "race/race.h"
+#include "recipe/schema.h"
 #include "sample/machine_limits.h"
 #include "study/all/studies.h"
 #include "summary/summarise.h"
@@ -109,14 +110,15 @@ Status carry_out(Plan& plan, ConsoleProgress& progress) {
 }
 
 tune::Machine this_machine_to_tune() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
   tune::Machine machine;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) machine.processors = CPU_COUNT(&set);
+  machine.processors = static_cast<int64_t>(sample::allowed_cpus().size());
   machine.gpu = fs::exists("/dev/nvidia0");
-  machine.allocators = {"tuned"};
-  for (const char* name : {"jemalloc", "mimalloc", "tcmalloc"})
-    if (allocator_library(name, "/")) machine.allocators.emplace_back(name);
+  for (const emit::Setting& setting : recipe::common_settings()) {
+    if (setting.name != "allocator") continue;
+    for (const std::string& name : setting.values)
+      if (name == "tuned" || (name != "default" && allocator_library(name)))
+        machine.allocators.push_back(name);
+  }
   return machine;
 }
 

@@ -1,7 +1,6 @@
 #include "explain/explain.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 
@@ -17,17 +16,12 @@
 #include "proc/launcher.h"
 #include "recipe/contenders.h"
 #include "report/explain_page.h"
+#include "sample/machine_limits.h"
 
 namespace bakeoff::cli {
 namespace {
 
 namespace ex = bakeoff::explain;
-
-int processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
 
 // The file of a module that is looked for from this folder; empty: it is not here.
 fs::path file_of(std::string module) {
@@ -94,7 +88,7 @@ Result<ex::Explanation> explained(const ExplainOptions& options, const fs::path&
   TRY(const TemporaryFolder scratch, TemporaryFolder::make("bakeoff_explain_"));
   ex::ExplainJob job{.folder = options.out.empty() ? scratch.path() : options.out,
                      .seconds = options.seconds,
-                     .processors = processors()};
+                     .processors = static_cast<int>(sample::allowed_cpus().size())};
   for (const std::string& name : options.scripts) {
     TRY(ex::Subject subject, subject_of(options, name, runner, config));
     for (const ex::Subject& other : job.subjects)

@@ -21,7 +21,7 @@ const std::vector<Topic> kTopics = {
      "them together again to a batch. One indexing with all rows of a batch does the same in a fraction of "
      "the time.",
      kPaired},
-    {"R3", "Workers that cost more than they do",
+    {"R3", "Workers that cost more than they save",
      "Processes that prepare batches have to be started, and each batch is copied from one process to another. "
      "For small or cheap batches that takes longer than preparing them.",
      kPaired},

@@ -119,7 +119,7 @@ std::vector<Rule> input_rules() {
        .key = "workers",
        .framework = "torch",
        .signal = "loader workers, and waits of at least 5%, or epochs that begin late",
-       .cause = "loader workers cost more than they do",
+       .cause = "loader workers cost more than they save",
        .change = "num_workers=0",
        .method = "loads in the process itself",
        .thrown = "workers",
