@@ -1,7 +1,8 @@
 """Calls in the loop that no step needs: saving, logging, sleeping, predicting.
 
 Counted from the first step on, with the line of the user's file that made them. The
-switches `no_save`, `no_log` and `no_sleep` leave them out.
+switches `no_save`, `no_log` and `no_sleep` leave them out; with `no_copy` a deep copy is
+the first one of its line again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import functools
 import os
 import sys
 from threading import get_ident
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from bakeoff_observe.functions import is_own, own_frame
@@ -38,7 +39,7 @@ _PREDICTS = "predict evaluate predict_on_batch test_on_batch"
 
 CALLS = [
     Call("time", "sleep", switch="no_sleep"),
-    Call("copy", "deepcopy"),
+    Call("copy", "deepcopy", switch="no_copy"),
     Call("pickle", "dump", switch="no_save"),
     Call("json", "dump", switch="no_save"),
     Call("torch", "save", switch="no_save", own=False, apart="torch."),
@@ -82,6 +83,7 @@ class Calls:
         self.main = ""  # the script, whose name is gone when it ends
         self.rows: dict[str, int] = {}  # of what a model predicted last
         self.saved: set[tuple[str, Any]] = set()
+        self.copies: dict[Any, Any] = {}  # the first one of each line
         self.busy = False  # in one of them: what it calls itself is part of it
 
     def watch(self) -> None:
@@ -134,14 +136,26 @@ class Calls:
                 self.rows[word] = _rows(args, kwargs)
             if skips and self.inert(skips, word, args):
                 self.process.threw(skips)
+                if skips == "no_copy":
+                    return self.copies[self.place_of(sys._getframe(1))]
                 return call.instead
             self.busy = True
             try:
-                return inner(*args, **kwargs)
+                made = inner(*args, **kwargs)
             finally:
                 self.busy = False
+            return self.copied(made) if skips == "no_copy" else made
 
         return called
+
+    def copied(self, made: Any) -> Any:
+        """Kept for the next call of this line."""
+        self.copies[self.place_of(sys._getframe(2))] = made
+        return made
+
+    def place_of(self, frame: Optional[FrameType]) -> Any:
+        frame = own_frame(frame)
+        return frame and (frame.f_code, frame.f_lineno)
 
     def count(self, word: str) -> None:
         self.words.add(word)
@@ -160,12 +174,13 @@ class Calls:
         What is saved in memory is needed there; the first file of each line is
         written, so that it can be read again.
         """
+        if switch == "no_copy":
+            return self.place_of(sys._getframe(2)) in self.copies
         if switch != "no_save":
             return True
         if any(hasattr(x, "getvalue") for x in args):
             return False
-        frame = own_frame(sys._getframe(2))
-        place = (word, frame and (frame.f_code, frame.f_lineno))
+        place = (word, self.place_of(sys._getframe(2)))
         if place in self.saved:
             return True
         self.saved.add(place)

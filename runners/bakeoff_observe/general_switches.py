@@ -1,9 +1,13 @@
-"""Switches that need no framework."""
+"""Switches that need no framework, and the fact that they change."""
 
 from __future__ import annotations
 
 import builtins
 import gc
+import importlib
+import sys
+import threading
+import tracemalloc
 from typing import TYPE_CHECKING, Any, Callable
 
 if TYPE_CHECKING:
@@ -25,9 +29,33 @@ def _no_collect(process: Process, on: Any) -> None:
     gc.collect = uncollected
 
 
+def traced() -> list[str]:
+    """Tools that look at each call, line or allocation of this thread."""
+    found = {
+        "tracemalloc": tracemalloc.is_tracing(),
+        "a trace function": sys.gettrace() is not None,
+        "a profiler": sys.getprofile() is not None,
+    }
+    return [name for name, on in found.items() if on]
+
+
+def _no_trace(process: Process, on: Any) -> None:
+    def inert(*args: Any, **kwargs: Any) -> None:
+        process.threw("no_trace")
+
+    if tracemalloc.is_tracing():  # by the environment
+        tracemalloc.stop()
+        process.threw("no_trace")
+    tracemalloc.start = inert
+    for place in (sys, threading):
+        place.settrace = place.setprofile = inert
+    importlib.import_module("cProfile").Profile.enable = inert
+
+
 SWITCHES: dict[str, Callable[[Process, Any], None]] = {
     "no_print": _no_print,
     "no_collect": _no_collect,
+    "no_trace": _no_trace,
 }
 
 

@@ -29,6 +29,7 @@ now = time.monotonic_ns
 _EXAMINED = 8  # first calls of a function, in which it may show that it trains
 _PATIENCE = 32  # calls of others without one of what trained so far
 _NEW = "a new function each time"
+_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 _ANEW = 4  # compiled functions of one code, from which on they count as one
 _AGAIN = 64  # from then on two calls in so many
 
@@ -543,8 +544,7 @@ def _count(arrays: list[Any]) -> int:
 
 
 def _threads() -> int:
-    flags = os.environ.get("XLA_FLAGS", "")
-    return 1 if "xla_cpu_multi_thread_eigen=false" in flags else processors()
+    return 1 if _ONE_THREAD in os.environ.get("XLA_FLAGS", "") else processors()
 
 
 def _versions() -> dict[str, str]:
@@ -617,7 +617,17 @@ def _float32(hooks: JaxHooks, on: Any) -> None:
     _no_x64(hooks, on, "float32")
 
 
+def _threads_on(hooks: JaxHooks, on: Any) -> None:
+    """XLA reads its flags when the first array is made."""
+    flags = os.environ.get("XLA_FLAGS", "").split()
+    kept = [flag for flag in flags if not flag != _ONE_THREAD]
+    if kept != flags:
+        os.environ["XLA_FLAGS"] = " ".join(kept)
+        hooks.process.threw("xla_threads")
+
+
 SWITCHES: dict[str, Callable[[JaxHooks, Any], None]] = {
+    "xla_threads": _threads_on,
     "no_debug_nans": _no_debug_nans,
     "jit": _jit,
     "no_x64": _no_x64,

@@ -61,6 +61,7 @@ class KerasHooks(Hooks):
         self.depth = 0  # a callback may call `fit` of another model
         self.fitted: dict[str, Any] = {}  # facts of the last `fit`
         self.source: Any = None  # what it reads
+        self.metrics: list[str] = []  # of the last `compile`
         self._reader: Any = None
         self._running = False  # whether it tells the mean of the epoch
         self._mean: Any = None
@@ -102,6 +103,10 @@ class KerasHooks(Hooks):
             for name, change in FIT_SWITCHES.items():
                 if name in switches and change(self, asked):
                     self.process.threw(name)
+            observer.count("fits")
+            if "direct_fit" in switches and small_fit(asked):
+                self.process.threw("direct_fit")
+                return self.direct_fit(model, asked)
             self.model, self.source = model, None
             self.fitted = self.arguments(asked)
             self._running = type(model).train_step is own_step
@@ -119,7 +124,32 @@ class KerasHooks(Hooks):
             return made
 
         trainer.fit, trainer.train_on_batch = watched, once
+        if "direct_predict" in switches:
+            self.throw_direct_predict(trainer)
         self.watch_callbacks(lists)
+
+    def direct_fit(self, model: Any, asked: dict[str, Any]) -> Any:
+        """One epoch of one batch, without all that `fit` sets up."""
+        model.reset_metrics()
+        kept = {k: asked[k] for k in ("sample_weight", "class_weight") if k in asked}
+        logs = model.train_on_batch(asked["x"], asked["y"], return_dict=True, **kept)
+        history = self.keras.callbacks.History()
+        history.epoch, history.history = [0], {k: [v] for k, v in logs.items()}
+        model.history = history
+        return history
+
+    def throw_direct_predict(self, trainer: Any) -> None:
+        inner = trainer.predict
+
+        @functools.wraps(inner)
+        def predict(model: Any, *args: Any, **kwargs: Any) -> Any:
+            asked = given(inner, args, kwargs)
+            if asked is None or not one_batch(asked) or asked.get("callbacks"):
+                return inner(model, *args, **kwargs)
+            self.process.threw("direct_predict")
+            return model.predict_on_batch(asked["x"])
+
+        trainer.predict = predict
 
     def within(self, model: Any, function: Any, args: Any, kwargs: Any) -> Any:
         """Nothing else ends a step in there."""
@@ -209,6 +239,11 @@ class KerasHooks(Hooks):
                 ):
                     asked["steps_per_execution"] = steps
                     self.process.threw("steps_per_execution")
+            metrics = asked.get("metrics")
+            self.metrics = [_named(m) for m in leaves(metrics) if m is not None]
+            if "no_metrics" in switches and metrics:
+                asked["metrics"] = None
+                self.process.threw("no_metrics")
             wanted = [name for name in JIT if name in switches]
             if wanted and not asked.get("run_eagerly"):
                 return self.jit(wanted[0], inner, model, asked)
@@ -439,6 +474,8 @@ class KerasHooks(Hooks):
             found["loss"] = _named(getattr(model, "loss", None))
             found.update(self.logits(model))
             found.update(self.compiled(model))
+            found["metrics"] = self.metrics
+            found["fits_per_step"] = self.observer.per_step("fits")
             optimizers = [model.optimizer] if model.optimizer is not None else []
         found["optimizers"] = [self.optimizer(o) for o in optimizers]
         found["denormals"] = tiny_share(self.values(variables))
@@ -490,6 +527,25 @@ class KerasHooks(Hooks):
         return found | {key: plain(value) for key, value in settings.items()}
 
 
+def one_batch(asked: dict[str, Any]) -> bool:
+    """Of `fit` or `predict`: whether an array is no more than one batch."""
+    shape = getattr(asked.get("x"), "shape", None)
+    if not shape or asked.get("steps") or asked.get("steps_per_epoch"):
+        return False
+    return int(shape[0]) <= int(asked.get("batch_size") or 32)
+
+
+def small_fit(asked: dict[str, Any]) -> bool:
+    """Whether it does what `train_on_batch` does."""
+    if asked.get("epochs", 1) != 1 or asked.get("initial_epoch"):
+        return False
+    if asked.get("callbacks") or asked.get("validation_data") is not None:
+        return False
+    if asked.get("validation_split") or asked.get("y") is None:
+        return False
+    return one_batch(asked)
+
+
 def _size(shape: Any) -> int:
     size = 1
     for n in shape:
@@ -526,6 +582,16 @@ def _no_validation(hooks: KerasHooks, asked: dict[str, Any]) -> bool:
     return bool(some)
 
 
+def _batch(hooks: KerasHooks, asked: dict[str, Any]) -> bool:
+    sizes = hooks.process.switches["batch"]
+    if asked.get("batch_size", 32) != int(sizes["from"]):
+        return False
+    if not hasattr(asked.get("x"), "shape"):
+        return False
+    asked["batch_size"] = int(sizes["to"])
+    return True
+
+
 def _silent(hooks: KerasHooks, asked: dict[str, Any]) -> bool:
     before, asked["verbose"] = asked.get("verbose", "auto"), 0
     return bool(before != 0)
@@ -535,4 +601,5 @@ FIT_SWITCHES: dict[str, Callable[[KerasHooks, dict[str, Any]], bool]] = {
     "no_callbacks": _no_callbacks,
     "no_validation": _no_validation,
     "silent": _silent,
+    "batch": _batch,
 }

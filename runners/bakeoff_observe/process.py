@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import builtins
 import fcntl
 import gc
 import importlib
@@ -19,6 +20,7 @@ from bakeoff_observe import general_switches
 from bakeoff_observe.calls import Calls
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.observer import Hooks, Observer
+from bakeoff_observe.stacks import HookCalls, Lines
 from bakeoff_runner.channel import strict
 
 FRAMEWORKS = ("torch", "keras", "tf_keras", "tensorflow", "jax")
@@ -41,6 +43,8 @@ class Process:
         self.thrown: list[str] = []
         self.error: dict[str, Any] = {}
         self.calls = Calls(self)
+        self.lines: Optional[Lines] = None
+        self.hook_calls: Optional[HookCalls] = None
         self.started = time.monotonic_ns()
 
     def threw(self, switch: str) -> None:
@@ -53,6 +57,8 @@ class Process:
         self._send({"event": "hello", "pid": os.getpid(), "python": version})
         request = self._receive()
         self.switches = dict(request.get("switches", {}))
+        if request.get("notebook"):
+            builtins.get_ipython = _Notebook  # type: ignore[attr-defined]
         self._go(request)
 
     def report(self) -> None:
@@ -73,10 +79,15 @@ class Process:
         self.wants_facts = bool(request.get("facts", False))
         until = self.observer.begun + int(1e9 * request.get("seconds", 3600))
         self.observer.go(request.get("steps", 1 << 60), until)
+        if request.get("watch") == "lines":
+            self.lines = Lines(self.observer.thread)
+        elif request.get("watch") == "hooks":
+            self.hook_calls = HookCalls(len(self.observer.marks))
 
     def _answer(self, ended: bool) -> None:
         seen = self.observer
         done = time.monotonic_ns()
+        watched = self._watched()
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self._send(
             {
@@ -103,13 +114,24 @@ class Process:
                 "loss": _number(seen.loss),
                 "thrown": self.thrown,
                 "notes": seen.notes,
+                **watched,
                 **self.error,
             }
         )
 
+    def _watched(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if self.lines is not None:
+            found["lines"], self.lines = self.lines.stop(), None
+        if self.hook_calls is not None:
+            steps = len(self.observer.marks)
+            found["hooks"], self.hook_calls = self.hook_calls.stop(steps), None
+        return found
+
     def _facts(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         common = {**self.calls.facts(), **self.observer.memory()}
+        common["tracing"] = general_switches.traced()
         for hooks in self.hooks:
             try:
                 facts = hooks.facts()
@@ -162,6 +184,13 @@ class Process:
         view = memoryview(data)
         while view:
             view = view[os.write(self._answers, view) :]
+
+
+class _Notebook:
+    """What a notebook that was exported as a script asks of its notebook: nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *args, **kwargs: None
 
 
 # Of what changes speed, or numbers.

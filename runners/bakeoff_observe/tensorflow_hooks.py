@@ -20,6 +20,7 @@ from bakeoff_observe.tensorflow_loops import EagerLoops, is_loss
 from bakeoff_observe.values import (
     Leader,
     described,
+    given,
     leaves,
     processors,
     scalar_finder,
@@ -537,7 +538,83 @@ def _no_check_numerics(hooks: TensorFlowHooks, on: Any) -> None:
     debugging.check_numerics = debugging.assert_all_finite = unchecked
 
 
+def _parallel_map(hooks: TensorFlowHooks, on: Any) -> None:
+    """Maps that the script leaves serial, element after element, are parallel."""
+    data, tune = hooks.dataset_class, hooks.tf.data.AUTOTUNE
+    inner = data.map
+
+    @functools.wraps(inner)
+    def mapped(dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        asked = given(inner, args, kwargs)
+        if asked is None or asked.get("num_parallel_calls") is not None:
+            return inner(dataset, *args, **kwargs)
+        function = asked.get("map_func")
+        if _own(function):
+            asked["num_parallel_calls"] = tune
+            hooks.process.threw("parallel_map")
+        return inner(dataset, **asked)
+
+    data.map = mapped
+
+
+def _batch(hooks: TensorFlowHooks, sizes: Any) -> None:
+    """Pipelines of batches of one size have another one."""
+    data = hooks.dataset_class
+    inner = data.batch
+
+    @functools.wraps(inner)
+    def batched(dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        asked = given(inner, args, kwargs)
+        if asked is None or asked.get("batch_size") != int(sizes["from"]):
+            return inner(dataset, *args, **kwargs)
+        asked["batch_size"] = int(sizes["to"])
+        hooks.process.threw("batch")
+        return inner(dataset, **asked)
+
+    data.batch = batched
+
+
+def _float32(hooks: TensorFlowHooks, on: Any) -> None:
+    """`tf.float64` is float32 for the script, and so are arrays of NumPy without a dtype.
+
+    What names the dtype by a string, or of NumPy, stays float64.
+    """
+    import numpy
+
+    tf = hooks.tf
+    tf.float64 = tf.double = tf.float32
+    constants = importlib.import_module("tensorflow.python.framework.constant_op")
+    convert = constants.convert_to_eager_tensor
+
+    @functools.wraps(convert)
+    def converted(value: Any, ctx: Any, dtype: Any = None) -> Any:
+        if dtype is None and getattr(value, "dtype", None) == numpy.float64:
+            hooks.process.threw("float32")
+            value = numpy.asarray(value, numpy.float32)
+        return convert(value, ctx, dtype)
+
+    constants.convert_to_eager_tensor = converted  # type: ignore[attr-defined]
+
+    def single(x: Any) -> Any:
+        if getattr(x, "dtype", None) != numpy.float64:
+            return x
+        hooks.process.threw("float32")
+        return tf.cast(x, tf.float32) if tf.is_tensor(x) else x.astype(numpy.float32)
+
+    for name in ("from_tensor_slices", "from_tensors"):
+        make = getattr(hooks.dataset_class, name)
+
+        @functools.wraps(make)
+        def made(tensors: Any, *args: Any, _make: Any = make, **kwargs: Any) -> Any:
+            return _make(tf.nest.map_structure(single, tensors), *args, **kwargs)
+
+        setattr(hooks.dataset_class, name, staticmethod(made))
+
+
 SWITCHES: dict[str, Callable[[TensorFlowHooks, Any], None]] = {
+    "float32": _float32,
+    "parallel_map": _parallel_map,
+    "batch": _batch,
     "no_eager": _no_eager,
     "threads": _threads,
     "relax_shapes": _relax_shapes,

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import sys
 from typing import TYPE_CHECKING, Any, Callable
 
 from bakeoff_observe.functions import own_frame
+from bakeoff_observe.values import Inert
 
 if TYPE_CHECKING:
     from bakeoff_observe.torch_hooks import TorchHooks
@@ -20,6 +22,9 @@ _LOOKS = 3  # calls of each loss function that are looked at
 _SMALL = 5_000_000  # parameters of which each report takes sums
 _BROADCAST = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 _SOME = 16  # steps that a growth is told of
+# Arguments of a checkpoint that its function does not get.
+_CHECKPOINT = ("use_reentrant", "preserve_rng_state", "context_fn")
+_CHECKPOINT += ("determinism_check", "debug", "early_stop")
 
 
 class Checks:
@@ -28,6 +33,7 @@ class Checks:
         self.restores: list[Callable[[], None]] = []
         self.broadcast: list[list[int]] = []
         self.line = 0
+        self.checkpoint_line = 0
         self.softmax: list[bool] = []  # of each cross entropy that was looked at
         self.sums: dict[str, float] = {}
         self.unchanged: list[str] = []
@@ -45,6 +51,7 @@ class Checks:
         for name in _BROADCAST:
             self.look(functional, name, self.shapes)
         self.look(functional, "cross_entropy", self.probabilities)
+        self.watch_checkpoints()
         # They would become part of what is compiled.
         for place, name in (
             (self.torch, "compile"),
@@ -111,6 +118,34 @@ class Checks:
             frame = own_frame(sys._getframe(2))
             self.line = frame.f_lineno if frame is not None else 0
 
+    # ---- activations that are computed twice
+
+    def watch_checkpoints(self) -> None:
+        place: Any = importlib.import_module("torch.utils.checkpoint")
+        inner, observer = place.checkpoint, self.observer
+        process = self.hooks.process
+        skipped = "no_checkpoints" in process.switches
+
+        @functools.wraps(inner)
+        def checkpointed(function: Any, *args: Any, **kwargs: Any) -> Any:
+            observer.count("checkpoints")
+            if not self.checkpoint_line:
+                frame = own_frame(sys._getframe(1))
+                self.checkpoint_line = frame.f_lineno if frame is not None else 0
+            if not skipped:
+                return inner(function, *args, **kwargs)
+            process.threw("no_checkpoints")
+            for name in _CHECKPOINT:
+                kwargs.pop(name, None)
+            return function(*args, **kwargs)
+
+        def restore() -> None:
+            if place.checkpoint is checkpointed and not skipped:
+                place.checkpoint = inner
+
+        place.checkpoint = checkpointed
+        self.restores.append(restore)
+
     # ---- cells of recurrent networks
 
     def watch_cells(self, roots: list[Any]) -> None:
@@ -144,14 +179,19 @@ class Checks:
         found: dict[str, Any] = {
             "mkldnn": bool(self.torch.backends.mkldnn.enabled),
             "history": self.history,
+            "profiler": bool(self.torch._C._autograd._profiler_enabled()),
+            "checkpoints_per_step": self.observer.per_step("checkpoints"),
+            "lines": {},
         }
+        if self.checkpoint_line:
+            found["lines"]["checkpoint"] = self.checkpoint_line
         if self.broadcast:
             found["broadcast_loss"] = self.broadcast
         if self.softmax:
             found["double_softmax"] = all(self.softmax)
         if self.line and (self.broadcast or all(self.softmax)):
             word = "broadcast_loss" if self.broadcast else "double_softmax"
-            found["lines"] = {word: self.line}
+            found["lines"][word] = self.line
         if self.unchanged:
             found["unchanged"] = self.unchanged
         if self.cell_calls:
@@ -223,6 +263,30 @@ def throw_free_graph(hooks: TorchHooks, on: Any) -> None:
         return done
 
     tensors.backward = freed
+
+
+class Silent(Inert):
+    """A profiler that sees nothing, whatever it is asked."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args, **kwargs: Silent()
+
+    def __str__(self) -> str:
+        return "no profile"
+
+
+def throw_no_profiler(hooks: TorchHooks, on: Any) -> None:
+    """Profilers of PyTorch do not start."""
+
+    class Profiler(Silent):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            hooks.process.threw("no_profiler")
+
+    torch = hooks.torch
+    torch.profiler.profile = torch.autograd.profiler.profile = Profiler
 
 
 def throw_mkldnn(hooks: TorchHooks, on: Any) -> None:

@@ -13,7 +13,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from bakeoff_observe.observer import Facts, Hooks
-from bakeoff_observe.torch_checks import Checks, throw_free_graph, throw_mkldnn
+from bakeoff_observe.torch_checks import (
+    Checks,
+    throw_free_graph,
+    throw_mkldnn,
+    throw_no_profiler,
+)
 from bakeoff_observe.values import Inert
 
 if TYPE_CHECKING:
@@ -400,6 +405,18 @@ def _persistent(hooks: TorchHooks, on: Any) -> None:
     _loader_option(hooks, change)
 
 
+def _batch(hooks: TorchHooks, sizes: Any) -> None:
+    """Loaders of batches of one size have another one."""
+    before, after = int(sizes["from"]), int(sizes["to"])
+
+    def change(given: dict[str, Any]) -> None:
+        if given.get("batch_size") == before:
+            given["batch_size"] = after
+            hooks.process.threw("batch")
+
+    _loader_option(hooks, change)
+
+
 def _batched(hooks: TorchHooks, on: Any) -> None:
     """Rows of tensors in memory are taken with one index for a whole batch."""
     data = hooks.torch.utils.data
@@ -497,6 +514,8 @@ SWITCHES: dict[str, Throw] = {
     "float32": _float32,
     "free_graph": throw_free_graph,
     "mkldnn": throw_mkldnn,
+    "no_profiler": throw_no_profiler,
+    "batch": _batch,
 }
 
 

@@ -64,10 +64,14 @@ class Observed:
         self._answers = os.fdopen(theirs[0])
         self.hello = json.loads(self._answers.readline())
 
-    def run(self, steps: int, seconds: float = 120, facts: bool = False) -> Any:
+    def run(
+        self, steps: int, seconds: float = 120, facts: bool = False, watch: str = ""
+    ) -> Any:
         self._id += 1
         request: dict[str, Any] = {"id": self._id, "op": "run", "steps": steps}
         request |= {"seconds": seconds, "facts": facts}
+        if watch:
+            request["watch"] = watch
         if self._id == 1:
             request["switches"] = self.switches
         self._requests.write(json.dumps(request) + "\n")

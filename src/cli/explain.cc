@@ -74,6 +74,7 @@ Result<ex::Subject> subject_of(const ExplainOptions& options, const std::string&
   }
   TRY(subject.spec.python, interpreter(options, file, subject.source, config));
   subject.spec.runner = runner;
+  subject.spec.notebook = subject.source.find("get_ipython(") != std::string::npos;
   subject.spec.folder = fs::current_path();
   if (options.modules) subject.spec.arguments = {"-m"};
   subject.spec.arguments.push_back(argument_of(name, subject.spec.folder));

@@ -26,7 +26,13 @@ struct ExplainJob {
   int processors = 1;
 };
 
-enum class Finding { kConfirmed, kNoGain, kOpen, kFailed };
+enum class Finding {
+  kConfirmed,
+  kNoGain,
+  kOpen,
+  kFailed,
+  kShared,  // both scripts have it, and the gap is explained without it: it was not tried
+};
 
 struct Cause {
   Suspect suspect = {};
@@ -34,10 +40,14 @@ struct Cause {
   // By which factor steps of the script become shorter with the switch thrown: > 1 is a gain.
   std::optional<Estimate> first = {};     // of the first heat alone
   std::optional<Estimate> measured = {};  // of all later heats, which say whether it is confirmed
+  bool shared = false;                    // the second script is suspect of the same
+  std::optional<Estimate> beyond = {};    // shared: by which factor more than the second script gains
   bool on_top = false;                    // measured with the switches of all causes above thrown, too
   std::optional<Estimate> without = {};   // what all causes together lose if this one is left out
   std::optional<double> losses = {};      // largest relative change of the losses of its first steps
   std::string reason = {};                // kFailed
+  // Its part of the gap; only of what is measured.
+  const Estimate& of_gap() const { return beyond ? *beyond : *measured; }
 };
 
 struct WorkDifference {

@@ -38,7 +38,7 @@ struct Runner {
 
   // nullopt once nothing more can come of it.
   std::optional<Report> run(int64_t count, double seconds, bool facts = false) {
-    auto report = process->run(count, seconds, facts);
+    auto report = process->run({.steps = count, .seconds = seconds, .facts = facts});
     if (!report) {
       if (bursts.size() < kFewestBursts) result.failure = report.error().text();
       ended = true;

@@ -72,6 +72,10 @@ Result<Report> parse_report(const std::string& line) {
     found.at("thrown").get_to(report.thrown);
     found.at("notes").get_to(report.notes);
     report.facts = found.at("facts");
+    for (const Json& one : found.value("lines", Json::array()))
+      report.lines.push_back({one.at("file"), one.at("line"), one.at("function"), one.at("share")});
+    if (const auto at = found.find("hooks"); at != found.end() && at->is_object())
+      report.hook_s = at->at("calls_per_step").get<double>() * at->at("seconds_per_call").get<double>();
     if (const auto at = found.find("environment"); at != found.end())
       for (const auto& [name, value] : at->items()) report.environment[name] = value;
     return report;
@@ -86,6 +90,7 @@ struct Observed::State {
   proc::Child child;
   proc::LineChannel channel;
   Switches switches;
+  bool notebook = false;
   int64_t id = 0;
   State(std::optional<TemporaryFolder> folder, proc::Child started, Switches thrown)
       : copy(std::move(folder)), child(std::move(started)), channel(child), switches(std::move(thrown)) {}
@@ -113,6 +118,7 @@ Result<Observed> Observed::start(const ScriptSpec& spec, const Switches& switche
   options.log_file = spec.log_file;
   TRY(proc::Child child, proc::Child::start(options));
   auto state = std::make_unique<State>(std::move(copy), std::move(child), switches);
+  state->notebook = spec.notebook;
   const int64_t deadline = monotonic_clock().now_ns() + static_cast<int64_t>(kHelloSeconds * kSecond);
   const auto hello = state->channel.receive(deadline, "start");
   if (!hello) {
@@ -123,18 +129,25 @@ Result<Observed> Observed::start(const ScriptSpec& spec, const Switches& switche
   return Observed(std::move(state));
 }
 
-Result<Report> Observed::run(int64_t steps, double seconds, bool facts, double patience_s) {
-  Json request = {
-      {"id", ++state_->id}, {"op", "run"}, {"steps", steps}, {"seconds", seconds}, {"facts", facts}};
-  if (state_->id == 1) request["switches"] = state_->switches;
-  const int64_t deadline =
-      monotonic_clock().now_ns() + static_cast<int64_t>((seconds + patience_s) * kSecond);
+Result<Report> Observed::run(const RunRequest& asked) {
+  Json request = {{"id", ++state_->id},
+                  {"op", "run"},
+                  {"steps", asked.steps},
+                  {"seconds", asked.seconds},
+                  {"facts", asked.facts}};
+  if (asked.watch != Watch::kNothing) request["watch"] = asked.watch == Watch::kLines ? "lines" : "hooks";
+  if (state_->id == 1) {
+    request["switches"] = state_->switches;
+    request["notebook"] = state_->notebook;
+  }
+  const double seconds = asked.seconds + asked.patience_s;
+  const int64_t deadline = monotonic_clock().now_ns() + static_cast<int64_t>(seconds * kSecond);
   const auto line = state_->channel.exchange(request.dump(), deadline, "run");
   if (line) return parse_report(*line);
   const auto& failure = state_->channel.failure();
   if (failure && failure->kind == proc::FailureKind::kTimeout) {
     return Error{
-        .message = fmt::format("no training step was seen for {:.0f} s", seconds + patience_s),
+        .message = fmt::format("no training step was seen for {:.0f} s", seconds),
         .remedy =
             "a step is optimizer.step(), a batch of fit, or a call of the jitted function that trains; steps "
             "in threads or processes of the script's own are not seen"};

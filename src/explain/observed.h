@@ -28,6 +28,15 @@ struct ScriptSpec {
   bool in_copy = true;                      // run in a copy of it (folders.h)
   Texts environment = {};                   // variables added to ours
   std::filesystem::path log_file = {};      // what the script prints
+  bool notebook = false;                    // it asks for its notebook, and gets one that does nothing
+};
+
+// A line of the user's files that the script was in whenever its stack was looked at.
+struct HotLine {
+  std::string file = {};  // full path
+  int64_t line = 0;
+  std::string function = {};
+  double share = 0;  // of all looks
 };
 
 // What a process reports when it stops. Times in ns; points in time are those of the monotonic clock.
@@ -56,6 +65,8 @@ struct Report {
   std::vector<std::string> thrown = {};  // switches that changed something
   std::vector<std::string> notes = {};   // what was seen and could not be followed
   nlohmann::json facts = {};             // by framework; null unless asked for
+  std::vector<HotLine> lines = {};       // with Watch::kLines: the greatest share first
+  std::optional<double> hook_s = {};     // with Watch::kHooks: what the hooks take of a step, at most
   // Versions of packages and of Python, and variables that may matter; with the facts alone.
   std::map<std::string, std::string> environment = {};
 
@@ -65,6 +76,20 @@ struct Report {
 
 Result<Report> parse_report(const std::string& line);
 
+enum class Watch {
+  kNothing,
+  kLines,  // in which lines it spends its time, by looks at its stack
+  kHooks,  // how often hooks are called in a step, which makes steps slower
+};
+
+struct RunRequest {
+  int64_t steps = 1;       // further ones that it may make,
+  double seconds = 60;     // for so long at most
+  bool facts = false;      // collect them, which takes up to a second
+  double patience_s = 60;  // so much longer a script without a step is waited for
+  Watch watch = Watch::kNothing;
+};
+
 class Observed {
  public:
   // Starts the script; it stops at its first boundary that `run` asks for.
@@ -73,9 +98,8 @@ class Observed {
   Observed& operator=(Observed&&) = delete;
   ~Observed();  // kills it and all that it left
 
-  // Lets it make `steps` further steps, at most for `seconds`; a script that makes no step is told off after
-  // `patience_s` more. `facts`: collect them, which takes up to a second.
-  Result<Report> run(int64_t steps, double seconds, bool facts = false, double patience_s = 60);
+  // Lets it make further steps.
+  Result<Report> run(const RunRequest& request);
   Status freeze();
   Status thaw();
   std::string log_tail() const;

@@ -53,12 +53,22 @@ struct Writer {
     out += total + "\n\n";
   }
 
+  void lines() {
+    for (const Subject& s : e.subjects) {
+      const auto seen = hot_lines(s);
+      if (seen.empty()) continue;
+      line(fmt::format("lines of {} in which its steps were seen most often:", s.name));
+      for (const auto& [share, text] : seen) line(text, fmt::format("  {:>4}  ", share), "        ");
+    }
+    out += "\n";
+  }
+
   void cause(size_t number, const Cause& c) {
     const std::string where = place(e, c);
     line(c.suspect.rule->cause + (where.empty() ? "" : " (" + where + ")"), fmt::format("{:>2}. ", number),
          "    ");
     line(fmt::format("{} ({})", c.suspect.suspicion.evidence, c.suspect.rule->id), "    seen: ", "      ");
-    line(gain_words(c), "    gain: ", "      ");
+    line(gain_words(e, c), "    gain: ", "      ");
     if (c.without)
       line(fmt::format("left out of all together, steps take {} times as long", with_interval(*c.without)),
            "    ", "      ");
@@ -104,6 +114,8 @@ const char* word(Finding finding) {
       return "not certain";
     case Finding::kFailed:
       return "failed";
+    case Finding::kShared:
+      return "in both scripts";
   }
   return "";
 }
@@ -115,6 +127,10 @@ table::Json json_of(const std::optional<Estimate>& estimate) {
 table::Json json_of(const Subject& s) {
   table::Json phases = table::Json::object();
   for (const Phase& phase : s.profile.phases) phases[phase.key] = phase.seconds;
+  table::Json lines = table::Json::array();
+  for (const HotLine& one : s.seen.lines)
+    lines.push_back(
+        {{"file", one.file}, {"line", one.line}, {"function", one.function}, {"share", one.share}});
   return {{"name", s.name},
           {"framework", s.framework()},
           {"steps", s.profile.steps},
@@ -124,6 +140,8 @@ table::Json json_of(const Subject& s) {
           {"phases_seconds", phases},
           {"total_seconds", s.profile.total_s},
           {"peak_rss_bytes", s.seen.peak_rss_bytes},
+          {"lines", lines},
+          {"hooks_share_of_a_step", table::number(hook_share(s))},
           {"facts", table::Json::parse(s.seen.facts.dump())}};
 }
 
@@ -135,16 +153,19 @@ std::string to_text(const Explanation& explanation, int width, bool all) {
   writer.work();
   writer.environment();
   writer.phases();
+  writer.lines();
   writer.causes();
   if (all) writer.rest();
   for (const Remark& remark : explanation.remarks) writer.line("seen: " + remark_words(remark), "", "  ");
-  const auto tried = std::ranges::count_if(explanation.causes,
-                                           [](const Cause& c) { return c.finding != Finding::kConfirmed; });
+  const auto tried = std::ranges::count_if(explanation.causes, [](const Cause& c) {
+    return c.finding != Finding::kConfirmed && c.finding != Finding::kShared;
+  });
   if (!all && tried > 0 && !explanation.equal)
     writer.line(fmt::format("{} more {} tried and not confirmed: --all shows them.", tried,
                             tried == 1 ? "cause was" : "causes were"));
   for (const std::string& note : explanation.notes) writer.line("note: " + note, "", "  ");
-  writer.line(fmt::format("{} heats of fresh processes, {:.0f} s.", explanation.heats, explanation.seconds));
+  writer.line(fmt::format("{} heats of fresh processes, {:.0f} s.{}", explanation.heats, explanation.seconds,
+                          hook_words(explanation)));
   return writer.out;
 }
 
@@ -175,6 +196,8 @@ std::string to_json(const Explanation& e) {
                              {"without", json_of(c.without)},
                              {"change", change_words(c)},
                              {"on_top", c.on_top},
+                             {"in_both", c.shared},
+                             {"beyond_gain_of_second", json_of(c.beyond)},
                              {"may_change_numbers", c.suspect.rule->numbers},
                              {"loss_change", table::number(c.losses)},
                              {"line", c.suspect.line > 0 ? table::Json(c.suspect.line) : table::Json()},

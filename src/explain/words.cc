@@ -8,6 +8,12 @@ namespace bakeoff::explain {
 
 using table::significant;
 
+namespace {
+constexpr double kHotShare = 0.05;  // of the looks at a stack, from which on a line is shown
+constexpr size_t kMostHotLines = 5;
+constexpr size_t kLongLine = 80;  // characters
+}  // namespace
+
 std::string unit(const Explanation& e) { return e.subjects[0].by_step ? "step" : "sample"; }
 
 std::string with_interval(const Estimate& e) {
@@ -53,12 +59,16 @@ std::string remark_words(const Remark& r) {
   return fmt::format("{}{}: {} ({})", r.script, line, r.text, r.id);
 }
 
-std::string gain_words(const Cause& c) {
+std::string gain_words(const Explanation& e, const Cause& c) {
   std::string text;
   if (c.suspect.suspicion.most) text = fmt::format("at most {}; ", significant(*c.suspect.suspicion.most, 3));
   if (c.first) text += fmt::format("first heat {}; ", significant(c.first->value, 3));
   text += fmt::format("confirmed {} times as fast", with_interval(*c.measured));
-  return c.on_top ? text + ", without the greater causes" : text;
+  if (c.on_top) text += ", without the greater causes";
+  if (c.beyond)
+    text += fmt::format("; {} gains less by the same, which makes the gap {} times as small",
+                        e.subjects[1].name, with_interval(*c.beyond));
+  return text;
 }
 
 std::string change_words(const Cause& c) {
@@ -79,9 +89,50 @@ std::string numbers_words(const Explanation& e, const Cause& c) {
 
 std::string finding_words(const Cause& c) {
   if (c.finding == Finding::kFailed) return "not tried to the end: " + c.reason;
+  if (c.finding == Finding::kShared)
+    return "both scripts have it, and the gap is explained without it, so it was not tried";
   const std::string what = c.finding == Finding::kOpen ? "not certain" : "no gain";
   const auto& seen = c.measured ? c.measured : c.first;
   return seen ? fmt::format("{} ({})", what, with_interval(*seen)) : what;
+}
+
+std::vector<std::pair<std::string, std::string>> hot_lines(const Subject& s) {
+  std::vector<std::string> source;
+  for (size_t begin = 0; begin < s.source.size();) {
+    const size_t end = std::min(s.source.find('\n', begin), s.source.size());
+    source.push_back(s.source.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const HotLine& one : s.seen.lines) {
+    if (one.share < kHotShare || all.size() == kMostHotLines) break;
+    const std::string file = std::filesystem::path(one.file).filename().string();
+    const auto at = static_cast<size_t>(one.line);
+    std::string text = fmt::format("{}:{}", file, one.line);
+    if (file == s.name && at >= 1 && at <= source.size()) {
+      std::string line = source[at - 1];
+      line.erase(0, line.find_first_not_of(" \t"));
+      text += ": " + (line.size() > kLongLine ? line.substr(0, kLongLine) + "..." : line);
+    } else {
+      text += fmt::format(", in {}", one.function);
+    }
+    all.emplace_back(fmt::format("{:.0f}%", 100 * one.share), text);
+  }
+  return all;
+}
+
+std::optional<double> hook_share(const Subject& s) {
+  if (!s.seen.hook_s || s.profile.step_s <= 0) return std::nullopt;
+  return *s.seen.hook_s / s.step_with_waits_s();
+}
+
+std::string hook_words(const Explanation& e) {
+  std::string text;
+  for (const Subject& s : e.subjects)
+    if (const auto share = hook_share(s))
+      text += fmt::format("{}{:.1g}% of a step of {}", text.empty() ? " Hooks took at most " : ", ",
+                          100 * *share, s.name);
+  return text.empty() ? text : text + ".";
 }
 
 }  // namespace bakeoff::explain

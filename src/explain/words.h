@@ -2,7 +2,10 @@
 
 // What every rendering of an explanation says in the same words.
 
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "explain/explain.h"
 
@@ -21,12 +24,18 @@ std::string place(const Explanation& explanation, const Cause& cause);
 // "slow.py:12: its loss ... (R21)".
 std::string remark_words(const Remark& remark);
 // What was predicted and what was measured.
-std::string gain_words(const Cause& cause);
+std::string gain_words(const Explanation& explanation, const Cause& cause);
 // What to change, with the value that was tried.
 std::string change_words(const Cause& cause);
 // What the first losses say of a change that may change numbers.
 std::string numbers_words(const Explanation& explanation, const Cause& cause);
 // Of a cause that is not confirmed: "no gain (0.99 [0.97, 1.01])".
 std::string finding_words(const Cause& cause);
+// Lines in which the script's steps were seen most often: ("62%", "train.py:41: loss.backward()").
+std::vector<std::pair<std::string, std::string>> hot_lines(const Subject& subject);
+// What the hooks take of a step, at most; absent: it was not measured.
+std::optional<double> hook_share(const Subject& subject);
+// " Hooks took 0.05% of a step of slow.py."; empty: it was not measured.
+std::string hook_words(const Explanation& explanation);
 
 }  // namespace bakeoff::explain

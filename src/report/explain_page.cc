@@ -44,7 +44,7 @@ View cause_view(const ex::Explanation& e, const ex::Cause& c) {
                 {"cause_gain", significant(c.measured->value, 3)},
                 {"cause_seen", c.suspect.suspicion.evidence},
                 {"cause_method", fmt::format("The paired run {}.", c.suspect.rule->method)},
-                {"cause_words", ex::gain_words(c)},
+                {"cause_words", ex::gain_words(e, c)},
                 {"cause_without", c.without ? ex::with_interval(*c.without) : ""},
                 {"cause_change", ex::change_words(c)},
                 {"cause_numbers", ex::numbers_words(e, c)},
@@ -108,6 +108,15 @@ std::vector<View> tables(const ex::Explanation& e) {
               "What differs in what the two compute. A time per sample compares different things then.");
   differences(e.environment, "environment", "Environments",
               "What differs in versions and settings of the two processes.");
+  for (const ex::Subject& s : e.subjects) {
+    std::vector<std::vector<std::string>> seen = {{"share", "line"}};
+    for (const auto& [share, line] : ex::hot_lines(s)) seen.push_back({share, line});
+    if (seen.size() > 1)
+      all.push_back(table_view("lines-" + s.name, "Lines of " + s.name,
+                               "In which lines the steps of the observed run were seen, by looks at the "
+                               "script's stack every 5 ms.",
+                               seen, true));
+  }
   std::vector<std::vector<std::string>> rows = {{"suspect", "seen", "found"}};
   for (const ex::Cause& c : e.causes)
     if (!is_named(e, c))
@@ -136,8 +145,8 @@ std::string render_explanation(const ex::Explanation& e) {
                 : pair    ? "gap confirmed"
                           : "observed"},
       {"state_class", undecided ? "warn" : "good"},
-      {"meaning", fmt::format("{} heats of fresh processes in {:.0f} s; the scripts ran as they are.",
-                              e.heats, e.seconds)},
+      {"meaning", fmt::format("{} heats of fresh processes in {:.0f} s; the scripts ran as they are.{}",
+                              e.heats, e.seconds, ex::hook_words(e))},
       {"causes_title", named == 1 ? "One cause" : fmt::format("{} causes", named)},
       {"nothing", e.equal ? "Without a gap no cause is named." : ex::nothing_words(e)}};
   page.flags["has_nothing"] = named == 0;

@@ -28,7 +28,8 @@ Maybe prints(const Subject& s, int) { return printed(s); }
 
 Maybe saves(const Subject& s, int) {
   return called(
-      s, {"torch.save", "numpy.save", "pickle.dump", "json.dump", "joblib.dump", "model.save", "savefig"});
+      s, {"torch.save", "numpy.save", "pickle.dump", "json.dump", "joblib.dump", "model.save", "model.save_weights",
+          "savefig"});
 }
 
 Maybe logs(const Subject& s, int) {
@@ -55,6 +56,23 @@ Maybe page_faults(const Subject& s, int) {
 }
 
 Maybe sleeps(const Subject& s, int) { return called(s, {"time.sleep"}); }
+
+Maybe copies(const Subject& s, int) { return called(s, {"copy.deepcopy"}); }
+
+Maybe tracing(const Subject& s, int) {
+  const Json found = fact(s, "tracing");
+  if (found.empty()) return {};
+  return Suspicion{fmt::format("{} is on in its training thread", found[0].get<std::string>())};
+}
+
+// Of a pair: what a step costs besides its samples is paid more often.
+Maybe smaller_batch(const Subject& s, int) {
+  const double mine = s.number("batch");
+  if (mine < 1 || s.batch_of_other < 1.5 * mine) return {};
+  return Suspicion{.evidence = fmt::format("a step takes {:.0f} samples, and {:.0f} in the other script", mine,
+                                           s.batch_of_other),
+                   .value = {{"from", mine}, {"to", s.batch_of_other}}};
+}
 
 }  // namespace
 
@@ -97,6 +115,25 @@ std::vector<Rule> common_rules() {
        .thrown = "cached_batch",
        .numbers = true,
        .suspect = shapes_vary},
+      {.id = "R4",
+       .key = "copies",
+       .signal = "copy.deepcopy is called at least every fifth step",
+       .cause = "it copies whole objects at each step",
+       .change = "copy once an epoch, or keep what changes alone",
+       .method = "gives the first copy again",
+       .thrown = "no_copy",
+       .place = "deepcopy\\(",
+       .numbers = true,
+       .suspect = copies},
+      {.id = "R17",
+       .key = "tracing",
+       .signal = "a profiler, a trace function or tracemalloc is on",
+       .cause = "a tool looks at each call or allocation",
+       .change = "no profiler, debugger or tracemalloc in the run that counts",
+       .method = "starts none of them",
+       .thrown = "no_trace",
+       .place = "tracemalloc|cProfile|setprofile|settrace",
+       .suspect = tracing},
       {.id = "R17",
        .key = "prints",
        .signal = "it prints at least 10 bytes a step",
@@ -133,6 +170,16 @@ std::vector<Rule> common_rules() {
        .thrown = "no_collect",
        .place = "gc\\.collect",
        .suspect = collections},
+      {.id = "R19",
+       .key = "batch",
+       .signal = "of two scripts: the samples of a step are at most two thirds of the other's",
+       .cause = "its batches are smaller than the other script's",
+       .change = "batches as large as the other script's, with a learning rate that fits them",
+       .method = "takes batches of the other's size",
+       .thrown = "batch",
+       .place = "batch",
+       .numbers = true,
+       .suspect = smaller_batch},
       {.id = "R19",
        .key = "float64",
        .signal = "parameters are float64",

@@ -20,6 +20,11 @@ Maybe blocks(const Subject& s, int) {
   return Suspicion{fmt::format("waits for its device {:.1f} times a step", s.number("blocks_per_step"))};
 }
 
+Maybe one_thread(const Subject& s, int processors) {
+  if (s.number("threads", processors) != 1 || processors < 2) return {};
+  return Suspicion{fmt::format("XLA_FLAGS allow one thread on {} processors", processors)};
+}
+
 }  // namespace
 
 std::vector<Rule> jax_rules() {
@@ -44,6 +49,17 @@ std::vector<Rule> jax_rules() {
        .thrown = "no_block",
        .place = "block_until_ready",
        .suspect = blocks},
+      {.id = "R14",
+       .key = "jax_threads",
+       .framework = "jax",
+       .signal = "XLA_FLAGS have --xla_cpu_multi_thread_eigen=false",
+       .cause = "XLA computes with one thread",
+       .change = "no --xla_cpu_multi_thread_eigen=false in XLA_FLAGS",
+       .method = "takes that flag away",
+       .thrown = "xla_threads",
+       .place = "XLA_FLAGS",
+       .numbers = true,
+       .suspect = one_thread},
       {.id = "R17",
        .key = "debug_nans",
        .framework = "jax",

@@ -51,10 +51,54 @@ Maybe callbacks(const Subject& s, int) {
   return Suspicion{fmt::format("callbacks of its own: {}", found.dump())};
 }
 
+Maybe predicts(const Subject& s, int) { return called(s, {"model.predict"}); }
+
+Maybe fits(const Subject& s, int) {
+  if (!by_fit(s) || s.number("fits_per_step") < kOnce) return {};
+  return Suspicion{fmt::format("{:.1f} calls of fit a step", s.number("fits_per_step"))};
+}
+
+Maybe metrics(const Subject& s, int) {
+  const Json found = fact(s, "metrics");
+  if (!by_fit(s) || found.empty()) return {};
+  return Suspicion{fmt::format("metrics that each batch computes: {}", found.dump())};
+}
+
 }  // namespace
 
 std::vector<Rule> keras_rules() {
   return {
+      {.id = "R6",
+       .key = "predict",
+       .framework = "keras",
+       .signal = "predict is called at least every fifth step, on no more than one batch",
+       .cause = "predict sets up a whole data pipeline for each call",
+       .change = "model.predict_on_batch(x), or model(x, training=False)",
+       .method = "calls predict_on_batch in its place",
+       .thrown = "direct_predict",
+       .place = "\\.predict\\(",
+       .suspect = predicts},
+      {.id = "R6",
+       .key = "fits",
+       .framework = "keras",
+       .signal = "fit is called at least every fifth step, on no more than one batch",
+       .cause = "fit sets up a whole data pipeline for each call",
+       .change = "model.train_on_batch(x, y), or one fit over all batches",
+       .method = "calls train_on_batch in its place",
+       .thrown = "direct_fit",
+       .place = "\\.fit\\(",
+       .numbers = true,
+       .suspect = fits},
+      {.id = "R5",
+       .key = "metrics",
+       .framework = "keras",
+       .signal = "compile has metrics",
+       .cause = "metrics take part of every step",
+       .change = "fewer metrics in compile(), or evaluate() once an epoch",
+       .method = "computes no metrics",
+       .thrown = "no_metrics",
+       .place = "metrics",
+       .suspect = metrics},
       {.id = "R5",
        .key = "validation",
        .framework = "keras",

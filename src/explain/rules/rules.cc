@@ -56,9 +56,11 @@ Maybe called(const Subject& s, const std::vector<std::string>& beginnings) {
   double rate = 0, most = 0;
   std::string name;
   for (const auto& [word, each] : calls.items()) {
-    if (!each.is_number() ||
-        std::ranges::none_of(beginnings, [&](const std::string& b) { return word.starts_with(b); }))
-      continue;
+    // "model.predict" is not "model.predict_on_batch".
+    const auto begins = [&](const std::string& b) {
+      return word.starts_with(b) && (word.size() == b.size() || word[b.size()] != '_');
+    };
+    if (!each.is_number() || std::ranges::none_of(beginnings, begins)) continue;
     rate += each.get<double>();
     if (each.get<double>() > most) most = each, name = word;
   }

@@ -19,6 +19,24 @@ Maybe retraced_by_numbers(const Subject& s, int) {
 
 Maybe threads(const Subject& s, int processors) { return other_threads(s, processors); }
 
+// A pipeline of tf.data whose facts have this flag as said.
+bool piped(const Subject& s, const char* flag, bool as) {
+  for (const Json& one : fact(s, "pipelines"))
+    if (one.value(flag, !as) == as) return true;
+  return false;
+}
+
+Maybe serial_map(const Subject& s, int) {
+  if (s.profile.wait_share < kSomeWaits || !piped(s, "map", true)) return {};
+  return Suspicion{"a map of its pipeline is serial; waits: " + share(s.profile.wait_share) + " of its steps"};
+}
+
+Maybe no_prefetch(const Subject& s, int) {
+  if (s.profile.wait_share < kSomeWaits || !piped(s, "prefetch", false)) return {};
+  return Suspicion{"its pipeline has no prefetch; waits: " + share(s.profile.wait_share) + " of its steps",
+                   without(s.profile.wait_share)};
+}
+
 Maybe eager(const Subject& s, int) {
   if (!s.flag("run_eagerly")) return {};
   return Suspicion{"functions run op by op in Python"};
@@ -38,6 +56,28 @@ Maybe unfused(const Subject& s, int) {
 
 std::vector<Rule> tensorflow_rules() {
   return {
+      {.id = "R1",
+       .key = "serial_map",
+       .framework = "tensorflow",
+       .signal = "a map of tf.data without num_parallel_calls, and waits of at least 5%",
+       .cause = "its pipeline prepares one element after another",
+       .change = "num_parallel_calls=tf.data.AUTOTUNE in map()",
+       .method = "maps in parallel",
+       .thrown = "parallel_map",
+       .place = "\\.map\\(",
+       .suspect = serial_map,
+       .within = "input"},
+      {.id = "R1",
+       .key = "prefetch",
+       .framework = "tensorflow",
+       .signal = "a pipeline of tf.data that does not end with prefetch, and waits of at least 5%",
+       .cause = "its pipeline and its steps run in turn",
+       .change = ".prefetch(tf.data.AUTOTUNE) at the pipeline's end",
+       .method = "prepares batches ahead of time",
+       .thrown = "prefetch",
+       .place = "\\.batch\\(",
+       .suspect = no_prefetch,
+       .within = "input"},
       {.id = "R6",
        .key = "no_graph",
        .framework = "tensorflow",

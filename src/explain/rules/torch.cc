@@ -102,6 +102,18 @@ Maybe history(const Subject& s, int) {
                                s.number("rss_slope_bytes") / 1e6)};
 }
 
+Maybe profiled(const Subject& s, int) {
+  if (!s.flag("profiler")) return {};
+  return Suspicion{"PyTorch's profiler is on"};
+}
+
+Maybe checkpoints(const Subject& s, int) {
+  if (s.number("checkpoints_per_step") < 0.5) return {};
+  return Suspicion{.evidence = fmt::format("{:.1f} calls of torch.utils.checkpoint a step",
+                                           s.number("checkpoints_per_step")),
+                   .line = fact(s, "lines").value("checkpoint", int64_t{0})};
+}
+
 std::vector<Rule> input_rules() {
   return {
       {.id = "R2",
@@ -199,6 +211,26 @@ std::vector<Rule> dispatch_rules() {
 
 std::vector<Rule> arithmetic_rules() {
   return {
+      {.id = "R12",
+       .key = "checkpoints",
+       .framework = "torch",
+       .signal = "torch.utils.checkpoint in at least every second step",
+       .cause = "parts of the model are computed twice to save memory",
+       .change = "no torch.utils.checkpoint where memory suffices",
+       .method = "keeps all activations",
+       .thrown = "no_checkpoints",
+       .place = "checkpoint\\(",
+       .suspect = checkpoints},
+      {.id = "R17",
+       .key = "profiler",
+       .framework = "torch",
+       .signal = "PyTorch's profiler is on",
+       .cause = "PyTorch's profiler records each op",
+       .change = "no torch.profiler in the run that counts",
+       .method = "leaves it off",
+       .thrown = "no_profiler",
+       .place = "profile\\(",
+       .suspect = profiled},
       {.id = "R13",
        .key = "denormals",
        .framework = "torch",

@@ -1,0 +1,395 @@
+#include "explain/inquiry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/clock.h"
+#include "proc/interrupt.h"
+#include "stats/e_process.h"
+#include "stats/verdict.h"
+
+namespace bakeoff::explain {
+namespace {
+
+constexpr size_t kMostSuspects = 8;
+constexpr size_t kMostShared = 4;
+constexpr int kMostHeats = 5;  // that decide the suspects, besides the first
+constexpr int kTogetherHeats = 2;
+constexpr int kHiddenHeats = 3;        // that try suspects again once great causes are gone
+constexpr int kSharedHeats = 3;        // that try what both scripts have
+constexpr double kHidesOthers = 1.25;  // gain of a cause from which on it may hide others
+constexpr double kMuchMore = 1.2;      // ceiling of a cause over that in the second script
+constexpr double kGlaring = 1.5;       // gain that one heat alone confirms
+constexpr double kEpochSeconds = 3;    // up to which a burst takes whole epochs
+constexpr double kPrior = 0.25;        // typical size of a gain or a gap, log scale
+constexpr double kRestart = 0.01;      // sd of one process of a script, log scale, until heats show it
+constexpr double kGivesWay = 0.7;      // share of a general cause's gain that a special one explains
+constexpr double kNothingLeft = 1.08;  // gap over the gains of its causes, up to which it is explained
+
+// Largest relative difference of the losses of equal steps; absent where there are none.
+std::optional<double> loss_change(const std::vector<double>& one, const std::vector<double>& other) {
+  std::optional<double> worst;
+  for (size_t i = 0; i < std::min(one.size(), other.size()); ++i) {
+    const double change = std::abs(one[i] - other[i]) / std::max(std::abs(one[i]), 1e-30);
+    if (std::isfinite(change)) worst = std::max(worst.value_or(0), change);
+  }
+  return worst;
+}
+
+double epoch_seconds(const Profile& p) { return p.epoch_steps * p.step_s + p.epoch_start_s; }
+
+// Whether bursts take whole epochs, because what happens between them counts and they are short enough.
+bool whole_epochs(const Subject& s) {
+  const Profile& p = s.profile;
+  const bool counts = s.seen.kind == "fit" || p.epoch_start_s > kMargin * epoch_seconds(p);
+  return p.epoch_steps > 1 && epoch_seconds(p) < kEpochSeconds && counts;
+}
+
+// Whether the second script is suspect of the same, as much.
+bool is_shared(const Suspect& suspect, const std::vector<Suspect>& of_second) {
+  return std::ranges::any_of(of_second, [&](const Suspect& other) {
+    return other.rule == suspect.rule &&
+           suspect.suspicion.most.value_or(1) < kMuchMore * other.suspicion.most.value_or(1);
+  });
+}
+
+Switches with(Switches base, const Suspect& suspect) {
+  base[suspect.rule->thrown] = suspect.suspicion.value;
+  return base;
+}
+
+Switches switches_of(const std::vector<Cause*>& causes) {
+  Switches all = Switches::object();
+  for (const Cause* cause : causes) all = with(std::move(all), cause->suspect);
+  return all;
+}
+
+bool is_gap(const std::optional<Estimate>& gap) { return gap && gap->low > 1 + kMargin; }
+
+}  // namespace
+
+void Differences::add(const LaneHeat& slower, const LaneHeat& faster) {
+  if (const auto found = difference(slower, faster))
+    heats_.push_back({found->d, found->variance, found->rounds});
+}
+
+std::optional<Estimate> Differences::factor(double alpha) const {
+  if (heats_.empty()) return std::nullopt;
+  double mean = 0, variance = 0;
+  const auto n = static_cast<double>(heats_.size());
+  for (const stats::PastHeat& heat : heats_) mean += heat.d / n;
+  if (heats_.size() == 1) {
+    variance = processes_ * kRestart * kRestart + heats_[0].within;
+  } else {
+    const stats::HeatVariance of = stats::heat_variance(heats_);
+    for (const stats::PastHeat& heat : heats_)
+      variance += (of.restart + of.round / static_cast<double>(heat.rounds)) / (n * n);
+  }
+  const double half = stats::known_variance_half_width(variance, kPrior, alpha);
+  return Estimate{std::exp(mean), std::exp(mean - half), std::exp(mean + half)};
+}
+
+LaneHeat gap_of(const LaneHeat& slower, const LaneHeat& faster) {
+  LaneHeat gap{.failure = slower.ok() ? faster.failure : slower.failure};
+  for (size_t i = 0; i < std::min(slower.bursts.size(), faster.bursts.size()); ++i)
+    gap.bursts.push_back(slower.bursts[i] - faster.bursts[i]);
+  return gap;
+}
+
+Inquiry::Inquiry(ExplainJob& job, Explanation& out, const Progress& progress)
+    : job_(job), out_(out), progress_(progress), begin_ns_(monotonic_clock().now_ns()) {}
+
+double Inquiry::seconds() const { return seconds_since(begin_ns_); }
+
+bool Inquiry::time_for_another(double share) const {
+  return !proc::interrupted() && seconds() + heat_s_ < share * job_.seconds;
+}
+
+void Inquiry::run() {
+  find_causes();
+  confirm();
+  confirm_hidden();
+  confirm_shared();
+  combine();
+  for (Cause& cause : out_.causes)
+    if (cause.shared && cause.finding == Finding::kOpen && !cause.measured) cause.finding = Finding::kShared;
+}
+
+Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) const {
+  const Subject& of = out_.subjects[subject];
+  Lane lane{.name = name, .spec = of.spec, .switches = std::move(switches), .step_s = of.profile.step_s};
+  if (const auto set = lane.switches.find(kEnvironment); set != lane.switches.end())
+    for (const auto& [variable, value] : set->items()) lane.spec.environment[variable] = value;
+  if (of.seen.ended) lane.steps_at_most = of.seen.steps();
+  lane.by_step = of.by_step;
+  if (whole_epochs(of)) {
+    lane.epoch_samples = of.profile.epoch_steps * of.samples();
+    lane.epoch_s = epoch_seconds(of.profile);
+  }
+  return lane;
+}
+
+std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& lanes) {
+  const int64_t begin = monotonic_clock().now_ns();
+  HeatOptions options{.folder = job_.folder, .seed = static_cast<uint64_t>(out_.heats) + 1};
+  options.progress = [&](const std::string& line) {
+    progress_(
+        fmt::format("heat {} ({} runs, {:.0f} s so far): {}", out_.heats + 1, lanes.size(), seconds(), line));
+  };
+  double round_s = 0;
+  for (const Lane& lane : lanes)
+    round_s += std::max({options.burst_s + lane.step_s, 2 * lane.step_s, lane.epoch_s});
+  options.rounds = std::clamp<int64_t>(static_cast<int64_t>(job_.seconds / 6 / round_s), 6, 12);
+  options.until_ns = begin_ns_ + static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
+  auto results = run_heat(lanes, options);
+  heat_s_ = seconds_since(begin);
+  if (!proc::interrupted()) ++out_.heats;
+  return results;
+}
+
+void Inquiry::find_causes() {
+  std::vector<Suspect> of_second;
+  if (pair()) of_second = suspects(out_.subjects[1], job_.processors);
+  size_t own = 0, shared = 0;
+  for (Suspect& suspect : suspects(out_.subjects[0], job_.processors)) {
+    const bool both = is_shared(suspect, of_second);
+    if (both ? shared++ >= kMostShared : own++ >= kMostSuspects)
+      out_.notes.push_back(fmt::format("not tried for lack of time: {}", suspect.rule->cause));
+    else
+      out_.causes.push_back({.suspect = std::move(suspect), .shared = both});
+  }
+}
+
+void Inquiry::judge(Cause& cause, const Differences& gains) const {
+  cause.measured = gains.factor(alpha());
+  if (!cause.measured) return;
+  if (cause.measured->low > 1 + kMargin)
+    cause.finding = Finding::kConfirmed;
+  else if (cause.measured->high < 1 + kMargin)
+    cause.finding = Finding::kNoGain;
+}
+
+std::vector<size_t> Inquiry::open(bool shared) const {
+  std::vector<size_t> all;
+  for (size_t i = 0; i < out_.causes.size(); ++i)
+    if (out_.causes[i].finding == Finding::kOpen && out_.causes[i].shared == shared) all.push_back(i);
+  return all;
+}
+
+// What one heat says of those causes; false: it says nothing, and no further one would.
+bool Inquiry::one_heat(Pass& pass, int number) {
+  std::vector<Lane> lanes = {lane(0, "first", pass.base)};
+  const bool with_second = pair() && pass.base.empty();
+  if (with_second) lanes.push_back(lane(1, "second", Switches::object()));
+  const std::vector<size_t> tried = open(/*shared=*/false);
+  for (const size_t i : tried) {
+    const Suspect& suspect = out_.causes[i].suspect;
+    lanes.push_back(lane(0, suspect.rule->key, with(pass.base, suspect)));
+  }
+  const bool gap_known = out_.gap && (is_gap(out_.gap) || out_.gap->high < 1 + kMargin);
+  if (tried.empty() && (number > 1 ? !with_second || gap_known : number > 0 && !with_second)) return false;
+  const auto results = heat(lanes);
+  if (proc::interrupted()) return false;
+  if (!results[0].ok()) {
+    out_.notes.push_back(fmt::format("{}: {}", out_.subjects[0].name, results[0].failure));
+    return false;
+  }
+  if (with_second) {
+    if (!results[1].ok())
+      out_.notes.push_back(fmt::format("{}: {}", out_.subjects[1].name, results[1].failure));
+    gap_.add(results[0], results[1]);
+    out_.gap = gap_.factor(alpha());
+  }
+  if (pass.base.empty()) {
+    if (!plain_losses_.empty()) out_.losses = loss_change(plain_losses_, results[0].losses);
+    plain_losses_ = results[0].losses;
+  }
+  for (size_t t = 0; t < tried.size(); ++t)
+    weigh(pass, tried[t], number, results[0], results[lanes.size() - tried.size() + t]);
+  return true;
+}
+
+// A run that failed, or in which the switch changed nothing, says nothing of the cause.
+bool Inquiry::fails(Cause& cause, const LaneHeat& changed) const {
+  const std::string thrown = cause.suspect.rule->thrown;
+  if (!changed.ok())
+    cause.reason = changed.failure;
+  else if (thrown != kEnvironment && std::ranges::find(changed.thrown, thrown) == changed.thrown.end())
+    cause.reason = "the switch found nothing to change";
+  else
+    return false;
+  cause.finding = Finding::kFailed;
+  return true;
+}
+
+void Inquiry::weigh(Pass& pass, size_t at, int number, const LaneHeat& base, const LaneHeat& changed) {
+  Cause& cause = out_.causes[at];
+  if (fails(cause, changed)) return;
+  if (cause.suspect.rule->numbers) cause.losses = loss_change(base.losses, changed.losses);
+  if (number == 0) {
+    Differences once;
+    once.add(base, changed);
+    cause.first = once.factor(alpha());
+    if (cause.first && cause.first->high < 1 + kMargin) cause.finding = Finding::kNoGain;
+    return;
+  }
+  pass.gains[at].add(base, changed);
+  if (number > 1) judge(cause, pass.gains[at]);
+}
+
+void Inquiry::confirm() {
+  Pass pass;
+  for (int number = 0; number <= kMostHeats; ++number) {
+    if (number > 0 && !time_for_another(number == 1 ? 1.0 : 0.6)) break;
+    if (!one_heat(pass, number)) break;
+    if (number > 0 && pair() && out_.gap && out_.gap->high < 1 + kMargin) break;  // there is no gap
+  }
+  // One heat beside the first decides what is obvious; the first alone, where there was no time for another,
+  // what is glaring.
+  for (const size_t i : open(/*shared=*/false)) {
+    Cause& cause = out_.causes[i];
+    judge(cause, pass.gains[i]);
+    if (pass.gains[i].empty() && cause.first && cause.first->low > kGlaring) {
+      cause.measured = cause.first;
+      cause.finding = Finding::kConfirmed;
+    }
+  }
+  out_.equal = pair() && !is_gap(out_.gap);
+}
+
+// A cause that took most of the time hid what others take: they are tried again without it.
+void Inquiry::confirm_hidden() {
+  while (!out_.equal && !proc::interrupted()) {
+    const std::vector<Cause*> confirmed = remaining();
+    const bool much = std::ranges::any_of(
+        confirmed, [](const Cause* cause) { return cause->measured->value > kHidesOthers; });
+    if (!much || !time_for_another(0.7)) return;
+    Pass pass{.base = switches_of(confirmed)};
+    for (Cause& cause : out_.causes) {
+      const bool again = cause.finding == Finding::kNoGain && !cause.shared;
+      if (again && !pass.base.contains(cause.suspect.rule->thrown)) cause.finding = Finding::kOpen;
+    }
+    const std::vector<size_t> again = open(/*shared=*/false);
+    if (again.empty()) return;
+    for (int number = 1; number <= kHiddenHeats; ++number)
+      if (!time_for_another(0.85) || !one_heat(pass, number)) break;
+    bool found = false;
+    for (const size_t i : again) {
+      Cause& cause = out_.causes[i];
+      if (cause.finding == Finding::kOpen && !pass.gains[i].empty()) judge(cause, pass.gains[i]);
+      if (cause.finding != Finding::kConfirmed) continue;
+      cause.on_top = found = true;
+    }
+    if (!found) return;
+  }
+}
+
+// By the gains of the causes alone, which is a guess that saves a heat.
+bool Inquiry::gap_is_explained(const std::vector<Cause*>& confirmed) const {
+  double left = out_.gap->value;
+  for (const Cause* cause : confirmed) left /= cause->measured->value;
+  return left < kNothingLeft;
+}
+
+// What both scripts have is a cause of the gap if the first one loses more by it. Both run with the switch.
+void Inquiry::confirm_shared() {
+  if (out_.equal || !pair() || open(/*shared=*/true).empty()) return;
+  const std::vector<Cause*> confirmed = remaining();
+  if (gap_is_explained(confirmed)) return;
+  Pass pass{.base = switches_of(confirmed)};
+  for (int number = 0; number < kSharedHeats; ++number)
+    if (!time_for_another(0.9) || !shared_heat(pass)) break;
+}
+
+bool Inquiry::shared_heat(Pass& pass) {
+  const std::vector<size_t> tried = open(/*shared=*/true);
+  if (tried.empty()) return false;
+  std::vector<Lane> lanes = {lane(0, "first", pass.base), lane(1, "second", Switches::object())};
+  for (const size_t i : tried) {
+    const Suspect& suspect = out_.causes[i].suspect;
+    lanes.push_back(lane(0, suspect.rule->key, with(pass.base, suspect)));
+    lanes.push_back(lane(1, std::string("second_") + suspect.rule->key, with(Switches::object(), suspect)));
+  }
+  const auto results = heat(lanes);
+  if (proc::interrupted() || !results[0].ok() || !results[1].ok()) return false;
+  pass.left.add(results[0], results[1]);
+  const LaneHeat gap = gap_of(results[0], results[1]);
+  for (size_t t = 0; t < tried.size(); ++t) {
+    Cause& cause = out_.causes[tried[t]];
+    const LaneHeat &here = results[2 + 2 * t], &there = results[3 + 2 * t];
+    if (fails(cause, here) || fails(cause, there)) continue;
+    if (cause.suspect.rule->numbers) cause.losses = loss_change(results[0].losses, here.losses);
+    Differences once;
+    once.add(results[0], here);
+    if (!cause.first) cause.first = once.factor(alpha());
+    pass.gains[tried[t]].add(results[0], here);
+    auto& beyond = pass.beyond.try_emplace(tried[t], Differences(4)).first->second;
+    beyond.add(gap, gap_of(here, there));
+    cause.beyond = beyond.factor(alpha());
+    judge(cause, pass.gains[tried[t]]);
+    if (cause.finding != Finding::kConfirmed || !cause.beyond) continue;
+    if (cause.beyond->high < 1 + kMargin) cause.finding = Finding::kNoGain;
+    if (cause.beyond->low < 1 + kMargin && cause.finding == Finding::kConfirmed)
+      cause.finding = Finding::kOpen;
+    cause.on_top = cause.finding == Finding::kConfirmed && !pass.base.empty();
+  }
+  const auto left = pass.left.factor(alpha());
+  return left && left->high > 1 + kMargin;
+}
+
+// Confirmed causes; a general one gives way to special ones that explain most of it.
+std::vector<Cause*> Inquiry::remaining() {
+  std::vector<Cause*> all;
+  for (Cause& cause : out_.causes) {
+    if (cause.finding != Finding::kConfirmed) continue;
+    const bool gives_way = std::ranges::any_of(out_.causes, [&](const Cause& other) {
+      return other.finding == Finding::kConfirmed &&
+             std::string(other.suspect.rule->within) == cause.suspect.rule->key &&
+             std::log(other.measured->value) >= kGivesWay * std::log(cause.measured->value);
+    });
+    if (!gives_way) all.push_back(&cause);
+  }
+  return all;
+}
+
+void Inquiry::combine() {
+  const std::vector<Cause*> confirmed = remaining();
+  if (out_.equal || confirmed.empty()) return;
+  if (confirmed.size() == 1) {
+    out_.together = confirmed[0]->measured;
+    if (!pair()) return;
+  }
+  std::vector<Cause*> both;  // to which the second script is put, too
+  std::ranges::copy_if(confirmed, std::back_inserter(both), &Cause::shared);
+  Differences together, residual;
+  std::vector<Differences> without(confirmed.size());
+  for (int number = 0; number < kTogetherHeats; ++number) {
+    if (number > 0 && !time_for_another(1.2)) break;
+    std::vector<Lane> lanes = {lane(0, "first", Switches::object()),
+                               lane(0, "together", switches_of(confirmed))};
+    if (confirmed.size() > 1) {
+      for (Cause* left_out : confirmed) {
+        std::vector<Cause*> others = confirmed;
+        std::erase(others, left_out);
+        lanes.push_back(lane(0, fmt::format("without_{}", left_out->suspect.rule->key), switches_of(others)));
+      }
+    }
+    if (pair()) lanes.push_back(lane(1, "second", switches_of(both)));
+    const auto results = heat(lanes);
+    if (proc::interrupted()) return;
+    together.add(results[0], results[1]);
+    if (pair()) residual.add(results[1], results.back());
+    if (confirmed.size() > 1)
+      for (size_t i = 0; i < confirmed.size(); ++i) without[i].add(results[2 + i], results[1]);
+    if (!results[1].ok()) out_.notes.push_back("all together: " + results[1].failure);
+  }
+  if (const auto factor = together.factor(alpha())) out_.together = factor;
+  out_.residual = residual.factor(alpha());
+  for (size_t i = 0; i < confirmed.size(); ++i)
+    confirmed[i]->without = without[i].factor(alpha());
+}
+
+}  // namespace bakeoff::explain

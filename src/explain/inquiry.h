@@ -1,0 +1,81 @@
+#pragma once
+
+// One explanation in the making: which suspects are tried, in which heats, and what these say of them.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "explain/explain.h"
+#include "explain/heats.h"
+#include "stats/burst_plan.h"
+
+namespace bakeoff::explain {
+
+constexpr double kMargin = 0.02;  // a gain or a gap below it is none
+
+// Differences of two lanes over heats, log scale.
+class Differences {
+ public:
+  // `processes`: whose restarts add noise to one difference.
+  explicit Differences(int processes = 2) : processes_(processes) {}
+  void add(const LaneHeat& slower, const LaneHeat& faster);
+  bool empty() const { return heats_.empty(); }
+  std::optional<Estimate> factor(double alpha) const;
+
+ private:
+  int processes_;
+  std::vector<stats::PastHeat> heats_ = {};
+};
+
+// One bursts less the other's, round by round: what remains is the gap of the two in each round.
+LaneHeat gap_of(const LaneHeat& slower, const LaneHeat& faster);
+
+class Inquiry {
+ public:
+  Inquiry(ExplainJob& job, Explanation& out, const Progress& progress);
+
+  // All passes, one after another: suspects alone, those that greater causes hide, those that both scripts have,
+  // and what is confirmed together.
+  void run();
+  double seconds() const;
+
+ private:
+  // Heats of one kind: suspects are tried on top of these switches.
+  struct Pass {
+    Switches base = Switches::object();
+    std::map<size_t, Differences> gains = {};   // by cause
+    std::map<size_t, Differences> beyond = {};  // the same, less what the second script gains
+    Differences left = Differences();           // gap between what is tried and the second script
+  };
+
+  void find_causes();
+  void confirm();
+  void confirm_hidden();
+  void confirm_shared();
+  void combine();
+
+  bool pair() const { return out_.subjects.size() > 1; }
+  double alpha() const { return job_.alpha / static_cast<double>(2 + 3 * out_.causes.size()); }
+  Lane lane(size_t subject, const std::string& name, Switches switches) const;
+  std::vector<LaneHeat> heat(const std::vector<Lane>& lanes);
+  std::vector<size_t> open(bool shared) const;
+  bool one_heat(Pass& pass, int number);
+  bool shared_heat(Pass& pass);
+  bool fails(Cause& cause, const LaneHeat& changed) const;
+  void weigh(Pass& pass, size_t at, int number, const LaneHeat& base, const LaneHeat& changed);
+  void judge(Cause& cause, const Differences& gains) const;
+  bool time_for_another(double share) const;
+  bool gap_is_explained(const std::vector<Cause*>& confirmed) const;
+  std::vector<Cause*> remaining();
+
+  ExplainJob& job_;
+  Explanation& out_;
+  const Progress& progress_;
+  int64_t begin_ns_;
+  double heat_s_ = 0;  // of the last one
+  Differences gap_ = Differences();
+  std::vector<double> plain_losses_ = {};  // of the last run without switches
+};
+
+}  // namespace bakeoff::explain

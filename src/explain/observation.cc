@@ -1,0 +1,105 @@
+#include "explain/observation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace bakeoff::explain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kFirstSteps = 5;
+constexpr int64_t kObservedSteps = 300;
+constexpr double kObservedSeconds = 8;
+constexpr double kStartSeconds = 300;  // until the first steps are made
+constexpr int64_t kHookSteps = 20;     // in which calls of the hooks are counted
+constexpr double kHookSeconds = 2;
+
+// `later` follows `report` in the same process.
+void append(Report& report, Report later) {
+  for (const int64_t at : later.epochs) report.epochs.push_back(at + report.steps());
+  report.marks.insert(report.marks.end(), later.marks.begin(), later.marks.end());
+  report.waits.insert(report.waits.end(), later.waits.begin(), later.waits.end());
+  report.ns = later.begun + later.ns - report.begun;
+  report.compiles = later.compiles;  // those of the first steps are its own
+  report.compile_ns = later.compile_ns;
+  report.collections = later.collections;
+  report.ended = later.ended;
+  report.error = later.error;
+  report.where = later.where;
+  report.notes = later.notes;
+  report.cpu_ns = later.cpu_ns;
+  report.peak_rss_bytes = later.peak_rss_bytes;
+  report.minor_faults = later.minor_faults;
+  report.lines = std::move(later.lines);
+  if (later.facts.is_object() && !later.facts.empty()) report.facts = std::move(later.facts);
+  if (!later.environment.empty()) report.environment = std::move(later.environment);
+}
+
+Error no_steps(const Subject& subject, const Observed& process) {
+  std::string seen = subject.seen.error.empty()
+                         ? "it came to its end"
+                         : fmt::format("it ended with {} ({})", subject.seen.error, subject.seen.where);
+  for (const std::string& note : subject.seen.notes) seen += "\n  " + note;
+  return Error{
+      .message =
+          fmt::format("{}: {} training steps were seen, and {}", subject.name, subject.seen.steps(), seen),
+      .remedy = fmt::format(
+          "at least {} steps are needed; a step is optimizer.step(), a batch of fit, or a call of the "
+          "jitted function that trains\n{}",
+          kFirstSteps, process.log_tail())};
+}
+
+// Where the batch of one script is not known, samples of the two cannot be compared.
+void compare_by_step(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
+  const auto unknown =
+      std::ranges::find_if(subjects, [](const Subject& s) { return s.number("batch") <= 0; });
+  if (unknown == subjects.end()) return;
+  notes.push_back(fmt::format(
+      "{}: the samples of a step are not known, so steps are compared; make sure that both take as many",
+      unknown->name));
+  for (Subject& subject : subjects) subject.by_step = true;
+}
+
+}  // namespace
+
+Status observe(Subject& subject, const fs::path& folder) {
+  ScriptSpec spec = subject.spec;
+  spec.log_file = folder / (fs::path(subject.name).stem().string() + "_observed.log");
+  TRY(Observed process, Observed::start(spec, Switches::object()));
+  TRY(subject.seen, process.run({.steps = kFirstSteps, .seconds = kStartSeconds, .facts = true}));
+  if (subject.seen.ended || subject.seen.steps() < 2) {
+    if (subject.seen.steps() < kFirstSteps || !subject.seen.error.empty()) return no_steps(subject, process);
+  } else {
+    const int64_t printed = process.log_bytes();
+    TRY(Report later, process.run({.steps = kObservedSteps,
+                                   .seconds = kObservedSeconds,
+                                   .facts = true,
+                                   .watch = Watch::kLines}));
+    const auto steps = static_cast<double>(std::max<int64_t>(1, later.steps()));
+    subject.output_bytes = static_cast<double>(process.log_bytes() - printed) / steps;
+    subject.faults = static_cast<double>(later.minor_faults - subject.seen.minor_faults) / steps;
+    append(subject.seen, std::move(later));
+    if (!subject.seen.error.empty()) return no_steps(subject, process);
+  }
+  subject.profile = profile_of(subject.seen);
+  if (subject.seen.ended) return Done{};
+  // A script that ends or fails only now has been seen.
+  const auto counted = process.run({.steps = kHookSteps, .seconds = kHookSeconds, .watch = Watch::kHooks});
+  if (counted) subject.seen.hook_s = counted->hook_s;
+  return Done{};
+}
+
+void prepare_pair(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
+  if (subjects.size() < 2) return;
+  compare_by_step(subjects, notes);
+  const auto cost = [](const Subject& s) { return s.step_with_waits_s() / s.samples(); };
+  if (cost(subjects[1]) > 1.05 * cost(subjects[0])) {
+    notes.push_back(fmt::format("{} is the slower one of the two", subjects[1].name));
+    std::swap(subjects[0], subjects[1]);
+  }
+  subjects[0].batch_of_other = subjects[1].number("batch");
+}
+
+}  // namespace bakeoff::explain
