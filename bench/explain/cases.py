@@ -12,8 +12,6 @@ from pathlib import Path
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 
-# Of causes that no rule names yet.
-AWAITED: set[str] = set()
 
 Edit = tuple[str, str]
 
@@ -401,6 +399,66 @@ TORCH = (
     ),
 )
 
+TORCH += (
+    Case(
+        "torch_profiler",
+        "torch_mlp",
+        one("profiler"),
+        slow=(
+            (
+                "    for epoch in range(args.epochs):\n",
+                "    plan = torch.profiler.schedule(wait=0, warmup=1, active=10)\n    profile = torch.profiler.profile(schedule=plan, record_shapes=True)\n    profile.start()\n    for epoch in range(args.epochs):\n",
+            ),
+            (MLP_STEP, MLP_STEP + "            profile.step()\n"),
+        ),
+    ),
+    Case(
+        "torch_memory_traced",
+        "torch_transformer",
+        one("tracing"),
+        slow=(
+            importing("tracemalloc"),
+            (
+                "    torch.manual_seed(0)\n",
+                "    torch.manual_seed(0)\n    tracemalloc.start(10)\n",
+            ),
+        ),
+    ),
+    Case(
+        "torch_deep_copies",
+        "torch_mlp",
+        one("copies"),
+        slow=(
+            importing("copy"),
+            (
+                MLP_STEP,
+                MLP_STEP
+                + "            if best is None or loss.item() < 1e3:\n                best = copy.deepcopy(model)\n",
+            ),
+            (SEED_MLP, SEED_MLP + "    best = None\n"),
+        ),
+    ),
+    Case(
+        "torch_checkpoints",
+        "torch_transformer",
+        one("checkpoints"),
+        base=(("vocabulary=500, width=64", "vocabulary=500, width=192"),),
+        slow=(
+            (
+                "from torch import nn\n",
+                "from torch import nn\nfrom torch.utils.checkpoint import checkpoint\n",
+            ),
+            ("x = block(x)", "x = checkpoint(block, x, use_reentrant=False)"),
+        ),
+    ),
+    Case(
+        "torch_small_batches",
+        "torch_loader",
+        one("batch"),
+        slow=(("default=128", "default=16"),),
+    ),
+)
+
 COMPILE_MLP = (
     "        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),\n"
 )
@@ -664,6 +722,52 @@ KERAS = (
 )
 
 FIT_KERAS2 = "model.fit(x, y, batch_size=args.batch, epochs=args.epochs, verbose=2)"
+
+TARGET = "np.array(model.predict_on_batch(states[rows]))"
+TRAIN = "model.train_on_batch(states[rows], target)"
+METRICS = (
+    COMPILE_MLP,
+    COMPILE_MLP
+    + "        metrics=[\n            keras.metrics.SparseCategoricalAccuracy(),\n            keras.metrics.SparseTopKCategoricalAccuracy(k=3),\n            keras.metrics.SparseTopKCategoricalAccuracy(k=5),\n        ],\n",
+)
+
+KERAS += (
+    Case(
+        "keras_predict",
+        "keras_agent",
+        one("predict"),
+        slow=((TARGET, "model.predict(states[rows], verbose=0)"),),
+    ),
+    Case(
+        "keras_jax_predict",
+        "keras_agent",
+        one("predict"),
+        backend="jax",
+        slow=((TARGET, "np.array(model.predict(states[rows], verbose=0))"),),
+    ),
+    Case(
+        "keras_fits",
+        "keras_agent",
+        one("fits"),
+        slow=((TRAIN, "model.fit(states[rows], target, epochs=1, verbose=0)"),),
+    ),
+    Case(
+        "keras_metrics",
+        "keras_mlp",
+        one("metrics"),
+        base=(
+            ("default=512)\n    args", "default=64)\n    args"),
+            PLAIN_XLA,
+        ),
+        slow=(METRICS,),
+    ),
+    Case(
+        "keras_small_batches",
+        "keras_mlp",
+        one("batch"),
+        slow=(("default=512)\n    parser", "default=32)\n    parser"),),
+    ),
+)
 
 KERAS2 = (
     Case(

@@ -1,8 +1,8 @@
 """Calls in the loop that no step needs: saving, logging, sleeping, predicting.
 
 Counted from the first step on, with the line of the user's file that made them. The
-switches `no_save`, `no_log` and `no_sleep` leave them out; with `no_copy` a deep copy is
-the first one of its line again.
+switches `no_save`, `no_log` and `no_sleep` leave them out; with `no_copy` a deep copy
+is the first one of its line again.
 """
 
 from __future__ import annotations

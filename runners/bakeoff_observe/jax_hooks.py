@@ -84,6 +84,7 @@ class JaxHooks(Hooks):
         self.alike: dict[Any, list[Compiled]] = {}  # by the code of functions
         self.others = 0
         self.outputs: Any = None  # of the last step
+        self.batch: dict[int, Any] = {}  # of the first one, by places of its arguments
         self.parameters: list[Any] = []  # what is differentiated, shapes and dtypes
         self.carried: list[Any] = []
         self.inputs: list[dict[str, Any]] = []
@@ -146,7 +147,7 @@ class JaxHooks(Hooks):
     def watch(self, jitted: Any) -> Any:
         """The same compiled function; a call of it may be a step."""
         observer, clean, seen = self.observer, self.clean, self.record(jitted)
-        main = observer.thread
+        main, cached = observer.thread, "cached_batch" in self.process.switches
 
         @functools.wraps(jitted)
         def called(*args: Any, **kwargs: Any) -> Any:
@@ -155,6 +156,8 @@ class JaxHooks(Hooks):
             if seen is not self.trainer:
                 return self.examine(seen, jitted, args, kwargs)
             compiles = observer.compiles
+            if cached:
+                args, kwargs = self.first_batch(args, kwargs)
             self.busy = True
             try:
                 out = jitted(*args, **kwargs)
@@ -174,6 +177,24 @@ class JaxHooks(Hooks):
         if hasattr(jitted, "__wrapped__"):
             called.__wrapped__ = jitted.__wrapped__
         return called
+
+    def first_batch(self, args: Any, kwargs: Any) -> Any:
+        """The arrays that it does not get back from itself, as in the first step."""
+        leaves, tree = self.jax.tree_util.tree_flatten((args, kwargs))
+        returned = {id(x) for x in self.jax.tree_util.tree_leaves(self.outputs)}
+        fresh = {
+            i: x
+            for i, x in enumerate(leaves)
+            if hasattr(x, "dtype") and x.shape and id(x) not in returned
+        }
+        if not self.batch:
+            self.batch = fresh
+        elif fresh.keys() == self.batch.keys():
+            for i, x in self.batch.items():
+                if not (self.is_array(x) and x.is_deleted()):
+                    leaves[i] = x
+            self.process.threw("cached_batch")
+        return self.jax.tree_util.tree_unflatten(tree, leaves)
 
     def record(self, jitted: Any) -> Compiled:
         """Its own, or that of the first one where the same code is compiled anew."""
@@ -620,7 +641,7 @@ def _float32(hooks: JaxHooks, on: Any) -> None:
 def _threads_on(hooks: JaxHooks, on: Any) -> None:
     """XLA reads its flags when the first array is made."""
     flags = os.environ.get("XLA_FLAGS", "").split()
-    kept = [flag for flag in flags if not flag != _ONE_THREAD]
+    kept = [flag for flag in flags if flag != _ONE_THREAD]
     if kept != flags:
         os.environ["XLA_FLAGS"] = " ".join(kept)
         hooks.process.threw("xla_threads")

@@ -17,6 +17,7 @@ from bakeoff_observe.observer import Observer
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _EVERY = 0.005  # s between two looks
+_SWITCH = 1e-4  # s that the training thread may still run once this one wants to look
 _SHARE = 0.03  # of all looks, from which on a line is told
 _MOST = 8
 _TRIED = 2000  # calls that tell what one costs
@@ -31,6 +32,10 @@ class Lines:
         self.seen: dict[tuple[str, int, str], int] = {}
         self.looks = 0
         self.on = True
+        # Else this thread waits for a call that lets go of the interpreter, and sees
+        # such calls alone.
+        self.interval = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH)
         _thread.start_new_thread(self._run, ())
 
     def _run(self) -> None:
@@ -47,6 +52,7 @@ class Lines:
     def stop(self) -> list[dict[str, Any]]:
         """The lines that were seen most often, with their shares of all looks."""
         self.on = False
+        sys.setswitchinterval(self.interval)
         most = sorted(self.seen.items(), key=lambda one: -one[1])[:_MOST]
         return [
             {"file": file, "line": line, "function": name, "share": n / self.looks}

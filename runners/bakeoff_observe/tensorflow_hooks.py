@@ -157,13 +157,11 @@ class TensorFlowHooks(Hooks):
         pick: Callable[[Any], Any] = scalar_finder(result, is_loss)
         seen["loss"] = pick
         self.inputs = []
-        for given in [*leaves(list(args)), *leaves(kwargs)]:
-            if isinstance(given, self.tf.data.Iterator):
-                self.inputs += [described(x) for x in leaves(given.element_spec)]
-            elif isinstance(given, self.tf.Tensor) or hasattr(
-                given, "__array_interface__"
-            ):
-                self.inputs.append(described(given))
+        for one in [*leaves(list(args)), *leaves(kwargs)]:
+            if isinstance(one, self.tf.data.Iterator):
+                self.inputs += [described(x) for x in leaves(one.element_spec)]
+            elif isinstance(one, self.tf.Tensor) or hasattr(one, "__array_interface__"):
+                self.inputs.append(described(one))
         return pick
 
     def watch_traces(self) -> None:
@@ -575,7 +573,7 @@ def _batch(hooks: TensorFlowHooks, sizes: Any) -> None:
 
 
 def _float32(hooks: TensorFlowHooks, on: Any) -> None:
-    """`tf.float64` is float32 for the script, and so are arrays of NumPy without a dtype.
+    """`tf.float64` is float32 for the script, as are NumPy's arrays without a dtype.
 
     What names the dtype by a string, or of NumPy, stays float64.
     """

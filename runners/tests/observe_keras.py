@@ -66,6 +66,12 @@ if "batch" in words:
             model.predict(x[:1], verbose=0)
             model.save_weights(f"{words[-1]}/{i}.weights.h5")
         print(i, float(loss[0]).hex())
+elif "fits" in words:
+    for i in range(24):
+        x, y = next(source)
+        guess = model.predict(x, verbose=0)
+        history = model.fit(x, y, shuffle=False, verbose=0).history
+        print(i, float(history["loss"][-1]).hex(), guess.shape)
 elif "generator" in words:
     model.fit(source, steps_per_epoch=6, epochs=4, verbose=0)
 elif "apply" in words:
@@ -227,6 +233,29 @@ def check_cached_batch(faces: Faces) -> None:
     cached, last, _ = faces.run("", {"cached_batch": True})
     assert "cached_batch" in cached["thrown"] and len(last["marks"]) == STEPS - 14
     assert max(cached["losses"]) < 1000
+
+
+def check_fits(faces: Faces) -> None:
+    """`fit` and `predict` on one batch at a time."""
+    plain, _, printed = faces.run("fits")
+    assert plain["facts"]["fits_per_step"] == 1 and plain["kind"] == "fit"
+    assert plain["facts"]["calls_per_step"]["model.predict"] > 0.9
+    assert plain["facts"]["metrics"] == ["mae"]
+    assert numbers(printed) == faces.bare("fits")
+    switches = {"direct_fit": True, "direct_predict": True, "no_metrics": True}
+    thrown, last, direct = faces.run("fits", switches)
+    assert sorted(thrown["thrown"]) == sorted(switches)
+    assert thrown["facts"]["batch"] == 16 and len(last["marks"]) == STEPS - 14
+    told = [
+        [float.fromhex(line.split()[1]) for line in numbers(text)]
+        for text in (direct, printed)
+    ]
+    assert len(told[0]) == STEPS + 1 and told[0] == pytest.approx(told[1], rel=1e-3)
+    wider, rest, _ = faces.run(
+        "", {**switches, "batch": {"from": 16, "to": 88}}, steps=2
+    )
+    assert sorted(wider["thrown"]) == ["batch", "no_metrics"]  # epochs of a whole
+    assert wider["facts"]["batch"] == 88 and len(rest["marks"]) == 2
 
 
 def check_others(faces: Faces) -> None:

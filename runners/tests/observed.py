@@ -34,10 +34,11 @@ class Observed:
         argv: Optional[list[str]] = None,
         environment: Optional[dict[str, str]] = None,
         folder: Optional[Path] = None,
+        notebook: bool = False,
     ) -> None:
         ours, theirs = os.pipe(), os.pipe()
         self._id = 0
-        self.switches = switches or {}
+        self.switches, self.notebook = switches or {}, notebook
         code = (
             f"import os, sys; os.dup2({ours[0]}, 103); os.dup2({theirs[1]}, 104);"
             "os.dup2(103, 3); os.dup2(104, 4);"
@@ -73,7 +74,7 @@ class Observed:
         if watch:
             request["watch"] = watch
         if self._id == 1:
-            request["switches"] = self.switches
+            request |= {"switches": self.switches, "notebook": self.notebook}
         self._requests.write(json.dumps(request) + "\n")
         self._requests.flush()
         line = self._answers.readline()

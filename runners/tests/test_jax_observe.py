@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -277,6 +278,20 @@ def test_an_option_of_the_environment(train: Path) -> None:
     assert seen["thrown"] == ["no_x64"] and not seen["facts"]["jax"]["x64"]
 
 
+def test_one_thread_of_xla(train: Path) -> None:
+    flag = "--xla_cpu_multi_thread_eigen=false"
+    environment = {"XLA_FLAGS": f"{flag} --xla_cpu_enable_fast_math=false"}
+    with Observed(train, environment=environment) as script:
+        assert script.run(3, facts=True)["facts"]["jax"]["threads"] == 1
+    switches = {"xla_threads": True}
+    with Observed(train, switches, environment=environment) as script:
+        seen = script.run(3, facts=True)
+    assert seen["thrown"] == ["xla_threads"]
+    assert seen["facts"]["jax"]["threads"] == len(os.sched_getaffinity(0))
+    with Observed(train, switches) as script:
+        assert script.run(3)["thrown"] == []
+
+
 def test_loops_of_other_kinds(tmp_path: Path) -> None:
     path = tmp_path / "loops.py"
     path.write_text(LOOPS)
@@ -491,3 +506,37 @@ def test_nothing_happens_without_a_supervisor(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout == "[]\n" and done.stderr == ""
+
+
+SHAPES = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+@jax.jit
+def step(w, x):
+    loss, grad = jax.value_and_grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+    return w - 0.01 * grad, loss
+
+w = jnp.ones((4, 1))
+for i in range(60):
+    w, loss = step(w, np.full((i % 20 + 3, 4), 1.0 + i, np.float32))
+"""
+
+
+def test_the_first_batch_again(tmp_path: Path) -> None:
+    path = tmp_path / "shapes.py"
+    path.write_text(SHAPES)
+    with Observed(path) as script:
+        script.run(5)
+        plain = script.run(10, facts=True)
+    with Observed(path, {"cached_batch": True}) as script:
+        script.run(5)
+        cached = script.run(10, facts=True)
+        last = script.end()
+    assert plain["facts"]["jax"]["retraces"] == {"step": ["x: shape"]}
+    assert plain["compiles"] >= 10 and cached["compiles"] == 0
+    assert cached["thrown"] == ["cached_batch"] and "error" not in last
+    told = cached["losses"]
+    assert len(told) == 10 and told[2:] == sorted(told[2:], reverse=True)  # of the same rows
+    assert len(last["marks"]) == 45

@@ -47,6 +47,10 @@ def test_logits(faces: Faces, tmp_path: Path) -> None:
     observe_keras.check_logits(faces, BACKEND, tmp_path)
 
 
+def test_fits(faces: Faces) -> None:
+    observe_keras.check_fits(faces)
+
+
 def test_others(faces: Faces) -> None:
     observe_keras.check_others(faces)
 

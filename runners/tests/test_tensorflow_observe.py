@@ -56,6 +56,28 @@ assert trainer.step.get_concrete_function(x, y, 0.01) is not None
 assert Trainer.step.python_function.__doc__ == "One step."
 """
 
+DOUBLE = """
+import numpy as np
+import tensorflow as tf
+
+w = tf.Variable(np.full((8, 1), 0.1))
+b = tf.Variable(tf.zeros(1, tf.float64))
+rows = np.random.default_rng(0).random((88, 8))
+data = tf.data.Dataset.from_tensor_slices(rows).batch(16)
+
+@tf.function
+def step(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((x @ w + b) ** 2)
+    for v, g in zip((w, b), tape.gradient(loss, (w, b))):
+        v.assign_sub(0.01 * g)
+    return loss
+
+for _ in range(10):
+    for x in data:
+        step(x)
+"""
+
 EAGER = """
 import sys
 import tensorflow as tf
@@ -256,6 +278,25 @@ def test_pipelines_that_are_changed(train: Path) -> None:
     assert first["thrown"] == ["cached_batch"] and len(last["marks"]) == 60 - 24
     assert len({line.split()[3] for line in lines}) == 1  # the same rows in all epochs
     assert len({line.split()[3] for line in plain}) > 5
+    first, _, lines = observed(train, "", {"parallel_map": True})
+    assert first["thrown"] == ["parallel_map"] and lines == plain
+    assert first["facts"]["tensorflow"]["pipelines"][0]["parallel_map"]
+    sizes = {"batch": {"from": 16, "to": 44}}
+    with Observed(train, sizes) as script:
+        wider = script.run(1 << 50, facts=True)
+    assert wider["thrown"] == ["batch"] and len(wider["marks"]) == 20
+    assert wider["facts"]["tensorflow"]["batch"] == 44
+
+
+def test_double_precision(tmp_path: Path) -> None:
+    path = tmp_path / "double.py"
+    path.write_text(DOUBLE)
+    for switches, dtype in (({}, "float64"), ({"float32": True}, "float32")):
+        with Observed(path, switches) as script:
+            seen = script.run(20, facts=True)
+            assert "error" not in script.end(), script.output()
+        assert seen["facts"]["tensorflow"]["dtypes"] == [dtype]
+        assert seen["thrown"] == list(switches)
 
 
 def test_loops_of_other_kinds(tmp_path: Path) -> None:

@@ -377,3 +377,126 @@ def test_calls_that_no_step_needs(tmp_path: Path) -> None:
             assert second["ns"] > 10 * 100e6
     (tmp_path / "bare").mkdir()
     assert numbers(printed) == numbers(bare(path, str(tmp_path / "bare")))
+
+
+# What serves a search for mistakes, or memory, and costs time.
+TOOLS = """
+import cProfile
+import copy
+import sys
+import tracemalloc
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DataLoader, TensorDataset
+
+words = sys.argv[1:]
+torch.manual_seed(1)
+if "tracing" in words:
+    tracemalloc.start()
+    cProfile.Profile().enable()
+if "profiler" in words:
+    profile = torch.profiler.profile()
+    profile.start()
+body, head = nn.Sequential(nn.Linear(8, 16), nn.ReLU()), nn.Linear(16, 1)
+optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.01)
+data = TensorDataset(torch.rand(64, 8), torch.rand(64, 1))
+kept = None
+for epoch in range(10):
+    for x, y in DataLoader(data, batch_size=8):
+        x = checkpoint(body, x, use_reentrant=False) if "memory" in words else body(x)
+        loss = ((head(x) - y) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if "copies" in words:
+            kept = copy.deepcopy(head)
+if "profiler" in words:
+    profile.stop()
+print(0, float(loss).hex(), kept is None, tracemalloc.is_tracing())
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "switch", "fact"),
+    [
+        ("tracing", "no_trace", "tracing"),
+        ("profiler", "no_profiler", "profiler"),
+        ("memory", "no_checkpoints", "checkpoints_per_step"),
+        ("copies", "no_copy", "calls_per_step"),
+    ],
+)
+def test_tools_that_were_left_on(
+    tmp_path: Path, word: str, switch: str, fact: str
+) -> None:
+    path = tmp_path / "tools.py"
+    path.write_text(TOOLS)
+    with Observed(path, argv=[word]) as script:
+        script.run(10)
+        asked = script.run(10, facts=True)["facts"]["torch"]
+    with Observed(path, {switch: True}, [word]) as script:
+        script.run(10)
+        thrown = script.run(10, facts=True)
+        last = script.end()
+        assert (
+            "error" not in last
+            and numbers(script.output())[0].split()[1]
+            == numbers(bare(path, word))[0].split()[1]
+        )
+    with Observed(path, {switch: True}) as script:
+        needless = script.run(20, facts=True)
+    silent = needless["facts"]["torch"]
+    assert asked[fact] and not silent[fact]
+    assert thrown["thrown"] == [switch] and needless["thrown"] == []
+    if word == "tracing":
+        assert asked[fact] == ["tracemalloc", "a profiler"]
+    if word == "memory":
+        line = next(i for i, x in enumerate(TOOLS.splitlines(), 1) if "(body" in x)
+        assert asked["lines"]["checkpoint"] == line and asked[fact] == 1
+    if word in ("tracing", "profiler"):
+        assert not thrown["facts"]["torch"][fact]
+
+
+def test_another_batch(tmp_path: Path) -> None:
+    path = tmp_path / "tools.py"
+    path.write_text(TOOLS)
+    with Observed(path, {"batch": {"from": 8, "to": 32}}) as script:
+        last = script.run(1 << 50, facts=True)
+    assert last["thrown"] == ["batch"] and len(last["marks"]) == 20
+    assert last["facts"]["torch"]["batch"] == 32
+    with Observed(path, {"batch": {"from": 16, "to": 32}}) as script:
+        assert script.end()["thrown"] == []
+
+
+def test_lines_and_calls_of_hooks(tmp_path: Path) -> None:
+    text = TOOLS.replace("        optimizer.step()", "        optimizer.step(); busy()")
+    text = text.replace(
+        "words =", "def busy():\n    sum(range(200_000))\n\n\nwords =", 1
+    ).replace("range(10)", "range(100)")
+    path = tmp_path / "busy.py"
+    path.write_text(text)
+    with Observed(path) as script:
+        script.run(5)
+        lines = script.run(200, watch="lines")["lines"]
+        hooks = script.run(20, watch="hooks")["hooks"]
+        after = script.run(20)
+    place = {"file": str(path), "function": "busy"}
+    place |= {"line": text.splitlines().index("    sum(range(200_000))") + 1}
+    assert {key: lines[0][key] for key in place} == place
+    assert 0.5 < lines[0]["share"] <= 1
+    assert 3 < hooks["calls_per_step"] < 30
+    assert 1e-7 < hooks["seconds_per_call"] < 1e-4
+    assert "lines" not in after and "hooks" not in after
+
+
+def test_a_notebook_that_was_exported(tmp_path: Path) -> None:
+    path = tmp_path / "notebook.py"
+    path.write_text(
+        "# In[1]:\nget_ipython().run_line_magic('matplotlib', 'inline')\n"
+        "get_ipython().system('touch made.txt')\n" + TOOLS
+    )
+    with Observed(path, folder=tmp_path, notebook=True) as script:
+        assert "error" not in script.end()
+    assert not (tmp_path / "made.txt").exists()
+    with Observed(path, folder=tmp_path) as script:
+        assert "get_ipython" in script.end()["error"]

@@ -99,8 +99,8 @@ LaneHeat gap_of(const LaneHeat& slower, const LaneHeat& faster) {
   return gap;
 }
 
-Inquiry::Inquiry(ExplainJob& job, Explanation& out, const Progress& progress)
-    : job_(job), out_(out), progress_(progress), begin_ns_(monotonic_clock().now_ns()) {}
+Inquiry::Inquiry(const ExplainJob& job, Explanation& out, int64_t begin_ns, const Progress& progress)
+    : job_(job), out_(out), progress_(progress), begin_ns_(begin_ns) {}
 
 double Inquiry::seconds() const { return seconds_since(begin_ns_); }
 

@@ -33,12 +33,12 @@ LaneHeat gap_of(const LaneHeat& slower, const LaneHeat& faster);
 
 class Inquiry {
  public:
-  Inquiry(ExplainJob& job, Explanation& out, const Progress& progress);
+  // `begin_ns`: when the job's seconds began, on the monotonic clock.
+  Inquiry(const ExplainJob& job, Explanation& out, int64_t begin_ns, const Progress& progress);
 
   // All passes, one after another: suspects alone, those that greater causes hide, those that both scripts have,
   // and what is confirmed together.
   void run();
-  double seconds() const;
 
  private:
   // Heats of one kind: suspects are tried on top of these switches.
@@ -55,6 +55,7 @@ class Inquiry {
   void confirm_shared();
   void combine();
 
+  double seconds() const;
   bool pair() const { return out_.subjects.size() > 1; }
   double alpha() const { return job_.alpha / static_cast<double>(2 + 3 * out_.causes.size()); }
   Lane lane(size_t subject, const std::string& name, Switches switches) const;
@@ -69,7 +70,7 @@ class Inquiry {
   bool gap_is_explained(const std::vector<Cause*>& confirmed) const;
   std::vector<Cause*> remaining();
 
-  ExplainJob& job_;
+  const ExplainJob& job_;
   Explanation& out_;
   const Progress& progress_;
   int64_t begin_ns_;

@@ -99,7 +99,7 @@ void prepare_pair(std::vector<Subject>& subjects, std::vector<std::string>& note
     notes.push_back(fmt::format("{} is the slower one of the two", subjects[1].name));
     std::swap(subjects[0], subjects[1]);
   }
-  subjects[0].batch_of_other = subjects[1].number("batch");
+  for (size_t i : {0, 1}) subjects[i].batch_of_other = subjects[1 - i].number("batch");
 }
 
 }  // namespace bakeoff::explain

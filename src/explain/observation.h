@@ -15,7 +15,7 @@ namespace bakeoff::explain {
 Status observe(Subject& subject, const std::filesystem::path& folder);
 
 // What two scripts need for a comparison: the slower one comes first, by what was observed; steps are compared
-// where the samples of one are not known; the slower one knows the batch of the other. `notes` tells of both.
+// where the samples of one are not known; each knows the batch of the other. `notes` tells of both.
 void prepare_pair(std::vector<Subject>& subjects, std::vector<std::string>& notes);
 
 }  // namespace bakeoff::explain
