@@ -18,6 +18,7 @@ from bakeoff_observe.values import leaves
 
 __all__ = [
     "Loops",
+    "Made",
     "Outer",
     "Step",
     "is_own",
@@ -163,6 +164,54 @@ def replace(
 
         function.__code__ = _door(code, make(_copy(function), undo))
     return bool(functions)
+
+
+class Made:
+    """What was made of functions that are defined anew each time: the first one again.
+
+    Functions are the same if they have the same code and take the same from outside.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[Any, tuple[Any, list[Any]]] = {}
+
+    def again(
+        self, function: Any, options: Any, make: Callable[[], Any]
+    ) -> tuple[Any, bool]:
+        """What was made, and whether it was made of another function."""
+        code, held = _taken(function)
+        if code is None:
+            return make(), False
+        key = code, repr(options), tuple(_mark(x) for x in held)
+        if key in self.known:
+            return self.known[key][0], True
+        made = make()
+        if len(self.known) < 256:
+            self.known[key] = made, held  # so that nothing else has their identities
+        return made, False
+
+
+def _taken(function: Any) -> tuple[Optional[CodeType], list[Any]]:
+    """Code of a function, and the values that are its own: of closures and defaults."""
+    held: list[Any] = []
+    while hasattr(function, "func") and hasattr(function, "keywords"):  # a partial
+        held += [*function.args, *function.keywords.values()]
+        function = function.func
+    if hasattr(function, "__self__"):
+        held.append(function.__self__)
+        function = getattr(function, "__func__", None)
+    code = getattr(function, "__code__", None)
+    if code is None or not is_own(code.co_filename):
+        return None, held
+    try:
+        held += [cell.cell_contents for cell in function.__closure__ or ()]
+    except ValueError:  # not yet
+        return None, held
+    return code, held + list(function.__defaults__ or ())
+
+
+def _mark(x: Any) -> Any:
+    return (type(x), x) if isinstance(x, (bool, int, float, str, type(None))) else id(x)
 
 
 class Outer:

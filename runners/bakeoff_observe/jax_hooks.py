@@ -17,6 +17,7 @@ from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
+from bakeoff_observe.functions import Made
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.jax_loops import EagerLoops
 from bakeoff_observe.observer import Facts, Hooks
@@ -131,10 +132,19 @@ class JaxHooks(Hooks):
     # ---- steps
 
     def watch_jit(self, place: Any, name: str) -> None:
-        make = getattr(place, name)
+        make, once = getattr(place, name), Made()
+        reuses = "one_function" in self.process.switches
 
         @functools.wraps(make)
         def watched(*args: Any, **kwargs: Any) -> Any:
+            if reuses and args and callable(args[0]):
+                options = args[1:], kwargs
+                made, known = once.again(
+                    args[0], options, lambda: self.watch(make(*args, **kwargs))
+                )
+                if known:
+                    self.process.threw("one_function")
+                return made
             made = make(*args, **kwargs)
             if hasattr(made, "lower"):
                 return self.watch(made)

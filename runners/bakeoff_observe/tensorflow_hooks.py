@@ -15,6 +15,7 @@ from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
+from bakeoff_observe.functions import Made
 from bakeoff_observe.observer import Facts, Hooks
 from bakeoff_observe.tensorflow_loops import EagerLoops, is_loss
 from bakeoff_observe.values import (
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from bakeoff_observe.process import Process
 
 now = time.monotonic_ns
+_ANEW = 4  # functions of one code, beyond which they count as one
 _OURS = "_bakeoff_seen"  # what is known of a tf.function, in itself
 _VARIES = object()
 
@@ -41,6 +43,7 @@ class TensorFlowHooks(Hooks):
         self.tf, self.process, self.observer = tensorflow, process, process.observer
         self.context = importlib.import_module("tensorflow.python.eager.context")
         self.leader = Leader()
+        self.alike: dict[Any, list[Any]] = {}  # functions, by their code
         self.current: Optional[dict[str, Any]] = None  # the outermost function's
         self.functions: dict[str, weakref.ref[Any]] = {}
         self.sources: list[Any] = []  # of the last eager gradient
@@ -113,13 +116,23 @@ class TensorFlowHooks(Hooks):
                 result = call(function, *args, **kwargs)
             finally:
                 self.current = None
-            if seen["trains"] and self.leader(function):
+            if seen["trains"] and self.leader(self.one_of(function)):
                 pick = seen["loss"] or self.first_step(seen, args, kwargs, result)
                 observer.loss = pick(result)
                 observer.boundary("function")
             return result
 
         functions.__call__ = called
+
+    def one_of(self, function: Any) -> Any:
+        """The first of many functions that were made of the same code."""
+        code = getattr(getattr(function, "_python_function", None), "__code__", None)
+        if code is None:
+            return function
+        alike = self.alike.setdefault(code, [])
+        if len(alike) <= _ANEW and not any(function is one for one in alike):
+            alike.append(function)
+        return alike[0] if len(alike) > _ANEW else function
 
     def first_seen(self, function: Any) -> dict[str, Any]:
         seen: dict[str, Any] = {"trains": False, "loss": None}
@@ -374,6 +387,10 @@ class TensorFlowHooks(Hooks):
             function = ref()
             if function is None or self.tf.config.functions_run_eagerly():
                 continue
+            code = getattr(function._python_function, "__code__", None)
+            if len(self.alike.get(code, [])) > _ANEW:
+                found[name] = {"traces": _ANEW, "reasons": ["a new function each time"]}
+                continue
             traces = int(function.experimental_get_tracing_count())
             if traces > 1:
                 found[name] = {"traces": traces, "reasons": _reasons(function)}
@@ -609,7 +626,26 @@ def _float32(hooks: TensorFlowHooks, on: Any) -> None:
         setattr(hooks.dataset_class, name, staticmethod(made))
 
 
+def _one_function(hooks: TensorFlowHooks, on: Any) -> None:
+    tf, once = hooks.tf, Made()
+    make = tf.function
+
+    @functools.wraps(make)
+    def function(func: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if func is None:
+            return lambda func: function(func, *args, **kwargs)
+        made, known = once.again(
+            func, (args, kwargs), lambda: make(func, *args, **kwargs)
+        )
+        if known:
+            hooks.process.threw("one_function")
+        return made
+
+    tf.function = function
+
+
 SWITCHES: dict[str, Callable[[TensorFlowHooks, Any], None]] = {
+    "one_function": _one_function,
     "float32": _float32,
     "parallel_map": _parallel_map,
     "batch": _batch,

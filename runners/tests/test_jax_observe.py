@@ -538,5 +538,44 @@ def test_the_first_batch_again(tmp_path: Path) -> None:
     assert plain["compiles"] >= 10 and cached["compiles"] == 0
     assert cached["thrown"] == ["cached_batch"] and "error" not in last
     told = cached["losses"]
-    assert len(told) == 10 and told[2:] == sorted(told[2:], reverse=True)  # of the same rows
+    assert len(told) == 10 and told[2:] == sorted(
+        told[2:], reverse=True
+    )  # of the same rows
     assert len(last["marks"]) == 45
+
+
+ANEW = """
+import jax
+import jax.numpy as jnp
+
+rate, x = 0.01, jnp.arange(8.0).reshape(2, 4) / 8
+w = jnp.ones((4, 1))
+for i in range(60):
+    @jax.jit
+    def step(w):
+        loss, grad = jax.value_and_grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+        return w - rate * grad, loss
+
+    w, loss = step(w)
+print(float(loss).hex())
+"""
+
+
+def test_a_function_that_is_defined_anew(tmp_path: Path) -> None:
+    path = tmp_path / "anew.py"
+    path.write_text(ANEW)
+    printed = []
+    for switches in ({}, {"one_function": True}):
+        with Observed(path, switches) as script:
+            script.run(20)
+            seen = script.run(10, facts=True)
+            assert "error" not in script.end()
+            printed.append(script.output().splitlines()[-1])
+        facts = seen["facts"]["jax"]
+        assert seen["thrown"] == list(switches) and len(seen["marks"]) == 10
+        if switches:
+            assert seen["compiles"] == 0
+        else:
+            assert seen["compiles"] >= 10
+            assert facts["retraces"] == {"step": ["a new function each time"]}
+    assert printed[0] == printed[1]

@@ -374,3 +374,39 @@ def test_loops_of_which_the_model_alone_can_be_compiled(loop: Path) -> None:
     found = first["facts"]["tensorflow"]["eager_loop"]
     assert found["scope"] == "model" and found["function"] == ""
     assert found["line"] == line_of(loop, 'if word == "loop"') + 2
+
+
+ANEW = """
+import tensorflow as tf
+
+x = tf.reshape(tf.range(8.0), (2, 4)) / 8
+w = tf.Variable(tf.ones((4, 1)))
+for i in range(60):
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((x @ w) ** 2)
+        w.assign_sub(0.01 * tape.gradient(loss, w))
+        return loss
+
+    loss = step(x)
+print(float(loss).hex())
+"""
+
+
+def test_a_function_that_is_defined_anew(tmp_path: Path) -> None:
+    path = tmp_path / "anew.py"
+    path.write_text(ANEW)
+    printed = []
+    for switches in ({}, {"one_function": True}):
+        with Observed(path, switches) as script:
+            script.run(20)
+            seen = script.run(10, facts=True)
+            assert "error" not in script.end()
+            printed.append(script.output().splitlines()[-1])
+        facts = seen["facts"]["tensorflow"]
+        assert seen["thrown"] == list(switches) and len(seen["marks"]) == 10
+        assert seen["compiles"] == (0 if switches else 10)
+        told = any("a new function" in str(one) for one in facts["retraces"].values())
+        assert told == (not switches)
+    assert printed[0] == printed[1]

@@ -89,7 +89,8 @@ Result<ex::Explanation> explained(const ExplainOptions& options, const fs::path&
   TRY(const TemporaryFolder scratch, TemporaryFolder::make("bakeoff_explain_"));
   ex::ExplainJob job{.folder = options.out.empty() ? scratch.path() : options.out,
                      .seconds = options.seconds,
-                     .processors = static_cast<int>(sample::allowed_cpus().size())};
+                     .processors = static_cast<int>(sample::allowed_cpus().size()),
+                     .tuning = options.tuning};
   for (const std::string& name : options.scripts) {
     TRY(ex::Subject subject, subject_of(options, name, runner, config));
     for (const ex::Subject& other : job.subjects)

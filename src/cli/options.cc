@@ -332,15 +332,21 @@ void add_explain_command(CLI::App& app, Targets& t) {
 
 void add_tune_command(CLI::App& app, Targets& t) {
   CLI::App* tune =
-      command(app, "tune", "Find the best setting of every framework of a recipe, and race the best",
+      command(app, "tune", "Find the best setting of every framework of a recipe, or of a training script",
               "bakeoff tune recipes/mnist_cnn.toml --minutes 30");
-  tune->add_option("recipe", t.tune.recipe, "recipe (TOML)")->required();
+  tune->add_option("recipe", t.tune.recipe,
+                   "recipe (TOML), or a training script (.py) whose arguments stand behind --")
+      ->required();
   tune->add_option("--minutes", t.tune.minutes, "time of all races together, about")
       ->check(CLI::Range(1.0, 10000.0))
       ->capture_default_str();
   tune->add_option("--out", t.tune.out,
                    "folder of its races; default runs/tune-<recipe>-<date>. Races that it has are continued");
   tune->add_option("--format", t.tune.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  tune->add_option("--framework", t.tune.framework,
+                   "of a script: framework whose environment runs it; default the one that it imports");
+  tune->add_option("--python", t.tune.python,
+                   "of a script: interpreter that runs it, in place of an environment's");
   tune->add_option(
       "--profile", t.tune.profile,
       "machine profile of `bakeoff calibrate`, or none; default profile.json in the bakeoff home");
@@ -419,10 +425,11 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   command(app, "man", "Print the manual page", "bakeoff man | man -l -");
-  // What stands behind "--" belongs to the scripts that are explained.
+  // What stands behind "--" belongs to the scripts.
   const auto tail = std::find(argv, argv + argc, std::string_view("--"));
-  if (argc > 1 && std::string_view(argv[1]) == "explain" && tail != argv + argc) {
-    targets.explain.arguments.assign(tail + 1, argv + argc);
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  if ((first == "explain" || first == "tune") && tail != argv + argc) {
+    (first == "tune" ? targets.tune.arguments : targets.explain.arguments).assign(tail + 1, argv + argc);
     argc = static_cast<int>(tail - argv);
   }
   if (argc < 2) {

@@ -30,11 +30,14 @@ struct RunOptions {
   std::string profile = {};  // file of `bakeoff calibrate`; empty: that of the bakeoff home, if any; "none"
 };
 struct TuneOptions {
-  std::filesystem::path recipe = {};
+  std::filesystem::path recipe = {};  // or a script
   std::filesystem::path out = {};  // empty: runs/tune-<recipe>-<date>; races that it has are not run again
   double minutes = 20;             // of all races together
   std::string format = "text";
   std::string profile = {};  // as of RunOptions
+  std::string framework = {};             // of a script: as of ExplainOptions, like the next two
+  std::filesystem::path python = {};
+  std::vector<std::string> arguments = {};
 };
 struct CalibrateCommand {
   double minutes = 0;  // 0: 10, or 2 with `quick`
@@ -63,6 +66,7 @@ struct ExplainOptions {
   std::vector<std::string> scripts = {};    // one or two
   std::vector<std::string> arguments = {};  // of both scripts: what stands behind "--"
   bool modules = false;                     // the names are modules, as of python -m
+  bool tuning = false;                      // try every switch, not only what is suspect
   std::string framework = {};               // empty: the one that the script imports
   std::filesystem::path python = {};        // empty: that of the framework's environment
   std::filesystem::path out = {};           // logs and explain.json; empty: none are kept

@@ -51,7 +51,8 @@ Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleP
   return make_plan(recipe, folder, interpreters, progress.lines(), calibration);
 }
 
-// The runner-up's settings raced one by one, in the run's folder "why"; it gets as much time again as the run.
+// The runner-up's settings raced one by one, in the run's folder "why"; it gets as much time again as the run,
+// 15 minutes at most.
 Status ask_why(Plan& plan, const fs::path& config, ConsoleProgress& progress) {
   TRY(const Summary summary, summarise(plan.directory));
   TRY(const Interpreters interpreters, find_interpreters(config));

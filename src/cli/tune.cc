@@ -31,9 +31,21 @@ Status write_outcome(const tune::Outcome& outcome, const recipe::Recipe& recipe,
   return write_file(folder / "best.toml", text);
 }
 
+ExplainOptions of_script(const TuneOptions& options) {
+  return {.scripts = {options.recipe.string()},
+          .arguments = options.arguments,
+          .tuning = true,
+          .framework = options.framework,
+          .python = options.python,
+          .out = options.out,
+          .seconds = 60 * options.minutes,
+          .format = options.format};
+}
+
 }  // namespace
 
 int tune(const TuneOptions& options, const fs::path& config) {
+  if (options.recipe.extension() == ".py") return explain(of_script(options), config);
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   auto recipe = recipe::load(options.recipe);
   if (!recipe) return fail(recipe.error());

@@ -32,6 +32,7 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
   const int64_t begin_ns = monotonic_clock().now_ns();
   Explanation out;
   out.subjects = job.subjects;
+  out.tuned = job.tuning;
   for (Subject& subject : out.subjects) {
     progress("observing " + subject.name);
     CHECK_OK(observe(subject, job.folder));

@@ -24,6 +24,7 @@ struct ExplainJob {
   double seconds = 300;               // of all runs together, about
   double alpha = 0.01;                // probability that any statement is wrong
   int processors = 1;
+  bool tuning = false;  // try what may make a script faster, whether or not it is suspect
 };
 
 enum class Finding {
@@ -70,6 +71,7 @@ struct Explanation {
   int heats = 0;
   double seconds = 0;
   std::vector<std::string> notes = {};
+  bool tuned = false;  // ExplainJob::tuning
   size_t confirmed() const;
 };
 

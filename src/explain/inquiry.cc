@@ -15,6 +15,7 @@ namespace bakeoff::explain {
 namespace {
 
 constexpr size_t kMostSuspects = 8;
+constexpr size_t kMostTried = 14;  // when tuning
 constexpr size_t kMostShared = 4;
 constexpr int kMostHeats = 5;  // that decide the suspects, besides the first
 constexpr int kTogetherHeats = 2;
@@ -154,9 +155,9 @@ void Inquiry::find_causes() {
   std::vector<Suspect> of_second;
   if (pair()) of_second = suspects(out_.subjects[1], job_.processors);
   size_t own = 0, shared = 0;
-  for (Suspect& suspect : suspects(out_.subjects[0], job_.processors)) {
+  for (Suspect& suspect : suspects(out_.subjects[0], job_.processors, job_.tuning)) {
     const bool both = is_shared(suspect, of_second);
-    if (both ? shared++ >= kMostShared : own++ >= kMostSuspects)
+    if (both ? shared++ >= kMostShared : own++ >= (job_.tuning ? kMostTried : kMostSuspects))
       out_.notes.push_back(fmt::format("not tried for lack of time: {}", suspect.rule->cause));
     else
       out_.causes.push_back({.suspect = std::move(suspect), .shared = both});
@@ -346,9 +347,11 @@ std::vector<Cause*> Inquiry::remaining() {
   for (Cause& cause : out_.causes) {
     if (cause.finding != Finding::kConfirmed) continue;
     const bool gives_way = std::ranges::any_of(out_.causes, [&](const Cause& other) {
-      return other.finding == Finding::kConfirmed &&
-             std::string(other.suspect.rule->within) == cause.suspect.rule->key &&
-             std::log(other.measured->value) >= kGivesWay * std::log(cause.measured->value);
+      if (other.finding != Finding::kConfirmed || &other == &cause) return false;
+      const Rule &mine = *cause.suspect.rule, &its = *other.suspect.rule;
+      const double gain = std::log(cause.measured->value), its_gain = std::log(other.measured->value);
+      if (std::string(mine.thrown) == its.thrown) return its_gain > gain;
+      return std::string(its.within) == mine.key && its_gain >= kGivesWay * gain;
     });
     if (!gives_way) all.push_back(&cause);
   }

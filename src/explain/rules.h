@@ -36,6 +36,12 @@ struct Rule {
   // Whether the cause is suspect in this script, on a machine of so many processors.
   std::optional<Suspicion> (*suspect)(const Subject& subject, int processors);
   const char* within = "";  // key of a rule that has the same cause in general: it gives way to this one
+  // How a line of the source is changed, where this regular expression matches it: "$1" is its first group, "{}"
+  // the switch's value, "" no line any more. nullptr: not by a machine.
+  const char* from = nullptr;
+  const char* to = "";
+  // What `bakeoff tune` throws the switch to where nothing is suspect; nullptr: it does not.
+  std::vector<nlohmann::json> (*tries)(const Subject& subject, int processors) = nullptr;
 };
 
 const std::vector<Rule>& rules();
@@ -46,8 +52,12 @@ struct Suspect {
   int64_t line = 0;  // of the source, where the change belongs; 0: not known
 };
 
-// All suspects, those with the highest ceiling first.
-std::vector<Suspect> suspects(const Subject& subject, int processors);
+// All suspects, those with the highest ceiling first. `tuning`: and after them what may be tried in any script.
+std::vector<Suspect> suspects(const Subject& subject, int processors, bool tuning = false);
+// The text with the value in the place of "{}".
+std::string filled(std::string text, const nlohmann::json& value);
+// What becomes of a line, "" where it goes; absent where that is not known.
+std::optional<std::string> changed_line(const Suspect& suspect, const std::string& line);
 
 // What was seen of a script that is wrong, or that no switch can change: no cause of slowness.
 struct Remark {

@@ -13,6 +13,8 @@ namespace {
 
 using table::paragraph;
 
+constexpr size_t kFirstCauses = 3;  // that are shown without --all
+
 struct Writer {
   const Explanation& e;
   int width;
@@ -73,6 +75,10 @@ struct Writer {
       line(fmt::format("left out of all together, steps take {} times as long", with_interval(*c.without)),
            "    ", "      ");
     line(change_words(c), "    change: ", "      ");
+    if (const auto lines = diff(e, c)) {
+      out += "    - " + lines->first + "\n";
+      if (!lines->second.empty()) out += "    + " + lines->second + "\n";
+    }
     if (c.suspect.rule->numbers) line(numbers_words(e, c), "    numbers: ", "      ");
     line(fmt::format("bakeoff explain --rule {}", c.suspect.rule->id), "    more: ", "      ");
   }
@@ -85,9 +91,11 @@ struct Writer {
       return;
     }
     size_t number = 0;
+    const size_t shown = e.tuned ? confirmed : kFirstCauses;
     for (const Cause& c : e.causes)
-      if (c.finding == Finding::kConfirmed && number < 3) cause(++number, c);
-    if (confirmed > 3) line(fmt::format("and {} more: --all", confirmed - 3));
+      if (c.finding == Finding::kConfirmed && number < shown) cause(++number, c);
+    if (confirmed > shown) line(fmt::format("and {} more: --all", confirmed - shown));
+    if (const std::string shell = shell_line(e); !shell.empty()) line("Start it so: " + shell, "", "  ");
     if (e.together && confirmed > 1)
       line(fmt::format("All together: {} times as fast.", with_interval(*e.together)));
     if (e.residual) line(fmt::format("Not explained: {} is left of the gap.", with_interval(*e.residual)));
@@ -96,7 +104,7 @@ struct Writer {
   void rest() {
     size_t number = 0;
     for (const Cause& c : e.causes)
-      if (c.finding == Finding::kConfirmed && ++number > 3) cause(number, c);
+      if (c.finding == Finding::kConfirmed && ++number > kFirstCauses && !e.tuned) cause(number, c);
     for (const Cause& c : e.causes) {
       if (c.finding == Finding::kConfirmed) continue;
       line(fmt::format("{}: {}", c.suspect.rule->cause, finding_words(c)), "  ", "    ");
@@ -122,6 +130,11 @@ const char* word(Finding finding) {
 
 table::Json json_of(const std::optional<Estimate>& estimate) {
   return estimate ? table::estimate(*estimate) : table::Json();
+}
+
+table::Json json_of_diff(const Explanation& e, const Cause& c) {
+  const auto lines = diff(e, c);
+  return lines ? table::Json{{"before", lines->first}, {"after", lines->second}} : table::Json();
 }
 
 table::Json json_of(const Subject& s) {
@@ -195,6 +208,7 @@ std::string to_json(const Explanation& e) {
                              {"gain", json_of(c.measured)},
                              {"without", json_of(c.without)},
                              {"change", change_words(c)},
+                             {"diff", json_of_diff(e, c)},
                              {"on_top", c.on_top},
                              {"in_both", c.shared},
                              {"beyond_gain_of_second", json_of(c.beyond)},
@@ -209,6 +223,7 @@ std::string to_json(const Explanation& e) {
   out["together"] = json_of(e.together);
   out["residual"] = json_of(e.residual);
   out["loss_change_of_equal_runs"] = table::number(e.losses);
+  out["shell"] = e.equal ? "" : shell_line(e);
   out["heats"] = e.heats;
   out["seconds"] = e.seconds;
   out["notes"] = e.notes;

@@ -12,6 +12,16 @@ namespace {
 constexpr double kHotShare = 0.05;  // of the looks at a stack, from which on a line is shown
 constexpr size_t kMostHotLines = 5;
 constexpr size_t kLongLine = 80;  // characters
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
 }  // namespace
 
 std::string unit(const Explanation& e) { return e.subjects[0].by_step ? "step" : "sample"; }
@@ -42,7 +52,7 @@ std::string headline(const Explanation& e) {
 std::string nothing_words(const Explanation& e) {
   const auto open = std::ranges::count(e.causes, Finding::kOpen, &Cause::finding);
   std::string text = e.subjects.size() > 1 ? "The gap is real, and no cause was found for it."
-                                           : "Nothing was found that makes it faster.";
+                                           : "Nothing that was tried makes it faster.";
   if (open == 0) return text;
   text = e.subjects.size() > 1 ? "The gap is real, and no cause is certain"
                                : "Nothing is certain to make it faster";
@@ -72,10 +82,25 @@ std::string gain_words(const Explanation& e, const Cause& c) {
 }
 
 std::string change_words(const Cause& c) {
-  std::string text = c.suspect.rule->change;
-  if (const size_t at = text.find("{}"); at != std::string::npos)
-    text.replace(at, 2, c.suspect.suspicion.value.dump());
-  return text;
+  return filled(c.suspect.rule->change, c.suspect.suspicion.value);
+}
+
+std::optional<std::pair<std::string, std::string>> diff(const Explanation& e, const Cause& c) {
+  const auto source = lines_of(e.subjects[0].source);
+  const auto at = static_cast<size_t>(c.suspect.line);
+  if (at < 1 || at > source.size()) return std::nullopt;
+  const auto changed = changed_line(c.suspect, source[at - 1]);
+  if (!changed) return std::nullopt;
+  return std::pair(source[at - 1], *changed);
+}
+
+std::string shell_line(const Explanation& e) {
+  std::string variables;
+  for (const Cause& c : e.causes)
+    if (c.finding == Finding::kConfirmed && std::string(c.suspect.rule->thrown) == kEnvironment)
+      for (const auto& [name, value] : c.suspect.suspicion.value.items())
+        variables += fmt::format("{}={} ", name, value.get<std::string>());
+  return variables.empty() ? "" : variables + "python " + e.subjects[0].name;
 }
 
 std::string numbers_words(const Explanation& e, const Cause& c) {
@@ -97,12 +122,7 @@ std::string finding_words(const Cause& c) {
 }
 
 std::vector<std::pair<std::string, std::string>> hot_lines(const Subject& s) {
-  std::vector<std::string> source;
-  for (size_t begin = 0; begin < s.source.size();) {
-    const size_t end = std::min(s.source.find('\n', begin), s.source.size());
-    source.push_back(s.source.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  const std::vector<std::string> source = lines_of(s.source);
   std::vector<std::pair<std::string, std::string>> all;
   for (const HotLine& one : s.seen.lines) {
     if (one.share < kHotShare || all.size() == kMostHotLines) break;

@@ -27,6 +27,10 @@ std::string remark_words(const Remark& remark);
 std::string gain_words(const Explanation& explanation, const Cause& cause);
 // What to change, with the value that was tried.
 std::string change_words(const Cause& cause);
+// The line to change as it is and as it becomes ("": it goes); absent where a machine cannot tell.
+std::optional<std::pair<std::string, std::string>> diff(const Explanation& explanation, const Cause& cause);
+// How the script is to be started, with the variables that pay; empty: as ever.
+std::string shell_line(const Explanation& explanation);
 // What the first losses say of a change that may change numbers.
 std::string numbers_words(const Explanation& explanation, const Cause& cause);
 // Of a cause that is not confirmed: "no gain (0.99 [0.97, 1.01])".

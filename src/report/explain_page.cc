@@ -38,6 +38,7 @@ std::vector<View> tiles(const ex::Explanation& e) {
 
 View cause_view(const ex::Explanation& e, const ex::Cause& c) {
   const std::string where = ex::place(e, c);
+  const auto lines = ex::diff(e, c);
   View view;
   view.texts = {{"cause_name", c.suspect.rule->cause},
                 {"cause_place", where},
@@ -48,8 +49,11 @@ View cause_view(const ex::Explanation& e, const ex::Cause& c) {
                 {"cause_without", c.without ? ex::with_interval(*c.without) : ""},
                 {"cause_change", ex::change_words(c)},
                 {"cause_numbers", ex::numbers_words(e, c)},
+                {"cause_before", lines ? "- " + lines->first : ""},
+                {"cause_after", lines && !lines->second.empty() ? "+ " + lines->second : ""},
                 {"cause_rule", c.suspect.rule->id}};
   view.flags = {{"has_place", !where.empty()},
+                {"has_diff", lines.has_value()},
                 {"has_without", c.without.has_value()},
                 {"has_numbers", c.suspect.rule->numbers}};
   return view;
@@ -147,9 +151,11 @@ std::string render_explanation(const ex::Explanation& e) {
       {"state_class", undecided ? "warn" : "good"},
       {"meaning", fmt::format("{} heats of fresh processes in {:.0f} s; the scripts ran as they are.{}",
                               e.heats, e.seconds, ex::hook_words(e))},
+      {"shell", ex::shell_line(e)},
       {"causes_title", named == 1 ? "One cause" : fmt::format("{} causes", named)},
       {"nothing", e.equal ? "Without a gap no cause is named." : ex::nothing_words(e)}};
   page.flags["has_nothing"] = named == 0;
+  page.flags["has_shell"] = named > 0 && !page.texts["shell"].empty();
   page.lists["tiles"] = tiles(e);
   for (const ex::Cause& c : e.causes)
     if (is_named(e, c)) page.lists["causes"].push_back(cause_view(e, c));

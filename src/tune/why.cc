@@ -5,6 +5,8 @@
 namespace bakeoff::tune {
 namespace {
 
+constexpr double kMostMinutes = 15;
+
 // The contender of the recipe with this id.
 const recipe::Contender* contender_with(const recipe::Recipe& recipe, const std::string& id) {
   const auto found = std::ranges::find(recipe.contenders, id, &recipe::Contender::id);
@@ -27,6 +29,7 @@ Result<std::optional<Why>> why(const recipe::Recipe& recipe, const Summary& race
   const ir::Scenario scenario = recipe.training.scenario;
   recipe::Recipe one = recipe;
   one.contenders = {*fastest, *base};
+  one.budget = {.minutes = std::min(recipe.budget.minutes, kMostMinutes)};
   const auto tried = changes(*base, scenario, machine);
   for (const Change& change : tried) one.contenders.push_back(with(*base, scenario, {change}));
   TRY(const Summary summary, race(one, "why"));

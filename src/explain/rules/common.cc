@@ -44,15 +44,17 @@ Maybe double_precision(const Subject& s, int) {
 
 constexpr double kFaultS = 0.25e-6;  // the least that a minor page fault costs, s
 constexpr double kFaultShare = 0.05;
+// What keeps freed memory in the process.
+const Json kMalloc = {{"MALLOC_MMAP_THRESHOLD_", "1073741824"},
+                      {"MALLOC_TRIM_THRESHOLD_", "4294967296"},
+                      {"MALLOC_TOP_PAD_", "268435456"}};
 
 Maybe page_faults(const Subject& s, int) {
   const double part = s.faults * kFaultS / s.step_with_waits_s();
   if (part < kFaultShare) return {};
   return Suspicion{
       .evidence = fmt::format("{:.0f} page faults a step, at least {} of it", s.faults, share(part)),
-      .value = {{"MALLOC_MMAP_THRESHOLD_", "1073741824"},
-                {"MALLOC_TRIM_THRESHOLD_", "4294967296"},
-                {"MALLOC_TOP_PAD_", "268435456"}}};
+      .value = kMalloc};
 }
 
 Maybe sleeps(const Subject& s, int) { return called(s, {"time.sleep"}); }
@@ -105,7 +107,8 @@ std::vector<Rule> common_rules() {
                  "MALLOC_TOP_PAD_=268435456",
        .method = "lets malloc keep what is freed",
        .thrown = kEnvironment,
-       .suspect = page_faults},
+       .suspect = page_faults,
+       .tries = [](const Subject&, int) { return only(true, kMalloc); }},
       {.id = "R7",
        .key = "shapes",
        .signal = "three or more compilations after the first steps, and one in 20 steps",
@@ -160,7 +163,9 @@ std::vector<Rule> common_rules() {
        .method = "does not sleep",
        .thrown = "no_sleep",
        .place = "sleep\\(",
-       .suspect = sleeps},
+       .suspect = sleeps,
+       .from = R"(^\s*(time\.)?sleep\(.*\)\s*(#.*)?$)",
+       .to = ""},
       {.id = "R17",
        .key = "collections",
        .signal = "a full garbage collection at least every fifth step",
@@ -169,7 +174,9 @@ std::vector<Rule> common_rules() {
        .method = "collects nothing",
        .thrown = "no_collect",
        .place = "gc\\.collect",
-       .suspect = collections},
+       .suspect = collections,
+       .from = R"(^\s*gc\.collect\(.*\)\s*(#.*)?$)",
+       .to = ""},
       {.id = "R19",
        .key = "batch",
        .signal = "of two scripts: the samples of a step are at most two thirds of the other's",
@@ -189,7 +196,9 @@ std::vector<Rule> common_rules() {
        .thrown = "float32",
        .place = "float64|double\\(|x64",
        .numbers = true,
-       .suspect = double_precision},
+       .suspect = double_precision,
+       .from = R"(float64)",
+       .to = "float32"},
   };
 }
 

@@ -15,6 +15,8 @@ Maybe jit_off(const Subject& s, int) {
 
 Maybe no_jit(const Subject& s, int) { return uncompiled(s); }
 
+Maybe new_functions(const Subject& s, int) { return defined_anew(s); }
+
 Maybe blocks(const Subject& s, int) {
   if (s.number("blocks_per_step") < 0.5) return {};
   return Suspicion{fmt::format("waits for its device {:.1f} times a step", s.number("blocks_per_step"))};
@@ -39,6 +41,17 @@ std::vector<Rule> jax_rules() {
        .thrown = "jit_step",
        .numbers = true,
        .suspect = no_jit},
+      {.id = "R7",
+       .key = "new_functions",
+       .framework = "jax",
+       .signal = "three or more compilations after the first steps, of functions that are defined again each time",
+       .cause = "a function is defined and compiled again at each step",
+       .change = "define the jitted function once, before the loop",
+       .method = "takes the first one again",
+       .thrown = "one_function",
+       .place = "jax\\.jit|@jit|pjit",
+       .suspect = new_functions,
+       .within = "shapes"},
       {.id = "R11",
        .key = "blocks",
        .framework = "jax",
@@ -48,7 +61,9 @@ std::vector<Rule> jax_rules() {
        .method = "does not wait",
        .thrown = "no_block",
        .place = "block_until_ready",
-       .suspect = blocks},
+       .suspect = blocks,
+       .from = R"(\.block_until_ready\(\))",
+       .to = ""},
       {.id = "R14",
        .key = "jax_threads",
        .framework = "jax",
@@ -59,7 +74,9 @@ std::vector<Rule> jax_rules() {
        .thrown = "xla_threads",
        .place = "XLA_FLAGS",
        .numbers = true,
-       .suspect = one_thread},
+       .suspect = one_thread,
+       .from = R"(\s*--xla_cpu_multi_thread_eigen=false)",
+       .to = ""},
       {.id = "R17",
        .key = "debug_nans",
        .framework = "jax",
@@ -69,7 +86,9 @@ std::vector<Rule> jax_rules() {
        .method = "leaves the checks out",
        .thrown = "no_debug_nans",
        .place = "debug_nans",
-       .suspect = debug_nans},
+       .suspect = debug_nans,
+       .from = R"((jax_debug_nans"?\s*,\s*)True)",
+       .to = "$1False"},
       {.id = "R17",
        .key = "jit_off",
        .framework = "jax",
@@ -80,7 +99,9 @@ std::vector<Rule> jax_rules() {
        .thrown = "jit",
        .place = "disable_jit",
        .numbers = true,
-       .suspect = jit_off},
+       .suspect = jit_off,
+       .from = R"((jax_disable_jit"?\s*,\s*)True)",
+       .to = "$1False"},
   };
 }
 

@@ -25,6 +25,8 @@ Json fact(const Subject& s, const char* name);
 // What the first of its loaders says; null where there is none.
 Json loader(const Subject& s, const char* fact);
 Maybe recompiled(const Subject& s);
+// The same, where a framework says that what it compiles is defined anew each time.
+Maybe defined_anew(const Subject& s);
 Maybe printed(const Subject& s);
 // Calls in each step of functions whose names begin so, as the facts "calls_per_step" and "lines" tell them.
 Maybe called(const Subject& s, const std::vector<std::string>& beginnings);
@@ -32,6 +34,11 @@ Maybe called(const Subject& s, const std::vector<std::string>& beginnings);
 Maybe uncompiled(const Subject& s);
 // `set_num_threads` and its like.
 Maybe other_threads(const Subject& s, int processors);
+
+// One value, or none.
+inline std::vector<Json> only(bool tried, Json value = true) {
+  return tried ? std::vector<Json>{std::move(value)} : std::vector<Json>{};
+}
 
 std::vector<Rule> common_rules();
 std::vector<Rule> torch_rules();

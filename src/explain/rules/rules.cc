@@ -46,6 +46,13 @@ Maybe recompiled(const Subject& s) {
       without(1e-9 * static_cast<double>(s.seen.compile_ns) / s.profile.total_s)};
 }
 
+Maybe defined_anew(const Subject& s) {
+  auto suspicion = recompiled(s);
+  if (!suspicion || fact(s, "retraces").dump().find("a new function") == std::string::npos) return {};
+  suspicion->evidence += ", of functions that are defined again each time";
+  return suspicion;
+}
+
 Maybe printed(const Subject& s) {
   if (s.output_bytes < kPrintedBytes || s.profile.step_s > 0.1) return {};
   return Suspicion{fmt::format("it prints {:.0f} bytes a step", s.output_bytes)};
@@ -91,6 +98,20 @@ Maybe other_threads(const Subject& s, int processors) {
   return Suspicion{fmt::format("{:.0f} threads on {} processors", threads, processors), {}, processors};
 }
 
+std::string filled(std::string text, const Json& value) {
+  if (const size_t at = text.find("{}"); at != std::string::npos) text.replace(at, 2, value.dump());
+  return text;
+}
+
+std::optional<std::string> changed_line(const Suspect& suspect, const std::string& line) {
+  const Rule& rule = *suspect.rule;
+  const std::regex from(rule.from == nullptr ? "" : rule.from);
+  if (rule.from == nullptr || !std::regex_search(line, from)) return std::nullopt;
+  const std::string changed =
+      std::regex_replace(line, from, filled(rule.to, suspect.suspicion.value), std::regex_constants::format_first_only);
+  return changed.find_first_not_of(" \t") == std::string::npos ? "" : changed;
+}
+
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> all = [] {
     std::vector<Rule> joined;
@@ -101,14 +122,20 @@ const std::vector<Rule>& rules() {
   return all;
 }
 
-std::vector<Suspect> suspects(const Subject& subject, int processors) {
+std::vector<Suspect> suspects(const Subject& subject, int processors, bool tuning) {
   std::vector<Suspect> found;
   for (const Rule& rule : rules()) {
     if (!subject.uses(rule.framework)) continue;
-    auto suspicion = rule.suspect(subject, processors);
-    if (!suspicion) continue;
-    const int64_t line = suspicion->line > 0 ? suspicion->line : line_of(subject.source, rule.place);
-    found.push_back({&rule, std::move(*suspicion), line});
+    std::vector<Suspicion> all;
+    if (auto suspicion = rule.suspect(subject, processors))
+      all.push_back(std::move(*suspicion));
+    else if (tuning && rule.tries != nullptr)
+      for (nlohmann::json& value : rule.tries(subject, processors))
+        all.push_back({.evidence = "nothing; it was tried", .value = std::move(value)});
+    for (Suspicion& one : all) {
+      const int64_t line = one.line > 0 ? one.line : line_of(subject.source, rule.place);
+      found.push_back({&rule, std::move(one), line});
+    }
   }
   std::ranges::stable_sort(found, std::greater<>{},
                            [](const Suspect& s) { return s.suspicion.most.value_or(1.0); });

@@ -17,6 +17,8 @@ Maybe retraced_by_numbers(const Subject& s, int) {
   return suspicion;
 }
 
+Maybe new_tf_functions(const Subject& s, int) { return defined_anew(s); }
+
 Maybe threads(const Subject& s, int processors) { return other_threads(s, processors); }
 
 // A pipeline of tf.data whose facts have this flag as said.
@@ -66,7 +68,10 @@ std::vector<Rule> tensorflow_rules() {
        .thrown = "parallel_map",
        .place = "\\.map\\(",
        .suspect = serial_map,
-       .within = "input"},
+       .within = "input",
+       .from = R"((\.map\([^()]+)\))",
+       .to = "$1, num_parallel_calls=tf.data.AUTOTUNE)",
+       .tries = [](const Subject& s, int) { return only(piped(s, "map", true)); }},
       {.id = "R1",
        .key = "prefetch",
        .framework = "tensorflow",
@@ -77,7 +82,8 @@ std::vector<Rule> tensorflow_rules() {
        .thrown = "prefetch",
        .place = "\\.batch\\(",
        .suspect = no_prefetch,
-       .within = "input"},
+       .within = "input",
+       .tries = [](const Subject& s, int) { return only(piped(s, "prefetch", false)); }},
       {.id = "R6",
        .key = "no_graph",
        .framework = "tensorflow",
@@ -110,6 +116,17 @@ std::vector<Rule> tensorflow_rules() {
        .place = "tf\\.function",
        .suspect = retraced_by_numbers,
        .within = "shapes"},
+      {.id = "R7",
+       .key = "new_tf_functions",
+       .framework = "tensorflow",
+       .signal = "three or more traces after the first steps, of functions that are defined again each time",
+       .cause = "a function is defined and compiled again at each step",
+       .change = "define the tf.function function once, before the loop",
+       .method = "takes the first one again",
+       .thrown = "one_function",
+       .place = "tf\\.function",
+       .suspect = new_tf_functions,
+       .within = "shapes"},
       {.id = "R14",
        .key = "tf_threads",
        .framework = "tensorflow",
@@ -120,7 +137,12 @@ std::vector<Rule> tensorflow_rules() {
        .thrown = "threads",
        .place = "_parallelism_threads|NUM_(INTRA|INTER)",
        .numbers = true,
-       .suspect = threads},
+       .suspect = threads,
+       .from = R"((_parallelism_threads\()\s*\d+)",
+       .to = "$1{}",
+       .tries = [](const Subject& s, int processors) {
+         return only(processors > 1 && s.number("threads") == processors, 1);
+       }},
       {.id = "R17",
        .key = "eager",
        .framework = "tensorflow",
@@ -131,7 +153,9 @@ std::vector<Rule> tensorflow_rules() {
        .thrown = "no_eager",
        .place = "eager",
        .numbers = true,
-       .suspect = eager},
+       .suspect = eager,
+       .from = R"((run_eagerly\s*=\s*|run_functions_eagerly\()True)",
+       .to = "$1False"},
       {.id = "R17",
        .key = "check_numerics",
        .framework = "tensorflow",
@@ -141,7 +165,9 @@ std::vector<Rule> tensorflow_rules() {
        .method = "leaves the checks out",
        .thrown = "no_check_numerics",
        .place = "check_numerics",
-       .suspect = checked_numbers},
+       .suspect = checked_numbers,
+       .from = R"(^\s*tf\.debugging\.enable_check_numerics\(\)\s*$)",
+       .to = ""},
       {.id = "R28",
        .key = "function_without_xla",
        .framework = "tensorflow",
@@ -152,7 +178,9 @@ std::vector<Rule> tensorflow_rules() {
        .thrown = "xla",
        .place = "tf\\.function",
        .numbers = true,
-       .suspect = unfused},
+       .suspect = unfused,
+       .from = R"(@tf\.function\s*$)",
+       .to = "@tf.function(jit_compile=True)"},
   };
 }
 

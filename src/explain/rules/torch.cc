@@ -109,9 +109,10 @@ Maybe profiled(const Subject& s, int) {
 
 Maybe checkpoints(const Subject& s, int) {
   if (s.number("checkpoints_per_step") < 0.5) return {};
+  const Json lines = fact(s, "lines");
   return Suspicion{.evidence = fmt::format("{:.1f} calls of torch.utils.checkpoint a step",
                                            s.number("checkpoints_per_step")),
-                   .line = fact(s, "lines").value("checkpoint", int64_t{0})};
+                   .line = lines.is_object() ? lines.value("checkpoint", int64_t{0}) : 0};
 }
 
 std::vector<Rule> input_rules() {
@@ -137,7 +138,9 @@ std::vector<Rule> input_rules() {
        .thrown = "workers",
        .place = "num_workers",
        .suspect = needless_workers,
-       .within = "input"},
+       .within = "input",
+       .from = R"(num_workers\s*=\s*\d+)",
+       .to = "num_workers={}"},
       {.id = "R1",
        .key = "no_workers",
        .framework = "torch",
@@ -148,7 +151,12 @@ std::vector<Rule> input_rules() {
        .thrown = "workers",
        .place = "DataLoader\\(",
        .suspect = too_few_workers,
-       .within = "input"},
+       .within = "input",
+       .from = R"((DataLoader\(.+)\)(:?)\s*$)",
+       .to = "$1, num_workers={})$2",
+       .tries = [](const Subject& s, int processors) {
+         return only(!loader(s, "workers").is_null() && workers(s) == 0, std::max(1, processors / 2));
+       }},
       {.id = "R4",
        .key = "worker_restart",
        .framework = "torch",
@@ -158,7 +166,9 @@ std::vector<Rule> input_rules() {
        .method = "keeps the workers",
        .thrown = "persistent_workers",
        .place = "num_workers",
-       .suspect = worker_restart},
+       .suspect = worker_restart,
+       .from = R"((num_workers\s*=\s*\d+))",
+       .to = "$1, persistent_workers=True"},
   };
 }
 
@@ -173,7 +183,8 @@ std::vector<Rule> dispatch_rules() {
        .method = "compiles the model",
        .thrown = "compile",
        .numbers = true,
-       .suspect = small_ops},
+       .suspect = small_ops,
+       .tries = [](const Subject& s, int) { return only(s.number("graphs") == 0); }},
       {.id = "R6",
        .key = "optimizer_ops",
        .framework = "torch",
@@ -184,7 +195,9 @@ std::vector<Rule> dispatch_rules() {
        .thrown = "fused",
        .place = "optim\\.\\w+\\(",
        .numbers = true,
-       .suspect = loop_of_ops},
+       .suspect = loop_of_ops,
+       .from = R"((optim\.\w+\(.+)\)\s*$)",
+       .to = "$1, fused=True)"},
       {.id = "R8",
        .key = "compiled",
        .framework = "torch",
@@ -240,7 +253,8 @@ std::vector<Rule> arithmetic_rules() {
        .method = "sets denormal numbers to 0",
        .thrown = "flush_denormals",
        .numbers = true,
-       .suspect = denormals},
+       .suspect = denormals,
+       .tries = [](const Subject&, int) { return only(true); }},
       {.id = "R14",
        .key = "threads",
        .framework = "torch",
@@ -251,7 +265,12 @@ std::vector<Rule> arithmetic_rules() {
        .thrown = "threads",
        .place = "set_num_threads|NUM_THREADS",
        .numbers = true,
-       .suspect = other_threads},
+       .suspect = other_threads,
+       .from = R"(set_num_threads\(\s*\d+\s*\))",
+       .to = "set_num_threads({})",
+       .tries = [](const Subject& s, int processors) {
+         return only(processors > 1 && s.number("threads") == processors, 1);
+       }},
       {.id = "R16",
        .key = "autocast",
        .framework = "torch",
@@ -272,7 +291,9 @@ std::vector<Rule> arithmetic_rules() {
        .method = "leaves it off",
        .thrown = "no_anomaly",
        .place = "detect_anomaly",
-       .suspect = anomaly},
+       .suspect = anomaly,
+       .from = R"(set_detect_anomaly\(\s*True)",
+       .to = "set_detect_anomaly(False"},
       {.id = "R17",
        .key = "deterministic",
        .framework = "torch",
@@ -283,7 +304,9 @@ std::vector<Rule> arithmetic_rules() {
        .thrown = "nondeterministic",
        .place = "deterministic",
        .numbers = true,
-       .suspect = deterministic},
+       .suspect = deterministic,
+       .from = R"(use_deterministic_algorithms\(\s*True)",
+       .to = "use_deterministic_algorithms(False"},
       {.id = "R17",
        .key = "mkldnn",
        .framework = "torch",
@@ -294,7 +317,9 @@ std::vector<Rule> arithmetic_rules() {
        .thrown = "mkldnn",
        .place = "mkldnn",
        .numbers = true,
-       .suspect = no_kernels},
+       .suspect = no_kernels,
+       .from = R"(enabled\s*=\s*False)",
+       .to = "enabled = True"},
       {.id = "R28",
        .key = "layout",
        .framework = "torch",
