@@ -87,7 +87,7 @@ NARROW = (
 )
 
 
-TORCH = (
+TORCH: tuple[Case, ...] = (
     Case(
         "torch_per_item",
         "torch_loader",
@@ -471,7 +471,7 @@ CALLBACK = (
 )
 PLAIN_XLA = (COMPILE_MLP, COMPILE_MLP + "        jit_compile=False,\n")
 
-KERAS = (
+KERAS: tuple[Case, ...] = (
     Case(
         "keras_eager",
         "keras_mlp",

@@ -47,7 +47,8 @@ def _no_trace(process: Process, on: Any) -> None:
         tracemalloc.stop()
         process.threw("no_trace")
     tracemalloc.start = inert
-    for place in (sys, threading):
+    places: tuple[Any, ...] = (sys, threading)
+    for place in places:
         place.settrace = place.setprofile = inert
     importlib.import_module("cProfile").Profile.enable = inert
 

@@ -23,8 +23,14 @@ _SMALL = 5_000_000  # parameters of which each report takes sums
 _BROADCAST = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 _SOME = 16  # steps that a growth is told of
 # Arguments of a checkpoint that its function does not get.
-_CHECKPOINT = ("use_reentrant", "preserve_rng_state", "context_fn")
-_CHECKPOINT += ("determinism_check", "debug", "early_stop")
+_CHECKPOINT = (
+    "use_reentrant",
+    "preserve_rng_state",
+    "context_fn",
+    "determinism_check",
+    "debug",
+    "early_stop",
+)
 
 
 class Checks:

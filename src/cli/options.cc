@@ -395,6 +395,15 @@ std::string misuse(const RunOptions& run) {
   return "";
 }
 
+// What stands behind "--" belongs to the scripts. Returns the number of arguments before it.
+int take_script_arguments(int argc, char** argv, Targets& targets) {
+  const auto tail = std::find(argv, argv + argc, std::string_view("--"));
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  if ((first != "explain" && first != "tune") || tail == argv + argc) return argc;
+  (first == "tune" ? targets.tune.arguments : targets.explain.arguments).assign(tail + 1, argv + argc);
+  return static_cast<int>(tail - argv);
+}
+
 }  // namespace
 
 std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
@@ -425,13 +434,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   command(app, "man", "Print the manual page", "bakeoff man | man -l -");
-  // What stands behind "--" belongs to the scripts.
-  const auto tail = std::find(argv, argv + argc, std::string_view("--"));
-  const std::string_view first = argc > 1 ? argv[1] : "";
-  if ((first == "explain" || first == "tune") && tail != argv + argc) {
-    (first == "tune" ? targets.tune.arguments : targets.explain.arguments).assign(tail + 1, argv + argc);
-    argc = static_cast<int>(tail - argv);
-  }
+  argc = take_script_arguments(argc, argv, targets);
   if (argc < 2) {
     std::fputs(app.help().c_str(), stdout);
     return 2;

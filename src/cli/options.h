@@ -31,11 +31,11 @@ struct RunOptions {
 };
 struct TuneOptions {
   std::filesystem::path recipe = {};  // or a script
-  std::filesystem::path out = {};  // empty: runs/tune-<recipe>-<date>; races that it has are not run again
-  double minutes = 20;             // of all races together
+  std::filesystem::path out = {};     // empty: runs/tune-<recipe>-<date>; races that it has are not run again
+  double minutes = 20;                // of all races together
   std::string format = "text";
-  std::string profile = {};  // as of RunOptions
-  std::string framework = {};             // of a script: as of ExplainOptions, like the next two
+  std::string profile = {};    // as of RunOptions
+  std::string framework = {};  // of a script: as of ExplainOptions, like the next two
   std::filesystem::path python = {};
   std::vector<std::string> arguments = {};
 };

@@ -11,10 +11,6 @@
 
 namespace bakeoff::explain {
 
-size_t Explanation::confirmed() const {
-  return static_cast<size_t>(std::ranges::count(causes, Finding::kConfirmed, &Cause::finding));
-}
-
 namespace {
 
 void find(const ExplainJob& job, Explanation& out, int64_t begin_ns, const Progress& progress) {

@@ -3,77 +3,14 @@
 // Why one script is slower than another, or could be faster: observed, suspected by rules, and confirmed by
 // paired runs. No cause is stated without a run that confirms it.
 
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/progress.h"
 #include "base/result.h"
-#include "explain/rules.h"
-#include "explain/subject.h"
-#include "table/numbers.h"
+#include "explain/explanation.h"
 
 namespace bakeoff::explain {
-
-struct ExplainJob {
-  std::vector<Subject> subjects =
-      {};                             // one, or the slower one and the faster one; only name, source and spec
-  std::filesystem::path folder = {};  // for logs and records; it exists
-  double seconds = 300;               // of all runs together, about
-  double alpha = 0.01;                // probability that any statement is wrong
-  int processors = 1;
-  bool tuning = false;  // try what may make a script faster, whether or not it is suspect
-};
-
-enum class Finding {
-  kConfirmed,
-  kNoGain,
-  kOpen,
-  kFailed,
-  kShared,  // both scripts have it, and the gap is explained without it: it was not tried
-};
-
-struct Cause {
-  Suspect suspect = {};
-  Finding finding = Finding::kOpen;
-  // By which factor steps of the script become shorter with the switch thrown: > 1 is a gain.
-  std::optional<Estimate> first = {};     // of the first heat alone
-  std::optional<Estimate> measured = {};  // of all later heats, which say whether it is confirmed
-  bool shared = false;                    // the second script is suspect of the same
-  std::optional<Estimate> beyond = {};    // shared: by which factor more than the second script gains
-  bool on_top = false;                    // measured with the switches of all causes above thrown, too
-  std::optional<Estimate> without = {};   // what all causes together lose if this one is left out
-  std::optional<double> losses = {};      // largest relative change of the losses of its first steps
-  std::string reason = {};                // kFailed
-  // Its part of the gap; only of what is measured.
-  const Estimate& of_gap() const { return beyond ? *beyond : *measured; }
-};
-
-struct WorkDifference {
-  std::string what = {};  // "samples of a step"
-  std::string first = {}, second = {};
-  bool operator==(const WorkDifference&) const = default;
-};
-
-struct Explanation {
-  std::vector<Subject> subjects = {};
-  std::vector<WorkDifference> work = {};
-  std::vector<WorkDifference> environment = {};
-  std::optional<Estimate> gap = {};  // time of a sample, first against second
-  bool equal = false;                // a gap is not confirmed
-  std::vector<Remark> remarks = {};
-  std::vector<Cause> causes = {};         // all suspects: the confirmed ones first, by gain
-  std::optional<Estimate> together = {};  // gain of all confirmed ones together
-  std::optional<Estimate> residual = {};  // gap that is left then
-  std::optional<double> losses = {};      // the same between two runs of the script as it is
-  int heats = 0;
-  double seconds = 0;
-  std::vector<std::string> notes = {};
-  bool tuned = false;  // ExplainJob::tuning
-  size_t confirmed() const;
-};
 
 Result<Explanation> explain(ExplainJob job, const Progress& progress);
 

@@ -391,8 +391,7 @@ void Inquiry::combine() {
   }
   if (const auto factor = together.factor(alpha())) out_.together = factor;
   out_.residual = residual.factor(alpha());
-  for (size_t i = 0; i < confirmed.size(); ++i)
-    confirmed[i]->without = without[i].factor(alpha());
+  for (size_t i = 0; i < confirmed.size(); ++i) confirmed[i]->without = without[i].factor(alpha());
 }
 
 }  // namespace bakeoff::explain

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "explain/explain.h"
+#include "base/progress.h"
+#include "explain/explanation.h"
 #include "explain/heats.h"
 #include "stats/burst_plan.h"
 

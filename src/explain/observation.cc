@@ -73,10 +73,9 @@ Status observe(Subject& subject, const fs::path& folder) {
     if (subject.seen.steps() < kFirstSteps || !subject.seen.error.empty()) return no_steps(subject, process);
   } else {
     const int64_t printed = process.log_bytes();
-    TRY(Report later, process.run({.steps = kObservedSteps,
-                                   .seconds = kObservedSeconds,
-                                   .facts = true,
-                                   .watch = Watch::kLines}));
+    TRY(Report later,
+        process.run(
+            {.steps = kObservedSteps, .seconds = kObservedSeconds, .facts = true, .watch = Watch::kLines}));
     const auto steps = static_cast<double>(std::max<int64_t>(1, later.steps()));
     subject.output_bytes = static_cast<double>(process.log_bytes() - printed) / steps;
     subject.faults = static_cast<double>(later.minor_faults - subject.seen.minor_faults) / steps;

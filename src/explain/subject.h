@@ -15,9 +15,9 @@ struct Subject {
   ScriptSpec spec = {};
   Report seen = {};  // its first steps, from the start of the process on
   Profile profile = {};
-  double output_bytes = 0;  // that it prints for each step
-  bool by_step = false;     // times are those of a training step, as the batch of a script is not known
-  double faults = 0;        // minor page faults of a step
+  double output_bytes = 0;    // that it prints for each step
+  bool by_step = false;       // times are those of a training step, as the batch of a script is not known
+  double faults = 0;          // minor page faults of a step
   double batch_of_other = 0;  // samples of a step of the script that it is compared with; 0: not known
 
   // The framework that trains: the one that reports parameters, else the first.

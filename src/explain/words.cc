@@ -81,9 +81,7 @@ std::string gain_words(const Explanation& e, const Cause& c) {
   return text;
 }
 
-std::string change_words(const Cause& c) {
-  return filled(c.suspect.rule->change, c.suspect.suspicion.value);
-}
+std::string change_words(const Cause& c) { return filled(c.suspect.rule->change, c.suspect.suspicion.value); }
 
 std::optional<std::pair<std::string, std::string>> diff(const Explanation& e, const Cause& c) {
   const auto source = lines_of(e.subjects[0].source);

@@ -27,9 +27,8 @@ Maybe collections(const Subject& s, int) {
 Maybe prints(const Subject& s, int) { return printed(s); }
 
 Maybe saves(const Subject& s, int) {
-  return called(
-      s, {"torch.save", "numpy.save", "pickle.dump", "json.dump", "joblib.dump", "model.save", "model.save_weights",
-          "savefig"});
+  return called(s, {"torch.save", "numpy.save", "pickle.dump", "json.dump", "joblib.dump", "model.save",
+                    "model.save_weights", "savefig"});
 }
 
 Maybe logs(const Subject& s, int) {
@@ -71,8 +70,8 @@ Maybe tracing(const Subject& s, int) {
 Maybe smaller_batch(const Subject& s, int) {
   const double mine = s.number("batch");
   if (mine < 1 || s.batch_of_other < 1.5 * mine) return {};
-  return Suspicion{.evidence = fmt::format("a step takes {:.0f} samples, and {:.0f} in the other script", mine,
-                                           s.batch_of_other),
+  return Suspicion{.evidence = fmt::format("a step takes {:.0f} samples, and {:.0f} in the other script",
+                                           mine, s.batch_of_other),
                    .value = {{"from", mine}, {"to", s.batch_of_other}}};
 }
 

@@ -44,7 +44,8 @@ std::vector<Rule> jax_rules() {
       {.id = "R7",
        .key = "new_functions",
        .framework = "jax",
-       .signal = "three or more compilations after the first steps, of functions that are defined again each time",
+       .signal =
+           "three or more compilations after the first steps, of functions that are defined again each time",
        .cause = "a function is defined and compiled again at each step",
        .change = "define the jitted function once, before the loop",
        .method = "takes the first one again",

@@ -107,8 +107,8 @@ std::optional<std::string> changed_line(const Suspect& suspect, const std::strin
   const Rule& rule = *suspect.rule;
   const std::regex from(rule.from == nullptr ? "" : rule.from);
   if (rule.from == nullptr || !std::regex_search(line, from)) return std::nullopt;
-  const std::string changed =
-      std::regex_replace(line, from, filled(rule.to, suspect.suspicion.value), std::regex_constants::format_first_only);
+  const std::string changed = std::regex_replace(line, from, filled(rule.to, suspect.suspicion.value),
+                                                 std::regex_constants::format_first_only);
   return changed.find_first_not_of(" \t") == std::string::npos ? "" : changed;
 }
 

@@ -18,7 +18,7 @@ using Facts = std::map<std::string, Json>;
 struct Sign {
   const char* key;
   const char* framework;
-  Facts fires;   // words with a capital are what a run shows, below
+  Facts fires;  // words with a capital are what a run shows, below
   Facts silent;
 };
 
@@ -45,93 +45,107 @@ Subject script(const std::string& framework, const Facts& all) {
 
 Facts calls(const char* word, double rate) { return {{"calls_per_step", Json{{word, rate}}}}; }
 
-std::vector<Sign> signs() {
-  const Json loader = {{"workers", 0}, {"dataset", "TensorDataset"}, {"default_collate", true}};
-  const Json worked = {{"workers", 2}, {"persistent", false}};
-  const Facts fused = {{"parameter_tensors", 8}, {"optimizers", Json::array({Json{{"fused", true}}})}};
-  return {
-      {"input", "torch", {{"Waits", 0.2}}, {{"Waits", 0.1}}},
-      {"input", "tf_keras", {{"data", "generator"}}, {{"data", "ndarray"}}},
-      {"save", "jax", calls("pickle.dump", 1), calls("pickle.dump", 0.01)},
-      {"allocator", "torch", {{"Faults", 30'000}}, {{"Faults", 3'000}}},
-      {"shapes", "jax", {{"Compiles", 30}}, {{"Compiles", 10}}},
-      {"prints", "keras", {{"Bytes", 50}}, {{"Bytes", 5}}},
-      {"log", "tensorflow", calls("tf.summary.scalar", 1), calls("tf.summary.scalar", 0.1)},
-      {"sleep", "torch", calls("time.sleep", 0.5), calls("time.sleep", 0.1)},
-      {"copies", "torch", calls("copy.deepcopy", 1), calls("copy.deepcopy", 0.1)},
-      {"tracing", "jax", {{"tracing", {"tracemalloc"}}}, {{"tracing", Json::array()}}},
-      {"collections", "torch", {{"Collections", 200}}, {{"Collections", 20}}},
-      {"batch", "torch", {{"batch", 16}, {"Other", 128}}, {{"batch", 100}, {"Other", 128}}},
-      {"float64", "jax", {{"dtypes", {"float64"}}}, {{"dtypes", {"float32"}}}},
-      {"per_item", "torch", {{"Waits", 0.1}, {"loaders", Json::array({loader})}}, {{"Waits", 0.01}, {"loaders", Json::array({loader})}}},
-      {"no_workers", "torch", {{"Waits", 0.2}, {"loaders", Json::array({loader})}}, {{"Waits", 0.1}, {"loaders", Json::array({loader})}}},
-      {"workers", "torch", {{"Waits", 0.1}, {"loaders", Json::array({worked})}}, {{"Waits", 0.01}, {"loaders", Json::array({worked})}}},
-      {"worker_restart", "torch", {{"Epoch", 1}, {"loaders", Json::array({worked})}}, {{"Epoch", 0.2}, {"loaders", Json::array({worked})}}},
-      {"small_ops", "torch", {{"Step", 0.01}}, {{"Step", 0.05}}},
-      {"optimizer_ops", "torch", {{"parameter_tensors", 8}, {"optimizers", Json::array({Json{{"fused", nullptr}}})}}, fused},
-      {"compiled", "torch", {{"graphs", 1}}, {{"graphs", 0}}},
-      {"history", "torch", {{"history", true}}, {{"history", false}}},
-      {"checkpoints", "torch", {{"checkpoints_per_step", 4}}, {{"checkpoints_per_step", 0.1}}},
-      {"denormals", "torch", {{"denormals", 0.02}}, {{"denormals", 0.001}}},
-      {"threads", "torch", {{"threads", 1}}, {{"threads", 2}}},
-      {"autocast", "torch", {{"autocast", "bfloat16"}, {"device", "cpu"}}, {{"autocast", ""}}},
-      {"anomaly", "torch", {{"anomaly", true}}, {{"anomaly", false}}},
-      {"deterministic", "torch", {{"deterministic", true}}, {{"deterministic", false}}},
-      {"profiler", "torch", {{"profiler", true}}, {{"profiler", false}}},
-      {"mkldnn", "torch", {{"mkldnn", false}}, {{"mkldnn", true}}},
-      {"layout", "torch", {{"convolutions", 2}, {"layout", "contiguous"}}, {{"layout", "channels_last"}}},
-      {"validation", "keras", {{"validation", true}, {"Epoch", 0.5}}, {{"validation", true}}},
-      {"callbacks", "keras", {{"callbacks", {"Tell"}}}, {{"callbacks", Json::array()}}},
-      {"one_step_calls", "keras", {{"Kind", "fit"}, {"Step", 0.01}}, {{"Kind", "fit"}, {"Step", 0.03}}},
-      {"xla", "keras", {{"Kind", "fit"}, {"jit_compile", true}}, {{"Kind", "fit"}, {"jit_compile", false}}},
-      {"no_xla",
-       "keras",
-       {{"Kind", "fit"}, {"backend", "tensorflow"}},
-       {{"Kind", "fit"}, {"backend", "jax"}}},
-      {"progress_bar",
-       "keras",
-       {{"Kind", "fit"}, {"verbose", "auto"}, {"Step", 0.002}},
-       {{"Kind", "fit"}, {"verbose", 2}, {"Step", 0.002}}},
-      {"run_eagerly", "keras", {{"Kind", "fit"}, {"run_eagerly", true}}, {{"Kind", "fit"}}},
-      {"metrics", "keras", {{"Kind", "fit"}, {"metrics", {"mae"}}}, {{"Kind", "fit"}, {"metrics", Json::array()}}},
-      {"predict", "keras", calls("model.predict", 1), calls("model.predict_on_batch", 1)},
-      {"fits", "keras", {{"Kind", "fit"}, {"fits_per_step", 1}}, {{"Kind", "fit"}, {"fits_per_step", 0.01}}},
-      {"no_graph", "tensorflow", {{"eager_loop", {{"function", "step"}}}}, {}},
-      {"retraces", "tensorflow", {{"Compiles", 30}}, {{"Compiles", 10}}},
-      {"python_numbers",
-       "tensorflow",
-       {{"Compiles", 30}, {"retraces", {{"step", {{"reasons", {"rate: Python value"}}}}}}},
-       {{"Compiles", 30}, {"retraces", {{"step", {{"reasons", {"x: shape"}}}}}}}},
-      {"new_tf_functions",
-       "tensorflow",
-       {{"Compiles", 30}, {"retraces", {{"step", {{"reasons", {"a new function each time"}}}}}}},
-       {{"Compiles", 30}}},
-      {"new_functions",
-       "jax",
-       {{"Compiles", 30}, {"retraces", {{"step", {"a new function each time"}}}}},
-       {{"Compiles", 30}, {"retraces", {{"step", {"x: shape"}}}}}},
-      {"tf_threads", "tensorflow", {{"threads", 1}}, {{"threads", 2}}},
-      {"eager", "tensorflow", {{"run_eagerly", true}}, {{"run_eagerly", false}}},
-      {"check_numerics", "tensorflow", {{"check_numerics", true}}, {{"check_numerics", false}}},
-      {"function_without_xla",
-       "tensorflow",
-       {{"Kind", "function"}},
-       {{"Kind", "function"}, {"jit_compile", true}}},
-      {"serial_map",
-       "tensorflow",
-       {{"Waits", 0.1}, {"pipelines", Json::array({Json{{"map", true}}})}},
-       {{"Waits", 0.1}, {"pipelines", Json::array({Json{{"map", false}}})}}},
-      {"prefetch",
-       "tensorflow",
-       {{"Waits", 0.1}, {"pipelines", Json::array({Json{{"prefetch", false}}})}},
-       {{"Waits", 0.1}, {"pipelines", Json::array({Json{{"prefetch", true}}})}}},
-      {"no_jit", "jax", {{"eager_loop", {{"function", "step"}}}}, {}},
-      {"blocks", "jax", {{"blocks_per_step", 1}}, {{"blocks_per_step", 0.1}}},
-      {"jax_threads", "jax", {{"threads", 1}}, {{"threads", 2}}},
-      {"debug_nans", "jax", {{"debug_nans", true}}, {{"debug_nans", false}}},
-      {"jit_off", "jax", {{"disable_jit", true}}, {{"disable_jit", false}}},
-  };
-}
+const Json kLoader = {{"workers", 0}, {"dataset", "TensorDataset"}, {"default_collate", true}};
+const Json kWorked = {{"workers", 2}, {"persistent", false}};
+const Facts kFused = {{"parameter_tensors", 8}, {"optimizers", Json::array({Json{{"fused", true}}})}};
+
+const std::vector<Sign> kSigns = {
+    {"input", "torch", {{"Waits", 0.2}}, {{"Waits", 0.1}}},
+    {"input", "tf_keras", {{"data", "generator"}}, {{"data", "ndarray"}}},
+    {"save", "jax", calls("pickle.dump", 1), calls("pickle.dump", 0.01)},
+    {"allocator", "torch", {{"Faults", 30'000}}, {{"Faults", 3'000}}},
+    {"shapes", "jax", {{"Compiles", 30}}, {{"Compiles", 10}}},
+    {"prints", "keras", {{"Bytes", 50}}, {{"Bytes", 5}}},
+    {"log", "tensorflow", calls("tf.summary.scalar", 1), calls("tf.summary.scalar", 0.1)},
+    {"sleep", "torch", calls("time.sleep", 0.5), calls("time.sleep", 0.1)},
+    {"copies", "torch", calls("copy.deepcopy", 1), calls("copy.deepcopy", 0.1)},
+    {"tracing", "jax", {{"tracing", {"tracemalloc"}}}, {{"tracing", Json::array()}}},
+    {"collections", "torch", {{"Collections", 200}}, {{"Collections", 20}}},
+    {"batch", "torch", {{"batch", 16}, {"Other", 128}}, {{"batch", 100}, {"Other", 128}}},
+    {"float64", "jax", {{"dtypes", {"float64"}}}, {{"dtypes", {"float32"}}}},
+    {"per_item",
+     "torch",
+     {{"Waits", 0.1}, {"loaders", Json::array({kLoader})}},
+     {{"Waits", 0.01}, {"loaders", Json::array({kLoader})}}},
+    {"no_workers",
+     "torch",
+     {{"Waits", 0.2}, {"loaders", Json::array({kLoader})}},
+     {{"Waits", 0.1}, {"loaders", Json::array({kLoader})}}},
+    {"workers",
+     "torch",
+     {{"Waits", 0.1}, {"loaders", Json::array({kWorked})}},
+     {{"Waits", 0.01}, {"loaders", Json::array({kWorked})}}},
+    {"worker_restart",
+     "torch",
+     {{"Epoch", 1}, {"loaders", Json::array({kWorked})}},
+     {{"Epoch", 0.2}, {"loaders", Json::array({kWorked})}}},
+    {"small_ops", "torch", {{"Step", 0.01}}, {{"Step", 0.05}}},
+    {"optimizer_ops",
+     "torch",
+     {{"parameter_tensors", 8}, {"optimizers", Json::array({Json{{"fused", nullptr}}})}},
+     kFused},
+    {"compiled", "torch", {{"graphs", 1}}, {{"graphs", 0}}},
+    {"history", "torch", {{"history", true}}, {{"history", false}}},
+    {"checkpoints", "torch", {{"checkpoints_per_step", 4}}, {{"checkpoints_per_step", 0.1}}},
+    {"denormals", "torch", {{"denormals", 0.02}}, {{"denormals", 0.001}}},
+    {"threads", "torch", {{"threads", 1}}, {{"threads", 2}}},
+    {"autocast", "torch", {{"autocast", "bfloat16"}, {"device", "cpu"}}, {{"autocast", ""}}},
+    {"anomaly", "torch", {{"anomaly", true}}, {{"anomaly", false}}},
+    {"deterministic", "torch", {{"deterministic", true}}, {{"deterministic", false}}},
+    {"profiler", "torch", {{"profiler", true}}, {{"profiler", false}}},
+    {"mkldnn", "torch", {{"mkldnn", false}}, {{"mkldnn", true}}},
+    {"layout", "torch", {{"convolutions", 2}, {"layout", "contiguous"}}, {{"layout", "channels_last"}}},
+    {"validation", "keras", {{"validation", true}, {"Epoch", 0.5}}, {{"validation", true}}},
+    {"callbacks", "keras", {{"callbacks", {"Tell"}}}, {{"callbacks", Json::array()}}},
+    {"one_step_calls", "keras", {{"Kind", "fit"}, {"Step", 0.01}}, {{"Kind", "fit"}, {"Step", 0.03}}},
+    {"xla", "keras", {{"Kind", "fit"}, {"jit_compile", true}}, {{"Kind", "fit"}, {"jit_compile", false}}},
+    {"no_xla", "keras", {{"Kind", "fit"}, {"backend", "tensorflow"}}, {{"Kind", "fit"}, {"backend", "jax"}}},
+    {"progress_bar",
+     "keras",
+     {{"Kind", "fit"}, {"verbose", "auto"}, {"Step", 0.002}},
+     {{"Kind", "fit"}, {"verbose", 2}, {"Step", 0.002}}},
+    {"run_eagerly", "keras", {{"Kind", "fit"}, {"run_eagerly", true}}, {{"Kind", "fit"}}},
+    {"metrics",
+     "keras",
+     {{"Kind", "fit"}, {"metrics", {"mae"}}},
+     {{"Kind", "fit"}, {"metrics", Json::array()}}},
+    {"predict", "keras", calls("model.predict", 1), calls("model.predict_on_batch", 1)},
+    {"fits", "keras", {{"Kind", "fit"}, {"fits_per_step", 1}}, {{"Kind", "fit"}, {"fits_per_step", 0.01}}},
+    {"no_graph", "tensorflow", {{"eager_loop", {{"function", "step"}}}}, {}},
+    {"retraces", "tensorflow", {{"Compiles", 30}}, {{"Compiles", 10}}},
+    {"python_numbers",
+     "tensorflow",
+     {{"Compiles", 30}, {"retraces", {{"step", {{"reasons", {"rate: Python value"}}}}}}},
+     {{"Compiles", 30}, {"retraces", {{"step", {{"reasons", {"x: shape"}}}}}}}},
+    {"new_tf_functions",
+     "tensorflow",
+     {{"Compiles", 30}, {"retraces", {{"step", {{"reasons", {"a new function each time"}}}}}}},
+     {{"Compiles", 30}}},
+    {"new_functions",
+     "jax",
+     {{"Compiles", 30}, {"retraces", {{"step", {"a new function each time"}}}}},
+     {{"Compiles", 30}, {"retraces", {{"step", {"x: shape"}}}}}},
+    {"tf_threads", "tensorflow", {{"threads", 1}}, {{"threads", 2}}},
+    {"eager", "tensorflow", {{"run_eagerly", true}}, {{"run_eagerly", false}}},
+    {"check_numerics", "tensorflow", {{"check_numerics", true}}, {{"check_numerics", false}}},
+    {"function_without_xla",
+     "tensorflow",
+     {{"Kind", "function"}},
+     {{"Kind", "function"}, {"jit_compile", true}}},
+    {"serial_map",
+     "tensorflow",
+     {{"Waits", 0.1}, {"pipelines", Json::array({Json{{"map", true}}})}},
+     {{"Waits", 0.1}, {"pipelines", Json::array({Json{{"map", false}}})}}},
+    {"prefetch",
+     "tensorflow",
+     {{"Waits", 0.1}, {"pipelines", Json::array({Json{{"prefetch", false}}})}},
+     {{"Waits", 0.1}, {"pipelines", Json::array({Json{{"prefetch", true}}})}}},
+    {"no_jit", "jax", {{"eager_loop", {{"function", "step"}}}}, {}},
+    {"blocks", "jax", {{"blocks_per_step", 1}}, {{"blocks_per_step", 0.1}}},
+    {"jax_threads", "jax", {{"threads", 1}}, {{"threads", 2}}},
+    {"debug_nans", "jax", {{"debug_nans", true}}, {{"debug_nans", false}}},
+    {"jit_off", "jax", {{"disable_jit", true}}, {{"disable_jit", false}}},
+};
 
 std::set<std::string> suspected(const Sign& sign, const Facts& facts) {
   std::set<std::string> keys;
@@ -140,7 +154,7 @@ std::set<std::string> suspected(const Sign& sign, const Facts& facts) {
 }
 
 TEST(RuleSigns, FireAndStaySilent) {
-  for (const Sign& sign : signs()) {
+  for (const Sign& sign : kSigns) {
     EXPECT_THAT(suspected(sign, sign.fires), ::testing::Contains(sign.key)) << sign.framework;
     EXPECT_THAT(suspected(sign, sign.silent), ::testing::Not(::testing::Contains(sign.key)))
         << sign.framework;
@@ -149,7 +163,7 @@ TEST(RuleSigns, FireAndStaySilent) {
 
 TEST(RuleSigns, AreThereForEveryRule) {
   std::set<std::string> known, all;
-  for (const Sign& sign : signs()) known.insert(sign.key);
+  for (const Sign& sign : kSigns) known.insert(sign.key);
   for (const Rule& rule : rules()) all.insert(rule.key);
   EXPECT_EQ(known, all);
 }

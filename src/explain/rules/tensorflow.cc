@@ -30,7 +30,8 @@ bool piped(const Subject& s, const char* flag, bool as) {
 
 Maybe serial_map(const Subject& s, int) {
   if (s.profile.wait_share < kSomeWaits || !piped(s, "map", true)) return {};
-  return Suspicion{"a map of its pipeline is serial; waits: " + share(s.profile.wait_share) + " of its steps"};
+  return Suspicion{"a map of its pipeline is serial; waits: " + share(s.profile.wait_share) +
+                   " of its steps"};
 }
 
 Maybe no_prefetch(const Subject& s, int) {
@@ -140,9 +141,8 @@ std::vector<Rule> tensorflow_rules() {
        .suspect = threads,
        .from = R"((_parallelism_threads\()\s*\d+)",
        .to = "$1{}",
-       .tries = [](const Subject& s, int processors) {
-         return only(processors > 1 && s.number("threads") == processors, 1);
-       }},
+       .tries = [](const Subject& s,
+                   int processors) { return only(processors > 1 && s.number("threads") == processors, 1); }},
       {.id = "R17",
        .key = "eager",
        .framework = "tensorflow",

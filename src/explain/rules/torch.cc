@@ -154,9 +154,10 @@ std::vector<Rule> input_rules() {
        .within = "input",
        .from = R"((DataLoader\(.+)\)(:?)\s*$)",
        .to = "$1, num_workers={})$2",
-       .tries = [](const Subject& s, int processors) {
-         return only(!loader(s, "workers").is_null() && workers(s) == 0, std::max(1, processors / 2));
-       }},
+       .tries =
+           [](const Subject& s, int processors) {
+             return only(!loader(s, "workers").is_null() && workers(s) == 0, std::max(1, processors / 2));
+           }},
       {.id = "R4",
        .key = "worker_restart",
        .framework = "torch",
@@ -268,9 +269,8 @@ std::vector<Rule> arithmetic_rules() {
        .suspect = other_threads,
        .from = R"(set_num_threads\(\s*\d+\s*\))",
        .to = "set_num_threads({})",
-       .tries = [](const Subject& s, int processors) {
-         return only(processors > 1 && s.number("threads") == processors, 1);
-       }},
+       .tries = [](const Subject& s,
+                   int processors) { return only(processors > 1 && s.number("threads") == processors, 1); }},
       {.id = "R16",
        .key = "autocast",
        .framework = "torch",
