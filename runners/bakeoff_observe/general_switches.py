@@ -10,6 +10,8 @@ import threading
 import tracemalloc
 from typing import TYPE_CHECKING, Any, Callable
 
+from bakeoff_observe import conversions
+
 if TYPE_CHECKING:
     from bakeoff_observe.process import Process
 
@@ -57,6 +59,7 @@ SWITCHES: dict[str, Callable[[Process, Any], None]] = {
     "no_print": _no_print,
     "no_collect": _no_collect,
     "no_trace": _no_trace,
+    "cached_conversion": conversions.throw,
 }
 
 

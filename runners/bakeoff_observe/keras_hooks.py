@@ -44,7 +44,7 @@ class Keras3Hooks(KerasHooks):
         config, mixed = self.keras.config, self.keras.mixed_precision
         places = [(config, "set_floatx"), (self.keras.backend, "set_floatx")]
         places += [(config, "set_dtype_policy"), (mixed, "set_dtype_policy")]
-        self.throw_float32([*places, (mixed, "set_global_policy")])
+        self.throw_dtypes([*places, (mixed, "set_global_policy")])
         self.observer.barriers.append(self.barrier)
 
     def backend(self) -> str:

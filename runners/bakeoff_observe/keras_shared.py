@@ -260,9 +260,9 @@ class KerasHooks(Hooks):
     def jit_wanted(self, switch: str) -> bool:
         return switch == "jit_compile" and bool(self.process.switches[switch])
 
-    def throw_float32(self, places: list[tuple[Any, str]]) -> None:
-        """Setters of a default dtype do not take float64."""
-        if "float32" not in self.process.switches:
+    def throw_dtypes(self, places: list[tuple[Any, str]]) -> None:
+        """Setters of a default dtype do not take what a switch replaces."""
+        if not {"float32", "no_mixed"} & set(self.process.switches):
             return
         for place, name in places:
             inner = getattr(place, name, None)
@@ -272,9 +272,11 @@ class KerasHooks(Hooks):
     def single(self, inner: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(inner)
         def checked(asked: Any, *args: Any, **kwargs: Any) -> Any:
-            if str(getattr(asked, "name", asked)) == "float64":
-                self.process.threw("float32")
-                return None
+            name = str(getattr(asked, "name", asked))
+            for switch, begin in (("float32", "float64"), ("no_mixed", "mixed_")):
+                if switch in self.process.switches and name.startswith(begin):
+                    self.process.threw(switch)
+                    return None
             return inner(asked, *args, **kwargs)
 
         return checked

@@ -41,7 +41,7 @@ class Keras2Hooks(KerasHooks):
         self.watch_data(self.module("engine.data_adapter").DataHandler)
         mixed = self.keras.mixed_precision
         places = [(self.keras.backend, "set_floatx"), (mixed, "set_global_policy")]
-        self.throw_float32(places)
+        self.throw_dtypes(places)
 
     def module(self, name: str) -> Any:
         package = self.keras.__name__

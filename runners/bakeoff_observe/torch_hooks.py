@@ -477,6 +477,25 @@ def _no_autocast(hooks: TorchHooks, on: Any) -> None:
     torch.amp.autocast = inert
 
 
+def _use_autocast(hooks: TorchHooks, dtype: Any) -> None:
+    """Forward passes of the model compute in this half precision."""
+    torch = hooks.torch
+
+    def act(root: Any) -> None:
+        inner = root.forward
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            device = next(root.parameters()).device.type
+            hooks.process.threw("autocast")
+            with torch.autocast(device, dtype=getattr(torch, dtype)):
+                return inner(*args, **kwargs)
+
+        if "forward" not in vars(root):
+            root.forward = forward
+
+    _before_first_step(hooks, act)
+
+
 def _nondeterministic(hooks: TorchHooks, on: Any) -> None:
     torch = hooks.torch
     torch.use_deterministic_algorithms = _asked(hooks, "nondeterministic")
@@ -510,6 +529,7 @@ SWITCHES: dict[str, Throw] = {
     "batched_fetch": _batched,
     "cached_batch": _cached_batch,
     "no_autocast": _no_autocast,
+    "autocast": _use_autocast,
     "nondeterministic": _nondeterministic,
     "float32": _float32,
     "free_graph": throw_free_graph,

@@ -14,7 +14,6 @@
 #include "explain/folders.h"
 #include "plan/plan.h"
 #include "proc/launcher.h"
-#include "recipe/contenders.h"
 #include "report/explain_page.h"
 #include "sample/machine_limits.h"
 
@@ -31,16 +30,17 @@ fs::path file_of(std::string module) {
   return {};
 }
 
-Result<fs::path> interpreter(const ExplainOptions& options, const fs::path& file, const std::string& source,
-                             const fs::path& config) {
+Result<fs::path> interpreter(const ExplainOptions& options, const fs::path& file, const fs::path& config) {
   if (!options.python.empty()) return options.python;
-  const emit::Framework* imported = recipe::framework_of(source);
+  const emit::Framework* imported = framework_of_script(file);
   const std::string framework =
       options.framework.empty() && imported != nullptr ? imported->name : options.framework;
   if (framework.empty()) {
-    return Error{.message = fmt::format("'{}' imports no framework itself, so its environment is not known",
-                                        file.string()),
-                 .remedy = "name one: --framework NAME, or the interpreter: --python PATH"};
+    return Error{
+        .message = fmt::format(
+            "neither '{}' nor a module beside it imports a framework, so its environment is not known",
+            file.string()),
+        .remedy = "name one: --framework NAME, or the interpreter: --python PATH"};
   }
   if (emit::find_framework(framework) == nullptr) {
     std::vector<std::string> names;
@@ -72,7 +72,7 @@ Result<ex::Subject> subject_of(const ExplainOptions& options, const std::string&
   if (!file.empty()) {
     TRY(subject.source, read_file(file));
   }
-  TRY(subject.spec.python, interpreter(options, file, subject.source, config));
+  TRY(subject.spec.python, interpreter(options, file, config));
   subject.spec.runner = runner;
   subject.spec.notebook = subject.source.find("get_ipython(") != std::string::npos;
   subject.spec.folder = fs::current_path();

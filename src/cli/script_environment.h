@@ -6,10 +6,14 @@
 #include <string>
 
 #include "base/result.h"
+#include "emit/emit.h"
 #include "environments/environments.h"
 #include "recipe/recipe.h"
 
 namespace bakeoff::cli {
+
+// The framework that the script imports, or else a module beside it that it imports; null: none does.
+const emit::Framework* framework_of_script(const std::filesystem::path& script);
 
 // The script as a contender, with the settings that follow from its source, such as the backend of Keras.
 Result<recipe::Contender> contender_of(const std::filesystem::path& script, const std::string& framework);

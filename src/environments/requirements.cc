@@ -7,6 +7,7 @@
 
 #include "base/embedded.h"
 #include "base/files.h"
+#include "base/texts.h"
 #include "emit/all/frameworks.h"
 
 namespace bakeoff::embedded {
@@ -20,12 +21,6 @@ bool name_char(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
 }
 bool version_char(char c) { return name_char(c) || c == '+' || c == '!'; }
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
-  return text;
-}
 
 // The site-packages folders of a virtual environment.
 std::vector<fs::path> site_packages(const fs::path& environment) {

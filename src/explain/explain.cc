@@ -37,7 +37,7 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
       out.notes.push_back(subject.name + ": its folder is too large to be copied, so its runs write into it");
     for (const std::string& note : subject.seen.notes) out.notes.push_back(subject.name + ": " + note);
   }
-  prepare_pair(out.subjects, out.notes);
+  prepare(out.subjects, out.notes);
   for (const Subject& subject : out.subjects)
     std::ranges::move(remarks(subject), std::back_inserter(out.remarks));
   find(job, out, begin_ns, progress);

@@ -42,6 +42,7 @@ struct Cause {
   std::optional<Estimate> beyond = {};    // shared: by which factor more than the second script gains
   bool on_top = false;                    // measured with the switches of all causes above thrown, too
   std::optional<Estimate> without = {};   // what all causes together lose if this one is left out
+  double later_s = 0;                     // by which its first steps end later with the switch thrown, s
   std::optional<double> losses = {};      // largest relative change of the losses of its first steps
   std::string reason = {};                // kFailed
   // Its part of the gap; only of what is measured.

@@ -21,7 +21,7 @@ constexpr int64_t kSettle = 8;         // steps before anything counts
 constexpr double kSettleSeconds = 60;  // at most, for them and for all that they compile
 constexpr double kWarmUpSeconds = 1;
 constexpr size_t kFewestBursts = 4;
-constexpr int64_t kFewestRounds = 6;
+constexpr double kRunSeconds = 300;  // of a whole run, at most
 
 // One lane's process during a heat.
 struct Runner {
@@ -53,6 +53,10 @@ struct Runner {
   }
 };
 
+double seconds_from_start(const Report& report) {
+  return 1e-9 * static_cast<double>(report.begun + report.ns - report.started);
+}
+
 // Starts it and lets it make its first steps, which count for nothing.
 void settle(Runner& runner, const HeatOptions& options) {
   ScriptSpec spec = runner.lane->spec;
@@ -72,6 +76,7 @@ void settle(Runner& runner, const HeatOptions& options) {
   }
   runner.result.thrown = first->thrown;
   runner.result.losses = first->losses;
+  runner.result.start_s = seconds_from_start(*first);
   runner.samples = samples_of(facts_of(*first), runner.lane->by_step);
   if (auto frozen = runner.process->freeze(); !frozen) runner.result.failure = frozen.error().text();
 }
@@ -115,6 +120,28 @@ void burst(Runner& runner) {
     if (auto frozen = runner.process->freeze(); !frozen) runner.result.failure = frozen.error().text();
 }
 
+// From the start of Python to the script's end.
+void whole_run(Runner& runner, const HeatOptions& options) {
+  ScriptSpec spec = runner.lane->spec;
+  spec.log_file = options.folder / (runner.lane->name + ".log");
+  auto process = Observed::start(spec, runner.lane->switches);
+  if (!process) {
+    runner.result.failure = process.error().text();
+    return;
+  }
+  const auto report = process->run({.steps = int64_t{1} << 40, .seconds = kRunSeconds});
+  if (!report)
+    runner.result.failure = report.error().text();
+  else if (!report->error.empty())
+    runner.result.failure = fmt::format("it ended with {} ({})", report->error, report->where);
+  else if (!report->ended)
+    runner.result.failure = fmt::format("it did not come to its end within {:.0f} s", kRunSeconds);
+  if (!runner.result.ok()) return;
+  runner.result.thrown = report->thrown;
+  runner.result.losses = report->losses;
+  runner.bursts.push_back(std::log(1e3 * seconds_from_start(*report)));
+}
+
 LaneHeat result_of(Runner& runner, int64_t rounds) {
   LaneHeat result = std::move(runner.result);
   if (result.ok() && runner.bursts.size() < kFewestBursts)
@@ -124,16 +151,8 @@ LaneHeat result_of(Runner& runner, int64_t rounds) {
   return result;
 }
 
-}  // namespace
-
-std::vector<LaneHeat> run_heat(const std::vector<Lane>& lanes, const HeatOptions& options) {
-  std::vector<Runner> runners(lanes.size());
-  std::vector<size_t> order(lanes.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::mt19937_64 rng(options.seed);
-  std::ranges::shuffle(order, rng);
-  for (size_t i = 0; i < lanes.size(); ++i) runners[i].lane = &lanes[i];
-  // Two at a time: a start is mostly imports, on one processor. What it measures does not count.
+// Starts all processes and warms them up, two starts at a time: a start is mostly imports, on one processor.
+void prepare(std::vector<Runner>& runners, const std::vector<size_t>& order, const HeatOptions& options) {
   for (size_t i = 0; i < order.size() && !proc::interrupted(); i += 2) {
     options.progress(fmt::format("starting {} of {}: {}", i + 1, order.size(), runners[order[i]].lane->name));
     std::thread other;
@@ -148,13 +167,28 @@ std::vector<LaneHeat> run_heat(const std::vector<Lane>& lanes, const HeatOptions
     warm_up(runner, options);
     if (runner.live() && !runner.process->freeze()) runner.ended = true;
   }
+}
+
+}  // namespace
+
+std::vector<LaneHeat> run_heat(const std::vector<Lane>& lanes, const HeatOptions& options) {
+  std::vector<Runner> runners(lanes.size());
+  std::vector<size_t> order(lanes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937_64 rng(options.seed);
+  std::ranges::shuffle(order, rng);
+  for (size_t i = 0; i < lanes.size(); ++i) runners[i].lane = &lanes[i];
+  if (!options.whole) prepare(runners, order, options);
   int64_t rounds = 0;
   for (; rounds < options.rounds && !proc::interrupted(); ++rounds) {
     if (rounds >= kFewestRounds && monotonic_clock().now_ns() > options.until_ns) break;
     options.progress(fmt::format("round {} of {}", rounds + 1, options.rounds));
     std::ranges::shuffle(order, rng);
-    for (size_t i : order)
-      if (runners[i].live() && !proc::interrupted()) burst(runners[i]);
+    for (size_t i : order) {
+      if (proc::interrupted()) break;
+      if (options.whole && runners[i].result.ok()) whole_run(runners[i], options);
+      if (runners[i].live()) burst(runners[i]);
+    }
   }
   std::vector<LaneHeat> results;
   for (Runner& runner : runners) results.push_back(result_of(runner, rounds));

@@ -24,12 +24,15 @@ struct Lane {
   bool by_step = false;                       // Subject::by_step
   double epoch_samples = 0;                   // a burst takes whole epochs of so many; 0: any steps
   double epoch_s = 0;                         // what one takes
+  double whole_s = 0;                         // what a whole run takes, where it ends by itself
   std::optional<int64_t> steps_at_most = {};  // that the script makes until its end; absent: not known
 };
 
 // What a lane gave in one heat.
 struct LaneHeat {
-  std::vector<double> bursts = {};       // log of milliseconds per sample, by round; NaN: it had no burst
+  // Log of milliseconds per sample, or of a whole run, by round; NaN: it had no burst.
+  std::vector<double> bursts = {};
+  double start_s = 0;                    // from the start of Python until its first steps were made
   std::vector<std::string> thrown = {};  // switches that changed something
   std::vector<double> losses = {};       // of its first steps
   std::string failure = {};              // why there is no measure
@@ -51,10 +54,13 @@ struct HeatOptions {
   std::filesystem::path folder = {};  // for logs
   int64_t rounds = 12;
   double burst_s = 0.25;
-  int64_t until_ns = std::numeric_limits<int64_t>::max();  // no further round then; at least 6 are made
+  bool whole = false;  // a burst is a whole run, from the start of Python to the script's end
+  int64_t until_ns = std::numeric_limits<int64_t>::max();  // no further round then; at least kFewestRounds
   uint64_t seed = 1;                                       // of the order of bursts
   Progress progress = kSilent;
 };
+
+inline constexpr int64_t kFewestRounds = 6;
 
 // One heat; results in the order of the lanes. Returns early after Ctrl-C.
 std::vector<LaneHeat> run_heat(const std::vector<Lane>& lanes, const HeatOptions& options);

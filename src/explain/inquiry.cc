@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "proc/interrupt.h"
 #include "stats/e_process.h"
+#include "stats/trimmed.h"
 #include "stats/verdict.h"
 
 namespace bakeoff::explain {
@@ -28,6 +29,10 @@ constexpr double kEpochSeconds = 3;    // up to which a burst takes whole epochs
 constexpr double kPrior = 0.25;        // typical size of a gain or a gap, log scale
 constexpr double kRestart = 0.01;      // sd of one process of a script, log scale, until heats show it
 constexpr double kGivesWay = 0.7;      // share of a general cause's gain that a special one explains
+constexpr int64_t kMostRounds = 12, kMostRuns = 8;  // of a heat: of bursts, of whole runs
+constexpr double kFirstRun =
+    1.5;  // time of the observed run over that of later ones, from which on it is told
+constexpr double kRunStart = 0.5;      // s, of a process before Python runs the script
 constexpr double kNothingLeft = 1.08;  // gap over the gains of its causes, up to which it is explained
 
 // Largest relative difference of the losses of equal steps; absent where there are none.
@@ -126,6 +131,7 @@ Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) c
     for (const auto& [variable, value] : set->items()) lane.spec.environment[variable] = value;
   if (of.seen.ended) lane.steps_at_most = of.seen.steps();
   lane.by_step = of.by_step;
+  lane.whole_s = of.profile.total_s;
   if (whole_epochs(of)) {
     lane.epoch_samples = of.profile.epoch_steps * of.samples();
     lane.epoch_s = epoch_seconds(of.profile);
@@ -140,10 +146,13 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& lanes) {
     progress_(
         fmt::format("heat {} ({} runs, {:.0f} s so far): {}", out_.heats + 1, lanes.size(), seconds(), line));
   };
+  options.whole = out_.subjects[0].whole;
   double round_s = 0;
   for (const Lane& lane : lanes)
-    round_s += std::max({options.burst_s + lane.step_s, 2 * lane.step_s, lane.epoch_s});
-  options.rounds = std::clamp<int64_t>(static_cast<int64_t>(job_.seconds / 6 / round_s), 6, 12);
+    round_s += options.whole ? lane.whole_s + kRunStart
+                             : std::max({options.burst_s + lane.step_s, 2 * lane.step_s, lane.epoch_s});
+  options.rounds = std::clamp(static_cast<int64_t>(job_.seconds / 6 / round_s), kFewestRounds,
+                              options.whole ? kMostRuns : kMostRounds);
   options.until_ns = begin_ns_ + static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
   auto results = run_heat(lanes, options);
   heat_s_ = seconds_since(begin);
@@ -198,6 +207,7 @@ bool Inquiry::one_heat(Pass& pass, int number) {
     out_.notes.push_back(fmt::format("{}: {}", out_.subjects[0].name, results[0].failure));
     return false;
   }
+  if (out_.subjects[0].whole && number == 0) tell_kept_compilations(results[0]);
   if (with_second) {
     if (!results[1].ok())
       out_.notes.push_back(fmt::format("{}: {}", out_.subjects[1].name, results[1].failure));
@@ -211,6 +221,18 @@ bool Inquiry::one_heat(Pass& pass, int number) {
   for (size_t t = 0; t < tried.size(); ++t)
     weigh(pass, tried[t], number, results[0], results[lanes.size() - tried.size() + t]);
   return true;
+}
+
+// Later runs find on disk what the first one compiled.
+void Inquiry::tell_kept_compilations(const LaneHeat& plain) {
+  std::vector<double> runs = plain.bursts;
+  std::erase_if(runs, [](double run) { return !std::isfinite(run); });
+  const double later_s = runs.empty() ? 0 : 1e-3 * std::exp(stats::median(runs));
+  const Subject& first = out_.subjects[0];
+  if (later_s <= 0 || first.profile.total_s < kFirstRun * later_s) return;
+  out_.notes.push_back(fmt::format(
+      "{}: its observed run took {:.1f} s and later ones {:.1f} s, as caches keep files and compiled code",
+      first.name, first.profile.total_s, later_s));
 }
 
 // A run that failed, or in which the switch changed nothing, says nothing of the cause.
@@ -228,6 +250,7 @@ bool Inquiry::fails(Cause& cause, const LaneHeat& changed) const {
 
 void Inquiry::weigh(Pass& pass, size_t at, int number, const LaneHeat& base, const LaneHeat& changed) {
   Cause& cause = out_.causes[at];
+  cause.later_s = changed.start_s - base.start_s;
   if (fails(cause, changed)) return;
   if (cause.suspect.rule->numbers) cause.losses = loss_change(base.losses, changed.losses);
   if (number == 0) {
@@ -389,7 +412,12 @@ void Inquiry::combine() {
       for (size_t i = 0; i < confirmed.size(); ++i) without[i].add(results[2 + i], results[1]);
     if (!results[1].ok()) out_.notes.push_back("all together: " + results[1].failure);
   }
-  if (const auto factor = together.factor(alpha())) out_.together = factor;
+  if (const auto factor = together.factor(alpha())) {
+    out_.together = factor;
+    // What the first heat alone decided is measured now.
+    Cause& first = *confirmed[0];
+    if (confirmed.size() == 1 && first.measured->value == first.first->value) first.measured = factor;
+  }
   out_.residual = residual.factor(alpha());
   for (size_t i = 0; i < confirmed.size(); ++i) confirmed[i]->without = without[i].factor(alpha());
 }

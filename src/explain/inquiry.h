@@ -64,6 +64,7 @@ class Inquiry {
   std::vector<size_t> open(bool shared) const;
   bool one_heat(Pass& pass, int number);
   bool shared_heat(Pass& pass);
+  void tell_kept_compilations(const LaneHeat& plain);
   bool fails(Cause& cause, const LaneHeat& changed) const;
   void weigh(Pass& pass, size_t at, int number, const LaneHeat& base, const LaneHeat& changed);
   void judge(Cause& cause, const Differences& gains) const;

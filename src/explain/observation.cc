@@ -15,6 +15,7 @@ constexpr double kObservedSeconds = 8;
 constexpr double kStartSeconds = 300;  // until the first steps are made
 constexpr int64_t kHookSteps = 20;     // in which calls of the hooks are counted
 constexpr double kHookSeconds = 2;
+constexpr int64_t kFewSteps = 40;  // of a script that ends, too few for bursts
 
 // `later` follows `report` in the same process.
 void append(Report& report, Report later) {
@@ -62,6 +63,19 @@ void compare_by_step(std::vector<Subject>& subjects, std::vector<std::string>& n
   for (Subject& subject : subjects) subject.by_step = true;
 }
 
+// A script that ends after a few steps leaves none for bursts: its whole runs are compared.
+void compare_whole_runs(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
+  const auto ends = [](const Subject& s) { return s.seen.ended; };
+  const auto few = [](const Subject& s) { return s.seen.ended && s.profile.steps < kFewSteps; };
+  if (!std::ranges::all_of(subjects, ends)) return;
+  const auto first = std::ranges::find_if(subjects, few);
+  if (first == subjects.end()) return;
+  notes.push_back(
+      fmt::format("{} ends after {} steps, so whole runs are compared, from the start of Python to the end",
+                  first->name, first->profile.steps));
+  for (Subject& subject : subjects) subject.whole = true;
+}
+
 }  // namespace
 
 Status observe(Subject& subject, const fs::path& folder) {
@@ -90,15 +104,15 @@ Status observe(Subject& subject, const fs::path& folder) {
   return Done{};
 }
 
-void prepare_pair(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
+void prepare(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
+  compare_whole_runs(subjects, notes);
   if (subjects.size() < 2) return;
-  compare_by_step(subjects, notes);
-  const auto cost = [](const Subject& s) { return s.step_with_waits_s() / s.samples(); };
-  if (cost(subjects[1]) > 1.05 * cost(subjects[0])) {
+  if (!subjects[0].whole) compare_by_step(subjects, notes);
+  if (subjects[1].compared_s() > 1.05 * subjects[0].compared_s()) {
     notes.push_back(fmt::format("{} is the slower one of the two", subjects[1].name));
     std::swap(subjects[0], subjects[1]);
   }
-  for (size_t i : {0, 1}) subjects[i].batch_of_other = subjects[1 - i].number("batch");
+  for (size_t i : {0, 1}) subjects[i].other = subjects[1 - i].facts();
 }
 
 }  // namespace bakeoff::explain

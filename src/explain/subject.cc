@@ -52,6 +52,23 @@ double Subject::samples() const { return samples_of(facts(), by_step); }
 
 double Subject::step_with_waits_s() const { return profile.step_s / std::max(0.01, 1 - profile.wait_share); }
 
+std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second) {
+  const auto units = [](const Subject& s) {
+    return s.whole ? 1 : static_cast<double>(std::max<int64_t>(1, s.profile.steps - 1)) * s.samples();
+  };
+  std::vector<Phase> gaps;
+  for (size_t i = 0; i < std::min(first.profile.phases.size(), second.profile.phases.size()); ++i) {
+    Phase gap = first.profile.phases[i];
+    if (!first.whole && gap.key != "steps" && gap.key != "waits" && gap.key != "epochs" && gap.key != "end")
+      continue;
+    gap.seconds = gap.seconds / units(first) - second.profile.phases[i].seconds / units(second);
+    gaps.push_back(std::move(gap));
+  }
+  return gaps;
+}
+
+double Subject::compared_s() const { return whole ? profile.total_s : step_with_waits_s() / samples(); }
+
 double Subject::number(const char* fact, double otherwise) const {
   const auto found = facts().find(fact);
   return found != facts().end() && found->is_number() ? found->get<double>() : otherwise;

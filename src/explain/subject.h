@@ -3,6 +3,7 @@
 // One of the scripts that are compared, and what was seen of it.
 
 #include <string>
+#include <vector>
 
 #include "explain/observed.h"
 #include "explain/phases.h"
@@ -15,10 +16,11 @@ struct Subject {
   ScriptSpec spec = {};
   Report seen = {};  // its first steps, from the start of the process on
   Profile profile = {};
-  double output_bytes = 0;    // that it prints for each step
-  bool by_step = false;       // times are those of a training step, as the batch of a script is not known
-  double faults = 0;          // minor page faults of a step
-  double batch_of_other = 0;  // samples of a step of the script that it is compared with; 0: not known
+  double output_bytes = 0;  // that it prints for each step
+  bool by_step = false;     // times are those of a training step, as the batch of a script is not known
+  double faults = 0;        // minor page faults of a step
+  bool whole = false;       // times are those of a run from start to end, as it makes few steps
+  nlohmann::json other = nlohmann::json::object();  // facts of the script that it is compared with
 
   // The framework that trains: the one that reports parameters, else the first.
   std::string framework() const;
@@ -32,7 +34,13 @@ struct Subject {
   // Samples of one counted step; 1 where the batch is not known. By step: training steps of it.
   double samples() const;
   double step_with_waits_s() const;
+  // Time that is compared, s: of a sample, of a training step or of a whole run.
+  double compared_s() const;
 };
+
+// By how much longer each phase takes in the first script, s of what is compared: of a whole run all phases; of a
+// sample or step those that come with every step, from the observed runs.
+std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second);
 
 // Samples, or by step training steps, of one counted step by these facts of a report.
 double samples_of(const nlohmann::json& facts, bool by_step);

@@ -52,7 +52,9 @@ struct Writer {
     std::string total = fmt::format("  {:<26}", "in all");
     for (const Subject& s : e.subjects)
       total += table::pad_left(fmt::format("{:.2f} ({} steps)", s.profile.total_s, s.profile.steps), 26);
-    out += total + "\n\n";
+    out += total + "\n";
+    if (const std::string shared = phases_words(e); !shared.empty()) line(shared, "  ", "    ");
+    out += "\n";
   }
 
   void lines() {
@@ -194,6 +196,10 @@ std::string to_json(const Explanation& e) {
     out["environment"].push_back({{"what", row.what}, {"values", {row.first, row.second}}});
   out["gap"] = json_of(e.gap);
   out["gap_confirmed"] = e.gap.has_value() && !e.equal;
+  out["gap_by_phase_seconds"] = table::Json::object();
+  if (e.subjects.size() > 1)
+    for (const Phase& gap : gap_by_phase(e.subjects[0], e.subjects[1]))
+      out["gap_by_phase_seconds"][gap.key] = gap.seconds;
   out["causes"] = table::Json::array();
   for (const Cause& c : e.causes) {
     const bool named = c.finding == Finding::kConfirmed && !e.equal;
@@ -206,6 +212,7 @@ std::string to_json(const Explanation& e) {
                              {"most", table::number(c.suspect.suspicion.most)},
                              {"first_heat", json_of(c.first)},
                              {"gain", json_of(c.measured)},
+                             {"starts_later_seconds", c.later_s},
                              {"without", json_of(c.without)},
                              {"change", change_words(c)},
                              {"diff", json_of_diff(e, c)},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace bakeoff::explain {
 
@@ -12,6 +13,14 @@ namespace {
 constexpr double kHotShare = 0.05;  // of the looks at a stack, from which on a line is shown
 constexpr size_t kMostHotLines = 5;
 constexpr size_t kLongLine = 80;  // characters
+constexpr double kTold = 0.02;    // share of the gap, from which on a phase is told
+constexpr double kLater = 1;      // s, by which a start is longer, from which on it is told
+
+std::string duration(double s) {
+  const double size = std::abs(s);
+  if (size >= 1) return significant(s, 3) + " s";
+  return size >= 1e-3 ? significant(1e3 * s, 3) + " ms" : significant(1e6 * s, 3) + " us";
+}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -24,7 +33,9 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 }  // namespace
 
-std::string unit(const Explanation& e) { return e.subjects[0].by_step ? "step" : "sample"; }
+std::string unit(const Explanation& e) {
+  return e.subjects[0].whole ? "run" : e.subjects[0].by_step ? "step" : "sample";
+}
 
 std::string with_interval(const Estimate& e) {
   return fmt::format("{} [{}, {}]", significant(e.value, 3), significant(e.low, 3), significant(e.high, 3));
@@ -33,6 +44,9 @@ std::string with_interval(const Estimate& e) {
 std::string headline(const Explanation& e) {
   const Subject& s = e.subjects[0];
   if (e.subjects.size() == 1) {
+    if (s.whole)
+      return fmt::format("{}: a run of {} steps takes {} s from start to end.", s.name, s.profile.steps,
+                         significant(s.profile.total_s, 3));
     const double rate = s.samples() / s.step_with_waits_s();
     if (s.number("batch") <= 0)
       return fmt::format("{}: a step takes {} ms.", s.name, significant(1e3 * s.step_with_waits_s(), 3));
@@ -69,11 +83,34 @@ std::string remark_words(const Remark& r) {
   return fmt::format("{}{}: {} ({})", r.script, line, r.text, r.id);
 }
 
+std::string phases_words(const Explanation& e) {
+  if (e.subjects.size() < 2 || e.equal) return "";
+  const auto gaps = gap_by_phase(e.subjects[0], e.subjects[1]);
+  double whole = 0;
+  std::string parts;
+  for (const Phase& gap : gaps) whole += gap.seconds;
+  if (whole <= 0) return "";
+  for (const Phase& gap : gaps)
+    if (std::abs(gap.seconds) > kTold * whole)
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", gap.title, duration(gap.seconds));
+  return fmt::format("Of the gap of {} per {} in the observed runs: {}.", duration(whole), unit(e), parts);
+}
+
+// A change that compiles makes the start longer; after how many steps that is won back.
+std::string pays_words(const Explanation& e, const Cause& c) {
+  const Subject& s = e.subjects[0];
+  if (c.on_top || s.whole || c.later_s < kLater) return "";
+  const double saved = s.step_with_waits_s() * (1 - 1 / c.measured->value);
+  return fmt::format("; the start takes {} longer, which pays after {} steps", duration(c.later_s),
+                     significant(std::ceil(c.later_s / saved), 2));
+}
+
 std::string gain_words(const Explanation& e, const Cause& c) {
   std::string text;
   if (c.suspect.suspicion.most) text = fmt::format("at most {}; ", significant(*c.suspect.suspicion.most, 3));
   if (c.first) text += fmt::format("first heat {}; ", significant(c.first->value, 3));
   text += fmt::format("confirmed {} times as fast", with_interval(*c.measured));
+  text += pays_words(e, c);
   if (c.on_top) text += ", without the greater causes";
   if (c.beyond)
     text += fmt::format("; {} gains less by the same, which makes the gap {} times as small",

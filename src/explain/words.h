@@ -24,6 +24,8 @@ std::string place(const Explanation& explanation, const Cause& cause);
 // "slow.py:12: its loss ... (R21)".
 std::string remark_words(const Remark& remark);
 // What was predicted and what was measured.
+// "of the gap of 12 us per sample in the observed runs: steps 2 us, waiting for data 10 us"; empty without a gap.
+std::string phases_words(const Explanation& e);
 std::string gain_words(const Explanation& explanation, const Cause& cause);
 // What to change, with the value that was tried.
 std::string change_words(const Cause& cause);

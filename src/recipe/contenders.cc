@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/nearest.h"
+#include "base/texts.h"
 #include "emit/all/frameworks.h"
 #include "emit/code_writer.h"
 
@@ -17,20 +18,42 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(at, begin), text.size());
+    parts.push_back(trimmed(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 // Whether the line imports the framework's module, or includes a header of its folder.
 bool imports(std::string_view line, const emit::Framework& framework) {
   if (framework.extension == ".cc") return line.starts_with("#include <" + framework.module + "/");
+  line = trimmed(line);
+  if (line.starts_with("#")) return false;
   const auto means = [line](const std::string& text) { return line.find(text) != std::string_view::npos; };
   if (std::ranges::any_of(framework.also_imported, means)) return true;
-  for (const std::string_view word : {"import ", "from "}) {
-    if (!line.starts_with(word) || !line.substr(word.size()).starts_with(framework.module)) continue;
-    const std::string_view rest = line.substr(word.size() + framework.module.size());
-    if (rest.empty() || rest[0] == ' ' || rest[0] == '.' || rest[0] == ',' || rest[0] == '\r') return true;
-  }
-  return false;
+  return std::ranges::any_of(imported_modules(line), [&](const std::string& module) {
+    return module == framework.module || module.starts_with(framework.module + ".");
+  });
 }
 
 }  // namespace
+
+std::vector<std::string> imported_modules(std::string_view line) {
+  std::vector<std::string> modules;
+  for (std::string_view statement : split(line, ';')) {
+    const bool from = statement.starts_with("from ");
+    if (!from && !statement.starts_with("import ")) continue;
+    statement = statement.substr(statement.find(' ') + 1);
+    const std::string_view names = from ? statement.substr(0, statement.find(" import")) : statement;
+    for (const std::string_view name : split(names, ','))
+      modules.emplace_back(name.substr(0, name.find_first_of(" \t#")));
+  }
+  return modules;
+}
 
 const emit::Framework* framework_of(std::string_view source) {
   std::vector<const emit::Framework*> found;

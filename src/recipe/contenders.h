@@ -18,6 +18,10 @@ namespace bakeoff::recipe {
 Result<std::vector<Contender>> read_contenders(const Reader& reader, const toml::table& root,
                                                ir::Scenario scenario);
 
+// The modules that a line of Python imports: {"numpy", "torch.nn"} of `import numpy as np, torch.nn as nn`; a
+// relative one has its dots.
+std::vector<std::string> imported_modules(std::string_view line);
+
 // The framework that a user's script imports: the first of them that no other one of them imports besides;
 // null: none.
 const emit::Framework* framework_of(std::string_view source);

@@ -10,7 +10,7 @@
 namespace bakeoff::recipe {
 namespace {
 
-std::string trimmed(std::string_view text) {
+std::string without_hashes(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '#')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
   return std::string(text);
@@ -47,7 +47,7 @@ class Parser {
       begin = end + 1;
       ++number_;
       if (line.starts_with("#")) {
-        if (table_.source.empty()) table_.source = trimmed(line);
+        if (table_.source.empty()) table_.source = without_hashes(line);
       } else if (!line.empty() && names_.empty()) {
         names_ = fields_of(line);
         for (const char* wanted : {"contender", "seconds"}) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "recipe/contenders.h"
 #include "recipe/schema.h"
 
 namespace bakeoff::recipe {
@@ -335,6 +336,19 @@ TEST(Recipe, ErrorsNameFileLineKeyAndRemedy) {
     EXPECT_NE(recipe.error().message.find(c.message), std::string::npos) << recipe.error().text();
     EXPECT_NE(recipe.error().remedy.find(c.remedy), std::string::npos) << recipe.error().text();
   }
+}
+
+TEST(Recipe, FrameworksAreImportedInManyWays) {
+  const auto framework = [](const std::string& source) -> std::string {
+    const emit::Framework* found = framework_of(source);
+    return found == nullptr ? "" : found->name;
+  };
+  EXPECT_EQ(framework("import numpy as np, torch, torch.nn as nn\n"), "torch");
+  EXPECT_EQ(framework("import os; import jax\n"), "jax");
+  EXPECT_EQ(framework("try:\n    import jax.numpy as jnp\nexcept ImportError:\n    raise\n"), "jax");
+  EXPECT_EQ(framework("import numpy as np, keras\r\n"), "keras");
+  EXPECT_EQ(framework("# import torch\nimport torchmetrics\nimport my.torch\n"), "");
+  EXPECT_EQ(imported_modules("from .model import Net  # mine"), std::vector<std::string>{".model"});
 }
 
 TEST(Recipe, AScriptsFrameworkIsReadFromItsImports) {

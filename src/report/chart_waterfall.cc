@@ -31,7 +31,7 @@ std::vector<Fall> falls_of(const ex::Explanation& e) {
   if (named.empty() || e.equal) return bars;
   const ex::Subject& s = e.subjects[0];
   const auto ms = [](double v) { return significant(v, 3) + " ms"; };
-  double at = 1e3 * s.step_with_waits_s() / s.samples(), own = 0;
+  double at = 1e3 * s.compared_s(), own = 0;
   const double whole = at;
   bars.push_back({s.name, ms(at), 0, at, "c7"});
   for (const ex::Cause* c : named) own += std::log(c->measured->value);

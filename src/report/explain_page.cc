@@ -19,17 +19,13 @@ bool is_named(const ex::Explanation& e, const ex::Cause& cause) {
   return !e.equal && cause.finding == ex::Finding::kConfirmed;
 }
 
-std::string milliseconds_of_a_sample(const ex::Subject& s) {
-  return significant(1e3 * s.step_with_waits_s() / s.samples(), 3) + " ms";
-}
-
 std::vector<View> tiles(const ex::Explanation& e) {
   std::vector<View> all;
   const auto add = [&](const std::string& value, const std::string& label) {
     all.push_back({.texts = {{"tile_value", value}, {"tile_label", label}}, .flags = {}, .lists = {}});
   };
   for (const ex::Subject& s : e.subjects)
-    add(milliseconds_of_a_sample(s), "of a " + ex::unit(e) + ", " + s.name);
+    add(significant(1e3 * s.compared_s(), 3) + " ms", "of a " + ex::unit(e) + ", " + s.name);
   if (e.gap) add(significant(e.gap->value, 3), "times as long, " + e.subjects[0].name);
   if (e.together && !e.equal) add(significant(e.together->value, 3), "times as fast with all changes");
   if (e.residual && !e.equal) add(significant(e.residual->value, 3), "is left of the gap, unexplained");

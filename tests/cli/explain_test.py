@@ -158,7 +158,7 @@ class Refusals(Explain):
         self.refused(TRAIN.replace("# BEFORE", "input('which one? ')"), "EOFError")
 
     def test_a_script_without_a_framework(self) -> None:
-        self.refused("print(1)\n", "imports no framework", "--framework")
+        self.refused("print(1)\n", "imports a framework", "--framework")
 
     def test_no_script(self) -> None:
         got = self.explain("nothing.py")

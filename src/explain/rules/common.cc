@@ -1,9 +1,15 @@
 #include <algorithm>
+#include <filesystem>
+#include <regex>
 
 #include "explain/rules/parts.h"
 
 namespace bakeoff::explain {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kHotConversion = 0.1;  // of the looks at its stack
 
 // Where a framework reads its batches inside a graph, nobody sees it wait for a generator.
 Maybe waits(const Subject& s, int) {
@@ -13,6 +19,23 @@ Maybe waits(const Subject& s, int) {
   if (s.profile.wait_share < kWaits) return {};
   return Suspicion{"waiting for data takes " + share(s.profile.wait_share) + " of its steps",
                    without(s.profile.wait_share)};
+}
+
+// A line of the script that makes arrays of Python's or NumPy's numbers, and in which its steps are often seen.
+Maybe conversions(const Subject& s, int) {
+  static const std::regex makes(
+      R"((torch|tf|jnp|jax\.numpy)\.(tensor|as_tensor|constant|convert_to_tensor|array|asarray)\(|)"
+      R"((np|numpy)\.(array|asarray|stack|vstack|concatenate)\(|torch\.(FloatTensor|LongTensor)\()");
+  for (const HotLine& hot : s.seen.lines) {
+    if (hot.share < kHotConversion || fs::path(hot.file).filename() != fs::path(s.name).filename()) continue;
+    const std::string line = line_at(s.source, hot.line);
+    if (!std::regex_search(line, makes)) continue;
+    return Suspicion{
+        .evidence = fmt::format("in {} of the looks at its stack it was in line {}, which makes an array",
+                                share(hot.share), hot.line),
+        .line = hot.line};
+  }
+  return {};
 }
 
 Maybe shapes_vary(const Subject& s, int) { return recompiled(s); }
@@ -68,11 +91,11 @@ Maybe tracing(const Subject& s, int) {
 
 // Of a pair: what a step costs besides its samples is paid more often.
 Maybe smaller_batch(const Subject& s, int) {
-  const double mine = s.number("batch");
-  if (mine < 1 || s.batch_of_other < 1.5 * mine) return {};
-  return Suspicion{.evidence = fmt::format("a step takes {:.0f} samples, and {:.0f} in the other script",
-                                           mine, s.batch_of_other),
-                   .value = {{"from", mine}, {"to", s.batch_of_other}}};
+  const double mine = s.number("batch"), other = number_of_other(s, "batch");
+  if (mine < 1 || other < 1.5 * mine) return {};
+  return Suspicion{
+      .evidence = fmt::format("a step takes {:.0f} samples, and {:.0f} in the other script", mine, other),
+      .value = {{"from", mine}, {"to", other}}};
 }
 
 }  // namespace
@@ -89,6 +112,17 @@ std::vector<Rule> common_rules() {
        .thrown = "cached_batch",
        .numbers = true,
        .suspect = waits},
+      {.id = "R1",
+       .key = "conversion",
+       .signal =
+           "in at least 10% of the looks at its stack it is in a line that makes an array of Python lists "
+           "or of arrays of NumPy",
+       .cause = "it makes tensors of Python's numbers again and again",
+       .change = "make the array once, before the loop, and take its rows by an index",
+       .method = "gives the array that the same line made first",
+       .thrown = "cached_conversion",
+       .numbers = true,
+       .suspect = conversions},
       {.id = "R4",
        .key = "save",
        .signal = "something is saved at least every fifth step",

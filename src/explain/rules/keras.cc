@@ -9,6 +9,11 @@ constexpr double kDrawnStep = 0.005;  // s, of a step that a progress bar may le
 bool by_fit(const Subject& s) { return s.seen.kind == "fit"; }
 
 Maybe one_step_calls(const Subject& s, int) {
+  const double mine = s.number("steps_per_execution", 1), other = number_of_other(s, "steps_per_execution");
+  if (by_fit(s) && other > mine && !s.flag("run_eagerly") && !s.uses("torch"))
+    return Suspicion{fmt::format("{:.0f} steps a call, and {:.0f} in the other script", mine, other),
+                     {},
+                     static_cast<int64_t>(other)};
   if (!by_fit(s) || s.profile.step_s > kShortStep || s.number("steps_per_execution", 1) > 1 ||
       s.flag("run_eagerly") || s.uses("torch"))
     return {};
@@ -18,7 +23,8 @@ Maybe one_step_calls(const Subject& s, int) {
 
 Maybe progress_bar(const Subject& s, int) {
   const std::string verbose = s.text("verbose");
-  if (!by_fit(s) || verbose == "0" || verbose == "2" || s.profile.step_s > kDrawnStep) return {};
+  if (!by_fit(s) || verbose.empty() || verbose == "0" || verbose == "2" || s.profile.step_s > kDrawnStep)
+    return {};
   return Suspicion{
       fmt::format("verbose={} draws a bar at each step of {:.1f} ms", verbose, 1e3 * s.profile.step_s)};
 }
@@ -27,6 +33,11 @@ Maybe no_xla(const Subject& s, int) {
   if (!by_fit(s) || s.text("backend") != "tensorflow" || s.flag("jit_compile") || s.flag("run_eagerly"))
     return {};
   return Suspicion{"its step is a graph without XLA"};
+}
+
+Maybe mixed(const Subject& s, int) {
+  if (s.text("dtype_policy").find("mixed_") == std::string::npos || s.text("device") != "cpu") return {};
+  return Suspicion{"its layers compute by the policy " + s.text("dtype_policy") + " on a CPU"};
 }
 
 Maybe xla(const Subject& s, int) {
@@ -124,7 +135,7 @@ std::vector<Rule> keras_rules() {
       {.id = "R6",
        .key = "one_step_calls",
        .framework = "keras",
-       .signal = "fit with steps of at most 20 ms, one step per execution",
+       .signal = "fit with steps of at most 20 ms, one step per execution, or fewer than the faster script",
        .cause = "every step is a call of its own",
        .change = "steps_per_execution={} in compile()",
        .method = "makes several steps in one call",
@@ -146,6 +157,17 @@ std::vector<Rule> keras_rules() {
        .suspect = xla,
        .from = R"(jit_compile\s*=\s*True)",
        .to = "jit_compile=False"},
+      {.id = "R16",
+       .key = "mixed_precision",
+       .framework = "keras",
+       .signal = "a policy of mixed precision on a CPU",
+       .cause = "this CPU emulates the half precision it asks for",
+       .change = "no mixed precision policy on this machine",
+       .method = "computes in float32",
+       .thrown = "no_mixed",
+       .place = "mixed_",
+       .numbers = true,
+       .suspect = mixed},
       {.id = "R17",
        .key = "progress_bar",
        .framework = "keras",

@@ -18,12 +18,19 @@ constexpr double kPrintedBytes = 10;  // a step
 constexpr double kOnce = 0.2;         // calls a step from which on something is done "at each step"
 
 std::string share(double value);
+// A line of a text, from 1 on; empty where it has fewer.
+std::string line_at(const std::string& text, int64_t number);
 // Factor by which a step becomes shorter without this share of it.
 double without(double part);
 // The object or array of a fact; empty where there is none.
 Json fact(const Subject& s, const char* name);
 // What the first of its loaders says; null where there is none.
 Json loader(const Subject& s, const char* fact);
+// Of a pair: facts of the other script; 0 and empty where it has none.
+double number_of_other(const Subject& s, const char* name);
+Json fact_of_other(const Subject& s, const char* name);
+// The first of a list's objects; an empty object where there is none.
+Json first_of(const Json& list);
 Maybe recompiled(const Subject& s);
 // The same, where a framework says that what it compiles is defined anew each time.
 Maybe defined_anew(const Subject& s);
@@ -32,7 +39,7 @@ Maybe printed(const Subject& s);
 Maybe called(const Subject& s, const std::vector<std::string>& beginnings);
 // A training loop that runs op by op, by the fact "eager_loop".
 Maybe uncompiled(const Subject& s);
-// `set_num_threads` and its like.
+// `set_num_threads` and its like; of a pair, another number than the other script's, too.
 Maybe other_threads(const Subject& s, int processors);
 
 // One value, or none.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <regex>
+#include <sstream>
 
 #include "explain/rules/parts.h"
 
@@ -23,7 +24,23 @@ int64_t line_of(const std::string& source, const std::string& place) {
   return 0;
 }
 
+// Of a whole run.
+double part_of_steps(const Profile& profile) {
+  double steps = 0;
+  for (const Phase& phase : profile.phases)
+    if (phase.key == "steps" || phase.key == "waits" || phase.key == "epochs") steps += phase.seconds;
+  return profile.total_s > 0 ? steps / profile.total_s : 0;
+}
+
 }  // namespace
+
+std::string line_at(const std::string& text, int64_t number) {
+  std::istringstream lines(text);
+  std::string line;
+  for (int64_t n = 0; n < number; ++n)
+    if (!std::getline(lines, line)) return "";
+  return line;
+}
 
 std::string share(double value) { return fmt::format("{:.0f}%", 100 * value); }
 
@@ -34,9 +51,20 @@ Json fact(const Subject& s, const char* name) {
   return found != s.facts().end() && found->is_structured() ? *found : Json::array();
 }
 
-Json loader(const Subject& s, const char* name) {
-  const Json loaders = fact(s, "loaders");
-  return loaders.is_array() && !loaders.empty() ? loaders.front().value(name, Json()) : Json();
+Json first_of(const Json& list) {
+  return list.is_array() && !list.empty() && list.front().is_object() ? list.front() : Json::object();
+}
+
+Json loader(const Subject& s, const char* name) { return first_of(fact(s, "loaders")).value(name, Json()); }
+
+Json fact_of_other(const Subject& s, const char* name) {
+  const auto found = s.other.find(name);
+  return found != s.other.end() && found->is_structured() ? *found : Json::array();
+}
+
+double number_of_other(const Subject& s, const char* name) {
+  const auto found = s.other.find(name);
+  return found != s.other.end() && found->is_number() ? found->get<double>() : 0;
 }
 
 Maybe recompiled(const Subject& s) {
@@ -54,7 +82,9 @@ Maybe defined_anew(const Subject& s) {
 }
 
 Maybe printed(const Subject& s) {
-  if (s.output_bytes < kPrintedBytes || s.profile.step_s > 0.1) return {};
+  const std::string verbose = s.text("verbose");  // of `fit`, which writes its bar past print
+  const bool bar = s.seen.kind == "fit" && (verbose == "1" || verbose == "auto");
+  if (s.output_bytes < kPrintedBytes || s.profile.step_s > 0.1 || bar) return {};
   return Suspicion{fmt::format("it prints {:.0f} bytes a step", s.output_bytes)};
 }
 
@@ -93,8 +123,13 @@ Maybe uncompiled(const Subject& s) {
 }
 
 Maybe other_threads(const Subject& s, int processors) {
-  const double threads = s.number("threads", processors);
-  if (threads == processors || threads < 1) return {};
+  const double threads = s.number("threads", processors), other = number_of_other(s, "threads");
+  if (threads < 1) return {};
+  if (other >= 1 && other != threads)
+    return Suspicion{fmt::format("{:.0f} threads, and {:.0f} in the other script", threads, other),
+                     {},
+                     static_cast<int64_t>(other)};
+  if (threads == processors) return {};
   return Suspicion{fmt::format("{:.0f} threads on {} processors", threads, processors), {}, processors};
 }
 
@@ -133,6 +168,7 @@ std::vector<Suspect> suspects(const Subject& subject, int processors, bool tunin
       for (nlohmann::json& value : rule.tries(subject, processors))
         all.push_back({.evidence = "nothing; it was tried", .value = std::move(value)});
     for (Suspicion& one : all) {
+      if (subject.whole && one.most) one.most = without(part_of_steps(subject.profile) * (1 - 1 / *one.most));
       const int64_t line = one.line > 0 ? one.line : line_of(subject.source, rule.place);
       found.push_back({&rule, std::move(one), line});
     }

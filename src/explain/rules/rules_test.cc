@@ -36,7 +36,11 @@ Subject script(const std::string& framework, const Facts& all) {
   s.seen.collections = facts.value("Collections", 0);
   s.output_bytes = facts.value("Bytes", 0.0);
   s.faults = facts.value("Faults", 0.0);
-  s.batch_of_other = facts.value("Other", 0.0);
+  s.other = facts.value("Other", Json::object());
+  s.whole = facts.value("Whole", false);
+  s.name = "train.py";
+  s.source = facts.value("Source", "");
+  s.seen.lines = {{"/tmp/copy/train.py", 2, "main", facts.value("Hot", 0.0)}};
   Json own = {{"parameters", 1000}, {"threads", 2}};
   own.update(facts);
   s.seen.facts = {{framework, own}};
@@ -52,6 +56,14 @@ const Facts kFused = {{"parameter_tensors", 8}, {"optimizers", Json::array({Json
 const std::vector<Sign> kSigns = {
     {"input", "torch", {{"Waits", 0.2}}, {{"Waits", 0.1}}},
     {"input", "tf_keras", {{"data", "generator"}}, {{"data", "ndarray"}}},
+    {"conversion",
+     "torch",
+     {{"Hot", 0.5}, {"Source", "for i in n:\n  x = torch.tensor(rows[i])\n"}},
+     {{"Hot", 0.05}, {"Source", "for i in n:\n  x = torch.tensor(rows[i])\n"}}},
+    {"conversion",
+     "jax",
+     {{"Hot", 0.5}, {"Source", "for i in n:\n  x = jnp.array(rows[i])\n"}},
+     {{"Hot", 0.5}, {"Source", "for i in n:\n  x = step(rows[i])\n"}}},
     {"save", "jax", calls("pickle.dump", 1), calls("pickle.dump", 0.01)},
     {"allocator", "torch", {{"Faults", 30'000}}, {{"Faults", 3'000}}},
     {"shapes", "jax", {{"Compiles", 30}}, {{"Compiles", 10}}},
@@ -61,7 +73,10 @@ const std::vector<Sign> kSigns = {
     {"copies", "torch", calls("copy.deepcopy", 1), calls("copy.deepcopy", 0.1)},
     {"tracing", "jax", {{"tracing", {"tracemalloc"}}}, {{"tracing", Json::array()}}},
     {"collections", "torch", {{"Collections", 200}}, {{"Collections", 20}}},
-    {"batch", "torch", {{"batch", 16}, {"Other", 128}}, {{"batch", 100}, {"Other", 128}}},
+    {"batch",
+     "torch",
+     {{"batch", 16}, {"Other", {{"batch", 128}}}},
+     {{"batch", 100}, {"Other", {{"batch", 128}}}}},
     {"float64", "jax", {{"dtypes", {"float64"}}}, {{"dtypes", {"float32"}}}},
     {"per_item",
      "torch",
@@ -85,6 +100,35 @@ const std::vector<Sign> kSigns = {
      {{"parameter_tensors", 8}, {"optimizers", Json::array({Json{{"fused", nullptr}}})}},
      kFused},
     {"compiled", "torch", {{"graphs", 1}}, {{"graphs", 0}}},
+    {"compile_cost", "torch", {{"graphs", 1}, {"Whole", true}}, {{"graphs", 1}}},
+    {"threads",
+     "torch",
+     {{"threads", 2}, {"Other", {{"threads", 1}}}},
+     {{"threads", 2}, {"Other", {{"threads", 2}}}}},
+    {"small_ops",
+     "torch",
+     {{"Step", 0.05}, {"Other", {{"graphs", 1}}}},
+     {{"Step", 0.05}, {"Other", {{"graphs", 0}}}}},
+    {"full_precision",
+     "torch",
+     {{"autocast", ""}, {"Other", {{"autocast", "bfloat16"}}}},
+     {{"autocast", ""}, {"Other", {{"autocast", ""}}}}},
+    {"workers",
+     "torch",
+     {{"loaders", Json::array({kWorked})}, {"Other", {{"loaders", Json::array({kLoader})}}}},
+     {{"loaders", Json::array({kWorked})}, {"Other", {{"loaders", Json::array({kWorked})}}}}},
+    {"no_workers",
+     "torch",
+     {{"loaders", Json::array({kLoader})}, {"Other", {{"loaders", Json::array({kWorked})}}}},
+     {{"loaders", Json::array({kLoader})}, {"Other", {{"loaders", Json::array({kLoader})}}}}},
+    {"one_step_calls",
+     "keras",
+     {{"Kind", "fit"}, {"Step", 0.1}, {"Other", {{"steps_per_execution", 8}}}},
+     {{"Kind", "fit"}, {"Step", 0.1}, {"Other", {{"steps_per_execution", 1}}}}},
+    {"mixed_precision",
+     "keras",
+     {{"dtype_policy", "mixed_bfloat16"}, {"device", "cpu"}},
+     {{"dtype_policy", "float32"}, {"device", "cpu"}}},
     {"history", "torch", {{"history", true}}, {{"history", false}}},
     {"checkpoints", "torch", {{"checkpoints_per_step", 4}}, {{"checkpoints_per_step", 0.1}}},
     {"denormals", "torch", {{"denormals", 0.02}}, {{"denormals", 0.001}}},

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "explain/rules/parts.h"
 
 namespace bakeoff::explain {
@@ -22,11 +24,11 @@ Maybe new_tf_functions(const Subject& s, int) { return defined_anew(s); }
 Maybe threads(const Subject& s, int processors) { return other_threads(s, processors); }
 
 // A pipeline of tf.data whose facts have this flag as said.
-bool piped(const Subject& s, const char* flag, bool as) {
-  for (const Json& one : fact(s, "pipelines"))
-    if (one.value(flag, !as) == as) return true;
-  return false;
+bool piped(const Json& pipelines, const char* flag, bool as) {
+  return std::ranges::any_of(pipelines, [&](const Json& one) { return one.value(flag, !as) == as; });
 }
+
+bool piped(const Subject& s, const char* flag, bool as) { return piped(fact(s, "pipelines"), flag, as); }
 
 Maybe serial_map(const Subject& s, int) {
   if (s.profile.wait_share < kSomeWaits || !piped(s, "map", true)) return {};
@@ -35,6 +37,8 @@ Maybe serial_map(const Subject& s, int) {
 }
 
 Maybe no_prefetch(const Subject& s, int) {
+  if (piped(s, "prefetch", false) && piped(fact_of_other(s, "pipelines"), "prefetch", true))
+    return Suspicion{"its pipeline has no prefetch, and the other script's has"};
   if (s.profile.wait_share < kSomeWaits || !piped(s, "prefetch", false)) return {};
   return Suspicion{"its pipeline has no prefetch; waits: " + share(s.profile.wait_share) + " of its steps",
                    without(s.profile.wait_share)};
@@ -76,7 +80,9 @@ std::vector<Rule> tensorflow_rules() {
       {.id = "R1",
        .key = "prefetch",
        .framework = "tensorflow",
-       .signal = "a pipeline of tf.data that does not end with prefetch, and waits of at least 5%",
+       .signal =
+           "a pipeline of tf.data that does not end with prefetch, and waits of at least 5%, or a faster "
+           "script that has one",
        .cause = "its pipeline and its steps run in turn",
        .change = ".prefetch(tf.data.AUTOTUNE) at the pipeline's end",
        .method = "prepares batches ahead of time",
@@ -131,8 +137,9 @@ std::vector<Rule> tensorflow_rules() {
       {.id = "R14",
        .key = "tf_threads",
        .framework = "tensorflow",
-       .signal = "it computes with more or fewer threads than the machine has processors",
-       .cause = "its number of threads does not fit the machine",
+       .signal = "it computes with more or fewer threads than the machine has processors, or than the faster "
+                 "script",
+       .cause = "it computes with too few or too many threads",
        .change = "tf.config.threading.set_intra_op_parallelism_threads({})",
        .method = "sets the number of threads",
        .thrown = "threads",

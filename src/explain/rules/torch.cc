@@ -22,7 +22,14 @@ Maybe per_item(const Subject& s, int) {
                    without(s.profile.wait_share)};
 }
 
+// Loader workers of the other script; -1 where it has no loader.
+double workers_of_other(const Subject& s) {
+  return first_of(fact_of_other(s, "loaders")).value("workers", -1.0);
+}
+
 Maybe needless_workers(const Subject& s, int) {
+  if (workers(s) >= 1 && workers_of_other(s) == 0)
+    return Suspicion{fmt::format("{:.0f} loader workers, and none in the other script", workers(s)), {}, 0};
   if (workers(s) < 1 || (s.profile.wait_share < kSomeWaits && s.profile.epoch_start_s < s.profile.step_s))
     return {};
   return Suspicion{
@@ -31,6 +38,10 @@ Maybe needless_workers(const Subject& s, int) {
 }
 
 Maybe too_few_workers(const Subject& s, int processors) {
+  if (const double other = workers_of_other(s); workers(s) == 0 && other >= 1)
+    return Suspicion{fmt::format("no loader workers, and {:.0f} in the other script", other),
+                     {},
+                     static_cast<int64_t>(other)};
   if (workers(s) > 0 || loader(s, "workers").is_null() || s.profile.wait_share < kWaits) return {};
   return Suspicion{"no loader workers, and waits of " + share(s.profile.wait_share),
                    without(s.profile.wait_share), std::max(1, processors / 2)};
@@ -44,23 +55,36 @@ Maybe worker_restart(const Subject& s, int) {
 }
 
 Maybe small_ops(const Subject& s, int) {
-  if (s.number("graphs") > 0 || s.profile.step_s > kShortStep) return {};
+  if (s.number("graphs") > 0 || s.framework() != "torch") return {};
+  if (number_of_other(s, "graphs") > 0)
+    return Suspicion{"its model runs op by op, and the other script's is compiled"};
+  if (s.profile.step_s > kShortStep) return {};
   return Suspicion{fmt::format("a step takes {:.2f} ms for {:.0f} modules, op by op", 1e3 * s.profile.step_s,
                                s.number("modules"))};
 }
 
 Maybe loop_of_ops(const Subject& s, int) {
-  if (s.number("parameter_tensors") < 8 || s.profile.step_s > 0.1) return {};
-  const Json optimizers = fact(s, "optimizers");
-  if (optimizers.empty()) return {};
-  const Json& first = optimizers.front();
+  const Json first = first_of(fact(s, "optimizers"));
   if (!first.contains("fused") || first["fused"] == true) return {};
+  if (first_of(fact_of_other(s, "optimizers")).value("fused", Json()) == true)
+    return Suspicion{"its optimizer is not fused, and the other script's is"};
+  if (s.number("parameter_tensors") < 8 || s.profile.step_s > 0.1) return {};
   return Suspicion{
       fmt::format("its optimizer updates {:.0f} tensors op by op", s.number("parameter_tensors"))};
 }
 
+// In a script that ends after a few steps compiling is most of the whole.
+Maybe costly_compile(const Subject& s, int) {
+  if (!s.whole || s.number("graphs") < 1) return {};
+  double start = 0;
+  for (const Phase& phase : s.profile.phases)
+    if (phase.key == "set_up" || phase.key == "warm_up") start += phase.seconds;
+  return Suspicion{fmt::format("set-up and first steps take {:.1f} s of its {:.1f} s, and it makes {} steps",
+                               start, s.profile.total_s, s.profile.steps)};
+}
+
 Maybe graph_breaks(const Subject& s, int) {
-  if (s.number("graphs") < 1) return {};
+  if (s.whole || s.number("graphs") < 1) return {};
   return Suspicion{fmt::format("compiled to {:.0f} graphs with {:.0f} graph breaks", s.number("graphs"),
                                s.number("graph_breaks"))};
 }
@@ -73,6 +97,13 @@ Maybe denormals(const Subject& s, int) {
 Maybe autocast(const Subject& s, int) {
   if (s.text("autocast").empty() || s.text("device") != "cpu") return {};
   return Suspicion{"its forward pass runs in " + s.text("autocast") + " on a CPU"};
+}
+
+Maybe full_precision(const Subject& s, int) {
+  const auto other = s.other.find("autocast");
+  if (!s.text("autocast").empty() || other == s.other.end() || !other->is_string() || *other == "") return {};
+  return Suspicion{.evidence = "it computes in float32, and the other script in " + other->get<std::string>(),
+                   .value = *other};
 }
 
 Maybe anomaly(const Subject& s, int) {
@@ -131,7 +162,9 @@ std::vector<Rule> input_rules() {
       {.id = "R3",
        .key = "workers",
        .framework = "torch",
-       .signal = "loader workers, and waits of at least 5%, or epochs that begin late",
+       .signal =
+           "loader workers, and waits of at least 5%, epochs that begin late, or a faster script that has "
+           "none",
        .cause = "loader workers cost more than they save",
        .change = "num_workers=0",
        .method = "loads in the process itself",
@@ -144,7 +177,7 @@ std::vector<Rule> input_rules() {
       {.id = "R1",
        .key = "no_workers",
        .framework = "torch",
-       .signal = "a DataLoader without workers, and waits of at least 15%",
+       .signal = "a DataLoader without workers, and waits of at least 15%, or a faster script that has some",
        .cause = "one process loads and trains in turn",
        .change = "num_workers={}",
        .method = "loads in other processes",
@@ -178,8 +211,8 @@ std::vector<Rule> dispatch_rules() {
       {.id = "R6",
        .key = "small_ops",
        .framework = "torch",
-       .signal = "a step takes at most 20 ms, and nothing is compiled",
-       .cause = "many small ops are started one by one",
+       .signal = "nothing is compiled, and a step takes at most 20 ms, or the faster script is compiled",
+       .cause = "its model is not compiled: ops are started one by one",
        .change = "torch.compile(model)",
        .method = "compiles the model",
        .thrown = "compile",
@@ -189,7 +222,9 @@ std::vector<Rule> dispatch_rules() {
       {.id = "R6",
        .key = "optimizer_ops",
        .framework = "torch",
-       .signal = "eight parameter tensors or more, and an optimizer that is not fused",
+       .signal =
+           "an optimizer that is not fused, and eight parameter tensors or more, or a faster script whose "
+           "optimizer is",
        .cause = "the optimizer updates tensors op by op",
        .change = "fused=True in the optimizer",
        .method = "makes the optimizer with fused=True",
@@ -210,6 +245,17 @@ std::vector<Rule> dispatch_rules() {
        .place = "\\.compile\\(",
        .numbers = true,
        .suspect = graph_breaks},
+      {.id = "R9",
+       .key = "compile_cost",
+       .framework = "torch",
+       .signal = "the model is compiled, and the script ends after fewer than 40 steps",
+       .cause = "compiling takes longer than it saves",
+       .change = "no torch.compile in so short a run",
+       .method = "runs the model as it is",
+       .thrown = "no_compile",
+       .place = "\\.compile\\(",
+       .numbers = true,
+       .suspect = costly_compile},
       {.id = "R12",
        .key = "history",
        .framework = "torch",
@@ -259,8 +305,9 @@ std::vector<Rule> arithmetic_rules() {
       {.id = "R14",
        .key = "threads",
        .framework = "torch",
-       .signal = "it computes with more or fewer threads than the machine has processors",
-       .cause = "its number of threads does not fit the machine",
+       .signal = "it computes with more or fewer threads than the machine has processors, or than the faster "
+                 "script",
+       .cause = "it computes with too few or too many threads",
        .change = "torch.set_num_threads({})",
        .method = "sets the number of threads",
        .thrown = "threads",
@@ -282,6 +329,16 @@ std::vector<Rule> arithmetic_rules() {
        .place = "autocast",
        .numbers = true,
        .suspect = autocast},
+      {.id = "R19",
+       .key = "full_precision",
+       .framework = "torch",
+       .signal = "float32, where the faster script computes in half precision",
+       .cause = "it computes in float32, the other script in half precision",
+       .change = "torch.autocast around the forward pass, where half precision is wanted",
+       .method = "computes its forward pass under autocast",
+       .thrown = "autocast",
+       .numbers = true,
+       .suspect = full_precision},
       {.id = "R17",
        .key = "anomaly",
        .framework = "torch",
