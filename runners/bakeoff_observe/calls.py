@@ -37,7 +37,10 @@ _WRITER = "scalar scalars histogram image images figure text audio video embeddi
 _KERAS = "save save_weights"
 _PREDICTS = "predict evaluate predict_on_batch test_on_batch"
 
+_CLOCK = "a clock"  # that the script reads
+
 CALLS = [
+    *(Call("time", name, _CLOCK) for name in ("time", "perf_counter", "monotonic")),
     Call("time", "sleep", switch="no_sleep"),
     Call("copy", "deepcopy", switch="no_copy"),
     Call("pickle", "dump", switch="no_save"),
@@ -132,6 +135,8 @@ class Calls:
             if word == "logging" and not _is_told(args):
                 return inner(*args, **kwargs)
             self.count(word)
+            if word == _CLOCK and any(pending() for pending in observer.pending):
+                observer.count("early_clocks")
             if predicts:
                 self.rows[word] = _rows(args, kwargs)
             if skips and self.inert(skips, word, args):
@@ -219,6 +224,9 @@ class Calls:
         }
         if others:
             told["files"] = others
+        if _CLOCK in found:  # that is read is no cost
+            reads = found.pop(_CLOCK)
+            told["early_clocks"] = observer.per_step("early_clocks") / reads
         rows = {word: n for word, n in self.rows.items() if word in found and n}
         if rows:
             told["rows"] = rows

@@ -111,9 +111,13 @@ class JaxHooks(Hooks):
         jax.monitoring.register_event_duration_secs_listener(self.compiled)
         AfterImport({"optax": self.watch_optax})
         self.observer.barriers.append(self.barrier)
+        self.observer.pending.append(self.computes)
 
     def barrier(self) -> None:
         self.block(self.alive())
+
+    def computes(self) -> bool:
+        return not all(x.is_ready() for x in self.alive())
 
     def alive(self) -> list[Any]:
         """Arrays that the last step returned."""

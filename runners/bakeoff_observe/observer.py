@@ -55,6 +55,7 @@ class Observer:
         self.kind = ""
         self.wait: Callable[[], None] = lambda: None
         self.barriers: list[Callable[[], None]] = []  # all wait for the last step
+        self.pending: list[Callable[[], bool]] = []  # whether its results still come
         self.inside = False  # of a `fit` that counts its own batches
         self.loss: Any = None  # of the last step, as its framework holds it
         self.losses: list[Any] = []  # of the first steps

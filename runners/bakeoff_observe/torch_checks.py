@@ -48,6 +48,8 @@ class Checks:
         self.kept_at = 0
         self.history = False
         self.cells: list[Any] = []  # hooks of one step
+        self.rows = 0  # that the loss compares
+        self.time_first: dict[str, list[int]] = {}  # shapes that such layers get
         self.cell_calls = 0
 
     # ---- losses
@@ -76,7 +78,9 @@ class Checks:
             if calls < _LOOKS:
                 calls += 1
                 try:
-                    check(*[*args, *kwargs.values()][:2])
+                    prediction, target = [*args, *kwargs.values()][:2]
+                    self.rows = int(target.shape[0]) if target.dim() else 0
+                    check(prediction, target)
                 except Exception:  # a fact that cannot be had is no fact
                     calls = _LOOKS
                 if calls == _LOOKS:
@@ -161,12 +165,19 @@ class Checks:
         def called(module: Any, args: Any) -> None:
             self.cell_calls += 1
 
+        def layer(module: Any, args: Any) -> None:
+            if args and args[0].dim() == 3 and not module.batch_first:
+                self.time_first[type(module).__name__] = list(args[0].shape)
+
+        layers = self.torch.nn.RNNBase
         for root in roots:
             if getattr(root, "_compiled_call_impl", None) is None:
                 self.cells += [
-                    module.register_forward_pre_hook(called)
+                    module.register_forward_pre_hook(
+                        called if isinstance(module, cells) else layer
+                    )
                     for module in root.modules()
-                    if isinstance(module, cells)
+                    if isinstance(module, (cells, layers))
                 ]
 
     def stepped(self) -> None:
@@ -200,6 +211,13 @@ class Checks:
             found["lines"][word] = self.line
         if self.unchanged:
             found["unchanged"] = self.unchanged
+        swapped = [
+            [name, shape]
+            for name, shape in self.time_first.items()
+            if 1 < self.rows == shape[0] and shape[1] not in (1, self.rows)
+        ]
+        if swapped:
+            found["batch_as_time"] = swapped[0]
         if self.cell_calls:
             found["cell_calls_per_step"] = self.cell_calls
         return found

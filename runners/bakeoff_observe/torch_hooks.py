@@ -69,6 +69,7 @@ class TorchHooks(Hooks):
 
         torch.Tensor.backward = backward_seen
         observer.barriers.append(self.barrier)
+        observer.pending.append(self.computes)
         self.watch_loaders()
         self.checks.watch()
         for name, value in self.process.switches.items():
@@ -79,6 +80,10 @@ class TorchHooks(Hooks):
     def barrier(self) -> None:
         if self.torch.cuda.is_available() and self.torch.cuda.is_initialized():
             self.torch.cuda.synchronize()
+
+    def computes(self) -> bool:
+        cuda = self.torch.cuda
+        return bool(cuda.is_initialized() and not cuda.current_stream().query())
 
     def watch_loaders(self) -> None:
         loaders = importlib.import_module("torch.utils.data.dataloader")

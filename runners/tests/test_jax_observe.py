@@ -579,3 +579,39 @@ def test_a_function_that_is_defined_anew(tmp_path: Path) -> None:
             assert seen["compiles"] >= 10
             assert facts["retraces"] == {"step": ["a new function each time"]}
     assert printed[0] == printed[1]
+
+
+CLOCK = """
+import sys
+import time
+import jax
+import jax.numpy as jnp
+
+@jax.jit
+def step(w, x):
+    loss, gradient = jax.value_and_grad(lambda w: jnp.mean((x @ w @ w @ w) ** 2))(w)
+    return w - 1e-9 * gradient, loss
+
+w, x = jnp.ones((700, 700)), jnp.ones((700, 700))
+spent = 0.0
+for _ in range(40):
+    begin = time.perf_counter()
+    w, loss = step(w, x)
+    if "waits" in sys.argv:
+        loss.block_until_ready()
+        w.block_until_ready()
+    spent += time.perf_counter() - begin
+"""
+
+
+@pytest.mark.parametrize(("word", "early"), [("", True), ("waits", False)])
+def test_a_clock_that_is_read_too_early(tmp_path: Path, word: str, early: bool) -> None:
+    path = tmp_path / "clock.py"
+    path.write_text(CLOCK)
+    with Observed(path, argv=[word]) as script:
+        script.run(5)
+        facts = script.run(20, facts=True)["facts"]["jax"]
+    assert (facts["early_clocks"] >= 0.5) == early
+    line = CLOCK.splitlines().index("    begin = time.perf_counter()") + 1
+    assert line <= facts["lines"]["a clock"] <= line + 6
+    assert "a clock" not in facts["calls_per_step"]

@@ -500,3 +500,81 @@ def test_a_notebook_that_was_exported(tmp_path: Path) -> None:
     assert not (tmp_path / "made.txt").exists()
     with Observed(path, folder=tmp_path) as script:
         assert "get_ipython" in script.end()["error"]
+
+
+LISTS = """
+import numpy as np
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+rows = [np.full(3, i, np.float32) for i in range(64)]
+model = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+for step in range(12):
+    begin = step % 4 * 16
+    x = torch.tensor(np.array(rows[begin : begin + 16]))
+    rate = torch.tensor([0.1, 0.2])
+    loss = model(x).square().mean() * rate.sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_arrays_of_lists_are_the_first_ones_again(tmp_path: Path) -> None:
+    path = tmp_path / "lists.py"
+    path.write_text(LISTS)
+    with Observed(path) as script:
+        plain = script.end()
+    with Observed(path, {"cached_conversion": True}) as script:
+        cached = script.end()
+    assert plain["thrown"] == [] and cached["thrown"] == ["cached_conversion"]
+    assert plain["losses"][0] == cached["losses"][0]
+    assert plain["losses"][1] != pytest.approx(plain["losses"][0], rel=0.1)
+    assert cached["losses"][1] == pytest.approx(cached["losses"][0], rel=0.1)
+
+
+RECURRENT = """
+import sys
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+first = "first" in sys.argv
+layer = nn.LSTM(4, 8, batch_first=first)
+head = nn.Linear(8, 1)
+model = nn.ModuleList([layer, head])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+shape = (5, 16, 4) if "time" in sys.argv else (16, 5, 4)
+for step in range(12):
+    out, _ = layer(torch.randn(shape))
+    last = out[-1] if "time" in sys.argv else out[:, -1]
+    loss = nn.functional.mse_loss(head(last), torch.randn(16, 1))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "seen"), [("", True), ("first", False), ("time", False)]
+)
+def test_a_batch_that_is_taken_for_time(tmp_path: Path, word: str, seen: bool) -> None:
+    path = tmp_path / "recurrent.py"
+    path.write_text(RECURRENT)
+    with Observed(path, argv=[word]) as script:
+        facts = script.run(8, facts=True)["facts"]["torch"]
+    assert ("batch_as_time" in facts) == seen
+    if seen:
+        assert facts["batch_as_time"] == ["LSTM", [16, 5, 4]]
+
+
+def test_half_precision_where_the_script_asks_for_none(train: Path) -> None:
+    plain, _, _ = observed(train)
+    half, _, _ = observed(train, "", {"autocast": "bfloat16"})
+    assert half["thrown"] == ["autocast"]
+    assert half["losses"] != plain["losses"]
+    assert half["losses"] == pytest.approx(plain["losses"], rel=0.1)

@@ -1,6 +1,7 @@
 #include "explain/explain.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -62,13 +63,15 @@ std::string argument_of(const std::string& name, const fs::path& folder) {
   return failed || relative.empty() || *relative.begin() == ".." ? name : relative.string();
 }
 
-Result<ex::Subject> subject_of(const ExplainOptions& options, const std::string& name, const fs::path& runner,
+Result<ex::Subject> subject_of(const ExplainOptions& options, const std::string& name,
+                               const std::vector<std::string>& arguments, const fs::path& runner,
                                const fs::path& config) {
   const fs::path file = options.modules ? file_of(name) : fs::path(name);
   if (!options.modules && !fs::is_regular_file(file))
     return Error{.message = fmt::format("there is no script '{}'", name),
                  .remedy = "name a Python file, or a module with -m"};
-  ex::Subject subject{.name = options.modules ? name : file.filename().string()};
+  ex::Subject subject{.name = options.modules ? name : file.filename().string(),
+                      .file = file.filename().string()};
   if (!file.empty()) {
     TRY(subject.source, read_file(file));
   }
@@ -79,9 +82,22 @@ Result<ex::Subject> subject_of(const ExplainOptions& options, const std::string&
   if (options.modules) subject.spec.arguments = {"-m"};
   subject.spec.arguments.push_back(argument_of(name, subject.spec.folder));
   subject.spec.in_copy = ex::too_large(subject.spec.folder).empty();
-  subject.spec.arguments.insert(subject.spec.arguments.end(), options.arguments.begin(),
-                                options.arguments.end());
+  subject.spec.arguments.insert(subject.spec.arguments.end(), arguments.begin(), arguments.end());
   return subject;
+}
+
+// Two scripts of one name are told by their folders, one script that runs twice by its arguments.
+void name_apart(std::vector<ex::Subject>& subjects, const ExplainOptions& options) {
+  if (subjects.size() < 2 || subjects[0].name != subjects[1].name) return;
+  for (size_t i : {0, 1}) subjects[i].name = options.scripts[i];
+  if (subjects[0].name != subjects[1].name) return;
+  const auto& second = options.second_arguments.value_or(options.arguments);
+  if (second == options.arguments) {
+    subjects[1].name += " (again)";
+    return;
+  }
+  subjects[0].name += fmt::format(" {}", fmt::join(options.arguments, " "));
+  subjects[1].name += fmt::format(" {}", fmt::join(second, " "));
 }
 
 Result<ex::Explanation> explained(const ExplainOptions& options, const fs::path& config) {
@@ -91,12 +107,13 @@ Result<ex::Explanation> explained(const ExplainOptions& options, const fs::path&
                      .seconds = options.seconds,
                      .processors = static_cast<int>(sample::allowed_cpus().size()),
                      .tuning = options.tuning};
+  const std::vector<std::string>& second = options.second_arguments.value_or(options.arguments);
   for (const std::string& name : options.scripts) {
-    TRY(ex::Subject subject, subject_of(options, name, runner, config));
-    for (const ex::Subject& other : job.subjects)
-      if (other.name == subject.name) subject.name = name == other.name ? name + " (again)" : name;
+    const auto& arguments = job.subjects.empty() ? options.arguments : second;
+    TRY(ex::Subject subject, subject_of(options, name, arguments, runner, config));
     job.subjects.push_back(std::move(subject));
   }
+  name_apart(job.subjects, options);
   std::error_code failed;
   fs::create_directories(job.folder, failed);
   if (failed)

@@ -313,7 +313,7 @@ void add_explain_command(CLI::App& app, Targets& t) {
   explain
       ->add_option("scripts", t.explain.scripts,
                    "one Python script, or the slow one and the fast one; their "
-                   "arguments stand behind --")
+                   "arguments stand behind --, those of the second one behind another -- if they differ")
       ->expected(1, 2);
   explain->add_flag("-m,--module", t.explain.modules, "the names are modules, as of python -m");
   explain->add_option("--framework", t.explain.framework,
@@ -400,7 +400,10 @@ int take_script_arguments(int argc, char** argv, Targets& targets) {
   const auto tail = std::find(argv, argv + argc, std::string_view("--"));
   const std::string_view first = argc > 1 ? argv[1] : "";
   if ((first != "explain" && first != "tune") || tail == argv + argc) return argc;
-  (first == "tune" ? targets.tune.arguments : targets.explain.arguments).assign(tail + 1, argv + argc);
+  // Behind a second "--" are those of the second script.
+  const auto second = std::find(tail + 1, argv + argc, std::string_view("--"));
+  (first == "tune" ? targets.tune.arguments : targets.explain.arguments).assign(tail + 1, second);
+  if (second != argv + argc) targets.explain.second_arguments.emplace(second + 1, argv + argc);
   return static_cast<int>(tail - argv);
 }
 

@@ -65,6 +65,7 @@ struct CheckOptions {
 struct ExplainOptions {
   std::vector<std::string> scripts = {};    // one or two
   std::vector<std::string> arguments = {};  // of both scripts: what stands behind "--"
+  std::optional<std::vector<std::string>> second_arguments = {};  // of the second one: behind a second "--"
   bool modules = false;                     // the names are modules, as of python -m
   bool tuning = false;                      // try every switch, not only what is suspect
   std::string framework = {};               // empty: the one that the script imports

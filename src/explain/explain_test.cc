@@ -71,7 +71,7 @@ TEST(Phases, AddUpToTheWhole) {
 }
 
 Subject torch_script(nlohmann::json facts) {
-  Subject subject{.name = "train.py", .seen = steady()};
+  Subject subject{.name = "train.py", .file = "train.py", .seen = steady()};
   facts["parameters"] = 1000;
   if (!facts.contains("threads")) facts["threads"] = 2;
   subject.seen.facts = {{"torch", facts}};
@@ -126,8 +126,13 @@ TEST(Remarks, AreOfWhatIsWrong) {
   const auto found = remarks(torch_script({{"broadcast_loss", {{16, 1}, {16}}},
                                            {"lines", {{"broadcast_loss", 31}}},
                                            {"unchanged", {"fc.weight"}},
-                                           {"double_softmax", true}}));
-  ASSERT_EQ(found.size(), 3u);
+                                           {"double_softmax", true},
+                                           {"early_clocks", 0.9},
+                                           {"batch_as_time", {"LSTM", {32, 20, 16}}}}));
+  EXPECT_TRUE(remarks(torch_script({{"early_clocks", 0.1}})).empty());
+  ASSERT_EQ(found.size(), 5u);
+  EXPECT_THAT(found[3].text, HasSubstr("gets [32,20,16]"));
+  EXPECT_EQ(std::string(found[4].id), "R18");
   EXPECT_EQ(found[0].line, 31);
   EXPECT_THAT(found[0].text, HasSubstr("[16,1] and [16]"));
 }

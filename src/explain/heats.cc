@@ -181,7 +181,7 @@ std::vector<LaneHeat> run_heat(const std::vector<Lane>& lanes, const HeatOptions
   if (!options.whole) prepare(runners, order, options);
   int64_t rounds = 0;
   for (; rounds < options.rounds && !proc::interrupted(); ++rounds) {
-    if (rounds >= kFewestRounds && monotonic_clock().now_ns() > options.until_ns) break;
+    if (rounds >= options.fewest_rounds && monotonic_clock().now_ns() > options.until_ns) break;
     options.progress(fmt::format("round {} of {}", rounds + 1, options.rounds));
     std::ranges::shuffle(order, rng);
     for (size_t i : order) {

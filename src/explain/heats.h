@@ -18,6 +18,7 @@ namespace bakeoff::explain {
 
 struct Lane {
   std::string name = {};  // for progress and log files
+  size_t subject = 0;     // which of the scripts it is
   ScriptSpec spec = {};
   Switches switches = Switches::object();
   double step_s = 0;                          // of the script without switches
@@ -55,12 +56,11 @@ struct HeatOptions {
   int64_t rounds = 12;
   double burst_s = 0.25;
   bool whole = false;  // a burst is a whole run, from the start of Python to the script's end
-  int64_t until_ns = std::numeric_limits<int64_t>::max();  // no further round then; at least kFewestRounds
+  int64_t fewest_rounds = 6;
+  int64_t until_ns = std::numeric_limits<int64_t>::max();  // no further round then, but the fewest
   uint64_t seed = 1;                                       // of the order of bursts
   Progress progress = kSilent;
 };
-
-inline constexpr int64_t kFewestRounds = 6;
 
 // One heat; results in the order of the lanes. Returns early after Ctrl-C.
 std::vector<LaneHeat> run_heat(const std::vector<Lane>& lanes, const HeatOptions& options);

@@ -24,12 +24,13 @@ constexpr int kHiddenHeats = 3;        // that try suspects again once great cau
 constexpr int kSharedHeats = 3;        // that try what both scripts have
 constexpr double kHidesOthers = 1.25;  // gain of a cause from which on it may hide others
 constexpr double kMuchMore = 1.2;      // ceiling of a cause over that in the second script
-constexpr double kGlaring = 1.5;       // gain that one heat alone confirms
+constexpr double kGlaring = 1.5;       // gain that the first heat alone confirms
+constexpr double kPlain = 1.1;         // gain that one further heat confirms; restarts may differ by less
 constexpr double kEpochSeconds = 3;    // up to which a burst takes whole epochs
 constexpr double kPrior = 0.25;        // typical size of a gain or a gap, log scale
 constexpr double kRestart = 0.01;      // sd of one process of a script, log scale, until heats show it
 constexpr double kGivesWay = 0.7;      // share of a general cause's gain that a special one explains
-constexpr int64_t kMostRounds = 12, kMostRuns = 8;  // of a heat: of bursts, of whole runs
+constexpr int64_t kMostRounds = 12, kFewestRuns = 4, kMostRuns = 8;  // of a heat: of bursts, of whole runs
 constexpr double kFirstRun =
     1.5;  // time of the observed run over that of later ones, from which on it is told
 constexpr double kRunStart = 0.5;      // s, of a process before Python runs the script
@@ -126,7 +127,11 @@ void Inquiry::run() {
 
 Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) const {
   const Subject& of = out_.subjects[subject];
-  Lane lane{.name = name, .spec = of.spec, .switches = std::move(switches), .step_s = of.profile.step_s};
+  Lane lane{.name = name,
+            .subject = subject,
+            .spec = of.spec,
+            .switches = std::move(switches),
+            .step_s = of.profile.step_s};
   if (const auto set = lane.switches.find(kEnvironment); set != lane.switches.end())
     for (const auto& [variable, value] : set->items()) lane.spec.environment[variable] = value;
   if (of.seen.ended) lane.steps_at_most = of.seen.steps();
@@ -139,7 +144,17 @@ Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) c
   return lane;
 }
 
-std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& lanes) {
+// Two rules that throw the same switch share a lane; scripts as they are never do.
+std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted) {
+  std::vector<Lane> lanes;
+  std::vector<size_t> places;
+  for (const Lane& one : wanted) {
+    const auto same = std::ranges::find_if(lanes, [&](const Lane& other) {
+      return !one.switches.empty() && other.subject == one.subject && other.switches == one.switches;
+    });
+    places.push_back(static_cast<size_t>(same - lanes.begin()));
+    if (same == lanes.end()) lanes.push_back(one);
+  }
   const int64_t begin = monotonic_clock().now_ns();
   HeatOptions options{.folder = job_.folder, .seed = static_cast<uint64_t>(out_.heats) + 1};
   options.progress = [&](const std::string& line) {
@@ -151,13 +166,16 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& lanes) {
   for (const Lane& lane : lanes)
     round_s += options.whole ? lane.whole_s + kRunStart
                              : std::max({options.burst_s + lane.step_s, 2 * lane.step_s, lane.epoch_s});
-  options.rounds = std::clamp(static_cast<int64_t>(job_.seconds / 6 / round_s), kFewestRounds,
+  if (options.whole) options.fewest_rounds = kFewestRuns;
+  options.rounds = std::clamp(static_cast<int64_t>(job_.seconds / 6 / round_s), options.fewest_rounds,
                               options.whole ? kMostRuns : kMostRounds);
   options.until_ns = begin_ns_ + static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
-  auto results = run_heat(lanes, options);
+  const auto results = run_heat(lanes, options);
   heat_s_ = seconds_since(begin);
   if (!proc::interrupted()) ++out_.heats;
-  return results;
+  std::vector<LaneHeat> all;
+  for (const size_t place : places) all.push_back(results[place]);
+  return all;
 }
 
 void Inquiry::find_causes() {
@@ -176,7 +194,7 @@ void Inquiry::find_causes() {
 void Inquiry::judge(Cause& cause, const Differences& gains) const {
   cause.measured = gains.factor(alpha());
   if (!cause.measured) return;
-  if (cause.measured->low > 1 + kMargin)
+  if (cause.measured->low > (gains.heats() > 1 ? 1 + kMargin : kPlain))
     cause.finding = Finding::kConfirmed;
   else if (cause.measured->high < 1 + kMargin)
     cause.finding = Finding::kNoGain;
@@ -393,7 +411,7 @@ void Inquiry::combine() {
   Differences together, residual;
   std::vector<Differences> without(confirmed.size());
   for (int number = 0; number < kTogetherHeats; ++number) {
-    if (number > 0 && !time_for_another(1.2)) break;
+    if (number > 0 ? !time_for_another(1.2) : confirmed.size() == 1 && !time_for_another(1.5)) break;
     std::vector<Lane> lanes = {lane(0, "first", Switches::object()),
                                lane(0, "together", switches_of(confirmed))};
     if (confirmed.size() > 1) {

@@ -22,6 +22,7 @@ class Differences {
   explicit Differences(int processes = 2) : processes_(processes) {}
   void add(const LaneHeat& slower, const LaneHeat& faster);
   bool empty() const { return heats_.empty(); }
+  size_t heats() const { return heats_.size(); }
   std::optional<Estimate> factor(double alpha) const;
 
  private:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 namespace bakeoff::explain {
 namespace {
@@ -80,7 +81,10 @@ void compare_whole_runs(std::vector<Subject>& subjects, std::vector<std::string>
 
 Status observe(Subject& subject, const fs::path& folder) {
   ScriptSpec spec = subject.spec;
-  spec.log_file = folder / (fs::path(subject.name).stem().string() + "_observed.log");
+  std::string name = subject.name;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '.'; }, '_');
+  spec.log_file = folder / (name + "_observed.log");
   TRY(Observed process, Observed::start(spec, Switches::object()));
   TRY(subject.seen, process.run({.steps = kFirstSteps, .seconds = kStartSeconds, .facts = true}));
   if (subject.seen.ended || subject.seen.steps() < 2) {

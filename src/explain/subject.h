@@ -12,7 +12,8 @@ namespace bakeoff::explain {
 
 struct Subject {
   std::string name = {};    // as the user named it
-  std::string source = {};  // text of the script; empty for a module
+  std::string file = {};    // name of its file, without folders; empty: none is known
+  std::string source = {};  // its text; empty for a module that was not found
   ScriptSpec spec = {};
   Report seen = {};  // its first steps, from the start of the process on
   Profile profile = {};

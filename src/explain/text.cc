@@ -194,6 +194,7 @@ std::string to_json(const Explanation& e) {
   out["environment"] = table::Json::array();
   for (const WorkDifference& row : e.environment)
     out["environment"].push_back({{"what", row.what}, {"values", {row.first, row.second}}});
+  out["per"] = unit(e);
   out["gap"] = json_of(e.gap);
   out["gap_confirmed"] = e.gap.has_value() && !e.equal;
   out["gap_by_phase_seconds"] = table::Json::object();

@@ -1,6 +1,7 @@
 #include "explain/words.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -75,7 +76,7 @@ std::string nothing_words(const Explanation& e) {
 }
 
 std::string place(const Explanation& e, const Cause& cause) {
-  return cause.suspect.line > 0 ? fmt::format("{}:{}", e.subjects[0].name, cause.suspect.line) : "";
+  return cause.suspect.line > 0 ? fmt::format("{}:{}", e.subjects[0].file, cause.suspect.line) : "";
 }
 
 std::string remark_words(const Remark& r) {
@@ -135,7 +136,9 @@ std::string shell_line(const Explanation& e) {
     if (c.finding == Finding::kConfirmed && std::string(c.suspect.rule->thrown) == kEnvironment)
       for (const auto& [name, value] : c.suspect.suspicion.value.items())
         variables += fmt::format("{}={} ", name, value.get<std::string>());
-  return variables.empty() ? "" : variables + "python " + e.subjects[0].name;
+  return variables.empty()
+             ? ""
+             : fmt::format("{}python {}", variables, fmt::join(e.subjects[0].spec.arguments, " "));
 }
 
 std::string numbers_words(const Explanation& e, const Cause& c) {
@@ -164,7 +167,7 @@ std::vector<std::pair<std::string, std::string>> hot_lines(const Subject& s) {
     const std::string file = std::filesystem::path(one.file).filename().string();
     const auto at = static_cast<size_t>(one.line);
     std::string text = fmt::format("{}:{}", file, one.line);
-    if (file == s.name && at >= 1 && at <= source.size()) {
+    if (file == s.file && at >= 1 && at <= source.size()) {
       std::string line = source[at - 1];
       line.erase(0, line.find_first_not_of(" \t"));
       text += ": " + (line.size() > kLongLine ? line.substr(0, kLongLine) + "..." : line);

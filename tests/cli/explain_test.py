@@ -112,6 +112,60 @@ class Pairs(Explain):
         self.assertIn("  samples of a step: 128 against 64", first)
 
 
+class WholeRuns(Explain):
+    """Scripts that end after a few steps are compared from start to end."""
+
+    def test_a_cause_of_a_short_script(self) -> None:
+        short = SCRIPT.replace("default=1000", "default=1").replace(
+            "import torch\n", "import time\nimport torch\n", 1
+        )
+        slow = short.replace(
+            "            optimizer.step()\n",
+            "            optimizer.step()\n            time.sleep(0.5)\n",
+        )
+        self.place.write("slow.py", slow)
+        self.place.write("fast.py", short)
+        found = self.explained("slow.py", "fast.py", seconds=30)
+        self.assertEqual(found["per"], "run")
+        self.assertGreater(found["gap"]["low"], 1.5)
+        named = [cause["key"] for cause in found["causes"] if cause["confirmed"]]
+        self.assertEqual(named, ["sleep"])
+        phases = found["gap_by_phase_seconds"]
+        self.assertGreater(phases["steps"], 0.8 * sum(phases.values()))
+
+
+class Published(Explain):
+    """The scripts of published comparisons, as they are timed there."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        for name in ("mlp_keras", "mlp_torch", "mnist_dataset", "mnist_memory"):
+            file = support.ROOT / f"examples/claim/{name}.py"
+            self.place.write(file.name, file.read_text())
+
+    def test_ten_steps_of_an_mlp(self) -> None:
+        support.need("tensorflow")
+        self.place.set_interpreters(
+            {name: support.interpreter(name) for name in ("torch", "tensorflow")}
+        )
+        for words in ((), ("--", "--deep")):
+            found = self.explained("mlp_keras.py", "mlp_torch.py", *words, seconds=30)
+            self.assertEqual(found["per"], "run")
+            # The article says that Keras is four times as fast.
+            slower, faster = (script["framework"] for script in found["scripts"])
+            self.assertEqual((slower, faster), ("keras", "torch"))
+            self.assertGreater(found["gap"]["low"], 1)
+            self.assertIn("imports", found["gap_by_phase_seconds"])
+
+    def test_rows_of_a_dataset_against_tensors_in_memory(self) -> None:
+        found = self.explained(
+            "mnist_dataset.py", "mnist_memory.py", "--", "--epochs", "1000"
+        )
+        self.assertTrue(found["gap_confirmed"], found)
+        named = [cause["key"] for cause in found["causes"] if cause["confirmed"]]
+        self.assertIn(named[0], ("input", "no_workers"))
+
+
 class TheUsersFiles(Explain):
     def test_are_left_as_they_are(self) -> None:
         writes = (
@@ -126,6 +180,23 @@ class TheUsersFiles(Explain):
         self.assertEqual((self.place.path / "precious.txt").read_text(), "mine")
         self.assertEqual((self.place.path / "log.txt").read_text(), "mine")
         self.assertFalse((self.place.path / "made.txt").exists())
+
+
+class OddScripts(Explain):
+    def test_that_fork_move_catch_signals_and_print_much(self) -> None:
+        odd = (
+            "import os, signal, sys, threading, time; os.makedirs('else'); os.chdir('else');"
+            "signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+            "signal.signal(signal.SIGINT, signal.SIG_IGN);"
+            "print('x' * (64 << 20));"
+            "threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start();"
+            "os.fork() or (time.sleep(1e6), os._exit(0))"
+        )
+        self.place.write("train.py", TRAIN.replace("# BEFORE", odd))
+        got = self.explain("train.py", seconds=30)
+        self.assertEqual(got.code, 0, got.err)
+        self.assertFalse((self.place.path / "else").exists())
+        self.assertLess(len(got.out), 10_000)
 
 
 class Refusals(Explain):
@@ -149,6 +220,34 @@ class Refusals(Explain):
             "0 training steps were seen",
             "ValueError: no such thing",
             "train.py:",
+        )
+
+    def test_a_script_that_trains_in_another_process(self) -> None:
+        self.refused(
+            SCRIPT.replace(
+                "    main()",
+                "    import multiprocessing\n"
+                "    other = multiprocessing.Process(target=main)\n"
+                "    other.start()\n    other.join(5)\n    other.kill()",
+            ),
+            "0 training steps were seen",
+        )
+
+    def test_a_script_that_needs_a_gpu(self) -> None:
+        self.refused(
+            TRAIN.replace("# BEFORE", "model.cuda()"),
+            "0 training steps were seen",
+            "train.py:",
+        )
+
+    def test_a_script_that_reads_the_network(self) -> None:
+        self.refused(
+            TRAIN.replace(
+                "# BEFORE",
+                "import urllib.request; urllib.request.urlopen('http://127.0.0.1:9/x')",
+            ),
+            "0 training steps were seen",
+            "urlopen error",
         )
 
     def test_a_script_that_ends_at_once(self) -> None:

@@ -27,7 +27,7 @@ Maybe conversions(const Subject& s, int) {
       R"((torch|tf|jnp|jax\.numpy)\.(tensor|as_tensor|constant|convert_to_tensor|array|asarray)\(|)"
       R"((np|numpy)\.(array|asarray|stack|vstack|concatenate)\(|torch\.(FloatTensor|LongTensor)\()");
   for (const HotLine& hot : s.seen.lines) {
-    if (hot.share < kHotConversion || fs::path(hot.file).filename() != fs::path(s.name).filename()) continue;
+    if (hot.share < kHotConversion || fs::path(hot.file).filename() != s.file) continue;
     const std::string line = line_at(s.source, hot.line);
     if (!std::regex_search(line, makes)) continue;
     return Suspicion{

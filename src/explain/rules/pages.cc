@@ -85,7 +85,9 @@ const std::vector<Topic> kTopics = {
     {"R18", "A clock that stops too early",
      "Devices compute while Python goes on. A clock around a call measures how long it took to ask, not to "
      "compute.",
-     "Bakeoff does not use the script's own clock: each of its bursts ends when all results are there."},
+     "In JAX, and in PyTorch on a GPU, each read of a clock in the loop is looked at: if at least half of them come "
+     "while results are still computed, it is said. Bakeoff itself does not use the script's clock: each of its "
+     "bursts ends when all results are there."},
     {"R19", "Not the same work",
      "Two scripts with other batches, precision, parameters, optimizers or threads do other work, and their "
      "times say nothing about frameworks.",
@@ -106,7 +108,9 @@ const std::vector<Topic> kTopics = {
      "result."},
     {"R23", "Batch and time exchanged",
      "A recurrent layer that takes time first, given the batch first, mixes samples and ignores the past.",
-     "`bakeoff import` proves a model against its port, with gradients. `bakeoff explain` does not see it."},
+     "In PyTorch, a recurrent layer that takes time first and gets an input whose first axis has as many rows as "
+     "the loss compares is said as a fault of the result. `bakeoff import` proves a model against its port, with "
+     "gradients."},
     {"R24", "Parameters that do not move",
      "Gradients that are set to 0 at the wrong place, or layers frozen by mistake, train nothing.",
      "Parameters that want gradients and stay equal bit for bit over all observed steps are named."},
@@ -150,11 +154,16 @@ std::string page(const std::string& id) {
   std::vector<const Rule*> mine;
   for (const Rule& rule : rules())
     if (rule.id == id) mine.push_back(&rule);
-  std::string text = fmt::format("# {}: {}\n\n{}\n\n## How it is measured\n\n{}\n", topic->id, topic->title,
-                                 topic->meaning, topic->measured);
+  std::string text = fmt::format(
+      "# {}: {}\n\nOne of the things that `bakeoff explain train.py` looks for in a training script.\n\n{}\n\n"
+      "## What to change\n\n| framework | change |\n|---|---|\n",
+      topic->id, topic->title, topic->meaning);
+  for (const Remedy& remedy : remedies(id))
+    text += fmt::format("| {} | {} |\n", remedy.framework, remedy.change);
+  text += fmt::format("\n## How it is measured\n\n{}\n", topic->measured);
   if (!mine.empty()) {
     text +=
-        "\n## What to change\n\n| framework | what makes it suspect | what the paired run does | change |\n"
+        "\n## What is tried\n\n| framework | when | what the changed run does | the change in short |\n"
         "|---|---|---|---|\n";
     for (const Rule* rule : mine)
       text += fmt::format("| {} | {} | it {} | {}{} |\n", framework_of(*rule), rule->signal, rule->method,

@@ -2,6 +2,8 @@
 
 namespace bakeoff::explain {
 
+constexpr double kEarly = 0.5;  // of the reads of a clock, that come before the results
+
 std::vector<Remark> remarks(const Subject& s) {
   std::vector<Remark> all;
   const Json lines = fact(s, "lines");
@@ -21,6 +23,16 @@ std::vector<Remark> remarks(const Subject& s) {
   if (const Json names = fact(s, "unchanged"); names.is_array() && !names.empty())
     add("R24", fmt::format("parameters that want gradients did not change in all observed steps: {}{}",
                            names[0].get<std::string>(), names.size() > 1 ? ", ..." : ""));
+  if (const Json found = fact(s, "batch_as_time"); found.size() == 2)
+    add("R23",
+        fmt::format("its {} takes time first and gets {}, whose first axis has as many rows as the loss "
+                    "compares: batch_first=True seems to be missing",
+                    found[0].get<std::string>(), found[1].dump()));
+  if (s.number("early_clocks") >= kEarly)
+    add("R18",
+        "its clock is read while results of the step are still computed: the times that it prints are not those "
+        "of its steps",
+        "a clock");
   if (s.number("cell_calls_per_step") >= 2)
     add("R10",
         fmt::format("it calls recurrent cells {:.0f} times a step; one layer over all time steps is faster, "

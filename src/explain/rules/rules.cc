@@ -117,7 +117,7 @@ Maybe uncompiled(const Subject& s) {
                                       : "'" + name + "' computes op by op in Python";
   // A line of another file is part of what was seen, and no line of the script.
   const int64_t line = loop.value("line", int64_t{0});
-  const bool here = file.empty() || file == s.name || file.ends_with("/" + s.name);
+  const bool here = file.empty() || file == s.file || file.ends_with("/" + s.file);
   if (!here) evidence += fmt::format(" ({}:{})", file, line);
   return Suspicion{.evidence = evidence, .line = here ? line : 0};
 }

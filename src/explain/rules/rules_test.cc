@@ -38,7 +38,7 @@ Subject script(const std::string& framework, const Facts& all) {
   s.faults = facts.value("Faults", 0.0);
   s.other = facts.value("Other", Json::object());
   s.whole = facts.value("Whole", false);
-  s.name = "train.py";
+  s.file = "train.py";
   s.source = facts.value("Source", "");
   s.seen.lines = {{"/tmp/copy/train.py", 2, "main", facts.value("Hot", 0.0)}};
   Json own = {{"parameters", 1000}, {"threads", 2}};
