@@ -78,14 +78,6 @@ struct Topic {
 };
 
 const std::vector<Topic>& topics();
-
-// What to change in one framework.
-struct Remedy {
-  const char* framework;  // "PyTorch"; "any"
-  const char* change;     // in Markdown
-};
-// Of a topic, for all frameworks.
-const std::vector<Remedy>& remedies(const std::string& id);
 // Page of a topic in Markdown; empty where there is no such topic.
 std::string page(const std::string& id);
 // Table of all topics in Markdown.

@@ -98,6 +98,24 @@ Maybe smaller_batch(const Subject& s, int) {
       .value = {{"from", mine}, {"to", other}}};
 }
 
+const std::map<std::string, const char*> kCommonRemedies = {
+    {"R15",
+     "Stop what else runs, or wait: `top` shows it. In a container look at its processor limit. Then "
+     "run the same command again."},
+    {"R19",
+     "Make the work equal first: the same batch, number of parameters, number formats, optimizer and "
+     "loss, the same samples an epoch. Then compare."},
+    {"R26",
+     "Compare versions of packages, drivers and settings of the two runs first; then run old and new "
+     "side by side and not on two days."},
+    {"R27",
+     "There is little to gain by settings. Lower precision on hardware that has it, a smaller model, "
+     "or a faster machine."},
+    {"R29",
+     "Start the script with `MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=4294967296 "
+     "MALLOC_TOP_PAD_=268435456`, or with jemalloc or tcmalloc by `LD_PRELOAD`."},
+};
+
 }  // namespace
 
 std::vector<Rule> common_rules() {
@@ -234,5 +252,7 @@ std::vector<Rule> common_rules() {
        .to = "float32"},
   };
 }
+
+Remedies common_remedies() { return {"any", kCommonRemedies}; }
 
 }  // namespace bakeoff::explain

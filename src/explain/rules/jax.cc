@@ -27,6 +27,37 @@ Maybe one_thread(const Subject& s, int processors) {
   return Suspicion{fmt::format("XLA_FLAGS allow one thread on {} processors", processors)};
 }
 
+const std::map<std::string, const char*> kJaxRemedies = {
+    {"R1", "Prepare the next batch in a thread while a step runs, or move all data to the device once."},
+    {"R2", "`x[rows]` with an array of row numbers."},
+    {"R3", "The same as the loader that it uses."},
+    {"R4", "Save once in some epochs, or with a checkpointer that writes in the background."},
+    {"R5", "`jax.lax.scan` over the batches of an epoch; read results once an epoch."},
+    {"R6", "`@jax.jit` on the function that makes one step; `jax.lax.scan` over several steps."},
+    {"R7",
+     "Padding to few shapes; define jitted functions once; `static_argnums` only for what never "
+     "changes."},
+    {"R8", "Keep `jit` around the whole step, not around small parts of it."},
+    {"R9", "`jax.config.update(\"jax_compilation_cache_dir\", folder)` keeps what was compiled."},
+    {"R10", "`jax.lax.scan` over the time steps in place of a Python loop."},
+    {"R11", "No `block_until_ready`, `float(loss)` or `print(loss)` at every step."},
+    {"R12", "Do not keep arrays of every step; `donate_argnums` lets a step reuse its input."},
+    {"R13", "XLA sets denormals to 0 on most processors; keep constants above 1e-38."},
+    {"R14",
+     "It takes all processors of the process: `taskset -c 0-3 python train.py` gives it four. No "
+     "`--xla_cpu_multi_thread_eigen=false` in `XLA_FLAGS`."},
+    {"R16", "`float32` arrays in place of `bfloat16` ones."},
+    {"R17", "No `jax_debug_nans`, no `jax_disable_jit`."},
+    {"R18", "`jax.block_until_ready(result)` before the clock is read."},
+    {"R20", "optax takes `eps` 1e-8; losses give one number a row and want `.mean()`."},
+    {"R21", "`prediction[:, 0]` before the loss; assert equal shapes."},
+    {"R22", "Logits for `optax.softmax_cross_entropy`."},
+    {"R23", "`jax.lax.scan` goes along the first axis: move time to the front with `jnp.swapaxes(x, 0, 1)`."},
+    {"R24", "Keep what the step returns: `params, state = step(params, state, batch)`; no `stop_gradient`."},
+    {"R25", "`optax.MultiSteps`, or the mean of the gradients of all parts."},
+    {"R28", "One `jit` around the whole step, so that XLA fuses all of it; lower precision."},
+};
+
 }  // namespace
 
 std::vector<Rule> jax_rules() {
@@ -105,5 +136,7 @@ std::vector<Rule> jax_rules() {
        .to = "$1False"},
   };
 }
+
+Remedies jax_remedies() { return {"JAX", kJaxRemedies}; }
 
 }  // namespace bakeoff::explain

@@ -75,6 +75,39 @@ Maybe metrics(const Subject& s, int) {
   return Suspicion{fmt::format("metrics that each batch computes: {}", found.dump())};
 }
 
+const std::map<std::string, const char*> kKerasRemedies = {
+    {"R1",
+     "Pass arrays or a `tf.data` pipeline with `.prefetch(tf.data.AUTOTUNE)` in place of a Python "
+     "generator; `workers` of a PyDataset."},
+    {"R2", "Pass the arrays themselves to `fit`; it takes whole batches."},
+    {"R3", "`workers=1, use_multiprocessing=False` of the PyDataset."},
+    {"R4", "`ModelCheckpoint(save_freq=1000)`, or `save_best_only=True`."},
+    {"R5", "`validation_freq=5`, fewer metrics in `compile`, callbacks that act every hundred batches."},
+    {"R6", "`steps_per_execution=16` and `jit_compile=True` in `compile`, larger batches."},
+    {"R7", "Batches of equal size: `drop_remainder=True`, padding to few lengths."},
+    {"R8", "`jit_compile=False`."},
+    {"R9", "`jit_compile=False` for short runs; `run_eagerly` only for debugging."},
+    {"R10",
+     "`LSTM` and `GRU` with their default activations, `recurrent_dropout=0` and `unroll=False`; no "
+     "`RNN(cell)`."},
+    {"R11", "No callback that reads numbers at every batch."},
+    {"R12", "No list of tensors that a callback fills."},
+    {"R13", "Larger epsilons, no decay to zero; on the torch backend as for PyTorch."},
+    {"R14", "The setting of its backend."},
+    {"R16", "`keras.config.set_dtype_policy(\"float32\")`."},
+    {"R17", "No `run_eagerly=True`; `verbose=2` in `fit`."},
+    {"R18", "Time whole calls of `fit`, or read a result (`float(loss)`) before the clock is read."},
+    {"R20",
+     "`epsilon` is 1e-7 in Adam and 1e-3 in BatchNormalization; `momentum` of BatchNormalization is "
+     "1 less that of PyTorch."},
+    {"R21", "Targets of shape (N, 1) for a `Dense(1)`."},
+    {"R22", "Either `activation=\"softmax\"`, or `from_logits=True` in the loss, not both."},
+    {"R23", "Inputs are (batch, time, features); `time_major` is gone."},
+    {"R24", "`layer.trainable = True` before `compile`."},
+    {"R25", "`gradient_accumulation_steps` of the optimizer."},
+    {"R28", "`jit_compile=True`; `data_format=\"channels_last\"`."},
+};
+
 }  // namespace
 
 std::vector<Rule> keras_rules() {
@@ -209,5 +242,7 @@ std::vector<Rule> keras_rules() {
        .to = "$1, jit_compile=True)"},
   };
 }
+
+Remedies keras_remedies() { return {"Keras", kKerasRemedies}; }
 
 }  // namespace bakeoff::explain

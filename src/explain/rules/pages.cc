@@ -85,8 +85,8 @@ const std::vector<Topic> kTopics = {
     {"R18", "A clock that stops too early",
      "Devices compute while Python goes on. A clock around a call measures how long it took to ask, not to "
      "compute.",
-     "In JAX, and in PyTorch on a GPU, each read of a clock in the loop is looked at: if at least half of them come "
-     "while results are still computed, it is said. Bakeoff itself does not use the script's clock: each of its "
+     "Where a framework computes while the loop goes on, each read of a clock in the loop is looked at: if at least "
+     "half of them come while results are still computed, it is said. Bakeoff itself does not use the script's clock: each of its "
      "bursts ends when all results are there."},
     {"R19", "Not the same work",
      "Two scripts with other batches, precision, parameters, optimizers or threads do other work, and their "
@@ -108,7 +108,7 @@ const std::vector<Topic> kTopics = {
      "result."},
     {"R23", "Batch and time exchanged",
      "A recurrent layer that takes time first, given the batch first, mixes samples and ignores the past.",
-     "In PyTorch, a recurrent layer that takes time first and gets an input whose first axis has as many rows as "
+     "A recurrent layer that takes time first and gets an input whose first axis has as many rows as "
      "the loss compares is said as a fault of the result. `bakeoff import` proves a model against its port, with "
      "gradients."},
     {"R24", "Parameters that do not move",
@@ -158,8 +158,11 @@ std::string page(const std::string& id) {
       "# {}: {}\n\nOne of the things that `bakeoff explain train.py` looks for in a training script.\n\n{}\n\n"
       "## What to change\n\n| framework | change |\n|---|---|\n",
       topic->id, topic->title, topic->meaning);
-  for (const Remedy& remedy : remedies(id))
-    text += fmt::format("| {} | {} |\n", remedy.framework, remedy.change);
+  for (auto part : {common_remedies, torch_remedies, keras_remedies, tensorflow_remedies, jax_remedies}) {
+    const Remedies all = part();
+    if (const auto found = all.changes.find(id); found != all.changes.end())
+      text += fmt::format("| {} | {} |\n", all.framework, found->second);
+  }
   text += fmt::format("\n## How it is measured\n\n{}\n", topic->measured);
   if (!mine.empty()) {
     text +=

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "explain/rules.h"
 
 namespace bakeoff::explain {
@@ -46,6 +48,18 @@ Maybe other_threads(const Subject& s, int processors);
 inline std::vector<Json> only(bool tried, Json value = true) {
   return tried ? std::vector<Json>{std::move(value)} : std::vector<Json>{};
 }
+
+// What to change in one framework, in Markdown, by topic; "any": whatever the framework.
+struct Remedies {
+  const char* framework;
+  std::map<std::string, const char*> changes;
+};
+
+Remedies common_remedies();
+Remedies torch_remedies();
+Remedies keras_remedies();
+Remedies tensorflow_remedies();
+Remedies jax_remedies();
 
 std::vector<Rule> common_rules();
 std::vector<Rule> torch_rules();

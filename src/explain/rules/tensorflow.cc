@@ -59,6 +59,35 @@ Maybe unfused(const Subject& s, int) {
   return Suspicion{"its step is a graph without XLA"};
 }
 
+const std::map<std::string, const char*> kTensorflowRemedies = {
+    {"R1", "`.cache()`, `.map(f, num_parallel_calls=tf.data.AUTOTUNE)`, `.prefetch(tf.data.AUTOTUNE)`."},
+    {"R2", "`Dataset.from_tensor_slices(...).batch(n)` before `.map`, so that the map sees batches."},
+    {"R3", "Fewer parallel calls: `num_parallel_calls=1` for a map that costs little."},
+    {"R4", "`checkpoint.save` once in some epochs; one iterator over `dataset.repeat()`."},
+    {"R5", "Put the loop over batches into the `tf.function`; read results once an epoch."},
+    {"R6", "`@tf.function` on the function that makes one step, or several steps in one call."},
+    {"R7",
+     "`drop_remainder=True`, an `input_signature`, `reduce_retracing=True`; tensors in place of "
+     "Python numbers."},
+    {"R8", "`tf.function` without `jit_compile=True`."},
+    {"R9", "No `jit_compile=True` for short runs."},
+    {"R10", "The same layers, or `tf.scan` inside of a `tf.function`."},
+    {"R11", "No `.numpy()` or `float(loss)` at every step."},
+    {"R12", "No persistent tapes that are kept; no list of losses with their tapes."},
+    {"R13", "Its own threads set denormals to 0 already; in NumPy code avoid values that decay to zero."},
+    {"R14", "`tf.config.threading.set_intra_op_parallelism_threads(n)` before anything is computed."},
+    {"R16", "No mixed precision policy on a CPU without AMX or AVX512-BF16."},
+    {"R17", "No `tf.config.run_functions_eagerly(True)`, no `tf.debugging.enable_check_numerics()`."},
+    {"R18", "`loss.numpy()` before the clock is read."},
+    {"R20", "The defaults of Keras; losses of `tf.nn` give one number a row and want `reduce_mean`."},
+    {"R21", "`tf.squeeze(prediction, -1)` before the loss."},
+    {"R22", "Logits for `tf.nn.softmax_cross_entropy_with_logits`."},
+    {"R23", "The same as Keras."},
+    {"R24", "Layers that are made in `__init__`, not at each call; variables that the tape sees."},
+    {"R25", "Divide the sum of the gradients by the number of parts before `apply_gradients`."},
+    {"R28", "`tf.function(jit_compile=True)`."},
+};
+
 }  // namespace
 
 std::vector<Rule> tensorflow_rules() {
@@ -190,5 +219,7 @@ std::vector<Rule> tensorflow_rules() {
        .to = "@tf.function(jit_compile=True)"},
   };
 }
+
+Remedies tensorflow_remedies() { return {"TensorFlow", kTensorflowRemedies}; }
 
 }  // namespace bakeoff::explain

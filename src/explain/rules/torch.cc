@@ -390,6 +390,49 @@ std::vector<Rule> arithmetic_rules() {
   };
 }
 
+const std::map<std::string, const char*> kTorchRemedies = {
+    {"R1",
+     "Give the DataLoader `num_workers` of 1 to the number of processors, or keep small data as "
+     "tensors in memory and index them."},
+    {"R2",
+     "`for rows in torch.randperm(n).split(batch): x[rows], y[rows]`, or a dataset with "
+     "`__getitems__` that takes all rows at once."},
+    {"R3", "`num_workers=0` where preparing a batch takes less than a millisecond."},
+    {"R4", "`persistent_workers=True` in the DataLoader; `torch.save` once in some epochs."},
+    {"R5", "Validate every few epochs; compute metrics on the device and read them once an epoch."},
+    {"R6",
+     "`torch.compile(model)`, `fused=True` in the optimizer, larger batches, on a GPU "
+     "`mode=\"reduce-overhead\"`."},
+    {"R7", "`drop_last=True`, padding to few lengths, `torch.compile(model, dynamic=True)`."},
+    {"R8",
+     "Take `.item()`, `print` and data-dependent `if` out of the model (`TORCH_LOGS=graph_breaks` "
+     "shows where it breaks), or do not compile."},
+    {"R9", "No `torch.compile` for runs of few steps; a warm cache on disk shortens the next start."},
+    {"R10", "`nn.LSTM` or `nn.GRU` over the whole sequence in place of `nn.LSTMCell` in a loop."},
+    {"R11", "Add losses up as tensors and call `.item()` every hundred steps; no `.cpu()` in the loop."},
+    {"R12",
+     "`total += loss.item()` or `loss.detach()`, not `total += loss`; `torch.no_grad()` for "
+     "validation; no `retain_graph=True`; checkpointing only where memory is short."},
+    {"R13", "`torch.set_flush_denormal(True)` at the start."},
+    {"R14",
+     "`torch.set_num_threads(n)` or `OMP_NUM_THREADS=n`; n is the number of processors of the "
+     "process, and 1 for very small models."},
+    {"R16", "No `torch.autocast(\"cpu\")` on processors without AMX or AVX512-BF16; on a GPU it stays."},
+    {"R17",
+     "No `set_detect_anomaly(True)`, profiler, `use_deterministic_algorithms(True)`; print and log "
+     "every hundred steps."},
+    {"R18", "`torch.cuda.synchronize()` before the clock is read, at the start and at the end."},
+    {"R20", "Compare `reduction`, `eps` (1e-8 in Adam), `betas`, `weight_decay`, `momentum` of batch norm."},
+    {"R21", "`loss(model(x).squeeze(-1), y)`, or targets of shape (N, 1)."},
+    {"R22", "No softmax at the end of the model: `nn.CrossEntropyLoss` takes logits."},
+    {"R23", "`batch_first=True` where the input is (batch, time, features); the default is time first."},
+    {"R24",
+     "The order is `zero_grad()`, `backward()`, `step()`; give the optimizer the parameters of the "
+     "model that is trained; no `detach()` on the way to the loss."},
+    {"R25", "`(loss / number_of_parts).backward()`; with sequences of several lengths weight by tokens."},
+    {"R28", "`model.to(memory_format=torch.channels_last)` for convolutions, `torch.compile` to fuse ops."},
+};
+
 }  // namespace
 
 std::vector<Rule> torch_rules() {
@@ -397,5 +440,7 @@ std::vector<Rule> torch_rules() {
   for (auto part : {dispatch_rules, arithmetic_rules}) std::ranges::move(part(), std::back_inserter(all));
   return all;
 }
+
+Remedies torch_remedies() { return {"PyTorch", kTorchRemedies}; }
 
 }  // namespace bakeoff::explain
