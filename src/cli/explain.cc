@@ -14,6 +14,7 @@
 #include "environments/runner_files.h"
 #include "explain/folders.h"
 #include "plan/plan.h"
+#include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "report/explain_page.h"
 #include "sample/machine_limits.h"
@@ -56,11 +57,13 @@ Result<fs::path> interpreter(const ExplainOptions& options, const fs::path& file
                .remedy = environment.remedy + ", or name an interpreter: --python PATH"};
 }
 
-// As it is called from the folder, or from a copy of it.
-std::string argument_of(const std::string& name, const fs::path& folder) {
+// As a file is called from the folder, or from a copy of it; one that lies elsewhere by its full path.
+std::string argument_of(const fs::path& file, const fs::path& folder) {
   std::error_code failed;
-  const fs::path relative = fs::relative(fs::canonical(name, failed), folder, failed);
-  return failed || relative.empty() || *relative.begin() == ".." ? name : relative.string();
+  const fs::path full = fs::canonical(file, failed);
+  const fs::path relative = fs::relative(full, folder, failed);
+  if (failed) return file.string();
+  return relative.empty() || *relative.begin() == ".." ? full.string() : relative.string();
 }
 
 Result<ex::Subject> subject_of(const ExplainOptions& options, const std::string& name,
@@ -80,7 +83,7 @@ Result<ex::Subject> subject_of(const ExplainOptions& options, const std::string&
   subject.spec.notebook = subject.source.find("get_ipython(") != std::string::npos;
   subject.spec.folder = fs::current_path();
   if (options.modules) subject.spec.arguments = {"-m"};
-  subject.spec.arguments.push_back(argument_of(name, subject.spec.folder));
+  subject.spec.arguments.push_back(options.modules ? name : argument_of(name, subject.spec.folder));
   subject.spec.in_copy = ex::too_large(subject.spec.folder).empty();
   subject.spec.arguments.insert(subject.spec.arguments.end(), arguments.begin(), arguments.end());
   return subject;
@@ -145,7 +148,7 @@ int explain(const ExplainOptions& options, const fs::path& config) {
   const auto found = explained(options, config);
   if (!found) return fail(found.error());
   print(options.format == "json" ? ex::to_json(*found) : ex::to_text(*found, output_width(), options.all));
-  return 0;
+  return proc::interrupted() ? kInterrupted : 0;
 }
 
 }  // namespace bakeoff::cli

@@ -30,7 +30,7 @@ constexpr double kEpochSeconds = 3;    // up to which a burst takes whole epochs
 constexpr double kPrior = 0.25;        // typical size of a gain or a gap, log scale
 constexpr double kRestart = 0.01;      // sd of one process of a script, log scale, until heats show it
 constexpr double kGivesWay = 0.7;      // share of a general cause's gain that a special one explains
-constexpr int64_t kMostRounds = 12, kFewestRuns = 4, kMostRuns = 8;  // of a heat: of bursts, of whole runs
+constexpr int64_t kMostRounds = 40, kFewestRuns = 4, kMostRuns = 8;  // of a heat: of bursts, of whole runs
 constexpr double kFirstRun =
     1.5;  // time of the observed run over that of later ones, from which on it is told
 constexpr double kRunStart = 0.5;      // s, of a process before Python runs the script

@@ -92,7 +92,9 @@ View phases(const ex::Explanation& e) {
     rows.back().push_back(fmt::format("{:.2f} ({} steps)", s.profile.total_s, s.profile.steps));
   return table_view(
       "phases", "Phases of the observed runs",
-      "Seconds of the one run in which each script was observed; the phases add up to the whole.", rows);
+      "Seconds of the one run in which each script was observed; the phases add up to the whole. " +
+          ex::phases_words(e),
+      rows);
 }
 
 std::vector<View> tables(const ex::Explanation& e) {
