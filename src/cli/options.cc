@@ -340,6 +340,9 @@ void add_tune_command(CLI::App& app, Targets& t) {
   tune->add_option("--minutes", t.tune.minutes, "time of all races together, about")
       ->check(CLI::Range(1.0, 10000.0))
       ->capture_default_str();
+  tune->add_flag(
+      "--half-precision", t.tune.half_precision,
+      "of a recipe: tune and race bfloat16 as well, as a group of its own, since it changes numbers");
   tune->add_option("--out", t.tune.out,
                    "folder of its races; default runs/tune-<recipe>-<date>. Races that it has are continued");
   tune->add_option("--format", t.tune.format, "text or json")->check(CLI::IsMember({"text", "json"}));

@@ -33,6 +33,7 @@ struct TuneOptions {
   std::filesystem::path recipe = {};  // or a script
   std::filesystem::path out = {};     // empty: runs/tune-<recipe>-<date>; races that it has are not run again
   double minutes = 20;                // of all races together
+  bool half_precision = false;        // of a recipe: try bfloat16, too
   std::string format = "text";
   std::string profile = {};    // as of RunOptions
   std::string framework = {};  // of a script: as of ExplainOptions, like the next two

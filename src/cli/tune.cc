@@ -49,6 +49,7 @@ int tune(const TuneOptions& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   auto recipe = recipe::load(options.recipe);
   if (!recipe) return fail(recipe.error());
+  if (options.half_precision) *recipe = tune::with_half_precision(std::move(*recipe));
   const fs::path folder = options.out.empty() ? dated_folder("tune-" + recipe->name) : options.out;
   std::error_code failed;
   fs::create_directories(folder, failed);

@@ -34,6 +34,7 @@ constexpr int64_t kMostRounds = 40, kFewestRuns = 4, kMostRuns = 8;  // of a hea
 constexpr double kFirstRun =
     1.5;  // time of the observed run over that of later ones, from which on it is told
 constexpr double kRunStart = 0.5;      // s, of a process before Python runs the script
+constexpr int64_t kStepsOfRound = 8;   // at least, of a script that ends
 constexpr double kNothingLeft = 1.08;  // gap over the gains of its causes, up to which it is explained
 
 // Largest relative difference of the losses of equal steps; absent where there are none.
@@ -169,6 +170,10 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted) {
   if (options.whole) options.fewest_rounds = kFewestRuns;
   options.rounds = std::clamp(static_cast<int64_t>(job_.seconds / 6 / round_s), options.fewest_rounds,
                               options.whole ? kMostRuns : kMostRounds);
+  for (const Lane& lane : lanes)  // of the steps of a script that ends, a burst takes some
+    if (lane.steps_at_most && !options.whole)
+      options.rounds =
+          std::min(options.rounds, std::max(options.fewest_rounds, *lane.steps_at_most / kStepsOfRound));
   options.until_ns = begin_ns_ + static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
   const auto results = run_heat(lanes, options);
   heat_s_ = seconds_since(begin);

@@ -1,5 +1,6 @@
 #include "tune/changes.h"
 
+#include <algorithm>
 #include <set>
 
 #include "emit/all/frameworks.h"
@@ -43,6 +44,21 @@ recipe::Contender with(const recipe::Contender& base, ir::Scenario scenario, con
   auto settings = base.settings, controls = base.controls;
   for (const Change& change : all) (change.control ? controls : settings)[change.setting] = change.value;
   return recipe::emitted_contender(scenario, framework_of(base), settings, controls);
+}
+
+recipe::Recipe with_half_precision(recipe::Recipe recipe) {
+  const ir::Scenario scenario = recipe.training.scenario;
+  const Change half{.setting = "precision", .value = "bfloat16"};
+  const std::vector<recipe::Contender> as_stated = recipe.contenders;
+  for (const recipe::Contender& c : as_stated) {
+    const auto& settings = framework_of(c).settings;
+    const bool can = std::ranges::count(settings, half.setting, &emit::Setting::name) > 0;
+    if (!can || !c.script.empty() || scenario != ir::Scenario::kTrain) continue;
+    recipe::Contender added = with(c, scenario, {half});
+    if (std::ranges::count(recipe.contenders, added.id, &recipe::Contender::id) == 0)
+      recipe.contenders.push_back(std::move(added));
+  }
+  return recipe;
 }
 
 }  // namespace bakeoff::tune

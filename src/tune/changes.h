@@ -7,6 +7,7 @@
 
 #include "ir/training.h"
 #include "recipe/contender.h"
+#include "recipe/recipe.h"
 
 namespace bakeoff::tune {
 
@@ -26,6 +27,10 @@ struct Machine {
 // What is worth trying for a contender on this machine, one value at a time.
 std::vector<Change> changes(const recipe::Contender& base, ir::Scenario scenario, const Machine& machine);
 recipe::Contender with(const recipe::Contender& base, ir::Scenario scenario, const std::vector<Change>& all);
+
+// The recipe with a further contender for each that can compute in bfloat16 and does not: what changes numbers is a
+// group of its own, tuned and ranked apart. To predict, nothing is added.
+recipe::Recipe with_half_precision(recipe::Recipe recipe);
 
 // The contender's framework, and the value that it has of a setting; "" where it states none.
 const emit::Framework& framework_of(const recipe::Contender& contender);

@@ -98,6 +98,21 @@ TEST(Changes, AreThoseOfTheFrameworkAndOfTheMachine) {
   EXPECT_THAT(all, Not(Contains("compile=cuda_graphs")));
 }
 
+TEST(Changes, OfPrecisionAreContendersOfTheirOwn) {
+  const recipe::Recipe both = with_half_precision(recipe_of());
+  std::vector<std::string> ids;
+  for (const recipe::Contender& c : both.contenders) ids.push_back(c.id);
+  EXPECT_THAT(ids, Contains("torch[precision=bfloat16]"));
+  EXPECT_EQ(with_half_precision(both).contenders.size(), both.contenders.size());
+  Known known;
+  const auto found = tune(both, kMachine, 10, std::ref(known), kSilent);
+  ASSERT_TRUE(found.has_value());
+  std::vector<std::string> bases;
+  for (const Tuned& tuned : found->tuned) bases.push_back(tuned.base.id);
+  EXPECT_THAT(bases, Contains("torch"));
+  EXPECT_THAT(bases, Contains("torch[precision=bfloat16]"));
+}
+
 TEST(Changes, OfEveryFrameworkAreAllowedValues) {
   for (const emit::Framework* framework : emit::frameworks())
     for (const emit::Setting& setting : framework->settings)
