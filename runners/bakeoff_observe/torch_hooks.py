@@ -19,12 +19,13 @@ from bakeoff_observe.torch_checks import (
     throw_mkldnn,
     throw_no_profiler,
 )
-from bakeoff_observe.values import Inert
+from bakeoff_observe.values import Inert, Leader
 
 if TYPE_CHECKING:
     from bakeoff_observe.process import Process
 
 now = time.monotonic_ns
+_OPTIMIZERS = 7  # besides the one whose steps count, that are known
 
 
 class TorchHooks(Hooks):
@@ -32,7 +33,8 @@ class TorchHooks(Hooks):
         super().__init__("torch", str(torch.__version__))
         self.torch, self.process = torch, process
         self.observer = process.observer
-        self.optimizers: list[Any] = []
+        self.optimizers: list[Any] = []  # first the one whose steps count
+        self.leader = Leader()  # by the first parameter of an optimizer
         self.roots: Optional[list[Any]] = None
         self.inputs: list[dict[str, Any]] = []
         self.loss_name = ""
@@ -48,13 +50,12 @@ class TorchHooks(Hooks):
         def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
             if self.checks.cells:
                 self.checks.stepped()
-            if not self.optimizers:
-                self.optimizers.append(optimizer)
-                self.capture()
-            if optimizer is self.optimizers[0]:
+            if self.leader(first_parameter(optimizer)):
+                if not self.optimizers or optimizer is not self.optimizers[0]:
+                    self.lead(optimizer)
                 observer.boundary("optimizer")
-            elif optimizer not in self.optimizers:
-                self.optimizers.append(optimizer)
+            elif not any(optimizer is known for known in self.optimizers):
+                self.optimizers = [*self.others_than(optimizer), optimizer]
 
         register_optimizer_step_post_hook(stepped)
         backward = torch.Tensor.backward
@@ -76,6 +77,23 @@ class TorchHooks(Hooks):
             throw = SWITCHES.get(name)
             if throw is not None:
                 throw(self, value)
+
+    def lead(self, optimizer: Any) -> None:
+        """Its steps count: it is the first, made anew, or of the next model."""
+        again = bool(self.optimizers) and (
+            first_parameter(self.optimizers[0]) is first_parameter(optimizer)
+        )
+        if again:
+            self.optimizers = [optimizer, *self.others_than(optimizer)]
+        else:  # those of another model train no longer
+            self.optimizers = [optimizer]
+            self.capture()
+
+    def others_than(self, optimizer: Any) -> list[Any]:
+        """Optimizers of other parameters; of many, the last ones."""
+        mine = first_parameter(optimizer)
+        others = [o for o in self.optimizers if first_parameter(o) is not mine]
+        return others[-_OPTIMIZERS:]
 
     def barrier(self) -> None:
         if self.torch.cuda.is_available() and self.torch.cuda.is_initialized():
@@ -222,6 +240,13 @@ class TorchHooks(Hooks):
             "default_collate": collate is self.torch.utils.data.default_collate,
             "batched": hasattr(loader.dataset, "__getitems__"),
         }
+
+
+def first_parameter(optimizer: Any) -> Any:
+    for group in optimizer.param_groups:
+        if group["params"]:
+            return group["params"][0]
+    return optimizer
 
 
 def sys_module(name: str) -> Any:

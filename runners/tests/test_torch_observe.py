@@ -578,3 +578,38 @@ def test_half_precision_where_the_script_asks_for_none(train: Path) -> None:
     assert half["thrown"] == ["autocast"]
     assert half["losses"] != plain["losses"]
     assert half["losses"] == pytest.approx(plain["losses"], rel=0.1)
+
+
+ANEW = """
+import sys
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+x, y = torch.randn(64, 4), torch.randn(64, 1)
+for fold in range(4):
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+    for step in range(64):
+        if "steps" in sys.argv:
+            optimizer = torch.optim.Adam(model.parameters())
+        loss = nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("word", ["folds", "steps"])
+def test_optimizers_that_are_made_anew(tmp_path: Path, word: str) -> None:
+    path = tmp_path / "anew.py"
+    path.write_text(ANEW)
+    with Observed(path, argv=[word]) as script:
+        assert len(script.run(60, facts=True)["marks"]) == 60
+        later = script.run(100, facts=True)  # of two models
+        rest = script.end()
+    assert len(later["marks"]) == 100
+    assert 0 < len(rest["marks"]) <= 256 - 160
+    assert later["facts"]["torch"]["parameters"] <= 10
+    assert len(later["facts"]["torch"]["optimizers"]) <= 2
