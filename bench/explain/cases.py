@@ -401,6 +401,21 @@ TORCH: tuple[Case, ...] = (
 
 TORCH += (
     Case(
+        "torch_lists",
+        "torch_mlp",
+        one("conversion"),
+        slow=(
+            (
+                "    for epoch in range(args.epochs):\n",
+                "    rows = x.tolist()\n    for epoch in range(args.epochs):\n",
+            ),
+            (
+                "xb, yb = x[index], y[index]",
+                "xb, yb = torch.tensor([rows[i] for i in index.tolist()]), y[index]",
+            ),
+        ),
+    ),
+    Case(
         "torch_profiler",
         "torch_mlp",
         one("profiler"),
@@ -732,6 +747,17 @@ METRICS = (
 )
 
 KERAS += (
+    Case(
+        "keras_mixed_precision",
+        "keras_mlp",
+        one("mixed_precision"),
+        slow=(
+            (
+                "def build_model(",
+                'keras.config.set_dtype_policy("mixed_float16")\n\n\ndef build_model(',
+            ),
+        ),
+    ),
     Case(
         "keras_predict",
         "keras_agent",

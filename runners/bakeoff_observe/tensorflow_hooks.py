@@ -353,6 +353,9 @@ class TensorFlowHooks(Hooks):
             sizes = [one["shape"][0] for one in self.inputs if one["shape"]]
             if sizes:
                 found["batch"] = sizes[0]
+        read = [one["batch"] for one in self.pipelines if one["batch"]]
+        if "batch" not in found and len(set(read)) == 1:  # a step takes a batch
+            found["batch"] = read[0]
         for hooks in self.process.hooks:
             traced = getattr(hooks, "traced", [])  # optimizers of Keras
             if traced:

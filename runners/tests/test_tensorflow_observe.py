@@ -358,6 +358,10 @@ def test_a_loop_that_is_not_compiled(loop: Path) -> None:
         assert raw["thrown"] == ["graph"] and len(raw["marks"]) == 15 * 6
         assert raw["kind"] == "backward" and len(raw["losses"]) == 10
         assert "eager_loop" not in raw["facts"]["tensorflow"]
+        assert (
+            raw["facts"]["tensorflow"]["batch"]
+            == raw["facts"]["tensorflow"]["pipelines"][0]["batch"]
+        )
 
 
 def test_loops_of_which_the_model_alone_can_be_compiled(loop: Path) -> None:

@@ -13,6 +13,8 @@ namespace bakeoff::explain {
 
 namespace {
 
+constexpr double kBusy = 0.1;  // of the processors' time, from which on it is told
+
 void find(const ExplainJob& job, Explanation& out, int64_t begin_ns, const Progress& progress) {
   if (out.subjects.size() > 1) {
     out.work = work_differences(out.subjects[0], out.subjects[1]);
@@ -47,6 +49,11 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
     out.notes.push_back(out.subjects[0].name + " is the slower one of the two, as they raced");
     find(job, out, begin_ns, progress);
   }
+  if (out.others >= kBusy)
+    out.notes.push_back(fmt::format(
+        "other processes took up to {:.0f}% of the machine's processors while it was measured: less is certain "
+        "then, and what is named holds for a machine as busy as this one (R15)",
+        100 * out.others));
   std::ranges::stable_sort(out.causes, [](const Cause& a, const Cause& b) {
     const bool a_yes = a.finding == Finding::kConfirmed, b_yes = b.finding == Finding::kConfirmed;
     if (a_yes != b_yes) return a_yes;

@@ -29,6 +29,7 @@ enum class Finding {
   kNoGain,
   kOpen,
   kFailed,
+  kCovered,  // confirmed, and so is a more special cause, or one with the same switch, that explains most of it
   kShared,  // both scripts have it, and the gap is explained without it: it was not tried
 };
 
@@ -66,6 +67,8 @@ struct Explanation {
   std::optional<Estimate> together = {};  // gain of all confirmed ones together
   std::optional<Estimate> residual = {};  // gap that is left then
   std::optional<double> losses = {};      // the same between two runs of the script as it is
+  // Largest share of the processors' time that others took in a heat; 0 where it could not be read.
+  double others = 0;
   int heats = 0;
   double seconds = 0;
   std::vector<std::string> notes = {};

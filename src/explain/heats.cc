@@ -1,6 +1,7 @@
 #include "explain/heats.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +13,8 @@
 
 #include "base/clock.h"
 #include "proc/interrupt.h"
+#include "sample/host_probe.h"
+#include "sample/process_sampler.h"
 #include "stats/trimmed.h"
 
 namespace bakeoff::explain {
@@ -169,9 +172,17 @@ void prepare(std::vector<Runner>& runners, const std::vector<size_t>& order, con
   }
 }
 
+// Processor time of all lanes so far, and of this program.
+double cpu_of(const std::vector<Runner>& runners) {
+  double s = static_cast<double>(sample::cpu_time_ns(::getpid()).value_or(0)) / static_cast<double>(kSecond);
+  for (const Runner& runner : runners)
+    if (runner.process) s += runner.process->cpu_s();
+  return s;
+}
+
 }  // namespace
 
-std::vector<LaneHeat> run_heat(const std::vector<Lane>& lanes, const HeatOptions& options) {
+Heat run_heat(const std::vector<Lane>& lanes, const HeatOptions& options) {
   std::vector<Runner> runners(lanes.size());
   std::vector<size_t> order(lanes.size());
   std::iota(order.begin(), order.end(), 0);
@@ -179,6 +190,9 @@ std::vector<LaneHeat> run_heat(const std::vector<Lane>& lanes, const HeatOptions
   std::ranges::shuffle(order, rng);
   for (size_t i = 0; i < lanes.size(); ++i) runners[i].lane = &lanes[i];
   if (!options.whole) prepare(runners, order, options);
+  const sample::HostProbe probe = sample::host_probe({});
+  const sample::HostSnapshot before = probe();
+  const double used_s = cpu_of(runners);
   int64_t rounds = 0;
   for (; rounds < options.rounds && !proc::interrupted(); ++rounds) {
     if (rounds >= options.fewest_rounds && monotonic_clock().now_ns() > options.until_ns) break;
@@ -190,9 +204,14 @@ std::vector<LaneHeat> run_heat(const std::vector<Lane>& lanes, const HeatOptions
       if (runners[i].live()) burst(runners[i]);
     }
   }
-  std::vector<LaneHeat> results;
-  for (Runner& runner : runners) results.push_back(result_of(runner, rounds));
-  return results;
+  Heat heat;
+  if (!options.whole) {
+    const auto seen = sample::change(before, probe(), cpu_of(runners) - used_s);
+    for (const sample::Reading& share : {seen.others, seen.steal})
+      if (share) heat.others += *share;
+  }
+  for (Runner& runner : runners) heat.lanes.push_back(result_of(runner, rounds));
+  return heat;
 }
 
 std::optional<HeatDifference> difference(const LaneHeat& slower, const LaneHeat& faster) {

@@ -55,14 +55,21 @@ struct HeatOptions {
   std::filesystem::path folder = {};  // for logs
   int64_t rounds = 12;
   double burst_s = 0.12;  // short ones: what slows the machine for a while then hits all lanes of a round
-  bool whole = false;  // a burst is a whole run, from the start of Python to the script's end
+  bool whole = false;     // a burst is a whole run, from the start of Python to the script's end
   int64_t fewest_rounds = 6;
   int64_t until_ns = std::numeric_limits<int64_t>::max();  // no further round then, but the fewest
   uint64_t seed = 1;                                       // of the order of bursts
   Progress progress = kSilent;
 };
 
-// One heat; results in the order of the lanes. Returns early after Ctrl-C.
-std::vector<LaneHeat> run_heat(const std::vector<Lane>& lanes, const HeatOptions& options);
+struct Heat {
+  std::vector<LaneHeat> lanes = {};  // in the order of the lanes
+  // Share of the processors' time that other processes, or other guests of the host, took during the rounds; 0
+  // where it could not be read.
+  double others = 0;
+};
+
+// Returns early after Ctrl-C.
+Heat run_heat(const std::vector<Lane>& lanes, const HeatOptions& options);
 
 }  // namespace bakeoff::explain

@@ -122,6 +122,10 @@ void Inquiry::run() {
   confirm_hidden();
   confirm_shared();
   combine();
+  const std::vector<Cause*> named = remaining();
+  for (Cause& cause : out_.causes)
+    if (cause.finding == Finding::kConfirmed && std::ranges::find(named, &cause) == named.end())
+      cause.finding = Finding::kCovered;
   for (Cause& cause : out_.causes)
     if (cause.shared && cause.finding == Finding::kOpen && !cause.measured) cause.finding = Finding::kShared;
 }
@@ -175,11 +179,12 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted) {
       options.rounds =
           std::min(options.rounds, std::max(options.fewest_rounds, *lane.steps_at_most / kStepsOfRound));
   options.until_ns = begin_ns_ + static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
-  const auto results = run_heat(lanes, options);
+  const Heat heat = run_heat(lanes, options);
+  out_.others = std::max(out_.others, heat.others);
   heat_s_ = seconds_since(begin);
   if (!proc::interrupted()) ++out_.heats;
   std::vector<LaneHeat> all;
-  for (const size_t place : places) all.push_back(results[place]);
+  for (const size_t place : places) all.push_back(heat.lanes[place]);
   return all;
 }
 
@@ -396,7 +401,8 @@ std::vector<Cause*> Inquiry::remaining() {
       if (other.finding != Finding::kConfirmed || &other == &cause) return false;
       const Rule &mine = *cause.suspect.rule, &its = *other.suspect.rule;
       const double gain = std::log(cause.measured->value), its_gain = std::log(other.measured->value);
-      if (std::string(mine.thrown) == its.thrown) return its_gain > gain;
+      if (std::string(mine.thrown) == its.thrown)
+        return its_gain > gain || (its_gain == gain && &other < &cause);
       return std::string(its.within) == mine.key && its_gain >= kGivesWay * gain;
     });
     if (!gives_way) all.push_back(&cause);

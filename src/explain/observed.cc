@@ -11,6 +11,8 @@
 #include "explain/folders.h"
 #include "proc/child.h"
 #include "proc/line_channel.h"
+#include "proc/process_tree.h"
+#include "sample/process_sampler.h"
 #include "table/text.h"
 
 namespace bakeoff::explain {
@@ -160,6 +162,14 @@ Result<Report> Observed::run(const RunRequest& asked) {
 int64_t Observed::log_bytes() const { return state_->child.log_bytes(); }
 Status Observed::freeze() { return state_->child.stop(); }
 Status Observed::thaw() { return state_->child.resume(); }
+double Observed::cpu_s() const {
+  std::vector<pid_t> all = proc::descendants(state_->child.pid());
+  all.push_back(state_->child.pid());
+  int64_t ns = 0;
+  for (const pid_t pid : all) ns += sample::cpu_time_ns(pid).value_or(0);
+  return static_cast<double>(ns) / static_cast<double>(kSecond);
+}
+
 std::string Observed::log_tail() const { return tail_of(state_->child); }
 
 }  // namespace bakeoff::explain

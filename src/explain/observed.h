@@ -103,6 +103,8 @@ class Observed {
   Status freeze();
   Status thaw();
   std::string log_tail() const;
+  // Processor time of the process and of those that it started and that still live, s.
+  double cpu_s() const;
   int64_t log_bytes() const;  // that it has printed so far
 
  private:

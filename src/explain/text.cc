@@ -124,6 +124,8 @@ const char* word(Finding finding) {
       return "not certain";
     case Finding::kFailed:
       return "failed";
+    case Finding::kCovered:
+      return "covered by another cause";
     case Finding::kShared:
       return "in both scripts";
   }
@@ -173,7 +175,8 @@ std::string to_text(const Explanation& explanation, int width, bool all) {
   if (all) writer.rest();
   for (const Remark& remark : explanation.remarks) writer.line("seen: " + remark_words(remark), "", "  ");
   const auto tried = std::ranges::count_if(explanation.causes, [](const Cause& c) {
-    return c.finding != Finding::kConfirmed && c.finding != Finding::kShared;
+    return c.finding != Finding::kConfirmed && c.finding != Finding::kCovered &&
+           c.finding != Finding::kShared;
   });
   if (!all && tried > 0 && !explanation.equal)
     writer.line(fmt::format("{} more {} tried and not confirmed: --all shows them.", tried,
@@ -232,6 +235,7 @@ std::string to_json(const Explanation& e) {
   out["residual"] = json_of(e.residual);
   out["loss_change_of_equal_runs"] = table::number(e.losses);
   out["shell"] = e.equal ? "" : shell_line(e);
+  out["others_share_of_processors"] = e.others;
   out["heats"] = e.heats;
   out["seconds"] = e.seconds;
   out["notes"] = e.notes;

@@ -152,6 +152,8 @@ std::string numbers_words(const Explanation& e, const Cause& c) {
 
 std::string finding_words(const Cause& c) {
   if (c.finding == Finding::kFailed) return "not tried to the end: " + c.reason;
+  if (c.finding == Finding::kCovered)
+    return fmt::format("a gain of {}, which a more special cause explains", with_interval(*c.measured));
   if (c.finding == Finding::kShared)
     return "both scripts have it, and the gap is explained without it, so it was not tried";
   const std::string what = c.finding == Finding::kOpen ? "not certain" : "no gain";

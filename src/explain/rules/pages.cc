@@ -73,8 +73,9 @@ const std::vector<Topic> kTopics = {
     {"R14", "Too few or too many threads",
      "Fewer threads than processors leave some idle; more of them wait for each other.", kPaired},
     {"R15", "A busy machine", "Other processes that want the same processors make any time a matter of luck.",
-     "Bursts of all runs alternate, so what slows the machine hits all of them. If what is left is too noisy, "
-     "Bakeoff says that nothing is certain, and does not guess."},
+     "Bursts of all runs alternate, so what slows the machine hits all of them. The processors' time that others take "
+     "meanwhile is measured, and said from 10% on. If what is left is too noisy, Bakeoff says that nothing is certain, "
+     "and does not guess."},
     {"R16", "Half precision that the machine has not",
      "Processors without arithmetic for bfloat16 or float16 convert every number to float32 and back.",
      kPaired},

@@ -205,6 +205,30 @@ TEST(RuleSigns, FireAndStaySilent) {
   }
 }
 
+// What is said without a run, by topic: facts that fire it, and facts that do not.
+const std::vector<Sign> kRemarkSigns = {
+    {"R6", "keras", calls("model.evaluate", 1), calls("model.evaluate", 0.1)},
+    {"R10", "torch", {{"cell_calls_per_step", 20}}, {{"cell_calls_per_step", 1}}},
+    {"R18", "jax", {{"early_clocks", 0.9}}, {{"early_clocks", 0.1}}},
+    {"R21", "torch", {{"broadcast_loss", {{16, 1}, {16}}}}, {}},
+    {"R22", "torch", {{"double_softmax", true}}, {{"double_softmax", false}}},
+    {"R22", "keras", {{"missing_softmax", true}}, {{"missing_softmax", false}}},
+    {"R23", "torch", {{"batch_as_time", {"LSTM", {32, 20, 16}}}}, {}},
+    {"R24", "torch", {{"unchanged", {"fc.weight"}}}, {{"unchanged", Json::array()}}},
+};
+
+TEST(RuleSigns, RemarksFireAndStaySilent) {
+  const auto topics_of = [](const Sign& sign, const Facts& facts) {
+    std::set<std::string> all;
+    for (const Remark& one : remarks(script(sign.framework, facts))) all.insert(one.id);
+    return all;
+  };
+  for (const Sign& sign : kRemarkSigns) {
+    EXPECT_THAT(topics_of(sign, sign.fires), ::testing::ElementsAre(sign.key)) << sign.framework;
+    EXPECT_THAT(topics_of(sign, sign.silent), ::testing::IsEmpty()) << sign.framework;
+  }
+}
+
 TEST(RuleSigns, AreThereForEveryRule) {
   std::set<std::string> known, all;
   for (const Sign& sign : kSigns) known.insert(sign.key);
