@@ -272,10 +272,18 @@ TEST(Work, DifferencesAreListed) {
   Subject a = torch_script({{"batch", 32}, {"optimizers", {{{"class", "Adam"}, {"lr", 0.001}}}}});
   Subject b = torch_script({{"batch", 64}, {"optimizers", {{{"class", "SGD"}, {"lr", 0.001}}}}});
   const auto found = work_differences(a, b);
-  ASSERT_EQ(found.size(), 2u);
+  ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].what, "samples of a step");
   EXPECT_EQ(found[1].first, "Adam, lr 0.001");
   EXPECT_TRUE(work_differences(a, a).empty());
+  a = b = torch_script({{"loss", "mse"}, {"matmul_precision", "highest"}});
+  b.seen.facts["torch"]["loss"] = "mae";
+  b.seen.facts["torch"]["matmul_precision"] = "medium";
+  EXPECT_EQ(work_differences(a, b).size(), 2u);
+  b.seen.facts["torch"]["loss"] = "MeanBackward0";
+  EXPECT_EQ(work_differences(a, b).size(), 1u);
+  b.seen.facts = {{"jax", {{"parameters", 1000}, {"threads", 2}, {"loss", "other"}}}};
+  EXPECT_TRUE(work_differences(a, b).empty()) << "names of losses are a framework's own";
 }
 
 TEST(Subjects, ByStepTheBatchDoesNotCount) {

@@ -174,7 +174,8 @@ void prepare(std::vector<Runner>& runners, const std::vector<size_t>& order, con
 
 // Processor time of all lanes so far, and of this program.
 double cpu_of(const std::vector<Runner>& runners) {
-  double s = static_cast<double>(sample::cpu_time_ns(::getpid()).value_or(0)) / static_cast<double>(kSecond);
+  const auto own = sample::cpu_time_ns(::getpid());
+  double s = own ? static_cast<double>(*own) / static_cast<double>(kSecond) : 0;
   for (const Runner& runner : runners)
     if (runner.process) s += runner.process->cpu_s();
   return s;

@@ -56,10 +56,10 @@ bool whole_epochs(const Subject& s) {
   return p.epoch_steps > 1 && epoch_seconds(p) < kEpochSeconds && counts;
 }
 
-// Whether the second script is suspect of the same, as much.
+// Whether the second script is suspect of the same, as much, with the same remedy.
 bool is_shared(const Suspect& suspect, const std::vector<Suspect>& of_second) {
   return std::ranges::any_of(of_second, [&](const Suspect& other) {
-    return other.rule == suspect.rule &&
+    return other.rule == suspect.rule && other.suspicion.value == suspect.suspicion.value &&
            suspect.suspicion.most.value_or(1) < kMuchMore * other.suspicion.most.value_or(1);
   });
 }

@@ -166,7 +166,8 @@ double Observed::cpu_s() const {
   std::vector<pid_t> all = proc::descendants(state_->child.pid());
   all.push_back(state_->child.pid());
   int64_t ns = 0;
-  for (const pid_t pid : all) ns += sample::cpu_time_ns(pid).value_or(0);
+  for (const pid_t pid : all)
+    if (const auto used = sample::cpu_time_ns(pid)) ns += *used;
   return static_cast<double>(ns) / static_cast<double>(kSecond);
 }
 

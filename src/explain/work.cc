@@ -52,6 +52,14 @@ std::string first_loss(const Subject& s) {
   return "";
 }
 
+// What autograd calls its last op is no name of a loss: one loss can be written in several ways.
+std::string loss(const Subject& s) {
+  const std::string name = s.text("loss");
+  return name.find("Backward") == std::string::npos ? name : "";
+}
+
+constexpr const char* kLoss = "loss";
+
 struct Row {
   const char* what;
   std::string (*read)(const Subject&);
@@ -65,6 +73,15 @@ const Row kRows[] = {
     {"type of inputs", input_types},
     {"half precision", [](const Subject& s) { return s.text("autocast"); }},
     {"optimizer", optimizer},
+    {"samples of an epoch",
+     [](const Subject& s) {
+       // A call of several steps may end an epoch with fewer.
+       const bool known = s.facts().contains("batch") && s.number("steps_per_execution", 1) == 1;
+       const double samples = known ? s.profile.epoch_steps * s.samples() : 0;
+       return samples > 0 ? fmt::format("{:.0f}", samples) : "";
+     }},
+    {kLoss, loss},
+    {"float32 products", [](const Subject& s) { return s.text("matmul_precision"); }},
     {"device", [](const Subject& s) { return s.text("device"); }},
     {"threads", [](const Subject& s) { return s.text("threads"); }},
     {"first loss", first_loss},
@@ -82,6 +99,8 @@ std::vector<WorkDifference> work_differences(const Subject& first, const Subject
   for (const Row& row : kRows) {
     const std::string a = row.read(first), b = row.read(second);
     if (a == b || a.empty() || b.empty()) continue;
+    // Each framework has its own names of losses.
+    if (std::string(row.what) == kLoss && first.framework() != second.framework()) continue;
     if (std::string(row.what) == "first loss" && same_loss(a, b)) continue;
     all.push_back({row.what, a, b});
   }
