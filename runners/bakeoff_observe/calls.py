@@ -49,6 +49,11 @@ CALLS = [
     *(Call("numpy", n, switch="no_save") for n in ("save", "savez", "savetxt")),
     Call("numpy", "savez_compressed", switch="no_save"),
     Call("joblib", "dump", switch="no_save"),
+    *(
+        Call("tensorflow", f"train.{name}.save", f"tf.train.{name}.save", "no_save")
+        for name in ("CheckpointManager", "Checkpoint")
+    ),
+    Call("flax.training.checkpoints", "save_checkpoint", switch="no_save"),
     Call("logging", "Logger.callHandlers", "logging", "no_log", own=False),
     *(
         Call(module, f"SummaryWriter.{name}", f"SummaryWriter.{name}", "no_log", False)

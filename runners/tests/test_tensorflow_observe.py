@@ -414,3 +414,39 @@ def test_a_function_that_is_defined_anew(tmp_path: Path) -> None:
         told = any("a new function" in str(one) for one in facts["retraces"].values())
         assert told == (not switches)
     assert printed[0] == printed[1]
+
+
+SAVES = """
+import sys
+import tensorflow as tf
+
+w = tf.Variable(tf.ones((8, 1)))
+checkpoint = tf.train.Checkpoint(w=w)
+manager = tf.train.CheckpointManager(checkpoint, sys.argv[1], max_to_keep=2)
+
+@tf.function
+def step(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((x @ w) ** 2)
+    w.assign_sub(1e-3 * tape.gradient(loss, w))
+    return loss
+
+for _ in range(20):
+    step(tf.ones((4, 8)))
+    manager.save()
+"""
+
+
+def test_checkpoints_at_each_step(tmp_path: Path) -> None:
+    path = tmp_path / "saves.py"
+    path.write_text(SAVES)
+    with Observed(path, argv=[str(tmp_path / "all")]) as script:
+        facts = script.run(16, facts=True)["facts"]["tensorflow"]
+        script.end()
+    word = "tf.train.CheckpointManager.save"
+    assert 0.5 < facts["calls_per_step"][word] <= 1
+    assert facts["lines"][word] == SAVES.splitlines().index("    manager.save()") + 1
+    assert len(list((tmp_path / "all").glob("*.index"))) == 2
+    with Observed(path, {"no_save": True}, [str(tmp_path / "one")]) as script:
+        assert script.end()["thrown"] == ["no_save"]
+    assert len(list((tmp_path / "one").glob("*.index"))) == 1

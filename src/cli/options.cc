@@ -321,7 +321,8 @@ void add_explain_command(CLI::App& app, Targets& t) {
   explain->add_option("--python", t.explain.python,
                       "interpreter that runs them, in place of an environment's");
   explain->add_option("--seconds", t.explain.seconds, "time of all runs together, about")
-      ->check(CLI::Range(30.0, 36000.0));
+      ->check(CLI::Range(30.0, 36000.0))
+      ->capture_default_str();
   explain->add_option("--out", t.explain.out,
                       "folder for logs of the scripts, explain.json and explain.html");
   explain->add_option("--html", t.explain.html, "path of the HTML report");

@@ -18,7 +18,7 @@ struct ExplainJob {
   std::vector<Subject> subjects =
       {};                             // one, or the slower one and the faster one; only name, source and spec
   std::filesystem::path folder = {};  // for logs and records; it exists
-  double seconds = 300;               // of all runs together, about
+  double seconds = 240;               // of all runs together, about
   double alpha = 0.01;                // probability that any statement is wrong
   int processors = 1;
   bool tuning = false;  // try what may make a script faster, whether or not it is suspect

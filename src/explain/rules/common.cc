@@ -50,8 +50,8 @@ Maybe collections(const Subject& s, int) {
 Maybe prints(const Subject& s, int) { return printed(s); }
 
 Maybe saves(const Subject& s, int) {
-  return called(s, {"torch.save", "numpy.save", "pickle.dump", "json.dump", "joblib.dump", "model.save",
-                    "model.save_weights", "savefig"});
+  return called(s, {"torch.save", "tf.train.", "flax.training.checkpoints", "numpy.save", "pickle.dump",
+                    "json.dump", "joblib.dump", "model.save", "model.save_weights", "savefig"});
 }
 
 Maybe logs(const Subject& s, int) {
