@@ -106,6 +106,7 @@ class Observer:
         if self.kind and _ORDER.index(kind) > _ORDER.index(self.kind):
             return False
         self.kind = kind
+        self.thread = get_ident()  # it may be one of the script's own
         self.waiting += sum(self.waits)  # they are part of this first step
         self.restart()
         return True

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "explain/folders.h"
 #include "explain/inquiry.h"
 #include "explain/observation.h"
 #include "proc/interrupt.h"
@@ -28,6 +29,7 @@ void find(const ExplainJob& job, Explanation& out, int64_t begin_ns, const Progr
 
 Result<Explanation> explain(ExplainJob job, const Progress& progress) {
   const int64_t begin_ns = monotonic_clock().now_ns();
+  remove_stale_copies();
   Explanation out;
   out.subjects = job.subjects;
   out.tuned = job.tuning;
@@ -46,9 +48,10 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
   // What was observed may mislead on a busy machine; what raced does not.
   if (out.gap && out.gap->high < 1 / (1 + kMargin)) {
     std::swap(out.subjects[0], out.subjects[1]);
-    out.notes.push_back(out.subjects[0].name + " is the slower one of the two, as they raced");
     find(job, out, begin_ns, progress);
   }
+  if (out.subjects.size() > 1 && !out.equal && out.subjects[0].name != job.subjects[0].name)
+    out.notes.push_back(out.subjects[0].name + " is the slower one of the two");
   if (out.others >= kBusy)
     out.notes.push_back(fmt::format(
         "other processes took up to {:.0f}% of the machine's processors while it was measured: less is certain "

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
@@ -260,6 +262,20 @@ TEST(Folders, AreCopiedWithoutWhatIsNotTheUsers) {
   EXPECT_TRUE(fs::exists(to / "link/a.bin"));
   EXPECT_FALSE(fs::exists(to / ".git"));
   EXPECT_FALSE(fs::exists(to / "venv"));
+}
+
+TEST(Folders, OfKilledProcessesAreRemoved) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  const auto stale = TemporaryFolder::make(fmt::format("bakeoff_run_{}_", child));
+  const auto mine = TemporaryFolder::make(copy_prefix());
+  const auto other = TemporaryFolder::make("bakeoff_run_x");
+  ASSERT_TRUE(stale.has_value() && mine.has_value() && other.has_value());
+  remove_stale_copies();
+  EXPECT_FALSE(fs::exists(stale->path()));
+  EXPECT_TRUE(fs::exists(mine->path()));
+  EXPECT_TRUE(fs::exists(other->path()));
 }
 
 TEST(Reports, OfGarbageAreErrors) {

@@ -112,10 +112,7 @@ void prepare(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
   compare_whole_runs(subjects, notes);
   if (subjects.size() < 2) return;
   if (!subjects[0].whole) compare_by_step(subjects, notes);
-  if (subjects[1].compared_s() > 1.05 * subjects[0].compared_s()) {
-    notes.push_back(fmt::format("{} is the slower one of the two", subjects[1].name));
-    std::swap(subjects[0], subjects[1]);
-  }
+  if (subjects[1].compared_s() > 1.05 * subjects[0].compared_s()) std::swap(subjects[0], subjects[1]);
   for (size_t i : {0, 1}) subjects[i].other = subjects[1 - i].facts();
 }
 

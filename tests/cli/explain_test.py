@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import unittest
-from pathlib import Path
 from typing import Any
 
 from tests.cli import support
@@ -54,11 +53,15 @@ class Explain(unittest.TestCase):
         support.need("torch")
         self.place = support.Place(("torch",))
         self.addCleanup(self.place.close)
+        # Others may explain something at the same time.
+        self.temporary = self.place.path / "temporary"
+        self.temporary.mkdir()
+        self.place.variables["TMPDIR"] = str(self.temporary)
 
     def explain(self, *words: str, seconds: int = 45) -> support.Outcome:
         got = self.place.run("explain", "--seconds", str(seconds), *words)
         self.assertEqual(self.place.none_left(), {})
-        self.assertEqual(list(Path("/tmp").glob("bakeoff_run_*")), [])
+        self.assertEqual(list(self.temporary.glob("bakeoff_*")), [])
         return got
 
     def explained(self, *words: str, seconds: int = 45) -> Any:
