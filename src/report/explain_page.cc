@@ -40,7 +40,7 @@ View cause_view(const ex::Explanation& e, const ex::Cause& c) {
                 {"cause_place", where},
                 {"cause_gain", significant(c.measured->value, 3)},
                 {"cause_seen", c.suspect.suspicion.evidence},
-                {"cause_method", fmt::format("The paired run {}.", c.suspect.rule->method)},
+                {"cause_method", fmt::format("The changed run {}.", c.suspect.rule->method)},
                 {"cause_words", ex::gain_words(e, c)},
                 {"cause_without", c.without ? ex::with_interval(*c.without) : ""},
                 {"cause_change", ex::change_words(c)},

@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kHotConversion = 0.1;  // of the looks at its stack
+constexpr double kHotConversion = 0.1;  // of the samples of its call stack
 
 // Where a framework reads its batches inside a graph, nobody sees it wait for a generator.
 Maybe waits(const Subject& s, int) {
@@ -31,7 +31,7 @@ Maybe conversions(const Subject& s, int) {
     const std::string line = line_at(s.source, hot.line);
     if (!std::regex_search(line, makes)) continue;
     return Suspicion{
-        .evidence = fmt::format("in {} of the looks at its stack it was in line {}, which makes an array",
+        .evidence = fmt::format("{} of the samples of its call stack are in line {}, which makes an array",
                                 share(hot.share), hot.line),
         .line = hot.line};
   }
@@ -133,7 +133,7 @@ std::vector<Rule> common_rules() {
       {.id = "R1",
        .key = "conversion",
        .signal =
-           "in at least 10% of the looks at its stack it is in a line that makes an array of Python lists "
+           "at least 10% of the samples of its call stack are in a line that makes an array of Python lists "
            "or of arrays of NumPy",
        .cause = "it makes tensors of Python's numbers again and again",
        .change = "make the array once, before the loop, and take its rows by an index",

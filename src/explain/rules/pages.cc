@@ -6,15 +6,15 @@ namespace bakeoff::explain {
 namespace {
 
 const char* const kPaired =
-    "Your script runs as it is and, in another process, with one thing changed from outside; short bursts of "
-    "steps of the two alternate, in several fresh pairs of processes. The cause is named only if the changed "
-    "run is faster by more than 2% with an error probability of 1% over all that is said.";
+    "Your script runs as it is and, in another process, with one thing changed from outside: the changed run. Short "
+    "bursts of steps of the two alternate, in several fresh pairs of processes. The cause is named only if the changed "
+    "run is faster by more than 2%; the probability that anything that is said is wrong is 1%.";
 
 const std::vector<Topic> kTopics = {
     {"R1", "Waiting for data",
      "The step is ready, and its batch is not: the processor that computes stands still while rows are read, "
      "decoded or changed. What the model costs does not matter then.",
-     "The time that the loop waits for each batch is measured. The paired run gets the same first batch again "
+     "The time that the loop waits for each batch is measured. The changed run gets the same first batch again "
      "and again: what it gains is the most that any faster input can give."},
     {"R2", "Rows fetched one by one",
      "The data lies in memory as one array, and a loader takes its rows one by one in Python, and then puts "
@@ -41,7 +41,7 @@ const std::vector<Topic> kTopics = {
     {"R7", "Compiling again and again",
      "A compiled function holds for the shapes and Python values that it was compiled for. A last batch that is "
      "smaller, sequences of all lengths, or a Python number that changes compile it anew.",
-     "Compilations after the first steps are counted, with their time. The paired run keeps shapes equal."},
+     "Compilations after the first steps are counted, with their time. The changed run keeps shapes equal."},
     {"R8", "A compiled model that is slower",
      "Where Python code breaks the graph in pieces, or where ops are large enough already, compiling costs "
      "time and gains none.",
@@ -50,7 +50,7 @@ const std::vector<Topic> kTopics = {
      "Compiling takes seconds to minutes before the first step. If it saves a millisecond a step, it pays after "
      "thousands of steps.",
      "Set-up and first steps are a phase of their own in the answer. How many steps it takes until compiling "
-     "has paid is printed where the paired run without compiling was made."},
+     "has paid is printed where a run without compiling was made."},
     {"R10", "A recurrent layer without its fast kernel",
      "Recurrent layers have fast kernels for their usual form alone. Another activation, dropout inside the "
      "recurrence or a hand-written loop over the time steps computes step by step.",
@@ -63,12 +63,12 @@ const std::vector<Topic> kTopics = {
     {"R12", "Memory that grows",
      "A loss that is kept holds all activations of its step. Memory grows from step to step until the machine "
      "swaps or the process is killed.",
-     "Resident memory is fitted over the steps, and graphs that are kept are counted. The paired run frees "
+     "Resident memory is fitted over the steps, and graphs that are kept are counted. The changed run frees "
      "them."},
     {"R13", "Denormal numbers",
      "Numbers below 1e-38 in float32 are handled by many processors in a slow path, tens of times slower than "
      "others. They appear where values decay: dead units, weight decay, long averages.",
-     "The share of denormal numbers in parameters, gradients and optimizer state is counted. The paired run sets "
+     "The share of denormal numbers in parameters, gradients and optimizer state is counted. The changed run sets "
      "them to 0; denormals that cost nothing are not named."},
     {"R14", "Too few or too many threads",
      "Fewer threads than processors leave some idle; more of them wait for each other.", kPaired},
@@ -164,7 +164,9 @@ std::string page(const std::string& id) {
     if (const auto found = all.changes.find(id); found != all.changes.end())
       text += fmt::format("| {} | {} |\n", all.framework, found->second);
   }
-  text += fmt::format("\n## How it is measured\n\n{}\n", topic->measured);
+  const bool told = mine.empty() || topic->measured == kPaired;
+  text += fmt::format("\n## How it is measured\n\n{}{}\n", topic->measured,
+                      told ? "" : std::string("\n\n") + kPaired);
   if (!mine.empty()) {
     text +=
         "\n## What is tried\n\n| framework | when | what the changed run does | the change in short |\n"
@@ -179,7 +181,7 @@ std::string page(const std::string& id) {
 std::string index_page() {
   std::string text =
       "# Rules of `bakeoff explain`\n\nMade by `bakeoff explain --rule all`. A rule makes a cause suspect; it is "
-      "named only if a paired run confirms it.\n\n| rule | about | causes that a run can confirm |\n|---|---|---|\n";
+      "named only if the script is faster with that one thing changed.\n\n| rule | about | causes that a run can confirm |\n|---|---|---|\n";
   for (const Topic& topic : kTopics) {
     std::string causes;
     for (const Rule& rule : rules())
