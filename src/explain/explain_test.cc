@@ -251,6 +251,7 @@ TEST(Folders, AreCopiedWithoutWhatIsNotTheUsers) {
   fs::create_directories(from / "data");
   fs::create_directories(from / ".git");
   fs::create_directories(from / "venv");
+  fs::create_directories(from / "bakeoff_run_1_abc");  // temporary files may lie in the user's folder
   std::ofstream(from / "train.py") << "x";
   std::ofstream(from / "data/a.bin") << "y";
   std::ofstream(from / ".git/config") << "z";
@@ -262,6 +263,10 @@ TEST(Folders, AreCopiedWithoutWhatIsNotTheUsers) {
   EXPECT_TRUE(fs::exists(to / "link/a.bin"));
   EXPECT_FALSE(fs::exists(to / ".git"));
   EXPECT_FALSE(fs::exists(to / "venv"));
+  EXPECT_FALSE(fs::exists(to / "bakeoff_run_1_abc"));
+  const fs::path inside = from / "bakeoff_run_1_abc/copy";
+  ASSERT_TRUE(copy_folder(from, inside).has_value());
+  EXPECT_TRUE(fs::exists(inside / "data/a.bin"));
 }
 
 TEST(Folders, OfKilledProcessesAreRemoved) {

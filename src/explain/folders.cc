@@ -15,16 +15,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kCopy = "bakeoff_run_", kScratch = "bakeoff_explain_";
+
+// Copies are left out, too: the folder may be the one for temporary files.
 bool left_out(const fs::directory_entry& entry) {
   constexpr std::array<std::string_view, 6> kNames = {".git",        "__pycache__", "node_modules",
                                                       ".mypy_cache", ".hg",         ".tox"};
   std::error_code ignored;
   if (!entry.is_directory(ignored) || entry.is_symlink(ignored)) return false;
   const std::string name = entry.path().filename().string();
+  if (name.starts_with(kCopy) || name.starts_with(kScratch)) return true;
   return std::ranges::find(kNames, name) != kNames.end() || fs::exists(entry.path() / "pyvenv.cfg", ignored);
 }
-
-constexpr std::string_view kCopy = "bakeoff_run_";
 
 }  // namespace
 
