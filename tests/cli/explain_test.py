@@ -154,19 +154,24 @@ class Published(Explain):
         for words in ((), ("--", "--deep")):
             found = self.explained("mlp_keras.py", "mlp_torch.py", *words, seconds=30)
             self.assertEqual(found["per"], "run")
-            # The article says that Keras is four times as fast.
-            slower, faster = (script["framework"] for script in found["scripts"])
-            self.assertEqual((slower, faster), ("keras", "torch"))
-            self.assertGreater(found["gap"]["low"], 1)
-            self.assertIn("imports", found["gap_by_phase_seconds"])
+            names = {script["framework"] for script in found["scripts"]}
+            self.assertEqual(names, {"keras", "torch"})
+            # The article says that one takes four times as long as the other: from
+            # start to end neither does, as imports are most of it.
+            self.assertLess(found["gap"]["low"], 2)
+            self.assertGreater(found["gap"]["high"], 0.5)
+            for script in found["scripts"]:
+                phases = script["phases_seconds"]
+                self.assertGreater(phases["imports"], phases["steps"])
 
     def test_rows_of_a_dataset_against_tensors_in_memory(self) -> None:
         found = self.explained(
-            "mnist_dataset.py", "mnist_memory.py", "--", "--epochs", "1000"
+            *("mnist_dataset.py", "mnist_memory.py", "--", "--epochs", "1000"),
+            seconds=120,
         )
         self.assertTrue(found["gap_confirmed"], found)
         named = [cause["key"] for cause in found["causes"] if cause["confirmed"]]
-        self.assertIn(named[0], ("input", "no_workers"))
+        self.assertIn(named[:1], (["input"], ["no_workers"]), found["causes"])
 
 
 class TheUsersFiles(Explain):
