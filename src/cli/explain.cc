@@ -89,7 +89,7 @@ Result<ex::Subject> subject_of(const ExplainOptions& options, const std::string&
   return subject;
 }
 
-// Two scripts of one name are told by their folders, one script that runs twice by its arguments.
+// Two scripts of one name get their folders as part of their names, one script that runs twice its arguments.
 void name_apart(std::vector<ex::Subject>& subjects, const ExplainOptions& options) {
   if (subjects.size() < 2 || subjects[0].name != subjects[1].name) return;
   for (size_t i : {0, 1}) subjects[i].name = options.scripts[i];

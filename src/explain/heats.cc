@@ -60,16 +60,21 @@ double seconds_from_start(const Report& report) {
   return 1e-9 * static_cast<double>(report.begun + report.ns - report.started);
 }
 
-// Starts it and lets it make its first steps, which count for nothing.
-void settle(Runner& runner, const HeatOptions& options) {
+// Its process; nullopt where it did not start, with the reason in the result.
+std::optional<Observed> started(Runner& runner, const HeatOptions& options) {
   ScriptSpec spec = runner.lane->spec;
   spec.log_file = options.folder / (runner.lane->name + ".log");
-  auto started = Observed::start(spec, runner.lane->switches);
-  if (!started) {
-    runner.result.failure = started.error().text();
-    return;
-  }
-  runner.process.emplace(std::move(*started));
+  auto process = Observed::start(spec, runner.lane->switches);
+  if (process) return std::move(*process);
+  runner.result.failure = process.error().text();
+  return std::nullopt;
+}
+
+// Starts it and lets it make its first steps, which count for nothing.
+void settle(Runner& runner, const HeatOptions& options) {
+  auto process = started(runner, options);
+  if (!process) return;
+  runner.process.emplace(std::move(*process));
   const int64_t some = std::min(kSettle, runner.lane->steps_at_most.value_or(kSettle * 4) / 4 + 1);
   const auto first = runner.run(some, kSettleSeconds, /*facts=*/true);
   if (!first) {
@@ -125,13 +130,8 @@ void burst(Runner& runner) {
 
 // From the start of Python to the script's end.
 void whole_run(Runner& runner, const HeatOptions& options) {
-  ScriptSpec spec = runner.lane->spec;
-  spec.log_file = options.folder / (runner.lane->name + ".log");
-  auto process = Observed::start(spec, runner.lane->switches);
-  if (!process) {
-    runner.result.failure = process.error().text();
-    return;
-  }
+  auto process = started(runner, options);
+  if (!process) return;
   const auto report = process->run({.steps = int64_t{1} << 40, .seconds = kRunSeconds});
   if (!report)
     runner.result.failure = report.error().text();

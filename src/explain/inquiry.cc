@@ -31,8 +31,8 @@ constexpr double kPrior = 0.25;        // typical size of a gain or a gap, log s
 constexpr double kRestart = 0.01;      // sd of one process of a script, log scale, until heats show it
 constexpr double kGivesWay = 0.7;      // share of a general cause's gain that a special one explains
 constexpr int64_t kMostRounds = 40, kFewestRuns = 4, kMostRuns = 8;  // of a heat: of bursts, of whole runs
-constexpr double kFirstRun =
-    1.5;  // time of the observed run over that of later ones, from which on it is told
+// Time of the observed run over that of later ones, from which on it is told.
+constexpr double kFirstRun = 1.5;
 constexpr double kRunStart = 0.5;      // s, of a process before Python runs the script
 constexpr int64_t kStepsOfRound = 8;   // at least, of a script that ends
 constexpr double kNothingLeft = 1.08;  // gap over the gains of its causes, up to which it is explained
@@ -445,7 +445,8 @@ void Inquiry::combine() {
     out_.together = factor;
     // What the first heat alone decided is measured now.
     Cause& first = *confirmed[0];
-    if (confirmed.size() == 1 && first.measured->value == first.first->value) first.measured = factor;
+    if (confirmed.size() == 1 && first.first && first.measured->value == first.first->value)
+      first.measured = factor;
   }
   out_.residual = residual.factor(alpha());
   for (size_t i = 0; i < confirmed.size(); ++i) confirmed[i]->without = without[i].factor(alpha());
