@@ -569,6 +569,7 @@ void compare_steps32(const GateJob& job, const Reference& reference, const Answe
           amplified = std::max(amplified, path.losses[i]);
         allowed = std::max(allowed, std::min(kNoiseFactor * amplified, kMostAmplified));
       }
+      parity.loss_limits.push_back(allowed);
       comparisons.compare(fmt::format("float32 loss of step {}", k), error, allowed);
     }
   }

@@ -14,11 +14,13 @@ using namespace table;
 namespace {
 
 constexpr double kLeft = 70, kRight = 24, kFoot = 44;
-constexpr double kLogFrom = 20;  // ratio of the greatest to the least throughput
+constexpr double kLogFrom = 20;   // ratio of the greatest value to the least
+constexpr size_t kMostDots = 40;  // a curve of more points is a line alone
 
-bool drawable(const Point& point) {
-  return point.x > 0 && std::isfinite(point.y) && point.y > 0 && std::isfinite(point.low) &&
-         std::isfinite(point.high);
+// "0.52", "1,204", "3.1e-5".
+std::string shown_value(double value) {
+  if (value >= 999.5) return count(value);
+  return value != 0 && std::abs(value) < 0.001 ? error_size(value) : significant(value, 3);
 }
 
 class CurveChart {
@@ -31,37 +33,88 @@ class CurveChart {
         least_x_ = std::min(least_x_, point.x);
         most_x_ = std::max(most_x_, point.x);
         least_ = std::min(least_, point.low);
-        most_ = std::max(most_, point.high);
+        most_ = std::max(most_, std::isfinite(point.high) ? point.high : point.y);
       }
     }
   }
 
   std::string draw() {
     if (!(most_ > 0)) return "";
-    const Axis x(least_x_ / 1.15, most_x_ * 1.15, kLeft, width_ - kRight, true);
-    const bool log = most_ > kLogFrom * least_;
-    const Axis y(log ? least_ / 1.2 : 0, most_ * 1.08, height_ - kFoot, 10, log);
+    const double space = picture_.ticks.empty() ? 0 : (most_x_ - least_x_) * 0.05 + 0.05;
+    const Axis x = picture_.log_x ? Axis(least_x_ / 1.15, most_x_ * 1.15, kLeft, width_ - kRight, true)
+                                  : Axis(picture_.ticks.empty() ? 0 : least_x_ - space, most_x_ + space, kLeft,
+                                         width_ - kRight, false);
+    const bool log = least_ > 0 && most_ > kLogFrom * least_;
+    const Axis y(log ? least_ / 1.2 : std::min(0.0, least_), most_ + (most_ - std::min(0.0, least_)) * 0.08,
+                 height_ - kFoot, 10, log);
     Svg svg(width_, height_, fmt::format("{} against {}", picture_.y_title, picture_.x_title));
-    draw_y_axis(svg, y, kLeft, width_ - kRight, count);
-    draw_x_axis(svg, x, 10, height_ - kFoot, kLeft, width_ - kRight, count,
-                fmt::format("{} (log scale)", picture_.x_title));
-    for (const Series& series : all_series(s_)) {
-      for (const Curve& of : picture_.curves) {
-        if (of.contender == series.row->contender.id) curve(svg, x, y, series, of);
-      }
+    draw_y_axis(svg, y, kLeft, width_ - kRight, shown_value);
+    axis_of_x(svg, x);
+    for (const Curve& of : picture_.curves) {
+      const std::vector<Series> all = all_series(s_);
+      const auto series = std::find_if(all.begin(), all.end(), [&](const Series& one) {
+        return of.contender == one.row->contender.id;
+      });
+      if (series != all.end())
+        curve(svg, x, y, *series, of);
+      else
+        curve(svg, x, y, {.index = -1, .name = of.contender, .cls = "plain dashed", .row = nullptr}, of);
     }
     return std::move(svg).finish();
   }
 
  private:
+  bool drawable(const Point& point) const {
+    return std::isfinite(point.x) && (point.x > 0 || !picture_.log_x) && std::isfinite(point.y) &&
+           std::isfinite(point.low) && !std::isnan(point.high);
+  }
+
+  void axis_of_x(Svg& svg, const Axis& x) const {
+    const double bottom = height_ - kFoot, right = width_ - kRight;
+    if (picture_.ticks.empty()) {
+      draw_x_axis(svg, x, 10, bottom, kLeft, right, shown_value,
+                  picture_.x_title + (picture_.log_x ? " (log scale)" : ""));
+      return;
+    }
+    for (const auto& [at, text] : picture_.ticks) {
+      svg.line(x.at(at), 10, x.at(at), bottom, "grid");
+      svg.text(x.at(at), bottom + 16, text, "tick", "middle");
+    }
+    svg.line(kLeft, bottom, right, bottom, "axis");
+    svg.text((kLeft + right) / 2, bottom + 36, picture_.x_title, "title", "middle");
+  }
+
+  // An end that is not bounded is an arrow at the top.
+  static void bounds(Svg& svg, double at, const Axis& y, const Point& point, const std::string& cls) {
+    const bool open = !std::isfinite(point.high);
+    const double top = y.at(open ? y.high() : point.high);
+    svg.line(at, y.at(point.low), at, top, "curve " + cls);
+    if (open) svg.path({{at - 5, top + 7}, {at, top}, {at + 5, top + 7}}, "arrow " + cls);
+  }
+
+  // What x reads as: its tick's text where it has one.
+  std::string shown_x(double x) const {
+    for (const auto& [at, text] : picture_.ticks) {
+      if (at == x) return text;
+    }
+    return fmt::format("{} {}", picture_.x_title, shown_value(x));
+  }
+
   void curve(Svg& svg, const Axis& x, const Axis& y, const Series& series, const Curve& of) {
     std::string title = series.name;
     Points points;
-    for (const Point& point : of.points) {
+    const bool dotted = of.points.size() <= kMostDots;
+    for (size_t i = 0; i < of.points.size(); ++i) {
+      const Point& point = of.points[i];
       if (!drawable(point)) continue;
       points.emplace_back(x.at(point.x), y.at(point.y));
-      title += fmt::format("\n{} {}: {} {}{}", picture_.x_title, count(point.x), count(point.y),
-                           picture_.y_title, of.marked_x == point.x ? ", the best" : "");
+      if (!dotted && i + 1 < of.points.size()) continue;  // of many points the last one alone is told
+      title += fmt::format("\n{}: {} {}{}", shown_x(point.x), shown_value(point.y), picture_.y_title,
+                           of.marked_x == point.x ? ", the best" : "");
+      if (point.high > point.low)
+        title += std::isfinite(point.high)
+                     ? fmt::format(" ({} to {})", shown_value(point.low), shown_value(point.high))
+                     : fmt::format(" ({} or more, without a bound)", shown_value(point.low));
     }
     svg.begin("row", title, series.index);
     if (points.size() > 1) {
@@ -69,9 +122,9 @@ class CurveChart {
       svg.path(points, "curve " + series.cls);
     }
     for (const Point& point : of.points) {
-      if (!drawable(point)) continue;
+      if (!drawable(point) || !dotted) continue;
       const double at = x.at(point.x);
-      if (point.high > point.low) svg.line(at, y.at(point.low), at, y.at(point.high), "curve " + series.cls);
+      if (point.high > point.low) bounds(svg, at, y, point, series.cls);
       svg.circle(at, y.at(point.y), of.marked_x == point.x ? 6 : 3, "cross " + series.cls);
     }
     svg.end();
@@ -81,7 +134,7 @@ class CurveChart {
   const Picture& picture_;
   double width_, height_;
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  double least_x_ = kInfinity, most_x_ = 0, least_ = kInfinity, most_ = 0;  // of all points
+  double least_x_ = kInfinity, most_x_ = -kInfinity, least_ = kInfinity, most_ = 0;  // of all points
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "report/chart_frame.h"
 #include "report/charts.h"
+#include "report/names.h"
 #include "report/density.h"
 #include "report/phrases.h"
 #include "table/numbers.h"
@@ -97,7 +98,7 @@ std::string distribution_chart(const Summary& s, double width) {
   std::vector<Cloud> clouds;
   for (const Row& row : s.ranked) {
     clouds.push_back(cloud_of(row));
-    labels.push_back(one_line(row.contender.id));
+    labels.push_back(label(row.contender));
     values.push_back(clouds.back().steps.empty() ? ""
                                                  : milliseconds(quantile(clouds.back().steps, 0.5)) + " ms");
   }

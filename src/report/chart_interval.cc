@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "report/chart_frame.h"
 #include "report/charts.h"
+#include "report/names.h"
 #include "report/phrases.h"
 #include "report/ranking.h"
 #include "table/numbers.h"
@@ -16,30 +16,7 @@ namespace bakeoff::report {
 using namespace table;
 namespace {
 
-// The colour of a tie group: the leader's stands out, a contender alone is plain.
-std::vector<std::string> group_classes(const Summary& s) {
-  std::map<char, int> members;
-  for (const Row& row : s.ranked) {
-    for (const char letter : row.ties) ++members[letter];
-  }
-  std::map<char, int> colour;
-  for (const auto& [letter, n] : members) {
-    if (n > 1) colour.emplace(letter, static_cast<int>(colour.size()) + 1);
-  }
-  const std::string& best = s.ranked.front().ties;
-  std::vector<std::string> classes;
-  for (const Row& row : s.ranked) {
-    std::string cls = &row == &s.ranked.front() ? "lead" : "plain";
-    for (const char letter : row.ties) {
-      if (cls != "plain" || !colour.count(letter)) continue;
-      cls = best.find(letter) != std::string::npos ? "lead" : fmt::format("c{}", colour[letter] % 10);
-    }
-    classes.push_back(cls);
-  }
-  return classes;
-}
-
-// Wide enough for every value and every interval that ends within reason.
+// Wide enough for every value and every end of an interval.
 Axis ratio_axis(const Summary& s, double from, double to) {
   double least = 1, most = 1;
   for (const Row& row : s.ranked) {
@@ -49,8 +26,8 @@ Axis ratio_axis(const Summary& s, double from, double to) {
   }
   double low = least / (1 + 2 * s.margin), high = most * (1 + 2 * s.margin);
   for (const Row& row : s.ranked) {
-    if (bounded_below(row.ratio)) low = std::min(low, std::max(row.ratio.low, least / 1.3));
-    if (bounded_above(row.ratio)) high = std::max(high, std::min(row.ratio.high, most * 1.3));
+    if (bounded_below(row.ratio)) low = std::min(low, row.ratio.low);
+    if (bounded_above(row.ratio)) high = std::max(high, row.ratio.high);
   }
   const double space = std::pow(high / low, 0.03);
   return Axis(low / space, high * space, from, to, high / low > 2);
@@ -63,8 +40,8 @@ void draw_end(Svg& svg, double x, double y, bool open, bool right, const std::st
 }
 
 void draw_interval(Svg& svg, const Axis& axis, const Estimate& e, double y, const std::string& cls) {
-  const bool open_low = !bounded_below(e) || e.low < axis.low();
-  const bool open_high = !bounded_above(e) || e.high > axis.high();
+  const bool open_low = !bounded_below(e);
+  const bool open_high = !bounded_above(e);
   const double x1 = axis.at(open_low ? axis.low() : e.low), x2 = axis.at(open_high ? axis.high() : e.high);
   svg.line(x1, y, x2, y, "whisker " + cls);
   draw_end(svg, x1, y, open_low, false, cls);
@@ -74,7 +51,7 @@ void draw_interval(Svg& svg, const Axis& axis, const Estimate& e, double y, cons
 std::string title_of(const Summary& s, const Row& row) {
   const Cell ratio = ratio_cell(s, row), ms = step_time_cell(row);
   return fmt::format("{}\nratio to the leader {} {}\n{} ms per step {}\nrank {}, {}",
-                     one_line(row.contender.id), ratio.text, ratio.range, ms.text, ms.range, rank_range(row),
+                     label(row.contender), ratio.text, ratio.range, ms.text, ms.range, rank_range(row),
                      verdict_text(row));
 }
 
@@ -85,7 +62,7 @@ std::string interval_chart(const Summary& s, double width) {
   std::vector<std::string> labels, values;
   for (const Row& row : s.ranked) {
     const Cell ratio = ratio_cell(s, row);
-    labels.push_back(one_line(row.contender.id));
+    labels.push_back(label(row.contender));
     values.push_back(&row == &leader_of(s, row) ? "leader"
                                                 : ratio.text + (row.at_least ? "" : "  " + ratio.range));
   }
@@ -100,14 +77,14 @@ std::string interval_chart(const Summary& s, double width) {
       svg, axis, f.top, f.bottom, f.left, f.right, [](double v) { return fmt::format("{:.4g}", v); },
       axis.log() ? "step time relative to the leader (log scale)" : "step time relative to the leader");
   svg.line(axis.at(1), f.top, axis.at(1), f.bottom, "one");
-  const std::vector<std::string> classes = group_classes(s);
+  const std::vector<Series> series = all_series(s);
   for (size_t i = 0; i < s.ranked.size(); ++i) {
     const Row& row = s.ranked[i];
     svg.begin("row", title_of(s, row), static_cast<int>(i));
     svg.rect(0, f.centre(i) - 16, f.width, 32, "hit");
     draw_row_text(svg, f, i, labels[i], values[i]);
-    if (&row != &leader_of(s, row)) draw_interval(svg, axis, row.ratio, f.centre(i), classes[i]);
-    if (!row.at_least) svg.circle(axis.at(row.ratio.value), f.centre(i), 4.5, "dot " + classes[i]);
+    if (&row != &leader_of(s, row)) draw_interval(svg, axis, row.ratio, f.centre(i), series[i].cls);
+    if (!row.at_least) svg.circle(axis.at(row.ratio.value), f.centre(i), 4.5, "dot " + series[i].cls);
     svg.end();
   }
   return std::move(svg).finish();

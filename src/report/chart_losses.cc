@@ -88,20 +88,36 @@ std::vector<double> errors(const Summary& s, const Row& row) {
   return out;
 }
 
-// Tolerance of the float32 losses, 0 where no check of them is known.
-double tolerance(const Summary& s) {
-  for (const Series& series : with_losses(s)) {
-    for (const ParityCheck& check : series.row->proof->checks) {
-      if (check.what.find("float32") != std::string::npos && check.tolerance > 0) return check.tolerance;
-    }
+// What was allowed for each of the row's losses; of a record that lacks it nothing.
+std::vector<double> limits(const Row& row) {
+  const size_t n = std::min(row.proof->losses.size(), row.proof->loss_limits.size());
+  return {row.proof->loss_limits.begin(), row.proof->loss_limits.begin() + static_cast<std::ptrdiff_t>(n)};
+}
+
+// A contender's own tolerance: everything below its limit, where others have another; once for those who share it.
+struct Band {
+  std::vector<double> limits;
+  std::vector<Series> of;
+};
+std::vector<Band> bands(const std::vector<Series>& all) {
+  std::vector<Band> out;
+  for (const Series& series : all) {
+    const std::vector<double> own = limits(*series.row);
+    if (own.empty()) continue;
+    const auto known = std::find_if(out.begin(), out.end(), [&](const Band& band) { return band.limits == own; });
+    if (known != out.end())
+      known->of.push_back(series);
+    else
+      out.push_back({own, {series}});
   }
-  return 0;
+  return out;
 }
 
 // Down to the least difference that is not 0, up to the largest or the tolerance.
-Axis error_axis(const Summary& s, double allowed, double foot) {
-  double least = 1e-8, most = allowed;
+Axis error_axis(const Summary& s, double foot) {
+  double least = 1e-8, most = 0;
   for (const Series& series : with_losses(s)) {
+    for (const double limit : limits(*series.row)) most = std::max(most, limit);
     for (const double e : errors(s, *series.row)) {
       if (!std::isfinite(e)) continue;
       most = std::max(most, e);
@@ -110,6 +126,25 @@ Axis error_axis(const Summary& s, double allowed, double foot) {
   }
   least = std::max(least, 1e-18);
   return Axis(least / 3, std::max(most, least * 10) * 3, foot, 10, true);
+}
+
+// Each band down to the foot of the plot, with its limit at the end.
+void draw_bands(Svg& svg, const Plot& p, const Axis& y, const std::vector<Band>& all) {
+  for (const Band& band : all) {
+    Points outline;
+    for (size_t i = 0; i < band.limits.size(); ++i)
+      outline.emplace_back(p.x.at(static_cast<double>(i)), y.at(band.limits[i]));
+    const auto [end_x, end_y] = outline.back();
+    const bool shared = band.of.size() > 1 || all.size() == 1;
+    const std::string whose = all.size() == 1 ? "every contender" : fmt::format("{}{}", band.of.front().name, band.of.size() > 1 ? fmt::format(" and {} others", band.of.size() - 1) : "");
+    svg.begin("row", fmt::format("allowed for {}: {} at the first step, {} at the last", whose, error_size(band.limits.front()), error_size(band.limits.back())), shared ? -1 : band.of.front().index);
+    if (outline.size() > 1) svg.path(outline, "curve allowed " + (shared ? std::string("plain") : band.of.front().cls));
+    outline.emplace_back(end_x, p.bottom);
+    outline.emplace_back(outline.front().first, p.bottom);
+    svg.path(outline, "band", true);
+    svg.text(end_x - 4, end_y - 6, "allowed" + (all.size() == 1 ? std::string() : ": " + whose), "tick", "end");
+    svg.end();
+  }
 }
 
 }  // namespace
@@ -139,17 +174,13 @@ std::string loss_chart(const Summary& s, double width) {
 std::string loss_error_chart(const Summary& s, double width) {
   const std::vector<Series> all = with_losses(s);
   if (all.empty() || s.manifest.referee_losses.empty()) return "";
-  const double allowed = tolerance(s);
   const Plot p = plot(width, longest(s));
-  const Axis y = error_axis(s, allowed, p.bottom - 22);
+  const Axis y = error_axis(s, p.bottom - 22);
   Svg svg(p.width, p.height, "Relative difference of the losses from the float64 referee");
   draw_y_axis(svg, y, kLeft, p.right, [](double v) { return error_size(v); });
   draw_x_axis(svg, p.x, 10, p.bottom, kLeft, p.right, step_text, "training step");
   svg.text(kLeft - 8, p.bottom - 4, "equal", "tick", "end");
-  if (allowed > 0) {
-    svg.line(kLeft, y.at(allowed), p.right, y.at(allowed), "limit");
-    svg.text(p.right - 4, y.at(allowed) - 6, "allowed " + error_size(allowed), "limit-text", "end");
-  }
+  draw_bands(svg, p, y, bands(all));
   const Height height = [&](double e) { return e > 0 ? y.at(e) : p.bottom - 8; };
   for (const Series& series : all) {
     const std::vector<double> e = errors(s, *series.row);

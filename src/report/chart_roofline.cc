@@ -18,7 +18,7 @@ constexpr double kLeft = 66, kRight = 30, kTop = 14, kFoot = 44;  // margins
 constexpr double kMarks = 54;                                     // of the layers, within the plot
 constexpr double kLine = 15;                                      // between labels
 constexpr int kMostMarks = 4;
-constexpr double kPlaces[] = {0.6, 0.4, 0.2};  // of labels along the roofs, as a share of their length
+constexpr double kLabelPlaces[] = {0.6, 0.4, 0.2};  // of labels along the roofs, as a share of their length
 
 std::string rate_text(double gflops) { return significant(gflops, 3); }
 
@@ -45,7 +45,7 @@ class RooflineChart {
         svg, x_, kTop, bottom_, kLeft, width_ - kRight, [](double v) { return fmt::format("{:.4g}", v); },
         "FLOP per byte that the ops move (log scale); upwards GFLOP/s");
     int place = 0;
-    for (const Roofline::Roof& roof : r_.roofs) draw_roof(svg, roof, kPlaces[place++ % 3]);
+    for (const Roofline::Roof& roof : r_.roofs) draw_roof(svg, roof, kLabelPlaces[place++ % 3]);
     draw_peak(svg);
     draw_kinds(svg);
     draw_contenders(svg);

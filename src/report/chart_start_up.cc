@@ -6,6 +6,7 @@
 
 #include "report/chart_frame.h"
 #include "report/charts.h"
+#include "report/names.h"
 #include "report/phrases.h"
 #include "table/numbers.h"
 #include "table/text.h"
@@ -57,6 +58,7 @@ void draw_cold(Svg& svg, const Axis& axis, const Bar& bar, double y) {
   const double to = axis.at(end);
   if (!cut) return svg.rect(from, y - 9, to - from, 18, "cold", 2);
   svg.path({{from, y - 9}, {to - 8, y - 9}, {to, y}, {to - 8, y + 9}, {from, y + 9}}, "cold", true);
+  for (const double at : {(from + to) / 2 - 3, (from + to) / 2 + 3}) svg.line(at - 3, y + 12, at + 3, y - 12, "axis");
 }
 
 }  // namespace
@@ -66,7 +68,7 @@ std::string start_up_chart(const Summary& s, double width) {
   std::vector<Bar> bars;
   for (const Row& row : s.ranked) {
     bars.push_back(bar_of(row.start_up));
-    labels.push_back(one_line(row.contender.id));
+    labels.push_back(label(row.contender));
     const bool cold = bars.back().cold > 0.1 * bars.back().warm();
     values.push_back(row.at_least
                          ? ""

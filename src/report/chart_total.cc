@@ -13,7 +13,7 @@ namespace bakeoff::report {
 using namespace table;
 namespace {
 
-constexpr int kPlaces = 64;
+constexpr int kPoints = 64;
 constexpr double kLeft = 66, kRight = 30;  // margins
 
 bool drawable(const Row& row) {
@@ -93,8 +93,8 @@ class TotalChart {
       title += fmt::format("\nbreak-even with the leader at step {}", count(std::ceil(*row.break_even_step)));
     svg.begin("row", title, series.index);
     Points points;
-    for (int i = 0; i < kPlaces; ++i) {
-      const double n = std::pow(last_, static_cast<double>(i) / (kPlaces - 1));
+    for (int i = 0; i < kPoints; ++i) {
+      const double n = std::pow(last_, static_cast<double>(i) / (kPoints - 1));
       points.emplace_back(x_.at(n), y_.at(value(row, n)));
     }
     svg.path(points, "fat");

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "table/text.h"
+#include "report/names.h"
 
 namespace bakeoff::report {
 
@@ -13,7 +13,7 @@ std::vector<Series> all_series(const Summary& summary) {
   const auto add = [&](const Row& row, bool ranked) {
     const int index = static_cast<int>(out.size());
     const std::string cls = fmt::format("c{}{}", index % 10, index < 10 ? "" : " dashed");
-    out.push_back({index, one_line(row.contender.id), cls, &row, ranked});
+    out.push_back({index, label(row.contender), cls, &row, ranked});
   };
   for (const Row& row : summary.ranked) add(row, true);
   for (const Row& row : summary.unranked) add(row, false);

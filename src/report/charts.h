@@ -24,8 +24,8 @@ struct Series {
 };
 std::vector<Series> all_series(const Summary& summary);  // ranked first
 
-// Step-time ratio to the leader with its interval, the margin as a band, tie groups in one colour. An end
-// that is not bounded, or far off, is an open arrow. Logarithmic from a ratio of 2 on.
+// Step-time ratio to the leader with its interval, the margin as a band. An end that is not bounded is an open
+// arrow. Logarithmic from a ratio of 2 on.
 // Empty text for a leader without anyone behind.
 std::string interval_chart(const Summary& summary, double width);
 
@@ -37,6 +37,10 @@ std::string distribution_chart(const Summary& summary, double width);
 // Process start, import, build and first step as stacked bars; a cold compilation cache as an outline.
 std::string start_up_chart(const Summary& summary, double width);
 
+// Resident memory in the bursts as stacked bars, by kind: weights, gradients and optimizer state by the recipe, the
+// rest as measured before the first step and added by steps. Of contenders on the processor alone.
+std::string memory_chart(const Summary& summary, double width);
+
 // Start-up plus steps times ms/step against the number of steps, break-even steps against the leader as dots;
 // `relative`: divided by the leader's.
 std::string total_time_chart(const Summary& summary, double width, bool relative);
@@ -46,7 +50,8 @@ std::string total_time_chart(const Summary& summary, double width, bool relative
 std::string loss_chart(const Summary& summary, double width);
 std::string loss_error_chart(const Summary& summary, double width);
 
-// A section's picture: y against a logarithmic x, a curve for each contender; y logarithmic where it spans much.
+// A section's picture: a curve for each contender; y logarithmic where it spans much. Of a curve that is no
+// contender's (the referee's) the line is grey.
 std::string curve_chart(const Summary& summary, const table::Picture& picture, double width);
 
 // Both axes logarithmic: model FLOP/s against FLOPs per byte. The measured peak and the memory levels'

@@ -122,7 +122,7 @@ TEST(Html, HasEverySection) {
 TEST(Html, CarriesTheTrackLabelAndVerdict) {
   const std::string html = render_html(sample_summary());
   EXPECT_THAT(html, HasSubstr("<title>mnist_cnn · equalised track · Bakeoff</title>"));
-  EXPECT_THAT(html, HasSubstr("<span class=\"id\">tensorflow[<wbr>mode=function]</span> and "));
+  EXPECT_THAT(html, HasSubstr("<h1>Too close to call: TensorFlow, Keras on TensorFlow, "));
   EXPECT_THAT(render_html(single_summary()), HasSubstr("as-is track"));
 }
 
@@ -157,14 +157,19 @@ TEST(IntervalChart, DrawsUnboundedEndsAsOpenArrows) {
 
 TEST(LossCharts, BreakTheLineWhereALossIsNotFinite) {
   const std::string svg = loss_error_chart(single_summary(), kWide);
-  EXPECT_EQ(occurrences(svg, "class=\"curve"), 2U);
+  EXPECT_EQ(occurrences(svg, "class=\"curve c"), 2U);
   EXPECT_EQ(occurrences(svg, "class=\"bead"), 9U);
 }
 
-TEST(IntervalChart, ColoursTieGroups) {
+TEST(IntervalChart, ColoursAreThoseOfTheContenders) {
   const std::string svg = interval_chart(sample_summary(), kWide);
-  EXPECT_EQ(occurrences(svg, "class=\"dot lead\""), 2U);
-  EXPECT_EQ(occurrences(svg, "class=\"dot plain\""), 2U) << "told apart from all";
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(occurrences(svg, "class=\"dot c" + std::to_string(i) + '"'), 1U);
+}
+
+TEST(IntervalChart, AnArrowMeansThatThereIsNoBound) {
+  Summary s = sample_summary();
+  for (Row& row : s.ranked) row.ratio = {row.ratio.value, row.ratio.value / 40, row.ratio.value * 40};
+  EXPECT_EQ(occurrences(interval_chart(s, kWide), "class=\"arrow"), 0U) << "however far the bounds are";
 }
 
 TEST(StartUpChart, DrawsEveryStageAndTheColdCache) {
@@ -187,8 +192,23 @@ TEST(TotalTimeChart, MarksBreakEvenSteps) {
 TEST(LossCharts, ShowTheFailedContenderToo) {
   EXPECT_EQ(occurrences(loss_chart(sample_summary(), kWide), "class=\"curve"), 9U);
   const std::string error = loss_error_chart(sample_summary(), kNarrow);
-  EXPECT_EQ(occurrences(error, "class=\"curve"), 9U);
-  EXPECT_THAT(error, HasSubstr("allowed 0.0001"));
+  EXPECT_EQ(occurrences(error, "class=\"curve c"), 9U);
+}
+
+// What is drawn as allowed is what each contender was held against, step by step.
+TEST(LossCharts, EveryContenderHasItsOwnToleranceAsABand) {
+  Summary s = sample_summary();
+  EXPECT_EQ(occurrences(loss_error_chart(s, kWide), "class=\"band\""), 1U) << "all have the same";
+  EXPECT_THAT(loss_error_chart(s, kWide), HasSubstr("allowed for every contender: 1e-5 at the first step, 0.00019 at the last"));
+  for (double& limit : s.ranked[2].proof->loss_limits) limit *= 10;
+  const std::string two = loss_error_chart(s, kWide);
+  EXPECT_EQ(occurrences(two, "class=\"band\""), 2U);
+  EXPECT_THAT(two, HasSubstr("allowed for PyTorch · channels_last: 0.0001 at the first step, 0.0019 at the last"));
+  for (Row& row : s.ranked) row.proof->loss_limits.clear();
+  for (Row& row : s.unranked) {
+    if (row.proof) row.proof->loss_limits.clear();
+  }
+  EXPECT_EQ(occurrences(loss_error_chart(s, kWide), "class=\"band\""), 0U) << "of older records nothing is drawn";
 }
 
 TEST(Charts, OfNothingAreEmpty) {

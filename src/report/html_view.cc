@@ -4,9 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "report/charts.h"
+#include "report/csv.h"
+#include "report/first_view.h"
 #include "report/html_parts.h"
+#include "report/names.h"
 #include "report/outlook_section.h"
 #include "report/phrases.h"
 #include "report/published_section.h"
@@ -34,55 +38,6 @@ std::string breakable(std::string_view name) {
     name.remove_prefix(end);
   }
   return markup;
-}
-
-// The verdict with the contenders' names set apart. Escaped.
-std::string headline_markup(const Summary& s) {
-  std::vector<std::string> names;
-  for (const Series& series : all_series(s)) names.push_back(series.name);
-  std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
-  const std::string text = headline(s);
-  std::string markup, plain;
-  for (size_t at = 0; at < text.size();) {
-    const auto name = std::find_if(names.begin(), names.end(), [&](const std::string& n) {
-      return !n.empty() && text.compare(at, n.size(), n) == 0;
-    });
-    if (name == names.end()) {
-      plain += text[at++];
-      continue;
-    }
-    markup += escape_markup(plain) + "<span class=\"id\">" + breakable(*name) + "</span>";
-    plain.clear();
-    at += name->size();
-  }
-  return markup + escape_markup(plain);
-}
-
-View tile(const std::string& value, const std::string& unit, const std::string& label) {
-  return {{{"tile_value", value}, {"tile_unit", unit}, {"tile_label", label}}, {}, {}};
-}
-
-std::vector<View> tiles(const Summary& s) {
-  std::vector<View> out;
-  if (!s.ranked.empty()) {
-    const Row& leader = s.ranked.front();
-    out.push_back(tile(milliseconds(leader.ms_per_step.value), "ms", "a step of the leader"));
-    if (leader.samples_per_second > 0)
-      out.push_back(tile(count(leader.samples_per_second), "", "samples per second"));
-    if (leader.gflops > 0)
-      out.push_back(tile(significant(leader.gflops, 3), "GFLOP/s", "of the model's arithmetic"));
-  }
-  size_t proven = 0;
-  for (const auto* rows : {&s.ranked, &s.unranked}) {
-    for (const Row& row : *rows) proven += row.parity == ParityState::kPassed;
-  }
-  out.push_back(tile(fmt::format("{}", proven), fmt::format("of {}", s.ranked.size() + s.unranked.size()),
-                     "contenders proven equal to the referee"));
-  out.push_back(
-      tile(fmt::format("{}", s.heats), s.heats == 1 ? "heat" : "heats",
-           s.elapsed_s > 0 ? "of fresh processes, in " + duration(s.elapsed_s * 1e3) : "of fresh processes"));
-  out.push_back(tile(percent(s.alpha), "", "error rate of all verdicts and ratios together"));
-  return out;
 }
 
 std::vector<View> heads(const std::vector<FilledColumn>& columns) {
@@ -132,9 +87,34 @@ std::vector<FilledColumn> part_of(const std::vector<FilledColumn>& columns, bool
   return out;
 }
 
+// The ranking's columns with what people call the contenders, and a column for each setting that some row has
+// otherwise than its framework's default.
+std::vector<FilledColumn> with_settings(const Summary& s, std::vector<FilledColumn> columns) {
+  const auto name = std::find_if(columns.begin(), columns.end(), [](const auto& c) { return c.column.name; });
+  if (name == columns.end()) return columns;
+  std::vector<FilledColumn> settings;
+  for (size_t i = 0; i < s.ranked.size(); ++i) {
+    const ShownName shown = shown_name(s.ranked[i].contender);
+    name->cells[i].text = shown.name;
+    name->cells[i].hint = one_line(s.ranked[i].contender.id);
+    for (const auto& [setting, value] : shown.settings) {
+      auto at = std::find_if(settings.begin(), settings.end(),
+                             [&](const FilledColumn& c) { return c.column.title == setting; });
+      if (at == settings.end()) {
+        settings.push_back({{.title = setting, .meaning = "Setting of the contender; – is the default.", .left = true},
+                            std::vector<Cell>(s.ranked.size())});
+        at = settings.end() - 1;
+      }
+      at->cells[i].text = value == "true" ? "on" : value == "false" ? "off" : value;
+    }
+  }
+  columns.insert(name + 1, settings.begin(), settings.end());
+  return columns;
+}
+
 // The ranking, and the table of what a step used and cost.
 void add_ranking(const Summary& s, View& page) {
-  const std::vector<FilledColumn> all = ranking_columns(s);
+  const std::vector<FilledColumn> all = with_settings(s, ranking_columns(s));
   const std::vector<FilledColumn> main = part_of(all, true), used = part_of(all, false);
   page.lists["heads"] = heads(main);
   page.lists["ranked"] = row_views(main, {});
@@ -164,23 +144,32 @@ View section_view(const Summary& s, const Section& section) {
              {"section_title", one_line(section.title)},
              {"section_legend", section.legend},
              {"section_next", section.next},
-             {"section_command", section.command},
-             {"picture_wide", curve_chart(s, section.picture, kWide)},
-             {"picture_narrow", curve_chart(s, section.picture, kNarrow)}};
-  v.flags["has_picture"] = !v.texts["picture_wide"].empty();
+             {"section_command", section.command}};
+  for (const Picture& picture : section.pictures) {
+    const std::string wide = curve_chart(s, picture, kWide);
+    if (wide.empty()) continue;
+    v.lists["pictures"].push_back({{{"picture_name", picture.name},
+                                    {"picture_wide", wide},
+                                    {"picture_narrow", curve_chart(s, picture, kNarrow)}},
+                                   {},
+                                   {}});
+  }
+  v.flags["has_picture"] = !v.lists["pictures"].empty();
   v.flags["has_next"] = !section.next.empty();
   v.flags["has_command"] = !section.command.empty();
   v.lists["section_heads"] = heads(columns);
   v.lists["section_rows"] = row_views(columns, section.notes);
   for (const Series& series : all_series(s)) {
-    for (const Curve& curve : section.picture.curves) {
-      if (curve.contender != series.row->contender.id) continue;
-      v.lists["picture_legend"].push_back({{{"series", std::to_string(series.index)},
-                                            {"legend_class", series.cls},
-                                            {"legend_name", series.name}},
-                                           {},
-                                           {}});
-    }
+    const bool drawn = std::any_of(section.pictures.begin(), section.pictures.end(), [&](const Picture& picture) {
+      return std::any_of(picture.curves.begin(), picture.curves.end(),
+                         [&](const Curve& curve) { return curve.contender == series.row->contender.id; });
+    });
+    if (!drawn) continue;
+    v.lists["picture_legend"].push_back({{{"series", std::to_string(series.index)},
+                                          {"legend_class", series.cls},
+                                          {"legend_name", series.name}},
+                                         {},
+                                         {}});
   }
   return v;
 }
@@ -201,7 +190,8 @@ void add_sections(const Summary& s, View& page) {
 View unranked_row(const Row& row) {
   View v;
   const std::string log = row.failure ? clean(row.failure->log_tail) : "";
-  v.texts = {{"row_name", one_line(row.contender.id)},
+  v.texts = {{"row_name", label(row.contender)},
+             {"row_id", one_line(row.contender.id)},
              {"reason", unranked_reason(row, false)},
              {"log", log},
              {"stage", std::string(name(row.failure ? row.failure->stage : Stage::kParity))}};
@@ -231,8 +221,8 @@ const std::vector<Picture>& pictures() {
   static const std::vector<Picture> all = {
       {"intervals", "How far behind the leader",
        "Step time over the leader's, with intervals that hold for all contenders together. The band is the "
-       "margin: inside it a gap does not matter. Contenders of one colour cannot be distinguished; an open "
-       "arrow means that the evidence sets no bound on that side yet.",
+       "margin: inside it a gap does not matter. An open arrow means that the evidence sets no bound on that side "
+       "yet.",
        interval_chart, "margin_key"},
       {"steps", "Step times",
        "Every timed step, pooled over the heats, with its median and middle half. Dots are the means of the "
@@ -244,6 +234,10 @@ const std::vector<Picture>& pictures() {
        "compilation; the "
        "outline is what a cold compilation cache adds.",
        start_up_chart, "start_key"},
+      {"memory", "Memory while it trains",
+       "Resident memory during the bursts, by kind. Weights, gradients and optimizer state follow from the recipe; "
+       "what the process held before its first step, and what steps added to it, was measured.",
+       memory_chart, "memory_key"},
       {"roofline", "Distance from the machine's limits",
        "The model's arithmetic per second against its arithmetic per byte that its ops move. No contender "
        "can be "
@@ -263,7 +257,7 @@ std::vector<View> charts(const Summary& s) {
     const std::string wide = p.draw(s, kWide);
     if (wide.empty()) continue;
     out.push_back(chart(p.title, p.id, p.text, wide, p.draw(s, kNarrow)));
-    for (const char* key : {"margin_key", "steps_key", "start_key", "roofline_key"}) {
+    for (const char* key : {"margin_key", "steps_key", "start_key", "memory_key", "roofline_key"}) {
       out.back().flags[key] = std::string(key) == p.key;
     }
   }
@@ -303,7 +297,7 @@ std::vector<View> legend(const Summary& s, bool losses) {
 // A chart's title, or less where that is long.
 std::string nav_label(const View& chart) {
   const std::string& id = chart.texts.at("chart_id");
-  return id == "intervals" ? "Intervals" : id == "roofline" ? "Limits" : chart.texts.at("chart_title");
+  return id == "intervals" ? "Intervals" : id == "roofline" ? "Limits" : id == "memory" ? "Memory" : chart.texts.at("chart_title");
 }
 
 void navigation(View& page) {
@@ -336,19 +330,12 @@ View page_view(const Summary& s, bool sources) {
                 {"track", track_label(s)},
                 {"track_class", s.track == "as-is" ? "as-is" : "equalised"},
                 {"track_meaning", track_meaning(s)},
-                {"headline_markup", headline_markup(s)},
-                {"state", s.interrupted ? "interrupted"
-                          : s.decided   ? "decided"
-                                        : "not fully decided"},
-                {"state_class", s.interrupted ? "bad"
-                                : s.decided   ? "good"
-                                              : "warn"},
+                {"headline", headline(s)},
                 {"margin", percent(s.margin)},
                 {"alpha", percent(s.alpha)},
                 {"started", one_line(s.manifest.started)},
                 {"facts", fmt::format("{}", fmt::join(facts(s), " · "))},
                 {"roofline_statement", s.roofline ? roofline_statement(*s.roofline) : ""}};
-  page.lists["tiles"] = tiles(s);
   for (const Series& series : all_series(s)) {
     if (!series.ranked) page.lists["unranked"].push_back(unranked_row(*series.row));
   }
@@ -358,6 +345,7 @@ View page_view(const Summary& s, bool sources) {
                 {"has_notes", !s.notes.empty()},
                 {"has_roofline", s.roofline.has_value()},
                 {"has_ties", has_ties(s)}};
+  add_first_screen(s, sources, page);
   add_ranking(s, page);
   add_sections(s, page);
   page.flags["has_variance"] = s.variance.has_value();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "report/first_screen.h"
 #include "report/outlook_section.h"
 #include "report/phrases.h"
 #include "report/published_section.h"
@@ -16,15 +17,6 @@ namespace bakeoff::report {
 
 using namespace table;
 namespace {
-
-std::string escape(std::string_view text) {
-  std::string out;
-  for (const char c : one_line(text)) {
-    if (std::string_view("\\`*_{}[]<>#|~!$@&").find(c) != std::string_view::npos) out += '\\';
-    out += c;
-  }
-  return out;
-}
 
 // A code span that shows `text` whatever it holds. Within a table a "|" is escaped also there.
 std::string code(std::string_view text) {
@@ -38,6 +30,23 @@ std::string code(std::string_view text) {
   }
   const std::string fence(longest + 1, '`');
   return longest > 0 ? fence + ' ' + body + ' ' + fence : fence + body + fence;
+}
+
+// Text as it is, whatever it holds; what stands between two back-ticks is a code span.
+std::string escape(std::string_view text) {
+  std::string out;
+  const std::string line = one_line(text);
+  for (size_t at = 0; at < line.size(); ++at) {
+    const size_t end = line[at] == '`' ? line.find('`', at + 1) : std::string::npos;
+    if (end != std::string::npos && end > at + 1) {
+      out += code(std::string_view(line).substr(at + 1, end - at - 1));
+      at = end;
+      continue;
+    }
+    if (std::string_view("\\`*_{}[]<>#|~!$@&").find(line[at]) != std::string_view::npos) out += '\\';
+    out += line[at];
+  }
+  return out;
 }
 
 std::string code_block(const std::vector<std::string>& lines) {
@@ -128,8 +137,10 @@ std::string unranked(const Summary& s, int log_lines) {
 
 std::string render_markdown(const Summary& s, const MarkdownOptions& options) {
   std::string out = fmt::format("### Bakeoff: {} ({})\n\n", escape(s.title), escape(track_label(s)));
-  out += fmt::format("**{}**\n\n", escape(headline(s)));
-  out += fmt::format("{}\n\n", fmt::join(facts(s), " · "));
+  const FirstScreen first = first_screen(s);
+  out += fmt::format("**{}** {}\n\n", escape(first.answer), escape(first.rest));
+  out += fmt::format("{}\n\n", escape(fmt::format("{}", fmt::join(first.what, " · "))));
+  out += fmt::format("{}\n\n{}\n\n", escape(headline(s)), fmt::join(facts(s), " · "));
   for (const Section& section : outlook_sections(s)) out += below(section) + '\n';
   if (!s.ranked.empty()) out += ranking(s);
   for (const Section& section : sections_of(s)) out += below(section);

@@ -78,15 +78,6 @@ Json to_json(const Outlook& outlook) {
           {"rest_at_wider_margin", outlook.wider_margin ? of(outlook.rest_of_wider) : Json(nullptr)}};
 }
 
-// For a shell.
-std::string quoted(const std::string& text) {
-  const std::string plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+,=@:%";
-  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
-  return out + "'";
-}
-
 std::string legend(const Summary& s, const Outlook& outlook) {
   const auto any = [&](bool (*is)(const Rival&)) {
     return std::any_of(outlook.rivals.begin(), outlook.rivals.end(), is);

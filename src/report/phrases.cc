@@ -19,6 +19,12 @@ std::string lower(std::string text) {
   return text;
 }
 
+// Of one step: "12.4 GFLOP", "0.31 MFLOP".
+std::string flops(double gflop) {
+  if (gflop >= 0.1) return significant(gflop, 3) + " GFLOP";
+  return gflop >= 1e-4 ? significant(gflop * 1e3, 3) + " MFLOP" : significant(gflop * 1e6, 3) + " kFLOP";
+}
+
 void append_sentence(std::string& text, const std::string& more) {
   if (more.empty() || text.find(more) != std::string::npos) return;
   if (!text.empty()) text += "; ";
@@ -99,7 +105,7 @@ std::vector<std::string> facts(const Summary& s) {
   std::vector<std::string> all;
   if (s.batch > 0) all.push_back(fmt::format("batch {}", count(static_cast<double>(s.batch))));
   if (s.parameters > 0) all.push_back(count(static_cast<double>(s.parameters)) + " parameters");
-  if (s.gflop_per_step > 0) all.push_back(significant(s.gflop_per_step, 3) + " GFLOP per step");
+  if (s.gflop_per_step > 0) all.push_back(flops(s.gflop_per_step) + " per step");
   // Random numbers must not be mistaken for a data set.
   if (const std::string data = one_line(s.manifest.data_description);
       data.find("synthetic samples") != std::string::npos)
@@ -198,6 +204,14 @@ std::string titled(const Column& column) {
   std::string title = column.title, meaning = column.meaning;
   if (!title.empty()) title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
   return title + ": " + meaning;
+}
+
+std::string quoted(const std::string& text) {
+  const std::string plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+,=@:%";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
 }
 
 std::string error_statement(const Summary& s) {

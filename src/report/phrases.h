@@ -48,6 +48,9 @@ std::string roofline_statement(const Roofline& roofline);
 // "Wait: share of its time in which the training loop had no batch.": a column's meaning below its table.
 std::string titled(const table::Column& column);
 
+// An argument of a shell's command line: quoted where it has to be.
+std::string quoted(const std::string& text);
+
 // "error rate 1% over all verdicts and intervals of ratios together, margin 3%".
 std::string error_statement(const Summary& summary);
 

@@ -131,7 +131,8 @@ std::string standing_line(const ProgressState& s, const Standing& standing, int 
   } else {
     const Estimate of{standing.ratio, standing.low, standing.high};
     all.push_back({"then " + one_line(standing.next), 5});
-    all.push_back({ratio(of.value) + ' ' + interval(of, ratio), 2});
+    const std::string bounds = interval(of, ratio);
+    all.push_back({ratio(of.value) + (bounds == kNone ? "" : ' ' + bounds), 2});
     if (standing.slower) all.push_back({sure_in_words(standing.slower) + " sure", 3});
     if (standing.to_go_s) all.push_back({to_go(standing), 4});
     if (!standing.slower)

@@ -51,20 +51,20 @@ std::map<std::string, std::string> settings_of(const Spec& spec) {
 }
 
 constexpr Spec kSpecs[] = {
-    {"tensorflow", "mode=function", 1, 2, "a", "LEADER", 75.6, 1, 1, 1, 210, 1610, 190, 352, 0, 0, 0.92},
-    {"keras", "backend=tensorflow,steps_per_execution=1", 1, 2, "a", "SAME", 76.5, 1.012, 0.994, 1.027, 215,
+    {"tensorflow", "mode=function", 1, 2, "a", "leader", 75.6, 1, 1, 1, 210, 1610, 190, 352, 0, 0, 0.92},
+    {"keras", "backend=tensorflow,steps_per_execution=1", 1, 2, "a", "same", 76.5, 1.012, 0.994, 1.027, 215,
      1720, 260, 711, 0, 0, 0.98},
-    {"torch", "channels_last=true", 3, 3, "b", "MATERIALLY SLOWER", 86.8, 1.148, 1.121, 1.176, 180, 905, 120,
+    {"torch", "channels_last=true", 3, 3, "b", "materially slower", 86.8, 1.148, 1.121, 1.176, 180, 905, 120,
      326, 0, 74, 0.61},
-    {"torch", "compile=none", 4, 5, "c", "MATERIALLY SLOWER", 93.0, 1.230, 1.199, 1.262, 180, 902, 118, 393,
+    {"torch", "compile=none", 4, 5, "c", "materially slower", 93.0, 1.230, 1.199, 1.262, 180, 902, 118, 393,
      0, 44, 0.63},
-    {"keras", "backend=torch,jit_compile=false", 4, 7, "cd", "UNDECIDED", 96.4, 1.275, 0, kInf, 190, 2010,
+    {"keras", "backend=torch,jit_compile=false", 4, 7, "cd", "undecided", 96.4, 1.275, 0, kInf, 190, 2010,
      210, 189, 0, 0, 0.83},
     {"torch", "channels_last=true,compile=reduce-overhead,matmul_precision=highest", 5, 7, "d",
-     "MATERIALLY SLOWER", 107.3, 1.419, 1.22, kInf, 182, 911, 130, 1754, 20654, 0, 0.97},
-    {"tensorflow", "jit_compile=true,mode=function", 6, 7, "d", "MATERIALLY SLOWER", 128.5, 1.700, 1.655,
+     "materially slower", 107.3, 1.419, 1.22, kInf, 182, 911, 130, 1754, 20654, 0, 0.97},
+    {"tensorflow", "jit_compile=true,mode=function", 6, 7, "d", "materially slower", 128.5, 1.700, 1.655,
      1.745, 208, 1690, 195, 1262, 1305, 0, 1.02},
-    {"jax", "donate=true,jit=true", 8, 8, "e", "MATERIALLY SLOWER", 417.4, 5.521, 5.38, 5.67, 160, 705, 140,
+    {"jax", "donate=true,jit=true", 8, 8, "e", "materially slower", 417.4, 5.521, 5.38, 5.67, 160, 705, 140,
      1435, 1490, 0.61, 0.71},
 };
 
@@ -86,6 +86,7 @@ Parity proof(const std::string& id, Noise& noise) {
   for (size_t i = 0; i < referee_losses().size(); ++i) {
     const double off = i == 3 ? 0 : 1e-7 * noise.bell() * static_cast<double>(i + 1);
     p.losses.push_back(referee_losses()[i] * (1 + off));
+    p.loss_limits.push_back(1e-5 + 2e-5 * static_cast<double>(i));
   }
   return p;
 }
@@ -334,6 +335,7 @@ Summary empty_summary() {
   s.batch = 256;
   s.gflop_per_step = 12.5;
   s.parameters = 563018;
+  s.model = {.weights = 563018 * 4.0, .gradients = 563018 * 4.0, .optimizer = 563018 * 4.0};
   return s;
 }
 

@@ -59,9 +59,11 @@ Summary with_section() {
     section.json["rows"].push_back(table::json_of(laps(), lap));
     add_fields(section, lap.contender, table::fields_of(laps(), &lap));
   }
-  section.picture = {"rows a step",
-                     "samples/s",
-                     {{s.ranked[0].contender.id, {{16, 100, 90, 110}, {32, 150, 140, 160}}, 32}}};
+  section.pictures = {{"throughput",
+                       "rows a step",
+                       "samples/s",
+                       {{s.ranked[0].contender.id, {{16, 100, 90, 110}, {32, 150, 140, 160}}, 32}},
+                       true}};
   s.studies = {section};
   return s;
 }

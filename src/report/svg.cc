@@ -15,6 +15,7 @@ namespace {
 constexpr double kCharacter = 7.1;    // mean width of a character at 12 px, generously
 constexpr double kFarthest = 1e5;     // pixels; nothing sensible lies beyond
 constexpr double kLeastRange = 1e-9;  // of an axis, relative to its ends; a narrower one is widened
+constexpr size_t kLongestLabel = 2000;  // bytes; what comes then is in the table beside the picture
 constexpr double kGreatest = 1e300;   // end of an axis; the difference of two is still finite
 
 }  // namespace
@@ -54,11 +55,10 @@ std::string coordinate(double value) {
 
 double text_width(std::string_view text) { return kCharacter * display_width(text); }
 
-Svg::Svg(double width, double height, std::string_view label) {
-  out_ = fmt::format("<svg viewBox=\"0 0 {} {}\" width=\"{}\" height=\"{}\" role=\"img\" aria-label=\"{}\">",
-                     coordinate(width), coordinate(height), coordinate(width), coordinate(height),
-                     escape_markup(label));
-}
+Svg::Svg(double width, double height, std::string_view label)
+    : head_(fmt::format("<svg viewBox=\"0 0 {} {}\" width=\"{}\" height=\"{}\" role=\"img\"", coordinate(width),
+                        coordinate(height), coordinate(width), coordinate(height))),
+      label_(label) {}
 
 void Svg::line(double x1, double y1, double x2, double y2, std::string_view cls) {
   out_ += fmt::format("<line class=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>", cls, coordinate(x1),
@@ -98,12 +98,15 @@ void Svg::begin(std::string_view cls, std::string_view title, int series) {
   out_ += fmt::format("<g class=\"{}\"", cls);
   if (series >= 0) out_ += fmt::format(" data-series=\"{}\"", series);
   out_ += '>';
+  if (series >= 0 && label_.size() < kLongestLabel) label_ += ". " + one_line(title);
   if (!title.empty()) out_ += "<title>" + escape_markup(title) + "</title>";
 }
 
 void Svg::end() { out_ += "</g>"; }
 
-std::string Svg::finish() && { return std::move(out_) + "</svg>"; }
+std::string Svg::finish() && {
+  return fmt::format("{} aria-label=\"{}\">{}</svg>", head_, escape_markup(label_), out_);
+}
 
 Axis::Axis(double low, double high, double from, double to, bool log)
     : low_(low), high_(high), from_(from), to_(to), log_(log && low > 0) {

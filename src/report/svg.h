@@ -20,7 +20,7 @@ using Points = std::vector<std::pair<double, double>>;
 
 class Svg {
  public:
-  // `label` names the picture for a screen reader.
+  // `label` names the picture for a screen reader, which then reads the titles of the contenders' groups.
   Svg(double width, double height, std::string_view label);
 
   void line(double x1, double y1, double x2, double y2, std::string_view cls);
@@ -37,7 +37,7 @@ class Svg {
   std::string finish() &&;
 
  private:
-  std::string out_;
+  std::string head_, label_, out_;
 };
 
 // A coordinate: one decimal, never "nan" or "inf".

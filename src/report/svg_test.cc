@@ -31,7 +31,7 @@ TEST(Svg, EscapesEveryText) {
   svg.text(0, 0, "</text><script>", "lbl");
   svg.end();
   const std::string out = std::move(svg).finish();
-  EXPECT_THAT(out, HasSubstr("aria-label=\"a &quot;label&quot;\""));
+  EXPECT_THAT(out, HasSubstr("aria-label=\"a &quot;label&quot;. &lt;b&gt; &amp; &#39;c&#39;\""));
   EXPECT_THAT(out, HasSubstr("data-series=\"3\"><title>&lt;b&gt; &amp; &#39;c&#39;</title>"));
   EXPECT_THAT(out, HasSubstr("&lt;/text&gt;&lt;script&gt;</text></g></svg>"));
   EXPECT_THAT(out, Not(HasSubstr("<script>")));

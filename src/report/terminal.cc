@@ -5,11 +5,13 @@
 
 #include <algorithm>
 
+#include "report/first_screen.h"
 #include "report/layout.h"
 #include "report/outlook_section.h"
 #include "report/phrases.h"
 #include "report/published_section.h"
 #include "report/ranking.h"
+#include "report/terminal_bars.h"
 #include "table/numbers.h"
 #include "table/text.h"
 
@@ -38,6 +40,8 @@ class Screen {
 
   std::string render() {
     header();
+    first();
+    in_detail();
     for (const Section& section : outlook_sections(s_)) {
       below(section);
       line();
@@ -63,9 +67,38 @@ class Screen {
     std::string title = "Bakeoff";
     if (!s_.title.empty()) title += " · " + one_line(s_.title);
     lines(title + " · " + track_label(s_), Ink::kBold);
-    lines(fmt::format("{}", fmt::join(facts(s_), " · ")), Ink::kDim);
+    lines(fmt::format("{}", fmt::join(first_.what.begin() + 1, first_.what.end(), " · ")), Ink::kDim);
     line();
-    lines(headline(s_), s_.decided ? Ink::kGood : Ink::kBold);
+    lines(first_.answer, s_.decided ? Ink::kGood : Ink::kBold);
+    if (!first_.rest.empty()) lines(first_.rest, Ink::kPlain);
+    line();
+  }
+
+  // Every contender with its throughput as a bar; then what to do, and what to doubt.
+  void first() {
+    for (const std::string& row : bars(first_, width_, options_.colour)) out_ += row + '\n';
+    if (!first_.rows.empty()) line();
+    if (!first_.confidence.empty()) lines(first_.confidence, Ink::kDim);
+    if (!first_.confidence.empty()) line();
+    if (!first_.fastest_script.empty())
+      lines(fmt::format("{}: {}", s_.decided ? "The fastest script" : "The fastest script so far", script_path()),
+            Ink::kPlain, "  ", "    ");
+    for (const Doubt& doubt : first_.doubts) {
+      const std::string text = doubt.text.empty() ? doubt.title : doubt.title + ": " + doubt.text;
+      lines(text, doubt.good ? Ink::kPlain : Ink::kWarn, "  ", "    ");
+      if (!doubt.command.empty() && doubt.good == false) command(doubt.command);
+    }
+    line();
+  }
+
+  std::string script_path() const {
+    return s_.run.empty() ? first_.fastest_script : s_.run + "/scripts/" + first_.fastest_script;
+  }
+
+  void in_detail() {
+    line("In detail", Ink::kBold);
+    lines(fmt::format("{}", fmt::join(facts(s_), " · ")), Ink::kDim);
+    lines(headline(s_), Ink::kPlain);
     line();
   }
 
@@ -147,6 +180,7 @@ class Screen {
   const Summary& s_;
   const TerminalOptions& options_;
   int width_;
+  FirstScreen first_ = first_screen(s_);
   std::vector<FilledColumn> columns_ = {};  // of the ranking, those that there is room for
   std::string out_;
 };

@@ -134,6 +134,7 @@ class Summariser {
     for (const Trial& t : trials_) s.elapsed_s += trial_seconds(t);
     s.gflop_per_step = static_cast<double>(cost_.flops()) / 1e9;
     s.parameters = recipe_.workload.parameter_count();
+    s.model = model_bytes(recipe_);
     s.manifest = manifest_;
     s.currency = recipe_.cost.currency;
     s.not_sampled = never_sampled(trials_);

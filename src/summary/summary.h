@@ -99,6 +99,13 @@ struct Row {
   bool operator==(const Row&) const = default;
 };
 
+// Bytes that follow from the recipe alone, in float32: of the parameters, of as many gradients, and of the
+// optimizer's state. Without training the weights alone.
+struct ModelBytes {
+  double weights = 0, gradients = 0, optimizer = 0;
+  bool operator==(const ModelBytes&) const = default;
+};
+
 struct Source {
   std::string file = {};
   std::string text = {};
@@ -125,6 +132,7 @@ struct Summary {
   double elapsed_s = 0;
   double gflop_per_step = 0;
   int64_t parameters = 0;
+  ModelBytes model = {};
   std::vector<Row> ranked = {};              // group by group, float32 first; best first in each
   std::vector<Row> unranked = {};            // parity failed, crashed, not installed ...
   std::vector<table::Section> studies = {};  // what each study found, in the order of study/all

@@ -179,6 +179,11 @@ std::string open_sentence(const Summary& s, const Row& leader, const std::string
                      table::milliseconds(leader.ms_per_step.value), named(open), rest);
 }
 
+// "1.03", "9.8", "266": a ratio in a sentence.
+std::string times(double ratio) {
+  return ratio < 9.95 ? fmt::format("{:.2f}", ratio) : table::significant(ratio, 3);
+}
+
 // Of the rows of one group, best first. `words`: "in bfloat16, ", where there are several groups.
 std::string group_sentence(const Summary& s, const std::vector<const Row*>& rows, const std::string& words) {
   const double margin = s.margin;
@@ -196,8 +201,8 @@ std::string group_sentence(const Summary& s, const std::vector<const Row*>& rows
       return fmt::format("{} is the fastest here: the next, {}, takes at least {:g} times as long.", name,
                          next.contender.id, *next.at_least);
     return fmt::format(
-        "{} is the fastest here: the next, {}, takes {:.2f} times as long (between {:.2f} and {:.2f}).", name,
-        next.contender.id, next.ratio.value, next.ratio.low, next.ratio.high);
+        "{} is the fastest here: the next, {}, takes {} times as long (between {} and {}).", name,
+        next.contender.id, times(next.ratio.value), times(next.ratio.low), times(next.ratio.high));
   }
   if (open.empty())
     return fmt::format("{} leads, tied with {} within {:g}%.", name, named(tied), 100 * margin);

@@ -49,6 +49,19 @@ std::optional<Transfer> transfer_of(const std::vector<const Trial*>& trials) {
   return *middle;
 }
 
+ModelBytes model_bytes(const recipe::Recipe& recipe) {
+  constexpr double kFloat32 = 4;
+  double weights = 0;
+  for (const ir::Parameter& parameter : recipe.workload.parameters)
+    weights += static_cast<double>(ir::elements(parameter.shape)) * kFloat32;
+  if (recipe.training.predicts()) return {.weights = weights};
+  const double trained = static_cast<double>(recipe.workload.parameter_count()) * kFloat32;
+  const ir::Optimizer& optimizer = recipe.training.optimizer;
+  const double slots = optimizer.adam() ? 2
+                       : (optimizer.kind == ir::OptimizerKind::kRmsprop ? 1 : 0) + (optimizer.momentum > 0 ? 1 : 0);
+  return {.weights = weights, .gradients = trained, .optimizer = slots * trained};
+}
+
 std::string verdict_word(stats::Verdict verdict) {
   switch (verdict) {
     case stats::Verdict::kFaster:

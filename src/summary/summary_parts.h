@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "recipe/recipe.h"
 #include "records/trial.h"
 #include "stats/verdict.h"
 #include "summary/summary.h"
@@ -18,6 +19,8 @@ StartUp start_up(std::vector<const Trial*> trials, const std::optional<Parity>& 
 
 // The trial with the median time; absent where none has a number.
 std::optional<Transfer> transfer_of(const std::vector<const Trial*>& trials);
+
+ModelBytes model_bytes(const recipe::Recipe& recipe);
 
 std::string verdict_word(stats::Verdict verdict);  // "faster", "same", ..., "undecided"
 

@@ -49,7 +49,8 @@ std::string bytes(double value) {
 
 std::string ratio(double value) {
   if (!std::isfinite(value)) return kNone;
-  return fmt::format("{:.{}f}", value, std::abs(value) < 9.9995 ? 3 : 1);
+  const double size = std::abs(value);
+  return fmt::format("{:.{}f}", value, size < 9.9995 ? 3 : size < 99.95 ? 1 : 0);
 }
 
 std::string error_size(double value) {
@@ -75,6 +76,7 @@ bool bounded_below(const Estimate& e) { return std::isfinite(e.low) && e.low * k
 bool bounded_above(const Estimate& e) { return e.high > 0 && e.high < e.value * kSaysNothing; }
 
 std::string interval(const Estimate& e, std::string (*show)(double)) {
+  if (!bounded_below(e) && !bounded_above(e)) return kNone;
   const std::string low = bounded_below(e) ? '[' + show(e.low) : "(0";
   return low + ", " + (bounded_above(e) ? show(e.high) + ']' : "∞)");
 }

@@ -28,7 +28,7 @@ std::string counted(int64_t n, const std::string& noun);  // "1 thread", "2 thre
 std::string milliseconds(double ms);   // "0.412", "3.42", "75.6", "1,262": three digits or more, no unit
 std::string duration(double ms);       // "352 ms", "1.75 s", "2 min 03 s", "1 h 05 min"
 std::string bytes(double value);       // "812 MiB", "1.23 GiB"
-std::string ratio(double value);       // "1.013", "12.4"
+std::string ratio(double value);       // "1.013", "12.4", "266"
 std::string error_size(double value);  // "0", "0.013", "3.1e-15", "1e-8"
 std::string percent(double share);     // 0.03 -> "3%"
 std::string significant(double value, int digits);  // 12.5 -> "12.5", 165.3 -> "165"
@@ -37,7 +37,7 @@ std::string significant(double value, int digits);  // 12.5 -> "12.5", 165.3 -> 
 std::string plain(double value);
 std::string plain(const std::optional<double>& value);
 
-// "[1.28, 1.31]", "[1.28, ∞)", "(0, 1.31]", "(0, ∞)"; `show` formats the finite ends. A lower end at or below
+// "[1.28, 1.31]", "[1.28, ∞)", "(0, 1.31]", "–" without any bound; `show` formats the finite ends. A lower end at or below
 // 0 is open.
 std::string interval(const Estimate& estimate, std::string (*show)(double));
 

@@ -66,8 +66,8 @@ TEST(Interval, IsOpenWhereItHasNoEnd) {
   EXPECT_EQ(interval({1.3, 1.28, 1.312}, ratio), "[1.280, 1.312]");
   EXPECT_EQ(interval({1.3, 1.28, kInf}, ratio), "[1.280, ∞)");
   EXPECT_EQ(interval({1.3, 0, 1.31}, ratio), "(0, 1.310]");
-  EXPECT_EQ(interval({1.3, -kInf, kInf}, ratio), "(0, ∞)");
-  EXPECT_EQ(interval({1.3, std::nan(""), std::nan("")}, ratio), "(0, ∞)");
+  EXPECT_EQ(interval({1.3, -kInf, kInf}, ratio), "–");
+  EXPECT_EQ(interval({1.3, std::nan(""), std::nan("")}, ratio), "–");
 }
 
 }  // namespace

@@ -17,14 +17,17 @@ struct Point {
   bool operator==(const Point&) const = default;
 };
 struct Curve {
-  std::string contender = {};
+  std::string contender = {};  // its id; of another curve its name: "referee"
   std::vector<Point> points = {};
   double marked_x = 0;  // the point that is set apart; 0: none
   bool operator==(const Curve&) const = default;
 };
 struct Picture {
+  std::string name = {};  // where there are several: "loss over seconds"
   std::string x_title = {}, y_title = {};
   std::vector<Curve> curves = {};
+  bool log_x = false;
+  std::vector<std::pair<double, std::string>> ticks = {};  // of x, where numbers are none: "p99"
   bool operator==(const Picture&) const = default;
 };
 
@@ -43,7 +46,7 @@ struct Section {
   // Names of the columns of a CSV, and by contender their values, parallel to the names.
   std::vector<std::string> csv_names = {};
   std::vector<std::pair<std::string, std::vector<std::string>>> csv = {};
-  Picture picture = {};  // no curves: none
+  std::vector<Picture> pictures = {};
   size_t rows() const { return row_names.size(); }
   bool operator==(const Section&) const = default;
 };

@@ -79,8 +79,85 @@
     node.addEventListener("pointerleave", () => mark(null));
   }
 
-  // On paper everything is open.
-  addEventListener("beforeprint", () => {
-    document.querySelectorAll("details").forEach((details) => { details.open = true; });
-  });
+  // The fastest script and the numbers, to be copied and kept.
+  const say = (button, text) => {
+    const before = button.textContent;
+    button.textContent = text;
+    setTimeout(() => { button.textContent = before; }, 1500);
+  };
+  for (const button of document.querySelectorAll("[data-copy],[data-copy-text]")) {
+    button.addEventListener("click", async () => {
+      const node = button.dataset.copy ? document.getElementById(button.dataset.copy) : button.parentElement.querySelector("code");
+      const text = button.dataset.copy ? node.textContent : button.dataset.copyText;
+      let done = true;
+      try {
+        await navigator.clipboard.writeText(text);
+      } catch {
+        const hidden = node.hidden;
+        node.hidden = false;
+        done = fallback(node);
+        node.hidden = hidden;
+      }
+      say(button, done ? "Copied" : "Not allowed");
+    });
+  }
+  for (const button of document.querySelectorAll("[data-download]")) {
+    button.addEventListener("click", () => {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([document.getElementById(button.dataset.download).textContent], { type: "text/plain" }));
+      link.download = button.dataset.name;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+      say(button, "Saved");
+    });
+  }
+
+  // A link to a folded section opens it.
+  const open = () => {
+    const section = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const fold = section && section.querySelector(":scope > details");
+    if (!fold) return;
+    fold.open = true;
+    section.scrollIntoView();
+  };
+  addEventListener("hashchange", open);
+  open();
+  for (const link of document.querySelectorAll('a[href^="#"]')) link.addEventListener("click", () => setTimeout(open));
+
+  // Headings of tables sort: numbers with their units by size, the rest by letters.
+  const UNITS = { "µs": 1e-6, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, KiB: 1024, MiB: 2 ** 20, GiB: 2 ** 30, k: 1e3, M: 1e6, G: 1e9 };
+  const value = (cell) => {
+    const text = (cell.querySelector("b,span") || cell).textContent.trim().replace(/^[≥≤<>±~] ?/, "");
+    const found = text.match(/^(-?[\d.,]+(?:e[-+]?\d+)?)(?:–\d+)? ?([a-zA-Zµ]*)/);
+    if (!found) return { text };
+    const rest = text.match(/min (\d+) s/);
+    return { number: parseFloat(found[1].replaceAll(",", "")) * (UNITS[found[2]] || 1) + (rest ? +rest[1] : 0), text };
+  };
+  const compare = (a, b) => {
+    if (a.number !== undefined && b.number !== undefined) return a.number - b.number;
+    if (a.number === undefined && b.number === undefined) return a.text.localeCompare(b.text);
+    return a.number === undefined ? 1 : -1;
+  };
+  for (const table of document.querySelectorAll("main table:not(.bars)")) {
+    const heads = [...table.querySelectorAll("thead th")];
+    if (table.querySelectorAll("tbody tr").length < 3) continue;
+    heads.forEach((head, column) => {
+      if (!head.textContent.trim()) return;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "sort";
+      button.append(...head.childNodes);
+      head.append(button);
+      head.setAttribute("aria-sort", "none");
+      button.addEventListener("click", () => {
+        const down = head.getAttribute("aria-sort") === "ascending";
+        heads.forEach((other) => { if (other.hasAttribute("aria-sort")) other.setAttribute("aria-sort", "none"); });
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const body = table.tBodies[0];
+        const rows = [...body.rows].map((row) => ({ row, key: value(row.cells[column]) }));
+        rows.sort((a, b) => (down ? compare(b.key, a.key) : compare(a.key, b.key)));
+        body.append(...rows.map((entry) => entry.row));
+      });
+    });
+  }
 })();

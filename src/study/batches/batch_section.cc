@@ -103,7 +103,7 @@ std::vector<Quantity<SearchRow>> quantities(const std::vector<SearchRow>& rows) 
 }
 
 Picture picture(const std::vector<SearchRow>& rows) {
-  Picture all{.x_title = "rows a step", .y_title = "samples/s"};
+  Picture all{.x_title = "rows a step", .y_title = "samples/s", .log_x = true};
   for (const SearchRow& row : rows) {
     Curve curve{.contender = row.contender, .marked_x = static_cast<double>(row.best.value_or(0))};
     for (const BatchPoint& p : row.points) {
@@ -145,7 +145,7 @@ Section batch_section(const std::vector<SearchRow>& rows, double margin, int64_t
   section.title = "Batch size";
   section.legend = legend(margin, batch);
   section.json = json_rows(all, rows);
-  section.picture = picture(rows);
+  section.pictures = {picture(rows)};
   add_csv(section, all, rows, "");
   return section;
 }

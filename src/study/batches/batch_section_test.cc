@@ -63,7 +63,7 @@ TEST(BatchSection, IsReadByPrograms) {
 }
 
 TEST(BatchSection, ItsPictureHasACurveForEachContenderAndAPointForEachBatch) {
-  const table::Picture picture = batch_section(rows(), 0.03, 64).picture;
+  const table::Picture picture = batch_section(rows(), 0.03, 64).pictures.front();
   ASSERT_EQ(picture.curves.size(), 2u) << "what failed at all batches has none";
   EXPECT_EQ(picture.curves[0].contender, "torch");
   EXPECT_EQ(picture.curves[0].marked_x, 256);

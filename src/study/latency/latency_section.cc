@@ -198,6 +198,27 @@ std::string legend(double level, int64_t batch) {
       count(static_cast<double>(batch)), percent(level));
 }
 
+// A picture for each way that requests arrive: the percentiles of every contender with their bounds. Equal steps to
+// the right leave a tenth of the requests.
+std::vector<Picture> percentile_curves(const std::vector<LatencyRow>& rows, const std::set<double>& shares) {
+  std::vector<Picture> pictures;
+  const auto place = [](double share) { return -std::log10(1 - share); };
+  for (const LatencyRow& row : rows) {
+    if (row.percentiles.empty()) continue;
+    const std::string name = mode_name(row);
+    auto picture = std::find_if(pictures.begin(), pictures.end(), [&](const Picture& p) { return p.name == name; });
+    if (picture == pictures.end()) {
+      pictures.push_back({.name = name, .x_title = "percentile of the requests", .y_title = "ms"});
+      picture = pictures.end() - 1;
+      for (const double share : shares) picture->ticks.emplace_back(place(share), percentile_name(share));
+    }
+    Curve curve{.contender = row.contender};
+    for (const auto& p : row.percentiles) curve.points.push_back({place(p.p), p.value, p.bounds.low, p.bounds.high});
+    picture->curves.push_back(std::move(curve));
+  }
+  return pictures;
+}
+
 StudySection section_of_run(const RunDirectory& directory, const StudyContext& context) {
   TRY(const auto trials, directory.read<LatencyTrial>());
   const double level = 1 - context.recipe.alpha;
@@ -224,6 +245,7 @@ Section latency_section(const std::vector<LatencyRow>& rows, double level, int64
   section.legend = legend(level, batch);
   section.json = {{"level", number(level)}, {"rows", json_rows(all, rows)}};
   for (size_t i = 0; i < rows.size(); ++i) section.row_names[i] += ", " + mode_name(rows[i]);
+  section.pictures = percentile_curves(rows, shares);
   add_modes(section, rows, shares);
   return section;
 }

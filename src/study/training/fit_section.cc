@@ -5,6 +5,7 @@
 #include "plan/rows.h"
 #include "study/section_rows.h"
 #include "study/training/fit.h"
+#include "study/training/learning_curves.h"
 #include "table/numbers.h"
 
 namespace bakeoff {
@@ -170,7 +171,10 @@ Result<FitTable> read_fits(const RunDirectory& directory, const StudyContext& co
 StudySection section_of_run(const RunDirectory& directory, const StudyContext& context) {
   TRY(const FitTable fits, read_fits(directory, context));
   if (fits.rows.empty()) return std::optional<Section>();
-  return std::optional(fit_section(fits.rows, fits.facts));
+  Section section = fit_section(fits.rows, fits.facts);
+  TRY(const auto trials, directory.read<FitTrial>());
+  section.pictures = fit_curves(trials);
+  return std::optional(std::move(section));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "plan/rows.h"
 #include "study/section_rows.h"
+#include "study/training/learning_curves.h"
 #include "study/training/target.h"
 #include "table/numbers.h"
 
@@ -108,6 +109,7 @@ StudySection section_of_run(const RunDirectory& directory, const StudyContext& c
       target_rows(trials, context.ids(), recipe.target, rows, recipe.training.batch, recipe.alpha);
   if (found.empty()) return std::optional<Section>();
   Section section = target_section(found, target_text(recipe.target), recipe.alpha);
+  section.pictures = target_curves(trials);
   section.remarks = target_notes(trials, recipe);
   return std::optional(std::move(section));
 }
