@@ -169,8 +169,8 @@ struct Parity {
   // The known variant of the recipe that reproduces the contender's result: "matches epsilon inside the
   // root".
   std::string explanation = {};
-  std::vector<double> losses = {};          // float32, one for each step
-  std::vector<double> loss_limits = {};     // the relative error that was allowed for each; empty: not recorded
+  std::vector<double> losses = {};       // float32, one for each step
+  std::vector<double> loss_limits = {};  // the relative error that was allowed for each; empty: not recorded
   std::vector<double> referee_losses = {};  // float64 losses that they were compared with
   int64_t first_step_cold_ns = 0;           // first step of the float32 process; 0: not measured
   Texts effective = {};

@@ -20,7 +20,8 @@ constexpr size_t kMostDots = 40;  // a curve of more points is a line alone
 // "0.52", "1,204", "3.1e-5".
 std::string shown_value(double value) {
   if (value >= 999.5) return count(value);
-  return value != 0 && std::abs(value) < 0.001 ? error_size(value) : significant(value, 3);
+  if (value == 0) return "0";
+  return std::abs(value) < 0.001 ? error_size(value) : significant(value, 3);
 }
 
 class CurveChart {
@@ -42,8 +43,8 @@ class CurveChart {
     if (!(most_ > 0)) return "";
     const double space = picture_.ticks.empty() ? 0 : (most_x_ - least_x_) * 0.05 + 0.05;
     const Axis x = picture_.log_x ? Axis(least_x_ / 1.15, most_x_ * 1.15, kLeft, width_ - kRight, true)
-                                  : Axis(picture_.ticks.empty() ? 0 : least_x_ - space, most_x_ + space, kLeft,
-                                         width_ - kRight, false);
+                                  : Axis(picture_.ticks.empty() ? 0 : least_x_ - space, most_x_ + space,
+                                         kLeft, width_ - kRight, false);
     const bool log = least_ > 0 && most_ > kLogFrom * least_;
     const Axis y(log ? least_ / 1.2 : std::min(0.0, least_), most_ + (most_ - std::min(0.0, least_)) * 0.08,
                  height_ - kFoot, 10, log);
@@ -52,9 +53,8 @@ class CurveChart {
     axis_of_x(svg, x);
     for (const Curve& of : picture_.curves) {
       const std::vector<Series> all = all_series(s_);
-      const auto series = std::find_if(all.begin(), all.end(), [&](const Series& one) {
-        return of.contender == one.row->contender.id;
-      });
+      const auto series = std::find_if(
+          all.begin(), all.end(), [&](const Series& one) { return of.contender == one.row->contender.id; });
       if (series != all.end())
         curve(svg, x, y, *series, of);
       else

@@ -5,8 +5,8 @@
 
 #include "report/chart_frame.h"
 #include "report/charts.h"
-#include "report/names.h"
 #include "report/density.h"
+#include "report/names.h"
 #include "report/phrases.h"
 #include "table/numbers.h"
 #include "table/text.h"

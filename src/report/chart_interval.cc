@@ -50,9 +50,8 @@ void draw_interval(Svg& svg, const Axis& axis, const Estimate& e, double y, cons
 
 std::string title_of(const Summary& s, const Row& row) {
   const Cell ratio = ratio_cell(s, row), ms = step_time_cell(row);
-  return fmt::format("{}\nratio to the leader {} {}\n{} ms per step {}\nrank {}, {}",
-                     label(row.contender), ratio.text, ratio.range, ms.text, ms.range, rank_range(row),
-                     verdict_text(row));
+  return fmt::format("{}\nratio to the leader {} {}\n{} ms per step {}\nrank {}, {}", label(row.contender),
+                     ratio.text, ratio.range, ms.text, ms.range, rank_range(row), verdict_text(row));
 }
 
 }  // namespace

@@ -104,7 +104,8 @@ std::vector<Band> bands(const std::vector<Series>& all) {
   for (const Series& series : all) {
     const std::vector<double> own = limits(*series.row);
     if (own.empty()) continue;
-    const auto known = std::find_if(out.begin(), out.end(), [&](const Band& band) { return band.limits == own; });
+    const auto known =
+        std::find_if(out.begin(), out.end(), [&](const Band& band) { return band.limits == own; });
     if (known != out.end())
       known->of.push_back(series);
     else
@@ -136,13 +137,22 @@ void draw_bands(Svg& svg, const Plot& p, const Axis& y, const std::vector<Band>&
       outline.emplace_back(p.x.at(static_cast<double>(i)), y.at(band.limits[i]));
     const auto [end_x, end_y] = outline.back();
     const bool shared = band.of.size() > 1 || all.size() == 1;
-    const std::string whose = all.size() == 1 ? "every contender" : fmt::format("{}{}", band.of.front().name, band.of.size() > 1 ? fmt::format(" and {} others", band.of.size() - 1) : "");
-    svg.begin("row", fmt::format("allowed for {}: {} at the first step, {} at the last", whose, error_size(band.limits.front()), error_size(band.limits.back())), shared ? -1 : band.of.front().index);
-    if (outline.size() > 1) svg.path(outline, "curve allowed " + (shared ? std::string("plain") : band.of.front().cls));
+    const std::string whose =
+        all.size() == 1
+            ? "every contender"
+            : fmt::format("{}{}", band.of.front().name,
+                          band.of.size() > 1 ? fmt::format(" and {} others", band.of.size() - 1) : "");
+    svg.begin("row",
+              fmt::format("allowed for {}: {} at the first step, {} at the last", whose,
+                          error_size(band.limits.front()), error_size(band.limits.back())),
+              shared ? -1 : band.of.front().index);
+    if (outline.size() > 1)
+      svg.path(outline, "curve allowed " + (shared ? std::string("plain") : band.of.front().cls));
     outline.emplace_back(end_x, p.bottom);
     outline.emplace_back(outline.front().first, p.bottom);
     svg.path(outline, "band", true);
-    svg.text(end_x - 4, end_y - 6, "allowed" + (all.size() == 1 ? std::string() : ": " + whose), "tick", "end");
+    svg.text(end_x - 4, end_y - 6, "allowed" + (all.size() == 1 ? std::string() : ": " + whose), "tick",
+             "end");
     svg.end();
   }
 }

@@ -13,8 +13,8 @@ namespace bakeoff::report {
 using namespace table;
 namespace {
 
-constexpr std::array<const char*, 5> kKinds = {"interpreter, framework and data, before the first step", "weights",
-                                               "gradients", "optimizer state",
+constexpr std::array<const char*, 5> kKinds = {"interpreter, framework and data, before the first step",
+                                               "weights", "gradients", "optimizer state",
                                                "added by steps: activations, workspaces, compiled code"};
 
 using Parts = std::array<double, 5>;
@@ -65,11 +65,10 @@ std::string memory_chart(const Summary& s, double width) {
   }
   if (shown.empty()) return "";
   const RowFrame f = row_frame(width, labels, values, 34);
-  const Axis axis(0, most, f.left, f.right, false);
+  constexpr double kMiB = 1048576;
+  const Axis axis(0, most / kMiB, f.left, f.right, false);
   Svg svg(f.width, f.height, "Memory while it trains, by kind");
-  draw_x_axis(
-      svg, axis, f.top, f.bottom, f.left, f.right, [](double v) { return fmt::format("{:.4g}", v / 1048576); },
-      "MiB of resident memory");
+  draw_x_axis(svg, axis, f.top, f.bottom, f.left, f.right, count, "MiB of resident memory");
   for (size_t i = 0; i < shown.size(); ++i) {
     svg.begin("row", title_of(labels[i], parts[i]), shown[i].index);
     svg.rect(0, f.centre(i) - 16, f.width, 32, "hit");
@@ -77,7 +76,7 @@ std::string memory_chart(const Summary& s, double width) {
     double done = 0;
     for (size_t kind = 0; kind < kKinds.size(); ++kind) {
       const double from = axis.at(done);
-      done += parts[i][kind];
+      done += parts[i][kind] / kMiB;
       svg.rect(from, f.centre(i) - 9, axis.at(done) - from, 18, fmt::format("kind{}", kind));
     }
     svg.end();

@@ -58,7 +58,8 @@ void draw_cold(Svg& svg, const Axis& axis, const Bar& bar, double y) {
   const double to = axis.at(end);
   if (!cut) return svg.rect(from, y - 9, to - from, 18, "cold", 2);
   svg.path({{from, y - 9}, {to - 8, y - 9}, {to, y}, {to - 8, y + 9}, {from, y + 9}}, "cold", true);
-  for (const double at : {(from + to) / 2 - 3, (from + to) / 2 + 3}) svg.line(at - 3, y + 12, at + 3, y - 12, "axis");
+  for (const double at : {(from + to) / 2 - 3, (from + to) / 2 + 3})
+    svg.line(at - 3, y + 12, at + 3, y - 12, "axis");
 }
 
 }  // namespace

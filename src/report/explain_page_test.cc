@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "report/chart_waterfall.h"
+#include "report/sample_summary_testing.h"
 
 namespace bakeoff::report {
 namespace {
@@ -37,6 +38,7 @@ ex::Explanation explained() {
 
 TEST(ExplainPage, ShowsCausesAndWhatWasTried) {
   const std::string page = render_explanation(explained());
+  keep_page("explain", page);
   for (const char* text :
        {"gap confirmed", "it collects garbage at each step", "anomaly detection is on",
         "Tried and not confirmed", "Where the time of a sample goes", "not explained", "slow&lt;b&gt;.py"})

@@ -22,11 +22,7 @@ namespace {
 
 constexpr size_t kMostNamed = 3;  // more contenders are counted
 
-std::string spoken(const Row& row) {
-  const ShownName shown = shown_name(row.contender);
-  const std::string settings = shown.settings_text();
-  return settings.empty() ? shown.name : fmt::format("{} ({})", shown.name, settings);
-}
+std::string spoken(const Row& row) { return report::spoken(row.contender); }
 
 std::string listed(const std::vector<std::string>& names, const char* last) {
   if (names.size() == 1) return names.front();
@@ -56,7 +52,8 @@ const Rival* rival_of(const Summary& s, const Row& row) {
 
 bool probably_slower(const Summary& s, const Row& row) {
   const Rival* rival = rival_of(s, row);
-  return rival && (rival->slower ? *rival->slower >= kProbable : rival->heats < 2 && row.ratio.value > 1 + s.margin);
+  return rival &&
+         (rival->slower ? *rival->slower >= kProbable : rival->heats < 2 && row.ratio.value > 1 + s.margin);
 }
 
 Field field_of(const Summary& s, const std::string& group) {
@@ -112,7 +109,8 @@ size_t proven(const Summary& s) {
 
 std::string equal_work(const Summary& s) {
   const size_t all = s.ranked.size() + s.unranked.size(), equal = proven(s);
-  if (s.track == "as-is") return "Each uses its framework's own defaults, so they do not all compute the same.";
+  if (s.track == "as-is")
+    return "Each uses its framework's own defaults, so they do not all compute the same.";
   if (all == 0) return "";
   if (equal == all && all > 1) return fmt::format("All {} compute the same (proven).", all);
   return fmt::format("{} of {} are proven to compute the same.", equal, all);
@@ -144,11 +142,13 @@ std::vector<std::string> what(const Summary& s) {
   std::vector<std::string> work = {s.predicts ? "predict" : "train"};
   if (s.batch > 0) work.push_back("batch " + count(static_cast<double>(s.batch)));
   const auto groups = groups_of(s);
-  work.push_back(groups.empty() ? std::string(emit::kFullPrecision) : fmt::format("{}", fmt::join(groups, " and ")));
+  work.push_back(groups.empty() ? std::string(emit::kFullPrecision)
+                                : fmt::format("{}", fmt::join(groups, " and ")));
   if (s.parameters > 0) work.push_back(count(static_cast<double>(s.parameters)) + " parameters");
   all.push_back(fmt::format("{}", fmt::join(work, ", ")));
   const Host& host = s.manifest.host;
-  const bool gpu = std::any_of(s.ranked.begin(), s.ranked.end(), [](const Row& row) { return row.gpu.on_gpu; });
+  const bool gpu =
+      std::any_of(s.ranked.begin(), s.ranked.end(), [](const Row& row) { return row.gpu.on_gpu; });
   std::string machine = one_line(host.cpu);
   if (host.cpus > 0) machine += (machine.empty() ? "" : ", ") + counted(host.cpus, "CPU");
   machine += machine.empty() ? "" : gpu ? ", on a GPU" : ", no GPU used";
@@ -168,7 +168,9 @@ Finish finish_of(const Summary& s, const Row& row) {
   if (row.verdict == "same") return Finish::kEqual;
   if (&row != &leader_of(s, row)) return Finish::kSlower;
   const Field field = field_of(s, row.group);
-  return !field.open.empty() || !field.probable.empty() ? Finish::kMayBe : !field.tied.empty() ? Finish::kEqual : Finish::kFastest;
+  return !field.open.empty() || !field.probable.empty() ? Finish::kMayBe
+         : !field.tied.empty()                          ? Finish::kEqual
+                                                        : Finish::kFastest;
 }
 
 std::string word_of(const Summary& s, const Row& row, Finish finish) {
@@ -256,7 +258,9 @@ double scale_of(const std::vector<FirstRow>& rows) {
 
 Doubt about_work(const Summary& s) {
   const size_t all = s.ranked.size() + s.unranked.size();
-  Doubt doubt{.title = fmt::format("Equal work: {} of {} proven", proven(s), all), .link = "parity", .link_text = "how"};
+  Doubt doubt{.title = fmt::format("Equal work: {} of {} proven", proven(s), all),
+              .link = "parity",
+              .link_text = "how"};
   doubt.good = proven(s) == all;
   double worst = 0;
   bool known = false;
@@ -269,23 +273,27 @@ Doubt about_work(const Summary& s) {
       worst = std::max(worst, check.error);
     }
   }
-  if (s.track == "as-is") doubt.text = "own defaults: what differs is listed under Defaults";
+  if (s.track == "as-is")
+    doubt.text = "own defaults: what differs is listed under Defaults";
   else if (known)
-    doubt.text = fmt::format("in float64 every {} within {} of the referee's",
-                             s.predicts ? "prediction lies" : "gradient lies", worst > 0 ? error_size(worst) : "0");
+    doubt.text =
+        fmt::format("in float64 every {} within {} of the referee's",
+                    s.predicts ? "prediction lies" : "gradient lies", worst > 0 ? error_size(worst) : "0");
   return doubt;
 }
 
 Doubt about_machine(const Summary& s) {
   const HostTally& host = s.host;
   if (host.judged == 0)
-    return {.title = "Was the machine quiet? Unknown",
-            .text = host.absent.empty() ? "no round of bursts was long enough to be judged" : host.absent.front(),
-            .link = "notes",
-            .link_text = "what it means",
-            .good = false};
+    return {
+        .title = "Was the machine quiet? Unknown",
+        .text = host.absent.empty() ? "no round of bursts was long enough to be judged" : host.absent.front(),
+        .link = "notes",
+        .link_text = "what it means",
+        .good = false};
   if (host.busy == 0)
-    return {.title = "The machine was quiet", .text = fmt::format("in all of {}", counted(host.judged, "round"))};
+    return {.title = "The machine was quiet",
+            .text = fmt::format("in all of {}", counted(host.judged, "round"))};
   return {.title = fmt::format("The machine was busy: {} of {}", host.busy, counted(host.judged, "round")),
           .text = one_line(host.worst),
           .link = "notes",
@@ -305,7 +313,10 @@ Doubt about_decision(const Summary& s) {
     return doubt;
   }
   if (!s.refusal.empty())
-    return {.title = "To get a verdict", .text = "run it again when the machine is idle", .command = command_to_repeat(s), .good = false};
+    return {.title = "To get a verdict",
+            .text = "run it again when the machine is idle",
+            .command = command_to_repeat(s),
+            .good = false};
   return {.title = "Decided",
           .text = fmt::format("after {}{}", counted(s.heats, "heat"),
                               s.elapsed_s > 0 ? " in " + duration(s.elapsed_s * 1e3) : ""),
@@ -323,7 +334,8 @@ Doubt spread(const Summary& s, const char* title, const char* link, double (*val
   }
   if (!least || least == most) return {};
   return {.title = title,
-          .text = fmt::format("{} {} to {} {}", show(value(*least)), spoken(*least), show(value(*most)), spoken(*most)),
+          .text = fmt::format("{} {} to {} {}", show(value(*least)), spoken(*least), show(value(*most)),
+                              spoken(*most)),
           .link = link,
           .link_text = "all"};
 }
@@ -345,7 +357,9 @@ std::string times(double ratio) {
 std::string shown_run(const std::string& run) {
   const std::filesystem::path path(run);
   const std::filesystem::path folder = path.parent_path().filename();
-  return folder == "runs" ? (folder / path.filename()).string() : path.is_absolute() ? path.filename().string() : run;
+  return folder == "runs"     ? (folder / path.filename()).string()
+         : path.is_absolute() ? path.filename().string()
+                              : run;
 }
 
 std::string command_to_repeat(const Summary& s) {
@@ -357,14 +371,20 @@ FirstScreen first_screen(const Summary& s) {
   FirstScreen out{.what = what(s), .answer = answer(s), .rest = rest_of(s), .rows = rows_of(s)};
   out.most = scale_of(out.rows);
   if (s.ranked.size() > 1 && s.refusal.empty())
-    out.confidence = fmt::format("All verdicts and intervals hold together with {}; gaps below {} count as equal.",
-                                 percent(1 - s.alpha), percent(s.margin));
-  if (std::any_of(out.rows.begin(), out.rows.end(), [](const FirstRow& row) { return row.finish == Finish::kProbably; }))
-    out.confidence += fmt::format(" Probably: at least {:g}% sure by this look alone, no guarantee.", 100 * kProbable);
+    out.confidence =
+        fmt::format("All verdicts and intervals hold together with {}; gaps below {} count as equal.",
+                    percent(1 - s.alpha), percent(s.margin));
+  if (std::any_of(out.rows.begin(), out.rows.end(),
+                  [](const FirstRow& row) { return row.finish == Finish::kProbably; }))
+    out.confidence +=
+        fmt::format(" Probably: at least {:g}% sure by this look alone, no guarantee.", 100 * kProbable);
   out.fastest_script = script_of(s);
   out.doubts = {about_work(s), about_machine(s), about_decision(s),
-                spread(s, "Start-up", "start", [](const Row& row) { return row.start_up.total(); }, duration),
-                spread(s, "Memory", s.model.weights > 0 ? "memory" : "usage", [](const Row& row) { return static_cast<double>(row.peak_rss_bytes); }, bytes)};
+                spread(
+                    s, "Start-up", "start", [](const Row& row) { return row.start_up.total(); }, duration),
+                spread(
+                    s, "Memory", s.model.weights > 0 ? "memory" : "usage",
+                    [](const Row& row) { return static_cast<double>(row.peak_rss_bytes); }, bytes)};
   std::erase_if(out.doubts, [](const Doubt& doubt) { return doubt.title.empty(); });
   return out;
 }

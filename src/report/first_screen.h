@@ -28,12 +28,12 @@ struct FirstRow {
   int series = 0;  // index in all_series()
   ShownName name = {};
   Finish finish = Finish::kNoResult;
-  std::string word = {};      // "fastest", "may be fastest", "slower", "no result"
+  std::string word = {};  // "fastest", "may be fastest", "slower", "no result"
   std::optional<Rate> rate = {};
-  double ratio = 0;  // of its step time to the fastest's; 0: not known
-  std::string against = {};   // "1.03 times as long"; of no result the reason
-  std::string range = {};     // "0.93 to 1.14"; empty: none
-  std::string group = {};     // stated where there are several: "bfloat16"
+  double ratio = 0;          // of its step time to the fastest's; 0: not known
+  std::string against = {};  // "1.03 times as long"; of no result the reason
+  std::string range = {};    // "0.93 to 1.14"; empty: none
+  std::string group = {};    // stated where there are several: "bfloat16"
 };
 
 // One thing to do or to know. `link` is the id of a section of the page; `command` is for copying.

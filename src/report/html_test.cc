@@ -101,6 +101,13 @@ TEST(Html, EscapesHostileText) {
   EXPECT_THAT(html, Not(HasSubstr("\x1b")));
 }
 
+TEST(Html, PagesForABrowser) {
+  keep_page("sample", render_html(sample_summary()));
+  keep_page("single", render_html(single_summary()));
+  keep_page("empty", render_html(empty_summary()));
+  keep_page("poisoned", render_html(poisoned_summary()));
+}
+
 TEST(Html, TagsNest) {
   EXPECT_GT(expect_nested(render_html(sample_summary())), 1000);
   EXPECT_GT(expect_nested(render_html(single_summary())), 50);
@@ -199,16 +206,19 @@ TEST(LossCharts, ShowTheFailedContenderToo) {
 TEST(LossCharts, EveryContenderHasItsOwnToleranceAsABand) {
   Summary s = sample_summary();
   EXPECT_EQ(occurrences(loss_error_chart(s, kWide), "class=\"band\""), 1U) << "all have the same";
-  EXPECT_THAT(loss_error_chart(s, kWide), HasSubstr("allowed for every contender: 1e-5 at the first step, 0.00019 at the last"));
+  EXPECT_THAT(loss_error_chart(s, kWide),
+              HasSubstr("allowed for every contender: 1e-5 at the first step, 0.00019 at the last"));
   for (double& limit : s.ranked[2].proof->loss_limits) limit *= 10;
   const std::string two = loss_error_chart(s, kWide);
   EXPECT_EQ(occurrences(two, "class=\"band\""), 2U);
-  EXPECT_THAT(two, HasSubstr("allowed for PyTorch · channels_last: 0.0001 at the first step, 0.0019 at the last"));
+  EXPECT_THAT(two,
+              HasSubstr("allowed for PyTorch · channels_last: 0.0001 at the first step, 0.0019 at the last"));
   for (Row& row : s.ranked) row.proof->loss_limits.clear();
   for (Row& row : s.unranked) {
     if (row.proof) row.proof->loss_limits.clear();
   }
-  EXPECT_EQ(occurrences(loss_error_chart(s, kWide), "class=\"band\""), 0U) << "of older records nothing is drawn";
+  EXPECT_EQ(occurrences(loss_error_chart(s, kWide), "class=\"band\""), 0U)
+      << "of older records nothing is drawn";
 }
 
 TEST(Charts, OfNothingAreEmpty) {

@@ -4,7 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
+#include <cctype>
+#include <utility>
 
 #include "report/charts.h"
 #include "report/csv.h"
@@ -87,6 +88,21 @@ std::vector<FilledColumn> part_of(const std::vector<FilledColumn>& columns, bool
   return out;
 }
 
+// Names of contenders as people call them, in a column that holds their ids.
+void name_contenders(const Summary& s, std::vector<FilledColumn>& columns) {
+  for (FilledColumn& column : columns) {
+    if (!column.column.name) continue;
+    for (Cell& cell : column.cells) {
+      for (const Series& series : all_series(s)) {
+        if (cell.text != one_line(series.row->contender.id)) continue;
+        cell.hint = cell.text;
+        cell.text = series.name;
+        break;
+      }
+    }
+  }
+}
+
 // The ranking's columns with what people call the contenders, and a column for each setting that some row has
 // otherwise than its framework's default.
 std::vector<FilledColumn> with_settings(const Summary& s, std::vector<FilledColumn> columns) {
@@ -101,8 +117,9 @@ std::vector<FilledColumn> with_settings(const Summary& s, std::vector<FilledColu
       auto at = std::find_if(settings.begin(), settings.end(),
                              [&](const FilledColumn& c) { return c.column.title == setting; });
       if (at == settings.end()) {
-        settings.push_back({{.title = setting, .meaning = "Setting of the contender; – is the default.", .left = true},
-                            std::vector<Cell>(s.ranked.size())});
+        settings.push_back(
+            {{.title = setting, .meaning = "Setting of the contender; – is the default.", .left = true},
+             std::vector<Cell>(s.ranked.size())});
         at = settings.end() - 1;
       }
       at->cells[i].text = value == "true" ? "on" : value == "false" ? "off" : value;
@@ -115,7 +132,9 @@ std::vector<FilledColumn> with_settings(const Summary& s, std::vector<FilledColu
 // The ranking, and the table of what a step used and cost.
 void add_ranking(const Summary& s, View& page) {
   const std::vector<FilledColumn> all = with_settings(s, ranking_columns(s));
-  const std::vector<FilledColumn> main = part_of(all, true), used = part_of(all, false);
+  const std::vector<FilledColumn> main = part_of(all, true);
+  std::vector<FilledColumn> used = part_of(ranking_columns(s), false);
+  name_contenders(s, used);
   page.lists["heads"] = heads(main);
   page.lists["ranked"] = row_views(main, {});
   for (const Series& series : all_series(s)) {
@@ -136,12 +155,36 @@ void add_ranking(const Summary& s, View& page) {
   page.texts["not_sampled"] = one_line(fmt::format("{}", fmt::join(s.not_sampled, "; ")));
 }
 
+// The sentence, which names contenders by their ids, with what people call them.
+std::string with_names(const Summary& s, const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const Series& series : all_series(s))
+    names.emplace_back(one_line(series.row->contender.id), spoken(series.row->contender));
+  std::sort(names.begin(), names.end(),
+            [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
+  const auto part_of_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '/';
+  };
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const auto name = std::find_if(names.begin(), names.end(), [&](const auto& one) {
+      const size_t end = at + one.first.size();
+      return !one.first.empty() && text.compare(at, one.first.size(), one.first) == 0 &&
+             (at == 0 || !part_of_word(text[at - 1])) && (end >= text.size() || !part_of_word(text[end]));
+    });
+    out += name == names.end() ? std::string(1, text[at]) : name->second;
+    at += name == names.end() ? 1 : name->first.size();
+  }
+  return out;
+}
+
 View section_view(const Summary& s, const Section& section) {
   std::vector<FilledColumn> columns = section.columns;
+  name_contenders(s, columns);
   std::erase_if(columns, [](const FilledColumn& column) { return !column.column.name && blank(column); });
   View v;
   v.texts = {{"section_id", section.key},
-             {"section_title", one_line(section.title)},
+             {"section_title", with_names(s, one_line(section.title))},
              {"section_legend", section.legend},
              {"section_next", section.next},
              {"section_command", section.command}};
@@ -160,10 +203,11 @@ View section_view(const Summary& s, const Section& section) {
   v.lists["section_heads"] = heads(columns);
   v.lists["section_rows"] = row_views(columns, section.notes);
   for (const Series& series : all_series(s)) {
-    const bool drawn = std::any_of(section.pictures.begin(), section.pictures.end(), [&](const Picture& picture) {
-      return std::any_of(picture.curves.begin(), picture.curves.end(),
-                         [&](const Curve& curve) { return curve.contender == series.row->contender.id; });
-    });
+    const bool drawn =
+        std::any_of(section.pictures.begin(), section.pictures.end(), [&](const Picture& picture) {
+          return std::any_of(picture.curves.begin(), picture.curves.end(),
+                             [&](const Curve& curve) { return curve.contender == series.row->contender.id; });
+        });
     if (!drawn) continue;
     v.lists["picture_legend"].push_back({{{"series", std::to_string(series.index)},
                                           {"legend_class", series.cls},
@@ -297,7 +341,10 @@ std::vector<View> legend(const Summary& s, bool losses) {
 // A chart's title, or less where that is long.
 std::string nav_label(const View& chart) {
   const std::string& id = chart.texts.at("chart_id");
-  return id == "intervals" ? "Intervals" : id == "roofline" ? "Limits" : id == "memory" ? "Memory" : chart.texts.at("chart_title");
+  return id == "intervals"  ? "Intervals"
+         : id == "roofline" ? "Limits"
+         : id == "memory"   ? "Memory"
+                            : chart.texts.at("chart_title");
 }
 
 void navigation(View& page) {
@@ -330,7 +377,7 @@ View page_view(const Summary& s, bool sources) {
                 {"track", track_label(s)},
                 {"track_class", s.track == "as-is" ? "as-is" : "equalised"},
                 {"track_meaning", track_meaning(s)},
-                {"headline", headline(s)},
+                {"headline", with_names(s, headline(s))},
                 {"margin", percent(s.margin)},
                 {"alpha", percent(s.alpha)},
                 {"started", one_line(s.manifest.started)},

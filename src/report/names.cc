@@ -56,6 +56,12 @@ ShownName shown_name(const Contender& contender) {
 
 std::string label(const Contender& contender) { return shown_name(contender).whole(); }
 
+std::string spoken(const Contender& contender) {
+  const ShownName shown = shown_name(contender);
+  const std::string settings = shown.settings_text();
+  return settings.empty() ? shown.name : fmt::format("{} ({})", shown.name, settings);
+}
+
 std::vector<std::string> framework_versions(const std::vector<const Texts*>& versions) {
   std::vector<std::string> out;
   std::set<std::string> seen;  // one package may be that of several frameworks

@@ -23,6 +23,9 @@ ShownName shown_name(const Contender& contender);
 // shown_name().whole(): unique within a run, as ids are.
 std::string label(const Contender& contender);
 
+// "PyTorch (channels_last)", in a sentence.
+std::string spoken(const Contender& contender);
+
 // "PyTorch 2.13.0", ... of the packages of frameworks among `versions`, in the order of emit/all.
 std::vector<std::string> framework_versions(const std::vector<const Texts*>& versions);
 

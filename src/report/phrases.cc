@@ -75,13 +75,15 @@ std::string unranked_reason(const Row& row, bool with_stage) {
     const bool named = !with_stage || stage.empty() || reason.rfind(stage, 0) == 0;
     text = reason.empty() ? fmt::format("failed at {}", stage) : named ? reason : stage + ": " + reason;
   }
-  if (row.proof && !row.proof->diverges_at.empty()) {
+  // In the as-is track a difference is no reason.
+  if (row.proof && !row.proof->diverges_at.empty() && row.parity != ParityState::kReported) {
     const std::string tensor = one_line(row.proof->diverges_at);
     if (text.find(tensor.substr(tensor.rfind('/') + 1)) == std::string::npos) {
       append_sentence(text, fmt::format("diverges at {} by {}", tensor, error_size(row.proof->divergence)));
     }
   }
-  if (row.proof) append_sentence(text, one_line(row.proof->explanation));
+  if (row.proof && row.parity != ParityState::kReported)
+    append_sentence(text, one_line(row.proof->explanation));
   if (text.empty()) return row.parity == ParityState::kFailed ? "parity: fails" : "no measurement was kept";
   return text;
 }

@@ -12,11 +12,11 @@ namespace bakeoff::report {
 using namespace table;
 namespace {
 
-constexpr double kCharacter = 7.1;    // mean width of a character at 12 px, generously
-constexpr double kFarthest = 1e5;     // pixels; nothing sensible lies beyond
-constexpr double kLeastRange = 1e-9;  // of an axis, relative to its ends; a narrower one is widened
+constexpr double kCharacter = 7.1;      // mean width of a character at 12 px, generously
+constexpr double kFarthest = 1e5;       // pixels; nothing sensible lies beyond
+constexpr double kLeastRange = 1e-9;    // of an axis, relative to its ends; a narrower one is widened
 constexpr size_t kLongestLabel = 2000;  // bytes; what comes then is in the table beside the picture
-constexpr double kGreatest = 1e300;   // end of an axis; the difference of two is still finite
+constexpr double kGreatest = 1e300;     // end of an axis; the difference of two is still finite
 
 }  // namespace
 
@@ -56,8 +56,8 @@ std::string coordinate(double value) {
 double text_width(std::string_view text) { return kCharacter * display_width(text); }
 
 Svg::Svg(double width, double height, std::string_view label)
-    : head_(fmt::format("<svg viewBox=\"0 0 {} {}\" width=\"{}\" height=\"{}\" role=\"img\"", coordinate(width),
-                        coordinate(height), coordinate(width), coordinate(height))),
+    : head_(fmt::format("<svg viewBox=\"0 0 {} {}\" width=\"{}\" height=\"{}\" role=\"img\"",
+                        coordinate(width), coordinate(height), coordinate(width), coordinate(height))),
       label_(label) {}
 
 void Svg::line(double x1, double y1, double x2, double y2, std::string_view cls) {

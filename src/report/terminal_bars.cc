@@ -48,7 +48,8 @@ struct Line {
 Line line_of(const FirstRow& row, bool with_range) {
   Line out{row.name.whole(), row.rate ? count(row.rate->value) : kNone, row.against, row.word};
   if (with_range && !row.range.empty()) out.against += fmt::format(" ({})", row.range);
-  if (!with_range && row.ratio > 0) out.against = fmt::format("{}{}x", row.row->at_least ? "≥ " : "", times(row.ratio));
+  if (!with_range && row.ratio > 0)
+    out.against = fmt::format("{}{}x", row.row->at_least ? "≥ " : "", times(row.ratio));
   if (!row.group.empty()) out.name += " · " + row.group;
   return out;
 }
@@ -92,8 +93,8 @@ std::string heading(const Widths& w, bool wide) {
   return text + pad_right("", w.bar > 0 ? w.bar + 2 * kSpace : kSpace) + "step time";
 }
 
-void append_timed(std::vector<std::string>& out, const FirstScreen& screen, const FirstRow& row, const Line& line,
-                  const Widths& w, bool colour) {
+void append_timed(std::vector<std::string>& out, const FirstScreen& screen, const FirstRow& row,
+                  const Line& line, const Widths& w, bool colour) {
   const std::vector<std::string> names = wrap(line.name, w.name);
   std::string text = pad_right(names.front(), w.name) + "  " + pad_left(line.rate, w.rate) + "  ";
   const double share = row.rate && screen.most > 0 ? row.rate->value / screen.most : 0;

@@ -211,7 +211,11 @@ class Summariser {
     if (const std::string look = looked_hopeless(row.contender.id); row.heats == 0 && !look.empty())
       return Failure{Stage::kRun, look, {}};
     if (row.heats == 0)
-      return Failure{Stage::kRun, "was proven equal, but the run ended before its first heat", {}};
+      return Failure{
+          Stage::kRun,
+          fmt::format("was {}, but the run ended before its first heat",
+                      row.parity == ParityState::kReported ? "compared with the referee" : "proven equal"),
+          {}};
     return std::nullopt;
   }
 

@@ -200,9 +200,9 @@ std::string group_sentence(const Summary& s, const std::vector<const Row*>& rows
     if (next.at_least)
       return fmt::format("{} is the fastest here: the next, {}, takes at least {:g} times as long.", name,
                          next.contender.id, *next.at_least);
-    return fmt::format(
-        "{} is the fastest here: the next, {}, takes {} times as long (between {} and {}).", name,
-        next.contender.id, times(next.ratio.value), times(next.ratio.low), times(next.ratio.high));
+    return fmt::format("{} is the fastest here: the next, {}, takes {} times as long (between {} and {}).",
+                       name, next.contender.id, times(next.ratio.value), times(next.ratio.low),
+                       times(next.ratio.high));
   }
   if (open.empty())
     return fmt::format("{} leads, tied with {} within {:g}%.", name, named(tied), 100 * margin);

@@ -58,7 +58,8 @@ ModelBytes model_bytes(const recipe::Recipe& recipe) {
   const double trained = static_cast<double>(recipe.workload.parameter_count()) * kFloat32;
   const ir::Optimizer& optimizer = recipe.training.optimizer;
   const double slots = optimizer.adam() ? 2
-                       : (optimizer.kind == ir::OptimizerKind::kRmsprop ? 1 : 0) + (optimizer.momentum > 0 ? 1 : 0);
+                                        : (optimizer.kind == ir::OptimizerKind::kRmsprop ? 1 : 0) +
+                                              (optimizer.momentum > 0 ? 1 : 0);
   return {.weights = weights, .gradients = trained, .optimizer = slots * trained};
 }
 

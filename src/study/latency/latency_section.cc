@@ -206,14 +206,16 @@ std::vector<Picture> percentile_curves(const std::vector<LatencyRow>& rows, cons
   for (const LatencyRow& row : rows) {
     if (row.percentiles.empty()) continue;
     const std::string name = mode_name(row);
-    auto picture = std::find_if(pictures.begin(), pictures.end(), [&](const Picture& p) { return p.name == name; });
+    auto picture =
+        std::find_if(pictures.begin(), pictures.end(), [&](const Picture& p) { return p.name == name; });
     if (picture == pictures.end()) {
       pictures.push_back({.name = name, .x_title = "percentile of the requests", .y_title = "ms"});
       picture = pictures.end() - 1;
       for (const double share : shares) picture->ticks.emplace_back(place(share), percentile_name(share));
     }
     Curve curve{.contender = row.contender};
-    for (const auto& p : row.percentiles) curve.points.push_back({place(p.p), p.value, p.bounds.low, p.bounds.high});
+    for (const auto& p : row.percentiles)
+      curve.points.push_back({place(p.p), p.value, p.bounds.low, p.bounds.high});
     picture->curves.push_back(std::move(curve));
   }
   return pictures;

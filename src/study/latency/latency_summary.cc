@@ -16,6 +16,8 @@ constexpr double kMsPerS = 1e3;
 constexpr double kClockSlack = 1e-3;  // seconds; the answer travels after the last reading of the clock
 constexpr double kBeside = 1.1, kBesideSlack = 0.2;  // of what is claimed; seconds
 constexpr double kShareOfStep = 0.5;
+constexpr double kSurelyAbove =
+    1.2;  // share of its capacity that is asked for: no steady queue, however few requests
 constexpr double kLate = 0.1;  // of the median latency: worth a note
 
 std::vector<double> seconds(const std::vector<int64_t>& ns) {
@@ -138,12 +140,22 @@ class Mode {
     }
     if (const auto open = std::find_if(queues.begin(), queues.end(), is(stats::QueueState::kTooShort));
         open != queues.end()) {
-      row_.state = LatencyState::kUnsettled;
-      row_.note = unsettled(*open);
+      const bool above = row_.load >= kSurelyAbove;
+      row_.state = above ? LatencyState::kGrowing : LatencyState::kUnsettled;
+      if (above) row_.growth_per_s = row_.rate - kMsPerS / row_.service_ms;
+      row_.note = above ? above_capacity() : unsettled(*open);
       return false;
     }
     for (const stats::Queue& queue : queues) settle_.push_back(static_cast<size_t>(queue.settle));
     return true;
+  }
+
+  // By the time of an answer alone, where the requests were too few to watch the queue grow.
+  std::string above_capacity() const {
+    return fmt::format(
+        "above its capacity: {:g} requests arrive a second, {:.3g} can be answered, so the queue grows for as long as "
+        "they arrive",
+        row_.rate, kMsPerS / row_.service_ms);
   }
 
   std::string unsettled(const stats::Queue& queue) const {

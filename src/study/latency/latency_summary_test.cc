@@ -121,6 +121,14 @@ TEST(LatencyRows, AboveCapacityQuotesTheGrowthAndNoLatency) {
   EXPECT_THAT(row.note, HasSubstr("400 requests arrive a second, 200 can be answered; the queue grows by"));
 }
 
+// Ten times what it can answer, in too few requests to watch the queue grow.
+TEST(LatencyRows, FarAboveCapacityIsSaidHoweverFewRequestsThereWere) {
+  const LatencyRow row = row_of({served(2000, 25, 5)});
+  EXPECT_EQ(row.state, LatencyState::kGrowing);
+  EXPECT_NEAR(row.growth_per_s, 1800, 200);
+  EXPECT_THAT(row.note, HasSubstr("above its capacity: 2000 requests arrive a second, 200 can be answered"));
+}
+
 TEST(LatencyRows, NearCapacityIsNotSteadyAndSaysWhatWouldDo) {
   const LatencyRow row = row_of({served(190, 1000, 5)});
   EXPECT_EQ(row.state, LatencyState::kUnsettled);

@@ -16,11 +16,13 @@ using Looks = std::map<int64_t, std::vector<Look>>;  // by the number of steps, 
 
 // Trainings of a contender that did not fail, in the order of the records.
 template <class Trial>
-std::vector<std::pair<std::string, std::vector<const Trial*>>> by_contender(const std::vector<Trial>& trials) {
+std::vector<std::pair<std::string, std::vector<const Trial*>>> by_contender(
+    const std::vector<Trial>& trials) {
   std::vector<std::pair<std::string, std::vector<const Trial*>>> out;
   for (const Trial& trial : trials) {
     if (trial.failure) continue;
-    auto at = std::find_if(out.begin(), out.end(), [&](const auto& one) { return one.first == trial.contender; });
+    auto at =
+        std::find_if(out.begin(), out.end(), [&](const auto& one) { return one.first == trial.contender; });
     if (at == out.end()) at = out.insert(out.end(), {trial.contender, {}});
     at->second.push_back(&trial);
   }
@@ -46,7 +48,8 @@ Curve curve_of(const std::string& contender, const Looks& looks, bool over_secon
       seconds.push_back(look.seconds);
     }
     const auto [least, most] = std::minmax_element(values.begin(), values.end());
-    curve.points.push_back({over_seconds ? median(seconds) : static_cast<double>(steps), median(values), *least, *most});
+    curve.points.push_back(
+        {over_seconds ? median(seconds) : static_cast<double>(steps), median(values), *least, *most});
   }
   return curve;
 }
@@ -104,7 +107,8 @@ std::vector<Picture> target_curves(const std::vector<TargetTrial>& trials) {
       const std::string what = accuracy ? "accuracy" : "loss";
       Picture picture{.name = what + (over_seconds ? " over seconds" : " over steps"),
                       .x_title = over_seconds ? "seconds of training" : "steps",
-                      .y_title = (accuracy ? "share of held-out rows that are predicted right" : "loss of held-out rows")};
+                      .y_title = (accuracy ? "share of held-out rows that are predicted right"
+                                           : "loss of held-out rows")};
       bool any = false;
       for (const auto& [contender, trainings] : contenders) {
         if (over_seconds && contender == TargetTrial::kReferee) continue;
@@ -113,7 +117,8 @@ std::vector<Picture> target_curves(const std::vector<TargetTrial>& trials) {
           for (const TargetLook& look : trial->looks) {
             const double value = accuracy ? look.accuracy : look.loss;
             any |= value > 0;
-            if (std::isfinite(value)) looks[look.steps].push_back({static_cast<double>(look.ns) / 1e9, value});
+            if (std::isfinite(value))
+              looks[look.steps].push_back({static_cast<double>(look.ns) / 1e9, value});
           }
         }
         picture.curves.push_back(curve_of(contender, looks, over_seconds));

@@ -1,0 +1,227 @@
+"""The HTML pages in a real browser, Chromium without a window.
+
+Usage: python3 -m tests.browser.pages_test REPORT_TEST [unittest arguments]
+
+REPORT_TEST, the unit tests of the report, writes the pages (keep_page of
+src/report/sample_summary_testing.h). Every page is opened folded and unfolded, light
+and dark, wide and narrow; the accessibility checker axe-core (scripts/axe) runs in it,
+and what the page measures is read back from its DOM.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+SKIPPED = 77
+# Without a window and without the services that a browser calls at home.
+CHROMIUM = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run
+  --disable-background-networking --disable-component-update --disable-sync
+  --hide-scrollbars --virtual-time-budget=20000""".split()
+
+# Runs in the page, after its own script.
+PROBE = """
+(async () => {
+  const out = { errors: window.probeErrors };
+  const unfold = %(unfold)s;
+  if (unfold) document.querySelectorAll("details").forEach((d) => { d.open = true; });
+  out.inner = innerWidth;
+  out.width = document.documentElement.scrollWidth;
+  out.height = document.documentElement.scrollHeight;
+  out.dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const cut = (node) => node.getBoundingClientRect().right > innerWidth + 1;
+  out.cut = [...document.querySelectorAll(".bars tbody th, .bars tbody td, .bars em")].filter(cut).length;
+  const figures = [...document.querySelectorAll("figure svg")];
+  out.pictures = figures.filter((svg) => svg.getBoundingClientRect().width > 0).length;
+  out.unlabelled = figures.filter((svg) => !svg.getAttribute("aria-label")).length;
+  %(more)s
+  const found = await axe.run(document, { resultTypes: ["violations"] });
+  out.violations = found.violations.map((v) => v.id + ": " + v.help + ": "
+    + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | "));
+  parent.postMessage(JSON.stringify(out), "*");
+})();
+"""
+
+# A window has a least width; a frame has none.
+FRAME = """<!DOCTYPE html><html style="color-scheme: %(scheme)s"><body style="margin:0">
+<iframe src="%(page)s" width="%(width)d" height="1000" style="border:0"></iframe>
+<pre id="probe"></pre>
+<script>addEventListener("message", (event) => {
+  document.getElementById("probe").textContent = event.data;
+});</script></body></html>"""
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    width: int = 1400
+    dark: bool = False
+    unfold: bool = False
+    more: str = ""
+
+
+class Browser:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.axe = (ROOT / ".cache/axe/axe.min.js").read_text()
+
+    def run(self, *arguments: str) -> str:
+        profile = tempfile.mkdtemp(dir=self.folder)
+        try:
+            command = ["chromium", *CHROMIUM, f"--user-data-dir={profile}"]
+            done = subprocess.run(
+                [*command, *arguments], capture_output=True, text=True, timeout=180
+            )
+            return done.stdout
+        finally:
+            shutil.rmtree(profile, ignore_errors=True)
+
+    def look(self, page: Path, view: View) -> dict[str, Any]:
+        """What the page measures under that view."""
+        text = page.read_text()
+        probe = PROBE % {"unfold": str(view.unfold).lower(), "more": view.more}
+        catch = "window.probeErrors=[];addEventListener('error',(e)=>probeErrors.push(e.message));"
+        text = text.replace("<head>", f"<head><script>{catch}</script>", 1)
+        # A page without a script of its own allows none: the probe needs one.
+        text = text.replace("default-src 'none'; style-src", "style-src")
+        text = re.sub(r"(Content-Security-Policy\" content=\")[^\"]*", r"\1", text)
+        text = text.replace(
+            "</body>", f"<script>{self.axe}</script><script>{probe}</script></body>"
+        )
+        probed = self.folder / f"probed_{page.name}"
+        probed.write_text(text)
+        scheme = f"--blink-settings=preferredColorScheme={0 if view.dark else 1}"
+        frame = self.folder / "frame.html"
+        frame.write_text(
+            FRAME
+            % {
+                "scheme": "dark" if view.dark else "light",
+                "page": probed.name,
+                "width": view.width,
+            }
+        )
+        dom = self.run(scheme, "--window-size=1500,1100", "--dump-dom", frame.as_uri())
+        found = re.search(r'<pre id="probe">(.+?)</pre>', dom, re.DOTALL)
+        assert found, f"{page.name}: the page gave no answer: {dom[-2000:]}"
+        answer: dict[str, Any] = json.loads(html.unescape(found[1]))
+        return answer
+
+    def printed_pages(self, page: Path) -> int:
+        pdf = self.folder / "page.pdf"
+        self.run(f"--print-to-pdf={pdf}", "--no-pdf-header-footer", page.as_uri())
+        return len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
+
+
+class Pages(unittest.TestCase):
+    report_test: str
+    folder: Path
+    browser: Browser
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.folder = Path(tempfile.mkdtemp(prefix="bakeoff_pages_"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        variables = {**os.environ, "BAKEOFF_KEEP_PAGES": str(cls.folder)}
+        subprocess.run(
+            [cls.report_test, "--gtest_filter=*Page*"],
+            env=variables,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        subprocess.run(
+            [ROOT / "scripts/axe"], check=True, stdout=subprocess.DEVNULL, cwd=ROOT
+        )
+        cls.browser = Browser(cls.folder)
+
+    def page(self, name: str) -> Path:
+        path = self.folder / f"{name}.html"
+        self.assertTrue(path.exists(), f"{name} was not written")
+        return path
+
+    def check(self, name: str, view: View) -> dict[str, Any]:
+        answer = self.browser.look(self.page(name), view)
+        about = f"{name}, {view}"
+        self.assertEqual(answer["violations"], [], about)
+        self.assertEqual(answer["errors"], [], about)
+        self.assertEqual(answer["inner"], view.width, about)
+        self.assertLessEqual(answer["width"], view.width, f"{about}: scrolls sideways")
+        self.assertEqual(answer["cut"], 0, f"{about}: the ranking is cut off")
+        self.assertEqual(answer["unlabelled"], 0, about)
+        self.assertEqual(answer["dark"], view.dark, about)
+        return answer
+
+    def test_the_report_at_every_width(self) -> None:
+        for view in (View(), View(dark=True), View(width=800), View(width=390)):
+            with self.subTest(view=view):
+                answer = self.check("sample", view)
+                if view.width == 390:
+                    self.assertLessEqual(answer["height"], 6000)
+
+    def test_the_report_unfolded(self) -> None:
+        for view in (
+            View(unfold=True),
+            View(unfold=True, dark=True, width=800),
+            View(unfold=True, width=390),
+        ):
+            with self.subTest(view=view):
+                answer = self.check("sample", view)
+                self.assertGreaterEqual(answer["pictures"], 7)
+
+    def test_odd_reports(self) -> None:
+        for name in ("single", "empty", "poisoned"):
+            with self.subTest(name=name):
+                self.check(name, View(unfold=True, width=390))
+
+    def test_the_page_of_an_explanation(self) -> None:
+        for view in (View(), View(width=390, dark=True)):
+            with self.subTest(view=view):
+                self.check("explain", view)
+
+    def test_on_paper_the_folded_report_has_at_most_eight_pages(self) -> None:
+        self.assertLessEqual(self.browser.printed_pages(self.page("sample")), 8)
+
+    def test_links_unfold_and_headings_sort(self) -> None:
+        more = """
+  location.hash = "#parity";
+  await new Promise((done) => setTimeout(done, 300));
+  out.opened = document.querySelector("#parity > details").open;
+  const heads = [...document.querySelectorAll("#table thead th")];
+  const column = heads.findIndex((th) => th.textContent === "ms/step");
+  const read = () => [...document.querySelectorAll("#table tbody tr")]
+    .map((tr) => parseFloat(tr.cells[column].querySelector("b, span").textContent.replace(",", "")));
+  const button = heads[column].querySelector("button");
+  button.click();
+  out.up = read();
+  out.sort = heads[column].getAttribute("aria-sort");
+  button.click();
+  out.down = read();
+"""
+        answer = self.check("sample", View(more=more))
+        self.assertTrue(answer["opened"])
+        self.assertEqual(answer["up"], sorted(answer["up"]))
+        self.assertEqual(answer["sort"], "ascending")
+        self.assertEqual(answer["down"], sorted(answer["up"], reverse=True))
+        self.assertEqual(len(answer["up"]), 8)
+
+
+def main() -> int:
+    if shutil.which("chromium") is None:
+        print("there is no chromium")
+        return 1 if os.environ.get("BAKEOFF_REQUIRE_ENVS") else SKIPPED
+    Pages.report_test = sys.argv.pop(1)
+    unittest.main(module=__name__, verbosity=2)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
