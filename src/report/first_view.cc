@@ -7,6 +7,7 @@
 #include "report/csv.h"
 #include "report/first_screen.h"
 #include "report/phrases.h"
+#include "report/svg.h"
 #include "table/numbers.h"
 #include "table/text.h"
 
@@ -31,6 +32,17 @@ std::string in_words(const Rate& rate) {
   if (rate.open_low) return fmt::format("at most {} samples/s", count(rate.high));
   if (rate.open_high) return fmt::format("at least {} samples/s", count(rate.low));
   return fmt::format("{} to {} samples/s", count(rate.low), count(rate.high));
+}
+
+// A command that may break between its words alone. Escaped.
+std::string unbroken(const std::string& command) {
+  std::string markup;
+  for (size_t at = 0; at < command.size();) {
+    const size_t end = std::min(command.find(' ', at), command.size());
+    markup += (at > 0 ? " " : "") + fmt::format("<span class=\"w\">{}</span>", escape_markup(command.substr(at, end - at)));
+    at = end + 1;
+  }
+  return markup;
 }
 
 View bar_view(const FirstRow& row, double most) {
@@ -96,6 +108,7 @@ void add_first_screen(const Summary& s, bool sources, View& page) {
     v.texts = {{"doubt_title", doubt.title},
                {"doubt_text", doubt.text},
                {"doubt_command", doubt.command},
+               {"doubt_markup", unbroken(doubt.command)},
                {"doubt_link", doubt.link},
                {"doubt_link_text", doubt.link_text}};
     v.flags = {{"doubt_good", doubt.good},

@@ -115,6 +115,7 @@ class Pairs(Explain):
         self.assertIn("  samples of a step: 128 against 64", first)
 
 
+@support.full_tier
 class WholeRuns(Explain):
     """Scripts that end after a few steps are compared from start to end."""
 
@@ -137,6 +138,7 @@ class WholeRuns(Explain):
         self.assertGreater(phases["steps"], 0.8 * sum(phases.values()))
 
 
+@support.full_tier
 class Published(Explain):
     """The scripts of published comparisons, as they are timed there."""
 

