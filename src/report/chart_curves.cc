@@ -13,7 +13,7 @@ namespace bakeoff::report {
 using namespace table;
 namespace {
 
-constexpr double kLeft = 70, kRight = 24, kFoot = 44;
+constexpr double kLeft = 70, kRight = 24, kFoot = 44, kTop = 24;
 constexpr double kLogFrom = 20;   // ratio of the greatest value to the least
 constexpr size_t kMostDots = 40;  // a curve of more points is a line alone
 
@@ -23,6 +23,9 @@ std::string shown_value(double value) {
   if (value == 0) return "0";
   return std::abs(value) < 0.001 ? error_size(value) : significant(value, 3);
 }
+
+// A round number as it is: "20", "0.5", "1,200".
+std::string shown_tick(double value) { return std::abs(value) >= 999.5 ? count(value) : fmt::format("{:.4g}", value); }
 
 class CurveChart {
  public:
@@ -47,9 +50,10 @@ class CurveChart {
                                          kLeft, width_ - kRight, false);
     const bool log = least_ > 0 && most_ > kLogFrom * least_;
     const Axis y(log ? least_ / 1.2 : std::min(0.0, least_), most_ + (most_ - std::min(0.0, least_)) * 0.08,
-                 height_ - kFoot, 10, log);
+                 height_ - kFoot, kTop, log);
     Svg svg(width_, height_, fmt::format("{} against {}", picture_.y_title, picture_.x_title));
-    draw_y_axis(svg, y, kLeft, width_ - kRight, shown_value);
+    draw_y_axis(svg, y, kLeft, width_ - kRight, shown_tick);
+    svg.text(kLeft, 11, picture_.y_title, "title");
     axis_of_x(svg, x);
     for (const Curve& of : picture_.curves) {
       const std::vector<Series> all = all_series(s_);
@@ -72,12 +76,12 @@ class CurveChart {
   void axis_of_x(Svg& svg, const Axis& x) const {
     const double bottom = height_ - kFoot, right = width_ - kRight;
     if (picture_.ticks.empty()) {
-      draw_x_axis(svg, x, 10, bottom, kLeft, right, shown_value,
+      draw_x_axis(svg, x, kTop, bottom, kLeft, right, shown_tick,
                   picture_.x_title + (picture_.log_x ? " (log scale)" : ""));
       return;
     }
     for (const auto& [at, text] : picture_.ticks) {
-      svg.line(x.at(at), 10, x.at(at), bottom, "grid");
+      svg.line(x.at(at), kTop, x.at(at), bottom, "grid");
       svg.text(x.at(at), bottom + 16, text, "tick", "middle");
     }
     svg.line(kLeft, bottom, right, bottom, "axis");
