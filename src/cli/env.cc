@@ -10,9 +10,13 @@
 namespace bakeoff::cli {
 namespace {
 
+constexpr int kPythonColumn = 23;   // of texts in `env list`
+constexpr int kFindingColumn = 32;  // of those of `doctor`
+
 void list(const EnvironmentStore& store) {
   for (const Environment& e : list_environments(store)) {
-    print(fmt::format("{:<12} {:<9} {}\n", e.name, name(e.state), e.ok() ? e.python.string() : e.why_not()));
+    print(two_columns(fmt::format("{:<12} {}", e.name, name(e.state)), kPythonColumn,
+                      e.ok() ? e.python.string() : e.why_not()));
     if (!e.ok()) continue;
     std::string versions;
     for (const std::string& package : main_packages(e.name)) {
@@ -20,7 +24,7 @@ void list(const EnvironmentStore& store) {
       if (found != e.versions.end())
         versions += fmt::format("{}{} {}", versions.empty() ? "" : ", ", package, found->second);
     }
-    print(fmt::format("{:<12} {:<9} {}\n", "", "", versions));
+    print(two_columns("", kPythonColumn, versions));
   }
 }
 
@@ -32,8 +36,8 @@ int diagnose(const EnvironmentStore& store) {
     findings = doctor(store, {}, progress.lines());
   }
   for (const Finding& f : findings) {
-    print(fmt::format("{:<8} {:<22} {}\n", name(f.level), f.topic, f.text));
-    if (!f.remedy.empty()) print(fmt::format("{:<8} {:<22} {}\n", "", "", f.remedy));
+    print(two_columns(fmt::format("{:<8} {}", name(f.level), f.topic), kFindingColumn, f.text));
+    if (!f.remedy.empty()) print(two_columns("", kFindingColumn, f.remedy));
   }
   return has_problem(findings) ? 1 : 0;
 }

@@ -130,8 +130,9 @@ std::vector<Key> keys_of_the_budget() {
           real_key(
               "minutes", "10", above(0),
               "time limit of one `bakeoff run` in minutes, from its start: preparation, proofs, race, and "
-              "the trainings to a target ([target]). The proofs and one heat are finished in any case; a "
-              "race that it ends is undecided. Whole trainings ([fit]) are not limited"),
+              "all trainings to a target ([target]) but the first of each contender. The proofs and one heat are "
+              "finished in any case; a race that it ends is undecided. [latency], [fit], [search] and [largest_batch] "
+              "are not limited; the screen says so before they start"),
           integer_key("heats", "40", from(1, 10000), "maximum number of heats"),
       });
 }

@@ -27,7 +27,9 @@ std::string first_sentence(std::string_view text) {
     all += (all.empty() ? "" : " ") + std::string(trimmed(line));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return all.substr(0, all.find(". "));
+  for (size_t at = 0; (at = all.find(' ', at)) != std::string::npos; ++at)
+    if (at > 0 && (all[at - 1] == '.' || all[at - 1] == '?')) return all.substr(0, at);
+  return all;
 }
 
 std::vector<ShippedRecipe> read_shipped() {
@@ -35,22 +37,25 @@ std::vector<ShippedRecipe> read_shipped() {
   for (const embedded::File& file : embedded::recipes()) {
     const fs::path path = file.path;
     if (path.extension() != ".toml") continue;
-    std::string doc = first_sentence(file.text);
-    if (doc.ends_with('.')) doc.pop_back();
-    all.push_back({path.stem().string(), doc, file.text});
+    all.push_back({path.stem().string(), first_sentence(file.text), file.text});
   }
   std::ranges::sort(all, {}, &ShippedRecipe::name);
   return all;
 }
 
-Error unknown(const fs::path& name) {
+// "did you mean 'x'? " of the recipe with the nearest name; empty: none is near.
+std::string nearest_recipe(const fs::path& name) {
   std::vector<std::string> names;
   for (const ShippedRecipe& one : shipped_recipes()) names.push_back(one.name);
   const std::string near = nearest(name.stem().string(), names);
+  return near.empty() ? "" : fmt::format("did you mean '{}'? ", near);
+}
+
+Error no_recipe(const fs::path& name) {
   return {.message = fmt::format(
               "cannot open '{}': there is no such file, and no recipe of this name inside the program",
               name.string()),
-          .remedy = (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) +
+          .remedy = nearest_recipe(name) +
                     "`bakeoff recipes` lists those inside, `bakeoff init` writes one to edit"};
 }
 
@@ -69,6 +74,12 @@ const ShippedRecipe* find_shipped(const fs::path& name) {
   for (const ShippedRecipe& one : shipped_recipes())
     if (plain.filename() == one.name || plain.filename() == one.name + ".toml") return &one;
   return nullptr;
+}
+
+Result<const ShippedRecipe*> shipped_named(const fs::path& name) {
+  if (const ShippedRecipe* found = find_shipped(name)) return found;
+  return Error{.message = fmt::format("no recipe '{}' is inside the program", name.string()),
+               .remedy = nearest_recipe(name) + "`bakeoff recipes` lists them"};
 }
 
 std::optional<std::string_view> shipped_file(std::string_view path) {
@@ -97,7 +108,7 @@ Result<FoundRecipe> find_recipe(const fs::path& name) {
   if (fs::is_directory(name, code))
     return Error{.message = fmt::format("'{}' is a folder, not a recipe", name.string()),
                  .remedy = "name a recipe (TOML) in it, or one of `bakeoff recipes`"};
-  return unknown(name);
+  return no_recipe(name);
 }
 
 }  // namespace bakeoff::recipe

@@ -22,6 +22,8 @@ struct ShippedRecipe {
 const std::vector<ShippedRecipe>& shipped_recipes();
 // "mnist_cnn", "mnist_cnn.toml" or "recipes/mnist_cnn.toml"; null: there is none.
 const ShippedRecipe* find_shipped(const std::filesystem::path& name);
+// The same; its error has the nearest name.
+Result<const ShippedRecipe*> shipped_named(const std::filesystem::path& name);
 // A file that recipes name, by its path below recipes/: "digits_cnn.ir".
 std::optional<std::string_view> shipped_file(std::string_view path);
 // The files that a text of a recipe names and the program holds.
