@@ -556,7 +556,9 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    print(help_text(app, output_width()));
+    const CLI::App* asked = &app;
+    while (!asked->get_subcommands().empty()) asked = asked->get_subcommands().back();
+    print(help_text(*asked, output_width()));
     return finish(0);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);

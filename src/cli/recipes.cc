@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "base/embedded.h"
@@ -23,14 +24,11 @@ namespace {
 
 constexpr const char* kFirstRecipe = "race";  // what `bakeoff init` calls it
 
-// What has to be fetched before the recipe can be run; empty: nothing.
+// The data that have to be fetched before the recipe can be run; empty: none.
 std::string wanting(const recipe::Recipe& recipe) {
-  for (const ImageSet* set : image_sets()) {
-    if (set->name != recipe.data.kind || fs::exists(split_file(bakeoff_home() / "data", *set, "train")))
-      continue;
-    return fmt::format("Its data are not here yet: `bakeoff data {}`, or the first run fetches them.",
-                       set->name);
-  }
+  for (const ImageSet* set : image_sets())
+    if (set->name == recipe.data.kind && !fs::exists(split_file(bakeoff_home() / "data", *set, "train")))
+      return set->name;
   return "";
 }
 
@@ -57,19 +55,23 @@ Result<std::vector<NewFile>> files_of(const std::string& name) {
 }  // namespace
 
 int recipes(const RecipesOptions&) {
+  std::set<std::string> absent;
   size_t longest = 0;
   for (const recipe::ShippedRecipe& one : recipe::shipped_recipes())
     longest = std::max(longest, one.name.size());
   for (const recipe::ShippedRecipe& one : recipe::shipped_recipes()) {
     const auto read = recipe::parse(one.text, one.name + ".toml", true);
     if (!read) return fail(read.error());
-    const std::string note = wanting(*read);
-    print(two_columns(one.name, static_cast<int>(longest) + 2, one.doc + (note.empty() ? "" : " " + note)));
+    const std::string data = wanting(*read);
+    if (!data.empty()) absent.insert(data);
+    print(two_columns(one.name, static_cast<int>(longest) + 2,
+                      one.doc + (data.empty() ? "" : fmt::format(" (needs {})", data))));
   }
-  print("\n" +
-        table::paragraph("`bakeoff run NAME` runs one, `bakeoff init NAME` writes it into this folder.",
-                         output_width()) +
-        "\n");
+  std::string below = "`bakeoff run NAME` runs one, `bakeoff init NAME` writes it into this folder.";
+  for (const std::string& data : absent)
+    below += fmt::format("\n`bakeoff data {}` fetches the data of {}, which are not here yet; so does the first run.",
+                         data, data);
+  print("\n" + table::paragraph(below, output_width()) + "\n");
   return 0;
 }
 

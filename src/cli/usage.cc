@@ -140,11 +140,8 @@ CLI::Validator number_from(double least, double most) {
 CLI::Validator one_of(const std::vector<std::string>& words) {
   return CLI::Validator(
       [words](const std::string& text) {
-        if (std::ranges::find(words, text) != words.end()) return std::string();
-        const std::string near = nearest(text, words);
-        return fmt::format("cannot be '{}'; {}one of: {}", text,
-                           near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
-                           fmt::join(words, ", "));
+        const bool known = std::ranges::find(words, text) != words.end();
+        return known ? std::string() : fmt::format("cannot be '{}'\n{}", text, suggest(text, words));
       },
       "");
 }
@@ -188,7 +185,9 @@ std::string usage_error(const CLI::App& app, int argc, char** argv, const CLI::P
     return said(fmt::format("{}{} needs a value", prefix(place), name),
                 example.find(name + " ") == std::string::npos ? see(place) : "for example: " + example);
   }
-  return said(fmt::format("{}{}", prefix(place), what), see(place));
+  // A check's own remedy stands behind its message.
+  const size_t line = std::min(what.find('\n'), what.size());
+  return said(prefix(place) + what.substr(0, line), line < what.size() ? what.substr(line + 1) : see(place));
 }
 
 }  // namespace bakeoff::cli

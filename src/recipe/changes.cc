@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <sstream>
+#include <span>
 
 #include "base/nearest.h"
 #include "base/texts.h"
 #include "emit/all/frameworks.h"
 #include "recipe/reader.h"
 #include "recipe/schema.h"
+#include "recipe/text_edit.h"
 
 namespace bakeoff::recipe {
 namespace {
@@ -123,9 +124,10 @@ Result<std::string> changed_text(const Recipe& recipe, std::span<const Change> c
       return Error{.message = std::string(parsed.error().description()), .where = recipe.file.string()};
     toml::table root = std::move(parsed).table();
     CHECK_OK(set(root, change));
-    std::ostringstream out;
-    out << root << "\n";
-    text = out.str();
+    const size_t dot = change.key.find('.');
+    const std::string_view key = change.key;
+    text = dot == std::string::npos ? edited(text, root, "", key)
+                                    : edited(text, root, key.substr(0, dot), key.substr(dot + 1));
   }
   return text;
 }

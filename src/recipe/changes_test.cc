@@ -71,6 +71,45 @@ TEST(Changes, FrameworksAreKeptOrAdded) {
   EXPECT_THAT(ids(*keras), ElementsAre("jax", HasSubstr("keras")));
 }
 
+// What stays of the text: all but the values.
+struct Edit {
+  Change change;
+  const char* before;
+  const char* after;
+};
+const std::string kRest = "workload = \"mlp_small\"\ncontenders = [{ framework = \"torch\" }]\n";
+const std::string kAdam = "[optimizer]\nkind = \"adam\"\nlr = 0.1\n";
+const Edit kEdits[] = {
+    {{"batch", "64", "--batch 64"}, "batch = 50  # rows\n", "batch = 64  # rows\n"},
+    {{"batch", "64", "--batch 64"}, "# ünï\n\n", "# ünï\n\nbatch = 64\n"},
+    {{"margin", "0.05", "--set"}, "margin = 0.1 # \n", "margin = 0.05 # \n"},
+    {{"name", "a \"b\"", "--set"}, "name = \"ü\"  # ü\n", "name = 'a \"b\"'  # ü\n"},
+    {{"batch", "", "--set"}, "# one\nbatch = 50  # rows\n# two\n", "# one\n# two\n"},
+};
+
+TEST(Changes, CommentsAndOrderStay) {
+  for (const Edit& edit : kEdits) {
+    const auto read = parse(edit.before + kRest + kAdam, "r.toml");
+    ASSERT_TRUE(read) << read.error().text();
+    const auto made = with_changes(*read, {edit.change});
+    ASSERT_TRUE(made) << made.error().text();
+    EXPECT_TRUE(made->text.ends_with("\n" + (edit.after + kRest + kAdam))) << made->text;
+  }
+  const auto sections = with_changes(
+      base(), {{"race.threads", "2", ""}, {"optimizer.eps", "1e-5", ""}, {"race.pin", "none", ""}});
+  ASSERT_TRUE(sections) << sections.error().text();
+  EXPECT_THAT(sections->text, HasSubstr("[optimizer]\neps = 1e-05\nkind"));
+  EXPECT_TRUE(sections->text.ends_with("\n\n[race]\npin = 'none'\nthreads = 2\n")) << sections->text;
+  const auto dotted = parse("race.threads = 1\ndata = { samples = 10 }\n" + kRest + kAdam, "r.toml");
+  ASSERT_TRUE(dotted) << dotted.error().text();
+  const auto anew = with_changes(
+      *dotted, {{"race.live", "3", ""}, {"data.shuffle", "true", ""}, {"race.threads", "3", ""}});
+  ASSERT_TRUE(anew) << anew.error().text();
+  EXPECT_EQ(anew->race.live, 3);
+  EXPECT_EQ(anew->race.threads, 3);
+  EXPECT_TRUE(anew->data.shuffle);
+}
+
 struct BadChange {
   Change change;
   const char* message;

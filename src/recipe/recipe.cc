@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "base/files.h"
 #include "base/nearest.h"
@@ -15,6 +14,7 @@
 #include "recipe/largest_batch.h"
 #include "recipe/reader.h"
 #include "recipe/shipped.h"
+#include "recipe/text_edit.h"
 #include "zoo/zoo.h"
 
 namespace bakeoff::recipe {
@@ -481,9 +481,7 @@ Result<std::string> with_contenders(std::string_view text, const std::vector<Con
   toml::array list;
   for (const Contender& contender : contenders) list.push_back(toml_of(contender));
   root.insert_or_assign("contenders", std::move(list));
-  std::ostringstream out;
-  out << root << "\n";
-  return out.str();
+  return edited(text, root, "", "contenders");
 }
 
 }  // namespace bakeoff::recipe

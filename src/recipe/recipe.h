@@ -120,7 +120,7 @@ struct Recipe {
 // Reads and checks a recipe: the file of that name, else NAME.toml, else the recipe inside the program
 // (recipe/shipped.h). Errors name file, line, key and the remedy.
 Result<Recipe> load(const std::filesystem::path& file);
-// The text of a recipe with these contenders in place of its own; its comments are lost.
+// The text of a recipe with these contenders in place of its own.
 Result<std::string> with_contenders(std::string_view text, const std::vector<Contender>& contenders);
 // Reads a recipe from text; relative paths are relative to the folder of `file`. `shipped`: it is one inside the
 // program; its relative paths are those of files there, else relative to the working directory.
