@@ -41,7 +41,7 @@ int exec(const ExecOptions& options, const fs::path& config) {
                  .remedy = "name a Python file, for example one that `bakeoff emit` wrote"});
   if (options.script.extension() != ".py")
     return fail({.message = fmt::format("'{}' is no Python script", options.script.string()),
-                 .remedy = "its own folder says how it is compiled (docs/libtorch.md)"});
+                 .remedy = "the CMakeLists.txt beside a C++ program builds it"});
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   const auto python = interpreter_of(options, config);
   if (!python) return fail(python.error());

@@ -185,7 +185,9 @@ void add_run_commands(CLI::App& app, Targets& t) {
                    "torch, keras, keras2 or jax; default the one that it imports")
       ->check(one_of({"torch", "keras", "keras2", "jax"}));
   check->add_option("--recipe", t.check.recipe, "train two steps on this recipe's data, from its weights");
+}
 
+void add_report_command(CLI::App& app, Targets& t) {
   CLI::App* report = command(app, "report", "Recompute table and HTML report from a run directory, offline",
                              "bakeoff report runs/mnist_cnn-20261121-080000 --format markdown");
   report->add_option("run", t.report.run, "run directory")->required();
@@ -529,6 +531,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   app.add_option("--config", targets.config,
                  "configuration file; default $BAKEOFF_CONFIG or $BAKEOFF_HOME/config.toml");
   add_run_commands(app, targets);
+  add_report_command(app, targets);
   add_tune_command(app, targets);
   add_selftest(app, targets);
   add_calibrate(app, targets);

@@ -20,7 +20,7 @@ struct Shorthand {
 };
 constexpr Shorthand kShorthands[] = {
     {"--frameworks", recipe::kFrameworks, "NAMES",
-     "torch,jax: the recipe's contenders of these frameworks; one that it has no contender of is added"},
+     "with commas: the recipe's contenders of these frameworks; one that it has no contender of is added"},
     {"--batch", "batch", "ROWS", "rows in one step, instead of the recipe's"},
     {"--lr", "optimizer.lr", "NUMBER", "learning rate, instead of the recipe's"},
     {"--seed", "seed", "NUMBER", "seed, instead of the recipe's"},

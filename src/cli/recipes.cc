@@ -69,8 +69,9 @@ int recipes(const RecipesOptions&) {
   }
   std::string below = "`bakeoff run NAME` runs one, `bakeoff init NAME` writes it into this folder.";
   for (const std::string& data : absent)
-    below += fmt::format("\n`bakeoff data {}` fetches the data of {}, which are not here yet; so does the first run.",
-                         data, data);
+    below += fmt::format(
+        "\n`bakeoff data {}` fetches the data of {}, which are not here yet; so does the first run.", data,
+        data);
   print("\n" + table::paragraph(below, output_width()) + "\n");
   return 0;
 }

@@ -45,7 +45,7 @@ class Manual(unittest.TestCase):
         for recipe in (support.ROOT / "recipes").glob("*.toml"):
             self.assertIn(f"\\fB{recipe.stem}\\fR\n", page)
             for name, text in texts.items():
-                self.assertIn(f" {recipe.stem} ", text, name)
+                self.assertRegex(text, rf"\b{recipe.stem}\b", name)
         self.assertIn("\\fBheat\\fR\n", page)
 
     def test_bash_completes(self) -> None:
