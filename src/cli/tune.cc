@@ -10,6 +10,7 @@
 #include "environments/environments.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
+#include "recipe/shipped.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -30,6 +31,10 @@ Result<tune::Outcome> tuned(const TuneOptions& options, const fs::path& config, 
 Status write_outcome(const tune::Outcome& outcome, const recipe::Recipe& recipe, const fs::path& folder) {
   CHECK_OK(write_file(folder / "tune.json", tune::to_json(outcome)));
   TRY(const std::string text, tune::best_recipe(recipe.text, outcome));
+  // A recipe inside the program names files that are there, too.
+  if (recipe.shipped)
+    for (const std::string& file : recipe::shipped_files_of(text))
+      CHECK_OK(write_file(folder / file, *recipe::shipped_file(file)));
   return write_file(folder / "best.toml", text);
 }
 

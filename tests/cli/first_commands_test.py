@@ -192,6 +192,28 @@ class FirstCommands(unittest.TestCase):
         self.assertIn("env create", self.out("help", "env", "create"))
         self.assertIn("told apart", self.out("help", "told", "apart"))
 
+    def test_commands_of_the_readme_are_right(self) -> None:
+        """As far as that shows without racing: recipes, options that change them, commands."""
+        text = (support.ROOT / "README.md").read_text()
+        commands = re.findall(r"^bakeoff ([a-z-]+)(.*?)(?:  +#.*| *\\n)?$", text, re.M)
+        self.assertGreater(len(commands), 30)
+        top = self.out("--help")
+        checked = 0
+        for command, rest in commands:
+            self.assertRegex(top, rf"(?m)^  {command} ")
+            words = rest.split("  #")[0].split()
+            shown = self.out(command, "--help")
+            for option in re.findall(r"--[a-z-]+", rest.split(" -- ")[0].split(" #")[0]):
+                if command != "exec":
+                    self.assertIn(f"  {option}", shown, f"{command} {rest}")
+            if command in ("run", "tune", "parity", "emit") and words[0][0] not in "-<":
+                if words[0].endswith((".py", "my.toml", "race.toml")):
+                    continue
+                changes = re.findall(r"--(?:frameworks|batch|set) [^ ]+", rest)
+                self.out("recipe", words[0], *" ".join(changes).split())
+                checked += 1
+        self.assertGreater(checked, 10)
+
     def test_wrong_command_lines(self) -> None:
         for line, (what, remedy) in TYPOS.items():
             with self.subTest(line):
