@@ -67,7 +67,7 @@ int fail(const Error& error) {
     std::fputs("bakeoff: interrupted\n", stderr);
     return kInterrupted;
   }
-  std::fprintf(stderr, "bakeoff: %s\n", error.text().c_str());
+  std::fprintf(stderr, "bakeoff: %s\n", table::clean(error.text()).c_str());
   return kBadInput;
 }
 

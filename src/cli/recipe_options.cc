@@ -52,7 +52,9 @@ void add_recipe_options(CLI::App* command, std::vector<recipe::Change>& changes)
               changes.push_back({one.key, value, fmt::format("{} {}", one.option, value)});
             },
             one.what)
-        ->type_name(one.type);
+        ->type_name(one.type)
+        ->check(
+            CLI::Validator([](const std::string& text) { return text.empty() ? "needs a value" : ""; }, ""));
   }
   command
       ->add_option_function<std::vector<std::string>>(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import shlex
 import subprocess
 import tomllib
 import unicodedata
@@ -39,6 +40,14 @@ TYPOS: dict[str, tuple[str, str]] = {
     "emit mlp_small": ("emit: --out is missing", "bakeoff emit"),
     "selftest --minutes soon": ("--minutes: 'soon' is no number", "selftest --help"),
     "report x --format xlm": ("--format: cannot be 'xlm'", "one of: text, json"),
+    "run mlp_small --batch ''": ("--batch: needs a value", "run --help"),
+    "run ''": ("run: name a recipe", "bakeoff recipes"),
+    "run .": ("'.' is a folder, not a recipe", "bakeoff recipes"),
+    "--config c.toml run x.toml --budgt": ("run has no option '--budgt'", "--budget"),
+    "help \x1b[31mx": ("there is no command and no word 'x'", "help terms"),
+    "run mlp_small --set contenders=3": ("--set contenders=3: 'contenders'", "for ex"),
+    "run mlp_small --set data.kind=npz": ('data.kind = "npz" needs', "add path"),
+    "emit mlp_small --out o --set workload=x.ir": ("x.ir", "docs/ir.md"),
     "run mlp_small --set x": ("--set: must be KEY=VALUE", "run --help"),
     "run mlp_small --set race.thread=2": ("'race.thread'", "'race.threads'"),
     "run mlp_small --batch 0": ("--batch 0: 'batch' is 0", "at least 1"),
@@ -203,7 +212,9 @@ class FirstCommands(unittest.TestCase):
             self.assertRegex(top, rf"(?m)^  {command} ")
             words = rest.split("  #")[0].split()
             shown = self.out(command, "--help")
-            for option in re.findall(r"--[a-z-]+", rest.split(" -- ")[0].split(" #")[0]):
+            for option in re.findall(
+                r"--[a-z-]+", rest.split(" -- ")[0].split(" #")[0]
+            ):
                 if command != "exec":
                     self.assertIn(f"  {option}", shown, f"{command} {rest}")
             if command in ("run", "tune", "parity", "emit") and words[0][0] not in "-<":
@@ -217,7 +228,7 @@ class FirstCommands(unittest.TestCase):
     def test_wrong_command_lines(self) -> None:
         for line, (what, remedy) in TYPOS.items():
             with self.subTest(line):
-                got = self.place.run(*line.split())
+                got = self.place.run(*shlex.split(line))
                 self.assertEqual((got.code, got.out), (2, ""), got.err)
                 first, second = got.err.rstrip("\n").split("\n")
                 self.assertTrue(first.startswith("bakeoff: "), got.err)
