@@ -92,7 +92,7 @@ std::string two_columns(const std::string& head, int column, const std::string& 
     const std::string above = table::paragraph(head, width);
     return (above.empty() ? "" : above + "\n") + table::paragraph(text, width, "  ", "  ") + "\n";
   }
-  return table::paragraph(text, width, table::pad_right(head, column),
+  return table::paragraph(text, width, table::pad_right(head, column - 1) + " ",
                           std::string(static_cast<size_t>(column), ' ')) +
          "\n";
 }

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/files.h"
 #include "cli/console.h"
 #include "cli/options.h"
@@ -10,8 +12,8 @@
 namespace bakeoff::cli {
 namespace {
 
-constexpr int kPythonColumn = 23;   // of texts in `env list`
-constexpr int kFindingColumn = 32;  // of those of `doctor`
+constexpr int kPythonColumn = 23;  // of texts in `env list`
+constexpr int kLevelColumn = 9;    // of topics in `doctor`
 
 void list(const EnvironmentStore& store) {
   for (const Environment& e : list_environments(store)) {
@@ -35,9 +37,12 @@ int diagnose(const EnvironmentStore& store) {
     ConsoleProgress progress;
     findings = doctor(store, {}, progress.lines());
   }
+  size_t longest = 0;
+  for (const Finding& f : findings) longest = std::max(longest, f.topic.size());
+  const int column = kLevelColumn + static_cast<int>(longest) + 1;
   for (const Finding& f : findings) {
-    print(two_columns(fmt::format("{:<8} {}", name(f.level), f.topic), kFindingColumn, f.text));
-    if (!f.remedy.empty()) print(two_columns("", kFindingColumn, f.remedy));
+    print(two_columns(fmt::format("{:<8} {}", name(f.level), f.topic), column, f.text));
+    if (!f.remedy.empty()) print(two_columns("", column, f.remedy));
   }
   return has_problem(findings) ? 1 : 0;
 }

@@ -21,9 +21,9 @@ struct ProgressState {
   double elapsed_s = 0;
   std::optional<double> left_s;       // of the budget
   std::optional<double> heat_left_s;  // until this heat ends; empty: not known
-  std::string leader;            // race only; empty as long as there is none
-  double leader_ms = 0;          // per step
-  int survivors = 0;             // contenders still raced
+  std::string leader;                 // race only; empty as long as there is none
+  double leader_ms = 0;               // per step
+  int survivors = 0;                  // contenders still raced
   int contenders = 0;
   int failed = 0;
   int unproven = 0;  // their proofs come later
