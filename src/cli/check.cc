@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/recipe_options.h"
 #include "cli/script_environment.h"
 #include "emit/all/frameworks.h"
 #include "environments/environments.h"
@@ -95,7 +96,7 @@ struct Printer {
 // the script's place.
 Status give_recipe(const fs::path& recipe_file, recipe::Contender contender, const fs::path& script,
                    const fs::path& folder, json& given) {
-  TRY(recipe::Recipe recipe, recipe::load(recipe_file));
+  TRY(recipe::Recipe recipe, chosen_recipe(recipe_file));
   contender.script = script;
   recipe.contenders = {contender};
   ConsoleProgress progress;

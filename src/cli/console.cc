@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "proc/interrupt.h"
 #include "report/progress.h"
+#include "table/text.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -26,11 +27,13 @@ report::ProgressState shown(const Happening& now) {
           .heat = now.heat,
           .elapsed_s = now.elapsed_s,
           .left_s = now.left_s,
+          .heat_left_s = now.heat_left_s,
           .leader = now.leader,
           .leader_ms = now.leader_ms,
           .survivors = now.survivors,
           .contenders = now.contenders,
-          .failed = now.failed};
+          .failed = now.failed,
+          .unproven = now.unproven};
 }
 
 int print_error = 0;  // errno of the first print that failed
@@ -43,6 +46,20 @@ int columns_of(int fd) {
   return 100;
 }
 
+std::string_view variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+// A terminal that understands escape sequences.
+bool is_able_terminal(int fd) { return isatty(fd) == 1 && variable("TERM") != "dumb"; }
+
+bool takes_colour(int fd) {
+  if (!variable("NO_COLOR").empty()) return false;
+  const std::string_view forced = variable("CLICOLOR_FORCE");
+  return (!forced.empty() && forced != "0") || is_able_terminal(fd);
+}
+
 }  // namespace
 
 int fail(const Error& error) {
@@ -50,7 +67,7 @@ int fail(const Error& error) {
     std::fputs("bakeoff: interrupted\n", stderr);
     return kInterrupted;
   }
-  std::fprintf(stderr, "bakeoff: %s\n", error.text().c_str());
+  std::fprintf(stderr, "bakeoff: %s\n", table::clean(error.text()).c_str());
   return kBadInput;
 }
 
@@ -66,10 +83,23 @@ int finish(int code) {
 }
 
 int output_width() { return columns_of(STDOUT_FILENO); }
-bool output_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
+bool output_has_colour() { return takes_colour(STDOUT_FILENO); }
+
+std::string two_columns(const std::string& head, int column, const std::string& text) {
+  constexpr int kLeastText = 30;
+  const int width = output_width();
+  if (width < column + kLeastText) {
+    const std::string above = table::paragraph(head, width);
+    return (above.empty() ? "" : above + "\n") + table::paragraph(text, width, "  ", "  ") + "\n";
+  }
+  return table::paragraph(text, width, table::pad_right(head, column - 1) + " ",
+                          std::string(static_cast<size_t>(column), ' ')) +
+         "\n";
+}
 
 struct ConsoleProgress::State {
-  bool terminal = isatty(STDERR_FILENO) == 1;
+  bool terminal = is_able_terminal(STDERR_FILENO);
+  bool colour = terminal && takes_colour(STDERR_FILENO);
   bool drawn = false;
   int frame = 0;
   std::optional<double> limit_s;  // since `begin`
@@ -86,7 +116,7 @@ struct ConsoleProgress::State {
   }
   // After a heat. A log has this one line for it: the next heat's beginning is no news.
   void stand(const report::ProgressState& now, const Standing& standing) {
-    line(report::standing_line(now, standing, terminal ? columns_of(STDERR_FILENO) - 1 : 0, terminal));
+    line(report::standing_line(now, standing, terminal ? columns_of(STDERR_FILENO) - 1 : 0, colour));
     last = now;
     ++last.heat;
   }
@@ -95,7 +125,7 @@ struct ConsoleProgress::State {
     if (!now.left_s && limit_s) now.left_s = std::max(0.0, *limit_s - seconds_since(begin));
     if (terminal) {
       std::fprintf(stderr, "\r\x1b[K%s",
-                   report::progress_line(now, columns_of(STDERR_FILENO) - 1, true, frame++).c_str());
+                   report::progress_line(now, columns_of(STDERR_FILENO) - 1, colour, frame++).c_str());
       std::fflush(stderr);
       drawn = true;
     } else {

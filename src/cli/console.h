@@ -23,7 +23,13 @@ int finish(int code);
 
 // Width of standard output in columns: the terminal's, else $COLUMNS, else 100.
 int output_width();
-bool output_is_terminal();
+// Whether standard output takes colours: it is a terminal and TERM is not dumb, or $CLICOLOR_FORCE says so;
+// never with $NO_COLOR.
+bool output_has_colour();
+
+// A row of two columns: `head` in the first `column` columns, `text` wrapped beside it; below it where the output is
+// too narrow for both.
+std::string two_columns(const std::string& head, int column, const std::string& text);
 
 // Progress of long work on standard error: one line that is redrawn on a terminal, else one line for each
 // event.

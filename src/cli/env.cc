@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/files.h"
 #include "cli/console.h"
 #include "cli/options.h"
@@ -10,9 +12,13 @@
 namespace bakeoff::cli {
 namespace {
 
+constexpr int kPythonColumn = 23;  // of texts in `env list`
+constexpr int kLevelColumn = 9;    // of topics in `doctor`
+
 void list(const EnvironmentStore& store) {
   for (const Environment& e : list_environments(store)) {
-    print(fmt::format("{:<12} {:<9} {}\n", e.name, name(e.state), e.ok() ? e.python.string() : e.why_not()));
+    print(two_columns(fmt::format("{:<12} {}", e.name, name(e.state)), kPythonColumn,
+                      e.ok() ? e.python.string() : e.why_not()));
     if (!e.ok()) continue;
     std::string versions;
     for (const std::string& package : main_packages(e.name)) {
@@ -20,7 +26,7 @@ void list(const EnvironmentStore& store) {
       if (found != e.versions.end())
         versions += fmt::format("{}{} {}", versions.empty() ? "" : ", ", package, found->second);
     }
-    print(fmt::format("{:<12} {:<9} {}\n", "", "", versions));
+    print(two_columns("", kPythonColumn, versions));
   }
 }
 
@@ -31,9 +37,12 @@ int diagnose(const EnvironmentStore& store) {
     ConsoleProgress progress;
     findings = doctor(store, {}, progress.lines());
   }
+  size_t longest = 0;
+  for (const Finding& f : findings) longest = std::max(longest, f.topic.size());
+  const int column = kLevelColumn + static_cast<int>(longest) + 1;
   for (const Finding& f : findings) {
-    print(fmt::format("{:<8} {:<22} {}\n", name(f.level), f.topic, f.text));
-    if (!f.remedy.empty()) print(fmt::format("{:<8} {:<22} {}\n", "", "", f.remedy));
+    print(two_columns(fmt::format("{:<8} {}", name(f.level), f.topic), column, f.text));
+    if (!f.remedy.empty()) print(two_columns("", column, f.remedy));
   }
   return has_problem(findings) ? 1 : 0;
 }

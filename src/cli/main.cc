@@ -45,6 +45,11 @@ struct Runner {
   int operator()(const EmitOptions& o) const {
     return at_home([&] { return emit(o); });
   }
+  int operator()(const ExecOptions& o) const {
+    return at_home([&] { return exec(o, config); });
+  }
+  int operator()(const InitOptions& o) const { return init(o); }
+  int operator()(const RecipesOptions& o) const { return recipes(o); }
   int operator()(const ShowOptions& o) const { return show(o); }
   int operator()(const OpsOptions& o) const { return ops(o); }
   int operator()(const RecipeOptions& o) const { return recipe(o); }

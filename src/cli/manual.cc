@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "base/version.h"
+#include "cli/glossary.h"
+#include "cli/usage.h"
+#include "recipe/shipped.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -54,8 +57,24 @@ std::vector<const CLI::App*> commands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-std::vector<std::string> words_of(const CLI::App& app) {
+// What a command's first argument may be, where that is one of a few words.
+std::vector<std::string> values_of(const CLI::App& app) {
+  const std::string name = app.get_name();
   std::vector<std::string> words;
+  if (app.get_option_no_throw("recipe") != nullptr || name == "init" || name == "show")
+    for (const recipe::ShippedRecipe& one : recipe::shipped_recipes()) words.push_back(one.name);
+  if (name == "help") {
+    words = command_names(*app.get_parent());
+    words.emplace_back("terms");
+    for (const Term& term : glossary())
+      for (const std::string& word : term.words)
+        if (word.find(' ') == std::string::npos) words.push_back(word);
+  }
+  return words;
+}
+
+std::vector<std::string> words_of(const CLI::App& app) {
+  std::vector<std::string> words = values_of(app);
   for (const CLI::App* sub : commands_of(app)) words.push_back(sub->get_name());
   for (const CLI::Option* option : options_of(app)) {
     for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
@@ -103,6 +122,9 @@ std::string fish(const CLI::App& app) {
   for (const CLI::App* sub : commands_of(app)) {
     script += fmt::format("complete -c bakeoff -n __fish_use_subcommand -f -a {} -d {}\n", sub->get_name(),
                           quoted(sub->get_description()));
+    if (const auto values = values_of(*sub); !values.empty())
+      script += fmt::format("complete -c bakeoff -n '__fish_seen_subcommand_from {}' -a '{}'\n",
+                            sub->get_name(), fmt::join(values, " "));
     for (const CLI::Option* option : options_of(*sub)) {
       for (const std::string& name : option->get_lnames())
         script += fmt::format("complete -c bakeoff -n '__fish_seen_subcommand_from {}' -l {} -d {}\n",
@@ -132,6 +154,13 @@ std::string man_page(const CLI::App& app) {
   add_options(app, page);
   page += ".SH COMMANDS\n";
   add_commands(app, "bakeoff", page);
+  page += ".SH RECIPES\nThose inside the program; a command takes their names as it takes files.\n";
+  for (const recipe::ShippedRecipe& one : recipe::shipped_recipes())
+    page += fmt::format(".TP\n\\fB{}\\fR\n{}\n", plain(one.name), plain(one.doc));
+  page += ".SH WORDS\n";
+  for (const Term& term : glossary())
+    page += fmt::format(".TP\n\\fB{}\\fR\n{}\n", plain(fmt::format("{}", fmt::join(term.words, ", "))),
+                        plain(term.meaning));
   page += ".SH NOTES\n.nf\n" + plain(app.get_footer()) + "\n.fi\n";
   return page;
 }

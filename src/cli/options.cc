@@ -7,11 +7,16 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "base/nearest.h"
 #include "base/version.h"
+#include "cli/console.h"
+#include "cli/help.h"
 #include "cli/manual.h"
+#include "cli/recipe_options.h"
+#include "cli/usage.h"
 #include "data/image_sets.h"
 #include "emit/all/frameworks.h"
 #include "environments/environments.h"
@@ -30,6 +35,8 @@ struct Targets {
   CheckOptions check;
   ExplainOptions explain;
   EmitOptions emit;
+  ExecOptions exec;
+  InitOptions init;
   ShowOptions show;
   OpsOptions ops;
   RecipeOptions recipe;
@@ -51,7 +58,7 @@ CLI::App* command(CLI::App& app, const std::string& name, const std::string& wha
 
 void add_format(CLI::App* sub, std::string& format) {
   sub->add_option("--format", format, "text, json, markdown or csv")
-      ->check(CLI::IsMember({"text", "json", "markdown", "csv"}))
+      ->check(one_of({"text", "json", "markdown", "csv"}))
       ->capture_default_str();
 }
 
@@ -68,18 +75,20 @@ std::optional<Budget> parse_budget(const std::string& text) {
   return Budget{.pairs = static_cast<int64_t>(number)};
 }
 
+constexpr const char* kRecipe = "a file (TOML), or the name of one of `bakeoff recipes`";
+
 void add_selftest(CLI::App& app, Targets& t) {
   CLI::App* sub = command(
       app, "selftest", "Race identical contenders and planted faults on this machine: is the verdict right?",
       "bakeoff selftest --minutes 8");
   sub->add_option("--minutes", t.selftest.minutes, "duration in minutes")
-      ->check(CLI::Range(0.1, 100000.0))
+      ->check(number_from(0.1, 100000.0))
       ->capture_default_str();
   const SelfTestNames names = selftest_names();
   const auto plantable = std::span(names.all).first(names.plantable);
   sub->add_option("--framework", t.selftest.framework,
                   fmt::format("default: the first installed of {}", fmt::join(plantable, ", ")))
-      ->check(CLI::IsMember(names.all));
+      ->check(one_of(names.all));
   sub->add_option(
       "--record", t.selftest.record,
       "append the step times of identical contenders, one line for each block: {\"a\":[ms],\"b\":[ms]}");
@@ -95,7 +104,7 @@ CLI::Validator above_zero() {
         const double minutes = std::strtod(text.c_str(), &end);
         return *end == '\0' && minutes > 0 && minutes < 1e6 ? std::string() : "must be a number above 0";
       },
-      "MINUTES");
+      "");
 }
 
 std::vector<std::string> frameworks_that_train() {
@@ -125,8 +134,9 @@ void add_calibrate(CLI::App& app, Targets& t) {
 void add_run_commands(CLI::App& app, Targets& t) {
   CLI::App* run =
       command(app, "run", "Prove that the contenders of a recipe compute the same, race them and report",
-              "bakeoff run recipes/mnist_cnn.toml --budget 6m");
-  auto* recipe = run->add_option("recipe", t.run.recipe, "recipe (TOML)");
+              "bakeoff run mnist_cnn --budget 6m");
+  auto* recipe = run->add_option("recipe", t.run.recipe, kRecipe);
+  add_recipe_options(run, t.run.changes);
   run->add_option("--out", t.run.out, "run directory; default runs/<recipe>-<date>");
   auto* resume = run->add_option("--resume", t.run.resume, "continue an interrupted or undecided run");
   run->add_option_function<std::string>(
@@ -143,11 +153,11 @@ void add_run_commands(CLI::App& app, Targets& t) {
             return parse_budget(text) ? std::string()
                                       : "must be a time above 0, or whole pairs: 90s, 3m, 1h, 20pairs";
           },
-          "TIME|PAIRS"));
+          ""));
   run->add_option_function<std::string>(
          "--until", [&t](const std::string&) { t.run.budget.until_decided = true; },
          "decided: race until every contender is decided, without a limit; Ctrl-C ends it with what is known")
-      ->check(CLI::IsMember({"decided"}));
+      ->check(one_of({"decided"}));
   add_format(run, t.run.format);
   run->add_flag(
       "--why", t.run.why,
@@ -161,8 +171,9 @@ void add_run_commands(CLI::App& app, Targets& t) {
   recipe->excludes(resume);
 
   CLI::App* parity = command(app, "parity", "Run only the parity gate: do all contenders compute the same?",
-                             "bakeoff parity recipes/mnist_cnn.toml");
-  parity->add_option("recipe", t.parity.recipe, "recipe (TOML)")->required();
+                             "bakeoff parity mnist_cnn");
+  parity->add_option("recipe", t.parity.recipe, kRecipe)->required();
+  add_recipe_options(parity, t.parity.changes);
   parity->add_option("--out", t.parity.out, "keep scripts, logs and records here");
 
   CLI::App* check =
@@ -172,9 +183,11 @@ void add_run_commands(CLI::App& app, Targets& t) {
   check
       ->add_option("--framework", t.check.framework,
                    "torch, keras, keras2 or jax; default the one that it imports")
-      ->check(CLI::IsMember({"torch", "keras", "keras2", "jax"}));
+      ->check(one_of({"torch", "keras", "keras2", "jax"}));
   check->add_option("--recipe", t.check.recipe, "train two steps on this recipe's data, from its weights");
+}
 
+void add_report_command(CLI::App& app, Targets& t) {
   CLI::App* report = command(app, "report", "Recompute table and HTML report from a run directory, offline",
                              "bakeoff report runs/mnist_cnn-20261121-080000 --format markdown");
   report->add_option("run", t.report.run, "run directory")->required();
@@ -185,8 +198,9 @@ void add_run_commands(CLI::App& app, Targets& t) {
 void add_source_commands(CLI::App& app, Targets& t) {
   CLI::App* emit =
       command(app, "emit", "Write the training scripts of a recipe, with data and weights; they run alone",
-              "bakeoff emit recipes/mnist_cnn.toml --out scripts && python scripts/train_torch.py");
-  emit->add_option("recipe", t.emit.recipe, "recipe (TOML)")->required();
+              "bakeoff emit mnist_cnn --out scripts && bakeoff exec scripts/train_torch.py");
+  emit->add_option("recipe", t.emit.recipe, kRecipe)->required();
+  add_recipe_options(emit, t.emit.changes);
   emit->add_option("--out", t.emit.out, "folder")->required();
 
   CLI::App* show =
@@ -199,11 +213,26 @@ void add_source_commands(CLI::App& app, Targets& t) {
   ops->add_flag("--markdown", t.ops.markdown, "docs/ops.md");
   ops->add_flag("--workloads", t.ops.workloads, "list workloads instead");
 
-  CLI::App* recipe = command(app, "recipe", "Check a recipe, or print the schema of recipes",
-                             "bakeoff recipe recipes/mnist_cnn.toml");
-  recipe->add_option("recipe", t.recipe.recipe, "recipe (TOML) to check");
+  CLI::App* recipe =
+      command(app, "recipe", "Check a recipe, or print the schema of recipes", "bakeoff recipe mnist_cnn");
+  recipe->add_option("recipe", t.recipe.recipe, std::string(kRecipe) + ", to check");
+  add_recipe_options(recipe, t.recipe.changes);
   recipe->add_flag("--schema", t.recipe.schema, "JSON Schema");
   recipe->add_flag("--markdown", t.recipe.markdown, "docs/recipe.md");
+}
+
+void add_first_commands(CLI::App& app, Targets& t) {
+  command(app, "recipes", "List the recipes inside this program", "bakeoff recipes");
+  CLI::App* init = command(app, "init", "Write a recipe into this folder, to edit", "bakeoff init mnist_cnn");
+  init->add_option("name", t.init.name,
+                   "one of `bakeoff recipes`; default: a first race with comments, race.toml");
+  init->add_flag("--force", t.init.force, "replace what exists");
+  CLI::App* exec = command(app, "exec", "Run a script with the Python of its framework's environment",
+                           "bakeoff exec scripts/train_torch.py --steps 20");
+  exec->add_option("script", t.exec.script, "Python script; what stands behind it are its arguments")
+      ->required();
+  exec->add_option("--framework", t.exec.framework,
+                   "framework of the environment; default the one that it imports");
 }
 
 // What says which model, and how it is imported.
@@ -217,14 +246,14 @@ void add_model_options(CLI::App* sub, ImportOptions& options, const std::string&
                   "name or number of the output that the loss compares, where the model has several");
   sub->add_option("--framework", options.framework,
                   "framework that the model is of; where it is not named that which the file imports")
-      ->check(CLI::IsMember({"torch", "keras"}));
+      ->check(one_of({"torch", "keras"}));
   sub->add_option(
       "--python", options.python,
       "interpreter that has the framework and what the model's file imports; default: that of the "
       "framework's environment");
   sub->add_option("--socket", options.socket)->group("");  // python/bakeoff
   sub->add_option("--seconds", options.seconds, "time limit of each step of the framework's process")
-      ->check(CLI::Range(1.0, 1e6))
+      ->check(number_from(1.0, 1e6))
       ->capture_default_str();
   sub->add_flag("--force", options.force, "replace what exists");
   sub->add_option(
@@ -266,7 +295,7 @@ void add_translate_command(CLI::App& app, Targets& t) {
                   "weights of a workload; default: the .safetensors file of its name next to it");
   sub->add_option("--out", t.translate.out, "folder; default MODEL_translated");
   sub->add_option("--format", t.translate.format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(one_of({"text", "json"}))
       ->capture_default_str();
 }
 
@@ -290,7 +319,7 @@ void add_setup_commands(CLI::App& app, Targets& t) {
   for (const ImageSet* set : image_sets()) names.push_back(set->name);
   data->add_option("name", t.data.name, fmt::format("{}", fmt::join(names, ", ")))
       ->required()
-      ->check(CLI::IsMember(names));
+      ->check(one_of(names));
 }
 
 void add_machine_command(CLI::App& app, Targets& t) {
@@ -321,32 +350,33 @@ void add_explain_command(CLI::App& app, Targets& t) {
   explain->add_option("--python", t.explain.python,
                       "interpreter that runs them, in place of an environment's");
   explain->add_option("--seconds", t.explain.seconds, "time of all runs together, about")
-      ->check(CLI::Range(30.0, 36000.0))
+      ->check(number_from(30.0, 36000.0))
       ->capture_default_str();
   explain->add_option("--out", t.explain.out,
                       "folder for logs of the scripts, explain.json and explain.html");
   explain->add_option("--html", t.explain.html, "path of the HTML report");
   explain->add_flag("--all", t.explain.all, "show what was tried and not confirmed, too");
   explain->add_option("--rule", t.explain.rule, "print what a rule is about (R13), or all: their table");
-  explain->add_option("--format", t.explain.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  explain->add_option("--format", t.explain.format, "text or json")->check(one_of({"text", "json"}));
 }
 
 void add_tune_command(CLI::App& app, Targets& t) {
   CLI::App* tune =
       command(app, "tune", "Find the best setting of every framework of a recipe, or of a training script",
-              "bakeoff tune recipes/mnist_cnn.toml --minutes 30");
+              "bakeoff tune mnist_cnn --minutes 30");
   tune->add_option("recipe", t.tune.recipe,
-                   "recipe (TOML), or a training script (.py) whose arguments stand behind --")
+                   std::string(kRecipe) + ", or a training script (.py) whose arguments stand behind --")
       ->required();
+  add_recipe_options(tune, t.tune.changes);
   tune->add_option("--minutes", t.tune.minutes, "time of all races together, about")
-      ->check(CLI::Range(1.0, 10000.0))
+      ->check(number_from(1.0, 10000.0))
       ->capture_default_str();
   tune->add_flag(
       "--half-precision", t.tune.half_precision,
       "of a recipe: tune and race bfloat16 as well, as a group of its own, since it changes numbers");
   tune->add_option("--out", t.tune.out,
                    "folder of its races; default runs/tune-<recipe>-<date>. Races that it has are continued");
-  tune->add_option("--format", t.tune.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  tune->add_option("--format", t.tune.format, "text or json")->check(one_of({"text", "json"}));
   tune->add_option("--framework", t.tune.framework,
                    "of a script: framework whose environment runs it; default the one that it imports");
   tune->add_option("--python", t.tune.python,
@@ -378,6 +408,9 @@ Command chosen(const CLI::App& app, const Targets& t) {
   if (name == "check") return t.check;
   if (name == "explain") return t.explain;
   if (name == "emit") return t.emit;
+  if (name == "exec") return t.exec;
+  if (name == "init") return t.init;
+  if (name == "recipes") return RecipesOptions{};
   if (name == "show") return t.show;
   if (name == "ops") return t.ops;
   if (name == "recipe") return t.recipe;
@@ -393,16 +426,34 @@ Command chosen(const CLI::App& app, const Targets& t) {
 // What no option alone shows, with the remedy; empty: nothing.
 std::string misuse(const RunOptions& run) {
   if (run.recipe.empty() && run.resume.empty())
-    return "run: name a recipe, for example `bakeoff run recipes/mnist_cnn.toml`, or --resume DIR\n";
+    return "bakeoff: run: name a recipe\n  for example `bakeoff run mnist_cnn` (`bakeoff recipes` lists those inside this "
+           "program), or --resume DIR\n";
+  if (!run.changes.empty() && !run.resume.empty())
+    return fmt::format(
+        "bakeoff: run: {} changes a recipe, and --resume goes on with the run's own\n  leave out one of the two\n",
+        run.changes[0].option);
   if (run.budget.until_decided && (run.budget.minutes > 0 || run.budget.pairs > 0))
-    return "run: --until decided races without a limit, and --budget states one\n  leave out one of the two\n";
+    return "bakeoff: run: --until decided races without a limit, and --budget states one\n  leave out one of the two\n";
   return "";
+}
+
+// What stands behind the script's name belongs to it.
+int take_exec_arguments(int argc, char** argv, Targets& targets) {
+  for (int i = 2; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--framework") ++i;
+    if (word.starts_with("-")) continue;
+    targets.exec.arguments.assign(argv + i + 1, argv + argc);
+    return i + 1;
+  }
+  return argc;
 }
 
 // What stands behind "--" belongs to the scripts. Returns the number of arguments before it.
 int take_script_arguments(int argc, char** argv, Targets& targets) {
   const auto tail = std::find(argv, argv + argc, std::string_view("--"));
   const std::string_view first = argc > 1 ? argv[1] : "";
+  if (first == "exec") return take_exec_arguments(argc, argv, targets);
   if ((first != "explain" && first != "tune") || tail == argv + argc) return argc;
   // Behind a second "--" are those of the second script.
   const auto second = std::find(tail + 1, argv + argc, std::string_view("--"));
@@ -411,39 +462,92 @@ int take_script_arguments(int argc, char** argv, Targets& targets) {
   return static_cast<int>(tail - argv);
 }
 
+// What a value is, as --help shows it; a command's own comes first.
+struct ValueName {
+  const char* command;  // empty: of every command
+  const char* option;
+  const char* name;
+};
+constexpr ValueName kValueNames[] = {
+    {"import", "--out", "FILE"},     {"", "--out", "DIR"},           {"", "--resume", "DIR"},
+    {"check", "--recipe", "RECIPE"}, {"", "--html", "FILE"},         {"", "--profile", "FILE"},
+    {"", "--config", "FILE"},        {"", "--python", "FILE"},       {"", "--output", "FILE"},
+    {"", "--record", "FILE"},        {"", "--weights", "FILE"},      {"", "--framework", "NAME"},
+    {"", "--minutes", "NUMBER"},     {"", "--seconds", "NUMBER"},    {"", "--format", "FORMAT"},
+    {"", "recipe", "RECIPE"},        {"", "script", "SCRIPT"},       {"", "scripts", "SCRIPT"},
+    {"report", "run", "DIR"},        {"", "before", "FILE"},         {"", "after", "FILE"},
+    {"", "--until", "WHEN"},         {"", "--budget", "TIME|PAIRS"},
+};
+
+void name_values(CLI::App& app) {
+  std::set<const CLI::Option*> named;
+  for (const ValueName& value : kValueNames) {
+    CLI::Option* option = app.get_option_no_throw(value.option);
+    if (option != nullptr && (*value.command == 0 || app.get_name() == value.command) &&
+        option->get_type_size() > 0 && named.insert(option).second)
+      option->type_name(value.name);
+  }
+  for (CLI::App* sub : app.get_subcommands({})) name_values(*sub);
+}
+
+// What is said about the program, without doing anything.
+struct Pages {
+  std::string shell = {};
+  std::vector<std::string> words = {};
+};
+
+void add_pages(CLI::App& app, Pages& pages) {
+  command(app, "completion", "Print a shell's completion of these commands",
+          "bakeoff completion bash > /etc/bash_completion.d/bakeoff")
+      ->add_option("shell", pages.shell, "bash, zsh or fish")
+      ->required()
+      ->check(one_of({"bash", "zsh", "fish"}));
+  command(app, "man", "Print the manual page", "bakeoff man | man -l -");
+  command(app, "help", "Explain a command, or a word of tables and reports", "bakeoff help heat")
+      ->add_option("words", pages.words, "a command, a word, or terms: all words");
+  command(app, "explain-terms", "Explain all words of tables and reports", "bakeoff explain-terms");
+}
+
+// The exit code, if the command is one of them.
+std::optional<int> show_page(const CLI::App& app, const std::string& name, const Pages& pages) {
+  if (name == "man") print(man_page(app));
+  if (name == "completion") print(*completion(app, pages.shell));
+  if (name == "help") return finish(help(app, pages.words));
+  if (name == "explain-terms") return finish(help(app, {"terms"}));
+  return name == "man" || name == "completion" ? std::optional(finish(0)) : std::nullopt;
+}
+
 }  // namespace
 
 std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   CLI::App app{"Same recipe, every framework, one honest verdict.", "bakeoff"};
   app.set_version_flag("--version", std::string("bakeoff ") + kVersion);
   app.footer(
-      "Start with:\n  bakeoff env create\n  bakeoff run recipes/mnist_cnn.toml\n\n"
-      "Exit codes: 0 done, 1 the answer is no (nothing ranked, a bar missed), 2 bad input,\n"
+      "Start with:\n  bakeoff env create\n  bakeoff run mnist_cnn\n\n"
+      "Exit codes: 0 done, 1 the answer is no (nothing ranked, a bar missed), 2 bad input, "
       "3 no verdict because the host was busy or its state is unknown, 130 Ctrl-C.");
   app.require_subcommand(1);
   Targets targets;
   app.add_option("--config", targets.config,
                  "configuration file; default $BAKEOFF_CONFIG or $BAKEOFF_HOME/config.toml");
   add_run_commands(app, targets);
+  add_report_command(app, targets);
   add_tune_command(app, targets);
   add_selftest(app, targets);
   add_calibrate(app, targets);
   add_source_commands(app, targets);
+  add_first_commands(app, targets);
   add_explain_command(app, targets);
   add_import_command(app, targets);
   add_translate_command(app, targets);
   add_setup_commands(app, targets);
   add_machine_command(app, targets);
-  std::string shell;
-  command(app, "completion", "Print a shell's completion of these commands",
-          "bakeoff completion bash > /etc/bash_completion.d/bakeoff")
-      ->add_option("shell", shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  command(app, "man", "Print the manual page", "bakeoff man | man -l -");
+  Pages pages;
+  add_pages(app, pages);
+  name_values(app);
   argc = take_script_arguments(argc, argv, targets);
   if (argc < 2) {
-    std::fputs(app.help().c_str(), stdout);
+    print(help_text(app, output_width()));
     return 2;
   }
   if (const std::string word = unknown_command(app, argc, argv); !word.empty()) {
@@ -454,14 +558,18 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    const CLI::App* asked = &app;
+    while (!asked->get_subcommands().empty()) asked = asked->get_subcommands().back();
+    print(help_text(*asked, output_width()));
+    return finish(0);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+    if (e.get_exit_code() == 0) return app.exit(e);
+    std::fputs(usage_error(app, argc, argv, e).c_str(), stderr);
+    return 2;
   }
   const std::string chosen_one = app.get_subcommands().at(0)->get_name();
-  if (chosen_one == "man" || chosen_one == "completion") {
-    std::fputs(chosen_one == "man" ? man_page(app).c_str() : completion(app, shell)->c_str(), stdout);
-    return 0;
-  }
+  if (const auto code = show_page(app, chosen_one, pages)) return *code;
   if (const std::string wrong = chosen_one == "run" ? misuse(targets.run) : ""; !wrong.empty()) {
     std::fputs(wrong.c_str(), stderr);
     return 2;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "recipe/changes.h"
 
 namespace bakeoff::cli {
 
@@ -20,8 +21,10 @@ struct Budget {
   int64_t pairs = 0;  // number of heats; each heat gives one pair for every two of its members
   bool until_decided = false;
 };
+using RecipeChanges = std::vector<recipe::Change>;  // --batch 64 and the like (cli/recipe_options.h)
 struct RunOptions {
   std::filesystem::path recipe = {};
+  RecipeChanges changes = {};
   std::filesystem::path out = {};     // empty: runs/<recipe>-<date>
   std::filesystem::path resume = {};  // the run to continue
   Budget budget = {};
@@ -32,9 +35,10 @@ struct RunOptions {
 };
 struct TuneOptions {
   std::filesystem::path recipe = {};  // or a script
-  std::filesystem::path out = {};     // empty: runs/tune-<recipe>-<date>; races that it has are not run again
-  double minutes = 20;                // of all races together
-  bool half_precision = false;        // of a recipe: try bfloat16, too
+  RecipeChanges changes = {};
+  std::filesystem::path out = {};  // empty: runs/tune-<recipe>-<date>; races that it has are not run again
+  double minutes = 20;             // of all races together
+  bool half_precision = false;     // of a recipe: try bfloat16, too
   std::string format = "text";
   std::string profile = {};    // as of RunOptions
   std::string framework = {};  // of a script: as of ExplainOptions, like the next two
@@ -57,6 +61,7 @@ struct SelfTestCommand {
 };
 struct ParityOptions {
   std::filesystem::path recipe = {};
+  RecipeChanges changes = {};
   std::filesystem::path out = {};  // empty: a temporary folder
 };
 struct CheckOptions {
@@ -81,6 +86,7 @@ struct ExplainOptions {
 };
 struct EmitOptions {
   std::filesystem::path recipe = {};
+  RecipeChanges changes = {};
   std::filesystem::path out = {};
 };
 struct ShowOptions {
@@ -92,8 +98,19 @@ struct OpsOptions {
 };
 struct RecipeOptions {
   std::filesystem::path recipe = {};  // checked if given
+  RecipeChanges changes = {};
   bool schema = false;
   bool markdown = false;
+};
+struct RecipesOptions {};
+struct InitOptions {
+  std::string name = {};  // of a recipe inside the program; empty: a first one, to edit
+  bool force = false;     // replace what exists
+};
+struct ExecOptions {
+  std::filesystem::path script = {};
+  std::vector<std::string> arguments = {};  // of the script: all that stands behind its name
+  std::string framework = {};               // empty: the one that the script imports
 };
 enum class EnvAction { kCreate, kList, kDoctor };
 struct EnvOptions {
@@ -133,10 +150,10 @@ struct ReportOptions {
   std::filesystem::path html = {};  // empty: RUN/report.html
 };
 
-using Command =
-    std::variant<RunOptions, TuneOptions, CalibrateCommand, SelfTestCommand, ParityOptions, CheckOptions,
-                 ExplainOptions, EmitOptions, ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions,
-                 ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
+using Command = std::variant<RunOptions, TuneOptions, CalibrateCommand, SelfTestCommand, ParityOptions,
+                             CheckOptions, ExplainOptions, EmitOptions, ExecOptions, InitOptions, ShowOptions,
+                             OpsOptions, RecipeOptions, RecipesOptions, EnvOptions, DataOptions,
+                             ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -156,6 +173,9 @@ int parity(const ParityOptions&, const std::filesystem::path& config);
 int check(const CheckOptions&, const std::filesystem::path& config);
 int explain(const ExplainOptions&, const std::filesystem::path& config);
 int emit(const EmitOptions&);
+int exec(const ExecOptions&, const std::filesystem::path& config);
+int init(const InitOptions&);
+int recipes(const RecipesOptions&);
 int show(const ShowOptions&);
 int ops(const OpsOptions&);
 int recipe(const RecipeOptions&);

@@ -10,11 +10,15 @@
 #include "import/origin.h"
 #include "plan/lane.h"
 #include "plan/plan.h"
+#include "recipe/recipe.h"
 #include "summary/summary.h"
 
 namespace bakeoff::cli {
 
 Result<Interpreters> find_interpreters(const std::filesystem::path& config);
+
+// "3 of 8 contenders cannot start: `bakeoff env create jax` makes their environments"; empty: all can.
+std::string environments_to_make(const recipe::Recipe& recipe, const Interpreters& interpreters);
 
 // What `bakeoff import` is asked for, with the interpreter of the model's framework.
 Result<ImportRequest> import_request(const ImportOptions& options, const std::filesystem::path& config);

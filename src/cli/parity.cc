@@ -5,6 +5,7 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/recipe_options.h"
 #include "evidence/precision.h"
 #include "gate/gate_variants.h"
 #include "gate/prove_all.h"
@@ -44,7 +45,7 @@ std::string text_of(const Parity& parity) {
 
 int parity(const ParityOptions& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
-  const auto recipe = recipe::load(options.recipe);
+  const auto recipe = chosen_recipe(options.recipe, options.changes);
   if (!recipe) return fail(recipe.error());
   const auto interpreters = find_interpreters(config);
   if (!interpreters) return fail(interpreters.error());
@@ -53,6 +54,8 @@ int parity(const ParityOptions& options, const fs::path& config) {
   const fs::path folder = options.out.empty() ? temporary->path() : options.out;
   const auto proven = [&]() -> Result<std::vector<Parity>> {
     ConsoleProgress progress;
+    if (const std::string how = environments_to_make(*recipe, *interpreters); !how.empty())
+      progress.lines()(how);
     TRY(Plan plan, make_plan(*recipe, folder, *interpreters, progress.lines()));
     TRY(std::vector<Parity> all, gate_all(plan, {}, progress.race()));
     for (const Lane& lane : plan.lanes) {

@@ -22,7 +22,7 @@ int present(const Summary& summary, const std::string& format, const fs::path& h
   else if (format == "csv")
     print(report::render_csv(summary));
   else
-    print(report::render_terminal(summary, {.width = output_width(), .colour = output_is_terminal()}));
+    print(report::render_terminal(summary, {.width = output_width(), .colour = output_has_colour()}));
   if (!written) return fail(written.error());
   if (format == "text") print(fmt::format("{}\n", html.string()));
   if (summary.interrupted) return kInterrupted;

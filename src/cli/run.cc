@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -11,6 +12,8 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/recipe_options.h"
+#include "emit/all/frameworks.h"
 #include "environments/environments.h"
 #include "plan/plan.h"
 #include "proc/interrupt.h"
@@ -33,6 +36,21 @@ void apply(const Budget& wanted, int64_t ran, recipe::Budget& budget) {
   if (wanted.pairs > 0) budget = {.minutes = recipe::Budget::kNoLimit, .heats = ran + wanted.pairs};
 }
 
+// What the budget does not limit, said before anything starts; empty: it limits all.
+std::string beyond_the_budget(const recipe::Recipe& recipe) {
+  std::vector<std::string> parts;
+  if (recipe.latency.wanted()) parts.emplace_back("requests that arrive at random ([latency])");
+  if (recipe.target.wanted())
+    parts.emplace_back("the first training of each contender to the target ([target])");
+  if (recipe.fit.wanted()) parts.emplace_back("whole trainings ([fit])");
+  if (recipe.search.wanted) parts.emplace_back("other batches ([search])");
+  if (recipe.largest_batch.wanted) parts.emplace_back("the largest batch ([largest_batch])");
+  if (parts.empty() || recipe.budget.unlimited_time() || recipe.budget.until_decided) return "";
+  return fmt::format(
+      "the budget of {:g} min is that of proofs and race; these take the time they need after it: {}",
+      recipe.budget.minutes, fmt::join(parts, ", "));
+}
+
 Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleProgress& progress) {
   TRY(const auto interpreters, find_interpreters(config));
   if (!options.resume.empty()) {
@@ -43,10 +61,12 @@ Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleP
     apply(options.budget, ran, plan.recipe.budget);
     return plan;
   }
-  TRY(recipe::Recipe recipe, recipe::load(options.recipe));
+  TRY(recipe::Recipe recipe, chosen_recipe(options.recipe, options.changes));
   apply(options.budget, 0, recipe.budget);
   CHECK_OK(check_budget(recipe));
   TRY(const Texts calibration, use_profile(options.profile, recipe, progress));
+  if (const std::string how = environments_to_make(recipe, interpreters); !how.empty()) progress.lines()(how);
+  if (const std::string beyond = beyond_the_budget(recipe); !beyond.empty()) progress.lines()(beyond);
   const fs::path folder = options.out.empty() ? dated_folder(recipe.name) : options.out;
   return make_plan(recipe, folder, interpreters, progress.lines(), calibration);
 }
@@ -67,6 +87,14 @@ Status ask_why(Plan& plan, const fs::path& config, ConsoleProgress& progress) {
   return plan.directory.append(*found);
 }
 
+// After a table without a row: what all its reasons come to.
+void say_what_to_make(const Plan& plan, const fs::path& config) {
+  const auto interpreters = find_interpreters(config);
+  if (!interpreters) return;
+  if (const std::string how = environments_to_make(plan.recipe, *interpreters); !how.empty())
+    std::fprintf(stderr, "bakeoff: %s\n", how.c_str());
+}
+
 }  // namespace
 
 Result<Interpreters> find_interpreters(const fs::path& config) {
@@ -79,6 +107,22 @@ Result<Interpreters> find_interpreters(const fs::path& config) {
     interpreters[e.name] = {e.python, e.why_not(), identity};
   }
   return interpreters;
+}
+
+std::string environments_to_make(const recipe::Recipe& recipe, const Interpreters& interpreters) {
+  std::vector<std::string> names;
+  size_t missing = 0;
+  for (const recipe::Contender& contender : recipe.contenders) {
+    const std::string name = emit::find_framework(contender.framework)->environment(contender.settings);
+    const auto found = interpreters.find(name);
+    if (found == interpreters.end() || found->second.why_not.find("bakeoff env create") == std::string::npos)
+      continue;
+    ++missing;
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  if (missing == 0) return "";
+  return fmt::format("{} of {} contenders cannot start: `bakeoff env create {}` makes their environments",
+                     missing, recipe.contenders.size(), fmt::join(names, " "));
 }
 
 int run(const RunOptions& options, const fs::path& config) {
@@ -108,7 +152,9 @@ int run(const RunOptions& options, const fs::path& config) {
   summary->interrupted = proc::interrupted();
   if (plan->recipe.budget.until_decided && !summary->outlooks.empty() && !summary->interrupted)
     std::fputs("bakeoff: stopped undecided: to decide would take more than 24 hours in all\n", stderr);
-  return present(*summary, options.format, plan->directory.path() / "report.html");
+  const int code = present(*summary, options.format, plan->directory.path() / "report.html");
+  if (summary->ranked.empty()) say_what_to_make(*plan, config);
+  return code;
 }
 
 }  // namespace bakeoff::cli

@@ -20,11 +20,21 @@ std::string_view word(Claim::Outcome outcome) {
   return outcome == Claim::Outcome::kMissed ? "MISSED" : "not tried";
 }
 
+constexpr int kOutcomeColumn = 11;
+
 void print_table(const std::vector<Claim>& claims) {
-  size_t claim = 5, bar = 3;
+  size_t claim = 5, bar = 3, seen = 4;
   for (const Claim& c : claims) {
     claim = std::max(claim, c.claim.size());
     bar = std::max(bar, c.bar.size());
+    seen = std::max(seen, c.seen.size());
+  }
+  if (kOutcomeColumn + claim + bar + seen + 4 > static_cast<size_t>(output_width())) {
+    for (const Claim& c : claims) {
+      print(two_columns(std::string(word(c.outcome)), kOutcomeColumn, c.claim));
+      print(two_columns("", kOutcomeColumn, fmt::format("bar: {}; seen: {}", c.bar, c.seen)));
+    }
+    return;
   }
   print(fmt::format("{:<9}  {:<{}}  {:<{}}  seen\n", "", "claim", claim, "bar", bar));
   for (const Claim& c : claims)

@@ -4,6 +4,7 @@
 #include "base/nearest.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/recipe_options.h"
 #include "data/data.h"
 #include "data/image_sets.h"
 #include "ir/cost.h"
@@ -13,32 +14,46 @@
 #include "plan/plan.h"
 #include "recipe/recipe.h"
 #include "recipe/schema.h"
+#include "recipe/shipped.h"
 #include "zoo/zoo.h"
 
 namespace bakeoff::cli {
 namespace {
 
+constexpr int kWorkloadColumn = 20, kOpColumn = 23;  // of what is said of them
+
 Result<ir::Workload> find_workload(const std::string& what) {
   if (what.ends_with(".toml")) {
-    TRY(const auto recipe, recipe::load(what));
+    TRY(const auto recipe, chosen_recipe(what));
     return recipe.workload;
   }
   if (what.ends_with(".ir")) {
     TRY(const std::string text, read_file(what));
     return ir::parse(text, what);
   }
-  return zoo::build(what);
+  auto shipped = zoo::build(what);
+  if (!shipped && recipe::find_shipped(what) != nullptr) {
+    TRY(const auto recipe, chosen_recipe(what));
+    return recipe.workload;
+  }
+  return shipped;
 }
 
 }  // namespace
 
 int emit(const EmitOptions& options) {
-  const auto recipe = recipe::load(options.recipe);
+  const auto recipe = chosen_recipe(options.recipe, options.changes);
   if (!recipe) return fail(recipe.error());
   ConsoleProgress progress;
   if (const auto done = write_scripts(*recipe, options.out, progress.lines()); !done)
     return fail(done.error());
-  for (const auto& contender : recipe->contenders) print((options.out / contender.file).string() + "\n");
+  fs::path first;
+  for (const auto& contender : recipe->contenders) {
+    print((options.out / contender.file).string() + "\n");
+    if (const fs::path file = contender.file; first.empty() && file.extension() == ".py") first = file;
+  }
+  if (!first.empty())
+    progress.lines()(fmt::format("each runs alone: bakeoff exec {}", (options.out / first).string()));
   return 0;
 }
 
@@ -68,11 +83,11 @@ int show(const ShowOptions& options) {
 
 int ops(const OpsOptions& options) {
   if (options.workloads) {
-    for (const auto& entry : zoo::entries()) print(fmt::format("{:<14} {}\n", entry.name, entry.doc));
+    for (const auto& entry : zoo::entries()) print(two_columns(entry.name, kWorkloadColumn, entry.doc));
   } else if (options.markdown) {
     print(ir::ops_markdown());
   } else {
-    for (const auto& row : ir::op_table()) print(fmt::format("{:<22} {}\n", row.name, row.doc));
+    for (const auto& row : ir::op_table()) print(two_columns(row.name, kOpColumn, row.doc));
   }
   return 0;
 }
@@ -82,10 +97,12 @@ int recipe(const RecipeOptions& options) {
   if (options.markdown) print(recipe::markdown());
   if (options.recipe.empty()) {
     if (options.schema || options.markdown) return 0;
-    return fail({.message = "name a recipe to check, or ask for --schema",
-                 .remedy = "bakeoff recipe recipes/mnist_cnn.toml"});
+    return fail(
+        {.message = "name a recipe to check, or ask for --schema",
+         .remedy =
+             "for example `bakeoff recipe mnist_cnn`; `bakeoff recipes` lists those inside this program"});
   }
-  const auto checked = recipe::load(options.recipe);
+  const auto checked = chosen_recipe(options.recipe, options.changes);
   if (!checked) return fail(checked.error());
   print(fmt::format("{}: {}, {} contenders, {} track\n", checked->file.string(), checked->workload.name,
                     checked->contenders.size(), ir::name(checked->training.track)));

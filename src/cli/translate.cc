@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
+#include "recipe/shipped.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -24,7 +25,7 @@ fs::path default_folder(const std::string& model) {
 Result<TranslationSource> source_of(const TranslateOptions& options, const fs::path& config,
                                     const fs::path& folder, const Progress& progress) {
   const fs::path file = options.model.model;
-  if (file.extension() == ".toml") return recipe_source(file);
+  if (file.extension() == ".toml" || recipe::find_shipped(file) != nullptr) return recipe_source(file);
   if (file.extension() == ".ir") return workload_source(file, options.weights, folder);
   TRY(const ImportRequest request, import_request(options.model, config));
   return imported_source(request, folder, progress);

@@ -6,9 +6,11 @@
 #include "cli/carry_out.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/recipe_options.h"
 #include "environments/environments.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
+#include "recipe/shipped.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -17,6 +19,7 @@ Result<tune::Outcome> tuned(const TuneOptions& options, const fs::path& config, 
                             recipe::Recipe& recipe) {
   ConsoleProgress progress;
   TRY(const Interpreters interpreters, find_interpreters(config));
+  if (const std::string how = environments_to_make(recipe, interpreters); !how.empty()) progress.lines()(how);
   TRY(const Texts calibration, use_profile(options.profile, recipe, progress));
   recipe.budget.until_decided = false;
   const tune::RunRace race = [&](const recipe::Recipe& one, const std::string& name) {
@@ -28,6 +31,10 @@ Result<tune::Outcome> tuned(const TuneOptions& options, const fs::path& config, 
 Status write_outcome(const tune::Outcome& outcome, const recipe::Recipe& recipe, const fs::path& folder) {
   CHECK_OK(write_file(folder / "tune.json", tune::to_json(outcome)));
   TRY(const std::string text, tune::best_recipe(recipe.text, outcome));
+  // A recipe inside the program names files that are there, too.
+  if (recipe.shipped)
+    for (const std::string& file : recipe::shipped_files_of(text))
+      CHECK_OK(write_file(folder / file, *recipe::shipped_file(file)));
   return write_file(folder / "best.toml", text);
 }
 
@@ -45,9 +52,15 @@ ExplainOptions of_script(const TuneOptions& options) {
 }  // namespace
 
 int tune(const TuneOptions& options, const fs::path& config) {
-  if (options.recipe.extension() == ".py") return explain(of_script(options), config);
+  if (options.recipe.extension() == ".py") {
+    if (!options.changes.empty())
+      return fail({.message = fmt::format("tune: {} changes a recipe, and '{}' is a script",
+                                          options.changes[0].option, options.recipe.string()),
+                   .remedy = "leave it out; arguments of the script stand behind --"});
+    return explain(of_script(options), config);
+  }
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
-  auto recipe = recipe::load(options.recipe);
+  auto recipe = chosen_recipe(options.recipe, options.changes);
   if (!recipe) return fail(recipe.error());
   if (options.half_precision) *recipe = tune::with_half_precision(std::move(*recipe));
   const fs::path folder = options.out.empty() ? dated_folder("tune-" + recipe->name) : options.out;

@@ -12,7 +12,8 @@
 namespace bakeoff::ir {
 namespace {
 
-constexpr const char* kExample = "`bakeoff show mlp_small` shows a workload in this language";
+constexpr const char* kExample =
+    "docs/ir.md describes this language, and `bakeoff show mlp_small` shows a workload in it";
 
 struct AttrPrinter {
   std::string operator()(int64_t n) const { return std::to_string(n); }

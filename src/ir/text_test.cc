@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "base/files.h"
 #include "ir/builder.h"
 #include "ir/op_table.h"
@@ -62,7 +65,7 @@ TEST(Text, ErrorsNameLineAndRemedy) {
       {"unknown attribute", "workload w(x: f32[N,2]) {\n h = dropout(x) rat=0.5\n}", "f:2",
        "dropout has no attribute 'rat'", "did you mean 'rate'?"},
       {"bad number", "workload w(x: f32[N,2]) {\n h = dropout(x) rate=half\n}", "f:2", "'half' is no number",
-       "`bakeoff show mlp_small` shows a workload in this language"},
+       "docs/ir.md describes this language, and `bakeoff show mlp_small` shows a workload in it"},
       {"bad slot", "workload w(x: f32[N,2]) {\n h = linear(x; weigt=w[2,2])\n}", "f:2",
        "linear has no parameter 'weigt'", "did you mean 'weight'?"},
       {"shapes",
@@ -70,7 +73,7 @@ TEST(Text, ErrorsNameLineAndRemedy) {
        " loss = softmax_cross_entropy(h2, y)\n}",
        "f:3", "does not fit the last axis", "`bakeoff ops --markdown` says what linear takes"},
       {"end", "workload w(x: f32[N,2]) {\n h = relu(x", "f:2", "expected ')', got the end of the text",
-       "`bakeoff show mlp_small` shows a workload in this language"},
+       "docs/ir.md describes this language, and `bakeoff show mlp_small` shows a workload in it"},
       {"type", "workload w(x: f64[N,2]) {", "f:1", "unknown type 'f64'", "use f32 or i32"},
   };
   for (const BadText& c : cases) {
@@ -132,6 +135,35 @@ TEST(OpTable, DocsAreMadeFromIt) {
   const auto docs = read_file(std::string(BAKEOFF_SOURCE_DIR) + "/docs/ops.md");
   ASSERT_TRUE(docs) << docs.error().text();
   EXPECT_EQ(*docs, ops_markdown()) << "run: bakeoff ops --markdown > docs/ops.md";
+}
+
+// The text between "```ir" and "```", of every such block.
+std::vector<std::string> examples_of(const std::string& page) {
+  const std::string open = "```ir\n", close = "```\n";
+  std::vector<std::string> all;
+  for (size_t at = 0; (at = page.find(open, at)) != std::string::npos;) {
+    at += open.size();
+    const size_t end = page.find(close, at);
+    all.push_back(page.substr(at, end - at));
+    at = end;
+  }
+  return all;
+}
+
+TEST(Text, ExamplesOfTheDocsAreRight) {
+  const auto page = read_file(std::string(BAKEOFF_SOURCE_DIR) + "/docs/ir.md");
+  ASSERT_TRUE(page) << page.error().text();
+  const auto examples = examples_of(*page);
+  EXPECT_GE(examples.size(), 6U);
+  for (const std::string& example : examples) {
+    const auto workload = parse(example, "docs/ir.md");
+    ASSERT_TRUE(workload) << workload.error().text() << "\n" << example;
+    EXPECT_EQ(*parse(dump(*workload)), *workload);
+  }
+  // The message that the page shows.
+  const auto wrong = parse("workload w(x: f32[N,2]) {\n\n  h = rellu(x)\n}", "my.ir");
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(page->find("bakeoff: " + wrong.error().text() + "\n"), std::string::npos) << wrong.error().text();
 }
 
 }  // namespace

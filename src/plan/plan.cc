@@ -329,7 +329,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
   Manifest manifest{.bakeoff_version = kVersion,
                     .started = utc_now(),
                     .recipe_name = recipe.name,
-                    .recipe_file = fs::absolute(recipe.file).string(),
+                    .recipe_file = (recipe.shipped ? recipe.file : fs::absolute(recipe.file)).string(),
                     .recipe_text = recipe.text,
                     .workload_text = ir::dump(recipe.workload),
                     .published_text = recipe.published.text,

@@ -358,6 +358,7 @@ class Heat {
     Happening here = now_;
     here.elapsed_s += seconds_since(begin_);
     if (here.left_s) here.left_s = std::max(0.0, *here.left_s - seconds_since(begin_));
+    if (here.heat_left_s) here.heat_left_s = std::max(0.0, *here.heat_left_s - seconds_since(begin_));
     here.detail = what + " " + members_[member].trial.contender;
     watch_(here);
     ++now_.done;

@@ -284,10 +284,23 @@ class GroupRace {
                   .contenders = static_cast<int>(plan_.lanes.size()),
                   .failed = static_cast<int>(refused_) + out};
     now.left_s = time_left();
+    const auto proven = [&](const Lane& lane) {
+      return lane.failure || std::ranges::any_of(parities_, [&](const Parity& parity) {
+               return parity.contender == lane.entry.contender.id;
+             });
+    };
+    now.unproven = static_cast<int>(plan_.lanes.size() - std::ranges::count_if(plan_.lanes, proven));
     if (state_.leader) {
       now.leader = contenders_[*state_.leader];
       now.leader_ms = stats::median(times_of(now.leader));
     }
+    return now;
+  }
+
+  // A heat that begins.
+  Happening about(const stats::Heat& next) const {
+    Happening now = happening(next);
+    if (last_heat_s_ > 0) now.heat_left_s = last_heat_s_;
     return now;
   }
 
@@ -325,7 +338,7 @@ class GroupRace {
                                          .audited = audited,
                                          .race_s = heats_s_,
                                          .audits_s = &audits_s_},
-                                        watch, happening(next));
+                                        watch, about(next));
     last_heat_s_ = seconds_since(begin);
     heats_s_ += last_heat_s_;
     if (proc::interrupted()) return Done{};  // a heat cut short is void

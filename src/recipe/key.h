@@ -22,6 +22,7 @@ struct Key {
   double most = std::numeric_limits<double>::infinity();
   bool least_excluded = false;  // the value must be above `least`
   bool list = false;            // a value, or a list of one or more
+  std::string example = {};     // as TOML has it; empty: example_of() (schema.h) makes one of the rest
   std::string doc = {};
 };
 

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <vector>
 
+#include "base/files.h"
 #include "base/nearest.h"
+#include "recipe/shipped.h"
 
 namespace bakeoff::recipe {
 namespace {
@@ -26,6 +28,16 @@ std::vector<std::string> texts_of(const toml::node& node) {
 std::string dotted(const Key& key) { return key.section.empty() ? key.name : key.section + "." + key.name; }
 
 }  // namespace
+
+std::filesystem::path Reader::shipped_path(const std::string& text) {
+  if (shipped_file(text)) return std::filesystem::path("recipes") / text;
+  return std::filesystem::weakly_canonical(std::filesystem::current_path() / text);
+}
+
+Result<std::string> Reader::read(const std::string& text) const {
+  const auto inside = shipped_ ? shipped_file(text) : std::nullopt;
+  return inside ? std::string(*inside) : read_file(path(text));
+}
 
 Status Reader::check() const {
   CHECK_OK(check_names(root_, ""));
@@ -132,12 +144,7 @@ bool Reader::predicts() const {
 Status Reader::check_kind(const Key& key, const toml::node& node) const {
   const auto wrong = [&](std::string_view wanted) {
     return error(node.source(), fmt::format("'{}' must be {}", dotted(key), wanted),
-                 fmt::format("for example {} = {}", key.name,
-                             wanted == "text"           ? "\"...\""
-                             : key.kind == Kind::kTable ? "{ x = \"...\", y = [\"...\", \"...\"] }"
-                             : key.kind == Kind::kWord  ? "[\"...\", \"...\"]"
-                             : key.list                 ? "[10, 20]"
-                                                        : key.fallback));
+                 fmt::format("for example {} = {}", key.name, example_of(key)));
   };
   const auto numbers = [&](auto fits, std::string_view one, std::string_view several) -> Status {
     if (fits(node)) return Done{};

@@ -21,9 +21,10 @@ namespace bakeoff::recipe {
 
 class Reader {
  public:
-  // `recorded`: the recipe comes from a run's record; no file that it names is read.
-  Reader(const toml::table& root, std::filesystem::path file, bool recorded)
-      : root_(root), file_(std::move(file)), recorded_(recorded) {}
+  // `recorded`: the recipe comes from a run's record; no file that it names is read. `shipped`: it is one inside
+  // the program.
+  Reader(const toml::table& root, std::filesystem::path file, bool recorded, bool shipped)
+      : root_(root), file_(std::move(file)), recorded_(recorded), shipped_(shipped) {}
 
   Error error(const toml::source_region& at, std::string message, std::string remedy = {}) const {
     return {std::move(message), fmt::format("{}:{}", file_.string(), at.begin.line), std::move(remedy)};
@@ -63,22 +64,27 @@ class Reader {
     const toml::node* node = find(section, name);
     return node == nullptr ? fallback : node->value<bool>().value();
   }
+  // A file that the recipe names: relative to its folder, of a recipe inside the program to the working directory.
   std::filesystem::path path(const std::string& text) const {
+    if (shipped_) return shipped_path(text);
     return std::filesystem::weakly_canonical(std::filesystem::absolute(file_).parent_path() / text);
   }
+  // The contents of such a file; of a recipe inside the program that of the file there.
+  Result<std::string> read(const std::string& text) const;
   const std::filesystem::path& file() const { return file_; }
   bool recorded() const { return recorded_; }
 
  private:
   Status check_names(const toml::table& table, const std::string& section) const;
   Status check_key(const Key& key) const;
+  static std::filesystem::path shipped_path(const std::string& text);
   bool predicts() const;  // whether the scenario is "predict"
   Status check_kind(const Key& key, const toml::node& node) const;
   Status check_range(const Key& key, const toml::node& node) const;
 
   const toml::table& root_;
   std::filesystem::path file_;
-  bool recorded_;
+  bool recorded_, shipped_;
 };
 
 }  // namespace bakeoff::recipe

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "base/files.h"
 #include "base/nearest.h"
@@ -14,6 +13,8 @@
 #include "recipe/contenders.h"
 #include "recipe/largest_batch.h"
 #include "recipe/reader.h"
+#include "recipe/shipped.h"
+#include "recipe/text_edit.h"
 #include "zoo/zoo.h"
 
 namespace bakeoff::recipe {
@@ -26,15 +27,17 @@ Result<ir::Workload> read_workload(const Reader& reader) {
   const toml::node& node = *reader.find("", "workload");
   ir::Workload workload;
   if (name.ends_with(".ir")) {
-    auto text = read_file(reader.path(name));
+    auto text = reader.read(name);
     if (!text)
-      return reader.error(node.source(), text.error().message, "name an IR file or a shipped workload");
+      return reader.error(node.source(), text.error().message,
+                          "name an IR file (docs/ir.md; `bakeoff import` makes one of a model) or a shipped "
+                          "workload (`bakeoff ops --workloads`)");
     TRY(workload, ir::parse(*text, reader.path(name).string()));
   } else {
     auto built = zoo::build(name);
     if (!built)
       return reader.error(node.source(), built.error().message,
-                          built.error().remedy + " (or the path of a file ending in .ir)");
+                          built.error().remedy + " (or the path of a file ending in .ir: docs/ir.md)");
     workload = *built;
   }
   const std::string loss = ir::info(workload.first_loss().op).name;
@@ -349,7 +352,12 @@ Status check_as_is(const Reader& reader, const Recipe& recipe) {
   return Done{};
 }
 
-Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool recorded) {
+struct Origin {
+  bool recorded = false, shipped = false;
+};
+
+Result<Recipe> parse_text(std::string_view text, const fs::path& file, Origin origin) {
+  const bool recorded = origin.recorded;
   const toml::parse_result parsed = toml::parse(text, file.string());
   if (!parsed) {
     const toml::parse_error& e = parsed.error();
@@ -359,9 +367,9 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
         .remedy = "see docs/recipe.md for an example"};
   }
   const toml::table& root = parsed.table();
-  const Reader reader(root, file, recorded);
+  const Reader reader(root, file, recorded, origin.shipped);
   CHECK_OK(reader.check());
-  Recipe recipe{.file = file, .text = std::string(text)};
+  Recipe recipe{.file = file, .shipped = origin.shipped, .text = std::string(text)};
   fill(recipe, reader);
   if (!recorded) {
     TRY(recipe.workload, read_workload(reader));
@@ -383,7 +391,7 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
   if (const toml::node* node = reader.find("published", "file")) {
     recipe.published.file = reader.path(reader.word("published", "file", ""));
     if (!recorded) {
-      auto table = read_file(recipe.published.file);
+      auto table = reader.read(reader.word("published", "file", ""));
       if (!table)
         return reader.error(node->source(), table.error().message,
                             "paths are relative to the recipe's folder");
@@ -401,9 +409,11 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
 
 }  // namespace
 
-Result<Recipe> parse(std::string_view text, const fs::path& file) { return parse_text(text, file, false); }
+Result<Recipe> parse(std::string_view text, const fs::path& file, bool shipped) {
+  return parse_text(text, file, {.shipped = shipped});
+}
 Result<Recipe> parse_recorded(std::string_view text, const fs::path& file) {
-  return parse_text(text, file, true);
+  return parse_text(text, file, {.recorded = true});
 }
 
 namespace {
@@ -412,8 +422,8 @@ namespace {
 template <typename Find>
 std::string line_of(const Recipe& recipe, const Find& find) {
   const toml::parse_result parsed = toml::parse(recipe.text, recipe.file.string());
-  if (!parsed) return recipe.file.string();
-  const toml::node* node = find(Reader(parsed.table(), recipe.file, false), parsed.table());
+  if (!parsed || recipe.changed) return recipe.file.string();
+  const toml::node* node = find(Reader(parsed.table(), recipe.file, false, recipe.shipped), parsed.table());
   if (node == nullptr) return recipe.file.string();
   return fmt::format("{}:{}", recipe.file.string(), node->source().begin.line);
 }
@@ -431,11 +441,11 @@ std::string where(const Recipe& recipe, const Contender& contender, const std::s
 }
 
 Result<Recipe> load(const fs::path& file) {
-  auto text = read_file(file);
-  if (!text)
-    return Error{.message = text.error().message,
-                 .remedy = "name a recipe, for example recipes/mnist_cnn.toml"};
-  return parse(*text, file);
+  const auto found = find_recipe(file);
+  if (!found) return found.error();
+  if (found->shipped != nullptr) return parse(found->shipped->text, found->file, true);
+  TRY(const std::string text, read_file(found->file));
+  return parse(text, found->file);
 }
 
 namespace {
@@ -471,9 +481,7 @@ Result<std::string> with_contenders(std::string_view text, const std::vector<Con
   toml::array list;
   for (const Contender& contender : contenders) list.push_back(toml_of(contender));
   root.insert_or_assign("contenders", std::move(list));
-  std::ostringstream out;
-  out << root << "\n";
-  return out.str();
+  return edited(text, root, "", "contenders");
 }
 
 }  // namespace bakeoff::recipe

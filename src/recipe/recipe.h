@@ -96,6 +96,8 @@ struct PublishedTable {
 struct Recipe {
   std::string name = {};
   std::filesystem::path file = {};
+  bool shipped = false;  // a file of recipes/ inside the program, not on disk (recipe/shipped.h)
+  bool changed = false;  // its text is that of `file` with changes (recipe/changes.h): its lines are others
   std::string text = {};
   ir::Workload workload = {};
   std::filesystem::path weights = {};  // initial ones, absolute; empty: drawn from the seed
@@ -115,18 +117,20 @@ struct Recipe {
   Fit fit = {};
 };
 
-// Reads and checks a recipe. Errors name file, line, key and the remedy.
+// Reads and checks a recipe: the file of that name, else NAME.toml, else the recipe inside the program
+// (recipe/shipped.h). Errors name file, line, key and the remedy.
 Result<Recipe> load(const std::filesystem::path& file);
-// The text of a recipe with these contenders in place of its own; its comments are lost.
+// The text of a recipe with these contenders in place of its own.
 Result<std::string> with_contenders(std::string_view text, const std::vector<Contender>& contenders);
-// Reads a recipe from text; relative paths are relative to the folder of `file`.
-Result<Recipe> parse(std::string_view text, const std::filesystem::path& file);
+// Reads a recipe from text; relative paths are relative to the folder of `file`. `shipped`: it is one inside the
+// program; its relative paths are those of files there, else relative to the working directory.
+Result<Recipe> parse(std::string_view text, const std::filesystem::path& file, bool shipped = false);
 
 // Reads a recipe from a run's record. It opens no file: neither workload nor published table nor scripts.
 // The record has their contents (take_recorded in plan/plan.h).
 Result<Recipe> parse_recorded(std::string_view text, const std::filesystem::path& file);
 
-// "race.toml:7", the line where the recipe sets `section`.`key`; only the file if it does not.
+// "race.toml:7", the line where the recipe sets `section`.`key`; only the file if it does not, or was changed.
 std::string where(const Recipe& recipe, const std::string& section, const std::string& key);
 
 // "race.toml:9": the line of a contender's setting, or of its table if that does not state it.

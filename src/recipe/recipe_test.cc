@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "recipe/contenders.h"
+#include "recipe/reader.h"
 #include "recipe/schema.h"
 
 namespace bakeoff::recipe {
@@ -409,6 +410,45 @@ TEST(Recipe, EveryShippedRecipeLoads) {
     ++count;
   }
   EXPECT_GE(count, 4);
+}
+
+// One value of a type that the key does not take.
+std::string mistyped(const Key& key) {
+  return key.kind == Kind::kWord || key.kind == Kind::kPath ? "{ a = 1 }" : "\"0.1\"";
+}
+
+// A recipe with this value of the key, and with what has to be there besides.
+std::string recipe_with(const Key& key, const std::string& value) {
+  std::string text;
+  for (const std::string& section : sections()) {
+    if (!section.empty() && section != "optimizer" && section != key.section) continue;
+    if (!section.empty()) text += "[" + section + "]\n";
+    for (const Key& other : keys()) {
+      const bool same = other.section == key.section && other.name == key.name;
+      if (other.section == section && (same || other.required))
+        text += other.name + " = " + (same ? value : example_of(other)) + "\n";
+    }
+  }
+  return text;
+}
+
+TEST(Schema, EveryKeyOfAWrongTypeGetsAnExampleThatIsRight) {
+  const auto error_of = [](const std::string& text) {
+    const toml::parse_result parsed = toml::parse(text);
+    EXPECT_TRUE(parsed) << text;
+    const auto checked = Reader(parsed.table(), "r.toml", false, false).check();
+    return checked ? Error{} : checked.error();
+  };
+  for (const Key& key : keys()) {
+    const Error wrong = error_of(recipe_with(key, mistyped(key)));
+    const std::string name = (key.section.empty() ? "" : key.section + ".") + key.name;
+    EXPECT_TRUE(wrong.message.starts_with("'" + name + "' must be ")) << name << ": " << wrong.text();
+    const std::string begin = "for example " + key.name + " = ";
+    ASSERT_TRUE(wrong.remedy.starts_with(begin) && wrong.remedy.size() > begin.size())
+        << name << " needs example(...) in the schema: " << wrong.remedy;
+    const Error still = error_of(recipe_with(key, wrong.remedy.substr(begin.size())));
+    EXPECT_EQ(still.message, "") << name << ": " << still.text();
+  }
 }
 
 TEST(Schema, IsJsonThatNamesEveryKey) {

@@ -1,5 +1,7 @@
 #include "recipe/schema.h"
 
+#include <algorithm>
+
 #include "ir/op_table.h"
 #include "recipe/schema_rows.h"
 #include "zoo/zoo.h"
@@ -19,13 +21,18 @@ std::vector<Key> keys_of_the_top_level() {
   return in(
       "",
       {
-          word_key("name", "the file's name", {}, "name of the run in reports"),
-          required(path_key("workload",
-                            "name of a shipped workload (`bakeoff ops --workloads`), or path of an IR text "
-                            "file, relative to the recipe")),
-          path_key("weights",
-                   "safetensors file with the initial value of every parameter of the workload, by name, "
-                   "relative to the recipe; default: they are drawn from the seed"),
+          example("\"my_race\"", word_key("name", "the file's name", {}, "name of the run in reports")),
+          example("\"mnist_cnn\"",
+                  required(path_key(
+                      "workload",
+                      "name of a shipped workload (`bakeoff ops --workloads`), or path of an IR text "
+                      "file (docs/ir.md; `bakeoff import` makes one of a model of yours), relative to "
+                      "the recipe"))),
+          example(
+              "\"weights.safetensors\"",
+              path_key("weights",
+                       "safetensors file with the initial value of every parameter of the workload, by name, "
+                       "relative to the recipe; default: they are drawn from the seed")),
           word_key("scenario", "train", {"train", "predict"},
                    "train: a step is one forward pass, one backward pass and one update. predict: a step is "
                    "the forward pass of one batch in inference mode; [optimizer] is not needed"),
@@ -58,19 +65,23 @@ std::vector<Key> keys_of_the_data() {
               "distributed numbers and uniformly distributed labels. The others are data of your own "
               "(docs/data.md): a safetensors file, one npz file, an npy or IDX file for each input, a "
               "folder of PNG and JPEG pictures, or a CSV file"),
-          path_key("path",
-                   "for kind = file: a safetensors file with one tensor for each input of the workload, "
-                   "rows along the first axis. For kind = npz and csv: the file. For kind = image folder: a "
-                   "folder with one folder of pictures for each class. For kind = text: a text file or a "
-                   "folder of text files; default: the licences of Debian's package base-files"),
+          example(
+              "\"mine.npz\"",
+              path_key(
+                  "path",
+                  "for kind = file: a safetensors file with one tensor for each input of the workload, "
+                  "rows along the first axis. For kind = npz and csv: the file. For kind = image folder: a "
+                  "folder with one folder of pictures for each class. For kind = text: a text file or a "
+                  "folder of text files; default: the licences of Debian's package base-files")),
           table_key("inputs",
                     "where each input of the workload comes from. For kind = npy and idx: its file. For "
                     "kind = csv: its column or columns. For kind = npz: the name of its array; default: the "
                     "name of the input"),
-          listed(
-              word_key("categories", "", {},
-                       "for kind = csv: columns whose texts are numbered from 0 in sorted order. An input of "
-                       "integers takes the number, a float input one column of 0 and 1 for each text")),
+          example("[\"colour\", \"shape\"]",
+                  listed(word_key(
+                      "categories", "", {},
+                      "for kind = csv: columns whose texts are numbered from 0 in sorted order. An input of "
+                      "integers takes the number, a float input one column of 0 and 1 for each text"))),
           word_key("delimiter", ",", {}, "for kind = csv: the character between two fields"),
           word_key(
               "resize", "none", {"none", "stretch", "crop"},
@@ -94,7 +105,7 @@ std::vector<Key> keys_of_the_optimizer() {
       {
           required(word_key("kind", "", {"sgd", "rmsprop", "adam", "adamw"},
                             "the optimizer; src/ir/training.h states the formulas")),
-          required(real_key("lr", "", from(0), "learning rate")),
+          example("0.01", required(real_key("lr", "", from(0), "learning rate"))),
           real_key("momentum", "0", from(0, 1), "sgd and rmsprop: momentum"),
           flag_key("nesterov", "false", "sgd: true uses Nesterov's momentum"),
           real_key("rho", "0.9", from(0, 1), "rmsprop: decay rate of the mean squared gradient"),
@@ -119,8 +130,9 @@ std::vector<Key> keys_of_the_budget() {
           real_key(
               "minutes", "10", above(0),
               "time limit of one `bakeoff run` in minutes, from its start: preparation, proofs, race, and "
-              "the trainings to a target ([target]). The proofs and one heat are finished in any case; a "
-              "race that it ends is undecided. Whole trainings ([fit]) are not limited"),
+              "all trainings to a target ([target]) but the first of each contender. The proofs and one heat are "
+              "finished in any case; a race that it ends is undecided. [latency], [fit], [search] and [largest_batch] "
+              "are not limited; the screen says so before they start"),
           integer_key("heats", "40", from(1, 10000), "maximum number of heats"),
       });
 }
@@ -129,9 +141,11 @@ std::vector<Key> keys_of_the_published() {
   return in(
       "published",
       {
-          path_key("file",
-                   "CSV file of a published table with the columns `contender` and `seconds`; the report "
-                   "compares its order and ratios with the measured ones"),
+          example(
+              "\"published/table.csv\"",
+              path_key("file",
+                       "CSV file of a published table with the columns `contender` and `seconds`; the report "
+                       "compares its order and ratios with the measured ones")),
       });
 }
 
@@ -139,13 +153,20 @@ std::vector<Key> keys_of_the_cost() {
   return in(
       "cost",
       {
-          real_key("per_hour", "", above(0),
-                   "price of one hour of this machine; the report then shows the price of one epoch at the "
-                   "steady step time"),
-          word_key("currency", "", {}, "currency of per_hour, as the report shows it: \"USD\""),
-          real_key("grams_per_kwh", "", above(0),
-                   "grams of CO2 for one kWh of this machine's electricity; the report then shows the CO2 of "
-                   "one epoch, if energy can be measured"),
+          example(
+              "1.2",
+              real_key(
+                  "per_hour", "", above(0),
+                  "price of one hour of this machine; the report then shows the price of one epoch at the "
+                  "steady step time")),
+          example("\"USD\"",
+                  word_key("currency", "", {}, "currency of per_hour, as the report shows it: \"USD\"")),
+          example(
+              "380",
+              real_key(
+                  "grams_per_kwh", "", above(0),
+                  "grams of CO2 for one kWh of this machine's electricity; the report then shows the CO2 of "
+                  "one epoch, if energy can be measured")),
       });
 }
 
@@ -156,6 +177,16 @@ const std::vector<Key>& keys() {
       joined({keys_of_the_top_level(), keys_of_the_data(), keys_of_the_optimizer(), keys_of_the_budget(),
               keys_of_the_race(), keys_of_the_published(), keys_of_the_cost(), keys_of_studies()});
   return all;
+}
+
+std::string example_of(const Key& key) {
+  if (!key.example.empty()) return key.example;
+  const bool number = key.kind == Kind::kInt || key.kind == Kind::kReal;
+  if (number && key.list && !key.fallback.starts_with('[')) return "[10, 20]";
+  if (key.kind == Kind::kTable) return "{ x = \"...\", y = [\"...\", \"...\"] }";
+  if (number || key.kind == Kind::kFlag) return key.fallback;
+  const bool other = !key.words.empty() && std::ranges::find(key.words, key.fallback) == key.words.end();
+  return '"' + (other ? key.words.front() : key.fallback) + '"';
 }
 
 std::vector<std::string> sections() {

@@ -15,6 +15,8 @@ const std::vector<Key>& keys();
 // The keys of [race]; the keys of the sections whose measurements follow the race.
 std::vector<Key> keys_of_the_race();
 std::vector<Key> keys_of_studies();
+// A value as TOML has it, for messages: "0.01", "[10, 20]", "\"mnist_cnn\"".
+std::string example_of(const Key& key);
 std::vector<std::string> sections();  // "", "data", ...
 std::vector<std::string> names_in(const std::string& section);
 

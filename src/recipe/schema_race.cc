@@ -23,8 +23,8 @@ std::vector<std::string> allocators() { return {"default", "tuned", "jemalloc", 
 
 std::vector<Key> keys_of_a_heat() {
   return {
-      integer_key("threads", "the number of allowed CPUs", from(1, 4096),
-                  "number of threads of every contender"),
+      example("2", integer_key("threads", "the number of allowed CPUs", from(1, 4096),
+                               "number of threads of every contender")),
       integer_key("live", "8", from(2, 64), "maximum number of workers that are alive at the same time"),
       integer_key("warmup_steps", "5", from(1, 100000),
                   "number of steps after the first one that are run but not counted; more are run if the "

@@ -68,6 +68,12 @@ inline Key listed(Key key) {
   return key;
 }
 
+// A value that the key may have, where none follows from its default or its words.
+inline Key example(std::string text, Key key) {
+  key.example = std::move(text);
+  return key;
+}
+
 // The same keys, in this section.
 inline std::vector<Key> in(const std::string& section, std::vector<Key> keys) {
   for (Key& key : keys) key.section = section;

@@ -58,11 +58,14 @@ std::vector<Key> keys_of_the_target() {
   return in(
       "target",
       {
-          real_key("accuracy", "", above(0, 1),
-                   "scenario train: accuracy to reach, as the share of held-out rows that are predicted "
-                   "right; steps, epochs and seconds to it are measured over several seeds. See "
-                   "docs/target.md"),
-          real_key("loss", "", {}, "loss of the held-out rows to reach (this or less), instead of accuracy"),
+          example(
+              "0.97",
+              real_key("accuracy", "", above(0, 1),
+                       "scenario train: accuracy to reach, as the share of held-out rows that are predicted "
+                       "right; steps, epochs and seconds to it are measured over several seeds. See "
+                       "docs/target.md")),
+          example("0.1", real_key("loss", "", {},
+                                  "loss of the held-out rows to reach (this or less), instead of accuracy")),
           integer_key("seeds", "5", from(1, 1000),
                       "number of trainings of every contender, each with its own initial weights and order "
                       "of the rows"),
@@ -83,16 +86,19 @@ std::vector<Key> keys_of_whole_trainings() {
   return in(
       "fit",
       {
-          required(integer_key("epochs", "", from(1, 1e6),
-                               "scenario train: number of epochs that every contender trains in one process "
-                               "after the race; the report shows its seconds, loss and accuracy of held-out "
-                               "rows. See docs/fit.md")),
+          example("5", required(integer_key(
+                           "epochs", "", from(1, 1e6),
+                           "scenario train: number of epochs that every contender trains in one process "
+                           "after the race; the report shows its seconds, loss and accuracy of held-out "
+                           "rows. See docs/fit.md"))),
           integer_key("seeds", "1", from(1, 1000),
                       "number of trainings of every contender, each with its own initial weights and order "
                       "of the rows"),
-          integer_key("rows", "MNIST's 10000 test pictures; of other data none", from(0, 1e8),
+          example("2000",
+                  integer_key(
+                      "rows", "MNIST's 10000 test pictures; of other data none", from(0, 1e8),
                       "number of held-out rows, on which no contender trains: of MNIST's test pictures, of "
-                      "the last tenth of a text, or the last rows of other data"),
+                      "the last tenth of a text, or the last rows of other data")),
       });
 }
 

@@ -140,7 +140,10 @@ std::string json_schema() {
 std::string markdown() {
   std::string text =
       "# Recipes\n\nA recipe is a TOML file. This page is generated from the schema that the parser uses "
-      "(`bakeoff recipe --markdown`; `--schema` prints it as JSON Schema).\n";
+      "(`bakeoff recipe --markdown`; `--schema` prints it as JSON Schema). "
+      "Commands take a file, or the name of a recipe inside the program (`bakeoff recipes`); `bakeoff init` writes one to "
+      "edit. `--set race.threads=2` changes any key for one run, as do `--frameworks`, `--batch`, `--lr`, `--seed` and "
+      "`--threads`; the run's record holds the changed recipe.\n";
   for (const std::string& section : sections()) {
     text += section.empty() ? "\n## Top level\n" : fmt::format("\n## [{}]\n", section);
     text += "\n| key | values | default | meaning |\n|---|---|---|---|\n";

@@ -23,12 +23,14 @@ struct Happening {
   std::string detail = {};  // the contender or step being worked on
   int done = 0, total = 0;  // finished and all parts of the stage; total 0: unknown
   int heat = 0;
-  double elapsed_s = 0;  // since the race began
-  std::optional<double> left_s = {};
+  double elapsed_s = 0;               // since the race began
+  std::optional<double> left_s = {};  // of the budget
+  std::optional<double> heat_left_s =
+      {};  // until this heat ends, as long as the last one took; empty: not known
   std::string leader = {};
   double leader_ms = 0;
-  int survivors = 0, contenders = 0, failed = 0;
-  std::optional<Standing> standing = {};  // once after each heat
+  int survivors = 0, contenders = 0, failed = 0, unproven = 0;  // unproven: their proofs come later
+  std::optional<Standing> standing = {};                        // once after each heat
 };
 using Watch = std::function<void(const Happening&)>;
 

@@ -47,21 +47,32 @@ std::string bar(double done) {
   return "▕" + pad_right(out, kBarWidth) + "▏";
 }
 
+// What still runs, and for how long.
+std::string past_the_budget(const ProgressState& s) {
+  if (s.heat == 0) return "past the budget";
+  if (!s.heat_left_s || *s.heat_left_s < 5) return "past the budget: this heat is finished";
+  return fmt::format("past the budget: this heat ends in about {}", clock(*s.heat_left_s));
+}
+
 std::vector<Part> parts(const ProgressState& s) {
   std::vector<Part> all;
-  std::string stage = one_line(s.stage);
+  std::string stage = s.stage == "parity" ? "proofs" : one_line(s.stage);
   if (s.heat > 0) stage += fmt::format(" heat {}", s.heat);
   all.push_back({stage, 0, Ink::kBold});
   if (s.total > 0) all.push_back({fmt::format("{}/{}", std::min(s.done, s.total), s.total), 2});
   std::string time = clock(s.elapsed_s);
-  if (s.left_s) time += fmt::format(", {} of the budget left", clock(*s.left_s));
+  if (s.left_s && *s.left_s < 1)
+    time += ", " + past_the_budget(s);
+  else if (s.left_s)
+    time += fmt::format(", {} of the budget left", clock(*s.left_s));
   all.push_back({time, 1});
   if (!s.leader.empty()) {
     all.push_back(
         {fmt::format("leader {} {} ms", one_line(s.leader), milliseconds(s.leader_ms)), 3, Ink::kGood});
   }
-  if (s.contenders > 0) {
+  if (s.contenders > 0 && s.heat > 0) {
     std::string alive = fmt::format("{} of {} in the race", s.survivors, s.contenders);
+    if (s.unproven > 0) alive += fmt::format(", {} not proven yet", s.unproven);
     if (s.failed > 0) alive += fmt::format(", {} failed", s.failed);
     all.push_back({alive, 4});
   }

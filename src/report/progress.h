@@ -19,12 +19,14 @@ struct ProgressState {
   int total = 0;       // 0: not known
   int heat = 0;        // race only; counted from 1
   double elapsed_s = 0;
-  std::optional<double> left_s;  // of the budget
-  std::string leader;            // race only; empty as long as there is none
-  double leader_ms = 0;          // per step
-  int survivors = 0;             // contenders still raced
+  std::optional<double> left_s;       // of the budget
+  std::optional<double> heat_left_s;  // until this heat ends; empty: not known
+  std::string leader;                 // race only; empty as long as there is none
+  double leader_ms = 0;               // per step
+  int survivors = 0;                  // contenders still raced
   int contenders = 0;
   int failed = 0;
+  int unproven = 0;  // their proofs come later
 };
 
 // One line of at most `width` columns without a newline; the least important parts go first. With `colour` a

@@ -42,7 +42,26 @@ TEST(ProgressText, LeavesOutWhatIsNotKnown) {
   s.done = 3;
   s.total = 12;
   s.elapsed_s = 3723;
-  EXPECT_EQ(progress_text(s), "parity · 3/12 · 1:02:03");
+  EXPECT_EQ(progress_text(s), "proofs · 3/12 · 1:02:03");
+}
+
+TEST(ProgressText, SaysWhatRunsPastTheBudget) {
+  ProgressState s = race();
+  s.left_s = 0;
+  EXPECT_THAT(progress_text(s), HasSubstr("1:35, past the budget: this heat is finished · "));
+  s.heat_left_s = 61;
+  EXPECT_THAT(progress_text(s), HasSubstr("past the budget: this heat ends in about 1:01"));
+  s.heat = 0;
+  s.stage = "parity";
+  EXPECT_THAT(progress_text(s), HasSubstr("proofs · 1:35, past the budget"));
+  EXPECT_THAT(progress_text(s), Not(HasSubstr("in the race")));
+}
+
+TEST(ProgressText, SaysWhoIsNotProvenYet) {
+  ProgressState s = race();
+  s.unproven = 3;
+  s.failed = 0;
+  EXPECT_THAT(progress_text(s), HasSubstr("5 of 12 in the race, 3 not proven yet · "));
 }
 
 TEST(ProgressLine, DropsTheLeastImportantFirst) {

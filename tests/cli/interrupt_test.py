@@ -91,7 +91,7 @@ class Interrupted(unittest.TestCase):
 
     def ctrl_c_in_the_gate(self) -> None:
         run = Run(self.place, str(self.recipe), "--out", "run")
-        run.wait_for("parity")
+        run.wait_for("proofs")
         run.wait_for_worker()
         out = self.interrupt(run)
         self.assertIn("torch", out)
@@ -156,7 +156,7 @@ class Interrupted(unittest.TestCase):
     def second_run_and_kill(self) -> None:
         run = Run(self.place, "--resume", "run")
         run.wait_for(r"(?m)^race\b")
-        self.assertNotIn("parity", run.errors.read_text(), "the gate is not run again")
+        self.assertNotIn("proofs ·", run.errors.read_text(), "the gate is not run again")
         second = self.place.run("run", "--resume", "run")
         self.assertEqual(second.code, 2)
         self.assertRegex(second.err, r"another run is writing into '.*run'\n  \S")

@@ -15,7 +15,7 @@ class Manual(unittest.TestCase):
         self.place = support.Place()
         self.addCleanup(self.place.close)
         listed = self.out("--help").split("Subcommands:")[1].split("Start with:")[0]
-        self.commands = re.findall(r"^  ([a-z]+) ", listed, re.MULTILINE)
+        self.commands = re.findall(r"^  ([a-z-]+) ", listed, re.MULTILINE)
 
     def out(self, *words: str) -> str:
         done = self.place.run(*words)
@@ -28,6 +28,8 @@ class Manual(unittest.TestCase):
 
     def test_all_commands_and_options_are_there(self) -> None:
         self.assertIn("run", self.commands)
+        for command in ("recipes", "init", "exec", "help", "explain-terms"):
+            self.assertIn(command, self.commands)
         self.assertIn("completion", self.commands)
         texts = {s: self.out("completion", s) for s in ("bash", "zsh", "fish")}
         page = self.out("man").replace("\\-", "-")
@@ -40,6 +42,11 @@ class Manual(unittest.TestCase):
                     word = option if name != "fish" else f"-l {option[2:]} "
                     self.assertIn(word, text, f"{command} in {name}")
                 self.assertIn(option, page)
+        for recipe in (support.ROOT / "recipes").glob("*.toml"):
+            self.assertIn(f"\\fB{recipe.stem}\\fR\n", page)
+            for name, text in texts.items():
+                self.assertRegex(text, rf"\b{recipe.stem}\b", name)
+        self.assertIn("\\fBheat\\fR\n", page)
 
     def test_bash_completes(self) -> None:
         bash = shutil.which("bash")
@@ -58,6 +65,10 @@ class Manual(unittest.TestCase):
 
         self.assertEqual(complete("par"), ["parity"])
         self.assertIn("--resume", complete("run --r"))
+        self.assertIn("mnist_cnn_latency", complete("run mnist_cnn_l"))
+        self.assertIn("digits_cnn", complete("init dig"))
+        self.assertEqual(complete("help hea"), ["heat"])
+        self.assertIn("create", complete("env cr"))
 
     def test_another_shell_is_refused(self) -> None:
         done = self.place.run("completion", "tcsh")

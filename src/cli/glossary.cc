@@ -1,0 +1,92 @@
+#include "cli/glossary.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include "base/embedded.h"
+#include "base/texts.h"
+#include "table/text.h"
+
+namespace bakeoff::embedded {
+const std::vector<File>& glossary_page();
+}
+
+namespace bakeoff::cli {
+namespace {
+
+std::vector<std::string> split_at(std::string_view text, std::string_view at) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(at, begin), text.size());
+    parts.emplace_back(trimmed(text.substr(begin, end - begin)));
+    begin = end + at.size();
+  }
+  return parts;
+}
+
+std::string without_ticks(std::string text) {
+  std::erase(text, '`');
+  return text;
+}
+
+// The rows of the tables whose first column is "word".
+std::vector<Term> read_terms(std::string_view page) {
+  std::vector<Term> terms;
+  std::string section;
+  for (const std::string& line : split_at(page, "\n")) {
+    if (line.starts_with("## ")) section = line.substr(3);
+    if (!line.starts_with("| ") || line.starts_with("| word |")) continue;
+    const auto cells = split_at(line, "|");
+    if (cells.size() < 4) continue;
+    terms.push_back({split_at(without_ticks(cells[1]), ","), without_ticks(cells[2]), section});
+  }
+  return terms;
+}
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+const Term* exactly(const std::string& word) {
+  for (const Term& term : glossary())
+    for (const std::string& one : term.words)
+      if (lower(one) == word) return &term;
+  return nullptr;
+}
+
+}  // namespace
+
+const std::vector<Term>& glossary() {
+  static const std::vector<Term> all = read_terms(embedded::glossary_page().at(0).text);
+  return all;
+}
+
+const Term* find_term(const std::string& word) {
+  const std::string plain = lower(word);
+  if (const Term* term = exactly(plain)) return term;
+  if (plain.ends_with("ies")) return exactly(plain.substr(0, plain.size() - 3) + "y");
+  return plain.ends_with('s') ? exactly(plain.substr(0, plain.size() - 1)) : nullptr;
+}
+
+std::string term_text(const Term& term, int width) {
+  return table::paragraph(fmt::format("{}: {}", fmt::join(term.words, ", "), term.meaning), width, "", "  ") +
+         "\n";
+}
+
+std::string all_terms(int width) {
+  std::string text, section;
+  for (const Term& term : glossary()) {
+    if (term.section != section) text += (text.empty() ? "" : "\n") + term.section + "\n\n";
+    section = term.section;
+    text += term_text(term, width);
+  }
+  return text;
+}
+
+}  // namespace bakeoff::cli

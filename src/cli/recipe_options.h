@@ -1,0 +1,26 @@
+#pragma once
+
+// The recipe that a command line names, and the options that change it: the same for every command that takes one.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "recipe/changes.h"
+#include "recipe/recipe.h"
+
+namespace CLI {
+class App;
+}
+
+namespace bakeoff::cli {
+
+// --frameworks, --batch, --lr, --seed, --threads and --set.
+void add_recipe_options(CLI::App* command, std::vector<recipe::Change>& changes);
+
+// Says on standard error which recipe it is, where the name alone does not: one inside the program, one changed.
+Result<recipe::Recipe> chosen_recipe(const std::filesystem::path& name,
+                                     const std::vector<recipe::Change>& changes = {});
+
+}  // namespace bakeoff::cli

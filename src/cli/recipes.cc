@@ -1,0 +1,95 @@
+// `bakeoff recipes` and `bakeoff init`: the recipes inside the program.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "base/embedded.h"
+#include "base/files.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "data/image_sets.h"
+#include "recipe/recipe.h"
+#include "recipe/shipped.h"
+#include "table/text.h"
+
+namespace bakeoff::embedded {
+const std::vector<File>& first_recipe();
+}
+
+namespace bakeoff::cli {
+namespace {
+
+constexpr const char* kFirstRecipe = "race";  // what `bakeoff init` calls it
+
+// The data that have to be fetched before the recipe can be run; empty: none.
+std::string wanting(const recipe::Recipe& recipe) {
+  for (const ImageSet* set : image_sets())
+    if (set->name == recipe.data.kind && !fs::exists(split_file(bakeoff_home() / "data", *set, "train")))
+      return set->name;
+  return "";
+}
+
+struct NewFile {
+  fs::path path;
+  std::string text;
+};
+
+Result<std::vector<NewFile>> files_of(const std::string& name) {
+  if (name.empty())
+    return std::vector<NewFile>{
+        {std::string(kFirstRecipe) + ".toml", std::string(embedded::first_recipe().at(0).text)}};
+  TRY(const recipe::ShippedRecipe* shipped, recipe::shipped_named(name));
+  std::vector<NewFile> files = {{shipped->name + ".toml", std::string(shipped->text)}};
+  for (const std::string& named : recipe::shipped_files_of(shipped->text))
+    files.push_back({named, std::string(*recipe::shipped_file(named))});
+  files[0].text +=
+      "\n# All keys: docs/recipe.md, or `bakeoff recipe --schema`. One run with another value: "
+      "`bakeoff run " +
+      files[0].path.string() + " --set race.threads=1`\n";
+  return files;
+}
+
+}  // namespace
+
+int recipes(const RecipesOptions&) {
+  std::set<std::string> absent;
+  size_t longest = 0;
+  for (const recipe::ShippedRecipe& one : recipe::shipped_recipes())
+    longest = std::max(longest, one.name.size());
+  for (const recipe::ShippedRecipe& one : recipe::shipped_recipes()) {
+    const auto read = recipe::parse(one.text, one.name + ".toml", true);
+    if (!read) return fail(read.error());
+    const std::string data = wanting(*read);
+    if (!data.empty()) absent.insert(data);
+    print(two_columns(one.name, static_cast<int>(longest) + 2,
+                      one.doc + (data.empty() ? "" : fmt::format(" (needs {})", data))));
+  }
+  std::string below = "`bakeoff run NAME` runs one, `bakeoff init NAME` writes it into this folder.";
+  for (const std::string& data : absent)
+    below += fmt::format(
+        "\n`bakeoff data {}` fetches the data of {}, which are not here yet; so does the first run.", data,
+        data);
+  print("\n" + table::paragraph(below, output_width()) + "\n");
+  return 0;
+}
+
+int init(const InitOptions& options) {
+  const auto files = files_of(options.name);
+  if (!files) return fail(files.error());
+  for (const NewFile& file : *files) {
+    if (fs::exists(fs::symlink_status(file.path)) && !options.force)
+      return fail({.message = fmt::format("'{}' exists already", file.path.string()),
+                   .remedy = "move it away, or replace it with --force; nothing was written"});
+  }
+  for (const NewFile& file : *files) {
+    if (const auto written = write_file(file.path, file.text); !written) return fail(written.error());
+    print(fmt::format("wrote {}\n", file.path.string()));
+  }
+  print(fmt::format("next: bakeoff run {}\n", files->front().path.string()));
+  return 0;
+}
+
+}  // namespace bakeoff::cli

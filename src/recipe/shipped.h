@@ -1,0 +1,39 @@
+#pragma once
+
+// The recipes inside the program: the files of recipes/, with what they name.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace bakeoff::recipe {
+
+struct ShippedRecipe {
+  std::string name = {};  // "mnist_cnn"
+  std::string doc = {};   // the first sentence of its first comment
+  std::string_view text = {};
+};
+
+// By name.
+const std::vector<ShippedRecipe>& shipped_recipes();
+// "mnist_cnn", "mnist_cnn.toml" or "recipes/mnist_cnn.toml"; null: there is none.
+const ShippedRecipe* find_shipped(const std::filesystem::path& name);
+// The same; its error has the nearest name.
+Result<const ShippedRecipe*> shipped_named(const std::filesystem::path& name);
+// A file that recipes name, by its path below recipes/: "digits_cnn.ir".
+std::optional<std::string_view> shipped_file(std::string_view path);
+// The files that a text of a recipe names and the program holds.
+std::vector<std::string> shipped_files_of(std::string_view text);
+
+// Where a name leads. Error: it leads nowhere; it has the nearest name.
+struct FoundRecipe {
+  std::filesystem::path file = {};         // on disk; of a shipped one "recipes/mnist_cnn.toml"
+  const ShippedRecipe* shipped = nullptr;  // null: on disk
+};
+Result<FoundRecipe> find_recipe(const std::filesystem::path& name);
+
+}  // namespace bakeoff::recipe
