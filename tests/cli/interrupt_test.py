@@ -156,7 +156,9 @@ class Interrupted(unittest.TestCase):
     def second_run_and_kill(self) -> None:
         run = Run(self.place, "--resume", "run")
         run.wait_for(r"(?m)^race\b")
-        self.assertNotIn("proofs ·", run.errors.read_text(), "the gate is not run again")
+        self.assertNotIn(
+            "proofs ·", run.errors.read_text(), "the gate is not run again"
+        )
         second = self.place.run("run", "--resume", "run")
         self.assertEqual(second.code, 2)
         self.assertRegex(second.err, r"another run is writing into '.*run'\n  \S")
