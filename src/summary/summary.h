@@ -99,6 +99,16 @@ struct Row {
   bool operator==(const Row&) const = default;
 };
 
+// Step time of `a` over that of `b`, at the level of the pair (stats/ranking.h).
+struct PairRatio {
+  std::string a = {}, b = {};  // Contender::id
+  int heats = 0;               // in which both took part
+  Estimate ratio = {};
+  std::string through = {};  // they did not meet, or too seldom: both were compared with this one (PairRatios)
+  bool bound = false;        // `a` looked hopeless and was not timed: the ratio is at least ratio.low
+  bool operator==(const PairRatio&) const = default;
+};
+
 struct Source {
   std::string file = {};
   std::string text = {};
@@ -128,6 +138,8 @@ struct Summary {
   std::vector<Row> ranked = {};              // group by group, float32 first; best first in each
   std::vector<Row> unranked = {};            // parity failed, crashed, not installed ...
   std::vector<table::Section> studies = {};  // what each study found, in the order of study/all
+  std::vector<PairRatio> pairs = {};         // of ranked contenders that met in a heat of the race
+  std::string baseline = {};                 // id of the contender that all are held against; empty: none
   std::optional<Variance> variance = {};
   std::string currency = {};                  // of EpochCost::price
   std::vector<std::string> not_sampled = {};  // "energy_j: there is no ...": what no trial could tell

@@ -22,9 +22,19 @@ struct Curve {
   double marked_x = 0;  // the point that is set apart; 0: none
   bool operator==(const Curve&) const = default;
 };
+// A bar from 1, "no difference", to a factor.
+struct FactorBar {
+  std::string name = {};
+  Estimate factor = {};
+  std::string label = {};  // right of it: "1.32 [1.25, 1.40]"
+  std::string hint = {};   // where the pointer rests
+  bool sure = false;       // its interval does not hold 1
+  bool operator==(const FactorBar&) const = default;
+};
 struct Picture {
   std::string x_title = {}, y_title = {};
   std::vector<Curve> curves = {};
+  std::vector<FactorBar> bars = {};  // instead of curves
   bool operator==(const Picture&) const = default;
 };
 
@@ -33,6 +43,7 @@ struct Section {
   std::string label = {};   // for a page's navigation: "Whole training"
   std::string title = {};   // "Whole training: 41 epochs of 60,000 rows"
   std::string legend = {};  // what its numbers are, in sentences
+  std::vector<std::string> sentences = {};  // what it comes to, above the table
   std::vector<FilledColumn> columns = {};
   std::string next = {};                    // what may be done about it, in sentences; empty: nothing
   std::string command = {};                 // that does it, for copying
@@ -43,7 +54,7 @@ struct Section {
   // Names of the columns of a CSV, and by contender their values, parallel to the names.
   std::vector<std::string> csv_names = {};
   std::vector<std::pair<std::string, std::vector<std::string>>> csv = {};
-  Picture picture = {};  // no curves: none
+  Picture picture = {};  // neither curves nor bars: none
   size_t rows() const { return row_names.size(); }
   bool operator==(const Section&) const = default;
 };
