@@ -136,10 +136,11 @@ void add_suite_command(CLI::App& app, Targets& t) {
   auto* resume = suite->add_option("--resume", t.suite.resume, "continue an interrupted suite in its folder");
   auto* report =
       suite->add_option("--report", t.suite.report, "compute the table again from a suite's folder, offline");
-  suite->add_option_function<std::string>(
-           "--budget", [&t](const std::string& text) { t.suite.minutes = parse_budget(text)->minutes; },
-           "time of all races together (90s, 20m, 1h; 6 is 6 minutes), shared out among the recipes; instead of "
-           "the suite's minutes and the recipes' [budget]")
+  suite
+      ->add_option_function<std::string>(
+          "--budget", [&t](const std::string& text) { t.suite.minutes = parse_budget(text)->minutes; },
+          "time of all races together (90s, 20m, 1h; 6 is 6 minutes), shared out among the recipes; instead of "
+          "the suite's minutes and the recipes' [budget]")
       ->check(CLI::Validator(
           [](const std::string& text) {
             const auto budget = parse_budget(text);
@@ -148,12 +149,22 @@ void add_suite_command(CLI::App& app, Targets& t) {
           "TIME"));
   suite->add_option("--baseline", t.suite.baseline, kBaselineDoc);
   add_format(suite, t.suite.format);
-  suite->add_option("--html", t.suite.html, "path of the HTML page; default report.html in the suite's folder");
+  suite->add_option("--html", t.suite.html,
+                    "path of the HTML page; default report.html in the suite's folder");
   suite->add_option(
       "--profile", t.suite.profile,
       "machine profile of `bakeoff calibrate`, or none; default profile.json in the bakeoff home");
   what->excludes(resume)->excludes(report);
   resume->excludes(report);
+}
+
+void add_report_command(CLI::App& app, Targets& t) {
+  CLI::App* report = command(app, "report", "Recompute table and HTML report from a run directory, offline",
+                             "bakeoff report runs/mnist_cnn-20261121-080000 --format markdown");
+  report->add_option("run", t.report.run, "run directory")->required();
+  add_format(report, t.report.format);
+  report->add_option("--html", t.report.html, "path of the HTML report; default RUN/report.html");
+  report->add_option("--baseline", t.report.baseline, kBaselineDoc);
 }
 
 void add_run_commands(CLI::App& app, Targets& t) {
@@ -209,13 +220,7 @@ void add_run_commands(CLI::App& app, Targets& t) {
                    "torch, keras, keras2 or jax; default the one that it imports")
       ->check(CLI::IsMember({"torch", "keras", "keras2", "jax"}));
   check->add_option("--recipe", t.check.recipe, "train two steps on this recipe's data, from its weights");
-
-  CLI::App* report = command(app, "report", "Recompute table and HTML report from a run directory, offline",
-                             "bakeoff report runs/mnist_cnn-20261121-080000 --format markdown");
-  report->add_option("run", t.report.run, "run directory")->required();
-  add_format(report, t.report.format);
-  report->add_option("--html", t.report.html, "path of the HTML report; default RUN/report.html");
-  report->add_option("--baseline", t.report.baseline, kBaselineDoc);
+  add_report_command(app, t);
 }
 
 void add_source_commands(CLI::App& app, Targets& t) {

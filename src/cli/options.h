@@ -26,10 +26,10 @@ struct RunOptions {
   std::filesystem::path resume = {};  // the run to continue
   Budget budget = {};
   std::string format = "text";
-  bool why = false;          // race the runner-up's settings afterwards
-  bool prove_again = false;  // do not reuse proofs of earlier runs
+  bool why = false;           // race the runner-up's settings afterwards
+  bool prove_again = false;   // do not reuse proofs of earlier runs
   std::string baseline = {};  // id of a contender, in place of the recipe's baseline
-  std::string profile = {};  // file of `bakeoff calibrate`; empty: that of the bakeoff home, if any; "none"
+  std::string profile = {};   // file of `bakeoff calibrate`; empty: that of the bakeoff home, if any; "none"
 };
 struct SuiteOptions {
   std::vector<std::filesystem::path> what = {};  // recipes, or one suite file
@@ -147,9 +147,9 @@ struct ReportOptions {
 };
 
 using Command =
-    std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand, ParityOptions, CheckOptions,
-                 ExplainOptions, EmitOptions, ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions,
-                 ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
+    std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand, ParityOptions,
+                 CheckOptions, ExplainOptions, EmitOptions, ShowOptions, OpsOptions, RecipeOptions,
+                 EnvOptions, DataOptions, ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};

@@ -44,8 +44,9 @@ Result<recipe::SuiteFile> named_suite(const std::vector<fs::path>& what) {
     const auto text = read_file(file);
     if (text && recipe::is_suite(*text)) {
       if (what.size() == 1) return recipe::parse_suite(*text, file);
-      return Error{.message = fmt::format("'{}' is a suite, and {} files are named", file.string(), what.size()),
-                   .remedy = "name one suite alone, or recipes alone"};
+      return Error{
+          .message = fmt::format("'{}' is a suite, and {} files are named", file.string(), what.size()),
+          .remedy = "name one suite alone, or recipes alone"};
     }
     if (what.size() == 1 && !text)
       return Error{.message = text.error().message,
@@ -98,8 +99,9 @@ Status check_suite_baseline(const std::string& baseline, std::vector<std::string
   contenders.erase(std::unique(contenders.begin(), contenders.end()), contenders.end());
   if (baseline.empty() || std::find(contenders.begin(), contenders.end(), baseline) != contenders.end())
     return Done{};
-  return Error{.message = fmt::format("the baseline '{}' is no contender of any recipe of the suite", baseline),
-               .remedy = suggest(baseline, contenders)};
+  return Error{
+      .message = fmt::format("the baseline '{}' is no contender of any recipe of the suite", baseline),
+      .remedy = suggest(baseline, contenders)};
 }
 
 // A suite that is being carried out.
@@ -151,13 +153,15 @@ Status race_all(Session& session) {
       if (!summary) progress.lines()(fmt::format("{}: {}", entry.name, entry.failure));
     }
     CHECK_OK(suite::write(session.record, session.folder));
-    if (summary) CHECK_OK(write_file(session.folder / entry.folder / "report.html", report::render_html(*summary)));
+    if (summary)
+      CHECK_OK(write_file(session.folder / entry.folder / "report.html", report::render_html(*summary)));
   }
   return Done{};
 }
 
 suite::Input input_of(const Entry& entry, const fs::path& folder) {
-  suite::Input input{.name = entry.name, .recipe = entry.recipe, .folder = entry.folder, .failure = entry.failure};
+  suite::Input input{
+      .name = entry.name, .recipe = entry.recipe, .folder = entry.folder, .failure = entry.failure};
   std::error_code ignored;
   if (!fs::exists(folder / entry.folder / "run.json", ignored)) {
     if (input.failure.empty())
@@ -176,10 +180,12 @@ suite::Input input_of(const Entry& entry, const fs::path& folder) {
   return input;
 }
 
-Result<suite::Table> table_of_suite(const Record& record, const fs::path& folder, const std::string& baseline) {
+Result<suite::Table> table_of_suite(const Record& record, const fs::path& folder,
+                                    const std::string& baseline) {
   std::vector<suite::Input> inputs;
   for (const Entry& entry : record.entries) inputs.push_back(input_of(entry, folder));
-  const suite::Table table = suite::table_of(record.name, inputs, baseline.empty() ? record.baseline : baseline);
+  const suite::Table table =
+      suite::table_of(record.name, inputs, baseline.empty() ? record.baseline : baseline);
   if (!baseline.empty()) CHECK_OK(check_suite_baseline(baseline, table.contenders));
   return table;
 }
@@ -188,7 +194,8 @@ Result<suite::Table> table_of_suite(const Record& record, const fs::path& folder
 int code_of(const suite::Table& table) {
   if (proc::interrupted()) return kInterrupted;
   const auto any = [&](std::string suite::TableRow::*text) {
-    return std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) { return !(row.*text).empty(); });
+    return std::any_of(table.rows.begin(), table.rows.end(),
+                       [&](const auto& row) { return !(row.*text).empty(); });
   };
   if (any(&suite::TableRow::failure)) return 1;
   return any(&suite::TableRow::refusal) ? kRefused : 0;

@@ -40,7 +40,8 @@ class SuiteReader {
     if (node == nullptr) return fallback;
     const auto text = node->value<std::string>();
     if (!node->is_string() || text->empty())
-      return error(node->source(), fmt::format("'{}' must be a text", name), fmt::format("{} = \"...\"", name));
+      return error(node->source(), fmt::format("'{}' must be a text", name),
+                   fmt::format("{} = \"...\"", name));
     return *text;
   }
 
@@ -60,7 +61,8 @@ class SuiteReader {
     if (node == nullptr)
       return Error{.message = "'recipes' is missing", .where = file_.string(), .remedy = kExample};
     const toml::array* list = node->as_array();
-    if (list == nullptr || list->empty()) return error(node->source(), "'recipes' must be a list of files", kExample);
+    if (list == nullptr || list->empty())
+      return error(node->source(), "'recipes' must be a list of files", kExample);
     std::vector<std::filesystem::path> found;
     for (const toml::node& each : *list) {
       const auto text = each.is_string() ? each.value<std::string>() : std::nullopt;
@@ -130,7 +132,8 @@ Result<Recipe> with_every(const Recipe& recipe, const std::string& every) {
   if (every.empty()) return recipe;
   toml::parse_result own = toml::parse(recipe.text), over = toml::parse(every);
   if (!own || !over)
-    return Error{.message = std::string((own ? over : own).error().description()), .where = recipe.file.string()};
+    return Error{.message = std::string((own ? over : own).error().description()),
+                 .where = recipe.file.string()};
   toml::table merged = std::move(own).table();
   lay_over(over.table(), merged);
   std::ostringstream text;

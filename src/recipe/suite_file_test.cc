@@ -61,8 +61,9 @@ constexpr const char* kRecipe =
 TEST(SuiteFile, EveryReplacesKeyByKey) {
   const auto own = parse(kRecipe, "/r.toml");
   ASSERT_TRUE(own) << own.error().text();
-  const auto both = with_every(*own, "contenders = [{ framework = \"jax\" }, { framework = \"torch\" }]\n"
-                                     "baseline = \"jax\"\n[race]\nmax_busy = 1.0\n");
+  const auto both = with_every(*own,
+                               "contenders = [{ framework = \"jax\" }, { framework = \"torch\" }]\n"
+                               "baseline = \"jax\"\n[race]\nmax_busy = 1.0\n");
   ASSERT_TRUE(both) << both.error().text();
   EXPECT_THAT(both->contenders, SizeIs(2));
   EXPECT_EQ(both->baseline, "jax");

@@ -45,7 +45,8 @@ std::vector<Quantity<Against>> baseline_quantities() {
         .left = true},
        [](const Against& a) { return Json(a.verdict); },
        [](const Against& a) { return Cell{a.verdict}; }},
-      {{.key = "note", .in_csv = false}, [](const Against& a) { return a.note.empty() ? Json(nullptr) : Json(a.note); }},
+      {{.key = "note", .in_csv = false},
+       [](const Against& a) { return a.note.empty() ? Json(nullptr) : Json(a.note); }},
   };
 }
 
@@ -60,8 +61,8 @@ std::string left_out(const Summary& s) {
 std::string why_no_baseline(const Summary& s) {
   for (const Row& row : s.unranked) {
     if (row.contender.id == s.baseline)
-      return fmt::format("The baseline {} is not ranked ({}), so there are no ratios to it.", one_line(s.baseline),
-                         one_line(unranked_reason(row)));
+      return fmt::format("The baseline {} is not ranked ({}), so there are no ratios to it.",
+                         one_line(s.baseline), one_line(unranked_reason(row)));
   }
   return fmt::format("The baseline {} is not ranked, so there are no ratios to it.", one_line(s.baseline));
 }
@@ -74,8 +75,8 @@ std::string sentence_of(const Summary& s, const std::vector<Against>& all) {
   if (best == all.end() || best->verdict != "faster")
     return fmt::format("No contender is surely faster than {}.", one_line(s.baseline));
   const Cell cell = speed_cell(best->ratio, best->speed, best->verdict);
-  return fmt::format("{} is {}x as fast as {} {}.", one_line(best->contender), cell.text, one_line(s.baseline),
-                     cell.range);
+  return fmt::format("{} is {}x as fast as {} {}.", one_line(best->contender), cell.text,
+                     one_line(s.baseline), cell.range);
 }
 
 void add_baseline_bars(const Summary& s, const std::vector<Against>& all, Section& section) {
@@ -83,16 +84,24 @@ void add_baseline_bars(const Summary& s, const std::vector<Against>& all, Sectio
   for (const Against& a : all) {
     if (!a.ratio || a.ratio->bound) continue;
     const Cell cell = speed_cell(a.ratio, a.speed, a.verdict);
-    section.picture.bars.push_back({.name = one_line(a.contender),
-                                    .factor = a.speed,
-                                    .label = cell.text + "  " + cell.range,
-                                    .hint = fmt::format("{} {}x as fast as {} {}, {}", one_line(a.contender),
-                                                        cell.text, one_line(s.baseline), cell.range, a.verdict),
-                                    .sure = a.verdict == "faster" || a.verdict == "slower"});
+    section.picture.bars.push_back(
+        {.name = one_line(a.contender),
+         .factor = a.speed,
+         .label = cell.text + "  " + cell.range,
+         .hint = fmt::format("{} {}x as fast as {} {}, {}", one_line(a.contender), cell.text,
+                             one_line(s.baseline), cell.range, a.verdict),
+         .sure = a.verdict == "faster" || a.verdict == "slower"});
   }
 }
 
 }  // namespace
+
+std::string together_statement(const Summary& s) {
+  return fmt::format(
+      "The intervals of all pairs hold together (error rate {}, margin {}); those of the ranking, which shares that rate "
+      "among the contenders that are still in, can be narrower.",
+      percent(s.alpha), percent(s.margin));
+}
 
 Cell speed_cell(const std::optional<PairRatio>& pair, const Estimate& speed, const std::string& verdict) {
   if (!pair) return Cell{};
@@ -112,9 +121,8 @@ std::optional<Section> baseline_section(const Summary& s) {
   Section section{.key = "baseline",
                   .label = "Baseline",
                   .title = fmt::format("Against the baseline {}", one_line(s.baseline))};
-  section.legend = fmt::format(
-      "As fast: the baseline's step time over the contender's. The intervals are those of the ranking ({}).{}",
-      error_statement(s), left_out(s));
+  section.legend = fmt::format("As fast: the baseline's step time over the contender's. {}{}",
+                               together_statement(s), left_out(s));
   section.sentences = {!ranked             ? why_no_baseline(s)
                        : s.refusal.empty() ? sentence_of(s, all)
                                            : fmt::format("No verdict: {}.", one_line(s.refusal))};

@@ -62,17 +62,23 @@ std::vector<Quantity<EffectRow>> effect_quantities() {
         .range_priority = 0},
        [](const EffectRow& r) { return r.pair->ratio ? estimate(r.pair->speed) : Json(nullptr); },
        [](const EffectRow& r) { return speed_cell(r.pair->ratio, r.pair->speed, r.pair->verdict); }},
-      {{.key = "verdict", .title = "verdict", .meaning = "What the interval says.", .priority = 1, .left = true},
+      {{.key = "verdict",
+        .title = "verdict",
+        .meaning = "What the interval says.",
+        .priority = 1,
+        .left = true},
        [](const EffectRow& r) { return Json(r.pair->verdict); },
        [](const EffectRow& r) { return Cell{r.pair->verdict}; }},
       {{.key = "heats", .title = "heats", .meaning = "Heats in which both ran.", .priority = 5},
        [](const EffectRow& r) { return r.pair->ratio ? Json(r.pair->ratio->heats) : Json(nullptr); },
        [](const EffectRow& r) {
-         return r.pair->ratio && r.pair->ratio->heats > 0 ? Cell{fmt::format("{}", r.pair->ratio->heats)} : Cell{};
+         return r.pair->ratio && r.pair->ratio->heats > 0 ? Cell{fmt::format("{}", r.pair->ratio->heats)}
+                                                          : Cell{};
        }},
       {{.key = "through"},
        [](const EffectRow& r) {
-         return r.pair->ratio && !r.pair->ratio->through.empty() ? Json(r.pair->ratio->through) : Json(nullptr);
+         return r.pair->ratio && !r.pair->ratio->through.empty() ? Json(r.pair->ratio->through)
+                                                                 : Json(nullptr);
        }},
       {{.key = "bound"}, [](const EffectRow& r) { return Json(r.pair->ratio && r.pair->ratio->bound); }},
   };
@@ -88,7 +94,8 @@ std::string note_of(const EffectPair& pair) {
 
 std::string row_name(const EffectRow& r) {
   const std::string with = one_line(with_in_words(*r.pair));
-  return fmt::format("{} in {}{}", changed(*r.effect), one_line(r.effect->where), with.empty() ? "" : ", " + with);
+  return fmt::format("{} in {}{}", changed(*r.effect), one_line(r.effect->where),
+                     with.empty() ? "" : ", " + with);
 }
 
 // Of a CSV, with the contender that has the value: what it gains over that without it.
@@ -96,9 +103,10 @@ void add_effects_csv(const std::vector<EffectRow>& rows, Section& section) {
   std::map<std::string, std::string> by_contender;
   for (const EffectRow& r : rows) {
     std::string& text = by_contender[r.pair->after];
-    const std::string number = r.pair->ratio ? fmt::format(" {} [{};{}]", plain(r.pair->speed.value),
-                                                           plain(r.pair->speed.low), plain(r.pair->speed.high))
-                                             : "";
+    const std::string number = r.pair->ratio
+                                   ? fmt::format(" {} [{};{}]", plain(r.pair->speed.value),
+                                                 plain(r.pair->speed.low), plain(r.pair->speed.high))
+                                   : "";
     text += fmt::format("{}{}={} against {}:{} {}", text.empty() ? "" : "; ", r.effect->setting, r.effect->to,
                         r.effect->from, number, r.pair->verdict);
   }
@@ -111,13 +119,13 @@ void add_bars(const std::vector<EffectRow>& rows, Section& section) {
   for (const EffectRow& r : rows) {
     if (!r.pair->ratio || r.pair->ratio->bound) continue;
     const Cell cell = speed_cell(r.pair->ratio, r.pair->speed, r.pair->verdict);
-    section.picture.bars.push_back({.name = row_name(r),
-                                    .factor = r.pair->speed,
-                                    .label = cell.text + "  " + cell.range,
-                                    .hint = fmt::format("{}\nagainst {}: {} {}, {}", one_line(r.pair->after),
-                                                        one_line(r.pair->before), cell.text, cell.range,
-                                                        r.pair->verdict),
-                                    .sure = r.pair->verdict == "faster" || r.pair->verdict == "slower"});
+    section.picture.bars.push_back(
+        {.name = row_name(r),
+         .factor = r.pair->speed,
+         .label = cell.text + "  " + cell.range,
+         .hint = fmt::format("{}\nagainst {}: {} {}, {}", one_line(r.pair->after), one_line(r.pair->before),
+                             cell.text, cell.range, r.pair->verdict),
+         .sure = r.pair->verdict == "faster" || r.pair->verdict == "slower"});
   }
 }
 
@@ -142,8 +150,8 @@ std::optional<Section> effects_section(const Summary& s) {
   for (const std::string& sentence : section.sentences) says.push_back(sentence);
   section.legend = fmt::format(
       "Pairs of contenders that differ in this setting alone. As fast: step time without it over step time with it; "
-      "the intervals are those of the ranking ({}).",
-      error_statement(s));
+      "{}",
+      together_statement(s));
   section.json = {{"advice", says}, {"pairs", all}};
   add_effects_csv(rows, section);
   add_bars(rows, section);

@@ -24,9 +24,11 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-void add_row(Summary& s, const std::string& id, const std::map<std::string, std::string>& changed, double ratio) {
+void add_row(Summary& s, const std::string& id, const std::map<std::string, std::string>& changed,
+             double ratio) {
   const std::string framework = id.substr(0, id.find('['));
-  Contender c{.id = id, .framework = framework, .settings = emit::defaults_of(*emit::find_framework(framework))};
+  Contender c{
+      .id = id, .framework = framework, .settings = emit::defaults_of(*emit::find_framework(framework))};
   for (const auto& [key, value] : changed) c.settings[key] = value;
   s.manifest.contenders.push_back(c);
   s.ranked.push_back({.contender = c, .rank_best = 1, .rank_worst = 2});
@@ -88,9 +90,11 @@ TEST(BaselineSection, SaysHowManyTimesAsFastInEveryFormat) {
   const Summary s = raced_summary();
   EXPECT_THAT(render_terminal(s, {.width = 100}),
               AllOf(HasSubstr("Against the baseline torch"),
-                    HasSubstr("torch[compile=default] is 1.150x as fast as torch [1.127, 1.173]."), HasSubstr("0.500")));
-  EXPECT_THAT(render_html(s), AllOf(HasSubstr("<section id=\"baseline\">"), HasSubstr("Bar chart: times as fast as torch"),
-                                    HasSubstr("class=\"bar gain\""), HasSubstr("class=\"bar loss\"")));
+                    HasSubstr("torch[compile=default] is 1.150x as fast as torch [1.127, 1.173]."),
+                    HasSubstr("0.500")));
+  EXPECT_THAT(render_html(s),
+              AllOf(HasSubstr("<section id=\"baseline\">"), HasSubstr("Bar chart: times as fast as torch"),
+                    HasSubstr("class=\"bar gain\""), HasSubstr("class=\"bar loss\"")));
   const auto json = nlohmann::json::parse(render_json(s));
   EXPECT_EQ(json["baseline"]["contender"], "torch");
   EXPECT_EQ(json["baseline"]["rows"][1]["verdict"], "baseline");
@@ -122,8 +126,8 @@ TEST(SpeedupChart, DrawsNothingButFiniteBars) {
                   {.name = "slow", .factor = {0.01, 0.005, 0.02}, .label = "0.01", .sure = true}};
   for (const double width : {kWide, kNarrow}) {
     const std::string svg = speedup_chart(picture, width);
-    EXPECT_THAT(svg, AllOf(HasSubstr("a&lt;b"), HasSubstr("arrow over"), Not(HasSubstr("nan")), Not(HasSubstr("inf")),
-                           Not(HasSubstr("none</text>")), HasSubstr("log scale")));
+    EXPECT_THAT(svg, AllOf(HasSubstr("a&lt;b"), HasSubstr("arrow over"), Not(HasSubstr("nan")),
+                           Not(HasSubstr("inf")), Not(HasSubstr("none</text>")), HasSubstr("log scale")));
   }
 }
 

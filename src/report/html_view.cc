@@ -168,7 +168,8 @@ View section_view(const Summary& s, const Section& section) {
              {"picture_wide", section_chart(s, section.picture, kWide)},
              {"picture_narrow", section_chart(s, section.picture, kNarrow)}};
   v.flags["has_picture"] = !v.texts["picture_wide"].empty();
-  for (const std::string& one : section.sentences) v.lists["sentences"].push_back({{{"sentence", one}}, {}, {}});
+  for (const std::string& one : section.sentences)
+    v.lists["sentences"].push_back({{{"sentence", one}}, {}, {}});
   v.flags["has_next"] = !section.next.empty();
   v.flags["has_command"] = !section.command.empty();
   v.lists["section_heads"] = heads(columns);

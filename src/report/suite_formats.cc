@@ -71,8 +71,8 @@ std::string block_text(const std::vector<const BoxColumn*>& columns, bool colour
         const std::string text = i >= shift && i - shift < box.lines.size() ? box.lines[i - shift] : "";
         const std::string space(static_cast<size_t>(column->width - display_width(text)), ' ');
         const Ink ink = row > 0 && i > 0 && !column->left ? Ink::kDim : box.ink;
-        line += (line.empty() ? "" : "  ") + (column->left ? paint(text, ink, colour) + space
-                                                           : space + paint(text, ink, colour));
+        line += (line.empty() ? "" : "  ") +
+                (column->left ? paint(text, ink, colour) + space : space + paint(text, ink, colour));
       }
       line.resize(line.find_last_not_of(' ') + 1);
       out += line + '\n';
@@ -172,8 +172,8 @@ Json json_of_mean(const suite::Mean& mean) {
           {"why_not", text_or_null(mean.why_not)}};
 }
 
-Fields line_of(const std::string& recipe, const std::string& run, const std::string& contender, const Json& cell,
-               const std::string& failure) {
+Fields line_of(const std::string& recipe, const std::string& run, const std::string& contender,
+               const Json& cell, const std::string& failure) {
   Fields out = {{"recipe", recipe}, {"run", run}, {"contender", contender}};
   const auto take = [&](const char* name, const char* key, const char* pointer = "") {
     out.emplace_back(name, cell.contains(key) ? plain(cell.at(key), pointer) : "");
@@ -190,7 +190,8 @@ Fields line_of(const std::string& recipe, const std::string& run, const std::str
   take("times_as_fast_low", "times_as_fast", "/low");
   take("times_as_fast_high", "times_as_fast", "/high");
   take("against_baseline", "against_baseline");
-  out.emplace_back("reason", failure.empty() && cell.contains("reason") ? plain(cell.at("reason"), "") : failure);
+  out.emplace_back("reason",
+                   failure.empty() && cell.contains("reason") ? plain(cell.at("reason"), "") : failure);
   return out;
 }
 
@@ -207,10 +208,12 @@ std::string render_terminal(const suite::Table& t, const TerminalOptions& option
     out += grid_text(section, width, colour) + '\n';
     for (size_t i = 0; i < section.notes.size(); ++i) {
       if (!section.notes[i].empty())
-        out += painted(section.row_names[i] + ": " + section.notes[i], width, Ink::kWarn, colour, "  · ", "    ");
+        out += painted(section.row_names[i] + ": " + section.notes[i], width, Ink::kWarn, colour, "  · ",
+                       "    ");
     }
     if (section.key == "table") {
-      for (const std::string& reason : reasons_of(t)) out += painted(reason, width, Ink::kBad, colour, "  ✗ ", "    ");
+      for (const std::string& reason : reasons_of(t))
+        out += painted(reason, width, Ink::kBad, colour, "  ✗ ", "    ");
     }
     if (!out.ends_with("\n\n")) out += '\n';
     out += painted(section.legend, width, Ink::kDim, colour) + '\n';

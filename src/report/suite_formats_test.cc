@@ -36,7 +36,11 @@ suite::TableCell timed(double ratio, bool sure = false, bool may_be = false) {
 suite::Table sample_table() {
   suite::Table t{.title = "quick <suite>", .baseline = "keras[backend=tensorflow,jit_compile]"};
   t.contenders = {"torch", "keras[backend=tensorflow,jit_compile]", "jax", "slow|one"};
-  t.rows = {{.name = "mlp_small", .recipe = "/r/mlp.toml", .folder = "01-mlp_small", .decided = true, .alpha = 0.01},
+  t.rows = {{.name = "mlp_small",
+             .recipe = "/r/mlp.toml",
+             .folder = "01-mlp_small",
+             .decided = true,
+             .alpha = 0.01},
             {.name = "digits_cnn", .recipe = "/r/d.toml", .folder = "02-digits_cnn", .note = "interrupted"},
             {.name = "broken", .folder = "03-broken", .failure = "r.toml:3: unknown key 'bacth'"}};
   suite::TableCell failed{.standing = suite::Standing::kNotRanked, .reason = "run: crashed <x>"};
@@ -49,7 +53,8 @@ suite::Table sample_table() {
   t.rows[1].best = {"torch", t.baseline};
   t.mean_rows = {0, 1};
   t.means.resize(4);
-  t.means[0] = {.compared = true, .ratio = {1, 1, 1}, .to_best = {1, 1, 1}, .may_be_best = true, .surely_best = true};
+  t.means[0] = {
+      .compared = true, .ratio = {1, 1, 1}, .to_best = {1, 1, 1}, .may_be_best = true, .surely_best = true};
   t.means[1] = {.compared = true, .ratio = {1.04, 1.02, 1.06}, .to_best = {1.04, 1.02, 1.06}};
   t.means[0].speed = Estimate{1.04, 1.02, 1.06};
   t.means[0].verdict = "faster";
@@ -71,9 +76,10 @@ TEST(SuiteFormats, NoContenderIsLeftOutAtAnyWidth) {
   for (const int width : {1, 40, 60, 80, 120, 200}) {
     SCOPED_TRACE(width);
     const std::string text = render_terminal(sample_table(), {.width = width});
-    for (const char* part : {"slow|one", "jax", "torch", "geometric", "1.072", "[1.051,1.093]", "≥10.0", "✗", "broken",
-                             "unknownkey'bacth'", "crashed<x>", "Withoutamean:jax(notrankedinmlp_small)",
-                             "2of3rows", "2%atmost", "Notinthemean:broken", "1.000●", "1.010○"})
+    for (const char* part :
+         {"slow|one", "jax", "torch", "geometric", "1.072", "[1.051,1.093]", "≥10.0", "✗", "broken",
+          "unknownkey'bacth'", "crashed<x>", "Withoutamean:jax(notrankedinmlp_small)", "2of3rows", "2%atmost",
+          "Notinthemean:broken", "1.000●", "1.010○"})
       EXPECT_THAT(packed(text), HasSubstr(part));
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);)
@@ -103,12 +109,14 @@ TEST(SuiteFormats, CsvHasALineForEachCellAndMean) {
 }
 
 TEST(SuiteFormats, MarkdownAndHtmlAreEscaped) {
-  EXPECT_THAT(render_markdown(sample_table()),
-              AllOf(HasSubstr("**Bakeoff: suite quick \\<suite\\>**"), HasSubstr("slow\\|one"), HasSubstr("1.000 ●")));
+  EXPECT_THAT(render_markdown(sample_table()), AllOf(HasSubstr("**Bakeoff: suite quick \\<suite\\>**"),
+                                                     HasSubstr("slow\\|one"), HasSubstr("1.000 ●")));
   const std::string html = render_suite_page(sample_table());
-  EXPECT_THAT(html, AllOf(HasSubstr("quick &lt;suite&gt;"), HasSubstr("<a href=\"01-mlp_small/report.html\">mlp_small</a>"),
-                          HasSubstr("crashed &lt;x&gt;"), HasSubstr("geometric mean"), HasSubstr("Bar chart: times as fast as"),
-                          ::testing::Not(HasSubstr("href=\"03-broken"))));
+  EXPECT_THAT(
+      html,
+      AllOf(HasSubstr("quick &lt;suite&gt;"), HasSubstr("<a href=\"01-mlp_small/report.html\">mlp_small</a>"),
+            HasSubstr("crashed &lt;x&gt;"), HasSubstr("geometric mean"),
+            HasSubstr("Bar chart: times as fast as"), ::testing::Not(HasSubstr("href=\"03-broken"))));
 }
 
 TEST(SuiteFormats, AnEmptySuiteIsATableWithoutRows) {

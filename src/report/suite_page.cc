@@ -70,9 +70,8 @@ View suite_section_view(const Section& section, const suite::Table& table) {
   v.flags["has_picture"] = !v.texts["picture_wide"].empty();
   for (size_t c = 0; c < section.columns.size(); ++c) {
     const FilledColumn& column = section.columns[c];
-    v.lists["heads"].push_back({{{"head_markup", name_markup(column.column.title)}},
-                                {{"head_number", !column.column.left}},
-                                {}});
+    v.lists["heads"].push_back(
+        {{{"head_markup", name_markup(column.column.title)}}, {{"head_number", !column.column.left}}, {}});
   }
   for (size_t row = 0; row < section.rows(); ++row) {
     View line;
@@ -95,13 +94,15 @@ View suite_tile(const std::string& value, const std::string& label) {
 }
 
 std::vector<View> suite_tiles(const suite::Table& t) {
-  const auto rows = std::count_if(t.rows.begin(), t.rows.end(), [](const auto& r) { return r.failure.empty(); });
+  const auto rows =
+      std::count_if(t.rows.begin(), t.rows.end(), [](const auto& r) { return r.failure.empty(); });
   const auto sure = std::count_if(t.rows.begin(), t.rows.end(), [](const auto& r) { return r.sure; });
   std::vector<View> out = {suite_tile(fmt::format("{} of {}", rows, t.rows.size()), "rows raced"),
                            suite_tile(fmt::format("{}", t.contenders.size()), "contenders"),
                            suite_tile(fmt::format("{}", sure), "rows with a sure winner")};
   if (!t.mean_rows.empty())
-    out.push_back(suite_tile(fmt::format("{} of {}", t.mean_rows.size(), t.rows.size()), "rows in the geometric mean"));
+    out.push_back(
+        suite_tile(fmt::format("{} of {}", t.mean_rows.size(), t.rows.size()), "rows in the geometric mean"));
   if (t.alpha > 0) out.push_back(suite_tile(percent(t.alpha), "error rate of the means, at most"));
   return out;
 }
@@ -129,10 +130,15 @@ std::string render_suite_page(const suite::Table& t) {
   const bool all = std::all_of(t.rows.begin(), t.rows.end(), [](const auto& row) { return row.decided; });
   page.texts = {{"title", one_line(t.title)},
                 {"headline", one_line(suite::headline(t))},
-                {"state", t.interrupted ? "interrupted" : all ? "decided" : "not fully decided"},
-                {"state_class", t.interrupted ? "bad" : all ? "good" : "warn"}};
+                {"state", t.interrupted ? "interrupted"
+                          : all         ? "decided"
+                                        : "not fully decided"},
+                {"state_class", t.interrupted ? "bad"
+                                : all         ? "good"
+                                              : "warn"}};
   page.lists["tiles"] = suite_tiles(t);
-  for (const Section& section : suite_sections(t)) page.lists["sections"].push_back(suite_section_view(section, t));
+  for (const Section& section : suite_sections(t))
+    page.lists["sections"].push_back(suite_section_view(section, t));
   page.lists["missing"] = missing_views(t);
   page.flags["has_missing"] = !page.lists["missing"].empty();
   return render_page("suite.html", std::move(page));

@@ -51,9 +51,10 @@ Cell speed_in_row(const TableCell& cell) {
 
 Cell mean_cell(const Mean& mean) {
   if (!mean.compared) return {kNone, "", Ink::kDim, one_line(mean.why_not)};
-  return {marked(ratio(mean.ratio.value), mean.surely_best, mean.may_be_best), interval(mean.ratio, ratio),
-          mean.may_be_best ? Ink::kGood : Ink::kBold,
-          fmt::format("{} times the least mean {}", ratio(mean.to_best.value), interval(mean.to_best, ratio))};
+  return {
+      marked(ratio(mean.ratio.value), mean.surely_best, mean.may_be_best), interval(mean.ratio, ratio),
+      mean.may_be_best ? Ink::kGood : Ink::kBold,
+      fmt::format("{} times the least mean {}", ratio(mean.to_best.value), interval(mean.to_best, ratio))};
 }
 
 Cell mean_speed_cell(const Mean& mean) {
@@ -90,7 +91,8 @@ template <typename InRow, typename OfMean>
 Section grid_of(const suite::Table& t, bool best, const InRow& in_row, const OfMean& of_mean) {
   Section section;
   FilledColumn names{{.title = "recipe", .left = true, .name = true}, {}};
-  FilledColumn fastest{{.title = "fastest", .meaning = "Who may be the fastest of the row.", .left = true}, {}};
+  FilledColumn fastest{{.title = "fastest", .meaning = "Who may be the fastest of the row.", .left = true},
+                       {}};
   for (const TableRow& row : t.rows) {
     names.cells.push_back({one_line(row.name)});
     fastest.cells.push_back({fastest_in(row), "", row.sure ? Ink::kGood : Ink::kPlain});
@@ -120,26 +122,28 @@ Section baseline_table(const suite::Table& t) {
   section.key = "baseline";
   section.label = "Baseline";
   section.title = fmt::format("How many times as fast as {}", one_line(t.baseline));
-  section.legend = "The baseline's step time over the contender's, with the intervals of each race; the geometric mean "
-                   "is over the same rows as above.";
+  section.legend =
+      "The baseline's step time over the contender's; the intervals of all pairs of a race hold together. "
+      "The geometric mean is over the same rows as above.";
   std::fill(section.notes.begin(), section.notes.end(), "");
   section.picture.x_title = fmt::format("times as fast as {}, geometric mean", one_line(t.baseline));
   for (size_t i = 0; i < t.means.size(); ++i) {
     const Mean& mean = t.means[i];
     if (!mean.speed || mean.verdict == "baseline") continue;
     const Cell cell = mean_speed_cell(mean);
-    section.picture.bars.push_back({.name = one_line(t.contenders[i]),
-                                    .factor = *mean.speed,
-                                    .label = cell.text + "  " + cell.range,
-                                    .hint = fmt::format("{}: {} {}, {}", one_line(t.contenders[i]), cell.text,
-                                                        cell.range, mean.verdict),
-                                    .sure = mean.verdict == "faster" || mean.verdict == "slower"});
+    section.picture.bars.push_back(
+        {.name = one_line(t.contenders[i]),
+         .factor = *mean.speed,
+         .label = cell.text + "  " + cell.range,
+         .hint = fmt::format("{}: {} {}, {}", one_line(t.contenders[i]), cell.text, cell.range, mean.verdict),
+         .sure = mean.verdict == "faster" || mean.verdict == "slower"});
   }
   return section;
 }
 
 std::string mean_in_words(const suite::Table& t) {
-  if (t.mean_rows.empty()) return " There is no geometric mean: no two contenders have a time in the same row.";
+  if (t.mean_rows.empty())
+    return " There is no geometric mean: no two contenders have a time in the same row.";
   size_t compared = 0;
   std::vector<std::string> without, other_rows;
   for (size_t i = 0; i < t.means.size(); ++i) {
@@ -153,8 +157,8 @@ std::string mean_in_words(const suite::Table& t) {
   }
   std::string text = fmt::format(
       " Geometric mean: of the ratios of {} of {}, in which all {} compared contenders have a time. Its interval has "
-      "the geometric means of the ends of those rows' intervals, and errs only if one of those does: with "
-      "probability {} at most, the sum of the error rates of those races.",
+      "the geometric means of the ends of those rows' intervals that hold for all pairs of a race together. So all means "
+      "err with probability {} at most, the sum of those races' error rates.",
       t.mean_rows.size(), counted(static_cast<int64_t>(t.rows.size()), "row"), compared, percent(t.alpha));
   if (!other_rows.empty()) text += fmt::format(" Not in the mean: {}.", fmt::join(other_rows, ", "));
   if (!without.empty()) text += fmt::format(" Without a mean: {}.", fmt::join(without, ", "));

@@ -28,7 +28,8 @@ Status check_record(const Record& record, const std::string& file) {
   const std::set<std::string> states = {"waiting", "running", "ended", "failed"};
   std::set<std::string> folders;
   const auto bad = [&](const std::string& what) {
-    return Error{.message = what, .where = file, .remedy = "the file is damaged or was edited: start a new suite"};
+    return Error{
+        .message = what, .where = file, .remedy = "the file is damaged or was edited: start a new suite"};
   };
   if (record.version != 1) return bad(fmt::format("version {} of a suite is not known", record.version));
   for (const Entry& entry : record.entries) {

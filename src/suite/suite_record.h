@@ -22,9 +22,9 @@ namespace bakeoff::suite {
 // "waiting": its turn did not come. "running": it was begun and did not come to its end. "ended": the race came
 // to its end, decided or not. "failed": it could not be raced, for the reason `failure`.
 struct Entry {
-  std::string name = {};     // of the recipe, as the table shows it
-  std::string recipe = {};   // its file
-  std::string folder = {};   // of its run, below the suite's; a plain name
+  std::string name = {};    // of the recipe, as the table shows it
+  std::string recipe = {};  // its file
+  std::string folder = {};  // of its run, below the suite's; a plain name
   std::string state = "waiting";
   std::string failure = {};
   double seconds = 0;  // spent on it so far

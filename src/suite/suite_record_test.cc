@@ -17,7 +17,8 @@ Record sample() {
           .minutes = 10,
           .baseline = "torch",
           .every = "margin = 0.1\n",
-          .entries = {{"a", "/a.toml", "01-a", "ended", "", 60}, {"b", "/b.toml", "02-b", "failed", "no \"data\"", 0}}};
+          .entries = {{"a", "/a.toml", "01-a", "ended", "", 60},
+                      {"b", "/b.toml", "02-b", "failed", "no \"data\"", 0}}};
 }
 
 TEST(SuiteRecord, ComesBackAsItWas) {
@@ -32,9 +33,9 @@ TEST(SuiteRecord, RefusesWhatIsNoRecord) {
   twice.entries[1].folder = "01-a";
   state.entries[1].state = "done";
   version.version = 2;
-  for (const std::string& text : {std::string(""), std::string("[]"), std::string("{\"version\": 1}"),
-                                  std::string("{\"entries\": 3}"), to_json(outside), to_json(twice), to_json(state),
-                                  to_json(version)}) {
+  for (const std::string& text :
+       {std::string(""), std::string("[]"), std::string("{\"version\": 1}"), std::string("{\"entries\": 3}"),
+        to_json(outside), to_json(twice), to_json(state), to_json(version)}) {
     SCOPED_TRACE(text);
     const auto back = record_from_json(text, "here/suite.json");
     ASSERT_FALSE(back);

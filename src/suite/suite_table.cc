@@ -27,6 +27,7 @@ size_t column_of(Ids& ids, const std::string& id) {
 // A row with what is needed to compare its contenders.
 struct Raced {
   TableRow row;
+  std::string leader = {};
   std::map<std::string, TableCell> cells = {};
   std::optional<PairRatios> ratios = {};
 };
@@ -90,7 +91,9 @@ std::vector<Raced> rows_of(const Input& input, const std::string& baseline) {
     if (!input.summary) return {raced};
     const Summary& s = *input.summary;
     for (const Row& row : s.ranked) {
-      if (row.group == group) raced.cells[row.contender.id] = cell_of_ranked(s, row);
+      if (row.group != group) continue;
+      raced.cells[row.contender.id] = cell_of_ranked(s, row);
+      if (raced.leader.empty()) raced.leader = row.contender.id;
     }
     for (const Row& row : s.unranked) {
       const bool elsewhere = std::find(groups.begin(), groups.end(), row.group) != groups.end();
@@ -135,7 +138,8 @@ struct Compared {
 // Those that make contenders times rows beyond the first the most; of one row all that have a time there.
 Compared compared_of(const std::vector<Raced>& rows, const Ids& contenders) {
   const auto timed = [&](const std::string& id) {
-    return std::count_if(rows.begin(), rows.end(), [&](const Raced& r) { return counts(r) && is_timed(r, id); });
+    return std::count_if(rows.begin(), rows.end(),
+                         [&](const Raced& r) { return counts(r) && is_timed(r, id); });
   };
   Ids order = contenders;
   std::stable_sort(order.begin(), order.end(),
@@ -151,15 +155,16 @@ Compared compared_of(const std::vector<Raced>& rows, const Ids& contenders) {
   }
   for (const std::string& id : order) {
     const bool in = std::find(best.ids.begin(), best.ids.end(), id) != best.ids.end();
-    if (!in && !best.rows.empty() && std::all_of(best.rows.begin(), best.rows.end(), [&](size_t r) {
-          return is_timed(rows[r], id);
-        }))
+    if (!in && !best.rows.empty() &&
+        std::all_of(best.rows.begin(), best.rows.end(), [&](size_t r) { return is_timed(rows[r], id); }))
       best.ids.push_back(id);
   }
   return best;
 }
 
-double log_end(double end, double otherwise) { return end > 0 && std::isfinite(end) ? std::log(end) : otherwise; }
+double log_end(double end, double otherwise) {
+  return end > 0 && std::isfinite(end) ? std::log(end) : otherwise;
+}
 
 // On the log scale the mean of values and of ends: one that is open leaves the mean's open.
 template <typename Ratio>
@@ -184,7 +189,8 @@ Estimate ratio_in(const Raced& raced, const std::string& id, const std::string& 
   return {raced.cells.at(id).ratio.value / raced.cells.at(other).ratio.value, 0, kInf};
 }
 
-std::string why_no_mean(const std::vector<Raced>& rows, const std::vector<size_t>& mean_rows, const std::string& id) {
+std::string why_no_mean(const std::vector<Raced>& rows, const std::vector<size_t>& mean_rows,
+                        const std::string& id) {
   for (const size_t r : mean_rows) {
     const auto found = rows[r].cells.find(id);
     if (found == rows[r].cells.end()) return "not in " + rows[r].row.name;
@@ -209,7 +215,7 @@ void add_means(const std::vector<Raced>& rows, const Ids& contenders, Table& tab
       mean.why_not = why_no_mean(rows, compared.rows, id);
       continue;
     }
-    mean.ratio = mean_of(compared.rows, [&](size_t r) { return rows[r].cells.at(id).ratio; });
+    mean.ratio = mean_of(compared.rows, [&](size_t r) { return ratio_in(rows[r], id, rows[r].leader); });
     if (best.empty() || mean.ratio.value < means.at(best).ratio.value) best = id;
   }
   bool alone = true;
@@ -284,11 +290,13 @@ std::string headline(const Table& table) {
   if (compared == 0) return "No two contenders have a time in the same row, so there is no geometric mean.";
   const std::string over = table::counted(static_cast<int64_t>(table.mean_rows.size()), "row");
   if (may_be.size() > 1)
-    return fmt::format("Over {} no contender is surely the fastest; {} may be.", over, fmt::join(may_be, ", "));
+    return fmt::format("Over {} no contender is surely the fastest; {} may be.", over,
+                       fmt::join(may_be, ", "));
   const Mean& next = table.means[1];
-  return fmt::format("{} is the fastest over {}: by the geometric mean the next, {}, takes {} times as long {}.",
-                     table.contenders[0], over, table.contenders[1], table::ratio(next.to_best.value),
-                     table::interval(next.to_best, table::ratio));
+  return fmt::format(
+      "{} is the fastest over {}: by the geometric mean the next, {}, takes {} times as long {}.",
+      table.contenders[0], over, table.contenders[1], table::ratio(next.to_best.value),
+      table::interval(next.to_best, table::ratio));
 }
 
 }  // namespace bakeoff::suite

@@ -21,9 +21,8 @@ Summary race(const std::vector<std::pair<std::string, double>>& ms, double width
   for (size_t i = 0; i < ms.size(); ++i) {
     const double ratio = ms[i].second / ms[0].second;
     Row row{.contender = {.id = ms[i].first}};
-    const int above = static_cast<int>(std::count_if(ms.begin(), ms.end(), [&](const auto& other) {
-      return other.second * width < ms[i].second;
-    }));
+    const int above = static_cast<int>(std::count_if(
+        ms.begin(), ms.end(), [&](const auto& other) { return other.second * width < ms[i].second; }));
     row.rank_best = above + 1;
     row.rank_worst = static_cast<int>(ms.size() - std::count_if(ms.begin(), ms.end(), [&](const auto& other) {
                                         return ms[i].second * width < other.second;
@@ -59,8 +58,9 @@ const TableCell& cell(const Table& table, size_t row, const std::string& id) {
 }
 
 TEST(SuiteTable, MeansAreGeometricAndMarksSayWhoIsSure) {
-  const Table t = table_of("two", {{.name = "a", .summary = race({{"x", 10}, {"y", 20}})},
-                                   {.name = "b", .summary = race({{"y", 10}, {"x", 10.1}})}},
+  const Table t = table_of("two",
+                           {{.name = "a", .summary = race({{"x", 10}, {"y", 20}})},
+                            {.name = "b", .summary = race({{"y", 10}, {"x", 10.1}})}},
                            "");
   EXPECT_THAT(t.contenders, ElementsAre("x", "y"));
   EXPECT_THAT(t.mean_rows, ElementsAre(0, 1));
@@ -75,16 +75,19 @@ TEST(SuiteTable, MeansAreGeometricAndMarksSayWhoIsSure) {
   EXPECT_NEAR(mean_of(t, "x").ratio.value, std::sqrt(1.01), 1e-9);
   EXPECT_NEAR(mean_of(t, "y").ratio.value, std::sqrt(2), 1e-9);
   EXPECT_NEAR(mean_of(t, "y").to_best.value, std::sqrt(2 / 1.01), 1e-9);
-  EXPECT_NEAR(mean_of(t, "y").to_best.low, std::sqrt(2 / 1.01) / 1.02, 1e-9) << "the mean of the logs of the ends";
+  EXPECT_NEAR(mean_of(t, "y").to_best.low, std::sqrt(2 / 1.01) / 1.02, 1e-9)
+      << "the mean of the logs of the ends";
   EXPECT_TRUE(mean_of(t, "x").surely_best);
   EXPECT_FALSE(mean_of(t, "y").may_be_best);
   EXPECT_DOUBLE_EQ(t.alpha, 0.02) << "Bonferroni over the rows";
-  EXPECT_THAT(headline(t), HasSubstr("x is the fastest over 2 rows: by the geometric mean the next, y, takes 1.407"));
+  EXPECT_THAT(headline(t),
+              HasSubstr("x is the fastest over 2 rows: by the geometric mean the next, y, takes 1.407"));
 }
 
 TEST(SuiteTable, AMeanThatIsNotSureIsCalledSo) {
-  const Table t = table_of("two", {{.name = "a", .summary = race({{"x", 10}, {"y", 20}})},
-                                   {.name = "b", .summary = race({{"y", 10}, {"x", 19.5}})}},
+  const Table t = table_of("two",
+                           {{.name = "a", .summary = race({{"x", 10}, {"y", 20}})},
+                            {.name = "b", .summary = race({{"y", 10}, {"x", 19.5}})}},
                            "");
   EXPECT_TRUE(mean_of(t, "x").may_be_best);
   EXPECT_TRUE(mean_of(t, "y").may_be_best);
@@ -96,8 +99,9 @@ TEST(SuiteTable, AMeanThatIsNotSureIsCalledSo) {
 TEST(SuiteTable, MissingCellsStay) {
   Summary second = race({{"x", 10}, {"y", 20}});
   fail(second, "z");
-  const Table t = table_of("two", {{.name = "a", .summary = race({{"x", 10}, {"y", 20}, {"z", 30}, {"only", 50}})},
-                                   {.name = "b", .summary = second}},
+  const Table t = table_of("two",
+                           {{.name = "a", .summary = race({{"x", 10}, {"y", 20}, {"z", 30}, {"only", 50}})},
+                            {.name = "b", .summary = second}},
                            "");
   EXPECT_THAT(t.contenders, ElementsAre("x", "y", "z", "only"));
   EXPECT_THAT(t.mean_rows, ElementsAre(0, 1));
@@ -112,10 +116,12 @@ TEST(SuiteTable, MissingCellsStay) {
 
 TEST(SuiteTable, MoreContendersAreWorthARow) {
   const Summary all = race({{"p", 1}, {"q", 2}, {"r", 3}, {"s", 4}});
-  const Table t = table_of(
-      "", {{.name = "a", .summary = all}, {.name = "b", .summary = all}, {.name = "c", .summary = all},
-           {.name = "d", .summary = race({{"p", 1}, {"q", 2}})}},
-      "");
+  const Table t = table_of("",
+                           {{.name = "a", .summary = all},
+                            {.name = "b", .summary = all},
+                            {.name = "c", .summary = all},
+                            {.name = "d", .summary = race({{"p", 1}, {"q", 2}})}},
+                           "");
   EXPECT_THAT(t.mean_rows, ElementsAre(0, 1, 2)) << "4 contenders over 3 rows, not 2 over 4";
   EXPECT_DOUBLE_EQ(t.alpha, 0.03);
 }
@@ -123,11 +129,12 @@ TEST(SuiteTable, MoreContendersAreWorthARow) {
 TEST(SuiteTable, FailedRefusedAndEmptyRowsCountInNoMean) {
   Summary refused = race({{"y", 10}, {"x", 30}});
   refused.refusal = "the host was busy";
-  const Table t = table_of("", {{.name = "a", .summary = race({{"x", 10}, {"y", 20}})},
-                                {.name = "b", .summary = refused},
-                                {.name = "c", .failure = "there is no file"},
-                                {.name = "d"},
-                                {.name = "e", .summary = Summary{}}},
+  const Table t = table_of("",
+                           {{.name = "a", .summary = race({{"x", 10}, {"y", 20}})},
+                            {.name = "b", .summary = refused},
+                            {.name = "c", .failure = "there is no file"},
+                            {.name = "d"},
+                            {.name = "e", .summary = Summary{}}},
                            "");
   EXPECT_THAT(t.mean_rows, ElementsAre(0));
   EXPECT_FALSE(cell(t, 1, "y").may_be_fastest);
@@ -138,8 +145,8 @@ TEST(SuiteTable, FailedRefusedAndEmptyRowsCountInNoMean) {
 }
 
 TEST(SuiteTable, NothingInCommonGivesNoMean) {
-  const Table t = table_of("", {{.name = "a", .summary = race({{"x", 10}})}, {.name = "b", .summary = race({{"y", 10}})}},
-                           "");
+  const Table t = table_of(
+      "", {{.name = "a", .summary = race({{"x", 10}})}, {.name = "b", .summary = race({{"y", 10}})}}, "");
   EXPECT_THAT(t.mean_rows, IsEmpty());
   EXPECT_FALSE(mean_of(t, "x").compared);
   EXPECT_THAT(headline(t), HasSubstr("no geometric mean"));
@@ -147,8 +154,9 @@ TEST(SuiteTable, NothingInCommonGivesNoMean) {
 }
 
 TEST(SuiteTable, AgainstTheBaseline) {
-  const Table t = table_of("two", {{.name = "a", .summary = race({{"x", 10}, {"y", 20}, {"z", 20.1}})},
-                                   {.name = "b", .summary = race({{"x", 10}, {"y", 40}, {"z", 40.1}})}},
+  const Table t = table_of("two",
+                           {{.name = "a", .summary = race({{"x", 10}, {"y", 20}, {"z", 20.1}})},
+                            {.name = "b", .summary = race({{"x", 10}, {"y", 40}, {"z", 40.1}})}},
                            "y");
   EXPECT_NEAR(cell(t, 0, "x").speed.value, 2, 1e-9);
   EXPECT_EQ(cell(t, 0, "x").verdict, "faster");
@@ -164,7 +172,11 @@ TEST(SuiteTable, AgainstTheBaseline) {
 // Each precision is a race of its own, and so a row of its own.
 TEST(SuiteTable, PrecisionsAreRowsOfTheirOwn) {
   Summary s = race({{"x", 10}, {"y", 20}});
-  Row half{.contender = {.id = "x,half"}, .group = "bfloat16", .rank_best = 1, .rank_worst = 1, .verdict = "leader"};
+  Row half{.contender = {.id = "x,half"},
+           .group = "bfloat16",
+           .rank_best = 1,
+           .rank_worst = 1,
+           .verdict = "leader"};
   half.ratio = {1, 1, 1};
   s.ranked.push_back(half);
   const Table t = table_of("", {{.name = "a", .summary = s}}, "");

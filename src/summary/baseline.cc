@@ -18,8 +18,8 @@ AgainstBaseline compare(const Summary& s, const PairRatios& ratios, const Row& r
   }
   out.verdict = s.refusal.empty() ? "undecided" : "no verdict";
   if (row.group != base.group) {
-    out.note = fmt::format("computes in {}, the baseline in {}: each precision is a race of its own", row.group,
-                           base.group);
+    out.note = fmt::format("computes in {}, the baseline in {}: each precision is a race of its own",
+                           row.group, base.group);
     return out;
   }
   out.ratio = ratios.between(row.contender.id, base.contender.id);
@@ -30,8 +30,8 @@ AgainstBaseline compare(const Summary& s, const PairRatios& ratios, const Row& r
   out.speed = inverse(out.ratio->ratio);
   if (s.refusal.empty()) out.verdict = word_of(out.ratio->ratio, s.margin);
   if (out.ratio->bound)
-    out.note = fmt::format("a bound: {} looked hopeless and was not timed",
-                           row.at_least ? "it" : "the baseline");
+    out.note =
+        fmt::format("a bound: {} looked hopeless and was not timed", row.at_least ? "it" : "the baseline");
   else if (!out.ratio->through.empty())
     out.note = fmt::format("too seldom in a heat with the baseline: by way of {}", out.ratio->through);
   return out;

@@ -128,9 +128,10 @@ std::vector<SettingEffect> effects_of(const Summary& s) {
       const std::string name = only_difference(of_a, of_b);
       if (name.empty()) continue;
       const std::string &first = of_a.at(name), &second = of_b.at(name);
-      const Ends ends = {place_of(a, name), name, first, second}, turned = {place_of(a, name), name, second, first};
-      const bool turn = found.contains(turned) ||
-                        (!found.contains(ends) && second == default_of(s.manifest, a, name));
+      const Ends ends = {place_of(a, name), name, first, second},
+                 turned = {place_of(a, name), name, second, first};
+      const bool turn =
+          found.contains(turned) || (!found.contains(ends) && second == default_of(s.manifest, a, name));
       const Ends& key = turn ? turned : ends;
       if (!found.contains(key)) order.push_back(key);
       found[key].push_back(turn ? Found{&b, &a} : Found{&a, &b});

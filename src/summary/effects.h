@@ -16,11 +16,11 @@ namespace bakeoff {
 
 // Two contenders that differ in one setting alone.
 struct EffectPair {
-  std::string before = {}, after = {};            // Contender::id: with `from`, with `to`
-  std::map<std::string, std::string> with = {};   // settings that both have, and that tell the pairs apart
-  std::optional<PairRatio> ratio = {};            // step time after over that before; absent: nothing links them
-  Estimate speed = {};                            // times as fast with `to`; where `ratio` is there
-  std::string verdict = "undecided";              // "faster", "slower", "same", "undecided"
+  std::string before = {}, after = {};           // Contender::id: with `from`, with `to`
+  std::map<std::string, std::string> with = {};  // settings that both have, and that tell the pairs apart
+  std::optional<PairRatio> ratio = {};  // step time after over that before; absent: nothing links them
+  Estimate speed = {};                  // times as fast with `to`; where `ratio` is there
+  std::string verdict = "undecided";    // "faster", "slower", "same", "undecided"
   bool operator==(const EffectPair&) const = default;
 };
 

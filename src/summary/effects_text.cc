@@ -104,8 +104,7 @@ std::string alike(const SettingEffect& e) {
   for (const EffectPair& a : e.pairs) {
     for (const EffectPair& b : e.pairs) {
       if (a.speed.high < b.speed.low)
-        return fmt::format(", whatever {} is, though not equally much",
-                           fmt::join(crossed(e), " and "));
+        return fmt::format(", whatever {} is, though not equally much", fmt::join(crossed(e), " and "));
     }
   }
   return fmt::format(", whatever {} is", fmt::join(crossed(e), " and "));

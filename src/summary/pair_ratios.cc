@@ -39,13 +39,14 @@ void add_pairs(const stats::Ranking& ranking, const std::vector<std::string>& id
         {.a = ids[pair.a],
          .b = ids[pair.b],
          .heats = static_cast<int>(pair.pairs),
-         .ratio = {std::exp(pair.gap), std::exp(pair.interval.low), std::exp(pair.interval.high)}});
+         .ratio = {std::exp(pair.gap), std::exp(pair.together.low), std::exp(pair.together.high)}});
   }
 }
 
 void keep_pairs_of_ranked(Summary& s) {
   const std::set<std::string> ids = timed_ids(s);
-  std::erase_if(s.pairs, [&](const PairRatio& pair) { return !ids.contains(pair.a) || !ids.contains(pair.b); });
+  std::erase_if(s.pairs,
+                [&](const PairRatio& pair) { return !ids.contains(pair.a) || !ids.contains(pair.b); });
 }
 
 PairRatios::PairRatios(const Summary& s) {

@@ -99,13 +99,15 @@ struct Row {
   bool operator==(const Row&) const = default;
 };
 
-// Step time of `a` over that of `b`, at the level of the pair (stats/ranking.h).
+// Step time of `a` over that of `b`. The intervals of all pairs hold together, with the error rate of the run
+// (PairGap::together of stats/ranking.h); those of the ranking are narrower once some contenders are out.
 struct PairRatio {
   std::string a = {}, b = {};  // Contender::id
   int heats = 0;               // in which both took part
   Estimate ratio = {};
-  std::string through = {};  // they did not meet, or too seldom: both were compared with this one (PairRatios)
-  bool bound = false;        // `a` looked hopeless and was not timed: the ratio is at least ratio.low
+  std::string through =
+      {};              // they did not meet, or too seldom: both were compared with this one (PairRatios)
+  bool bound = false;  // `a` looked hopeless and was not timed: the ratio is at least ratio.low
   bool operator==(const PairRatio&) const = default;
 };
 

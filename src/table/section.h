@@ -39,10 +39,10 @@ struct Picture {
 };
 
 struct Section {
-  std::string key = {};     // "fit": its id in HTML and its key in JSON
-  std::string label = {};   // for a page's navigation: "Whole training"
-  std::string title = {};   // "Whole training: 41 epochs of 60,000 rows"
-  std::string legend = {};  // what its numbers are, in sentences
+  std::string key = {};                     // "fit": its id in HTML and its key in JSON
+  std::string label = {};                   // for a page's navigation: "Whole training"
+  std::string title = {};                   // "Whole training: 41 epochs of 60,000 rows"
+  std::string legend = {};                  // what its numbers are, in sentences
   std::vector<std::string> sentences = {};  // what it comes to, above the table
   std::vector<FilledColumn> columns = {};
   std::string next = {};                    // what may be done about it, in sentences; empty: nothing
