@@ -54,7 +54,7 @@ Summary raced_summary() {
 
 TEST(EffectsSection, StandsInEveryFormat) {
   const Summary s = raced_summary();
-  const std::string sentence = "Set compile = default in torch: 1.15x faster [1.13, 1.17] than none.";
+  const std::string sentence = "Set compile = default in torch: 1.15x faster [1.13, 1.17] than off.";
   for (const int width : {40, 80, 200}) {
     const std::string terminal = render_terminal(s, {.width = width});
     EXPECT_THAT(terminal, HasSubstr("Effect of each setting"));
@@ -73,7 +73,7 @@ TEST(EffectsSection, StandsInEveryFormat) {
   EXPECT_NEAR(pair["times_as_fast"]["value"].get<double>(), 1.15, 1e-9);
   EXPECT_EQ(pair["verdict"], "faster");
   EXPECT_TRUE(pair["through"].is_null());
-  EXPECT_THAT(render_csv(s), AllOf(HasSubstr(",effects,"), HasSubstr("compile=default against none: 1.15")));
+  EXPECT_THAT(render_csv(s), AllOf(HasSubstr(",effects,"), HasSubstr("compile=default against off: 1.15")));
 }
 
 TEST(EffectsSection, IsNotThereWithoutSuchPairs) {

@@ -134,7 +134,7 @@ TEST(Effects, CrossedSettingsThatAgreeGiveOneSentence) {
   EXPECT_THAT(
       advice(compile, 0.03),
       HasSubstr(
-          "Set compile = default in torch: 1.20x to 1.20x faster than none, whatever channels_last is."));
+          "Set compile = default in torch: 1.20x to 1.20x faster than off, whatever channels_last is."));
   for (const EffectPair& pair : effects[1].pairs) EXPECT_NEAR(pair.speed.value, 1.1, 0.01);
 }
 
@@ -290,8 +290,12 @@ TEST(Baseline, IsOneOfTheContendersAndAllAreHeldAgainstIt) {
   EXPECT_LT(all[0].speed.low, 4.0 / 3);
   EXPECT_GT(all[0].speed.high, 4.0 / 3);
   for (const AgainstBaseline& one : all) {
-    if (one.contender == "torch") EXPECT_EQ(one.verdict, "baseline");
-    if (one.contender == "tensorflow") EXPECT_THAT(one.verdict, ::testing::AnyOf("same", "slower"));
+    if (one.contender == "torch") {
+      EXPECT_EQ(one.verdict, "baseline");
+    }
+    if (one.contender == "tensorflow") {
+      EXPECT_THAT(one.verdict, ::testing::AnyOf("same", "slower"));
+    }
   }
   run.s.refusal = "the host was busy";
   EXPECT_EQ(against_baseline(run.s)[0].verdict, "no verdict");
