@@ -21,11 +21,11 @@ SMALL = support.recipe(
         'framework = "torch", channels_last = true',
         'framework = "jax"',
     ],
-    budget="minutes = 2\nheats = 2\n",
+    budget="minutes = 2\nheats = 3\n",
 )
 WIDE = support.recipe(
     ['framework = "torch"', 'framework = "jax"', 'framework = "jax", donate = false'],
-    budget="minutes = 2\nheats = 2\n",
+    budget="minutes = 2\nheats = 3\n",
 ).replace("batch = 50", "batch = 20")
 SUITE = """
 name = "both"
