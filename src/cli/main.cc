@@ -24,6 +24,10 @@ struct Runner {
   int operator()(const RunOptions& o) const {
     return at_home([&] { return run(o, config); });
   }
+  int operator()(const SuiteOptions& o) const {
+    if (!o.report.empty()) return suite(o, config);
+    return at_home([&] { return suite(o, config); });
+  }
   int operator()(const TuneOptions& o) const {
     return at_home([&] { return tune(o, config); });
   }

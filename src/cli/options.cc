@@ -28,6 +28,7 @@ namespace {
 // The parser's targets: one of each command's options, filled by CLI11.
 struct Targets {
   RunOptions run;
+  SuiteOptions suite;
   TuneOptions tune;
   SelfTestCommand selftest;
   CalibrateCommand calibrate;
@@ -131,6 +132,50 @@ void add_calibrate(CLI::App& app, Targets& t) {
   calibrate->add_option("--ring", t.calibrate.ring)->group("");
 }
 
+constexpr const char* kBaselineDoc =
+    "name of a contender: the report also says how many times as fast as this one every other is";
+
+void add_suite_command(CLI::App& app, Targets& t) {
+  CLI::App* suite = command(app, "suite",
+                            "Race several recipes one after another: one table of models by contenders, with "
+                            "their geometric mean",
+                            "bakeoff suite quick --baseline torch");
+  auto* what = suite->add_option("recipes", t.suite.what, "recipes (TOML), or one suite file");
+  suite->add_option("--out", t.suite.out, "folder of the suite; default runs/<suite>-<date>");
+  auto* resume = suite->add_option("--resume", t.suite.resume, "continue an interrupted suite in its folder");
+  auto* report =
+      suite->add_option("--report", t.suite.report, "compute the table again from a suite's folder, offline");
+  suite
+      ->add_option_function<std::string>(
+          "--budget", [&t](const std::string& text) { t.suite.minutes = parse_budget(text)->minutes; },
+          "time of all races together (90s, 20m, 1h; 6 is 6 minutes), shared out among the recipes; instead of "
+          "the suite's minutes and the recipes' [budget]")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const auto budget = parse_budget(text);
+            return budget && budget->minutes > 0 ? std::string() : "must be a time above 0: 90s, 20m, 1h";
+          },
+          "TIME"));
+  suite->add_option("--baseline", t.suite.baseline, kBaselineDoc);
+  add_format(suite, t.suite.format);
+  suite->add_option("--html", t.suite.html,
+                    "path of the HTML page; default report.html in the suite's folder");
+  suite->add_option(
+      "--profile", t.suite.profile,
+      "machine profile of `bakeoff calibrate`, or none; default profile.json in the bakeoff home");
+  what->excludes(resume)->excludes(report);
+  resume->excludes(report);
+}
+
+void add_report_command(CLI::App& app, Targets& t) {
+  CLI::App* report = command(app, "report", "Recompute table and HTML report from a run directory, offline",
+                             "bakeoff report runs/mnist_cnn-20261121-080000 --format markdown");
+  report->add_option("run", t.report.run, "run directory")->required();
+  add_format(report, t.report.format);
+  report->add_option("--html", t.report.html, "path of the HTML report; default RUN/report.html");
+  report->add_option("--baseline", t.report.baseline, kBaselineDoc);
+}
+
 void add_run_commands(CLI::App& app, Targets& t) {
   CLI::App* run =
       command(app, "run", "Prove that the contenders of a recipe compute the same, race them and report",
@@ -168,6 +213,7 @@ void add_run_commands(CLI::App& app, Targets& t) {
   run->add_option(
       "--profile", t.run.profile,
       "machine profile of `bakeoff calibrate`, or none; default profile.json in the bakeoff home");
+  run->add_option("--baseline", t.run.baseline, kBaselineDoc);
   recipe->excludes(resume);
 
   CLI::App* parity = command(app, "parity", "Run only the parity gate: do all contenders compute the same?",
@@ -185,14 +231,6 @@ void add_run_commands(CLI::App& app, Targets& t) {
                    "torch, keras, keras2 or jax; default the one that it imports")
       ->check(one_of({"torch", "keras", "keras2", "jax"}));
   check->add_option("--recipe", t.check.recipe, "train two steps on this recipe's data, from its weights");
-}
-
-void add_report_command(CLI::App& app, Targets& t) {
-  CLI::App* report = command(app, "report", "Recompute table and HTML report from a run directory, offline",
-                             "bakeoff report runs/mnist_cnn-20261121-080000 --format markdown");
-  report->add_option("run", t.report.run, "run directory")->required();
-  add_format(report, t.report.format);
-  report->add_option("--html", t.report.html, "path of the HTML report; default RUN/report.html");
 }
 
 void add_source_commands(CLI::App& app, Targets& t) {
@@ -401,6 +439,7 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
 Command chosen(const CLI::App& app, const Targets& t) {
   const std::string name = app.get_subcommands().at(0)->get_name();
   if (name == "run") return t.run;
+  if (name == "suite") return t.suite;
   if (name == "tune") return t.tune;
   if (name == "selftest") return t.selftest;
   if (name == "calibrate") return t.calibrate;
@@ -424,6 +463,11 @@ Command chosen(const CLI::App& app, const Targets& t) {
 }
 
 // What no option alone shows, with the remedy; empty: nothing.
+std::string misuse(const SuiteOptions& suite) {
+  if (suite.what.empty() && suite.resume.empty() && suite.report.empty())
+    return "bakeoff: suite: name recipes, or a suite\n  for example `bakeoff suite quick`; or --resume DIR, or --report DIR\n";
+  return "";
+}
 std::string misuse(const RunOptions& run) {
   if (run.recipe.empty() && run.resume.empty())
     return "bakeoff: run: name a recipe\n  for example `bakeoff run mnist_cnn` (`bakeoff recipes` lists those inside this "
@@ -532,6 +576,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
                  "configuration file; default $BAKEOFF_CONFIG or $BAKEOFF_HOME/config.toml");
   add_run_commands(app, targets);
   add_report_command(app, targets);
+  add_suite_command(app, targets);
   add_tune_command(app, targets);
   add_selftest(app, targets);
   add_calibrate(app, targets);
@@ -570,7 +615,10 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   }
   const std::string chosen_one = app.get_subcommands().at(0)->get_name();
   if (const auto code = show_page(app, chosen_one, pages)) return *code;
-  if (const std::string wrong = chosen_one == "run" ? misuse(targets.run) : ""; !wrong.empty()) {
+  if (const std::string wrong = chosen_one == "run"     ? misuse(targets.run)
+                                : chosen_one == "suite" ? misuse(targets.suite)
+                                                        : "";
+      !wrong.empty()) {
     std::fputs(wrong.c_str(), stderr);
     return 2;
   }

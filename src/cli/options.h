@@ -29,9 +29,21 @@ struct RunOptions {
   std::filesystem::path resume = {};  // the run to continue
   Budget budget = {};
   std::string format = "text";
-  bool why = false;          // race the runner-up's settings afterwards
-  bool prove_again = false;  // do not reuse proofs of earlier runs
-  std::string profile = {};  // file of `bakeoff calibrate`; empty: that of the bakeoff home, if any; "none"
+  bool why = false;           // race the runner-up's settings afterwards
+  bool prove_again = false;   // do not reuse proofs of earlier runs
+  std::string baseline = {};  // id of a contender, in place of the recipe's baseline
+  std::string profile = {};   // file of `bakeoff calibrate`; empty: that of the bakeoff home, if any; "none"
+};
+struct SuiteOptions {
+  std::vector<std::filesystem::path> what = {};  // recipes, or one suite file
+  std::filesystem::path out = {};                // empty: runs/<suite>-<date>
+  std::filesystem::path resume = {};             // the suite to continue
+  std::filesystem::path report = {};             // the suite whose table is computed again, offline
+  double minutes = 0;                            // of all races together; 0: as the suite or the recipes say
+  std::string baseline = {};                     // id of a contender, in place of the suite's
+  std::string format = "text";
+  std::filesystem::path html = {};  // empty: report.html in the suite's folder
+  std::string profile = {};         // as of RunOptions
 };
 struct TuneOptions {
   std::filesystem::path recipe = {};  // or a script
@@ -148,9 +160,10 @@ struct ReportOptions {
   std::filesystem::path run = {};
   std::string format = "text";
   std::filesystem::path html = {};  // empty: RUN/report.html
+  std::string baseline = {};        // id of a contender, in place of the run's
 };
 
-using Command = std::variant<RunOptions, TuneOptions, CalibrateCommand, SelfTestCommand, ParityOptions,
+using Command = std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand, ParityOptions,
                              CheckOptions, ExplainOptions, EmitOptions, ExecOptions, InitOptions, ShowOptions,
                              OpsOptions, RecipeOptions, RecipesOptions, EnvOptions, DataOptions,
                              ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
@@ -166,6 +179,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv);
 // Each carries out one command and returns the exit code: 0 done, 1 the answer is no, 2 bad input, 3 no
 // verdict (the host was busy), 130 Ctrl-C.
 int run(const RunOptions&, const std::filesystem::path& config);
+int suite(const SuiteOptions&, const std::filesystem::path& config);
 int tune(const TuneOptions&, const std::filesystem::path& config);
 int selftest(const SelfTestCommand&, const std::filesystem::path& config);
 int calibrate(const CalibrateCommand&, const std::filesystem::path& config);

@@ -9,6 +9,7 @@
 #include "report/json.h"
 #include "report/markdown.h"
 #include "report/terminal.h"
+#include "summary/baseline.h"
 #include "summary/summarise.h"
 
 namespace bakeoff::cli {
@@ -36,8 +37,11 @@ int present(const Summary& summary, const std::string& format, const fs::path& h
 int report(const ReportOptions& options) {
   const auto directory = RunDirectory::open(options.run);
   if (!directory) return fail(directory.error());
-  const auto summary = summarise(*directory);
+  auto summary = summarise(*directory);
   if (!summary) return fail(summary.error());
+  if (!options.baseline.empty()) {
+    if (const auto set = set_baseline(*summary, options.baseline); !set) return fail(set.error());
+  }
   const fs::path html = options.html.empty() ? directory->path() / "report.html" : options.html;
   // Contenders that were not ranked are a result of the run, not a failure of this command.
   return present(*summary, options.format, html) == kBadInput ? kBadInput : 0;

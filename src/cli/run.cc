@@ -59,10 +59,15 @@ Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleP
     int64_t ran = 0;
     for (const Trial& trial : trials) ran = std::max<int64_t>(ran, trial.heat);
     apply(options.budget, ran, plan.recipe.budget);
+    if (!options.baseline.empty()) CHECK_OK(recipe::check_baseline(plan.recipe, options.baseline));
     return plan;
   }
   TRY(recipe::Recipe recipe, chosen_recipe(options.recipe, options.changes));
   apply(options.budget, 0, recipe.budget);
+  if (!options.baseline.empty()) {
+    CHECK_OK(recipe::check_baseline(recipe, options.baseline));
+    recipe.baseline = options.baseline;
+  }
   CHECK_OK(check_budget(recipe));
   TRY(const Texts calibration, use_profile(options.profile, recipe, progress));
   if (const std::string how = environments_to_make(recipe, interpreters); !how.empty()) progress.lines()(how);
@@ -149,6 +154,7 @@ int run(const RunOptions& options, const fs::path& config) {
   }
   auto summary = summarise(plan->directory);
   if (!summary) return fail(summary.error());
+  if (!options.baseline.empty()) summary->baseline = options.baseline;
   summary->interrupted = proc::interrupted();
   if (plan->recipe.budget.until_decided && !summary->outlooks.empty() && !summary->interrupted)
     std::fputs("bakeoff: stopped undecided: to decide would take more than 24 hours in all\n", stderr);

@@ -346,7 +346,8 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
                     .worker_environment = worker_environment(recipe),
                     .controls = to_texts(shared),
                     .calibration = calibration,
-                    .notes = std::move(notes)};
+                    .notes = std::move(notes),
+                    .baseline = recipe.baseline};
   manifest.controls["noise_ceiling"] = fmt::format("{:.3f}", recipe.race.noise_ceiling);
   for (const emit::Framework* framework : emit::frameworks()) {
     const emit::CompilerCache& cache = framework->cache;

@@ -385,6 +385,11 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, Origin or
   TRY(recipe.largest_batch, read_largest_batch(reader, root.contains("largest_batch")));
   TRY(recipe.latency, read_latency(reader, recipe.training.predicts()));
   TRY(recipe.contenders, read_contenders(reader, root, recipe.training.scenario));
+  if (const toml::node* node = reader.find("", "baseline")) {
+    recipe.baseline = reader.word("", "baseline", "");
+    if (const Status known = check_baseline(recipe, recipe.baseline); !known && !recorded)
+      return reader.error(node->source(), known.error().message, known.error().remedy);
+  }
   if (recipe.race.stated.contains("pin")) {
     CHECK_OK(check_pin(reader, *reader.find("race", "pin"), recipe.race.pin));
   }
@@ -412,6 +417,15 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, Origin or
 Result<Recipe> parse(std::string_view text, const fs::path& file, bool shipped) {
   return parse_text(text, file, {.shipped = shipped});
 }
+
+Status check_baseline(const Recipe& recipe, const std::string& name) {
+  std::vector<std::string> ids;
+  for (const Contender& contender : recipe.contenders) ids.push_back(contender.id);
+  if (std::find(ids.begin(), ids.end(), name) != ids.end()) return Done{};
+  return Error{.message = fmt::format("the baseline '{}' is no contender", name),
+               .remedy = suggest(name, ids)};
+}
+
 Result<Recipe> parse_recorded(std::string_view text, const fs::path& file) {
   return parse_text(text, file, {.recorded = true});
 }

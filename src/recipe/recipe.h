@@ -104,6 +104,7 @@ struct Recipe {
   ir::Training training = {};
   Data data = {};
   std::vector<Contender> contenders = {};
+  std::string baseline = {};  // id of the contender that all are held against; empty: none
   double margin = 0.03;
   double alpha = 0.01;
   Budget budget = {};
@@ -129,6 +130,9 @@ Result<Recipe> parse(std::string_view text, const std::filesystem::path& file, b
 // Reads a recipe from a run's record. It opens no file: neither workload nor published table nor scripts.
 // The record has their contents (take_recorded in plan/plan.h).
 Result<Recipe> parse_recorded(std::string_view text, const std::filesystem::path& file);
+
+// Error: no contender of the recipe has this id; it names the nearest, or all.
+Status check_baseline(const Recipe& recipe, const std::string& name);
 
 // "race.toml:7", the line where the recipe sets `section`.`key`; only the file if it does not, or was changed.
 std::string where(const Recipe& recipe, const std::string& section, const std::string& key);

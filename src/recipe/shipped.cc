@@ -36,7 +36,7 @@ std::vector<ShippedRecipe> read_shipped() {
   std::vector<ShippedRecipe> all;
   for (const embedded::File& file : embedded::recipes()) {
     const fs::path path = file.path;
-    if (path.extension() != ".toml") continue;
+    if (path.extension() != ".toml" || path.has_parent_path()) continue;  // in a folder: a suite
     all.push_back({path.stem().string(), first_sentence(file.text), file.text});
   }
   std::ranges::sort(all, {}, &ShippedRecipe::name);
@@ -85,6 +85,15 @@ Result<const ShippedRecipe*> shipped_named(const fs::path& name) {
 std::optional<std::string_view> shipped_file(std::string_view path) {
   for (const embedded::File& file : embedded::recipes())
     if (file.path == path) return file.text;
+  return std::nullopt;
+}
+
+std::optional<ShippedSuite> find_shipped_suite(const fs::path& name) {
+  const fs::path plain = name.lexically_normal();
+  const fs::path folder = plain.parent_path();
+  if (!folder.empty() && folder != "recipes/suites") return std::nullopt;
+  const fs::path file = fs::path("suites") / (plain.stem().string() + ".toml");
+  if (const auto text = shipped_file(file.string())) return ShippedSuite{fs::path("recipes") / file, *text};
   return std::nullopt;
 }
 

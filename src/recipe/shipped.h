@@ -26,6 +26,12 @@ const ShippedRecipe* find_shipped(const std::filesystem::path& name);
 Result<const ShippedRecipe*> shipped_named(const std::filesystem::path& name);
 // A file that recipes name, by its path below recipes/: "digits_cnn.ir".
 std::optional<std::string_view> shipped_file(std::string_view path);
+// A suite inside the program: "quick", "quick.toml" or "recipes/suites/quick.toml"; none: there is none.
+struct ShippedSuite {
+  std::filesystem::path file = {};  // "recipes/suites/quick.toml"
+  std::string_view text = {};
+};
+std::optional<ShippedSuite> find_shipped_suite(const std::filesystem::path& name);
 // The files that a text of a recipe names and the program holds.
 std::vector<std::string> shipped_files_of(std::string_view text);
 

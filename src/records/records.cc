@@ -62,7 +62,7 @@ BAKEOFF_RECORD(FairnessDiff, frameworks, lines)
 BAKEOFF_RECORD(Manifest, version, bakeoff_version, started, recipe_name, recipe_file, recipe_text,
                workload_text, published_text, weights_sha256, data_sha256, source_sha256, data_description,
                data_rows, host, contenders, not_started, referee_losses, fairness, worker_environment,
-               controls, calibration, notes)
+               controls, calibration, notes, baseline)
 
 BAKEOFF_KEPT(Parity)
 

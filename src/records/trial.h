@@ -241,6 +241,7 @@ struct Manifest {
   Texts controls = {};            // controls of contenders that state none (records/controls.h)
   Texts calibration = {};         // values taken from the machine's profile, in words (calibrate/profile.h)
   std::vector<std::string> notes = {};  // controls that the machine refused, reported before the race
+  std::string baseline = {};            // id of the contender that all are held against; empty: none
   bool operator==(const Manifest&) const = default;
 };
 

@@ -54,6 +54,11 @@ std::string loss_error_chart(const Summary& summary, double width);
 // contender's (the referee's) the line is grey.
 std::string curve_chart(const Summary& summary, const table::Picture& picture, double width);
 
+// Bars from 1 to each factor, with its interval; logarithmic where they span much.
+std::string speedup_chart(const table::Picture& picture, double width);
+// Whichever of the two the picture is.
+std::string section_chart(const Summary& summary, const table::Picture& picture, double width);
+
 // Both axes logarithmic: model FLOP/s against FLOPs per byte. The measured peak and the memory levels'
 // bandwidths as roofs, each contender as a dot at the workload's intensity, and the kinds of layers as marks
 // at their own.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "report/phrases.h"
+#include "report/published_section.h"
 #include "report/ranking.h"
 #include "table/numbers.h"
 #include "table/text.h"
@@ -49,12 +50,18 @@ Fields fields_of_row(const Summary& s, const std::vector<Quantity<Place>>& quant
                 {"state", place.ranked ? "ranked" : "not ranked"}};
   const auto add = [&](const Fields& more) { all.insert(all.end(), more.begin(), more.end()); };
   add(fields_of(quantities, &place));
-  for (const Section& study : s.studies) add(fields(study, row.contender.id));
+  for (const Section& section : sections_of(s)) add(fields(section, row.contender.id));
   all.emplace_back("reason", place.ranked ? "" : unranked_reason(row));
   return all;
 }
 
 }  // namespace
+
+std::string render_csv(const std::vector<Fields>& rows) {
+  std::string out = rows.empty() ? "" : record(rows.front(), &Fields::value_type::first);
+  for (const Fields& row : rows) out += record(row, &Fields::value_type::second);
+  return out;
+}
 
 std::string render_csv(const Summary& summary) {
   const auto quantities = ranking_quantities(summary);

@@ -5,11 +5,16 @@
 // not finite is empty. Columns are only ever added at the end.
 
 #include <string>
+#include <vector>
 
 #include "summary/summary.h"
+#include "table/quantity.h"
 
 namespace bakeoff::report {
 
 std::string render_csv(const Summary& summary);
+
+// Rows whose names are those of the first.
+std::string render_csv(const std::vector<table::Fields>& rows);
 
 }  // namespace bakeoff::report

@@ -189,15 +189,17 @@ View section_view(const Summary& s, const Section& section) {
              {"section_next", section.next},
              {"section_command", section.command}};
   for (const Picture& picture : section.pictures) {
-    const std::string wide = curve_chart(s, picture, kWide);
+    const std::string wide = section_chart(s, picture, kWide);
     if (wide.empty()) continue;
     v.lists["pictures"].push_back({{{"picture_name", picture.name},
                                     {"picture_wide", wide},
-                                    {"picture_narrow", curve_chart(s, picture, kNarrow)}},
+                                    {"picture_narrow", section_chart(s, picture, kNarrow)}},
                                    {},
                                    {}});
   }
   v.flags["has_picture"] = !v.lists["pictures"].empty();
+  for (const std::string& one : section.sentences)
+    v.lists["sentences"].push_back({{{"sentence", one}}, {}, {}});
   v.flags["has_next"] = !section.next.empty();
   v.flags["has_command"] = !section.command.empty();
   v.lists["section_heads"] = heads(columns);
@@ -253,7 +255,7 @@ View chart(const std::string& title, const std::string& id, const std::string& t
 
 using Draw = std::string (*)(const Summary&, double);
 
-struct Picture {
+struct PageChart {
   const char* id;
   const char* title;
   const char* text;
@@ -261,8 +263,8 @@ struct Picture {
   const char* key;  // of a colour key that the template holds
 };
 
-const std::vector<Picture>& pictures() {
-  static const std::vector<Picture> all = {
+const std::vector<PageChart>& pictures() {
+  static const std::vector<PageChart> all = {
       {"intervals", "How far behind the leader",
        "Step time over the leader's, with intervals that hold for all contenders together. The band is the "
        "margin: inside it a gap does not matter. An open arrow means that the evidence sets no bound on that side "
@@ -297,7 +299,7 @@ const std::vector<Picture>& pictures() {
 
 std::vector<View> charts(const Summary& s) {
   std::vector<View> out;
-  for (const Picture& p : pictures()) {
+  for (const PageChart& p : pictures()) {
     const std::string wide = p.draw(s, kWide);
     if (wide.empty()) continue;
     out.push_back(chart(p.title, p.id, p.text, wide, p.draw(s, kNarrow)));

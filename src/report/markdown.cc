@@ -111,7 +111,10 @@ std::string ranking(const Summary& s) {
 // A table below the ranking, with its legend and notes on its rows.
 std::string below(const Section& section) {
   if (section.columns.empty() || section.rows() == 0) return "";
-  std::string out = fmt::format("\n**{}**\n\n{}\n<sub>{}</sub>\n", escape(section.title),
+  std::string says;
+  for (const std::string& one : section.sentences) says += fmt::format("- {}\n", escape(one));
+  if (!says.empty()) says += '\n';
+  std::string out = fmt::format("\n**{}**\n\n{}{}\n<sub>{}</sub>\n", escape(section.title), says,
                                 table_of(section.columns), escape(section.legend));
   for (size_t i = 0; i < section.notes.size(); ++i) {
     if (!section.notes[i].empty())
@@ -134,6 +137,8 @@ std::string unranked(const Summary& s, int log_lines) {
 }
 
 }  // namespace
+
+std::string render_markdown(const Section& section) { return below(section); }
 
 std::string render_markdown(const Summary& s, const MarkdownOptions& options) {
   std::string out = fmt::format("### Bakeoff: {} ({})\n\n", escape(s.title), escape(track_label(s)));

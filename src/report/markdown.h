@@ -6,6 +6,7 @@
 #include <string>
 
 #include "summary/summary.h"
+#include "table/section.h"
 
 namespace bakeoff::report {
 
@@ -14,5 +15,7 @@ struct MarkdownOptions {
 };
 
 std::string render_markdown(const Summary& summary, const MarkdownOptions& options = {});
+// One section, with its title.
+std::string render_markdown(const table::Section& section);
 
 }  // namespace bakeoff::report

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "recipe/published_table.h"
+#include "report/baseline_section.h"
+#include "report/effects_section.h"
 #include "table/numbers.h"
 #include "table/text.h"
 
@@ -128,6 +130,8 @@ std::optional<Section> published_section(const Summary& s) {
 
 std::vector<Section> sections_of(const Summary& s) {
   std::vector<Section> all;
+  if (auto baseline = baseline_section(s)) all.push_back(std::move(*baseline));
+  if (auto effects = effects_section(s)) all.push_back(std::move(*effects));
   if (auto published = published_section(s)) all.push_back(std::move(*published));
   all.insert(all.end(), s.studies.begin(), s.studies.end());
   return all;

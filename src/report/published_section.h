@@ -14,7 +14,8 @@ namespace bakeoff::report {
 // where there is no published table, or none of its rows is named.
 std::optional<table::Section> published_section(const Summary& summary);
 
-// All tables below the ranking, in their order: the published one, then those of the studies.
+// All tables below the ranking, in their order: against the baseline, effects of settings, the published one, then
+// those of the studies.
 std::vector<table::Section> sections_of(const Summary& summary);
 
 }  // namespace bakeoff::report

@@ -124,6 +124,7 @@ class Screen {
     if (section.columns.empty() || section.rows() == 0) return;
     if (!out_.ends_with("\n\n")) line();
     lines(section.title, Ink::kBold);
+    for (const std::string& one : section.sentences) lines(one, Ink::kPlain, "  · ", "    ");
     for (const std::string& row : layout(choose_columns(section.columns, width_), width_, options_.colour))
       out_ += row + '\n';
     for (size_t i = 0; i < section.notes.size(); ++i) {

@@ -61,6 +61,8 @@ class Levels {
     }
   }
 
+  // d = log(a / b) at the level of all pairs, before anyone has left.
+  Interval together(size_t a, size_t b) const { return levels_.front().of(a, b); }
   // d = log(a / b) at the level of the pair.
   Interval of(size_t a, size_t b) { return levels_[std::min(left_[a], left_[b])].of(a, b); }
 
@@ -223,8 +225,8 @@ Ranking rank(const PairTable& table, const RankingOptions& options) {
   for (size_t a = 0; a < contenders; ++a) {
     for (size_t b = a + 1; b < contenders; ++b) {
       if (table.met(a, b) == 0) continue;
-      ranking.pairs.push_back(
-          {a, b, table.met(a, b), table.gap(a, b), judged.levels->of(a, b), table.stalls(a, b)});
+      ranking.pairs.push_back({a, b, table.met(a, b), table.gap(a, b), judged.levels->of(a, b),
+                               table.stalls(a, b), judged.levels->together(a, b)});
     }
   }
   place(ranking.order, slower_than(ranking.race, ranking.pairs), ranking);

@@ -113,6 +113,9 @@ struct PairGap {  // d = log(a / b), a < b
   double gap = 0;
   Interval interval;     // at the pair's level
   StallGap stalls = {};  // see Standing
+  // At alpha / (K(K-1)/2), whoever has left: all pairs' intervals, and whatever follows from several of them, hold
+  // together with probability >= 1 - alpha (union bound).
+  Interval together = {};
   bool operator==(const PairGap&) const = default;
 };
 

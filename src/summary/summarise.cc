@@ -30,6 +30,7 @@
 #include "stats/racing.h"
 #include "stats/trimmed.h"
 #include "summary/limits.h"
+#include "summary/pair_ratios.h"
 #include "summary/published.h"
 #include "summary/row_checks.h"
 #include "summary/summarise_studies.h"
@@ -71,12 +72,14 @@ class Summariser {
       const stats::Ranking ranking = stats::rank(table, options);
       note_promise(s, promise_of(recipe_, trials_, ids), ranking, table, options);
       fill_rows(s, ranking, group);
+      add_pairs(ranking, ids, s);
       for (std::string& note : sign_notes(table, ids)) signs.push_back(std::move(note));
       if (auto open = outlook(recipe_, trials_, ids, group.alpha)) s.outlooks.push_back(std::move(*open));
     }
     fill_against_leader(s);
     fill_use(s);
     take_out_broken(s, manifest_.data_rows);
+    keep_pairs_of_ranked(s);
     s.decided = !s.ranked.empty() && std::none_of(s.ranked.begin(), s.ranked.end(),
                                                   [](const Row& r) { return r.verdict == "undecided"; });
     keep_what_is_open(s);
@@ -138,6 +141,7 @@ class Summariser {
     s.manifest = manifest_;
     s.currency = recipe_.cost.currency;
     s.not_sampled = never_sampled(trials_);
+    s.baseline = manifest_.baseline;
     s.sources = std::move(sources);
     return s;
   }

@@ -106,6 +106,18 @@ struct ModelBytes {
   bool operator==(const ModelBytes&) const = default;
 };
 
+// Step time of `a` over that of `b`. The intervals of all pairs hold together, with the error rate of the run
+// (PairGap::together of stats/ranking.h); those of the ranking are narrower once some contenders are out.
+struct PairRatio {
+  std::string a = {}, b = {};  // Contender::id
+  int heats = 0;               // in which both took part
+  Estimate ratio = {};
+  std::string through =
+      {};              // they did not meet, or too seldom: both were compared with this one (PairRatios)
+  bool bound = false;  // `a` looked hopeless and was not timed: the ratio is at least ratio.low
+  bool operator==(const PairRatio&) const = default;
+};
+
 struct Source {
   std::string file = {};
   std::string text = {};
@@ -136,6 +148,8 @@ struct Summary {
   std::vector<Row> ranked = {};              // group by group, float32 first; best first in each
   std::vector<Row> unranked = {};            // parity failed, crashed, not installed ...
   std::vector<table::Section> studies = {};  // what each study found, in the order of study/all
+  std::vector<PairRatio> pairs = {};         // of ranked contenders that met in a heat of the race
+  std::string baseline = {};                 // id of the contender that all are held against; empty: none
   std::optional<Variance> variance = {};
   std::string currency = {};                  // of EpochCost::price
   std::vector<std::string> not_sampled = {};  // "energy_j: there is no ...": what no trial could tell

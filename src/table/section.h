@@ -22,20 +22,31 @@ struct Curve {
   double marked_x = 0;  // the point that is set apart; 0: none
   bool operator==(const Curve&) const = default;
 };
+// A bar from 1, "no difference", to a factor.
+struct FactorBar {
+  std::string name = {};
+  Estimate factor = {};
+  std::string label = {};  // right of it: "1.32 [1.25, 1.40]"
+  std::string hint = {};   // where the pointer rests
+  bool sure = false;       // its interval does not hold 1
+  bool operator==(const FactorBar&) const = default;
+};
 struct Picture {
   std::string name = {};  // where there are several: "loss over seconds"
   std::string x_title = {}, y_title = {};
   std::vector<Curve> curves = {};
   bool log_x = false;
   std::vector<std::pair<double, std::string>> ticks = {};  // of x, where numbers are none: "p99"
+  std::vector<FactorBar> bars = {};  // instead of curves
   bool operator==(const Picture&) const = default;
 };
 
 struct Section {
-  std::string key = {};     // "fit": its id in HTML and its key in JSON
-  std::string label = {};   // for a page's navigation: "Whole training"
-  std::string title = {};   // "Whole training: 41 epochs of 60,000 rows"
-  std::string legend = {};  // what its numbers are, in sentences
+  std::string key = {};                     // "fit": its id in HTML and its key in JSON
+  std::string label = {};                   // for a page's navigation: "Whole training"
+  std::string title = {};                   // "Whole training: 41 epochs of 60,000 rows"
+  std::string legend = {};                  // what its numbers are, in sentences
+  std::vector<std::string> sentences = {};  // what it comes to, above the table
   std::vector<FilledColumn> columns = {};
   std::string next = {};                    // what may be done about it, in sentences; empty: nothing
   std::string command = {};                 // that does it, for copying

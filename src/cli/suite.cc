@@ -1,0 +1,272 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <set>
+
+#include "base/clock.h"
+#include "base/file_lock.h"
+#include "base/files.h"
+#include "base/nearest.h"
+#include "cli/carry_out.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "proc/interrupt.h"
+#include "proc/launcher.h"
+#include "race/race.h"
+#include "recipe/recipe.h"
+#include "recipe/shipped.h"
+#include "recipe/suite_file.h"
+#include "report/html.h"
+#include "report/suite_formats.h"
+#include "report/suite_page.h"
+#include "suite/suite_record.h"
+#include "suite/suite_table.h"
+#include "summary/summarise.h"
+
+namespace bakeoff::cli {
+namespace {
+
+using suite::Entry;
+using suite::Record;
+
+// A recipe of a suite, as every command finds recipes, with what the suite replaces.
+Result<recipe::Recipe> recipe_of_suite(const fs::path& file, const std::string& every) {
+  TRY(const recipe::Recipe recipe, recipe::load(file));
+  return recipe::with_every(recipe, every);
+}
+
+// The suite that the command line names: a suite file, or recipes.
+Result<recipe::SuiteFile> named_suite(const std::vector<fs::path>& what) {
+  recipe::SuiteFile found{.name = "suite"};
+  for (const fs::path& file : what) {
+    const auto text = read_file(file);
+    if (text && recipe::is_suite(*text)) {
+      if (what.size() == 1) return recipe::parse_suite(*text, file);
+      return Error{
+          .message = fmt::format("'{}' is a suite, and {} files are named", file.string(), what.size()),
+          .remedy = "name one suite alone, or recipes alone"};
+    }
+    if (const auto shipped = recipe::find_shipped_suite(file); what.size() == 1 && !text && shipped)
+      return recipe::parse_suite(shipped->text, shipped->file, true);
+    if (what.size() == 1 && !text && !recipe::find_shipped(file))
+      return Error{.message = text.error().message,
+                   .remedy = "name recipes, or a suite: `bakeoff suite quick` is inside the program"};
+    found.recipes.push_back(file);
+  }
+  return found;
+}
+
+// Names of rows are unique.
+std::string row_name(const std::string& name, const fs::path& file, std::set<std::string>& taken) {
+  std::string unique = taken.contains(name) ? fmt::format("{} ({})", name, file.filename().string()) : name;
+  for (int i = 2; taken.contains(unique); ++i) unique = fmt::format("{} ({})", name, i);
+  taken.insert(unique);
+  return unique;
+}
+
+// What is to be raced. A recipe that cannot be read has its reason from the start; it is an error if none can.
+Result<Record> new_record(const SuiteOptions& options, std::vector<std::string>& contenders) {
+  TRY(const recipe::SuiteFile file, named_suite(options.what));
+  Record record{.name = file.name,
+                .file = file.file.string(),
+                .started = utc_now(),
+                .minutes = options.minutes > 0 ? options.minutes : file.minutes,
+                .baseline = options.baseline.empty() ? file.baseline : options.baseline,
+                .every = file.every};
+  std::set<std::string> taken;
+  std::optional<Error> first;
+  for (const fs::path& path : file.recipes) {
+    const auto recipe = recipe_of_suite(path, record.every);
+    const fs::path found = recipe ? recipe->file : path;
+    Entry entry{.recipe = recipe && recipe->shipped ? found.string() : fs::weakly_canonical(fs::absolute(found)).string()};
+    const std::string name = recipe ? recipe->name : path.stem().string();
+    entry.name = row_name(name, path, taken);
+    entry.folder = suite::folder_name(record.entries.size(), name);
+    if (recipe) {
+      for (const recipe::Contender& contender : recipe->contenders) contenders.push_back(contender.id);
+    } else {
+      entry.state = "failed";
+      entry.failure = recipe.error().text();
+      if (!first) first = recipe.error();
+    }
+    record.entries.push_back(std::move(entry));
+  }
+  if (contenders.empty() && first) return *first;
+  return record;
+}
+
+Status check_suite_baseline(const std::string& baseline, std::vector<std::string> contenders) {
+  std::sort(contenders.begin(), contenders.end());
+  contenders.erase(std::unique(contenders.begin(), contenders.end()), contenders.end());
+  if (baseline.empty() || std::find(contenders.begin(), contenders.end(), baseline) != contenders.end())
+    return Done{};
+  return Error{
+      .message = fmt::format("the baseline '{}' is no contender of any recipe of the suite", baseline),
+      .remedy = suggest(baseline, contenders)};
+}
+
+// A suite that is being carried out.
+struct Session {
+  Record record;
+  fs::path folder;
+  std::string profile;
+  const fs::path& config;
+};
+
+// What a killed process left before its run began holds no record.
+void clear_half_made(const fs::path& run) {
+  std::error_code ignored;
+  if (fs::exists(run, ignored) && !fs::exists(run / "run.json", ignored)) fs::remove_all(run, ignored);
+}
+
+Result<Summary> race_entry(const Session& session, const Entry& entry, ConsoleProgress& progress) {
+  TRY(recipe::Recipe recipe, recipe_of_suite(entry.recipe, session.record.every));
+  if (session.record.minutes > 0) recipe.budget.minutes = suite::share(session.record);
+  CHECK_OK(check_budget(recipe));
+  if (recipe::check_baseline(recipe, session.record.baseline)) recipe.baseline = session.record.baseline;
+  TRY(const Texts calibration, use_profile(session.profile, recipe, progress));
+  TRY(const Interpreters interpreters, find_interpreters(session.config));
+  const fs::path run = session.folder / entry.folder;
+  clear_half_made(run);
+  return raced(recipe, run, interpreters, calibration, progress);
+}
+
+// Races what has not come to its end. A recipe that fails is no end of the others.
+Status race_all(Session& session) {
+  const size_t all = session.record.entries.size();
+  for (size_t i = 0; i < all && !proc::interrupted(); ++i) {
+    Entry& entry = session.record.entries[i];
+    if (entry.state == "failed")
+      std::fprintf(stderr, "recipe %zu of %zu: %s cannot be raced: %s\n", i + 1, all, entry.name.c_str(),
+                   entry.failure.c_str());
+    if (entry.state == "ended" || entry.state == "failed") continue;
+    entry.state = "running";
+    CHECK_OK(suite::write(session.record, session.folder));
+    const int64_t begin = monotonic_clock().now_ns();
+    ConsoleProgress progress;
+    progress.lines()(fmt::format("recipe {} of {}: {}, in {}", i + 1, all, entry.name,
+                                 (session.folder / entry.folder).string()));
+    const auto summary = race_entry(session, entry, progress);
+    entry.seconds += static_cast<double>(monotonic_clock().now_ns() - begin) / 1e9;
+    if (!proc::interrupted()) {
+      entry.state = summary ? "ended" : "failed";
+      if (!summary) entry.failure = summary.error().text();
+      if (!summary) progress.lines()(fmt::format("{}: {}", entry.name, entry.failure));
+    }
+    CHECK_OK(suite::write(session.record, session.folder));
+    if (summary)
+      CHECK_OK(write_file(session.folder / entry.folder / "report.html", report::render_html(*summary)));
+  }
+  return Done{};
+}
+
+suite::Input input_of(const Entry& entry, const fs::path& folder) {
+  suite::Input input{
+      .name = entry.name, .recipe = entry.recipe, .folder = entry.folder, .failure = entry.failure};
+  std::error_code ignored;
+  if (!fs::exists(folder / entry.folder / "run.json", ignored)) {
+    if (input.failure.empty())
+      input.failure = entry.state == "waiting" ? "was not raced: the suite was stopped before its turn"
+                                               : "was not raced: the suite was stopped while it was prepared";
+    return input;
+  }
+  const auto directory = RunDirectory::open(folder / entry.folder);
+  auto summary = directory ? summarise(*directory) : Result<Summary>(directory.error());
+  if (!summary) {
+    input.failure = summary.error().text();
+    return input;
+  }
+  summary->interrupted = entry.state == "running";
+  input.summary = std::move(*summary);
+  return input;
+}
+
+Result<suite::Table> table_of_suite(const Record& record, const fs::path& folder,
+                                    const std::string& baseline) {
+  std::vector<suite::Input> inputs;
+  for (const Entry& entry : record.entries) inputs.push_back(input_of(entry, folder));
+  const suite::Table table =
+      suite::table_of(record.name, inputs, baseline.empty() ? record.baseline : baseline);
+  if (!baseline.empty()) CHECK_OK(check_suite_baseline(baseline, table.contenders));
+  return table;
+}
+
+// 0; 1 if a recipe failed or ranked nobody; 3 if a verdict is refused; 130 after Ctrl-C.
+int code_of(const suite::Table& table) {
+  if (proc::interrupted()) return kInterrupted;
+  const auto any = [&](std::string suite::TableRow::*text) {
+    return std::any_of(table.rows.begin(), table.rows.end(),
+                       [&](const auto& row) { return !(row.*text).empty(); });
+  };
+  if (any(&suite::TableRow::failure)) return 1;
+  return any(&suite::TableRow::refusal) ? kRefused : 0;
+}
+
+int present_suite(const Record& record, const fs::path& folder, const SuiteOptions& options) {
+  auto table = table_of_suite(record, folder, options.baseline);
+  if (!table) return fail(table.error());
+  table->interrupted |= proc::interrupted();
+  const fs::path html = options.html.empty() ? folder / "report.html" : options.html;
+  const auto written = write_file(html, report::render_suite_page(*table));
+  if (options.format == "json")
+    print(report::render_json(*table));
+  else if (options.format == "markdown")
+    print(report::render_markdown(*table));
+  else if (options.format == "csv")
+    print(report::render_csv(*table));
+  else
+    print(report::render_terminal(*table, {.width = output_width(), .colour = output_has_colour()}));
+  if (!written) return fail(written.error());
+  if (options.format == "text") print(fmt::format("{}\n", html.string()));
+  return code_of(*table);
+}
+
+// A new suite in its folder, or the one that the folder holds, ready to go on.
+Result<Session> open_session(const SuiteOptions& options, const fs::path& config) {
+  if (!options.resume.empty()) {
+    TRY(Record record, suite::read(options.resume));
+    if (options.minutes > 0) {
+      record.minutes = options.minutes;
+      for (Entry& entry : record.entries) entry.seconds = 0;
+    }
+    for (Entry& entry : record.entries) {
+      if (entry.state != "failed") continue;
+      entry.state = "waiting";
+      entry.failure.clear();
+    }
+    return Session{std::move(record), options.resume, options.profile, config};
+  }
+  std::vector<std::string> contenders;
+  TRY(Record record, new_record(options, contenders));
+  CHECK_OK(check_suite_baseline(record.baseline, contenders));
+  const fs::path folder = options.out.empty() ? dated_folder(record.name) : options.out;
+  std::error_code failed;
+  if (fs::exists(folder / "suite.json", failed))
+    return Error{.message = fmt::format("'{}' holds a suite already", folder.string()),
+                 .remedy = fmt::format("continue it: bakeoff suite --resume {}", folder.string())};
+  CHECK_OK(suite::write(record, folder));
+  return Session{std::move(record), folder, options.profile, config};
+}
+
+}  // namespace
+
+int suite(const SuiteOptions& options, const fs::path& config) {
+  if (!options.report.empty()) {
+    const auto record = suite::read(options.report);
+    if (!record) return fail(record.error());
+    // What a race came to is no failure of this command.
+    return present_suite(*record, options.report, options) == kBadInput ? kBadInput : 0;
+  }
+  if (const auto started = proc::start_launcher(); !started) return fail(started.error());
+  auto session = open_session(options, config);
+  if (!session) return fail(session.error());
+  const auto lock = FileLock::attempt(session->folder / ".lock");
+  if (!lock) return fail(lock.error());
+  if (const auto done = race_all(*session); !done) return fail(done.error());
+  return present_suite(session->record, session->folder, options);
+}
+
+}  // namespace bakeoff::cli

@@ -1,0 +1,302 @@
+#include "suite/suite_table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "summary/pair_ratios.h"
+#include "table/numbers.h"
+
+namespace bakeoff::suite {
+namespace {
+
+using Ids = std::vector<std::string>;
+
+// The contender's column; a new one, where it has none yet.
+size_t column_of(Ids& ids, const std::string& id) {
+  const auto found = std::find(ids.begin(), ids.end(), id);
+  if (found != ids.end()) return static_cast<size_t>(found - ids.begin());
+  ids.push_back(id);
+  return ids.size() - 1;
+}
+
+// A row with what is needed to compare its contenders.
+struct Raced {
+  TableRow row;
+  std::string leader = {};
+  std::map<std::string, TableCell> cells = {};
+  std::optional<PairRatios> ratios = {};
+};
+
+std::string why_not_ranked(const Row& row) {
+  if (row.failure) return fmt::format("{}: {}", name(row.failure->stage), row.failure->reason);
+  return row.parity == ParityState::kFailed ? "parity: not the same computation" : "was not run";
+}
+
+TableCell cell_of_ranked(const Summary& s, const Row& row) {
+  TableCell cell{.standing = row.at_least ? Standing::kBound : Standing::kTimed, .ratio = row.ratio};
+  if (row.at_least) return cell;
+  cell.ms = row.ms_per_step.value;
+  cell.samples_per_second = row.samples_per_second;
+  cell.may_be_fastest = s.refusal.empty() && row.rank_best == 1;
+  cell.surely_fastest = cell.may_be_fastest && row.rank_worst == 1;
+  return cell;
+}
+
+void add_against(const Summary& s, const std::string& baseline, Raced& raced) {
+  for (auto& [id, cell] : raced.cells) {
+    if (cell.standing != Standing::kTimed && cell.standing != Standing::kBound) continue;
+    if (id == baseline) {
+      cell.verdict = "baseline";
+      continue;
+    }
+    cell.against = raced.ratios->between(id, baseline);
+    if (!cell.against) continue;
+    cell.speed = inverse(cell.against->ratio);
+    cell.verdict = s.refusal.empty() ? word_of(cell.against->ratio, s.margin) : "undecided";
+  }
+}
+
+TableRow row_of(const Input& input) {
+  TableRow row{.name = input.name, .recipe = input.recipe, .folder = input.folder, .failure = input.failure};
+  if (!input.summary) {
+    if (row.failure.empty()) row.failure = "was not raced";
+    return row;
+  }
+  const Summary& s = *input.summary;
+  row.alpha = s.alpha;
+  row.refusal = s.refusal;
+  row.decided = s.decided;
+  if (s.ranked.empty() && row.failure.empty()) row.failure = "no contender could be ranked";
+  if (!s.ranked.empty() && !row.failure.empty()) {
+    row.note = row.failure;  // what was measured before it failed still counts
+    row.failure.clear();
+  }
+  if (s.interrupted) row.note = "interrupted: what was measured until then";
+  return row;
+}
+
+// A row for each precision.
+std::vector<Raced> rows_of(const Input& input, const std::string& baseline) {
+  std::vector<Raced> all;
+  Ids groups = input.summary ? groups_of(*input.summary) : Ids{};
+  if (groups.empty()) groups = {""};
+  for (const std::string& group : groups) {
+    Raced raced{.row = row_of(input)};
+    if (groups.size() > 1) raced.row.name += fmt::format(" ({})", group);
+    if (!input.summary) return {raced};
+    const Summary& s = *input.summary;
+    for (const Row& row : s.ranked) {
+      if (row.group != group) continue;
+      raced.cells[row.contender.id] = cell_of_ranked(s, row);
+      if (raced.leader.empty()) raced.leader = row.contender.id;
+    }
+    for (const Row& row : s.unranked) {
+      const bool elsewhere = std::find(groups.begin(), groups.end(), row.group) != groups.end();
+      if (row.group == group || (!elsewhere && group == groups.front()))
+        raced.cells[row.contender.id] = {.standing = Standing::kNotRanked, .reason = why_not_ranked(row)};
+    }
+    raced.ratios.emplace(s);
+    if (!baseline.empty()) add_against(s, baseline, raced);
+    for (const Row& row : s.ranked) {
+      const auto cell = raced.cells.find(row.contender.id);
+      if (row.group != group || !cell->second.may_be_fastest) continue;
+      raced.row.best.push_back(row.contender.id);
+      raced.row.sure |= cell->second.surely_fastest;
+    }
+    all.push_back(std::move(raced));
+  }
+  return all;
+}
+
+bool is_timed(const Raced& raced, const std::string& id) {
+  const auto found = raced.cells.find(id);
+  return found != raced.cells.end() && found->second.standing == Standing::kTimed;
+}
+
+bool counts(const Raced& raced) { return raced.row.failure.empty() && raced.row.refusal.empty(); }
+
+std::vector<size_t> rows_with_all(const std::vector<Raced>& rows, const Ids& ids) {
+  std::vector<size_t> found;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (counts(rows[r]) &&
+        std::all_of(ids.begin(), ids.end(), [&](const std::string& id) { return is_timed(rows[r], id); }))
+      found.push_back(r);
+  }
+  return found;
+}
+
+struct Compared {
+  Ids ids;
+  std::vector<size_t> rows;
+};
+
+// Those that make contenders times rows beyond the first the most; of one row all that have a time there.
+Compared compared_of(const std::vector<Raced>& rows, const Ids& contenders) {
+  const auto timed = [&](const std::string& id) {
+    return std::count_if(rows.begin(), rows.end(),
+                         [&](const Raced& r) { return counts(r) && is_timed(r, id); });
+  };
+  Ids order = contenders;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const std::string& a, const std::string& b) { return timed(a) > timed(b); });
+  Compared best;
+  size_t most = 0;
+  for (size_t k = 2; k <= order.size(); ++k) {
+    const Ids first(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k));
+    const std::vector<size_t> common = rows_with_all(rows, first);
+    if (common.empty()) break;
+    const size_t score = 1 + k * (common.size() - 1) * (order.size() + 1) + k;
+    if (score > most) best = {first, common}, most = score;
+  }
+  for (const std::string& id : order) {
+    const bool in = std::find(best.ids.begin(), best.ids.end(), id) != best.ids.end();
+    if (!in && !best.rows.empty() &&
+        std::all_of(best.rows.begin(), best.rows.end(), [&](size_t r) { return is_timed(rows[r], id); }))
+      best.ids.push_back(id);
+  }
+  return best;
+}
+
+double log_end(double end, double otherwise) {
+  return end > 0 && std::isfinite(end) ? std::log(end) : otherwise;
+}
+
+// On the log scale the mean of values and of ends: one that is open leaves the mean's open.
+template <typename Ratio>
+Estimate mean_of(const std::vector<size_t>& rows, const Ratio& ratio_in) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  double value = 0, low = 0, high = 0;
+  for (const size_t r : rows) {
+    const Estimate e = ratio_in(r);
+    value += std::log(e.value);
+    low += log_end(e.low, -kInf);
+    high += log_end(e.high, kInf);
+  }
+  const auto n = static_cast<double>(rows.size());
+  return {std::exp(value / n), std::exp(low / n), std::exp(high / n)};
+}
+
+// Of `id` over `other`, in a row in which both have a time.
+Estimate ratio_in(const Raced& raced, const std::string& id, const std::string& other) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  if (id == other) return {1, 1, 1};
+  if (const auto pair = raced.ratios->between(id, other)) return pair->ratio;
+  return {raced.cells.at(id).ratio.value / raced.cells.at(other).ratio.value, 0, kInf};
+}
+
+std::string why_no_mean(const std::vector<Raced>& rows, const std::vector<size_t>& mean_rows,
+                        const std::string& id) {
+  for (const size_t r : mean_rows) {
+    const auto found = rows[r].cells.find(id);
+    if (found == rows[r].cells.end()) return "not in " + rows[r].row.name;
+    if (found->second.standing == Standing::kTimed) continue;
+    return fmt::format("{} in {}", found->second.standing == Standing::kBound ? "only a bound" : "not ranked",
+                       rows[r].row.name);
+  }
+  return "fewer than two contenders have a time in the same row";
+}
+
+void add_means(const std::vector<Raced>& rows, const Ids& contenders, Table& table) {
+  const Compared compared = compared_of(rows, contenders);
+  table.mean_rows = compared.rows;
+  std::map<std::string, Mean> means;
+  std::string best;
+  for (const std::string& id : contenders) {
+    Mean& mean = means[id];
+    mean.rows = static_cast<size_t>(
+        std::count_if(rows.begin(), rows.end(), [&](const Raced& r) { return is_timed(r, id); }));
+    mean.compared = std::find(compared.ids.begin(), compared.ids.end(), id) != compared.ids.end();
+    if (!mean.compared) {
+      mean.why_not = why_no_mean(rows, compared.rows, id);
+      continue;
+    }
+    mean.ratio = mean_of(compared.rows, [&](size_t r) { return ratio_in(rows[r], id, rows[r].leader); });
+    if (best.empty() || mean.ratio.value < means.at(best).ratio.value) best = id;
+  }
+  bool alone = true;
+  const auto base = means.find(table.baseline);
+  for (auto& [id, mean] : means) {
+    if (!mean.compared) continue;
+    const auto over = [&, name = id](const std::string& other) {
+      return mean_of(compared.rows, [&](size_t r) { return ratio_in(rows[r], name, other); });
+    };
+    mean.to_best = over(best);
+    mean.may_be_best = !(mean.to_best.low > 1);
+    alone &= id == best || !mean.may_be_best;
+    if (base == means.end() || !base->second.compared) continue;
+    const Estimate time = over(table.baseline);
+    mean.speed = inverse(time);
+    mean.verdict = id == table.baseline ? "baseline" : word_of(time, table.margin);
+  }
+  if (!best.empty()) means[best].surely_best = alone;
+  table.contenders = contenders;
+  std::stable_sort(table.contenders.begin(), table.contenders.end(), [&](const auto& a, const auto& b) {
+    const Mean &x = means.at(a), &y = means.at(b);
+    if (x.compared != y.compared) return x.compared;
+    return x.compared ? x.ratio.value < y.ratio.value : x.rows > y.rows;
+  });
+  for (const std::string& id : table.contenders) table.means.push_back(means.at(id));
+}
+
+}  // namespace
+
+Table table_of(const std::string& title, const std::vector<Input>& inputs, const std::string& baseline) {
+  Table table{.title = title, .baseline = baseline};
+  std::vector<Raced> rows;
+  std::vector<size_t> input_of;
+  Ids contenders;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    for (Raced& raced : rows_of(inputs[i], baseline)) {
+      rows.push_back(std::move(raced));
+      input_of.push_back(i);
+    }
+    if (!inputs[i].summary) continue;
+    const Summary& s = *inputs[i].summary;
+    table.margin = std::max(table.margin, s.margin);
+    table.interrupted |= s.interrupted;
+    for (const Contender& contender : s.manifest.contenders) column_of(contenders, contender.id);
+    for (const auto* list : {&s.ranked, &s.unranked}) {
+      for (const Row& row : *list) column_of(contenders, row.contender.id);
+    }
+  }
+  add_means(rows, contenders, table);
+  std::optional<size_t> counted;
+  for (const size_t r : table.mean_rows) {
+    if (input_of[r] != counted) table.alpha += rows[r].row.alpha;
+    counted = input_of[r];
+  }
+  for (Raced& raced : rows) {
+    for (const std::string& id : table.contenders) {
+      const auto found = raced.cells.find(id);
+      raced.row.cells.push_back(found == raced.cells.end() ? TableCell{} : found->second);
+    }
+    table.rows.push_back(std::move(raced.row));
+  }
+  return table;
+}
+
+std::string headline(const Table& table) {
+  Ids may_be;
+  size_t compared = 0;
+  for (size_t i = 0; i < table.means.size(); ++i) {
+    compared += table.means[i].compared;
+    if (table.means[i].compared && table.means[i].may_be_best) may_be.push_back(table.contenders[i]);
+  }
+  if (compared == 0) return "No two contenders have a time in the same row, so there is no geometric mean.";
+  const std::string over = table::counted(static_cast<int64_t>(table.mean_rows.size()), "row");
+  if (may_be.size() > 1)
+    return fmt::format("Over {} no contender is surely the fastest; {} may be.", over,
+                       fmt::join(may_be, ", "));
+  const Mean& next = table.means[1];
+  return fmt::format(
+      "{} is the fastest over {}: by the geometric mean the next, {}, takes {} times as long {}.",
+      table.contenders[0], over, table.contenders[1], table::ratio(next.to_best.value),
+      table::interval(next.to_best, table::ratio));
+}
+
+}  // namespace bakeoff::suite

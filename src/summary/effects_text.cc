@@ -1,0 +1,155 @@
+// The advice of summary/effects.h.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "summary/effects.h"
+#include "summary/pair_ratios.h"
+#include "table/numbers.h"
+
+namespace bakeoff {
+namespace {
+
+std::string factor(double value) { return table::significant(value, 3); }
+
+std::string change(const SettingEffect& e) { return fmt::format("{} = {}", e.setting, e.to); }
+
+std::vector<const EffectPair*> with_verdict(const SettingEffect& e, const std::string& verdict) {
+  std::vector<const EffectPair*> found;
+  for (const EffectPair& pair : e.pairs) {
+    if (pair.verdict == verdict) found.push_back(&pair);
+  }
+  return found;
+}
+
+// "1.15x faster [1.12, 1.18]" of one; "1.10x to 1.20x faster" of several, which are all faster, or all slower.
+std::string speeds(const std::vector<const EffectPair*>& pairs) {
+  if (pairs.size() == 1) {
+    const EffectPair& one = *pairs.front();
+    if (one.ratio && one.ratio->bound)
+      return fmt::format("at least {}x {}", factor(one.speed.value > 1 ? one.speed.low : 1 / one.speed.high),
+                         one.verdict);
+    return speed_in_words(one.speed);
+  }
+  double least = INFINITY, most = 0;
+  for (const EffectPair* pair : pairs) {
+    const double x = std::max(pair->speed.value, 1 / pair->speed.value);
+    least = std::min(least, x);
+    most = std::max(most, x);
+  }
+  return fmt::format("{}x to {}x {}", factor(least), factor(most), pairs.front()->verdict);
+}
+
+std::string said_of(const EffectPair& pair, double margin) {
+  if (!pair.ratio) return "not compared";
+  if (pair.verdict == "same") return "the same within " + table::percent(margin);
+  if (pair.verdict == "undecided") return "not decided";
+  return speeds({&pair});
+}
+
+std::string value_in(const EffectPair& pair, const std::string& name) {
+  const auto found = pair.with.find(name);
+  return found == pair.with.end() ? "" : found->second;
+}
+
+std::set<std::string> values_among(const SettingEffect& e, const std::string& name) {
+  std::set<std::string> values;
+  for (const EffectPair& pair : e.pairs) values.insert(value_in(pair, name));
+  return values;
+}
+
+// The settings that differ from pair to pair.
+std::vector<std::string> crossed(const SettingEffect& e) {
+  std::set<std::string> names;
+  for (const EffectPair& pair : e.pairs) {
+    for (const auto& [name, value] : pair.with) names.insert(name);
+  }
+  std::vector<std::string> found;
+  for (const std::string& name : names) {
+    if (values_among(e, name).size() > 1) found.push_back(name);
+  }
+  return found;
+}
+
+// The crossed settings by whose value alone the verdict is known; all crossed ones where no single one does it.
+std::vector<std::string> on_what(const SettingEffect& e) {
+  std::vector<std::string> found;
+  const std::vector<std::string> all = crossed(e);
+  for (const std::string& name : all) {
+    std::map<std::string, std::set<std::string>> verdicts;
+    for (const EffectPair& pair : e.pairs) verdicts[value_in(pair, name)].insert(pair.verdict);
+    if (std::all_of(verdicts.begin(), verdicts.end(), [](const auto& v) { return v.second.size() == 1; }))
+      found.push_back(name);
+  }
+  return found.empty() ? all : found;
+}
+
+std::string each(const SettingEffect& e, double margin) {
+  std::vector<std::string> parts;
+  for (const EffectPair& pair : e.pairs)
+    parts.push_back(fmt::format("{} with {}", said_of(pair, margin), with_in_words(pair)));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+// Where several agree: on what, or how much.
+std::string alike(const SettingEffect& e) {
+  if (e.pairs.size() < 2) {
+    const std::string with = with_in_words(e.pairs.front());
+    return with.empty() ? "" : ", with " + with;
+  }
+  for (const EffectPair& a : e.pairs) {
+    for (const EffectPair& b : e.pairs) {
+      if (a.speed.high < b.speed.low)
+        return fmt::format(", whatever {} is, though not equally much", fmt::join(crossed(e), " and "));
+    }
+  }
+  return fmt::format(", whatever {} is", fmt::join(crossed(e), " and "));
+}
+
+}  // namespace
+
+std::string speed_in_words(const Estimate& speed) {
+  const bool slower = speed.value < 1;
+  const Estimate e = slower ? inverse(speed) : speed;
+  return fmt::format("{}x {} {}", factor(e.value), slower ? "slower" : "faster",
+                     table::interval(e, [](double v) { return factor(v); }));
+}
+
+std::string with_in_words(const EffectPair& pair) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : pair.with) parts.push_back(name + " = " + value);
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string advice(const SettingEffect& e, double margin) {
+  const auto faster = with_verdict(e, "faster"), slower = with_verdict(e, "slower"),
+             same = with_verdict(e, "same");
+  const size_t all = e.pairs.size();
+  if (faster.size() == all)
+    return fmt::format("Set {} in {}: {} than {}{}.", change(e), e.where, speeds(faster), e.from, alike(e));
+  if (slower.size() == all)
+    return fmt::format("Leave {} = {} in {}: {} is {}{}.", e.setting, e.from, e.where, e.to, speeds(slower),
+                       alike(e));
+  if (same.size() == all)
+    return fmt::format("{} = {} or {} in {} makes no difference of more than {}{}.", e.setting, e.from, e.to,
+                       e.where, table::percent(margin), alike(e));
+  if (faster.empty() && slower.empty()) {
+    if (all > 1) return fmt::format("{} in {} is not decided: {}.", change(e), e.where, each(e, margin));
+    const EffectPair& one = e.pairs.front();
+    if (!one.ratio) return fmt::format("{} in {} was not compared with {}.", change(e), e.where, e.from);
+    return fmt::format("{} in {} is not decided against {}: between {} and {} times as fast{}.", change(e),
+                       e.where, e.from, one.speed.low > 0 ? factor(one.speed.low) : "0",
+                       std::isfinite(one.speed.high) ? factor(one.speed.high) : "∞", alike(e));
+  }
+  if (!faster.empty() && !slower.empty())
+    return fmt::format("Whether {} gains in {} depends on {}: {}.", change(e), e.where,
+                       fmt::join(on_what(e), " and "), each(e, margin));
+  return fmt::format("{} in {} does not {} everywhere: {}.", change(e), e.where,
+                     faster.empty() ? "cost" : "gain", each(e, margin));
+}
+
+}  // namespace bakeoff

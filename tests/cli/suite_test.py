@@ -1,0 +1,148 @@
+"""`bakeoff suite`: recipes one after another, one table; baseline; resumed, and computed again offline.
+
+python3 -m tests.cli.suite_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import time
+import unittest
+
+from tests.cli import support
+
+SMALL = support.recipe(
+    [
+        'framework = "torch"',
+        'framework = "torch", channels_last = true',
+        'framework = "jax"',
+    ],
+    budget="minutes = 2\nheats = 3\n",
+)
+WIDE = support.recipe(
+    ['framework = "torch"', 'framework = "jax"', 'framework = "jax", donate = false'],
+    budget="minutes = 2\nheats = 3\n",
+).replace("batch = 50", "batch = 20")
+SUITE = """
+name = "both"
+recipes = ["small.toml", "broken.toml", "wide.toml"]
+baseline = "torch"
+"""
+
+
+class Suite(unittest.TestCase):
+    def setUp(self) -> None:
+        support.need("torch", "jax")
+        self.place = support.Place(["torch", "jax"], shared_proofs=True)
+        self.addCleanup(self.place.close)
+        self.place.write("mlp.ir", support.MLP)
+        self.place.write("small.toml", SMALL)
+        self.place.write("wide.toml", WIDE)
+        self.place.write("broken.toml", SMALL.replace("batch", "bacth"))
+        self.place.write("both.toml", SUITE)
+
+    def check_table(self, folder: str) -> None:
+        """What the folder holds, computed again in every format."""
+        again = self.place.run("suite", "--report", folder, "--format", "json")
+        self.assertEqual(again.code, 0, again.err)
+        table = again.json()
+        rows = {row["recipe"]: row for row in table["rows"]}
+        self.assertEqual(list(rows), ["small", "broken", "wide"])
+        self.assertIn("unknown key 'bacth'", rows["broken"]["failure"])
+        for name in ("small", "wide"):
+            self.assertEqual(rows[name]["cells"]["torch"]["state"], "ranked")
+            self.assertTrue(rows[name]["best"])
+            self.assertTrue(
+                (self.place.path / folder / rows[name]["run"] / "report.html").exists()
+            )
+        self.assertEqual(
+            rows["small"]["cells"]["jax[donate=false]"]["state"], "not in the recipe"
+        )
+        self.assertEqual(table["geometric_mean"]["rows"], ["small", "wide"])
+        means = table["geometric_mean"]["contenders"]
+        self.assertTrue(means["torch"]["compared"] and means["jax"]["compared"])
+        self.assertEqual(means["torch[channels_last]"]["why_not"], "not in wide")
+        self.assertAlmostEqual(table["geometric_mean"]["error_rate"], 0.1)
+        value = 1.0
+        for name in ("small", "wide"):
+            value *= rows[name]["cells"]["jax"]["ratio"]["value"]
+        self.assertAlmostEqual(means["jax"]["ratio"]["value"], value**0.5, places=9)
+        self.assertEqual(means["torch"]["against_baseline"], "baseline")
+        text = self.place.run("suite", "--report", folder, "--format", "csv").out
+        lines = list(csv.DictReader(io.StringIO(text)))
+        self.assertEqual(len(lines), 4 + 1 + 4 + 4)
+        for width in ("80", "200"):
+            self.place.variables["COLUMNS"] = width
+            text = self.place.run("suite", "--report", folder).out
+            for part in (
+                "geometric mean",
+                "jax",
+                "broken",
+                "How many times as fast as torch",
+            ):
+                self.assertIn(part, text)
+            for line in text.splitlines()[:-1]:
+                self.assertLessEqual(len(line), int(width), line)
+        page = (self.place.path / folder / "report.html").read_text()
+        self.assertIn("geometric mean", page)
+
+    def test_interrupted_resumed_and_computed_again(self) -> None:
+        """Ctrl-C in the first race, then all of it; a broken recipe is a row."""
+        with self.place.start("suite", "both.toml", "--out", "s") as process:
+            trials = self.place.path / "s" / "01-small" / "parity.jsonl"
+            end = time.monotonic() + 60
+            while not trials.exists() and time.monotonic() < end:
+                time.sleep(0.05)
+            os.kill(process.pid, signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn("stopped before its turn", " ".join(out.split()))
+        record = json.loads((self.place.path / "s" / "suite.json").read_text())
+        states = [entry["state"] for entry in record["entries"]]
+        self.assertEqual(states, ["running", "failed", "waiting"])
+        got = self.place.run("suite", "--resume", "s")
+        self.assertEqual(got.code, 1, got.err)
+        self.assertEqual(self.place.none_left(), {})
+        self.assertIn("recipe 3 of 3: wide", got.err)
+        self.check_table("s")
+        # The report of a run: against the baseline, and the effect of the setting.
+        run = self.place.run("report", "s/02-broken")
+        self.assertEqual(run.code, 2)
+        run = self.place.run(
+            "report", "s/03-wide", "--baseline", "jax", "--format", "json"
+        )
+        self.assertEqual(run.json()["baseline"]["contender"], "jax")
+        (pair,) = run.json()["effects"]["pairs"]
+        self.assertEqual(
+            (pair["setting"], pair["from"], pair["to"]), ("donate", "true", "false")
+        )
+        wrong = self.place.run("report", "s/03-wide", "--baseline", "jx")
+        self.assertEqual(wrong.code, 2)
+        self.assertIn("did you mean 'jax'?", wrong.err)
+        done = self.place.run("suite", "--resume", "s", "--budget", "5s")
+        self.assertLess(done.seconds, 5, "nothing is raced twice")
+
+    def test_bad_input(self) -> None:
+        for arguments, message in (
+            ([], "name recipes, or a suite file"),
+            (["none.toml"], "none.toml"),
+            (["broken.toml"], "unknown key 'bacth'"),
+            (["both.toml", "small.toml"], "name one suite alone"),
+            (["both.toml", "--baseline", "trch"], "did you mean 'torch'?"),
+            (["both.toml", "--budget", "20pairs"], "must be a time above 0"),
+            (["--resume", "nowhere"], "nowhere/suite.json"),
+            (["--report", "."], "suite.json"),
+        ):
+            with self.subTest(arguments=arguments):
+                got = self.place.run("suite", *arguments)
+                self.assertEqual(got.code, 2, got.err)
+                self.assertIn(message, got.err)
+                self.assertFalse((self.place.path / "runs").exists())
+
+
+if __name__ == "__main__":
+    support.main()
