@@ -32,7 +32,7 @@ import functools
 import inspect
 import os
 import time
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -245,7 +245,23 @@ class TensorFlowAdapter(ScriptAdapter):
 
     def state(self) -> dict[str, Array]:
         variables = {name: self._variable(name) for name in self._names}
-        return {name: self._canonical(name, v) for name, v in variables.items()}
+        tensors = {name: self._canonical(name, v) for name, v in variables.items()}
+        averages = getattr(self._optimizer, "averages", None)
+        if averages is not None:
+            by_id = {id(v): average for v, average in zip(self._targets(), averages)}
+            for name, variable in self._trained.items():
+                average = by_id[id(variable)]
+                tensors[f"ema/{name}"] = self._canonical(name, average)
+        return tensors
+
+    def rates(self, steps: Sequence[int]) -> Optional[list[float]]:
+        """Those of the script's function."""
+        import tensorflow as tf
+
+        rate = getattr(self._the_script(), "learning_rate", None)
+        if rate is None:
+            return None
+        return [float(rate(tf.constant(float(step), tf.float64))) for step in steps]
 
     def request(self) -> Callable[[], None]:
         return predict_request(self._step, self._stream(), _fetch)

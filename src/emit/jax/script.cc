@@ -9,6 +9,7 @@
 #include "emit/jax/state.h"
 #include "emit/precision.h"
 #include "emit/python_script.h"
+#include "emit/updates.h"
 
 namespace bakeoff::emit::jax {
 namespace {
@@ -120,7 +121,7 @@ class Script {
     if (exact && has_layout_) out_.line("import json");
     if (donate()) out_.line("from functools import partial");
     out_.line("from pathlib import Path");
-    if (!predicts() && (stateful() || needs_eps_hat(request_.training)))
+    if (!predicts() && (stateful() || needs_states(request_.training)))
       out_.line("from typing import Any, NamedTuple");
     out_.print("\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\n");
     if (!predicts()) out_.line("import optax");
@@ -134,9 +135,12 @@ class Script {
   bool scans() const { return jax::scans(request_); }
 
   void constants() {
-    print_constants(out_, request_, graph_,
-                    scans() ? std::vector<std::string>{"STEPS_PER_CALL = " + steps_per_call()}
-                            : std::vector<std::string>{});
+    std::vector<std::string> more;
+    if (!predicts()) more = update_constants(request_.training.optimizer);
+    if (scans()) more.push_back("STEPS_PER_CALL = " + steps_per_call());
+    print_constants(out_, request_, graph_, more);
+    if (!predicts())
+      print_no_decay(out_, request_.training.optimizer, canonical_names(request_.workload));
     if (state_.dropout || !equalised(request_)) out_.line(fmt::format("SEED = {}", request_.training.seed));
     if (stats() && equalised(request_))
       print_list(out_, not_trained(request_.workload) + " = ", '(', state_.running);

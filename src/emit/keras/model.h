@@ -19,6 +19,7 @@ struct ModelText {
   std::vector<std::string> loss_functions;  // that the expressions name
   size_t inputs = 1;                        // of the model
   bool embeddings = false;
+  std::vector<std::string> targets = {};  // paths of Keras variables, by ParamId
   std::string layout_json;  // targets are paths of Keras variables, "conv1/kernel"
 };
 

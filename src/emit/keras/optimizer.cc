@@ -6,6 +6,7 @@
 #include "emit/keras/optimizer_keras2.h"
 #include "emit/keras/optimizer_torch.h"
 #include "emit/optimizer_terms.h"
+#include "emit/updates.h"
 
 namespace bakeoff::emit::keras {
 namespace {
@@ -21,7 +22,9 @@ struct Needs {
   bool dense = false;   // IndexedSlices to a tensor
   bool torch = false;   // on the torch backend
   bool second = false;  // in Keras 2
-  bool any() const { return eps || l2 || dense; }
+  bool average = false;  // the first average copied, which Keras 2 does not
+  bool update() const { return eps || l2 || dense; }
+  bool any() const { return update() || average; }
 };
 
 bool has_eps(const Optimizer& o) { return o.kind != OptimizerKind::kSgd; }
@@ -43,6 +46,7 @@ Needs needs(const ir::Training& training, const Dialect& dialect, const std::str
   n.l2 = o.weight_decay != 0 && !o.decoupled() && training.says("decay_form");
   n.torch = backend == "torch";
   n.second = dialect.second;
+  n.average = dialect.second && o.ema != 0;
   n.dense = dialect.second
                 ? embeddings && (n.eps || n.l2)
                 : embeddings && backend == "tensorflow" && training.equalised() && (has_eps(o) || n.l2);
@@ -53,6 +57,7 @@ std::string subclass_name(const Optimizer& o, const Needs& n) {
   std::string name = optimizer_name(o.kind);
   if (n.eps) name += o.eps_form == EpsForm::kOutside ? "EpsOutside" : "EpsInside";
   if (n.l2) name += "L2";
+  if (!n.update()) return "Averaged" + name;
   return !n.eps && !n.l2 ? "Dense" + name : name;
 }
 
@@ -65,6 +70,7 @@ std::string docstring(const Optimizer& o, const Needs& n) {
   if (n.eps) return optimizer_name(o.kind) + " that divides by sqrt(v_hat + epsilon).";
   if (n.l2)
     return optimizer_name(o.kind) + " with L2 decay, added to the gradient; in Keras decay is decoupled.";
+  if (!n.dense) return optimizer_name(o.kind) + " whose average of weights begins with the first update.";
   return optimizer_name(o.kind) + " that adds up the gradients of an embedding's repeated rows first.";
 }
 
@@ -115,13 +121,19 @@ std::string subclass_text(const Optimizer& o, const Needs& n) {
     return out.text();
   }
   if (n.second) {
-    out.print(keras_2_update(o, n.eps, n.l2, n.dense));
+    if (n.update()) out.print(keras_2_update(o, n.eps, n.l2, n.dense));
+    if (n.update() && n.average) out.blank();
+    if (n.average) out.print(keras_2_average());
     return out.text();
   }
   out.line("def update_step(self, gradient, variable, learning_rate):");
   const auto method = out.indent();
   if (n.dense) out.line("gradient = tf.convert_to_tensor(gradient)  # sums up repeated rows");
-  if (n.l2) out.line("gradient = gradient + WEIGHT_DECAY * variable");
+  if (n.l2 && !o.no_decay.empty()) {
+    out.print("if self._use_weight_decay(variable):\n    gradient = gradient + WEIGHT_DECAY * variable\n");
+  } else if (n.l2) {
+    out.line("gradient = gradient + WEIGHT_DECAY * variable");
+  }
   if (!n.eps) {
     out.line("super().update_step(gradient, variable, learning_rate)");
   } else if (o.adam()) {
@@ -134,7 +146,8 @@ std::string subclass_text(const Optimizer& o, const Needs& n) {
 
 std::vector<std::string> arguments_of(const ir::Training& training, const Dialect& dialect, const Needs& n) {
   const Optimizer& o = training.optimizer;
-  Arguments arguments(training, {"learning_rate=LEARNING_RATE"});
+  Arguments arguments(training, {o.schedule.varies() ? "learning_rate=Schedule()"
+                                                     : "learning_rate=LEARNING_RATE"});
   if (o.kind == OptimizerKind::kRmsprop) arguments.add("rho", "rho=" + python_real(o.rho));
   if (!o.adam()) arguments.add("momentum", "momentum=" + python_real(o.momentum));
   if (o.kind == OptimizerKind::kSgd) arguments.add("nesterov", "nesterov=" + python_bool(o.nesterov));
@@ -148,7 +161,36 @@ std::vector<std::string> arguments_of(const ir::Training& training, const Dialec
   if (!n.l2 && (o.weight_decay != 0 || o.kind == OptimizerKind::kAdamW)) {
     arguments.add("weight_decay", "weight_decay=" + python_real(o.weight_decay));
   }
+  if (o.clip_norm != 0) arguments.always("global_clipnorm=CLIP_NORM");
+  if (o.clip_value != 0) arguments.always("clipvalue=CLIP_VALUE");
+  if (o.ema != 0) {
+    arguments.always("use_ema=True");
+    arguments.always("ema_momentum=EMA_DECAY");
+  }
   return arguments.list();
+}
+
+const RateSpelling kKerasRate = {"step = ops.cast(step, keras.config.floatx())", "ops.where", "ops.minimum",
+                                 "ops.cos", "np.pi"};
+const RateSpelling kKeras2Rate = {"step = tf.cast(step, keras.backend.floatx())", "tf.where", "tf.minimum",
+                                  "tf.cos", "np.pi"};
+
+std::string schedule_text(const Optimizer& o, const Dialect& dialect) {
+  if (!o.schedule.varies()) return "";
+  CodeWriter out;
+  print_learning_rate(out, o, dialect.second ? kKeras2Rate : kKerasRate);
+  out.print(R"(
+
+class Schedule(keras.optimizers.schedules.LearningRateSchedule):
+    """The learning rate of every step."""
+
+    def __call__(self, step):
+        return learning_rate(step)
+
+    def get_config(self):
+        return {}
+)");
+  return out.text();
 }
 
 }  // namespace
@@ -160,6 +202,7 @@ Result<OptimizerText> optimizer_text(const ir::Training& training, const Dialect
   const Needs n = needs(training, dialect, backend, embeddings);
   OptimizerText text{.name = "keras.optimizers." + optimizer_name(o.kind),
                      .arguments = arguments_of(training, dialect, n)};
+  text.schedule = schedule_text(o, dialect);
   if (n.any()) {
     text.subclass = subclass_text(o, n);
     text.name = subclass_name(o, n);

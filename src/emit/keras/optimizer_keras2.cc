@@ -42,12 +42,25 @@ v.assign_add((1 - self.beta_2) * (tf.square(gradient) - v))
 
 }  // namespace
 
+std::string keras_2_average() {
+  return R"(def _update_model_variables_moving_average(self, var_list):
+    # The first update copies, as in Keras 3; Keras 2 begins with the initial weights.
+    for variable in var_list:
+        index = self._index_dict[self._var_key(variable)]
+        average = self._model_variables_moving_average[index]
+        kept = EMA_DECAY * tf.cast(self.iterations > 0, variable.dtype)
+        average.assign(kept * average + (1 - kept) * variable)
+)";
+}
+
 std::string keras_2_update(const Optimizer& o, bool eps, bool l2, bool dense) {
   CodeWriter out;
   out.line("def update_step(self, gradient, variable):");
   const auto body = out.indent();
   if (dense) out.line("gradient = tf.convert_to_tensor(gradient)  # an embedding's is sparse");
-  if (l2) out.line("gradient = gradient + WEIGHT_DECAY * variable");
+  if (l2 && !o.no_decay.empty()) out.line("if self._use_weight_decay(variable):");
+  if (l2) out.print(o.no_decay.empty() ? "gradient = gradient + WEIGHT_DECAY * variable\n"
+                                       : "    gradient = gradient + WEIGHT_DECAY * variable\n");
   if (!eps) {
     out.line("super().update_step(gradient, variable)");
   } else if (o.kind == OptimizerKind::kRmsprop) {

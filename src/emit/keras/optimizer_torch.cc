@@ -83,7 +83,14 @@ def _backend_update_step(self, grads, trainable_variables, learning_rate):
     out.line("indices = [self._get_variable_index(v) for v in trainable_variables]");
   }
   out.line("lr = ops.cast(learning_rate, variables[0].dtype)");
-  if (l2) out.line("grads = torch._foreach_add(grads, variables, alpha=WEIGHT_DECAY)");
+  if (l2 && o.no_decay.empty()) {
+    out.line("grads = torch._foreach_add(grads, variables, alpha=WEIGHT_DECAY)");
+  } else if (l2) {
+    out.print(R"(shares = [float(self._use_weight_decay(v)) for v in trainable_variables]
+decays = torch._foreach_mul(variables, [WEIGHT_DECAY * share for share in shares])
+grads = torch._foreach_add(grads, decays)
+)");
+  }
   switch (o.kind) {
     case OptimizerKind::kSgd:
       print_sgd(out, o);

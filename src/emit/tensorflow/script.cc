@@ -58,6 +58,10 @@ class Script {
       zeros_like();
       print_optimizer(out_, optimizer_, graph_.has(ir::Op::kEmbedding));
       out_.blank(2);
+      if (groups()) {
+        print_make_optimizer(out_, optimizer_, model_.targets());
+        out_.blank(2);
+      }
       train_step();
       if (loops()) train_steps();
       if (!eager()) compiled();
@@ -70,6 +74,8 @@ class Script {
 
  private:
   bool predicts() const { return graph_.predicts; }
+  // Some parameters do not decay.
+  bool groups() const { return !optimizer_.no_decay.empty(); }
   bool xla() const { return request_.settings.at("jit_compile") == "true"; }
   bool eager() const { return request_.settings.at("mode") == "eager"; }
   const std::string& steps_per_call() const { return request_.settings.at("steps_per_call"); }
@@ -170,7 +176,7 @@ class Script {
   }
 
   void zeros_like() {
-    if (optimizer_.kind == ir::OptimizerKind::kSgd && optimizer_.momentum == 0) return;
+    if (optimizer_.kind == ir::OptimizerKind::kSgd && optimizer_.momentum == 0 && optimizer_.ema == 0) return;
     out_.print(
         "def zeros_like(variables):\n"
         "    return [tf.Variable(tf.zeros_like(v), trainable=False) for v in variables]\n\n\n");
@@ -274,7 +280,9 @@ class Script {
       out_.blank();
       out_.line(
           fmt::format("model = {}({})", class_, equalised(request_) ? "load_weights(args.weights)" : ""));
-      out_.line(fmt::format("optimizer = {}(model.trainable_variables)", optimizer_name(optimizer_.kind)));
+      const std::string name = optimizer_name(optimizer_.kind);
+      out_.line(groups() ? "optimizer = make_optimizer(model)"
+                         : fmt::format("optimizer = {}(model.trainable_variables)", name));
       out_.line("data = batches(load_data(args.data))");
       print_loop();
     }

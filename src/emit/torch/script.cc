@@ -18,6 +18,7 @@
 #include "emit/torch/ops.h"
 #include "emit/torch/optimizer.h"
 #include "emit/torch_rules.h"
+#include "emit/updates.h"
 
 namespace bakeoff::emit::torch {
 namespace {
@@ -84,6 +85,20 @@ const std::set<std::string> kReserved = {"argparse",
                                          "AdamEpsHat",
                                          "DecoupledSGD",
                                          "DecoupledRMSprop",
+                                         "WARMUP_STEPS",
+                                         "WARMUP_FROM",
+                                         "DECAY_STEPS",
+                                         "FINAL_SHARE",
+                                         "STEP_EVERY",
+                                         "STEP_FACTOR",
+                                         "CLIP_NORM",
+                                         "CLIP_VALUE",
+                                         "EMA_DECAY",
+                                         "ACCUMULATE",
+                                         "NO_DECAY",
+                                         "learning_rate",
+                                         "parameter_groups",
+                                         "clip_gradients",
                                          "enumerate",
                                          "slice",
                                          "ValueError",
@@ -126,6 +141,7 @@ class Script {
     if (predicts()) {
       predict_step();
     } else {
+      print_update_functions(out_, request_);
       print_make_optimizer(out_, request_, uses_cuda_graphs(request_));
       out_.blank(2);
       train_step();
@@ -208,7 +224,10 @@ void Script::header() {
                         workload_.name, predicts() ? "in" : "with"));
   out_.blank();
   out_.line("import argparse");
-  if (!predicts() && optimizer_needs_math(torch_optimizer(request_.training))) out_.line("import math");
+  const ir::Optimizer& optimizer = request_.training.optimizer;
+  if (!predicts() && (optimizer_needs_math(torch_optimizer(request_.training)) ||
+                      optimizer.schedule.kind == ir::ScheduleKind::kCosine))
+    out_.line("import math");
   const std::string allocator = allocator_conf(request_);
   if (!allocator.empty()) out_.line("import os");
   out_.print(
@@ -223,7 +242,11 @@ void Script::header() {
   if (const std::string imports = input_imports(request_); !imports.empty()) out_.print(imports + "\n");
   out_.blank();
   out_.line(fmt::format("BATCH_SIZE = {}", request_.training.batch));
-  if (!predicts()) out_.line("LEARNING_RATE = " + python_real(request_.training.optimizer.lr));
+  if (!predicts()) {
+    out_.line("LEARNING_RATE = " + python_real(optimizer.lr));
+    for (const std::string& constant : update_constants(optimizer)) out_.line(constant);
+    print_no_decay(out_, optimizer, canonical_names(workload_));
+  }
   if (uses_cuda_graphs(request_)) out_.line("WARM_UP = 3  # steps before the capture");
   print_input_constants(out_, request_);
   out_.blank();
@@ -385,8 +408,7 @@ void Script::train_step() {
   }
   print_losses();
   rounded.reset();
-  out_.print(precision.scaler ? "scaler.scale(loss).backward()\nscaler.step(optimizer)\nscaler.update()\n"
-                              : "loss.backward()\noptimizer.step()\n");
+  print_update(out_, request_, precision.scaler);
   out_.print("return loss.detach()\n\n\n");
 }
 
