@@ -86,11 +86,10 @@ void print_learning_rate(CodeWriter& out, const ir::Optimizer& o, const RateSpel
   const std::string after = warms ? "after" : "step";
   if (warms && (ends(s) || s.kind == ScheduleKind::kStep)) out.line("after = step - WARMUP_STEPS");
   if (ends(s)) out.line(fmt::format("done = {}({} / DECAY_STEPS, 1.0)", spelling.minimum, after));
-  const std::string after_warmup = share(s, spelling);
-  if (warms && plain && s.kind == ScheduleKind::kConstant) return out.line("return LEARNING_RATE");
-  if (!warms || plain) return out.line(fmt::format("return LEARNING_RATE * ({})", after_warmup));
-  out.line(fmt::format("warm = {}", kWarm));
-  out.line(fmt::format("share = {}", after_warmup));
+  if (s.kind == ScheduleKind::kConstant && plain) return out.line("return LEARNING_RATE");
+  if (warms && !plain) out.line(fmt::format("warm = {}", kWarm));
+  out.line(fmt::format("share = {}", share(s, spelling)));
+  if (!warms || plain) return out.line("return LEARNING_RATE * share");
   out.line(fmt::format("return LEARNING_RATE * {}(step < WARMUP_STEPS, warm, share)", spelling.where));
 }
 

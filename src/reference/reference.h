@@ -72,7 +72,7 @@ struct Reference {
 inline constexpr int64_t kSteps64 = 4;
 inline constexpr int64_t kCheapFlops64 = 1'000'000'000;  // limit for all steps of a small network
 // With a schedule a small network takes more, to the step after its last corner.
-inline constexpr int64_t kMostSteps64 = 200;
+inline constexpr int64_t kMostSteps64 = 24;
 // The steps at which a schedule is compared beside: around each of its corners, between them and far beyond.
 std::vector<int64_t> steps_to_compare(const ir::Schedule& schedule);
 

@@ -19,11 +19,12 @@ using ir::OptimizerKind;
 struct Needs {
   bool eps = false;     // epsilon elsewhere
   bool l2 = false;      // decay through the gradient
+  bool momentum = false;  // the learning rate outside of the momentum, where it changes
   bool dense = false;   // IndexedSlices to a tensor
   bool torch = false;   // on the torch backend
   bool second = false;  // in Keras 2
   bool average = false;  // the first average copied, which Keras 2 does not
-  bool update() const { return eps || l2 || dense; }
+  bool update() const { return eps || l2 || momentum || dense; }
   bool any() const { return update() || average; }
 };
 
@@ -44,12 +45,13 @@ Needs needs(const ir::Training& training, const Dialect& dialect, const std::str
   n.eps = has_eps(o) && o.eps_form != stock_form(o) && training.says("eps_form") &&
           !adaptive_epsilon(training, dialect);
   n.l2 = o.weight_decay != 0 && !o.decoupled() && training.says("decay_form");
+  n.momentum = !o.adam() && o.momentum != 0 && o.schedule.varies();
   n.torch = backend == "torch";
   n.second = dialect.second;
   n.average = dialect.second && o.ema != 0;
   n.dense = dialect.second
-                ? embeddings && (n.eps || n.l2)
-                : embeddings && backend == "tensorflow" && training.equalised() && (has_eps(o) || n.l2);
+                ? embeddings && (n.eps || n.l2 || n.momentum)
+                : embeddings && backend == "tensorflow" && training.equalised() && (has_eps(o) || n.l2 || n.momentum);
   return n;
 }
 
@@ -57,8 +59,9 @@ std::string subclass_name(const Optimizer& o, const Needs& n) {
   std::string name = optimizer_name(o.kind);
   if (n.eps) name += o.eps_form == EpsForm::kOutside ? "EpsOutside" : "EpsInside";
   if (n.l2) name += "L2";
+  if (n.momentum) name += "Momentum";
   if (!n.update()) return "Averaged" + name;
-  return !n.eps && !n.l2 ? "Dense" + name : name;
+  return !n.eps && !n.l2 && !n.momentum ? "Dense" + name : name;
 }
 
 std::string docstring(const Optimizer& o, const Needs& n) {
@@ -70,8 +73,33 @@ std::string docstring(const Optimizer& o, const Needs& n) {
   if (n.eps) return optimizer_name(o.kind) + " that divides by sqrt(v_hat + epsilon).";
   if (n.l2)
     return optimizer_name(o.kind) + " with L2 decay, added to the gradient; in Keras decay is decoupled.";
+  if (n.momentum)
+    return optimizer_name(o.kind) + " whose momentum does not hold the learning rates of former steps.";
   if (!n.dense) return optimizer_name(o.kind) + " whose average of weights begins with the first update.";
   return optimizer_name(o.kind) + " that adds up the gradients of an embedding's repeated rows first.";
+}
+
+// v = momentum v + g, and the learning rate of the step: Keras's own momentum holds those of former steps.
+void print_momentum(CodeWriter& out, const Optimizer& o) {
+  out.print(R"(lr = ops.cast(learning_rate, variable.dtype)
+index = self._get_variable_index(variable)
+)");
+  const bool sgd = o.kind == OptimizerKind::kSgd;
+  if (!sgd) {
+    out.print(R"(velocity = self._velocities[index]
+mean = self.rho * velocity + (1 - self.rho) * ops.square(gradient)
+self.assign(velocity, mean)
+)");
+    out.line(o.eps_form == EpsForm::kInside ? "gradient = gradient / ops.sqrt(mean + self.epsilon)"
+                                            : "gradient = gradient / (ops.sqrt(mean) + self.epsilon)");
+  }
+  out.print(R"(momentum = self.$momentums$[index]
+v = self.momentum * momentum + gradient
+self.assign(momentum, v)
+)",
+            {{"momentums", sgd ? "momentums" : "_momentums"}});
+  out.line(sgd && o.nesterov ? "self.assign_sub(variable, lr * (gradient + self.momentum * v))"
+                             : "self.assign_sub(variable, lr * v)");
 }
 
 void print_rmsprop(CodeWriter& out, const Optimizer& o) {
@@ -121,7 +149,7 @@ std::string subclass_text(const Optimizer& o, const Needs& n) {
     return out.text();
   }
   if (n.second) {
-    if (n.update()) out.print(keras_2_update(o, n.eps, n.l2, n.dense));
+    if (n.update()) out.print(keras_2_update(o, n.eps, n.l2, n.momentum, n.dense));
     if (n.update() && n.average) out.blank();
     if (n.average) out.print(keras_2_average());
     return out.text();
@@ -134,7 +162,9 @@ std::string subclass_text(const Optimizer& o, const Needs& n) {
   } else if (n.l2) {
     out.line("gradient = gradient + WEIGHT_DECAY * variable");
   }
-  if (!n.eps) {
+  if (n.momentum) {
+    print_momentum(out, o);
+  } else if (!n.eps) {
     out.line("super().update_step(gradient, variable, learning_rate)");
   } else if (o.adam()) {
     print_adam(out, o);

@@ -13,6 +13,6 @@ namespace bakeoff::emit::keras {
 // gradient, by the constant WEIGHT_DECAY. `dense`: an embedding's gradient may come as IndexedSlices.
 // The method that keeps the averages of weights (optimizer.ema).
 std::string keras_2_average();
-std::string keras_2_update(const ir::Optimizer& optimizer, bool eps, bool l2, bool dense);
+std::string keras_2_update(const ir::Optimizer& optimizer, bool eps, bool l2, bool momentum, bool dense);
 
 }  // namespace bakeoff::emit::keras

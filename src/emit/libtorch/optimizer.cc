@@ -268,17 +268,18 @@ void print_surrounded(CodeWriter& out, const Optimizer& o, const std::string& ba
 }
 
 // Groups of parameters: those that decay, and those that do not.
-void print_groups(CodeWriter& out, const std::string& options) {
+void print_groups(CodeWriter& out, const std::string& made, const std::string& options) {
   out.print(R"(std::vector<Tensor> decayed, kept;
 for (const auto& item : model->named_parameters()) {
   (kNoDecay.contains(item.key()) ? kept : decayed).push_back(item.value());
 }
 )");
-  out.line(fmt::format("auto still = std::make_unique<torch::optim::{}>(options);", options));
-  out.line("still->weight_decay(0.0);");
-  out.line("std::vector<torch::optim::OptimizerParamGroup> groups;");
-  out.line("groups.emplace_back(decayed);");
-  out.line("groups.emplace_back(kept, std::move(still));");
+  call(out, made + " optimizer", {"std::vector<torch::optim::OptimizerParamGroup>{decayed, kept}", "options"},
+       ";");
+  // A group takes from the others whatever it has at the constructor's default: 0 of a weight decay.
+  out.line("auto& still = optimizer.param_groups().back().options();");
+  statement(out, fmt::format("static_cast<torch::optim::{}&>(still).weight_decay(0.0);", options));
+  out.line("return optimizer;");
 }
 
 }  // namespace
@@ -317,7 +318,6 @@ void print_make_optimizer(CodeWriter& out, const ir::Training& training, const s
   const Optimizer o = torch_optimizer(training);
   const std::string name = optimizer_class(o);
   const std::string made = surrounded(o) ? "RecipeOptimizer" : name;
-  const std::string params = o.no_decay.empty() ? "model->parameters()" : "groups";
   Arguments options(training, {});
   if (o.kind == OptimizerKind::kSgd) {
     sgd_options(options, o);
@@ -336,11 +336,12 @@ void print_make_optimizer(CodeWriter& out, const ir::Training& training, const s
     const auto body = out.indent();
     out.line(fmt::format("torch::optim::{}Options options(kLearningRate);", base_class(o)));
     if (!options.list().empty()) statement(out, fmt::format("options.{};", fmt::join(options.list(), ".")));
-    if (!o.no_decay.empty()) print_groups(out, base_class(o) + "Options");
-    call(out, "return " + made,
-         beside ? std::vector<std::string>{params, "options", decay}
-                : std::vector<std::string>{params, "options"},
-         ";");
+    std::vector<std::string> arguments = {"model->parameters()", "options"};
+    if (beside) arguments.push_back(decay);
+    if (o.no_decay.empty())
+      call(out, "return " + made, arguments, ";");
+    else
+      print_groups(out, made, base_class(o) + "Options");
   }
   out.line("}");
   out.blank();
