@@ -286,8 +286,7 @@ void add_updates(OptimizerChanges& changes) {
     changed("a warm-up that begins at 0", [](ir::Optimizer& o) { o.schedule.warmup_from = 0; });
   }
   if (base.clips()) {
-    changed("gradients that are not clipped",
-            [](ir::Optimizer& o) { o.clip_norm = 0, o.clip_value = 0; });
+    changed("gradients that are not clipped", [](ir::Optimizer& o) { o.clip_norm = 0, o.clip_value = 0; });
     changed("1e-6 added to the norm of the gradients before they are clipped",
             [](ir::Optimizer& o) { o.clip_eps = o.clip_norm != 0 ? 1e-6 : 0; });
   }

@@ -455,9 +455,10 @@ bool compare_rates(Worker& worker, const GateJob& job, const Reference& referenc
 // What no proof can show is said: clipping that never acted.
 void note_clipping(const GateJob& job, const Reference& reference, Parity& parity) {
   if (!job.training.optimizer.clips() || reference.clipped64 > 0) return;
-  parity.checks.push_back({.what = "clipping",
-                           .tensor = "it never acted: gradients stayed below the limit, at larger weights too",
-                           .passed = true});
+  parity.checks.push_back(
+      {.what = "clipping",
+       .tensor = "it never acted: gradients stayed below the limit, at larger weights too",
+       .passed = true});
 }
 
 // Losses and parameters of training steps in float64. False: the worker failed.

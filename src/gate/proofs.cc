@@ -20,8 +20,8 @@ namespace bakeoff {
 namespace {
 
 std::string text_of(const ir::Schedule& s) {
-  return fmt::format("{} {} {} {} {} {} {}", ir::name(s.kind), s.warmup_steps, s.warmup_from, s.steps, s.final,
-                     s.every, s.step_factor);
+  return fmt::format("{} {} {} {} {} {} {}", ir::name(s.kind), s.warmup_steps, s.warmup_from, s.steps,
+                     s.final, s.every, s.step_factor);
 }
 
 // What surrounds the optimizer's update.

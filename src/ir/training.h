@@ -86,8 +86,11 @@ struct Optimizer {
   double clip_value = 0;  // the same
   // Added to the norm before dividing by it. A recipe's is 0; torch's clip_grad_norm_ has 1e-6.
   double clip_eps = 0;
-  double ema = 0;          // 0: no average
-  int64_t accumulate = 1;  // parts of a batch whose gradients are added up before the update
+  double ema = 0;  // 0: no average
+  // Equal parts of a batch that are worked off one after the other; the update is made from the mean of their
+  // gradients. Where a loss is a mean over rows that is the batch's own gradient: nothing that a step computes
+  // depends on it, but what memory it takes.
+  int64_t accumulate = 1;
   // Keys that the recipe states. In the as-is track an emitter writes these (and the learning rate) and
   // leaves all others to the framework's defaults.
   std::set<std::string> stated = {};

@@ -223,7 +223,8 @@ Result<Fit> read_fit(const Reader& reader, const toml::table& root, bool predict
   }
   const toml::node* patience = reader.find("fit", "patience");
   if (fit.patience > 0 && fit.rows.value_or(reader.word("data", "kind", "synthetic") == "mnist") == 0) {
-    return reader.error(patience->source(), "fit.patience watches the loss of held-out rows, and there are none",
+    return reader.error(patience->source(),
+                        "fit.patience watches the loss of held-out rows, and there are none",
                         "set fit.rows, for example rows = 1000");
   }
   return fit;

@@ -109,15 +109,20 @@ std::vector<Key> keys_of_the_optimizer() {
           word_key(
               "decay_form", "l2 (adamw: decoupled)", {"l2", "decoupled"},
               "how weights decay. l2: the decay is added to the gradient. decoupled: p -= lr * decay * p"),
-          listed(word_key("no_decay", "", {},
-                          "parameters that do not decay: \"bias\" (every bias), \"norm\" (scales and shifts "
-                          "of normalisations), or patterns of names with * and ?, such as \"encoder.*.bias\"")),
+          listed(
+              word_key("no_decay", "", {},
+                       "parameters that do not decay: \"bias\" (every bias), \"norm\" (scales and shifts "
+                       "of normalisations), or patterns of names with * and ?, such as \"encoder.*.bias\"")),
           real_key("clip_norm", "0", from(0),
                    "largest norm of all gradients as one vector: before the update they are multiplied with "
                    "min(1, clip_norm / norm). 0: none"),
           real_key("clip_value", "0", from(0),
                    "largest size of an element of a gradient: before the update it is cut to "
                    "[-clip_value, clip_value]. 0: none"),
+          integer_key(
+              "accumulate", "1", from(1, 1e6),
+              "number of equal parts of a batch that are worked off one after the other; the update is "
+              "made from the mean of their gradients, which is the batch's own"),
           real_key("ema", "0", from(0, 0.9999999),
                    "decay of a moving average of the weights: after each update average = ema * average + "
                    "(1 - ema) * weight; the first update copies. [target] and [fit] evaluate the averages. "
@@ -187,8 +192,9 @@ std::vector<Key> keys_of_the_cost() {
 
 const std::vector<Key>& keys() {
   static const std::vector<Key> all =
-      joined({keys_of_the_top_level(), keys_of_the_data(), keys_of_the_optimizer(), keys_of_the_schedule(), keys_of_the_budget(),
-              keys_of_the_race(), keys_of_the_published(), keys_of_the_cost(), keys_of_studies()});
+      joined({keys_of_the_top_level(), keys_of_the_data(), keys_of_the_optimizer(), keys_of_the_schedule(),
+              keys_of_the_budget(), keys_of_the_race(), keys_of_the_published(), keys_of_the_cost(),
+              keys_of_studies()});
   return all;
 }
 

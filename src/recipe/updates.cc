@@ -134,6 +134,28 @@ Status check_clipping(const Reader& reader, const ir::Optimizer& optimizer) {
                       "remove one of them");
 }
 
+// Parts of a batch must be equal, and their mean gradient the batch's own.
+Status check_accumulation(const Reader& reader, const ir::Workload& workload, int64_t batch, int64_t parts) {
+  if (parts == 1) return Done{};
+  const toml::source_region& at = reader.find("optimizer", "accumulate")->source();
+  if (batch % parts != 0) {
+    return reader.error(at, fmt::format("a batch of {} rows cannot be cut into {} equal parts", batch, parts),
+                        "set optimizer.accumulate to a divisor of batch");
+  }
+  if (workload.has(ir::Op::kBatchNorm)) {
+    return reader.error(at, "batch_norm takes the statistics of a part for those of the batch",
+                        "remove optimizer.accumulate, or take a network without batch_norm");
+  }
+  for (const ir::LossTerm& term : ir::loss_terms(workload)) {
+    const ir::Node& loss = workload.nodes[static_cast<size_t>(term.node)];
+    if (loss.word("reduction") == "mean" && !ir::ignore_index(loss)) continue;
+    return reader.error(
+        at, fmt::format("the loss '{}' is no mean over the rows of a batch", loss.output),
+        "remove optimizer.accumulate, or take a loss with reduction=mean and no ignored targets");
+  }
+  return Done{};
+}
+
 }  // namespace
 
 Status read_updates(const Reader& reader, const toml::table& root, const ir::Workload* workload,
@@ -141,11 +163,12 @@ Status read_updates(const Reader& reader, const toml::table& root, const ir::Wor
   TRY(optimizer.schedule, read_schedule(reader, root));
   optimizer.clip_norm = reader.real("optimizer", "clip_norm", optimizer.clip_norm);
   optimizer.clip_value = reader.real("optimizer", "clip_value", optimizer.clip_value);
+  optimizer.accumulate = reader.integer("optimizer", "accumulate", optimizer.accumulate);
   optimizer.ema = reader.real("optimizer", "ema", optimizer.ema);
   CHECK_OK(check_clipping(reader, optimizer));
   if (workload == nullptr) return Done{};
   TRY(optimizer.no_decay, read_no_decay(reader, *workload, optimizer));
-  static_cast<void>(batch);
+  CHECK_OK(check_accumulation(reader, *workload, batch, optimizer.accumulate));
   return Done{};
 }
 

@@ -236,7 +236,8 @@ class KerasAdapter(ScriptAdapter):
                     variables[f"ema/{name}"] = averages[id(variable)]
         return {
             key: to_canonical(
-                self._library.value(variable), *self._names[key.removeprefix("ema/")][1:]
+                self._library.value(variable),
+                *self._names[key.removeprefix("ema/")][1:],
             )
             for key, variable in variables.items()
         }

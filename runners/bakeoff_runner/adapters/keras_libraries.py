@@ -83,7 +83,9 @@ class Library(ABC):
 
     def averages(self, optimizer: Any, model: Any) -> dict[int, Any]:
         """The moving averages of weights, by the id of the variable."""
-        pairs = zip(model.trainable_variables, optimizer._model_variables_moving_average)
+        pairs = zip(
+            model.trainable_variables, optimizer._model_variables_moving_average
+        )
         return {id(variable): average for variable, average in pairs}
 
     def optimizer_variables(self, optimizer: Any) -> list[Any]:

@@ -297,7 +297,9 @@ class TorchAdapter(ScriptAdapter):
         with torch.no_grad():
             for name, tensor in self._tensors().items():
                 tensor.copy_(self._initial[name])
-        kept = hasattr(self._optimizer, "schedule") or hasattr(self._optimizer, "average")
+        kept = hasattr(self._optimizer, "schedule") or hasattr(
+            self._optimizer, "average"
+        )
         if not self._predicts and (kept or not _forget(self._optimizer)):
             if graphed:
                 raise AdapterError(
@@ -666,6 +668,7 @@ class TorchAdapter(ScriptAdapter):
             optimizer = self._optimizer
             hooks.append(optimizer.register_step_pre_hook(at_step))
         else:
+
             def at_no_step() -> None:
                 stepped.append(True)
                 keep_gradients()

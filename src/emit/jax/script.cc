@@ -139,8 +139,7 @@ class Script {
     if (!predicts()) more = update_constants(request_.training.optimizer);
     if (scans()) more.push_back("STEPS_PER_CALL = " + steps_per_call());
     print_constants(out_, request_, graph_, more);
-    if (!predicts())
-      print_no_decay(out_, request_.training.optimizer, canonical_names(request_.workload));
+    if (!predicts()) print_no_decay(out_, request_.training.optimizer, canonical_names(request_.workload));
     if (state_.dropout || !equalised(request_)) out_.line(fmt::format("SEED = {}", request_.training.seed));
     if (stats() && equalised(request_))
       print_list(out_, not_trained(request_.workload) + " = ", '(', state_.running);
@@ -349,9 +348,27 @@ class Script {
   }
 
   void plain_step() {
-    out_.call("loss, grads = jax.value_and_grad(loss_fn)", signature(graph_.inputs));
+    request_.training.optimizer.accumulate > 1
+        ? accumulate()
+        : out_.call("loss, grads = jax.value_and_grad(loss_fn)", signature(graph_.inputs));
     out_.line("updates, opt_state = OPTIMIZER.update(grads, opt_state, params)");
     out_.line("return optax.apply_updates(params, updates), opt_state, loss");
+  }
+
+  // The mean loss and gradients of the parts of a batch.
+  void accumulate() {
+    const std::string inputs =
+        fmt::format("({}{})", fmt::join(graph_.inputs, ", "), graph_.inputs.size() == 1 ? "," : "");
+    out_.line("def add(total, part):");
+    {
+      const auto inner = out_.indent();
+      out_.line("found = jax.value_and_grad(loss_fn)(params, *part)");
+      out_.line("return jax.tree.map(lambda t, f: t + f / ACCUMULATE, total, found), None");
+    }
+    out_.blank();
+    out_.line(fmt::format("parts = [jnp.stack(jnp.split(a, ACCUMULATE)) for a in {}]", inputs));
+    out_.line("nothing = (jnp.zeros(()), optax.tree.zeros_like(params))");
+    out_.line("(loss, grads), _ = lax.scan(add, nothing, parts)");
   }
 
   void stateful_step() {

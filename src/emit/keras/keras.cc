@@ -34,6 +34,11 @@ Status check(const Request& request, const Dialect& dialect) {
                             dialect.backend(request.settings) + " in its environment",
                  .remedy = "set input = \"numpy\" or \"py_dataset\""};
   }
+  if (!request.training.predicts() && request.training.optimizer.accumulate > 1) {
+    return Error{
+        .message = dialect.title + ": a step of fit is one part of a batch, not an update from all parts",
+        .remedy = "remove optimizer.accumulate, or this contender"};
+  }
   if (dialect.backend(request.settings) == "tensorflow")
     CHECK_OK(check_dense_clipping(request, dialect.title + " on TensorFlow",
                                   "leave out optimizer.clip_norm and clip_value, or this contender"));

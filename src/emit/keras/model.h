@@ -20,7 +20,7 @@ struct ModelText {
   size_t inputs = 1;                        // of the model
   bool embeddings = false;
   std::vector<std::string> targets = {};  // paths of Keras variables, by ParamId
-  std::string layout_json;  // targets are paths of Keras variables, "conv1/kernel"
+  std::string layout_json;                // targets are paths of Keras variables, "conv1/kernel"
 };
 
 Result<ModelText> model_text(const Request& request, const Dialect& dialect);

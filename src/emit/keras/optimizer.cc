@@ -17,13 +17,13 @@ using ir::OptimizerKind;
 
 // What the update needs beyond the stock class.
 struct Needs {
-  bool eps = false;     // epsilon elsewhere
-  bool l2 = false;      // decay through the gradient
+  bool eps = false;       // epsilon elsewhere
+  bool l2 = false;        // decay through the gradient
   bool momentum = false;  // the learning rate outside of the momentum, where it changes
-  bool dense = false;   // IndexedSlices to a tensor
-  bool torch = false;   // on the torch backend
-  bool second = false;  // in Keras 2
-  bool average = false;  // the first average copied, which Keras 2 does not
+  bool dense = false;     // IndexedSlices to a tensor
+  bool torch = false;     // on the torch backend
+  bool second = false;    // in Keras 2
+  bool average = false;   // the first average copied, which Keras 2 does not
   bool update() const { return eps || l2 || momentum || dense; }
   bool any() const { return update() || average; }
 };
@@ -49,9 +49,9 @@ Needs needs(const ir::Training& training, const Dialect& dialect, const std::str
   n.torch = backend == "torch";
   n.second = dialect.second;
   n.average = dialect.second && o.ema != 0;
-  n.dense = dialect.second
-                ? embeddings && (n.eps || n.l2 || n.momentum)
-                : embeddings && backend == "tensorflow" && training.equalised() && (has_eps(o) || n.l2 || n.momentum);
+  n.dense = dialect.second ? embeddings && (n.eps || n.l2 || n.momentum)
+                           : embeddings && backend == "tensorflow" && training.equalised() &&
+                                 (has_eps(o) || n.l2 || n.momentum);
   return n;
 }
 
@@ -94,11 +94,11 @@ self.assign(velocity, mean)
                                             : "gradient = gradient / (ops.sqrt(mean) + self.epsilon)");
   }
   out.print(R"(momentum = self.$momentums$[index]
-v = self.momentum * momentum + gradient
+v = momentum * self.momentum + gradient
 self.assign(momentum, v)
 )",
             {{"momentums", sgd ? "momentums" : "_momentums"}});
-  out.line(sgd && o.nesterov ? "self.assign_sub(variable, lr * (gradient + self.momentum * v))"
+  out.line(sgd && o.nesterov ? "self.assign_sub(variable, lr * (gradient + v * self.momentum))"
                              : "self.assign_sub(variable, lr * v)");
 }
 
@@ -176,8 +176,8 @@ std::string subclass_text(const Optimizer& o, const Needs& n) {
 
 std::vector<std::string> arguments_of(const ir::Training& training, const Dialect& dialect, const Needs& n) {
   const Optimizer& o = training.optimizer;
-  Arguments arguments(training, {o.schedule.varies() ? "learning_rate=Schedule()"
-                                                     : "learning_rate=LEARNING_RATE"});
+  Arguments arguments(training,
+                      {o.schedule.varies() ? "learning_rate=Schedule()" : "learning_rate=LEARNING_RATE"});
   if (o.kind == OptimizerKind::kRmsprop) arguments.add("rho", "rho=" + python_real(o.rho));
   if (!o.adam()) arguments.add("momentum", "momentum=" + python_real(o.momentum));
   if (o.kind == OptimizerKind::kSgd) arguments.add("nesterov", "nesterov=" + python_bool(o.nesterov));

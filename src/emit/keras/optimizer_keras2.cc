@@ -80,8 +80,9 @@ std::string keras_2_update(const Optimizer& o, bool eps, bool l2, bool momentum,
   const auto body = out.indent();
   if (dense) out.line("gradient = tf.convert_to_tensor(gradient)  # an embedding's is sparse");
   if (l2 && !o.no_decay.empty()) out.line("if self._use_weight_decay(variable):");
-  if (l2) out.print(o.no_decay.empty() ? "gradient = gradient + WEIGHT_DECAY * variable\n"
-                                       : "    gradient = gradient + WEIGHT_DECAY * variable\n");
+  if (l2)
+    out.print(o.no_decay.empty() ? "gradient = gradient + WEIGHT_DECAY * variable\n"
+                                 : "    gradient = gradient + WEIGHT_DECAY * variable\n");
   if (momentum) {
     print_momentum(out, o);
   } else if (!eps) {

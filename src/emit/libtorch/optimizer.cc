@@ -232,13 +232,13 @@ constexpr const char* kAverage = R"(    const torch::NoGradGuard no_grad;
 // The class whose step() has what surrounds an update.
 void print_surrounded(CodeWriter& out, const Optimizer& o, const std::string& base) {
   const std::string last = last_name(base);
-  out.line(fmt::format("// {} with the recipe's {}.", last,
-                       fmt::join(std::vector<std::string>{
-                                     o.clips() && o.ema != 0 ? "clipping and average of weights"
-                                     : o.clips()             ? "clipping"
-                                     : o.ema != 0            ? "average of weights"
-                                                             : "learning rates"},
-                                 "")));
+  out.line(fmt::format(
+      "// {} with the recipe's {}.", last,
+      fmt::join(std::vector<std::string>{o.clips() && o.ema != 0 ? "clipping and average of weights"
+                                         : o.clips()             ? "clipping"
+                                         : o.ema != 0            ? "average of weights"
+                                                                 : "learning rates"},
+                "")));
   out.line(fmt::format("class RecipeOptimizer : public {} {{", base));
   out.line(" public:");
   out.line(fmt::format("  using {0}::{0};", last));
@@ -256,8 +256,7 @@ void print_surrounded(CodeWriter& out, const Optimizer& o, const std::string& ba
   out.line(fmt::format("    const Tensor loss = {}::step(closure);", last));
   if (o.ema != 0) out.print(kAverage);
   out.print("    return loss;\n  }\n");
-  if (o.schedule.varies())
-    out.print("\n  double rate(int64_t step) const { return learning_rate(step); }\n");
+  if (o.schedule.varies()) out.print("\n  double rate(int64_t step) const { return learning_rate(step); }\n");
   if (o.ema != 0)
     out.print(
         "\n  Tensor average(const Tensor& p) const { return averages_.at(p.unsafeGetTensorImpl()); }\n");

@@ -36,7 +36,7 @@ std::set<std::string> reserved() {
       "DecoupledSGD "
       "DecoupledRMSprop abs exp log pow sin cos tan sqrt floor ceil round index INFINITY NULL EOF "
       "stdin stdout stderr errno assert linux unix learning_rate RecipeOptimizer kWarmupSteps kWarmupFrom "
-      "kDecaySteps kFinalShare kStepEvery kStepFactor kClipNorm kClipValue kEmaDecay kAccumulate kNoDecay"));
+      "kDecaySteps kFinalShare kStepEvery kStepFactor kClipNorm kClipValue kEmaDecay kAccumulate part parts losses kNoDecay"));
   return all;
 }
 
@@ -350,7 +350,19 @@ void Program::train_step() {
   {
     const auto body = out_.indent();
     out_.line("optimizer.zero_grad();");
-    std::optional<CodeWriter::Scope> rounded;
+    const bool parts = request_.training.optimizer.accumulate > 1;
+    std::optional<CodeWriter::Scope> parted, rounded;
+    if (parts) {
+      out_.line("std::vector<Tensor> losses;");
+      std::vector<std::string> chunks;
+      for (const std::string& name : inputs_) chunks.push_back(name + ".chunk(kAccumulate)");
+      statement(out_, fmt::format("const std::vector<std::vector<Tensor>> parts = {{{}}};",
+                                  fmt::join(chunks, ", ")));
+      out_.line("for (int64_t part = 0; part < kAccumulate; ++part) {");
+      parted.emplace(out_);
+      for (size_t i = 0; i < inputs_.size(); ++i)
+        out_.line(fmt::format("const Tensor& {} = parts[{}][part];", inputs_[i], i));
+    }
     if (!half_.empty()) {
       out_.print("Tensor loss;\n{\n");
       rounded.emplace(out_);
@@ -359,7 +371,14 @@ void Program::train_step() {
     print_losses();
     rounded.reset();
     if (!half_.empty()) out_.line("}");
-    out_.print("loss.backward();\noptimizer.step();\nreturn loss.detach();\n");
+    if (parts) {
+      out_.print(
+          "const Tensor share = loss / kAccumulate;\nshare.backward();\nlosses.push_back(share.detach());\n");
+      parted.reset();
+      out_.print("}\noptimizer.step();\nreturn torch::stack(losses).sum();\n");
+    } else {
+      out_.print("loss.backward();\noptimizer.step();\nreturn loss.detach();\n");
+    }
   }
   out_.line("}");
   out_.blank();

@@ -84,7 +84,8 @@ void print_step(CodeWriter& out, const Optimizer& o) {
 // in section 2 of Kingma and Ba, "Adam: A Method for Stochastic Optimization" (2015).
 std::string change(const Optimizer& o) {
   const std::string rate = rate_name(o), decay = decay_name(o);
-  if (o.adam()) return decays(o, true) ? fmt::format("rate * step + {} * {} * variable", rate, decay) : "rate * step";
+  if (o.adam())
+    return decays(o, true) ? fmt::format("rate * step + {} * {} * variable", rate, decay) : "rate * step";
   const bool momentum = !o.adam() && o.momentum != 0;
   std::string text = o.kind == OptimizerKind::kSgd ? "g" : "step";
   if (momentum) text = o.kind == OptimizerKind::kSgd && o.nesterov ? "g + MOMENTUM * u" : "u";
@@ -122,7 +123,8 @@ void print_init(CodeWriter& out, const Optimizer& o) {
         "self.decays = [0.0 if id(v) in names else WEIGHT_DECAY for v in variables]\n");
   }
   if (counts(o)) out.line("self.step = tf.Variable(0, dtype=tf.int64, trainable=False)");
-  for (const Slot& slot : slots(o)) out.call(fmt::format("self.{} = zeros_like", slot.attribute), {"variables"});
+  for (const Slot& slot : slots(o))
+    out.call(fmt::format("self.{} = zeros_like", slot.attribute), {"variables"});
 }
 
 // What precedes the loop over variables.

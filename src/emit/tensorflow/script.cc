@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <optional>
 #include <set>
 
 #include "emit/losses.h"
@@ -198,6 +199,17 @@ class Script {
     out_.call("def train_step", parameters, ":");
     {
       const auto body = out_.indent();
+      const bool parts = optimizer_.accumulate > 1;
+      std::optional<CodeWriter::Scope> parted;
+      if (parts) {
+        out_.line("losses, sums = [], None");
+        std::vector<std::string> splits;
+        for (const std::string& name : graph_.inputs)
+          splits.push_back(fmt::format("tf.split({}, ACCUMULATE)", name));
+        splits.push_back("strict=True");
+        out_.call(fmt::format("for {} in zip", fmt::join(graph_.inputs, ", ")), splits, ":");
+        parted.emplace(out_);
+      }
       out_.line("with tf.GradientTape() as tape:");
       {
         const auto inner = out_.indent();
@@ -206,12 +218,22 @@ class Script {
         outputs[0] = "prediction";
         out_.call(fmt::format("{} = model", fmt::join(outputs, ", ")), forward_inputs());
         out_.call("loss = loss_fn", loss_signature(outputs));
+        if (parts) out_.line("loss = loss / ACCUMULATE");
       }
       std::vector<std::string> arguments = {"loss", "optimizer.targets"};
       if (graph_.has_idle_parameters()) arguments.push_back("unconnected_gradients=\"zero\"");
       out_.call("gradients = tape.gradient", arguments);
-      out_.line("optimizer.apply_gradients(gradients)");
-      out_.line("return loss");
+      if (parts) {
+        if (graph_.has(ir::Op::kEmbedding))
+          out_.line("gradients = [tf.convert_to_tensor(g) for g in gradients]");
+        out_.print(
+            "if sums is not None:\n"
+            "    gradients = [s + g for s, g in zip(sums, gradients, strict=True)]\n"
+            "sums = gradients\nlosses.append(loss)\n");
+        parted.reset();
+      }
+      out_.line(parts ? "optimizer.apply_gradients(sums)" : "optimizer.apply_gradients(gradients)");
+      out_.line(parts ? "return tf.add_n(losses)" : "return loss");
     }
     out_.blank(2);
   }

@@ -22,11 +22,12 @@ Status check_cuda_graphs(const Request& request) {
   }
   const ir::Optimizer& optimizer = request.training.optimizer;
   if (optimizer.schedule.varies() || optimizer.ema != 0) {
-    return Error{.message = fmt::format("torch: {} on the host, which no CUDA graph repeats",
-                                        optimizer.schedule.varies() ? "a schedule counts its steps"
-                                                                    : "an average of weights counts its updates"),
-                 .remedy = fmt::format("remove {}, or set compile = \"reduce-overhead\"",
-                                       optimizer.schedule.varies() ? "[schedule]" : "optimizer.ema")};
+    return Error{
+        .message = fmt::format("torch: {} on the host, which no CUDA graph repeats",
+                               optimizer.schedule.varies() ? "a schedule counts its steps"
+                                                           : "an average of weights counts its updates"),
+        .remedy = fmt::format("remove {}, or set compile = \"reduce-overhead\"",
+                              optimizer.schedule.varies() ? "[schedule]" : "optimizer.ema")};
   }
   const std::string name = optimizer_class(torch_optimizer(request.training));
   if (name == "AdamEpsInside" || name == "AdamEpsHat") {

@@ -285,7 +285,6 @@ void print_update_functions(CodeWriter& out, const Request& request) {
 
 void print_update(CodeWriter& out, const Request& request, bool scaler) {
   const Optimizer& o = request.training.optimizer;
-  out.line(scaler ? "scaler.scale(loss).backward()" : "loss.backward()");
   if (o.clips() && scaler) out.line("scaler.unscale_(optimizer)");
   if (o.clip_norm != 0) out.line("clip_gradients(model)");
   if (o.clip_value != 0) out.line("nn.utils.clip_grad_value_(model.parameters(), CLIP_VALUE)");

@@ -95,6 +95,7 @@ const std::set<std::string> kReserved = {"argparse",
                                          "CLIP_VALUE",
                                          "EMA_DECAY",
                                          "ACCUMULATE",
+                                         "losses",
                                          "NO_DECAY",
                                          "learning_rate",
                                          "parameter_groups",
@@ -401,15 +402,29 @@ void Script::train_step() {
   const auto body = out_.indent();
   out_.line("optimizer.zero_grad(set_to_none=True)");
   const Precision precision = precision_of(request_);
-  std::optional<CodeWriter::Scope> rounded;
+  const bool parts = request_.training.optimizer.accumulate > 1;
+  std::optional<CodeWriter::Scope> parted, rounded;
+  if (parts) {
+    out_.line("losses = []");
+    const std::vector<std::string> names = loaded_names();
+    std::vector<std::string> chunks;
+    for (const std::string& name : names) chunks.push_back(name + ".chunk(ACCUMULATE)");
+    chunks.push_back("strict=True");
+    out_.call(fmt::format("for {} in zip", fmt::join(names, ", ")), chunks, ":");
+    parted.emplace(out_);
+  }
   if (precision.mixed()) {
     out_.line(fmt::format("with torch.autocast(device, dtype=torch.{}):", precision.half));
     rounded.emplace(out_);
   }
   print_losses();
+  if (parts) out_.line("loss = loss / ACCUMULATE");
   rounded.reset();
+  out_.line(precision.scaler ? "scaler.scale(loss).backward()" : "loss.backward()");
+  if (parts) out_.line("losses.append(loss.detach())");
+  parted.reset();
   print_update(out_, request_, precision.scaler);
-  out_.print("return loss.detach()\n\n\n");
+  out_.print(parts ? "return torch.stack(losses).sum()\n\n\n" : "return loss.detach()\n\n\n");
 }
 
 void Script::predict_step() {
