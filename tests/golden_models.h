@@ -2,7 +2,27 @@
 
 // The models that every emitter writes goldens for, beside those of the zoo.
 
+#include "ir/training.h"
+
 namespace bakeoff {
+
+// All that surrounds an update, of mlp_small: its biases do not decay.
+inline ir::Training updates_training(int64_t accumulate) {
+  return {.optimizer = {.kind = ir::OptimizerKind::kSgd,
+                        .lr = 0.1,
+                        .momentum = 0.9,
+                        .weight_decay = 0.01,
+                        .no_decay = {1, 3},
+                        .schedule = {.kind = ir::ScheduleKind::kCosine,
+                                     .warmup_steps = 10,
+                                     .warmup_from = 0.1,
+                                     .steps = 90,
+                                     .final = 0.01},
+                        .clip_norm = 1,
+                        .ema = 0.99,
+                        .accumulate = accumulate},
+          .batch = 1000};
+}
 
 // Every op that mnist_cnn, mlp_deep and residual_cnn leave out; uneven padding everywhere; three inputs;
 // integer inputs to an embedding whose table is also the weight of a linear layer.

@@ -309,9 +309,17 @@ class Adapter(ABC):
     def state(self) -> dict[str, Array]:
         """Parameters and buffers as training has left them, canonical.
 
+        Averages of the weights are ``ema/<parameter>``, where the script keeps them.
         Training goes on from there at the next `run`, in the same place of the data.
         """
         raise AdapterError("this framework's adapter does not show its state")
+
+    def rates(self, steps: Sequence[int]) -> Optional[list[float]]:
+        """The learning rates of these steps of a training, counted from 0.
+
+        None: the adapter cannot tell, or the rate is constant.
+        """
+        return None
 
     def request(self) -> Callable[[], None]:
         """After a build with `predict`: a function that answers one request.

@@ -205,6 +205,7 @@ class Worker:
             "batches": self._batches,
             "serve": self._serve_requests,
             "state": self._state,
+            "rates": self._rates,
             "transfer": self._transfer,
             **between,
         }
@@ -368,6 +369,14 @@ class Worker:
         tensors = self._the_adapter().state()
         write_safetensors(out, tensors)
         return {"tensors": sorted(tensors)}
+
+    def _rates(self, request: Request) -> Fields:
+        steps = request.fields.get("steps")
+        if not isinstance(steps, list) or not all(type(n) is int for n in steps):
+            raise ProtocolError("'steps' is not a list of integers")
+        self._require_build()
+        found = self._the_adapter().rates(steps)
+        return {"rates": None if found is None else [float(rate) for rate in found]}
 
     def _restore(self, request: Request) -> Fields:
         self._require_build()

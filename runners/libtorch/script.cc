@@ -112,10 +112,25 @@ class LibtorchAdapter : public Adapter {
   }
   std::vector<std::string> write_state(const std::string& out) override {
     return guarded([&] {
+      Tensors all = state();
+      for (const auto& [name, parameter] : trained_) {
+        const Tensor average = built_->average(parameter);
+        if (average.defined()) all["ema/" + name] = average;
+      }
       std::vector<std::string> names;
-      for (const auto& [name, tensor] : state()) names.push_back(name);
-      write_safetensors(out, state());
+      for (const auto& [name, tensor] : all) names.push_back(name);
+      write_safetensors(out, all);
       return names;
+    });
+  }
+  std::vector<double> rates(const std::vector<int64_t>& steps) override {
+    return guarded([&] {
+      need_optimizer();
+      std::vector<double> all;
+      for (const int64_t step : steps) {
+        if (const auto rate = built_->rate(step)) all.push_back(*rate);
+      }
+      return all;
     });
   }
 

@@ -73,6 +73,10 @@ class Built {
   // The same on rows of the data and with another optimizer.
   virtual torch::Tensor step(int64_t first, int64_t count, torch::optim::Optimizer& optimizer) = 0;
   virtual torch::Tensor predict(int64_t first, int64_t count) = 0;
+  // The optimizer's average of a parameter; undefined: it keeps none.
+  virtual torch::Tensor average(const torch::Tensor& parameter) = 0;
+  // The optimizer's learning rate of a step; nothing: it is constant.
+  virtual std::optional<double> rate(int64_t step) = 0;
   WaitClock waits;
 };
 
@@ -114,6 +118,15 @@ class BuiltOf : public Built {
   }
   torch::Tensor predict(int64_t first, int64_t count) override {
     return predict_from(some(first, count), std::make_index_sequence<std::tuple_size_v<Data>>());
+  }
+
+  torch::Tensor average(const torch::Tensor& parameter) override {
+    if constexpr (requires { optimizer_->average(parameter); }) return optimizer_->average(parameter);
+    return {};
+  }
+  std::optional<double> rate(int64_t step) override {
+    if constexpr (requires { optimizer_->rate(step); }) return optimizer_->rate(step);
+    return std::nullopt;
   }
 
  private:

@@ -127,6 +127,17 @@ ParityRequest parity_request(const Json& request) {
           needed_path(request, "out")};
 }
 
+std::vector<int64_t> whole_numbers(const Json& request, const char* key) {
+  const Json* value = field(request, key);
+  if (value == nullptr || !value->is_array()) throw ProtocolError("'" + std::string(key) + "' is no list");
+  std::vector<int64_t> all;
+  for (const Json& number : value->array()) {
+    if (!number.is_integer()) throw ProtocolError("'" + std::string(key) + "' is not a list of integers");
+    all.push_back(number.integer());
+  }
+  return all;
+}
+
 std::vector<std::vector<int64_t>> shapes(const Json& request, const char* key) {
   const Json* value = field(request, key);
   if (value == nullptr || !value->is_array()) throw ProtocolError("'" + std::string(key) + "' is no list");
@@ -220,7 +231,7 @@ class Worker {
     if (op == "memory") return add(answer, memory());
     if (op == "import") return import(request, answer);
     if (op != "build" && op != "parity" && op != "losses" && op != "run" && op != "state" &&
-        op != "batches" && op != "restore") {
+        op != "batches" && op != "restore" && op != "rates") {
       throw ProtocolError("unknown op '" + op + "'");
     }
     if (!imported_) throw ProtocolError("the framework is not imported yet");
@@ -229,6 +240,7 @@ class Worker {
     if (op == "parity") return parity(request, answer);
     if (op == "state") return state(request, answer);
     if (op == "batches") return batches(request, answer);
+    if (op == "rates") return rates(request, answer);
     if (op == "restore") return adapter_.restore();
     op == "losses" ? losses(request, answer) : train(request, ring, answer);
   }
@@ -275,6 +287,11 @@ class Worker {
          adapter_.batch_hashes(positive(request, "count"), shapes(request, "row_shapes")))
       hashes.emplace_back(hash);
     answer["sha256"] = hashes;
+  }
+
+  void rates(const Json& request, Json& answer) {
+    const std::vector<double> found = adapter_.rates(whole_numbers(request, "steps"));
+    if (!found.empty()) answer["rates"] = Json::Array(found.begin(), found.end());
   }
 
   void losses(const Json& request, Json& answer) {

@@ -128,6 +128,8 @@ class Adapter {
                                                 const std::vector<std::vector<int64_t>>& row_shapes) = 0;
   // Writes parameters and buffers as they are now; gives the sorted names.
   virtual std::vector<std::string> write_state(const std::string& out) = 0;
+  // The learning rates of these steps, counted from 0; empty: constant.
+  virtual std::vector<double> rates(const std::vector<int64_t>& steps) = 0;
 };
 
 // Serves until `close` or the end of the requests; gives the exit code.

@@ -212,7 +212,7 @@ class Search {
   void find_optimizers() {
     const auto consider = [&](const OptimizerWay& way) {
       referee::Weights updated = reference_.weights;
-      WayOptimizer(way, updated).step(reference_.at.gradients, updated);
+      WayOptimizer(way, updated).step(reference_.given, updated);
       const double apart = moves_off(job_.workload, reference_.weights, updated, answer_.updated, {});
       if (apart < kMatch) optimizers_.emplace_back(way, apart);
     };

@@ -268,6 +268,32 @@ void add_decays(OptimizerChanges& changes) {
   }
 }
 
+// A mistake in what surrounds the update.
+void add_updates(OptimizerChanges& changes) {
+  const ir::Optimizer& base = changes.base();
+  const auto changed = [&](const std::string& words, const auto& change) {
+    ir::Optimizer o = base;
+    change(o);
+    changes.add(o, words);
+  };
+  if (base.schedule.varies()) {
+    changed("a constant learning rate", [](ir::Optimizer& o) { o.schedule = {}; });
+    changed("a schedule that is one step late", [](ir::Optimizer& o) { o.schedule.late = 1; });
+    changed("a schedule that is one step early", [](ir::Optimizer& o) { o.schedule.late = -1; });
+  }
+  if (base.schedule.warmup_steps > 0) {
+    changed("no warm-up", [](ir::Optimizer& o) { o.schedule.warmup_steps = 0; });
+    changed("a warm-up that begins at 0", [](ir::Optimizer& o) { o.schedule.warmup_from = 0; });
+  }
+  if (base.clips()) {
+    changed("gradients that are not clipped", [](ir::Optimizer& o) { o.clip_norm = 0, o.clip_value = 0; });
+    changed("1e-6 added to the norm of the gradients before they are clipped",
+            [](ir::Optimizer& o) { o.clip_eps = o.clip_norm != 0 ? 1e-6 : 0; });
+  }
+  if (!base.no_decay.empty())
+    changed("weight decay of every parameter", [](ir::Optimizer& o) { o.no_decay.clear(); });
+}
+
 }  // namespace
 
 std::vector<Variant> model_variants(const ir::Workload& workload, const ir::Training& training) {
@@ -319,6 +345,7 @@ std::vector<Variant> optimizer_variants(const ir::Workload& workload, const ir::
   add_momenta(changes);
   add_betas(changes);
   add_decays(changes);
+  add_updates(changes);
   return changes.take();
 }
 

@@ -34,6 +34,12 @@ Optimizer effective_optimizer(const ir::Training& training, Optimizer defaults) 
   };
   defaults.kind = given.kind;
   defaults.lr = given.lr;
+  defaults.no_decay = given.no_decay;
+  defaults.schedule = given.schedule;
+  defaults.clip_norm = given.clip_norm;
+  defaults.clip_value = given.clip_value;
+  defaults.ema = given.ema;
+  defaults.accumulate = given.accumulate;
   take("momentum", &Optimizer::momentum);
   take("nesterov", &Optimizer::nesterov);
   take("rho", &Optimizer::rho);

@@ -405,6 +405,62 @@ void prove_prediction32(Worker& worker, const GateJob& job, const Reference& ref
   comparisons.compare("prediction", tensor::relative_distance(dump->get("output"), reference.prediction32));
 }
 
+// The averages of the weights after the float64 steps, under the names "ema/<parameter>".
+void compare_averages(const GateJob& job, const Reference& reference, const Dump& state, Parity& parity,
+                      const Tolerances& t) {
+  if (reference.average64.empty()) return;
+  Comparisons comparisons(parity, "average of weights", t.moved64);
+  for (size_t id = 0; id < reference.average64.size(); ++id) {
+    const ir::Parameter& p = job.workload.parameters[id];
+    if (!ir::trainable(p)) continue;
+    const double moved = std::max(sum_apart(reference.after64[id], reference.weights[id]), kLeast);
+    const double least = 1e-4 * tensor::norm(reference.weights[id]);
+    const double error = sum_apart(state.get("ema/" + p.name), reference.average64[id]);
+    const double scale = std::max(moved, least);
+    comparisons.compare("average/" + p.name, error / scale,
+                        t.moved64 + kNoiseFactor * reference.noise64[id] / scale);
+  }
+}
+
+// Learning rates far beyond the steps that are trained, by the contender's own schedule.
+bool compare_rates(Worker& worker, const GateJob& job, const Reference& reference, Parity& parity,
+                   const Tolerances& t) {
+  const ir::Optimizer& optimizer = job.training.optimizer;
+  if (!optimizer.schedule.varies()) return true;
+  const std::vector<int64_t> steps = steps_to_compare(optimizer.schedule);
+  const auto rates = worker.rates(steps);
+  if (!worker.ok()) {
+    parity.failure = worker.failure();
+    return false;
+  }
+  Comparisons comparisons(parity, "learning rates", t.rate);
+  const auto trained = static_cast<int64_t>(reference.losses64.size());
+  if (!rates || rates->size() != steps.size()) {
+    // Its own training steps have shown all of the schedule, or else nothing shows the rest.
+    if (trained > optimizer.schedule.corners().back() + 1) return true;
+    comparisons.compare("learning rates", std::numeric_limits<double>::infinity());
+    parity.explanation = fmt::format(
+        "it does not show its learning rates beyond the {} steps that were compared; docs/training.md says how a "
+        "script does",
+        trained);
+    return true;
+  }
+  for (size_t k = 0; k < steps.size(); ++k) {
+    comparisons.compare(fmt::format("learning rate of step {}", steps[k]),
+                        std::abs((*rates)[k] - optimizer.rate(steps[k])) / optimizer.lr);
+  }
+  return true;
+}
+
+// What no proof can show is said: clipping that never acted.
+void note_clipping(const GateJob& job, const Reference& reference, Parity& parity) {
+  if (!job.training.optimizer.clips() || reference.clipped64 > 0) return;
+  parity.checks.push_back(
+      {.what = "clipping",
+       .tensor = "it never acted: gradients stayed below the limit, at larger weights too",
+       .passed = true});
+}
+
 // Losses and parameters of training steps in float64. False: the worker failed.
 bool prove_steps64(Worker& worker, const GateJob& job, const Reference& reference,
                    const ContenderStart& contender, Answer& answer, Parity& parity,
@@ -431,7 +487,10 @@ bool prove_steps64(Worker& worker, const GateJob& job, const Reference& referenc
     const Moves moves{reference.weights, reference.after64, reference.noise64};
     compare_each_move(job, *state, moves, tolerances.moved64, comparisons);
   }
-  return true;
+  if (made_whole_calls(contender, losses->losses.size()))
+    compare_averages(job, reference, *state, parity, tolerances);
+  note_clipping(job, reference, parity);
+  return compare_rates(worker, job, reference, parity, tolerances);
 }
 
 }  // namespace
@@ -464,6 +523,7 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
   if (train && !predicts && !prove_steps64(worker, job, reference, contender, answer, parity, tolerances))
     return;
   if (parity.diverges_at.empty() || job.cut) return;  // the whole batch decides, and is explained
+  if (!parity.explanation.empty()) return;
   if (parity.diverges_at == "prediction") {
     const std::string words = shape_words("the prediction", answer.prediction, reference.at.prediction);
     const std::string layer = words.empty() ? locate(worker, job, reference, contender) : "";

@@ -55,6 +55,8 @@ struct Tolerances {
   // Parameters after the float64 steps, relative to the sum of absolute moves, plus ten times the rounding
   // error.
   double moved64 = 1e-8;
+  // Of learning rates, relative to the recipe's: a framework may compute its schedule in float32.
+  double rate = 1e-6;
   // The float32 loss of step k may differ by first + k * growth: every update amplifies rounding errors. Where the
   // referee's own training with rounded values differs by more, ten times that is allowed, up to a tenth of the loss.
   double losses32_first = 1e-5;

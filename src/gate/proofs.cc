@@ -1,6 +1,7 @@
 #include "gate/proofs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/clock.h"
 #include "base/embedded.h"
@@ -17,6 +18,17 @@ const std::vector<File>& gate_sources();
 
 namespace bakeoff {
 namespace {
+
+std::string text_of(const ir::Schedule& s) {
+  return fmt::format("{} {} {} {} {} {} {}", ir::name(s.kind), s.warmup_steps, s.warmup_from, s.steps,
+                     s.final, s.every, s.step_factor);
+}
+
+// What surrounds the optimizer's update.
+std::string updates_of(const ir::Optimizer& o) {
+  return fmt::format("{} | {} {} {} {} | {}", text_of(o.schedule), o.clip_norm, o.clip_value, o.ema,
+                     o.accumulate, fmt::join(o.no_decay, " "));
+}
 
 std::string text_of(const ir::Training& t) {
   const ir::Optimizer& o = t.optimizer;
@@ -52,7 +64,7 @@ const std::string& gate_sources() {
 std::string job_key(const GateJob& job, const std::string& data_sha256, const std::string& weights_sha256,
                     const std::string& gate) {
   return key_of({std::string(kVersion), gate, ir::dump(job.workload), text_of(job.training),
-                 std::to_string(job.steps), data_sha256, weights_sha256});
+                 updates_of(job.training.optimizer), std::to_string(job.steps), data_sha256, weights_sha256});
 }
 
 Result<std::string> proof_key(const std::string& job, const ContenderStart& contender,

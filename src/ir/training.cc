@@ -1,6 +1,39 @@
 #include "ir/training.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
 namespace bakeoff::ir {
+
+double Schedule::factor(int64_t t) const {
+  t = std::max<int64_t>(0, t - late);
+  if (t < warmup_steps)
+    return warmup_from + (1 - warmup_from) * static_cast<double>(t) / static_cast<double>(warmup_steps);
+  const int64_t u = t - warmup_steps;
+  const double p =
+      steps > 0 ? static_cast<double>(std::min(u, steps)) / static_cast<double>(steps) : double{1};
+  switch (kind) {
+    case ScheduleKind::kConstant:
+      return 1;
+    case ScheduleKind::kStep:
+      return std::pow(step_factor, static_cast<double>(u / every));
+    case ScheduleKind::kCosine:
+      return final + (1 - final) * (1 + std::cos(std::numbers::pi * p)) / 2;
+    case ScheduleKind::kLinear:
+      return 1 + (final - 1) * p;
+  }
+  return 1;
+}
+
+std::vector<int64_t> Schedule::corners() const {
+  std::vector<int64_t> all = {0};
+  if (warmup_steps > 0) all.push_back(warmup_steps);
+  if (kind == ScheduleKind::kStep)
+    for (const int64_t n : {1, 2}) all.push_back(warmup_steps + n * every);
+  if (kind == ScheduleKind::kCosine || kind == ScheduleKind::kLinear) all.push_back(warmup_steps + steps);
+  return all;
+}
 
 std::string name(Scenario scenario) { return scenario == Scenario::kTrain ? "train" : "predict"; }
 std::string name(Track track) { return track == Track::kEqualised ? "equalised" : "as-is"; }
@@ -27,6 +60,20 @@ std::string name(EpsForm form) {
       return "inside";
     case EpsForm::kHat:
       return "hat";
+  }
+  return "";
+}
+
+std::string name(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::kConstant:
+      return "constant";
+    case ScheduleKind::kStep:
+      return "step";
+    case ScheduleKind::kCosine:
+      return "cosine";
+    case ScheduleKind::kLinear:
+      return "linear";
   }
   return "";
 }

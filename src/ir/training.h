@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace bakeoff::ir {
 
@@ -27,6 +28,42 @@ enum class EpsForm { kOutside, kInside, kHat };
 //   kDecoupled  p -= lr * weight_decay * p in addition to it  (AdamW, Loshchilov & Hutter 2019)
 enum class DecayForm { kL2, kDecoupled };
 
+enum class ScheduleKind { kConstant, kStep, kCosine, kLinear };
+
+// The learning rate of update t, t counted from 0, is lr * factor(t):
+//   t < warmup_steps   warmup_from + (1 - warmup_from) t / warmup_steps
+//   else, with u = t - warmup_steps and p = min(u / steps, 1):
+//   constant           1
+//   step               step_factor ^ floor(u / every)
+//   cosine             final + (1 - final) (1 + cos(pi p)) / 2
+//   linear             1 + (final - 1) p
+// So update warmup_steps is the first with the whole rate, and from update warmup_steps + steps on it stays
+// at final.
+struct Schedule {
+  ScheduleKind kind = ScheduleKind::kConstant;
+  int64_t warmup_steps = 0;
+  double warmup_from = 0;
+  int64_t steps = 0;  // cosine, linear
+  double final = 0;
+  int64_t every = 0;  // step
+  double step_factor = 0.1;
+  // Updates by which a training is late (or, below 0, early). A recipe's never is; the causes of a divergence
+  // are looked for with it.
+  int64_t late = 0;
+  bool varies() const { return kind != ScheduleKind::kConstant || warmup_steps > 0; }
+  double factor(int64_t t) const;
+  // The updates at which its formula changes: the end of the warm-up, the steps, the end. Ascending, and
+  // beginning with 0.
+  std::vector<int64_t> corners() const;
+  bool operator==(const Schedule&) const = default;
+};
+
+// One update, in this order:
+//   1. the gradients are clipped: each element to [-clip_value, clip_value], or all of them are multiplied
+//      with min(1, clip_norm / norm), norm being that of all gradients as one vector
+//   2. the optimizer's update below, at the schedule's learning rate; a parameter in `no_decay` does not decay
+//   3. ema: the average of each parameter becomes ema * average + (1 - ema) * parameter; the first update
+//      copies the parameter. Averages do not enter training: what is evaluated uses them
 // SGD:     v = momentum v + g;  step = nesterov ? g + momentum v : v;  p -= lr step
 //          (no momentum: p -= lr g)
 // RMSprop: v = rho v + (1-rho) g^2;  u = g / denominator(v);  momentum: b = momentum b + u, p -= lr b
@@ -43,6 +80,17 @@ struct Optimizer {
   EpsForm eps_form = EpsForm::kOutside;
   double weight_decay = 0;
   DecayForm decay_form = DecayForm::kL2;  // AdamW: always decoupled
+  std::set<int> no_decay = {};            // ParamIds
+  Schedule schedule = {};
+  double clip_norm = 0;   // 0: gradients are not clipped
+  double clip_value = 0;  // the same
+  // Added to the norm before dividing by it. A recipe's is 0; torch's clip_grad_norm_ has 1e-6.
+  double clip_eps = 0;
+  double ema = 0;  // 0: no average
+  // Equal parts of a batch that are worked off one after the other; the update is made from the mean of their
+  // gradients. Where a loss is a mean over rows that is the batch's own gradient: nothing that a step computes
+  // depends on it, but what memory it takes.
+  int64_t accumulate = 1;
   // Keys that the recipe states. In the as-is track an emitter writes these (and the learning rate) and
   // leaves all others to the framework's defaults.
   std::set<std::string> stated = {};
@@ -51,6 +99,9 @@ struct Optimizer {
   bool decoupled() const {
     return kind == OptimizerKind::kAdamW || (weight_decay != 0 && decay_form == DecayForm::kDecoupled);
   }
+  bool clips() const { return clip_norm != 0 || clip_value != 0; }
+  bool decays(int parameter) const { return weight_decay != 0 && !no_decay.contains(parameter); }
+  double rate(int64_t t) const { return lr * schedule.factor(t); }
   bool operator==(const Optimizer&) const = default;
 };
 
@@ -76,5 +127,6 @@ std::string name(Track);          // "equalised", "as-is"
 std::string name(OptimizerKind);  // "sgd", "rmsprop", "adam", "adamw"
 std::string name(EpsForm);        // "outside", "inside", "hat"
 std::string name(DecayForm);      // "l2", "decoupled"
+std::string name(ScheduleKind);   // "constant", "step", "cosine", "linear"
 
 }  // namespace bakeoff::ir

@@ -149,8 +149,12 @@ Status check_fit(const recipe::Recipe& recipe, int64_t rows) {
 }
 
 std::string fit_text(const recipe::Recipe& recipe, int64_t rows) {
-  return fmt::format("{} epoch{} of {} rows", recipe.fit.epochs, recipe.fit.epochs == 1 ? "" : "s",
-                     grouped(rows));
+  const recipe::Fit& fit = recipe.fit;
+  const std::string text =
+      fmt::format("{} epoch{} of {} rows", fit.epochs, fit.epochs == 1 ? "" : "s", grouped(rows));
+  if (fit.patience == 0) return text;
+  return fmt::format("at most {}, until the held-out loss has not fallen for {} epoch{}", text, fit.patience,
+                     fit.patience == 1 ? "" : "s");
 }
 
 }  // namespace bakeoff

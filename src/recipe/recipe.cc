@@ -15,6 +15,7 @@
 #include "recipe/reader.h"
 #include "recipe/shipped.h"
 #include "recipe/text_edit.h"
+#include "recipe/updates.h"
 #include "zoo/zoo.h"
 
 namespace bakeoff::recipe {
@@ -216,6 +217,19 @@ Result<Fit> read_fit(const Reader& reader, const toml::table& root, bool predict
   fit.epochs = reader.integer("fit", "epochs", fit.epochs);
   fit.seeds = reader.integer("fit", "seeds", fit.seeds);
   if (reader.find("fit", "rows") != nullptr) fit.rows = reader.integer("fit", "rows", 0);
+  fit.patience = reader.integer("fit", "patience", fit.patience);
+  fit.min_delta = reader.real("fit", "min_delta", fit.min_delta);
+  const toml::node* delta = reader.find("fit", "min_delta");
+  if (delta != nullptr && fit.patience == 0) {
+    return reader.error(delta->source(), "'fit.min_delta' has no effect without fit.patience",
+                        "set fit.patience, or remove it");
+  }
+  const toml::node* patience = reader.find("fit", "patience");
+  if (fit.patience > 0 && fit.rows.value_or(reader.word("data", "kind", "synthetic") == "mnist") == 0) {
+    return reader.error(patience->source(),
+                        "fit.patience watches the loss of held-out rows, and there are none",
+                        "set fit.rows, for example rows = 1000");
+  }
   return fit;
 }
 
@@ -378,6 +392,8 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, Origin or
   TRY(recipe.data, read_data(reader, recorded ? nullptr : &recipe.workload));
   if (!recipe.training.predicts() || root.contains("optimizer")) {
     TRY(recipe.training.optimizer, read_optimizer(reader));
+    CHECK_OK(read_updates(reader, root, recorded ? nullptr : &recipe.workload, recipe.training.batch,
+                          recipe.training.optimizer));
   }
   TRY(recipe.target, read_target(reader, root, recipe.training.predicts()));
   TRY(recipe.fit, read_fit(reader, root, recipe.training.predicts()));

@@ -173,6 +173,31 @@ TEST(Recipe, ReadsWholeTrainings) {
   EXPECT_FALSE(fit("").wanted());
   EXPECT_EQ(fit("[fit]\nepochs = 41\n"), (Fit{.epochs = 41}));
   EXPECT_EQ(fit("[fit]\nepochs = 2\nseeds = 3\nrows = 0\n"), (Fit{.epochs = 2, .seeds = 3, .rows = 0}));
+  EXPECT_EQ(fit("[fit]\nepochs = 2\nrows = 9\npatience = 3\nmin_delta = 1e-3\n"),
+            (Fit{.epochs = 2, .rows = 9, .patience = 3, .min_delta = 1e-3}));
+}
+
+TEST(Recipe, ReadsWhatSurroundsAnUpdate) {
+  const auto optimizer = [](const std::string& text) {
+    const auto recipe = parse(kGood + text, "r.toml");
+    EXPECT_TRUE(recipe) << recipe.error().text();
+    return recipe ? recipe->training.optimizer : ir::Optimizer{};
+  };
+  EXPECT_FALSE(optimizer("").schedule.varies());
+  EXPECT_FALSE(optimizer("").clips());
+  const ir::Optimizer o = optimizer(
+      "clip_norm = 1\nema = 0.99\nweight_decay = 0.1\nno_decay = [\"bias\", \"fc1.w*\"]\n[schedule]\n"
+      "kind = \"cosine\"\nwarmup_steps = 5\nwarmup_from = 0.1\nsteps = 100\nfinal = 0.01\n");
+  EXPECT_EQ(o.schedule, (ir::Schedule{.kind = ir::ScheduleKind::kCosine,
+                                      .warmup_steps = 5,
+                                      .warmup_from = 0.1,
+                                      .steps = 100,
+                                      .final = 0.01}));
+  EXPECT_EQ(o.clip_norm, 1);
+  EXPECT_EQ(o.ema, 0.99);
+  EXPECT_EQ(o.no_decay, (std::set<int>{0, 1, 3}));
+  EXPECT_EQ(optimizer("[schedule]\nkind = \"step\"\nevery = 7\n").schedule,
+            (ir::Schedule{.kind = ir::ScheduleKind::kStep, .every = 7, .step_factor = 0.1}));
 }
 
 TEST(Recipe, ReadsDataOfTheUsersOwn) {
@@ -298,6 +323,48 @@ const Bad kBad[] = {
      "'fit.epochs' is 0, outside its range", "at least 1"},
     {"epochs unsaid", std::string(kGood) + "[fit]\nseeds = 2\n", "r.toml:1", "'fit.epochs' is missing",
      "add `epochs = ...` under [fit]"},
+    {"patience without rows", std::string(kGood) + "[fit]\nepochs = 2\npatience = 2\n", "r.toml:11",
+     "fit.patience watches the loss of held-out rows", "set fit.rows"},
+    {"patience that never ends", std::string(kGood) + "[fit]\nepochs = 2\nmin_delta = 0.1\n", "r.toml:11",
+     "'fit.min_delta' has no effect without fit.patience", "set fit.patience"},
+    {"negative patience", std::string(kGood) + "[fit]\nepochs = 2\npatience = -1\n", "r.toml:11",
+     "'fit.patience' is -1", "at least 0"},
+    {"no kind of schedule", std::string(kGood) + "[schedule]\nsteps = 10\n", "r.toml:1",
+     "'schedule.kind' is missing", "add `kind = ...` under [schedule]"},
+    {"an unknown schedule", std::string(kGood) + "[schedule]\nkind = \"cosin\"\n", "r.toml:10",
+     "'schedule.kind' cannot be 'cosin'", "did you mean 'cosine'"},
+    {"a cosine without end", std::string(kGood) + "[schedule]\nkind = \"cosine\"\n", "r.toml:10",
+     "schedule.kind = \"cosine\" needs schedule.steps", "add steps = 1000"},
+    {"steps without length", std::string(kGood) + "[schedule]\nkind = \"step\"\n", "r.toml:10",
+     "schedule.kind = \"step\" needs schedule.every", "add every = 1000"},
+    {"a step of a cosine", std::string(kGood) + "[schedule]\nkind = \"cosine\"\nsteps = 9\nevery = 3\n",
+     "r.toml:12", "'schedule.every' has no effect on kind = \"cosine\"", "remove it"},
+    {"the end of steps", std::string(kGood) + "[schedule]\nkind = \"step\"\nevery = 9\nfinal = 0.1\n",
+     "r.toml:12", "'schedule.final' has no effect on kind = \"step\"", "remove it"},
+    {"no schedule at all", std::string(kGood) + "[schedule]\nkind = \"constant\"\n", "r.toml:10",
+     "without a warm-up is no schedule", "set schedule.warmup_steps"},
+    {"a start without warm-up",
+     std::string(kGood) + "[schedule]\nkind = \"linear\"\nsteps = 9\nwarmup_from = 0.5\n", "r.toml:12",
+     "'schedule.warmup_from' has no effect without a warm-up", "set schedule.warmup_steps"},
+    {"a schedule of no steps", std::string(kGood) + "[schedule]\nkind = \"linear\"\nsteps = 0\n", "r.toml:11",
+     "'schedule.steps' is 0, outside its range", "at least 1"},
+    {"half a step", std::string(kGood) + "[schedule]\nkind = \"linear\"\nsteps = 2.5\n", "r.toml:11",
+     "'schedule.steps' must be an integer", ""},
+    {"a factor that raises", std::string(kGood) + "[schedule]\nkind = \"step\"\nevery = 9\nfactor = 1.5\n",
+     "r.toml:12", "'schedule.factor' is 1.5, outside its range", "at most 1"},
+    {"both kinds of clipping", with(8, "lr = 1\nclip_norm = 1\nclip_value = 2"), "r.toml:10",
+     "'optimizer.clip_norm' and 'optimizer.clip_value' exclude each other", "remove one"},
+    {"a negative limit", with(8, "lr = 1\nclip_norm = -1"), "r.toml:9", "'optimizer.clip_norm' is -1",
+     "at least 0"},
+    {"an average that never moves", with(8, "lr = 1\nema = 1"), "r.toml:9", "'optimizer.ema' is 1", ""},
+    {"no decay to spare", with(8, "lr = 1\nno_decay = \"bias\""), "r.toml:9",
+     "'optimizer.no_decay' has no effect without weight decay", "set optimizer.weight_decay"},
+    {"a pattern of nothing", with(8, "lr = 1\nweight_decay = 0.1\nno_decay = [\"bias\", \"conv*\"]"),
+     "r.toml:10", "'conv*' of optimizer.no_decay names no parameter of 'mlp_small'", "fc1.weight"},
+    {"norms of a network without", with(8, "lr = 1\nweight_decay = 0.1\nno_decay = \"norm\""), "r.toml:10",
+     "'norm' of optimizer.no_decay names no parameter", "\"bias\""},
+    {"patterns that are numbers", with(8, "lr = 1\nweight_decay = 0.1\nno_decay = [1]"), "r.toml:10",
+     "'optimizer.no_decay' must be text or a list of texts", ""},
     {"a batch of zero", std::string(kGood) + "[search]\nbatches = [8, 0]\n", "r.toml:10",
      "'search.batches' is 0, outside its range", "at least 1"},
     {"a batch that is none", std::string(kGood) + "[search]\nbatches = [8, 1.5]\n", "r.toml:10",

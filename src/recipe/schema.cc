@@ -123,6 +123,45 @@ std::vector<Key> keys_of_the_optimizer() {
           word_key(
               "decay_form", "l2 (adamw: decoupled)", {"l2", "decoupled"},
               "how weights decay. l2: the decay is added to the gradient. decoupled: p -= lr * decay * p"),
+          listed(
+              word_key("no_decay", "", {},
+                       "parameters that do not decay: \"bias\" (every bias), \"norm\" (scales and shifts "
+                       "of normalisations), or patterns of names with * and ?, such as \"encoder.*.bias\"")),
+          real_key("clip_norm", "0", from(0),
+                   "largest norm of all gradients as one vector: before the update they are multiplied with "
+                   "min(1, clip_norm / norm). 0: none"),
+          real_key("clip_value", "0", from(0),
+                   "largest size of an element of a gradient: before the update it is cut to "
+                   "[-clip_value, clip_value]. 0: none"),
+          integer_key(
+              "accumulate", "1", from(1, 1e6),
+              "number of equal parts of a batch that are worked off one after the other; the update is "
+              "made from the mean of their gradients, which is the batch's own"),
+          real_key("ema", "0", from(0, 0.9999999),
+                   "decay of a moving average of the weights: after each update average = ema * average + "
+                   "(1 - ema) * weight; the first update copies. [target] and [fit] evaluate the averages. "
+                   "0: none"),
+      });
+}
+
+std::vector<Key> keys_of_the_schedule() {
+  return in(
+      "schedule",
+      {
+          required(word_key("kind", "", {"constant", "step", "cosine", "linear"},
+                            "how the learning rate changes after the warm-up, from optimizer.lr on. step: it "
+                            "is multiplied with `factor` after every `every` steps. cosine, linear: it falls "
+                            "to final * lr within `steps` steps and stays there. See docs/training.md")),
+          integer_key("warmup_steps", "0", from(0, 1e9),
+                      "number of steps in which the learning rate grows linearly to optimizer.lr"),
+          real_key("warmup_from", "0", from(0, 1),
+                   "learning rate of the first step of the warm-up, as a share of optimizer.lr"),
+          integer_key("steps", "", from(1, 1e9),
+                      "cosine and linear: number of steps after the warm-up until the end"),
+          real_key("final", "0", from(0, 1),
+                   "cosine and linear: learning rate at the end, as a share of optimizer.lr"),
+          integer_key("every", "", from(1, 1e9), "step: number of steps between two changes"),
+          real_key("factor", "0.1", above(0, 1), "step: what the learning rate is multiplied with"),
       });
 }
 
@@ -177,8 +216,9 @@ std::vector<Key> keys_of_the_cost() {
 
 const std::vector<Key>& keys() {
   static const std::vector<Key> all =
-      joined({keys_of_the_top_level(), keys_of_the_data(), keys_of_the_optimizer(), keys_of_the_budget(),
-              keys_of_the_race(), keys_of_the_published(), keys_of_the_cost(), keys_of_studies()});
+      joined({keys_of_the_top_level(), keys_of_the_data(), keys_of_the_optimizer(), keys_of_the_schedule(),
+              keys_of_the_budget(), keys_of_the_race(), keys_of_the_published(), keys_of_the_cost(),
+              keys_of_studies()});
   return all;
 }
 

@@ -20,6 +20,7 @@ constexpr std::pair<Stage, std::string_view> kStages[] = {{Stage::kOther, "other
                                                           {Stage::kParity, "parity"},
                                                           {Stage::kLosses, "losses"},
                                                           {Stage::kBatches, "batches"},
+                                                          {Stage::kRates, "rates"},
                                                           {Stage::kRestore, "restore"},
                                                           {Stage::kFirstStep, "first step"},
                                                           {Stage::kWarmUp, "warmup"},

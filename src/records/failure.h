@@ -22,6 +22,7 @@ enum class Stage {
   kParity,
   kLosses,   // the losses of the gate
   kBatches,  // the batch hashes of the gate
+  kRates,    // the learning rates of the gate
   kRestore,  // loading the initial weights again
   kFirstStep,
   kWarmUp,

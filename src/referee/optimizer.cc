@@ -1,5 +1,6 @@
 #include "referee/optimizer.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 
@@ -54,7 +55,53 @@ double direction(const Optimizer& o, double g, double& first, double& second, co
   return adam(o, g, first, second, c);
 }
 
+double norm_of_all(const Weights& gradients) {
+  double sum = 0;
+  for (const tensor::Tensor& g : gradients) {
+    for (const double x : g.data) sum += x * x;
+  }
+  return std::sqrt(sum);
+}
+
+void average(const Optimizer& o, OptimizerState& state, const Weights& weights) {
+  if (o.ema == 0) return;
+  if (state.steps == 1) {
+    state.average = weights;
+    return;
+  }
+  for (size_t p = 0; p < weights.size(); ++p) {
+    for (size_t i = 0; i < weights[p].data.size(); ++i) {
+      double& a = state.average[p].data[i];
+      a = o.ema * a + (1 - o.ema) * weights[p].data[i];
+    }
+  }
+}
+
 }  // namespace
+
+Weights clipped(const Optimizer& optimizer, Weights gradients) {
+  double factor = 1;
+  if (optimizer.clip_norm != 0) {
+    const double norm = norm_of_all(gradients) + optimizer.clip_eps;
+    if (norm > optimizer.clip_norm) factor = optimizer.clip_norm / norm;
+  }
+  for (tensor::Tensor& g : gradients) {
+    for (double& x : g.data) {
+      x *= factor;
+      if (optimizer.clip_value != 0) x = std::clamp(x, -optimizer.clip_value, optimizer.clip_value);
+    }
+  }
+  return gradients;
+}
+
+bool clipping_acts(const Optimizer& optimizer, const Weights& gradients) {
+  if (optimizer.clip_norm != 0 && norm_of_all(gradients) > optimizer.clip_norm) return true;
+  const auto beyond = [&](double x) { return std::abs(x) > optimizer.clip_value; };
+  return optimizer.clip_value != 0 &&
+         std::any_of(gradients.begin(), gradients.end(), [&](const tensor::Tensor& g) {
+           return std::any_of(g.data.begin(), g.data.end(), beyond);
+         });
+}
 
 OptimizerState initial_state(const Weights& weights) {
   OptimizerState state;
@@ -63,25 +110,30 @@ OptimizerState initial_state(const Weights& weights) {
   return state;
 }
 
-void step(const Optimizer& optimizer, const Weights& gradients, OptimizerState& state, Weights& weights) {
-  assert(gradients.size() == weights.size() && state.first.size() == weights.size());
+void step(const Optimizer& optimizer, const Weights& given, OptimizerState& state, Weights& weights) {
+  assert(given.size() == weights.size() && state.first.size() == weights.size());
   assert(optimizer.eps_form != EpsForm::kHat || optimizer.kind == OptimizerKind::kAdam ||
          optimizer.kind == OptimizerKind::kAdamW);
+  const double rate = optimizer.rate(state.steps);
   const auto t = static_cast<double>(++state.steps);
   const Correction correction{1 - std::pow(optimizer.beta1, t), 1 - std::pow(optimizer.beta2, t)};
   const bool decoupled =
       optimizer.kind == OptimizerKind::kAdamW || optimizer.decay_form == ir::DecayForm::kDecoupled;
-  const double l2 = decoupled ? 0 : optimizer.weight_decay;
-  const double beside = decoupled ? optimizer.weight_decay : 0;
+  const Weights changed = optimizer.clips() ? clipped(optimizer, given) : Weights();
+  const Weights& gradients = optimizer.clips() ? changed : given;
   for (size_t p = 0; p < weights.size(); ++p) {
     if (gradients[p].data.empty()) continue;
+    const double decay = optimizer.decays(static_cast<int>(p)) ? optimizer.weight_decay : 0;
+    const double l2 = decoupled ? 0 : decay;
+    const double beside = decoupled ? decay : 0;
     for (size_t i = 0; i < weights[p].data.size(); ++i) {
       double& w = weights[p].data[i];
       const double g = gradients[p].data[i] + l2 * w;
       const double u = direction(optimizer, g, state.first[p].data[i], state.second[p].data[i], correction);
-      w -= optimizer.lr * (u + beside * w);
+      w -= rate * (u + beside * w);
     }
   }
+  average(optimizer, state, weights);
 }
 
 }  // namespace bakeoff::referee

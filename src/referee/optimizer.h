@@ -16,13 +16,19 @@ struct OptimizerState {
   int64_t steps = 0;  // updates made so far
   Weights first;      // SGD velocity; RMSprop momentum buffer b; Adam m
   Weights second;     // RMSprop and Adam v
+  Weights average;    // Optimizer::ema; empty before the first update, and where there is none
 };
 
 // All zero, one slot per parameter.
 OptimizerState initial_state(const Weights& weights);
 
-// One update. Parameters whose gradient is without data (running statistics) stay. Weight decay reaches every
-// trained parameter, biases and scales too. EpsForm::kHat is for Adam(W) only; AdamW decays decoupled
+// The gradients as the update takes them: clipped where the optimizer clips.
+Weights clipped(const ir::Optimizer& optimizer, Weights gradients);
+// Whether clipping changes these gradients.
+bool clipping_acts(const ir::Optimizer& optimizer, const Weights& gradients);
+
+// One update, clipping and average included. Parameters whose gradient is without data (running statistics) stay. Weight decay reaches every
+// trained parameter that Optimizer::no_decay does not name, biases and scales too. EpsForm::kHat is for Adam(W) only; AdamW decays decoupled
 // whatever decay_form says.
 void step(const ir::Optimizer& optimizer, const Weights& gradients, OptimizerState& state, Weights& weights);
 

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 namespace bakeoff::referee {
 namespace {
@@ -157,6 +159,100 @@ TEST(Optimizer, LeavesRunningStatisticsAlone) {
   step({.kind = OptimizerKind::kAdamW, .weight_decay = 0.5}, {{{2}, {1, 1}}, {}}, state, weights);
   EXPECT_EQ(weights[1].data, (std::vector<double>{3, 4}));
   EXPECT_NE(weights[0].data[0], 1);
+}
+
+Weights one(double w) { return {{{1}, {w}}}; }
+
+// Updates of SGD by a gradient of 1 show the learning rates themselves.
+TEST(Optimizer, FollowsItsSchedule) {
+  const double pi = std::acos(-1.0);
+  struct Rates {
+    ir::Schedule schedule;
+    std::vector<std::pair<int64_t, double>> rates;  // step, share of lr
+  };
+  const Rates cases[] = {
+      {{.kind = ir::ScheduleKind::kConstant, .warmup_steps = 4, .warmup_from = 0.2},
+       {{0, 0.2}, {1, 0.4}, {3, 0.8}, {4, 1}, {1000000, 1}}},
+      {{.kind = ir::ScheduleKind::kStep, .every = 3, .step_factor = 0.5},
+       {{0, 1}, {2, 1}, {3, 0.5}, {5, 0.5}, {6, 0.25}, {30, std::pow(0.5, 10)}}},
+      {{.kind = ir::ScheduleKind::kStep, .warmup_steps = 2, .every = 3, .step_factor = 0.5},
+       {{0, 0}, {1, 0.5}, {2, 1}, {4, 1}, {5, 0.5}}},
+      {{.kind = ir::ScheduleKind::kCosine, .warmup_steps = 2, .steps = 4, .final = 0.1},
+       {{0, 0},
+        {2, 1},
+        {3, 0.1 + 0.9 * (1 + std::cos(pi / 4)) / 2},
+        {4, 0.55},
+        {6, 0.1},
+        {7, 0.1},
+        {900, 0.1}}},
+      {{.kind = ir::ScheduleKind::kLinear, .steps = 10}, {{0, 1}, {1, 0.9}, {9, 0.1}, {10, 0}, {11, 0}}},
+  };
+  for (const Rates& c : cases) {
+    SCOPED_TRACE(ir::name(c.schedule.kind));
+    for (const auto& [t, share] : c.rates) {
+      OptimizerState state = initial_state(one(0));
+      state.steps = t;
+      Weights weights = one(0);
+      step({.lr = 0.5, .schedule = c.schedule}, one(1), state, weights);
+      EXPECT_NEAR(weights[0].data[0], -0.5 * share, 1e-15) << "step " << t;
+    }
+  }
+}
+
+TEST(Optimizer, DecayFollowsTheScheduleToo) {
+  const ir::Schedule schedule{.kind = ir::ScheduleKind::kStep, .every = 1, .step_factor = 0.5};
+  OptimizerState state = initial_state(one(1));
+  Weights weights = one(1);
+  const Optimizer o{
+      .lr = 0.1, .weight_decay = 0.2, .decay_form = DecayForm::kDecoupled, .schedule = schedule};
+  for (int n = 0; n < 2; ++n) step(o, one(0), state, weights);
+  EXPECT_NEAR(weights[0].data[0], (1 - 0.1 * 0.2) * (1 - 0.05 * 0.2), 1e-15);
+}
+
+TEST(Optimizer, ClipsBeforeItDecays) {
+  const Weights gradients = {{{2}, {3, 0}}, {{1}, {-4}}, {}};
+  const Weights halved = clipped({.clip_norm = 2.5}, gradients);
+  EXPECT_NEAR(halved[0].data[0], 1.5, 1e-15);
+  EXPECT_NEAR(halved[1].data[0], -2, 1e-15);
+  EXPECT_TRUE(halved[2].data.empty());
+  EXPECT_EQ(clipped({.clip_norm = 5}, gradients)[1].data[0], -4) << "a norm at the limit stays";
+  EXPECT_FALSE(clipping_acts({.clip_norm = 5}, gradients));
+  EXPECT_TRUE(clipping_acts({.clip_norm = 4.99}, gradients));
+  EXPECT_EQ(clipped({.clip_norm = 1}, one(0))[0].data[0], 0) << "no gradient, no division";
+  EXPECT_EQ(clipped({.clip_value = 3.5}, gradients)[1].data[0], -3.5);
+  EXPECT_FALSE(clipping_acts({.clip_value = 4}, gradients));
+  EXPECT_TRUE(clipping_acts({.clip_value = 3}, gradients));
+  OptimizerState state = initial_state(one(1));
+  Weights weights = one(1);
+  step({.lr = 0.1, .weight_decay = 0.5, .clip_value = 1}, one(7), state, weights);
+  EXPECT_NEAR(weights[0].data[0], 1 - 0.1 * (1 + 0.5), 1e-15);
+}
+
+TEST(Optimizer, SparesParametersTheDecay) {
+  for (const auto form : {DecayForm::kL2, DecayForm::kDecoupled}) {
+    Weights weights = {{{1}, {1.0}}, {{1}, {1.0}}};
+    const Weights zeros = {{{1}, {0.0}}, {{1}, {0.0}}};
+    OptimizerState state = initial_state(weights);
+    step({.lr = 0.1, .weight_decay = 0.5, .decay_form = form, .no_decay = {1}}, zeros, state, weights);
+    EXPECT_NEAR(weights[0].data[0], 0.95, 1e-15);
+    EXPECT_EQ(weights[1].data[0], 1);
+  }
+}
+
+// The closed form of a_1 = w_1, a_t = d a_(t-1) + (1 - d) w_t.
+TEST(Optimizer, AveragesItsWeights) {
+  const double d = 0.75;
+  Weights weights = one(1);
+  OptimizerState state = initial_state(weights);
+  std::vector<double> path;
+  for (const double g : kGradients) {
+    step({.lr = 0.1, .ema = d}, one(g), state, weights);
+    path.push_back(weights[0].data[0]);
+    double expected = std::pow(d, static_cast<double>(path.size() - 1)) * path[0];
+    for (size_t t = 1; t < path.size(); ++t)
+      expected += (1 - d) * std::pow(d, static_cast<double>(path.size() - 1 - t)) * path[t];
+    EXPECT_NEAR(state.average[0].data[0], expected, 1e-15);
+  }
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include "reference/reference.h"
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 #include <span>
 
 #include "base/files.h"
@@ -34,17 +36,24 @@ struct Path {
   std::vector<double> losses = {};
   referee::Weights after = {};
   std::vector<double> noise = {};
+  referee::Weights average = {};
+  int64_t clipped = 0;
 };
 
 Result<Path> follow(const GateJob& job, const referee::Weights& from,
                     std::span<const referee::Inputs> batches, const referee::Evaluation& first,
                     const GradientNoise& noise, bool single) {
   NoisyTwin twin(job.training.optimizer, from, noise, single);
-  const auto watch = [&](size_t, const referee::Evaluation& e) { twin.step(e.gradients); };
+  int64_t clipped = 0;
+  const auto watch = [&](size_t, const referee::Evaluation& e) {
+    clipped += referee::clipping_acts(job.training.optimizer, e.gradients);
+    twin.step(e.gradients);
+  };
   TRY(auto run,
       referee::train(job.workload, job.training.optimizer, from, batches, {.first = &first, .watch = watch}));
   Path path{.losses = std::move(run.losses), .after = std::move(run.weights)};
   path.noise = apart(path.after, twin.weights());
+  path.average = std::move(run.state.average), path.clipped = clipped;
   return path;
 }
 
@@ -88,7 +97,12 @@ Status follow_rounded(const GateJob& job, const Reference& r, referee::Edges edg
 int64_t steps_in_float64(const GateJob& job) {
   const auto cost = ir::step_cost(job.workload, job.training);
   const bool cheap = cost && cost->flops() * job.steps <= kCheapFlops64;
-  const int64_t steps = cheap ? std::max(job.steps, kSteps64) : kSteps64;
+  int64_t steps = cheap ? std::max(job.steps, kSteps64) : kSteps64;
+  const ir::Schedule& schedule = job.training.optimizer.schedule;
+  if (cost && schedule.varies()) {
+    const int64_t affordable = std::min(kMostSteps64, kCheapFlops64 / std::max<int64_t>(cost->flops(), 1));
+    steps = std::max(steps, std::min(schedule.corners().back() + 2, affordable));
+  }
   return (steps + job.per_call - 1) / job.per_call * job.per_call;
 }
 
@@ -124,13 +138,47 @@ Result<Reference> start_reference(const GateJob& job) {
   return r;
 }
 
+std::vector<int64_t> steps_to_compare(const ir::Schedule& schedule) {
+  std::set<int64_t> all = {0, 1};
+  int64_t before = 0;
+  for (const int64_t corner : schedule.corners()) {
+    for (const int64_t step : {(before + corner) / 2, corner - 1, corner, corner + 1})
+      all.insert(std::max<int64_t>(step, 0));
+    before = corner;
+  }
+  all.insert(2 * before + 10);
+  return {all.begin(), all.end()};
+}
+
+// Multiplies the weights of proofs 1 and 2 until clipping changes the gradients of the first batch: a proof
+// in which it never acts is none. Where no factor does, they stay.
+Status make_clipping_act(const GateJob& job, Reference& r) {
+  const ir::Optimizer& optimizer = job.training.optimizer;
+  if (!optimizer.clips()) return Done{};
+  for (const double factor : {1.0, 2.0, 4.0, 8.0, 16.0}) {
+    referee::Weights weights = r.weights;
+    for (size_t p = 0; p < weights.size(); ++p) {
+      if (!ir::trainable(job.workload.parameters[p])) continue;
+      for (double& w : weights[p].data) w *= factor;  // a power of two: still a float32
+    }
+    TRY(const auto e, referee::evaluate(job.workload, weights, r.batch));
+    if (!std::isfinite(e.loss)) break;
+    if (!referee::clipping_acts(optimizer, e.gradients)) continue;
+    TRY(r.weights, rounded(job.workload, std::move(weights), r.weights_file));
+    break;
+  }
+  return Done{};
+}
+
 Result<Reference> make_reference64(const GateJob& job) {
   TRY(Reference r, start_reference(job));
+  if (!job.training.predicts()) CHECK_OK(make_clipping_act(job, r));
   const bool predicts = job.training.predicts();
   TRY(r.at, referee::evaluate(job.workload, r.weights, r.batch,
                               {.train = !predicts, .gradients = !predicts, .activations = true}));
   if (predicts) return r;
-  CHECK_OK(write_parameters(job.workload, r.at.gradients, tensor::DType::kF64, true, r.gradients_file));
+  r.given = referee::clipped(job.training.optimizer, r.at.gradients);
+  CHECK_OK(write_parameters(job.workload, r.given, tensor::DType::kF64, true, r.gradients_file));
   r.updated = r.weights;
   auto state = referee::initial_state(r.weights);
   referee::step(job.training.optimizer, r.at.gradients, state, r.updated);
@@ -139,6 +187,7 @@ Result<Reference> make_reference64(const GateJob& job) {
       read_batches(job.workload, job.training, job.data, job.rows, steps_in_float64(job)));
   TRY(Path path, follow(job, r.weights, batches, r.at, kNoise64, false));
   r.losses64 = std::move(path.losses), r.after64 = std::move(path.after);
+  r.average64 = std::move(path.average), r.clipped64 = path.clipped;
   r.noise64 = std::move(path.noise);
   return r;
 }

@@ -48,12 +48,15 @@ struct Reference {
   referee::Evaluation at = {};        // at `weights`; scenario predict: in inference mode, without gradients
   referee::Evaluation at32 = {};      // at `initial`
   tensor::Tensor prediction32 = {};   // scenario predict: computed in float64 from the initial weights
-  referee::Weights updated = {};      // after one update from at.gradients
+  referee::Weights given = {};        // at.gradients, clipped where the recipe clips: contenders get these
+  referee::Weights updated = {};      // after one update from them
   std::vector<double> losses64 = {};  // losses of proof 2
   std::vector<double> losses32 = {};  // losses of proof 3, computed in float64 from the initial weights
   // Parameters after those steps. The noise, by ParamId: the sum over elements of how far rounding of the
   // gradients alone moves a parameter (reference/rounding.h).
   referee::Weights after64 = {}, after32 = {};
+  referee::Weights average64 = {};  // Optimizer::ema after those of proof 2; empty: there is none
+  int64_t clipped64 = 0;            // steps of proof 2 in which clipping changed the gradients
   std::vector<double> noise64 = {}, noise32 = {};
   std::vector<std::string> batches = {};  // batch hashes of proof 3
   // The same with channels last in inputs whose rows have equal axes; empty where there are none.
@@ -68,6 +71,10 @@ struct Reference {
 // later.
 inline constexpr int64_t kSteps64 = 4;
 inline constexpr int64_t kCheapFlops64 = 1'000'000'000;  // limit for all steps of a small network
+// With a schedule a small network takes more, to the step after its last corner.
+inline constexpr int64_t kMostSteps64 = 24;
+// The steps at which a schedule is compared beside: around each of its corners, between them and far beyond.
+std::vector<int64_t> steps_to_compare(const ir::Schedule& schedule);
 
 // Limit of a float64 step, and the fewest rows to which it cuts a batch.
 inline constexpr int64_t kStepFlops64 = 1'000'000'000;

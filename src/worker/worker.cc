@@ -338,6 +338,21 @@ std::optional<std::vector<std::string>> Worker::batches(int64_t count,
   return hashes;
 }
 
+std::optional<std::vector<double>> Worker::rates(const std::vector<int64_t>& steps) {
+  std::optional<Failure> refused = failure_;
+  const auto answer = ask(*impl_, refused, Stage::kRates, {{"op", "rates"}, {"steps", steps}});
+  if (!answer) {
+    // A worker of an earlier protocol, or of another language, does not know the request.
+    if (refused->cause != Cause::kProtocol) failure_ = refused;
+    return std::nullopt;
+  }
+  const auto found = answer->find("rates");
+  if (found == answer->end() || !found->is_array()) return std::nullopt;
+  std::vector<double> rates;
+  for (const Json& rate : *found) rates.push_back(number(rate));
+  return rates;
+}
+
 int64_t Worker::steps_done() const { return impl_->steps_done; }
 
 bool Worker::restore() {

@@ -121,6 +121,9 @@ class Worker {
   // Number of steps since the build: its position in the data.
   int64_t steps_done() const;
 
+  // The learning rates that its training has at these steps, counted from 0. nullopt with ok(): it cannot
+  // tell.
+  std::optional<std::vector<double>> rates(const std::vector<int64_t>& steps);
   // Loads the initial weights and a fresh optimizer; the position in the data is kept.
   bool restore();
 

@@ -125,6 +125,28 @@ class Fit(unittest.TestCase):
             self.assertEqual(row["fit_epochs"], str(EPOCHS))
             self.assertGreater(float(row["fit_accuracy"]), 0.8)
 
+    def test_a_training_ends_early_and_its_averages_are_judged(self) -> None:
+        recipe = self.recipe(
+            "epochs = 6\nrows = 100\npatience = 1\nmin_delta = 100\n",
+            optimizer='kind = "adam"\nlr = 1e-2\neps = 1e-4\nema = 0.9\n',
+            schedule='kind = "linear"\nwarmup_steps = 4\nsteps = 60\n',
+        )
+        done = self.place.run(
+            "run", recipe, "--out", "r", "--format", "json", timeout=600
+        )
+        self.assertIn(done.code, (0, 1), done.err)
+        self.assertIn("fit: at most 6 epochs of 500 rows, until", done.err)
+        rows = done.json()["fit"]["rows"]
+        self.assertEqual(len(rows), 2)
+        for row in rows:
+            self.assertEqual(row["epochs"]["value"], 2, row)
+            self.assertRegex(row["note"], "ended early: its held-out loss had not")
+        losses = [row["loss"]["value"] for row in rows]
+        self.assertAlmostEqual(losses[0], losses[1], delta=1e-3)
+        for record in self.records():
+            self.assertEqual([look["steps"] for look in record["watched"]], [10, 20])
+            self.assertEqual(record["stopped"], 2)
+
     @support.full_tier
     def test_pipelines_and_executions_of_many_steps(self) -> None:
         """Waits of a DataLoader; 5 steps an execution do not divide 12 an epoch."""

@@ -53,7 +53,10 @@ class Libtorch(unittest.TestCase):
         cls.place.write("mlp.ir", support.MLP)
 
     def test_half_precision_is_that_of_torch(self) -> None:
-        """Rounded at the same places: as far from float32 as Python's autocast."""
+        """Rounded at the same places: as far from float32 as Python's autocast.
+
+        Its update is proven in float64, with all that surrounds it.
+        """
         half = f", precision = {json.dumps(HALVES)}"
         recipe = self.place.write(
             "half.toml",
@@ -61,6 +64,9 @@ class Libtorch(unittest.TestCase):
                 [text + half for text in BOTH],
                 top='workload = "mnist_cnn"\nbatch = 16\n',
                 data="samples = 64\n",
+                optimizer='kind = "sgd"\nlr = 0.01\nmomentum = 0.9\nclip_norm = 0.5\n'
+                'weight_decay = 0.1\nno_decay = "bias"\nema = 0.9\naccumulate = 2\n',
+                schedule='kind = "linear"\nwarmup_steps = 2\nsteps = 9\n',
             ),
         )
         proven = self.place.run("parity", recipe, timeout=900)

@@ -36,7 +36,7 @@ import os
 import time
 from importlib import metadata
 from types import ModuleType
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -560,7 +560,16 @@ class JaxAdapter(ScriptAdapter):
         assert self._state is not None
         trees = (self._state.get("params"), self._stats())
         named = [self._canonical_all("state", tree) for tree in trees]
-        return {n.partition("/")[2]: a for part in named for n, a in part.items()}
+        state = {n.partition("/")[2]: a for part in named for n, a in part.items()}
+        average = _average(self._state.get("opt_state"))
+        if average is not None:
+            state.update(self._canonical_all("ema", average))
+        return state
+
+    def rates(self, steps: Sequence[int]) -> Optional[list[float]]:
+        """Those of the script's function."""
+        rate = getattr(self._the_script(), "learning_rate", None)
+        return None if rate is None else [float(rate(step)) for step in steps]
 
     def request(self) -> Callable[[], None]:
         import jax
@@ -767,6 +776,17 @@ class JaxAdapter(ScriptAdapter):
             params = optax.apply_updates(state.get("params"), updates)
             following = following.replace(params=params, opt_state=opt_state)
         return loss, mine, following
+
+
+def _average(opt_state: Any) -> Any:
+    """The averages of weights that the optimizer keeps; None: it keeps none."""
+    import jax
+
+    def keeps(part: Any) -> bool:
+        return hasattr(part, "average")
+
+    parts = jax.tree_util.tree_leaves(opt_state, is_leaf=keeps)
+    return next((part.average for part in parts if keeps(part)), None)
 
 
 def _dotted(path: tuple[Any, ...]) -> str:

@@ -33,7 +33,7 @@ from __future__ import annotations
 import functools
 import time
 from pathlib import Path
-from typing import Any, Callable, Iterator, Mapping, Optional
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -227,10 +227,34 @@ class KerasAdapter(ScriptAdapter):
         )
 
     def state(self) -> dict[str, Array]:
+        variables = {name: named[0] for name, named in self._names.items()}
+        optimizer = None if self._predicts else self._averaging()
+        if optimizer is not None:
+            averages = self._library.averages(optimizer, self._model)
+            for name, (variable, _, _) in self._names.items():
+                if id(variable) in averages:
+                    variables[f"ema/{name}"] = averages[id(variable)]
         return {
-            name: to_canonical(self._library.value(variable), entry, shape)
-            for name, (variable, entry, shape) in self._names.items()
+            key: to_canonical(
+                self._library.value(variable),
+                *self._names[key.removeprefix("ema/")][1:],
+            )
+            for key, variable in variables.items()
         }
+
+    def _averaging(self) -> Any:
+        """The optimizer that keeps averages of the weights; None: none does."""
+        optimizer = self._model.optimizer
+        optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # loss scaling
+        return optimizer if getattr(optimizer, "use_ema", False) else None
+
+    def rates(self, steps: Sequence[int]) -> Optional[list[float]]:
+        """Those of the schedule that the optimizer was given."""
+        rate = self._model.optimizer._learning_rate
+        schedules = self._library.keras.optimizers.schedules
+        if not isinstance(rate, schedules.LearningRateSchedule):
+            return None
+        return [float(self._library.array(rate(step))) for step in steps]
 
     def request(self) -> Callable[[], None]:
         return predict_request(self._predict_step(), self._stream(), self._to_host)
@@ -512,6 +536,10 @@ class KerasAdapter(ScriptAdapter):
         self._waits.start(full)
         # An execution cut short leaves Keras 2 with its length.
         self._library.set_steps_per_execution(self._model, self._steps_per_execution)
+        # The end of a `fit` makes the averages the weights; a burst's end is no end.
+        optimizer = self._averaging()
+        if optimizer is not None:
+            object.__setattr__(optimizer, "finalize_variable_values", lambda _: None)
         self._the_script().fit(self._model, x, y, epochs=_FOREVER, callbacks=[callback])
 
     def _train_on_batches(self, recorder: Any, steps: int) -> None:

@@ -81,6 +81,13 @@ class Library(ABC):
     def loss_scale(self, optimizer: Any) -> Any:
         """The variable that holds what the loss is multiplied with; None: it is not."""
 
+    def averages(self, optimizer: Any, model: Any) -> dict[int, Any]:
+        """The moving averages of weights, by the id of the variable."""
+        pairs = zip(
+            model.trainable_variables, optimizer._model_variables_moving_average
+        )
+        return {id(variable): average for variable, average in pairs}
+
     def optimizer_variables(self, optimizer: Any) -> list[Any]:
         """Its whole state."""
         return list(optimizer.variables)

@@ -32,7 +32,7 @@ import functools
 import inspect
 import os
 import time
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -245,7 +245,23 @@ class TensorFlowAdapter(ScriptAdapter):
 
     def state(self) -> dict[str, Array]:
         variables = {name: self._variable(name) for name in self._names}
-        return {name: self._canonical(name, v) for name, v in variables.items()}
+        tensors = {name: self._canonical(name, v) for name, v in variables.items()}
+        averages = getattr(self._optimizer, "averages", None)
+        if averages is not None:
+            by_id = {id(v): average for v, average in zip(self._targets(), averages)}
+            for name, variable in self._trained.items():
+                average = by_id[id(variable)]
+                tensors[f"ema/{name}"] = self._canonical(name, average)
+        return tensors
+
+    def rates(self, steps: Sequence[int]) -> Optional[list[float]]:
+        """Those of the script's function."""
+        import tensorflow as tf
+
+        rate = getattr(self._the_script(), "learning_rate", None)
+        if rate is None:
+            return None
+        return [float(rate(tf.constant(float(step), tf.float64))) for step in steps]
 
     def request(self) -> Callable[[], None]:
         return predict_request(self._step, self._stream(), _fetch)
@@ -587,7 +603,8 @@ class TensorFlowAdapter(ScriptAdapter):
         body = getattr(script.train_step, "python_function", script.train_step)
         model = _Watched(self._model)
         loss = body(model, recorder, *batch)
-        if model.output is None:
+        shown = model.output(len(batch[0]))
+        if shown is None:
             raise AdapterError(f"train_step of {self._file()} does not call its model")
         if recorder.seen is None:
             raise AdapterError(
@@ -595,7 +612,7 @@ class TensorFlowAdapter(ScriptAdapter):
             )
         targets = recorder.targets if targets is None else targets
         by_variable = dict(zip(map(id, targets), recorder.seen))
-        output = self._canonical_output(np.array(model.output))
+        output = self._canonical_output(np.array(shown))
         tensors: dict[str, Array] = {"loss": np.array(loss), "output": output}
         for name in self._names:
             variable = self._variable(name)
@@ -631,14 +648,25 @@ class _Watched:
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self.output: Any = None
+        self._outputs: list[Any] = []
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        output = self._model(*args, **options)
-        self.output = output
-        while isinstance(self.output, tuple):  # (prediction, target)
-            self.output = self.output[0]
+        output = shown = self._model(*args, **options)
+        while isinstance(shown, tuple):  # (prediction, target)
+            shown = shown[0]
+        self._outputs.append(shown)
         return output
+
+    def output(self, rows: int) -> Any:
+        """The last one; all of them where each saw a part of the batch."""
+        import tensorflow as tf
+
+        if not self._outputs:
+            return None
+        last = self._outputs[-1]
+        if len(last) < rows and sum(map(len, self._outputs)) == rows:
+            return tf.concat(self._outputs, 0)
+        return last
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)

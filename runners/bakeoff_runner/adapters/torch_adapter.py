@@ -33,9 +33,18 @@ from __future__ import annotations
 import os
 import re
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Optional,
+    Sequence,
+)
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -112,6 +121,7 @@ _ALLOCATORS = {
     "expandable_segments": "expandable_segments:True",
     "async": "backend:cudaMallocAsync",
 }
+_MOST_SCHEDULED = 100_000  # steps that a scheduler of a script's own is asked for
 _HALVINGS = 24  # of a loss scale, after which a step is certain
 
 
@@ -287,7 +297,10 @@ class TorchAdapter(ScriptAdapter):
         with torch.no_grad():
             for name, tensor in self._tensors().items():
                 tensor.copy_(self._initial[name])
-        if not self._predicts and not _forget(self._optimizer):
+        kept = hasattr(self._optimizer, "schedule") or hasattr(
+            self._optimizer, "average"
+        )
+        if not self._predicts and (kept or not _forget(self._optimizer)):
             if graphed:
                 raise AdapterError(
                     f"{self._file()}: the optimizer of a GraphedStep cannot be reset "
@@ -329,7 +342,35 @@ class TorchAdapter(ScriptAdapter):
         return hashes
 
     def state(self) -> dict[str, Array]:
-        return {name: self._canonical(name, self._tensor(name)) for name in self._names}
+        tensors = {name: self._tensor(name) for name in self._names}
+        average = getattr(self._optimizer, "average", None)
+        if average is not None:  # an AveragedModel
+            mine = average.module.state_dict()
+            for name in self._trained:
+                tensors[f"ema/{name}"] = mine[self._names[name][0].target]
+        return {
+            key: self._canonical(key.removeprefix("ema/"), tensor)
+            for key, tensor in tensors.items()
+        }
+
+    def rates(self, steps: Sequence[int]) -> Optional[list[float]]:
+        """By a fresh scheduler of the script's, stepped as far as it takes."""
+        self._need_optimizer()
+        optimizer = self._the_script().make_optimizer(self._model)
+        schedule = getattr(optimizer, "schedule", None)
+        if schedule is None:
+            return None
+        functions = getattr(schedule, "lr_lambdas", None)
+        if functions is not None:
+            return [schedule.base_lrs[0] * functions[0](step) for step in steps]
+        wanted, last = set(steps), min(max(steps), _MOST_SCHEDULED)
+        found: dict[int, float] = {}
+        for step in range(last + 1):
+            if step in wanted:
+                found[step] = schedule.get_last_lr()[0]
+            optimizer.step()  # without gradients: nothing happens
+            schedule.step()
+        return [found.get(step, found[max(found)]) for step in steps]
 
     def request(self) -> Callable[[], None]:
         return predict_request(
@@ -598,7 +639,12 @@ class TorchAdapter(ScriptAdapter):
         seen: dict[str, Any] = {}
         outputs: list[Any] = []
 
+        stepped: list[bool] = []
+
         def keep_gradients(*_: Any) -> None:
+            """As they are before they are clipped: the first call counts."""
+            if any(key.startswith("grad/") for key in seen):
+                return
             for name in names:
                 grad = self._tensor(name).grad
                 seen[f"grad/{name}"] = None if grad is None else grad.clone()
@@ -607,6 +653,7 @@ class TorchAdapter(ScriptAdapter):
             outputs.append(output[0] if isinstance(output, tuple) else output)
 
         def at_step(_: Any, args: Any, options: Any) -> Any:
+            stepped.append(True)
             return _with_closure(args, options, keep_gradients)
 
         model = self._model
@@ -621,15 +668,23 @@ class TorchAdapter(ScriptAdapter):
             optimizer = self._optimizer
             hooks.append(optimizer.register_step_pre_hook(at_step))
         else:
-            optimizer = _NoOptimizer(self._model, keep_gradients)
+
+            def at_no_step() -> None:
+                stepped.append(True)
+                keep_gradients()
+
+            optimizer = _NoOptimizer(self._model, at_no_step)
         try:
             train_step = self._the_script().train_step
-            loss = train_step(model, optimizer, *batch)
-            # A scaler passes over steps until its scale is small enough.
-            for _ in range(_HALVINGS if self._scale is not None else 0):
-                if any(key.startswith("grad/") for key in seen):
-                    break
+            with _before_clipping(self._the_script(), keep_gradients):
                 loss = train_step(model, optimizer, *batch)
+                # A scaler passes over steps until its scale is small enough.
+                for _ in range(_HALVINGS if self._scale is not None else 0):
+                    if stepped:
+                        break
+                    for key in [key for key in seen if key.startswith("grad/")]:
+                        del seen[key]
+                    loss = train_step(model, optimizer, *batch)
         finally:
             for hook in hooks:
                 hook.remove()
@@ -692,6 +747,44 @@ class TorchAdapter(ScriptAdapter):
         }
 
 
+@contextmanager
+def _before_clipping(script: Any, note: Callable[[], None]) -> Iterator[None]:
+    """Calls `note` before gradients are clipped: by torch or by `clip_gradients`."""
+    import torch
+
+    utils = torch.nn.utils
+    functions = [
+        getattr(owner, name)
+        for owner, name in (
+            (utils, "clip_grad_norm_"),
+            (utils, "clip_grad_value_"),
+            (script, "clip_gradients"),
+        )
+        if callable(getattr(owner, name, None))
+    ]
+
+    def noting(original: Any) -> Any:
+        def clip(*args: Any, **options: Any) -> Any:
+            note()
+            return original(*args, **options)
+
+        return clip
+
+    places = [
+        (owner, name, value)
+        for owner in (utils, script)
+        for name, value in list(vars(owner).items())
+        if any(value is function for function in functions)
+    ]
+    for owner, name, value in places:
+        setattr(owner, name, noting(value))
+    try:
+        yield
+    finally:
+        for owner, name, value in places:
+            setattr(owner, name, value)
+
+
 class _Watched:
     """A model whose output is taken note of, without a hook in it."""
 
@@ -708,6 +801,13 @@ class _Watched:
         return getattr(self._model, name)
 
 
+class _Nothing:
+    def step(self, *_: Any) -> None:
+        pass
+
+    update_parameters = step
+
+
 class _NoOptimizer:
     """Stands in for an optimizer in `train_step` where only gradients are wanted."""
 
@@ -717,6 +817,11 @@ class _NoOptimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         self._model.zero_grad(set_to_none)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("schedule", "average"):  # that nothing comes of
+            return _Nothing()
+        raise AttributeError(name)
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         loss = None if closure is None else closure()

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "emit/jax/input.h"
 #include "emit/jax/ops.h"
 #include "emit/jax/optimizer.h"
@@ -21,8 +23,23 @@ std::string environment(const Settings&) { return "jax"; }
 bool supports(Op op) { return jax::op_functions().contains(op); }
 bool unbiased_running_var(const Settings&) { return false; }
 
+// Each part of a batch would need a key of its own, or hand on what the step carries.
+Status check_accumulation(const Request& request) {
+  const auto& parameters = request.workload.parameters;
+  const bool frozen =
+      std::any_of(parameters.begin(), parameters.end(), [](const auto& p) { return p.frozen; });
+  const bool drops = request.workload.has(ir::Op::kDropout);
+  if (request.training.predicts() || request.training.optimizer.accumulate == 1 || !(drops || frozen))
+    return Done{};
+  return Error{
+      .message = fmt::format("jax: a script with {} does not add up the gradients of parts of a batch",
+                             drops ? "dropout" : "frozen parameters"),
+      .remedy = "remove optimizer.accumulate, or this contender"};
+}
+
 Result<Emitted> emit_jax(const Request& request) {
   CHECK_OK(check_supported(jax_framework(), request.workload));
+  CHECK_OK(check_accumulation(request));
   CHECK_OK(check_eps_form(request.training));
   TRY(const auto types, ir::infer(request.workload));
   const LayoutPlan plan = plan_layout(request.workload, types, {.stretched_conv_transpose = true});

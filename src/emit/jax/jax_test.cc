@@ -52,6 +52,10 @@ Emitted of_text(const std::string& text, const ir::Training& training) {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(Jax, WritesWhatSurroundsAnUpdate) {
+  expect_golden("jax/updates.py", of_zoo("mlp_small", updates_training(4)).source);
+}
+
 TEST(Jax, FewerRowsThanOneCallEndAsIsInAnError) {
   ir::Training training = adam_training(Track::kAsIs);
   const std::string guard = "raise ValueError(\"the data has fewer rows than one call\")\n";

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "emit/optimizer_terms.h"
+#include "emit/updates.h"
 
 namespace bakeoff::emit::jax {
 namespace {
@@ -57,11 +58,14 @@ Part direction(const ir::Training& training) {
 
 std::string decay(const Optimizer& o) { return python_real(o.weight_decay); }
 
+// What optax takes as a learning rate: a number, or a function of the step.
+std::string rate(const Optimizer& o) { return o.schedule.varies() ? "learning_rate" : "LEARNING_RATE"; }
+
 // The stock optimizer, where it is exact.
 Part stock(const ir::Training& training) {
   const Optimizer& o = training.optimizer;
   if (o.kind == OptimizerKind::kSgd) {
-    Arguments arguments(training, {"LEARNING_RATE"});
+    Arguments arguments(training, {rate(o)});
     if (o.momentum != 0) {
       arguments.add("momentum", "momentum=" + python_real(o.momentum));
       arguments.add("nesterov", "nesterov=" + python_bool(o.nesterov));
@@ -69,19 +73,22 @@ Part stock(const ir::Training& training) {
     return {"optax.sgd", arguments.list()};
   }
   if (o.kind == OptimizerKind::kRmsprop) {
-    auto list = rms_arguments(training, {"LEARNING_RATE"});
+    auto list = rms_arguments(training, {rate(o)});
     if (o.momentum != 0) list.push_back("momentum=" + python_real(o.momentum));
     return {"optax.rmsprop", list};
   }
-  auto list = adam_arguments(training, {"LEARNING_RATE"});
+  auto list = adam_arguments(training, {rate(o)});
   if (o.kind == OptimizerKind::kAdam) return {"optax.adam", list};
   if (training.says("weight_decay")) list.push_back("weight_decay=" + decay(o));
+  if (!o.no_decay.empty()) list.push_back("mask=decays");
   return {"optax.adamw", list};
 }
 
-std::vector<Part> chain(const ir::Training& training) {
+// The update itself.
+std::vector<Part> update(const ir::Training& training) {
   const Optimizer& o = training.optimizer;
-  const Part l2{"optax.add_decayed_weights", {decay(o)}};
+  Part l2{"optax.add_decayed_weights", {decay(o)}};
+  if (!o.no_decay.empty()) l2.arguments.push_back("mask=decays");
   const bool hat = needs_eps_hat(training);
   const bool apart = o.decoupled() && o.kind != OptimizerKind::kAdamW;
   std::vector<Part> parts;
@@ -96,9 +103,54 @@ std::vector<Part> chain(const ir::Training& training) {
         {"optax.trace", {"decay=" + python_real(o.momentum), "nesterov=" + python_bool(o.nesterov)}});
   }
   if (o.decoupled() && o.weight_decay != 0) parts.push_back(l2);
-  parts.push_back({"optax.scale_by_learning_rate", {"LEARNING_RATE"}});
+  parts.push_back({"optax.scale_by_learning_rate", {rate(o)}});
   return parts;
 }
+
+std::vector<Part> chain(const ir::Training& training) {
+  const Optimizer& o = training.optimizer;
+  std::vector<Part> parts;
+  if (o.clip_norm != 0) parts.push_back({"optax.clip_by_global_norm", {"CLIP_NORM"}});
+  if (o.clip_value != 0) parts.push_back({"optax.clip", {"CLIP_VALUE"}});
+  for (Part& part : update(training)) parts.push_back(std::move(part));
+  if (o.ema != 0) parts.push_back({"average_weights", {"EMA_DECAY"}});
+  return parts;
+}
+
+constexpr const char* kDecays = R"(def decays(params):
+    return {name: name not in NO_DECAY for name in params}
+
+
+)";
+
+constexpr const char* kAverage = R"(class AverageState(NamedTuple):
+    count: Any
+    average: Any
+
+
+def average_weights(decay):
+    """Keeps a moving average of the updated parameters; the first update copies."""
+
+    def init(params):
+        return AverageState(jnp.zeros([], jnp.int32), optax.tree.zeros_like(params))
+
+    def update(updates, state, params):
+        kept = jnp.where(state.count > 0, decay, 0.0)
+        average = jax.tree.map(
+            lambda a, p, u: (kept * a + (1 - kept) * (p + u)).astype(p.dtype),
+            state.average,
+            params,
+            updates,
+        )
+        return updates, AverageState(state.count + 1, average)
+
+    return optax.GradientTransformation(init, update)
+
+
+)";
+
+const RateSpelling kJaxRate = {"step = jnp.asarray(step, dtype=float)", "jnp.where", "jnp.minimum", "jnp.cos",
+                               "jnp.pi"};
 
 constexpr const char* kEpsHat = R"(class ScaleByAdamState(NamedTuple):
     count: Any
@@ -139,8 +191,19 @@ bool needs_eps_hat(const ir::Training& training) {
   return o.adam() && o.eps_form == EpsForm::kHat && training.says("eps_form");
 }
 
+bool needs_states(const ir::Training& training) {
+  return needs_eps_hat(training) || training.optimizer.ema != 0;
+}
+
 void print_optimizer(CodeWriter& out, const ir::Training& training) {
+  const Optimizer& o = training.optimizer;
   if (needs_eps_hat(training)) out.print(kEpsHat);
+  if (o.ema != 0) out.print(kAverage);
+  if (!o.no_decay.empty()) out.print(kDecays);
+  if (o.schedule.varies()) {
+    print_learning_rate(out, o, kJaxRate);
+    out.blank(2);
+  }
   const auto parts = chain(training);
   out.line("def make_optimizer():");
   const auto body = out.indent();

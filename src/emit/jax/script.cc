@@ -9,6 +9,7 @@
 #include "emit/jax/state.h"
 #include "emit/precision.h"
 #include "emit/python_script.h"
+#include "emit/updates.h"
 
 namespace bakeoff::emit::jax {
 namespace {
@@ -120,7 +121,7 @@ class Script {
     if (exact && has_layout_) out_.line("import json");
     if (donate()) out_.line("from functools import partial");
     out_.line("from pathlib import Path");
-    if (!predicts() && (stateful() || needs_eps_hat(request_.training)))
+    if (!predicts() && (stateful() || needs_states(request_.training)))
       out_.line("from typing import Any, NamedTuple");
     out_.print("\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\n");
     if (!predicts()) out_.line("import optax");
@@ -134,9 +135,11 @@ class Script {
   bool scans() const { return jax::scans(request_); }
 
   void constants() {
-    print_constants(out_, request_, graph_,
-                    scans() ? std::vector<std::string>{"STEPS_PER_CALL = " + steps_per_call()}
-                            : std::vector<std::string>{});
+    std::vector<std::string> more;
+    if (!predicts()) more = update_constants(request_.training.optimizer);
+    if (scans()) more.push_back("STEPS_PER_CALL = " + steps_per_call());
+    print_constants(out_, request_, graph_, more);
+    if (!predicts()) print_no_decay(out_, request_.training.optimizer, canonical_names(request_.workload));
     if (state_.dropout || !equalised(request_)) out_.line(fmt::format("SEED = {}", request_.training.seed));
     if (stats() && equalised(request_))
       print_list(out_, not_trained(request_.workload) + " = ", '(', state_.running);
@@ -345,9 +348,27 @@ class Script {
   }
 
   void plain_step() {
-    out_.call("loss, grads = jax.value_and_grad(loss_fn)", signature(graph_.inputs));
+    request_.training.optimizer.accumulate > 1
+        ? accumulate()
+        : out_.call("loss, grads = jax.value_and_grad(loss_fn)", signature(graph_.inputs));
     out_.line("updates, opt_state = OPTIMIZER.update(grads, opt_state, params)");
     out_.line("return optax.apply_updates(params, updates), opt_state, loss");
+  }
+
+  // The mean loss and gradients of the parts of a batch.
+  void accumulate() {
+    const std::string inputs =
+        fmt::format("({}{})", fmt::join(graph_.inputs, ", "), graph_.inputs.size() == 1 ? "," : "");
+    out_.line("def add(total, part):");
+    {
+      const auto inner = out_.indent();
+      out_.line("found = jax.value_and_grad(loss_fn)(params, *part)");
+      out_.line("return jax.tree.map(lambda t, f: t + f / ACCUMULATE, total, found), None");
+    }
+    out_.blank();
+    out_.line(fmt::format("parts = [jnp.stack(jnp.split(a, ACCUMULATE)) for a in {}]", inputs));
+    out_.line("nothing = (jnp.zeros(()), optax.tree.zeros_like(params))");
+    out_.line("(loss, grads), _ = lax.scan(add, nothing, parts)");
   }
 
   void stateful_step() {

@@ -12,6 +12,7 @@
 #include "emit/keras/predict.h"
 #include "emit/precision.h"
 #include "emit/python_script.h"
+#include "emit/updates.h"
 
 namespace bakeoff::emit {
 namespace {
@@ -33,6 +34,14 @@ Status check(const Request& request, const Dialect& dialect) {
                             dialect.backend(request.settings) + " in its environment",
                  .remedy = "set input = \"numpy\" or \"py_dataset\""};
   }
+  if (!request.training.predicts() && request.training.optimizer.accumulate > 1) {
+    return Error{
+        .message = dialect.title + ": a step of fit is one part of a batch, not an update from all parts",
+        .remedy = "remove optimizer.accumulate, or this contender"};
+  }
+  if (dialect.backend(request.settings) == "tensorflow")
+    CHECK_OK(check_dense_clipping(request, dialect.title + " on TensorFlow",
+                                  "leave out optimizer.clip_norm and clip_value, or this contender"));
   if (request.training.precision != "float32") {
     return Error{.message = "Keras scripts are float32, not " + request.training.precision};
   }
@@ -118,12 +127,15 @@ void print_imports_2(CodeWriter& out, const Request& request, const std::string&
   print_precision(out, request, keras::keras_2());
 }
 
-void print_constants(CodeWriter& out, const Request& request, const OptimizerText& optimizer) {
+void print_constants(CodeWriter& out, const Request& request, const OptimizerText& optimizer,
+                     const std::vector<std::string>& targets) {
   const ir::Training& t = request.training;
   out.line(fmt::format("BATCH_SIZE = {}", t.batch));
   if (t.predicts()) return;
   out.line("LEARNING_RATE = " + python_real(t.optimizer.lr));
   if (optimizer.l2) out.line("WEIGHT_DECAY = " + python_real(t.optimizer.weight_decay));
+  for (const std::string& constant : update_constants(t.optimizer)) out.line(constant);
+  print_no_decay(out, t.optimizer, targets);
 }
 
 std::string load_weights_text(const Dialect& dialect) {
@@ -158,12 +170,17 @@ void print_loss(CodeWriter& out, const std::string& loss) {
 }
 
 void print_compile(CodeWriter& out, const Request& request, const OptimizerText& optimizer,
-                   const ModelText& model) {
+                   const ModelText& model, const Dialect& dialect) {
   const std::string& jit = setting(request, "jit_compile");
   out.line("def compile_model(model):");
   const auto body = out.indent();
   out.line("\"\"\"Sets how the model is trained.\"\"\"");
   out.call("optimizer = " + optimizer.name, optimizer.arguments);
+  if (!request.training.optimizer.no_decay.empty()) {
+    const char* name = dialect.second ? "v.name.removesuffix(\":0\")" : "v.path";
+    out.line(fmt::format("kept = [v for v in model.trainable_variables if {} in NO_DECAY]", name));
+    out.line("optimizer.exclude_from_weight_decay(var_list=kept)");
+  }
   if (model.losses.size() == 1) {
     print_loss(out, model.losses[0]);
   } else {
@@ -228,8 +245,8 @@ fit(model, x, y, epochs=arguments.steps, callbacks=[printer])
 
 // From compile_model to main.
 void print_training(CodeWriter& out, const Request& request, const OptimizerText& optimizer,
-                    const ModelText& model) {
-  print_compile(out, request, optimizer, model);
+                    const ModelText& model, const Dialect& dialect) {
+  print_compile(out, request, optimizer, model, dialect);
   out.blank(2);
   keras::print_input(out, request, model.inputs, model.losses.size());
   out.blank(2);
@@ -248,7 +265,8 @@ Result<Emitted> emit_script(const Request& request, const Dialect& dialect) {
                                          model.embeddings));
   }
   CodeWriter body;
-  std::vector<std::string> parts = {model.load_data, model.build_model, optimizer.subclass};
+  std::vector<std::string> parts = {model.load_data, model.build_model, optimizer.schedule,
+                                    optimizer.subclass};
   parts.insert(parts.end(), model.loss_functions.begin(), model.loss_functions.end());
   if (equalised(request)) parts.push_back(load_weights_text(dialect));
   for (const std::string& part : parts) {
@@ -260,7 +278,7 @@ Result<Emitted> emit_script(const Request& request, const Dialect& dialect) {
   if (request.training.predicts()) {
     keras::print_prediction(body, request, dialect, model);
   } else {
-    print_training(body, request, optimizer, model);
+    print_training(body, request, optimizer, model, dialect);
   }
   body.blank(2);
   body.print("if __name__ == \"__main__\":\n    main()\n");
@@ -270,7 +288,7 @@ Result<Emitted> emit_script(const Request& request, const Dialect& dialect) {
     print_imports_2(head, request, body.text());
   else
     print_imports(head, request, optimizer, body.text());
-  print_constants(head, request, optimizer);
+  print_constants(head, request, optimizer, model.targets);
   return Emitted{.source = head.text() + body.text(),
                  .layout_json = model.layout_json,
                  .example = python_example(request,

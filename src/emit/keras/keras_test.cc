@@ -99,6 +99,24 @@ TEST(Keras, WritesPrecisionsAsTheirGoldens) {
   }
 }
 
+TEST(Keras, WritesWhatSurroundsAnUpdate) {
+  expect_golden("keras/updates.py", emit_zoo("mlp_small", updates_training(1)).source);
+  expect_golden("keras/updates_torch.py",
+                emit_zoo("mlp_small", updates_training(1), settings("torch", "false")).source);
+}
+
+TEST(Keras, RefusesWhatFitCannotDo) {
+  const auto refused =
+      keras_framework().emit({*zoo::build("mlp_small"), updates_training(2), settings(), "train_keras.py"});
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(holds(refused.error().text(), "remove optimizer.accumulate")) << refused.error().text();
+  ir::Training clips = adam_training();
+  clips.optimizer.clip_norm = 1;
+  const ir::Workload words = *zoo::build("lstm_lm_tied_small");
+  EXPECT_FALSE(keras_framework().emit({words, clips, settings(), "train_keras.py"})) << "sparse gradients";
+  EXPECT_TRUE(keras_framework().emit({words, clips, settings("jax"), "train_keras.py"}));
+}
+
 TEST(Keras, RefusesTfDataWhereTensorFlowIsNot) {
   Settings chosen = settings("torch");
   chosen["input"] = "tf_data";
@@ -327,6 +345,10 @@ void expect_goldens_2(const std::string& name, const Emitted& emitted) {
 std::string source_2_with(const Optimizer& optimizer, const char* workload = "mlp_small",
                           Track track = Track::kEqualised) {
   return emit_2(*zoo::build(workload), {.track = track, .optimizer = optimizer, .batch = 8}).source;
+}
+
+TEST(Keras2, WritesWhatSurroundsAnUpdate) {
+  expect_golden("keras2/updates.py", emit_2(*zoo::build("mlp_small"), updates_training(1)).source);
 }
 
 TEST(Keras2, WritesTheZooAsItsGoldens) {

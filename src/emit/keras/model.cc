@@ -358,6 +358,7 @@ Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
   text.inputs = inputs.size();
   text.embeddings = workload.has(Op::kEmbedding);
   text.layout_json = layout_json(workload, plan, needs.targets);
+  text.targets = needs.targets;
   if (text.layout_json.empty()) text.layout_json = "{}\n";  // load_weights reads it
   return text;
 }

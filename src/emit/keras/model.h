@@ -19,7 +19,8 @@ struct ModelText {
   std::vector<std::string> loss_functions;  // that the expressions name
   size_t inputs = 1;                        // of the model
   bool embeddings = false;
-  std::string layout_json;  // targets are paths of Keras variables, "conv1/kernel"
+  std::vector<std::string> targets = {};  // paths of Keras variables, by ParamId
+  std::string layout_json;                // targets are paths of Keras variables, "conv1/kernel"
 };
 
 Result<ModelText> model_text(const Request& request, const Dialect& dialect);

@@ -6,6 +6,7 @@
 #include "emit/keras/optimizer_keras2.h"
 #include "emit/keras/optimizer_torch.h"
 #include "emit/optimizer_terms.h"
+#include "emit/updates.h"
 
 namespace bakeoff::emit::keras {
 namespace {
@@ -16,12 +17,15 @@ using ir::OptimizerKind;
 
 // What the update needs beyond the stock class.
 struct Needs {
-  bool eps = false;     // epsilon elsewhere
-  bool l2 = false;      // decay through the gradient
-  bool dense = false;   // IndexedSlices to a tensor
-  bool torch = false;   // on the torch backend
-  bool second = false;  // in Keras 2
-  bool any() const { return eps || l2 || dense; }
+  bool eps = false;       // epsilon elsewhere
+  bool l2 = false;        // decay through the gradient
+  bool momentum = false;  // the learning rate outside of the momentum, where it changes
+  bool dense = false;     // IndexedSlices to a tensor
+  bool torch = false;     // on the torch backend
+  bool second = false;    // in Keras 2
+  bool average = false;   // the first average copied, which Keras 2 does not
+  bool update() const { return eps || l2 || momentum || dense; }
+  bool any() const { return update() || average; }
 };
 
 bool has_eps(const Optimizer& o) { return o.kind != OptimizerKind::kSgd; }
@@ -41,11 +45,13 @@ Needs needs(const ir::Training& training, const Dialect& dialect, const std::str
   n.eps = has_eps(o) && o.eps_form != stock_form(o) && training.says("eps_form") &&
           !adaptive_epsilon(training, dialect);
   n.l2 = o.weight_decay != 0 && !o.decoupled() && training.says("decay_form");
+  n.momentum = !o.adam() && o.momentum != 0 && o.schedule.varies();
   n.torch = backend == "torch";
   n.second = dialect.second;
-  n.dense = dialect.second
-                ? embeddings && (n.eps || n.l2)
-                : embeddings && backend == "tensorflow" && training.equalised() && (has_eps(o) || n.l2);
+  n.average = dialect.second && o.ema != 0;
+  n.dense = dialect.second ? embeddings && (n.eps || n.l2 || n.momentum)
+                           : embeddings && backend == "tensorflow" && training.equalised() &&
+                                 (has_eps(o) || n.l2 || n.momentum);
   return n;
 }
 
@@ -53,7 +59,9 @@ std::string subclass_name(const Optimizer& o, const Needs& n) {
   std::string name = optimizer_name(o.kind);
   if (n.eps) name += o.eps_form == EpsForm::kOutside ? "EpsOutside" : "EpsInside";
   if (n.l2) name += "L2";
-  return !n.eps && !n.l2 ? "Dense" + name : name;
+  if (n.momentum) name += "Momentum";
+  if (!n.update()) return "Averaged" + name;
+  return !n.eps && !n.l2 && !n.momentum ? "Dense" + name : name;
 }
 
 std::string docstring(const Optimizer& o, const Needs& n) {
@@ -65,7 +73,33 @@ std::string docstring(const Optimizer& o, const Needs& n) {
   if (n.eps) return optimizer_name(o.kind) + " that divides by sqrt(v_hat + epsilon).";
   if (n.l2)
     return optimizer_name(o.kind) + " with L2 decay, added to the gradient; in Keras decay is decoupled.";
+  if (n.momentum)
+    return optimizer_name(o.kind) + " whose momentum does not hold the learning rates of former steps.";
+  if (!n.dense) return optimizer_name(o.kind) + " whose average of weights begins with the first update.";
   return optimizer_name(o.kind) + " that adds up the gradients of an embedding's repeated rows first.";
+}
+
+// v = momentum v + g, and the learning rate of the step: Keras's own momentum holds those of former steps.
+void print_momentum(CodeWriter& out, const Optimizer& o) {
+  out.print(R"(lr = ops.cast(learning_rate, variable.dtype)
+index = self._get_variable_index(variable)
+)");
+  const bool sgd = o.kind == OptimizerKind::kSgd;
+  if (!sgd) {
+    out.print(R"(velocity = self._velocities[index]
+mean = self.rho * velocity + (1 - self.rho) * ops.square(gradient)
+self.assign(velocity, mean)
+)");
+    out.line(o.eps_form == EpsForm::kInside ? "gradient = gradient / ops.sqrt(mean + self.epsilon)"
+                                            : "gradient = gradient / (ops.sqrt(mean) + self.epsilon)");
+  }
+  out.print(R"(momentum = self.$momentums$[index]
+v = momentum * self.momentum + gradient
+self.assign(momentum, v)
+)",
+            {{"momentums", sgd ? "momentums" : "_momentums"}});
+  out.line(sgd && o.nesterov ? "self.assign_sub(variable, lr * (gradient + v * self.momentum))"
+                             : "self.assign_sub(variable, lr * v)");
 }
 
 void print_rmsprop(CodeWriter& out, const Optimizer& o) {
@@ -115,14 +149,22 @@ std::string subclass_text(const Optimizer& o, const Needs& n) {
     return out.text();
   }
   if (n.second) {
-    out.print(keras_2_update(o, n.eps, n.l2, n.dense));
+    if (n.update()) out.print(keras_2_update(o, n.eps, n.l2, n.momentum, n.dense));
+    if (n.update() && n.average) out.blank();
+    if (n.average) out.print(keras_2_average());
     return out.text();
   }
   out.line("def update_step(self, gradient, variable, learning_rate):");
   const auto method = out.indent();
   if (n.dense) out.line("gradient = tf.convert_to_tensor(gradient)  # sums up repeated rows");
-  if (n.l2) out.line("gradient = gradient + WEIGHT_DECAY * variable");
-  if (!n.eps) {
+  if (n.l2 && !o.no_decay.empty()) {
+    out.print("if self._use_weight_decay(variable):\n    gradient = gradient + WEIGHT_DECAY * variable\n");
+  } else if (n.l2) {
+    out.line("gradient = gradient + WEIGHT_DECAY * variable");
+  }
+  if (n.momentum) {
+    print_momentum(out, o);
+  } else if (!n.eps) {
     out.line("super().update_step(gradient, variable, learning_rate)");
   } else if (o.adam()) {
     print_adam(out, o);
@@ -134,7 +176,8 @@ std::string subclass_text(const Optimizer& o, const Needs& n) {
 
 std::vector<std::string> arguments_of(const ir::Training& training, const Dialect& dialect, const Needs& n) {
   const Optimizer& o = training.optimizer;
-  Arguments arguments(training, {"learning_rate=LEARNING_RATE"});
+  Arguments arguments(training,
+                      {o.schedule.varies() ? "learning_rate=Schedule()" : "learning_rate=LEARNING_RATE"});
   if (o.kind == OptimizerKind::kRmsprop) arguments.add("rho", "rho=" + python_real(o.rho));
   if (!o.adam()) arguments.add("momentum", "momentum=" + python_real(o.momentum));
   if (o.kind == OptimizerKind::kSgd) arguments.add("nesterov", "nesterov=" + python_bool(o.nesterov));
@@ -148,7 +191,36 @@ std::vector<std::string> arguments_of(const ir::Training& training, const Dialec
   if (!n.l2 && (o.weight_decay != 0 || o.kind == OptimizerKind::kAdamW)) {
     arguments.add("weight_decay", "weight_decay=" + python_real(o.weight_decay));
   }
+  if (o.clip_norm != 0) arguments.always("global_clipnorm=CLIP_NORM");
+  if (o.clip_value != 0) arguments.always("clipvalue=CLIP_VALUE");
+  if (o.ema != 0) {
+    arguments.always("use_ema=True");
+    arguments.always("ema_momentum=EMA_DECAY");
+  }
   return arguments.list();
+}
+
+const RateSpelling kKerasRate = {"step = ops.cast(step, keras.config.floatx())", "ops.where", "ops.minimum",
+                                 "ops.cos", "np.pi"};
+const RateSpelling kKeras2Rate = {"step = tf.cast(step, keras.backend.floatx())", "tf.where", "tf.minimum",
+                                  "tf.cos", "np.pi"};
+
+std::string schedule_text(const Optimizer& o, const Dialect& dialect) {
+  if (!o.schedule.varies()) return "";
+  CodeWriter out;
+  print_learning_rate(out, o, dialect.second ? kKeras2Rate : kKerasRate);
+  out.print(R"(
+
+class Schedule(keras.optimizers.schedules.LearningRateSchedule):
+    """The learning rate of every step."""
+
+    def __call__(self, step):
+        return learning_rate(step)
+
+    def get_config(self):
+        return {}
+)");
+  return out.text();
 }
 
 }  // namespace
@@ -160,6 +232,7 @@ Result<OptimizerText> optimizer_text(const ir::Training& training, const Dialect
   const Needs n = needs(training, dialect, backend, embeddings);
   OptimizerText text{.name = "keras.optimizers." + optimizer_name(o.kind),
                      .arguments = arguments_of(training, dialect, n)};
+  text.schedule = schedule_text(o, dialect);
   if (n.any()) {
     text.subclass = subclass_text(o, n);
     text.name = subclass_name(o, n);

@@ -15,6 +15,8 @@ struct OptimizerText {
   std::string subclass = {};  // class definition, empty for a stock optimizer
   std::string name;           // "keras.optimizers.Adam" or the subclass
   std::vector<std::string> arguments = {};
+  // The class of the schedule and its function; empty: the rate is constant.
+  std::string schedule = {};
   bool l2 = false;     // the subclass reads the constant WEIGHT_DECAY
   bool torch = false;  // the subclass needs `import torch`
 };

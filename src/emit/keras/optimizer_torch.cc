@@ -9,7 +9,24 @@ using ir::EpsForm;
 using ir::Optimizer;
 using ir::OptimizerKind;
 
+// v = momentum v + g, and the learning rate of the step: Keras's own momentum holds those of former steps.
+void print_momentum(CodeWriter& out, const Optimizer& o, const std::string& name) {
+  out.print(R"(momentums = [self.$name$[i].value for i in indices]
+torch._foreach_mul_(momentums, self.momentum)
+torch._foreach_add_(momentums, grads)
+)",
+            {{"name", name}});
+  if (o.kind == OptimizerKind::kSgd && o.nesterov) {
+    out.print(R"(steps = torch._foreach_add(grads, torch._foreach_mul(momentums, self.momentum))
+torch._foreach_mul_(steps, lr)
+)");
+  } else {
+    out.line("steps = torch._foreach_mul(momentums, lr)");
+  }
+}
+
 void print_sgd(CodeWriter& out, const Optimizer& o) {
+  if (o.momentum != 0 && o.schedule.varies()) return print_momentum(out, o, "momentums");
   out.line("steps = torch._foreach_mul(grads, lr)");
   if (o.momentum == 0) return;
   // Keras' momentums have the sign of the update.
@@ -35,6 +52,10 @@ torch._foreach_add_(roots, self.epsilon)
                                       : R"(roots = torch._foreach_add(velocities, self.epsilon)
 torch._foreach_sqrt_(roots)
 )");
+  if (o.momentum != 0 && o.schedule.varies()) {
+    out.line("grads = torch._foreach_div(grads, roots)");
+    return print_momentum(out, o, "_momentums");
+  }
   out.print(R"(steps = torch._foreach_mul(grads, lr)
 torch._foreach_div_(steps, roots)
 )");
@@ -83,7 +104,14 @@ def _backend_update_step(self, grads, trainable_variables, learning_rate):
     out.line("indices = [self._get_variable_index(v) for v in trainable_variables]");
   }
   out.line("lr = ops.cast(learning_rate, variables[0].dtype)");
-  if (l2) out.line("grads = torch._foreach_add(grads, variables, alpha=WEIGHT_DECAY)");
+  if (l2 && o.no_decay.empty()) {
+    out.line("grads = torch._foreach_add(grads, variables, alpha=WEIGHT_DECAY)");
+  } else if (l2) {
+    out.print(R"(shares = [float(self._use_weight_decay(v)) for v in trainable_variables]
+decays = torch._foreach_mul(variables, [WEIGHT_DECAY * share for share in shares])
+grads = torch._foreach_add(grads, decays)
+)");
+  }
   switch (o.kind) {
     case OptimizerKind::kSgd:
       print_sgd(out, o);

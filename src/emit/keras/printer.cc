@@ -80,7 +80,8 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
       names_(words(
           "keras layers ops np os json argparse Path load_file tf jax torch inputs average_pool "
           "local_response_norm rms_norm RMSNormalization GRUCell resize resize_matrix resize_bilinear pool3d average_pool3d ConvTranspose padding_mask attention build_model compile_model load_data load_weights fit "
-          "outputs summed_error smoothed_cross_entropy masked_cross_entropy ctc Parameter prefix i l I O")),
+          "outputs summed_error smoothed_cross_entropy masked_cross_entropy ctc Parameter prefix i l I O "
+          "Schedule WARMUP_STEPS WARMUP_FROM DECAY_STEPS FINAL_SHARE STEP_EVERY STEP_FACTOR CLIP_NORM CLIP_VALUE EMA_DECAY ACCUMULATE NO_DECAY learning_rate")),
       needs_(needs) {
   for (const std::string& name : spelled_names()) names_.reserve(name);
   reserved_ = names_;

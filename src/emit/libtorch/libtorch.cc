@@ -1,6 +1,7 @@
 #include "emit/libtorch/libtorch.h"
 
 #include "emit/libtorch/ops.h"
+#include "emit/libtorch/optimizer.h"
 #include "emit/libtorch/script.h"
 #include "emit/precision.h"
 #include "emit/torch_rules.h"
@@ -39,6 +40,7 @@ bool supports(ir::Op op) { return libtorch::forward_functions().contains(op); }
 
 Result<Emitted> emit_program(const Request& request) {
   CHECK_OK(check_supported(libtorch_framework(), request.workload));
+  CHECK_OK(libtorch::check_optimizer(request.training));
   TRY(const std::vector<ir::Type> types, ir::infer(request.workload));
   return Emitted{.source = libtorch::program_text(request, types),
                  .beside = {{"CMakeLists.txt", cmake_text()}},

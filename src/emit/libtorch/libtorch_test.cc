@@ -61,6 +61,10 @@ std::string in_half(const std::string& name, const std::string& precision, const
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(Libtorch, WritesWhatSurroundsAnUpdate) {
+  expect_golden("libtorch/updates.cc", of_zoo("mlp_small", updates_training(4)));
+}
+
 TEST(Libtorch, WritesPrecisionsAsTheirGoldens) {
   expect_golden("libtorch/precision_bfloat16.cc", in_half("mnist_cnn", "bfloat16", mnist_training()));
   expect_golden("libtorch/precision_float16_as_is.cc",

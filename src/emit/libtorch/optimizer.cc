@@ -5,6 +5,7 @@
 #include "emit/libtorch/cpp.h"
 #include "emit/optimizer_terms.h"
 #include "emit/torch_rules.h"
+#include "emit/updates.h"
 
 namespace bakeoff::emit::libtorch {
 namespace {
@@ -22,20 +23,21 @@ constexpr const char* kDecoupledDecay =
 class $name$ : public torch::optim::$base$ {
  public:
   $name$(std::vector<Tensor> params, torch::optim::$base$Options options, double decay)
-      : $base$(std::move(params), options), factor_(1 - options.lr() * decay) {}
+      : $base$(std::move(params), options), decay_(decay) {}
 
   Tensor step(LossClosure closure = nullptr) override {
     {
       const torch::NoGradGuard no_grad;
+      const double factor = 1 - param_groups().front().options().get_lr() * decay_;
       for (Tensor& p : param_groups().front().params()) {
-        if (p.grad().defined()) p.mul_(factor_);
+        if (p.grad().defined()) p.mul_(factor);
       }
     }
     return $base$::step(closure);
   }
 
  private:
-  const double factor_;
+  const double decay_;
 };
 
 )";
@@ -193,9 +195,128 @@ void print_optimizer_class(CodeWriter& out, const ir::Training& training) {
   }
 }
 
+bool surrounded(const Optimizer& o) { return o.schedule.varies() || o.clips() || o.ema != 0; }
+
+namespace {
+
+// "AdamW" of "torch::optim::AdamW".
+std::string last_name(const std::string& name) { return name.substr(name.rfind(':') + 1); }
+
+constexpr const char* kClipNorm = R"(      std::vector<Tensor> norms;
+      for (const Tensor& grad : grads) norms.push_back(grad.norm());
+      const Tensor factor = (kClipNorm / torch::stack(norms).norm()).clamp_max(1);
+      for (Tensor& grad : grads) grad.mul_(factor);
+)";
+constexpr const char* kClipValue = "      for (Tensor& grad : grads) grad.clamp_(-kClipValue, kClipValue);\n";
+constexpr const char* kGradients = R"(      std::vector<Tensor> grads;
+      for (auto& group : param_groups()) {
+        for (const Tensor& p : group.params()) {
+          if (p.grad().defined()) grads.push_back(p.grad());
+        }
+      }
+)";
+constexpr const char* kAverage = R"(    const torch::NoGradGuard no_grad;
+    for (auto& group : param_groups()) {
+      for (const Tensor& p : group.params()) {
+        // The first update copies.
+        const auto [average, first] = averages_.try_emplace(p.unsafeGetTensorImpl(), p.detach());
+        if (first) {
+          average->second = p.detach().clone();
+        } else {
+          average->second.lerp_(p, 1 - kEmaDecay);
+        }
+      }
+    }
+)";
+
+// The class whose step() has what surrounds an update.
+void print_surrounded(CodeWriter& out, const Optimizer& o, const std::string& base) {
+  const std::string last = last_name(base);
+  out.line(fmt::format(
+      "// {} with the recipe's {}.", last,
+      fmt::join(std::vector<std::string>{o.clips() && o.ema != 0 ? "clipping and average of weights"
+                                         : o.clips()             ? "clipping"
+                                         : o.ema != 0            ? "average of weights"
+                                                                 : "learning rates"},
+                "")));
+  out.line(fmt::format("class RecipeOptimizer : public {} {{", base));
+  out.line(" public:");
+  out.line(fmt::format("  using {0}::{0};", last));
+  out.blank();
+  out.line("  Tensor step(LossClosure closure = nullptr) override {");
+  if (o.clips()) {
+    out.print("    {\n      const torch::NoGradGuard no_grad;\n");
+    out.print(kGradients);
+    out.print(o.clip_norm != 0 ? kClipNorm : kClipValue);
+    out.line("    }");
+  }
+  if (o.schedule.varies())
+    out.line("    for (auto& group : param_groups()) group.options().set_lr(learning_rate(steps_));");
+  if (o.schedule.varies()) out.line("    ++steps_;");
+  out.line(fmt::format("    const Tensor loss = {}::step(closure);", last));
+  if (o.ema != 0) out.print(kAverage);
+  out.print("    return loss;\n  }\n");
+  if (o.schedule.varies()) out.print("\n  double rate(int64_t step) const { return learning_rate(step); }\n");
+  if (o.ema != 0)
+    out.print(
+        "\n  Tensor average(const Tensor& p) const { return averages_.at(p.unsafeGetTensorImpl()); }\n");
+  if (o.schedule.varies() || o.ema != 0) out.print("\n private:\n");
+  if (o.schedule.varies()) out.line("  int64_t steps_ = 0;");
+  if (o.ema != 0) out.line("  std::map<c10::TensorImpl*, Tensor> averages_;");
+  out.print("};\n\n");
+}
+
+// Groups of parameters: those that decay, and those that do not.
+void print_groups(CodeWriter& out, const std::string& made, const std::string& options) {
+  out.print(R"(std::vector<Tensor> decayed, kept;
+for (const auto& item : model->named_parameters()) {
+  (kNoDecay.contains(item.key()) ? kept : decayed).push_back(item.value());
+}
+)");
+  call(out, made + " optimizer", {"std::vector<torch::optim::OptimizerParamGroup>{decayed, kept}", "options"},
+       ";");
+  // A group takes from the others whatever it has at the constructor's default: 0 of a weight decay.
+  out.line("auto& still = optimizer.param_groups().back().options();");
+  statement(out, fmt::format("static_cast<torch::optim::{}&>(still).weight_decay(0.0);", options));
+  out.line("return optimizer;");
+}
+
+}  // namespace
+
+Status check_optimizer(const ir::Training& training) {
+  const Optimizer o = torch_optimizer(training);
+  const std::string name = optimizer_class(o);
+  if (o.no_decay.empty() || name.starts_with("torch::optim::")) return Done{};
+  return Error{
+      .message = fmt::format("libtorch: {} is the program's own and has one group of parameters", name),
+      .remedy = "remove optimizer.no_decay, or choose a form of the optimizer that torch::optim has"};
+}
+
+void print_update_constants(CodeWriter& out, const Request& request) {
+  const Optimizer& o = request.training.optimizer;
+  for (const std::string& constant : update_constants(o)) {
+    const size_t equals = constant.find(" = ");
+    const std::string name = constant.substr(0, equals), value = constant.substr(equals + 3);
+    const bool whole = value.find_first_not_of("0123456789") == std::string::npos;
+    out.line(fmt::format("constexpr {} {} = {};", whole ? "int64_t" : "double", cpp_constant(name), value));
+  }
+  if (o.no_decay.empty()) return;
+  std::vector<std::string> names;
+  for (const int id : o.no_decay)
+    names.push_back("\"" + request.workload.parameters[static_cast<size_t>(id)].name + "\"");
+  statement(out, fmt::format("const std::set<std::string> kNoDecay = {{{}}};", fmt::join(names, ", ")));
+}
+
+void print_surrounding(CodeWriter& out, const ir::Training& training) {
+  const Optimizer o = torch_optimizer(training);
+  if (o.schedule.varies()) print_learning_rate_cpp(out, o);
+  if (surrounded(o)) print_surrounded(out, o, optimizer_class(o));
+}
+
 void print_make_optimizer(CodeWriter& out, const ir::Training& training, const std::string& model) {
   const Optimizer o = torch_optimizer(training);
   const std::string name = optimizer_class(o);
+  const std::string made = surrounded(o) ? "RecipeOptimizer" : name;
   Arguments options(training, {});
   if (o.kind == OptimizerKind::kSgd) {
     sgd_options(options, o);
@@ -209,15 +330,17 @@ void print_make_optimizer(CodeWriter& out, const ir::Training& training, const s
   // AdamW has a decay of its own where none is written.
   if (!beside)
     options.add("weight_decay", fmt::format("weight_decay({})", decay), name.ends_with("EpsInside"));
-  out.line(fmt::format("{} make_optimizer({}& model) {{", name, model));
+  out.line(fmt::format("{} make_optimizer({}& model) {{", made, model));
   {
     const auto body = out.indent();
     out.line(fmt::format("torch::optim::{}Options options(kLearningRate);", base_class(o)));
     if (!options.list().empty()) statement(out, fmt::format("options.{};", fmt::join(options.list(), ".")));
-    call(out, "return " + name,
-         beside ? std::vector<std::string>{"model->parameters()", "options", decay}
-                : std::vector<std::string>{"model->parameters()", "options"},
-         ";");
+    std::vector<std::string> arguments = {"model->parameters()", "options"};
+    if (beside) arguments.push_back(decay);
+    if (o.no_decay.empty())
+      call(out, "return " + made, arguments, ";");
+    else
+      print_groups(out, made, base_class(o) + "Options");
   }
   out.line("}");
   out.blank();

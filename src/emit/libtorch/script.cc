@@ -35,7 +35,8 @@ std::set<std::string> reserved() {
       "register_buffer unregister_module autocast Autocast RMSpropEpsInside AdamEpsInside AdamEpsHat "
       "DecoupledSGD "
       "DecoupledRMSprop abs exp log pow sin cos tan sqrt floor ceil round index INFINITY NULL EOF "
-      "stdin stdout stderr errno assert linux unix"));
+      "stdin stdout stderr errno assert linux unix learning_rate RecipeOptimizer kWarmupSteps kWarmupFrom "
+      "kDecaySteps kFinalShare kStepEvery kStepFactor kClipNorm kClipValue kEmaDecay kAccumulate part parts losses kNoDecay"));
   return all;
 }
 
@@ -66,6 +67,7 @@ class Program {
     const Modules modules(request_, types_, whole, blocks_, names_);
     model_class(modules);
     print_optimizer_class(out_, request_.training);
+    print_surrounding(out_, request_.training);
     make_model();
     print_make_optimizer(out_, request_.training, class_);
     print_autocast(out_, half_);
@@ -134,10 +136,13 @@ void Program::header() {
       fmt::format("//   ./{} data.safetensors{} [steps]", stem, equalised() ? " weights.safetensors" : ""));
   out_.blank();
   if (!half_.empty()) out_.line("#include <ATen/autocast_mode.h>");
+  const bool ends = request_.training.optimizer.schedule.steps > 0;
+  out_.print(ends ? "#include <torch/torch.h>\n\n#include <algorithm>\n" : "#include <torch/torch.h>\n\n");
   out_.print(
-      "#include <torch/torch.h>\n\n#include <cmath>\n#include <cstdint>\n#include <cstdio>\n#include "
+      "#include <cmath>\n#include <cstdint>\n#include <cstdio>\n#include "
       "<fstream>\n#include <map>\n#include <memory>\n");
   if (workload_.has(ir::Op::kAttention)) out_.line("#include <optional>");
+  if (!request_.training.optimizer.no_decay.empty()) out_.line("#include <set>");
   out_.print(
       "#include <sstream>\n#include <string>\n#include <tuple>\n#include <utility>\n#include <vector>\n\n"
       "namespace F = torch::nn::functional;\nnamespace nn = torch::nn;\nusing torch::Tensor;\n");
@@ -146,6 +151,7 @@ void Program::header() {
   out_.blank();
   out_.line(fmt::format("constexpr int64_t kBatchSize = {};", request_.training.batch));
   out_.line(fmt::format("constexpr double kLearningRate = {};", python_real(request_.training.optimizer.lr)));
+  print_update_constants(out_, request_);
   out_.blank();
   out_.print("const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;\n\n");
 }
@@ -344,7 +350,19 @@ void Program::train_step() {
   {
     const auto body = out_.indent();
     out_.line("optimizer.zero_grad();");
-    std::optional<CodeWriter::Scope> rounded;
+    const bool parts = request_.training.optimizer.accumulate > 1;
+    std::optional<CodeWriter::Scope> parted, rounded;
+    if (parts) {
+      out_.line("std::vector<Tensor> losses;");
+      std::vector<std::string> chunks;
+      for (const std::string& name : inputs_) chunks.push_back(name + ".chunk(kAccumulate)");
+      statement(out_, fmt::format("const std::vector<std::vector<Tensor>> parts = {{{}}};",
+                                  fmt::join(chunks, ", ")));
+      out_.line("for (int64_t part = 0; part < kAccumulate; ++part) {");
+      parted.emplace(out_);
+      for (size_t i = 0; i < inputs_.size(); ++i)
+        out_.line(fmt::format("const Tensor& {} = parts[{}][part];", inputs_[i], i));
+    }
     if (!half_.empty()) {
       out_.print("Tensor loss;\n{\n");
       rounded.emplace(out_);
@@ -353,7 +371,14 @@ void Program::train_step() {
     print_losses();
     rounded.reset();
     if (!half_.empty()) out_.line("}");
-    out_.print("loss.backward();\noptimizer.step();\nreturn loss.detach();\n");
+    if (parts) {
+      out_.print(
+          "const Tensor share = loss / kAccumulate;\nshare.backward();\nlosses.push_back(share.detach());\n");
+      parted.reset();
+      out_.print("}\noptimizer.step();\nreturn torch::stack(losses).sum();\n");
+    } else {
+      out_.print("loss.backward();\noptimizer.step();\nreturn loss.detach();\n");
+    }
   }
   out_.line("}");
   out_.blank();

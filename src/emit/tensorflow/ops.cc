@@ -663,7 +663,8 @@ std::set<std::string> reserved_names() {
       "arrays json argparse itertools Path load_file load_data load_weights batches loss_fn train_step "
       "make_model make_optimizer batch_norm layer_norm rms_norm group_norm resize resize_matrix resize_bilinear repeat_places max_pool1d max_pool2d avg_pool1d avg_pool2d avg_pool3d pool3d local_response_norm "
       "attention lstm gru half in_float32 conv1d_xla conv2d_xla conv3d conv1d_transpose conv2d_transpose conv3d_transpose dilated gelu gelu_tanh glorot_uniform math predict_step "
-      "compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE"));
+      "compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE "
+      "WARMUP_STEPS WARMUP_FROM DECAY_STEPS FINAL_SHARE STEP_EVERY STEP_FACTOR CLIP_NORM CLIP_VALUE EMA_DECAY ACCUMULATE NO_DECAY learning_rate"));
   return names;
 }
 

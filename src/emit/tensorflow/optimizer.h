@@ -15,5 +15,8 @@ namespace bakeoff::emit::tensorflow {
 std::vector<std::string> optimizer_constants(const ir::Optimizer& optimizer);
 // `sparse`: some gradients come as IndexedSlices and are made dense.
 void print_optimizer(CodeWriter& out, const ir::Optimizer& optimizer, bool sparse);
+// def make_optimizer(model), where some parameters do not decay. `targets`: paths of variables, by ParamId.
+void print_make_optimizer(CodeWriter& out, const ir::Optimizer& optimizer,
+                          const std::vector<std::string>& targets);
 
 }  // namespace bakeoff::emit::tensorflow

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <optional>
 #include <set>
 
 #include "emit/losses.h"
@@ -58,6 +59,10 @@ class Script {
       zeros_like();
       print_optimizer(out_, optimizer_, graph_.has(ir::Op::kEmbedding));
       out_.blank(2);
+      if (groups()) {
+        print_make_optimizer(out_, optimizer_, model_.targets());
+        out_.blank(2);
+      }
       train_step();
       if (loops()) train_steps();
       if (!eager()) compiled();
@@ -70,6 +75,8 @@ class Script {
 
  private:
   bool predicts() const { return graph_.predicts; }
+  // Some parameters do not decay.
+  bool groups() const { return !optimizer_.no_decay.empty(); }
   bool xla() const { return request_.settings.at("jit_compile") == "true"; }
   bool eager() const { return request_.settings.at("mode") == "eager"; }
   const std::string& steps_per_call() const { return request_.settings.at("steps_per_call"); }
@@ -170,7 +177,7 @@ class Script {
   }
 
   void zeros_like() {
-    if (optimizer_.kind == ir::OptimizerKind::kSgd && optimizer_.momentum == 0) return;
+    if (optimizer_.kind == ir::OptimizerKind::kSgd && optimizer_.momentum == 0 && optimizer_.ema == 0) return;
     out_.print(
         "def zeros_like(variables):\n"
         "    return [tf.Variable(tf.zeros_like(v), trainable=False) for v in variables]\n\n\n");
@@ -192,6 +199,17 @@ class Script {
     out_.call("def train_step", parameters, ":");
     {
       const auto body = out_.indent();
+      const bool parts = optimizer_.accumulate > 1;
+      std::optional<CodeWriter::Scope> parted;
+      if (parts) {
+        out_.line("losses, sums = [], None");
+        std::vector<std::string> splits;
+        for (const std::string& name : graph_.inputs)
+          splits.push_back(fmt::format("tf.split({}, ACCUMULATE)", name));
+        splits.push_back("strict=True");
+        out_.call(fmt::format("for {} in zip", fmt::join(graph_.inputs, ", ")), splits, ":");
+        parted.emplace(out_);
+      }
       out_.line("with tf.GradientTape() as tape:");
       {
         const auto inner = out_.indent();
@@ -200,12 +218,22 @@ class Script {
         outputs[0] = "prediction";
         out_.call(fmt::format("{} = model", fmt::join(outputs, ", ")), forward_inputs());
         out_.call("loss = loss_fn", loss_signature(outputs));
+        if (parts) out_.line("loss = loss / ACCUMULATE");
       }
       std::vector<std::string> arguments = {"loss", "optimizer.targets"};
       if (graph_.has_idle_parameters()) arguments.push_back("unconnected_gradients=\"zero\"");
       out_.call("gradients = tape.gradient", arguments);
-      out_.line("optimizer.apply_gradients(gradients)");
-      out_.line("return loss");
+      if (parts) {
+        if (graph_.has(ir::Op::kEmbedding))
+          out_.line("gradients = [tf.convert_to_tensor(g) for g in gradients]");
+        out_.print(
+            "if sums is not None:\n"
+            "    gradients = [s + g for s, g in zip(sums, gradients, strict=True)]\n"
+            "sums = gradients\nlosses.append(loss)\n");
+        parted.reset();
+      }
+      out_.line(parts ? "optimizer.apply_gradients(sums)" : "optimizer.apply_gradients(gradients)");
+      out_.line(parts ? "return tf.add_n(losses)" : "return loss");
     }
     out_.blank(2);
   }
@@ -274,7 +302,9 @@ class Script {
       out_.blank();
       out_.line(
           fmt::format("model = {}({})", class_, equalised(request_) ? "load_weights(args.weights)" : ""));
-      out_.line(fmt::format("optimizer = {}(model.trainable_variables)", optimizer_name(optimizer_.kind)));
+      const std::string name = optimizer_name(optimizer_.kind);
+      out_.line(groups() ? "optimizer = make_optimizer(model)"
+                         : fmt::format("optimizer = {}(model.trainable_variables)", name));
       out_.line("data = batches(load_data(args.data))");
       print_loop();
     }

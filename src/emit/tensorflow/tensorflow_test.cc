@@ -57,6 +57,10 @@ Emitted of_text(const std::string& text, const ir::Training& training, const Set
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(TensorFlow, WritesWhatSurroundsAnUpdate) {
+  expect_golden("tensorflow/updates.py", of_zoo("mlp_small", updates_training(4)).source);
+}
+
 TEST(TensorFlow, WritesTheNetworksAsTheirGoldens) {
   for (const std::string name : {"alexnet_small", "bert_small", "lstm_lm_tied_small"}) {
     expect_golden("tensorflow/" + name + ".py", of_zoo(name, adam_training()).source);

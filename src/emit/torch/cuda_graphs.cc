@@ -1,5 +1,7 @@
 #include "emit/torch/cuda_graphs.h"
 
+#include <fmt/format.h>
+
 #include "emit/precision.h"
 #include "emit/torch/optimizer.h"
 #include "emit/torch_rules.h"
@@ -17,6 +19,15 @@ Status check_cuda_graphs(const Request& request) {
   if (precision_of(request).scaler) {
     return Error{.message = "torch: a GradScaler asks the device in every step, which no CUDA graph can",
                  .remedy = "leave out scaler, or set compile = \"reduce-overhead\""};
+  }
+  const ir::Optimizer& optimizer = request.training.optimizer;
+  if (optimizer.schedule.varies() || optimizer.ema != 0) {
+    return Error{
+        .message = fmt::format("torch: {} on the host, which no CUDA graph repeats",
+                               optimizer.schedule.varies() ? "a schedule counts its steps"
+                                                           : "an average of weights counts its updates"),
+        .remedy = fmt::format("remove {}, or set compile = \"reduce-overhead\"",
+                              optimizer.schedule.varies() ? "[schedule]" : "optimizer.ema")};
   }
   const std::string name = optimizer_class(torch_optimizer(request.training));
   if (name == "AdamEpsInside" || name == "AdamEpsHat") {

@@ -4,6 +4,7 @@
 
 #include "emit/optimizer_terms.h"
 #include "emit/torch_rules.h"
+#include "emit/updates.h"
 
 namespace bakeoff::emit::torch {
 namespace {
@@ -25,10 +26,39 @@ constexpr const char* kDecoupledDecay = R"(class $name$(torch.optim.$base$):
     @torch.no_grad()
     def step(self, closure=None):
         for group in self.param_groups:
-            for p in group["params"]:
+$skip$            for p in group["params"]:
                 if p.grad is not None:
                     p.mul_(1 - group["lr"] * self.decay)
         return super().step(closure)
+)";
+
+// A group of the decoupled classes that does not decay.
+constexpr const char* kSkip = R"(            if not group.get("decays", True):
+                continue
+)";
+
+constexpr const char* kGroups = R"(def parameter_groups(model: nn.Module) -> list[dict]:
+    """Those that decay, and those that do not."""
+    named = dict(model.named_parameters())
+    kept = [named.pop(name) for name in NO_DECAY]
+    return [
+        {"params": list(named.values())},
+        {"params": kept, $none$},
+    ]
+
+
+)";
+
+constexpr const char* kClipNorm = R"(def clip_gradients(model: nn.Module) -> None:
+    """Multiplies all gradients with min(1, CLIP_NORM / norm).
+
+    nn.utils.clip_grad_norm_ adds 1e-6 to the norm.
+    """
+    grads = [p.grad for p in model.parameters() if p.grad is not None]
+    norm = nn.utils.get_total_norm(grads)
+    torch._foreach_mul_(grads, (CLIP_NORM / norm).clamp(max=1))
+
+
 )";
 
 constexpr const char* kAdamHat = R"(class AdamEpsHat(torch.optim.$base$):
@@ -173,9 +203,9 @@ bool optimizer_needs_math(const Optimizer& o) { return optimizer_class(o) == "Ad
 void print_optimizer_class(CodeWriter& out, const ir::Training& training) {
   const Optimizer o = torch_optimizer(training);
   const std::string name = optimizer_class(o);
-  const bool beside = o.decoupled();
+  const bool beside = o.decoupled(), skips = !o.no_decay.empty();
   if (name == "DecoupledSGD" || name == "DecoupledRMSprop") {
-    out.print(kDecoupledDecay, {{"name", name}, {"base", name.substr(9)}});
+    out.print(kDecoupledDecay, {{"name", name}, {"base", name.substr(9)}, {"skip", skips ? kSkip : ""}});
   } else if (name == "RMSpropEpsInside") {
     out.print(kRmspropInside, {{"decay", decay_line(o)}, {"update", o.momentum != 0 ? kMomentum : kPlain}});
   } else if (name == "AdamEpsInside") {
@@ -204,7 +234,9 @@ void print_make_optimizer(CodeWriter& out, const Request& request, bool captured
   const std::string& impl = request.settings.at("optimizer_impl");
   const Optimizer o = torch_optimizer(training);
   const std::string name = optimizer_class(o);
-  Arguments arguments(training, {"model.parameters()", "lr=LEARNING_RATE"});
+  const bool groups = !o.no_decay.empty();
+  Arguments arguments(training,
+                      {groups ? "parameter_groups(model)" : "model.parameters()", "lr=LEARNING_RATE"});
   if (o.kind == OptimizerKind::kSgd) {
     sgd_arguments(arguments, o);
   } else if (o.adam()) {
@@ -223,7 +255,42 @@ void print_make_optimizer(CodeWriter& out, const Request& request, bool captured
   if (captured && takes_capturable(name)) arguments.always("capturable=True");
   out.line("def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:");
   const auto body = out.indent();
-  out.call("return " + name, arguments.list());
+  if (!o.schedule.varies() && o.ema == 0) return out.call("return " + name, arguments.list());
+  out.call("optimizer = " + name, arguments.list());
+  if (o.schedule.varies()) {
+    out.print(
+        "optimizer.schedule = torch.optim.lr_scheduler.LambdaLR(\n"
+        "    optimizer, lambda step: learning_rate(step) / LEARNING_RATE\n)\n");
+  }
+  if (o.ema != 0) {
+    out.print(
+        "optimizer.average = torch.optim.swa_utils.AveragedModel(\n"
+        "    model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(EMA_DECAY)\n)\n");
+  }
+  out.line("return optimizer");
+}
+
+void print_update_functions(CodeWriter& out, const Request& request) {
+  const Optimizer& o = request.training.optimizer;
+  if (o.schedule.varies()) {
+    print_learning_rate(out, o, kPythonRate);
+    out.blank(2);
+  }
+  if (!o.no_decay.empty()) {
+    const bool own = optimizer_class(torch_optimizer(request.training)).starts_with("Decoupled");
+    out.print(kGroups, {{"none", own ? "\"decays\": False" : "\"weight_decay\": 0.0"}});
+  }
+  if (o.clip_norm != 0) out.print(kClipNorm);
+}
+
+void print_update(CodeWriter& out, const Request& request, bool scaler) {
+  const Optimizer& o = request.training.optimizer;
+  if (o.clips() && scaler) out.line("scaler.unscale_(optimizer)");
+  if (o.clip_norm != 0) out.line("clip_gradients(model)");
+  if (o.clip_value != 0) out.line("nn.utils.clip_grad_value_(model.parameters(), CLIP_VALUE)");
+  out.print(scaler ? "scaler.step(optimizer)\nscaler.update()\n" : "optimizer.step()\n");
+  if (o.schedule.varies()) out.line("optimizer.schedule.step()");
+  if (o.ema != 0) out.line("optimizer.average.update_parameters(model)");
 }
 
 }  // namespace bakeoff::emit::torch

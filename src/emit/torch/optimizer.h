@@ -21,6 +21,11 @@ void print_optimizer_class(CodeWriter& out, const ir::Training& training);
 // `captured`: its steps become part of a CUDA graph.
 void print_make_optimizer(CodeWriter& out, const Request& request, bool captured);
 
+// What stands above make_optimizer(): the schedule, the groups of parameters, the clipping.
+void print_update_functions(CodeWriter& out, const Request& request);
+// The lines of train_step between backward() and its return.
+void print_update(CodeWriter& out, const Request& request, bool scaler);
+
 // An error where torch.optim has no such implementation of the recipe's optimizer.
 Status check_optimizer(const Request& request);
 

@@ -18,6 +18,7 @@
 #include "emit/torch/ops.h"
 #include "emit/torch/optimizer.h"
 #include "emit/torch_rules.h"
+#include "emit/updates.h"
 
 namespace bakeoff::emit::torch {
 namespace {
@@ -84,6 +85,21 @@ const std::set<std::string> kReserved = {"argparse",
                                          "AdamEpsHat",
                                          "DecoupledSGD",
                                          "DecoupledRMSprop",
+                                         "WARMUP_STEPS",
+                                         "WARMUP_FROM",
+                                         "DECAY_STEPS",
+                                         "FINAL_SHARE",
+                                         "STEP_EVERY",
+                                         "STEP_FACTOR",
+                                         "CLIP_NORM",
+                                         "CLIP_VALUE",
+                                         "EMA_DECAY",
+                                         "ACCUMULATE",
+                                         "losses",
+                                         "NO_DECAY",
+                                         "learning_rate",
+                                         "parameter_groups",
+                                         "clip_gradients",
                                          "enumerate",
                                          "slice",
                                          "ValueError",
@@ -126,6 +142,7 @@ class Script {
     if (predicts()) {
       predict_step();
     } else {
+      print_update_functions(out_, request_);
       print_make_optimizer(out_, request_, uses_cuda_graphs(request_));
       out_.blank(2);
       train_step();
@@ -208,7 +225,10 @@ void Script::header() {
                         workload_.name, predicts() ? "in" : "with"));
   out_.blank();
   out_.line("import argparse");
-  if (!predicts() && optimizer_needs_math(torch_optimizer(request_.training))) out_.line("import math");
+  const ir::Optimizer& optimizer = request_.training.optimizer;
+  if (!predicts() && (optimizer_needs_math(torch_optimizer(request_.training)) ||
+                      optimizer.schedule.kind == ir::ScheduleKind::kCosine))
+    out_.line("import math");
   const std::string allocator = allocator_conf(request_);
   if (!allocator.empty()) out_.line("import os");
   out_.print(
@@ -223,7 +243,11 @@ void Script::header() {
   if (const std::string imports = input_imports(request_); !imports.empty()) out_.print(imports + "\n");
   out_.blank();
   out_.line(fmt::format("BATCH_SIZE = {}", request_.training.batch));
-  if (!predicts()) out_.line("LEARNING_RATE = " + python_real(request_.training.optimizer.lr));
+  if (!predicts()) {
+    out_.line("LEARNING_RATE = " + python_real(optimizer.lr));
+    for (const std::string& constant : update_constants(optimizer)) out_.line(constant);
+    print_no_decay(out_, optimizer, canonical_names(workload_));
+  }
   if (uses_cuda_graphs(request_)) out_.line("WARM_UP = 3  # steps before the capture");
   print_input_constants(out_, request_);
   out_.blank();
@@ -378,16 +402,29 @@ void Script::train_step() {
   const auto body = out_.indent();
   out_.line("optimizer.zero_grad(set_to_none=True)");
   const Precision precision = precision_of(request_);
-  std::optional<CodeWriter::Scope> rounded;
+  const bool parts = request_.training.optimizer.accumulate > 1;
+  std::optional<CodeWriter::Scope> parted, rounded;
+  if (parts) {
+    out_.line("losses = []");
+    const std::vector<std::string> names = loaded_names();
+    std::vector<std::string> chunks;
+    for (const std::string& name : names) chunks.push_back(name + ".chunk(ACCUMULATE)");
+    chunks.push_back("strict=True");
+    out_.call(fmt::format("for {} in zip", fmt::join(names, ", ")), chunks, ":");
+    parted.emplace(out_);
+  }
   if (precision.mixed()) {
     out_.line(fmt::format("with torch.autocast(device, dtype=torch.{}):", precision.half));
     rounded.emplace(out_);
   }
   print_losses();
+  if (parts) out_.line("loss = loss / ACCUMULATE");
   rounded.reset();
-  out_.print(precision.scaler ? "scaler.scale(loss).backward()\nscaler.step(optimizer)\nscaler.update()\n"
-                              : "loss.backward()\noptimizer.step()\n");
-  out_.print("return loss.detach()\n\n\n");
+  out_.line(precision.scaler ? "scaler.scale(loss).backward()" : "loss.backward()");
+  if (parts) out_.line("losses.append(loss.detach())");
+  parted.reset();
+  print_update(out_, request_, precision.scaler);
+  out_.print(parts ? "return torch.stack(losses).sum()\n\n\n" : "return loss.detach()\n\n\n");
 }
 
 void Script::predict_step() {

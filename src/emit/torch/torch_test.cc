@@ -67,6 +67,10 @@ TEST(Torch, WritesTheNetworksAsTheirGoldens) {
   expect_golden("torch/sequences_as_is.py", of_text(kSequencesModel, mnist_training(Track::kAsIs)));
 }
 
+TEST(Torch, WritesWhatSurroundsAnUpdate) {
+  expect_golden("torch/updates.py", of_zoo("mlp_small", updates_training(4)));
+}
+
 // Layers whose names are places, and what lies between them.
 TEST(Torch, WritesLayersInARowAsASequence) {
   const auto model = [](const std::string& body) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/clock.h"
 #include "evidence/heats.h"
@@ -29,6 +31,23 @@ int64_t next_stretch(int64_t done, int64_t total, int64_t of_epoch, double step_
   if (step_s <= 0) return 1;
   const double in_time = std::clamp(stage_seconds / 4 / step_s, 1.0, 1e9);
   return std::min({total - done, of_epoch - done % of_epoch, static_cast<int64_t>(in_time)});
+}
+
+bool out_of_patience(const std::vector<TargetLook>& watched, const recipe::Fit& fit) {
+  if (fit.patience == 0) return false;
+  double lowest = std::numeric_limits<double>::infinity();
+  int64_t waited = 0;
+  for (const TargetLook& look : watched) {
+    const bool first = std::isinf(lowest);
+    if (std::isfinite(look.loss) && (first || look.loss < lowest - fit.min_delta)) {
+      lowest = look.loss;
+      waited = 0;
+    } else {
+      ++waited;
+    }
+    if (waited >= fit.patience) return true;
+  }
+  return false;
 }
 
 std::optional<double> typical_step_ms(const std::vector<Trial>& trials, const std::string& contender) {
@@ -144,8 +163,23 @@ class Fits {
       step_s = ran->burst.ms_per_step() / 1e3;
       trial.stretches.push_back(ran->burst);
       trial.rounds.push_back(std::move(round));
+      if (fit_.patience == 0 || end.steps / of_epoch_ <= static_cast<int64_t>(trial.watched.size())) continue;
+      if (const Status watched = watch_held_out(worker, end, trial); !watched) break;
+      if (out_of_patience(trial.watched, fit_)) {
+        if (end.steps < total_) trial.stopped = end.steps / of_epoch_;
+        break;
+      }
     }
     return end;
+  }
+
+  // After an epoch, beside the clock.
+  Status watch_held_out(Worker& worker, const TargetLook& end, FitTrial& trial) {
+    TRY(const auto weights, ground_.state(worker));
+    TRY(TargetLook look, look_at(ground_.held_out(), weights));
+    look.steps = end.steps, look.ns = end.ns;
+    trial.watched.push_back(look);
+    return Done{};
   }
 
   Status look(Worker& worker, size_t lane, const TargetLook& end, FitTrial& trial) {

@@ -17,14 +17,21 @@
 #include <vector>
 
 #include "base/result.h"
+#include "recipe/studies.h"
 #include "records/trial.h"
 #include "study/study.h"
+#include "study/training/target_trial.h"
 
 namespace bakeoff {
 
 // Steps of the next stretch: what is left of an epoch, but no more than a quarter of the stage's deadline
 // takes. One where nothing is known (step_s = 0).
 int64_t next_stretch(int64_t done, int64_t total, int64_t of_epoch, double step_s, double stage_seconds);
+
+// Whether a training ends early after the last of these looks, one for each epoch: none of the last
+// `patience` is below the lowest of those before it by more than min_delta. A loss that is no number is never
+// lower.
+bool out_of_patience(const std::vector<TargetLook>& watched, const recipe::Fit& fit);
 
 // Median milliseconds of a step over a contender's sound trials; empty: it was not timed.
 std::optional<double> typical_step_ms(const std::vector<Trial>& trials, const std::string& contender);

@@ -37,8 +37,12 @@ class FitAccumulator {
       return;
     }
     const double steps = static_cast<double>(trial.on_trained->steps);
-    const double share = wanted() / steps;  // a little below 1 where a framework did more steps than asked
-    if (steps != wanted()) overdone_ = trial.on_trained->steps;
+    const double wanted = wanted_by(trial);
+    const double share = wanted / steps;  // a little below 1 where a framework did more steps than asked
+    if (steps != wanted) overdone_ = trial.on_trained->steps, overdone_of_ = wanted;
+    epochs_.push_back(wanted / of_epoch_);
+    stopped_ += trial.stopped > 0;
+    wanted_.push_back(wanted);
     seconds_.push_back(static_cast<double>(trial.on_trained->ns) / 1e9 * share);
     start_up_.push_back(static_cast<double>(trial.start_up_ns) / 1e9);
     loss_.push_back(trial.on_trained->loss);
@@ -59,7 +63,7 @@ class FitAccumulator {
       row.epoch_s = stats::median(epoch_s_);
       row.start_up_s = stats::median(start_up_);
       if (wait_s_.size() == seconds_.size()) row.wait_s = stats::median(wait_s_);
-      if (of.step_ms) row.over_steps = row.seconds.median / (*of.step_ms / 1e3 * wanted());
+      if (of.step_ms) row.over_steps = row.seconds.median / (*of.step_ms / 1e3 * stats::median(wanted_));
       row.loss = range_of(loss_);
       row.held_loss = range_of(held_loss_);
       if (classes) row.accuracy = range_of(accuracy_);
@@ -67,7 +71,14 @@ class FitAccumulator {
       if (overdone_ > 0)
         notes.push_back(
             fmt::format("it did {} steps, as it runs several at once; the seconds are those of {:.0f}",
-                        overdone_, wanted()));
+                        overdone_, overdone_of_));
+      if (asked_.patience > 0) row.epochs = range_of(epochs_);
+      if (stopped_ > 0)
+        notes.push_back(
+            fmt::format("ended early{}: its held-out loss had not fallen{} for {} epoch{}",
+                        stopped_ < row.seeds ? fmt::format(" in {} of {}", stopped_, row.seeds) : "",
+                        asked_.min_delta > 0 ? fmt::format(" by {:g}", asked_.min_delta) : "",
+                        asked_.patience, asked_.patience == 1 ? "" : "s"));
       if (auto text = disturbed_text(rounds_, "stretches of training"); !text.empty())
         notes.push_back(std::move(text));
     }
@@ -76,7 +87,10 @@ class FitAccumulator {
   }
 
  private:
-  double wanted() const { return static_cast<double>(asked_.epochs) * of_epoch_; }
+  // Steps of a training: of the epochs asked for, or up to where it ended early.
+  double wanted_by(const FitTrial& trial) const {
+    return static_cast<double>(trial.stopped > 0 ? trial.stopped : asked_.epochs) * of_epoch_;
+  }
 
   void add_stretches(const FitTrial& trial, double share) {
     double waited = 0;
@@ -101,7 +115,9 @@ class FitAccumulator {
   double of_epoch_;
   std::string failure_;
   int64_t overdone_ = 0;
-  std::vector<double> seconds_, start_up_, loss_, held_loss_, accuracy_, epoch_s_, wait_s_;
+  double overdone_of_ = 0;
+  int stopped_ = 0;  // trainings that ended early
+  std::vector<double> epochs_, wanted_, seconds_, start_up_, loss_, held_loss_, accuracy_, epoch_s_, wait_s_;
   std::vector<HostRound> rounds_;
 };
 

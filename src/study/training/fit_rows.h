@@ -24,9 +24,10 @@ struct FitRow {
   std::string group = {};  // of precision (evidence/groups.h)
   int seeds = 0;           // trainings that ended well; 0: all below is empty
   SeedRange seconds = {};  // of exactly the epochs asked for, the first step with its compilation included
-  double epoch_s = 0;      // the median epoch
-  double start_up_s = 0;   // on top of `seconds`
-  std::optional<double> wait_s = {};  // of `seconds`: the loop waited for batches; absent: it cannot tell
+  std::optional<SeedRange> epochs = {};  // trained, where fit.patience may end a training early
+  double epoch_s = 0;                    // the median epoch
+  double start_up_s = 0;                 // on top of `seconds`
+  std::optional<double> wait_s = {};     // of `seconds`: the loop waited for batches; absent: it cannot tell
   std::optional<double> over_steps =
       {};                              // `seconds` over the race's step time x steps; absent: not timed there
   std::optional<SeedRange> loss = {};  // of rows that were trained on; absent: it was no number any more

@@ -56,6 +56,18 @@ TEST(FitRows, AreSecondsLossAndAccuracyOfTheEpochsAskedFor) {
   EXPECT_EQ(row.note, "");
 }
 
+TEST(FitRows, ATrainingThatEndedEarlyIsMeasuredOverItsEpochs) {
+  FitTrial trial = trained("a", 0.1, 0.2);
+  trial.stopped = 2;
+  const FitRow row =
+      fit_rows({trial}, contenders({"a"}), {.epochs = 9, .patience = 1, .min_delta = 0.1}, kScale).at(0);
+  EXPECT_NEAR(row.seconds.median, 2, 1e-9);
+  EXPECT_NEAR(row.epochs->median, 2, 1e-9);
+  EXPECT_NEAR(row.over_steps.value(), 1, 1e-9);
+  EXPECT_EQ(row.note, "ended early: its held-out loss had not fallen by 0.1 for 1 epoch");
+  EXPECT_FALSE(row_of(trained("a", 0.1, 0.2)).epochs) << "none may end early";
+}
+
 TEST(FitRows, StretchesThatArePartsOfAnEpochAreAddedUp) {
   FitTrial trial = trained("a", 0.1, 0.2);
   trial.stretches = {{.ns = 1'600'000'000, .steps = 8}, {.ns = 1'000'000'000, .steps = 2}};

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "plan/lane.h"
 #include "plan/rows.h"
 #include "plan/testing.h"
@@ -58,6 +60,25 @@ TEST(NextStretch, IsTheRestOfAnEpochOrWhatTheDeadlineAllows) {
   EXPECT_EQ(next_stretch(0, 468, 234, 1000, 300), 1);
   EXPECT_EQ(next_stretch(0, 468, 234, 0, 300), 1) << "nothing is known";
   EXPECT_EQ(next_stretch(512, 700, 234, 0.1, 300), 188) << "a framework that did more than it was asked for";
+}
+
+TEST(OutOfPatience, CountsEpochsWithoutALowerLoss) {
+  const auto ends = [](const std::vector<double>& losses, int64_t patience, double min_delta = 0) {
+    std::vector<TargetLook> watched;
+    for (const double loss : losses) watched.push_back({.loss = loss});
+    return out_of_patience(watched, {.patience = patience, .min_delta = min_delta});
+  };
+  const double nan = std::nan("");
+  EXPECT_FALSE(ends({1, 2, 3, 4}, 0)) << "never";
+  EXPECT_FALSE(ends({1}, 1)) << "the first loss is the lowest so far";
+  EXPECT_TRUE(ends({1, 1}, 1)) << "equal is not lower";
+  EXPECT_FALSE(ends({1, 2, 0.5, 0.7}, 2)) << "it fell between";
+  EXPECT_TRUE(ends({1, 2, 0.5, 0.7, 0.6}, 2)) << "lower than the last, not than the lowest";
+  EXPECT_FALSE(ends({1, 0.9, 0.8, 0.7}, 2, 0.05));
+  EXPECT_TRUE(ends({1, 0.99, 0.98}, 2, 0.05));
+  EXPECT_FALSE(ends({1, 0.97, 0.94, 0.91}, 2, 0.05)) << "small falls add up";
+  EXPECT_TRUE(ends({1, nan, nan}, 2)) << "no number is never lower";
+  EXPECT_FALSE(ends({}, 1));
 }
 
 TEST(TypicalStep, IsTheMedianOfSoundTrials) {

@@ -23,6 +23,10 @@ struct FitTrial {
   // Evaluated after the last step, with the steps and ns of the whole training; `on_held` is absent if no
   // rows are held out.
   std::optional<TargetLook> on_trained = {}, on_held = {};
+  // With fit.patience: the rows held out after each epoch, and the epoch after which the training ended early; 0:
+  // it did not.
+  std::vector<TargetLook> watched = {};
+  int64_t stopped = 0;
   Texts effective = {};
   bool operator==(const FitTrial&) const = default;
 };

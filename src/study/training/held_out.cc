@@ -87,11 +87,12 @@ Result<TargetLook> look_at(const HeldOut& held_out, const referee::Weights& weig
   return look;
 }
 
-Result<referee::Weights> read_state(const ir::Workload& workload, const std::filesystem::path& file) {
+Result<referee::Weights> read_state(const ir::Workload& workload, const std::filesystem::path& file,
+                                    bool averages) {
   TRY(const auto stored, tensor::SafetensorsFile::open(file));
   referee::Weights weights;
   for (const ir::Parameter& p : workload.parameters) {
-    TRY(tensor::Tensor one, stored.read(p.name));
+    TRY(tensor::Tensor one, stored.read(averages && ir::trainable(p) ? "ema/" + p.name : p.name));
     if (one.shape != p.shape)
       return Error{.message = fmt::format("the state of '{}' has another shape", p.name),
                    .where = file.string()};

@@ -28,7 +28,9 @@ Result<HeldOut> hold_out(const ir::Workload& workload, const std::filesystem::pa
 // Loss and accuracy of these rows. `weights` by ParamId. steps and ns are 0. Error after Ctrl-C.
 Result<TargetLook> look_at(const HeldOut& held_out, const referee::Weights& weights);
 
-// Parameters and buffers as a worker wrote them (operation `state` of the runner protocol).
-Result<referee::Weights> read_state(const ir::Workload& workload, const std::filesystem::path& file);
+// Parameters and buffers as a worker wrote them (operation `state` of the runner protocol). `averages`: in
+// place of trained parameters the averages that the optimizer keeps of them (optimizer.ema).
+Result<referee::Weights> read_state(const ir::Workload& workload, const std::filesystem::path& file,
+                                    bool averages = false);
 
 }  // namespace bakeoff

@@ -44,7 +44,11 @@ Result<TargetTrial> train_referee(const HeldOut& held_out, const ir::Training& t
       if (!found.running.unbiased[p].data.empty()) weights[p] = std::move(found.running.unbiased[p]);
     }
     if (++step % target.every != 0 && step < last) continue;
-    TRY(TargetLook look, look_at(held_out, weights));
+    referee::Weights judged = weights;
+    for (size_t p = 0; p < state.average.size(); ++p) {
+      if (ir::trainable(held_out.workload.parameters[p])) judged[p] = state.average[p];
+    }
+    TRY(TargetLook look, look_at(held_out, judged));
     look.steps = step;
     trial.looks.push_back(look);
     trial.reached = meets(target, look);

@@ -85,7 +85,7 @@ TrainingProcess TrainingSetup::start(size_t lane, int seed) const {
 
 Result<referee::Weights> TrainingSetup::state(Worker& worker) const {
   if (!worker.state(file("state"))) return Error{.message = "the worker wrote no state"};
-  return read_state(plan_.recipe.workload, file("state"));
+  return read_state(plan_.recipe.workload, file("state"), plan_.recipe.training.optimizer.ema != 0);
 }
 
 Status write_shuffled(const ir::Workload& workload, const fs::path& data, int64_t rows, uint64_t seed,

@@ -9,7 +9,7 @@ namespace bakeoff {
 BAKEOFF_RECORD(TargetLook, steps, ns, loss, accuracy)
 BAKEOFF_RECORD(TargetTrial, contender, seed, started, failure, start_up_ns, looks, reached, rounds, effective)
 BAKEOFF_RECORD(FitTrial, contender, seed, started, failure, start_up_ns, stretches, rounds, on_trained,
-               on_held, effective)
+               on_held, effective, watched, stopped)
 BAKEOFF_KEPT(TargetTrial)
 BAKEOFF_KEPT(FitTrial)
 
