@@ -163,10 +163,10 @@ struct ReportOptions {
   std::string baseline = {};        // id of a contender, in place of the run's
 };
 
-using Command = std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand, ParityOptions,
-                             CheckOptions, ExplainOptions, EmitOptions, ExecOptions, InitOptions, ShowOptions,
-                             OpsOptions, RecipeOptions, RecipesOptions, EnvOptions, DataOptions,
-                             ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
+using Command = std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand,
+                             ParityOptions, CheckOptions, ExplainOptions, EmitOptions, ExecOptions,
+                             InitOptions, ShowOptions, OpsOptions, RecipeOptions, RecipesOptions, EnvOptions,
+                             DataOptions, ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};

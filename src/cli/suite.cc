@@ -81,7 +81,8 @@ Result<Record> new_record(const SuiteOptions& options, std::vector<std::string>&
   for (const fs::path& path : file.recipes) {
     const auto recipe = recipe_of_suite(path, record.every);
     const fs::path found = recipe ? recipe->file : path;
-    Entry entry{.recipe = recipe && recipe->shipped ? found.string() : fs::weakly_canonical(fs::absolute(found)).string()};
+    Entry entry{.recipe = recipe && recipe->shipped ? found.string()
+                                                    : fs::weakly_canonical(fs::absolute(found)).string()};
     const std::string name = recipe ? recipe->name : path.stem().string();
     entry.name = row_name(name, path, taken);
     entry.folder = suite::folder_name(record.entries.size(), name);

@@ -156,11 +156,11 @@ std::vector<Key> keys_of_the_schedule() {
                       "number of steps in which the learning rate grows linearly to optimizer.lr"),
           real_key("warmup_from", "0", from(0, 1),
                    "learning rate of the first step of the warm-up, as a share of optimizer.lr"),
-          integer_key("steps", "", from(1, 1e9),
-                      "cosine and linear: number of steps after the warm-up until the end"),
+          example("1000", integer_key("steps", "", from(1, 1e9),
+                                      "cosine and linear: number of steps after the warm-up until the end")),
           real_key("final", "0", from(0, 1),
                    "cosine and linear: learning rate at the end, as a share of optimizer.lr"),
-          integer_key("every", "", from(1, 1e9), "step: number of steps between two changes"),
+          example("100", integer_key("every", "", from(1, 1e9), "step: number of steps between two changes")),
           real_key("factor", "0.1", above(0, 1), "step: what the learning rate is multiplied with"),
       });
 }

@@ -68,9 +68,9 @@ class SuiteReader {
     for (const toml::node& each : *list) {
       const auto text = each.is_string() ? each.value<std::string>() : std::nullopt;
       if (!text || text->empty()) return error(each.source(), "'recipes' must be a list of files", kExample);
-      found.push_back(
-          shipped_ ? (file_.parent_path() / *text).lexically_normal()
-                   : std::filesystem::weakly_canonical(std::filesystem::absolute(file_).parent_path() / *text));
+      found.push_back(shipped_ ? (file_.parent_path() / *text).lexically_normal()
+                               : std::filesystem::weakly_canonical(
+                                     std::filesystem::absolute(file_).parent_path() / *text));
     }
     return found;
   }

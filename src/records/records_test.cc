@@ -76,6 +76,7 @@ Parity full_parity() {
           .divergence = 2,
           .explanation = "matches: epsilon inside the root",
           .losses = {2.302585092994046, 2.1},
+          .loss_limits = {1e-5, 3e-5},
           .referee_losses = {2.3, 2.1},
           .first_step_cold_ns = 44,
           .effective = {{"device", "cpu"}},
@@ -117,6 +118,7 @@ Manifest full_manifest() {
   m.worker_environment = {{"OMP_NUM_THREADS", "2"}};
   m.controls = {{"allocator", "tuned"}};
   m.calibration = {{"measured", "today"}};
+  m.baseline = "torch";
   m.notes = {"pinning is refused"};
   return m;
 }
@@ -161,7 +163,7 @@ TEST(Records, EveryFieldSurvivesTheJson) {
   testing::expect_kept(full_parity());
   testing::expect_kept(Why{"torch", "jax", 1.5, {{"channels_last=true", 1.2, "faster"}}});
   EXPECT_THAT(testing::empty_places(to_json(full_manifest())), ::testing::IsEmpty());
-  EXPECT_THAT(testing::empty_places(to_json(Parity{.contender = "a"})), ::testing::SizeIs(12));
+  EXPECT_THAT(testing::empty_places(to_json(Parity{.contender = "a"})), ::testing::SizeIs(13));
   const auto manifest = manifest_from_json(to_json(full_manifest()), "m");
   ASSERT_TRUE(manifest) << manifest.error().text();
   EXPECT_EQ(*manifest, full_manifest());

@@ -84,13 +84,12 @@ void add_baseline_bars(const Summary& s, const std::vector<Against>& all, Sectio
   for (const Against& a : all) {
     if (!a.ratio || a.ratio->bound) continue;
     const Cell cell = speed_cell(a.ratio, a.speed, a.verdict);
-    picture.bars.push_back(
-        {.name = one_line(a.contender),
-         .factor = a.speed,
-         .label = cell.text + "  " + cell.range,
-         .hint = fmt::format("{} {}x as fast as {} {}, {}", one_line(a.contender), cell.text,
-                             one_line(s.baseline), cell.range, a.verdict),
-         .sure = a.verdict == "faster" || a.verdict == "slower"});
+    picture.bars.push_back({.name = one_line(a.contender),
+                            .factor = a.speed,
+                            .label = cell.text + "  " + cell.range,
+                            .hint = fmt::format("{} {}x as fast as {} {}, {}", one_line(a.contender),
+                                                cell.text, one_line(s.baseline), cell.range, a.verdict),
+                            .sure = a.verdict == "faster" || a.verdict == "slower"});
   }
   section.pictures = {std::move(picture)};
 }

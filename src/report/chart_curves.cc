@@ -25,7 +25,9 @@ std::string shown_value(double value) {
 }
 
 // A round number as it is: "20", "0.5", "1,200".
-std::string shown_tick(double value) { return std::abs(value) >= 999.5 ? count(value) : fmt::format("{:.4g}", value); }
+std::string shown_tick(double value) {
+  return std::abs(value) >= 999.5 ? count(value) : fmt::format("{:.4g}", value);
+}
 
 class CurveChart {
  public:

@@ -16,7 +16,7 @@ namespace bakeoff::report {
 using namespace table;
 namespace {
 
-// Wide enough for 1, for every factor, and for every end of an interval within reason.
+// Wide enough for 1, for every factor, and for every end of an interval.
 Axis speedup_axis(const std::vector<FactorBar>& bars, double from, double to) {
   double least = 1, most = 1;
   for (const FactorBar& bar : bars) {
@@ -25,17 +25,17 @@ Axis speedup_axis(const std::vector<FactorBar>& bars, double from, double to) {
   }
   double low = least, high = most;
   for (const FactorBar& bar : bars) {
-    if (bounded_below(bar.factor)) low = std::min(low, std::max(bar.factor.low, least / 1.3));
-    if (bounded_above(bar.factor)) high = std::max(high, std::min(bar.factor.high, most * 1.3));
+    if (bounded_below(bar.factor)) low = std::min(low, bar.factor.low);
+    if (bounded_above(bar.factor)) high = std::max(high, bar.factor.high);
   }
   const double space = std::max(std::pow(high / low, 0.04), 1.004);
   return Axis(low / space, high * space, from, to, high / low > 2);
 }
 
-// The interval over a bar; an end beyond the axis is an open arrow.
+// The interval over a bar; an end that is not bounded is an open arrow.
 void draw_bar_interval(Svg& svg, const Axis& axis, const Estimate& e, double y) {
-  const bool open_low = !bounded_below(e) || e.low < axis.low();
-  const bool open_high = !bounded_above(e) || e.high > axis.high();
+  const bool open_low = !bounded_below(e);
+  const bool open_high = !bounded_above(e);
   const double x1 = axis.at(open_low ? axis.low() : e.low), x2 = axis.at(open_high ? axis.high() : e.high);
   svg.line(x1, y, x2, y, "whisker over");
   const auto end = [&](double x, bool open, double back) {

@@ -150,7 +150,7 @@ std::optional<Section> effects_section(const Summary& s) {
   }
   for (const std::string& sentence : section.sentences) says.push_back(sentence);
   section.legend = fmt::format(
-      "Pairs of contenders that differ in this setting alone. As fast: step time without it over step time with it; "
+      "Pairs of contenders that differ in this setting alone. As fast: step time without it over step time with it. "
       "{}",
       together_statement(s));
   section.json = {{"advice", says}, {"pairs", all}};

@@ -39,7 +39,8 @@ std::string unbroken(const std::string& command) {
   std::string markup;
   for (size_t at = 0; at < command.size();) {
     const size_t end = std::min(command.find(' ', at), command.size());
-    markup += (at > 0 ? " " : "") + fmt::format("<span class=\"w\">{}</span>", escape_markup(command.substr(at, end - at)));
+    markup += (at > 0 ? " " : "") +
+              fmt::format("<span class=\"w\">{}</span>", escape_markup(command.substr(at, end - at)));
     at = end + 1;
   }
   return markup;
@@ -105,12 +106,9 @@ void add_first_screen(const Summary& s, bool sources, View& page) {
   add_script(s, first, sources, page);
   for (const Doubt& doubt : first.doubts) {
     View v;
-    v.texts = {{"doubt_title", doubt.title},
-               {"doubt_text", doubt.text},
-               {"doubt_command", doubt.command},
-               {"doubt_markup", unbroken(doubt.command)},
-               {"doubt_link", doubt.link},
-               {"doubt_link_text", doubt.link_text}};
+    v.texts = {{"doubt_title", doubt.title},     {"doubt_text", doubt.text},
+               {"doubt_command", doubt.command}, {"doubt_markup", unbroken(doubt.command)},
+               {"doubt_link", doubt.link},       {"doubt_link_text", doubt.link_text}};
     v.flags = {{"doubt_good", doubt.good},
                {"has_doubt_link", !doubt.link.empty()},
                {"has_doubt_command", !doubt.command.empty()}};

@@ -98,7 +98,7 @@ void Svg::begin(std::string_view cls, std::string_view title, int series) {
   out_ += fmt::format("<g class=\"{}\"", cls);
   if (series >= 0) out_ += fmt::format(" data-series=\"{}\"", series);
   out_ += '>';
-  if (series >= 0 && label_.size() < kLongestLabel) label_ += ". " + one_line(title);
+  if ((series >= 0 || cls == "row") && label_.size() < kLongestLabel) label_ += ". " + one_line(title);
   if (!title.empty()) out_ += "<title>" + escape_markup(title) + "</title>";
 }
 

@@ -141,9 +141,14 @@ std::string advice(const SettingEffect& e, double margin) {
     if (all > 1) return fmt::format("{} in {} is not decided: {}.", change(e), e.where, each(e, margin));
     const EffectPair& one = e.pairs.front();
     if (!one.ratio) return fmt::format("{} in {} was not compared with {}.", change(e), e.where, e.from);
-    return fmt::format("{} in {} is not decided against {}: between {} and {} times as fast{}.", change(e),
-                       e.where, e.from, one.speed.low > 0 ? factor(one.speed.low) : "0",
-                       std::isfinite(one.speed.high) ? factor(one.speed.high) : "∞", alike(e));
+    const bool below = table::bounded_below(one.speed), above = table::bounded_above(one.speed);
+    const std::string range =
+        below && above ? fmt::format("between {} and {}", factor(one.speed.low), factor(one.speed.high))
+        : below        ? "at least " + factor(one.speed.low)
+        : above        ? "at most " + factor(one.speed.high)
+                       : "";
+    return fmt::format("{} in {} is not decided against {}{}{}.", change(e), e.where, e.from,
+                       range.empty() ? " yet" : fmt::format(": {} times as fast", range), alike(e));
   }
   if (!faster.empty() && !slower.empty())
     return fmt::format("Whether {} gains in {} depends on {}: {}.", change(e), e.where,

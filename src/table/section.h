@@ -37,7 +37,7 @@ struct Picture {
   std::vector<Curve> curves = {};
   bool log_x = false;
   std::vector<std::pair<double, std::string>> ticks = {};  // of x, where numbers are none: "p99"
-  std::vector<FactorBar> bars = {};  // instead of curves
+  std::vector<FactorBar> bars = {};                        // instead of curves
   bool operator==(const Picture&) const = default;
 };
 

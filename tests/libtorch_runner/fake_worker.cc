@@ -64,6 +64,11 @@ class Fake : public bakeoff::Adapter {
   std::vector<std::string> write_state(const std::string& out) override {
     return {out + " after " + std::to_string(steps_)};
   }
+  std::vector<double> rates(const std::vector<int64_t>& steps) override {
+    std::vector<double> all;
+    for (const int64_t step : steps) all.push_back(1.0 / static_cast<double>(1 + step));
+    return all;
+  }
 
  private:
   std::string fault_;

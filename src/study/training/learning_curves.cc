@@ -139,6 +139,16 @@ std::vector<Picture> fit_curves(const std::vector<FitTrial>& trials) {
       picture.curves.push_back(thinned(contender, reported(*trainings.front()), over_seconds));
     add(pictures, std::move(picture));
   }
+  // Where epochs were watched: the rows held out, too.
+  std::vector<TargetTrial> watched;
+  for (const FitTrial& trial : trials) {
+    if (!trial.failure && !trial.watched.empty())
+      watched.push_back({.contender = trial.contender, .seed = trial.seed, .looks = trial.watched});
+  }
+  for (Picture& picture : target_curves(watched)) {
+    if (picture.name.starts_with("loss")) picture.name = "held-out " + picture.name;
+    pictures.push_back(std::move(picture));
+  }
   return pictures;
 }
 

@@ -15,7 +15,8 @@ namespace bakeoff {
 std::vector<table::Picture> target_curves(const std::vector<TargetTrial>& trials);
 
 // Of the batches that were trained on, as each contender reports them: means of kCurvePoints stretches of equal length,
-// of the first seed. Seconds are of training, the first step included.
+// of the first seed. Seconds are of training, the first step included. With fit.patience also those of the rows held
+// out, after each epoch.
 inline constexpr int kCurvePoints = 120;
 std::vector<table::Picture> fit_curves(const std::vector<FitTrial>& trials);
 
