@@ -561,19 +561,7 @@ std::optional<int> show_page(const CLI::App& app, const std::string& name, const
   return name == "man" || name == "completion" ? std::optional(finish(0)) : std::nullopt;
 }
 
-}  // namespace
-
-std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
-  CLI::App app{"Same recipe, every framework, one honest verdict.", "bakeoff"};
-  app.set_version_flag("--version", std::string("bakeoff ") + kVersion);
-  app.footer(
-      "Start with:\n  bakeoff env create\n  bakeoff run mnist_cnn\n\n"
-      "Exit codes: 0 done, 1 the answer is no (nothing ranked, a bar missed), 2 bad input, "
-      "3 no verdict because the host was busy or its state is unknown, 130 Ctrl-C.");
-  app.require_subcommand(1);
-  Targets targets;
-  app.add_option("--config", targets.config,
-                 "configuration file; default $BAKEOFF_CONFIG or $BAKEOFF_HOME/config.toml");
+void add_commands(CLI::App& app, Targets& targets) {
   add_run_commands(app, targets);
   add_report_command(app, targets);
   add_suite_command(app, targets);
@@ -587,6 +575,22 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   add_translate_command(app, targets);
   add_setup_commands(app, targets);
   add_machine_command(app, targets);
+}
+
+}  // namespace
+
+std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
+  CLI::App app{"Same recipe, every framework, one honest verdict.", "bakeoff"};
+  app.set_version_flag("--version", std::string("bakeoff ") + kVersion);
+  app.footer(
+      "Start with:\n  bakeoff env create\n  bakeoff run mnist_cnn\n\n"
+      "Exit codes: 0 done, 1 the answer is no (nothing ranked, a bar missed), 2 bad input, "
+      "3 no verdict because the host was busy or its state is unknown, 130 Ctrl-C.");
+  app.require_subcommand(1);
+  Targets targets;
+  app.add_option("--config", targets.config,
+                 "configuration file; default $BAKEOFF_CONFIG or $BAKEOFF_HOME/config.toml");
+  add_commands(app, targets);
   Pages pages;
   add_pages(app, pages);
   name_values(app);

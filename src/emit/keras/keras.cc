@@ -178,7 +178,8 @@ void print_compile(CodeWriter& out, const Request& request, const OptimizerText&
   out.call("optimizer = " + optimizer.name, optimizer.arguments);
   if (!request.training.optimizer.no_decay.empty()) {
     const char* name = dialect.second ? "v.name.removesuffix(\":0\")" : "v.path";
-    out.line(fmt::format("kept = [v for v in model.trainable_variables if {} in NO_DECAY]", name));
+    out.line(fmt::format("named = {{{}: v for v in model.trainable_variables}}", name));
+    out.line("kept = [named[name] for name in NO_DECAY]");
     out.line("optimizer.exclude_from_weight_decay(var_list=kept)");
   }
   if (model.losses.size() == 1) {

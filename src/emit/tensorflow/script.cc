@@ -207,7 +207,8 @@ class Script {
         for (const std::string& name : graph_.inputs)
           splits.push_back(fmt::format("tf.split({}, ACCUMULATE)", name));
         splits.push_back("strict=True");
-        out_.call(fmt::format("for {} in zip", fmt::join(graph_.inputs, ", ")), splits, ":");
+        out_.call("parts = zip", splits);
+        out_.line(fmt::format("for {} in parts:", fmt::join(graph_.inputs, ", ")));
         parted.emplace(out_);
       }
       out_.line("with tf.GradientTape() as tape:");

@@ -410,7 +410,8 @@ void Script::train_step() {
     std::vector<std::string> chunks;
     for (const std::string& name : names) chunks.push_back(name + ".chunk(ACCUMULATE)");
     chunks.push_back("strict=True");
-    out_.call(fmt::format("for {} in zip", fmt::join(names, ", ")), chunks, ":");
+    out_.call("parts = zip", chunks);
+    out_.line(fmt::format("for {} in parts:", fmt::join(names, ", ")));
     parted.emplace(out_);
   }
   if (precision.mixed()) {

@@ -75,7 +75,8 @@ class SGDL2Momentum(keras.optimizers.SGD):
         indices = [self._get_variable_index(v) for v in trainable_variables]
         lr = ops.cast(learning_rate, variables[0].dtype)
         shares = [float(self._use_weight_decay(v)) for v in trainable_variables]
-        decays = torch._foreach_mul(variables, [WEIGHT_DECAY * share for share in shares])
+        rates = [WEIGHT_DECAY * share for share in shares]
+        decays = torch._foreach_mul(variables, rates)
         grads = torch._foreach_add(grads, decays)
         momentums = [self.momentums[i].value for i in indices]
         torch._foreach_mul_(momentums, self.momentum)
@@ -106,7 +107,8 @@ def compile_model(model):
         use_ema=True,
         ema_momentum=EMA_DECAY,
     )
-    kept = [v for v in model.trainable_variables if v.path in NO_DECAY]
+    named = {v.path: v for v in model.trainable_variables}
+    kept = [named[name] for name in NO_DECAY]
     optimizer.exclude_from_weight_decay(var_list=kept)
     loss = keras.losses.SparseCategoricalCrossentropy(
         from_logits=True, reduction="sum_over_batch_size"

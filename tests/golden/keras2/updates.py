@@ -104,7 +104,8 @@ def compile_model(model):
         use_ema=True,
         ema_momentum=EMA_DECAY,
     )
-    kept = [v for v in model.trainable_variables if v.name.removesuffix(":0") in NO_DECAY]
+    named = {v.name.removesuffix(":0"): v for v in model.trainable_variables}
+    kept = [named[name] for name in NO_DECAY]
     optimizer.exclude_from_weight_decay(var_list=kept)
     loss = keras.losses.SparseCategoricalCrossentropy(
         from_logits=True, reduction="sum_over_batch_size"

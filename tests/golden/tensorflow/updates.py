@@ -133,7 +133,8 @@ def make_optimizer(model):
 
 def train_step(model, optimizer, x, y):
     losses, sums = [], None
-    for x, y in zip(tf.split(x, ACCUMULATE), tf.split(y, ACCUMULATE), strict=True):
+    parts = zip(tf.split(x, ACCUMULATE), tf.split(y, ACCUMULATE), strict=True)
+    for x, y in parts:
         with tf.GradientTape() as tape:
             prediction = model(x)
             loss = loss_fn(prediction, y)

@@ -95,7 +95,8 @@ def train_step(
 ) -> Tensor:
     optimizer.zero_grad(set_to_none=True)
     losses = []
-    for x, y in zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE), strict=True):
+    parts = zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE), strict=True)
+    for x, y in parts:
         loss = F.cross_entropy(model(x), y)
         loss = loss / ACCUMULATE
         loss.backward()
