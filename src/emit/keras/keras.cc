@@ -177,8 +177,14 @@ void print_compile(CodeWriter& out, const Request& request, const OptimizerText&
   out.line("\"\"\"Sets how the model is trained.\"\"\"");
   out.call("optimizer = " + optimizer.name, optimizer.arguments);
   if (!request.training.optimizer.no_decay.empty()) {
-    const char* name = dialect.second ? "v.name.removesuffix(\":0\")" : "v.path";
-    out.line(fmt::format("kept = [v for v in model.trainable_variables if {} in NO_DECAY]", name));
+    if (dialect.second) {
+      out.print(R"(kept = [
+    v for v in model.trainable_variables if v.name.removesuffix(":0") in NO_DECAY
+]
+)");
+    } else {
+      out.line("kept = [v for v in model.trainable_variables if v.path in NO_DECAY]");
+    }
     out.line("optimizer.exclude_from_weight_decay(var_list=kept)");
   }
   if (model.losses.size() == 1) {

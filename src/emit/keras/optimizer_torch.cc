@@ -108,7 +108,8 @@ def _backend_update_step(self, grads, trainable_variables, learning_rate):
     out.line("grads = torch._foreach_add(grads, variables, alpha=WEIGHT_DECAY)");
   } else if (l2) {
     out.print(R"(shares = [float(self._use_weight_decay(v)) for v in trainable_variables]
-decays = torch._foreach_mul(variables, [WEIGHT_DECAY * share for share in shares])
+factors = [WEIGHT_DECAY * share for share in shares]
+decays = torch._foreach_mul(variables, factors)
 grads = torch._foreach_add(grads, decays)
 )");
   }

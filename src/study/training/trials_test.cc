@@ -37,6 +37,8 @@ TEST(FitTrial, IsKept) {
                 .rounds = {kRound},
                 .on_trained = TargetLook{10, 20, 0.5, 0.75},
                 .on_held = TargetLook{10, 20, 0.6, 0.7},
+                .watched = {TargetLook{10, 20, 0.6, 0.7}},
+                .stopped = 1,
                 .effective = {{"threads", "2"}}};
   testing::expect_kept(full);
   full.on_held = TargetLook{5, 50, NAN, 0.1};
