@@ -45,6 +45,9 @@ struct Expected {
   referee::Weights before = {};     // nudged, before the first timed step
   referee::Weights after = {};
   std::vector<double> path = {};  // by ParamId: the lengths of all its updates
+  // By ParamId: how far the lead-in took it, where the recipe has a schedule; else 0. At the end of one that falls
+  // to nothing a burst moves nothing, and what float32 has made of the lead-in is all that there is to compare.
+  std::vector<double> lead = {};
   // Whether a parameter's gradient is zero by mathematics, as that of a bias before BatchNorm: what rounding
   // leaves of it, some optimizers divide by itself.
   std::vector<bool> idle = {};
@@ -79,7 +82,10 @@ double distance(const Tensor& a, const Tensor& b) {
 }
 
 Result<Expected> continue_from(const AuditGround& ground, const ShownBurst& shown, const Continue& how) {
-  Expected expected{.after = ground.initial, .path = std::vector<double>(ground.initial.size())};
+  const size_t count = ground.initial.size();
+  Expected expected{
+      .after = ground.initial, .path = std::vector<double>(count), .lead = std::vector<double>(count)};
+  const bool varies = ground.training.optimizer.schedule.varies();
   referee::Weights& weights = expected.after;
   tensor::Rng rng(how.rounding_seed);
   const auto displaced = [&] {
@@ -93,6 +99,8 @@ Result<Expected> continue_from(const AuditGround& ground, const ShownBurst& show
   const int64_t whole = ground.rows / ground.training.batch;
   for (int64_t k = 0; k < shown.lead + shown.steps; ++k) {
     if (k == shown.lead) {
+      for (size_t id = 0; varies && id < count; ++id)
+        expected.lead[id] = distance(weights[id], ground.initial[id]);
       add(shown.nudge, weights);
       expected.before = weights;
     }
@@ -108,7 +116,7 @@ Result<Expected> continue_from(const AuditGround& ground, const ShownBurst& show
     note_idle(e.gradients, expected.idle);
     const referee::Weights from = weights;
     referee::step(ground.training.optimizer, e.gradients, state, weights);
-    for (size_t id = 0; k >= shown.lead && id < weights.size(); ++id)
+    for (size_t id = 0; (varies || k >= shown.lead) && id < count; ++id)
       expected.path[id] += distance(weights[id], from[id]);
   }
   return expected;
@@ -133,7 +141,7 @@ double moved_apart(const ir::Workload& workload, const referee::Weights& seen, c
   for (size_t id = 0; id < seen.size(); ++id) {
     if (!ir::trainable(workload.parameters[id]) || expected.idle[id]) continue;
     const double d = distance(seen[id], expected.after[id]);
-    const double m = distance(expected.after[id], expected.before[id]);
+    const double m = std::max(distance(expected.after[id], expected.before[id]), expected.lead[id]);
     off += d * d;
     way += m * m;
   }
@@ -365,7 +373,8 @@ class Judge {
     for (size_t id = 0; id < expected.after.size(); ++id) {
       if (!trained(id) || expected.idle[id]) continue;
       const double off = distance(state_[id], expected.after[id]);
-      const double way = way_of(expected, id), net = distance(expected.after[id], expected.before[id]);
+      const double way = way_of(expected, id),
+                   net = std::max(distance(expected.after[id], expected.before[id]), expected.lead[id]);
       off_all += off * off;
       way_all += net * net;
       rounding_all += rounding(id) * rounding(id);
@@ -487,7 +496,8 @@ class Judge {
   // How far a single parameter went. By half precision, updates that cancel each other need not cancel: all
   // their lengths count.
   double way_of(const Expected& expected, size_t id) const {
-    return full_ ? distance(expected.after[id], expected.before[id]) : expected.path[id];
+    if (!full_) return expected.path[id];
+    return std::max(distance(expected.after[id], expected.before[id]), expected.lead[id]);
   }
 
   // The limit of a single parameter.

@@ -137,7 +137,7 @@ class Fit(unittest.TestCase):
         self.assertIn(done.code, (0, 1), done.err)
         self.assertIn("fit: at most 6 epochs of 500 rows, until", done.err)
         rows = done.json()["fit"]["rows"]
-        self.assertEqual(len(rows), 2)
+        self.assertEqual(len(rows), 2, done.out)
         for row in rows:
             self.assertEqual(row["epochs"]["value"], 2, row)
             self.assertRegex(row["note"], "ended early: its held-out loss had not")

@@ -128,7 +128,7 @@ class Suite(unittest.TestCase):
 
     def test_bad_input(self) -> None:
         for arguments, message in (
-            ([], "name recipes, or a suite file"),
+            ([], "name recipes, or a suite"),
             (["none.toml"], "none.toml"),
             (["broken.toml"], "unknown key 'bacth'"),
             (["both.toml", "small.toml"], "name one suite alone"),

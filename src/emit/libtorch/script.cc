@@ -36,7 +36,7 @@ std::set<std::string> reserved() {
       "DecoupledSGD "
       "DecoupledRMSprop abs exp log pow sin cos tan sqrt floor ceil round index INFINITY NULL EOF "
       "stdin stdout stderr errno assert linux unix learning_rate RecipeOptimizer kWarmupSteps kWarmupFrom "
-      "kDecaySteps kFinalShare kStepEvery kStepFactor kClipNorm kClipValue kEmaDecay kAccumulate part parts losses kNoDecay"));
+      "kDecaySteps kFinalShare kStepEvery kStepFactor kClipNorm kClipValue kEmaDecay kAccumulate chunk chunks shares kNoDecay"));
   return all;
 }
 
@@ -353,15 +353,15 @@ void Program::train_step() {
     const bool parts = request_.training.optimizer.accumulate > 1;
     std::optional<CodeWriter::Scope> parted, rounded;
     if (parts) {
-      out_.line("std::vector<Tensor> losses;");
+      out_.line("std::vector<Tensor> shares;");
       std::vector<std::string> chunks;
       for (const std::string& name : inputs_) chunks.push_back(name + ".chunk(kAccumulate)");
-      statement(out_, fmt::format("const std::vector<std::vector<Tensor>> parts = {{{}}};",
+      statement(out_, fmt::format("const std::vector<std::vector<Tensor>> chunks = {{{}}};",
                                   fmt::join(chunks, ", ")));
-      out_.line("for (int64_t part = 0; part < kAccumulate; ++part) {");
+      out_.line("for (int64_t chunk = 0; chunk < kAccumulate; ++chunk) {");
       parted.emplace(out_);
       for (size_t i = 0; i < inputs_.size(); ++i)
-        out_.line(fmt::format("const Tensor& {} = parts[{}][part];", inputs_[i], i));
+        out_.line(fmt::format("const Tensor& {} = chunks[{}][chunk];", inputs_[i], i));
     }
     if (!half_.empty()) {
       out_.print("Tensor loss;\n{\n");
@@ -373,9 +373,9 @@ void Program::train_step() {
     if (!half_.empty()) out_.line("}");
     if (parts) {
       out_.print(
-          "const Tensor share = loss / kAccumulate;\nshare.backward();\nlosses.push_back(share.detach());\n");
+          "const Tensor share = loss / kAccumulate;\nshare.backward();\nshares.push_back(share.detach());\n");
       parted.reset();
-      out_.print("}\noptimizer.step();\nreturn torch::stack(losses).sum();\n");
+      out_.print("}\noptimizer.step();\nreturn torch::stack(shares).sum();\n");
     } else {
       out_.print("loss.backward();\noptimizer.step();\nreturn loss.detach();\n");
     }
