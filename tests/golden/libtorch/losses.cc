@@ -75,8 +75,8 @@ Tensor train_step(Losses& model, torch::optim::Optimizer& optimizer, const Tenso
                                      F::CrossEntropyFuncOptions().ignore_index(-100).reduction(torch::kSum).label_smoothing(0.1));
   aux_loss = aux_loss / (y != -100).sum().clamp_min(1);
   const Tensor error = F::mse_loss(picture, t);
-  const Tensor part_2 = F::l1_loss(picture, t, F::L1LossFuncOptions().reduction(torch::kSum));
-  const Tensor loss = main_loss + 0.3 * aux_loss + error - 0.001 * part_2;
+  const Tensor part = F::l1_loss(picture, t, F::L1LossFuncOptions().reduction(torch::kSum));
+  const Tensor loss = main_loss + 0.3 * aux_loss + error - 0.001 * part;
   loss.backward();
   optimizer.step();
   return loss.detach();

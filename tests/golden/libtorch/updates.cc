@@ -132,18 +132,18 @@ RecipeOptimizer make_optimizer(MlpSmall& model) {
 Tensor train_step(MlpSmall& model, torch::optim::Optimizer& optimizer, const Tensor& x,
                   const Tensor& y) {
   optimizer.zero_grad();
-  std::vector<Tensor> losses;
-  const std::vector<std::vector<Tensor>> parts = {x.chunk(kAccumulate), y.chunk(kAccumulate)};
-  for (int64_t part = 0; part < kAccumulate; ++part) {
-    const Tensor& x = parts[0][part];
-    const Tensor& y = parts[1][part];
+  std::vector<Tensor> shares;
+  const std::vector<std::vector<Tensor>> chunks = {x.chunk(kAccumulate), y.chunk(kAccumulate)};
+  for (int64_t chunk = 0; chunk < kAccumulate; ++chunk) {
+    const Tensor& x = chunks[0][chunk];
+    const Tensor& y = chunks[1][chunk];
     const Tensor loss = F::cross_entropy(model(x), y);
     const Tensor share = loss / kAccumulate;
     share.backward();
-    losses.push_back(share.detach());
+    shares.push_back(share.detach());
   }
   optimizer.step();
-  return torch::stack(losses).sum();
+  return torch::stack(shares).sum();
 }
 
 // What stands between `open` and `close` in an entry of the header below.
