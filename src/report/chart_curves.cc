@@ -57,8 +57,8 @@ class CurveChart {
     draw_y_axis(svg, y, kLeft, width_ - kRight, shown_tick);
     svg.text(kLeft, 11, picture_.y_title, "title");
     axis_of_x(svg, x);
+    const std::vector<Series> all = all_series(s_);
     for (const Curve& of : picture_.curves) {
-      const std::vector<Series> all = all_series(s_);
       const auto series = std::find_if(
           all.begin(), all.end(), [&](const Series& one) { return of.contender == one.row->contender.id; });
       if (series != all.end())

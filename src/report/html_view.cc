@@ -30,17 +30,6 @@ const char* ink_class(Ink ink) {
   return kClasses[static_cast<int>(ink)];
 }
 
-// A name that may break after "[" and ",". Escaped.
-std::string breakable(std::string_view name) {
-  std::string markup;
-  while (!name.empty()) {
-    const size_t end = std::min(name.find_first_of("[,"), name.size() - 1) + 1;
-    markup += (markup.empty() ? "" : "<wbr>") + escape_markup(name.substr(0, end));
-    name.remove_prefix(end);
-  }
-  return markup;
-}
-
 std::vector<View> heads(const std::vector<FilledColumn>& columns) {
   std::vector<View> out;
   for (const auto& [column, cells] : columns) {
@@ -90,10 +79,11 @@ std::vector<FilledColumn> part_of(const std::vector<FilledColumn>& columns, bool
 
 // Names of contenders as people call them, in a column that holds their ids.
 void name_contenders(const Summary& s, std::vector<FilledColumn>& columns) {
+  const std::vector<Series> all = all_series(s);
   for (FilledColumn& column : columns) {
     if (!column.column.name) continue;
     for (Cell& cell : column.cells) {
-      for (const Series& series : all_series(s)) {
+      for (const Series& series : all) {
         if (cell.text != one_line(series.row->contender.id)) continue;
         cell.hint = cell.text;
         cell.text = series.name;

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
 #include "emit/all/frameworks.h"
+#include "report/svg.h"
 #include "table/text.h"
 
 namespace bakeoff::report {
@@ -60,6 +62,16 @@ std::string spoken(const Contender& contender) {
   const ShownName shown = shown_name(contender);
   const std::string settings = shown.settings_text();
   return settings.empty() ? shown.name : fmt::format("{} ({})", shown.name, settings);
+}
+
+std::string breakable(std::string_view name) {
+  std::string markup;
+  while (!name.empty()) {
+    const size_t end = std::min(name.find_first_of("[,"), name.size() - 1) + 1;
+    markup += (markup.empty() ? "" : "<wbr>") + escape_markup(name.substr(0, end));
+    name.remove_prefix(end);
+  }
+  return markup;
 }
 
 std::vector<std::string> framework_versions(const std::vector<const Texts*>& versions) {

@@ -4,6 +4,7 @@
 // of the id "keras[backend=tensorflow,jit_compile,allocator=tuned]", which commands and records use.
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,9 @@ std::string label(const Contender& contender);
 
 // "PyTorch (channels_last)", in a sentence.
 std::string spoken(const Contender& contender);
+
+// A name that may break after "[" and ",". Escaped.
+std::string breakable(std::string_view name);
 
 // "PyTorch 2.13.0", ... of the packages of frameworks among `versions`, in the order of emit/all.
 std::vector<std::string> framework_versions(const std::vector<const Texts*>& versions);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "report/charts.h"
+#include "report/names.h"
 #include "report/page.h"
 #include "report/suite_sections.h"
 #include "report/svg.h"
@@ -18,17 +19,6 @@ namespace {
 
 // More columns than this have no room on any screen: their table is one card for each row, as on a phone.
 constexpr size_t kMostColumns = 11;
-
-// A name that may break after "[" and ",". Escaped.
-std::string name_markup(std::string_view name) {
-  std::string markup;
-  while (!name.empty()) {
-    const size_t end = std::min(name.find_first_of("[,"), name.size() - 1) + 1;
-    markup += (markup.empty() ? "" : "<wbr>") + escape_markup(name.substr(0, end));
-    name.remove_prefix(end);
-  }
-  return markup;
-}
 
 const char* class_of(Ink ink) {
   switch (ink) {
@@ -51,7 +41,7 @@ View suite_cell(const FilledColumn& column, size_t row) {
   const Cell& cell = column.cells[row];
   View v;
   v.texts = {{"cell_title", column.column.title},
-             {"cell_markup", column.column.left ? name_markup(cell.text) : escape_markup(cell.text)},
+             {"cell_markup", column.column.left ? breakable(cell.text) : escape_markup(cell.text)},
              {"cell_range", cell.range},
              {"cell_hint", cell.hint},
              {"cell_class", class_of(cell.ink)}};
@@ -72,7 +62,7 @@ View suite_section_view(const Section& section, const suite::Table& table) {
   for (size_t c = 0; c < section.columns.size(); ++c) {
     const FilledColumn& column = section.columns[c];
     v.lists["heads"].push_back(
-        {{{"head_markup", name_markup(column.column.title)}}, {{"head_number", !column.column.left}}, {}});
+        {{{"head_markup", breakable(column.column.title)}}, {{"head_number", !column.column.left}}, {}});
   }
   for (size_t row = 0; row < section.rows(); ++row) {
     View line;
