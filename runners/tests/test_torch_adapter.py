@@ -569,6 +569,7 @@ def data_for(script: Path, directory: Path, rows: int) -> None:
         "ctc": {"sound": (12, 5), "words": (7, 4)},
     }
     integers = ("y", "words", "unused", "tokens", "token_types", "last", "labels")
+    shapes["updates"] = shapes["mlp_deep"]
     names = script.stem.removeprefix("predict_"), script.read_text().split()[1]
     stem = next(s for name in names for s in shapes if name.startswith(s))
     generator = np.random.default_rng(2)

@@ -194,20 +194,17 @@ class Script {
   }
 
   void train_step() {
+    const bool parts = optimizer_.accumulate > 1;
     std::vector<std::string> parameters = {"model", "optimizer"};
-    parameters.insert(parameters.end(), graph_.inputs.begin(), graph_.inputs.end());
+    const std::vector<std::string> inputs = parts ? std::vector<std::string>{"*batch"} : graph_.inputs;
+    parameters.insert(parameters.end(), inputs.begin(), inputs.end());
     out_.call("def train_step", parameters, ":");
     {
       const auto body = out_.indent();
-      const bool parts = optimizer_.accumulate > 1;
       std::optional<CodeWriter::Scope> parted;
       if (parts) {
         out_.line("losses, sums = [], None");
-        std::vector<std::string> splits;
-        for (const std::string& name : graph_.inputs)
-          splits.push_back(fmt::format("tf.split({}, ACCUMULATE)", name));
-        splits.push_back("strict=True");
-        out_.call("parts = zip", splits);
+        out_.line("parts = zip(*(tf.split(t, ACCUMULATE) for t in batch), strict=True)");
         out_.line(fmt::format("for {} in parts:", fmt::join(graph_.inputs, ", ")));
         parted.emplace(out_);
       }

@@ -396,22 +396,19 @@ void Script::print_losses() {
 }
 
 void Script::train_step() {
+  const bool parts = request_.training.optimizer.accumulate > 1;
   std::vector<std::string> parameters = {"model: nn.Module", "optimizer: torch.optim.Optimizer"};
-  for (const std::string& typed : typed_inputs()) parameters.push_back(typed);
+  const std::vector<std::string> inputs = parts ? std::vector<std::string>{"*batch: Tensor"} : typed_inputs();
+  parameters.insert(parameters.end(), inputs.begin(), inputs.end());
   out_.call("def train_step", parameters, " -> Tensor:");
   const auto body = out_.indent();
   out_.line("optimizer.zero_grad(set_to_none=True)");
   const Precision precision = precision_of(request_);
-  const bool parts = request_.training.optimizer.accumulate > 1;
   std::optional<CodeWriter::Scope> parted, rounded;
   if (parts) {
     out_.line("losses = []");
-    const std::vector<std::string> names = loaded_names();
-    std::vector<std::string> chunks;
-    for (const std::string& name : names) chunks.push_back(name + ".chunk(ACCUMULATE)");
-    chunks.push_back("strict=True");
-    out_.call("parts = zip", chunks);
-    out_.line(fmt::format("for {} in parts:", fmt::join(names, ", ")));
+    out_.line("parts = zip(*(t.chunk(ACCUMULATE) for t in batch), strict=True)");
+    out_.line(fmt::format("for {} in parts:", fmt::join(loaded_names(), ", ")));
     parted.emplace(out_);
   }
   if (precision.mixed()) {

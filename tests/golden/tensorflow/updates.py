@@ -131,9 +131,9 @@ def make_optimizer(model):
     return SGD(model.trainable_variables, kept)
 
 
-def train_step(model, optimizer, x, y):
+def train_step(model, optimizer, *batch):
     losses, sums = [], None
-    parts = zip(tf.split(x, ACCUMULATE), tf.split(y, ACCUMULATE), strict=True)
+    parts = zip(*(tf.split(t, ACCUMULATE) for t in batch), strict=True)
     for x, y in parts:
         with tf.GradientTape() as tape:
             prediction = model(x)

@@ -91,11 +91,11 @@ def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
 
 
 def train_step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor
+    model: nn.Module, optimizer: torch.optim.Optimizer, *batch: Tensor
 ) -> Tensor:
     optimizer.zero_grad(set_to_none=True)
     losses = []
-    parts = zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE), strict=True)
+    parts = zip(*(t.chunk(ACCUMULATE) for t in batch), strict=True)
     for x, y in parts:
         loss = F.cross_entropy(model(x), y)
         loss = loss / ACCUMULATE
