@@ -301,11 +301,11 @@ Doubt about_machine(const Summary& s) {
           .good = false};
 }
 
-Doubt about_decision(const Summary& s) {
-  const std::string run = s.run.empty() ? "" : quoted(shown_run(s.run));
+Doubt about_decision(const Summary& s, const std::string& run) {
   if (s.interrupted || (!s.decided && !s.ranked.empty() && s.refusal.empty())) {
     Doubt doubt{.title = s.interrupted ? "Interrupted: to go on" : "To settle it", .good = false};
-    if (!run.empty()) doubt.command = fmt::format("bakeoff run --resume {} --until decided", run);
+    if (!run.empty())
+      doubt.command = fmt::format("bakeoff run --resume {} --until decided", quoted(one_line(run)));
     for (const Outlook& outlook : s.outlooks) {
       if (!doubt.text.empty()) doubt.text += ' ';
       doubt.text += rest_in_words(outlook);
@@ -367,7 +367,7 @@ std::string command_to_repeat(const Summary& s) {
   return file.empty() ? "" : "bakeoff run " + quoted(file);
 }
 
-FirstScreen first_screen(const Summary& s) {
+FirstScreen first_screen(const Summary& s, const std::string& run) {
   FirstScreen out{.what = what(s), .answer = answer(s), .rest = rest_of(s), .rows = rows_of(s)};
   out.most = scale_of(out.rows);
   if (s.ranked.size() > 1 && s.refusal.empty())
@@ -379,7 +379,7 @@ FirstScreen first_screen(const Summary& s) {
     out.confidence +=
         fmt::format(" Probably: at least {:g}% sure by this look alone, no guarantee.", 100 * kProbable);
   out.fastest_script = script_of(s);
-  out.doubts = {about_work(s), about_machine(s), about_decision(s),
+  out.doubts = {about_work(s), about_machine(s), about_decision(s, run),
                 spread(
                     s, "Start-up", "start", [](const Row& row) { return row.start_up.total(); }, duration),
                 spread(
