@@ -7,6 +7,7 @@
 
 #include "report/charts.h"
 #include "report/csv.h"
+#include "report/first_screen.h"
 #include "report/html.h"
 #include "report/json.h"
 #include "report/markdown.h"
@@ -61,6 +62,18 @@ TEST(PhasesChart, SharesOutAStep) {
   EXPECT_THAT(phases_chart(s, kWide), AllOf(HasSubstr("GPU: 68 ms"), Not(HasSubstr("arithmetic"))));
   row.at_least = 3;
   EXPECT_EQ(phases_chart(s, kWide), "") << "it was not timed";
+}
+
+// The recipe's text begins with what changed it; a run of somebody else's may say anything there.
+TEST(CommandToRepeat, HasTheOptionsThatChangedTheRecipe) {
+  Summary s = sample_summary(6);
+  s.manifest.recipe_file = "recipes/mnist_cnn.toml";
+  s.manifest.recipe_text = "# The CNN\nbatch = 4\n";
+  EXPECT_EQ(command_to_repeat(s), "bakeoff run mnist_cnn.toml");
+  s.manifest.recipe_text = "# recipes/mnist_cnn.toml with --batch 64 --set race.threads=1\n# The CNN\n";
+  EXPECT_EQ(command_to_repeat(s), "bakeoff run mnist_cnn.toml --batch 64 --set race.threads=1");
+  s.manifest.recipe_text = "# recipes/mnist_cnn.toml with --lr 1;rm $(x) it's\n";
+  EXPECT_EQ(command_to_repeat(s), "bakeoff run mnist_cnn.toml --lr '1;rm' '$(x)' 'it'\\''s'");
 }
 
 TEST(Cost, StandsInEveryFormat) {

@@ -340,6 +340,22 @@ Doubt spread(const Summary& s, const char* title, const char* link, double (*val
           .link_text = "all"};
 }
 
+// The options that changed the recipe, as its text's first line names them (recipe/changes.h): " --batch 64". Words are
+// quoted one by one, as a run of somebody else's may name anything.
+std::string changes_of(const Manifest& manifest) {
+  const std::string begin = fmt::format("# {} with ", manifest.recipe_file);
+  if (!manifest.recipe_text.starts_with(begin + "--")) return "";
+  const std::string line =
+      manifest.recipe_text.substr(begin.size(), manifest.recipe_text.find('\n') - begin.size());
+  std::string options;
+  for (size_t at = 0; at < line.size();) {
+    const size_t end = std::min(line.find(' ', at), line.size());
+    if (end > at) options += ' ' + quoted(one_line(line.substr(at, end - at)));
+    at = end + 1;
+  }
+  return options;
+}
+
 std::string script_of(const Summary& s) {
   if (s.ranked.empty() || !s.refusal.empty()) return "";
   return one_line(s.ranked.front().contender.script);
@@ -364,7 +380,7 @@ std::string shown_run(const std::string& run) {
 
 std::string command_to_repeat(const Summary& s) {
   const std::string file = std::filesystem::path(one_line(s.manifest.recipe_file)).filename().string();
-  return file.empty() ? "" : "bakeoff run " + quoted(file);
+  return file.empty() ? "" : "bakeoff run " + quoted(file) + changes_of(s.manifest);
 }
 
 FirstScreen first_screen(const Summary& s, const std::string& run) {
