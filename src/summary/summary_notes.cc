@@ -126,11 +126,12 @@ void add_promise_notes(const Summary& s, std::vector<std::string>& notes) {
 
 void add_host_notes(const Summary& s, std::vector<std::string>& notes) {
   const HostTally& host = s.host;
-  if (!s.refusal.empty() && host.judged < HostTally::kLeastJudged) {
+  const bool refused = !s.refusal.empty();
+  if (refused && host.judged < HostTally::kLeastJudged) {
     notes.push_back(
         "It is unknown whether other work ran during the race, so no verdict is given. Race for longer, or on "
         "a machine whose /proc/stat counts; race.max_busy = 1 in the recipe gives a verdict anyway.");
-  } else if (!s.refusal.empty()) {
+  } else if (refused) {
     notes.push_back(
         "The times were measured while other work ran. Run again on a quiet machine (`bakeoff run "
         "--resume` adds heats), or allow more in the recipe: race.max_others, max_steal, max_pressure, "
