@@ -24,7 +24,7 @@ METADATA = "Metadata-Version: 2.1\nName: bakeoff\nVersion: 0.1.0\n"
 def tools() -> Path:
     """The environment that wheels are built with."""
     made = subprocess.run(
-        [support.ROOT / "scripts" / "wheel_tools"],
+        [support.ROOT / "scripts/tool_environment", "wheel", "scripts/wheel.txt"],
         capture_output=True,
         text=True,
         check=True,
