@@ -67,7 +67,9 @@ def to_wandb(experiment: dict[str, Any], scratch: Path, out: Path) -> list[str]:
         run.finish(exit_code=1 if contender["failed"] else 0)
     made = sorted((scratch / "wandb").glob("offline-run-*"))
     if len(made) != len(experiment["contenders"]):
-        raise Refused(f"wandb wrote {len(made)} of {len(experiment['contenders'])} runs")
+        raise Refused(
+            f"wandb wrote {len(made)} of {len(experiment['contenders'])} runs"
+        )
     target = out / "wandb"
     target.mkdir(parents=True, exist_ok=True)
     moved: list[Path] = []
@@ -95,7 +97,9 @@ def to_mlflow(experiment: dict[str, Any], scratch: Path, out: Path) -> list[str]
     except ImportError as error:
         raise lacking("mlflow", error) from error
     if out.exists() and out.read_bytes()[:16] not in (b"", b"SQLite format 3\0"):
-        raise Refused(f"{out} is no SQLite file", "name another --out, such as mlflow.db")
+        raise Refused(
+            f"{out} is no SQLite file", "name another --out, such as mlflow.db"
+        )
     # A new file appears when it is complete; one that is there is added to.
     is_new = not out.exists()
     file = scratch / "mlflow.db" if is_new else out

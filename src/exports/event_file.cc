@@ -1,6 +1,7 @@
 #include "exports/event_file.h"
 
 #include <fmt/format.h>
+#include <tensorboard/tensorboard_event.pb.h>
 
 #include <algorithm>
 #include <array>
@@ -8,7 +9,6 @@
 #include <utility>
 
 #include "table/text.h"
-#include "tensorboard_event.pb.h"
 
 namespace bakeoff::exports {
 namespace {

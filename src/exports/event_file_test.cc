@@ -2,11 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tensorboard/tensorboard_event.pb.h>
 
 #include <map>
 
 #include "exports/recorded_testing.h"
-#include "tensorboard_event.pb.h"
 
 namespace bakeoff::exports {
 namespace {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "emit/all/frameworks.h"
 #include "summary/summarise.h"
 
 namespace bakeoff::exports {
@@ -44,13 +45,22 @@ std::string settings_text(const Contender& contender) {
   return out;
 }
 
+// Its own package, or another build of it; of a C++ program that of the environment whose libraries it has.
 std::string framework_version(const Row& row) {
-  const std::string& framework = row.contender.framework;
-  const std::string package = framework == "keras2"     ? "tf_keras"
-                              : framework == "libtorch" ? "torch"
-                                                        : framework;
-  const auto found = row.versions.find(package);
-  return found == row.versions.end() ? "" : found->second;
+  const auto named = row.versions.find(row.contender.framework);
+  if (named != row.versions.end()) return named->second;
+  for (const std::string& name : {row.contender.framework, row.contender.environment}) {
+    const emit::Framework* framework = emit::find_framework(name);
+    if (framework == nullptr || framework->packages.framework.empty()) continue;
+    const std::string& package = framework->packages.framework;
+    std::string module = package;
+    std::ranges::replace(module, '-', '_');
+    for (const std::string& key : {package, module, package + "-cpu", package + "-gpu"}) {
+      const auto found = row.versions.find(key);
+      if (found != row.versions.end()) return found->second;
+    }
+  }
+  return "";
 }
 
 std::vector<const Row*> rows_of(const Summary& summary) {

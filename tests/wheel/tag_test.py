@@ -86,7 +86,9 @@ class Tag(unittest.TestCase):
 
     def test_a_newer_glibc_is_refused(self) -> None:
         source = self.folder / "newer.c"
-        source.write_text("#include <stdlib.h>\nint main(void) { return !arc4random(); }\n")
+        source.write_text(
+            "#include <stdlib.h>\nint main(void) { return !arc4random(); }\n"
+        )
         program = self.folder / "newer"
         subprocess.run(["cc", source, "-o", program], check=True)
         done = self.tag(program.read_bytes())

@@ -51,7 +51,9 @@ class Wheel(unittest.TestCase):
         cls.folder = Path(tempfile.mkdtemp(prefix="bakeoff_wheel_"))
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
         named = os.environ.get("BAKEOFF_TEST_WHEEL")
-        cls.wheel = Path(named).resolve() if named else built(support.ROOT, cls.folder / "made")
+        cls.wheel = (
+            Path(named).resolve() if named else built(support.ROOT, cls.folder / "made")
+        )
 
     def setUp(self) -> None:
         # A home of its own, and a PATH without compiler, git or anything else.
@@ -78,7 +80,9 @@ class Wheel(unittest.TestCase):
             timeout=1500,
             check=False,
         )
-        self.assertEqual(done.returncode, code, f"{command}\n{done.stdout}{done.stderr}")
+        self.assertEqual(
+            done.returncode, code, f"{command}\n{done.stdout}{done.stderr}"
+        )
         return done
 
     def environment(self, *extras: str) -> Path:
