@@ -1,9 +1,9 @@
 """Writes a run of Bakeoff with the client of W&B or MLflow; `bakeoff export` calls it.
 
 Usage: _trackers.py wandb|mlflow SCRATCH OUT
-SCRATCH/experiment.json holds the run (src/exports/series.h). SCRATCH/answer.json becomes
-{"made": [lines]} or {"error": ..., "remedy": ...}. Imports nothing else of this package:
-the program carries a copy and runs it with any Python that has the client.
+SCRATCH/experiment.json holds the run (src/exports/series.h). SCRATCH/answer.json
+becomes {"made": [lines]} or {"error": ..., "remedy": ...}. Imports nothing else of this
+package: the program carries a copy and runs it with any Python that has the client.
 """
 
 from __future__ import annotations
@@ -37,9 +37,13 @@ def to_wandb(experiment: dict[str, Any], scratch: Path, out: Path) -> list[str]:
     for name in ("DIR", "CACHE_DIR", "CONFIG_DIR", "DATA_DIR", "ARTIFACT_DIR"):
         os.environ[f"WANDB_{name}"] = str(scratch)
     os.environ.update(
-        WANDB_MODE="offline", WANDB_SILENT="true", WANDB_CONSOLE="off",
-        WANDB_DISABLE_GIT="true", WANDB_DISABLE_CODE="true", WANDB_ERROR_REPORTING="false",
-    )  # fmt: skip
+        WANDB_MODE="offline",
+        WANDB_SILENT="true",
+        WANDB_CONSOLE="off",
+        WANDB_DISABLE_GIT="true",
+        WANDB_DISABLE_CODE="true",
+        WANDB_ERROR_REPORTING="false",
+    )
     try:
         import wandb
     except ImportError as error:
@@ -90,7 +94,7 @@ def plain_key(text: str) -> str:
 
 
 def to_mlflow(experiment: dict[str, Any], scratch: Path, out: Path) -> list[str]:
-    """One run a contender in a SQLite file, below an experiment named after the recipe."""
+    """One run a contender in a SQLite file, in an experiment named after the recipe."""
     try:
         from mlflow.entities import Metric, Param, RunTag
         from mlflow.tracking import MlflowClient

@@ -151,16 +151,17 @@ class Wheel(unittest.TestCase):
         installers = self.home / "installers"
         self.run_in(sys.executable, "-m", "venv", installers)
         self.run_in(installers / "bin" / "pip", "install", "-q", *INSTALLERS)
-        for command in (
-            ["pipx", "install", self.wheel],
-            ["uv", "tool", "install", "--python", sys.executable, self.wheel],
-        ):
-            self.run_in(installers / "bin" / str(command[0]), *command[1:])
+        commands = (
+            ["pipx", "install", str(self.wheel)],
+            ["uv", "tool", "install", "--python", sys.executable, str(self.wheel)],
+        )
+        for command in commands:
+            self.run_in(installers / "bin" / command[0], *command[1:])
             program = self.home / ".local" / "bin" / "bakeoff"
             self.assertRegex(self.run_in(program, "--version").stdout, r"bakeoff \d")
             self.assertIn("mnist_cnn", self.run_in(program, "recipes").stdout)
             remove = ["uninstall"] if command[0] == "pipx" else ["tool", "uninstall"]
-            self.run_in(installers / "bin" / str(command[0]), *remove, "bakeoff")
+            self.run_in(installers / "bin" / command[0], *remove, "bakeoff")
             self.assertFalse(program.exists())
 
     def test_the_same_bytes_elsewhere(self) -> None:
