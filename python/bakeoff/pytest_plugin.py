@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Callable, Optional, Union
 
@@ -279,7 +279,23 @@ def _ratio(row: dict[str, Any]) -> Optional[float]:
     return float(value) if isinstance(value, (int, float)) else None
 
 
-def raced(asked: Asked, function: Callable[[], object]) -> tuple[Done, dict[str, Any]]:
+@dataclass(frozen=True)
+class Verdict:
+    code: int  # of the gate
+    text: str
+    ratio: Optional[float]
+
+
+def verdict_of(done: Done, row: dict[str, Any]) -> Verdict:
+    keys = ("sentence", "reason", "what_decides")
+    text = " ".join(str(row[key]) for key in keys if row.get(key))
+    if done.code not in (_GREEN, _REGRESSION, _UNDECIDED):
+        text = str(done.error())
+    text = text or done.out.strip() or "bakeoff gate gave no reason"
+    return Verdict(done.code, text, _ratio(row))
+
+
+def raced(asked: Asked, function: Callable[[], object]) -> Verdict:
     head = side_of(function)
     calls = calls_for(function, asked.seconds)
     with tempfile.TemporaryDirectory(prefix="bakeoff_pytest_") as folder:
@@ -298,12 +314,11 @@ def raced(asked: Asked, function: Callable[[], object]) -> tuple[Done, dict[str,
                 "--json", scratch / "gate.json",
             )  # fmt: skip
             done = run_program([str(word) for word in arguments], progress=False)
-            return done, figures(scratch / "gate.json")
-
-
-def sentence(done: Done, row: dict[str, Any]) -> str:
-    said = [row[key] for key in ("sentence", "reason", "what_decides") if row.get(key)]
-    return " ".join(map(str, said)) or done.out.strip() or "bakeoff gate gave no reason"
+            verdict = verdict_of(done, figures(scratch / "gate.json"))
+    # What people know, in place of the scripts' paths.
+    base_name = getattr(asked.base, "__qualname__", f"{head.name} of {asked.base}")
+    text = verdict.text.replace(str(scripts[0]), base_name)
+    return replace(verdict, text=text.replace(str(scripts[1]), head.name))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -323,20 +338,16 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Optional[bool]:
         )
     try:
         asked = asked_of(marker)
-        done, row = raced(asked, pyfuncitem.obj)
+        verdict = raced(asked, pyfuncitem.obj)
     except NoBase as absent:
         pytest.skip(f"nothing to compare with: {absent}")
     except (Wrong, BakeoffError) as error:
         pytest.fail(str(error), pytrace=False)
-    ratio = _ratio(row)
-    if ratio is not None:
-        pyfuncitem.user_properties.append(("bakeoff_ratio", ratio))
-    text = sentence(done, row)
-    pyfuncitem.add_report_section("call", "bakeoff gate", text)
-    if done.code == _UNDECIDED:
-        pytest.skip(text)
-    if done.code == _REGRESSION:
-        pytest.fail(text, pytrace=False)
-    if done.code != _GREEN:
-        pytest.fail(str(done.error()), pytrace=False)
+    if verdict.ratio is not None:
+        pyfuncitem.user_properties.append(("bakeoff_ratio", verdict.ratio))
+    pyfuncitem.add_report_section("call", "bakeoff gate", verdict.text)
+    if verdict.code == _UNDECIDED:
+        pytest.skip(verdict.text)
+    if verdict.code != _GREEN:
+        pytest.fail(verdict.text, pytrace=False)
     return True

@@ -146,6 +146,24 @@ class Wheel(unittest.TestCase):
         self.assertEqual(len(answer["ranked"]), 1, done.stdout[:3000])
         self.assertGreater(answer["ranked"][0]["ms_per_step"]["value"], 0)
         self.assertTrue((self.home / "run" / "report.html").is_file())
+        # The interpreter beside the program is asked for the client.
+        done = self.run_in(
+            scripts / "bakeoff", "export", "run", "--to", "wandb", code=2
+        )
+        self.assertIn(f"{scripts / 'python3'} has no package wandb", done.stderr)
+        self.run_in(scripts / "bakeoff", "export", "run", "--to", "tensorboard")
+
+    def test_the_extra_of_pytest(self) -> None:
+        """pip installs pytest, which finds the plug-in by itself."""
+        scripts = self.environment("pytest")
+        shown = self.run_in(scripts / "pytest", "--markers").stdout
+        self.assertIn("@pytest.mark.bakeoff(base, margin=0.05", shown)
+        (self.home / "test_it.py").write_text(
+            "import pytest\n\ndef before(): pass\n\n"
+            "@pytest.mark.bakeoff(base=before, margin=-1)\ndef test_it(): pass\n"
+        )
+        done = self.run_in(scripts / "pytest", "test_it.py", code=1)
+        self.assertIn("margin is above 0", done.stdout)
 
     def test_pipx_and_uv(self) -> None:
         installers = self.home / "installers"
