@@ -34,6 +34,10 @@ def lacking(package: str, error: ImportError) -> Refused:
 
 def to_wandb(experiment: dict[str, Any], scratch: Path, out: Path) -> list[str]:
     """One offline run a contender, moved to OUT/wandb when all of them are complete."""
+    # What surrounds this process may be a run of W&B itself; its name is not ours.
+    for name in [name for name in os.environ if name.startswith("WANDB_")]:
+        if name not in ("WANDB_ENTITY", "WANDB_BASE_URL"):
+            del os.environ[name]
     for name in ("DIR", "CACHE_DIR", "CONFIG_DIR", "DATA_DIR", "ARTIFACT_DIR"):
         os.environ[f"WANDB_{name}"] = str(scratch)
     os.environ.update(

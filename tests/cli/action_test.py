@@ -238,6 +238,7 @@ class Steps(Action):
                 "neither pass nor fail",
             ),
             ({"version": "1.0", "wheel": str(self.program)}, "exclude each other"),
+            ({}, "set one of the inputs"),
             ({"wheel": "nowhere.whl"}, "nowhere.whl"),
             ({"wheel": str(self.program), "base": ""}, ""),
         ):

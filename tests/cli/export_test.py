@@ -291,6 +291,8 @@ class Readers(Export):
         self.assertTrue(found["text"])
 
     def test_wandb(self) -> None:
+        self.place.variables["WANDB_RUN_ID"] = "taken"
+        self.place.variables["WANDB_MODE"] = "disabled"
         out = self.export("wandb", "--python", self.python, "--out", "w")
         folders = [Path(line) for line in out.splitlines()]
         self.assertEqual(len(folders), 3)
