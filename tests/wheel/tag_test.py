@@ -5,6 +5,8 @@ Run alone: python3 -m tests.wheel.tag_test build/dev/bakeoff
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 import subprocess
 import tempfile
@@ -32,6 +34,12 @@ def tools() -> Path:
     return Path(made.stdout.splitlines()[-1]) / "bin" / "python"
 
 
+def digest(data: bytes) -> str:
+    """As a wheel's RECORD has it."""
+    code = base64.urlsafe_b64encode(hashlib.sha256(data).digest())
+    return "sha256=" + code.decode().rstrip("=")
+
+
 class Tag(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory(prefix="bakeoff_tag_")
@@ -40,13 +48,16 @@ class Tag(unittest.TestCase):
 
     def tag(self, *programs: bytes) -> subprocess.CompletedProcess[str]:
         wheel = self.folder / NAME
+        files = {"bakeoff/__init__.py": b"", f"{PLACE}.dist-info/WHEEL": WHEEL.encode()}
+        files[f"{PLACE}.dist-info/METADATA"] = METADATA.encode()
+        for number, data in enumerate(programs):
+            files[f"{PLACE}.data/scripts/program{number}"] = data
+        record = f"{PLACE}.dist-info/RECORD"
+        rows = [f"{name},{digest(data)},{len(data)}\n" for name, data in files.items()]
+        files[record] = "".join([*rows, f"{record},,\n"]).encode()
         with zipfile.ZipFile(wheel, "w") as archive:
-            for number, data in enumerate(programs):
-                archive.writestr(f"{PLACE}.data/scripts/program{number}", data)
-            archive.writestr("bakeoff/__init__.py", "")
-            archive.writestr(f"{PLACE}.dist-info/WHEEL", WHEEL)
-            archive.writestr(f"{PLACE}.dist-info/METADATA", METADATA)
-            archive.writestr(f"{PLACE}.dist-info/RECORD", "")
+            for name, data in files.items():
+                archive.writestr(name, data)
         return subprocess.run(
             [tools(), SCRIPT, wheel, self.folder / "out"],
             capture_output=True,
