@@ -73,6 +73,7 @@ struct Runner {
     return at_home([&] { return machine(o, config); });
   }
   int operator()(const ReportOptions& o) const { return report(o); }
+  int operator()(const ExportOptions& o) const { return export_run(o); }
 };
 
 int run_command(int argc, char** argv) {

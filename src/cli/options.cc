@@ -47,6 +47,7 @@ struct Targets {
   TranslateOptions translate;
   MachineOptions machine;
   ReportOptions report;
+  ExportOptions exported;
   std::filesystem::path config;
 };
 
@@ -174,6 +175,25 @@ void add_report_command(CLI::App& app, Targets& t) {
   add_format(report, t.report.format);
   report->add_option("--html", t.report.html, "path of the HTML report; default RUN/report.html");
   report->add_option("--baseline", t.report.baseline, kBaselineDoc);
+}
+
+void add_export_command(CLI::App& app, Targets& t) {
+  const std::vector<std::string> tools = {"tensorboard", "wandb", "mlflow", "junit", "csv", "jsonl"};
+  CLI::App* exported =
+      command(app, "export", "Write a run for another tool: TensorBoard, W&B, MLflow, JUnit, tables",
+              "bakeoff export runs/mnist_cnn-20261121-080000 --to tensorboard --out logs");
+  exported->add_option("run", t.exported.run, "run directory")->required();
+  exported->add_option("--to", t.exported.to, fmt::format("{}", fmt::join(tools, ", ")))
+      ->required()
+      ->check(one_of(tools));
+  exported->add_option(
+      "--out", t.exported.out,
+      "file of junit, csv and jsonl, default standard output; folder of tensorboard, default "
+      "RUN/tensorboard, and of wandb, default RUN; SQLite file of mlflow, default RUN/mlflow.db");
+  exported->add_option(
+      "--python", t.exported.python,
+      "interpreter that has the package wandb or mlflow; default: the one beside this program, else "
+      "python3 in PATH");
 }
 
 void add_run_commands(CLI::App& app, Targets& t) {
@@ -459,6 +479,7 @@ Command chosen(const CLI::App& app, const Targets& t) {
   if (name == "translate") return t.translate;
   if (name == "machine") return t.machine;
   if (name == "report") return t.report;
+  if (name == "export") return t.exported;
   return EnvOptions{.action = EnvAction::kDoctor};
 }
 
@@ -513,14 +534,15 @@ struct ValueName {
   const char* name;
 };
 constexpr ValueName kValueNames[] = {
-    {"import", "--out", "FILE"},     {"", "--out", "DIR"},           {"", "--resume", "DIR"},
-    {"check", "--recipe", "RECIPE"}, {"", "--html", "FILE"},         {"", "--profile", "FILE"},
-    {"", "--config", "FILE"},        {"", "--python", "FILE"},       {"", "--output", "FILE"},
-    {"", "--record", "FILE"},        {"", "--weights", "FILE"},      {"", "--framework", "NAME"},
-    {"", "--minutes", "NUMBER"},     {"", "--seconds", "NUMBER"},    {"", "--format", "FORMAT"},
-    {"", "recipe", "RECIPE"},        {"", "script", "SCRIPT"},       {"", "scripts", "SCRIPT"},
-    {"report", "run", "DIR"},        {"", "before", "FILE"},         {"", "after", "FILE"},
-    {"", "--until", "WHEN"},         {"", "--budget", "TIME|PAIRS"},
+    {"import", "--out", "FILE"}, {"export", "--out", "PATH"},     {"", "--out", "DIR"},
+    {"", "--resume", "DIR"},     {"check", "--recipe", "RECIPE"}, {"", "--html", "FILE"},
+    {"", "--profile", "FILE"},   {"", "--config", "FILE"},        {"", "--python", "FILE"},
+    {"", "--output", "FILE"},    {"", "--record", "FILE"},        {"", "--weights", "FILE"},
+    {"", "--framework", "NAME"}, {"", "--minutes", "NUMBER"},     {"", "--seconds", "NUMBER"},
+    {"", "--format", "FORMAT"},  {"", "recipe", "RECIPE"},        {"", "script", "SCRIPT"},
+    {"", "scripts", "SCRIPT"},   {"report", "run", "DIR"},        {"export", "run", "DIR"},
+    {"export", "--to", "TOOL"},  {"", "before", "FILE"},          {"", "after", "FILE"},
+    {"", "--until", "WHEN"},     {"", "--budget", "TIME|PAIRS"},
 };
 
 void name_values(CLI::App& app) {
@@ -564,6 +586,7 @@ std::optional<int> show_page(const CLI::App& app, const std::string& name, const
 void add_commands(CLI::App& app, Targets& targets) {
   add_run_commands(app, targets);
   add_report_command(app, targets);
+  add_export_command(app, targets);
   add_suite_command(app, targets);
   add_tune_command(app, targets);
   add_selftest(app, targets);

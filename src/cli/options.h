@@ -162,11 +162,19 @@ struct ReportOptions {
   std::filesystem::path html = {};  // empty: RUN/report.html
   std::string baseline = {};        // id of a contender, in place of the run's
 };
+struct ExportOptions {
+  std::filesystem::path run = {};
+  std::string to = {};             // "tensorboard", "jsonl", ...
+  std::filesystem::path out = {};  // empty: standard output, or a place in the run directory
+  std::filesystem::path python =
+      {};  // that has the client of W&B or MLflow; empty: the one beside the program
+};
 
-using Command = std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand,
-                             ParityOptions, CheckOptions, ExplainOptions, EmitOptions, ExecOptions,
-                             InitOptions, ShowOptions, OpsOptions, RecipeOptions, RecipesOptions, EnvOptions,
-                             DataOptions, ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
+using Command =
+    std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand, ParityOptions,
+                 CheckOptions, ExplainOptions, EmitOptions, ExecOptions, InitOptions, ShowOptions, OpsOptions,
+                 RecipeOptions, RecipesOptions, EnvOptions, DataOptions, ImportOptions, TranslateOptions,
+                 MachineOptions, ReportOptions, ExportOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -199,5 +207,6 @@ int import(const ImportOptions&, const std::filesystem::path& config);
 int translate(const TranslateOptions&, const std::filesystem::path& config);
 int machine(const MachineOptions&, const std::filesystem::path& config);
 int report(const ReportOptions&);
+int export_run(const ExportOptions&);
 
 }  // namespace bakeoff::cli
