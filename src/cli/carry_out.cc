@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "calibrate/profile.h"
+#include "cli/index_run.h"
 #include "environments/environments.h"
 #include "evidence/promise.h"
 #include "gate/prove_all.h"
@@ -85,6 +86,7 @@ void apply_sensor_variables(Plan& plan) {
 }
 
 Status carry_out(Plan& plan, ConsoleProgress& progress) {
+  note_commit(plan.directory);
   std::optional<ClockKeeper> clocks;
   if (const int64_t mhz = plan.recipe.race.gpu_clock_mhz; mhz > 0) {
     clocks.emplace(mhz, plan.gpu_library);

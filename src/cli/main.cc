@@ -73,6 +73,12 @@ struct Runner {
     return at_home([&] { return machine(o, config); });
   }
   int operator()(const ReportOptions& o) const { return report(o); }
+  int operator()(const StoreOptions& o) const {
+    return at_home([&] { return store(o); });
+  }
+  int operator()(const HistoryOptions& o) const {
+    return at_home([&] { return history(o); });
+  }
 };
 
 int run_command(int argc, char** argv) {
