@@ -140,7 +140,12 @@ Result<std::string> accept_step(const HistoryOptions& options) {
                                           .note = table::one_line(options.note),
                                           .withdrawn = options.withdraw}));
   TRY(const store::IndexedRun indexed, store::read_run(folder));
-  CHECK_OK(index.put({&indexed, 1}));
+  TRY(const int64_t copies, index.put({&indexed, 1}));
+  if (copies > 0)
+    return Error{
+        .message = "the mark is kept in the run's directory, which is not the one that the index has",
+        .where = point.directory,
+        .remedy = "`bakeoff store import` of that directory, on its machine, brings it into the index"};
   return fmt::format("{}: the step of {} that begins with run {} ({}); kept in {}\n",
                      options.withdraw ? "no longer accepted" : "accepted", line.name, point.run,
                      point.started, (folder / Kept<AcceptedStep>::kFile).string());

@@ -48,7 +48,8 @@ Status add_to_index(const fs::path& run) {
   if (later && indexed.note.empty())
     indexed.note =
         fmt::format("the clock was set back: run {} of this host started at {}", later->id, later->started);
-  return index.put({&indexed, 1});
+  const auto put = index.put({&indexed, 1});
+  return put ? Status(Done{}) : Status(put.error());
 }
 
 }  // namespace

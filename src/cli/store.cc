@@ -42,8 +42,12 @@ int tell(const store::Imported& imported, const std::string& where) {
   if (skipped > kShownReasons)
     std::fprintf(stderr, "bakeoff: and %zu more; `bakeoff store list --skipped` lists them\n",
                  skipped - kShownReasons);
-  print(fmt::format("{} runs read, {} unchanged, {} skipped: {}\n", imported.read, imported.unchanged,
-                    skipped, where));
+  const std::string copies =
+      imported.copies == 0
+          ? ""
+          : fmt::format(", {} left out as copies of runs in other directories", imported.copies);
+  print(fmt::format("{} runs read, {} unchanged, {} skipped{}: {}\n", imported.read, imported.unchanged,
+                    skipped, copies, where));
   return imported.stopped ? kInterrupted : 0;
 }
 

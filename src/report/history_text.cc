@@ -194,10 +194,13 @@ std::string render_history_list(const std::vector<History>& histories, const std
                                  one_line(where)),
                      options.width) +
            "\n";
-  std::vector<FilledColumn> columns = {
-      column("series", 0, true), column("recipe and contender", 0, true), column("runs"),
-      column("latest ms/step"),  column("level shift", 0, true),          column("latest run", 3, true),
-      column("machine", 4, true)};
+  std::vector<FilledColumn> columns = {column("series", 0, true),
+                                       column("recipe and contender", 0, true),
+                                       column("runs"),
+                                       column("latest ms/step"),
+                                       column("level shift", 0, true),
+                                       column("latest run", 5, true),
+                                       column("machine", kLuxury + 1, true)};
   columns[1].column.name = true;
   size_t open = 0;
   for (const History& h : histories) {

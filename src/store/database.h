@@ -41,6 +41,7 @@ class Database {
   // Whether a table of that name is there.
   virtual Result<bool> has_table(const std::string& name) = 0;
   virtual std::string where() const = 0;   // for people: a file, or an address without its password
+  virtual bool shared() const = 0;         // by several machines: paths are not the same everywhere
   virtual std::string remedy() const = 0;  // what to do where its schema is newer or not ours
 };
 

@@ -21,6 +21,7 @@ namespace {
 
 constexpr size_t kBatch = 500;    // runs of one transaction
 constexpr size_t kWaiting = 256;  // directories found and not read yet
+constexpr double kTold_s = 5;     // between two lines of progress
 constexpr double kBatch_s = 2;    // a batch is stored after this long, also when it is not full
 
 using Read = std::pair<fs::path, Result<IndexedRun>>;
@@ -157,12 +158,17 @@ class Importer {
   }
 
   Status store() {
-    if (!batch_.empty()) CHECK_OK(index_.put(batch_));
+    if (!batch_.empty()) {
+      TRY(const int64_t copies, index_.put(batch_));
+      imported_.copies += copies;
+      imported_.read += static_cast<int64_t>(batch_.size()) - copies;
+    }
     CHECK_OK(index_.skip(skipped_));
-    imported_.read += static_cast<int64_t>(batch_.size());
     batch_.clear();
     skipped_.clear();
     stored_ns_ = monotonic_clock().now_ns();
+    if (seconds_since(told_ns_) < kTold_s) return Done{};
+    told_ns_ = stored_ns_;
     wish_.progress(fmt::format("{} runs read, {} unchanged, {} skipped", imported_.read, imported_.unchanged,
                                imported_.skipped.size()));
     return Done{};
@@ -176,6 +182,7 @@ class Importer {
   std::vector<Skipped> skipped_ = {};
   Imported imported_ = {};
   int64_t stored_ns_ = monotonic_clock().now_ns();
+  int64_t told_ns_ = stored_ns_;
 };
 
 fs::path roots_file(const fs::path& home) { return home / "index.roots"; }

@@ -24,6 +24,7 @@ struct ImportWish {
 struct Imported {
   int64_t read = 0;       // new or changed, and stored
   int64_t unchanged = 0;  // as the index has them
+  int64_t copies = 0;     // of runs that the index has from another directory; not stored
   std::vector<Skipped> skipped = {};
   bool stopped = false;  // before the end; what was read so far is stored
 };

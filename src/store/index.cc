@@ -1,6 +1,7 @@
 #include "store/index.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "store/read_run.h"
 #include "store/schema.h"
 
 namespace bakeoff::store {
@@ -59,10 +61,14 @@ Result<Index> Index::open(const fs::path& home, const std::string& url, std::fun
   return Index(std::move(*database));
 }
 
-// With all that refers to it. What is counted of its series is counted again.
-Status Index::remove(const std::string& column, const std::string& value) {
-  TRY(const Found old, database_->query(fmt::format("SELECT id FROM runs WHERE {} = $1", column), {value}));
-  for (const Values& row : old) {
+Index::Index(std::unique_ptr<Database> database) : database_(std::move(database)) {
+  char name[256] = {};
+  if (database_->shared() && ::gethostname(name, sizeof name - 1) == 0) kept_on_ = name;
+}
+
+// Runs by their ids, with all that refers to them. What is counted of their series is counted again.
+Status Index::remove(const Found& runs) {
+  for (const Values& row : runs) {
     const std::string id = text(row[0]);
     TRY(const Found series, database_->query("SELECT series FROM results WHERE run = $1", {id}));
     for (const Values& one : series) again_[text(one[0])] = true;
@@ -71,6 +77,21 @@ Status Index::remove(const std::string& column, const std::string& value) {
     CHECK_OK(ran(database_->query("DELETE FROM runs WHERE id = $1", {id})));
   }
   return Done{};
+}
+
+Status Index::remove_directory(const std::string& directory) {
+  TRY(const Found old,
+      database_->query("SELECT id FROM runs WHERE directory = $1 AND kept_on = $2", {directory, kept_on_}));
+  return remove(old);
+}
+
+Result<bool> Index::is_copy(const IndexedRun& run) {
+  TRY(const Found known, database_->query("SELECT directory, kept_on FROM runs WHERE id = $1", {run.id}));
+  if (known.empty()) return false;
+  if (text(known.front()[1]) != kept_on_) return true;  // of another machine, which we cannot look at
+  const std::string directory = text(known.front()[0]);
+  std::error_code ignored;
+  return directory != run.directory && fs::exists(path_of(directory) / "run.json", ignored);
 }
 
 Status Index::put_result(const IndexedRun& run, const Indexed& r) {
@@ -99,16 +120,17 @@ Status Index::put_result(const IndexedRun& run, const Indexed& r) {
 }
 
 Status Index::put_run(const IndexedRun& run, const std::string& now) {
-  CHECK_OK(remove("directory", run.directory));
-  CHECK_OK(remove("id", run.id));  // a copy, or the directory was moved
+  CHECK_OK(remove_directory(run.directory));
+  CHECK_OK(remove({{run.id}}));  // its directory was moved
   CHECK_OK(ran(database_->query(
-      "INSERT INTO runs (id, directory, stamp, started, host, machine, bakeoff_version, commit_hash, branch, dirty, "
+      "INSERT INTO runs (id, kept_on, directory, stamp, started, host, machine, bakeoff_version, commit_hash, branch, dirty, "
       "recipe, recipe_hash, outcome, note, indexed) "
-      "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
-      {run.id, run.directory, run.stamp, run.started, run.host, run.machine, run.bakeoff_version, run.commit,
-       run.branch, static_cast<int64_t>(run.dirty), run.recipe, run.recipe_hash, run.outcome, run.note,
-       now})));
-  CHECK_OK(ran(database_->query("DELETE FROM skipped WHERE directory = $1", {run.directory})));
+      "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+      {run.id, kept_on_, run.directory, run.stamp, run.started, run.host, run.machine, run.bakeoff_version,
+       run.commit, run.branch, static_cast<int64_t>(run.dirty), run.recipe, run.recipe_hash, run.outcome,
+       run.note, now})));
+  CHECK_OK(ran(database_->query("DELETE FROM skipped WHERE directory = $1 AND kept_on = $2",
+                                {run.directory, kept_on_})));
   for (const Indexed& result : run.results) CHECK_OK(put_result(run, result));
   return Done{};
 }
@@ -135,14 +157,22 @@ Status Index::recount() {
   return Done{};
 }
 
-Status Index::put(std::span<const IndexedRun> runs) {
+Result<int64_t> Index::put(std::span<const IndexedRun> runs) {
+  int64_t copies = 0;
   added_.clear();
   again_.clear();
   TRY(Transaction transaction, Transaction::begin(*database_));
   const std::string now = utc_now();
-  for (const IndexedRun& run : runs) CHECK_OK(put_run(run, now));
+  for (const IndexedRun& run : runs) {
+    TRY(const bool copy, is_copy(run));
+    if (copy)
+      ++copies;
+    else
+      CHECK_OK(put_run(run, now));
+  }
   CHECK_OK(recount());
-  return transaction.commit();
+  CHECK_OK(transaction.commit());
+  return copies;
 }
 
 Status Index::skip(std::span<const Skipped> skipped) {
@@ -151,11 +181,11 @@ Status Index::skip(std::span<const Skipped> skipped) {
   again_.clear();
   TRY(Transaction transaction, Transaction::begin(*database_));
   for (const Skipped& one : skipped) {
-    CHECK_OK(remove("directory", one.directory));
+    CHECK_OK(remove_directory(one.directory));
     CHECK_OK(ran(database_->query(
-        "INSERT INTO skipped (directory, reason, seen) VALUES ($1, $2, $3) ON CONFLICT (directory) DO "
+        "INSERT INTO skipped (directory, kept_on, reason, seen) VALUES ($1, $2, $3, $4) ON CONFLICT (directory, kept_on) DO "
         "UPDATE SET reason = excluded.reason, seen = excluded.seen",
-        {one.directory, one.reason, one.seen})));
+        {one.directory, kept_on_, one.reason, one.seen})));
   }
   CHECK_OK(recount());
   return transaction.commit();
@@ -166,15 +196,16 @@ Status Index::forget(std::span<const std::string> directories) {
   again_.clear();
   TRY(Transaction transaction, Transaction::begin(*database_));
   for (const std::string& directory : directories) {
-    CHECK_OK(remove("directory", directory));
-    CHECK_OK(ran(database_->query("DELETE FROM skipped WHERE directory = $1", {directory})));
+    CHECK_OK(remove_directory(directory));
+    CHECK_OK(ran(database_->query("DELETE FROM skipped WHERE directory = $1 AND kept_on = $2",
+                                  {directory, kept_on_})));
   }
   CHECK_OK(recount());
   return transaction.commit();
 }
 
 Result<std::map<std::string, std::string>> Index::stamps() {
-  TRY(const Found rows, database_->query("SELECT directory, stamp FROM runs"));
+  TRY(const Found rows, database_->query("SELECT directory, stamp FROM runs WHERE kept_on = $1", {kept_on_}));
   std::map<std::string, std::string> found;
   for (const Values& row : rows) found.emplace(text(row[0]), text(row[1]));
   return found;
@@ -190,8 +221,8 @@ Result<std::vector<ListedRun>> Index::runs(int64_t most) {
 
 Result<std::optional<ListedRun>> Index::later_run(const std::string& host, const std::string& utc) {
   TRY(const Found rows, database_->query(std::string(kListed) +
-                                            "WHERE started > $1 AND host = $2 ORDER BY started DESC LIMIT 1",
-                                        {utc, host}));
+                                             "WHERE started > $1 AND host = $2 ORDER BY started DESC LIMIT 1",
+                                         {utc, host}));
   if (rows.empty()) return std::optional<ListedRun>();
   return std::optional(listed(rows.front()));
 }

@@ -68,8 +68,9 @@ class Index {
       const std::filesystem::path& home, const std::string& url,
       std::function<bool()> stop = [] { return false; });
 
-  // Adds runs, or replaces them: a run of the same id, and what was known of the same directory. One transaction.
-  Status put(std::span<const IndexedRun> runs);
+  // Adds runs, or replaces what was known of the same run and of the same directory. One transaction. Returns how
+  // many were left out as copies: the index has the run from another directory, which is still there.
+  Result<int64_t> put(std::span<const IndexedRun> runs);
   Status skip(std::span<const Skipped> skipped);
   // Forgets runs and skipped directories by directory.
   Status forget(std::span<const std::string> directories);
@@ -88,13 +89,16 @@ class Index {
   std::string where() const { return database_->where(); }
 
  private:
-  explicit Index(std::unique_ptr<Database> database) : database_(std::move(database)) {}
+  explicit Index(std::unique_ptr<Database> database);
   Status put_run(const IndexedRun& run, const std::string& now);
   Status put_result(const IndexedRun& run, const Indexed& result);
-  Status remove(const std::string& column, const std::string& value);
+  Status remove(const Found& runs);
+  Status remove_directory(const std::string& directory);
+  Result<bool> is_copy(const IndexedRun& run);
   Status recount();
 
   std::unique_ptr<Database> database_;
+  std::string kept_on_;  // of a shared database this machine's name, to which its directories belong
   // Of the transaction at hand: series whose runs were counted up, and those that must be counted again.
   struct Counted {
     int64_t runs = 0;

@@ -42,7 +42,7 @@ std::string settings_of(const Contender& contender) {
 // A GPU's name, where the contender computed on one.
 std::string device_of(const Row& row) {
   const auto device = row.effective.find("device");
-  return device == row.effective.end() || device->second == "cpu" ? "" : device->second;
+  return device == row.effective.end() || device->second.starts_with("cpu") ? "" : device->second;
 }
 
 Series series_of(const Row& row, const Summary& summary, const std::string& workload,

@@ -86,6 +86,7 @@ class Postgresql : public Database {
     return text(found.front().front()) == "t";
   }
   std::string where() const override { return address_; }
+  bool shared() const override { return true; }
   std::string remedy() const override {
     return "use the program of that version, or another database in BAKEOFF_DB and `bakeoff store rebuild`";
   }

@@ -103,6 +103,7 @@ class Sqlite : public Database {
     return !rows.empty();
   }
   std::string where() const override { return file_.string(); }
+  bool shared() const override { return false; }
   std::string remedy() const override { return kRebuild; }
 
  private:

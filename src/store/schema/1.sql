@@ -2,7 +2,8 @@ CREATE TABLE schema_version (version BIGINT NOT NULL);
 INSERT INTO schema_version (version) VALUES (1);
 CREATE TABLE runs (
   id TEXT PRIMARY KEY,
-  directory TEXT NOT NULL UNIQUE,
+  kept_on TEXT NOT NULL,
+  directory TEXT NOT NULL,
   stamp TEXT NOT NULL,
   started TEXT NOT NULL,
   host TEXT NOT NULL,
@@ -15,7 +16,8 @@ CREATE TABLE runs (
   recipe_hash TEXT NOT NULL,
   outcome TEXT NOT NULL,
   note TEXT NOT NULL,
-  indexed TEXT NOT NULL
+  indexed TEXT NOT NULL,
+  UNIQUE (directory, kept_on)
 );
 CREATE INDEX runs_started ON runs (started, id);
 CREATE TABLE series (

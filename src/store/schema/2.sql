@@ -20,8 +20,10 @@ CREATE TABLE accepted (
 );
 CREATE INDEX accepted_line ON accepted (line);
 CREATE TABLE skipped (
-  directory TEXT PRIMARY KEY,
+  directory TEXT NOT NULL,
+  kept_on TEXT NOT NULL,
   reason TEXT NOT NULL,
-  seen TEXT NOT NULL
+  seen TEXT NOT NULL,
+  PRIMARY KEY (directory, kept_on)
 );
 UPDATE schema_version SET version = 2;
