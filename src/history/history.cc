@@ -70,6 +70,23 @@ void split(const std::vector<double>& logs, size_t from, size_t to, std::vector<
   split(logs, from + found->at, to, at);
 }
 
+// A first cut between two shifts lies at the wrong place: every cut is sought again between its neighbours, and goes
+// where it is not significant there.
+void settle(const std::vector<double>& logs, size_t from, size_t to, std::vector<size_t>& at) {
+  for (int pass = 0; pass < 10; ++pass) {
+    const std::vector<size_t> before = at;
+    for (size_t i = 0; i < at.size();) {
+      const size_t low = i == 0 ? from : at[i - 1], high = i + 1 == at.size() ? to : at[i + 1];
+      const auto found = stats::nominate(std::span(logs).subspan(low, high - low));
+      if (found && std::abs(found->change) >= kLeastStep)
+        at[i++] = low + found->at;
+      else
+        at.erase(at.begin() + static_cast<long>(i));
+    }
+    if (at == before) return;
+  }
+}
+
 double level(const std::vector<double>& logs, size_t from, size_t to) {
   return std::exp(stats::mean(std::span(logs).subspan(from, to - from)));
 }
@@ -101,7 +118,10 @@ History history_of(const store::Line& line, std::vector<store::LinePoint> points
   for (size_t i = 1; i <= n; ++i) {
     const bool accepted = i < n && history.points[i].accepted.has_value();
     if (i < n && !accepted) continue;
-    split(logs, from, i, bounds);
+    std::vector<size_t> cuts;
+    split(logs, from, i, cuts);
+    settle(logs, from, i, cuts);
+    bounds.insert(bounds.end(), cuts.begin(), cuts.end());
     if (i < n) bounds.push_back(i);
     from = i;
   }
