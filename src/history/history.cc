@@ -70,18 +70,15 @@ void split(const std::vector<double>& logs, size_t from, size_t to, std::vector<
   split(logs, from + found->at, to, at);
 }
 
-// A first cut between two shifts lies at the wrong place: every cut is sought again between its neighbours, and goes
-// where it is not significant there.
+// A cut that was made while a further shift was on one side of it may lie beside its place: every cut is sought again
+// between its neighbours.
 void settle(const std::vector<double>& logs, size_t from, size_t to, std::vector<size_t>& at) {
   for (int pass = 0; pass < 10; ++pass) {
     const std::vector<size_t> before = at;
-    for (size_t i = 0; i < at.size();) {
+    for (size_t i = 0; i < at.size(); ++i) {
       const size_t low = i == 0 ? from : at[i - 1], high = i + 1 == at.size() ? to : at[i + 1];
-      const auto found = stats::nominate(std::span(logs).subspan(low, high - low));
-      if (found && std::abs(found->change) >= kLeastStep)
-        at[i++] = low + found->at;
-      else
-        at.erase(at.begin() + static_cast<long>(i));
+      const stats::CusumPeak peak = stats::max_cusum(std::span(logs).subspan(low, high - low));
+      if (peak.statistic > 0) at[i] = low + peak.at;
     }
     if (at == before) return;
   }

@@ -40,12 +40,15 @@ TEST(HistoryOf, NothingIsNominatedWhereNothingChanged) {
 }
 
 TEST(HistoryOf, TwoShiftsAreTwo) {
-  auto all = points(60, 30, 1.2);
-  for (size_t i = 45; i < 60; ++i) all[i].seconds /= 1.3;
-  const History history = history_of(line(), all);
-  ASSERT_EQ(history.shifts.size(), 2u);
-  EXPECT_GT(history.shifts[0].ratio, 1.1);
-  EXPECT_LT(history.shifts[1].ratio, 0.9);
+  int two = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    auto all = points(60, 30, 1.2, seed);
+    for (size_t i = 45; i < 60; ++i) all[i].seconds /= 1.3;
+    const History history = history_of(line(), all);
+    ASSERT_GE(history.shifts.size(), 2u) << seed << " at " << (history.shifts.empty() ? 0 : history.shifts[0].at);
+    two += history.shifts.size() == 2 && history.shifts[0].ratio > 1.1 && history.shifts[1].ratio < 0.9;
+  }
+  EXPECT_GE(two, 184);  // each of three parts is wrong in 1%
 }
 
 TEST(HistoryOf, AnAcceptedStepIsNoAlertAndWhatFollowsIsJudgedFromThere) {
