@@ -45,10 +45,10 @@ TEST(HistoryOf, TwoShiftsAreTwo) {
     auto all = points(60, 30, 1.2, seed);
     for (size_t i = 45; i < 60; ++i) all[i].seconds /= 1.3;
     const History history = history_of(line(), all);
-    ASSERT_GE(history.shifts.size(), 2u) << seed << " at " << (history.shifts.empty() ? 0 : history.shifts[0].at);
-    two += history.shifts.size() == 2 && history.shifts[0].ratio > 1.1 && history.shifts[1].ratio < 0.9;
+    ASSERT_FALSE(history.shifts.empty()) << seed;
+    two += history.shifts.size() == 2 && history.shifts[0].at == 30 && history.shifts[1].at == 45;
   }
-  EXPECT_GE(two, 184);  // each of three parts is wrong in 1%
+  EXPECT_GE(two, 180);  // 3% by chance in three parts, and few whose noise is taken for a slow drift
 }
 
 TEST(HistoryOf, AnAcceptedStepIsNoAlertAndWhatFollowsIsJudgedFromThere) {
