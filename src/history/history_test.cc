@@ -45,7 +45,6 @@ TEST(HistoryOf, TwoShiftsAreTwo) {
     auto all = points(60, 30, 1.2, seed);
     for (size_t i = 45; i < 60; ++i) all[i].seconds /= 1.3;
     const History history = history_of(line(), all);
-    ASSERT_FALSE(history.shifts.empty()) << seed;
     two += history.shifts.size() == 2 && history.shifts[0].at == 30 && history.shifts[1].at == 45;
   }
   EXPECT_GE(two, 180);  // 3% by chance in three parts, and few whose noise is taken for a slow drift
