@@ -55,7 +55,7 @@ class Run:
     def recipe_text(self) -> str:
         rows = ", ".join(f'{{ framework = "{name}" }}' for name in self.ms)
         return (
-            f'name = "{self.recipe}"\nworkload = "tiny.ir"\nbatch = {self.batch}\n'
+            f'name = {json.dumps(self.recipe)}\nworkload = "tiny.ir"\nbatch = {self.batch}\n'
             f"alpha = 0.05\nmargin = 0.05\ncontenders = [ {rows} ]\n"
             '[data]\nkind = "synthetic"\nsamples = 200\n[optimizer]\nkind = "sgd"\nlr = 0.01\n'
             "[race]\nmax_busy = 1\nconfirm_heats = 0\n"
