@@ -19,7 +19,7 @@
 namespace bakeoff::store {
 namespace {
 
-constexpr size_t kBatch = 500;    // runs of one transaction
+constexpr size_t kBatch = 200;    // runs of one transaction
 constexpr size_t kWaiting = 256;  // directories found and not read yet
 constexpr double kTold_s = 5;     // between two lines of progress
 constexpr double kBatch_s = 2;    // a batch is stored after this long, also when it is not full

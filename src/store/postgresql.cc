@@ -82,8 +82,12 @@ class Postgresql : public Database {
     begun_ = false;
   }
   Result<bool> has_table(const std::string& name) override {
-    TRY(const Found found, query("SELECT to_regclass($1) IS NOT NULL", {name}));
-    return text(found.front().front()) == "t";
+    // Not to_regclass(): its cache does not see what was committed while we waited for the writers' lock.
+    TRY(const Found found,
+        query(
+            "SELECT tablename FROM pg_tables WHERE tablename = $1 AND schemaname = ANY(current_schemas(false))",
+            {name}));
+    return !found.empty();
   }
   std::string where() const override { return address_; }
   bool shared() const override { return true; }
@@ -101,12 +105,13 @@ class Postgresql : public Database {
   }
 
   Error error(const PgResult* result) const {
-    if (pq_.status(connection_) != kConnected)
-      return Error{.message = fmt::format("PostgreSQL went away: {}", said(pq_.error_message(connection_))),
-                   .where = address_,
-                   .remedy = "give the command again once it is back: what was committed is kept"};
     const char* state = pq_.error_field(result, kSqlState);
     const std::string code = state == nullptr ? "" : state;
+    // A lost connection has no code; a server that is being stopped has one of class 57P.
+    if (pq_.status(connection_) != kConnected || code.empty() || code.starts_with("57P"))
+      return Error{.message = fmt::format("PostgreSQL went away: {}", said(pq_.result_error(result))),
+                   .where = address_,
+                   .remedy = "give the command again once it is back: what was committed is kept"};
     std::string remedy = "is this database for Bakeoff alone? `bakeoff store rebuild` fills it again";
     if (code == "55P03") remedy = "another process has been writing for long: give the command again later";
     if (code.starts_with("53")) remedy = "free space or memory on the server, and give the command again";

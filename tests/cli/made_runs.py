@@ -114,8 +114,7 @@ class Run:
 
 def write(folder: Path, run: Run, seed: object = 1) -> Path:
     """The run's directory, made."""
-    (folder / "scripts").mkdir(parents=True)
-    (folder / "logs").mkdir()
+    folder.mkdir(parents=True)
     (folder / "run.json").write_text(json.dumps(run.manifest()))
     lines(
         folder / "parity.jsonl",
