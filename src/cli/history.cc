@@ -15,6 +15,7 @@
 #include "records/marks.h"
 #include "records/records.h"
 #include "report/history_formats.h"
+#include "report/history_page.h"
 #include "store/index.h"
 #include "store/read_run.h"
 #include "table/text.h"
@@ -68,6 +69,15 @@ int show(const HistoryOptions& options) {
   if (!lines) return fail(lines.error());
   const auto histories = histories_of(*index, *lines, points_of(options, lines->size()));
   if (!histories) return fail(histories.error());
+  if (!options.html.empty()) {
+    const auto written =
+        write_file(options.html, report::render_history_page(*histories, index->where(), utc_now()));
+    if (!written) return fail(written.error());
+    if (options.format == "text") {
+      print(options.html.string() + "\n");
+      return 0;
+    }
+  }
   const report::TerminalOptions terminal{.width = output_width(), .colour = output_has_colour()};
   if (options.format == "json")
     print(report::render_history_json(*histories));
