@@ -31,9 +31,7 @@ class Server:
             shutil.chown(self.folder, self.user, self.user)
         self.process: subprocess.Popen[bytes] | None = None
         self.data = self.folder / "data"
-        self.call(
-            "initdb", "-D", self.data, "-U", "bakeoff", "--no-sync", "-E", "UTF8"
-        )
+        self.call("initdb", "-D", self.data, "-U", "bakeoff", "--no-sync", "-E", "UTF8")
 
     def command(self, program: str, *arguments: str | Path) -> list[str]:
         assert self.bin is not None
