@@ -77,7 +77,7 @@ class Tests:
     """Run on both databases."""
 
     class Both(unittest.TestCase):
-        db: Places
+        db: ClassVar[Places]
 
         def setUp(self) -> None:
             self.db.open()
@@ -505,7 +505,7 @@ class Sqlite(Tests.Both):
 
 
 class Postgresql(Tests.Both):
-    db: ClassVar[PostgresPlaces] = PostgresPlaces()
+    db: ClassVar[Places] = PostgresPlaces()
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -528,7 +528,7 @@ class Postgresql(Tests.Both):
                     break
             except AssertionError:
                 pass  # there is no table yet
-        self.db.server.stop()
+        PostgresPlaces.server.stop()
         try:
             _, err = process.communicate(timeout=60)
             self.assertEqual(process.returncode, 2, err)
@@ -540,7 +540,7 @@ class Postgresql(Tests.Both):
             self.assertIn("PostgreSQL does not answer", down.err)
             self.assertNotIn("secret", down.err)
         finally:
-            self.db.server.start()
+            PostgresPlaces.server.start()
         listed = self.listed()
         self.assertEqual(listed["results"], 2 * listed["runs_in_all"])
         self.ok("store", "import", "runs")

@@ -62,6 +62,7 @@
   }
 
   function ticks(svg, s, box) {
+    svg.append(element("text", { x: 6, y: 14 }, "ms/step"));
     const steps = 4;
     for (let k = 0; k <= steps; ++k) {
       const ms = Math.exp(Math.log(s.low) + ((Math.log(s.high) - Math.log(s.low)) * k) / steps);
