@@ -74,6 +74,12 @@ struct Runner {
   }
   int operator()(const ReportOptions& o) const { return report(o); }
   int operator()(const ExportOptions& o) const { return export_run(o); }
+  int operator()(const StoreOptions& o) const {
+    return at_home([&] { return store(o); });
+  }
+  int operator()(const HistoryOptions& o) const {
+    return at_home([&] { return history(o); });
+  }
 };
 
 int run_command(int argc, char** argv) {

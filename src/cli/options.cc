@@ -48,6 +48,8 @@ struct Targets {
   MachineOptions machine;
   ReportOptions report;
   ExportOptions exported;
+  StoreOptions store;
+  HistoryOptions history;
   std::filesystem::path config;
 };
 
@@ -444,6 +446,62 @@ void add_tune_command(CLI::App& app, Targets& t) {
       "machine profile of `bakeoff calibrate`, or none; default profile.json in the bakeoff home");
 }
 
+void add_store_command(CLI::App& app, Targets& t) {
+  CLI::App* store =
+      command(app, "store", "Keep an index of all runs: import, list, rebuild", "bakeoff store import runs");
+  store->require_subcommand(1);
+  CLI::App* import = command(
+      *store, "import", "Add the runs in and below folders; what is known and unchanged is not read again",
+      "bakeoff store import runs /srv/ci/bakeoff");
+  import->add_option("folders", t.store.folders, "run directories, or folders that hold some")->required();
+  import->add_flag("--again", t.store.again, "read runs whose files have not changed, too");
+  import->callback([&t] { t.store.action = StoreAction::kImport;
+});
+CLI::App* list = command(*store, "list", "List the latest runs", "bakeoff store list --last 50");
+list->add_option("--last", t.store.most, "number of runs")->check(number_from(1, 1e9))->capture_default_str();
+list->add_flag("--skipped", t.store.skipped, "list folders that could not be read instead, with the reason");
+list->add_option("--format", t.store.format, "text or json")
+    ->check(one_of({"text", "json"}))
+    ->capture_default_str();
+list->callback([&t] { t.store.action = StoreAction::kList; });
+CLI::App* rebuild =
+    command(*store, "rebuild", "Make the index again from the run directories; a damaged file is moved aside",
+            "bakeoff store rebuild");
+rebuild->add_option("folders", t.store.folders,
+                    "further folders that hold runs; those imported before are known");
+rebuild->add_flag("--forget", t.store.forget, "drop runs whose directories are gone");
+rebuild->callback([&t] { t.store.action = StoreAction::kRebuild; });
+CLI::App* path = command(*store, "path", "Print where the index is, for SQL of your own",
+                         "sqlite3 \"$(bakeoff store path)\" 'SELECT COUNT(*) FROM runs'");
+path->callback([&t] { t.store.action = StoreAction::kPath; });
+}  // namespace
+
+void add_history_command(CLI::App& app, Targets& t) {
+  CLI::App* history =
+      command(app, "history", "Show how step times developed over all runs, and where their level shifted",
+              "bakeoff history \"mnist_cnn torch\"");
+  history->add_option("series", t.history.series, "id, name or part of a name; default: a list of all");
+  history
+      ->add_option("--last", t.history.last,
+                   "number of runs of each series; default 1000, of a page as many as it has room for")
+      ->check(number_from(1, 1e9));
+  history->add_flag_function(
+      "--json", [&t](int64_t) { t.history.format = "json"; }, "print JSON");
+  history->add_flag_function(
+      "--csv", [&t](int64_t) { t.history.format = "csv"; }, "print CSV, a line for each run");
+  history->add_option("--html", t.history.html, "write a page with all of it into this file");
+  CLI::App* accept =
+      command(*history, "accept",
+              "Mark a step in a history as accepted: no alert, and later runs are judged from there",
+              "bakeoff history accept 3f2a91bc --note \"float64 is meant\"");
+  accept->add_option("series", t.history.series, "id, or name, of the series")->required();
+  accept->add_option("--run", t.history.run,
+                     "id of the run that the step begins with; default: the latest nominated shift");
+  accept->add_option("--note", t.history.note, "why, for those who look at it later");
+  accept->add_flag("--withdraw", t.history.withdraw, "take the mark of --run back");
+  accept->callback([&t] { t.history.accept = true; });
+}
+
 // The first word of the command line, where it is neither an option nor a command.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -480,6 +538,8 @@ Command chosen(const CLI::App& app, const Targets& t) {
   if (name == "machine") return t.machine;
   if (name == "report") return t.report;
   if (name == "export") return t.exported;
+  if (name == "store") return t.store;
+  if (name == "history") return t.history;
   return EnvOptions{.action = EnvAction::kDoctor};
 }
 
@@ -543,6 +603,8 @@ constexpr ValueName kValueNames[] = {
     {"", "scripts", "SCRIPT"},   {"report", "run", "DIR"},        {"export", "run", "DIR"},
     {"export", "--to", "TOOL"},  {"", "before", "FILE"},          {"", "after", "FILE"},
     {"", "--until", "WHEN"},     {"", "--budget", "TIME|PAIRS"},
+    {"", "folders", "DIR"},       {"", "series", "SERIES"},       {"", "--last", "NUMBER"},
+    {"", "--run", "RUN"},        {"", "--note", "TEXT"},
 };
 
 void name_values(CLI::App& app) {
@@ -588,6 +650,8 @@ void add_commands(CLI::App& app, Targets& targets) {
   add_report_command(app, targets);
   add_export_command(app, targets);
   add_suite_command(app, targets);
+  add_history_command(app, targets);
+  add_store_command(app, targets);
   add_tune_command(app, targets);
   add_selftest(app, targets);
   add_calibrate(app, targets);
@@ -600,7 +664,7 @@ void add_commands(CLI::App& app, Targets& targets) {
   add_machine_command(app, targets);
 }
 
-}  // namespace
+}  // namespace bakeoff::cli
 
 std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   CLI::App app{"Same recipe, every framework, one honest verdict.", "bakeoff"};

@@ -170,11 +170,32 @@ struct ExportOptions {
       {};  // that has the client of W&B or MLflow; empty: the one beside the program
 };
 
+enum class StoreAction { kImport, kList, kRebuild, kPath };
+struct StoreOptions {
+  StoreAction action = StoreAction::kList;
+  std::vector<std::filesystem::path> folders = {};
+  bool again = false;    // import what has not changed, too
+  bool forget = false;   // rebuild: drop runs whose directories are gone
+  bool skipped = false;  // list what could not be read
+  int64_t most = 20;     // rows of the list
+  std::string format = "text";
+};
+struct HistoryOptions {
+  std::string series = {};  // an id, a name or a part of one; empty: all
+  int64_t last = 0;         // points of each series; 0: 1,000, or as many as a page has room for
+  std::string format = "text";
+  std::filesystem::path html = {};
+  bool accept = false;
+  bool withdraw = false;  // take back what was accepted
+  std::string run = {};   // where the step begins; empty: the latest nominated shift
+  std::string note = {};
+};
+
 using Command =
     std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand, ParityOptions,
                  CheckOptions, ExplainOptions, EmitOptions, ExecOptions, InitOptions, ShowOptions, OpsOptions,
                  RecipeOptions, RecipesOptions, EnvOptions, DataOptions, ImportOptions, TranslateOptions,
-                 MachineOptions, ReportOptions, ExportOptions>;
+                 MachineOptions, ReportOptions, ExportOptions, StoreOptions, HistoryOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -208,5 +229,7 @@ int translate(const TranslateOptions&, const std::filesystem::path& config);
 int machine(const MachineOptions&, const std::filesystem::path& config);
 int report(const ReportOptions&);
 int export_run(const ExportOptions&);
+int store(const StoreOptions&);
+int history(const HistoryOptions&);
 
 }  // namespace bakeoff::cli
