@@ -46,6 +46,9 @@ struct Runner {
   int operator()(const ExplainOptions& o) const {
     return at_home([&] { return explain(o, config); });
   }
+  int operator()(const GateOptions& o) const {
+    return at_home([&] { return gate(o, config); });
+  }
   int operator()(const EmitOptions& o) const {
     return at_home([&] { return emit(o); });
   }

@@ -13,6 +13,7 @@
 #include "base/nearest.h"
 #include "base/version.h"
 #include "cli/console.h"
+#include "cli/gate_options.h"
 #include "cli/help.h"
 #include "cli/manual.h"
 #include "cli/recipe_options.h"
@@ -35,6 +36,7 @@ struct Targets {
   ParityOptions parity;
   CheckOptions check;
   ExplainOptions explain;
+  GateOptions gate;
   EmitOptions emit;
   ExecOptions exec;
   InitOptions init;
@@ -446,6 +448,7 @@ Command chosen(const CLI::App& app, const Targets& t) {
   if (name == "parity") return t.parity;
   if (name == "check") return t.check;
   if (name == "explain") return t.explain;
+  if (name == "gate") return t.gate;
   if (name == "emit") return t.emit;
   if (name == "exec") return t.exec;
   if (name == "init") return t.init;
@@ -498,7 +501,12 @@ int take_script_arguments(int argc, char** argv, Targets& targets) {
   const auto tail = std::find(argv, argv + argc, std::string_view("--"));
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "exec") return take_exec_arguments(argc, argv, targets);
-  if ((first != "explain" && first != "tune") || tail == argv + argc) return argc;
+  if (tail == argv + argc) return argc;
+  if (first == "gate") {
+    targets.gate.arguments.assign(tail + 1, argv + argc);
+    return static_cast<int>(tail - argv);
+  }
+  if (first != "explain" && first != "tune") return argc;
   // Behind a second "--" are those of the second script.
   const auto second = std::find(tail + 1, argv + argc, std::string_view("--"));
   (first == "tune" ? targets.tune.arguments : targets.explain.arguments).assign(tail + 1, second);
@@ -571,6 +579,7 @@ void add_commands(CLI::App& app, Targets& targets) {
   add_source_commands(app, targets);
   add_first_commands(app, targets);
   add_explain_command(app, targets);
+  add_gate_command(app, targets.gate);
   add_import_command(app, targets);
   add_translate_command(app, targets);
   add_setup_commands(app, targets);
@@ -621,6 +630,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   if (const auto code = show_page(app, chosen_one, pages)) return *code;
   if (const std::string wrong = chosen_one == "run"     ? misuse(targets.run)
                                 : chosen_one == "suite" ? misuse(targets.suite)
+                                : chosen_one == "gate"  ? misuse(targets.gate)
                                                         : "";
       !wrong.empty()) {
     std::fputs(wrong.c_str(), stderr);

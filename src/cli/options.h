@@ -96,6 +96,21 @@ struct ExplainOptions {
   std::string rule = {};            // print its page, and nothing else
   std::string format = "text";
 };
+struct GateOptions {
+  std::string base = {}, head = {};   // commits, folders, interpreters, package versions, scripts or recipes
+  std::string target = {};            // script or recipe of both; empty: base and head are the files
+  std::filesystem::path repo = {};    // empty: the current folder
+  double margin = 0.02, alpha = 0.01;
+  double budget_s = 600;
+  std::string build = {};             // shell command for a checkout
+  bool whole = false;                 // whole runs instead of steps
+  std::string framework = {};         // of a script: as of ExplainOptions, like the next two
+  std::filesystem::path python = {};
+  std::vector<std::string> arguments = {};
+  std::filesystem::path json = {}, junit = {}, gitlab = {};  // files; empty: not written
+  std::string init = {};              // "github" or "gitlab": write a workflow, and nothing else
+  bool force = false;                 // replace what exists
+};
 struct EmitOptions {
   std::filesystem::path recipe = {};
   RecipeChanges changes = {};
@@ -164,7 +179,7 @@ struct ReportOptions {
 };
 
 using Command = std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand,
-                             ParityOptions, CheckOptions, ExplainOptions, EmitOptions, ExecOptions,
+                             ParityOptions, CheckOptions, ExplainOptions, GateOptions, EmitOptions, ExecOptions,
                              InitOptions, ShowOptions, OpsOptions, RecipeOptions, RecipesOptions, EnvOptions,
                              DataOptions, ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
 
@@ -186,6 +201,7 @@ int calibrate(const CalibrateCommand&, const std::filesystem::path& config);
 int parity(const ParityOptions&, const std::filesystem::path& config);
 int check(const CheckOptions&, const std::filesystem::path& config);
 int explain(const ExplainOptions&, const std::filesystem::path& config);
+int gate(const GateOptions&, const std::filesystem::path& config);
 int emit(const EmitOptions&);
 int exec(const ExecOptions&, const std::filesystem::path& config);
 int init(const InitOptions&);

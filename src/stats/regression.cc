@@ -16,7 +16,13 @@ constexpr size_t kFarthestHeat = 5000;  // no outlook goes farther
 // Of the standard deviation that few heats show: a machine is only called too noisy if it is so even then.
 constexpr double kLuck = 0.75;
 
-double half_width(size_t heats, double level, double sd) { return boundary_half_width(heats, level) * sd; }
+// In an outlook the boundary is extrapolated beyond this, as it costs a root each heat there.
+constexpr size_t kExact = 61;
+
+double half_width(size_t heats, double level, double sd) {
+  const double exact = boundary_half_width(std::min(heats, kExact), level) * sd;
+  return heats <= kExact ? exact : exact * std::sqrt(static_cast<double>(kExact) / static_cast<double>(heats));
+}
 
 // The fewest heats whose half-width is at most `gap`.
 std::optional<size_t> heats_for(double gap, double level, double sd, size_t from) {
