@@ -7,6 +7,7 @@
 #include "base/home.h"
 #include "base/temporary_folder.h"
 #include "cli/console.h"
+#include "cli/gate_init.h"
 #include "cli/options.h"
 #include "cli/versions.h"
 #include "environments/runner_files.h"
@@ -96,6 +97,7 @@ int failed(const GateOptions& options, const Error& error) {
 }  // namespace
 
 int gate(const GateOptions& options, const fs::path& config) {
+  if (!options.init.empty()) return write_workflow(options.init, options.force);
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   Result<rg::Outcome> outcome = Error{};
   {

@@ -14,6 +14,9 @@ import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
 
 from tests.cli import support
 
@@ -275,6 +278,101 @@ class Refs(Gate):
         self.assertEqual(self.git("worktree", "list").count("\n"), 1)
         left = [x.name for x in self.temporary.iterdir()]
         self.assertEqual([x for x in left if "version" in x or "run" in x], [])
+
+
+class Workflows(Gate):
+    """The written workflows, run as their service runs them, but for what installs."""
+
+    def service(self, **variables: str) -> None:
+        self.history()
+        origin = self.place.path / "origin"
+        self.git("clone", "-q", "--bare", str(self.repo), str(origin))
+        self.git("remote", "add", "origin", str(origin))
+        self.git("fetch", "-q", "origin")
+        self.git("checkout", "-q", "-b", "change", "slow")
+        self.git("branch", "-q", "-D", "main")
+        self.git("push", "-q", "-f", "origin", "fast:refs/heads/main")
+        self.git("fetch", "-q", "origin")
+        tools = self.place.path / "tools"
+        tools.mkdir()
+        (tools / "bakeoff").symlink_to(support.BAKEOFF)
+        (tools / "python").symlink_to(sys.executable)
+        path = f"{tools}:{os.environ['PATH']}"
+        self.place.variables.update(PATH=path, **variables)
+
+    def write_workflow(self, service: str) -> object:
+        def call(*words: str) -> int:
+            return subprocess.run(
+                [support.BAKEOFF, "gate", "--init", service, *words],
+                cwd=self.repo,
+                env=self.place.variables,
+                capture_output=True,
+                check=False,
+            ).returncode
+
+        self.assertEqual(call(), 0)
+        self.assertEqual(call(), 2, "it would have been replaced")
+        self.assertEqual(call("--force"), 0)
+        files = list(self.repo.glob(f".{service}/**/bakeoff.yml"))
+        self.assertEqual(len(files), 1)
+        return yaml.safe_load(files[0].read_text())
+
+    def play(self, lines: str, **variables: object) -> tuple[int, str]:
+        done = subprocess.run(
+            ["bash", "-e", "-c", lines],
+            cwd=self.repo,
+            env={**self.place.variables, **{k: str(v) for k, v in variables.items()}},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def test_github(self) -> None:
+        summary = self.place.write("summary.md", "")
+        self.service(
+            GITHUB_ACTIONS="true",
+            GITHUB_BASE_REF="main",
+            GITHUB_STEP_SUMMARY=str(summary),
+        )
+        workflow: Any = self.write_workflow("github")
+        self.assertIn("pull_request", workflow[True])  # YAML reads "on" as true
+        job = workflow["jobs"]["gate"]
+        self.assertEqual(workflow["permissions"], {"contents": "read"})
+        checkout = job["steps"][0]
+        self.assertEqual(checkout["with"]["fetch-depth"], 0)
+        run = [s["run"] for s in job["steps"] if s.get("name") == "Gate"][0]
+        code, out = self.play(run, **job["env"])
+        self.assertEqual(code, 1, out)
+        self.assertIn("::error file=train.py,line=1", out)
+        self.assertIn("REGRESSION", summary.read_text())
+        self.assertTrue((self.repo / "bakeoff-gate.xml").exists())
+        # What is undecided passes, as the workflow says.
+        self.git("push", "-q", "origin", "change:same")
+        self.git("fetch", "-q", "origin")
+        options = "--margin 0.01% --budget 1s"
+        undecided = {**job["env"], "GATE_OPTIONS": options, "GITHUB_BASE_REF": "same"}
+        code, out = self.play(run, **undecided)
+        self.assertEqual(code, 0, out)
+        self.assertIn("UNDECIDED", out)
+
+    def test_gitlab(self) -> None:
+        self.service()
+        workflow: Any = self.write_workflow("gitlab")
+        job = workflow["bakeoff gate"]
+        self.assertEqual(job["allow_failure"], {"exit_codes": 3})
+        code, out = self.play(
+            "\n".join(job["script"]),
+            **job["variables"],
+            CI_MERGE_REQUEST_TARGET_BRANCH_NAME="main",
+            CI_COMMIT_SHA=self.git("rev-parse", "change").strip(),
+        )
+        self.assertEqual(code, 1, out)
+        reports = job["artifacts"]["reports"]
+        ElementTree.parse(self.repo / reports["junit"])
+        issues = json.loads((self.repo / reports["codequality"]).read_text())
+        self.assertEqual(issues[0]["location"]["path"], "train.py")
+        self.assertEqual({"major"}, {issue["severity"] for issue in issues})
 
 
 @support.full_tier
