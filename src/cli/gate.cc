@@ -52,20 +52,16 @@ Result<rg::Outcome> gated(const GateOptions& options, const fs::path& config, co
   const VersionRequest request = request_of(options, config);
   TRY(const fs::path runner, unpack_runner(bakeoff_home()));
   TRY(const TemporaryFolder scratch, TemporaryFolder::make("bakeoff_explain_"));
-  TRY(const Version base, find_version("base", options.base, request, progress));
-  TRY(const Version head, find_version("head", options.head, request, progress));
+  TRY(Version base, find_version("base", options.base, request, progress));
+  TRY(Version head, find_version("head", options.head, request, progress));
   rg::Outcome outcome{.base = base.info,
                       .head = head.info,
                       .target = options.target.empty() ? options.head : options.target,
                       .settings = {options.margin, options.alpha, options.budget_s}};
-  TRY(rg::ScriptSide base_side, script_side(base, request, runner));
-  TRY(rg::ScriptSide head_side, script_side(head, request, runner));
-  TRY(const auto pair,
-      rg::ScriptPair::make(std::move(base_side), std::move(head_side), scratch.path(), options.whole, progress));
-  pair->file = options.target.empty() ? options.head : file_in_repository(request);
-  outcome.per = pair->per();
+  const RaceTools tools{.runner = runner, .folder = scratch.path(), .whole = options.whole};
+  TRY(const auto pair, version_pair(std::make_shared<Version>(std::move(base)),
+                                    std::make_shared<Version>(std::move(head)), request, tools, progress));
   CHECK_OK(rg::race(*pair, outcome, progress));
-  outcome.notes = pair->notes();
   return outcome;
 }
 

@@ -89,6 +89,52 @@ void add_gate_command(CLI::App& app, GateOptions& options) {
   gate->add_flag("--force", options.force, "with --init: replace what exists");
 }
 
+void add_bisect_command(CLI::App& app, BisectOptions& options) {
+  CLI::App* bisect = app.add_subcommand(
+      "bisect", "Which commit or package version made a script slower? Each probe is a race against the good end");
+  bisect->footer(
+      "Exit codes: 0 found and confirmed, 1 the bad end is not slower, 2 error, 3 undecided.\n\n"
+      "Examples:\n  bakeoff bisect --good v1.0 --bad main train.py\n"
+      "  bakeoff bisect --package torch==2.9..2.13 train.py\n  bakeoff bisect --resume runs/bisect-20261124-101500");
+  auto* good = bisect->add_option("--good", options.good, "a commit that is fast");
+  bisect->add_option("--bad", options.bad, "a later commit that is slow")->needs(good);
+  auto* package =
+      bisect->add_option("--package", options.package,
+                         "versions of a package instead of commits, oldest first: torch==2.9..2.13 for all that pip's "
+                         "index has between, or a list, torch==2.9.0,2.10.0,2.13.0");
+  bisect->add_option("target", options.target,
+                     "script or recipe that the versions have; a script's arguments stand behind --");
+  add_share(bisect, "--margin", options.margin, 10, "slower by less than this is nothing to find; default 2%");
+  add_share(bisect, "--alpha", options.alpha, 0.5,
+            "at most so many of the commits that are named are not slower than their parent by the margin; default 1%");
+  add_time(bisect, "--budget", options.budget_s, "time of all races and builds together; default 60m");
+  bisect->add_option("--contender", options.contender,
+                     "of a recipe: id of the contender that is searched for; default the one that regressed most");
+  bisect->add_option("--repo", options.repo, "folder in the repository; default the current folder");
+  bisect->add_option("--build", options.build,
+                     "shell command that is run in each commit's checkout; where it fails the commit is skipped");
+  bisect->add_flag("--whole", options.whole,
+                   "of scripts: compare whole runs, from the start of Python to the end, not steps");
+  bisect->add_option("--framework", options.framework,
+                     "of a script: framework whose environment runs it; default the one that it imports");
+  bisect->add_option("--python", options.python, "of a script: interpreter that runs it, in place of an environment's");
+  bisect->add_option("--out", options.out, "folder of the search's record; default runs/bisect-<date>");
+  auto* resume = bisect->add_option("--resume", options.resume, "continue a search in its folder");
+  bisect->add_option("--json", options.json, "write all figures to this file");
+  good->excludes(package);
+  resume->excludes(good)->excludes(package);
+}
+
+std::string misuse(const BisectOptions& options) {
+  if (!options.resume.empty()) return "";
+  if (options.package.empty() && (options.good.empty() || options.bad.empty()))
+    return "bakeoff: bisect: name both ends: --good and --bad\n  for example `bakeoff bisect --good v1.0 --bad main "
+           "train.py`; or --package torch==2.9..2.13\n";
+  if (options.target.empty())
+    return "bakeoff: bisect: name a script or a recipe\n  for example `bakeoff bisect --good v1.0 --bad main train.py`\n";
+  return "";
+}
+
 std::string misuse(const GateOptions& options) {
   if (!options.init.empty()) return "";
   if (options.base.empty() || options.head.empty())

@@ -10,7 +10,9 @@
 namespace bakeoff::cli {
 
 void add_gate_command(CLI::App& app, GateOptions& options);
+void add_bisect_command(CLI::App& app, BisectOptions& options);
 // What no option alone shows, with the remedy; empty: nothing.
 std::string misuse(const GateOptions& options);
+std::string misuse(const BisectOptions& options);
 
 }  // namespace bakeoff::cli

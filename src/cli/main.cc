@@ -49,6 +49,9 @@ struct Runner {
   int operator()(const GateOptions& o) const {
     return at_home([&] { return gate(o, config); });
   }
+  int operator()(const BisectOptions& o) const {
+    return at_home([&] { return bisect(o, config); });
+  }
   int operator()(const EmitOptions& o) const {
     return at_home([&] { return emit(o); });
   }

@@ -37,6 +37,7 @@ struct Targets {
   CheckOptions check;
   ExplainOptions explain;
   GateOptions gate;
+  BisectOptions bisect;
   EmitOptions emit;
   ExecOptions exec;
   InitOptions init;
@@ -449,6 +450,7 @@ Command chosen(const CLI::App& app, const Targets& t) {
   if (name == "check") return t.check;
   if (name == "explain") return t.explain;
   if (name == "gate") return t.gate;
+  if (name == "bisect") return t.bisect;
   if (name == "emit") return t.emit;
   if (name == "exec") return t.exec;
   if (name == "init") return t.init;
@@ -502,8 +504,8 @@ int take_script_arguments(int argc, char** argv, Targets& targets) {
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "exec") return take_exec_arguments(argc, argv, targets);
   if (tail == argv + argc) return argc;
-  if (first == "gate") {
-    targets.gate.arguments.assign(tail + 1, argv + argc);
+  if (first == "gate" || first == "bisect") {
+    (first == "gate" ? targets.gate.arguments : targets.bisect.arguments).assign(tail + 1, argv + argc);
     return static_cast<int>(tail - argv);
   }
   if (first != "explain" && first != "tune") return argc;
@@ -580,6 +582,7 @@ void add_commands(CLI::App& app, Targets& targets) {
   add_first_commands(app, targets);
   add_explain_command(app, targets);
   add_gate_command(app, targets.gate);
+  add_bisect_command(app, targets.bisect);
   add_import_command(app, targets);
   add_translate_command(app, targets);
   add_setup_commands(app, targets);
@@ -630,7 +633,8 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   if (const auto code = show_page(app, chosen_one, pages)) return *code;
   if (const std::string wrong = chosen_one == "run"     ? misuse(targets.run)
                                 : chosen_one == "suite" ? misuse(targets.suite)
-                                : chosen_one == "gate"  ? misuse(targets.gate)
+                                : chosen_one == "gate"   ? misuse(targets.gate)
+                                : chosen_one == "bisect" ? misuse(targets.bisect)
                                                         : "";
       !wrong.empty()) {
     std::fputs(wrong.c_str(), stderr);

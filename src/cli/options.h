@@ -111,6 +111,23 @@ struct GateOptions {
   std::string init = {};              // "github" or "gitlab": write a workflow, and nothing else
   bool force = false;                 // replace what exists
 };
+struct BisectOptions {
+  std::string good = {}, bad = {};  // commits
+  std::string package = {};         // "torch==2.9..2.13" or "torch==2.9.0,2.10.0": package versions instead
+  std::string target = {};          // script or recipe
+  std::filesystem::path repo = {};  // as of GateOptions, like all that follow
+  double margin = 0.02, alpha = 0.01;
+  double budget_s = 3600;
+  std::string build = {};
+  std::string contender = {};  // empty: the one that regressed most
+  bool whole = false;
+  std::string framework = {};
+  std::filesystem::path python = {};
+  std::vector<std::string> arguments = {};
+  std::filesystem::path out = {};     // empty: runs/bisect-<date>
+  std::filesystem::path resume = {};  // the search to continue
+  std::filesystem::path json = {};
+};
 struct EmitOptions {
   std::filesystem::path recipe = {};
   RecipeChanges changes = {};
@@ -179,7 +196,7 @@ struct ReportOptions {
 };
 
 using Command = std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand,
-                             ParityOptions, CheckOptions, ExplainOptions, GateOptions, EmitOptions, ExecOptions,
+                             ParityOptions, CheckOptions, ExplainOptions, GateOptions, BisectOptions, EmitOptions, ExecOptions,
                              InitOptions, ShowOptions, OpsOptions, RecipeOptions, RecipesOptions, EnvOptions,
                              DataOptions, ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
 
@@ -202,6 +219,7 @@ int parity(const ParityOptions&, const std::filesystem::path& config);
 int check(const CheckOptions&, const std::filesystem::path& config);
 int explain(const ExplainOptions&, const std::filesystem::path& config);
 int gate(const GateOptions&, const std::filesystem::path& config);
+int bisect(const BisectOptions&, const std::filesystem::path& config);
 int emit(const EmitOptions&);
 int exec(const ExecOptions&, const std::filesystem::path& config);
 int init(const InitOptions&);

@@ -224,6 +224,45 @@ Result<regression::ScriptSide> script_side(const Version& version, const Version
   return regression::ScriptSide{version.what, std::move(subject)};
 }
 
+namespace {
+
+// The pair, and what it runs.
+class OwningPair : public regression::Pairing {
+ public:
+  OwningPair(std::shared_ptr<const Version> base, std::shared_ptr<const Version> head,
+             std::unique_ptr<regression::Pairing> inner)
+      : base_(std::move(base)), head_(std::move(head)), inner_(std::move(inner)) {}
+  std::vector<regression::Row> rows() const override { return inner_->rows(); }
+  Result<std::vector<regression::PairHeats>> heat(const std::vector<size_t>& open, int64_t rounds) override {
+    return inner_->heat(open, rounds);
+  }
+  double round_s(const std::vector<size_t>& open) const override { return inner_->round_s(open); }
+  bool whole_runs() const override { return inner_->whole_runs(); }
+  std::string per() const override { return inner_->per(); }
+  std::vector<std::string> notes() const override { return inner_->notes(); }
+
+ private:
+  std::shared_ptr<const Version> base_, head_;
+  std::unique_ptr<regression::Pairing> inner_;  // ends before its checkouts vanish
+};
+
+}  // namespace
+
+Result<std::unique_ptr<regression::Pairing>> version_pair(std::shared_ptr<const Version> base,
+                                                          std::shared_ptr<const Version> head,
+                                                          const VersionRequest& request, const RaceTools& tools,
+                                                          const Progress& progress) {
+  TRY(regression::ScriptSide base_side, script_side(*base, request, tools.runner));
+  TRY(regression::ScriptSide head_side, script_side(*head, request, tools.runner));
+  if (tools.observed != nullptr)
+    if (const auto known = tools.observed->find(base); known != tools.observed->end()) base_side = known->second;
+  TRY(auto pair, regression::ScriptPair::make(std::move(base_side), std::move(head_side), tools.folder, tools.whole,
+                                              progress));
+  pair->file = request.target.empty() ? head->info.name : file_in_repository(request);
+  if (tools.observed != nullptr) tools.observed->insert({base, pair->base()});
+  return std::unique_ptr<regression::Pairing>(new OwningPair(std::move(base), std::move(head), std::move(pair)));
+}
+
 std::string file_in_repository(const VersionRequest& request) {
   const auto repository = Repository::open(place_of(request));
   std::error_code failed;

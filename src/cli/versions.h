@@ -4,6 +4,8 @@
 // version, or a file.
 
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +40,15 @@ struct Version {
   std::optional<regression::Worktree> tree = {};  // the checkout, removed with this
 };
 
+// What races of scripts need.
+struct RaceTools {
+  std::filesystem::path runner = {};  // the unpacked package bakeoff_runner
+  std::filesystem::path folder = {};  // for logs
+  bool whole = false;                 // whole runs instead of steps
+  // Scripts that were observed before, by version: those of the good end of a search.
+  std::map<std::shared_ptr<const Version>, regression::ScriptSide>* observed = nullptr;
+};
+
 bool is_package_version(const std::string& text);  // "torch==2.13.0"
 
 // The version that `text` names. `what`: "base" or "head".
@@ -53,6 +64,11 @@ Result<Version> package_version(const std::string& what, const std::string& spec
 // Its script, ready to be raced. `runner`: the unpacked package bakeoff_runner.
 Result<regression::ScriptSide> script_side(const Version& version, const VersionRequest& request,
                                            const std::filesystem::path& runner);
+// Two versions as one race. They, and their checkouts, live as long as it does.
+Result<std::unique_ptr<regression::Pairing>> version_pair(std::shared_ptr<const Version> base,
+                                                          std::shared_ptr<const Version> head,
+                                                          const VersionRequest& request, const RaceTools& tools,
+                                                          const Progress& progress);
 // For annotations: the target as the repository names it; as it is where it is in none.
 std::string file_in_repository(const VersionRequest& request);
 

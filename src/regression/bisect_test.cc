@@ -33,6 +33,7 @@ class PlayedPair : public Pairing {
     return std::vector<PairHeats>{
         {{{.log_ms = {std::log(100.0), std::log(100.0) + d}}}, {{.d = d, .within = 1e-6, .rounds = rounds}}}};
   }
+  std::string per() const override { return "step"; }
   double round_s(const std::vector<size_t>&) const override { return 0.3; }
 
  private:

@@ -93,6 +93,8 @@ Status race(Pairing& pairing, Outcome& outcome, const Progress& progress) {
     if (!open.empty() && !pairing.whole_runs())
       rounds = rounds_of(contests[open.front()], time, pairing.round_s(open), outcome.settings.margin, rounds);
   }
+  outcome.per = pairing.per();
+  outcome.notes = pairing.notes();
   outcome.interrupted = proc::interrupted();
   outcome.seconds = seconds_since(begin);
   return Done{};

@@ -31,6 +31,9 @@ class Pairing {
   // What a round of the open ones costs, in seconds.
   virtual double round_s(const std::vector<size_t>& open) const = 0;
   virtual bool whole_runs() const { return false; }
+  virtual std::string per() const = 0;  // what a time is of: "sample", "step", "run"
+  // What differs beside the time, and what disturbed; after the race.
+  virtual std::vector<std::string> notes() const { return {}; }
 };
 
 // Fills rows and seconds of `outcome`, whose settings it takes. It returns early after Ctrl-C.

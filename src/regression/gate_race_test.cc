@@ -35,6 +35,7 @@ class Played : public Pairing {
     }
     return all;
   }
+  std::string per() const override { return "step"; }
   double round_s(const std::vector<size_t>& open) const override { return 0.3 * static_cast<double>(open.size()); }
   int heats = 0, fails_at = -1;
   std::map<size_t, int> ran = {};

@@ -22,7 +22,7 @@ struct ScriptSide {
 
 class ScriptPair : public Pairing {
  public:
-  // Observes both. `folder` for logs. `whole`: compare whole runs in any case.
+  // Observes both, but one that was observed before. `folder` for logs. `whole`: compare whole runs in any case.
   static Result<std::unique_ptr<ScriptPair>> make(ScriptSide base, ScriptSide head, const std::filesystem::path& folder,
                                                   bool whole, const Progress& progress);
 
@@ -31,9 +31,11 @@ class ScriptPair : public Pairing {
   double round_s(const std::vector<size_t>& open) const override;
   bool whole_runs() const override { return whole_; }
 
-  std::string per() const;                 // "sample", "step", "run"
-  std::vector<std::string> notes() const;  // other work, other versions, others' load
-  std::string file = {};                   // of the row
+  std::string per() const override;
+  std::vector<std::string> notes() const override;  // other work, other versions, others' load
+  std::string file = {};                            // of the row
+  // As it was observed, for another pair: it is not observed again.
+  const ScriptSide& base() const { return sides_[0]; }
 
  private:
   ScriptPair() = default;
