@@ -125,6 +125,15 @@ void add_bisect_command(CLI::App& app, BisectOptions& options) {
   resume->excludes(good)->excludes(package);
 }
 
+void add_compare_command(CLI::App& app, CompareOptions& options) {
+  CLI::App* compare = app.add_subcommand(
+      "compare", "Two finished runs side by side: what differs, and how their times compare; no proof, and it says why");
+  compare->footer("Example:\n  bakeoff compare runs/mnist_cnn-20261121-080000 runs/mnist_cnn-20261124-101500");
+  compare->add_option("first", options.first, "run directory")->required();
+  compare->add_option("second", options.second, "the run to compare with")->required();
+  compare->add_flag("--json", options.json, "print all of it as JSON");
+}
+
 std::string misuse(const BisectOptions& options) {
   if (!options.resume.empty()) return "";
   if (options.package.empty() && (options.good.empty() || options.bad.empty()))

@@ -1,6 +1,6 @@
 #pragma once
 
-// The options of `bakeoff gate` and `bakeoff bisect`.
+// The options of `bakeoff gate`, `bakeoff bisect` and `bakeoff compare`.
 
 #include <CLI/CLI.hpp>
 #include <string>
@@ -11,6 +11,7 @@ namespace bakeoff::cli {
 
 void add_gate_command(CLI::App& app, GateOptions& options);
 void add_bisect_command(CLI::App& app, BisectOptions& options);
+void add_compare_command(CLI::App& app, CompareOptions& options);
 // What no option alone shows, with the remedy; empty: nothing.
 std::string misuse(const GateOptions& options);
 std::string misuse(const BisectOptions& options);

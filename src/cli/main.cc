@@ -49,6 +49,7 @@ struct Runner {
   int operator()(const GateOptions& o) const {
     return at_home([&] { return gate(o, config); });
   }
+  int operator()(const CompareOptions& o) const { return compare(o); }
   int operator()(const BisectOptions& o) const {
     return at_home([&] { return bisect(o, config); });
   }

@@ -38,6 +38,7 @@ struct Targets {
   ExplainOptions explain;
   GateOptions gate;
   BisectOptions bisect;
+  CompareOptions compare;
   EmitOptions emit;
   ExecOptions exec;
   InitOptions init;
@@ -451,6 +452,7 @@ Command chosen(const CLI::App& app, const Targets& t) {
   if (name == "explain") return t.explain;
   if (name == "gate") return t.gate;
   if (name == "bisect") return t.bisect;
+  if (name == "compare") return t.compare;
   if (name == "emit") return t.emit;
   if (name == "exec") return t.exec;
   if (name == "init") return t.init;
@@ -525,7 +527,12 @@ struct ValueName {
 constexpr ValueName kValueNames[] = {
     {"import", "--out", "FILE"},     {"", "--out", "DIR"},           {"", "--resume", "DIR"},
     {"check", "--recipe", "RECIPE"}, {"", "--html", "FILE"},         {"", "--profile", "FILE"},
-    {"", "--config", "FILE"},        {"", "--python", "FILE"},       {"", "--output", "FILE"},
+    {"gate", "--base", "VERSION"},   {"gate", "--head", "VERSION"}, {"bisect", "--good", "COMMIT"},
+    {"bisect", "--bad", "COMMIT"},   {"bisect", "--package", "SPEC"}, {"", "--repo", "DIR"},
+    {"gate", "--json", "FILE"},      {"bisect", "--json", "FILE"},  {"", "--junit", "FILE"},
+    {"", "--gitlab", "FILE"},        {"", "--build", "COMMAND"},    {"gate", "--init", "SERVICE"},
+    {"", "--contender", "ID"},       {"", "target", "RECIPE|SCRIPT"}, {"compare", "first", "DIR"},
+    {"compare", "second", "DIR"},    {"", "--config", "FILE"},        {"", "--python", "FILE"},       {"", "--output", "FILE"},
     {"", "--record", "FILE"},        {"", "--weights", "FILE"},      {"", "--framework", "NAME"},
     {"", "--minutes", "NUMBER"},     {"", "--seconds", "NUMBER"},    {"", "--format", "FORMAT"},
     {"", "recipe", "RECIPE"},        {"", "script", "SCRIPT"},       {"", "scripts", "SCRIPT"},
@@ -583,6 +590,7 @@ void add_commands(CLI::App& app, Targets& targets) {
   add_explain_command(app, targets);
   add_gate_command(app, targets.gate);
   add_bisect_command(app, targets.bisect);
+  add_compare_command(app, targets.compare);
   add_import_command(app, targets);
   add_translate_command(app, targets);
   add_setup_commands(app, targets);

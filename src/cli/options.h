@@ -111,6 +111,10 @@ struct GateOptions {
   std::string init = {};              // "github" or "gitlab": write a workflow, and nothing else
   bool force = false;                 // replace what exists
 };
+struct CompareOptions {
+  std::filesystem::path first = {}, second = {};  // run directories
+  bool json = false;
+};
 struct BisectOptions {
   std::string good = {}, bad = {};  // commits
   std::string package = {};         // "torch==2.9..2.13" or "torch==2.9.0,2.10.0": package versions instead
@@ -196,7 +200,7 @@ struct ReportOptions {
 };
 
 using Command = std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand,
-                             ParityOptions, CheckOptions, ExplainOptions, GateOptions, BisectOptions, EmitOptions, ExecOptions,
+                             ParityOptions, CheckOptions, ExplainOptions, GateOptions, BisectOptions, CompareOptions, EmitOptions, ExecOptions,
                              InitOptions, ShowOptions, OpsOptions, RecipeOptions, RecipesOptions, EnvOptions,
                              DataOptions, ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
 
@@ -219,6 +223,7 @@ int parity(const ParityOptions&, const std::filesystem::path& config);
 int check(const CheckOptions&, const std::filesystem::path& config);
 int explain(const ExplainOptions&, const std::filesystem::path& config);
 int gate(const GateOptions&, const std::filesystem::path& config);
+int compare(const CompareOptions&);
 int bisect(const BisectOptions&, const std::filesystem::path& config);
 int emit(const EmitOptions&);
 int exec(const ExecOptions&, const std::filesystem::path& config);

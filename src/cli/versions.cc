@@ -11,9 +11,14 @@
 #include "base/files.h"
 #include "base/home.h"
 #include "base/sha256.h"
+#include "cli/output.h"
 #include "cli/script_environment.h"
+#include "emit/all/frameworks.h"
 #include "explain/folders.h"
 #include "proc/run.h"
+#include "race/race.h"
+#include "recipe/shipped.h"
+#include "regression/recipe_pair.h"
 #include "table/text.h"
 
 namespace bakeoff::cli {
@@ -54,7 +59,9 @@ Error no_target(const std::string& what, const fs::path& file) {
 Result<Version> in_folder(Version version, const VersionRequest& request) {
   version.file = version.folder / request.target;
   std::error_code failed;
-  if (!fs::exists(version.file, failed))
+  if (!fs::exists(version.file, failed) && !version.tree && recipe::find_shipped(request.target))
+    version.file = request.target;  // a recipe inside the program
+  else if (!fs::exists(version.file, failed))
     return no_target(fmt::format("{} ({})", version.what, version.info.name), request.target);
   return version;
 }
@@ -111,6 +118,18 @@ Result<fs::path> interpreter_for(const Version& version, const VersionRequest& r
   if (environment.ok()) return environment.python;
   return Error{.message = environment.reason,
                .remedy = environment.remedy + ", or name an interpreter: --python FILE"};
+}
+
+// What an interpreter is, for proofs: another package makes another proof.
+Result<std::string> packages_of(const fs::path& python) {
+  const auto done = proc::run_command(
+      {.child = {.argv = {python.string(), "-c",
+                          "import importlib.metadata as m, sys\nprint(sys.executable, sys.version)\n"
+                          "for d in sorted((d.metadata['Name'] or '', d.version) for d in m.distributions()): print(*d)"}},
+       .timeout_ns = 60 * kSecond});
+  if (!done) return done.error();
+  if (!done->ok()) return Error{.message = fmt::format("'{}' does not run: {}", python.string(), done->text())};
+  return sha256(done->output_tail);
 }
 
 Result<fs::path> installed(const fs::path& python, const std::string& spec, const Progress& progress) {
@@ -226,6 +245,26 @@ Result<regression::ScriptSide> script_side(const Version& version, const Version
 
 namespace {
 
+bool is_recipe(const fs::path& file) {
+  std::error_code failed;
+  return file.extension() == ".toml" || (!fs::exists(file, failed) && recipe::find_shipped(file));
+}
+
+Result<regression::RecipeSide> recipe_side(const Version& version, const VersionRequest& request) {
+  if (!version.packages.empty())
+    return Error{.message = fmt::format("{}: a package version cannot be put below a recipe", version.info.name),
+                 .remedy = "name two environments instead: --base env-a --head env-b"};
+  TRY(recipe::Recipe recipe, recipe::load(version.file));
+  CHECK_OK(check_budget(recipe));
+  TRY(Interpreters interpreters, find_interpreters(request.config));
+  if (const fs::path python = version.python.empty() ? request.python : version.python; !python.empty()) {
+    TRY(const std::string identity, packages_of(python));
+    for (const recipe::Contender& contender : recipe.contenders)
+      interpreters[emit::find_framework(contender.framework)->environment(contender.settings)] = {python, "", identity};
+  }
+  return regression::RecipeSide{version.what, std::move(recipe), std::move(interpreters)};
+}
+
 // The pair, and what it runs.
 class OwningPair : public regression::Pairing {
  public:
@@ -248,10 +287,34 @@ class OwningPair : public regression::Pairing {
 
 }  // namespace
 
+namespace {
+
+Result<std::unique_ptr<regression::Pairing>> recipe_versions(std::shared_ptr<const Version> base,
+                                                             std::shared_ptr<const Version> head,
+                                                             const VersionRequest& request, const RaceTools& tools,
+                                                             const Progress& progress) {
+  TRY(const regression::RecipeSide base_side, recipe_side(*base, request));
+  TRY(const regression::RecipeSide head_side, recipe_side(*head, request));
+  // Each pair has folders of its own: a search makes many.
+  std::error_code failed;
+  const fs::path folder = tools.folder / "recipes";
+  fs::remove_all(folder, failed);
+  TRY(auto pair, regression::RecipePair::make(base_side, head_side, folder, bakeoff_home() / "proofs", progress,
+                                              [progress](const Happening& now) {
+                                                if (now.stage != "race")
+                                                  progress(fmt::format("{}: {}", now.stage, now.detail));
+                                              }));
+  pair->file = request.target.empty() ? head->info.name : file_in_repository(request);
+  return std::unique_ptr<regression::Pairing>(new OwningPair(std::move(base), std::move(head), std::move(pair)));
+}
+
+}  // namespace
+
 Result<std::unique_ptr<regression::Pairing>> version_pair(std::shared_ptr<const Version> base,
                                                           std::shared_ptr<const Version> head,
                                                           const VersionRequest& request, const RaceTools& tools,
                                                           const Progress& progress) {
+  if (is_recipe(base->file)) return recipe_versions(std::move(base), std::move(head), request, tools, progress);
   TRY(regression::ScriptSide base_side, script_side(*base, request, tools.runner));
   TRY(regression::ScriptSide head_side, script_side(*head, request, tools.runner));
   if (tools.observed != nullptr)

@@ -48,18 +48,19 @@ ENDS = ("--good", "c0", "--bad", "main", "--margin", "20%", "train.py")
 
 class Commits(Bisect):
     def test_the_culprit_among_broken_commits(self) -> None:
-        self.commits(8, culprit=6, broken=(3, 4))
+        self.commits(5, culprit=4, broken=(2,))
         (self.repo / "train.py").write_text("dirty")
         before = self.git("status", "--porcelain", "--branch")
         found = self.found("--out", "search", *ENDS)
-        self.assertEqual((found["found"]["first"], found["found"]["last"]), (6, 6))
-        self.assertEqual(found["versions"][6]["detail"], "commit 6 <b>%0A")
+        self.assertEqual((found["found"]["first"], found["found"]["last"]), (4, 4))
+        self.assertEqual(found["versions"][4]["detail"], "commit 4 <b>%0A")
         self.assertGreater(found["confirmed"]["ratio"]["low"], 1.2)
         skipped = {p["position"] for p in found["probes"] if "skipped" in p}
-        self.assertLessEqual(skipped, {3, 4})
+        self.assertLessEqual(skipped, {2})
         self.assertEqual(self.git("status", "--porcelain", "--branch"), before)
         self.assertEqual((self.repo / "train.py").read_text(), "dirty")
 
+    @support.full_tier
     def test_a_build_that_fails_is_skipped(self) -> None:
         self.commits(4, culprit=3)
         build = f"! grep -q '^# 2$' train.py && {sys.executable} -m py_compile train.py"
@@ -69,13 +70,14 @@ class Commits(Bisect):
         self.assertEqual(len(reasons), 1)
         self.assertIn("does not build", reasons[0])
 
+    @support.full_tier
     def test_equal_ends_have_nothing_to_find(self) -> None:
         self.commits(3, culprit=99)
         got = self.bisect(*ENDS, code=1)
         self.assertIn("NOTHING TO FIND", got.out)
 
     def test_a_search_is_interrupted_and_continued(self) -> None:
-        self.commits(8, culprit=2)
+        self.commits(5, culprit=2)
         process = self.place.start("bisect", "--repo", self.repo, "--out", "s", *ENDS)
         assert process.stderr is not None
         while "probe 2" not in (line := process.stderr.readline()):
@@ -109,13 +111,14 @@ class Commits(Bisect):
             ("name a script", ("--good", "c0", "--bad", "c1")),
             ("has no file", ("--good", "c0", "--bad", "c1", "other.py")),
             ("names no versions", ("--package", "torch", "train.py")),
-            ("cannot be read", ("--resume", "nowhere")),
+            ("cannot open", ("--resume", "nowhere")),
         ):
             with self.subTest(expected):
                 got = self.bisect(*words, code=2)
                 self.assertIn(expected, got.err)
 
 
+@support.full_tier
 class Packages(Bisect):
     """Versions of a package from an index of our own: files, no network."""
 
