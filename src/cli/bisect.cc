@@ -69,7 +69,7 @@ Status add_packages(Header& header, const BisectOptions& options) {
   if (versions.size() < 2)
     return Error{.message = fmt::format("there are {} versions of {} from {} to {}", versions.size(), range.name,
                                         range.first, range.last),
-                 .remedy = "name a range that holds at least two: torch==2.9..2.13"};
+                 .remedy = "name a range that holds at least two: numpy==1.26..2.1"};
   for (const std::string& version : versions) {
     const std::string spec = fmt::format("{}=={}", range.name, version);
     header["versions"].push_back({{"name", spec}, {"detail", ""}, {"id", spec}});

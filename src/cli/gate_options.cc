@@ -54,7 +54,7 @@ void add_time(CLI::App* sub, const std::string& name, double& into, const std::s
 
 constexpr const char* kVersionDoc =
     "a commit, branch or tag of the repository; a folder (files as they are); an interpreter or virtual "
-    "environment; a package version (torch==2.13.0); without RECIPE|SCRIPT a script or recipe";
+    "environment; a package version (numpy==2.1.3); without RECIPE|SCRIPT a script or recipe";
 
 }  // namespace
 
@@ -65,7 +65,7 @@ void add_gate_command(CLI::App& app, GateOptions& options) {
       "Exit codes: 0 no regression beyond the margin, 1 regression, 2 error, 3 undecided (it says what decides).\n\n"
       "Examples:\n  bakeoff gate --base main --head HEAD train.py\n"
       "  bakeoff gate --base old.py --head new.py --margin 5% --budget 20m\n"
-      "  bakeoff gate --base torch==2.12.0 --head torch==2.13.0 train.py\n  bakeoff gate --init github");
+      "  bakeoff gate --base numpy==1.26.4 --head numpy==2.1.3 train.py\n  bakeoff gate --init github");
   gate->add_option("--base", options.base, std::string("the old version: ") + kVersionDoc);
   gate->add_option("--head", options.head, "the new version, named in the same ways");
   gate->add_option("target", options.target,
@@ -95,13 +95,13 @@ void add_bisect_command(CLI::App& app, BisectOptions& options) {
   bisect->footer(
       "Exit codes: 0 found and confirmed, 1 the bad end is not slower, 2 error, 3 undecided.\n\n"
       "Examples:\n  bakeoff bisect --good v1.0 --bad main train.py\n"
-      "  bakeoff bisect --package torch==2.9..2.13 train.py\n  bakeoff bisect --resume runs/bisect-20261124-101500");
+      "  bakeoff bisect --package numpy==1.26..2.1 train.py\n  bakeoff bisect --resume runs/bisect-20261124-101500");
   auto* good = bisect->add_option("--good", options.good, "a commit that is fast");
   bisect->add_option("--bad", options.bad, "a later commit that is slow")->needs(good);
   auto* package =
       bisect->add_option("--package", options.package,
-                         "versions of a package instead of commits, oldest first: torch==2.9..2.13 for all that pip's "
-                         "index has between, or a list, torch==2.9.0,2.10.0,2.13.0");
+                         "versions of a package instead of commits, oldest first: numpy==1.26..2.1 for all that pip's "
+                         "index has between, or a list, numpy==1.26.4,2.0.2,2.1.3");
   bisect->add_option("target", options.target,
                      "script or recipe that the versions have; a script's arguments stand behind --");
   add_share(bisect, "--margin", options.margin, 10, "slower by less than this is nothing to find; default 2%");
@@ -138,7 +138,7 @@ std::string misuse(const BisectOptions& options) {
   if (!options.resume.empty()) return "";
   if (options.package.empty() && (options.good.empty() || options.bad.empty()))
     return "bakeoff: bisect: name both ends: --good and --bad\n  for example `bakeoff bisect --good v1.0 --bad main "
-           "train.py`; or --package torch==2.9..2.13\n";
+           "train.py`; or --package numpy==1.26..2.1\n";
   if (options.target.empty())
     return "bakeoff: bisect: name a script or a recipe\n  for example `bakeoff bisect --good v1.0 --bad main train.py`\n";
   return "";

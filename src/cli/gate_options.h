@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "cli/options.h"
+#include "cli/version_commands.h"
 
 namespace bakeoff::cli {
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/version_commands.h"
 #include "recipe/changes.h"
 
 namespace bakeoff::cli {
@@ -95,42 +96,6 @@ struct ExplainOptions {
   std::filesystem::path html = {};  // of the report; empty: in `out`, or none
   std::string rule = {};            // print its page, and nothing else
   std::string format = "text";
-};
-struct GateOptions {
-  std::string base = {}, head = {};   // commits, folders, interpreters, package versions, scripts or recipes
-  std::string target = {};            // script or recipe of both; empty: base and head are the files
-  std::filesystem::path repo = {};    // empty: the current folder
-  double margin = 0.02, alpha = 0.01;
-  double budget_s = 600;
-  std::string build = {};             // shell command for a checkout
-  bool whole = false;                 // whole runs instead of steps
-  std::string framework = {};         // of a script: as of ExplainOptions, like the next two
-  std::filesystem::path python = {};
-  std::vector<std::string> arguments = {};
-  std::filesystem::path json = {}, junit = {}, gitlab = {};  // files; empty: not written
-  std::string init = {};              // "github" or "gitlab": write a workflow, and nothing else
-  bool force = false;                 // replace what exists
-};
-struct CompareOptions {
-  std::filesystem::path first = {}, second = {};  // run directories
-  bool json = false;
-};
-struct BisectOptions {
-  std::string good = {}, bad = {};  // commits
-  std::string package = {};         // "torch==2.9..2.13" or "torch==2.9.0,2.10.0": package versions instead
-  std::string target = {};          // script or recipe
-  std::filesystem::path repo = {};  // as of GateOptions, like all that follow
-  double margin = 0.02, alpha = 0.01;
-  double budget_s = 3600;
-  std::string build = {};
-  std::string contender = {};  // empty: the one that regressed most
-  bool whole = false;
-  std::string framework = {};
-  std::filesystem::path python = {};
-  std::vector<std::string> arguments = {};
-  std::filesystem::path out = {};     // empty: runs/bisect-<date>
-  std::filesystem::path resume = {};  // the search to continue
-  std::filesystem::path json = {};
 };
 struct EmitOptions {
   std::filesystem::path recipe = {};

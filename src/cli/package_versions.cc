@@ -39,7 +39,7 @@ std::vector<int64_t> numbers(const std::string& version) {
 Result<PackageRange> parse_range(const std::string& text) {
   static const std::regex kName("[A-Za-z0-9][A-Za-z0-9._-]*"), kVersion("[0-9][A-Za-z0-9.+!_-]*");
   const Error wrong{.message = fmt::format("'{}' names no versions of a package", table::one_line(text)),
-                    .remedy = "for example torch==2.9..2.13, or torch==2.9.0,2.10.0,2.13.0"};
+                    .remedy = "for example numpy==1.26..2.1, or numpy==1.26.4,2.0.2,2.1.3"};
   const size_t at = text.find("==");
   if (at == std::string::npos) return wrong;
   PackageRange range{.name = text.substr(0, at)};

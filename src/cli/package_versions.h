@@ -15,7 +15,7 @@ struct PackageRange {
   std::vector<std::string> listed = {};     // given one by one
   std::string first = {}, last = {};        // or the ends of a range
 };
-// "torch==2.9..2.13" or "torch==2.9.0,2.10.0".
+// "numpy==1.26..2.1" or "numpy==1.26.4,2.0.2".
 Result<PackageRange> parse_range(const std::string& text);
 
 // Whether version a is older than b: by their numbers, "2.9" before "2.10". Suffixes ("2.9.0rc1") come before.

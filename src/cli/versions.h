@@ -49,7 +49,7 @@ struct RaceTools {
   std::map<std::shared_ptr<const Version>, regression::ScriptSide>* observed = nullptr;
 };
 
-bool is_package_version(const std::string& text);  // "torch==2.13.0"
+bool is_package_version(const std::string& text);  // "numpy==2.1.3"
 
 // The version that `text` names. `what`: "base" or "head".
 Result<Version> find_version(const std::string& what, const std::string& text, const VersionRequest& request,
@@ -58,7 +58,7 @@ Result<Version> find_version(const std::string& what, const std::string& text, c
 Result<Version> commit_version(const std::string& what, const std::string& name, const regression::Commit& commit,
                                const regression::Repository& repository, const VersionRequest& request,
                                const Progress& progress);
-// "torch==2.13.0", installed by pip into a folder of the bakeoff home, where it stays for later calls.
+// "numpy==2.1.3", installed by pip into a folder of the bakeoff home, where it stays for later calls.
 Result<Version> package_version(const std::string& what, const std::string& spec, const VersionRequest& request,
                                 const Progress& progress);
 // Its script, ready to be raced. `runner`: the unpacked package bakeoff_runner.
