@@ -108,7 +108,8 @@ void g1(const Options& options, Report& report) {
     const Counts equal = gates(options, noise, 0, gates_here, stream++);
     report.add(at_most("G1", fmt::format("A/A is red, {}", model.name), equal.red, gates_here, kAlpha));
     const Counts at = gates(options, noise, kMargin, gates_here / 2, stream++);
-    report.add(at_most("G1", fmt::format("at the margin red, {}", model.name), at.red, gates_here / 2, kAlpha));
+    report.add(
+        at_most("G1", fmt::format("at the margin red, {}", model.name), at.red, gates_here / 2, kAlpha));
     report.add(
         at_most("G1", fmt::format("at the margin green, {}", model.name), at.green, gates_here / 2, kAlpha));
   }
@@ -117,9 +118,7 @@ void g1(const Options& options, Report& report) {
 // Power within ten minutes.
 void g2(const Options& options, Report& report) {
   const int n = tier(options, 1000, 20000);
-  const struct {
-    double slowdown, bar;
-  } kPlanted[] = {{0.05, 0.99}, {0.10, 0.999}};
+  const struct { double slowdown, bar; } kPlanted[] = {{0.05, 0.99}, {0.10, 0.999}};
   for (const auto& row : kPlanted) {
     const Counts seen = gates(options, of_gates(), row.slowdown, n, 101);
     report.add(at_least("G2", fmt::format("{:.0f}% slower is red in 10 min", 100 * row.slowdown), seen.red, n,
@@ -162,8 +161,9 @@ int bisect_once(uint64_t seed) {
   stats::Bisection bisection(kCommits, std::max(seen, 0.01));
   const auto probe = [&](size_t at) -> Result<stats::Probe> {
     if (broken[at]) return stats::Probe{};
-    const auto past = race(at >= culprit, stats::kMostHeatsOfProbe,
-                           [&](const auto& heats) { return says_enough(seen_in(heats), std::max(seen, 0.01)); });
+    const auto past = race(at >= culprit, stats::kMostHeatsOfProbe, [&](const auto& heats) {
+      return says_enough(seen_in(heats), std::max(seen, 0.01));
+    });
     return stats::Probe{seen_in(past)};
   };
   if (!search(bisection, probe, 64)) return 0;

@@ -67,8 +67,8 @@ Status add_packages(Header& header, const BisectOptions& options) {
     versions = within(indexed, range.first, range.last);
   }
   if (versions.size() < 2)
-    return Error{.message = fmt::format("there are {} versions of {} from {} to {}", versions.size(), range.name,
-                                        range.first, range.last),
+    return Error{.message = fmt::format("there are {} versions of {} from {} to {}", versions.size(),
+                                        range.name, range.first, range.last),
                  .remedy = "name a range that holds at least two: numpy==1.26..2.1"};
   for (const std::string& version : versions) {
     const std::string spec = fmt::format("{}=={}", range.name, version);
@@ -127,7 +127,8 @@ class Checkouts {
   std::shared_ptr<const Version> good_ = {};
 };
 
-Result<rg::BisectOutcome> searched(const BisectOptions& options, const fs::path& config, const Progress& progress) {
+Result<rg::BisectOutcome> searched(const BisectOptions& options, const fs::path& config,
+                                   const Progress& progress) {
   TRY(const fs::path runner, unpack_runner(bakeoff_home()));
   TRY(const TemporaryFolder scratch, TemporaryFolder::make("bakeoff_explain_"));
   TRY(rg::BisectFile file, opened(options));
@@ -135,7 +136,8 @@ Result<rg::BisectOutcome> searched(const BisectOptions& options, const fs::path&
   try {
     rg::BisectOutcome outcome{.settings = {header.at("margin"), header.at("alpha"), options.budget_s},
                               .contender = header.at("contender")};
-    for (const Header& one : header.at("versions")) outcome.versions.push_back({one.at("name"), one.at("detail")});
+    for (const Header& one : header.at("versions"))
+      outcome.versions.push_back({one.at("name"), one.at("detail")});
     Checkouts checkouts(header, asked_for(header, config),
                         {.runner = runner, .folder = scratch.path(), .whole = header.at("whole")}, progress);
     const auto make = [&](size_t base, size_t head) { return checkouts.pair(base, head); };
@@ -160,7 +162,8 @@ int bisect(const BisectOptions& options, const fs::path& config) {
   if (!outcome) return fail(outcome.error());
   print(rg::to_text(*outcome, output_width()));
   if (!options.json.empty())
-    if (const auto written = write_file(options.json, rg::to_json(*outcome)); !written) return fail(written.error());
+    if (const auto written = write_file(options.json, rg::to_json(*outcome)); !written)
+      return fail(written.error());
   return rg::exit_code(*outcome);
 }
 

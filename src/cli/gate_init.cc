@@ -40,12 +40,14 @@ int write_workflow(const std::string& service, bool force) {
     fs::create_directories(file.parent_path(), failed);
     for (const embedded::File& one : embedded::workflows()) {
       if (one.path != workflow.embedded) continue;
-      if (const auto written = write_file(file, std::string(one.text)); !written) return fail(written.error());
+      if (const auto written = write_file(file, std::string(one.text)); !written)
+        return fail(written.error());
     }
     print(fmt::format("wrote {}\nnext: {}\n", file.string(), workflow.next));
     return 0;
   }
-  return fail({.message = fmt::format("there is no workflow for '{}'", service), .remedy = "github or gitlab"});
+  return fail(
+      {.message = fmt::format("there is no workflow for '{}'", service), .remedy = "github or gitlab"});
 }
 
 }  // namespace bakeoff::cli

@@ -71,16 +71,20 @@ void add_gate_command(CLI::App& app, GateOptions& options) {
   gate->add_option("target", options.target,
                    "script or recipe that both versions have; a script's arguments stand behind --");
   add_share(gate, "--margin", options.margin, 10, "slower by more than this is a regression; default 2%");
-  add_share(gate, "--alpha", options.alpha, 0.5,
-            "at most so many gates of versions that are not slower by more than the margin are red; default 1%");
-  add_time(gate, "--budget", options.budget_s, "time of the race, checkouts and builds not counted; default 10m");
+  add_share(
+      gate, "--alpha", options.alpha, 0.5,
+      "at most so many gates of versions that are not slower by more than the margin are red; default 1%");
+  add_time(gate, "--budget", options.budget_s,
+           "time of the race, checkouts and builds not counted; default 10m");
   gate->add_option("--repo", options.repo, "folder in the repository; default the current folder");
-  gate->add_option("--build", options.build, "shell command that is run in each commit's checkout before the race");
+  gate->add_option("--build", options.build,
+                   "shell command that is run in each commit's checkout before the race");
   gate->add_flag("--whole", options.whole,
                  "of scripts: compare whole runs, from the start of Python to the end, not steps");
   gate->add_option("--framework", options.framework,
                    "of a script: framework whose environment runs it; default the one that it imports");
-  gate->add_option("--python", options.python, "of a script: interpreter that runs it, in place of an environment's");
+  gate->add_option("--python", options.python,
+                   "of a script: interpreter that runs it, in place of an environment's");
   gate->add_option("--json", options.json, "write all figures to this file");
   gate->add_option("--junit", options.junit, "write JUnit XML to this file: a test case for each contender");
   gate->add_option("--gitlab", options.gitlab, "write GitLab's code quality report to this file");
@@ -91,33 +95,39 @@ void add_gate_command(CLI::App& app, GateOptions& options) {
 
 void add_bisect_command(CLI::App& app, BisectOptions& options) {
   CLI::App* bisect = app.add_subcommand(
-      "bisect", "Which commit or package version made a script slower? Each probe is a race against the good end");
+      "bisect",
+      "Which commit or package version made a script slower? Each probe is a race against the good end");
   bisect->footer(
       "Exit codes: 0 found and confirmed, 1 the bad end is not slower, 2 error, 3 undecided.\n\n"
       "Examples:\n  bakeoff bisect --good v1.0 --bad main train.py\n"
       "  bakeoff bisect --package numpy==1.26..2.1 train.py\n  bakeoff bisect --resume runs/bisect-20261124-101500");
   auto* good = bisect->add_option("--good", options.good, "a commit that is fast");
   bisect->add_option("--bad", options.bad, "a later commit that is slow")->needs(good);
-  auto* package =
-      bisect->add_option("--package", options.package,
-                         "versions of a package instead of commits, oldest first: numpy==1.26..2.1 for all that pip's "
-                         "index has between, or a list, numpy==1.26.4,2.0.2,2.1.3");
+  auto* package = bisect->add_option(
+      "--package", options.package,
+      "versions of a package instead of commits, oldest first: numpy==1.26..2.1 for all that pip's "
+      "index has between, or a list, numpy==1.26.4,2.0.2,2.1.3");
   bisect->add_option("target", options.target,
                      "script or recipe that the versions have; a script's arguments stand behind --");
-  add_share(bisect, "--margin", options.margin, 10, "slower by less than this is nothing to find; default 2%");
-  add_share(bisect, "--alpha", options.alpha, 0.5,
-            "at most so many of the commits that are named are not slower than their parent by the margin; default 1%");
+  add_share(bisect, "--margin", options.margin, 10,
+            "slower by less than this is nothing to find; default 2%");
+  add_share(
+      bisect, "--alpha", options.alpha, 0.5,
+      "at most so many of the commits that are named are not slower than their parent by the margin; default 1%");
   add_time(bisect, "--budget", options.budget_s, "time of all races and builds together; default 60m");
-  bisect->add_option("--contender", options.contender,
-                     "of a recipe: id of the contender that is searched for; default the one that regressed most");
+  bisect->add_option(
+      "--contender", options.contender,
+      "of a recipe: id of the contender that is searched for; default the one that regressed most");
   bisect->add_option("--repo", options.repo, "folder in the repository; default the current folder");
-  bisect->add_option("--build", options.build,
-                     "shell command that is run in each commit's checkout; where it fails the commit is skipped");
+  bisect->add_option(
+      "--build", options.build,
+      "shell command that is run in each commit's checkout; where it fails the commit is skipped");
   bisect->add_flag("--whole", options.whole,
                    "of scripts: compare whole runs, from the start of Python to the end, not steps");
   bisect->add_option("--framework", options.framework,
                      "of a script: framework whose environment runs it; default the one that it imports");
-  bisect->add_option("--python", options.python, "of a script: interpreter that runs it, in place of an environment's");
+  bisect->add_option("--python", options.python,
+                     "of a script: interpreter that runs it, in place of an environment's");
   bisect->add_option("--out", options.out, "folder of the search's record; default runs/bisect-<date>");
   auto* resume = bisect->add_option("--resume", options.resume, "continue a search in its folder");
   bisect->add_option("--json", options.json, "write all figures to this file");
@@ -127,8 +137,10 @@ void add_bisect_command(CLI::App& app, BisectOptions& options) {
 
 void add_compare_command(CLI::App& app, CompareOptions& options) {
   CLI::App* compare = app.add_subcommand(
-      "compare", "Two finished runs side by side: what differs, and how their times compare; no proof, and it says why");
-  compare->footer("Example:\n  bakeoff compare runs/mnist_cnn-20261121-080000 runs/mnist_cnn-20261124-101500");
+      "compare",
+      "Two finished runs side by side: what differs, and how their times compare; no proof, and it says why");
+  compare->footer(
+      "Example:\n  bakeoff compare runs/mnist_cnn-20261121-080000 runs/mnist_cnn-20261124-101500");
   compare->add_option("first", options.first, "run directory")->required();
   compare->add_option("second", options.second, "the run to compare with")->required();
   compare->add_flag("--json", options.json, "print all of it as JSON");

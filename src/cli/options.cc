@@ -525,19 +525,26 @@ struct ValueName {
   const char* name;
 };
 constexpr ValueName kValueNames[] = {
-    {"import", "--out", "FILE"},     {"", "--out", "DIR"},           {"", "--resume", "DIR"},
-    {"check", "--recipe", "RECIPE"}, {"", "--html", "FILE"},         {"", "--profile", "FILE"},
-    {"gate", "--base", "VERSION"},   {"gate", "--head", "VERSION"}, {"bisect", "--good", "COMMIT"},
-    {"bisect", "--bad", "COMMIT"},   {"bisect", "--package", "SPEC"}, {"", "--repo", "DIR"},
-    {"gate", "--json", "FILE"},      {"bisect", "--json", "FILE"},  {"", "--junit", "FILE"},
-    {"", "--gitlab", "FILE"},        {"", "--build", "COMMAND"},    {"gate", "--init", "SERVICE"},
-    {"", "--contender", "ID"},       {"", "target", "RECIPE|SCRIPT"}, {"compare", "first", "DIR"},
-    {"compare", "second", "DIR"},    {"", "--config", "FILE"},        {"", "--python", "FILE"},       {"", "--output", "FILE"},
-    {"", "--record", "FILE"},        {"", "--weights", "FILE"},      {"", "--framework", "NAME"},
-    {"", "--minutes", "NUMBER"},     {"", "--seconds", "NUMBER"},    {"", "--format", "FORMAT"},
-    {"", "recipe", "RECIPE"},        {"", "script", "SCRIPT"},       {"", "scripts", "SCRIPT"},
-    {"report", "run", "DIR"},        {"", "before", "FILE"},         {"", "after", "FILE"},
-    {"", "--until", "WHEN"},         {"", "--budget", "TIME|PAIRS"},
+    {"import", "--out", "FILE"},     {"", "--out", "DIR"},
+    {"", "--resume", "DIR"},         {"check", "--recipe", "RECIPE"},
+    {"", "--html", "FILE"},          {"", "--profile", "FILE"},
+    {"gate", "--base", "VERSION"},   {"gate", "--head", "VERSION"},
+    {"bisect", "--good", "COMMIT"},  {"bisect", "--bad", "COMMIT"},
+    {"bisect", "--package", "SPEC"}, {"", "--repo", "DIR"},
+    {"gate", "--json", "FILE"},      {"bisect", "--json", "FILE"},
+    {"", "--junit", "FILE"},         {"", "--gitlab", "FILE"},
+    {"", "--build", "COMMAND"},      {"gate", "--init", "SERVICE"},
+    {"", "--contender", "ID"},       {"", "target", "RECIPE|SCRIPT"},
+    {"compare", "first", "DIR"},     {"compare", "second", "DIR"},
+    {"", "--config", "FILE"},        {"", "--python", "FILE"},
+    {"", "--output", "FILE"},        {"", "--record", "FILE"},
+    {"", "--weights", "FILE"},       {"", "--framework", "NAME"},
+    {"", "--minutes", "NUMBER"},     {"", "--seconds", "NUMBER"},
+    {"", "--format", "FORMAT"},      {"", "recipe", "RECIPE"},
+    {"", "script", "SCRIPT"},        {"", "scripts", "SCRIPT"},
+    {"report", "run", "DIR"},        {"", "before", "FILE"},
+    {"", "after", "FILE"},           {"", "--until", "WHEN"},
+    {"", "--budget", "TIME|PAIRS"},
 };
 
 void name_values(CLI::App& app) {
@@ -639,11 +646,11 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   }
   const std::string chosen_one = app.get_subcommands().at(0)->get_name();
   if (const auto code = show_page(app, chosen_one, pages)) return *code;
-  if (const std::string wrong = chosen_one == "run"     ? misuse(targets.run)
-                                : chosen_one == "suite" ? misuse(targets.suite)
+  if (const std::string wrong = chosen_one == "run"      ? misuse(targets.run)
+                                : chosen_one == "suite"  ? misuse(targets.suite)
                                 : chosen_one == "gate"   ? misuse(targets.gate)
                                 : chosen_one == "bisect" ? misuse(targets.bisect)
-                                                        : "";
+                                                         : "";
       !wrong.empty()) {
     std::fputs(wrong.c_str(), stderr);
     return 2;

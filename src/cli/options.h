@@ -164,10 +164,11 @@ struct ReportOptions {
   std::string baseline = {};        // id of a contender, in place of the run's
 };
 
-using Command = std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand,
-                             ParityOptions, CheckOptions, ExplainOptions, GateOptions, BisectOptions, CompareOptions, EmitOptions, ExecOptions,
-                             InitOptions, ShowOptions, OpsOptions, RecipeOptions, RecipesOptions, EnvOptions,
-                             DataOptions, ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
+using Command =
+    std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand, ParityOptions,
+                 CheckOptions, ExplainOptions, GateOptions, BisectOptions, CompareOptions, EmitOptions,
+                 ExecOptions, InitOptions, ShowOptions, OpsOptions, RecipeOptions, RecipesOptions, EnvOptions,
+                 DataOptions, ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};

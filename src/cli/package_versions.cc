@@ -47,7 +47,8 @@ Result<PackageRange> parse_range(const std::string& text) {
   const auto ends = split(rest, "..");
   range.listed = ends.size() == 2 ? ends : split(rest, ",");
   const auto fits = [&](const std::string& version) { return std::regex_match(version, kVersion); };
-  if (!std::regex_match(range.name, kName) || range.listed.size() < 2 || !std::ranges::all_of(range.listed, fits))
+  if (!std::regex_match(range.name, kName) || range.listed.size() < 2 ||
+      !std::ranges::all_of(range.listed, fits))
     return wrong;
   if (ends.size() != 2) return range;
   range.first = ends[0];
@@ -61,7 +62,8 @@ bool older(const std::string& a, const std::string& b) {
   return x != y ? x < y : released(b) && !released(a);
 }
 
-std::vector<std::string> within(std::vector<std::string> versions, const std::string& first, const std::string& last) {
+std::vector<std::string> within(std::vector<std::string> versions, const std::string& first,
+                                const std::string& last) {
   std::erase_if(versions, [&](const std::string& v) {
     const bool of_last = v == last || v.starts_with(last + ".");
     return !released(v) || older(v, first) || (older(last, v) && !of_last);
@@ -71,7 +73,8 @@ std::vector<std::string> within(std::vector<std::string> versions, const std::st
   return versions;
 }
 
-Result<std::vector<std::string>> indexed_versions(const std::filesystem::path& python, const std::string& name) {
+Result<std::vector<std::string>> indexed_versions(const std::filesystem::path& python,
+                                                  const std::string& name) {
   std::vector<std::string> found;
   proc::CommandOptions pip{.child = {.argv = {python.string(), "-m", "pip", "index", "versions",
                                               "--disable-pip-version-check", name}},

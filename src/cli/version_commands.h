@@ -9,19 +9,19 @@
 namespace bakeoff::cli {
 
 struct GateOptions {
-  std::string base = {}, head = {};   // commits, folders, interpreters, package versions, scripts or recipes
-  std::string target = {};            // script or recipe of both; empty: base and head are the files
-  std::filesystem::path repo = {};    // empty: the current folder
+  std::string base = {}, head = {};  // commits, folders, interpreters, package versions, scripts or recipes
+  std::string target = {};           // script or recipe of both; empty: base and head are the files
+  std::filesystem::path repo = {};   // empty: the current folder
   double margin = 0.02, alpha = 0.01;
   double budget_s = 600;
-  std::string build = {};             // shell command for a checkout
-  bool whole = false;                 // whole runs instead of steps
-  std::string framework = {};         // of a script: as of ExplainOptions, like the next two
+  std::string build = {};      // shell command for a checkout
+  bool whole = false;          // whole runs instead of steps
+  std::string framework = {};  // of a script: as of ExplainOptions, like the next two
   std::filesystem::path python = {};
   std::vector<std::string> arguments = {};
   std::filesystem::path json = {}, junit = {}, gitlab = {};  // files; empty: not written
-  std::string init = {};              // "github" or "gitlab": write a workflow, and nothing else
-  bool force = false;                 // replace what exists
+  std::string init = {};  // "github" or "gitlab": write a workflow, and nothing else
+  bool force = false;     // replace what exists
 };
 struct CompareOptions {
   std::filesystem::path first = {}, second = {};  // run directories

@@ -45,14 +45,16 @@ fs::path interpreter_at(const fs::path& path) {
 }
 
 std::string versions_of(const fs::path& python) {
-  const auto done = proc::run_command({.child = {.argv = {python.string(), "--version"}}, .timeout_ns = 20 * kSecond});
+  const auto done =
+      proc::run_command({.child = {.argv = {python.string(), "--version"}}, .timeout_ns = 20 * kSecond});
   return done && done->ok() ? table::one_line(done->output_tail) : "";
 }
 
 Error no_target(const std::string& what, const fs::path& file) {
   return Error{.message = fmt::format("{} has no file '{}'", what, file.string()),
-               .remedy = "name a script or recipe that both versions have, by its path from the current folder (or "
-                         "from --repo DIR)"};
+               .remedy =
+                   "name a script or recipe that both versions have, by its path from the current folder (or "
+                   "from --repo DIR)"};
 }
 
 // A version whose target lies in `folder`.
@@ -83,8 +85,9 @@ std::optional<Version> on_disk(const std::string& what, const std::string& text)
 
 Status not_ambiguous(const std::string& text, const Result<Repository>& repository) {
   if (!repository || text.find('/') != std::string::npos || !repository->has(text)) return Done{};
-  return Error{.message = fmt::format("'{}' is a folder or a program here, and a commit's name too", text),
-               .remedy = fmt::format("write ./{0} for what lies here, or refs/heads/{0} for the branch", text)};
+  return Error{
+      .message = fmt::format("'{}' is a folder or a program here, and a commit's name too", text),
+      .remedy = fmt::format("write ./{0} for what lies here, or refs/heads/{0} for the branch", text)};
 }
 
 // HEAD is what is committed; a user with uncommitted changes may mean these.
@@ -92,9 +95,12 @@ Status not_dirty(const std::string& what, const std::string& text, const Reposit
   if (text != "HEAD" && text != "@") return Done{};
   TRY(const std::string changed, repository.uncommitted());
   if (changed.empty()) return Done{};
-  return Error{.message = fmt::format("{} is {}, and the work tree has changes that are in no commit: {}", what, text, changed),
-               .remedy = fmt::format(
-                   "commit or stash them; or --{} . for the files as they are; or {}^0 for the commit without them", what, text)};
+  return Error{
+      .message = fmt::format("{} is {}, and the work tree has changes that are in no commit: {}", what, text,
+                             changed),
+      .remedy = fmt::format(
+          "commit or stash them; or --{} . for the files as they are; or {}^0 for the commit without them",
+          what, text)};
 }
 
 Result<fs::path> interpreter_for(const Version& version, const VersionRequest& request) {
@@ -123,18 +129,22 @@ Result<fs::path> interpreter_for(const Version& version, const VersionRequest& r
 // What an interpreter is, for proofs: another package makes another proof.
 Result<std::string> packages_of(const fs::path& python) {
   const auto done = proc::run_command(
-      {.child = {.argv = {python.string(), "-c",
-                          "import importlib.metadata as m, sys\nprint(sys.executable, sys.version)\n"
-                          "for d in sorted((d.metadata['Name'] or '', d.version) for d in m.distributions()): print(*d)"}},
+      {.child =
+           {.argv =
+                {python.string(), "-c",
+                 "import importlib.metadata as m, sys\nprint(sys.executable, sys.version)\n"
+                 "for d in sorted((d.metadata['Name'] or '', d.version) for d in m.distributions()): print(*d)"}},
        .timeout_ns = 60 * kSecond});
   if (!done) return done.error();
-  if (!done->ok()) return Error{.message = fmt::format("'{}' does not run: {}", python.string(), done->text())};
+  if (!done->ok())
+    return Error{.message = fmt::format("'{}' does not run: {}", python.string(), done->text())};
   return sha256(done->output_tail);
 }
 
 Result<fs::path> installed(const fs::path& python, const std::string& spec, const Progress& progress) {
-  const auto version = proc::run_command({.child = {.argv = {python.string(), "-c", "import sys; print(sys.version, sys.prefix)"}},
-                                          .timeout_ns = 60 * kSecond});
+  const auto version = proc::run_command(
+      {.child = {.argv = {python.string(), "-c", "import sys; print(sys.version, sys.prefix)"}},
+       .timeout_ns = 60 * kSecond});
   if (!version) return version.error();
   if (!version->ok())
     return Error{.message = fmt::format("'{}' does not run: {}", python.string(), version->text())};
@@ -148,28 +158,30 @@ Result<fs::path> installed(const fs::path& python, const std::string& spec, cons
   // Whoever finishes first puts its folder in place; one that is half made never has its name.
   const fs::path half = home / fmt::format(".{}-{}", folder.filename().string(), ::getpid());
   fs::remove_all(half, failed);
-  proc::CommandOptions pip{.child = {.argv = {python.string(), "-m", "pip", "install", "--disable-pip-version-check",
-                                              "--no-input", "--target", half.string(), spec}}};
+  proc::CommandOptions pip{
+      .child = {.argv = {python.string(), "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
+                         "--target", half.string(), spec}}};
   pip.on_line = [&](std::string_view line) { progress(fmt::format("{}: {}", spec, line)); };
   const auto done = proc::run_command(pip);
   if (!done || !done->ok()) {
     fs::remove_all(half, failed);
     if (!done) return done.error();
-    return Error{.message = fmt::format("pip cannot install {}: {}\n{}", spec, done->text(),
-                                        fmt::join(table::last_lines(done->output_tail, 8), "\n")),
-                 .remedy = "`pip index versions NAME` lists versions; --python FILE names an interpreter with pip"};
+    return Error{
+        .message = fmt::format("pip cannot install {}: {}\n{}", spec, done->text(),
+                               fmt::join(table::last_lines(done->output_tail, 8), "\n")),
+        .remedy = "`pip index versions NAME` lists versions; --python FILE names an interpreter with pip"};
   }
   fs::rename(half, folder, failed);
   if (failed) fs::remove_all(half, failed);
-  if (!fs::exists(folder, failed))
-    return Error{.message = fmt::format("cannot make '{}'", folder.string())};
+  if (!fs::exists(folder, failed)) return Error{.message = fmt::format("cannot make '{}'", folder.string())};
   return folder;
 }
 
 }  // namespace
 
 bool is_package_version(const std::string& text) {
-  static const std::regex kSpec("[A-Za-z0-9][A-Za-z0-9._-]*(\\[[A-Za-z0-9,._-]+\\])?==[A-Za-z0-9][A-Za-z0-9.+!_-]*");
+  static const std::regex kSpec(
+      "[A-Za-z0-9][A-Za-z0-9._-]*(\\[[A-Za-z0-9,._-]+\\])?==[A-Za-z0-9][A-Za-z0-9.+!_-]*");
   return std::regex_match(text, kSpec);
 }
 
@@ -177,7 +189,8 @@ Result<Version> commit_version(const std::string& what, const std::string& name,
                                const Repository& repository, const VersionRequest& request,
                                const Progress& progress) {
   progress(fmt::format("checking out {} ({})", name, commit.brief()));
-  Version version{.what = what, .info = {.name = name, .detail = fmt::format("{} {}", commit.brief(), commit.subject)}};
+  Version version{.what = what,
+                  .info = {.name = name, .detail = fmt::format("{} {}", commit.brief(), commit.subject)}};
   TRY(regression::Worktree tree, regression::Worktree::add(repository, commit));
   const fs::path inside = fs::relative(fs::canonical(place_of(request)), fs::canonical(repository.root()));
   version.folder = (tree.path() / inside).lexically_normal();
@@ -187,14 +200,16 @@ Result<Version> commit_version(const std::string& what, const std::string& name,
     return no_target(fmt::format("{} ({})", what, name), inside / request.target);
   if (!request.build.empty()) {
     const auto on_line = [&](std::string_view line) { progress(fmt::format("building {}: {}", name, line)); };
-    CHECK_OK(regression::build(fmt::format("{} ({}, {})", what, name, commit.brief()), request.build, version.folder, on_line));
+    CHECK_OK(regression::build(fmt::format("{} ({}, {})", what, name, commit.brief()), request.build,
+                               version.folder, on_line));
   }
   return in_folder(std::move(version), request);
 }
 
-Result<Version> package_version(const std::string& what, const std::string& spec, const VersionRequest& request,
-                                const Progress& progress) {
-  TRY(Version version, in_folder({.what = what, .info = {.name = spec}, .folder = place_of(request)}, request));
+Result<Version> package_version(const std::string& what, const std::string& spec,
+                                const VersionRequest& request, const Progress& progress) {
+  TRY(Version version,
+      in_folder({.what = what, .info = {.name = spec}, .folder = place_of(request)}, request));
   TRY(const fs::path python, interpreter_for(version, request));
   version.python = python;
   TRY(version.packages, installed(python, spec, progress));
@@ -206,10 +221,13 @@ Result<Version> find_version(const std::string& what, const std::string& text, c
   std::error_code failed;
   if (request.target.empty()) {
     if (!fs::is_regular_file(text, failed))
-      return Error{.message = fmt::format("{}: there is no file '{}'", what, table::one_line(text)),
-                   .remedy = "without a script or recipe, --base and --head name two scripts (or two recipes); for two "
-                             "commits name the script too: bakeoff gate --base main --head HEAD train.py"};
-    return Version{.what = what, .info = {.name = text}, .folder = fs::current_path(), .file = fs::absolute(text)};
+      return Error{
+          .message = fmt::format("{}: there is no file '{}'", what, table::one_line(text)),
+          .remedy =
+              "without a script or recipe, --base and --head name two scripts (or two recipes); for two "
+              "commits name the script too: bakeoff gate --base main --head HEAD train.py"};
+    return Version{
+        .what = what, .info = {.name = text}, .folder = fs::current_path(), .file = fs::absolute(text)};
   }
   if (is_package_version(text)) return package_version(what, text, request, progress);
   const auto repository = Repository::open(place_of(request));
@@ -238,7 +256,8 @@ Result<regression::ScriptSide> script_side(const Version& version, const Version
   const fs::path inside = version.file.lexically_relative(version.folder);
   const bool below = !inside.empty() && *inside.begin() != "..";
   subject.spec.arguments = {below ? inside.string() : version.file.string()};
-  subject.spec.arguments.insert(subject.spec.arguments.end(), request.arguments.begin(), request.arguments.end());
+  subject.spec.arguments.insert(subject.spec.arguments.end(), request.arguments.begin(),
+                                request.arguments.end());
   if (!version.packages.empty()) subject.spec.environment["PYTHONPATH"] = version.packages.string();
   return regression::ScriptSide{version.what, std::move(subject)};
 }
@@ -252,15 +271,17 @@ bool is_recipe(const fs::path& file) {
 
 Result<regression::RecipeSide> recipe_side(const Version& version, const VersionRequest& request) {
   if (!version.packages.empty())
-    return Error{.message = fmt::format("{}: a package version cannot be put below a recipe", version.info.name),
-                 .remedy = "name two environments instead: --base env-a --head env-b"};
+    return Error{
+        .message = fmt::format("{}: a package version cannot be put below a recipe", version.info.name),
+        .remedy = "name two environments instead: --base env-a --head env-b"};
   TRY(recipe::Recipe recipe, recipe::load(version.file));
   CHECK_OK(check_budget(recipe));
   TRY(Interpreters interpreters, find_interpreters(request.config));
   if (const fs::path python = version.python.empty() ? request.python : version.python; !python.empty()) {
     TRY(const std::string identity, packages_of(python));
     for (const recipe::Contender& contender : recipe.contenders)
-      interpreters[emit::find_framework(contender.framework)->environment(contender.settings)] = {python, "", identity};
+      interpreters[emit::find_framework(contender.framework)->environment(contender.settings)] = {python, "",
+                                                                                                  identity};
   }
   return regression::RecipeSide{version.what, std::move(recipe), std::move(interpreters)};
 }
@@ -291,7 +312,8 @@ namespace {
 
 Result<std::unique_ptr<regression::Pairing>> recipe_versions(std::shared_ptr<const Version> base,
                                                              std::shared_ptr<const Version> head,
-                                                             const VersionRequest& request, const RaceTools& tools,
+                                                             const VersionRequest& request,
+                                                             const RaceTools& tools,
                                                              const Progress& progress) {
   TRY(const regression::RecipeSide base_side, recipe_side(*base, request));
   TRY(const regression::RecipeSide head_side, recipe_side(*head, request));
@@ -299,31 +321,35 @@ Result<std::unique_ptr<regression::Pairing>> recipe_versions(std::shared_ptr<con
   std::error_code failed;
   const fs::path folder = tools.folder / "recipes";
   fs::remove_all(folder, failed);
-  TRY(auto pair, regression::RecipePair::make(base_side, head_side, folder, bakeoff_home() / "proofs", progress,
-                                              [progress](const Happening& now) {
+  TRY(auto pair, regression::RecipePair::make(base_side, head_side, folder, bakeoff_home() / "proofs",
+                                              progress, [progress](const Happening& now) {
                                                 if (now.stage != "race")
                                                   progress(fmt::format("{}: {}", now.stage, now.detail));
                                               }));
   pair->file = request.target.empty() ? head->info.name : file_in_repository(request);
-  return std::unique_ptr<regression::Pairing>(new OwningPair(std::move(base), std::move(head), std::move(pair)));
+  return std::unique_ptr<regression::Pairing>(
+      new OwningPair(std::move(base), std::move(head), std::move(pair)));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<regression::Pairing>> version_pair(std::shared_ptr<const Version> base,
                                                           std::shared_ptr<const Version> head,
-                                                          const VersionRequest& request, const RaceTools& tools,
-                                                          const Progress& progress) {
-  if (is_recipe(base->file)) return recipe_versions(std::move(base), std::move(head), request, tools, progress);
+                                                          const VersionRequest& request,
+                                                          const RaceTools& tools, const Progress& progress) {
+  if (is_recipe(base->file))
+    return recipe_versions(std::move(base), std::move(head), request, tools, progress);
   TRY(regression::ScriptSide base_side, script_side(*base, request, tools.runner));
   TRY(regression::ScriptSide head_side, script_side(*head, request, tools.runner));
   if (tools.observed != nullptr)
-    if (const auto known = tools.observed->find(base); known != tools.observed->end()) base_side = known->second;
-  TRY(auto pair, regression::ScriptPair::make(std::move(base_side), std::move(head_side), tools.folder, tools.whole,
-                                              progress));
+    if (const auto known = tools.observed->find(base); known != tools.observed->end())
+      base_side = known->second;
+  TRY(auto pair, regression::ScriptPair::make(std::move(base_side), std::move(head_side), tools.folder,
+                                              tools.whole, progress));
   pair->file = request.target.empty() ? head->info.name : file_in_repository(request);
   if (tools.observed != nullptr) tools.observed->insert({base, pair->base()});
-  return std::unique_ptr<regression::Pairing>(new OwningPair(std::move(base), std::move(head), std::move(pair)));
+  return std::unique_ptr<regression::Pairing>(
+      new OwningPair(std::move(base), std::move(head), std::move(pair)));
 }
 
 std::string file_in_repository(const VersionRequest& request) {

@@ -12,10 +12,10 @@
 namespace bakeoff::regression {
 namespace {
 
-constexpr double kShareOfEnds = 0.25;     // of the budget, for good against bad
-constexpr double kShareOfProof = 0.25;    // the same, for what was found against its parent
+constexpr double kShareOfEnds = 0.25;   // of the budget, for good against bad
+constexpr double kShareOfProof = 0.25;  // the same, for what was found against its parent
 constexpr int64_t kRoundsOfProbe = 12;
-constexpr size_t kFewestHeats = 3;        // of a probe
+constexpr size_t kFewestHeats = 3;  // of a probe
 constexpr double kLeastShift = 0.002;
 
 // A search while it runs.
@@ -39,8 +39,10 @@ class Search {
     }
     out_.found = bisection.found();
     if (out_.stopped.empty() && !proc::interrupted()) {
-      if (bisection.next()) out_.stopped = "the probes did not settle on one version";
-      else CHECK_OK(confirm(bisection));
+      if (bisection.next())
+        out_.stopped = "the probes did not settle on one version";
+      else
+        CHECK_OK(confirm(bisection));
     }
     return Done{};
   }
@@ -67,7 +69,8 @@ class Search {
       return out_.contender.empty() || row.contender == out_.contender ? row.ratio.low : -1.0;
     });
     if (worst == gate.rows.end())
-      return Error{.message = "there is nothing to compare", .remedy = "name a script or a recipe with contenders"};
+      return Error{.message = "there is nothing to compare",
+                   .remedy = "name a script or a recipe with contenders"};
     if (!out_.contender.empty() && worst->contender != out_.contender)
       return Error{.message = fmt::format("no contender is called '{}'", out_.contender),
                    .remedy = fmt::format("for example '{}'", worst->contender)};
@@ -140,8 +143,8 @@ class Search {
     const auto pair = make_(parent, out_.found.last);
     if (!pair) {
       if (!proc::interrupted())
-        out_.stopped = fmt::format("what was found cannot be raced against {}: {}", out_.versions[parent].name,
-                                   pair.error().text());
+        out_.stopped = fmt::format("what was found cannot be raced against {}: {}",
+                                   out_.versions[parent].name, pair.error().text());
       return Done{};
     }
     Outcome gate{.settings = out_.settings};

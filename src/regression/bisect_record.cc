@@ -23,7 +23,9 @@ RecordJson probe_json(const ProbeRecord& probe) {
 }
 
 ProbeRecord probe_of(const RecordJson& json) {
-  ProbeRecord probe{.position = json.at("position"), .version = json.at("version"), .heats = json.value("heats", size_t{0})};
+  ProbeRecord probe{.position = json.at("position"),
+                    .version = json.at("version"),
+                    .heats = json.value("heats", size_t{0})};
   if (json.contains("seen"))
     probe.seen = stats::ProbeSeen{json.at("seen").at("mean"), json.at("seen").at("variance")};
   else
@@ -43,7 +45,8 @@ Status BisectFile::append(const RecordJson& line) const {
   std::ofstream out(file_, std::ios::app | std::ios::binary);
   out << line.dump(-1, ' ', false, RecordJson::error_handler_t::replace) << "\n";
   out.flush();
-  if (!out) return Error{.message = fmt::format("cannot write '{}'", file_.string()), .remedy = "is the disk full?"};
+  if (!out)
+    return Error{.message = fmt::format("cannot write '{}'", file_.string()), .remedy = "is the disk full?"};
   return Done{};
 }
 

@@ -125,9 +125,11 @@ TEST_F(Bisecting, ContinuesWhereItEnded) {
 TEST_F(Bisecting, RecordsThatAreNoneAreRefused) {
   BisectFile kept = file();
   const std::string head = read_file(place() / "bisect.jsonl").value();
-  for (const std::string bad : {"{oops\n", "{\"position\": 99, \"version\": \"x\", \"skipped\": \"\"}\n",
-                                "{\"position\": 0, \"version\": \"x\", \"skipped\": \"\"}\n", "{\"shift\": -1, \"contender\": \"x\"}\n",
-                                "{\"position\": 2, \"version\": \"x\", \"seen\": {\"mean\": 0, \"variance\": 0}}\n"}) {
+  for (const std::string bad :
+       {"{oops\n", "{\"position\": 99, \"version\": \"x\", \"skipped\": \"\"}\n",
+        "{\"position\": 0, \"version\": \"x\", \"skipped\": \"\"}\n",
+        "{\"shift\": -1, \"contender\": \"x\"}\n",
+        "{\"position\": 2, \"version\": \"x\", \"seen\": {\"mean\": 0, \"variance\": 0}}\n"}) {
     ASSERT_TRUE(write_file(place() / "bisect.jsonl", head + bad));
     const auto opened = BisectFile::open(place());
     ASSERT_FALSE(opened) << bad;

@@ -23,8 +23,10 @@ using CompareJson = nlohmann::ordered_json;
 constexpr double kCompareAlpha = 0.01;
 constexpr size_t kMostLines = 12;  // of a recipe
 
-void differ(std::vector<Difference>& all, const std::string& what, const std::string& first, const std::string& second) {
-  if (first != second) all.push_back({what, first.empty() ? "none" : first, second.empty() ? "none" : second});
+void differ(std::vector<Difference>& all, const std::string& what, const std::string& first,
+            const std::string& second) {
+  if (first != second)
+    all.push_back({what, first.empty() ? "none" : first, second.empty() ? "none" : second});
 }
 
 void differ(std::vector<Difference>& all, const std::string& of, const Texts& first, const Texts& second) {
@@ -67,7 +69,8 @@ std::vector<Difference> differences(const Manifest& a, const Manifest& b) {
   differ(all, "machine: name", a.host.name, b.host.name);
   differ(all, "machine: processor", a.host.cpu, b.host.cpu);
   differ(all, "machine: processors", std::to_string(a.host.cpus), std::to_string(b.host.cpus));
-  differ(all, "machine: memory", table::bytes(static_cast<double>(a.host.memory_bytes)), table::bytes(static_cast<double>(b.host.memory_bytes)));
+  differ(all, "machine: memory", table::bytes(static_cast<double>(a.host.memory_bytes)),
+         table::bytes(static_cast<double>(b.host.memory_bytes)));
   differ(all, "machine: kernel", a.host.kernel, b.host.kernel);
   differ(all, "machine: system", a.host.os, b.host.os);
   differ(all, "machine: ", a.host.more, b.host.more);
@@ -86,11 +89,14 @@ Estimate ratio_of(const std::vector<double>& first_ms, const std::vector<double>
   Estimate ratio{stats::median(second_ms) / stats::median(first_ms), 0, stats::kInfinity};
   if (!valid || first_ms.size() < 3 || second_ms.size() < 3) return ratio;
   const std::vector<double> a = logs(first_ms), b = logs(second_ms);
-  const double va = stats::variance(a) / static_cast<double>(a.size()), vb = stats::variance(b) / static_cast<double>(b.size());
+  const double va = stats::variance(a) / static_cast<double>(a.size()),
+               vb = stats::variance(b) / static_cast<double>(b.size());
   const double sum = va + vb;
   if (!(sum > 0)) return ratio;
-  const double freedom = sum * sum / (va * va / static_cast<double>(a.size() - 1) + vb * vb / static_cast<double>(b.size() - 1));
-  const double half = boost::math::quantile(boost::math::students_t(freedom), 1 - kCompareAlpha / 2) * std::sqrt(sum);
+  const double freedom =
+      sum * sum / (va * va / static_cast<double>(a.size() - 1) + vb * vb / static_cast<double>(b.size() - 1));
+  const double half =
+      boost::math::quantile(boost::math::students_t(freedom), 1 - kCompareAlpha / 2) * std::sqrt(sum);
   const double d = stats::mean(b) - stats::mean(a);
   return {std::exp(d), std::exp(d - half), std::exp(d + half)};
 }
@@ -113,14 +119,17 @@ std::string gate_command(const Comparison& comparison, const Manifest& a, const 
 }
 
 std::string doubt(const Comparison& c) {
-  std::string why = c.same_machine ? "The two runs are of different times" : "The two runs are of different machines and times";
+  std::string why = c.same_machine ? "The two runs are of different times"
+                                   : "The two runs are of different machines and times";
   if (!c.same_work) why += ", and of different work";
   return why +
          ". What slowed one of them, and not the other, is in the ratios too, and no interval covers it: they are no "
          "proof that a version is faster or slower. Raced as one, on one machine, both decide it:";
 }
 
-CompareJson end_of(double value) { return value > 0 && std::isfinite(value) ? CompareJson(value) : CompareJson(); }
+CompareJson end_of(double value) {
+  return value > 0 && std::isfinite(value) ? CompareJson(value) : CompareJson();
+}
 
 }  // namespace
 
@@ -156,29 +165,38 @@ Comparison compare(const Summary& first, const Summary& second) {
 }
 
 std::string to_text(const Comparison& c, int width) {
-  const auto line = [&](const std::string& text, const std::string& first = "", const std::string& next = "") {
+  const auto line = [&](const std::string& text, const std::string& first = "",
+                        const std::string& next = "") {
     return paragraph(table::one_line(text), width, first, next) + "\n";
   };
   std::string out = line(fmt::format("{} ({})", c.first, c.first_started), "first   ", "        ") +
                     line(fmt::format("{} ({})", c.second, c.second_started), "second  ", "        ") + "\n";
-  if (c.differences.empty()) out += line("Nothing that was recorded differs but the time.");
-  else out += line("What differs:");
+  if (c.differences.empty())
+    out += line("Nothing that was recorded differs but the time.");
+  else
+    out += line("What differs:");
   for (const Difference& one : c.differences)
     out += line(fmt::format("{}: {} / {}", one.what, one.first, one.second), "  ", "    ");
   out += "\n";
   size_t column = 10;
-  for (const ComparedRow& row : c.rows) column = std::max<size_t>(column, static_cast<size_t>(table::display_width(table::one_line(row.contender))));
+  for (const ComparedRow& row : c.rows)
+    column =
+        std::max<size_t>(column, static_cast<size_t>(table::display_width(table::one_line(row.contender))));
   column = std::min<size_t>(column, static_cast<size_t>(std::max(12, width - 50)));
   if (!c.rows.empty())
-    out += fmt::format("{}  {:>10}  {:>10}  {:>7}  {}\n", table::pad_right("ms a step", static_cast<int>(column)), "first", "second", "ratio", "interval");
+    out += fmt::format("{}  {:>10}  {:>10}  {:>7}  {}\n",
+                       table::pad_right("ms a step", static_cast<int>(column)), "first", "second", "ratio",
+                       "interval");
   for (const ComparedRow& row : c.rows)
     out += fmt::format("{}  {:>10}  {:>10}  {:>7}  {}\n",
-                       table::pad_right(table::fit(table::one_line(row.contender), static_cast<int>(column)), static_cast<int>(column)),
-                       table::milliseconds(row.first_ms), table::milliseconds(row.second_ms), table::ratio(row.ratio.value),
-                       table::interval(row.ratio, table::ratio));
+                       table::pad_right(table::fit(table::one_line(row.contender), static_cast<int>(column)),
+                                        static_cast<int>(column)),
+                       table::milliseconds(row.first_ms), table::milliseconds(row.second_ms),
+                       table::ratio(row.ratio.value), table::interval(row.ratio, table::ratio));
   if (c.rows.empty()) out += line("No contender was ranked in both.");
   for (const auto& [what, alone] : {std::pair("first", &c.first_alone), std::pair("second", &c.second_alone)})
-    if (!alone->empty()) out += line(fmt::format("ranked in the {} alone: {}", what, fmt::join(*alone, ", ")));
+    if (!alone->empty())
+      out += line(fmt::format("ranked in the {} alone: {}", what, fmt::join(*alone, ", ")));
   return out + "\n" + line(doubt(c)) + line(c.gate, "  ", "    ");
 }
 
@@ -197,10 +215,12 @@ std::string to_json(const Comparison& c) {
   for (const Difference& one : c.differences)
     json["differences"].push_back({{"what", one.what}, {"first", one.first}, {"second", one.second}});
   for (const ComparedRow& row : c.rows)
-    json["contenders"].push_back({{"contender", row.contender},
-                                  {"first_ms", row.first_ms},
-                                  {"second_ms", row.second_ms},
-                                  {"ratio", {{"value", row.ratio.value}, {"low", end_of(row.ratio.low)}, {"high", end_of(row.ratio.high)}}}});
+    json["contenders"].push_back(
+        {{"contender", row.contender},
+         {"first_ms", row.first_ms},
+         {"second_ms", row.second_ms},
+         {"ratio",
+          {{"value", row.ratio.value}, {"low", end_of(row.ratio.low)}, {"high", end_of(row.ratio.high)}}}});
   return json.dump(2, ' ', false, CompareJson::error_handler_t::replace) + "\n";
 }
 

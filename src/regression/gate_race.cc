@@ -41,7 +41,8 @@ void tell(Row& row, const Contest& contest, const Outcome& outcome) {
   row.alpha = outcome.settings.alpha / static_cast<double>(outcome.rows.size());
   if (row.heats == 0) return;
   const stats::Interval d = contest.test.interval();
-  row.ratio = {std::exp(contest.test.mean()), std::exp(d.low), std::exp(d.high)};
+  // The interval is what all looks have in common: the mean of the last look may lie just beyond it.
+  row.ratio = {std::exp(std::clamp(contest.test.mean(), d.low, d.high)), std::exp(d.low), std::exp(d.high)};
   row.base_ms = stats::median(contest.base_ms);
   row.head_ms = stats::median(contest.head_ms);
   std::vector<double> all;
@@ -50,7 +51,8 @@ void tell(Row& row, const Contest& contest, const Outcome& outcome) {
 }
 
 // The length of the next heat, from those that are over.
-int64_t rounds_of(const Contest& contest, const stats::GateTime& time, double round_s, double margin, int64_t now) {
+int64_t rounds_of(const Contest& contest, const stats::GateTime& time, double round_s, double margin,
+                  int64_t now) {
   const double start_s = std::max(0.5, time.heat_s - static_cast<double>(now) * round_s);
   return stats::plan_rounds(stats::heat_variance(contest.past), {.start_s = start_s, .round_s = round_s},
                             std::log1p(margin), contest.test.level(), now);
@@ -58,7 +60,8 @@ int64_t rounds_of(const Contest& contest, const stats::GateTime& time, double ro
 
 std::string standing(const Row& row) {
   if (row.heats == 0) return "";
-  return fmt::format(", ratio so far {} {}", table::ratio(row.ratio.value), table::interval(row.ratio, table::ratio));
+  return fmt::format(", ratio so far {} {}", table::ratio(row.ratio.value),
+                     table::interval(row.ratio, table::ratio));
 }
 
 }  // namespace
@@ -75,8 +78,8 @@ Status race(Pairing& pairing, Outcome& outcome, const Progress& progress) {
   }
   int64_t rounds = kFirstRounds;
   for (int number = 1; !open.empty() && !proc::interrupted(); ++number) {
-    progress(fmt::format("heat {} ({:.0f} of {:.0f} s){}", number, seconds_since(begin), outcome.settings.budget_s,
-                         standing(outcome.rows[open.front()])));
+    progress(fmt::format("heat {} ({:.0f} of {:.0f} s){}", number, seconds_since(begin),
+                         outcome.settings.budget_s, standing(outcome.rows[open.front()])));
     const int64_t heat_begin = monotonic_clock().now_ns();
     TRY(const std::vector<PairHeats> seen, pairing.heat(open, rounds));
     if (proc::interrupted() || seen.size() != open.size()) break;
@@ -91,7 +94,8 @@ Status race(Pairing& pairing, Outcome& outcome, const Progress& progress) {
     }
     open = left;
     if (!open.empty() && !pairing.whole_runs())
-      rounds = rounds_of(contests[open.front()], time, pairing.round_s(open), outcome.settings.margin, rounds);
+      rounds =
+          rounds_of(contests[open.front()], time, pairing.round_s(open), outcome.settings.margin, rounds);
   }
   outcome.per = pairing.per();
   outcome.notes = pairing.notes();

@@ -31,12 +31,15 @@ class Played : public Pairing {
     for (const size_t i : open) {
       ++ran[i];
       const double d = std::log(contenders_[i].ratio) + contenders_[i].sd * normal_(random_);
-      all.push_back({{{.log_ms = {std::log(100.0), std::log(100.0) + d}}}, {{.d = d, .within = 1e-6, .rounds = rounds}}});
+      all.push_back({{{.log_ms = {std::log(100.0), std::log(100.0) + d}}},
+                     {{.d = d, .within = 1e-6, .rounds = rounds}}});
     }
     return all;
   }
   std::string per() const override { return "step"; }
-  double round_s(const std::vector<size_t>& open) const override { return 0.3 * static_cast<double>(open.size()); }
+  double round_s(const std::vector<size_t>& open) const override {
+    return 0.3 * static_cast<double>(open.size());
+  }
   int heats = 0, fails_at = -1;
   std::map<size_t, int> ran = {};
 

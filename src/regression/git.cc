@@ -71,8 +71,8 @@ Result<Repository> Repository::open(const fs::path& folder) {
                  .remedy = "name the repository's folder: --repo DIR"};
   const auto top = repository.git({"rev-parse", "--show-toplevel"});
   if (!top)
-    return Error{.message = fmt::format("'{}' is no git repository with a work tree: {}", repository.root_.string(),
-                                        top.error().message),
+    return Error{.message = fmt::format("'{}' is no git repository with a work tree: {}",
+                                        repository.root_.string(), top.error().message),
                  .remedy = "call it in the repository, or name its folder: --repo DIR"};
   repository.root_ = trimmed(*top);
   return repository;
@@ -98,7 +98,8 @@ Result<Commit> Repository::commit(const std::string& name) const {
 Result<std::string> Repository::uncommitted() const {
   TRY(const std::string text, git({"status", "--porcelain", "--untracked-files=no"}));
   std::vector<std::string> files;
-  for (const std::string& line : lines_of(text)) files.push_back(table::one_line(line.substr(std::min<size_t>(3, line.size()))));
+  for (const std::string& line : lines_of(text))
+    files.push_back(table::one_line(line.substr(std::min<size_t>(3, line.size()))));
   const size_t all = files.size();
   files.resize(std::min<size_t>(all, 3));
   return fmt::format("{}{}", fmt::join(files, ", "), all > 3 ? fmt::format(" and {} more", all - 3) : "");
@@ -109,9 +110,11 @@ Result<std::vector<Commit>> Repository::between(const Commit& good, const Commit
     return Error{.message = "the good and the bad end are the same commit " + good.brief(),
                  .remedy = "name two commits of which the second is slower"};
   if (!git({"merge-base", "--is-ancestor", good.id, bad.id}))
-    return Error{.message = fmt::format("{} is no ancestor of {}", good.brief(), bad.brief()),
-                 .remedy = "name a good commit that the bad one descends from; `git merge-base GOOD BAD` finds one"};
-  TRY(const std::string text, git({"rev-list", "--first-parent", "--reverse", "--format=%H %s", good.id + ".." + bad.id}));
+    return Error{
+        .message = fmt::format("{} is no ancestor of {}", good.brief(), bad.brief()),
+        .remedy = "name a good commit that the bad one descends from; `git merge-base GOOD BAD` finds one"};
+  TRY(const std::string text,
+      git({"rev-list", "--first-parent", "--reverse", "--format=%H %s", good.id + ".." + bad.id}));
   std::vector<Commit> all;
   for (const std::string& line : lines_of(text)) {
     if (line.starts_with("commit ") || line.size() < 41) continue;
@@ -157,7 +160,8 @@ Result<Worktree> Worktree::add(const Repository& repository, const Commit& commi
   // The folder is called as the repository, as some builds ask for its name.
   Worktree tree(repository.root(), made, fs::path(made) / repository.root().filename());
   const proc::CommandOptions add{
-      .child = git_child(repository.root(), {"worktree", "add", "--detach", "--force", tree.path_.string(), commit.id}),
+      .child = git_child(repository.root(),
+                         {"worktree", "add", "--detach", "--force", tree.path_.string(), commit.id}),
       .timeout_ns = 600 * kSecond};
   TRY(const proc::CommandResult done, proc::run_command(add));
   if (!done.ok())
@@ -170,7 +174,8 @@ Result<Worktree> Worktree::add(const Repository& repository, const Commit& commi
 // run_command() refuses to start after Ctrl-C, and this must run then.
 Worktree::~Worktree() {
   if (path_.empty()) return;
-  if (auto child = proc::Child::start(git_child(root_, {"worktree", "remove", "--force", "--force", path_.string()})))
+  if (auto child =
+          proc::Child::start(git_child(root_, {"worktree", "remove", "--force", "--force", path_.string()})))
     (void)child->wait(monotonic_clock().now_ns() + static_cast<int64_t>(kRemoveSeconds * kSecond));
   std::error_code ignored;
   const bool left = fs::exists(path_, ignored);
@@ -189,9 +194,10 @@ Status build(const std::string& what, const std::string& command, const fs::path
   options.on_line = on_line;
   TRY(const proc::CommandResult done, proc::run_command(options));
   if (done.ok()) return Done{};
-  return Error{.message = fmt::format("{} does not build: `{}`: {}\n{}", what, table::one_line(command), done.text(),
-                                      fmt::join(table::last_lines(done.output_tail, kLogLines), "\n")),
-               .remedy = "run the command in a checkout of that version; nothing was measured"};
+  return Error{
+      .message = fmt::format("{} does not build: `{}`: {}\n{}", what, table::one_line(command), done.text(),
+                             fmt::join(table::last_lines(done.output_tail, kLogLines), "\n")),
+      .remedy = "run the command in a checkout of that version; nothing was measured"};
 }
 
 }  // namespace bakeoff::regression

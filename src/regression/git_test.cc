@@ -53,7 +53,8 @@ TEST_F(GitRepository, NamesOfCommits) {
 }
 
 TEST_F(GitRepository, HostileNamesAreNoOptions) {
-  for (const char* name : {"--help", "-1", "", "--upload-pack=touch pwned", "a b;touch pwned", "$(touch pwned)", "main\nx"})
+  for (const char* name :
+       {"--help", "-1", "", "--upload-pack=touch pwned", "a b;touch pwned", "$(touch pwned)", "main\nx"})
     EXPECT_FALSE(repository().commit(name)) << name;
   EXPECT_FALSE(fs::exists(place() / "pwned"));
 }
@@ -100,7 +101,8 @@ TEST_F(GitRepository, WhatAKilledProcessLeftIsRemoved) {
 }
 
 TEST_F(GitRepository, CommitsBetween) {
-  const auto all = repository().between(repository().commit("HEAD~2").value(), repository().commit("HEAD").value());
+  const auto all =
+      repository().between(repository().commit("HEAD~2").value(), repository().commit("HEAD").value());
   ASSERT_TRUE(all) << all.error().text();
   ASSERT_EQ(all->size(), 2U);
   EXPECT_EQ((*all)[0].subject, "two <b>");

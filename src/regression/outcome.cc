@@ -32,7 +32,10 @@ Json row_json(const Row& row, const Outcome& outcome) {
   Json json = {{"contender", row.contender},
                {"change", stats::name(row.change)},
                {"end", word(row.end)},
-               {"ratio", {{"value", finite(row.ratio.value)}, {"low", finite(row.ratio.low)}, {"high", finite(row.ratio.high)}}},
+               {"ratio",
+                {{"value", finite(row.ratio.value)},
+                 {"low", finite(row.ratio.low)},
+                 {"high", finite(row.ratio.high)}}},
                {"base_ms", row.base_ms},
                {"head_ms", row.head_ms},
                {"heats", row.heats},
@@ -94,12 +97,14 @@ std::string what_decides(const Row& row, const Outcome& outcome) {
         "Identical versions differ by too much from heat to heat ({:.1f}%) for a margin of {} within {}.",
         100 * row.noise, table::percent(outcome.settings.margin), budget_words(outcome.settings.budget_s));
     if (!reachable.empty()) text += fmt::format(" Within this budget {} is reachable.", reachable);
-    if (seen.decides_s) text += fmt::format(" A budget of about {} decides the ratio seen.", budget_words(*seen.decides_s));
+    if (seen.decides_s)
+      text += fmt::format(" A budget of about {} decides the ratio seen.", budget_words(*seen.decides_s));
     return text + " A quieter machine decides sooner: `bakeoff doctor` names what disturbs it.";
   }
   if (seen.decides_s)
-    return fmt::format("If the ratio is as seen, a budget of about {} decides it (--budget {:.0f}m); or another margin.",
-                       budget_words(*seen.decides_s), std::ceil(*seen.decides_s / 60));
+    return fmt::format(
+        "If the ratio is as seen, a budget of about {} decides it (--budget {:.0f}m); or another margin.",
+        budget_words(*seen.decides_s), std::ceil(*seen.decides_s / 60));
   return fmt::format(
       "The ratio seen is so near to the margin of {} that no budget decides it soon: state a smaller or a larger margin.",
       table::percent(outcome.settings.margin));
@@ -107,20 +112,14 @@ std::string what_decides(const Row& row, const Outcome& outcome) {
 
 std::string to_json(const Outcome& outcome) {
   static constexpr const char* kVerdicts[] = {"no regression", "regression", "undecided"};
-  Json json = {{"format", "bakeoff gate 1"},
-               {"verdict", kVerdicts[static_cast<size_t>(verdict(outcome))]},
-               {"exit_code", exit_code(outcome)},
-               {"target", outcome.target},
-               {"base", side_json(outcome.base)},
-               {"head", side_json(outcome.head)},
-               {"time_of", outcome.per},
-               {"margin", outcome.settings.margin},
-               {"alpha", outcome.settings.alpha},
-               {"budget_s", outcome.settings.budget_s},
-               {"seconds", outcome.seconds},
-               {"interrupted", outcome.interrupted},
-               {"contenders", Json::array()},
-               {"notes", outcome.notes}};
+  Json json = {
+      {"format", "bakeoff gate 1"},      {"verdict", kVerdicts[static_cast<size_t>(verdict(outcome))]},
+      {"exit_code", exit_code(outcome)}, {"target", outcome.target},
+      {"base", side_json(outcome.base)}, {"head", side_json(outcome.head)},
+      {"time_of", outcome.per},          {"margin", outcome.settings.margin},
+      {"alpha", outcome.settings.alpha}, {"budget_s", outcome.settings.budget_s},
+      {"seconds", outcome.seconds},      {"interrupted", outcome.interrupted},
+      {"contenders", Json::array()},     {"notes", outcome.notes}};
   for (const Row& row : outcome.rows) json["contenders"].push_back(row_json(row, outcome));
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -25,7 +25,7 @@ struct Row {
   stats::Change change = stats::Change::kUndecided;
   stats::NextStep::What end = stats::NextStep::What::kRunHeat;
   stats::GateOutlook outlook = {};
-  Estimate ratio = {};            // head / base; infinite ends are not known
+  Estimate ratio = {};              // head / base; infinite ends are not known
   double base_ms = 0, head_ms = 0;  // median over the heats
   size_t heats = 0;
   double noise = 0;  // standard deviation of log(head / base) from heat to heat

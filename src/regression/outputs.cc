@@ -18,12 +18,23 @@ std::string xml(std::string_view text) {
   std::string out;
   for (const char c : table::clean(text)) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&apos;"; break;
-      default: out += c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&apos;";
+        break;
+      default:
+        out += c;
     }
   }
   return out;
@@ -33,12 +44,18 @@ std::string xml(std::string_view text) {
 std::string command_text(std::string_view text, bool property) {
   std::string out;
   for (const char c : table::clean(text)) {
-    if (c == '%') out += "%25";
-    else if (c == '\r') out += "%0D";
-    else if (c == '\n') out += "%0A";
-    else if (property && c == ':') out += "%3A";
-    else if (property && c == ',') out += "%2C";
-    else out += c;
+    if (c == '%')
+      out += "%25";
+    else if (c == '\r')
+      out += "%0D";
+    else if (c == '\n')
+      out += "%0A";
+    else if (property && c == ':')
+      out += "%3A";
+    else if (property && c == ',')
+      out += "%2C";
+    else
+      out += c;
   }
   return out;
 }
@@ -47,10 +64,14 @@ std::string command_text(std::string_view text, bool property) {
 std::string markdown(std::string_view text) {
   std::string out;
   for (const char c : table::one_line(text)) {
-    if (c == '<') out += "&lt;";
-    else if (c == '&') out += "&amp;";
-    else if (std::string_view("\\`*_[]|~#!@:").find(c) != std::string_view::npos) (out += '\\') += c;
-    else out += c;
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (std::string_view("\\`*_[]|~#!@:").find(c) != std::string_view::npos)
+      (out += '\\') += c;
+    else
+      out += c;
   }
   return out;
 }
@@ -66,19 +87,23 @@ std::string whole_reason(const Row& row, const Outcome& outcome) {
 
 std::string testcase(const Row& row, const Outcome& outcome) {
   const double each = outcome.seconds / static_cast<double>(std::max<size_t>(1, outcome.rows.size()));
-  const std::string open = fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\"", xml(table::one_line(title(outcome))),
-                                       xml(table::one_line(row.contender)), each);
+  const std::string open =
+      fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\"",
+                  xml(table::one_line(title(outcome))), xml(table::one_line(row.contender)), each);
   const std::string reason = xml(whole_reason(row, outcome));
   if (row.change == stats::Change::kRegression)
-    return fmt::format("{}>\n      <failure type=\"regression\" message=\"{}\"/>\n    </testcase>\n", open, reason);
+    return fmt::format("{}>\n      <failure type=\"regression\" message=\"{}\"/>\n    </testcase>\n", open,
+                       reason);
   if (row.change == stats::Change::kUndecided)
     return fmt::format("{}>\n      <skipped message=\"{}\"/>\n    </testcase>\n", open, reason);
   return fmt::format("{}>\n      <system-out>{}</system-out>\n    </testcase>\n", open, reason);
 }
 
-std::string suites(size_t tests, size_t failures, size_t errors, size_t skipped, double seconds, const std::string& cases) {
-  const std::string counts = fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.3f}\"",
-                                         tests, failures, errors, skipped, seconds);
+std::string suites(size_t tests, size_t failures, size_t errors, size_t skipped, double seconds,
+                   const std::string& cases) {
+  const std::string counts =
+      fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.3f}\"", tests,
+                  failures, errors, skipped, seconds);
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"bakeoff\" {0}>\n  <testsuite name=\"bakeoff gate\" "
       "{0}>\n{1}  </testsuite>\n</testsuites>\n",
@@ -99,15 +124,18 @@ std::vector<const Row*> of_change(const Outcome& outcome, stats::Change change) 
 }
 
 std::string annotation(const char* kind, const Row& row, const Outcome& outcome) {
-  const std::string file = row.file.empty() ? "" : fmt::format("file={},line=1,", command_text(row.file, true));
-  return fmt::format("::{} {}title={}::{}\n", kind, file, command_text(fmt::format("bakeoff gate: {}", table::one_line(row.contender)), true),
+  const std::string file =
+      row.file.empty() ? "" : fmt::format("file={},line=1,", command_text(row.file, true));
+  return fmt::format("::{} {}title={}::{}\n", kind, file,
+                     command_text(fmt::format("bakeoff gate: {}", table::one_line(row.contender)), true),
                      command_text(whole_reason(row, outcome), false));
 }
 
 std::string summary_row(const Row& row) {
-  return fmt::format("| {} | {} | {} | {} | {} ms | {} ms | {} |\n", markdown(row.contender), stats::name(row.change),
-                     table::ratio(row.ratio.value), markdown(table::interval(row.ratio, table::ratio)),
-                     table::milliseconds(row.base_ms), table::milliseconds(row.head_ms), row.heats);
+  return fmt::format("| {} | {} | {} | {} | {} ms | {} ms | {} |\n", markdown(row.contender),
+                     stats::name(row.change), table::ratio(row.ratio.value),
+                     markdown(table::interval(row.ratio, table::ratio)), table::milliseconds(row.base_ms),
+                     table::milliseconds(row.head_ms), row.heats);
 }
 
 }  // namespace
@@ -115,15 +143,17 @@ std::string summary_row(const Row& row) {
 std::string to_junit(const Outcome& outcome) {
   std::string cases;
   for (const Row& row : outcome.rows) cases += testcase(row, outcome);
-  return suites(outcome.rows.size(), count(outcome, stats::Change::kRegression), 0, count(outcome, stats::Change::kUndecided),
-                outcome.seconds, cases);
+  return suites(outcome.rows.size(), count(outcome, stats::Change::kRegression), 0,
+                count(outcome, stats::Change::kUndecided), outcome.seconds, cases);
 }
 
 std::string junit_of_error(const std::string& target, const Error& error) {
-  return suites(1, 0, 1, 0, 0,
-                fmt::format("    <testcase classname=\"bakeoff gate\" name=\"{}\" time=\"0\">\n      <error type=\"error\" "
-                            "message=\"{}\"/>\n    </testcase>\n",
-                            xml(table::one_line(target)), xml(error.text())));
+  return suites(
+      1, 0, 1, 0, 0,
+      fmt::format(
+          "    <testcase classname=\"bakeoff gate\" name=\"{}\" time=\"0\">\n      <error type=\"error\" "
+          "message=\"{}\"/>\n    </testcase>\n",
+          xml(table::one_line(target)), xml(error.text())));
 }
 
 std::string to_annotations(const Outcome& outcome) {
@@ -142,16 +172,18 @@ std::string annotation_of_error(const Error& error) {
 
 std::string to_step_summary(const Outcome& outcome) {
   static constexpr const char* kHeads[] = {"no regression", "REGRESSION", "undecided"};
-  std::string out = fmt::format("## bakeoff gate: {}\n\n{} against {}, {}. Margin {}, alpha {}, {} of races.\n\n",
-                                kHeads[static_cast<size_t>(verdict(outcome))], markdown(outcome.head.name),
-                                markdown(outcome.base.name), markdown(outcome.target),
-                                table::percent(outcome.settings.margin), table::percent(outcome.settings.alpha),
-                                table::duration(1e3 * outcome.seconds));
-  out += "| contender | verdict | ratio | interval | before | now | heats |\n|---|---|---:|---|---:|---:|---:|\n";
+  std::string out = fmt::format(
+      "## bakeoff gate: {}\n\n{} against {}, {}. Margin {}, alpha {}, {} of races.\n\n",
+      kHeads[static_cast<size_t>(verdict(outcome))], markdown(outcome.head.name), markdown(outcome.base.name),
+      markdown(outcome.target), table::percent(outcome.settings.margin),
+      table::percent(outcome.settings.alpha), table::duration(1e3 * outcome.seconds));
+  out +=
+      "| contender | verdict | ratio | interval | before | now | heats |\n|---|---|---:|---|---:|---:|---:|\n";
   for (const Row& row : outcome.rows) out += summary_row(row);
   out += "\n";
   for (const Row& row : outcome.rows)
-    if (row.change != stats::Change::kNone) out += fmt::format("- {}\n", markdown(whole_reason(row, outcome)));
+    if (row.change != stats::Change::kNone)
+      out += fmt::format("- {}\n", markdown(whole_reason(row, outcome)));
   for (const std::string& note : outcome.notes) out += fmt::format("- {}\n", markdown(note));
   return out;
 }
@@ -169,11 +201,13 @@ std::string to_gitlab(const Outcome& outcome) {
   Json issues = Json::array();
   for (const Row* row : of_change(outcome, stats::Change::kRegression)) {
     const std::string key = fmt::format("bakeoff gate\n{}\n{}", outcome.target, row->contender);
-    issues.push_back({{"description", table::one_line(whole_reason(*row, outcome))},
-                      {"check_name", "bakeoff gate"},
-                      {"fingerprint", sha256(key)},
-                      {"severity", "major"},
-                      {"location", {{"path", row->file.empty() ? outcome.target : row->file}, {"lines", {{"begin", 1}}}}}});
+    issues.push_back(
+        {{"description", table::one_line(whole_reason(*row, outcome))},
+         {"check_name", "bakeoff gate"},
+         {"fingerprint", sha256(key)},
+         {"severity", "major"},
+         {"location",
+          {{"path", row->file.empty() ? outcome.target : row->file}, {"lines", {{"begin", 1}}}}}});
   }
   return issues.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

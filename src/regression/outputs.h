@@ -23,7 +23,8 @@ std::string annotation_of_error(const Error& error);
 
 // Markdown for $GITHUB_STEP_SUMMARY.
 std::string to_step_summary(const Outcome& outcome);
-inline constexpr size_t kStepSummaryBytes = size_t{1} << 20;  // GitHub drops a step's whole summary beyond this
+inline constexpr size_t kStepSummaryBytes = size_t{1}
+                                            << 20;  // GitHub drops a step's whole summary beyond this
 // The part of `text` that still fits behind `before` bytes, cut at a line's end, with a note.
 std::string fitted_summary(const std::string& text, size_t before);
 

@@ -36,7 +36,12 @@ Row open(const std::string& name) {
 }
 
 Outcome outcome(std::vector<Row> rows) {
-  return {.base = {"main", "1234 old"}, .head = {"HEAD", "5678 new"}, .target = "train.py", .per = "step", .rows = std::move(rows), .seconds = 90};
+  return {.base = {"main", "1234 old"},
+          .head = {"HEAD", "5678 new"},
+          .target = "train.py",
+          .per = "step",
+          .rows = std::move(rows),
+          .seconds = 90};
 }
 
 const std::string kHostile = "a<b>&\"'\x1b[31m\n::error::pwned\r%0A,x:y]]>|`**\xff";
@@ -110,7 +115,8 @@ TEST(StepSummary, IsCutAtItsCap) {
   EXPECT_EQ(fitted_summary("short\n", 0), "short\n");
   for (const size_t before : {size_t{0}, size_t{500000}, kStepSummaryBytes - 10, 2 * kStepSummaryBytes}) {
     const std::string cut = fitted_summary(text, before);
-    EXPECT_LE(before < kStepSummaryBytes ? cut.size() + before : cut.size(), before < kStepSummaryBytes ? kStepSummaryBytes : 0);
+    EXPECT_LE(before < kStepSummaryBytes ? cut.size() + before : cut.size(),
+              before < kStepSummaryBytes ? kStepSummaryBytes : 0);
   }
   EXPECT_NE(fitted_summary(text, 0).find("did not fit"), std::string::npos);
 }

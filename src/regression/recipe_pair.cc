@@ -22,8 +22,8 @@ struct Proven {
   std::map<std::string, std::string> failures = {};
 };
 
-Result<Proven> proven(const RecipeSide& side, const std::filesystem::path& folder, const std::filesystem::path& proofs,
-                      const Progress& progress, const Watch& watch) {
+Result<Proven> proven(const RecipeSide& side, const std::filesystem::path& folder,
+                      const std::filesystem::path& proofs, const Progress& progress, const Watch& watch) {
   progress(fmt::format("preparing {}", side.what));
   auto plan = make_plan(side.recipe, folder, side.interpreters, progress);
   if (!plan)
@@ -34,7 +34,8 @@ Result<Proven> proven(const RecipeSide& side, const std::filesystem::path& folde
   TRY(const std::vector<Parity> parities, gate_all(*plan, {}, watch));
   if (proc::interrupted()) return Error{.message = "interrupted"};
   Proven all{.plan = std::move(*plan)};
-  for (const size_t lane : eligible(all.plan, parities)) all.lanes[all.plan.manifest.contenders[lane].id] = lane;
+  for (const size_t lane : eligible(all.plan, parities))
+    all.lanes[all.plan.manifest.contenders[lane].id] = lane;
   for (size_t i = 0; i < all.plan.lanes.size(); ++i)
     if (const auto& failure = all.plan.lanes[i].failure)
       all.failures[all.plan.manifest.contenders[i].id] = failure->text();
@@ -48,9 +49,11 @@ Result<Proven> proven(const RecipeSide& side, const std::filesystem::path& folde
 Status may_race(const RecipeSide& side, const Proven& of, const std::string& id) {
   if (of.lanes.contains(id)) return Done{};
   const auto why = of.failures.find(id);
-  return Error{.message = fmt::format("{}: {} cannot race: {}", side.what, id,
-                                      why == of.failures.end() ? "it was not proven" : why->second),
-               .remedy = "both versions must run and compute what their recipe says: `bakeoff parity RECIPE` shows it"};
+  return Error{
+      .message = fmt::format("{}: {} cannot race: {}", side.what, id,
+                             why == of.failures.end() ? "it was not proven" : why->second),
+      .remedy =
+          "both versions must run and compute what their recipe says: `bakeoff parity RECIPE` shows it"};
 }
 
 // The lane of one version in the plan of both.
@@ -66,9 +69,12 @@ void take_lane(const Proven& from, const std::string& id, const std::string& wha
 }
 
 Status same_kind(const recipe::Recipe& base, const recipe::Recipe& head) {
-  if (base.training.scenario == head.training.scenario && base.training.track == head.training.track) return Done{};
-  return Error{.message = "one recipe trains or is equalised, and the other is not: their steps are not the same thing",
-               .remedy = "compare recipes of one scenario and one track"};
+  if (base.training.scenario == head.training.scenario && base.training.track == head.training.track)
+    return Done{};
+  return Error{
+      .message =
+          "one recipe trains or is equalised, and the other is not: their steps are not the same thing",
+      .remedy = "compare recipes of one scenario and one track"};
 }
 
 std::string describe(const Trial& trial) {
@@ -80,8 +86,8 @@ std::string describe(const Trial& trial) {
 
 Result<std::unique_ptr<RecipePair>> RecipePair::make(const RecipeSide& base, const RecipeSide& head,
                                                      const std::filesystem::path& folder,
-                                                     const std::filesystem::path& proofs, const Progress& progress,
-                                                     const Watch& watch) {
+                                                     const std::filesystem::path& proofs,
+                                                     const Progress& progress, const Watch& watch) {
   CHECK_OK(same_kind(base.recipe, head.recipe));
   TRY(const Proven before, proven(base, folder / "base", proofs, progress, watch));
   TRY(Proven now, proven(head, folder / "head", proofs, progress, watch));
@@ -91,7 +97,8 @@ Result<std::unique_ptr<RecipePair>> RecipePair::make(const RecipeSide& base, con
   auto pair = std::unique_ptr<RecipePair>(new RecipePair(std::move(both)));
   for (const recipe::Contender& contender : head.recipe.contenders) {
     const std::string& id = contender.id;
-    const bool in_base = std::ranges::find(base.recipe.contenders, id, &recipe::Contender::id) != base.recipe.contenders.end();
+    const bool in_base =
+        std::ranges::find(base.recipe.contenders, id, &recipe::Contender::id) != base.recipe.contenders.end();
     if (!in_base) {
       pair->notes_.push_back(fmt::format("{} is in {} alone: not compared", id, head.what));
       continue;
@@ -123,7 +130,8 @@ Result<std::vector<PairHeats>> RecipePair::heat(const std::vector<size_t>& open,
   std::vector<PairHeats> all;
   for (size_t begin = 0; begin < open.size(); begin += kContendersOfHeat) {
     const size_t end = std::min(begin + kContendersOfHeat, open.size());
-    TRY(std::vector<PairHeats> some, part({open.begin() + static_cast<long>(begin), open.begin() + static_cast<long>(end)}, rounds));
+    TRY(std::vector<PairHeats> some,
+        part({open.begin() + static_cast<long>(begin), open.begin() + static_cast<long>(end)}, rounds));
     if (some.size() != end - begin) return std::vector<PairHeats>{};
     std::ranges::move(some, std::back_inserter(all));
   }
@@ -133,8 +141,8 @@ Result<std::vector<PairHeats>> RecipePair::heat(const std::vector<size_t>& open,
 Result<std::vector<PairHeats>> RecipePair::part(const std::vector<size_t>& open, int64_t rounds) {
   std::vector<size_t> members;
   for (const size_t row : open) members.insert(members.end(), {2 * row, 2 * row + 1});
-  const std::vector<Trial> trials =
-      run_heat(plan_, members, ++number_, HeatOptions{.plan = HeatPlan{.rounds = rounds}}, watch_, {.stage = "race"});
+  const std::vector<Trial> trials = run_heat(
+      plan_, members, ++number_, HeatOptions{.plan = HeatPlan{.rounds = rounds}}, watch_, {.stage = "race"});
   std::vector<PairHeats> all;
   if (proc::interrupted()) return all;
   double awake_s = 0, bursts = 0;
@@ -145,7 +153,8 @@ Result<std::vector<PairHeats>> RecipePair::part(const std::vector<size_t>& open,
       if (!(trial == &base ? first : second))
         return Error{.message = fmt::format("{}: {}", trial->contender, describe(*trial)),
                      .remedy = "both versions must run; nothing is said about their times"};
-      for (const Burst& burst : trial->bursts) awake_s += 1e-9 * static_cast<double>(burst.awake_ns), ++bursts;
+      for (const Burst& burst : trial->bursts)
+        awake_s += 1e-9 * static_cast<double>(burst.awake_ns), ++bursts;
     }
     if (!first->variance || !second->variance)
       return Error{.message = fmt::format("{}: a heat gave too few bursts to compare", contenders_[open[k]]),

@@ -29,8 +29,8 @@ class RecipePair : public Pairing {
   // or prove.
   static Result<std::unique_ptr<RecipePair>> make(const RecipeSide& base, const RecipeSide& head,
                                                   const std::filesystem::path& folder,
-                                                  const std::filesystem::path& proofs, const Progress& progress,
-                                                  const Watch& watch);
+                                                  const std::filesystem::path& proofs,
+                                                  const Progress& progress, const Watch& watch);
 
   std::vector<Row> rows() const override;
   Result<std::vector<PairHeats>> heat(const std::vector<size_t>& open, int64_t rounds) override;

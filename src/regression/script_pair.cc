@@ -17,11 +17,11 @@ namespace {
 
 namespace ex = bakeoff::explain;
 
-constexpr int64_t kFewSteps = 40;       // of a script that ends, too few for bursts
-constexpr int64_t kRunsOfHeat = 4;      // of whole runs
-constexpr int64_t kStepsOfRound = 8;    // at least, of a script that ends
-constexpr double kBusy = 0.1;           // of the processors' time, from which on it is told
-constexpr double kBurst = 0.12;         // seconds
+constexpr int64_t kFewSteps = 40;     // of a script that ends, too few for bursts
+constexpr int64_t kRunsOfHeat = 4;    // of whole runs
+constexpr int64_t kStepsOfRound = 8;  // at least, of a script that ends
+constexpr double kBusy = 0.1;         // of the processors' time, from which on it is told
+constexpr double kBurst = 0.12;       // seconds
 
 double whole_seconds(const ex::Report& seen) {
   return 1e-9 * static_cast<double>(seen.begun + seen.ns - seen.started);
@@ -34,7 +34,8 @@ Result<bool> seen_whole(ScriptSide& side, const std::filesystem::path& folder) {
   if (observed) return seen.ended && side.subject.profile.steps < kFewSteps;
   if (seen.ended && seen.error.empty()) return true;
   const Error& why = observed.error();
-  return Error{.message = fmt::format("{}: {}", side.what, why.message), .where = why.where, .remedy = why.remedy};
+  return Error{
+      .message = fmt::format("{}: {}", side.what, why.message), .where = why.where, .remedy = why.remedy};
 }
 
 ex::Lane lane_of(const ScriptSide& side, bool by_step) {
@@ -113,9 +114,7 @@ Result<std::unique_ptr<ScriptPair>> ScriptPair::make(ScriptSide base, ScriptSide
 
 std::vector<Row> ScriptPair::rows() const { return {{.contender = sides_[1].subject.name, .file = file}}; }
 
-std::string ScriptPair::per() const {
-  return whole_ ? "run" : sides_[0].subject.by_step ? "step" : "sample";
-}
+std::string ScriptPair::per() const { return whole_ ? "run" : sides_[0].subject.by_step ? "step" : "sample"; }
 
 std::vector<std::string> ScriptPair::notes() const {
   std::vector<std::string> all;
@@ -124,7 +123,8 @@ std::vector<std::string> ScriptPair::notes() const {
   for (const ex::WorkDifference& row : ex::environment_differences(sides_[0].subject, sides_[1].subject))
     all.push_back(fmt::format("{}: {} before, {} now", row.what, row.first, row.second));
   if (others_ >= kBusy)
-    all.push_back(fmt::format("other processes took up to {:.0f}% of the processors' time during a heat", 100 * others_));
+    all.push_back(fmt::format("other processes took up to {:.0f}% of the processors' time during a heat",
+                              100 * others_));
   return all;
 }
 

@@ -78,7 +78,8 @@ TEST(SeenIn, VarianceFallsWithHeats) {
 
 TEST(Search, AnErrorEndsItAndTheCountBoundsIt) {
   Bisection bisection(64, kShift);
-  EXPECT_FALSE(search(bisection, [](size_t) { return Result<Probe>(Error{"no time"}); }, 9));
+  EXPECT_FALSE(search(
+      bisection, [](size_t) { return Result<Probe>(Error{"no time"}); }, 9));
   int probes = 0;
   const auto nothing = [&](size_t) {
     ++probes;

@@ -21,7 +21,8 @@ constexpr size_t kExact = 61;
 
 double half_width(size_t heats, double level, double sd) {
   const double exact = boundary_half_width(std::min(heats, kExact), level) * sd;
-  return heats <= kExact ? exact : exact * std::sqrt(static_cast<double>(kExact) / static_cast<double>(heats));
+  return heats <= kExact ? exact
+                         : exact * std::sqrt(static_cast<double>(kExact) / static_cast<double>(heats));
 }
 
 // The fewest heats whose half-width is at most `gap`.
@@ -31,9 +32,11 @@ std::optional<size_t> heats_for(double gap, double level, double sd, size_t from
   return std::nullopt;
 }
 
-GateOutlook outlook(const RegressionTest& test, std::span<const PastHeat> past, int64_t rounds, const GateTime& time) {
+GateOutlook outlook(const RegressionTest& test, std::span<const PastHeat> past, int64_t rounds,
+                    const GateTime& time) {
   const HeatVariance variance = heat_variance(past);
-  const double sd = std::sqrt(variance.restart + variance.round / static_cast<double>(std::max<int64_t>(1, rounds)));
+  const double sd =
+      std::sqrt(variance.restart + variance.round / static_cast<double>(std::max<int64_t>(1, rounds)));
   const double epsilon = std::log1p(test.options().margin);
   const double left_s = std::max(0.0, time.budget_s - time.spent_s);
   const auto further = static_cast<size_t>(time.heat_s > 0 ? std::min(left_s / time.heat_s, 1e6) : 0);
@@ -75,7 +78,8 @@ Change RegressionTest::change() const {
   return d.high < epsilon ? Change::kNone : Change::kUndecided;
 }
 
-NextStep next_step(const RegressionTest& test, std::span<const PastHeat> past, int64_t rounds, const GateTime& time) {
+NextStep next_step(const RegressionTest& test, std::span<const PastHeat> past, int64_t rounds,
+                   const GateTime& time) {
   NextStep next{.outlook = outlook(test, past, rounds, time)};
   if (test.change() != Change::kUndecided)
     next.what = NextStep::What::kDecided;

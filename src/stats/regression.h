@@ -74,9 +74,11 @@ inline constexpr size_t kTellingHeats = 4;
 
 // What is known about the rest of a gate that has decided nothing.
 struct GateOutlook {
-  double reachable_margin = 0;        // relative: identical versions would be found to differ by less in this budget
-  std::optional<double> decides_s = {};  // whole budget with which it is likely decided if the ratio is as seen
-  bool too_noisy = false;             // identical versions would remain undecided in this budget
+  double reachable_margin =
+      0;  // relative: identical versions would be found to differ by less in this budget
+  std::optional<double> decides_s =
+      {};                  // whole budget with which it is likely decided if the ratio is as seen
+  bool too_noisy = false;  // identical versions would remain undecided in this budget
 };
 
 struct NextStep {
@@ -91,6 +93,7 @@ struct NextStep {
 };
 
 // `past`: the heats so far (for the variance of those to come); `rounds`: of the next heat.
-NextStep next_step(const RegressionTest& test, std::span<const PastHeat> past, int64_t rounds, const GateTime& time);
+NextStep next_step(const RegressionTest& test, std::span<const PastHeat> past, int64_t rounds,
+                   const GateTime& time);
 
 }  // namespace bakeoff::stats

@@ -99,7 +99,7 @@ TEST(RegressionTest, FalseClaimsStayBelowAlpha) {
     green += at.change == Change::kNone;
     red_of_equal += course(1.0, 0.01, static_cast<uint64_t>(5000 + i)).change == Change::kRegression;
   }
-  EXPECT_LE(red, 28);    // of 1500 at 1%: above with probability < .001
+  EXPECT_LE(red, 28);  // of 1500 at 1%: above with probability < .001
   EXPECT_LE(green, 28);
   EXPECT_LE(red_of_equal, 0);
   EXPECT_GE(red + green, 3) << "alpha is not used at all";

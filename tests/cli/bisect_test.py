@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import unittest
 import venv
 from typing import Any
 

@@ -16,7 +16,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from tests.cli import support
 
@@ -32,7 +32,7 @@ for _ in range(5):
 """
 FAST = SCRIPT.replace("STEP", "20")
 SLOW = SCRIPT.replace("STEP", "60")
-HOSTILE = 'x"<b>&\'%0A::error::pwned]]>'
+HOSTILE = "x\"<b>&'%0A::error::pwned]]>"
 
 
 class Gate(unittest.TestCase):
