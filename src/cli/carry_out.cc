@@ -25,6 +25,9 @@
 namespace bakeoff::cli {
 namespace {
 
+// Of a budget that includes them; a race that ends earlier leaves them more.
+constexpr double kShareOfStudies = 0.5;
+
 // Every contender's proof. A new run has its first heat as soon as two contenders are proven, so that a first
 // standing is known within a minute.
 Result<std::vector<Parity>> prove_contenders(Plan& plan, ConsoleProgress& progress) {
@@ -84,7 +87,45 @@ void apply_sensor_variables(Plan& plan) {
   if (const char* library = std::getenv("BAKEOFF_NVML"); library && *library) plan.gpu_library = library;
 }
 
+// One after another; where the budget includes them, each has its share of what is left.
+Status carry_out_studies(const Plan& plan, const std::vector<Parity>& parities,
+                         const std::vector<Trial>& trials, ConsoleProgress& progress) {
+  const recipe::Budget& budget = plan.recipe.budget;
+  size_t left = wanted_studies(plan.recipe).size();
+  std::vector<std::string> unfinished;
+  for (const Study& study : studies()) {
+    if (proc::interrupted()) break;
+    if (!study.wanted(plan.recipe)) continue;
+    const double seconds = left_s(plan) / static_cast<double>(budget.includes_studies ? left-- : 1);
+    const int64_t begin = monotonic_clock().now_ns();
+    bool spent = false;
+    const auto over = [&] {
+      if (proc::interrupted()) return true;
+      spent = spent || (budget.includes_studies && seconds_since(begin) > seconds);
+      return spent;
+    };
+    CHECK_OK(study.run({.plan = plan,
+                        .parities = parities,
+                        .trials = trials,
+                        .left_s = budget.unlimited_time() ? std::nullopt : std::optional(seconds),
+                        .over = over,
+                        .progress = progress.lines(),
+                        .watch = progress.race()}));
+    if (spent) unfinished.push_back(fmt::format("[{}]", study.name));
+  }
+  if (!unfinished.empty()) {
+    progress.lines()(
+        fmt::format("the budget of {:g} min is spent before the end of {}; `bakeoff run --resume {} "
+                    "--budget TIME` goes on",
+                    budget.minutes, fmt::join(unfinished, ", "), plan.directory.path().string()));
+  }
+  return Done{};
+}
+
 Status carry_out(Plan& plan, ConsoleProgress& progress) {
+  const recipe::Budget& budget = plan.recipe.budget;
+  if (budget.includes_studies && !wanted_studies(plan.recipe).empty())
+    plan.studies_s = kShareOfStudies * 60 * budget.minutes;
   std::optional<ClockKeeper> clocks;
   if (const int64_t mhz = plan.recipe.race.gpu_clock_mhz; mhz > 0) {
     clocks.emplace(mhz, plan.gpu_library);
@@ -96,17 +137,8 @@ Status carry_out(Plan& plan, ConsoleProgress& progress) {
   TRY(std::vector<Trial> trials, plan.directory.read<Trial>());
   CHECK_OK(race(plan, parities, std::move(trials), progress.race()));
   TRY(trials, plan.directory.read<Trial>());
-  const bool limited = !plan.recipe.budget.unlimited_time();
-  for (const Study& study : studies()) {
-    if (proc::interrupted()) break;
-    CHECK_OK(study.run({.plan = plan,
-                        .parities = parities,
-                        .trials = trials,
-                        .left_s = limited ? std::optional(left_s(plan)) : std::nullopt,
-                        .progress = progress.lines(),
-                        .watch = progress.race()}));
-  }
-  return Done{};
+  plan.studies_s = 0;
+  return carry_out_studies(plan, parities, trials, progress);
 }
 
 tune::Machine this_machine_to_tune() {

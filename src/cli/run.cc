@@ -19,6 +19,7 @@
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "recipe/recipe.h"
+#include "study/all/studies.h"
 #include "summary/summarise.h"
 #include "tune/why.h"
 
@@ -32,23 +33,22 @@ constexpr double kLongestRun = 24 * 60;  // minutes
 void apply(const Budget& wanted, int64_t ran, recipe::Budget& budget) {
   if (wanted.until_decided)
     budget = {.minutes = kLongestRun, .heats = std::numeric_limits<int64_t>::max(), .until_decided = true};
-  if (wanted.minutes > 0) budget.minutes = wanted.minutes;
+  if (wanted.minutes > 0) {
+    budget.minutes = wanted.minutes;
+    budget.includes_studies = true;
+  }
   if (wanted.pairs > 0) budget = {.minutes = recipe::Budget::kNoLimit, .heats = ran + wanted.pairs};
 }
 
 // What the budget does not limit, said before anything starts; empty: it limits all.
 std::string beyond_the_budget(const recipe::Recipe& recipe) {
-  std::vector<std::string> parts;
-  if (recipe.latency.wanted()) parts.emplace_back("requests that arrive at random ([latency])");
-  if (recipe.target.wanted())
-    parts.emplace_back("the first training of each contender to the target ([target])");
-  if (recipe.fit.wanted()) parts.emplace_back("whole trainings ([fit])");
-  if (recipe.search.wanted) parts.emplace_back("other batches ([search])");
-  if (recipe.largest_batch.wanted) parts.emplace_back("the largest batch ([largest_batch])");
-  if (parts.empty() || recipe.budget.unlimited_time() || recipe.budget.until_decided) return "";
+  const recipe::Budget& budget = recipe.budget;
+  const std::vector<std::string> wanted = wanted_studies(recipe);
+  if (wanted.empty() || budget.unlimited_time() || budget.until_decided || budget.includes_studies) return "";
   return fmt::format(
-      "the budget of {:g} min is that of proofs and race; these take the time they need after it: {}",
-      recipe.budget.minutes, fmt::join(parts, ", "));
+      "the recipe's budget of {:g} min is that of proofs and race; after it {} take{} the time needed "
+      "(--budget TIME limits all)",
+      budget.minutes, fmt::join(wanted, ", "), wanted.size() == 1 ? "s" : "");
 }
 
 Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleProgress& progress) {

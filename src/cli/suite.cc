@@ -125,7 +125,10 @@ void clear_half_made(const fs::path& run) {
 
 Result<Summary> race_entry(const Session& session, const Entry& entry, ConsoleProgress& progress) {
   TRY(recipe::Recipe recipe, recipe_of_suite(entry.recipe, session.record.every));
-  if (session.record.minutes > 0) recipe.budget.minutes = suite::share(session.record);
+  if (session.record.minutes > 0) {
+    recipe.budget.minutes = suite::share(session.record);
+    recipe.budget.includes_studies = true;
+  }
   CHECK_OK(check_budget(recipe));
   if (recipe::check_baseline(recipe, session.record.baseline)) recipe.baseline = session.record.baseline;
   TRY(const Texts calibration, use_profile(session.profile, recipe, progress));

@@ -257,7 +257,7 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
 double left_s(const Plan& plan) {
   const recipe::Budget& budget = plan.recipe.budget;
   if (budget.unlimited_time()) return recipe::Budget::kNoLimit;
-  return std::max(0.0, 60 * budget.minutes - seconds_since(plan.begin_ns));
+  return std::max(0.0, 60 * budget.minutes - plan.studies_s - seconds_since(plan.begin_ns));
 }
 
 Texts worker_environment(const recipe::Recipe& recipe) {

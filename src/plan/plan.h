@@ -36,10 +36,11 @@ struct Plan {
   std::string gpu_clock = {};  // result of locking the GPU clocks (machine/clock_keeper.h); empty: not done
   // When the command that the budget is of began (monotonic clock).
   int64_t begin_ns = monotonic_clock().now_ns();
+  double studies_s = 0;               // of the budget, kept for the studies after the race
   std::filesystem::path proofs = {};  // proofs of earlier runs (gate/proofs.h); empty: none are reused
 };
 
-// Seconds until the budget is spent, counted from plan.begin_ns; infinite where heats alone are limited.
+// Seconds until the budget is spent but for what is kept for studies, counted from plan.begin_ns; infinite where heats alone are limited.
 double left_s(const Plan& plan);
 
 // Writes scripts, data.safetensors and weights.safetensors into `folder`. Each script then runs alone.

@@ -37,6 +37,8 @@ struct Budget {
   int64_t heats = 40;
   // The race ends when everything is decided, or when that is planned to take longer than the minutes.
   bool until_decided = false;
+  // The minutes are those of the studies after the race too: --budget. False: those of proofs and race alone.
+  bool includes_studies = false;
   static constexpr double kNoLimit =
       std::numeric_limits<double>::infinity();  // minutes: heats alone are limited
   bool unlimited_time() const { return minutes == kNoLimit; }

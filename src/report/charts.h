@@ -37,6 +37,10 @@ std::string distribution_chart(const Summary& summary, double width);
 // Process start, import, build and first step as stacked bars; a cold compilation cache as an outline.
 std::string start_up_chart(const Summary& summary, double width);
 
+// Where a step's time goes as stacked bars: arithmetic at the machine's measured peak, other work, threads without
+// work, waiting for the batch. From shares that a race records (summary/limits.h reads the same).
+std::string phases_chart(const Summary& summary, double width);
+
 // Resident memory in the bursts as stacked bars, by kind: weights, gradients and optimizer state by the recipe, the
 // rest as measured before the first step and added by steps. Of contenders on the processor alone.
 std::string memory_chart(const Summary& summary, double width);

@@ -5,7 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/charts.h"
 #include "report/csv.h"
+#include "report/first_screen.h"
 #include "report/html.h"
 #include "report/json.h"
 #include "report/markdown.h"
@@ -39,6 +41,39 @@ Summary with_cost() {
                        .samples_per_unit = 2.56e6};
   s.ranked[1].epoch = {.seconds = 30, .price = 0.03, .samples_per_unit = 2e6};
   return s;
+}
+
+// 100 ms on 4 threads: 10 wait for the batch; of the 90 left 3 of 4 threads compute, 40 ms of it at the peak's speed.
+TEST(PhasesChart, SharesOutAStep) {
+  Summary s = sample_summary(6);
+  for (Row& row : s.ranked) row.usage.cores.reset(), row.gpu = {};
+  EXPECT_EQ(phases_chart(s, kWide), "") << "nothing is known";
+  Row& row = s.ranked[0];
+  row.ms_per_step = {100, 95, 105};
+  row.wait.share = 0.1;
+  row.threads = 4;
+  row.usage.cores = 3;
+  row.flop_use = 0.4;
+  EXPECT_THAT(phases_chart(s, kWide),
+              AllOf(HasSubstr("the model&#39;s arithmetic at the measured peak: 40 ms"),
+                    HasSubstr("GPU: 28 ms"), HasSubstr("without work: 22 ms"),
+                    HasSubstr("waiting for the batch: 10 ms"), HasSubstr("a step: 100 ms")));
+  row.flop_use.reset();
+  EXPECT_THAT(phases_chart(s, kWide), AllOf(HasSubstr("GPU: 68 ms"), Not(HasSubstr("arithmetic"))));
+  row.at_least = 3;
+  EXPECT_EQ(phases_chart(s, kWide), "") << "it was not timed";
+}
+
+// The recipe's text begins with what changed it; a run of somebody else's may say anything there.
+TEST(CommandToRepeat, HasTheOptionsThatChangedTheRecipe) {
+  Summary s = sample_summary(6);
+  s.manifest.recipe_file = "recipes/mnist_cnn.toml";
+  s.manifest.recipe_text = "# The CNN\nbatch = 4\n";
+  EXPECT_EQ(command_to_repeat(s), "bakeoff run mnist_cnn.toml");
+  s.manifest.recipe_text = "# recipes/mnist_cnn.toml with --batch 64 --set race.threads=1\n# The CNN\n";
+  EXPECT_EQ(command_to_repeat(s), "bakeoff run mnist_cnn.toml --batch 64 --set race.threads=1");
+  s.manifest.recipe_text = "# recipes/mnist_cnn.toml with --lr 1;rm $(x) it's\n";
+  EXPECT_EQ(command_to_repeat(s), "bakeoff run mnist_cnn.toml --lr '1;rm' '$(x)' 'it'\\''s'");
 }
 
 TEST(Cost, StandsInEveryFormat) {

@@ -89,11 +89,11 @@ TEST(EffectsSection, IsNotThereWithoutSuchPairs) {
 TEST(BaselineSection, SaysHowManyTimesAsFastInEveryFormat) {
   const Summary s = raced_summary();
   EXPECT_THAT(render_terminal(s, {.width = 100}),
-              AllOf(HasSubstr("Against the baseline torch"),
-                    HasSubstr("torch[compile=default] is 1.150x as fast as torch [1.127, 1.173]."),
+              AllOf(HasSubstr("Against the baseline PyTorch"),
+                    HasSubstr("PyTorch (compile = default) is 1.150x as fast as PyTorch [1.127, 1.173]."),
                     HasSubstr("0.500")));
   EXPECT_THAT(render_html(s),
-              AllOf(HasSubstr("<section id=\"baseline\">"), HasSubstr("Bar chart: times as fast as torch"),
+              AllOf(HasSubstr("<section id=\"baseline\">"), HasSubstr("Bar chart: times as fast as PyTorch"),
                     HasSubstr("class=\"bar gain\""), HasSubstr("class=\"bar loss\"")));
   const auto json = nlohmann::json::parse(render_json(s));
   EXPECT_EQ(json["baseline"]["contender"], "torch");
@@ -112,7 +112,7 @@ TEST(BaselineSection, ABaselineThatIsNotRankedSaysWhy) {
   s.unranked.back().failure = Failure{Stage::kRun, "crashed <here>", {}};
   s.ranked.erase(s.ranked.begin() + 1);
   for (const std::string& text : {render_terminal(s, {.width = 200}), render_html(s)}) {
-    EXPECT_THAT(text, HasSubstr("The baseline torch is not ranked"));
+    EXPECT_THAT(text, HasSubstr("The baseline PyTorch is not ranked"));
     EXPECT_THAT(text, HasSubstr("crashed"));
   }
   EXPECT_THAT(render_html(s), Not(HasSubstr("crashed <here>")));

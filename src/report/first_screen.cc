@@ -301,11 +301,11 @@ Doubt about_machine(const Summary& s) {
           .good = false};
 }
 
-Doubt about_decision(const Summary& s) {
-  const std::string run = s.run.empty() ? "" : quoted(shown_run(s.run));
+Doubt about_decision(const Summary& s, const std::string& run) {
   if (s.interrupted || (!s.decided && !s.ranked.empty() && s.refusal.empty())) {
     Doubt doubt{.title = s.interrupted ? "Interrupted: to go on" : "To settle it", .good = false};
-    if (!run.empty()) doubt.command = fmt::format("bakeoff run --resume {} --until decided", run);
+    if (!run.empty())
+      doubt.command = fmt::format("bakeoff run --resume {} --until decided", quoted(one_line(run)));
     for (const Outlook& outlook : s.outlooks) {
       if (!doubt.text.empty()) doubt.text += ' ';
       doubt.text += rest_in_words(outlook);
@@ -340,6 +340,22 @@ Doubt spread(const Summary& s, const char* title, const char* link, double (*val
           .link_text = "all"};
 }
 
+// The options that changed the recipe, as its text's first line names them (recipe/changes.h): " --batch 64". Words are
+// quoted one by one, as a run of somebody else's may name anything.
+std::string changes_of(const Manifest& manifest) {
+  const std::string begin = fmt::format("# {} with ", manifest.recipe_file);
+  if (!manifest.recipe_text.starts_with(begin + "--")) return "";
+  const std::string line =
+      manifest.recipe_text.substr(begin.size(), manifest.recipe_text.find('\n') - begin.size());
+  std::string options;
+  for (size_t at = 0; at < line.size();) {
+    const size_t end = std::min(line.find(' ', at), line.size());
+    if (end > at) options += ' ' + quoted(one_line(line.substr(at, end - at)));
+    at = end + 1;
+  }
+  return options;
+}
+
 std::string script_of(const Summary& s) {
   if (s.ranked.empty() || !s.refusal.empty()) return "";
   return one_line(s.ranked.front().contender.script);
@@ -364,10 +380,10 @@ std::string shown_run(const std::string& run) {
 
 std::string command_to_repeat(const Summary& s) {
   const std::string file = std::filesystem::path(one_line(s.manifest.recipe_file)).filename().string();
-  return file.empty() ? "" : "bakeoff run " + quoted(file);
+  return file.empty() ? "" : "bakeoff run " + quoted(file) + changes_of(s.manifest);
 }
 
-FirstScreen first_screen(const Summary& s) {
+FirstScreen first_screen(const Summary& s, const std::string& run) {
   FirstScreen out{.what = what(s), .answer = answer(s), .rest = rest_of(s), .rows = rows_of(s)};
   out.most = scale_of(out.rows);
   if (s.ranked.size() > 1 && s.refusal.empty())
@@ -379,7 +395,7 @@ FirstScreen first_screen(const Summary& s) {
     out.confidence +=
         fmt::format(" Probably: at least {:g}% sure by this look alone, no guarantee.", 100 * kProbable);
   out.fastest_script = script_of(s);
-  out.doubts = {about_work(s), about_machine(s), about_decision(s),
+  out.doubts = {about_work(s), about_machine(s), about_decision(s, run),
                 spread(
                     s, "Start-up", "start", [](const Row& row) { return row.start_up.total(); }, duration),
                 spread(

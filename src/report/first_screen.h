@@ -53,7 +53,8 @@ struct FirstScreen {
   std::vector<Doubt> doubts = {};
 };
 
-FirstScreen first_screen(const Summary& summary);
+// `run`: the run's folder as its commands write it; a page, which others read, takes shown_run().
+FirstScreen first_screen(const Summary& summary, const std::string& run);
 
 std::string times(double ratio);  // "1.15", "5.8", "266"
 

@@ -89,7 +89,7 @@ void add_script(const Summary& s, const FirstScreen& first, bool sources, View& 
 }  // namespace
 
 void add_first_screen(const Summary& s, bool sources, View& page) {
-  const FirstScreen first = first_screen(s);
+  const FirstScreen first = first_screen(s, shown_run(s.run));
   for (size_t i = 1; i < first.what.size(); ++i)
     page.lists["what"].push_back({{{"fact", first.what[i]}}, {}, {}});
   page.texts["answer"] = first.answer;

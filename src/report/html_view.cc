@@ -265,6 +265,12 @@ const std::vector<PageChart>& pictures() {
        "heats, "
        "one fresh process each: the verdict rests on them, not on the steps.",
        distribution_chart, "steps_key"},
+      {"phases", "Where the time of a step goes",
+       "A step's time, by shares that were recorded while it raced: the model's arithmetic, had it run at the peak "
+       "that was measured for its threads; what its threads computed beyond that (kernels below the peak, copies, the "
+       "framework's own work), or all that they computed where the peak is not known; threads that had nothing to do; and the wait for a batch. Forward, backward and update "
+       "are timed apart by bakeoff explain.",
+       phases_chart, "phases_key"},
       {"start", "Start-up",
        "What passes before training is under way, as medians over the heats. First step includes "
        "compilation; the "
@@ -293,7 +299,8 @@ std::vector<View> charts(const Summary& s) {
     const std::string wide = p.draw(s, kWide);
     if (wide.empty()) continue;
     out.push_back(chart(p.title, p.id, p.text, wide, p.draw(s, kNarrow)));
-    for (const char* key : {"margin_key", "steps_key", "start_key", "memory_key", "roofline_key"}) {
+    for (const char* key :
+         {"margin_key", "steps_key", "phases_key", "start_key", "memory_key", "roofline_key"}) {
       out.back().flags[key] = std::string(key) == p.key;
     }
   }

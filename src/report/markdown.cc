@@ -142,7 +142,7 @@ std::string render_markdown(const Section& section) { return below(section); }
 
 std::string render_markdown(const Summary& s, const MarkdownOptions& options) {
   std::string out = fmt::format("### Bakeoff: {} ({})\n\n", escape(s.title), escape(track_label(s)));
-  const FirstScreen first = first_screen(s);
+  const FirstScreen first = first_screen(s, shown_run(s.run));
   out += fmt::format("**{}** {}\n\n", escape(first.answer), escape(first.rest));
   out += fmt::format("{}\n\n", escape(fmt::format("{}", fmt::join(first.what, " · "))));
   out += fmt::format("{}\n\n{}\n\n", escape(headline(s)), fmt::join(facts(s), " · "));

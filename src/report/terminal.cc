@@ -182,7 +182,7 @@ class Screen {
   const Summary& s_;
   const TerminalOptions& options_;
   int width_;
-  FirstScreen first_ = first_screen(s_);
+  FirstScreen first_ = first_screen(s_, s_.run);
   std::vector<FilledColumn> columns_ = {};  // of the ranking, those that there is room for
   std::string out_;
 };

@@ -5,6 +5,7 @@
 // records come to, and the table that every renderer takes. One line of study/all/studies.cc makes it part of
 // every run and of every report.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/progress.h"
 #include "base/result.h"
 #include "plan/plan.h"
+#include "proc/interrupt.h"
 #include "recipe/recipe.h"
 #include "records/records.h"
 #include "records/trial.h"
@@ -26,6 +28,8 @@ struct Afterwards {
   const std::vector<Parity>& parities;
   const std::vector<Trial>& trials;
   std::optional<double> left_s = {};  // of the recipe's budget, in seconds; empty: there is no limit in time
+  // Asked before each piece of work: Ctrl-C came, or the time of a budget that includes the studies is spent.
+  std::function<bool()> over = proc::interrupted;
   Progress progress = [](const std::string&) {};
   Watch watch = [](const Happening&) {};
 };
@@ -52,9 +56,10 @@ struct StudyContext {
 using StudySection = Result<std::optional<table::Section>>;
 
 struct Study {
-  const char* name;
-  // Measures what the recipe asks for and the records do not hold yet. Returns when all is done, Ctrl-C came,
-  // or the budget is spent where it limits the study. A contender that fails is a record with its reason.
+  const char* name;                              // its table in the recipe: "largest_batch"
+  bool (*wanted)(const recipe::Recipe& recipe);  // whether the recipe asks for it
+  // Measures what the recipe asks for and the records do not hold yet. Returns when all is done, or when the
+  // race is over(): what was cut short leaves no record, so that a resumed run makes it. A contender that fails is a record with its reason.
   Status (*run)(const Afterwards& race);
   // What the records come to, as a finished table.
   StudySection (*section)(const RunDirectory& directory, const StudyContext& context);

@@ -470,6 +470,15 @@ class Summariser {
   RoofsOver roofs_over_;
 };
 
+// As a command writes it: below the working directory without that one's path.
+std::string from_here(const std::filesystem::path& folder) {
+  std::error_code failed;
+  const std::filesystem::path here = std::filesystem::current_path(failed);
+  const std::filesystem::path relative = std::filesystem::absolute(folder, failed).lexically_relative(here);
+  const bool below = !failed && !relative.empty() && *relative.begin() != "..";
+  return (below ? relative : folder).string();
+}
+
 }  // namespace
 
 Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& parities,
@@ -509,7 +518,7 @@ Result<Summary> summarise(const RunDirectory& directory) {
   const auto peak = run_peak(directory.path(), manifest.host);
   TRY(Summary summary, summarise(manifest, parities, trials, std::move(sources),
                                  machine ? &*machine : nullptr, peak ? &*peak : nullptr));
-  summary.run = directory.path().string();
+  summary.run = from_here(directory.path());
   CHECK_OK(add_studies(directory, summary));
   if (!note.empty()) summary.notes.push_back(note);
   TRY(const auto whys, directory.read<Why>());

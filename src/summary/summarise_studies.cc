@@ -1,12 +1,34 @@
 #include "summary/summarise_studies.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "study/all/studies.h"
 #include "study/training/fit_section.h"
 #include "summary/published.h"
+#include "table/text.h"
 
 namespace bakeoff {
+
+namespace {
+
+// Of a study that the recipe asks for: the ranked contenders that have no row; empty: there are none.
+std::string not_measured(const std::vector<Row>& ranked, const std::optional<table::Section>& section) {
+  if (ranked.empty()) return "";
+  if (!section) return "nothing is measured";
+  std::vector<std::string> missing;
+  for (const Row& row : ranked) {
+    const std::string name = table::one_line(row.contender.id);
+    const auto own = [&](const std::string& of) { return of == name || of.starts_with(name + ", "); };
+    if (std::ranges::none_of(section->row_names, own)) missing.push_back(name);
+  }
+  return missing.empty() ? "" : fmt::format("without a measurement of {}", fmt::join(missing, ", "));
+}
+
+}  // namespace
 
 Status add_studies(const RunDirectory& directory, Summary& s) {
   TRY(const recipe::Recipe recipe, recipe::parse_recorded(s.manifest.recipe_text, s.manifest.recipe_file));
@@ -17,6 +39,10 @@ Status add_studies(const RunDirectory& directory, Summary& s) {
   for (const Row& row : s.unranked) context.contenders.push_back({row.contender.id, row.group, {}});
   for (const Study& study : studies()) {
     TRY(auto section, study.section(directory, context));
+    const std::string missing = study.wanted(recipe) ? not_measured(s.ranked, section) : "";
+    if (!missing.empty())
+      s.notes.push_back(
+          fmt::format("[{}] was not finished, {}; `bakeoff run --resume` goes on", study.name, missing));
     if (!section) continue;
     s.notes.insert(s.notes.end(), section->remarks.begin(), section->remarks.end());
     s.studies.push_back(std::move(*section));

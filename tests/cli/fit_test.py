@@ -57,6 +57,17 @@ class Fit(unittest.TestCase):
         text = path.read_text() if path.exists() else ""
         return [json.loads(line) for line in text.splitlines()]
 
+    def test_a_budget_of_the_command_limits_the_trainings(self) -> None:
+        recipe = self.recipe("epochs = 100000\nrows = 200\n")
+        begin = time.monotonic()
+        done = self.place.run(
+            "run", recipe, "--out", "r", "--budget", "30s", timeout=300
+        )
+        self.assertLess(time.monotonic() - begin, 120)
+        self.assertIn("is spent before the end of [fit]; `bakeoff run --res", done.err)
+        self.assertIn("[fit] was not finished, nothing is measured", done.out)
+        self.assertEqual(self.records(), [])
+
     def test_both_end_where_the_same_mathematics_ends(self) -> None:
         recipe = self.recipe(published='file = "study.csv"\n')
         done = self.place.run(

@@ -1,5 +1,7 @@
 #include "study/all/studies.h"
 
+#include <fmt/format.h>
+
 #include "study/batches/batch_section.h"
 #include "study/batches/largest_section.h"
 #include "study/latency/latency_section.h"
@@ -17,6 +19,14 @@ const std::vector<Study>& studies() {
       largest_batch_study(),
   };
   return all;
+}
+
+std::vector<std::string> wanted_studies(const recipe::Recipe& recipe) {
+  std::vector<std::string> tables;
+  for (const Study& study : studies()) {
+    if (study.wanted(recipe)) tables.push_back(fmt::format("[{}]", study.name));
+  }
+  return tables;
 }
 
 }  // namespace bakeoff

@@ -102,7 +102,7 @@ class BatchSearch {
   }
 
   Status double_up(size_t lane) {
-    while (!proc::interrupted()) {
+    while (!race_.over()) {
       const SearchRow so_far = row(lane);
       const auto batch = next_batch(so_far, asked_, plan_.recipe.margin);
       if (!batch || (plan_.gate.rows > 0 && *batch > plan_.gate.rows)) break;
@@ -125,7 +125,7 @@ class BatchSearch {
   }
 
   Status measure(size_t lane, int64_t batch, int process) {
-    if (proc::interrupted() || known(lane, batch, process)) return Done{};
+    if (known(lane, batch, process) || race_.over()) return Done{};
     Happening now{.stage = "batch size",
                   .detail = fmt::format("{} at batch {}", id(lane), batch),
                   .elapsed_s = seconds_since(begin_),

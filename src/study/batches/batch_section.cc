@@ -135,7 +135,12 @@ StudySection section_of_run(const RunDirectory& directory, const StudyContext& c
 
 }  // namespace
 
-Study batch_search_study() { return {.name = "batch_search", .run = run, .section = section_of_run}; }
+Study batch_search_study() {
+  return {.name = "search",
+          .wanted = [](const recipe::Recipe& recipe) { return recipe.search.wanted; },
+          .run = run,
+          .section = section_of_run};
+}
 
 Section batch_section(const std::vector<SearchRow>& rows, double margin, int64_t batch) {
   const auto all = quantities(rows);

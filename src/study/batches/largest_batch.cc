@@ -38,12 +38,12 @@ class LargestSearch {
     const int64_t rows = plan_.gate.rows;
     const int64_t most = plan_.recipe.largest_batch.most;
     const int64_t end = rows > 0 ? std::min(rows, most) : most;
-    while (!proc::interrupted()) {
+    while (true) {
       std::vector<LargestTrial> own;
       std::copy_if(done_.all().begin(), done_.all().end(), std::back_inserter(own),
                    [&](const LargestTrial& t) { return t.contender == id(lane); });
       const auto batch = next_to_fit(own, plan_.recipe.training.batch, end);
-      if (!batch) break;
+      if (!batch || race_.over()) break;
       CHECK_OK(attempt(lane, *batch, gpu));
     }
     return Done{};

@@ -84,7 +84,12 @@ StudySection section_of_run(const RunDirectory& directory, const StudyContext& c
 
 }  // namespace
 
-Study largest_batch_study() { return {.name = "largest_batch", .run = run, .section = section_of_run}; }
+Study largest_batch_study() {
+  return {.name = "largest_batch",
+          .wanted = [](const recipe::Recipe& recipe) { return recipe.largest_batch.wanted; },
+          .run = run,
+          .section = section_of_run};
+}
 
 Section largest_section(const std::vector<LargestRow>& rows) {
   Section section = section_of(kQuantities, rows);

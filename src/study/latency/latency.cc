@@ -57,11 +57,12 @@ class ServingProcess {
   ServingProcess(const Plan& plan, const ContenderStart& entry, int round, double step_ms)
       : plan_(plan), latency_(plan.recipe.latency), entry_(entry), round_(round), step_ms_(step_ms) {}
 
-  // Records in the order of `rates`; fewer after Ctrl-C.
-  std::vector<LatencyTrial> serve(const std::vector<double>& rates) {
+  // Records in the order of `rates`; fewer after Ctrl-C, or where there is no time for all.
+  std::vector<LatencyTrial> serve(const std::vector<double>& rates, const std::function<bool()>& over) {
     start();
     std::vector<LatencyTrial> trials;
     for (const double rate : rates) {
+      if (over()) break;
       LatencyTrial trial{.contender = entry_.contender.id,
                          .round = round_,
                          .rate = rate,
@@ -201,10 +202,10 @@ Status measure_latencies(const Afterwards& race) {
       ++now.done;
       const std::vector<double> rates = rates_left(done, latency, id, round);
       if (rates.empty()) continue;
+      if (race.over()) return Done{};
       for (LatencyTrial& trial :
-           ServingProcess(plan, entry, round, fastest_step_ms(race.trials, id)).serve(rates))
+           ServingProcess(plan, entry, round, fastest_step_ms(race.trials, id)).serve(rates, race.over))
         CHECK_OK(done.add(std::move(trial)));
-      if (proc::interrupted()) return Done{};
     }
   }
   return Done{};

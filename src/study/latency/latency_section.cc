@@ -233,7 +233,12 @@ StudySection section_of_run(const RunDirectory& directory, const StudyContext& c
 
 }  // namespace
 
-Study latency_study() { return {.name = "latency", .run = measure_latencies, .section = section_of_run}; }
+Study latency_study() {
+  return {.name = "latency",
+          .wanted = [](const recipe::Recipe& recipe) { return recipe.latency.wanted(); },
+          .run = measure_latencies,
+          .section = section_of_run};
+}
 
 std::string percentile_name(double share) { return fmt::format("p{:.7g}", 100 * share); }
 

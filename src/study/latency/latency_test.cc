@@ -76,6 +76,19 @@ TEST(MeasureLatencies, DoesNothingUnasked) {
   EXPECT_THAT(plan.directory.read<LatencyTrial>().value(), IsEmpty());
 }
 
+// Asked before the process of a contender starts, and before each of its modes.
+TEST(MeasureLatencies, EndsWhereTheTimeIsSpentAndGoesOnLater) {
+  const TestFolder folder;
+  const Plan plan =
+      plan_of(folder / "run", {{"a", {}}}, {.arrivals_per_second = {100}, .requests = 5, .processes = 2});
+  int asked = 0;
+  ASSERT_TRUE(measure_latencies(
+      {.plan = plan, .parities = all_pass(plan), .trials = {}, .over = [&] { return ++asked > 2; }}));
+  EXPECT_THAT(plan.directory.read<LatencyTrial>().value(), SizeIs(1)) << "single stream of the first process";
+  ASSERT_TRUE(measure_latencies({.plan = plan, .parities = all_pass(plan), .trials = {}}));
+  EXPECT_THAT(plan.directory.read<LatencyTrial>().value(), SizeIs(4));
+}
+
 TEST(MeasureLatencies, RecordsEveryModeOfEveryProcessAndGoesOnWhereItStood) {
   const TestFolder folder;
   const Plan plan = plan_of(folder / "run", {{"slow", {{"step_ms", "2"}}}, {"quick", {}}},

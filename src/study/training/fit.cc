@@ -76,11 +76,12 @@ class Fits {
     now_ = {.stage = "fit",
             .total = static_cast<int>(fit_.seeds * static_cast<int64_t>(lanes.size())),
             .contenders = static_cast<int>(plan_.lanes.size())};
-    for (int seed = 1; seed <= fit_.seeds && !proc::interrupted(); ++seed) {
+    for (int seed = 1; seed <= fit_.seeds; ++seed) {
       std::vector<size_t> order = ground_.shuffled(lanes, seed);
       const auto done = std::erase_if(order, [&](size_t lane) { return known(id(lane), seed); });
       now_.done += static_cast<int>(done);
       if (order.empty()) continue;
+      if (race_.over()) break;
       CHECK_OK(ground_.lay_out(seed));
       TRY(trained_, hold_out(plan_.recipe.workload, ground_.data(), plan_.recipe.training.input_divisor, 0,
                              trained_sample(plan_.recipe, ground_.rows())));
@@ -115,7 +116,7 @@ class Fits {
     const std::string times = fit_.seeds > 1 ? fmt::format(", {} times", fit_.seeds) : "";
     return fmt::format(
         "fit: {} by {} contender{}{} take about {} by the race's step times; budget.minutes limits the race "
-        "alone",
+        "alone, --budget both",
         fit_text(plan_.recipe, ground_.rows()), lanes.size(), lanes.size() == 1 ? "" : "s", times,
         time_text(seconds));
   }
@@ -129,7 +130,8 @@ class Fits {
   }
 
   Status train(size_t lane, int seed) {
-    if (proc::interrupted()) return Done{};
+    if (race_.over()) return Done{};
+    cut_ = false;
     tell(lane, seed, 0);
     FitTrial trial{.contender = id(lane), .seed = seed, .started = utc_now()};
     TrainingProcess process = ground_.start(lane, seed);
@@ -137,10 +139,10 @@ class Fits {
     trial.effective = process.effective;
     const TargetLook end = train_through(*process.worker, lane, trial);
     Status looked = Done{};
-    if (process.worker->ok() && !proc::interrupted()) looked = look(*process.worker, lane, end, trial);
+    if (process.worker->ok() && !cut_) looked = look(*process.worker, lane, end, trial);
     trial.failure = failure_of(plan_, lane, trial.stretches, trial.rounds, process, looked);
     process.worker->close();
-    if (proc::interrupted()) return Done{};  // cut short
+    if (cut_ || proc::interrupted()) return Done{};
     ++now_.done;
     return done_.add(std::move(trial));
   }
@@ -150,7 +152,11 @@ class Fits {
   TargetLook train_through(Worker& worker, size_t lane, FitTrial& trial) {
     TargetLook end;
     double step_s = typical_step_ms(race_.trials, id(lane)).value_or(0) / 1e3;
-    while (end.steps < total_ && worker.ok() && !proc::interrupted()) {
+    while (end.steps < total_ && worker.ok()) {
+      if (race_.over()) {
+        cut_ = true;
+        break;
+      }
       tell(lane, trial.seed, end.steps);
       const int64_t steps =
           next_stretch(end.steps, total_, of_epoch_, step_s, plan_.recipe.race.stage_seconds);
@@ -201,6 +207,7 @@ class Fits {
   Ledger<FitTrial> done_;
   TrainingSetup ground_;
   HeldOut trained_;
+  bool cut_ = false;  // the training at hand: it leaves no record
   int64_t of_epoch_ = 1, total_ = 1;
   Happening now_;
   int64_t begin_ = monotonic_clock().now_ns();

@@ -186,7 +186,12 @@ StudySection section_of_run(const RunDirectory& directory, const StudyContext& c
 
 }  // namespace
 
-Study fit_study() { return {.name = "fit", .run = fit, .section = section_of_run}; }
+Study fit_study() {
+  return {.name = "fit",
+          .wanted = [](const recipe::Recipe& recipe) { return recipe.fit.wanted(); },
+          .run = fit,
+          .section = section_of_run};
+}
 
 Section fit_section(const std::vector<FitRow>& rows, const FitFacts& facts) {
   Section section = section_of(quantities(), rows);

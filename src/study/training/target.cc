@@ -30,11 +30,11 @@ bool meets(const recipe::Target& target, const TargetLook& look) {
 
 Result<TargetTrial> train_referee(const HeldOut& held_out, const ir::Training& training,
                                   const recipe::Target& target, referee::Weights weights,
-                                  const fs::path& data, int64_t rows) {
+                                  const fs::path& data, int64_t rows, const std::function<bool()>& over) {
   TargetTrial trial{.contender = TargetTrial::kReferee, .started = utc_now()};
   auto state = referee::initial_state(weights);
   const int64_t last = last_step(target, rows, training.batch), whole = rows / training.batch;
-  for (int64_t step = 0; step < last && !proc::interrupted();) {
+  for (int64_t step = 0; step < last && !over();) {
     TRY(const auto batch, read_inputs(held_out.workload, data, training.input_divisor,
                                       step % whole * training.batch, training.batch));
     const referee::DropoutMasks masks{.seed = training.seed, .step = static_cast<uint64_t>(step)};
@@ -76,11 +76,12 @@ class Trainings {
     now_ = {.stage = "target",
             .total = static_cast<int>(target_.seeds * static_cast<int64_t>(lanes.size() + referee)),
             .contenders = static_cast<int>(plan_.lanes.size())};
-    for (int seed = 1; seed <= target_.seeds && !proc::interrupted() && !late(seed); ++seed) {
+    for (int seed = 1; seed <= target_.seeds && !late(seed); ++seed) {
       std::vector<size_t> order = ground_.shuffled(lanes, seed);
       std::erase_if(order, [&](size_t lane) { return known(id(lane), seed); });
       const bool own = referee && !known(TargetTrial::kReferee, seed);
       if (order.empty() && !own) continue;
+      if (race_.over()) break;
       TRY(const auto weights, ground_.lay_out(seed));
       if (own) CHECK_OK(train_own(seed, weights));
       for (const size_t lane : order) CHECK_OK(train(lane, seed));
@@ -103,7 +104,10 @@ class Trainings {
     return gone + gone / std::max(seeds_, 1) / 2 > *race_.left_s;
   }
 
+  bool cut_short() { return cut_ = race_.over(); }
+
   void tell(const std::string& what, int seed) {
+    cut_ = false;
     now_.detail = fmt::format("{}, seed {} of {}", what, seed, target_.seeds);
     now_.elapsed_s = seconds_since(begin_);
     race_.watch(now_);
@@ -113,14 +117,14 @@ class Trainings {
     tell("the referee in float64", seed);
     ir::Training training = plan_.recipe.training;
     training.seed = ground_.seed_of(seed);
-    TRY(TargetTrial trial,
-        train_referee(ground_.held_out(), training, target_, weights, ground_.data(), ground_.rows()));
+    TRY(TargetTrial trial, train_referee(ground_.held_out(), training, target_, weights, ground_.data(),
+                                         ground_.rows(), [&] { return cut_short(); }));
     trial.seed = seed;
     return add(std::move(trial));
   }
 
   Status train(size_t lane, int seed) {
-    if (proc::interrupted() || known(id(lane), seed)) return Done{};
+    if (known(id(lane), seed) || race_.over()) return Done{};
     tell(id(lane), seed);
     TargetTrial trial{.contender = id(lane), .seed = seed, .started = utc_now()};
     TrainingProcess process = ground_.start(lane, seed);
@@ -137,7 +141,7 @@ class Trainings {
   Status look_on(Worker& worker, size_t lane, TargetTrial& trial, std::vector<Burst>& bursts) {
     const int64_t last = last_step(target_, ground_.rows(), plan_.recipe.training.batch);
     TargetLook so_far;
-    while (so_far.steps < last && worker.ok() && !proc::interrupted()) {
+    while (so_far.steps < last && worker.ok() && !cut_short()) {
       std::optional<Ran> ran;
       trial.rounds.push_back(watched(plan_, plan_.lanes[lane].entry.worker.cpus, worker.pid(), [&] {
         ran = worker.run(std::min(target_.every, last - so_far.steps));
@@ -157,7 +161,7 @@ class Trainings {
   }
 
   Status add(TargetTrial trial) {
-    if (proc::interrupted()) return Done{};  // cut short
+    if (cut_ || proc::interrupted()) return Done{};
     ++now_.done;
     return done_.add(std::move(trial));
   }
@@ -167,6 +171,7 @@ class Trainings {
   const recipe::Target& target_;
   Ledger<TargetTrial> done_;
   TrainingSetup ground_;
+  bool cut_ = false;  // the training at hand: it leaves no record
   Happening now_;
   int seeds_ = 0;  // trained since begin_
   int64_t begin_ = monotonic_clock().now_ns();

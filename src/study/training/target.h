@@ -32,7 +32,8 @@ bool meets(const recipe::Target& target, const TargetLook& look);
 // `rows` rows. Ends early, with what it has, after Ctrl-C.
 Result<TargetTrial> train_referee(const HeldOut& held_out, const ir::Training& training,
                                   const recipe::Target& target, referee::Weights weights,
-                                  const std::filesystem::path& data, int64_t rows);
+                                  const std::filesystem::path& data, int64_t rows,
+                                  const std::function<bool()>& over = proc::interrupted);
 
 // Study::run of trainings to a target, into target.jsonl. Ends where most of another seed would lie beyond
 // Afterwards::left_s; the first seed is always trained, and every seed by every contender. While a process

@@ -116,7 +116,12 @@ StudySection section_of_run(const RunDirectory& directory, const StudyContext& c
 
 }  // namespace
 
-Study target_study() { return {.name = "target", .run = train_to_target, .section = section_of_run}; }
+Study target_study() {
+  return {.name = "target",
+          .wanted = [](const recipe::Recipe& recipe) { return recipe.target.wanted(); },
+          .run = train_to_target,
+          .section = section_of_run};
+}
 
 Section target_section(const std::vector<TargetRow>& rows, const std::string& text, double alpha) {
   Section section = section_of(kQuantities, rows);
