@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/file_lock.h"
 #include "base/files.h"
 #include "base/home.h"
 #include "base/temporary_folder.h"
@@ -77,11 +78,11 @@ Status add_packages(Header& header, const BisectOptions& options) {
   return Done{};
 }
 
-Result<rg::BisectFile> opened(const BisectOptions& options) {
-  if (!options.resume.empty()) return rg::BisectFile::open(options.resume);
+Result<rg::BisectFile> opened(const BisectOptions& options, const fs::path& folder) {
+  if (!options.resume.empty()) return rg::BisectFile::open(folder);
   Header header = header_of(options);
   CHECK_OK(options.package.empty() ? add_commits(header, options) : add_packages(header, options));
-  return rg::BisectFile::create(options.out.empty() ? dated_folder("bisect") : options.out, header);
+  return rg::BisectFile::create(folder, header);
 }
 
 // The versions of a search, made ready when a probe needs them. The good end stays.
@@ -131,7 +132,10 @@ Result<rg::BisectOutcome> searched(const BisectOptions& options, const fs::path&
                                    const Progress& progress) {
   TRY(const fs::path runner, unpack_runner(bakeoff_home()));
   TRY(const TemporaryFolder scratch, TemporaryFolder::make("bakeoff_explain_"));
-  TRY(rg::BisectFile file, opened(options));
+  const fs::path named = options.resume.empty() ? options.out : options.resume;
+  const fs::path folder = named.empty() ? dated_folder("bisect") : named;
+  TRY(rg::BisectFile file, opened(options, folder));
+  TRY(const FileLock lock, FileLock::attempt(folder / ".lock"));
   const Header header = file.header();
   try {
     rg::BisectOutcome outcome{.settings = {header.at("margin"), header.at("alpha"), options.budget_s},

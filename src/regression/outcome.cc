@@ -89,7 +89,7 @@ std::string what_decides(const Row& row, const Outcome& outcome) {
   if (row.change != stats::Change::kUndecided) return "";
   const stats::GateOutlook& seen = row.outlook;
   const std::string reachable =
-      std::isfinite(seen.reachable_margin)
+      seen.reachable_margin <= 1
           ? fmt::format("--margin {:.0f}%", std::max(1.0, std::ceil(100 * seen.reachable_margin)))
           : "";
   if (row.end == stats::NextStep::What::kTooNoisy || !std::isfinite(seen.reachable_margin)) {

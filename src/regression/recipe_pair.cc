@@ -46,6 +46,25 @@ Result<Proven> proven(const RecipeSide& side, const std::filesystem::path& folde
   return all;
 }
 
+// Contenders of one version alone are neither proven nor raced. Returns what to say of them.
+std::vector<std::string> keep_common(RecipeSide& base, RecipeSide& head) {
+  const auto has = [](const recipe::Recipe& recipe, const std::string& id) {
+    return std::ranges::find(recipe.contenders, id, &recipe::Contender::id) != recipe.contenders.end();
+  };
+  std::vector<std::string> notes;
+  const recipe::Recipe before = base.recipe;
+  const auto keep = [&](RecipeSide& side, const recipe::Recipe& other) {
+    std::erase_if(side.recipe.contenders, [&](const recipe::Contender& contender) {
+      const bool alone = !has(other, contender.id);
+      if (alone) notes.push_back(fmt::format("{} is in {} alone: not compared", contender.id, side.what));
+      return alone;
+    });
+  };
+  keep(base, head.recipe);
+  keep(head, before);
+  return notes;
+}
+
 Status may_race(const RecipeSide& side, const Proven& of, const std::string& id) {
   if (of.lanes.contains(id)) return Done{};
   const auto why = of.failures.find(id);
@@ -89,29 +108,25 @@ Result<std::unique_ptr<RecipePair>> RecipePair::make(const RecipeSide& base, con
                                                      const std::filesystem::path& proofs,
                                                      const Progress& progress, const Watch& watch) {
   CHECK_OK(same_kind(base.recipe, head.recipe));
-  TRY(const Proven before, proven(base, folder / "base", proofs, progress, watch));
-  TRY(Proven now, proven(head, folder / "head", proofs, progress, watch));
+  RecipeSide old = base, fresh = head;
+  std::vector<std::string> notes = keep_common(old, fresh);
+  if (fresh.recipe.contenders.empty())
+    return Error{.message = "the two recipes have no contender in common",
+                 .remedy = "contenders are compared by their ids: `bakeoff recipe FILE` lists them"};
+  TRY(const Proven before, proven(old, folder / "base", proofs, progress, watch));
+  TRY(const Proven now, proven(fresh, folder / "head", proofs, progress, watch));
   Plan both = now.plan;
   both.lanes.clear();
   both.manifest.contenders.clear();
   auto pair = std::unique_ptr<RecipePair>(new RecipePair(std::move(both)));
-  for (const recipe::Contender& contender : head.recipe.contenders) {
-    const std::string& id = contender.id;
-    const bool in_base =
-        std::ranges::find(base.recipe.contenders, id, &recipe::Contender::id) != base.recipe.contenders.end();
-    if (!in_base) {
-      pair->notes_.push_back(fmt::format("{} is in {} alone: not compared", id, head.what));
-      continue;
-    }
-    CHECK_OK(may_race(base, before, id));
-    CHECK_OK(may_race(head, now, id));
-    take_lane(before, id, base.what, pair->plan_);
-    take_lane(now, id, head.what, pair->plan_);
-    pair->contenders_.push_back(id);
+  for (const recipe::Contender& contender : fresh.recipe.contenders) {
+    CHECK_OK(may_race(old, before, contender.id));
+    CHECK_OK(may_race(fresh, now, contender.id));
+    take_lane(before, contender.id, old.what, pair->plan_);
+    take_lane(now, contender.id, fresh.what, pair->plan_);
+    pair->contenders_.push_back(contender.id);
   }
-  if (pair->contenders_.empty())
-    return Error{.message = "the two recipes have no contender in common",
-                 .remedy = "contenders are compared by their ids: `bakeoff recipe FILE` lists them"};
+  pair->notes_ = std::move(notes);
   pair->watch_ = watch;
   return pair;
 }

@@ -93,7 +93,6 @@ Result<std::unique_ptr<ScriptPair>> ScriptPair::make(ScriptSide base, ScriptSide
   pair->sides_[0] = std::move(base);
   pair->sides_[1] = std::move(head);
   pair->folder_ = folder;
-  pair->progress_ = progress;
   pair->whole_ = whole;
   for (ScriptSide& side : pair->sides_) {
     progress(fmt::format("observing {}: {}", side.what, side.subject.name));
@@ -143,8 +142,7 @@ Result<std::vector<PairHeats>> ScriptPair::heat(const std::vector<size_t>&, int6
                           .rounds = whole_ ? kRunsOfHeat : rounds,
                           .burst_s = kBurst,
                           .whole = whole_,
-                          .seed = seed_++,
-                          .progress = progress_};
+                          .seed = seed_++};
   for (const ex::Lane& lane : lanes)
     if (lane.steps_at_most && !whole_)
       options.rounds =

@@ -42,7 +42,6 @@ class ScriptPair : public Pairing {
   ScriptPair() = default;
   ScriptSide sides_[2];
   std::filesystem::path folder_ = {};
-  Progress progress_ = kSilent;
   bool whole_ = false;
   double others_ = 0;
   uint64_t seed_ = 1;

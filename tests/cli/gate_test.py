@@ -242,8 +242,9 @@ class Refs(Gate):
             *("--margin", "290%", "--alpha", "0.0001%", "train.py"),
         )
         assert process.stderr is not None
-        while "round 2" not in (line := process.stderr.readline()):
-            self.assertTrue(line, "ended before its second round")
+        while "heat 1" not in (line := process.stderr.readline()):
+            self.assertTrue(line, "ended before its first heat")
+        time.sleep(0.5)
         self.assertEqual(self.git("worktree", "list").count("\n"), 3)
         process.send_signal(number)
         process.communicate(timeout=60)
@@ -263,8 +264,8 @@ class Refs(Gate):
             "train.py",
         )
         assert process.stderr is not None
-        while "round 1" not in process.stderr.readline():
-            pass
+        while "heat 1" not in (line := process.stderr.readline()):
+            self.assertTrue(line, "ended before its first heat")
         process.kill()
         process.communicate()
         self.assertEqual(self.place.none_left(), {})
@@ -278,6 +279,45 @@ class Refs(Gate):
         self.assertEqual(self.git("worktree", "list").count("\n"), 1)
         left = [x.name for x in self.temporary.iterdir()]
         self.assertEqual([x for x in left if "version" in x or "run" in x], [])
+
+
+@support.full_tier
+class Recipes(Gate):
+    """Contenders are proven in both versions and race against their other version."""
+
+    def test_a_larger_layer_is_red_and_a_wrong_script_an_error(self) -> None:
+        support.need("torch")
+        self.place.set_interpreters({"torch": support.interpreter("torch")})
+        self.git("init", "-q", "-b", "main", ".")
+        text = support.recipe(['framework = "torch"'])
+        large = support.MLP.replace("32", "4096")
+        for name, workload in (("small", support.MLP), ("large", large)):
+            (self.repo / "mlp.ir").write_text(workload)
+            self.commit(FAST, name)
+            (self.repo / "race.toml").write_text(text)
+            self.git("add", "-A")
+            self.git("commit", "-q", "--amend", "--no-edit")
+            self.git("tag", name)
+        words = ("race.toml", "--json", "out.json")
+        got = self.in_repo("--base", "small", "--head", "large", *words)
+        self.assertEqual(got.code, 1, got.out + got.err)
+        found = json.loads((self.place.path / "out.json").read_text())
+        self.assertEqual(found["contenders"][0]["contender"], "torch")
+        self.assertEqual(found["time_of"], "step")
+        # Two interpreters, and a recipe with nothing in common.
+        other = text.replace(
+            'framework = "torch"', 'framework = "torch", compile = "default"'
+        )
+        self.place.write("mlp.ir", support.MLP)
+        self.place.write("a.toml", text)
+        self.place.write("b.toml", other)
+        got = self.gate("--base", "a.toml", "--head", "b.toml")
+        self.assertEqual(got.code, 2, got.out + got.err)
+        self.assertIn("no contender in common", got.err)
+        got = self.gate("--base", "a.toml", "--head", "a.toml", "--junit", "o.xml")
+        self.assertIn(got.code, (0, 3), got.out + got.err)
+        got = self.gate("--base", "numpy==1.26.4", "--head", "numpy==2.0.0", "a.toml")
+        self.assertEqual(got.code, 2, got.out + got.err)
 
 
 class Workflows(Gate):
