@@ -46,6 +46,13 @@ struct Runner {
   int operator()(const ExplainOptions& o) const {
     return at_home([&] { return explain(o, config); });
   }
+  int operator()(const GateOptions& o) const {
+    return at_home([&] { return gate(o, config); });
+  }
+  int operator()(const CompareOptions& o) const { return compare(o); }
+  int operator()(const BisectOptions& o) const {
+    return at_home([&] { return bisect(o, config); });
+  }
   int operator()(const EmitOptions& o) const {
     return at_home([&] { return emit(o); });
   }

@@ -13,6 +13,7 @@
 #include "base/nearest.h"
 #include "base/version.h"
 #include "cli/console.h"
+#include "cli/gate_options.h"
 #include "cli/help.h"
 #include "cli/manual.h"
 #include "cli/recipe_options.h"
@@ -35,6 +36,9 @@ struct Targets {
   ParityOptions parity;
   CheckOptions check;
   ExplainOptions explain;
+  GateOptions gate;
+  BisectOptions bisect;
+  CompareOptions compare;
   EmitOptions emit;
   ExecOptions exec;
   InitOptions init;
@@ -524,6 +528,9 @@ Command chosen(const CLI::App& app, const Targets& t) {
   if (name == "parity") return t.parity;
   if (name == "check") return t.check;
   if (name == "explain") return t.explain;
+  if (name == "gate") return t.gate;
+  if (name == "bisect") return t.bisect;
+  if (name == "compare") return t.compare;
   if (name == "emit") return t.emit;
   if (name == "exec") return t.exec;
   if (name == "init") return t.init;
@@ -579,7 +586,12 @@ int take_script_arguments(int argc, char** argv, Targets& targets) {
   const auto tail = std::find(argv, argv + argc, std::string_view("--"));
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "exec") return take_exec_arguments(argc, argv, targets);
-  if ((first != "explain" && first != "tune") || tail == argv + argc) return argc;
+  if (tail == argv + argc) return argc;
+  if (first == "gate" || first == "bisect") {
+    (first == "gate" ? targets.gate.arguments : targets.bisect.arguments).assign(tail + 1, argv + argc);
+    return static_cast<int>(tail - argv);
+  }
+  if (first != "explain" && first != "tune") return argc;
   // Behind a second "--" are those of the second script.
   const auto second = std::find(tail + 1, argv + argc, std::string_view("--"));
   (first == "tune" ? targets.tune.arguments : targets.explain.arguments).assign(tail + 1, second);
@@ -594,17 +606,53 @@ struct ValueName {
   const char* name;
 };
 constexpr ValueName kValueNames[] = {
-    {"import", "--out", "FILE"}, {"export", "--out", "PATH"},     {"", "--out", "DIR"},
-    {"", "--resume", "DIR"},     {"check", "--recipe", "RECIPE"}, {"", "--html", "FILE"},
-    {"", "--profile", "FILE"},   {"", "--config", "FILE"},        {"", "--python", "FILE"},
-    {"", "--output", "FILE"},    {"", "--record", "FILE"},        {"", "--weights", "FILE"},
-    {"", "--framework", "NAME"}, {"", "--minutes", "NUMBER"},     {"", "--seconds", "NUMBER"},
-    {"", "--format", "FORMAT"},  {"", "recipe", "RECIPE"},        {"", "script", "SCRIPT"},
-    {"", "scripts", "SCRIPT"},   {"report", "run", "DIR"},        {"export", "run", "DIR"},
-    {"export", "--to", "TOOL"},  {"", "before", "FILE"},          {"", "after", "FILE"},
-    {"", "--until", "WHEN"},     {"", "--budget", "TIME|PAIRS"},
-    {"", "folders", "DIR"},       {"", "series", "SERIES"},       {"", "--last", "NUMBER"},
-    {"", "--run", "RUN"},        {"", "--note", "TEXT"},
+    {"import", "--out", "FILE"},
+    {"export", "--out", "PATH"},
+    {"check", "--recipe", "RECIPE"},
+    {"report", "run", "DIR"},
+    {"export", "run", "DIR"},
+    {"export", "--to", "TOOL"},
+    {"gate", "--base", "VERSION"},
+    {"gate", "--head", "VERSION"},
+    {"bisect", "--good", "COMMIT"},
+    {"bisect", "--bad", "COMMIT"},
+    {"bisect", "--package", "SPEC"},
+    {"gate", "--json", "FILE"},
+    {"bisect", "--json", "FILE"},
+    {"gate", "--init", "SERVICE"},
+    {"compare", "first", "DIR"},
+    {"compare", "second", "DIR"},
+    {"", "--out", "DIR"},
+    {"", "--resume", "DIR"},
+    {"", "--html", "FILE"},
+    {"", "--profile", "FILE"},
+    {"", "--config", "FILE"},
+    {"", "--python", "FILE"},
+    {"", "--output", "FILE"},
+    {"", "--record", "FILE"},
+    {"", "--weights", "FILE"},
+    {"", "--framework", "NAME"},
+    {"", "--minutes", "NUMBER"},
+    {"", "--seconds", "NUMBER"},
+    {"", "--format", "FORMAT"},
+    {"", "recipe", "RECIPE"},
+    {"", "script", "SCRIPT"},
+    {"", "scripts", "SCRIPT"},
+    {"", "before", "FILE"},
+    {"", "after", "FILE"},
+    {"", "--until", "WHEN"},
+    {"", "--budget", "TIME|PAIRS"},
+    {"", "folders", "DIR"},
+    {"", "series", "SERIES"},
+    {"", "--last", "NUMBER"},
+    {"", "--run", "RUN"},
+    {"", "--note", "TEXT"},
+    {"", "--repo", "DIR"},
+    {"", "--junit", "FILE"},
+    {"", "--gitlab", "FILE"},
+    {"", "--build", "COMMAND"},
+    {"", "--contender", "ID"},
+    {"", "target", "RECIPE|SCRIPT"},
 };
 
 void name_values(CLI::App& app) {
@@ -658,6 +706,9 @@ void add_commands(CLI::App& app, Targets& targets) {
   add_source_commands(app, targets);
   add_first_commands(app, targets);
   add_explain_command(app, targets);
+  add_gate_command(app, targets.gate);
+  add_bisect_command(app, targets.bisect);
+  add_compare_command(app, targets.compare);
   add_import_command(app, targets);
   add_translate_command(app, targets);
   add_setup_commands(app, targets);
@@ -706,9 +757,11 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   }
   const std::string chosen_one = app.get_subcommands().at(0)->get_name();
   if (const auto code = show_page(app, chosen_one, pages)) return *code;
-  if (const std::string wrong = chosen_one == "run"     ? misuse(targets.run)
-                                : chosen_one == "suite" ? misuse(targets.suite)
-                                                        : "";
+  if (const std::string wrong = chosen_one == "run"      ? misuse(targets.run)
+                                : chosen_one == "suite"  ? misuse(targets.suite)
+                                : chosen_one == "gate"   ? misuse(targets.gate)
+                                : chosen_one == "bisect" ? misuse(targets.bisect)
+                                                         : "";
       !wrong.empty()) {
     std::fputs(wrong.c_str(), stderr);
     return 2;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/version_commands.h"
 #include "recipe/changes.h"
 
 namespace bakeoff::cli {
@@ -193,9 +194,10 @@ struct HistoryOptions {
 
 using Command =
     std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand, ParityOptions,
-                 CheckOptions, ExplainOptions, EmitOptions, ExecOptions, InitOptions, ShowOptions, OpsOptions,
-                 RecipeOptions, RecipesOptions, EnvOptions, DataOptions, ImportOptions, TranslateOptions,
-                 MachineOptions, ReportOptions, ExportOptions, StoreOptions, HistoryOptions>;
+                 CheckOptions, ExplainOptions, GateOptions, BisectOptions, CompareOptions, EmitOptions,
+                 ExecOptions, InitOptions, ShowOptions, OpsOptions, RecipeOptions, RecipesOptions, EnvOptions,
+                 DataOptions, ImportOptions, TranslateOptions, MachineOptions, ReportOptions, ExportOptions,
+                 StoreOptions, HistoryOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -215,6 +217,9 @@ int calibrate(const CalibrateCommand&, const std::filesystem::path& config);
 int parity(const ParityOptions&, const std::filesystem::path& config);
 int check(const CheckOptions&, const std::filesystem::path& config);
 int explain(const ExplainOptions&, const std::filesystem::path& config);
+int gate(const GateOptions&, const std::filesystem::path& config);
+int compare(const CompareOptions&);
+int bisect(const BisectOptions&, const std::filesystem::path& config);
 int emit(const EmitOptions&);
 int exec(const ExecOptions&, const std::filesystem::path& config);
 int init(const InitOptions&);
