@@ -133,7 +133,7 @@ void add_ranking(const Summary& s, View& page) {
     row.texts["series"] = std::to_string(series.index);
     row.texts["row_class"] = series.cls;
     row.texts["verdict"] = verdict_text(*series.row);
-    row.flags["leads"] = series.row == &leader_of(s, *series.row);
+    row.flags["leads"] = s.refusal.empty() && series.row == &leader_of(s, *series.row);
   }
   for (const auto& [column, cells] : all) {
     if (column.in_legend) page.lists["ranking_legend"].push_back({{{"legend_line", titled(column)}}, {}, {}});

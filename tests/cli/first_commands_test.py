@@ -135,8 +135,12 @@ class FirstCommands(unittest.TestCase):
         done = self.place.run("run", "mlp_small", *changes.split(), "--out", "r")
         # No environment is there: nothing is ranked, and one command is named.
         self.assertEqual(done.code, 1, done.err)
-        self.assertIn("4 of 4 contenders cannot start: `bakeoff env create ", done.err)
-        self.assertRegex(done.err.splitlines()[-1], "env create torch tensorflow`")
+        self.assertRegex(
+            done.err,
+            r"cannot start: the environment of each was never created; `bakeoff env create [a-z -]+` makes them",
+        )
+        self.assertNotIn("missing: missing", self.out("env", "list"))
+        self.assertRegex(done.err.splitlines()[-1], "env create torch tensorflow` makes them$")
         recorded = tomllib.loads(self.recorded("r"))
         self.assertEqual((recorded["batch"], recorded["seed"]), (64, 3))
         self.assertEqual(recorded["race"]["pin"], "none")
@@ -157,6 +161,13 @@ class FirstCommands(unittest.TestCase):
         refused = self.place.run("parity", "mlp_small", "--frameworks", "onnxruntime")
         self.assertEqual(refused.code, 2)
         self.assertRegex(refused.err, "^bakeoff: --frameworks onnxruntime: ")
+
+    def test_an_environment_that_is_missing_is_named(self) -> None:
+        done = self.place.run("parity", "mlp_small", "--frameworks", "jax")
+        self.assertIn(
+            "jax cannot start: its environment was never created; `bakeoff env create jax` makes it",
+            done.err,
+        )
 
     def recorded(self, run: str) -> str:
         text = (self.place.path / run / "run.json").read_text()
