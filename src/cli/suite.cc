@@ -20,11 +20,13 @@
 #include "recipe/shipped.h"
 #include "recipe/suite_file.h"
 #include "report/html.h"
+#include "report/phrases.h"
 #include "report/suite_formats.h"
 #include "report/suite_page.h"
 #include "suite/suite_record.h"
 #include "suite/suite_table.h"
 #include "summary/summarise.h"
+#include "table/text.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -40,7 +42,7 @@ Result<recipe::Recipe> recipe_of_suite(const fs::path& file, const std::string& 
 
 // The suite that the command line names: a suite file, or recipes.
 Result<recipe::SuiteFile> named_suite(const std::vector<fs::path>& what) {
-  recipe::SuiteFile found{.name = "suite"};
+  recipe::SuiteFile found{.name = suite::kNamedByRecipes};
   for (const fs::path& file : what) {
     const auto text = read_file(file);
     if (text && recipe::is_suite(*text)) {
@@ -209,6 +211,35 @@ int code_of(const suite::Table& table) {
   return any(&suite::TableRow::refusal) ? kRefused : 0;
 }
 
+std::string quoted_words(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : " ") + report::quoted(word);
+  return out;
+}
+
+// What to type next, with what it does: the first of the open matters.
+std::string next_step(const Record& record, const suite::Table& table, const fs::path& folder) {
+  const bool open = std::ranges::any_of(record.entries, [](const Entry& one) { return one.state != "ended"; });
+  if (open) return fmt::format("to race what is left: bakeoff suite --resume {}", quoted_words({folder.string()}));
+  for (const suite::TableRow& row : table.rows) {
+    if (row.refusal.empty()) continue;
+    std::vector<std::string> what = {record.file};
+    if (record.file.empty()) {
+      what.clear();
+      for (const Entry& entry : record.entries) what.push_back(entry.recipe);
+    }
+    return "for verdicts, when the machine is idle: bakeoff suite " + quoted_words(what);
+  }
+  for (const suite::TableRow& row : table.rows) {
+    if (!row.decided && row.failure.empty())
+      return fmt::format("to settle {}: bakeoff run --resume {} --until decided", row.name,
+                         quoted_words({(folder / row.folder).string()}));
+  }
+  if (table.rows.empty()) return "";
+  return fmt::format("one row in full: bakeoff report {}",
+                     quoted_words({(folder / table.rows.front().folder).string()}));
+}
+
 int present_suite(const Record& record, const fs::path& folder, const SuiteOptions& options) {
   auto table = table_of_suite(record, folder, options.baseline);
   if (!table) return fail(table.error());
@@ -224,7 +255,11 @@ int present_suite(const Record& record, const fs::path& folder, const SuiteOptio
   else
     print(report::render_terminal(*table, {.width = output_width(), .colour = output_has_colour()}));
   if (!written) return fail(written.error());
-  if (options.format == "text") print(fmt::format("{}\n", html.string()));
+  if (options.format == "text") {
+    if (const std::string next = next_step(record, *table, folder); !next.empty())
+      print(table::one_line(next) + '\n');
+    print(fmt::format("{}\n", html.string()));
+  }
   return code_of(*table);
 }
 
