@@ -40,10 +40,25 @@ Result<recipe::Recipe> recipe_of_suite(const fs::path& file, const std::string& 
   return recipe::with_every(recipe, every);
 }
 
+// A folder where a recipe or a suite file is expected.
+Error folder_as_recipe(const fs::path& folder) {
+  std::error_code ignored;
+  const std::string name = folder.string();
+  if (fs::exists(folder / "suite.json", ignored))
+    return {.message = fmt::format("'{}' is the folder of a suite, not a recipe", name),
+            .remedy = fmt::format("`bakeoff suite --report {0}` shows it, `bakeoff suite --resume {0}` continues it", name)};
+  if (fs::exists(folder / "run.json", ignored))
+    return {.message = fmt::format("'{}' is the folder of a run, not a recipe", name),
+            .remedy = fmt::format("`bakeoff report {}` shows it", name)};
+  return {.message = fmt::format("'{}' is a folder, not a recipe", name),
+          .remedy = "name recipes, or a suite: `bakeoff suite quick` is inside the program"};
+}
+
 // The suite that the command line names: a suite file, or recipes.
 Result<recipe::SuiteFile> named_suite(const std::vector<fs::path>& what) {
   recipe::SuiteFile found{.name = suite::kNamedByRecipes};
   for (const fs::path& file : what) {
+    if (std::error_code ignored; fs::is_directory(file, ignored)) return folder_as_recipe(file);
     const auto text = read_file(file);
     if (text && recipe::is_suite(*text)) {
       if (what.size() == 1) return recipe::parse_suite(*text, file);
@@ -53,9 +68,14 @@ Result<recipe::SuiteFile> named_suite(const std::vector<fs::path>& what) {
     }
     if (const auto shipped = recipe::find_shipped_suite(file); what.size() == 1 && !text && shipped)
       return recipe::parse_suite(shipped->text, shipped->file, true);
-    if (what.size() == 1 && !text && !recipe::find_shipped(file))
+    if (what.size() == 1 && !text && !recipe::find_shipped(file)) {
+      std::vector<std::string> known = recipe::shipped_suite_names();
+      for (const recipe::ShippedRecipe& one : recipe::shipped_recipes()) known.push_back(one.name);
+      const std::string near = nearest(file.string(), known);
       return Error{.message = text.error().message,
-                   .remedy = "name recipes, or a suite: `bakeoff suite quick` is inside the program"};
+                   .remedy = (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) +
+                             "Name recipes, or a suite: `bakeoff suite quick` is inside the program"};
+    }
     found.recipes.push_back(file);
   }
   return found;
