@@ -23,6 +23,12 @@ NAMED = re.compile(r"(?<![\w/:.])docs/[\w/]+\.md\b")
 PATH = re.compile(
     r"`((?:src|runners|tests|prove|bench|scripts|envs|recipes|docs)/[\w./-]*\w/?)`"
 )
+# A column of a table, from its first designated field on, with one level of braces in it; and its titles.
+COLUMN = re.compile(
+    r"[{(]\s*\{\s*\.(?:key|title|csv)\b(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
+)
+TITLE = re.compile(r'\.(?:range_)?title =\s*"([^"]+)"')
+GPU_COLUMN = re.compile(r'\bgpu\("\w+", "([^"]+)"')
 HISTORY = "CHANGELOG.md"  # names what was there once
 SOURCES = ("src", "prove", "runners", "scripts", "bench", "tests", "recipes", "cmake")
 
@@ -112,7 +118,32 @@ def unknown_paths(root: Path) -> list[str]:
     ]
 
 
+def columns(root: Path) -> set[str]:
+    """The titles of the columns of all tables, as far as they are written out."""
+    titles = set()
+    for file in (root / "src").rglob("*.cc"):
+        text = file.read_text(encoding="utf-8")
+        if not file.name.endswith("_test.cc"):
+            titles |= {t for c in COLUMN.findall(text) for t in TITLE.findall(c)}
+            titles |= set(GPU_COLUMN.findall(text))
+    return titles
+
+
+def words(root: Path) -> set[str]:
+    """The words of the glossary."""
+    text = (root / "docs/glossary.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
+    found = {word.strip().strip("`") for row in rows for word in row.split(",")}
+    return found | {word + "s" for word in found}  # `bakeoff help` takes them too
+
+
 class Documents(unittest.TestCase):
+    def test_the_glossary_has_every_column_of_a_table(self) -> None:
+        found = columns(ROOT)
+        self.assertGreater(len(found), 80)
+        # `samples/` has the currency of the recipe behind it.
+        self.assertEqual(sorted(found - words(ROOT) - {"samples/", "at "}), [])
+
     def test_every_link_leads_somewhere(self) -> None:
         self.assertEqual(dead_links(ROOT), [])
 
@@ -176,6 +207,15 @@ class Rules(unittest.TestCase):
         self.write("src/a.h", "")
         self.write("docs/a.md", "`src/a.h`, `src/`, `src/b.h`, `src/<room>/c.h`\n")
         self.assertEqual(unknown_paths(self.root), ["docs/a.md: there is no 'src/b.h'"])
+
+    def test_a_column_that_nothing_explains_is_found(self) -> None:
+        self.write(
+            "src/a.cc",
+            '{{.key = "a", .csv = {{"a", "/b"}}, .title = "cold", .range_title = "c"}, x}\n'
+            '{{.title = "wait"}, x}, Section s{.key = "s", .title = "A table"};\n',
+        )
+        self.write("docs/glossary.md", "| word | x |\n|---|---|\n| wait, c | y |\n")
+        self.assertEqual(columns(self.root) - words(self.root), {"cold"})
 
     def test_a_document_that_a_source_invents_is_found(self) -> None:
         self.write("src/a.cc", '"see docs/a.md", "see docs/b.md"\n')

@@ -18,7 +18,7 @@ constexpr int kLevelColumn = 9;    // of topics in `doctor`
 void list(const EnvironmentStore& store) {
   for (const Environment& e : list_environments(store)) {
     print(two_columns(fmt::format("{:<12} {}", e.name, name(e.state)), kPythonColumn,
-                      e.ok() ? e.python.string() : e.why_not()));
+                      e.ok() ? e.python.string() : e.reason + "; " + e.remedy));
     if (!e.ok()) continue;
     std::string versions;
     for (const std::string& package : main_packages(e.name)) {

@@ -10,7 +10,9 @@
 #include "base/nearest.h"
 #include "cli/console.h"
 #include "cli/glossary.h"
+#include "cli/guides.h"
 #include "cli/usage.h"
+#include "recipe/schema.h"
 #include "table/text.h"
 
 namespace bakeoff::cli {
@@ -73,15 +75,29 @@ int help(const CLI::App& app, const std::vector<std::string>& words) {
   }
   const CLI::App* command = find_command(app, words);
   const Term* term = find_term(word);
+  if (word == "docs") {
+    print(all_guides());
+    return 0;
+  }
+  if (const auto page = guide(word)) {
+    print(*page);
+    return 0;
+  }
+  const std::vector<std::string> keys = recipe::explained(word);
   if (command != nullptr) print(help_text(*command, width));
   if (term != nullptr) print((command == nullptr ? "" : "\nThe word:\n") + term_text(*term, width));
-  if (command != nullptr || term != nullptr) return 0;
+  for (const std::string& key : keys) print(table::paragraph(key, width, "", "  ") + "\n");
+  if (command != nullptr || term != nullptr || !keys.empty()) return 0;
   std::vector<std::string> known = command_names(app);
   for (const Term& one : glossary()) known.insert(known.end(), one.words.begin(), one.words.end());
+  for (const recipe::Key& key : recipe::keys()) known.push_back(key.name);
   const std::string near = nearest(word, known);
+  if (word.ends_with(".md"))
+    return fail({.message = fmt::format("there is no page '{}' inside the program", word),
+                 .remedy = "`bakeoff help docs` lists those that there are"});
   return fail({.message = fmt::format("there is no command and no word '{}'", word),
                .remedy = (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) +
-                         "`bakeoff help` lists the commands, `bakeoff help terms` the words"});
+                         "`bakeoff help` lists the commands, `bakeoff help terms` the words, `bakeoff help docs` the pages"});
 }
 
 }  // namespace bakeoff::cli

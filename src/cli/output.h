@@ -17,7 +17,7 @@ namespace bakeoff::cli {
 
 Result<Interpreters> find_interpreters(const std::filesystem::path& config);
 
-// "3 of 8 contenders cannot start: `bakeoff env create jax` makes their environments"; empty: all can.
+// "jax cannot start: its environment was never created; `bakeoff env create jax` makes it"; empty: all can.
 std::string environments_to_make(const recipe::Recipe& recipe, const Interpreters& interpreters);
 
 // What `bakeoff import` is asked for, with the interpreter of the model's framework.

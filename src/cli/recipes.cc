@@ -46,7 +46,7 @@ Result<std::vector<NewFile>> files_of(const std::string& name) {
   for (const std::string& named : recipe::shipped_files_of(shipped->text))
     files.push_back({named, std::string(*recipe::shipped_file(named))});
   files[0].text +=
-      "\n# All keys: docs/recipe.md, or `bakeoff recipe --schema`. One run with another value: "
+      "\n# All keys: `bakeoff help recipe.md`; one of them: `bakeoff help batch`. One run with another value: "
       "`bakeoff run " +
       files[0].path.string() + " --set race.threads=1`\n";
   return files;

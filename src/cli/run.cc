@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <map>
 #include <optional>
 
 #include "base/clock.h"
@@ -101,6 +102,12 @@ void say_what_to_make(const Plan& plan, const fs::path& config) {
     std::fprintf(stderr, "bakeoff: %s\n", how.c_str());
 }
 
+// "missing: never created; run ..." as part of a sentence: "was never created", "is outdated: numpy is 1, not 2".
+std::string state_in_words(const std::string& why_not) {
+  const std::string what = why_not.substr(0, why_not.find("; run "));
+  return what == "missing: never created" ? "was never created" : "is " + what;
+}
+
 }  // namespace
 
 Result<Interpreters> find_interpreters(const fs::path& config) {
@@ -117,18 +124,25 @@ Result<Interpreters> find_interpreters(const fs::path& config) {
 
 std::string environments_to_make(const recipe::Recipe& recipe, const Interpreters& interpreters) {
   std::vector<std::string> names;
-  size_t missing = 0;
+  std::map<std::string, std::vector<std::string>> by_state;
   for (const recipe::Contender& contender : recipe.contenders) {
     const std::string name = emit::find_framework(contender.framework)->environment(contender.settings);
     const auto found = interpreters.find(name);
     if (found == interpreters.end() || found->second.why_not.find("bakeoff env create") == std::string::npos)
       continue;
-    ++missing;
-    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    if (std::ranges::find(names, name) != names.end()) continue;
+    names.push_back(name);
+    by_state[state_in_words(found->second.why_not)].push_back(name);
   }
-  if (missing == 0) return "";
-  return fmt::format("{} of {} contenders cannot start: `bakeoff env create {}` makes their environments",
-                     missing, recipe.contenders.size(), fmt::join(names, " "));
+  if (names.empty()) return "";
+  const bool one = names.size() == 1;
+  std::vector<std::string> states;
+  for (const auto& [state, of] : by_state)
+    states.push_back(one                    ? "its environment " + state
+                     : by_state.size() == 1 ? fmt::format("the environment of each {}", state)
+                                            : fmt::format("the environment of {} {}", fmt::join(of, ", "), state));
+  return fmt::format("{} cannot start: {}; `bakeoff env create {}` makes {}", fmt::join(names, ", "),
+                     fmt::join(states, "; "), fmt::join(names, " "), one ? "it" : "them");
 }
 
 int run(const RunOptions& options, const fs::path& config) {

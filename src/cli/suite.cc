@@ -21,11 +21,13 @@
 #include "recipe/shipped.h"
 #include "recipe/suite_file.h"
 #include "report/html.h"
+#include "report/phrases.h"
 #include "report/suite_formats.h"
 #include "report/suite_page.h"
 #include "suite/suite_record.h"
 #include "suite/suite_table.h"
 #include "summary/summarise.h"
+#include "table/text.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -39,10 +41,25 @@ Result<recipe::Recipe> recipe_of_suite(const fs::path& file, const std::string& 
   return recipe::with_every(recipe, every);
 }
 
+// A folder where a recipe or a suite file is expected.
+Error folder_as_recipe(const fs::path& folder) {
+  std::error_code ignored;
+  const std::string name = folder.string();
+  if (fs::exists(folder / "suite.json", ignored))
+    return {.message = fmt::format("'{}' is the folder of a suite, not a recipe", name),
+            .remedy = fmt::format("`bakeoff suite --report {0}` shows it, `bakeoff suite --resume {0}` continues it", name)};
+  if (fs::exists(folder / "run.json", ignored))
+    return {.message = fmt::format("'{}' is the folder of a run, not a recipe", name),
+            .remedy = fmt::format("`bakeoff report {}` shows it", name)};
+  return {.message = fmt::format("'{}' is a folder, not a recipe", name),
+          .remedy = "name recipes, or a suite: `bakeoff suite quick` is inside the program"};
+}
+
 // The suite that the command line names: a suite file, or recipes.
 Result<recipe::SuiteFile> named_suite(const std::vector<fs::path>& what) {
-  recipe::SuiteFile found{.name = "suite"};
+  recipe::SuiteFile found{.name = suite::kNamedByRecipes};
   for (const fs::path& file : what) {
+    if (std::error_code ignored; fs::is_directory(file, ignored)) return folder_as_recipe(file);
     const auto text = read_file(file);
     if (text && recipe::is_suite(*text)) {
       if (what.size() == 1) return recipe::parse_suite(*text, file);
@@ -52,9 +69,14 @@ Result<recipe::SuiteFile> named_suite(const std::vector<fs::path>& what) {
     }
     if (const auto shipped = recipe::find_shipped_suite(file); what.size() == 1 && !text && shipped)
       return recipe::parse_suite(shipped->text, shipped->file, true);
-    if (what.size() == 1 && !text && !recipe::find_shipped(file))
+    if (what.size() == 1 && !text && !recipe::find_shipped(file)) {
+      std::vector<std::string> known = recipe::shipped_suite_names();
+      for (const recipe::ShippedRecipe& one : recipe::shipped_recipes()) known.push_back(one.name);
+      const std::string near = nearest(file.string(), known);
       return Error{.message = text.error().message,
-                   .remedy = "name recipes, or a suite: `bakeoff suite quick` is inside the program"};
+                   .remedy = (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) +
+                             "Name recipes, or a suite: `bakeoff suite quick` is inside the program"};
+    }
     found.recipes.push_back(file);
   }
   return found;
@@ -211,6 +233,35 @@ int code_of(const suite::Table& table) {
   return any(&suite::TableRow::refusal) ? kRefused : 0;
 }
 
+std::string quoted_words(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : " ") + report::quoted(word);
+  return out;
+}
+
+// What to type next, with what it does: the first of the open matters.
+std::string next_step(const Record& record, const suite::Table& table, const fs::path& folder) {
+  const bool open = std::ranges::any_of(record.entries, [](const Entry& one) { return one.state != "ended"; });
+  if (open) return fmt::format("to race what is left: bakeoff suite --resume {}", quoted_words({folder.string()}));
+  for (const suite::TableRow& row : table.rows) {
+    if (row.refusal.empty()) continue;
+    std::vector<std::string> what = {record.file};
+    if (record.file.empty()) {
+      what.clear();
+      for (const Entry& entry : record.entries) what.push_back(entry.recipe);
+    }
+    return "for verdicts, when the machine is idle: bakeoff suite " + quoted_words(what);
+  }
+  for (const suite::TableRow& row : table.rows) {
+    if (!row.decided && row.failure.empty())
+      return fmt::format("to settle {}: bakeoff run --resume {} --until decided", row.name,
+                         quoted_words({(folder / row.folder).string()}));
+  }
+  if (table.rows.empty()) return "";
+  return fmt::format("one row in full: bakeoff report {}",
+                     quoted_words({(folder / table.rows.front().folder).string()}));
+}
+
 int present_suite(const Record& record, const fs::path& folder, const SuiteOptions& options) {
   auto table = table_of_suite(record, folder, options.baseline);
   if (!table) return fail(table.error());
@@ -226,7 +277,11 @@ int present_suite(const Record& record, const fs::path& folder, const SuiteOptio
   else
     print(report::render_terminal(*table, {.width = output_width(), .colour = output_has_colour()}));
   if (!written) return fail(written.error());
-  if (options.format == "text") print(fmt::format("{}\n", html.string()));
+  if (options.format == "text") {
+    if (const std::string next = next_step(record, *table, folder); !next.empty())
+      print(table::one_line(next) + '\n');
+    print(fmt::format("{}\n", html.string()));
+  }
   return code_of(*table);
 }
 

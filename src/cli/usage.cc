@@ -118,9 +118,14 @@ std::string missing(const Place& place, const std::string& what) {
               example.empty() ? see(place) : "for example: " + example);
 }
 
-std::string too_many(const Place& place) {
+std::string too_many(const CLI::App& app, const Place& place) {
   // Nothing of what is left looks like an option: unknown_option() would have named it.
   const std::vector<std::string> left = place.command->remaining();
+  if (place.name == "report" && !left.empty())
+    return said(fmt::format("report shows one run, and '{}' is a second one", left.front()),
+                subcommand(app, "compare") == nullptr
+                    ? "name one of them; `bakeoff suite` races several recipes with one table"
+                    : "`bakeoff compare` compares two runs; `bakeoff suite` races several recipes with one table");
   return said(fmt::format("{} does not take '{}'", place.name, left.empty() ? "" : left.front()), see(place));
 }
 
@@ -172,7 +177,7 @@ std::string usage_error(const CLI::App& app, int argc, char** argv, const CLI::P
                 near.empty() ? see(place) : fmt::format("did you mean '{}'?", near));
   }
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) return missing(place, what);
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return too_many(place);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return too_many(app, place);
   if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr) {
     const size_t at = what.find(" excludes ");
     return said(fmt::format("{}{} and {} exclude each other", prefix(place), what.substr(0, at),

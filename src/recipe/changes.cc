@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 
@@ -60,6 +61,12 @@ std::string absolute_path(const Key& key, const std::string& value) {
 
 Status set(toml::table& root, const Change& change) {
   TRY(const Key key, key_named(change));
+  if (change.key == "batch" && change.value.find(',') != std::string::npos) {
+    const bool list = change.value.starts_with('[');
+    return wrong(change, "'batch' must be an integer: a race has one batch",
+                 fmt::format("several batches: --set 'search.batches={}'",
+                             list ? change.value : "[" + change.value + "]"));
+  }
   if (!key.section.empty() && !root.contains(key.section)) {
     if (change.value.empty()) return Done{};
     root.insert(key.section, toml::table());
@@ -92,13 +99,23 @@ std::vector<std::string> comma_separated(std::string_view text) {
   return words;
 }
 
+// What people call frameworks, too.
+std::string framework_meant(const std::string& name, const std::vector<std::string>& known) {
+  static const std::map<std::string, std::string> kCalled = {{"tf", "tensorflow"},    {"pytorch", "torch"},
+                                                             {"pt", "torch"},         {"keras3", "keras"},
+                                                             {"onnx", "onnxruntime"}, {"ort", "onnxruntime"},
+                                                             {"tf_keras", "keras2"},  {"flax", "jax"}};
+  const auto found = kCalled.find(name);
+  return found == kCalled.end() ? suggest(name, known) : fmt::format("did you mean '{}'?", found->second);
+}
+
 Result<std::vector<Contender>> of_frameworks(const Recipe& recipe, const Change& change) {
   std::vector<std::string> known;
   for (const emit::Framework* framework : emit::frameworks()) known.push_back(framework->name);
   std::vector<std::string> wanted;
   for (const std::string& name : comma_separated(change.value)) {
     if (std::ranges::find(known, name) == known.end())
-      return wrong(change, fmt::format("unknown framework '{}'", name), suggest(name, known));
+      return wrong(change, fmt::format("unknown framework '{}'", name), framework_meant(name, known));
     if (std::ranges::find(wanted, name) == wanted.end()) wanted.push_back(name);
   }
   std::vector<Contender> kept;

@@ -26,6 +26,9 @@ const std::vector<emit::Setting>& common_settings();
 
 // JSON Schema (draft 2020-12) of a recipe, with the settings of contenders.
 std::string json_schema();
+// What `word` is in a recipe, one paragraph each: a key ("batch", "search.batches"), a section ("search") with its keys,
+// a setting of contenders ("compile"). Empty: none of them.
+std::vector<std::string> explained(const std::string& word);
 // The text of docs/recipe.md.
 std::string markdown();
 

@@ -137,6 +137,30 @@ std::string json_schema() {
   return root.dump(2) + "\n";
 }
 
+std::vector<std::string> explained(const std::string& word) {
+  std::vector<std::string> found;
+  for (const Key& key : keys()) {
+    const std::string full = key.section.empty() ? key.name : key.section + "." + key.name;
+    if (word != key.name && word != full && (word != key.section || word.empty())) continue;
+    std::string values = limits(key);
+    std::erase(values, '`');
+    found.push_back(fmt::format("{} (key of recipes; {}; {}): {}", full, values,
+                                key.required           ? "required"
+                                : key.fallback.empty() ? "no default"
+                                                       : "default " + key.fallback,
+                                key.doc));
+  }
+  const auto add = [&](const std::vector<emit::Setting>& settings, const std::string& of) {
+    for (const emit::Setting& setting : settings) {
+      if (setting.name == word)
+        found.push_back(fmt::format("{} (setting of contenders of {}): {}", setting.name, of, setting.doc));
+    }
+  };
+  for (const emit::Framework* framework : emit::frameworks()) add(framework->settings, framework->name);
+  add(common_settings(), "any framework");
+  return found;
+}
+
 std::string markdown() {
   std::string text =
       "# Recipes\n\nA recipe is a TOML file. This page is generated from the schema that the parser uses "

@@ -88,6 +88,15 @@ std::optional<std::string_view> shipped_file(std::string_view path) {
   return std::nullopt;
 }
 
+std::vector<std::string> shipped_suite_names() {
+  std::vector<std::string> names;
+  for (const embedded::File& file : embedded::recipes()) {
+    const fs::path path = file.path;
+    if (path.parent_path() == "suites" && path.extension() == ".toml") names.push_back(path.stem().string());
+  }
+  return names;
+}
+
 std::optional<ShippedSuite> find_shipped_suite(const fs::path& name) {
   const fs::path plain = name.lexically_normal();
   const fs::path folder = plain.parent_path();

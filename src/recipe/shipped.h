@@ -31,6 +31,7 @@ struct ShippedSuite {
   std::filesystem::path file = {};  // "recipes/suites/quick.toml"
   std::string_view text = {};
 };
+std::vector<std::string> shipped_suite_names();  // "quick", ...
 std::optional<ShippedSuite> find_shipped_suite(const std::filesystem::path& name);
 // The files that a text of a recipe names and the program holds.
 std::vector<std::string> shipped_files_of(std::string_view text);

@@ -9,6 +9,7 @@
 #include "report/phrases.h"
 #include "report/published_section.h"
 #include "report/ranking.h"
+#include "summary/baseline.h"
 #include "table/numbers.h"
 #include "table/text.h"
 
@@ -47,7 +48,7 @@ Fields fields_of_row(const Summary& s, const std::vector<Quantity<Place>>& quant
                 {"contender", row.contender.id},
                 {"framework", row.contender.framework},
                 {"settings", settings(row.contender)},
-                {"state", place.ranked ? "ranked" : "not ranked"}};
+                {"state", !place.ranked ? "not ranked" : s.refusal.empty() ? "ranked" : kNotJudged}};
   const auto add = [&](const Fields& more) { all.insert(all.end(), more.begin(), more.end()); };
   add(fields_of(quantities, &place));
   for (const Section& section : sections_of(s)) add(fields(section, row.contender.id));

@@ -100,8 +100,9 @@ void add_first_screen(const Summary& s, bool sources, View& page) {
   page.flags["has_confidence"] = !first.confidence.empty();
   page.flags["has_bars"] = !first.rows.empty();
   for (const FirstRow& row : first.rows) {
-    page.lists["bars"].push_back(bar_view(row, first.most));
-    page.flags["has_intervals"] |= row.rate && row.rate->interval;
+    View bar = bar_view(row, first.most);
+    page.flags["has_intervals"] |= bar.flags["has_whisker"];
+    page.lists["bars"].push_back(std::move(bar));
     page.flags["has_open"] |= row.rate && row.rate->open_low != row.rate->open_high;
   }
   add_script(s, first, sources, page);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "report/charts.h"
 #include "report/phrases.h"
@@ -51,10 +52,23 @@ View check_cell(const Parity& proof, const std::string& what) {
   return v;
 }
 
+// An object of JSON as "class: RMSprop, rho: 0.9", which may break between its entries; other texts as they are.
+std::string readable(const std::string& value) {
+  if (!value.starts_with('{')) return value;
+  const auto object = nlohmann::ordered_json::parse(value, nullptr, false);
+  if (!object.is_object()) return value;
+  std::string out;
+  for (const auto& [key, of] : object.items())
+    out += fmt::format("{}{}: {}", out.empty() ? "" : ", ", key, of.is_string() ? of.get<std::string>() : of.dump());
+  return out;
+}
+
+// What has no value is left out.
 std::vector<View> pairs(const Texts& values) {
   std::vector<View> out;
-  for (const auto& [key, value] : values)
-    out.push_back({{{"key", one_line(key)}, {"value", one_line(value)}}, {}, {}});
+  for (const auto& [key, value] : values) {
+    if (!value.empty()) out.push_back({{{"key", one_line(key)}, {"value", one_line(readable(value))}}, {}, {}});
+  }
   return out;
 }
 

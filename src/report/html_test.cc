@@ -101,6 +101,25 @@ TEST(Html, EscapesHostileText) {
   EXPECT_THAT(html, Not(HasSubstr("\x1b")));
 }
 
+TEST(Html, ShowsCommandsAsCodeAndRecordsAsText) {
+  Summary s = sample_summary();
+  s.notes.push_back("see `bakeoff help <heat>`; a lone ` stays");
+  s.ranked[0].effective["optimizer"] = R"({"class":"RMSprop","centered":false,"rho":0.9})";
+  s.ranked[0].effective["xla_flags"] = "";
+  const std::string html = render_html(s);
+  EXPECT_THAT(html, HasSubstr("see <code>bakeoff help &lt;heat&gt;</code>; a lone ` stays"));
+  EXPECT_THAT(html, HasSubstr("class: RMSprop, centered: false, rho: 0.9"));
+  EXPECT_THAT(html, Not(HasSubstr("xla_flags")));
+}
+
+TEST(Html, SpeaksOfLinesOnlyWhereThereAreSome) {
+  EXPECT_THAT(render_html(sample_summary()), HasSubstr("the line is the interval"));
+  EXPECT_THAT(render_html(single_summary()), Not(HasSubstr("the line is the interval")));
+  Summary open = sample_summary();
+  for (Row& row : open.ranked) row.ratio = {row.ratio.value, 0, std::numeric_limits<double>::infinity()};
+  EXPECT_THAT(render_html(open), Not(HasSubstr("the line is the interval")));
+}
+
 TEST(Html, PagesForABrowser) {
   keep_page("sample", render_html(sample_summary()));
   keep_page("single", render_html(single_summary()));

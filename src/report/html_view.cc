@@ -77,6 +77,26 @@ std::vector<FilledColumn> part_of(const std::vector<FilledColumn>& columns, bool
   return out;
 }
 
+// Columns that a page of 1400 pixels has room for, with the settings of contenders.
+constexpr size_t kMostOfRanking = 14;
+constexpr size_t kMostOfUsage = 15;
+
+// Takes out the columns that matter least, the later of two equal ones, until `most` are left.
+std::vector<FilledColumn> fold(std::vector<FilledColumn>& columns, size_t most) {
+  std::vector<FilledColumn> out;
+  while (columns.size() > most) {
+    const auto last =
+        std::max_element(columns.rbegin(), columns.rend(), [](const FilledColumn& a, const FilledColumn& b) {
+          return a.column.priority < b.column.priority;
+        });
+    const auto least = std::prev(last.base());
+    if (least->column.priority == 0) break;
+    out.insert(out.begin(), std::move(*least));
+    columns.erase(least);
+  }
+  return out;
+}
+
 // Names of contenders as people call them, in a column that holds their ids.
 void name_contenders(const Summary& s, std::vector<FilledColumn>& columns) {
   const std::vector<Series> all = all_series(s);
@@ -122,9 +142,15 @@ std::vector<FilledColumn> with_settings(const Summary& s, std::vector<FilledColu
 // The ranking, and the table of what a step used and cost.
 void add_ranking(const Summary& s, View& page) {
   const std::vector<FilledColumn> all = with_settings(s, ranking_columns(s));
-  const std::vector<FilledColumn> main = part_of(all, true);
+  std::vector<FilledColumn> main = part_of(all, true);
   std::vector<FilledColumn> used = part_of(ranking_columns(s), false);
+  const std::vector<FilledColumn> folded = fold(main, kMostOfRanking);
+  used.insert(used.end(), folded.begin(), folded.end());
   name_contenders(s, used);
+  std::vector<std::string> left_out;
+  for (const FilledColumn& column : fold(used, kMostOfUsage)) left_out.push_back(column.column.title);
+  page.texts["left_out"] = fmt::format("{}", fmt::join(left_out, "; "));
+  page.flags["has_left_out"] = !left_out.empty();
   page.lists["heads"] = heads(main);
   page.lists["ranked"] = row_views(main, {});
   for (const Series& series : all_series(s)) {
@@ -133,10 +159,10 @@ void add_ranking(const Summary& s, View& page) {
     row.texts["series"] = std::to_string(series.index);
     row.texts["row_class"] = series.cls;
     row.texts["verdict"] = verdict_text(*series.row);
-    row.flags["leads"] = series.row == &leader_of(s, *series.row);
+    row.flags["leads"] = s.refusal.empty() && series.row == &leader_of(s, *series.row);
   }
   for (const auto& [column, cells] : all) {
-    if (column.in_legend) page.lists["ranking_legend"].push_back({{{"legend_line", titled(column)}}, {}, {}});
+    if (column.in_legend) page.lists["ranking_legend"].push_back({{{"legend_line", code_markup(titled(column))}}, {}, {}});
   }
   page.lists["usage_heads"] = heads(used);
   page.lists["usage"] = row_views(used, {});
@@ -175,8 +201,8 @@ View section_view(const Summary& s, const Section& section) {
   View v;
   v.texts = {{"section_id", section.key},
              {"section_title", with_names(s, one_line(section.title))},
-             {"section_legend", section.legend},
-             {"section_next", section.next},
+             {"section_legend", code_markup(section.legend)},
+             {"section_next", code_markup(section.next)},
              {"section_command", section.command}};
   for (const Picture& picture : section.pictures) {
     const std::string wide = section_chart(s, picture, kWide);
@@ -189,7 +215,7 @@ View section_view(const Summary& s, const Section& section) {
   }
   v.flags["has_picture"] = !v.lists["pictures"].empty();
   for (const std::string& one : section.sentences)
-    v.lists["sentences"].push_back({{{"sentence", one}}, {}, {}});
+    v.lists["sentences"].push_back({{{"sentence", code_markup(one)}}, {}, {}});
   v.flags["has_next"] = !section.next.empty();
   v.flags["has_command"] = !section.command.empty();
   v.lists["section_heads"] = heads(columns);
@@ -385,7 +411,8 @@ View page_view(const Summary& s, bool sources) {
   for (const Series& series : all_series(s)) {
     if (!series.ranked) page.lists["unranked"].push_back(unranked_row(*series.row));
   }
-  for (const std::string& note : s.notes) page.lists["notes"].push_back({{{"note", one_line(note)}}, {}, {}});
+  for (const std::string& note : s.notes) 
+    page.lists["notes"].push_back({{{"note_markup", code_markup(one_line(note))}}, {}, {}});
   page.flags = {{"has_ranked", !s.ranked.empty()},
                 {"has_unranked", !s.unranked.empty()},
                 {"has_notes", !s.notes.empty()},

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "summary/baseline.h"
 #include "table/numbers.h"
 #include "table/text.h"
 
@@ -33,8 +34,10 @@ void append_sentence(std::string& text, const std::string& more) {
 
 }  // namespace
 
+std::string verdict_word(const Row& row) { return row.verdict == "refused" ? kNotJudged : row.verdict; }
+
 std::string verdict_text(const Row& row) {
-  if (!row.behind) return lower(one_line(row.verdict));
+  if (!row.behind) return lower(one_line(verdict_word(row)));
   return fmt::format("behind {} by at least {}", one_line(row.behind->contender),
                      percent(row.behind->at_least - 1));
 }

@@ -11,6 +11,8 @@
 namespace bakeoff::report {
 
 // Lower case: "leader", "slower", "undecided"; "behind jax by at least 12%".
+// What the evidence says of the row, in a word; "not judged" where the run has no verdict.
+std::string verdict_word(const Row& row);
 std::string verdict_text(const Row& row);
 
 std::string parity_mark(ParityState state);  // "✓", "≠", "✗", "–"

@@ -181,10 +181,10 @@ const Entries kSpeed = {
      [](const Place& p) { return ratio_cell(*p.summary, *p.row); }},
     {{.csv = {{"verdict", ""}}, .title = "verdict", .priority = 7, .left = true, .below_name = true},
      [](const Place& p) {
-       return Json(p.row->behind ? "behind " + p.row->behind->contender : p.row->verdict);
+       return Json(p.row->behind ? "behind " + p.row->behind->contender : verdict_word(*p.row));
      },
      [](const Place& p) { return Cell{verdict_text(*p.row)}; }},
-    {{.key = "verdict", .in_csv = false}, [](const Place& p) { return Json(p.row->verdict); }},
+    {{.key = "verdict", .in_csv = false}, [](const Place& p) { return Json(verdict_word(*p.row)); }},
     {{.key = "behind", .in_csv = false},
      [](const Place& p) {
        const auto& behind = p.row->behind;
@@ -324,7 +324,7 @@ const Entries kMemory = {
     of(
         {.key = "memory/pss_bytes",
          .csv = {{"pss_bytes", ""}},
-         .title = "memory, shared pages divided",
+         .title = "memory (PSS)",
          .meaning =
              "Memory resident after the last burst; a page shared by several processes counts in part for each.",
          .priority = kLuxury + 4,
@@ -362,7 +362,7 @@ const Entries kWaits = {
     of(
         {.key = "batch_wait/ms_first_of_epoch",
          .csv = {{"first_batch_wait_ms", ""}},
-         .title = "wait, first of an epoch",
+         .title = "wait/first batch",
          .meaning = "Time that the loop waited for the first batch of an epoch.",
          .priority = kLuxury + 4,
          .part = Part::kResources,

@@ -27,6 +27,22 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+// A race without a verdict has one term for its rows, and nobody leads it.
+TEST(Renderers, ARowWithoutAVerdictIsNotJudgedInEveryFormat) {
+  Summary s = single_summary();
+  s.refusal = "this host was busy throughout";
+  for (Row& row : s.ranked) row.verdict = "refused";
+  for (const std::string& text : {render_terminal(s, {.width = 200}), render_markdown(s), render_csv(s),
+                                  render_json(s), render_html(s)}) {
+    EXPECT_THAT(text, HasSubstr("not judged"));
+    EXPECT_THAT(text, Not(HasSubstr("refused")));
+  }
+  EXPECT_THAT(render_csv(s), Not(HasSubstr(",ranked,")));
+  EXPECT_THAT(render_html(s), Not(HasSubstr("class=\"leads\"")));
+  EXPECT_THAT(render_csv(single_summary()), HasSubstr(",ranked,"));
+  EXPECT_THAT(render_html(single_summary()), HasSubstr("class=\"leads\""));
+}
+
 // Interpolated quantiles of equal step times differ by one rounding: no chart may tick through that range.
 TEST(Renderers, EqualStepTimesAreRenderedByEveryFormat) {
   Summary s = single_summary();

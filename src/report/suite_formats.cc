@@ -200,7 +200,7 @@ Fields line_of(const std::string& recipe, const std::string& run, const std::str
 std::string render_terminal(const suite::Table& t, const TerminalOptions& options) {
   const int width = std::max(options.width, kLeastSuiteWidth);
   const bool colour = options.colour;
-  std::string out = painted("Bakeoff · suite " + one_line(t.title), width, Ink::kBold, colour) + '\n';
+  std::string out = painted("Bakeoff · " + one_line(suite::called(t)), width, Ink::kBold, colour) + '\n';
   if (t.interrupted) out += painted("Interrupted: what is known so far.", width, Ink::kWarn, colour);
   out += painted(one_line(suite::headline(t)), width, Ink::kGood, colour) + '\n';
   for (const Section& section : suite_sections(t)) {
@@ -225,7 +225,7 @@ std::string render_markdown(const suite::Table& t) {
   std::vector<Section> sections = suite_sections(t);
   for (const std::string& reason : reasons_of(t)) sections.front().sentences.push_back(reason);
   sections.front().sentences.insert(sections.front().sentences.begin(), suite::headline(t));
-  sections.front().title = "Bakeoff: suite " + one_line(t.title);
+  sections.front().title = "Bakeoff: " + one_line(suite::called(t));
   std::string out;
   for (const Section& section : sections) out += render_markdown(section);
   return out;

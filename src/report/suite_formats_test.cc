@@ -87,6 +87,24 @@ TEST(SuiteFormats, NoContenderIsLeftOutAtAnyWidth) {
   }
 }
 
+TEST(SuiteFormats, WithoutVerdictsTheTitleAndTheReasonAreSaid) {
+  suite::Table t = sample_table();
+  t.title = "suite";
+  t.mean_rows.clear();
+  t.means.assign(4, suite::Mean{});
+  for (suite::TableRow& row : t.rows) {
+    if (row.failure.empty()) row.refusal = "this host was busy throughout";
+  }
+  for (const std::string& text : {render_terminal(t, {.width = 200}), render_markdown(t), render_suite_page(t)}) {
+    EXPECT_THAT(text, HasSubstr("suite of 3 recipes"));
+    EXPECT_THAT(text, HasSubstr("No verdict in any row (busy host), so there is no geometric mean."));
+    EXPECT_THAT(text, ::testing::Not(HasSubstr("No two contenders")));
+    EXPECT_THAT(text, HasSubstr("4.000")) << "the least step time of a row";
+  }
+  t.rows[0].refusal.clear();
+  EXPECT_THAT(suite::headline(t), HasSubstr("No verdict in 1 of 2 rows (busy host), and no two"));
+}
+
 TEST(SuiteFormats, JsonHasEveryCell) {
   const auto json = nlohmann::json::parse(render_json(sample_table()));
   EXPECT_EQ(json["schema"], 1);

@@ -119,7 +119,7 @@ std::vector<View> missing_views(const suite::Table& t) {
 std::string render_suite_page(const suite::Table& t) {
   View page;
   const bool all = std::all_of(t.rows.begin(), t.rows.end(), [](const auto& row) { return row.decided; });
-  page.texts = {{"title", one_line(t.title)},
+  page.texts = {{"title", one_line(suite::called(t))},
                 {"headline", one_line(suite::headline(t))},
                 {"state", t.interrupted ? "interrupted"
                           : all         ? "decided"

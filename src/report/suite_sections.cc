@@ -71,6 +71,14 @@ std::string fastest_in(const TableRow& row) {
   return names.empty() ? kNone : fmt::format("{}", fmt::join(names, " or "));
 }
 
+std::string least_ms(const TableRow& row) {
+  double least = 0;
+  for (const TableCell& cell : row.cells) {
+    if (cell.standing == Standing::kTimed && cell.ms > 0 && (least == 0 || cell.ms < least)) least = cell.ms;
+  }
+  return least > 0 ? milliseconds(least) : kNone;
+}
+
 std::string note_on(const TableRow& row) {
   if (!row.failure.empty()) return one_line(row.failure);
   std::string note;
@@ -93,7 +101,10 @@ Section grid_of(const suite::Table& t, bool best, const InRow& in_row, const OfM
   FilledColumn names{{.title = "recipe", .left = true, .name = true}, {}};
   FilledColumn fastest{{.title = "fastest", .meaning = "Who may be the fastest of the row.", .left = true},
                        {}};
+  FilledColumn least{{.title = "best ms/step", .meaning = "The least step time of the row, as measured.", .priority = 1},
+                     {}};
   for (const TableRow& row : t.rows) {
+    least.cells.push_back({least_ms(row)});
     names.cells.push_back({one_line(row.name)});
     fastest.cells.push_back({fastest_in(row), "", row.sure ? Ink::kGood : Ink::kPlain});
     section.row_names.push_back(one_line(row.name));
@@ -103,11 +114,13 @@ Section grid_of(const suite::Table& t, bool best, const InRow& in_row, const OfM
   if (means) {
     names.cells.push_back({kMeanRow, "", Ink::kBold});
     fastest.cells.push_back({best_mean(t), "", Ink::kBold});
+    least.cells.push_back({});
     section.row_names.emplace_back(kMeanRow);
     section.notes.emplace_back();
   }
   section.columns.push_back(std::move(names));
   if (best) section.columns.push_back(std::move(fastest));
+  if (best) section.columns.push_back(std::move(least));
   for (size_t i = 0; i < t.contenders.size(); ++i) {
     FilledColumn column{{.title = one_line(t.contenders[i])}, {}};
     for (const TableRow& row : t.rows) column.cells.push_back(in_row(row.cells[i]));
@@ -144,7 +157,7 @@ Section baseline_table(const suite::Table& t) {
 
 std::string mean_in_words(const suite::Table& t) {
   if (t.mean_rows.empty())
-    return " There is no geometric mean: no two contenders have a time in the same row.";
+    return " " + suite::why_no_means(t);
   size_t compared = 0;
   std::vector<std::string> without, other_rows;
   for (size_t i = 0; i < t.means.size(); ++i) {

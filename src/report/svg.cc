@@ -46,6 +46,19 @@ std::string escape_markup(std::string_view text) {
   return out;
 }
 
+std::string code_markup(std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = text.find('`', at);
+    const size_t end = begin == std::string_view::npos ? begin : text.find('`', begin + 1);
+    if (end == std::string_view::npos) return out + escape_markup(text.substr(at));
+    out += escape_markup(text.substr(at, begin - at)) + "<code>" +
+           escape_markup(text.substr(begin + 1, end - begin - 1)) + "</code>";
+    at = end + 1;
+  }
+  return out;
+}
+
 std::string coordinate(double value) {
   if (!std::isfinite(value)) value = 0;
   std::string text = fmt::format("{:.1f}", std::clamp(value, -kFarthest, kFarthest));

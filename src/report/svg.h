@@ -14,7 +14,9 @@
 
 namespace bakeoff::report {
 
-std::string escape_markup(std::string_view text);  // & < > " ', after clean()
+std::string escape_markup(std::string_view text);
+// The same, with what stands between two backticks as <code>.
+std::string code_markup(std::string_view text);  // & < > " ', after clean()
 
 using Points = std::vector<std::pair<double, double>>;
 

@@ -31,6 +31,9 @@ struct Entry {
   bool operator==(const Entry&) const = default;
 };
 
+// The name of a suite that is no file: recipes on the command line.
+inline constexpr const char* kNamedByRecipes = "suite";
+
 struct Record {
   int version = 1;
   std::string name = {};

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
+#include "suite/suite_record.h"
 #include "summary/pair_ratios.h"
 #include "table/numbers.h"
 
@@ -280,6 +282,32 @@ Table table_of(const std::string& title, const std::vector<Input>& inputs, const
   return table;
 }
 
+std::string called(const Table& table) {
+  if (table.title != kNamedByRecipes) return "suite " + table.title;
+  std::set<std::string> recipes;
+  for (const TableRow& row : table.rows) recipes.insert(row.folder);
+  return "suite of " + table::counted(static_cast<int64_t>(recipes.size()), "recipe");
+}
+
+std::string why_no_means(const Table& table) {
+  size_t refused = 0, busy = 0, raced = 0;
+  for (const TableRow& row : table.rows) {
+    raced += row.failure.empty();
+    refused += !row.refusal.empty();
+    busy += row.refusal.find("busy") != std::string::npos;
+  }
+  const char* const why = busy == refused ? "busy host" : busy > 0 ? "busy host, or its state is unknown"
+                                                                   : "the host's state is unknown";
+  if (refused > 0 && refused == raced)
+    return fmt::format("No verdict in any row ({}), so there is no geometric mean.", why);
+  if (refused > 0)
+    return fmt::format(
+        "No verdict in {} of {} ({}), and no two contenders have a time in the same other row, so there is no "
+        "geometric mean.",
+        refused, table::counted(static_cast<int64_t>(raced), "row"), why);
+  return "No two contenders have a time in the same row, so there is no geometric mean.";
+}
+
 std::string headline(const Table& table) {
   Ids may_be;
   size_t compared = 0;
@@ -287,7 +315,7 @@ std::string headline(const Table& table) {
     compared += table.means[i].compared;
     if (table.means[i].compared && table.means[i].may_be_best) may_be.push_back(table.contenders[i]);
   }
-  if (compared == 0) return "No two contenders have a time in the same row, so there is no geometric mean.";
+  if (compared == 0) return why_no_means(table);
   const std::string over = table::counted(static_cast<int64_t>(table.mean_rows.size()), "row");
   if (may_be.size() > 1)
     return fmt::format("Over {} no contender is surely the fastest; {} may be.", over,

@@ -90,6 +90,12 @@ struct Table {
 // comparisons of means together with the sum of the races' error rates at most (Bonferroni).
 Table table_of(const std::string& title, const std::vector<Input>& inputs, const std::string& baseline);
 
+// "suite quick"; of recipes that the command line named: "suite of 3 recipes".
+std::string called(const Table& table);
+
+// Why there is no geometric mean, as a sentence: "No verdict in any row (busy host), so there is no geometric mean."
+std::string why_no_means(const Table& table);
+
 // The outcome in a sentence or two.
 std::string headline(const Table& table);
 

@@ -16,7 +16,7 @@ AgainstBaseline compare(const Summary& s, const PairRatios& ratios, const Row& r
     out.verdict = "baseline";
     return out;
   }
-  out.verdict = s.refusal.empty() ? "undecided" : "no verdict";
+  out.verdict = s.refusal.empty() ? "undecided" : kNotJudged;
   if (row.group != base.group) {
     out.note = fmt::format("computes in {}, the baseline in {}: each precision is a race of its own",
                            row.group, base.group);

@@ -298,7 +298,7 @@ TEST(Baseline, IsOneOfTheContendersAndAllAreHeldAgainstIt) {
     }
   }
   run.s.refusal = "the host was busy";
-  EXPECT_EQ(against_baseline(run.s)[0].verdict, "no verdict");
+  EXPECT_EQ(against_baseline(run.s)[0].verdict, kNotJudged);
 }
 
 }  // namespace

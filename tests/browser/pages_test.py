@@ -42,6 +42,11 @@ PROBE = """
   out.dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const cut = (node) => node.getBoundingClientRect().right > innerWidth + 1;
   out.cut = [...document.querySelectorAll(".bars tbody th, .bars tbody td, .bars em")].filter(cut).length;
+  out.sideways = [...document.querySelectorAll(".scroll")]
+    .filter((table) => table.scrollWidth > table.clientWidth + 1)
+    .map((table) => table.closest("section").id);
+  const bar = document.querySelector("nav .page");
+  out.hidden_links = bar ? bar.scrollWidth - bar.clientWidth : 0;
   const figures = [...document.querySelectorAll("figure svg")];
   out.pictures = figures.filter((svg) => svg.getBoundingClientRect().width > 0).length;
   out.unlabelled = figures.filter((svg) => !svg.getAttribute("aria-label")).length;
@@ -157,6 +162,9 @@ class Pages(unittest.TestCase):
         self.assertLessEqual(answer["width"], view.width, f"{about}: scrolls sideways")
         self.assertEqual(answer["cut"], 0, f"{about}: the ranking is cut off")
         self.assertEqual(answer["unlabelled"], 0, about)
+        self.assertLessEqual(answer["hidden_links"], 0, f"{about}: links are cut off")
+        if view.width >= 1400:
+            self.assertEqual(answer["sideways"], [], f"{about}: tables scroll sideways")
         self.assertEqual(answer["dark"], view.dark, about)
         return answer
 

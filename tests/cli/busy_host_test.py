@@ -49,7 +49,7 @@ class BusyHost(unittest.TestCase):
         self.assertFalse(report["decided"])
         self.assertIn("busy throughout", report["host"]["refusal"])
         self.assertEqual(report["host"]["run_again"], 0)
-        self.assertEqual({row["verdict"] for row in report["ranked"]}, {"refused"})
+        self.assertEqual({row["verdict"] for row in report["ranked"]}, {"not judged"})
         again = self.place.run("report", "run")
         self.assertIn("No verdict: this host was busy throughout", again.out)
 
@@ -68,7 +68,7 @@ class BusyHost(unittest.TestCase):
         self.assertEqual(outcome.code, 3, outcome.err)
         self.assertIn("no verdict: this host was busy throughout", outcome.err)
         self.assertEqual(
-            {row["verdict"] for row in outcome.json()["ranked"]}, {"refused"}
+            {row["verdict"] for row in outcome.json()["ranked"]}, {"not judged"}
         )
 
 

@@ -54,6 +54,10 @@ TYPOS: dict[str, tuple[str, str]] = {
     "run mlp_small --batch 0": ("--batch 0: 'batch' is 0", "at least 1"),
     "run mlp_small --batch x": ("--batch x: 'batch' must be", "for example batch ="),
     "emit mlp_small --lr x --out o": ("--lr x: 'optimizer.lr'", "for example lr ="),
+    "run mlp_small --batch 32,64": ("'batch' must be an", "search.batches=[32,64]"),
+    "run mlp_small --frameworks torch,tf": ("'tf'", "did you mean 'tensorflow'?"),
+    "suite quik": ("'quik'", "did you mean 'quick'?"),
+    "report x y": ("report shows one run, and 'y' is a second one", "bakeoff suite"),
     "parity mlp_small --frameworks torhc": ("'torhc'", "did you mean 'torch'?"),
     "run mlp_smal": ("'mlp_smal'", "did you mean 'mlp_small'?"),
     "run recipes/mlp_smal.toml": ("mlp_smal.toml", "did you mean 'mlp_small'?"),
@@ -135,8 +139,12 @@ class FirstCommands(unittest.TestCase):
         done = self.place.run("run", "mlp_small", *changes.split(), "--out", "r")
         # No environment is there: nothing is ranked, and one command is named.
         self.assertEqual(done.code, 1, done.err)
-        self.assertIn("4 of 4 contenders cannot start: `bakeoff env create ", done.err)
-        self.assertRegex(done.err.splitlines()[-1], "env create torch tensorflow`")
+        self.assertRegex(
+            done.err,
+            r"cannot start: the environment of each was never created; `bakeoff env create [a-z -]+` makes them",
+        )
+        self.assertNotIn("missing: missing", self.out("env", "list"))
+        self.assertRegex(done.err.splitlines()[-1], "env create torch tensorflow` makes them$")
         recorded = tomllib.loads(self.recorded("r"))
         self.assertEqual((recorded["batch"], recorded["seed"]), (64, 3))
         self.assertEqual(recorded["race"]["pin"], "none")
@@ -157,6 +165,13 @@ class FirstCommands(unittest.TestCase):
         refused = self.place.run("parity", "mlp_small", "--frameworks", "onnxruntime")
         self.assertEqual(refused.code, 2)
         self.assertRegex(refused.err, "^bakeoff: --frameworks onnxruntime: ")
+
+    def test_an_environment_that_is_missing_is_named(self) -> None:
+        done = self.place.run("parity", "mlp_small", "--frameworks", "jax")
+        self.assertIn(
+            "jax cannot start: its environment was never created; `bakeoff env create jax` makes it",
+            done.err,
+        )
 
     def recorded(self, run: str) -> str:
         text = (self.place.path / run / "run.json").read_text()
@@ -200,6 +215,30 @@ class FirstCommands(unittest.TestCase):
         self.assertEqual(self.out("help"), self.out("--help"))
         self.assertIn("env create", self.out("help", "env", "create"))
         self.assertIn("told apart", self.out("help", "told", "apart"))
+
+    def test_keys_of_recipes_and_pages_are_explained(self) -> None:
+        self.assertIn("batch (key of recipes; integer >= 1", self.out("help", "batch"))
+        self.assertIn("search.batches (key of", self.out("help", "search"))
+        self.assertIn("search.batches (key of", self.out("help", "search.batches"))
+        self.assertIn("setting of contenders of torch", self.out("help", "compile"))
+        for word in ("refused", "cold", "limited by", "first step", "not judged", "wait"):
+            self.assertIn(word, self.out("help", word))
+        listed = self.out("help", "docs")
+        for file in [*(support.ROOT / "src").rglob("*.cc"), *RECIPES]:
+            for page in re.findall(r"docs/[a-z_]+\.md", file.read_text()):
+                if file.name.endswith("_test.cc") or page == "docs/benchmarks.md":
+                    continue
+                self.assertIn(f"{page} ", listed, f"{file} names it")
+        for name in ("docs/ir.md", "ir.md"):
+            self.assertEqual(
+                self.out("help", name), (support.ROOT / "docs/ir.md").read_text()
+            )
+        self.assertEqual(
+            self.out("help", "recipe.md"), (support.ROOT / "docs/recipe.md").read_text()
+        )
+        done = self.place.run("help", "docs/none.md")
+        self.assertEqual(done.code, 2)
+        self.assertIn("`bakeoff help docs`", done.err)
 
     def test_commands_of_the_readme_are_right(self) -> None:
         """As far as that shows without racing: recipes, options that change them, commands."""
