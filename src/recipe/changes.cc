@@ -101,10 +101,9 @@ std::vector<std::string> comma_separated(std::string_view text) {
 
 // What people call frameworks, too.
 std::string framework_meant(const std::string& name, const std::vector<std::string>& known) {
-  static const std::map<std::string, std::string> kCalled = {{"tf", "tensorflow"},    {"pytorch", "torch"},
-                                                             {"pt", "torch"},         {"keras3", "keras"},
-                                                             {"onnx", "onnxruntime"}, {"ort", "onnxruntime"},
-                                                             {"tf_keras", "keras2"},  {"flax", "jax"}};
+  static const std::map<std::string, std::string> kCalled = {
+      {"tf", "tensorflow"},    {"pytorch", "torch"},   {"pt", "torch"},        {"keras3", "keras"},
+      {"onnx", "onnxruntime"}, {"ort", "onnxruntime"}, {"tf_keras", "keras2"}, {"flax", "jax"}};
   const auto found = kCalled.find(name);
   return found == kCalled.end() ? suggest(name, known) : fmt::format("did you mean '{}'?", found->second);
 }
