@@ -133,7 +133,8 @@ void add_calibrate(CLI::App& app, Targets& t) {
 }
 
 constexpr const char* kBaselineDoc =
-    "name of a contender: the report also says how many times as fast as this one every other is";
+    "contender that the others are compared with, by its name in the table (for example torch): a further table says how "
+    "many times as fast as it each of them is";
 
 void add_suite_command(CLI::App& app, Targets& t) {
   CLI::App* suite = command(app, "suite",
