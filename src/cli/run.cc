@@ -137,9 +137,10 @@ std::string environments_to_make(const recipe::Recipe& recipe, const Interpreter
   const bool one = names.size() == 1;
   std::vector<std::string> states;
   for (const auto& [state, of] : by_state)
-    states.push_back(one                    ? "its environment " + state
-                     : by_state.size() == 1 ? fmt::format("the environment of each {}", state)
-                                            : fmt::format("the environment of {} {}", fmt::join(of, ", "), state));
+    states.push_back(one ? "its environment " + state
+                     : by_state.size() == 1
+                         ? fmt::format("the environment of each {}", state)
+                         : fmt::format("the environment of {} {}", fmt::join(of, ", "), state));
   return fmt::format("{} cannot start: {}; `bakeoff env create {}` makes {}", fmt::join(names, ", "),
                      fmt::join(states, "; "), fmt::join(names, " "), one ? "it" : "them");
 }

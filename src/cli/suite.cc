@@ -46,7 +46,8 @@ Error folder_as_recipe(const fs::path& folder) {
   const std::string name = folder.string();
   if (fs::exists(folder / "suite.json", ignored))
     return {.message = fmt::format("'{}' is the folder of a suite, not a recipe", name),
-            .remedy = fmt::format("`bakeoff suite --report {0}` shows it, `bakeoff suite --resume {0}` continues it", name)};
+            .remedy = fmt::format(
+                "`bakeoff suite --report {0}` shows it, `bakeoff suite --resume {0}` continues it", name)};
   if (fs::exists(folder / "run.json", ignored))
     return {.message = fmt::format("'{}' is the folder of a run, not a recipe", name),
             .remedy = fmt::format("`bakeoff report {}` shows it", name)};
@@ -239,8 +240,10 @@ std::string quoted_words(const std::vector<std::string>& words) {
 
 // What to type next, with what it does: the first of the open matters.
 std::string next_step(const Record& record, const suite::Table& table, const fs::path& folder) {
-  const bool open = std::ranges::any_of(record.entries, [](const Entry& one) { return one.state != "ended"; });
-  if (open) return fmt::format("to race what is left: bakeoff suite --resume {}", quoted_words({folder.string()}));
+  const bool open =
+      std::ranges::any_of(record.entries, [](const Entry& one) { return one.state != "ended"; });
+  if (open)
+    return fmt::format("to race what is left: bakeoff suite --resume {}", quoted_words({folder.string()}));
   for (const suite::TableRow& row : table.rows) {
     if (row.refusal.empty()) continue;
     std::vector<std::string> what = {record.file};

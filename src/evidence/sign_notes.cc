@@ -85,12 +85,12 @@ std::vector<std::string> sign_notes(const stats::PairTable& table,
         "differences (docs/verdicts.md); under such noise verdicts can still be wrong "
         "more often than the stated error rate.");
   if (!stalls.empty())
-    notes.push_back(
-        fmt::format("Some contenders pause now and then, so that a few of their bursts take much longer. Verdicts "
-                    "normally leave the slowest quarter of the bursts out; where the pauses of two contenders "
-                    "differ, all bursts count. That is so for {} (how much more pauses lengthen the first one's "
-                    "steps).",
-                    stalls.text()));
+    notes.push_back(fmt::format(
+        "Some contenders pause now and then, so that a few of their bursts take much longer. Verdicts "
+        "normally leave the slowest quarter of the bursts out; where the pauses of two contenders "
+        "differ, all bursts count. That is so for {} (how much more pauses lengthen the first one's "
+        "steps).",
+        stalls.text()));
   return notes;
 }
 

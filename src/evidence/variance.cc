@@ -135,8 +135,8 @@ std::string advice(const stats::Components& found, int64_t heats, bool undecided
         needed, 100 * margin);
   }
   if (with_all_steps > heats) {
-    return fmt::format("a gap of {:g}% needs about {}; more steps in the same processes do not help", 100 * margin,
-                       processes(needed - heats));
+    return fmt::format("a gap of {:g}% needs about {}; more steps in the same processes do not help",
+                       100 * margin, processes(needed - heats));
   }
   return fmt::format("a gap of {:g}% needs about {}, or longer bursts in as many processes", 100 * margin,
                      processes(needed - heats));

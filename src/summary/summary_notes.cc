@@ -30,7 +30,8 @@ void add_controls(const Summary& s, const recipe::Recipe& recipe, std::vector<st
       s.manifest.controls.empty()
           ? (recipe.race.allocator == "default" ? "none" : describe({.allocator = recipe.race.allocator}))
           : describe(controls_from(s.manifest.controls));
-  if (controls != "none") notes.push_back(fmt::format("Set for every contender that does not state it itself: {}.", controls));
+  if (controls != "none")
+    notes.push_back(fmt::format("Set for every contender that does not state it itself: {}.", controls));
   if (const std::string measured = calibration("measured"); !measured.empty()) {
     notes.push_back(fmt::format("Machine profile of {} ({}).{}{}", measured, calibration("with"),
                                 calibration("prediction").empty() ? "" : " ", calibration("prediction")));

@@ -144,7 +144,9 @@ class FirstCommands(unittest.TestCase):
             r"cannot start: the environment of each was never created; `bakeoff env create [a-z -]+` makes them",
         )
         self.assertNotIn("missing: missing", self.out("env", "list"))
-        self.assertRegex(done.err.splitlines()[-1], "env create torch tensorflow` makes them$")
+        self.assertRegex(
+            done.err.splitlines()[-1], "env create torch tensorflow` makes them$"
+        )
         recorded = tomllib.loads(self.recorded("r"))
         self.assertEqual((recorded["batch"], recorded["seed"]), (64, 3))
         self.assertEqual(recorded["race"]["pin"], "none")
@@ -221,7 +223,14 @@ class FirstCommands(unittest.TestCase):
         self.assertIn("search.batches (key of", self.out("help", "search"))
         self.assertIn("search.batches (key of", self.out("help", "search.batches"))
         self.assertIn("setting of contenders of torch", self.out("help", "compile"))
-        for word in ("refused", "cold", "limited by", "first step", "not judged", "wait"):
+        for word in (
+            "refused",
+            "cold",
+            "limited by",
+            "first step",
+            "not judged",
+            "wait",
+        ):
             self.assertIn(word, self.out("help", word))
         listed = self.out("help", "docs")
         for file in [*(support.ROOT / "src").rglob("*.cc"), *RECIPES]:
