@@ -1,5 +1,5 @@
 # Thin: everything is done by scripts/. `make help` lists the commands.
-.PHONY: help demo test full check bench prove verdicts networks clean
+.PHONY: help demo test full wheel check bench prove verdicts networks clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -28,6 +28,9 @@ verdicts:  ## the same, and rewrite the tables and the plot of docs/measured/ver
 
 networks:  ## train the networks in full for 3 steps in every framework (a quarter of an hour; docs/networks.md)
 	@scripts/build dev bakeoff && python3 scripts/full_networks.py
+
+wheel:  ## what `pip install` takes, into build/wheel (docs/install.md)
+	@scripts/wheel
 
 clean:  ## remove what was built; environments and data stay (see `bakeoff env list`)
 	rm -rf build

@@ -31,6 +31,7 @@ int run(Options options, const std::string& traces) {
   prove_series(options, report);
   prove_stalls(options, report);
   prove_times(options, report);
+  prove_gates(options, report);
   hold_contest(options, report);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (const Status written = write_json(report, options); !written) return fail(written.error());
@@ -38,7 +39,8 @@ int run(Options options, const std::string& traces) {
   fmt::print("{} claims, {} missed, {:.0f} s, seed {}\n", report.claims().size(), report.missed(), seconds,
              options.seed);
   if (report.claims().empty())
-    return fail({.message = "no such claim; there are T1, T3 to T12, T14, T15, V2 to V6, V9 and V10"});
+    return fail(
+        {.message = "no such claim; there are T1, T3 to T12, T14, T15, V2 to V6, V9, V10 and G1 to G3"});
   return report.missed() > 0 ? 1 : 0;
 }
 

@@ -51,6 +51,7 @@ class Mutants(unittest.TestCase):
     def test_in_place_of_the_judge(self) -> None:
         for mutant in ("iid", "pooled", "peeking"):
             self.misses(mutant, "T1", "usual")
+        self.misses("peeking", "G1", "at the margin")
         self.misses("slopes", "T14", "steal in regimes")
 
     def test_in_the_measuring(self) -> None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ class BakeoffError(Exception):
 
 
 def find_program() -> Path:
-    """$BAKEOFF, else the repository's own build, else `bakeoff` in PATH."""
+    """$BAKEOFF, else the repository's build, else that of the wheel, else PATH's."""
     if named := os.environ.get("BAKEOFF"):
         if not os.access(named, os.X_OK):
             raise BakeoffError(f"BAKEOFF is '{named}', which is no program")
@@ -34,11 +35,17 @@ def find_program() -> Path:
     for build in _BUILDS:
         if os.access(_REPOSITORY / build, os.X_OK):
             return _REPOSITORY / build
+    # pip puts it where this interpreter's scripts are: into a virtual environment, or
+    # below the user's home. The environment need not be active.
+    own = sysconfig.get_path("scripts")
+    for folder in (own, sysconfig.get_path("scripts", f"{os.name}_user")):
+        if os.access(Path(folder) / "bakeoff", os.X_OK):
+            return Path(folder) / "bakeoff"
     if found := shutil.which("bakeoff"):
         return Path(found)
     raise BakeoffError(
-        "there is no program 'bakeoff'\n  build it with `make`, or set the environment "
-        "variable BAKEOFF to its path"
+        "there is no program 'bakeoff'\n  install it with `pip install bakeoff`, build "
+        "it with `make`, or set the environment variable BAKEOFF to its path"
     )
 
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "calibrate/profile.h"
+#include "cli/index_run.h"
 #include "environments/environments.h"
 #include "evidence/promise.h"
 #include "gate/prove_all.h"
@@ -123,6 +124,7 @@ Status carry_out_studies(const Plan& plan, const std::vector<Parity>& parities,
 }
 
 Status carry_out(Plan& plan, ConsoleProgress& progress) {
+  note_commit(plan.directory);
   const recipe::Budget& budget = plan.recipe.budget;
   if (budget.includes_studies && !wanted_studies(plan.recipe).empty())
     plan.studies_s = kShareOfStudies * 60 * budget.minutes;

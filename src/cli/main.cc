@@ -46,6 +46,13 @@ struct Runner {
   int operator()(const ExplainOptions& o) const {
     return at_home([&] { return explain(o, config); });
   }
+  int operator()(const GateOptions& o) const {
+    return at_home([&] { return gate(o, config); });
+  }
+  int operator()(const CompareOptions& o) const { return compare(o); }
+  int operator()(const BisectOptions& o) const {
+    return at_home([&] { return bisect(o, config); });
+  }
   int operator()(const EmitOptions& o) const {
     return at_home([&] { return emit(o); });
   }
@@ -73,6 +80,13 @@ struct Runner {
     return at_home([&] { return machine(o, config); });
   }
   int operator()(const ReportOptions& o) const { return report(o); }
+  int operator()(const ExportOptions& o) const { return export_run(o); }
+  int operator()(const StoreOptions& o) const {
+    return at_home([&] { return store(o); });
+  }
+  int operator()(const HistoryOptions& o) const {
+    return at_home([&] { return history(o); });
+  }
 };
 
 int run_command(int argc, char** argv) {

@@ -13,6 +13,7 @@
 #include "base/nearest.h"
 #include "base/version.h"
 #include "cli/console.h"
+#include "cli/gate_options.h"
 #include "cli/help.h"
 #include "cli/manual.h"
 #include "cli/recipe_options.h"
@@ -35,6 +36,9 @@ struct Targets {
   ParityOptions parity;
   CheckOptions check;
   ExplainOptions explain;
+  GateOptions gate;
+  BisectOptions bisect;
+  CompareOptions compare;
   EmitOptions emit;
   ExecOptions exec;
   InitOptions init;
@@ -47,6 +51,9 @@ struct Targets {
   TranslateOptions translate;
   MachineOptions machine;
   ReportOptions report;
+  ExportOptions exported;
+  StoreOptions store;
+  HistoryOptions history;
   std::filesystem::path config;
 };
 
@@ -184,6 +191,25 @@ void add_report_command(CLI::App& app, Targets& t) {
   add_format(report, t.report.format);
   report->add_option("--html", t.report.html, "path of the HTML report; default RUN/report.html");
   report->add_option("--baseline", t.report.baseline, kBaselineDoc);
+}
+
+void add_export_command(CLI::App& app, Targets& t) {
+  const std::vector<std::string> tools = {"tensorboard", "wandb", "mlflow", "junit", "csv", "jsonl"};
+  CLI::App* exported =
+      command(app, "export", "Write a run for another tool: TensorBoard, W&B, MLflow, JUnit, tables",
+              "bakeoff export runs/mnist_cnn-20261121-080000 --to tensorboard --out logs");
+  exported->add_option("run", t.exported.run, "run directory")->required();
+  exported->add_option("--to", t.exported.to, fmt::format("{}", fmt::join(tools, ", ")))
+      ->required()
+      ->check(one_of(tools));
+  exported->add_option(
+      "--out", t.exported.out,
+      "file of junit, csv and jsonl, default standard output; folder of tensorboard, default "
+      "RUN/tensorboard, and of wandb, default RUN; SQLite file of mlflow, default RUN/mlflow.db");
+  exported->add_option(
+      "--python", t.exported.python,
+      "interpreter that has the package wandb or mlflow; default: the one beside this program, else "
+      "python3 in PATH");
 }
 
 void add_run_commands(CLI::App& app, Targets& t) {
@@ -434,6 +460,62 @@ void add_tune_command(CLI::App& app, Targets& t) {
       "machine profile of `bakeoff calibrate`, or none; default profile.json in the bakeoff home");
 }
 
+void add_store_command(CLI::App& app, Targets& t) {
+  CLI::App* store =
+      command(app, "store", "Keep an index of all runs: import, list, rebuild", "bakeoff store import runs");
+  store->require_subcommand(1);
+  CLI::App* import = command(
+      *store, "import", "Add the runs in and below folders; what is known and unchanged is not read again",
+      "bakeoff store import runs /srv/ci/bakeoff");
+  import->add_option("folders", t.store.folders, "run directories, or folders that hold some")->required();
+  import->add_flag("--again", t.store.again, "read runs whose files have not changed, too");
+  import->callback([&t] { t.store.action = StoreAction::kImport;
+});
+CLI::App* list = command(*store, "list", "List the latest runs", "bakeoff store list --last 50");
+list->add_option("--last", t.store.most, "number of runs")->check(number_from(1, 1e9))->capture_default_str();
+list->add_flag("--skipped", t.store.skipped, "list folders that could not be read instead, with the reason");
+list->add_option("--format", t.store.format, "text or json")
+    ->check(one_of({"text", "json"}))
+    ->capture_default_str();
+list->callback([&t] { t.store.action = StoreAction::kList; });
+CLI::App* rebuild =
+    command(*store, "rebuild", "Make the index again from the run directories; a damaged file is moved aside",
+            "bakeoff store rebuild");
+rebuild->add_option("folders", t.store.folders,
+                    "further folders that hold runs; those imported before are known");
+rebuild->add_flag("--forget", t.store.forget, "drop runs whose directories are gone");
+rebuild->callback([&t] { t.store.action = StoreAction::kRebuild; });
+CLI::App* path = command(*store, "path", "Print where the index is, for SQL of your own",
+                         "sqlite3 \"$(bakeoff store path)\" 'SELECT COUNT(*) FROM runs'");
+path->callback([&t] { t.store.action = StoreAction::kPath; });
+}  // namespace
+
+void add_history_command(CLI::App& app, Targets& t) {
+  CLI::App* history =
+      command(app, "history", "Show how step times developed over all runs, and where their level shifted",
+              "bakeoff history \"mnist_cnn torch\"");
+  history->add_option("series", t.history.series, "id, name or part of a name; default: a list of all");
+  history
+      ->add_option("--last", t.history.last,
+                   "number of runs of each series; default 1000, of a page as many as it has room for")
+      ->check(number_from(1, 1e9));
+  history->add_flag_function(
+      "--json", [&t](int64_t) { t.history.format = "json"; }, "print JSON");
+  history->add_flag_function(
+      "--csv", [&t](int64_t) { t.history.format = "csv"; }, "print CSV, a line for each run");
+  history->add_option("--html", t.history.html, "write a page with all of it into this file");
+  CLI::App* accept =
+      command(*history, "accept",
+              "Mark a step in a history as accepted: no alert, and later runs are judged from there",
+              "bakeoff history accept 3f2a91bc --note \"float64 is meant\"");
+  accept->add_option("series", t.history.series, "id, or name, of the series")->required();
+  accept->add_option("--run", t.history.run,
+                     "id of the run that the step begins with; default: the latest nominated shift");
+  accept->add_option("--note", t.history.note, "why, for those who look at it later");
+  accept->add_flag("--withdraw", t.history.withdraw, "take the mark of --run back");
+  accept->callback([&t] { t.history.accept = true; });
+}
+
 // The first word of the command line, where it is neither an option nor a command.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -456,6 +538,9 @@ Command chosen(const CLI::App& app, const Targets& t) {
   if (name == "parity") return t.parity;
   if (name == "check") return t.check;
   if (name == "explain") return t.explain;
+  if (name == "gate") return t.gate;
+  if (name == "bisect") return t.bisect;
+  if (name == "compare") return t.compare;
   if (name == "emit") return t.emit;
   if (name == "exec") return t.exec;
   if (name == "init") return t.init;
@@ -469,6 +554,9 @@ Command chosen(const CLI::App& app, const Targets& t) {
   if (name == "translate") return t.translate;
   if (name == "machine") return t.machine;
   if (name == "report") return t.report;
+  if (name == "export") return t.exported;
+  if (name == "store") return t.store;
+  if (name == "history") return t.history;
   return EnvOptions{.action = EnvAction::kDoctor};
 }
 
@@ -508,7 +596,12 @@ int take_script_arguments(int argc, char** argv, Targets& targets) {
   const auto tail = std::find(argv, argv + argc, std::string_view("--"));
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "exec") return take_exec_arguments(argc, argv, targets);
-  if ((first != "explain" && first != "tune") || tail == argv + argc) return argc;
+  if (tail == argv + argc) return argc;
+  if (first == "gate" || first == "bisect") {
+    (first == "gate" ? targets.gate.arguments : targets.bisect.arguments).assign(tail + 1, argv + argc);
+    return static_cast<int>(tail - argv);
+  }
+  if (first != "explain" && first != "tune") return argc;
   // Behind a second "--" are those of the second script.
   const auto second = std::find(tail + 1, argv + argc, std::string_view("--"));
   (first == "tune" ? targets.tune.arguments : targets.explain.arguments).assign(tail + 1, second);
@@ -523,14 +616,53 @@ struct ValueName {
   const char* name;
 };
 constexpr ValueName kValueNames[] = {
-    {"import", "--out", "FILE"},     {"", "--out", "DIR"},           {"", "--resume", "DIR"},
-    {"check", "--recipe", "RECIPE"}, {"", "--html", "FILE"},         {"", "--profile", "FILE"},
-    {"", "--config", "FILE"},        {"", "--python", "FILE"},       {"", "--output", "FILE"},
-    {"", "--record", "FILE"},        {"", "--weights", "FILE"},      {"", "--framework", "NAME"},
-    {"", "--minutes", "NUMBER"},     {"", "--seconds", "NUMBER"},    {"", "--format", "FORMAT"},
-    {"", "recipe", "RECIPE"},        {"", "script", "SCRIPT"},       {"", "scripts", "SCRIPT"},
-    {"report", "run", "DIR"},        {"", "before", "FILE"},         {"", "after", "FILE"},
-    {"", "--until", "WHEN"},         {"", "--budget", "TIME|PAIRS"},
+    {"import", "--out", "FILE"},
+    {"export", "--out", "PATH"},
+    {"check", "--recipe", "RECIPE"},
+    {"report", "run", "DIR"},
+    {"export", "run", "DIR"},
+    {"export", "--to", "TOOL"},
+    {"gate", "--base", "VERSION"},
+    {"gate", "--head", "VERSION"},
+    {"bisect", "--good", "COMMIT"},
+    {"bisect", "--bad", "COMMIT"},
+    {"bisect", "--package", "SPEC"},
+    {"gate", "--json", "FILE"},
+    {"bisect", "--json", "FILE"},
+    {"gate", "--init", "SERVICE"},
+    {"compare", "first", "DIR"},
+    {"compare", "second", "DIR"},
+    {"", "--out", "DIR"},
+    {"", "--resume", "DIR"},
+    {"", "--html", "FILE"},
+    {"", "--profile", "FILE"},
+    {"", "--config", "FILE"},
+    {"", "--python", "FILE"},
+    {"", "--output", "FILE"},
+    {"", "--record", "FILE"},
+    {"", "--weights", "FILE"},
+    {"", "--framework", "NAME"},
+    {"", "--minutes", "NUMBER"},
+    {"", "--seconds", "NUMBER"},
+    {"", "--format", "FORMAT"},
+    {"", "recipe", "RECIPE"},
+    {"", "script", "SCRIPT"},
+    {"", "scripts", "SCRIPT"},
+    {"", "before", "FILE"},
+    {"", "after", "FILE"},
+    {"", "--until", "WHEN"},
+    {"", "--budget", "TIME|PAIRS"},
+    {"", "folders", "DIR"},
+    {"", "series", "SERIES"},
+    {"", "--last", "NUMBER"},
+    {"", "--run", "RUN"},
+    {"", "--note", "TEXT"},
+    {"", "--repo", "DIR"},
+    {"", "--junit", "FILE"},
+    {"", "--gitlab", "FILE"},
+    {"", "--build", "COMMAND"},
+    {"", "--contender", "ID"},
+    {"", "target", "RECIPE|SCRIPT"},
 };
 
 void name_values(CLI::App& app) {
@@ -574,20 +706,26 @@ std::optional<int> show_page(const CLI::App& app, const std::string& name, const
 void add_commands(CLI::App& app, Targets& targets) {
   add_run_commands(app, targets);
   add_report_command(app, targets);
+  add_export_command(app, targets);
   add_suite_command(app, targets);
+  add_history_command(app, targets);
+  add_store_command(app, targets);
   add_tune_command(app, targets);
   add_selftest(app, targets);
   add_calibrate(app, targets);
   add_source_commands(app, targets);
   add_first_commands(app, targets);
   add_explain_command(app, targets);
+  add_gate_command(app, targets.gate);
+  add_bisect_command(app, targets.bisect);
+  add_compare_command(app, targets.compare);
   add_import_command(app, targets);
   add_translate_command(app, targets);
   add_setup_commands(app, targets);
   add_machine_command(app, targets);
 }
 
-}  // namespace
+}  // namespace bakeoff::cli
 
 std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   CLI::App app{"Same recipe, every framework, one honest verdict.", "bakeoff"};
@@ -629,9 +767,11 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   }
   const std::string chosen_one = app.get_subcommands().at(0)->get_name();
   if (const auto code = show_page(app, chosen_one, pages)) return *code;
-  if (const std::string wrong = chosen_one == "run"     ? misuse(targets.run)
-                                : chosen_one == "suite" ? misuse(targets.suite)
-                                                        : "";
+  if (const std::string wrong = chosen_one == "run"      ? misuse(targets.run)
+                                : chosen_one == "suite"  ? misuse(targets.suite)
+                                : chosen_one == "gate"   ? misuse(targets.gate)
+                                : chosen_one == "bisect" ? misuse(targets.bisect)
+                                                         : "";
       !wrong.empty()) {
     std::fputs(wrong.c_str(), stderr);
     return 2;

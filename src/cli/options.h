@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/version_commands.h"
 #include "recipe/changes.h"
 
 namespace bakeoff::cli {
@@ -162,11 +163,41 @@ struct ReportOptions {
   std::filesystem::path html = {};  // empty: RUN/report.html
   std::string baseline = {};        // id of a contender, in place of the run's
 };
+struct ExportOptions {
+  std::filesystem::path run = {};
+  std::string to = {};             // "tensorboard", "jsonl", ...
+  std::filesystem::path out = {};  // empty: standard output, or a place in the run directory
+  std::filesystem::path python =
+      {};  // that has the client of W&B or MLflow; empty: the one beside the program
+};
 
-using Command = std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand,
-                             ParityOptions, CheckOptions, ExplainOptions, EmitOptions, ExecOptions,
-                             InitOptions, ShowOptions, OpsOptions, RecipeOptions, RecipesOptions, EnvOptions,
-                             DataOptions, ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
+enum class StoreAction { kImport, kList, kRebuild, kPath };
+struct StoreOptions {
+  StoreAction action = StoreAction::kList;
+  std::vector<std::filesystem::path> folders = {};
+  bool again = false;    // import what has not changed, too
+  bool forget = false;   // rebuild: drop runs whose directories are gone
+  bool skipped = false;  // list what could not be read
+  int64_t most = 20;     // rows of the list
+  std::string format = "text";
+};
+struct HistoryOptions {
+  std::string series = {};  // an id, a name or a part of one; empty: all
+  int64_t last = 0;         // points of each series; 0: 1,000, or as many as a page has room for
+  std::string format = "text";
+  std::filesystem::path html = {};
+  bool accept = false;
+  bool withdraw = false;  // take back what was accepted
+  std::string run = {};   // where the step begins; empty: the latest nominated shift
+  std::string note = {};
+};
+
+using Command =
+    std::variant<RunOptions, SuiteOptions, TuneOptions, CalibrateCommand, SelfTestCommand, ParityOptions,
+                 CheckOptions, ExplainOptions, GateOptions, BisectOptions, CompareOptions, EmitOptions,
+                 ExecOptions, InitOptions, ShowOptions, OpsOptions, RecipeOptions, RecipesOptions, EnvOptions,
+                 DataOptions, ImportOptions, TranslateOptions, MachineOptions, ReportOptions, ExportOptions,
+                 StoreOptions, HistoryOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -186,6 +217,9 @@ int calibrate(const CalibrateCommand&, const std::filesystem::path& config);
 int parity(const ParityOptions&, const std::filesystem::path& config);
 int check(const CheckOptions&, const std::filesystem::path& config);
 int explain(const ExplainOptions&, const std::filesystem::path& config);
+int gate(const GateOptions&, const std::filesystem::path& config);
+int compare(const CompareOptions&);
+int bisect(const BisectOptions&, const std::filesystem::path& config);
 int emit(const EmitOptions&);
 int exec(const ExecOptions&, const std::filesystem::path& config);
 int init(const InitOptions&);
@@ -199,5 +233,8 @@ int import(const ImportOptions&, const std::filesystem::path& config);
 int translate(const TranslateOptions&, const std::filesystem::path& config);
 int machine(const MachineOptions&, const std::filesystem::path& config);
 int report(const ReportOptions&);
+int export_run(const ExportOptions&);
+int store(const StoreOptions&);
+int history(const HistoryOptions&);
 
 }  // namespace bakeoff::cli

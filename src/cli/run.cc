@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "cli/carry_out.h"
 #include "cli/console.h"
+#include "cli/index_run.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/recipe_options.h"
@@ -173,6 +174,7 @@ int run(const RunOptions& options, const fs::path& config) {
   summary->interrupted = proc::interrupted();
   if (plan->recipe.budget.until_decided && !summary->outlooks.empty() && !summary->interrupted)
     std::fputs("bakeoff: stopped undecided: to decide would take more than 24 hours in all\n", stderr);
+  index_run(plan->directory.path());
   const int code = present(*summary, options.format, plan->directory.path() / "report.html");
   if (summary->ranked.empty()) say_what_to_make(*plan, config);
   return code;

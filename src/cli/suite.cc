@@ -11,6 +11,7 @@
 #include "base/nearest.h"
 #include "cli/carry_out.h"
 #include "cli/console.h"
+#include "cli/index_run.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "proc/interrupt.h"
@@ -184,6 +185,7 @@ Status race_all(Session& session) {
       if (!summary) progress.lines()(fmt::format("{}: {}", entry.name, entry.failure));
     }
     CHECK_OK(suite::write(session.record, session.folder));
+    if (summary) index_run(session.folder / entry.folder);
     if (summary)
       CHECK_OK(write_file(session.folder / entry.folder / "report.html", report::render_html(*summary)));
   }

@@ -37,12 +37,17 @@ std::map<std::string, std::string> environment_of(const ScriptSpec& spec) {
       {"PYTHONUNBUFFERED", "1"},
       {"PYTHONPATH", (spec.runner / "bakeoff_observe" / "site").string()},
   };
+  for (const auto& [name, value] : spec.environment)
+    if (name != "PYTHONPATH") all[name] = value;
   // The script sees the PYTHONPATH that it would have had.
-  if (const char* own = std::getenv("PYTHONPATH"); own != nullptr && *own != '\0') {
+  const char* ours = std::getenv("PYTHONPATH");
+  std::string own = ours != nullptr ? ours : "";
+  if (const auto set = spec.environment.find("PYTHONPATH"); set != spec.environment.end())
+    own = own.empty() ? set->second : set->second + ":" + own;
+  if (!own.empty()) {
     all["BAKEOFF_OBSERVED_PYTHONPATH"] = own;
-    all["PYTHONPATH"] += std::string(":") + own;
+    all["PYTHONPATH"] += ":" + own;
   }
-  for (const auto& [name, value] : spec.environment) all[name] = value;
   return all;
 }
 

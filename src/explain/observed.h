@@ -26,7 +26,7 @@ struct ScriptSpec {
   std::vector<std::string> arguments = {};  // script and its arguments, or "-m" and a module
   std::filesystem::path folder = {};        // working directory
   bool in_copy = true;                      // run in a copy of it (folders.h)
-  Texts environment = {};                   // variables added to ours
+  Texts environment = {};                   // variables added to ours; PYTHONPATH stands before ours
   std::filesystem::path log_file = {};      // what the script prints
   bool notebook = false;                    // it asks for its notebook, and gets one that does nothing
 };

@@ -1,7 +1,6 @@
 #include "gate/proofs.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/clock.h"
 #include "base/embedded.h"
@@ -18,25 +17,6 @@ const std::vector<File>& gate_sources();
 
 namespace bakeoff {
 namespace {
-
-std::string text_of(const ir::Schedule& s) {
-  return fmt::format("{} {} {} {} {} {} {}", ir::name(s.kind), s.warmup_steps, s.warmup_from, s.steps,
-                     s.final, s.every, s.step_factor);
-}
-
-// What surrounds the optimizer's update.
-std::string updates_of(const ir::Optimizer& o) {
-  return fmt::format("{} | {} {} {} {} | {}", text_of(o.schedule), o.clip_norm, o.clip_value, o.ema,
-                     o.accumulate, fmt::join(o.no_decay, " "));
-}
-
-std::string text_of(const ir::Training& t) {
-  const ir::Optimizer& o = t.optimizer;
-  return fmt::format("{} {} {} {} {} {} | {} {} {} {} {} {} {} {} {} {} {}", ir::name(t.scenario),
-                     ir::name(t.track), t.batch, t.precision, t.input_divisor, t.seed, ir::name(o.kind), o.lr,
-                     o.momentum, o.nesterov, o.rho, o.beta1, o.beta2, o.eps, ir::name(o.eps_form),
-                     o.weight_decay, ir::name(o.decay_form));
-}
 
 std::string key_of(const std::vector<std::string>& parts) {
   Sha256 hash;
@@ -63,8 +43,8 @@ const std::string& gate_sources() {
 
 std::string job_key(const GateJob& job, const std::string& data_sha256, const std::string& weights_sha256,
                     const std::string& gate) {
-  return key_of({std::string(kVersion), gate, ir::dump(job.workload), text_of(job.training),
-                 updates_of(job.training.optimizer), std::to_string(job.steps), data_sha256, weights_sha256});
+  return key_of({std::string(kVersion), gate, ir::dump(job.workload), ir::dump(job.training),
+                 std::to_string(job.steps), data_sha256, weights_sha256});
 }
 
 Result<std::string> proof_key(const std::string& job, const ContenderStart& contender,

@@ -1,5 +1,8 @@
 #include "ir/training.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -79,5 +82,17 @@ std::string name(ScheduleKind kind) {
 }
 
 std::string name(DecayForm form) { return form == DecayForm::kL2 ? "l2" : "decoupled"; }
+
+std::string dump(const Training& t) {
+  const Optimizer& o = t.optimizer;
+  const Schedule& s = o.schedule;
+  return fmt::format(
+      "{} {} {} {} {} {} | {} {} {} {} {} {} {} {} {} {} {} | {} {} {} {} {} {} {} | {} {} {} {} | {} | {}",
+      name(t.scenario), name(t.track), t.batch, t.precision, t.input_divisor, t.seed, name(o.kind), o.lr,
+      o.momentum, o.nesterov, o.rho, o.beta1, o.beta2, o.eps, name(o.eps_form), o.weight_decay,
+      name(o.decay_form), name(s.kind), s.warmup_steps, s.warmup_from, s.steps, s.final, s.every,
+      s.step_factor, o.clip_norm, o.clip_value, o.ema, o.accumulate, fmt::join(o.no_decay, " "),
+      t.equalised() ? "" : fmt::format("{}", fmt::join(o.stated, " ")));
+}
 
 }  // namespace bakeoff::ir

@@ -122,6 +122,9 @@ struct Training {
   bool operator==(const Training&) const = default;
 };
 
+// Every number of it in one line: equal trainings have equal texts.
+std::string dump(const Training& training);
+
 std::string name(Scenario);       // "train", "predict"
 std::string name(Track);          // "equalised", "as-is"
 std::string name(OptimizerKind);  // "sgd", "rmsprop", "adam", "adamw"

@@ -46,6 +46,8 @@ struct ContenderStart {
   // itself.
   std::filesystem::path twin_script = {}, twin_layout = {};
   std::map<std::string, std::string> twin_options = {};
+  // In place of the run's own, for a contender of another run that races in this one; empty: the run's own.
+  std::filesystem::path data = {}, weights = {};
 };
 
 // Whether it compiles through a cache on disk (inductor): slow the first time, fast in later processes.

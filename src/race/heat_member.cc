@@ -204,8 +204,10 @@ void start_member(const Plan& plan, const ContenderStart& entry, Sensing& sensin
   const bool as_is = plan.recipe.training.track == ir::Track::kAsIs;
   const auto built =
       worker.build({.script = entry.script,
-                    .weights = as_is ? fs::path() : plan.directory.scripts() / "weights.safetensors",
-                    .data = plan.gate.data,
+                    .weights = as_is                   ? fs::path()
+                               : entry.weights.empty() ? plan.directory.scripts() / "weights.safetensors"
+                                                       : entry.weights,
+                    .data = entry.data.empty() ? plan.gate.data : entry.data,
                     .layout = entry.layout,
                     .dropout = true,
                     .predict = plan.recipe.training.predicts()},

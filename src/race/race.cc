@@ -229,6 +229,10 @@ class GroupRace {
       if (outlook_->rest) standing.to_go_s = outlook_->rest->seconds;
       standing.to_go_at_least = outlook_->rest && outlook_->rest->more;
     }
+    const HostTally host = tally(trials_);
+    standing.busy = host.busy;
+    standing.judged = host.judged;
+    standing.refused = host.busy_throughout(plan_.recipe.race.host);
     watch(now);
   }
 

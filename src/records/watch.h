@@ -14,6 +14,8 @@ struct Standing {
   std::optional<double> to_go_s = {};   // until every contender is decided; empty: not known yet
   bool to_go_at_least = false;
   bool decided = false;
+  int busy = 0, judged = 0;  // rounds so far that the host disturbed, and all that could be judged
+  bool refused = false;      // by so many that there is no verdict unless quiet rounds follow
   bool operator==(const Standing&) const = default;
 };
 

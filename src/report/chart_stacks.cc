@@ -107,7 +107,7 @@ std::optional<std::vector<double>> memory_parts(const Summary& s, const Row& row
   return parts;
 }
 
-// Of a step on processors, in ms: the wait for its batch; threads without work; the model's arithmetic at the measured
+// Of a step on processors, in ms: the wait for its batch; threads without work, or without a processor; the model's arithmetic at the measured
 // peak of its threads; and the rest of the threads' work. Of a GPU: the wait, the GPU idle, the GPU at work.
 std::optional<std::vector<double>> step_parts(const Row& row) {
   if (row.at_least || !(row.ms_per_step.value > 0)) return std::nullopt;
@@ -119,8 +119,11 @@ std::optional<std::vector<double>> step_parts(const Row& row) {
     working = *row.usage.cores / row.threads;
   if (!working) return std::nullopt;
   const double busy = (step - wait) * std::clamp(*working, 0.0, 1.0);
+  // Time that threads would have worked, had they had a processor: waiting is a share of work and this together.
+  const double lost = row.gpu.on_gpu ? 0 : std::min(0.99, row.usage.waiting.value_or(0));
+  const double no_processor = std::min(busy * lost / (1 - lost), step - wait - busy);
   const double ideal = row.gpu.on_gpu ? 0 : std::min(busy, step * row.flop_use.value_or(0));
-  return std::vector<double>{ideal, busy - ideal, step - wait - busy, wait};
+  return std::vector<double>{ideal, busy - ideal, step - wait - busy - no_processor, wait, no_processor};
 }
 
 }  // namespace
@@ -135,11 +138,11 @@ std::string memory_chart(const Summary& s, double width) {
 }
 
 std::string phases_chart(const Summary& s, double width) {
-  const Kinds kinds = {
-      {"the model's arithmetic at the measured peak", "other work of its threads, or of its GPU",
-       "threads, or the GPU, without work", "waiting for the batch"},
-      [](double ms) { return duration(ms); },
-      "a step"};
+  const Kinds kinds = {{"the model's arithmetic at the measured peak",
+                        "other work of its threads, or of its GPU", "threads, or the GPU, without work",
+                        "waiting for the batch", "waiting for a processor that others use"},
+                       [](double ms) { return duration(ms); },
+                       "a step"};
   return stack_chart(stacks_of(s, step_parts), kinds, {"Where the time of a step goes", "ms a step", 1},
                      width);
 }

@@ -46,7 +46,7 @@ Summary with_cost() {
 // 100 ms on 4 threads: 10 wait for the batch; of the 90 left 3 of 4 threads compute, 40 ms of it at the peak's speed.
 TEST(PhasesChart, SharesOutAStep) {
   Summary s = sample_summary(6);
-  for (Row& row : s.ranked) row.usage.cores.reset(), row.gpu = {};
+  for (Row& row : s.ranked) row.usage = {}, row.gpu = {};
   EXPECT_EQ(phases_chart(s, kWide), "") << "nothing is known";
   Row& row = s.ranked[0];
   row.ms_per_step = {100, 95, 105};
@@ -58,6 +58,9 @@ TEST(PhasesChart, SharesOutAStep) {
               AllOf(HasSubstr("the model&#39;s arithmetic at the measured peak: 40 ms"),
                     HasSubstr("GPU: 28 ms"), HasSubstr("without work: 22 ms"),
                     HasSubstr("waiting for the batch: 10 ms"), HasSubstr("a step: 100 ms")));
+  row.usage.waiting = 0.1;
+  EXPECT_THAT(phases_chart(s, kWide), HasSubstr("waiting for a processor that others use: 7.5 ms"));
+  row.usage.waiting.reset();
   row.flop_use.reset();
   EXPECT_THAT(phases_chart(s, kWide), AllOf(HasSubstr("GPU: 68 ms"), Not(HasSubstr("arithmetic"))));
   row.at_least = 3;

@@ -92,11 +92,23 @@ std::string answer_of(const Field& field) {
          (names.size() > kMostNamed ? others + " may be fastest." : listed(names, ", ") + '.');
 }
 
+std::string unsteady_name(const Summary& s) {
+  for (const Row& row : s.unranked) {
+    if (row.contender.id == s.unsteady) return spoken(row);
+  }
+  return one_line(s.unsteady);
+}
+
 std::string answer(const Summary& s) {
   if (s.interrupted && s.heats == 0) return "Interrupted before anything was timed.";
   if (s.ranked.empty()) return "No contender could be ranked.";
-  if (!s.refusal.empty()) return "No verdict: the machine was too busy, or its state is unknown.";
-  return answer_of(field_of(s, s.ranked.front().group));
+  if (!s.refusal.empty() && s.host.judged < HostTally::kLeastJudged)
+    return "No verdict: it is unknown what else ran on the machine.";
+  if (!s.refusal.empty()) return "No verdict: the machine was too busy.";
+  const std::string of_ranked = answer_of(field_of(s, s.ranked.front().group));
+  if (s.unsteady.empty()) return of_ranked;
+  return fmt::format("No winner: {} was measured faster, but never became steady. Of the others: {}",
+                     unsteady_name(s), of_ranked);
 }
 
 size_t proven(const Summary& s) {
@@ -177,7 +189,7 @@ std::string word_of(const Summary& s, const Row& row, Finish finish) {
   if (!s.refusal.empty()) return "not judged";
   switch (finish) {
     case Finish::kFastest:
-      return "fastest";
+      return s.unsteady.empty() ? "fastest" : "fastest of the steady";
     case Finish::kEqual:
       return "equally fast";
     case Finish::kMayBe:
@@ -316,6 +328,11 @@ Doubt about_decision(const Summary& s, const std::string& run) {
     return {.title = "To get a verdict",
             .text = "run it again when the machine is idle",
             .command = command_to_repeat(s),
+            .good = false};
+  if (!s.unsteady.empty())
+    return {.title = "To get a winner",
+            .text = fmt::format("{} must become steady first: a longer warm-up may do", unsteady_name(s)),
+            .command = command_to_repeat(s) + " --set race.warmup_steps=100",
             .good = false};
   return {.title = "Decided",
           .text = fmt::format("after {}{}", counted(s.heats, "heat"),

@@ -77,7 +77,8 @@ View bar_view(const FirstRow& row, double most) {
 void add_script(const Summary& s, const FirstScreen& first, bool sources, View& page) {
   page.flags["has_take"] = !first.fastest_script.empty();
   page.flags["has_take_source"] = false;
-  page.texts["take_title"] = s.decided ? "Take the fastest script" : "Take the fastest script so far";
+  page.texts["take_title"] =
+      s.decided && s.unsteady.empty() ? "Take the fastest script" : "Take the fastest script so far";
   page.texts["take_file"] = first.fastest_script;
   for (const Source& source : s.sources) {
     if (!sources || source.file != first.fastest_script) continue;

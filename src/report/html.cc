@@ -45,6 +45,8 @@ mustache::data to_data(const View& view) {
 std::string render_page(const std::string& name, View view) {
   view.texts["style"] = embedded_file("style.css");
   view.texts["script"] = embedded_file("script.js");
+  view.texts["history_style"] = embedded_file("history.css");
+  view.texts["history_script"] = embedded_file("history.js");
   mustache::data data = to_data(view);
   for (const char* part : {"section", "row"})
     data.set(part, mustache::partial([part] { return embedded_file(std::string(part) + ".html"); }));

@@ -149,6 +149,12 @@ std::string standing_line(const ProgressState& s, const Standing& standing, int 
     if (!standing.slower)
       all.push_back({standing.to_go_s ? "how sure: not known yet" : "how sure, how long: not known yet", 3});
   }
+  if (standing.refused)
+    all.push_back({fmt::format("no verdict: host busy in {} of {} rounds", standing.busy, standing.judged), 1,
+                   Ink::kWarn});
+  else if (standing.busy > 0)
+    all.push_back(
+        {fmt::format("host busy in {} of {} rounds", standing.busy, standing.judged), 5, Ink::kDim});
   if (s.contenders > 0)
     all.push_back({fmt::format("{} of {} in the race", s.survivors, s.contenders), 6, Ink::kDim});
   if (width > 0) shrink(all, width);

@@ -125,6 +125,9 @@ TEST(StandingLine, SaysWhatIsNotKnownYetAndWhenItIsDecided) {
               HasSubstr("more than 9 h to go"));
   EXPECT_THAT(standing_line(race(), {.next = "jax", .to_go_s = 34}, 0), HasSubstr("about 40 s to go"));
   EXPECT_THAT(standing_line(race(), {}, 0), HasSubstr("others have not run yet"));
+  EXPECT_THAT(standing_line(race(), {.busy = 1, .judged = 9}, 0), HasSubstr("· host busy in 1 of 9 rounds"));
+  EXPECT_THAT(standing_line(race(), {.busy = 7, .judged = 9, .refused = true}, 0),
+              HasSubstr("· no verdict: host busy in 7 of 9 rounds"));
   EXPECT_EQ(standing_line(race(), {.decided = true}, 0),
             "heat 4 · tensorflow[mode=function] 75.6 ms · decided · 5 of 12 in the race");
   for (int width = 1; width < 120; ++width)

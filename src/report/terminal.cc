@@ -81,9 +81,11 @@ class Screen {
     if (!first_.confidence.empty()) lines(first_.confidence, Ink::kDim);
     if (!first_.confidence.empty()) line();
     if (!first_.fastest_script.empty())
-      lines(fmt::format("{}: {}", s_.decided ? "The fastest script" : "The fastest script so far",
-                        script_path()),
-            Ink::kPlain, "  ", "    ");
+      lines(
+          fmt::format("{}: {}",
+                      s_.decided && s_.unsteady.empty() ? "The fastest script" : "The fastest script so far",
+                      script_path()),
+          Ink::kPlain, "  ", "    ");
     for (const Doubt& doubt : first_.doubts) {
       const std::string text = doubt.text.empty() ? doubt.title : doubt.title + ": " + doubt.text;
       lines(text, doubt.good ? Ink::kPlain : Ink::kWarn, "  ", "    ");

@@ -65,14 +65,26 @@ double CusumTable::critical(double phi) const {
   return critical_[low] * (1 - part) + critical_[low + 1] * part;
 }
 
+namespace {
+
+std::optional<Nomination> nomination(std::span<const double> values, const CusumPeak& peak, double critical) {
+  if (peak.statistic <= critical) return std::nullopt;
+  return Nomination{
+      .at = peak.at, .change = mean(values.subspan(peak.at)) - mean(values.first(peak.at)), .peak = peak};
+}
+
+}  // namespace
+
 std::optional<Nomination> nominate(std::span<const double> values, const CusumTable& table) {
   assert(values.size() == table.length());
-  Nomination found;
-  found.peak = max_cusum(values);
-  if (found.peak.statistic <= table.critical(found.peak.phi)) return std::nullopt;
-  found.at = found.peak.at;
-  found.change = mean(values.subspan(found.at)) - mean(values.first(found.at));
-  return found;
+  const CusumPeak peak = max_cusum(values);
+  return nomination(values, peak, table.critical(peak.phi));
+}
+
+std::optional<Nomination> nominate(std::span<const double> values) {
+  if (values.size() < kFewestValues) return std::nullopt;
+  const CusumPeak peak = max_cusum(values);
+  return nomination(values, peak, cusum_critical(values.size(), peak.phi));
 }
 
 }  // namespace bakeoff::stats

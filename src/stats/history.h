@@ -53,4 +53,10 @@ struct Nomination {
 // values.size() must equal table.length(). Nothing: no change is significant.
 std::optional<Nomination> nominate(std::span<const double> values, const CusumTable& table);
 
+// The critical value at alpha = 1% from simulations made beforehand (cusum_values.cc), between their lengths by
+// interpolation in 1/sqrt(n); beyond the longest, 2048, that of the longest, which is a little high.
+double cusum_critical(size_t n, double phi);
+// The same with that value, for a series of any length; nothing below 8 values.
+std::optional<Nomination> nominate(std::span<const double> values);
+
 }  // namespace bakeoff::stats

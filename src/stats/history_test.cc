@@ -58,5 +58,22 @@ TEST(Nominate, FindsAStepAndItsPlace) {
   EXPECT_GE(found, 180);
 }
 
+TEST(CusumCritical, IsThatOfASimulationAlsoBetweenItsLengths) {
+  for (const size_t n : {20, 40, 150}) {
+    const CusumTable simulated(n, 0.01, 5);
+    for (const double phi : {0.0, 0.2, 0.5})
+      EXPECT_NEAR(cusum_critical(n, phi) / simulated.critical(phi), 1, 0.12) << n << " " << phi;
+  }
+  EXPECT_EQ(cusum_critical(100'000, 0.3), cusum_critical(2048, 0.3));
+  EXPECT_EQ(cusum_critical(3, 0.3), cusum_critical(8, 0.3));
+}
+
+TEST(CusumCritical, RarelyNamesWhatIsNotInALongSeries) {
+  int named = 0;
+  for (uint64_t seed = 0; seed < 1000; ++seed) named += nominate(series(0.3, 0, seed)).has_value();
+  EXPECT_LE(named, 34);
+  EXPECT_FALSE(nominate(std::vector<double>{1, 1, 1, 2, 2, 2}));
+}
+
 }  // namespace
 }  // namespace bakeoff::stats

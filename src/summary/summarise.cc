@@ -93,6 +93,7 @@ class Summariser {
       compare_with(*s.published, measured);
     }
     judge_host(s);
+    find_faster_unsteady(s);
     add_variance(s);
     s.notes = notes_of(s, recipe_, parities_, trials_);
     s.notes.insert(s.notes.end(), signs.begin(), signs.end());
@@ -217,8 +218,9 @@ class Summariser {
     if (row.heats == 0)
       return Failure{
           Stage::kRun,
-          fmt::format("was {}, but the run ended before its first heat",
-                      row.parity == ParityState::kReported ? "compared with the referee" : "proven equal"),
+          fmt::format(
+              "was {}, but not raced: the run ended before its first heat; `bakeoff run --resume` goes on",
+              row.parity == ParityState::kReported ? "compared with the referee" : "proven equal"),
           {}};
     return std::nullopt;
   }
@@ -448,15 +450,45 @@ class Summariser {
       return row.verdict == "leader" || row.verdict == "undecided";
     });
     if (!refusal || (nothing_said && !s.host.busy_throughout(recipe_.race.host))) return;
-    s.refusal = *refusal;
+    refuse(s, *refusal);
+  }
+
+  // One that cannot be ranked, as its steps drift, may end faster than the leader: then the leader is not the fastest.
+  void find_faster_unsteady(Summary& s) const {
+    if (!s.refusal.empty() || s.ranked.empty()) return;
+    const Row& leader = s.ranked.front();
+    for (const Row& row : s.unranked) {
+      const auto drifts = not_steady_.find(row.contender.id);
+      if (drifts == not_steady_.end() || row.group != leader.group || !row.failure ||
+          row.failure->stage != Stage::kWarmUp || drifts->second.last_ms >= leader.ms_per_step.value)
+        continue;
+      s.unsteady = row.contender.id;
+      s.sentence = fmt::format(
+          "{} was measured faster than all others, {:.3g} ms a step in the end, but never became steady, so it is not "
+          "ranked. Of the others: {}",
+          row.contender.id, drifts->second.last_ms, s.sentence);
+      return;
+    }
+  }
+
+  static void refuse(Summary& s, const std::string& why) {
+    s.refusal = why;
     s.decided = false;
     s.outlooks.clear();
-    s.sentence = fmt::format("No verdict: {}.", *refusal);
+    s.sentence = fmt::format("No verdict: {}.", why);
     for (Row& row : s.ranked) {
       row.verdict = "refused";
       row.ties.clear();
       row.rank_best = 1;
       row.rank_worst = static_cast<int>(s.ranked.size());
+    }
+    // As measured, each group for itself.
+    for (auto begin = s.ranked.begin(); begin != s.ranked.end();) {
+      const auto end =
+          std::find_if(begin, s.ranked.end(), [&](const Row& row) { return row.group != begin->group; });
+      std::stable_sort(begin, end,
+                       [](const Row& a, const Row& b) { return a.ms_per_step.value < b.ms_per_step.value; });
+      begin = end;
     }
   }
 

@@ -198,6 +198,12 @@ TEST(Summarise, WhoeverNeverBecomesSteadyIsShownWithItsDriftAndNotRanked) {
   EXPECT_EQ(s.unranked[0].failure->stage, Stage::kWarmUp);
   EXPECT_THAT(s.unranked[0].failure->reason, HasSubstr("never became steady: in 8 of 8 heats"));
   EXPECT_EQ(s.unranked[0].drift, -0.2);
+  EXPECT_EQ(s.unsteady, "warming") << "it ends faster than the leader, which is no winner then";
+  EXPECT_THAT(s.sentence, HasSubstr("warming was measured faster than all others"));
+  for (Trial& trial : run.trials) {
+    for (Burst& burst : trial.bursts) burst.ns *= trial.contender == "warming" ? 2 : 1;
+  }
+  EXPECT_EQ(run.summary().unsteady, "") << "slower than the leader";
 }
 
 TEST(Summarise, BurstsThatWereStillWarmUpDoNotCount) {

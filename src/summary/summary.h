@@ -134,7 +134,10 @@ struct Summary {
   std::string run = {};                // its directory; empty: not known
   std::vector<Outlook> outlooks = {};  // of each group that is not decided; none where the verdict is refused
   std::string refusal = {};  // why no verdict is given at all: the host was busy, or its state is unknown
-  Promise promise = {};      // of low noise
+  // Id of an unranked contender that was measured faster than the leader, but never became steady; empty: none. The
+  // leader is then the fastest of the steady ones alone.
+  std::string unsteady = {};
+  Promise promise = {};           // of low noise
   bool rests_on_promise = false;  // without it some verdict would be another
   HostTally host = {};            // how often it disturbed the race, and what was run again
   double margin = 0;              // 0.03

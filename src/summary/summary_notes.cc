@@ -134,12 +134,13 @@ std::string recipe_to_name(const Summary& s) {
 
 void add_host_notes(const Summary& s, std::vector<std::string>& notes) {
   const HostTally& host = s.host;
-  if (!s.refusal.empty() && host.judged < HostTally::kLeastJudged) {
+  const bool refused = !s.refusal.empty();
+  if (refused && host.judged < HostTally::kLeastJudged) {
     notes.push_back(
         "It is unknown whether other work ran during the race, so no verdict is given. Race for longer, or on "
         "a machine whose /proc/stat counts; `--set race.max_busy=1` gives a verdict anyway, "
         "whose error rate then holds only if other work slowed all contenders alike.");
-  } else if (!s.refusal.empty()) {
+  } else if (refused) {
     notes.push_back(fmt::format(
         "The times were measured while other work ran. Run again on a quiet machine (`bakeoff run "
         "--resume` adds heats). `bakeoff run {} --set race.max_busy=1` gives a verdict however many rounds were "

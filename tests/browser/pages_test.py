@@ -195,6 +195,87 @@ class Pages(unittest.TestCase):
             with self.subTest(view=view):
                 self.check("explain", view)
 
+    def test_the_page_of_histories_at_every_width(self) -> None:
+        for view in (
+            View(unfold=True),
+            View(dark=True, unfold=True),
+            View(width=800),
+            View(width=390, dark=True, unfold=True),
+        ):
+            with self.subTest(view=view):
+                self.check("history", view)
+        for name in ("history_empty", "history_poisoned"):
+            with self.subTest(name=name):
+                self.check(name, View(width=390, unfold=True))
+
+    def test_the_page_of_histories_is_looked_at_by_keyboard_and_pointer(self) -> None:
+        more = """
+  const plot = document.getElementById("plot");
+  const range = () => [Number(plot.dataset.from), Number(plot.dataset.to)];
+  const press = (key) => plot.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  const say = () => document.getElementById("point").textContent;
+  const begin = performance.now();
+  document.querySelector('.multiples button[data-line="8"]').click();
+  plot.getBoundingClientRect();
+  out.ms = performance.now() - begin;
+  out.all = range();
+  out.name = document.getElementById("chart-name").textContent;
+  out.pressed = [...document.querySelectorAll('[aria-pressed="true"]')].map((b) => b.dataset.line);
+  press("+"); press("+");
+  out.zoomed = range();
+  press("Home");
+  out.home = [...range(), say()];
+  press("ArrowRight");
+  out.second = say();
+  press("End");
+  out.end = [...range(), say()];
+  press("Escape");
+  out.back = range();
+  const box = plot.getBoundingClientRect();
+  const point = (type, x) => plot.dispatchEvent(new PointerEvent(type,
+    { clientX: box.left + x, clientY: box.top + 50, pointerId: 1, bubbles: true }));
+  point("pointerdown", 200); point("pointermove", 300); point("pointermove", 400); point("pointerup", 400);
+  out.dragged = range();
+  document.querySelector("[data-do=later]").click();
+  out.later = range();
+  document.querySelector("#points").closest("details").open = true;
+  await new Promise((done) => setTimeout(done, 50));
+  out.rows = document.querySelectorAll("#points tbody tr").length;
+  out.dots = plot.querySelector(".dots").getAttribute("d").split("M").length - 1;
+  document.querySelector("[data-do=all]").click();
+  out.every = plot.querySelector(".dots").getAttribute("d").split("M").length - 1;
+  out.sign = plot.querySelectorAll(".shift-sign").length;
+  out.marks = plot.querySelectorAll(".mark-sign").length;
+  out.shifts = document.getElementById("shifts").textContent;
+  out.sparks = document.querySelectorAll(".small svg .dots").length;
+"""
+        answer = self.check("history", View(more=more))
+        self.assertEqual(answer["name"], "net jax")
+        self.assertEqual(answer["pressed"], ["8"])
+        self.assertEqual(answer["all"], [0, 8000])
+        self.assertEqual(answer["zoomed"], [3000, 5000])
+        self.assertEqual(answer["home"][:2], [0, 2000])
+        self.assertIn("run 01KDZPZV0050Y6TB4J7K000000", answer["home"][2])
+        self.assertIn("run 01KDZPZV0050Y6TB4J7K000001", answer["second"])
+        self.assertEqual(answer["end"][:2], [6000, 8000])
+        self.assertIn("run 01KDZPZV0050Y6TB4J7K007999", answer["end"][2])
+        self.assertEqual(answer["back"], [0, 8000])
+        first, last = answer["dragged"]
+        self.assertTrue(0 < first < last < 4000, answer["dragged"])
+        self.assertAlmostEqual((last - first) / 8000, 200 / 1100, delta=0.05)
+        self.assertEqual(
+            answer["later"],
+            [first + round((last - first) / 2), last + round((last - first) / 2)],
+        )
+        self.assertEqual(answer["dots"], last - first)
+        self.assertEqual(answer["rows"], 200)
+        self.assertEqual(answer["every"], 8000)
+        self.assertGreaterEqual(answer["sign"], 1)
+        self.assertGreaterEqual(answer["marks"], 15)
+        self.assertIn("a pair decides", answer["shifts"])
+        self.assertEqual(answer["sparks"], 9)
+        self.assertLess(answer["ms"], 2000)
+
     def test_on_paper_the_folded_report_has_at_most_eight_pages(self) -> None:
         self.assertLessEqual(self.browser.printed_pages(self.page("sample")), 8)
 

@@ -1,0 +1,174 @@
+#include "regression/bisect.h"
+
+#include <fmt/format.h>
+
+#include "base/file_lock.h"
+#include "base/files.h"
+#include "base/home.h"
+#include "base/temporary_folder.h"
+#include "cli/carry_out.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/package_versions.h"
+#include "cli/versions.h"
+#include "environments/runner_files.h"
+#include "proc/interrupt.h"
+#include "proc/launcher.h"
+
+namespace bakeoff::cli {
+namespace {
+
+namespace rg = bakeoff::regression;
+using Header = nlohmann::json;
+
+// What a search was asked for, as its record keeps it.
+Header header_of(const BisectOptions& options) {
+  return {{"target", options.target},
+          {"repo", fs::absolute(options.repo.empty() ? fs::current_path() : options.repo).string()},
+          {"margin", options.margin},
+          {"alpha", options.alpha},
+          {"build", options.build},
+          {"contender", options.contender},
+          {"whole", options.whole},
+          {"framework", options.framework},
+          {"python", options.python.string()},
+          {"arguments", options.arguments},
+          {"package", !options.package.empty()},
+          {"versions", Header::array()}};
+}
+
+VersionRequest asked_for(const Header& header, const fs::path& config) {
+  return {.target = header.at("target"),
+          .repo = header.at("repo").get<std::string>(),
+          .build = header.at("build"),
+          .python = header.at("python").get<std::string>(),
+          .framework = header.at("framework"),
+          .arguments = header.at("arguments"),
+          .config = config};
+}
+
+Status add_commits(Header& header, const BisectOptions& options) {
+  TRY(const auto repository, rg::Repository::open(options.repo.empty() ? fs::current_path() : options.repo));
+  repository.remove_stale();
+  TRY(const rg::Commit good, repository.commit(options.good));
+  TRY(const rg::Commit bad, repository.commit(options.bad));
+  TRY(const std::vector<rg::Commit> all, repository.between(good, bad));
+  header["versions"].push_back({{"name", good.brief()}, {"detail", good.subject}, {"id", good.id}});
+  for (const rg::Commit& commit : all)
+    header["versions"].push_back({{"name", commit.brief()}, {"detail", commit.subject}, {"id", commit.id}});
+  return Done{};
+}
+
+Status add_packages(Header& header, const BisectOptions& options) {
+  TRY(const PackageRange range, parse_range(options.package));
+  std::vector<std::string> versions = range.listed;
+  if (versions.empty()) {
+    const fs::path python = options.python.empty() ? fs::path("python3") : options.python;
+    TRY(const std::vector<std::string> indexed, indexed_versions(python, range.name));
+    versions = within(indexed, range.first, range.last);
+  }
+  if (versions.size() < 2)
+    return Error{.message = fmt::format("there are {} versions of {} from {} to {}", versions.size(),
+                                        range.name, range.first, range.last),
+                 .remedy = "name a range that holds at least two: numpy==1.26..2.1"};
+  for (const std::string& version : versions) {
+    const std::string spec = fmt::format("{}=={}", range.name, version);
+    header["versions"].push_back({{"name", spec}, {"detail", ""}, {"id", spec}});
+  }
+  return Done{};
+}
+
+Result<rg::BisectFile> opened(const BisectOptions& options, const fs::path& folder) {
+  if (!options.resume.empty()) return rg::BisectFile::open(folder);
+  Header header = header_of(options);
+  CHECK_OK(options.package.empty() ? add_commits(header, options) : add_packages(header, options));
+  return rg::BisectFile::create(folder, header);
+}
+
+// The versions of a search, made ready when a probe needs them. The good end stays.
+class Checkouts {
+ public:
+  Checkouts(const Header& header, VersionRequest request, RaceTools tools, const Progress& progress)
+      : header_(header), request_(std::move(request)), tools_(std::move(tools)), progress_(progress) {
+    tools_.observed = &observed_;
+  }
+
+  Result<std::unique_ptr<rg::Pairing>> pair(size_t base, size_t head) {
+    if (base != 0) {
+      TRY(auto parent, version("base", base));
+      TRY(auto culprit, version("head", head));
+      return version_pair(std::move(parent), std::move(culprit), request_, tools_, progress_);
+    }
+    if (!good_) {
+      TRY(good_, version("good", 0));
+    }
+    TRY(auto other, version("probe", head));
+    return version_pair(good_, std::move(other), request_, tools_, progress_);
+  }
+
+ private:
+  Result<std::shared_ptr<const Version>> version(const std::string& what, size_t at) {
+    const Header& one = header_.at("versions").at(at);
+    const std::string name = one.at("name"), id = one.at("id");
+    if (header_.at("package").get<bool>()) {
+      TRY(Version made, package_version(what, id, request_, progress_));
+      return std::shared_ptr<const Version>(new Version(std::move(made)));
+    }
+    TRY(const auto repository, rg::Repository::open(request_.repo));
+    TRY(const rg::Commit commit, repository.commit(id));
+    TRY(Version made, commit_version(what, name, commit, repository, request_, progress_));
+    return std::shared_ptr<const Version>(new Version(std::move(made)));
+  }
+
+  const Header& header_;
+  VersionRequest request_;
+  RaceTools tools_;
+  const Progress& progress_;
+  std::map<std::shared_ptr<const Version>, rg::ScriptSide> observed_ = {};
+  std::shared_ptr<const Version> good_ = {};
+};
+
+Result<rg::BisectOutcome> searched(const BisectOptions& options, const fs::path& config,
+                                   const Progress& progress) {
+  TRY(const fs::path runner, unpack_runner(bakeoff_home()));
+  TRY(const TemporaryFolder scratch, TemporaryFolder::make("bakeoff_explain_"));
+  const fs::path named = options.resume.empty() ? options.out : options.resume;
+  const fs::path folder = named.empty() ? dated_folder("bisect") : named;
+  TRY(rg::BisectFile file, opened(options, folder));
+  TRY(const FileLock lock, FileLock::attempt(folder / ".lock"));
+  const Header header = file.header();
+  try {
+    rg::BisectOutcome outcome{.settings = {header.at("margin"), header.at("alpha"), options.budget_s},
+                              .contender = header.at("contender")};
+    for (const Header& one : header.at("versions"))
+      outcome.versions.push_back({one.at("name"), one.at("detail")});
+    Checkouts checkouts(header, asked_for(header, config),
+                        {.runner = runner, .folder = scratch.path(), .whole = header.at("whole")}, progress);
+    const auto make = [&](size_t base, size_t head) { return checkouts.pair(base, head); };
+    CHECK_OK(rg::bisect(outcome, file, make, progress));
+    return outcome;
+  } catch (const Header::exception& wrong) {
+    return Error{.message = fmt::format("the record of the search lacks something: {}", wrong.what()),
+                 .where = (options.resume / "bisect.jsonl").string() + ":1",
+                 .remedy = "start the search anew in another folder (--out DIR)"};
+  }
+}
+
+}  // namespace
+
+int bisect(const BisectOptions& options, const fs::path& config) {
+  if (const auto started = proc::start_launcher(); !started) return fail(started.error());
+  Result<rg::BisectOutcome> outcome = Error{};
+  {
+    ConsoleProgress progress;
+    outcome = searched(options, config, progress.lines());
+  }
+  if (!outcome) return fail(outcome.error());
+  print(rg::to_text(*outcome, output_width()));
+  if (!options.json.empty())
+    if (const auto written = write_file(options.json, rg::to_json(*outcome)); !written)
+      return fail(written.error());
+  return rg::exit_code(*outcome);
+}
+
+}  // namespace bakeoff::cli

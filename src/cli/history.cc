@@ -1,0 +1,174 @@
+#include "history/history.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/nearest.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "proc/interrupt.h"
+#include "records/marks.h"
+#include "records/records.h"
+#include "report/history_formats.h"
+#include "report/history_page.h"
+#include "store/index.h"
+#include "store/read_run.h"
+#include "table/text.h"
+
+namespace bakeoff::cli {
+namespace {
+
+constexpr int64_t kPointsOfOne = 1000;
+constexpr int64_t kPointsInList = 200;  // of each series
+constexpr int64_t kPointsOfPage = 20'000;
+
+Result<store::Index> open_history() {
+  TRY(const std::string url, store::database_url());
+  return store::Index::open(bakeoff_home(), url, [] { return proc::interrupted(); });
+}
+
+Result<std::vector<store::Line>> chosen_lines(store::Index& index, const std::string& words) {
+  TRY(const auto lines, index.lines());
+  auto found = lines_named(lines, words);
+  if (!found.empty() || words.empty()) return found;
+  std::vector<std::string> names;
+  for (const store::Line& line : lines) names.push_back(line.name);
+  const std::string near = nearest(words, names);
+  return Error{
+      .message = fmt::format("no series is called '{}'", table::one_line(words)),
+      .remedy = near.empty() ? "`bakeoff history` lists them" : fmt::format("did you mean '{}'?", near)};
+}
+
+Result<std::vector<History>> histories_of(store::Index& index, const std::vector<store::Line>& lines,
+                                          int64_t most) {
+  std::vector<History> histories;
+  for (const store::Line& line : lines) {
+    if (proc::interrupted()) return Error{"interrupted"};
+    TRY(auto points, index.points(line.id, most));
+    histories.push_back(history_of(line, std::move(points)));
+  }
+  return histories;
+}
+
+int64_t points_of(const HistoryOptions& options, size_t lines) {
+  if (options.last > 0) return options.last;
+  if (!options.html.empty())
+    return std::max<int64_t>(50, kPointsOfPage / std::max<int64_t>(1, static_cast<int64_t>(lines)));
+  return lines > 1 && options.format == "text" ? kPointsInList : kPointsOfOne;
+}
+
+int show(const HistoryOptions& options) {
+  auto index = open_history();
+  if (!index) return fail(index.error());
+  const auto lines = chosen_lines(*index, options.series);
+  if (!lines) return fail(lines.error());
+  const auto histories = histories_of(*index, *lines, points_of(options, lines->size()));
+  if (!histories) return fail(histories.error());
+  if (!options.html.empty()) {
+    const auto written =
+        write_file(options.html, report::render_history_page(*histories, index->where(), utc_now()));
+    if (!written) return fail(written.error());
+    if (options.format == "text") {
+      print(options.html.string() + "\n");
+      return 0;
+    }
+  }
+  const report::TerminalOptions terminal{.width = output_width(), .colour = output_has_colour()};
+  if (options.format == "json")
+    print(report::render_history_json(*histories));
+  else if (options.format == "csv")
+    print(report::render_history_csv(*histories));
+  else if (histories->size() == 1)
+    print(report::render_history(histories->front(), terminal));
+  else
+    print(report::render_history_list(*histories, index->where(), terminal));
+  return 0;
+}
+
+// The one series that the words mean.
+Result<store::Line> one_line_of(store::Index& index, const std::string& words) {
+  TRY(const auto lines, chosen_lines(index, words));
+  if (lines.size() == 1) return lines.front();
+  std::vector<std::string> ids;
+  for (const store::Line& line : lines)
+    ids.push_back(fmt::format("{} ({})", line.id.substr(0, 8), line.name));
+  return Error{.message = fmt::format("'{}' means {} series", table::one_line(words), lines.size()),
+               .remedy = fmt::format("name one by its id: {}", fmt::join(ids, ", "))};
+}
+
+// The point at which the step begins.
+Result<store::LinePoint> step_of(const History& history, const std::string& run) {
+  if (run.empty()) {
+    for (size_t i = history.shifts.size(); i-- > 0;)
+      if (history.shifts[i].open()) return history.points[history.shifts[i].at];
+    return Error{
+        .message = fmt::format("no shift of {} is open", history.line.name),
+        .remedy = "--run marks a step where none is nominated; `bakeoff history SERIES` shows the runs"};
+  }
+  std::vector<std::string> runs;
+  for (size_t i = 1; i < history.points.size(); ++i) {
+    if (history.points[i].run == run) return history.points[i];
+    runs.push_back(history.points[i].run);
+  }
+  if (!history.points.empty() && history.points.front().run == run)
+    return Error{
+        .message = fmt::format("{} is the first run of {}: no step begins there", run, history.line.name),
+        .remedy = "name a later run"};
+  const std::string near = nearest(run, runs);
+  return Error{.message = fmt::format("{} has no run '{}'", history.line.name, table::one_line(run)),
+               .remedy = near.empty() ? "`bakeoff history SERIES` shows the ids of its runs"
+                                      : fmt::format("did you mean '{}'?", near)};
+}
+
+// The mark is kept in the run's directory; the index follows.
+Result<std::string> accept_step(const HistoryOptions& options) {
+  TRY(store::Index index, open_history());
+  TRY(const store::Line line, one_line_of(index, options.series));
+  TRY(auto points, index.points(line.id, 1'000'000));
+  const History history = history_of(line, std::move(points));
+  if (options.withdraw && options.run.empty())
+    return Error{.message = "--withdraw needs --run",
+                 .remedy = "the id of the run whose mark is to be taken back"};
+  TRY(const store::LinePoint point, step_of(history, options.run));
+  if (options.withdraw && !point.accepted)
+    return Error{.message = fmt::format("run {} has no accepted step of {}", point.run, line.name),
+                 .remedy = "`bakeoff history SERIES` shows the accepted steps"};
+  const fs::path folder = store::path_of(point.directory);
+  const auto directory = RunDirectory::open(folder);
+  if (!directory)
+    return Error{
+        .message = fmt::format("the run's directory cannot be opened: {}", directory.error().message),
+        .where = point.directory,
+        .remedy = "the mark is kept there; if it was moved, import its new place first"};
+  CHECK_OK(directory->append(AcceptedStep{.contender = line.contender,
+                                          .at = utc_now(),
+                                          .note = table::one_line(options.note),
+                                          .withdrawn = options.withdraw}));
+  TRY(const store::IndexedRun indexed, store::read_run(folder));
+  TRY(const int64_t copies, index.put({&indexed, 1}));
+  if (copies > 0)
+    return Error{
+        .message = "the mark is kept in the run's directory, which is not the one that the index has",
+        .where = point.directory,
+        .remedy = "`bakeoff store import` of that directory, on its machine, brings it into the index"};
+  return fmt::format("{}: the step of {} that begins with run {} ({}); kept in {}\n",
+                     options.withdraw ? "no longer accepted" : "accepted", line.name, point.run,
+                     point.started, (folder / Kept<AcceptedStep>::kFile).string());
+}
+
+}  // namespace
+
+int history(const HistoryOptions& options) {
+  if (!options.accept) return show(options);
+  const auto done = accept_step(options);
+  if (!done) return fail(done.error());
+  print(*done);
+  return 0;
+}
+
+}  // namespace bakeoff::cli

@@ -1,0 +1,191 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "proc/interrupt.h"
+#include "report/history_formats.h"
+#include "store/import.h"
+#include "store/index.h"
+#include "store/read_run.h"
+#include "table/text.h"
+
+namespace bakeoff::cli {
+namespace {
+
+constexpr size_t kShownReasons = 10;
+
+Result<store::Index> open_index() {
+  TRY(const std::string url, store::database_url());
+  return store::Index::open(bakeoff_home(), url, [] { return proc::interrupted(); });
+}
+
+Status check_folders(const std::vector<fs::path>& folders) {
+  for (const fs::path& folder : folders) {
+    std::error_code failed;
+    if (!fs::is_directory(folder, failed))
+      return Error{.message = fmt::format("'{}' is no folder", folder.string()),
+                   .remedy = "name run directories, or folders that hold some"};
+  }
+  return Done{};
+}
+
+// What came of an import, and its exit code.
+int tell(const store::Imported& imported, const std::string& where) {
+  const size_t skipped = imported.skipped.size();
+  for (size_t i = 0; i < std::min(skipped, kShownReasons); ++i)
+    std::fprintf(stderr, "bakeoff: skipped %s\n",
+                 table::one_line(imported.skipped[i].directory + ": " + imported.skipped[i].reason).c_str());
+  if (skipped > kShownReasons)
+    std::fprintf(stderr, "bakeoff: and %zu more; `bakeoff store list --skipped` lists them\n",
+                 skipped - kShownReasons);
+  const std::string copies =
+      imported.copies == 0
+          ? ""
+          : fmt::format(", {} left out as copies of runs in other directories", imported.copies);
+  print(fmt::format("{} runs read, {} unchanged, {} skipped{}: {}\n", imported.read, imported.unchanged,
+                    skipped, copies, where));
+  return imported.stopped ? kInterrupted : 0;
+}
+
+int import_folders(store::Index& index, std::vector<fs::path> folders, bool again) {
+  store::Imported imported;
+  {
+    ConsoleProgress progress;
+    auto done = store::import_runs(index, {.roots = std::move(folders),
+                                           .again = again,
+                                           .stop = [] { return proc::interrupted(); },
+                                           .progress = progress.lines()});
+    if (!done) return fail(done.error());
+    imported = std::move(*done);
+  }
+  return tell(imported, index.where());
+}
+
+int import_into_index(const StoreOptions& options) {
+  if (const auto ok = check_folders(options.folders); !ok) return fail(ok.error());
+  auto index = open_index();
+  if (!index) return fail(index.error());
+  for (const fs::path& folder : options.folders)
+    if (const auto kept = store::keep_root(bakeoff_home(), folder); !kept) return fail(kept.error());
+  return import_folders(*index, options.folders, options.again);
+}
+
+int list(const StoreOptions& options) {
+  auto index = open_index();
+  if (!index) return fail(index.error());
+  const auto tally = index->tally();
+  const auto runs = index->runs(options.most);
+  const auto skipped = index->skipped(options.skipped ? 1'000'000'000 : options.most);
+  for (const Error* error : {tally ? nullptr : &tally.error(), runs ? nullptr : &runs.error(),
+                             skipped ? nullptr : &skipped.error()})
+    if (error != nullptr) return fail(*error);
+  const report::TerminalOptions terminal{.width = output_width(), .colour = output_has_colour()};
+  if (options.format == "json")
+    print(report::render_store_json(*runs, *skipped, *tally, index->where()));
+  else if (options.skipped)
+    print(skipped->empty() ? "Every folder that was imported could be read.\n"
+                           : report::render_skipped(*skipped, terminal.width));
+  else
+    print(report::render_store_list(*runs, *tally, index->where(), terminal));
+  return 0;
+}
+
+// Moves a file that is no index of this version aside, with the files that SQLite keeps beside it.
+Status make_room(const fs::path& home) {
+  const fs::path file = store::index_file(home);
+  std::string why = store::damage_of(file);
+  if (why.empty()) {
+    if (const auto index = store::Index::open(home, ""); !index) why = index.error().message;
+  }
+  if (why.empty()) return Done{};
+  std::string now = utc_now();
+  std::erase(now, ':');
+  const fs::path aside = file.string() + ".aside-" + now;
+  std::error_code failed;
+  fs::rename(file, aside, failed);
+  if (failed)
+    return Error{.message = fmt::format("cannot move {} aside: {}", file.string(), failed.message()),
+                 .remedy = "is the folder yours to write?"};
+  for (const char* tail : {"-journal", "-wal", "-shm"}) {
+    std::error_code ignored;
+    fs::rename(file.string() + tail, aside.string() + tail, ignored);
+  }
+  std::fprintf(stderr, "bakeoff: %s: %s\n  it is kept as %s\n", file.c_str(), table::one_line(why).c_str(),
+               aside.c_str());
+  return Done{};
+}
+
+// Directories that the index knows and that are no runs any more.
+std::vector<std::string> gone(const std::map<std::string, std::string>& stamps) {
+  std::vector<std::string> found;
+  for (const auto& [directory, unused] : stamps) {
+    std::error_code ignored;
+    if (!fs::exists(store::path_of(directory) / "run.json", ignored)) found.push_back(directory);
+  }
+  return found;
+}
+
+int rebuild(const StoreOptions& options) {
+  if (const auto ok = check_folders(options.folders); !ok) return fail(ok.error());
+  const fs::path home = bakeoff_home();
+  const auto url = store::database_url();
+  if (!url) return fail(url.error());
+  if (url->empty())
+    if (const auto room = make_room(home); !room) return fail(room.error());
+  auto index = open_index();
+  if (!index) return fail(index.error());
+  auto stamps = index->stamps();
+  if (!stamps) return fail(stamps.error());
+  std::vector<fs::path> folders = options.folders;
+  for (const fs::path& folder : options.folders)
+    if (const auto kept = store::keep_root(home, folder); !kept) return fail(kept.error());
+  for (const fs::path& root : store::kept_roots(home)) {
+    std::error_code ignored;
+    if (fs::is_directory(root, ignored)) folders.push_back(root);
+  }
+  const std::vector<std::string> lost = gone(*stamps);
+  for (const auto& [directory, unused] : *stamps)
+    if (std::ranges::find(lost, directory) == lost.end()) folders.push_back(store::path_of(directory));
+  if (options.forget)
+    if (const auto forgotten = index->forget(lost); !forgotten) return fail(forgotten.error());
+  if (!lost.empty())
+    std::fprintf(
+        stderr, "bakeoff: the directories of %zu runs are gone; %s\n", lost.size(),
+        options.forget ? "they are forgotten" : "what the index has of them stays (--forget drops it)");
+  return import_folders(*index, std::move(folders), true);
+}
+
+int path() {
+  const auto url = store::database_url();
+  if (!url) return fail(url.error());
+  if (url->empty()) {
+    print(store::index_file(bakeoff_home()).string() + "\n");
+    return 0;
+  }
+  const auto index = open_index();
+  if (!index) return fail(index.error());
+  print(index->where() + "\n");
+  return 0;
+}
+
+}  // namespace
+
+int store(const StoreOptions& options) {
+  switch (options.action) {
+    case StoreAction::kImport:
+      return import_into_index(options);
+    case StoreAction::kRebuild:
+      return rebuild(options);
+    case StoreAction::kPath:
+      return path();
+    case StoreAction::kList:
+      break;
+  }
+  return list(options);
+}
+
+}  // namespace bakeoff::cli

@@ -1,0 +1,227 @@
+#include "regression/compare.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "stats/interval.h"
+#include "stats/trimmed.h"
+#include "table/text.h"
+
+namespace bakeoff::regression {
+namespace {
+
+using table::paragraph;
+using CompareJson = nlohmann::ordered_json;
+
+constexpr double kCompareAlpha = 0.01;
+constexpr size_t kMostLines = 12;  // of a recipe
+
+void differ(std::vector<Difference>& all, const std::string& what, const std::string& first,
+            const std::string& second) {
+  if (first != second)
+    all.push_back({what, first.empty() ? "none" : first, second.empty() ? "none" : second});
+}
+
+void differ(std::vector<Difference>& all, const std::string& of, const Texts& first, const Texts& second) {
+  std::set<std::string> keys;
+  for (const Texts* texts : {&first, &second})
+    for (const auto& [key, value] : *texts) keys.insert(key);
+  const auto in = [](const Texts& texts, const std::string& key) {
+    const auto found = texts.find(key);
+    return found == texts.end() ? std::string() : found->second;
+  };
+  for (const std::string& key : keys) differ(all, of + key, in(first, key), in(second, key));
+}
+
+// Lines of one recipe that the other has not, in their order.
+std::vector<std::string> lines_alone(const std::string& text, const std::string& other) {
+  const auto lines = [](const std::string& of) {
+    std::vector<std::string> all;
+    std::istringstream in(of);
+    for (std::string line; std::getline(in, line);)
+      if (line = table::one_line(line); !line.empty() && line[0] != '#') all.push_back(line);
+    return all;
+  };
+  const std::vector<std::string> theirs = lines(other);
+  const std::multiset<std::string> known(theirs.begin(), theirs.end());
+  std::vector<std::string> alone;
+  for (const std::string& line : lines(text))
+    if (!known.contains(line) && alone.size() < kMostLines) alone.push_back(line);
+  return alone;
+}
+
+std::vector<Difference> differences(const Manifest& a, const Manifest& b) {
+  std::vector<Difference> all;
+  differ(all, "recipe", a.recipe_name, b.recipe_name);
+  differ(all, "recipe's lines", fmt::format("{}", fmt::join(lines_alone(a.recipe_text, b.recipe_text), "; ")),
+         fmt::format("{}", fmt::join(lines_alone(b.recipe_text, a.recipe_text), "; ")));
+  if (a.workload_text != b.workload_text) all.push_back({"workload", "another", "another"});
+  differ(all, "initial weights", a.weights_sha256.substr(0, 12), b.weights_sha256.substr(0, 12));
+  differ(all, "data", a.data_sha256.substr(0, 12), b.data_sha256.substr(0, 12));
+  differ(all, "bakeoff", a.bakeoff_version, b.bakeoff_version);
+  differ(all, "machine: name", a.host.name, b.host.name);
+  differ(all, "machine: processor", a.host.cpu, b.host.cpu);
+  differ(all, "machine: processors", std::to_string(a.host.cpus), std::to_string(b.host.cpus));
+  differ(all, "machine: memory", table::bytes(static_cast<double>(a.host.memory_bytes)),
+         table::bytes(static_cast<double>(b.host.memory_bytes)));
+  differ(all, "machine: kernel", a.host.kernel, b.host.kernel);
+  differ(all, "machine: system", a.host.os, b.host.os);
+  differ(all, "machine: ", a.host.more, b.host.more);
+  differ(all, "control: ", a.controls, b.controls);
+  differ(all, "variable: ", a.worker_environment, b.worker_environment);
+  return all;
+}
+
+// Welch's interval of the difference of the heats' mean log times.
+Estimate ratio_of(const std::vector<double>& first_ms, const std::vector<double>& second_ms, bool valid) {
+  const auto logs = [](const std::vector<double>& ms) {
+    std::vector<double> all;
+    for (const double value : ms) all.push_back(std::log(value));
+    return all;
+  };
+  Estimate ratio{stats::median(second_ms) / stats::median(first_ms), 0, stats::kInfinity};
+  if (!valid || first_ms.size() < 3 || second_ms.size() < 3) return ratio;
+  const std::vector<double> a = logs(first_ms), b = logs(second_ms);
+  const double va = stats::variance(a) / static_cast<double>(a.size()),
+               vb = stats::variance(b) / static_cast<double>(b.size());
+  const double sum = va + vb;
+  if (!(sum > 0)) return ratio;
+  const double freedom =
+      sum * sum / (va * va / static_cast<double>(a.size() - 1) + vb * vb / static_cast<double>(b.size() - 1));
+  const double half =
+      boost::math::quantile(boost::math::students_t(freedom), 1 - kCompareAlpha / 2) * std::sqrt(sum);
+  const double d = stats::mean(b) - stats::mean(a);
+  return {std::exp(d), std::exp(d - half), std::exp(d + half)};
+}
+
+const bakeoff::Row* ranked_in(const Summary& summary, const std::string& id) {
+  for (const bakeoff::Row& row : summary.ranked)
+    if (row.contender.id == id && !row.heat_ms.empty()) return &row;
+  return nullptr;
+}
+
+std::string gate_command(const Comparison& comparison, const Manifest& a, const Manifest& b) {
+  const std::string file = b.recipe_file.empty() ? b.recipe_name + ".toml" : b.recipe_file;
+  const bool versions = std::ranges::any_of(comparison.differences, [](const Difference& one) {
+    return one.what.find("version of") != std::string::npos;
+  });
+  if (a.recipe_text != b.recipe_text && a.recipe_file != b.recipe_file)
+    return fmt::format("bakeoff gate --base {} --head {}", a.recipe_file, file);
+  if (versions) return fmt::format("bakeoff gate --base OLD_ENVIRONMENT --head NEW_ENVIRONMENT {}", file);
+  return fmt::format("bakeoff gate --base OLD_COMMIT --head NEW_COMMIT {}", file);
+}
+
+std::string doubt(const Comparison& c) {
+  std::string why = c.same_machine ? "The two runs are of different times"
+                                   : "The two runs are of different machines and times";
+  if (!c.same_work) why += ", and of different work";
+  return why +
+         ". What slowed one of them, and not the other, is in the ratios too, and no interval covers it: they are no "
+         "proof that a version is faster or slower. Raced as one, on one machine, both decide it:";
+}
+
+CompareJson end_of(double value) {
+  return value > 0 && std::isfinite(value) ? CompareJson(value) : CompareJson();
+}
+
+}  // namespace
+
+Comparison compare(const Summary& first, const Summary& second) {
+  const Manifest &a = first.manifest, &b = second.manifest;
+  Comparison all{.first = first.run,
+                 .second = second.run,
+                 .first_started = a.started,
+                 .second_started = b.started,
+                 .differences = differences(a, b)};
+  all.same_work = a.workload_text == b.workload_text && a.data_sha256 == b.data_sha256 &&
+                  a.weights_sha256 == b.weights_sha256 && first.batch == second.batch;
+  all.same_machine = a.host.name == b.host.name && a.host.cpu == b.host.cpu && a.host.cpus == b.host.cpus;
+  differ(all.differences, "batch", std::to_string(first.batch), std::to_string(second.batch));
+  for (const bakeoff::Row& row : first.ranked) {
+    const std::string& id = row.contender.id;
+    const bakeoff::Row* other = ranked_in(second, id);
+    if (other == nullptr || row.heat_ms.empty()) {
+      all.first_alone.push_back(id);
+      continue;
+    }
+    differ(all.differences, id + ": version of ", row.versions, other->versions);
+    differ(all.differences, id + ": ", row.effective, other->effective);
+    all.rows.push_back({.contender = id,
+                        .first_ms = stats::median(row.heat_ms),
+                        .second_ms = stats::median(other->heat_ms),
+                        .ratio = ratio_of(row.heat_ms, other->heat_ms, all.same_work && all.same_machine)});
+  }
+  for (const bakeoff::Row& row : second.ranked)
+    if (ranked_in(first, row.contender.id) == nullptr) all.second_alone.push_back(row.contender.id);
+  all.gate = gate_command(all, a, b);
+  return all;
+}
+
+std::string to_text(const Comparison& c, int width) {
+  const auto line = [&](const std::string& text, const std::string& first = "",
+                        const std::string& next = "") {
+    return paragraph(table::one_line(text), width, first, next) + "\n";
+  };
+  std::string out = line(fmt::format("{} ({})", c.first, c.first_started), "first   ", "        ") +
+                    line(fmt::format("{} ({})", c.second, c.second_started), "second  ", "        ") + "\n";
+  if (c.differences.empty())
+    out += line("Nothing that was recorded differs but the time.");
+  else
+    out += line("What differs:");
+  for (const Difference& one : c.differences)
+    out += line(fmt::format("{}: {} / {}", one.what, one.first, one.second), "  ", "    ");
+  out += "\n";
+  size_t column = 10;
+  for (const ComparedRow& row : c.rows)
+    column =
+        std::max<size_t>(column, static_cast<size_t>(table::display_width(table::one_line(row.contender))));
+  column = std::min<size_t>(column, static_cast<size_t>(std::max(12, width - 50)));
+  if (!c.rows.empty())
+    out += fmt::format("{}  {:>10}  {:>10}  {:>7}  {}\n",
+                       table::pad_right("ms a step", static_cast<int>(column)), "first", "second", "ratio",
+                       "interval");
+  for (const ComparedRow& row : c.rows)
+    out += fmt::format("{}  {:>10}  {:>10}  {:>7}  {}\n",
+                       table::pad_right(table::fit(table::one_line(row.contender), static_cast<int>(column)),
+                                        static_cast<int>(column)),
+                       table::milliseconds(row.first_ms), table::milliseconds(row.second_ms),
+                       table::ratio(row.ratio.value), table::interval(row.ratio, table::ratio));
+  if (c.rows.empty()) out += line("No contender was ranked in both.");
+  for (const auto& [what, alone] : {std::pair("first", &c.first_alone), std::pair("second", &c.second_alone)})
+    if (!alone->empty())
+      out += line(fmt::format("ranked in the {} alone: {}", what, fmt::join(*alone, ", ")));
+  return out + "\n" + line(doubt(c)) + line(c.gate, "  ", "    ");
+}
+
+std::string to_json(const Comparison& c) {
+  CompareJson json = {{"format", "bakeoff compare 1"},
+                      {"first", {{"run", c.first}, {"started", c.first_started}}},
+                      {"second", {{"run", c.second}, {"started", c.second_started}}},
+                      {"same_work", c.same_work},
+                      {"same_machine", c.same_machine},
+                      {"differences", CompareJson::array()},
+                      {"contenders", CompareJson::array()},
+                      {"first_alone", c.first_alone},
+                      {"second_alone", c.second_alone},
+                      {"proves_nothing", doubt(c)},
+                      {"gate", c.gate}};
+  for (const Difference& one : c.differences)
+    json["differences"].push_back({{"what", one.what}, {"first", one.first}, {"second", one.second}});
+  for (const ComparedRow& row : c.rows)
+    json["contenders"].push_back(
+        {{"contender", row.contender},
+         {"first_ms", row.first_ms},
+         {"second_ms", row.second_ms},
+         {"ratio",
+          {{"value", row.ratio.value}, {"low", end_of(row.ratio.low)}, {"high", end_of(row.ratio.high)}}}});
+  return json.dump(2, ' ', false, CompareJson::error_handler_t::replace) + "\n";
+}
+
+}  // namespace bakeoff::regression

@@ -1,0 +1,46 @@
+#pragma once
+
+// Two finished runs side by side: what differs in what was raced and where, and how their times compare. Runs of other
+// days or machines prove nothing about a version; the comparison says which gate would.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "summary/summary.h"
+#include "table/numbers.h"
+
+namespace bakeoff::regression {
+
+struct Difference {
+  std::string what = {};  // "host.cpu", "torch: version of torch"
+  std::string first = {}, second = {};
+  bool operator==(const Difference&) const = default;
+};
+
+struct ComparedRow {
+  std::string contender = {};
+  double first_ms = 0, second_ms = 0;  // medians over the heats
+  // second / first. Its interval (99%, from the heats of both) takes for granted that the machine was in the same state
+  // in both runs; infinite where the runs had another machine, other work or too few heats.
+  Estimate ratio = {};
+};
+
+struct Comparison {
+  std::string first = {}, second = {};  // run directories
+  std::string first_started = {}, second_started = {};
+  std::vector<Difference> differences = {};
+  bool same_work = false;     // workload, batch, data and weights are the same
+  bool same_machine = false;  // the recorded hosts are the same
+  std::vector<ComparedRow> rows = {};
+  std::vector<std::string> first_alone = {}, second_alone = {};  // contenders ranked in one run only
+  std::string gate = {};                                         // the command that decides
+};
+
+Comparison compare(const Summary& first, const Summary& second);
+
+std::string to_text(const Comparison& comparison, int width);
+std::string to_json(const Comparison& comparison);
+
+}  // namespace bakeoff::regression

@@ -1,0 +1,92 @@
+#include "regression/compare.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "table/text.h"
+
+namespace bakeoff::regression {
+namespace {
+
+Summary run(double ms, const std::string& version = "2.12.0") {
+  Summary summary{.run = "runs/a", .batch = 64};
+  summary.manifest.workload_text = "workload";
+  summary.manifest.host = {.name = "box", .cpu = "cpu", .cpus = 2};
+  summary.manifest.recipe_file = "mnist.toml";
+  for (const char* id : {"torch", "jax"})
+    summary.ranked.push_back({.contender = {.id = id},
+                              .heat_ms = {ms, 1.01 * ms, 0.99 * ms, ms, 1.01 * ms, 0.99 * ms},
+                              .versions = {{id, version}}});
+  return summary;
+}
+
+TEST(Compare, EqualRunsDifferInNothing) {
+  const Comparison same = compare(run(10), run(10));
+  EXPECT_TRUE(same.differences.empty());
+  ASSERT_EQ(same.rows.size(), 2U);
+  EXPECT_LT(same.rows[0].ratio.low, 1);
+  EXPECT_GT(same.rows[0].ratio.high, 1);
+  EXPECT_NE(to_text(same, 80).find("no proof"), std::string::npos);
+  EXPECT_NE(same.gate.find("OLD_COMMIT"), std::string::npos);
+}
+
+TEST(Compare, NamesVersionsAndTheGateThatDecides) {
+  const Comparison c = compare(run(10), run(12, "2.13.0"));
+  ASSERT_EQ(c.differences.size(), 2U);
+  EXPECT_EQ(c.differences[0], (Difference{"torch: version of torch", "2.12.0", "2.13.0"}));
+  EXPECT_NEAR(c.rows[0].ratio.value, 1.2, 1e-9);
+  EXPECT_GT(c.rows[0].ratio.low, 1.1);
+  EXPECT_EQ(c.gate, "bakeoff gate --base OLD_ENVIRONMENT --head NEW_ENVIRONMENT mnist.toml");
+}
+
+TEST(Compare, NoIntervalWhereItWouldMeanNothing) {
+  Summary other = run(12);
+  other.manifest.host.cpu = "another";
+  Comparison c = compare(run(10), other);
+  EXPECT_FALSE(c.same_machine);
+  EXPECT_EQ(c.rows[0].ratio.low, 0);
+  other = run(12);
+  other.batch = 32;
+  c = compare(run(10), other);
+  EXPECT_FALSE(c.same_work);
+  EXPECT_EQ(c.rows[0].ratio.low, 0);
+  other = run(12);
+  other.ranked[0].heat_ms = {12, 12};
+  c = compare(run(10), other);
+  EXPECT_EQ(c.rows[0].ratio.low, 0);
+  EXPECT_TRUE(nlohmann::json::parse(to_json(c))["contenders"][0]["ratio"]["low"].is_null());
+}
+
+TEST(Compare, ContendersOfOneRunAlone) {
+  Summary other = run(10);
+  other.ranked[0].contender.id = "keras\x1b[31m<b>";
+  const Comparison c = compare(run(10), other);
+  EXPECT_EQ(c.first_alone, std::vector<std::string>{"torch"});
+  EXPECT_EQ(c.second_alone.size(), 1U);
+  EXPECT_EQ(to_text(c, 80).find('\x1b'), std::string::npos);
+}
+
+TEST(Compare, LinesOfRecipes) {
+  Summary first = run(10), second = run(10);
+  first.manifest.recipe_text = "batch = 64\n# a comment\nlr = 1\n";
+  second.manifest.recipe_text = "batch = 64\nlr = 2\n";
+  const Comparison c = compare(first, second);
+  ASSERT_EQ(c.differences.size(), 1U);
+  EXPECT_EQ(c.differences[0], (Difference{"recipe's lines", "lr = 1", "lr = 2"}));
+}
+
+TEST(Compare, FitsATerminal) {
+  Summary second = run(12, "2.13.0");
+  second.ranked[0].contender.id = std::string(200, 'x');
+  for (const auto& c : {compare(run(10), second), compare(second, second)}) {
+    const std::string text = to_text(c, 80);
+    for (size_t at = 0, end; at < text.size(); at = end + 1) {
+      end = text.find('\n', at);
+      EXPECT_LE(table::display_width(text.substr(at, end - at)), 80) << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bakeoff::regression

@@ -1,0 +1,203 @@
+#include "regression/git.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "base/nearest.h"
+#include "base/temporary_folder.h"
+#include "proc/run.h"
+#include "table/text.h"
+
+namespace bakeoff::regression {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFolder = "bakeoff_version_";
+constexpr int kLogLines = 15;
+constexpr double kRemoveSeconds = 60;
+
+// The user's hooks do not run, and no variable of a hook that we run in leads to another repository.
+proc::ChildOptions git_child(const fs::path& root, const std::vector<std::string>& arguments) {
+  proc::ChildOptions child;
+  child.argv = {"git", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false", "-C", root.string()};
+  child.argv.insert(child.argv.end(), arguments.begin(), arguments.end());
+  child.env = {{"GIT_TERMINAL_PROMPT", "0"}, {"GIT_OPTIONAL_LOCKS", "0"}, {"LC_ALL", "C"}};
+  child.env_remove = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY"};
+  return child;
+}
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> all;
+  size_t begin = 0;
+  while (begin < text.size()) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    if (end > begin) all.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<std::string> Repository::git(const std::vector<std::string>& arguments) const {
+  std::string out;
+  proc::CommandOptions options{.child = git_child(root_, arguments), .timeout_ns = 120 * kSecond};
+  options.on_line = [&](std::string_view line) { out += std::string(line) + "\n"; };
+  TRY(const proc::CommandResult done, proc::run_command(options));
+  if (done.ok()) return out;
+  return Error{.message = fmt::format("git {}: {}\n{}", arguments.front(), done.text(),
+                                      fmt::join(table::last_lines(done.output_tail, 5), "\n"))};
+}
+
+Result<Repository> Repository::open(const fs::path& folder) {
+  Repository repository;
+  repository.root_ = folder.empty() ? fs::current_path() : folder;
+  if (!fs::is_directory(repository.root_))
+    return Error{.message = fmt::format("there is no folder '{}'", folder.string()),
+                 .remedy = "name the repository's folder: --repo DIR"};
+  const auto top = repository.git({"rev-parse", "--show-toplevel"});
+  if (!top)
+    return Error{.message = fmt::format("'{}' is no git repository with a work tree: {}",
+                                        repository.root_.string(), top.error().message),
+                 .remedy = "call it in the repository, or name its folder: --repo DIR"};
+  repository.root_ = trimmed(*top);
+  return repository;
+}
+
+bool Repository::has(const std::string& name) const {
+  if (name.empty() || name.starts_with("-")) return false;
+  return git({"rev-parse", "--verify", "--quiet", name + "^{commit}"}).has_value();
+}
+
+Result<Commit> Repository::commit(const std::string& name) const {
+  if (has(name)) {
+    TRY(const std::string id, git({"rev-parse", "--verify", "--quiet", name + "^{commit}"}));
+    TRY(const std::string subject, git({"log", "-1", "--format=%s", trimmed(id)}));
+    return Commit{trimmed(id), table::one_line(trimmed(subject))};
+  }
+  TRY(const std::string names, git({"for-each-ref", "--format=%(refname:short)"}));
+  return Error{.message = fmt::format("'{}' names no commit of '{}'", table::one_line(name), root_.string()),
+               .remedy = fmt::format("{}; a shallow clone lacks commits: `git fetch --unshallow`",
+                                     suggest(name, lines_of(names)))};
+}
+
+Result<std::string> Repository::uncommitted() const {
+  TRY(const std::string text, git({"status", "--porcelain", "--untracked-files=no"}));
+  std::vector<std::string> files;
+  for (const std::string& line : lines_of(text))
+    files.push_back(table::one_line(line.substr(std::min<size_t>(3, line.size()))));
+  const size_t all = files.size();
+  files.resize(std::min<size_t>(all, 3));
+  return fmt::format("{}{}", fmt::join(files, ", "), all > 3 ? fmt::format(" and {} more", all - 3) : "");
+}
+
+Result<std::vector<Commit>> Repository::between(const Commit& good, const Commit& bad) const {
+  if (good.id == bad.id)
+    return Error{.message = "the good and the bad end are the same commit " + good.brief(),
+                 .remedy = "name two commits of which the second is slower"};
+  if (!git({"merge-base", "--is-ancestor", good.id, bad.id}))
+    return Error{
+        .message = fmt::format("{} is no ancestor of {}", good.brief(), bad.brief()),
+        .remedy = "name a good commit that the bad one descends from; `git merge-base GOOD BAD` finds one"};
+  TRY(const std::string text,
+      git({"rev-list", "--first-parent", "--reverse", "--format=%H %s", good.id + ".." + bad.id}));
+  std::vector<Commit> all;
+  for (const std::string& line : lines_of(text)) {
+    if (line.starts_with("commit ") || line.size() < 41) continue;
+    all.push_back({line.substr(0, 40), table::one_line(line.substr(41))});
+  }
+  return all;
+}
+
+void Repository::remove_stale() const {
+  std::error_code failed;
+  bool found = false;
+  for (const auto& entry : fs::directory_iterator(fs::temp_directory_path(failed), failed)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kFolder)) continue;
+    pid_t owner = 0;
+    const auto parsed = std::from_chars(name.data() + kFolder.size(), name.data() + name.size(), owner);
+    if (parsed.ec != std::errc() || *parsed.ptr != '_' || owner <= 0) continue;
+    if (::kill(owner, 0) == 0 || errno != ESRCH) continue;
+    fs::remove_all(entry.path(), failed);
+    found = true;
+  }
+  // Forgets folders that are gone; also those of an earlier call that was killed in between.
+  const auto listed = git({"worktree", "list", "--porcelain"});
+  if (found || (listed && listed->find(kFolder) != std::string::npos))
+    (void)git({"worktree", "prune", "--expire=now"}).has_value();
+}
+
+Worktree::Worktree(fs::path root, fs::path outer, fs::path path)
+    : root_(std::move(root)), outer_(std::move(outer)), path_(std::move(path)) {}
+
+Worktree::Worktree(Worktree&& other) noexcept
+    : root_(std::move(other.root_)), outer_(std::move(other.outer_)), path_(std::move(other.path_)) {
+  other.path_.clear();
+}
+
+Result<Worktree> Worktree::add(const Repository& repository, const Commit& commit) {
+  std::error_code failed;
+  std::string made =
+      (fs::temp_directory_path(failed) / fmt::format("{}{}_XXXXXX", kFolder, ::getpid())).string();
+  if (mkdtemp(made.data()) == nullptr)
+    return Error{.message = "cannot make a temporary folder: " + std::string(std::strerror(errno)),
+                 .remedy = "set TMPDIR to a folder with space"};
+  // The folder is called as the repository, as some builds ask for its name.
+  Worktree tree(repository.root(), made, fs::path(made) / repository.root().filename());
+  const proc::CommandOptions add{
+      .child = git_child(repository.root(),
+                         {"worktree", "add", "--detach", "--force", tree.path_.string(), commit.id}),
+      .timeout_ns = 600 * kSecond};
+  TRY(const proc::CommandResult done, proc::run_command(add));
+  if (!done.ok())
+    return Error{.message = fmt::format("git cannot check out {}: {}\n{}", commit.brief(), done.text(),
+                                        fmt::join(table::last_lines(done.output_tail, 5), "\n")),
+                 .remedy = "is there space left in the folder for temporary files (TMPDIR)?"};
+  return tree;
+}
+
+// run_command() refuses to start after Ctrl-C, and this must run then.
+Worktree::~Worktree() {
+  if (path_.empty()) return;
+  if (auto child =
+          proc::Child::start(git_child(root_, {"worktree", "remove", "--force", "--force", path_.string()})))
+    (void)child->wait(monotonic_clock().now_ns() + static_cast<int64_t>(kRemoveSeconds * kSecond));
+  std::error_code ignored;
+  const bool left = fs::exists(path_, ignored);
+  fs::remove_all(outer_, ignored);
+  if (!left) return;
+  if (auto child = proc::Child::start(git_child(root_, {"worktree", "prune", "--expire=now"})))
+    (void)child->wait(monotonic_clock().now_ns() + static_cast<int64_t>(kRemoveSeconds * kSecond));
+}
+
+Status build(const std::string& what, const std::string& command, const fs::path& folder,
+             const std::function<void(std::string_view)>& on_line) {
+  proc::CommandOptions options;
+  options.child.argv = {"/bin/sh", "-c", command};
+  options.child.cwd = folder;
+  options.child.env_remove = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"};
+  options.on_line = on_line;
+  TRY(const proc::CommandResult done, proc::run_command(options));
+  if (done.ok()) return Done{};
+  return Error{
+      .message = fmt::format("{} does not build: `{}`: {}\n{}", what, table::one_line(command), done.text(),
+                             fmt::join(table::last_lines(done.output_tail, kLogLines), "\n")),
+      .remedy = "run the command in a checkout of that version; nothing was measured"};
+}
+
+}  // namespace bakeoff::regression

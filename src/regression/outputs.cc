@@ -1,0 +1,215 @@
+#include "regression/outputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/sha256.h"
+#include "table/text.h"
+
+namespace bakeoff::regression {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// XML 1.0 has no place for control characters, escaped or not: clean() takes them out.
+std::string xml(std::string_view text) {
+  std::string out;
+  for (const char c : table::clean(text)) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&apos;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+// Of a workflow command's message; a property's value has two more.
+std::string command_text(std::string_view text, bool property) {
+  std::string out;
+  for (const char c : table::clean(text)) {
+    if (c == '%')
+      out += "%25";
+    else if (c == '\r')
+      out += "%0D";
+    else if (c == '\n')
+      out += "%0A";
+    else if (property && c == ':')
+      out += "%3A";
+    else if (property && c == ',')
+      out += "%2C";
+    else
+      out += c;
+  }
+  return out;
+}
+
+// In Markdown, as it is: no markup, no HTML, no end of a cell.
+std::string markdown(std::string_view text) {
+  std::string out;
+  for (const char c : table::one_line(text)) {
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (std::string_view("\\`*_[]|~#!@:").find(c) != std::string_view::npos)
+      (out += '\\') += c;
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string title(const Outcome& outcome) {
+  return fmt::format("{}: {} against {}", outcome.target, outcome.head.name, outcome.base.name);
+}
+
+std::string whole_reason(const Row& row, const Outcome& outcome) {
+  const std::string more = what_decides(row, outcome);
+  return sentence(row, outcome) + (more.empty() ? "" : " " + more);
+}
+
+std::string testcase(const Row& row, const Outcome& outcome) {
+  const double each = outcome.seconds / static_cast<double>(std::max<size_t>(1, outcome.rows.size()));
+  const std::string open =
+      fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\"",
+                  xml(table::one_line(title(outcome))), xml(table::one_line(row.contender)), each);
+  const std::string reason = xml(whole_reason(row, outcome));
+  if (row.change == stats::Change::kRegression)
+    return fmt::format("{}>\n      <failure type=\"regression\" message=\"{}\"/>\n    </testcase>\n", open,
+                       reason);
+  if (row.change == stats::Change::kUndecided)
+    return fmt::format("{}>\n      <skipped message=\"{}\"/>\n    </testcase>\n", open, reason);
+  return fmt::format("{}>\n      <system-out>{}</system-out>\n    </testcase>\n", open, reason);
+}
+
+std::string suites(size_t tests, size_t failures, size_t errors, size_t skipped, double seconds,
+                   const std::string& cases) {
+  const std::string counts =
+      fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.3f}\"", tests,
+                  failures, errors, skipped, seconds);
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"bakeoff\" {0}>\n  <testsuite name=\"bakeoff gate\" "
+      "{0}>\n{1}  </testsuite>\n</testsuites>\n",
+      counts, cases);
+}
+
+size_t count(const Outcome& outcome, stats::Change change) {
+  return static_cast<size_t>(std::ranges::count(outcome.rows, change, &Row::change));
+}
+
+// The surest great regression first.
+std::vector<const Row*> of_change(const Outcome& outcome, stats::Change change) {
+  std::vector<const Row*> rows;
+  for (const Row& row : outcome.rows)
+    if (row.change == change) rows.push_back(&row);
+  std::ranges::stable_sort(rows, [](const Row* a, const Row* b) { return a->ratio.low > b->ratio.low; });
+  return rows;
+}
+
+std::string annotation(const char* kind, const Row& row, const Outcome& outcome) {
+  const std::string file =
+      row.file.empty() ? "" : fmt::format("file={},line=1,", command_text(row.file, true));
+  return fmt::format("::{} {}title={}::{}\n", kind, file,
+                     command_text(fmt::format("bakeoff gate: {}", table::one_line(row.contender)), true),
+                     command_text(whole_reason(row, outcome), false));
+}
+
+std::string summary_row(const Row& row) {
+  return fmt::format("| {} | {} | {} | {} | {} ms | {} ms | {} |\n", markdown(row.contender),
+                     stats::name(row.change), table::ratio(row.ratio.value),
+                     markdown(table::interval(row.ratio, table::ratio)), table::milliseconds(row.base_ms),
+                     table::milliseconds(row.head_ms), row.heats);
+}
+
+}  // namespace
+
+std::string to_junit(const Outcome& outcome) {
+  std::string cases;
+  for (const Row& row : outcome.rows) cases += testcase(row, outcome);
+  return suites(outcome.rows.size(), count(outcome, stats::Change::kRegression), 0,
+                count(outcome, stats::Change::kUndecided), outcome.seconds, cases);
+}
+
+std::string junit_of_error(const std::string& target, const Error& error) {
+  return suites(
+      1, 0, 1, 0, 0,
+      fmt::format(
+          "    <testcase classname=\"bakeoff gate\" name=\"{}\" time=\"0\">\n      <error type=\"error\" "
+          "message=\"{}\"/>\n    </testcase>\n",
+          xml(table::one_line(target)), xml(error.text())));
+}
+
+std::string to_annotations(const Outcome& outcome) {
+  std::string out;
+  size_t left = kMostAnnotations;
+  for (const Row* row : of_change(outcome, stats::Change::kRegression))
+    if (left > 0) out += annotation("error", *row, outcome), --left;
+  for (const Row* row : of_change(outcome, stats::Change::kUndecided))
+    if (left > 0) out += annotation("warning", *row, outcome), --left;
+  return out;
+}
+
+std::string annotation_of_error(const Error& error) {
+  return fmt::format("::error title=bakeoff gate::{}\n", command_text(error.text(), false));
+}
+
+std::string to_step_summary(const Outcome& outcome) {
+  static constexpr const char* kHeads[] = {"no regression", "REGRESSION", "undecided"};
+  std::string out = fmt::format(
+      "## bakeoff gate: {}\n\n{} against {}, {}. Margin {}, alpha {}, {} of races.\n\n",
+      kHeads[static_cast<size_t>(verdict(outcome))], markdown(outcome.head.name), markdown(outcome.base.name),
+      markdown(outcome.target), table::percent(outcome.settings.margin),
+      table::percent(outcome.settings.alpha), table::duration(1e3 * outcome.seconds));
+  out +=
+      "| contender | verdict | ratio | interval | before | now | heats |\n|---|---|---:|---|---:|---:|---:|\n";
+  for (const Row& row : outcome.rows) out += summary_row(row);
+  out += "\n";
+  for (const Row& row : outcome.rows)
+    if (row.change != stats::Change::kNone)
+      out += fmt::format("- {}\n", markdown(whole_reason(row, outcome)));
+  for (const std::string& note : outcome.notes) out += fmt::format("- {}\n", markdown(note));
+  return out;
+}
+
+std::string fitted_summary(const std::string& text, size_t before) {
+  const std::string note = "\n(more did not fit into the summary)\n";
+  if (before + text.size() <= kStepSummaryBytes) return text;
+  if (before + note.size() >= kStepSummaryBytes) return "";
+  const size_t room = kStepSummaryBytes - before - note.size();
+  const size_t end = text.rfind('\n', room);
+  return (end == std::string::npos ? "" : text.substr(0, std::min(end + 1, room))) + note;
+}
+
+std::string to_gitlab(const Outcome& outcome) {
+  Json issues = Json::array();
+  for (const Row* row : of_change(outcome, stats::Change::kRegression)) {
+    const std::string key = fmt::format("bakeoff gate\n{}\n{}", outcome.target, row->contender);
+    issues.push_back(
+        {{"description", table::one_line(whole_reason(*row, outcome))},
+         {"check_name", "bakeoff gate"},
+         {"fingerprint", sha256(key)},
+         {"severity", "major"},
+         {"location",
+          {{"path", row->file.empty() ? outcome.target : row->file}, {"lines", {{"begin", 1}}}}}});
+  }
+  return issues.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace bakeoff::regression

@@ -1,0 +1,190 @@
+#include "regression/recipe_pair.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "evidence/heats.h"
+#include "gate/prove_all.h"
+#include "proc/interrupt.h"
+#include "race/race.h"
+
+namespace bakeoff::regression {
+namespace {
+
+constexpr size_t kContendersOfHeat = 4;  // so twice as many workers live at once
+
+// A plan whose contenders are proven; those that may race, by id.
+struct Proven {
+  Plan plan;
+  std::map<std::string, size_t> lanes = {};
+  std::map<std::string, std::string> failures = {};
+};
+
+Result<Proven> proven(const RecipeSide& side, const std::filesystem::path& folder,
+                      const std::filesystem::path& proofs, const Progress& progress, const Watch& watch) {
+  progress(fmt::format("preparing {}", side.what));
+  auto plan = make_plan(side.recipe, folder, side.interpreters, progress);
+  if (!plan)
+    return Error{.message = fmt::format("{}: {}", side.what, plan.error().message),
+                 .where = plan.error().where,
+                 .remedy = plan.error().remedy};
+  plan->proofs = proofs;
+  TRY(const std::vector<Parity> parities, gate_all(*plan, {}, watch));
+  if (proc::interrupted()) return Error{.message = "interrupted"};
+  Proven all{.plan = std::move(*plan)};
+  for (const size_t lane : eligible(all.plan, parities))
+    all.lanes[all.plan.manifest.contenders[lane].id] = lane;
+  for (size_t i = 0; i < all.plan.lanes.size(); ++i)
+    if (const auto& failure = all.plan.lanes[i].failure)
+      all.failures[all.plan.manifest.contenders[i].id] = failure->text();
+  for (const Parity& parity : parities)
+    if (!all.lanes.contains(parity.contender) && !all.failures.contains(parity.contender))
+      all.failures[parity.contender] =
+          parity.failure ? parity.failure->text() : "it does not compute what the recipe says";
+  return all;
+}
+
+// Contenders of one version alone are neither proven nor raced. Returns what to say of them.
+std::vector<std::string> keep_common(RecipeSide& base, RecipeSide& head) {
+  const auto has = [](const recipe::Recipe& recipe, const std::string& id) {
+    return std::ranges::find(recipe.contenders, id, &recipe::Contender::id) != recipe.contenders.end();
+  };
+  std::vector<std::string> notes;
+  const recipe::Recipe before = base.recipe;
+  const auto keep = [&](RecipeSide& side, const recipe::Recipe& other) {
+    std::erase_if(side.recipe.contenders, [&](const recipe::Contender& contender) {
+      const bool alone = !has(other, contender.id);
+      if (alone) notes.push_back(fmt::format("{} is in {} alone: not compared", contender.id, side.what));
+      return alone;
+    });
+  };
+  keep(base, head.recipe);
+  keep(head, before);
+  return notes;
+}
+
+Status may_race(const RecipeSide& side, const Proven& of, const std::string& id) {
+  if (of.lanes.contains(id)) return Done{};
+  const auto why = of.failures.find(id);
+  return Error{
+      .message = fmt::format("{}: {} cannot race: {}", side.what, id,
+                             why == of.failures.end() ? "it was not proven" : why->second),
+      .remedy =
+          "both versions must run and compute what their recipe says: `bakeoff parity RECIPE` shows it"};
+}
+
+// The lane of one version in the plan of both.
+void take_lane(const Proven& from, const std::string& id, const std::string& what, Plan& into) {
+  const size_t at = from.lanes.at(id);
+  Lane lane = from.plan.lanes[at];
+  lane.entry.contender.id = fmt::format("{} {}", what, id);
+  lane.entry.data = from.plan.gate.data;
+  lane.entry.weights = from.plan.directory.scripts() / "weights.safetensors";
+  into.lanes.push_back(std::move(lane));
+  into.manifest.contenders.push_back(from.plan.manifest.contenders[at]);
+  into.manifest.contenders.back().id = into.lanes.back().entry.contender.id;
+}
+
+Status same_kind(const recipe::Recipe& base, const recipe::Recipe& head) {
+  if (base.training.scenario == head.training.scenario && base.training.track == head.training.track)
+    return Done{};
+  return Error{
+      .message =
+          "one recipe trains or is equalised, and the other is not: their steps are not the same thing",
+      .remedy = "compare recipes of one scenario and one track"};
+}
+
+std::string describe(const Trial& trial) {
+  if (trial.failure) return trial.failure->text();
+  return trial.invalid ? *trial.invalid : "it gave no times";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RecipePair>> RecipePair::make(const RecipeSide& base, const RecipeSide& head,
+                                                     const std::filesystem::path& folder,
+                                                     const std::filesystem::path& proofs,
+                                                     const Progress& progress, const Watch& watch) {
+  CHECK_OK(same_kind(base.recipe, head.recipe));
+  RecipeSide old = base, fresh = head;
+  std::vector<std::string> notes = keep_common(old, fresh);
+  if (fresh.recipe.contenders.empty())
+    return Error{.message = "the two recipes have no contender in common",
+                 .remedy = "contenders are compared by their ids: `bakeoff recipe FILE` lists them"};
+  TRY(const Proven before, proven(old, folder / "base", proofs, progress, watch));
+  TRY(const Proven now, proven(fresh, folder / "head", proofs, progress, watch));
+  Plan both = now.plan;
+  both.lanes.clear();
+  both.manifest.contenders.clear();
+  auto pair = std::unique_ptr<RecipePair>(new RecipePair(std::move(both)));
+  for (const recipe::Contender& contender : fresh.recipe.contenders) {
+    CHECK_OK(may_race(old, before, contender.id));
+    CHECK_OK(may_race(fresh, now, contender.id));
+    take_lane(before, contender.id, old.what, pair->plan_);
+    take_lane(now, contender.id, fresh.what, pair->plan_);
+    pair->contenders_.push_back(contender.id);
+  }
+  pair->notes_ = std::move(notes);
+  pair->watch_ = watch;
+  return pair;
+}
+
+std::vector<Row> RecipePair::rows() const {
+  std::vector<Row> all;
+  for (const std::string& id : contenders_) all.push_back({.contender = id, .file = file});
+  return all;
+}
+
+double RecipePair::round_s(const std::vector<size_t>& open) const {
+  return round_s_ * static_cast<double>(open.size());
+}
+
+Result<std::vector<PairHeats>> RecipePair::heat(const std::vector<size_t>& open, int64_t rounds) {
+  std::vector<PairHeats> all;
+  for (size_t begin = 0; begin < open.size(); begin += kContendersOfHeat) {
+    const size_t end = std::min(begin + kContendersOfHeat, open.size());
+    TRY(std::vector<PairHeats> some,
+        part({open.begin() + static_cast<long>(begin), open.begin() + static_cast<long>(end)}, rounds));
+    if (some.size() != end - begin) return std::vector<PairHeats>{};
+    std::ranges::move(some, std::back_inserter(all));
+  }
+  return all;
+}
+
+Result<std::vector<PairHeats>> RecipePair::part(const std::vector<size_t>& open, int64_t rounds) {
+  std::vector<size_t> members;
+  for (const size_t row : open) members.insert(members.end(), {2 * row, 2 * row + 1});
+  const std::vector<Trial> trials = run_heat(
+      plan_, members, ++number_, HeatOptions{.plan = HeatPlan{.rounds = rounds}}, watch_, {.stage = "race"});
+  std::vector<PairHeats> all;
+  if (proc::interrupted()) return all;
+  double awake_s = 0, bursts = 0;
+  for (size_t k = 0; k < open.size(); ++k) {
+    const Trial &base = trials[2 * k], &head = trials[2 * k + 1];
+    const auto first = measure_heat(base), second = measure_heat(head);
+    for (const Trial* trial : {&base, &head}) {
+      if (!(trial == &base ? first : second))
+        return Error{.message = fmt::format("{}: {}", trial->contender, describe(*trial)),
+                     .remedy = "both versions must run; nothing is said about their times"};
+      for (const Burst& burst : trial->bursts)
+        awake_s += 1e-9 * static_cast<double>(burst.awake_ns), ++bursts;
+    }
+    if (!first->variance || !second->variance)
+      return Error{.message = fmt::format("{}: a heat gave too few bursts to compare", contenders_[open[k]]),
+                   .remedy = "state a larger race.bursts in the recipe"};
+    PairHeats pair;
+    pair.heats.push_back({.log_ms = {first->log_ms, second->log_ms},
+                          .log_mean_ms = {first->log_mean_ms, second->log_mean_ms},
+                          .variance = {first->variance_high(), second->variance_high()}});
+    pair.past.push_back({.d = second->log_ms - first->log_ms,
+                         .within = *first->variance + *second->variance,
+                         .rounds = static_cast<int64_t>(std::min(first->bursts, second->bursts))});
+    all.push_back(std::move(pair));
+  }
+  if (bursts > 0) round_s_ = std::max(0.05, 2 * awake_s / bursts);
+  return all;
+}
+
+}  // namespace bakeoff::regression

@@ -1,0 +1,446 @@
+"""`bakeoff gate`: two versions as contenders of one race, from real git repositories, with outputs for CI.
+
+python3 -m tests.cli.gate_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cli import support
+
+# Its time is what a loop takes: no framework, so whole runs are compared.
+SCRIPT = """
+import time
+def step(ms):
+    end = time.perf_counter() + ms / 1000
+    while time.perf_counter() < end:
+        pass
+for _ in range(5):
+    step(STEP)
+"""
+FAST = SCRIPT.replace("STEP", "20")
+SLOW = SCRIPT.replace("STEP", "60")
+HOSTILE = "x\"<b>&'%0A::error::pwned]]>"
+
+
+class Gate(unittest.TestCase):
+    def setUp(self) -> None:
+        self.place = support.Place()
+        self.addCleanup(self.place.close)
+        self.temporary = self.place.path / "temporary"
+        self.temporary.mkdir()
+        self.repo = self.place.path / "repo"
+        self.repo.mkdir()
+        self.place.variables.update(
+            TMPDIR=str(self.temporary),
+            COLUMNS="80",
+            GIT_CONFIG_GLOBAL="/dev/null",
+            GIT_AUTHOR_NAME="a",
+            GIT_AUTHOR_EMAIL="a@b",
+            GIT_COMMITTER_NAME="a",
+            GIT_COMMITTER_EMAIL="a@b",
+        )
+        for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+            self.place.variables.pop(name, None)
+
+    def git(self, *words: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(self.repo), *words],
+            env=self.place.variables,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+
+    def commit(self, text: str, message: str) -> None:
+        (self.repo / "train.py").write_text(text)
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", message)
+
+    def history(self) -> None:
+        self.git("init", "-q", "-b", "main", ".")
+        self.commit(FAST, "fast")
+        self.git("tag", "fast")
+        self.commit(FAST + "# a comment\n", "still fast")
+        self.commit(SLOW, HOSTILE)
+        self.git("tag", "slow")
+
+    def gate(self, *words: str | Path) -> support.Outcome:
+        got = self.place.run("gate", "--margin", "50%", *words)
+        self.nothing_left()
+        return got
+
+    def in_repo(self, *words: str | Path) -> support.Outcome:
+        return self.gate("--repo", self.repo, *words)
+
+    def nothing_left(self) -> None:
+        self.assertEqual(self.place.none_left(), {})
+        self.assertEqual(list(self.temporary.iterdir()), [])
+        if (self.repo / ".git").exists():
+            self.assertEqual(self.git("worktree", "list").count("\n"), 1)
+
+
+class Scripts(Gate):
+    def test_a_slower_script_is_red_in_every_output(self) -> None:
+        self.place.write("old.py", FAST)
+        self.place.write("new.py", SLOW)
+        summary = self.place.write("summary.md", "before\n")
+        self.place.variables.update(
+            GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary)
+        )
+        got = self.gate(
+            *("--base", "old.py", "--head", "new.py", "--json", "out.json"),
+            *("--junit", "out.xml", "--gitlab", "out.gitlab"),
+        )
+        self.assertEqual(got.code, 1, got.out + got.err)
+        self.assertIn("REGRESSION: new.py takes", got.out)
+        found = json.loads((self.place.path / "out.json").read_text())
+        self.assertEqual(found["verdict"], "regression")
+        self.assertGreater(found["contenders"][0]["ratio"]["low"], 1.5)
+        self.assertEqual(found["time_of"], "run")
+        suite = ElementTree.parse(self.place.path / "out.xml").getroot()
+        self.assertEqual(suite.get("failures"), "1")
+        issues = json.loads((self.place.path / "out.gitlab").read_text())
+        self.assertEqual(issues[0]["location"]["path"], "new.py")
+        self.assertIn("::error file=new.py,line=1,title=", got.out)
+        self.assertTrue(summary.read_text().startswith("before\n## bakeoff gate: REG"))
+        for line in got.out.splitlines():
+            if not line.startswith("::"):
+                self.assertLessEqual(len(line), 80)
+
+    def test_equal_scripts_are_green(self) -> None:
+        self.place.write("old.py", FAST)
+        self.place.write("new.py", FAST)
+        got = self.gate("--base", "old.py", "--head", "new.py", "--gitlab", "q.json")
+        self.assertEqual(got.code, 0, got.out + got.err)
+        self.assertIn("NO REGRESSION", got.out)
+        self.assertEqual((self.place.path / "q.json").read_text(), "[]\n")
+
+    def test_a_margin_out_of_reach_is_undecided_and_says_what_decides(self) -> None:
+        jitter = FAST.replace("step(20)", "step(random.choice([5, 60]))")
+        self.place.write("old.py", "import random\n" + jitter)
+        self.place.write("new.py", "import random\n" + jitter)
+        got = self.place.run(
+            *("gate", "--base", "old.py", "--head", "new.py", "--margin", "0.1%"),
+            *("--budget", "30s", "--junit", "out.xml"),
+        )
+        self.assertEqual(got.code, 3, got.out + got.err)
+        self.assertIn("UNDECIDED", got.out)
+        self.assertRegex(got.out.replace("\n", " "), r"--margin \d+%\s+is\s+reachable")
+        suite = ElementTree.parse(self.place.path / "out.xml").getroot()
+        self.assertEqual(suite.get("skipped"), "1")
+
+    def test_a_script_that_fails_names_its_side(self) -> None:
+        self.place.write("old.py", FAST)
+        self.place.write("new.py", "raise ValueError('no such layer')\n")
+        self.place.variables["GITHUB_ACTIONS"] = "true"
+        got = self.gate("--base", "old.py", "--head", "new.py", "--junit", "out.xml")
+        self.assertEqual(got.code, 2, got.out + got.err)
+        self.assertIn("head: ", got.err)
+        self.assertIn("no such layer", got.err)
+        self.assertIn("::error title=bakeoff gate::", got.out)
+        suite = ElementTree.parse(self.place.path / "out.xml").getroot()
+        self.assertEqual(suite.get("errors"), "1")
+
+
+class Interpreters(Gate):
+    def test_two_interpreters(self) -> None:
+        self.place.write("train.py", FAST)
+        slow = self.place.write(
+            "slow_python", f'#!/bin/sh\nsleep 0.01\nexec {sys.executable} "$@"\n'
+        )
+        slow.chmod(0o755)
+        # What an interpreter does before Python starts is not of the run.
+        got = self.gate("--base", sys.executable, "--head", "./slow_python", "train.py")
+        self.assertEqual(got.code, 0, got.out + got.err)
+
+
+class Refs(Gate):
+    def test_refs_are_raced_and_hostile_messages_stay_text(self) -> None:
+        self.history()
+        (self.repo / "train.py").write_text("broken(")  # a dirty work tree
+        (self.repo / "untracked").write_text("x")
+        before = self.git("status", "--porcelain", "--branch")
+        self.place.variables["GITHUB_ACTIONS"] = "true"
+        got = self.in_repo(
+            *("--base", "fast", "--head", "slow", "--junit", "out.xml", "train.py")
+        )
+        self.assertEqual(got.code, 1, got.out + got.err)
+        self.assertEqual(self.git("status", "--porcelain", "--branch"), before)
+        self.assertEqual((self.repo / "train.py").read_text(), "broken(")
+        ElementTree.parse(self.place.path / "out.xml")
+        commands = [x for x in got.out.splitlines() if x.startswith("::")]
+        self.assertEqual(len(commands), 1, got.out)
+        self.assertIn("file=train.py", commands[0])
+        self.assertNotIn("<b>", (self.place.path / "out.xml").read_text())
+
+    def test_a_build_makes_a_checkout_ready(self) -> None:
+        self.git("init", "-q", "-b", "main", ".")
+        self.commit("import made\n" + FAST, "one")
+        (self.repo / "note").write_text("x")
+        self.commit("import made\n" + FAST, "two")
+        words = ("--base", "main~1", "--head", "main", "train.py")
+        got = self.in_repo(*words, "--build", "touch made.py")
+        self.assertEqual(got.code, 0, got.out + got.err)
+        got = self.in_repo(
+            *words, "--build", "test -e note || { echo no note here >&2; exit 7; }"
+        )
+        self.assertEqual(got.code, 2)
+        self.assertIn("base (main~1", got.err)
+        self.assertIn("does not build", got.err)
+        self.assertIn("no note here", got.err)
+
+    def test_what_cannot_be_gated(self) -> None:
+        self.history()
+        for expected, words in (
+            ("did you mean 'main'", ("--base", "mian", "--head", "main", "train.py")),
+            ("has no file", ("--base", "fast", "--head", "slow", "other.py")),
+            ("--head", ("--base", "fast", "train.py")),
+            ("must be above 0", ("--margin", "-1%", "--base", "a", "--head", "b", "x")),
+            ("there is no file", ("--base", "fast", "--head", "slow")),
+            ("names no commit", ("--base", "--help", "--head", "main", "train.py")),
+        ):
+            with self.subTest(expected):
+                got = self.in_repo(*words)
+                self.assertEqual(got.code, 2, got.out + got.err)
+                self.assertIn(expected, got.err)
+        (self.repo / "train.py").write_text(FAST + "# changed\n")
+        got = self.in_repo("--base", "fast", "--head", "HEAD", "train.py")
+        self.assertEqual(got.code, 2)
+        self.assertIn("in no commit: train.py", got.err)
+        self.assertIn("commit or stash", got.err)
+        (self.place.path / "plain").mkdir()
+        (self.place.path / "plain" / "train.py").write_text(FAST)
+        got = self.gate(
+            *("--repo", "plain", "--base", "a", "--head", "b", "train.py"),
+        )
+        self.assertEqual(got.code, 2)
+        self.assertIn("is no git repository", got.err)
+
+    def test_the_files_as_they_are(self) -> None:
+        self.history()
+        (self.repo / "train.py").write_text(FAST + "# changed\n")
+        got = self.in_repo("--base", "fast", "--head", self.repo, "train.py")
+        self.assertEqual(got.code, 0, got.out + got.err)
+
+    def stopped_by(self, number: int) -> None:
+        self.history()
+        process = self.place.start(
+            *("gate", "--repo", self.repo, "--base", "fast", "--head", "slow"),
+            *("--margin", "290%", "--alpha", "0.0001%", "train.py"),
+        )
+        assert process.stderr is not None
+        while "heat 1" not in (line := process.stderr.readline()):
+            self.assertTrue(line, "ended before its first heat")
+        time.sleep(0.5)
+        self.assertEqual(self.git("worktree", "list").count("\n"), 3)
+        process.send_signal(number)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.nothing_left()
+
+    def test_ctrl_c_leaves_nothing(self) -> None:
+        self.stopped_by(signal.SIGINT)
+
+    def test_sigterm_leaves_nothing(self) -> None:
+        self.stopped_by(signal.SIGTERM)
+
+    def test_what_a_kill_left_is_removed_by_the_next(self) -> None:
+        self.history()
+        process = self.place.start(
+            *("gate", "--repo", self.repo, "--base", "fast", "--head", "slow"),
+            "train.py",
+        )
+        assert process.stderr is not None
+        while "heat 1" not in (line := process.stderr.readline()):
+            self.assertTrue(line, "ended before its first heat")
+        process.kill()
+        process.communicate()
+        self.assertEqual(self.place.none_left(), {})
+        time.sleep(0.2)
+        self.assertGreater(len(list(self.temporary.iterdir())), 0)
+        got = self.place.run(
+            *("gate", "--repo", self.repo, "--base", "fast", "--head", "fast~0"),
+            *("--margin", "50%", "train.py"),
+        )
+        self.assertEqual(got.code, 0, got.out + got.err)
+        self.assertEqual(self.git("worktree", "list").count("\n"), 1)
+        left = [x.name for x in self.temporary.iterdir()]
+        self.assertEqual([x for x in left if "version" in x or "run" in x], [])
+
+
+@support.full_tier
+class Recipes(Gate):
+    """Contenders are proven in both versions and race against their other version."""
+
+    def test_a_larger_layer_is_red_and_a_wrong_script_an_error(self) -> None:
+        support.need("torch")
+        self.place.set_interpreters({"torch": support.interpreter("torch")})
+        self.git("init", "-q", "-b", "main", ".")
+        text = support.recipe(['framework = "torch"'])
+        large = support.MLP.replace("32", "4096")
+        for name, workload in (("small", support.MLP), ("large", large)):
+            (self.repo / "mlp.ir").write_text(workload)
+            self.commit(FAST, name)
+            (self.repo / "race.toml").write_text(text)
+            self.git("add", "-A")
+            self.git("commit", "-q", "--amend", "--no-edit")
+            self.git("tag", name)
+        words = ("race.toml", "--json", "out.json")
+        got = self.in_repo("--base", "small", "--head", "large", *words)
+        self.assertEqual(got.code, 1, got.out + got.err)
+        found = json.loads((self.place.path / "out.json").read_text())
+        self.assertEqual(found["contenders"][0]["contender"], "torch")
+        self.assertEqual(found["time_of"], "step")
+        # Two interpreters, and a recipe with nothing in common.
+        other = text.replace(
+            'framework = "torch"', 'framework = "torch", compile = "default"'
+        )
+        self.place.write("mlp.ir", support.MLP)
+        self.place.write("a.toml", text)
+        self.place.write("b.toml", other)
+        got = self.gate("--base", "a.toml", "--head", "b.toml")
+        self.assertEqual(got.code, 2, got.out + got.err)
+        self.assertIn("no contender in common", got.err)
+        got = self.gate("--base", "a.toml", "--head", "a.toml", "--junit", "o.xml")
+        self.assertIn(got.code, (0, 3), got.out + got.err)
+        got = self.gate("--base", "numpy==1.26.4", "--head", "numpy==2.0.0", "a.toml")
+        self.assertEqual(got.code, 2, got.out + got.err)
+
+
+class Workflows(Gate):
+    """The written workflows, run as their service runs them, but for what installs."""
+
+    def service(self, **variables: str) -> None:
+        self.history()
+        origin = self.place.path / "origin"
+        self.git("clone", "-q", "--bare", str(self.repo), str(origin))
+        self.git("remote", "add", "origin", str(origin))
+        self.git("fetch", "-q", "origin")
+        self.git("checkout", "-q", "-b", "change", "slow")
+        self.git("branch", "-q", "-D", "main")
+        self.git("push", "-q", "-f", "origin", "fast:refs/heads/main")
+        self.git("fetch", "-q", "origin")
+        tools = self.place.path / "tools"
+        tools.mkdir()
+        (tools / "bakeoff").symlink_to(support.BAKEOFF)
+        (tools / "python").symlink_to(sys.executable)
+        path = f"{tools}:{os.environ['PATH']}"
+        self.place.variables.update(PATH=path, **variables)
+
+    def write_workflow(self, service: str) -> object:
+        def call(*words: str) -> int:
+            return subprocess.run(
+                [support.BAKEOFF, "gate", "--init", service, *words],
+                cwd=self.repo,
+                env=self.place.variables,
+                capture_output=True,
+                check=False,
+            ).returncode
+
+        self.assertEqual(call(), 0)
+        self.assertEqual(call(), 2, "it would have been replaced")
+        self.assertEqual(call("--force"), 0)
+        files = list(self.repo.glob(f".{service}/**/bakeoff.yml"))
+        self.assertEqual(len(files), 1)
+        return yaml.safe_load(files[0].read_text())
+
+    def play(self, lines: str, **variables: object) -> tuple[int, str]:
+        done = subprocess.run(
+            ["bash", "-e", "-c", lines],
+            cwd=self.repo,
+            env={**self.place.variables, **{k: str(v) for k, v in variables.items()}},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def test_github(self) -> None:
+        summary = self.place.write("summary.md", "")
+        self.service(
+            GITHUB_ACTIONS="true",
+            GITHUB_BASE_REF="main",
+            GITHUB_STEP_SUMMARY=str(summary),
+        )
+        workflow: Any = self.write_workflow("github")
+        self.assertIn("pull_request", workflow[True])  # YAML reads "on" as true
+        job = workflow["jobs"]["gate"]
+        self.assertEqual(workflow["permissions"], {"contents": "read"})
+        checkout = job["steps"][0]
+        self.assertEqual(checkout["with"]["fetch-depth"], 0)
+        run = [s["run"] for s in job["steps"] if s.get("name") == "Gate"][0]
+        code, out = self.play(run, **job["env"])
+        self.assertEqual(code, 1, out)
+        self.assertIn("::error file=train.py,line=1", out)
+        self.assertIn("REGRESSION", summary.read_text())
+        self.assertTrue((self.repo / "bakeoff-gate.xml").exists())
+        # What is undecided passes, as the workflow says.
+        self.git("push", "-q", "origin", "change:same")
+        self.git("fetch", "-q", "origin")
+        options = "--margin 0.01% --budget 1s"
+        undecided = {**job["env"], "GATE_OPTIONS": options, "GITHUB_BASE_REF": "same"}
+        code, out = self.play(run, **undecided)
+        self.assertEqual(code, 0, out)
+        self.assertIn("UNDECIDED", out)
+
+    def test_gitlab(self) -> None:
+        self.service()
+        workflow: Any = self.write_workflow("gitlab")
+        job = workflow["bakeoff gate"]
+        self.assertEqual(job["allow_failure"], {"exit_codes": 3})
+        code, out = self.play(
+            "\n".join(job["script"]),
+            **job["variables"],
+            CI_MERGE_REQUEST_TARGET_BRANCH_NAME="main",
+            CI_COMMIT_SHA=self.git("rev-parse", "change").strip(),
+        )
+        self.assertEqual(code, 1, out)
+        reports = job["artifacts"]["reports"]
+        ElementTree.parse(self.repo / reports["junit"])
+        issues = json.loads((self.repo / reports["codequality"]).read_text())
+        self.assertEqual(issues[0]["location"]["path"], "train.py")
+        self.assertEqual({"major"}, {issue["severity"] for issue in issues})
+
+
+@support.full_tier
+class Steps(Gate):
+    def test_steps_of_torch(self) -> None:
+        support.need("torch")
+        self.place.set_interpreters({"torch": support.interpreter("torch")})
+        text = """
+import time
+import torch
+torch.set_num_threads(1)
+model = torch.nn.Linear(10, 10)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(100000):
+    loss = model(torch.ones(4, 10)).sum()
+    loss.backward()
+    optimizer.step()
+    time.sleep(0.01)
+"""
+        self.place.write("old.py", text)
+        self.place.write("new.py", text.replace("0.01)\n", "0.02)\n"))
+        got = self.gate("--base", "old.py", "--head", "new.py", "--json", "o.json")
+        self.assertEqual(got.code, 1, got.out + got.err)
+        self.assertEqual(
+            json.loads((self.place.path / "o.json").read_text())["time_of"], "step"
+        )
+
+
+if __name__ == "__main__":
+    os.environ.pop("PYTHONPATH", None)
+    support.main()
