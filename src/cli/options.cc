@@ -139,8 +139,18 @@ void add_calibrate(CLI::App& app, Targets& t) {
   calibrate->add_option("--ring", t.calibrate.ring)->group("");
 }
 
+// What the program says where nothing is asked of it.
+constexpr const char* kStart =
+    "Bakeoff races the same recipe in every framework and gives one honest verdict.\n\n"
+    "  bakeoff env create       creates the environments of the frameworks\n"
+    "  bakeoff run mnist_cnn    proves that they compute the same, races them\n"
+    "  bakeoff init             writes a recipe to edit\n\n"
+    "All commands: bakeoff --help. Recipes inside: bakeoff recipes.\n"
+    "Words: bakeoff help WORD. Pages: bakeoff help docs.\n";
+
 constexpr const char* kBaselineDoc =
-    "name of a contender: the report also says how many times as fast as this one every other is";
+    "contender that the others are compared with, by its name in the table (for example torch): a further table says how "
+    "many times as fast as it each of them is";
 
 void add_suite_command(CLI::App& app, Targets& t) {
   CLI::App* suite = command(app, "suite",
@@ -734,7 +744,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   name_values(app);
   argc = take_script_arguments(argc, argv, targets);
   if (argc < 2) {
-    print(help_text(app, output_width()));
+    print(kStart);
     return 2;
   }
   if (const std::string word = unknown_command(app, argc, argv); !word.empty()) {

@@ -42,7 +42,7 @@ std::vector<std::string> sign_notes(const stats::PairTable& table,
       const stats::Signs signs = table.signs(a, b);
       if (const stats::StallGap gap = table.stalls(a, b); gap.decides)
         stalls.add(contenders[gap.gap > 0 ? a : b], contenders[gap.gap > 0 ? b : a],
-                   fmt::format("{:.1f} +- {:.1f}% more, {} heats", 100 * std::abs(gap.gap),
+                   fmt::format("by {:.1f} ± {:.1f}% more, over {} heats", 100 * std::abs(gap.gap),
                                100 * gap.half_width, gap.heats));
       if (signs.modes)
         modes.add(contenders[a], contenders[b],
@@ -85,11 +85,12 @@ std::vector<std::string> sign_notes(const stats::PairTable& table,
         "differences (docs/verdicts.md); under such noise verdicts can still be wrong "
         "more often than the stated error rate.");
   if (!stalls.empty())
-    notes.push_back(
-        fmt::format("Work that falls into few bursts lengthens the steps of one contender more than those of "
-                    "another. Their verdicts rest on all bursts, those of other pairs on the quicker "
-                    "three quarters: {}.",
-                    stalls.text()));
+    notes.push_back(fmt::format(
+        "Some contenders pause now and then, so that a few of their bursts take much longer. Verdicts "
+        "normally leave the slowest quarter of the bursts out; where the pauses of two contenders "
+        "differ, all bursts count. That is so for {} (how much more pauses lengthen the first one's "
+        "steps).",
+        stalls.text()));
   return notes;
 }
 

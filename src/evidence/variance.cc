@@ -108,7 +108,7 @@ std::optional<double> processes_high(const stats::Components& found) {
 }
 
 std::string processes(int64_t n) {
-  return fmt::format("{} more process{} of each contender", n, n == 1 ? "" : "es");
+  return fmt::format("{} more heat{}, each a fresh process of every contender", n, n == 1 ? "" : "s");
 }
 
 // Whether more processes or more steps would decide, from the number of pairs for a gap of the margin
@@ -135,11 +135,11 @@ std::string advice(const stats::Components& found, int64_t heats, bool undecided
         needed, 100 * margin);
   }
   if (with_all_steps > heats) {
-    return fmt::format("{} decide a gap of {:g}%; 10,000 more steps do not", processes(needed - heats),
-                       100 * margin);
+    return fmt::format("a gap of {:g}% needs about {}; more steps in the same processes do not help",
+                       100 * margin, processes(needed - heats));
   }
-  return fmt::format("{} decide a gap of {:g}%; longer bursts in the existing processes would too",
-                     processes(needed - heats), 100 * margin);
+  return fmt::format("a gap of {:g}% needs about {}, or longer bursts in as many processes", 100 * margin,
+                     processes(needed - heats));
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ Result<ImportReport> import_model(const ImportRequest& asked, const Progress& pr
     return report;
   }
   TRY(Origin origin, Origin::start(request, scratch.path()));
-  progress(request.title() + " is loaded and exported");
+  progress("loading " + request.title());
   TRY(const OriginModel model, origin.export_model());
   TRY(report.workload, parse_import(request, model));
   TRY(const referee::Weights weights, read_weights(report.workload, origin.weights()));

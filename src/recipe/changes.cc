@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <span>
 
@@ -99,13 +99,28 @@ std::vector<std::string> comma_separated(std::string_view text) {
   return words;
 }
 
-// What people call frameworks, too.
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// Whether the letters stand in the name in this order, the first one at its beginning: "tf" of "tensorflow".
+bool shortens(const std::string& letters, const std::string& name) {
+  size_t at = 0;
+  for (const char c : name) at += at < letters.size() && c == letters[at];
+  return !letters.empty() && letters[0] == name[0] && at == letters.size();
+}
+
+// Frameworks by their titles ("PyTorch") and by short forms of their names, too.
 std::string framework_meant(const std::string& name, const std::vector<std::string>& known) {
-  static const std::map<std::string, std::string> kCalled = {
-      {"tf", "tensorflow"},    {"pytorch", "torch"},   {"pt", "torch"},        {"keras3", "keras"},
-      {"onnx", "onnxruntime"}, {"ort", "onnxruntime"}, {"tf_keras", "keras2"}, {"flax", "jax"}};
-  const auto found = kCalled.find(name);
-  return found == kCalled.end() ? suggest(name, known) : fmt::format("did you mean '{}'?", found->second);
+  const std::string near = suggest(name, known);
+  if (name.empty() || near.starts_with("did you mean")) return near;
+  for (const emit::Framework* framework : emit::frameworks()) {
+    if (lower(framework->title) == lower(name) || shortens(lower(name), framework->name))
+      return fmt::format("did you mean '{}'?", framework->name);
+  }
+  return near;
 }
 
 Result<std::vector<Contender>> of_frameworks(const Recipe& recipe, const Change& change) {

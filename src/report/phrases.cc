@@ -168,8 +168,8 @@ std::vector<VariancePart> variance_parts(const Variance& variance) {
   add("bursts", variance.bursts, "another burst of the same process", variance.bursts_high);
   add("steps", variance.steps, "another step of the same burst");
   if (variance.cheapest_bursts) {
-    parts.push_back({"bursts that cost least", std::to_string(*variance.cheapest_bursts),
-                     "of a process, for the precision they buy"});
+    parts.push_back({"bursts for each process", std::to_string(*variance.cheapest_bursts),
+                     "that reach a given precision in the least time"});
   }
   return parts;
 }

@@ -90,7 +90,7 @@ std::vector<Line> lines_of(const FirstScreen& screen, bool with_range) {
 std::string heading(const Widths& w, bool wide) {
   std::string text = pad_right("", w.name + kSpace) + pad_left("samples/s", w.rate);
   if (wide || w.against == 0) return text;
-  return text + pad_right("", w.bar > 0 ? w.bar + 2 * kSpace : kSpace) + "step time";
+  return text + pad_right("", w.bar > 0 ? w.bar + 2 * kSpace : kSpace) + "times as long";
 }
 
 void append_timed(std::vector<std::string>& out, const FirstScreen& screen, const FirstRow& row,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "emit/all/frameworks.h"
@@ -29,7 +30,8 @@ void add_controls(const Summary& s, const recipe::Recipe& recipe, std::vector<st
       s.manifest.controls.empty()
           ? (recipe.race.allocator == "default" ? "none" : describe({.allocator = recipe.race.allocator}))
           : describe(controls_from(s.manifest.controls));
-  if (controls != "none") notes.push_back(fmt::format("Unless a contender overrides it: {}.", controls));
+  if (controls != "none")
+    notes.push_back(fmt::format("Set for every contender that does not state it itself: {}.", controls));
   if (const std::string measured = calibration("measured"); !measured.empty()) {
     notes.push_back(fmt::format("Machine profile of {} ({}).{}{}", measured, calibration("with"),
                                 calibration("prediction").empty() ? "" : " ", calibration("prediction")));
@@ -124,18 +126,26 @@ void add_promise_notes(const Summary& s, std::vector<std::string>& notes) {
   }
 }
 
+// The recipe as a command names it.
+std::string recipe_to_name(const Summary& s) {
+  const std::string file = std::filesystem::path(s.manifest.recipe_file).filename().string();
+  return file.empty() ? "RECIPE" : file;
+}
+
 void add_host_notes(const Summary& s, std::vector<std::string>& notes) {
   const HostTally& host = s.host;
   const bool refused = !s.refusal.empty();
   if (refused && host.judged < HostTally::kLeastJudged) {
     notes.push_back(
         "It is unknown whether other work ran during the race, so no verdict is given. Race for longer, or on "
-        "a machine whose /proc/stat counts; race.max_busy = 1 in the recipe gives a verdict anyway.");
+        "a machine whose /proc/stat counts; `--set race.max_busy=1` gives a verdict anyway, "
+        "whose error rate then holds only if other work slowed all contenders alike.");
   } else if (refused) {
-    notes.push_back(
+    notes.push_back(fmt::format(
         "The times were measured while other work ran. Run again on a quiet machine (`bakeoff run "
-        "--resume` adds heats), or allow more in the recipe: race.max_others, max_steal, max_pressure, "
-        "max_busy.");
+        "--resume` adds heats). `bakeoff run {} --set race.max_busy=1` gives a verdict however many rounds were "
+        "disturbed; its error rate then holds only if the other work slowed all contenders alike, which nothing checks.",
+        recipe_to_name(s)));
   } else if (host.busy > 0) {
     notes.push_back(fmt::format("The host disturbed {} of {} rounds that count, for example: {}.", host.busy,
                                 host.judged, host.worst));

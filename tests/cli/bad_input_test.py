@@ -555,6 +555,9 @@ class BadInput(unittest.TestCase):
         self.assertRegex(version.out, r"^bakeoff \d+\.\d+\.\d+\n$")
         bare = self.place.run()
         self.assertEqual(bare.code, 2)
+        self.assertLess(len(bare.out.splitlines()), 12)
+        self.assertIn("bakeoff run mnist_cnn", bare.out)
+        self.assertIn("bakeoff --help", bare.out)
 
     def test_shipped_recipes_are_good(self) -> None:
         for recipe in sorted((support.ROOT / "recipes").glob("*.toml")):

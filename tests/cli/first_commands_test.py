@@ -245,7 +245,7 @@ class FirstCommands(unittest.TestCase):
         self.assertEqual(
             self.out("help", "recipe.md"), (support.ROOT / "docs/recipe.md").read_text()
         )
-        done = self.place.run("help", "docs/none.md")
+        done = self.place.run("help", "none.md")
         self.assertEqual(done.code, 2)
         self.assertIn("`bakeoff help docs`", done.err)
 

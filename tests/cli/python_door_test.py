@@ -462,7 +462,7 @@ class Refused(Door):
 class Interrupted(Door):
     def test_nothing_is_left(self) -> None:
         calls = (
-            ("is loaded and exported", "translate(net, example, to='jax,torch')"),
+            ("loading ", "translate(net, example, to='jax,torch')"),
             ("proofs", "translate(net, example, to='jax,torch')"),
             ("run directory", "race(net, example, loss='mse', budget='60s')"),
         )
