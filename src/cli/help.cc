@@ -95,9 +95,11 @@ int help(const CLI::App& app, const std::vector<std::string>& words) {
   if (word.ends_with(".md"))
     return fail({.message = fmt::format("there is no page '{}' inside the program", word),
                  .remedy = "`bakeoff help docs` lists those that there are"});
-  return fail({.message = fmt::format("there is no command and no word '{}'", word),
-               .remedy = (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) +
-                         "`bakeoff help` lists the commands, `bakeoff help terms` the words, `bakeoff help docs` the pages"});
+  return fail(
+      {.message = fmt::format("there is no command and no word '{}'", word),
+       .remedy =
+           (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) +
+           "`bakeoff help` lists the commands, `bakeoff help terms` the words, `bakeoff help docs` the pages"});
 }
 
 }  // namespace bakeoff::cli

@@ -24,7 +24,7 @@ namespace bakeoff::cli {
 namespace {
 
 constexpr int64_t kPointsOfOne = 1000;
-constexpr int64_t kPointsInList = 200;  // of each series
+constexpr int64_t kPointsInList = 100;  // of each series
 constexpr int64_t kPointsOfPage = 20'000;
 
 Result<store::Index> open_history() {

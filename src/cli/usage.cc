@@ -122,10 +122,11 @@ std::string too_many(const CLI::App& app, const Place& place) {
   // Nothing of what is left looks like an option: unknown_option() would have named it.
   const std::vector<std::string> left = place.command->remaining();
   if (place.name == "report" && !left.empty())
-    return said(fmt::format("report shows one run, and '{}' is a second one", left.front()),
-                subcommand(app, "compare") == nullptr
-                    ? "name one of them; `bakeoff suite` races several recipes with one table"
-                    : "`bakeoff compare` compares two runs; `bakeoff suite` races several recipes with one table");
+    return said(
+        fmt::format("report shows one run, and '{}' is a second one", left.front()),
+        subcommand(app, "compare") == nullptr
+            ? "name one of them; `bakeoff suite` races several recipes with one table"
+            : "`bakeoff compare` compares two runs; `bakeoff suite` races several recipes with one table");
   return said(fmt::format("{} does not take '{}'", place.name, left.empty() ? "" : left.front()), see(place));
 }
 

@@ -117,7 +117,9 @@ struct BadChange {
 };
 const BadChange kBadChanges[] = {
     {{"batch", "0", "--batch 0"}, "--batch 0: 'batch' is 0, outside its range", "at least 1"},
-    {{"batch", "32,64", "--batch 32,64"}, "--batch 32,64: 'batch' must be an integer", "--set 'search.batches=[32,64]'"},
+    {{"batch", "32,64", "--batch 32,64"},
+     "--batch 32,64: 'batch' must be an integer",
+     "--set 'search.batches=[32,64]'"},
     {{"batch", "many", "--batch many"}, "--batch many: 'batch' must be an integer", "for example batch = 32"},
     {{"optimizer.lr", "x", "--lr x"}, "--lr x: 'optimizer.lr' must be a number", "for example lr = 0.01"},
     {{"race.thread", "2", "--set"}, "unknown key 'race.thread'", "did you mean 'race.threads'?"},

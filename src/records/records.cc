@@ -128,9 +128,10 @@ Result<Manifest> manifest_from_json(std::string_view text, const std::string& fi
 Result<RunDirectory> RunDirectory::open(const fs::path& path) {
   if (!fs::exists(path / "run.json")) {
     if (fs::exists(path / "suite.json"))
-      return Error{.message = fmt::format("'{}' is a suite, no run directory", path.string()),
-                   .remedy = fmt::format("`bakeoff suite --report {0}` shows it; its runs are the folders in it",
-                                         path.string())};
+      return Error{
+          .message = fmt::format("'{}' is a suite, no run directory", path.string()),
+          .remedy = fmt::format("`bakeoff suite --report {0}` shows it; its runs are the folders in it",
+                                path.string())};
     return Error{
         .message = fmt::format("'{}' is no run directory: it has no run.json", path.string()),
         .remedy = "name the folder that `bakeoff run` wrote, for example runs/mnist_cnn-20261121-080000"};

@@ -48,7 +48,9 @@ Fields fields_of_row(const Summary& s, const std::vector<Quantity<Place>>& quant
                 {"contender", row.contender.id},
                 {"framework", row.contender.framework},
                 {"settings", settings(row.contender)},
-                {"state", !place.ranked ? "not ranked" : s.refusal.empty() ? "ranked" : kNotJudged}};
+                {"state", !place.ranked       ? "not ranked"
+                          : s.refusal.empty() ? "ranked"
+                                              : kNotJudged}};
   const auto add = [&](const Fields& more) { all.insert(all.end(), more.begin(), more.end()); };
   add(fields_of(quantities, &place));
   for (const Section& section : sections_of(s)) add(fields(section, row.contender.id));

@@ -59,7 +59,8 @@ std::string readable(const std::string& value) {
   if (!object.is_object()) return value;
   std::string out;
   for (const auto& [key, of] : object.items())
-    out += fmt::format("{}{}: {}", out.empty() ? "" : ", ", key, of.is_string() ? of.get<std::string>() : of.dump());
+    out += fmt::format("{}{}: {}", out.empty() ? "" : ", ", key,
+                       of.is_string() ? of.get<std::string>() : of.dump());
   return out;
 }
 
@@ -67,7 +68,8 @@ std::string readable(const std::string& value) {
 std::vector<View> pairs(const Texts& values) {
   std::vector<View> out;
   for (const auto& [key, value] : values) {
-    if (!value.empty()) out.push_back({{{"key", one_line(key)}, {"value", one_line(readable(value))}}, {}, {}});
+    if (!value.empty())
+      out.push_back({{{"key", one_line(key)}, {"value", one_line(readable(value))}}, {}, {}});
   }
   return out;
 }

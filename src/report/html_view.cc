@@ -85,10 +85,9 @@ constexpr size_t kMostOfUsage = 15;
 std::vector<FilledColumn> fold(std::vector<FilledColumn>& columns, size_t most) {
   std::vector<FilledColumn> out;
   while (columns.size() > most) {
-    const auto last =
-        std::max_element(columns.rbegin(), columns.rend(), [](const FilledColumn& a, const FilledColumn& b) {
-          return a.column.priority < b.column.priority;
-        });
+    const auto last = std::max_element(
+        columns.rbegin(), columns.rend(),
+        [](const FilledColumn& a, const FilledColumn& b) { return a.column.priority < b.column.priority; });
     const auto least = std::prev(last.base());
     if (least->column.priority == 0) break;
     out.insert(out.begin(), std::move(*least));
@@ -162,7 +161,8 @@ void add_ranking(const Summary& s, View& page) {
     row.flags["leads"] = s.refusal.empty() && series.row == &leader_of(s, *series.row);
   }
   for (const auto& [column, cells] : all) {
-    if (column.in_legend) page.lists["ranking_legend"].push_back({{{"legend_line", code_markup(titled(column))}}, {}, {}});
+    if (column.in_legend)
+      page.lists["ranking_legend"].push_back({{{"legend_line", code_markup(titled(column))}}, {}, {}});
   }
   page.lists["usage_heads"] = heads(used);
   page.lists["usage"] = row_views(used, {});
@@ -411,7 +411,7 @@ View page_view(const Summary& s, bool sources) {
   for (const Series& series : all_series(s)) {
     if (!series.ranked) page.lists["unranked"].push_back(unranked_row(*series.row));
   }
-  for (const std::string& note : s.notes) 
+  for (const std::string& note : s.notes)
     page.lists["notes"].push_back({{{"note_markup", code_markup(one_line(note))}}, {}, {}});
   page.flags = {{"has_ranked", !s.ranked.empty()},
                 {"has_unranked", !s.unranked.empty()},

@@ -95,7 +95,8 @@ TEST(SuiteFormats, WithoutVerdictsTheTitleAndTheReasonAreSaid) {
   for (suite::TableRow& row : t.rows) {
     if (row.failure.empty()) row.refusal = "this host was busy throughout";
   }
-  for (const std::string& text : {render_terminal(t, {.width = 200}), render_markdown(t), render_suite_page(t)}) {
+  for (const std::string& text :
+       {render_terminal(t, {.width = 200}), render_markdown(t), render_suite_page(t)}) {
     EXPECT_THAT(text, HasSubstr("suite of 3 recipes"));
     EXPECT_THAT(text, HasSubstr("No verdict in any row (busy host), so there is no geometric mean."));
     EXPECT_THAT(text, ::testing::Not(HasSubstr("No two contenders")));

@@ -101,8 +101,9 @@ Section grid_of(const suite::Table& t, bool best, const InRow& in_row, const OfM
   FilledColumn names{{.title = "recipe", .left = true, .name = true}, {}};
   FilledColumn fastest{{.title = "fastest", .meaning = "Who may be the fastest of the row.", .left = true},
                        {}};
-  FilledColumn least{{.title = "best ms/step", .meaning = "The least step time of the row, as measured.", .priority = 1},
-                     {}};
+  FilledColumn least{
+      {.title = "best ms/step", .meaning = "The least step time of the row, as measured.", .priority = 1},
+      {}};
   for (const TableRow& row : t.rows) {
     least.cells.push_back({least_ms(row)});
     names.cells.push_back({one_line(row.name)});
@@ -156,8 +157,7 @@ Section baseline_table(const suite::Table& t) {
 }
 
 std::string mean_in_words(const suite::Table& t) {
-  if (t.mean_rows.empty())
-    return " " + suite::why_no_means(t);
+  if (t.mean_rows.empty()) return " " + suite::why_no_means(t);
   size_t compared = 0;
   std::vector<std::string> without, other_rows;
   for (size_t i = 0; i < t.means.size(); ++i) {

@@ -66,8 +66,8 @@ class Sqlite : public Database {
     sqlite3_extended_result_codes(handle_, 1);
     sqlite3_busy_handler(handle_, &Sqlite::wait, this);
     // Safe against a killed process; after a power cut the last transactions may be missing, which an import mends.
-    auto set = query("PRAGMA synchronous = NORMAL");
-    return set ? Status(Done{}) : Status(set.error());
+    CHECK_OK(done(query("PRAGMA synchronous = NORMAL")));
+    return done(query("PRAGMA cache_size = -65536"));  // KiB: a history touches pages all over the file
   }
 
   Result<Found> query(const std::string& sql, const Values& parameters = {}) override {

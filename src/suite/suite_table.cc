@@ -296,8 +296,9 @@ std::string why_no_means(const Table& table) {
     refused += !row.refusal.empty();
     busy += row.refusal.find("busy") != std::string::npos;
   }
-  const char* const why = busy == refused ? "busy host" : busy > 0 ? "busy host, or its state is unknown"
-                                                                   : "the host's state is unknown";
+  const char* const why = busy == refused ? "busy host"
+                          : busy > 0      ? "busy host, or its state is unknown"
+                                          : "the host's state is unknown";
   if (refused > 0 && refused == raced)
     return fmt::format("No verdict in any row ({}), so there is no geometric mean.", why);
   if (refused > 0)
