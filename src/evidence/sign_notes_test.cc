@@ -56,7 +56,7 @@ TEST(SignNotes, NamePairsWhoseStallsDiffer) {
     ASSERT_TRUE(table.add({.log_ms = {1.0, 1.0}, .log_mean_ms = {1.0, 1.0 + stalls}}));
   const auto notes = sign_notes(table, {"torch", "jax"});
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_THAT(notes[0], HasSubstr("jax against torch (5.0 +- 0.1% more, 3 heats)"));
+  EXPECT_THAT(notes[0], HasSubstr("jax against torch (by 5.0 ± 0.1% more, over 3 heats)"));
 }
 
 }  // namespace

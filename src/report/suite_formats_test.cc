@@ -100,7 +100,7 @@ TEST(SuiteFormats, WithoutVerdictsTheTitleAndTheReasonAreSaid) {
     EXPECT_THAT(text, HasSubstr("suite of 3 recipes"));
     EXPECT_THAT(text, HasSubstr("No verdict in any row (busy host), so there is no geometric mean."));
     EXPECT_THAT(text, ::testing::Not(HasSubstr("No two contenders")));
-    EXPECT_THAT(text, HasSubstr("4.000")) << "the least step time of a row";
+    EXPECT_THAT(text, HasSubstr("4.00")) << "the least step time of a row";
   }
   t.rows[0].refusal.clear();
   EXPECT_THAT(suite::headline(t), HasSubstr("No verdict in 1 of 2 rows (busy host), and no two"));
