@@ -338,11 +338,12 @@ class FirstCommands(unittest.TestCase):
 
     def test_what_the_budget_leaves_out_is_said_first(self) -> None:
         got = self.place.run(
-            "run", "mlp_small", "--set", "fit.epochs=1", "--budget", "3m", "--out", "r"
+            *("run", "mlp_small", "--frameworks", "torch", "--out", "r"),
+            *("--set", "fit.epochs=1", "--set", "budget.minutes=3"),
         )
-        begin = got.err.index("the budget of 3 min is that of proofs and race")
+        begin = got.err.index("the recipe's budget of 3 min is that of proofs and race")
         self.assertLess(begin, got.err.index("run directory"))
-        self.assertIn("whole trainings ([fit])", got.err)
+        self.assertIn("after it [fit] takes the time needed", got.err)
 
 
 if __name__ == "__main__":
