@@ -338,7 +338,8 @@ class FirstCommands(unittest.TestCase):
 
     def test_what_the_budget_leaves_out_is_said_first(self) -> None:
         got = self.place.run(
-            "run", "mlp_small", "--set", "fit.epochs=1", "--budget", "3m", "--out", "r"
+            *("run", "mlp_small", "--out", "r"),
+            *("--set", "fit.epochs=1", "--set", "budget.minutes=3"),
         )
         begin = got.err.index("the budget of 3 min is that of proofs and race")
         self.assertLess(begin, got.err.index("run directory"))
