@@ -472,7 +472,7 @@ TEST(Summarise, WhoeverIsNotRankedHasAReason) {
       {"run", "the loss became nan"},
       {"environment", "was not run"},
       {"emit", "torch has no op pad"},
-      {"run", "proven equal, but the run ended before its first heat"},
+      {"run", "proven equal, but not raced: the run ended before its first heat"},
   };
   for (size_t i = 0; i < reasons.size(); ++i) {
     SCOPED_TRACE(s.unranked[i].contender.id);
