@@ -341,9 +341,9 @@ class FirstCommands(unittest.TestCase):
             *("run", "mlp_small", "--out", "r"),
             *("--set", "fit.epochs=1", "--set", "budget.minutes=3"),
         )
-        begin = got.err.index("the budget of 3 min is that of proofs and race")
+        begin = got.err.index("budget of 3 min is that of proofs and race")
         self.assertLess(begin, got.err.index("run directory"))
-        self.assertIn("whole trainings ([fit])", got.err)
+        self.assertIn("after it [fit] takes the time needed", got.err)
 
 
 if __name__ == "__main__":
