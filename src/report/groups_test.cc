@@ -105,7 +105,7 @@ TEST(Waits, StandInEveryForm) {
   }
   EXPECT_TRUE(known && unknown);
   EXPECT_THAT(render_csv(s), AllOf(HasSubstr("batch_wait_share"), HasSubstr(",0.2,3,49.6,")));
-  EXPECT_THAT(render_html(s, {}), AllOf(HasSubstr(">wait/batch<"), HasSubstr("wait/first batch")));
+  EXPECT_THAT(render_html(s, {}), AllOf(HasSubstr("wait/batch"), HasSubstr("wait/first batch")));
   EXPECT_THAT(render_terminal(s, {.width = 400}), HasSubstr("wait"));
 }
 
