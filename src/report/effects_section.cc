@@ -135,7 +135,7 @@ void add_bars(const std::vector<EffectRow>& rows, Section& section) {
 std::optional<Section> effects_section(const Summary& s) {
   const std::vector<SettingEffect> effects = effects_of(s);
   std::vector<EffectRow> rows;
-  Section section{.key = "effects", .label = "Settings", .title = "Effect of each setting, others equal"};
+  Section section{.key = "effects", .label = "Effects", .title = "Effect of each setting, others equal"};
   Json says = Json::array(), all = Json::array();
   for (const SettingEffect& effect : effects) {
     section.sentences.push_back(one_line(advice(effect, s.margin)));
