@@ -57,12 +57,22 @@ std::vector<std::string> lines_alone(const std::string& text, const std::string&
   return alone;
 }
 
+// "mnist_cnn": the text of a workload begins with "workload mnist_cnn(".
+std::string workload_name(const Manifest& m) {
+  const size_t begin = m.workload_text.find(' '), end = m.workload_text.find('(');
+  return begin < end && end != std::string::npos ? m.workload_text.substr(begin + 1, end - begin - 1)
+                                                 : "unknown";
+}
+
 std::vector<Difference> differences(const Manifest& a, const Manifest& b) {
   std::vector<Difference> all;
   differ(all, "recipe", a.recipe_name, b.recipe_name);
   differ(all, "recipe's lines", fmt::format("{}", fmt::join(lines_alone(a.recipe_text, b.recipe_text), "; ")),
          fmt::format("{}", fmt::join(lines_alone(b.recipe_text, a.recipe_text), "; ")));
-  if (a.workload_text != b.workload_text) all.push_back({"workload", "another", "another"});
+  if (a.workload_text != b.workload_text) {
+    const std::string first = workload_name(a), second = workload_name(b);
+    all.push_back({"workload", first, first == second ? second + " with other ops" : second});
+  }
   differ(all, "initial weights", a.weights_sha256.substr(0, 12), b.weights_sha256.substr(0, 12));
   differ(all, "data", a.data_sha256.substr(0, 12), b.data_sha256.substr(0, 12));
   differ(all, "bakeoff", a.bakeoff_version, b.bakeoff_version);
@@ -75,7 +85,11 @@ std::vector<Difference> differences(const Manifest& a, const Manifest& b) {
   differ(all, "machine: system", a.host.os, b.host.os);
   differ(all, "machine: ", a.host.more, b.host.more);
   differ(all, "control: ", a.controls, b.controls);
-  differ(all, "variable: ", a.worker_environment, b.worker_environment);
+  // Each run has cache folders of its own.
+  Texts first = a.worker_environment, second = b.worker_environment;
+  for (Texts* variables : {&first, &second})
+    std::erase_if(*variables, [](const auto& one) { return one.first.ends_with("_CACHE_DIR"); });
+  differ(all, "variable: ", first, second);
   return all;
 }
 
