@@ -619,8 +619,10 @@ def test_script_runs_alone_and_learns(name: str, tmp_path: Path) -> None:
     data_for(GOLDEN / name, tmp_path, 32)
     if "weights.safetensors" in source:
         write_weights(tmp_path / "weights.safetensors", shapes_of(name))
-    # The last batch is the first one again, of two. The deepest network learns slowly.
-    steps = 101 if "alexnet" in name else 41
+    # The last batch is the first one again, of two. Weights of the framework's own are
+    # other ones every time, and the deepest networks learn slowly.
+    slow = name.endswith("_as_is.py") or name.startswith(("alexnet", "all_sorts"))
+    steps = 101 if slow and "float16_scaler" not in name else 41
     printed = run_alone(tmp_path / "train.py", steps)
     losses = [float(line.split()[-1]) for line in printed.splitlines()]
     assert len(losses) == steps // 10 + 1
