@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/sha256.h"
+#include "table/junit.h"
 #include "table/text.h"
 
 namespace bakeoff::regression {
@@ -13,32 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// XML 1.0 has no place for control characters, escaped or not: clean() takes them out.
-std::string xml(std::string_view text) {
-  std::string out;
-  for (const char c : table::clean(text)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&apos;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
+using table::xml;
 
 // Of a workflow command's message; a property's value has two more.
 std::string command_text(std::string_view text, bool property) {

@@ -314,6 +314,7 @@ Doubt about_machine(const Summary& s) {
 }
 
 Doubt about_decision(const Summary& s, const std::string& run) {
+  const std::string repeat = command_to_repeat(s);
   if (s.interrupted || (!s.decided && !s.ranked.empty() && s.refusal.empty())) {
     Doubt doubt{.title = s.interrupted ? "Interrupted: to go on" : "To settle it", .good = false};
     if (!run.empty())
@@ -327,17 +328,17 @@ Doubt about_decision(const Summary& s, const std::string& run) {
   if (!s.refusal.empty())
     return {.title = "To get a verdict",
             .text = "run it again when the machine is idle",
-            .command = command_to_repeat(s),
+            .command = repeat,
             .good = false};
   if (!s.unsteady.empty())
     return {.title = "To get a winner",
             .text = fmt::format("{} must become steady first: a longer warm-up may do", unsteady_name(s)),
-            .command = command_to_repeat(s) + " --set race.warmup_steps=100",
+            .command = repeat.empty() ? "" : repeat + " --set race.warmup_steps=100",
             .good = false};
   return {.title = "Decided",
           .text = fmt::format("after {}{}", counted(s.heats, "heat"),
                               s.elapsed_s > 0 ? " in " + duration(s.elapsed_s * 1e3) : ""),
-          .command = command_to_repeat(s)};
+          .command = repeat};
 }
 
 // "0.92 s PyTorch to 4.0 s Keras on JAX", over the ranked rows that have the value.
