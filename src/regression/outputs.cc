@@ -14,8 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-using table::xml;
-
 // Of a workflow command's message; a property's value has two more.
 std::string command_text(std::string_view text, bool property) {
   std::string out;
@@ -61,33 +59,23 @@ std::string whole_reason(const Row& row, const Outcome& outcome) {
   return sentence(row, outcome) + (more.empty() ? "" : " " + more);
 }
 
-std::string testcase(const Row& row, const Outcome& outcome) {
-  const double each = outcome.seconds / static_cast<double>(std::max<size_t>(1, outcome.rows.size()));
-  const std::string open =
-      fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\"",
-                  xml(table::one_line(title(outcome))), xml(table::one_line(row.contender)), each);
-  const std::string reason = xml(whole_reason(row, outcome));
-  if (row.change == stats::Change::kRegression)
-    return fmt::format("{}>\n      <failure type=\"regression\" message=\"{}\"/>\n    </testcase>\n", open,
-                       reason);
-  if (row.change == stats::Change::kUndecided)
-    return fmt::format("{}>\n      <skipped message=\"{}\"/>\n    </testcase>\n", open, reason);
-  return fmt::format("{}>\n      <system-out>{}</system-out>\n    </testcase>\n", open, reason);
-}
-
-std::string suites(size_t tests, size_t failures, size_t errors, size_t skipped, double seconds,
-                   const std::string& cases) {
-  const std::string counts =
-      fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.3f}\"", tests,
-                  failures, errors, skipped, seconds);
-  return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"bakeoff\" {0}>\n  <testsuite name=\"bakeoff gate\" "
-      "{0}>\n{1}  </testsuite>\n</testsuites>\n",
-      counts, cases);
-}
-
-size_t count(const Outcome& outcome, stats::Change change) {
-  return static_cast<size_t>(std::ranges::count(outcome.rows, change, &Row::change));
+table::JunitCase testcase(const Row& row, const Outcome& outcome) {
+  const std::string reason = whole_reason(row, outcome);
+  table::JunitCase one{
+      .name = row.contender,
+      .group = title(outcome),
+      .seconds = outcome.seconds / static_cast<double>(std::max<size_t>(1, outcome.rows.size()))};
+  if (row.change == stats::Change::kRegression) {
+    one.outcome = table::JunitOutcome::kFailed;
+    one.kind = "regression";
+    one.message = reason;
+  } else if (row.change == stats::Change::kUndecided) {
+    one.outcome = table::JunitOutcome::kSkipped;
+    one.message = reason;
+  } else {
+    one.output = reason;
+  }
+  return one;
 }
 
 // The surest great regression first.
@@ -117,19 +105,18 @@ std::string summary_row(const Row& row) {
 }  // namespace
 
 std::string to_junit(const Outcome& outcome) {
-  std::string cases;
-  for (const Row& row : outcome.rows) cases += testcase(row, outcome);
-  return suites(outcome.rows.size(), count(outcome, stats::Change::kRegression), 0,
-                count(outcome, stats::Change::kUndecided), outcome.seconds, cases);
+  table::JunitSuite suite{.name = "bakeoff gate"};
+  for (const Row& row : outcome.rows) suite.cases.push_back(testcase(row, outcome));
+  return table::render_junit(suite);
 }
 
 std::string junit_of_error(const std::string& target, const Error& error) {
-  return suites(
-      1, 0, 1, 0, 0,
-      fmt::format(
-          "    <testcase classname=\"bakeoff gate\" name=\"{}\" time=\"0\">\n      <error type=\"error\" "
-          "message=\"{}\"/>\n    </testcase>\n",
-          xml(table::one_line(target)), xml(error.text())));
+  return table::render_junit({.name = "bakeoff gate",
+                              .cases = {{.name = target,
+                                         .group = "bakeoff gate",
+                                         .outcome = table::JunitOutcome::kError,
+                                         .kind = "error",
+                                         .message = error.text()}}});
 }
 
 std::string to_annotations(const Outcome& outcome) {

@@ -78,7 +78,7 @@ std::string render_junit(const JunitSuite& suite) {
   const std::string began =
       suite.started.empty() ? "" : fmt::format(" timestamp=\"{}\"", xml(one_line(suite.started)));
   std::string out = fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite {}{}>\n", counts, began);
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {0}>\n  <testsuite {0}{1}>\n", counts, began);
   out += properties_of(suite.properties, "    ");
   for (const JunitCase& one : suite.cases) out += case_of(one);
   return out + "  </testsuite>\n</testsuites>\n";
