@@ -141,7 +141,7 @@ class Importing(unittest.TestCase):
     def test_ten_thousand_nodes(self) -> None:
         outcome = self.imported("chain")
         self.assertEqual(outcome.code, 0, outcome.err)
-        self.assertIn("10003 values", outcome.out)
+        self.assertIn("chain: 10003 inputs, constants and ops", outcome.out)
 
 
 if __name__ == "__main__":

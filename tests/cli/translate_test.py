@@ -329,7 +329,7 @@ class Places(Translating):
         self.place.write("net.py", MODEL)
         # A proof of another test's would be taken over, and nothing be said of it.
         (self.place.path / "home" / "proofs").unlink(missing_ok=True)
-        for moment in ("loaded and exported", "proofs", "runs alone"):
+        for moment in ("loading net.py", "proofs", "runs alone"):
             with self.subTest(moment):
                 errors = self.place.path / "stderr.txt"
                 with errors.open("wb") as stream:
