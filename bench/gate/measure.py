@@ -16,18 +16,20 @@ from pathlib import Path
 
 SCRIPT = """
 import time
-for _ in range(10):
+for _ in range({steps}):
     end = time.perf_counter() + {ms} / 1000
     while time.perf_counter() < end:
         pass
 """
 
 
-def gate(program: Path, slower: float, margin: str, budget: str) -> dict[str, object]:
+def gate(
+    program: Path, slower: float, margin: str, budget: str, steps: int
+) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        (place / "old.py").write_text(SCRIPT.format(ms=100))
-        (place / "new.py").write_text(SCRIPT.format(ms=100 * (1 + slower)))
+        (place / "old.py").write_text(SCRIPT.format(ms=100, steps=steps))
+        (place / "new.py").write_text(SCRIPT.format(ms=100 * (1 + slower), steps=steps))
         words = ["--base", "old.py", "--head", "new.py", "--json", "out.json"]
         words += ["--margin", margin, "--budget", budget]
         done = subprocess.run(
@@ -51,7 +53,7 @@ def search(program: Path, commits: int, culprit: int, slower: float) -> str:
         git("init", "-q", "-b", "main", ".")
         for i in range(commits + 1):
             ms = 100 * (1 + slower) if i >= culprit else 100
-            text = SCRIPT.format(ms=ms) + f"# {i}\n"
+            text = SCRIPT.format(ms=ms, steps=10) + f"# {i}\n"
             if i % 5 == 3 and i not in (culprit - 1, culprit, commits):
                 text = "raise SystemExit('broken')\n"
             (Path(folder) / "train.py").write_text(text)
@@ -81,11 +83,18 @@ def main() -> None:
     parser.add_argument("--searches", type=int, default=1)
     parser.add_argument("--margin", default="2%")
     parser.add_argument("--budget", default="10m")
+    parser.add_argument(
+        "--steps", type=int, default=10, help="of 100 ms, in a gate's script"
+    )
     asked = parser.parse_args()
     program = asked.program.resolve()
-    for slower, count in ((0.0, asked.identical), (0.05, asked.planted), (0.1, 1)):
-        for _ in range(count if slower < 0.1 else min(1, asked.planted)):
-            found = gate(program, slower, asked.margin, asked.budget)
+    for slower, count in (
+        (0.0, asked.identical),
+        (0.05, asked.planted),
+        (0.1, asked.planted),
+    ):
+        for _ in range(count):
+            found = gate(program, slower, asked.margin, asked.budget, asked.steps)
             row = found["contenders"][0]  # type: ignore[index]
             ratio = row["ratio"]
             print(
@@ -96,7 +105,7 @@ def main() -> None:
                 flush=True,
             )
     for number in range(asked.searches):
-        print(search(program, 32, 11 + 7 * number, 0.1), flush=True)
+        print(search(program, 64, 11 + 9 * number, 0.05), flush=True)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,11 @@
 #include "cli/carry_out.h"
 #include "cli/console.h"
 #include "cli/options.h"
-#include "cli/package_versions.h"
 #include "cli/versions.h"
 #include "environments/runner_files.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
+#include "regression/package_versions.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -60,12 +60,12 @@ Status add_commits(Header& header, const BisectOptions& options) {
 }
 
 Status add_packages(Header& header, const BisectOptions& options) {
-  TRY(const PackageRange range, parse_range(options.package));
+  TRY(const regression::PackageRange range, regression::parse_range(options.package));
   std::vector<std::string> versions = range.listed;
   if (versions.empty()) {
     const fs::path python = options.python.empty() ? fs::path("python3") : options.python;
-    TRY(const std::vector<std::string> indexed, indexed_versions(python, range.name));
-    versions = within(indexed, range.first, range.last);
+    TRY(const std::vector<std::string> indexed, regression::indexed_versions(python, range.name));
+    versions = regression::within(indexed, range.first, range.last);
   }
   if (versions.size() < 2)
     return Error{.message = fmt::format("there are {} versions of {} from {} to {}", versions.size(),

@@ -11,6 +11,7 @@
 #include "base/nearest.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "history/series_file.h"
 #include "proc/interrupt.h"
 #include "records/marks.h"
 #include "records/records.h"
@@ -32,8 +33,8 @@ Result<store::Index> open_history() {
   return store::Index::open(bakeoff_home(), url, [] { return proc::interrupted(); });
 }
 
-Result<std::vector<store::Line>> chosen_lines(store::Index& index, const std::string& words) {
-  TRY(const auto lines, index.lines());
+Result<std::vector<store::Line>> chosen_lines(const std::vector<store::Line>& lines,
+                                              const std::string& words) {
   auto found = lines_named(lines, words);
   if (!found.empty() || words.empty()) return found;
   std::vector<std::string> names;
@@ -41,18 +42,7 @@ Result<std::vector<store::Line>> chosen_lines(store::Index& index, const std::st
   const std::string near = nearest(words, names);
   return Error{
       .message = fmt::format("no series is called '{}'", table::one_line(words)),
-      .remedy = near.empty() ? "`bakeoff history` lists them" : fmt::format("did you mean '{}'?", near)};
-}
-
-Result<std::vector<History>> histories_of(store::Index& index, const std::vector<store::Line>& lines,
-                                          int64_t most) {
-  std::vector<History> histories;
-  for (const store::Line& line : lines) {
-    if (proc::interrupted()) return Error{"interrupted"};
-    TRY(auto points, index.points(line.id, most));
-    histories.push_back(history_of(line, std::move(points)));
-  }
-  return histories;
+      .remedy = near.empty() ? "without a name all are listed" : fmt::format("did you mean '{}'?", near)};
 }
 
 int64_t points_of(const HistoryOptions& options, size_t lines) {
@@ -62,16 +52,49 @@ int64_t points_of(const HistoryOptions& options, size_t lines) {
   return lines > 1 && options.format == "text" ? kPointsInList : kPointsOfOne;
 }
 
+// Histories, and where they are from.
+struct Found {
+  std::string where = {};
+  std::vector<History> histories = {};
+};
+
+Result<Found> of_index(const HistoryOptions& options) {
+  TRY(store::Index index, open_history());
+  TRY(const auto all, index.lines());
+  TRY(const auto lines, chosen_lines(all, options.series));
+  Found found{.where = index.where()};
+  for (const store::Line& line : lines) {
+    if (proc::interrupted()) return Error{"interrupted"};
+    TRY(auto points, index.points(line.id, points_of(options, lines.size())));
+    found.histories.push_back(history_of(line, std::move(points)));
+  }
+  return found;
+}
+
+Result<Found> of_file(const HistoryOptions& options) {
+  TRY(auto all, read_series(options.read, options.unit));
+  std::vector<store::Line> lines;
+  for (const FileSeries& one : all) lines.push_back(one.line);
+  TRY(const auto chosen, chosen_lines(lines, options.series));
+  Found found{.where = options.read.string()};
+  for (FileSeries& one : all) {
+    if (std::ranges::find(chosen, one.line) == chosen.end()) continue;
+    const auto most = static_cast<size_t>(options.last);
+    if (most > 0 && one.points.size() > most)
+      one.points.erase(one.points.begin(), one.points.end() - static_cast<long>(most));
+    found.histories.push_back(history_of(one.line, std::move(one.points)));
+    found.histories.back().of_index = false;
+  }
+  return found;
+}
+
 int show(const HistoryOptions& options) {
-  auto index = open_history();
-  if (!index) return fail(index.error());
-  const auto lines = chosen_lines(*index, options.series);
-  if (!lines) return fail(lines.error());
-  const auto histories = histories_of(*index, *lines, points_of(options, lines->size()));
-  if (!histories) return fail(histories.error());
+  const auto found = options.read.empty() ? of_index(options) : of_file(options);
+  if (!found) return fail(found.error());
+  const std::vector<History>& histories = found->histories;
   if (!options.html.empty()) {
     const auto written =
-        write_file(options.html, report::render_history_page(*histories, index->where(), utc_now()));
+        write_file(options.html, report::render_history_page(histories, found->where, utc_now()));
     if (!written) return fail(written.error());
     if (options.format == "text") {
       print(options.html.string() + "\n");
@@ -80,19 +103,20 @@ int show(const HistoryOptions& options) {
   }
   const report::TerminalOptions terminal{.width = output_width(), .colour = output_has_colour()};
   if (options.format == "json")
-    print(report::render_history_json(*histories));
+    print(report::render_history_json(histories));
   else if (options.format == "csv")
-    print(report::render_history_csv(*histories));
-  else if (histories->size() == 1)
-    print(report::render_history(histories->front(), terminal));
+    print(report::render_history_csv(histories));
+  else if (histories.size() == 1)
+    print(report::render_history(histories.front(), terminal));
   else
-    print(report::render_history_list(*histories, index->where(), terminal));
+    print(report::render_history_list(histories, found->where, terminal));
   return 0;
 }
 
 // The one series that the words mean.
 Result<store::Line> one_line_of(store::Index& index, const std::string& words) {
-  TRY(const auto lines, chosen_lines(index, words));
+  TRY(const auto all, index.lines());
+  TRY(const auto lines, chosen_lines(all, words));
   if (lines.size() == 1) return lines.front();
   std::vector<std::string> ids;
   for (const store::Line& line : lines)
@@ -165,6 +189,10 @@ Result<std::string> accept_step(const HistoryOptions& options) {
 
 int history(const HistoryOptions& options) {
   if (!options.accept) return show(options);
+  if (!options.read.empty())
+    return fail(Error{.message = "a step in a file is not marked by this command",
+                      .where = options.read.string(),
+                      .remedy = "write 'accepted' into the column 'shift' of its first line"});
   const auto done = accept_step(options);
   if (!done) return fail(done.error());
   print(*done);

@@ -504,6 +504,14 @@ void add_history_command(CLI::App& app, Targets& t) {
   history->add_flag_function(
       "--csv", [&t](int64_t) { t.history.format = "csv"; }, "print CSV, a line for each run");
   history->add_option("--html", t.history.html, "write a page with all of it into this file");
+  history
+      ->add_option("--read", t.history.read,
+                   "take the series from this CSV file instead of the index: times that another program "
+                   "measured, with a header ('time,commit,seconds')")
+      ->check(CLI::ExistingFile);
+  history->add_option("--unit", t.history.unit, "unit of the times in the file of --read; default: s")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, double>{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}));
   CLI::App* accept =
       command(*history, "accept",
               "Mark a step in a history as accepted: no alert, and later runs are judged from there",

@@ -182,8 +182,10 @@ struct StoreOptions {
   std::string format = "text";
 };
 struct HistoryOptions {
-  std::string series = {};  // an id, a name or a part of one; empty: all
-  int64_t last = 0;         // points of each series; 0: 1,000, or as many as a page has room for
+  std::string series = {};          // an id, a name or a part of one; empty: all
+  int64_t last = 0;                 // points of each series; 0: 1,000, or as many as a page has room for
+  std::filesystem::path read = {};  // a CSV file with series of other programs; empty: the index
+  double unit = 1;                  // of its times, in seconds
   std::string format = "text";
   std::filesystem::path html = {};
   bool accept = false;

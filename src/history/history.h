@@ -44,6 +44,7 @@ struct History {
   std::vector<Shift> shifts = {};
   int64_t left_out = 0;             // earlier points that are not among `points`
   std::vector<double> levels = {};  // one a point: the level that holds there, in seconds
+  bool of_index = true;             // false: a file's (series_file.h), of which no step is marked by us
   size_t open_shifts() const;
   bool operator==(const History&) const = default;
 };

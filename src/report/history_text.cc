@@ -140,6 +140,17 @@ std::string how_to_decide(const History& h, const Shift& shift) {
                  : std::string("bakeoff gate --base REF --head REF");
 }
 
+namespace {
+
+std::string if_meant(const History& h, const Shift& shift) {
+  const std::string& run = h.points[shift.at].run;
+  return h.of_index ? fmt::format("if it is meant: bakeoff history accept {} --run {}",
+                                  h.line.id.substr(0, kIdDigits), run)
+                    : fmt::format("if it is meant: 'accepted' in the column 'shift' of {}", one_line(run));
+}
+
+}  // namespace
+
 std::string render_history(const History& h, const TerminalOptions& options) {
   std::string out =
       paragraph(one_line(fmt::format("{} · {}", h.line.name, h.line.machine)), options.width) + "\n" +
@@ -171,11 +182,7 @@ std::string render_history(const History& h, const TerminalOptions& options) {
     if (shift.open())
       out += paragraph(fmt::format("a history nominates, a pair decides: {}", how_to_decide(h, shift)),
                        options.width, "  ", "    ") +
-             "\n" +
-             paragraph(fmt::format("if it is meant: bakeoff history accept {} --run {}",
-                                   h.line.id.substr(0, kIdDigits), h.points[shift.at].run),
-                       options.width, "  ", "    ") +
-             "\n";
+             "\n" + paragraph(if_meant(h, shift), options.width, "  ", "    ") + "\n";
   }
   if (h.shifts.empty())
     out += paragraph(h.points.size() < kFewestPoints

@@ -600,5 +600,101 @@ class OwnRuns(unittest.TestCase):
         self.assertEqual(listed["runs_in_all"], 2)
 
 
+class OfAFile(unittest.TestCase):
+    """Series that another program measured: `history --read`."""
+
+    def setUp(self) -> None:
+        self.place = support.Place()
+        self.addCleanup(self.place.close)
+
+    def times(self) -> Path:
+        lines = ["time,commit,import_ms,train_ms"]
+        for i in range(40):
+            noise = (i * 7919 % 13 - 6) / 1000
+            lines.append(
+                f"2026-01-01T00:{i:02}:00Z,{i:040x},{10 * (1 + noise)},"
+                f"{100 * (1 + noise) * (1.1 if i >= 25 else 1)}"
+            )
+        return self.place.write("times.csv", "\n".join(lines) + "\n")
+
+    def test_a_step_is_found_where_it_is(self) -> None:
+        self.times()
+        read = ("history", "--read", "times.csv", "--unit", "ms")
+        done = self.place.run(*read, "--json")
+        self.assertEqual(done.code, 0, done.err)
+        still, steps = done.json()
+        self.assertEqual((still["name"], still["shifts"]), ("import_ms", []))
+        self.assertAlmostEqual(still["points"][0]["seconds_per_step"], 0.00994, 5)
+        (step,) = steps["shifts"]
+        self.assertEqual(step["started"], "2026-01-01T00:25:00Z")
+        self.assertAlmostEqual(step["ratio"], 1.1, 2)
+        shown = self.place.run(*read, "train_ms")
+        self.assertIn("'accepted' in the column 'shift' of line27", shown.out)
+        self.assertNotIn("history accept", shown.out)
+        self.assertEqual(self.place.run(*read, "--html", "page.html").code, 0)
+        # What --csv prints is read, and says the same.
+        (self.place.path / "again.csv").write_text(
+            self.place.run(*read, "--csv").out, encoding="utf-8"
+        )
+        again = self.place.run("history", "--read", "again.csv", "--json").json()
+        self.assertEqual(
+            [[s["ratio"] for s in h["shifts"]] for h in again],
+            [[], [step["ratio"]]],
+        )
+        # The index has none of it.
+        self.assertIn("no series yet", self.place.run("history").out)
+
+    def test_mistakes(self) -> None:
+        self.times()
+        for words, said in (
+            (("--read", "none.csv"), "none.csv"),
+            (("--read", "times.csv", "nothing"), "no series is called 'nothing'"),
+            (("--read", "times.csv", "--unit", "h"), "--unit"),
+        ):
+            done = self.place.run("history", *words)
+            self.assertEqual(done.code, 2, done.out)
+            self.assertIn(said, done.err)
+        self.place.write("bad.csv", "seconds\n1\nfast\n")
+        done = self.place.run("history", "--read", "bad.csv")
+        self.assertEqual(done.code, 2)
+        self.assertIn("bad.csv:3: 'fast' is no time above 0", done.err)
+
+
+class Comparing(unittest.TestCase):
+    """`compare` of two runs."""
+
+    def setUp(self) -> None:
+        self.place = support.Place()
+        self.addCleanup(self.place.close)
+
+    def made(self, name: str, **what: Any) -> None:
+        made_runs.write(self.place.path / name, Run(**what))
+
+    def test_what_changed(self) -> None:
+        self.made("old", ms={"torch": 5, "jax": 7}, versions={"torch": "2.12.0"})
+        self.made("new", ms={"torch": 10}, number=1, versions={"torch": "2.13.0"})
+        done = self.place.run("compare", "old", "new")
+        self.assertEqual(done.code, 0, done.err)
+        for words in ("2.12.0", "2.13.0", "torch", "jax"):
+            self.assertIn(words, done.out)
+        found = self.place.run("compare", "old", "new", "--json")
+        self.assertEqual(found.code, 0, found.err)
+        self.assertIn("2.0", found.out.replace("1.99", "2.0"))
+        for width in (80, 200):
+            self.place.variables["COLUMNS"] = str(width)
+            lines = self.place.run("compare", "old", "new").out.splitlines()
+            self.assertLessEqual(max(map(len, lines)), width)
+
+    def test_mistakes(self) -> None:
+        self.made("old", ms={"torch": 5})
+        for words in (("old", "none"), ("none", "old"), ("old",)):
+            done = self.place.run("compare", *words)
+            self.assertEqual(done.code, 2, done.out)
+        (self.place.path / "half").mkdir()
+        done = self.place.run("compare", "old", "half")
+        self.assertEqual(done.code, 2)
+        self.assertIn("half", done.err)
+
+
 if __name__ == "__main__":
     support.main()

@@ -1,4 +1,4 @@
-#include "cli/package_versions.h"
+#include "regression/package_versions.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,7 +10,7 @@
 #include "proc/run.h"
 #include "table/text.h"
 
-namespace bakeoff::cli {
+namespace bakeoff::regression {
 namespace {
 
 std::vector<std::string> split(const std::string& text, const std::string& at) {
@@ -90,4 +90,4 @@ Result<std::vector<std::string>> indexed_versions(const std::filesystem::path& p
                .remedy = fmt::format("list them: --package {}==1.0,1.1,1.2", name)};
 }
 
-}  // namespace bakeoff::cli
+}  // namespace bakeoff::regression

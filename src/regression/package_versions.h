@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace bakeoff::cli {
+namespace bakeoff::regression {
 
 struct PackageRange {
   std::string name = {};
@@ -29,4 +29,4 @@ std::vector<std::string> within(std::vector<std::string> versions, const std::st
 Result<std::vector<std::string>> indexed_versions(const std::filesystem::path& python,
                                                   const std::string& name);
 
-}  // namespace bakeoff::cli
+}  // namespace bakeoff::regression
