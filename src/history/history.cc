@@ -110,6 +110,7 @@ History history_of(const store::Line& line, std::vector<store::LinePoint> points
   history.left_out = std::max<int64_t>(0, line.runs - static_cast<int64_t>(n));
   std::vector<double> logs;
   for (const store::LinePoint& point : history.points) logs.push_back(std::log(point.seconds));
+  logs = stats::without_spikes(logs);
   std::vector<size_t> bounds = {0};
   size_t from = 0;
   for (size_t i = 1; i <= n; ++i) {

@@ -27,7 +27,7 @@ struct Mark {
 // A nominated change of level, or one that was accepted.
 struct Shift {
   size_t at = 0;      // index of the first point after it
-  double before = 0;  // seconds per step: the geometric mean of the level before, and after
+  double before = 0;  // seconds per step: the geometric mean of the level before, and after, without spikes
   double after = 0;
   double ratio = 1;  // after / before
   bool accepted = false;
@@ -49,7 +49,7 @@ struct History {
   bool operator==(const History&) const = default;
 };
 
-// Shifts: the points are divided at accepted steps, and each part, on the log scale, at its most significant change
+// Single slow runs count as spikes (stats/history.h) in what follows. Shifts: the points are divided at accepted steps, and each part, on the log scale, at its most significant change
 // of level as long as one is significant at 1%. One shift is one alert, however many points follow it.
 History history_of(const store::Line& line, std::vector<store::LinePoint> points);
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace bakeoff {
@@ -60,6 +61,29 @@ TEST(HistoryOf, AnAcceptedStepIsNoAlertAndWhatFollowsIsJudgedFromThere) {
   EXPECT_NEAR(history.shifts[0].ratio, 1.07, 0.01);
   for (size_t i = 50; i < 60; ++i) all[i].seconds *= 1.1;
   EXPECT_EQ(history_of(line(), all).open_shifts(), 1u);
+}
+
+TEST(HistoryOf, SingleSlowRunsAreNoShifts) {
+  int with_names = 0, found = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    std::mt19937_64 random(1000 + seed);
+    std::uniform_real_distribution<double> chance;
+    auto still = points(100, 100, 1, seed), stepped = points(100, 60, 1.05, seed);
+    for (auto* all : {&still, &stepped})
+      for (auto& point : *all)
+        if (chance(random) < 0.05) point.seconds *= 1.1 + 0.4 * chance(random);
+    with_names += history_of(line(), still).shifts.empty() ? 0 : 1;
+    const auto shifts = history_of(line(), stepped).shifts;
+    found += std::ranges::any_of(shifts, [](const Shift& s) { return 58 <= s.at && s.at <= 62; }) ? 1 : 0;
+  }
+  EXPECT_LE(with_names, 10);  // 5% and chance
+  EXPECT_GE(found, 180);
+}
+
+TEST(HistoryOf, OfMostlyEqualTimesTheLevelIsTheirs) {
+  auto all = points(40, 40, 1);
+  for (size_t i = 0; i < 40; ++i) all[i].seconds = i == 7 ? 0.03 : i % 9 == 0 ? 0.011 : 0.010;
+  EXPECT_TRUE(history_of(line(), all).shifts.empty());
 }
 
 TEST(HistoryOf, MarksSayWhatChanged) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "stats/change_points.h"
@@ -14,6 +15,8 @@ namespace {
 constexpr size_t kFewestValues = 8;
 constexpr int kSimulations = 4000;
 constexpr int kGrid = 10;  // phi = 0, .1 ... .9
+constexpr size_t kClipReach = 3;
+constexpr double kClipSds = 3;
 
 std::vector<double> ar1(size_t n, double phi, std::mt19937_64& random) {
   std::normal_distribution<double> normal;
@@ -27,6 +30,17 @@ std::vector<double> ar1(size_t n, double phi, std::mt19937_64& random) {
 }
 
 }  // namespace
+
+std::vector<double> without_spikes(std::span<const double> values) {
+  const std::vector<double> medians = running_medians(values, kClipReach);
+  std::vector<double> residuals(values.size());
+  std::transform(values.begin(), values.end(), medians.begin(), residuals.begin(), std::minus<>());
+  if (residuals.empty()) return residuals;
+  const double most = kClipSds * residual_sd(residuals);
+  for (size_t i = 0; i < residuals.size(); ++i)
+    residuals[i] = medians[i] + std::clamp(residuals[i], -most, most);
+  return residuals;
+}
 
 CusumPeak max_cusum(std::span<const double> values) {
   CusumPeak peak;

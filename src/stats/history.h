@@ -44,6 +44,11 @@ struct CusumPeak {
 // Statistic 0 for fewer than 8 values and for a constant series.
 CusumPeak max_cusum(std::span<const double> values);
 
+// The same values, no further than 3 robust standard deviations from the median of the 7 values around them: single
+// slow runs, which every history has, are neither changes of level nor noise that hides one. What lasts fewer than 4
+// values is such a spike.
+std::vector<double> without_spikes(std::span<const double> values);
+
 struct Nomination {
   size_t at = 0;
   double change = 0;  // mean from `at` on, minus the mean before it

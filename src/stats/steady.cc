@@ -20,27 +20,12 @@ constexpr double kTrendZ = 3.2905;   // two-sided 99.9%
 constexpr size_t kFewestSteps = 12;
 constexpr double kLeastVariance = 1e-10;  // 0.001% of a step: equal times must not read rounding as change
 
-std::vector<double> local_medians(std::span<const double> values) {
-  std::vector<double> medians(values.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    const size_t begin = i > kSpikeReach ? i - kSpikeReach : 0;
-    const size_t end = std::min(values.size(), i + kSpikeReach + 1);
-    medians[i] = median(values.subspan(begin, end - begin));
-  }
-  return medians;
-}
-
 // Replaces spikes in place and returns their indices.
 std::vector<size_t> despike(std::vector<double>& values) {
-  const std::vector<double> medians = local_medians(values);
+  const std::vector<double> medians = running_medians(values, kSpikeReach);
   std::vector<double> residuals(values.size());
   std::transform(values.begin(), values.end(), medians.begin(), residuals.begin(), std::minus<>());
-  // A coarse clock makes most residuals 0; then their spread without the largest tenth has to do.
-  double scale = robust_sd(residuals);
-  if (scale == 0) {
-    std::transform(residuals.begin(), residuals.end(), residuals.begin(), [](double r) { return r * r; });
-    scale = std::sqrt(top_trimmed_mean(residuals));
-  }
+  const double scale = residual_sd(residuals);
   std::vector<size_t> spikes;
   for (size_t i = 0; i < values.size() && scale > 0; ++i) {
     if (std::abs(values[i] - medians[i]) <= kSpikeSds * scale) continue;

@@ -59,6 +59,23 @@ double robust_sd(std::span<const double> values) {
   return 1.4826 * median(distances);
 }
 
+double residual_sd(std::span<const double> residuals) {
+  if (const double sd = robust_sd(residuals); sd > 0) return sd;
+  std::vector<double> squares;
+  for (const double r : residuals) squares.push_back(r * r);
+  return std::sqrt(top_trimmed_mean(squares));
+}
+
+std::vector<double> running_medians(std::span<const double> values, size_t reach) {
+  std::vector<double> medians(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t begin = i > reach ? i - reach : 0;
+    const size_t end = std::min(values.size(), i + reach + 1);
+    medians[i] = median(values.subspan(begin, end - begin));
+  }
+  return medians;
+}
+
 double variance(std::span<const double> values) {
   if (values.size() < 2) return kNaN;
   const double centre = mean(values);

@@ -35,6 +35,13 @@ double quantile(std::span<const double> values, double p);
 // to half of the values however extreme. 0 if more than half of the values are equal.
 double robust_sd(std::span<const double> values);
 
+// The same about 0, for residuals; where more than half of them are 0, as under a coarse clock, the root of the mean
+// of their squares without the largest tenth.
+double residual_sd(std::span<const double> residuals);
+
+// The median of each value and its `reach` neighbours on either side, as far as there are any.
+std::vector<double> running_medians(std::span<const double> values, size_t reach);
+
 // Sample variance with divisor n - 1; NaN below two values.
 double variance(std::span<const double> values);
 
