@@ -10,6 +10,7 @@
 // result.
 
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 
