@@ -76,7 +76,7 @@ class Pairs(Explain):
         self.place.write("fast.py", SCRIPT)
         found = self.explained(
             *("--out", "out", "slow.py", "fast.py", "--", "--epochs", "100000"),
-            seconds=100,
+            seconds=60,
         )
         self.assertTrue(found["gap_confirmed"], found)
         named = [cause for cause in found["causes"] if cause["confirmed"]]
@@ -97,7 +97,7 @@ class Pairs(Explain):
     def test_nothing_is_named_between_equal_scripts(self) -> None:
         self.place.write("a.py", SCRIPT)
         self.place.write("b.py", SCRIPT)
-        found = self.explained("a.py", "b.py")
+        found = self.explained("a.py", "b.py", seconds=20)
         self.assertFalse(found["gap_confirmed"], found)
         self.assertEqual([cause for cause in found["causes"] if cause["confirmed"]], [])
 
@@ -107,7 +107,7 @@ class Pairs(Explain):
             "b.py",
             SCRIPT.replace("512", "256").replace("batch_size=128", "batch_size=64"),
         )
-        got = self.explain("a.py", "b.py", seconds=30)
+        got = self.explain("a.py", "b.py", seconds=10)
         self.assertEqual(got.code, 0, got.err)
         first = got.out.splitlines()
         self.assertIn("NOT THE SAME WORK:", first)
@@ -190,7 +190,7 @@ class TheUsersFiles(Explain):
         self.place.write("train.py", TRAIN.replace("# BEFORE", writes))
         self.place.write("precious.txt", "mine")
         self.place.write("log.txt", "mine")
-        got = self.explain("train.py", seconds=30)
+        got = self.explain("train.py", seconds=10)
         self.assertEqual(got.code, 0, got.err)
         self.assertEqual((self.place.path / "precious.txt").read_text(), "mine")
         self.assertEqual((self.place.path / "log.txt").read_text(), "mine")
@@ -208,7 +208,7 @@ class OddScripts(Explain):
             "os.fork() or (time.sleep(1e6), os._exit(0))"
         )
         self.place.write("train.py", TRAIN.replace("# BEFORE", odd))
-        got = self.explain("train.py", seconds=30)
+        got = self.explain("train.py", seconds=10)
         self.assertEqual(got.code, 0, got.err)
         self.assertFalse((self.place.path / "else").exists())
         self.assertLess(len(got.out), 10_000)
