@@ -1,4 +1,4 @@
-"""The full tier: what other tests see in part, with BAKEOFF_FULL_TESTS=1 (`make full`)."""
+"""The full tier, with BAKEOFF_FULL_TESTS=1 (`make full`): what others see in part."""
 
 from __future__ import annotations
 

@@ -482,12 +482,12 @@ class Refused(Door):
 
 class Interrupted(Door):
     def test_nothing_is_left(self) -> None:
-        calls = (
+        calls = [
             ("loading ", "translate(net, example, to='jax,torch')"),
-            ("proofs", "translate(net, example, to='jax,torch')"),
             ("run directory", "race(net, example, loss='mse', budget='60s')"),
-        )
-        for moment, call in calls:
+            ("proofs", "translate(net, example, to='jax,torch')"),
+        ]
+        for moment, call in calls if support.FULL else calls[:2]:
             with self.subTest(moment):
                 before = sorted(p.name for p in self.place.path.iterdir())
                 errors = self.place.path / "home" / "stderr.txt"
