@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 from observed import RUNNERS, Observed, bare
+from tiers import full_tier
 
 pytest.importorskip("jax")
 
@@ -259,11 +261,24 @@ def test_switches_that_nothing_asks_for(train: Path) -> None:
         assert script.run(12)["thrown"] == []
 
 
+@pytest.fixture(scope="module")
+def asks(train: Path) -> Callable[[str], Any]:
+    """What a word of the script's command line asks for: one run for each."""
+
+    @cache
+    def first_steps(word: str) -> Any:
+        with Observed(train, argv=[word]) as script:
+            return script.run(12, facts=True)
+
+    return first_steps
+
+
 @pytest.mark.parametrize(("word", "switch", "fact"), SWITCHES)
-def test_switches(train: Path, word: str, switch: str, fact: str) -> None:
+def test_switches(
+    train: Path, asks: Callable[[str], Any], word: str, switch: str, fact: str
+) -> None:
     steps = 12
-    with Observed(train, argv=[word]) as script:
-        asked = script.run(steps, facts=True)
+    asked = asks(word)
     with Observed(train, {switch: True}, [word]) as script:
         thrown = script.run(steps, facts=True)
     assert asked["facts"]["jax"][fact] and not thrown["facts"]["jax"][fact]
@@ -348,7 +363,9 @@ def test_a_loop_that_is_not_compiled(eager: Path) -> None:
     assert rest["loss"] == pytest.approx(last["loss"], rel=1e-3)
 
 
-@pytest.mark.parametrize("word", ["float", "object", "rebound"])
+@pytest.mark.parametrize(
+    "word", ["float", "object", pytest.param("rebound", marks=full_tier)]
+)
 def test_a_step_of_which_parts_can_be_compiled(eager: Path, word: str) -> None:
     _, last, _ = seen_eager(eager, word, {})
     first, rest, _ = seen_eager(eager, word, {"jit_step": True})

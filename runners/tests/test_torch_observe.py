@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from observed import Observed, bare
+from tiers import full_tier
 
 pytest.importorskip("torch")
 
@@ -572,7 +573,8 @@ for step in range(12):
 
 
 @pytest.mark.parametrize(
-    ("word", "seen"), [("", True), ("first", False), ("time", False)]
+    ("word", "seen"),
+    [("", True), ("first", False), pytest.param("time", False, marks=full_tier)],
 )
 def test_a_batch_that_is_taken_for_time(tmp_path: Path, word: str, seen: bool) -> None:
     path = tmp_path / "recurrent.py"

@@ -76,9 +76,7 @@ class Training(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         support.need("torch")
-        cls.found = [
-            line for line, name in CONTENDERS.items() if support.present(name)
-        ]
+        cls.found = [line for line, name in CONTENDERS.items() if support.present(name)]
         names = sorted({CONTENDERS[line] for line in cls.found})
         cls.waiting = support.Place(names, warm=True)
         cls.addClassCleanup(cls.waiting.close)
