@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import unittest
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tests import import_conformance
 from tests.cli import support
@@ -54,11 +54,19 @@ def line_of(mark: str) -> str:
 
 
 class Importing(unittest.TestCase):
+    """Each test has a place of its own; the process that has torch is the class's."""
+
+    waiting: ClassVar[support.Place]
     place: support.Place
 
-    def setUp(self) -> None:
+    @classmethod
+    def setUpClass(cls) -> None:
         support.need("torch")
-        self.place = support.Place(list(BACKENDS))
+        cls.waiting = support.Place(["torch"], warm=True)
+        cls.addClassCleanup(cls.waiting.close)
+
+    def setUp(self) -> None:
+        self.place = support.Place(BACKENDS, waiting=self.waiting)
         self.addCleanup(self.place.close)
         shutil.copy(MODELS, self.place.path)
 
