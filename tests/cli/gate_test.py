@@ -134,7 +134,7 @@ class Scripts(Gate):
         self.place.write("new.py", "import random\n" + jitter)
         got = self.place.run(
             *("gate", "--base", "old.py", "--head", "new.py", "--margin", "0.1%"),
-            *("--budget", "15s", "--junit", "out.xml"),
+            *("--budget", "30s", "--junit", "out.xml"),
         )
         self.assertEqual(got.code, 3, got.out + got.err)
         self.assertIn("UNDECIDED", got.out)
