@@ -45,6 +45,7 @@ def test_logits(faces: Faces, tmp_path: Path) -> None:
     observe_keras.check_logits(faces, "tensorflow", tmp_path)
 
 
+@full_tier
 def test_fits(faces: Faces) -> None:
     observe_keras.check_fits(faces)
 
