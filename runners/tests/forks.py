@@ -80,13 +80,21 @@ def available() -> bool:
 
 
 def run(
-    arguments: Sequence[str], folder: str | Path = "/"
+    arguments: Sequence[str],
+    folder: str | Path = "/",
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """subprocess.run of this Python, by a fork where that can be had."""
+    """subprocess.run of this Python, by a fork where that can be had.
+
+    environment: this process's own if none is named. What frameworks read while they
+    are imported has no effect on a fork.
+    """
+    variables = os.environ if environment is None else environment
     if not available():
         return subprocess.run(
             [sys.executable, *arguments],
             cwd=folder,
+            env=variables,
             capture_output=True,
             text=True,
             check=False,
@@ -97,7 +105,7 @@ def run(
         tempfile.TemporaryFile("w+") as err,
     ):
         files: list[IO[Any]] = [nothing, out, err]
-        fork = Fork(arguments, [f.fileno() for f in files], os.environ, folder)
+        fork = Fork(arguments, [f.fileno() for f in files], variables, folder)
         status = fork.wait()
         out.seek(0)
         err.seek(0)

@@ -134,6 +134,14 @@ class Faces:
 
     def __init__(self, path: Path, name: str, environment: dict[str, str]) -> None:
         self.path, self.name, self.environment = path, name, environment
+        self._plain: dict[str, Any] = {}
+        self._bare: dict[str, list[str]] = {}
+
+    def plain(self, words: str) -> Any:
+        """A run without switches, of which one does for all tests."""
+        if words not in self._plain:
+            self._plain[words] = self.run(words)
+        return self._plain[words]
 
     def run(self, words: str, switches: Any = None, steps: int = 14) -> Any:
         """The first steps with the facts of Keras, the rest, and what is printed."""
@@ -149,11 +157,14 @@ class Faces:
             return first, last, script.output()
 
     def bare(self, words: str = "") -> list[str]:
-        return numbers(bare(self.path, *words.split(), **self.environment))
+        if words not in self._bare:
+            printed = bare(self.path, *words.split(), **self.environment)
+            self._bare[words] = numbers(printed)
+        return self._bare[words]
 
 
 def check_fit(faces: Faces, backend: str) -> None:
-    first, last, printed = faces.run("")
+    first, last, printed = faces.plain("")
     assert first["kind"] == last["kind"] == "fit"
     assert len(first["marks"]) == 14 and len(last["marks"]) == STEPS - 14
     assert first["epochs"] == [0, 6, 12] and last["epochs"] == [4]
@@ -187,7 +198,7 @@ def check_fit(faces: Faces, backend: str) -> None:
     if backend in ("jax", "torch"):
         assert all(wait > 0 for wait in first["waits"])
     # What a step's loss was is what the same batches give one by one.
-    batch, rest, printed = faces.run("batch")
+    batch, rest, printed = faces.plain("batch")
     assert batch["kind"] == "fit" and len(batch["marks"]) == 14
     assert len(rest["marks"]) == STEPS - 14  # of two models
     assert batch["facts"]["data"] == "train_on_batch"
@@ -228,7 +239,7 @@ def check_switches_of_compile(faces: Faces, backend: str, jit: bool) -> None:
 
 
 def check_cached_batch(faces: Faces) -> None:
-    plain, _, _ = faces.run("")
+    plain, _, _ = faces.plain("")
     assert plain["losses"][0] < 1000 < plain["losses"][1]
     cached, last, _ = faces.run("", {"cached_batch": True})
     assert "cached_batch" in cached["thrown"] and len(last["marks"]) == STEPS - 14
@@ -273,7 +284,7 @@ def check_apply(faces: Faces) -> None:
     assert first["kind"] == "optimizer" and len(last["marks"]) == STEPS - 14
     assert first["facts"]["parameters"] == 161
     assert first["facts"]["model"] == "Sequential"
-    batch, _, _ = faces.run("batch")
+    batch, _, _ = faces.plain("batch")
     assert first["losses"] == pytest.approx(batch["losses"], rel=1e-3)
     assert numbers(printed) == faces.bare("apply")
     if "tensorflow" in str(first["facts"].get("backend")):

@@ -9,19 +9,17 @@ import sys
 from pathlib import Path
 from typing import Any, Optional
 
+import forks
+
 RUNNERS = Path(__file__).resolve().parent.parent
 
 
 def bare(script: Path, *argv: str, **environment: str) -> str:
     """What the script prints when nobody looks."""
-    return subprocess.run(
-        [sys.executable, str(script), *argv],
-        env={**os.environ, "PYTHONPATH": "", **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        check=True,
-    ).stdout
+    variables = {**os.environ, "PYTHONPATH": "", **environment}
+    done = forks.run([str(script), *argv], os.getcwd(), variables)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 class Observed:

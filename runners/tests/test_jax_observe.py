@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 from observed import RUNNERS, Observed, bare
+from tiers import full_tier
 
 pytest.importorskip("jax")
 
@@ -245,26 +247,42 @@ def test_steps_facts_and_the_same_numbers(train: Path) -> None:
         assert float.fromhex(lines[2].split()[1]) == last["loss"]
 
 
-@pytest.mark.parametrize(
-    ("word", "switch", "fact"),
-    [
-        ("eager", "jit", "disable_jit"),
-        ("debug", "no_debug_nans", "debug_nans"),
-        ("x64", "no_x64", "x64"),
-        ("x64", "float32", "x64"),
-        ("block", "no_block", "blocks_per_step"),
-    ],
-)
-def test_switches(train: Path, word: str, switch: str, fact: str) -> None:
+SWITCHES = [
+    ("eager", "jit", "disable_jit"),
+    ("debug", "no_debug_nans", "debug_nans"),
+    ("x64", "no_x64", "x64"),
+    ("x64", "float32", "x64"),
+    ("block", "no_block", "blocks_per_step"),
+]
+
+
+def test_switches_that_nothing_asks_for(train: Path) -> None:
+    with Observed(train, {switch: True for _, switch, _ in SWITCHES}) as script:
+        assert script.run(12)["thrown"] == []
+
+
+@pytest.fixture(scope="module")
+def asks(train: Path) -> Callable[[str], Any]:
+    """What a word of the script's command line asks for: one run for each."""
+
+    @cache
+    def first_steps(word: str) -> Any:
+        with Observed(train, argv=[word]) as script:
+            return script.run(12, facts=True)
+
+    return first_steps
+
+
+@pytest.mark.parametrize(("word", "switch", "fact"), SWITCHES)
+def test_switches(
+    train: Path, asks: Callable[[str], Any], word: str, switch: str, fact: str
+) -> None:
     steps = 12
-    with Observed(train, argv=[word]) as script:
-        asked = script.run(steps, facts=True)
+    asked = asks(word)
     with Observed(train, {switch: True}, [word]) as script:
         thrown = script.run(steps, facts=True)
-    with Observed(train, {switch: True}) as script:
-        needless = script.run(steps, facts=True)
     assert asked["facts"]["jax"][fact] and not thrown["facts"]["jax"][fact]
-    assert thrown["thrown"] == [switch] and needless["thrown"] == []
+    assert thrown["thrown"] == [switch]
     assert len(asked["marks"]) == len(thrown["marks"]) == steps
     assert asked["losses"] == pytest.approx(thrown["losses"], rel=1e-4)
     if switch == "no_block":
@@ -345,7 +363,9 @@ def test_a_loop_that_is_not_compiled(eager: Path) -> None:
     assert rest["loss"] == pytest.approx(last["loss"], rel=1e-3)
 
 
-@pytest.mark.parametrize("word", ["float", "object", "rebound"])
+@pytest.mark.parametrize(
+    "word", ["float", "object", pytest.param("rebound", marks=full_tier)]
+)
 def test_a_step_of_which_parts_can_be_compiled(eager: Path, word: str) -> None:
     _, last, _ = seen_eager(eager, word, {})
     first, rest, _ = seen_eager(eager, word, {"jit_step": True})

@@ -7,6 +7,7 @@ from pathlib import Path
 import observe_keras
 import pytest
 from observe_keras import Faces
+from tiers import full_tier
 
 pytest.importorskip("tf_keras")
 
@@ -21,6 +22,7 @@ def test_fit(faces: Faces) -> None:
     observe_keras.check_fit(faces, "tensorflow")
 
 
+@full_tier
 def test_switches_of_fit(faces: Faces) -> None:
     observe_keras.check_switches_of_fit(faces)
 
@@ -33,18 +35,22 @@ def test_cached_batch(faces: Faces) -> None:
     observe_keras.check_cached_batch(faces)
 
 
+@full_tier
 def test_calls(faces: Faces, tmp_path: Path) -> None:
     observe_keras.check_calls(faces, tmp_path)
 
 
+@full_tier
 def test_logits(faces: Faces, tmp_path: Path) -> None:
     observe_keras.check_logits(faces, "tensorflow", tmp_path)
 
 
+@full_tier
 def test_fits(faces: Faces) -> None:
     observe_keras.check_fits(faces)
 
 
+@full_tier
 def test_others(faces: Faces) -> None:
     observe_keras.check_others(faces)
 

@@ -8,12 +8,18 @@ from pathlib import Path
 import observe_keras
 import pytest
 from observe_keras import Faces
+from tiers import FULL
 
 pytest.importorskip("numpy")
 if importlib.util.find_spec("keras") is None or importlib.util.find_spec("tf_keras"):
     pytest.skip("no Keras 3, or beside Keras 2", allow_module_level=True)
 BACKEND = next(
     name for name in ("jax", "torch", "tensorflow") if importlib.util.find_spec(name)
+)
+
+# What no backend has code of its own for is seen on one of them.
+on_one_backend = pytest.mark.skipif(
+    not FULL and BACKEND != "tensorflow", reason="on TensorFlow; on all in make full"
 )
 
 
@@ -27,6 +33,7 @@ def test_fit(faces: Faces) -> None:
     observe_keras.check_fit(faces, BACKEND)
 
 
+@on_one_backend
 def test_switches_of_fit(faces: Faces) -> None:
     observe_keras.check_switches_of_fit(faces)
 
@@ -39,18 +46,22 @@ def test_cached_batch(faces: Faces) -> None:
     observe_keras.check_cached_batch(faces)
 
 
+@on_one_backend
 def test_calls(faces: Faces, tmp_path: Path) -> None:
     observe_keras.check_calls(faces, tmp_path)
 
 
+@on_one_backend
 def test_logits(faces: Faces, tmp_path: Path) -> None:
     observe_keras.check_logits(faces, BACKEND, tmp_path)
 
 
+@on_one_backend
 def test_fits(faces: Faces) -> None:
     observe_keras.check_fits(faces)
 
 
+@on_one_backend
 def test_others(faces: Faces) -> None:
     observe_keras.check_others(faces)
 

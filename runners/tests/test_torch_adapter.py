@@ -20,6 +20,7 @@ np = pytest.importorskip("numpy")
 import forks  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from supervisor import WorkerProcess  # noqa: E402
+from tiers import full_tier  # noqa: E402
 
 from bakeoff_runner.adapter import (  # noqa: E402
     AdapterError,
@@ -597,9 +598,19 @@ TRAINING = sorted(
     for path in GOLDEN.glob("*.py")
     if not path.name.startswith(("predict_", "cuda_graphs_"))
 )
+# Slow ones that differ from another by the weights they start from.
+TWINS = re.compile(
+    r"(input_(tensor_dataset|dataset|batched_index)|precision_float16_scaler_tf32)_as_is"
+)
 
 
-@pytest.mark.parametrize("name", TRAINING)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[full_tier] if TWINS.match(name) else [])
+        for name in TRAINING
+    ],
+)
 def test_script_runs_alone_and_learns(name: str, tmp_path: Path) -> None:
     source = (GOLDEN / name).read_text()
     assert "bakeoff" not in source.lower()

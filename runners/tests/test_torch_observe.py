@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from observed import Observed, bare
+from tiers import full_tier
 
 pytest.importorskip("torch")
 
@@ -213,8 +214,14 @@ def observed(path: Path, words: str = "", switches: Any = None) -> Any:
         return first, last, numbers(script.output())
 
 
-def test_steps_waits_facts_and_the_same_numbers(train: Path) -> None:
-    first, last, lines = observed(train)
+@pytest.fixture(scope="module")
+def plain(train: Path) -> Any:
+    """What one run without words and switches shows."""
+    return observed(train)
+
+
+def test_steps_waits_facts_and_the_same_numbers(train: Path, plain: Any) -> None:
+    first, last, lines = plain
     assert first["kind"] == "optimizer" and first["epochs"] == [0, 6, 12]
     assert all(wait > 0 for wait in first["waits"])
     facts = first["facts"]
@@ -252,22 +259,22 @@ def test_switches_that_leave_numbers(train: Path) -> None:
     assert first["thrown"] == ["no_print"] and lines == []
 
 
-def test_switches_of_precision_and_kernels(train: Path) -> None:
-    plain, _, _ = observed(train)
+def test_switches_of_precision_and_kernels(train: Path, plain: Any) -> None:
+    usual, _, _ = plain
     first, _, _ = observed(train, "double", {"float32": True})
     assert first["thrown"] == ["float32"] and first["facts"]["dtypes"] == ["float32"]
-    assert first["losses"] == plain["losses"]
+    assert first["losses"] == usual["losses"]
     switches = {"no_autocast": True, "no_compile": True}
     switches |= {"channels_last": True, "fused": True}
     first, _, _ = observed(train, "compile", switches)
     assert sorted(first["thrown"]) == ["channels_last", "fused", "no_compile"]
     assert first["facts"]["layout"] == "channels_last"
     assert first["facts"]["optimizers"][0]["fused"] is True
-    assert first["losses"] == pytest.approx(plain["losses"], rel=1e-4)
+    assert first["losses"] == pytest.approx(usual["losses"], rel=1e-4)
 
 
-def test_switches_of_loaders(train: Path) -> None:
-    plain, _, lines = observed(train)
+def test_switches_of_loaders(train: Path, plain: Any) -> None:
+    usual, _, lines = plain
     first, _, same = observed(train, "workers", {"workers": 0})
     assert first["thrown"] == ["workers"]
     assert first["facts"]["loaders"][0]["workers"] == 0 and same == lines
@@ -275,7 +282,7 @@ def test_switches_of_loaders(train: Path) -> None:
     assert first["thrown"] == ["persistent_workers"] and same == lines
     first, _, _ = observed(train, "", {"cached_batch": True})
     assert first["thrown"] == ["cached_batch"]
-    assert max(first["losses"]) < 1e5 < plain["losses"][1]
+    assert max(first["losses"]) < 1e5 < usual["losses"][1]
 
 
 def observed_wrong(path: Path, words: str, switches: Any = None) -> tuple[Any, Any]:
@@ -417,15 +424,25 @@ print(0, float(loss).hex(), kept is None, tracemalloc.is_tracing())
 """
 
 
-@pytest.mark.parametrize(
-    ("word", "switch", "fact"),
-    [
-        ("tracing", "no_trace", "tracing"),
-        ("profiler", "no_profiler", "profiler"),
-        ("memory", "no_checkpoints", "checkpoints_per_step"),
-        ("copies", "no_copy", "calls_per_step"),
-    ],
-)
+LEFT_ON = [
+    ("tracing", "no_trace", "tracing"),
+    ("profiler", "no_profiler", "profiler"),
+    ("memory", "no_checkpoints", "checkpoints_per_step"),
+    ("copies", "no_copy", "calls_per_step"),
+]
+
+
+def test_tools_that_are_not_on(tmp_path: Path) -> None:
+    path = tmp_path / "tools.py"
+    path.write_text(TOOLS)
+    with Observed(path, {switch: True for _, switch, _ in LEFT_ON}) as script:
+        needless = script.run(20, facts=True)
+    silent = needless["facts"]["torch"]
+    assert [fact for _, _, fact in LEFT_ON if silent[fact]] == []
+    assert needless["thrown"] == []
+
+
+@pytest.mark.parametrize(("word", "switch", "fact"), LEFT_ON)
 def test_tools_that_were_left_on(
     tmp_path: Path, word: str, switch: str, fact: str
 ) -> None:
@@ -443,11 +460,7 @@ def test_tools_that_were_left_on(
             and numbers(script.output())[0].split()[1]
             == numbers(bare(path, word))[0].split()[1]
         )
-    with Observed(path, {switch: True}) as script:
-        needless = script.run(20, facts=True)
-    silent = needless["facts"]["torch"]
-    assert asked[fact] and not silent[fact]
-    assert thrown["thrown"] == [switch] and needless["thrown"] == []
+    assert asked[fact] and thrown["thrown"] == [switch]
     if word == "tracing":
         assert asked[fact] == ["tracemalloc", "a profiler"]
     if word == "memory":
@@ -560,7 +573,8 @@ for step in range(12):
 
 
 @pytest.mark.parametrize(
-    ("word", "seen"), [("", True), ("first", False), ("time", False)]
+    ("word", "seen"),
+    [("", True), ("first", False), pytest.param("time", False, marks=full_tier)],
 )
 def test_a_batch_that_is_taken_for_time(tmp_path: Path, word: str, seen: bool) -> None:
     path = tmp_path / "recurrent.py"
@@ -572,12 +586,12 @@ def test_a_batch_that_is_taken_for_time(tmp_path: Path, word: str, seen: bool) -
         assert facts["batch_as_time"] == ["LSTM", [16, 5, 4]]
 
 
-def test_half_precision_where_the_script_asks_for_none(train: Path) -> None:
-    plain, _, _ = observed(train)
+def test_half_precision_where_the_script_asks_for_none(train: Path, plain: Any) -> None:
+    usual, _, _ = plain
     half, _, _ = observed(train, "", {"autocast": "bfloat16"})
     assert half["thrown"] == ["autocast"]
-    assert half["losses"] != plain["losses"]
-    assert half["losses"] == pytest.approx(plain["losses"], rel=0.1)
+    assert half["losses"] != usual["losses"]
+    assert half["losses"] == pytest.approx(usual["losses"], rel=0.1)
 
 
 ANEW = """

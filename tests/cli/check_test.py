@@ -9,6 +9,7 @@ import re
 import time
 import unittest
 from pathlib import Path
+from typing import ClassVar
 
 from tests.cli import support
 
@@ -61,11 +62,19 @@ def mended(text: str, said: str) -> tuple[str, int]:
 
 
 class Check(unittest.TestCase):
+    """Each test has a place of its own; processes with frameworks are the class's."""
+
     environments: tuple[str, ...] = ("torch",)
+    waiting: ClassVar[support.Place]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        support.need(*cls.environments)
+        cls.waiting = support.Place(cls.environments, warm=True)
+        cls.addClassCleanup(cls.waiting.close)
 
     def setUp(self) -> None:
-        support.need(*self.environments)
-        self.place = support.Place(self.environments)
+        self.place = support.Place(waiting=self.waiting)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
 
@@ -109,6 +118,7 @@ class PlainScripts(Check):
         text, _ = mended(text, self.check(text).out)
         self.place.write("mine.py", text)
         rows = ['framework = "torch"', 'script = "mine.py"']
+        self.place.set_interpreters({"torch": support.interpreter("torch")})
         self.place.write("race.toml", support.recipe(rows, optimizer=SGD))
         got = self.place.run("run", "race.toml", "--out", "out", "--format", "json")
         self.assertEqual(got.code, 0, got.out + got.err)

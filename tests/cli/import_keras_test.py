@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import unittest
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tests import import_conformance
 from tests.cli import support
@@ -54,11 +54,21 @@ def line_of(mark: str) -> str:
 
 
 class Importing(unittest.TestCase):
+    """Each test has a place of its own; the process that has torch is the class's."""
+
+    WARM: ClassVar[bool] = True
+    waiting: ClassVar[support.Place | None] = None
     place: support.Place
 
-    def setUp(self) -> None:
+    @classmethod
+    def setUpClass(cls) -> None:
         support.need("torch")
-        self.place = support.Place(list(BACKENDS))
+        if cls.WARM:
+            cls.waiting = support.Place(["torch"], warm=True)
+            cls.addClassCleanup(cls.waiting.close)
+
+    def setUp(self) -> None:
+        self.place = support.Place(BACKENDS, waiting=self.waiting)
         self.addCleanup(self.place.close)
         shutil.copy(MODELS, self.place.path)
 
@@ -349,6 +359,8 @@ class Exports(unittest.TestCase):
 
 class WrongMappings(Importing):
     """A row of the table is wrong on purpose: the proof sees it."""
+
+    WARM = False
 
     def caught(self, change: str, name: str, *parts: str) -> None:
         script = self.place.write("plant.py", PLANT)

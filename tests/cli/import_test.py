@@ -14,7 +14,7 @@ import subprocess
 import time
 import unittest
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.cli import support
 from tests.import_conformance import FRAMEWORKS, gate
@@ -53,11 +53,21 @@ def header(file: Path) -> dict[str, Any]:
 
 
 class Importing(unittest.TestCase):
+    """Each test has a place of its own; the process that has torch is the class's."""
+
+    WARM: ClassVar[bool] = True
+    waiting: ClassVar[support.Place | None] = None
     place: support.Place
 
-    def setUp(self) -> None:
+    @classmethod
+    def setUpClass(cls) -> None:
         support.need("torch")
-        self.place = support.Place(["torch"])
+        if cls.WARM:
+            cls.waiting = support.Place(["torch"], warm=True)
+            cls.addClassCleanup(cls.waiting.close)
+
+    def setUp(self) -> None:
+        self.place = support.Place(["torch"], waiting=self.waiting)
         self.addCleanup(self.place.close)
         shutil.copy(MODELS, self.place.path)
 
@@ -518,6 +528,8 @@ class Trains(unittest.TestCase):
 class WrongMappings(Importing):
     """A row of the table is wrong on purpose: the proof sees it."""
 
+    WARM = False
+
     def plant(self, change: str) -> None:
         script = self.place.write("plant.py", PLANT)
         change_file = self.place.write("change.txt", change)
@@ -602,6 +614,8 @@ class Documentation(unittest.TestCase):
 
 
 class Endings(Importing):
+    WARM = False  # what is killed is a child of the program
+
     def test_ctrl_c_leaves_nothing(self) -> None:
         self.place.write(
             "slow.py",

@@ -88,7 +88,8 @@ class Place:
     """A temporary folder with a BAKEOFF_HOME and a mark that its processes carry.
 
     warm: workers start from processes that have imported their frameworks (warm.py);
-    where nothing is raced. shared_proofs: what another test has proven is not proven
+    where nothing is raced. waiting: another place whose processes of that kind do for
+    this one, too. shared_proofs: what another test has proven is not proven
     again; where the gate is not what is tested. shared_programs: of LibTorch programs
     only what changed since the last tests is compiled; it stays in the user's home.
     """
@@ -98,11 +99,13 @@ class Place:
         environments: Iterable[str] = (),
         *,
         warm: bool = False,
+        waiting: Place | None = None,
         shared_proofs: bool = False,
         shared_programs: bool = False,
     ) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="bakeoff_cli_"))
         self.mark = uuid.uuid4().hex
+        self.waiting = waiting
         home = self.path / "home"
         home.mkdir()
         self.variables = {
@@ -122,6 +125,8 @@ class Place:
             compiled.mkdir(parents=True, exist_ok=True)
             (home / "compiled").symlink_to(compiled)
         self.warm: list[Warm] = []
+        for one in waiting.warm if waiting else ():
+            pythons[one.environment] = one.interpreter
         if warm:
             try:
                 for name, python in pythons.items():
@@ -177,14 +182,15 @@ class Place:
 
     def processes(self) -> dict[int, str]:
         """Live processes started from here, by id: their command lines."""
-        wanted = f"{MARK}={self.mark}".encode()
-        waiting = {warm.process.pid for warm in self.warm}
+        places = [self] if self.waiting is None else [self, self.waiting]
+        marks = {f"{MARK}={place.mark}".encode() for place in places}
+        waiting = {warm.process.pid for place in places for warm in place.warm}
         found = {}
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit() or int(entry.name) in {os.getpid(), *waiting}:
                 continue
             try:
-                if wanted not in (entry / "environ").read_bytes().split(b"\0"):
+                if marks.isdisjoint((entry / "environ").read_bytes().split(b"\0")):
                     continue
                 command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
                 state = (entry / "stat").read_text().rpartition(")")[2].split()[0]

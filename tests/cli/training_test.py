@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unittest
 from pathlib import Path
+from typing import ClassVar
 
 from tests.cli import support
 
@@ -68,15 +69,20 @@ SAID = {
 
 
 class Training(unittest.TestCase):
+    found: ClassVar[list[str]]
+    waiting: ClassVar[support.Place]
     place: support.Place
 
-    def setUp(self) -> None:
+    @classmethod
+    def setUpClass(cls) -> None:
         support.need("torch")
-        self.found = [
-            line for line, name in CONTENDERS.items() if support.present(name)
-        ]
-        names = sorted({CONTENDERS[line] for line in self.found})
-        self.place = support.Place(names, warm=True)
+        cls.found = [line for line, name in CONTENDERS.items() if support.present(name)]
+        names = sorted({CONTENDERS[line] for line in cls.found})
+        cls.waiting = support.Place(names, warm=True)
+        cls.addClassCleanup(cls.waiting.close)
+
+    def setUp(self) -> None:
+        self.place = support.Place(waiting=self.waiting)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
 

@@ -1,9 +1,9 @@
 """Workers that start from a process which has imported the framework already.
 
 Hundreds of scripts through the gate are hundreds of imports, seconds each. Here the
-interpreter of an environment is replaced by one that hands `-m bakeoff_runner` to a
-waiting process, which forks. For the gate only (support.Place, `warm`): a race freezes
-its workers, and these are no children of Bakeoff.
+interpreter of an environment is replaced by one that hands the modules of `HANDED` to a
+waiting process, which forks. For the gate, `bakeoff check` and the import of models only
+(support.Place, `warm`): a race freezes its workers, and these are no children of Bakeoff.
 """
 
 from __future__ import annotations
@@ -13,24 +13,28 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+HANDED = ("bakeoff_runner", "bakeoff_runner.check", "bakeoff_import")
 FRONT = """#!{python} -IS
 import array, json, os, socket, sys
 
-if sys.argv[1:3] != ["-m", "bakeoff_runner"]:
+if sys.argv[1:2] != ["-m"] or sys.argv[2] not in {handed!r}:
     os.execv({python!r}, [{python!r}, *sys.argv[1:]])
+# Standard files, and 3 and 4 where requests and answers travel by them.
+fds = array.array("i", [fd for fd in range(5) if os.path.exists(f"/proc/self/fd/{{fd}}")])
 line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 line.connect({socket!r})
 told = {{"argv": sys.argv[2:], "environment": dict(os.environ), "folder": os.getcwd()}}
-fds = array.array("i", range(5))
 line.sendmsg([json.dumps(told).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
-for fd in range(5):
+for fd in fds:
     os.close(fd)
-answer = line.recv(16)
-os._exit(int(answer or b"1"))
+status = int(line.recv(16) or b"1")
+if status < 0:
+    os.kill(os.getpid(), -status)
+os._exit(status)
 """
 
 WAITING = """
-import array, fcntl, importlib, json, os, runpy, signal, socket, sys
+import array, importlib, json, os, runpy, signal, socket, sys
 
 for name in {imports!r}:
     try:
@@ -46,25 +50,38 @@ signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 def work(line, message, fds):
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     door.close()
-    line = socket.socket(fileno=fcntl.fcntl(line.detach(), fcntl.F_DUPFD_CLOEXEC, 200))
+    process = os.fork()
+    if process:  # tells how the other one ends
+        for fd in fds:
+            os.close(fd)
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        try:
+            line.send(str(status).encode())
+        except OSError:  # the one in front was killed
+            pass
+        os._exit(0)
+    line.close()
     high = [os.dup2(fd, 100 + i) for i, fd in enumerate(fds)]
     for i, fd in enumerate(high):
         os.dup2(fd, i)
         os.close(fd)
     for fd in fds:
-        if fd > 4:
+        if fd >= len(fds):
             os.close(fd)
     told = json.loads(message)
     os.environ.clear()
     os.environ.update(told["environment"])
     os.chdir(told["folder"])
     sys.path.insert(0, os.environ["PYTHONPATH"])
-    sys.argv = ["bakeoff_runner", *told["argv"][1:]]
+    if "PYTHONSAFEPATH" in os.environ and "" in sys.path:
+        sys.path.remove("")
+    package, *rest = told["argv"]
+    sys.argv = [package, *rest]
     sys.stdout = open(1, "w", buffering=1, closefd=False)
     sys.stderr = open(2, "w", buffering=1, closefd=False)
     code = 0
     try:
-        runpy.run_module("bakeoff_runner", run_name="__main__")
+        runpy.run_module(package, run_name="__main__")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
@@ -74,10 +91,6 @@ def work(line, message, fds):
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    try:
-        line.send(str(code).encode())
-    except OSError:  # the one in front was killed
-        pass
     os._exit(code)
 
 
@@ -101,6 +114,7 @@ IMPORTS = {
         "safetensors.torch",
         "torch",
         "torch._dynamo",
+        "torch.export._trace",
         "torch.optim",
         "torch.nn.functional",
     ),
@@ -117,10 +131,12 @@ class Warm:
         self, folder: Path, environment: str, python: Path, variables: Mapping[str, str]
     ) -> None:
         folder.mkdir(parents=True)
+        self.environment = environment
         self.interpreter = folder / "python"
         door = folder / "door"
         imports = IMPORTS[environment]
         names = {"python": str(python), "socket": str(door), "imports": imports}
+        names["handed"] = HANDED
         self.interpreter.write_text(FRONT.format(**names))
         self.interpreter.chmod(0o755)
         code = WAITING.format(**names)
@@ -128,6 +144,7 @@ class Warm:
             [str(python), "-c", code],
             env={
                 **variables,
+                "PYTHONHASHSEED": "0",  # as imports have it
                 "OMP_NUM_THREADS": "1",
                 "OPENBLAS_NUM_THREADS": "1",  # a process with threads must not fork
                 "TF_CPP_MIN_LOG_LEVEL": "2",

@@ -5,7 +5,8 @@
 //
 // BAKEOFF_OP_CASES=n tries n random workloads an op (default 1), BAKEOFF_OP_SEED another seed, BAKEOFF_OPS="exp,conv2d"
 // these ops alone. The ops of one element at a time (ir/elementwise.h) share a workload. An environment
-// that is not there skips its frameworks, or fails them where BAKEOFF_REQUIRE_ENVS=1.
+// that is not there skips its frameworks, or fails them where BAKEOFF_REQUIRE_ENVS=1. Keras has its ops
+// divided among its backends, which all try the random networks; with BAKEOFF_FULL_TESTS=1 each tries all ops.
 //
 // One test a framework, and one worker: importing takes as long as many cases.
 //
@@ -76,7 +77,8 @@ std::vector<std::pair<std::string, ir::Workload>> corners() {
 struct Target {
   const emit::Framework* framework = nullptr;
   emit::Settings settings = {};
-  std::string label = {};  // "keras_jax"
+  std::string label = {};        // "keras_jax"
+  size_t share = 0, shares = 1;  // of the framework's targets: which one this is, and how many there are
 };
 
 void PrintTo(const Target& target, std::ostream* out) { *out << target.label; }
@@ -87,11 +89,13 @@ std::vector<Target> targets(bool (*wanted)(const emit::Framework&)) {
   std::vector<Target> all;
   for (const emit::Framework* framework : emit::frameworks()) {
     if (!wanted(*framework)) continue;
-    for (emit::Settings settings : emit::named_variants(*framework)) {
+    const std::vector<emit::Settings> variants = emit::named_variants(*framework);
+    for (size_t share = 0; share < variants.size(); ++share) {
+      emit::Settings settings = variants[share];
       std::string name = framework->name;
       for (const auto& [setting, value] : settings) name += "_" + value;
       settings.merge(emit::defaults_of(*framework));
-      all.push_back({framework, settings, name});
+      all.push_back({framework, settings, name, share, variants.size()});
     }
   }
   return all;
@@ -237,10 +241,13 @@ class OpParity : public ::testing::TestWithParam<Target> {
   static int64_t seed() { return number_from("BAKEOFF_OP_SEED", 1); }
   static int64_t count() { return number_from("BAKEOFF_OP_CASES", 1); }
 
-  // Whether this run tries an op.
+  // Whether this run tries an op. Every day each op of Keras is tried on one of its backends, in turn.
   static bool wanted(const ir::OpInfo& row) {
-    const char* const list = std::getenv("BAKEOFF_OPS");
-    return list == nullptr || ("," + std::string(list) + ",").find("," + row.name + ",") != std::string::npos;
+    if (const char* const list = std::getenv("BAKEOFF_OPS"))
+      return ("," + std::string(list) + ",").find("," + row.name + ",") != std::string::npos;
+    if (const char* const full = std::getenv("BAKEOFF_FULL_TESTS"); full != nullptr && *full != '\0')
+      return true;
+    return static_cast<size_t>(row.op) % GetParam().shares == GetParam().share;
   }
 
   // The ops of one element at a time that the framework has, in as few workloads as hold them.
