@@ -98,7 +98,7 @@ def pelt(values: Sequence[float]) -> list[int]:
 
 
 def bakeoff(program: Path, file: Path) -> dict[str, list[int]]:
-    words = [program, "history", "--read", file, "--json"]
+    words: list[str | Path] = [program, "history", "--read", file, "--json"]
     done = subprocess.run(words, check=True, capture_output=True)
     return {
         h["name"]: [s["index"] for s in h["shifts"]] for h in json.loads(done.stdout)
@@ -147,7 +147,7 @@ def row(program: Path, kind: str, step: float, asked: argparse.Namespace) -> str
 
 def of_file(program: Path, file: Path) -> None:
     """What each names in a file of series, for people to judge."""
-    words = [program, "history", "--read", file, "--json"]
+    words: list[str | Path] = [program, "history", "--read", file, "--json"]
     done = subprocess.run(words, check=True, capture_output=True)
     for history in json.loads(done.stdout):
         values = [point["seconds_per_step"] for point in history["points"]]

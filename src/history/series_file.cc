@@ -145,7 +145,7 @@ Result<std::string> packages_of(const FileRow& row, const Columns& columns, cons
   if (nlohmann::json::parse(text, nullptr, false).is_object()) return text;
   return Error{.message = fmt::format("'{}' is no JSON object, in the column 'packages'", text),
                .where = fmt::format("{}:{}", where, row.line),
-               .remedy = R"(versions by name: "{""torch"": ""2.12.0""}")"};
+               .remedy = R"(versions by name: "{""numpy"": ""2.3.1""}")"};
 }
 
 store::LinePoint point_of(const FileRow& row, double seconds, double unit, const Columns& columns) {
