@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -87,7 +88,9 @@ class Gate(unittest.TestCase):
 
     def nothing_left(self) -> None:
         self.assertEqual(self.place.none_left(), {})
-        self.assertEqual(list(self.temporary.iterdir()), [])
+        # PyTorch keeps its own compiled kernels there.
+        left = [p.name for p in self.temporary.iterdir()]
+        self.assertEqual([n for n in left if not n.startswith("torchinductor_")], [])
         if (self.repo / ".git").exists():
             self.assertEqual(self.git("worktree", "list").count("\n"), 1)
 
@@ -290,7 +293,7 @@ class Recipes(Gate):
         self.place.set_interpreters({"torch": support.interpreter("torch")})
         self.git("init", "-q", "-b", "main", ".")
         text = support.recipe(['framework = "torch"'])
-        large = support.MLP.replace("32", "4096")
+        large = re.sub(r"\b32\b", "4096", support.MLP)
         for name, workload in (("small", support.MLP), ("large", large)):
             (self.repo / "mlp.ir").write_text(workload)
             self.commit(FAST, name)
@@ -437,7 +440,7 @@ for _ in range(100000):
         got = self.gate("--base", "old.py", "--head", "new.py", "--json", "o.json")
         self.assertEqual(got.code, 1, got.out + got.err)
         self.assertEqual(
-            json.loads((self.place.path / "o.json").read_text())["time_of"], "step"
+            json.loads((self.place.path / "o.json").read_text())["time_of"], "sample"
         )
 
 
