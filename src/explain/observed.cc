@@ -20,6 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr int64_t kEndSeconds = 20;  // from a script's end to that of its process
 constexpr double kHelloSeconds = 60;
 constexpr int kTailLines = 15;
 
@@ -150,7 +151,18 @@ Result<Report> Observed::run(const RunRequest& asked) {
   const double seconds = asked.seconds + asked.patience_s;
   const int64_t deadline = monotonic_clock().now_ns() + static_cast<int64_t>(seconds * kSecond);
   const auto line = state_->channel.exchange(request.dump(), deadline, "run");
-  if (line) return parse_report(*line);
+  if (line) {
+    TRY(Report report, parse_report(*line));
+    // sys.exit() is no exception that the script's process could report: its code says what it was.
+    if (report.ended && report.error.empty()) {
+      const auto end = state_->child.wait(monotonic_clock().now_ns() + kEndSeconds * kSecond);
+      if (end && end->code > 0) {
+        report.error = fmt::format("exit code {}", end->code);
+        report.where = "sys.exit";
+      }
+    }
+    return report;
+  }
   const auto& failure = state_->channel.failure();
   if (failure && failure->kind == proc::FailureKind::kTimeout) {
     return Error{

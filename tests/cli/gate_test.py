@@ -157,6 +157,18 @@ class Scripts(Gate):
         suite = ElementTree.parse(self.place.path / "out.xml").getroot()
         self.assertEqual(suite.get("errors"), "1")
 
+    def test_a_script_that_leaves_with_a_code_failed(self) -> None:
+        """It ran into no exception, but what it took is no time of a run."""
+        self.place.write("old.py", FAST)
+        for end in ("raise SystemExit('broken')", "import sys; sys.exit(3)"):
+            self.place.write("new.py", end + "\n")
+            got = self.gate("--base", "old.py", "--head", "new.py")
+            self.assertEqual(got.code, 2, got.out + got.err)
+            self.assertRegex(got.err, "head: .*exit code [13]")
+        self.place.write("new.py", FAST + "import sys; sys.exit(0)\n")
+        got = self.gate("--base", "old.py", "--head", "new.py")
+        self.assertIn(got.code, (0, 3), got.out + got.err)
+
 
 class Interpreters(Gate):
     def test_two_interpreters(self) -> None:
