@@ -25,10 +25,12 @@ double seconds_since(int64_t begin_ns) {
   return static_cast<double>(monotonic_clock().now_ns() - begin_ns) / 1e9;
 }
 
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
+std::string utc_now() { return utc_text(std::time(nullptr)); }
+
+std::string utc_text(int64_t seconds) {
+  const std::time_t time = seconds;
   std::tm utc{};
-  gmtime_r(&now, &utc);
+  gmtime_r(&time, &utc);
   char text[32];
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
   return text;

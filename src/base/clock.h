@@ -23,5 +23,7 @@ double seconds_since(int64_t begin_ns);
 
 // Wall-clock time in UTC, "2026-11-21T08:00:00Z".
 std::string utc_now();
+// The same of `seconds` since 1970.
+std::string utc_text(int64_t seconds);
 
 }  // namespace bakeoff

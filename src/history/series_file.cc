@@ -1,6 +1,5 @@
 #include "history/series_file.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,9 +11,11 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "base/clock.h"
 #include "base/sha256.h"
 #include "base/texts.h"
 #include "data/csv.h"
+#include "table/text.h"
 
 namespace bakeoff {
 namespace {
@@ -63,7 +64,7 @@ std::optional<double> number_in(const std::string& cell) {
 class Columns {
  public:
   Columns(const FileTable& table, std::string where) : table_(table), where_(std::move(where)) {
-    for (const std::string& name : table.header.cells) names_.emplace_back(trimmed(name));
+    for (const std::string& name : table.header.cells) names_.push_back(table::one_line(trimmed(name)));
   }
 
   Status check() const {
@@ -95,9 +96,10 @@ class Columns {
       if (const auto at = find(name)) return at;
     return std::nullopt;
   }
+  // Without what a terminal would obey: the file may be anybody's.
   std::string cell(const FileRow& row, std::string_view name) const {
     const auto at = find(name);
-    return at ? row.cells[*at] : std::string();
+    return at ? table::one_line(row.cells[*at]) : std::string();
   }
   const std::string& name(size_t column) const { return names_[column]; }
 
@@ -135,8 +137,33 @@ Result<double> value_of(const FileRow& row, size_t column, const Columns& column
 // Seconds since 1970 as a date; dates as they are.
 std::string date_of(const std::string& cell) {
   const auto seconds = number_in(cell);
-  if (!seconds || *seconds < 1e6 || *seconds > 2.5e11) return std::string(trimmed(cell));
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(*seconds)));
+  if (!seconds || *seconds < 1e6 || *seconds > 2.5e11) return table::one_line(trimmed(cell));
+  return utc_text(static_cast<int64_t>(*seconds));
+}
+
+// Whether it begins as dates of ISO 8601 do, whose order is that of their texts.
+bool is_iso_date(std::string_view text) {
+  constexpr std::string_view kShape = "0000-00-00T00:";
+  for (size_t i = 0; i < std::min(text.size(), kShape.size()); ++i) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(text[i])) != 0;
+    if (kShape[i] == '0' ? !digit : text[i] != kShape[i] && !(i == 10 && text[i] == ' ')) return false;
+  }
+  return text.size() == 10 || text.size() >= kShape.size();
+}
+
+// The rows that hold anything, in order of time where all of their times are numbers, or all are ISO 8601.
+std::vector<FileRow> in_order(const FileTable& table, const Columns& columns) {
+  std::vector<FileRow> rows;
+  std::ranges::remove_copy_if(table.rows, std::back_inserter(rows), Columns::empty);
+  const auto time = columns.find(kTimeNames);
+  if (!time) return rows;
+  const auto number = [&](const FileRow& row) { return number_in(row.cells[*time]); };
+  const auto text = [&](const FileRow& row) { return trimmed(row.cells[*time]); };
+  if (std::ranges::all_of(rows, [&](const FileRow& row) { return number(row).has_value(); }))
+    std::ranges::stable_sort(rows, {}, number);
+  else if (std::ranges::all_of(rows, [&](const FileRow& row) { return is_iso_date(text(row)); }))
+    std::ranges::stable_sort(rows, {}, text);
+  return rows;
 }
 
 Result<std::string> packages_of(const FileRow& row, const Columns& columns, const std::string& where) {
@@ -169,12 +196,13 @@ store::LinePoint point_of(const FileRow& row, double seconds, double unit, const
   return point;
 }
 
-FileSeries named(const std::string& name, const fs::path& file) {
-  return {.line = {.id = sha256(file.string() + '\n' + name).substr(0, 16),
+FileSeries named(const std::string& name, const std::string& key, const std::string& machine,
+                 const fs::path& file) {
+  return {.line = {.id = sha256(file.string() + '\n' + key).substr(0, 16),
                    .name = name,
                    .recipe = file.stem().string(),
                    .contender = name,
-                   .machine = "as the file says",
+                   .machine = machine.empty() ? "as the file says" : machine,
                    .measured = "time of " + file.filename().string()}};
 }
 
@@ -185,24 +213,25 @@ Result<std::vector<FileSeries>> read_series(const fs::path& file, double unit) {
   const Columns columns(table, file.string());
   CHECK_OK(columns.check());
   TRY(const auto values, columns.values());
-  const bool dated = columns.find(kTimeNames).has_value();
   std::map<std::string, FileSeries> found;
-  for (const FileRow& row : table.rows) {
-    if (Columns::empty(row)) continue;
+  for (const FileRow& row : in_order(table, columns)) {
+    TRY(const std::string packages, packages_of(row, columns, file.string()));
     for (const size_t column : values) {
       if (trimmed(row.cells[column]).empty()) continue;
       TRY(const double value, value_of(row, column, columns, file.string()));
       std::string name = columns.cell(row, "name");
       if (values.size() > 1) name += (name.empty() ? "" : " ") + columns.name(column);
       if (name.empty()) name = columns.find(kValueNames) ? file.stem().string() : columns.name(column);
-      auto& series = found.try_emplace(name, named(name, file)).first->second;
+      // One name on two machines is two series.
+      const std::string machine = columns.cell(row, "machine");
+      const std::string key = name + '\n' + machine + '\n' + columns.cell(row, "line");
+      auto& series = found.try_emplace(key, named(name, key, machine, file)).first->second;
       series.points.push_back(point_of(row, value, unit, columns));
-      TRY(series.points.back().packages, packages_of(row, columns, file.string()));
+      series.points.back().packages = packages;
     }
   }
   std::vector<FileSeries> all;
-  for (auto& [name, series] : found) {
-    if (dated) std::ranges::stable_sort(series.points, {}, &store::LinePoint::started);
+  for (auto& [key, series] : found) {
     series.line.runs = static_cast<int64_t>(series.points.size());
     series.line.series = 1;
     series.line.first = series.points.front().started;

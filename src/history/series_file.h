@@ -21,7 +21,9 @@ struct FileSeries {
 // Columns are known by their names in the header, in any order:
 //   value, seconds, seconds_per_step   the time, in `unit` seconds, above 0
 //   name                               the series of a row; without it a file has one, called as the file is
-//   started, time, timestamp, date     ISO 8601, or seconds since 1970; without it rows are in order of time
+//   machine, line                      rows that differ in them are of two series, whatever their name
+//   started, time, timestamp, date     numbers (from 10^6 on seconds since 1970) or ISO 8601: rows are sorted by it;
+//                                      without it, or where any is neither, they are in order of time
 //   run, commit, host, bakeoff_version, packages (a JSON object), note, low, high
 //   shift                              "accepted": an accepted step begins here
 // A file without a column for the time has one series for each other column whose cells are numbers. Rows without a

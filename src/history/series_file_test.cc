@@ -59,6 +59,21 @@ TEST_F(SeriesFile, RowsAreSortedByTheirTime) {
   EXPECT_EQ(all[0].line.latest, "2026-02-01");
 }
 
+TEST_F(SeriesFile, NumbersAreSortedAsNumbersAndOtherTextsNotAtAll) {
+  EXPECT_THAT(seconds(read("time,seconds\n10,3\n2,2\n1,1\n")[0]), ElementsAre(1, 2, 3));
+  EXPECT_THAT(seconds(read("time,seconds\n2024.01.01 10:00,1\n2024.01.01 9:00,2\n")[0]), ElementsAre(1, 2));
+  EXPECT_THAT(seconds(read("time,seconds\n2026-01-02 09:00,2\n2026-01-02,1\n")[0]), ElementsAre(1, 2));
+  EXPECT_THAT(seconds(read("time,seconds\n2026-01-02,1\n7,2\n2026-01-01,3\n")[0]), ElementsAre(1, 2, 3));
+}
+
+TEST_F(SeriesFile, OneNameOnTwoMachinesIsTwoSeries) {
+  const auto all = read("name,machine,seconds\nnet,a,1\nnet,b,2\nnet,a,3\n");
+  ASSERT_EQ(names(all), (std::vector<std::string>{"net", "net"}));
+  EXPECT_THAT(seconds(all[0]), ElementsAre(1, 3));
+  EXPECT_EQ(all[0].line.machine, "a");
+  EXPECT_NE(all[0].line.id, all[1].line.id);
+}
+
 TEST_F(SeriesFile, SecondsSince1970AreDates) {
   const auto all = read("time,seconds\n1767225600,1\n");
   EXPECT_EQ(all[0].points[0].started, "2026-01-01T00:00:00Z");
@@ -74,6 +89,13 @@ TEST_F(SeriesFile, WithoutANameForTheTimeEachNumberIsASeries) {
 TEST_F(SeriesFile, RowsNameTheirSeries) {
   EXPECT_EQ(names(read("name,seconds\nb,1\na,2\nb,3\n")), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(names(read("name,x,y\nb,1,2\n")), (std::vector<std::string>{"b x", "b y"}));
+}
+
+TEST_F(SeriesFile, WhatATerminalObeysIsLeftOut) {
+  const auto all = read("name,time,commit,run,seconds\n\"a\x1b[2Jb\",\x1b[1mx,\x1b[2Ja,\"r\n\x07\",1\n");
+  const auto& point = all[0].points[0];
+  for (const std::string& text : {all[0].line.name, point.started, point.commit, point.run})
+    EXPECT_EQ(text.find_first_of("\x1b\x07\n"), std::string::npos) << text;
 }
 
 TEST_F(SeriesFile, AcceptedStepsAreKept) {

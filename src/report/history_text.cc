@@ -122,6 +122,13 @@ std::string table_of_points(const History& h, const TerminalOptions& options) {
   return laid_out(columns, options);
 }
 
+std::string if_meant(const History& h, const Shift& shift) {
+  const std::string& run = h.points[shift.at].run;
+  return h.of_index ? fmt::format("if it is meant: bakeoff history accept {} --run {}",
+                                  h.line.id.substr(0, kIdDigits), run)
+                    : fmt::format("if it is meant: 'accepted' in the column 'shift' of {}", one_line(run));
+}
+
 }  // namespace
 
 std::string shift_text(const History& h, const Shift& shift) {
@@ -139,17 +146,6 @@ std::string how_to_decide(const History& h, const Shift& shift) {
   return commits ? fmt::format("bakeoff gate --base {} --head {}", before.substr(0, 9), after.substr(0, 9))
                  : std::string("bakeoff gate --base REF --head REF");
 }
-
-namespace {
-
-std::string if_meant(const History& h, const Shift& shift) {
-  const std::string& run = h.points[shift.at].run;
-  return h.of_index ? fmt::format("if it is meant: bakeoff history accept {} --run {}",
-                                  h.line.id.substr(0, kIdDigits), run)
-                    : fmt::format("if it is meant: 'accepted' in the column 'shift' of {}", one_line(run));
-}
-
-}  // namespace
 
 std::string render_history(const History& h, const TerminalOptions& options) {
   std::string out =

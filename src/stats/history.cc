@@ -89,8 +89,7 @@ CusumPeak max_cusum(std::span<const double> values) {
   if (about.variance > 0 && about.long_run_variance() < noise.long_run_variance()) noise = about;
   const double count = static_cast<double>(n);
   peak.phi = std::min(0.9, noise.phi + 1 / std::sqrt(count));
-  const double scale = std::sqrt(count * noise.long_run_variance());
-  peak.statistic /= scale;
+  peak.statistic /= std::sqrt(count * noise.long_run_variance());
   return peak;
 }
 

@@ -11,9 +11,8 @@
 // the long-run variance of an AR(1) about a level that may change: the smaller of two estimates, from differences
 // (difference_noise() of stats/change_points.h) and from what is left about the means before and after that k. For
 // large n this is the largest value of a Brownian bridge. For n = 200 and phi = 0.6, with v estimated, its 99% point
-// is much higher. Critical values are therefore simulated, for AR(1)
-// series of the same n and phi with the same estimator, and with phi raised by one standard error,
-// 1/sqrt(n).
+// is much higher. Critical values are therefore simulated, for AR(1) series of the same n and phi with the same
+// estimator, and with phi raised by one standard error, 1/sqrt(n).
 
 #include <cstddef>
 #include <cstdint>
