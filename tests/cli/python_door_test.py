@@ -53,6 +53,10 @@ for number, cell in enumerate(CELLS, 1):
 """
 
 
+FRESH = "\nimport copy\nfresh = copy.deepcopy(net)\n"
+RENEW = "net = copy.deepcopy(fresh)\n"
+
+
 class Door(unittest.TestCase):
     place: ClassVar[support.Place]
 
@@ -90,18 +94,23 @@ class Door(unittest.TestCase):
     def shown(self, text: str) -> Any:
         return json.loads(self.python(text)[0].splitlines()[-1])
 
-    def refused(self, *lines: str) -> list[str]:
-        """The messages of BakeoffErrors, of one line each, all in one process."""
+    def refused(
+        self, *lines: str, given: str = f"{NET}{FRESH}", each: str = RENEW
+    ) -> list[str]:
+        """The messages of BakeoffErrors, of one line each, all in one process.
+
+        given: what comes first; each: what comes after every line.
+        """
         caught = "".join(
-            f"net = copy.deepcopy(fresh)\ntry:\n    {line}\n"
+            f"try:\n    {line}\n"
             "except bakeoff.BakeoffError as error:\n    said.append(str(error))\n"
+            f"{each}"
             for line in lines
         )
-        out, _ = self.python(
-            f"{NET}\nimport copy, json\nimport bakeoff\nfresh, said = net, []\n"
+        said: list[str] = self.shown(
+            f"{given}\nimport json\nimport bakeoff\nsaid = []\n"
             f"{caught}print(json.dumps(said))\n"
         )
-        said: list[str] = json.loads(out.splitlines()[-1])
         self.assertEqual(len(said), len(lines), said)
         return said
 
@@ -332,15 +341,14 @@ class Keras(Door):
             "Squeeze(abs)": "the model has no weights yet",
             "Squeeze": "a model of type type",
         }
-        tried = "".join(
-            f"try:\n    bakeoff.translate({model}, example, to='jax', loss='mse', "
-            "out='refused')\n"
-            "except bakeoff.BakeoffError as error:\n    said.append(str(error))\n"
-            "assert keras.config.floatx() == 'float32'\n"
-            for model in meant
-        )
-        given = self.shown(
-            f"{KERAS}import bakeoff, json\nsaid = []\n{tried}print(json.dumps(said))\n"
+        given = self.refused(
+            *(
+                f"bakeoff.translate({model}, example, to='jax', loss='mse', "
+                "out='refused')"
+                for model in meant
+            ),
+            given=KERAS,
+            each="assert keras.config.floatx() == 'float32'\n",
         )
         for words, said in zip(meant.values(), given, strict=True):
             self.assertIn(words, said)
@@ -396,13 +404,8 @@ class Data(Door):
             "(x[:, :2], kinds, y)": "'x' of data has the shape [9, 2, 4, 5]",
             "(x, kinds, np.array(['a'] * 9))": "'y' of data holds <U1",
         }
-        tried = "".join(
-            f"try:\n    written({data})\n"
-            "except BakeoffError as error:\n    said.append(str(error))\n"
-            for data in meant
-        )
-        given = self.shown(
-            f"{WRITE}\nimport json\nsaid = []\n{tried}print(json.dumps(said))\n"
+        given = self.refused(
+            *(f"written({data})" for data in meant), given=WRITE, each=""
         )
         for words, said in zip(meant.values(), given, strict=True):
             self.assertIn(words, said)

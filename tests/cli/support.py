@@ -88,8 +88,8 @@ class Place:
     """A temporary folder with a BAKEOFF_HOME and a mark that its processes carry.
 
     warm: workers start from processes that have imported their frameworks (warm.py);
-    where nothing is raced. waiting: another place whose processes of that kind do for
-    this one, too. shared_proofs: what another test has proven is not proven
+    where nothing is raced. waiting: a place made with warm, whose waiting processes
+    this one uses too. shared_proofs: what another test has proven is not proven
     again; where the gate is not what is tested. shared_programs: of LibTorch programs
     only what changed since the last tests is compiled; it stays in the user's home.
     """
