@@ -84,7 +84,10 @@ def main() -> None:
     parser.add_argument("--margin", default="2%")
     parser.add_argument("--budget", default="10m")
     parser.add_argument(
-        "--steps", type=int, default=10, help="of 100 ms, in a gate's script"
+        "--steps",
+        type=int,
+        default=10,
+        help="steps of 100 ms that a gate's script makes",
     )
     asked = parser.parse_args()
     program = asked.program.resolve()

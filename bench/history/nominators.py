@@ -3,9 +3,9 @@
     python3 -m venv V && V/bin/pip install apache-otava ruptures
     V/bin/python bench/history/nominators.py BUILD/bakeoff [--series 200] [--points 100]
 
-The same series for all, a kind of noise after the other. False: series without a change in
-which one is named. Found: steps named at most 2 points from their place. Beside: further
-names in series with a step. Otava at its own p = 0.001 and its magnitude of 0; ruptures'
+All three get the same series, one kind of noise after the other. Without a change: the
+share of series in which one is named. With a step: the share in which it is named at most
+2 points from its place, then how many other changes are named in a series. Otava at its own p = 0.001 and its magnitude of 0; ruptures'
 PELT with the usual penalty 2 sd^2 log n, its sd from differences (it has no default).
 Prints a Markdown table. --csv FILE: instead, where each names changes in the columns of it.
 """
@@ -21,6 +21,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy
 import ruptures
@@ -97,12 +98,14 @@ def pelt(values: Sequence[float]) -> list[int]:
     return [int(at) for at in found[:-1]]
 
 
-def bakeoff(program: Path, file: Path) -> dict[str, list[int]]:
+def histories(program: Path, file: Path) -> list[dict[str, Any]]:
     words: list[str | Path] = [program, "history", "--read", file, "--json"]
     done = subprocess.run(words, check=True, capture_output=True)
-    return {
-        h["name"]: [s["index"] for s in h["shifts"]] for h in json.loads(done.stdout)
-    }
+    return list(json.loads(done.stdout))
+
+
+def shifts(history: dict[str, Any]) -> list[int]:
+    return [shift["index"] for shift in history["shifts"]]
 
 
 def of_all(
@@ -112,7 +115,7 @@ def of_all(
         file = Path(folder) / "series.csv"
         rows = [f"{name},{v!r}" for name, values in series.items() for v in values]
         file.write_text("\n".join(["name,seconds", *rows]) + "\n")
-        ours = bakeoff(program, file)
+        ours = {h["name"]: shifts(h) for h in histories(program, file)}
     others: dict[str, Nominator] = {"Otava": otava, "ruptures": pelt}
     return {
         "Bakeoff": ours,
@@ -139,20 +142,20 @@ def row(program: Path, kind: str, step: float, asked: argparse.Namespace) -> str
         hit = sum(any(abs(c - places[n]) <= NEAR for c in f) for n, f in found.items())
         other = [sum(abs(c - places[n]) > NEAR for c in f) for n, f in found.items()]
         cells.append(
-            f"{100 * hit / len(series):.0f}%, {statistics.mean(other):.2f} beside"
+            f"{100 * hit / len(series):.0f}%, {statistics.mean(other):.2f} others"
         )
-    what = "no change: series with a name" if step == 0 else f"{100 * step:g}% slower"
+    what = (
+        "nothing: share with a change named" if step == 0 else f"{100 * step:g}% slower"
+    )
     return f"| {kind} | {what} | {' | '.join(cells)} |"
 
 
 def of_file(program: Path, file: Path) -> None:
     """What each names in a file of series, for people to judge."""
-    words: list[str | Path] = [program, "history", "--read", file, "--json"]
-    done = subprocess.run(words, check=True, capture_output=True)
-    for history in json.loads(done.stdout):
+    for history in histories(program, file):
         values = [point["seconds_per_step"] for point in history["points"]]
         print(f"{history['name']}, {len(values)} points")
-        print("  Bakeoff ", [shift["index"] for shift in history["shifts"]])
+        print("  Bakeoff ", shifts(history))
         print("  Otava   ", otava(values))
         print("  ruptures", pelt(values))
 
