@@ -8,7 +8,7 @@
 # them. Sources of a room therefore share one unnamed namespace; APART lists those that cannot, as twins with
 # the same local names.
 function(bakeoff_room)
-  cmake_parse_arguments(ROOM "OPTIMISED_TESTS" "NAME" "SOURCES;DEPS;TESTS;TEST_DEPS;TEST_LABELS;APART" ${ARGN})
+  cmake_parse_arguments(ROOM "OPTIMISED_TESTS" "NAME" "SOURCES;DEPS;TESTS;TEST_DEPS;APART" ${ARGN})
   set(target bakeoff_${ROOM_NAME})
   set_source_files_properties(${ROOM_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   add_library(${target} STATIC ${ROOM_SOURCES})
@@ -25,8 +25,7 @@ function(bakeoff_room)
       target_compile_options(${ROOM_NAME}_test PRIVATE -O0)
       bakeoff_precompile(${ROOM_NAME}_test TESTS)
     endif()
-    gtest_discover_tests(${ROOM_NAME}_test NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
-      PROPERTIES LABELS "${ROOM_TEST_LABELS}")
+    bakeoff_gtests(${ROOM_NAME}_test)
   endif()
 endfunction()
 

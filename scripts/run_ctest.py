@@ -1,21 +1,26 @@
 """Runs ctest; ends with the slowest tests and one plain line, "N passed, N failed".
 
-Usage: run_ctest.py BUILD_FOLDER [ctest arguments]
+Usage: run_ctest.py BUILD_FOLDER [--shuffle SEED] [--passed FILE] [ctest arguments]
 The exit status is 0 when at least one test ran and none failed.
 
-Tests race real processes against the clock, several tests at a time. Up to
-MOST_TRIED_AGAIN failures are therefore run once more, alone; what passes then counts
-as passed, and the last lines name it. BUILD_FOLDER/needed_again.txt keeps the names: a
-test that failed first in the call before too needed it twice, and is a failure.
+A test that fails beside others is run once more, alone, to tell whether load, order or
+another test's files matter. It stays a failure: a test that fails by chance is one.
 
-Tests that are not about the gate share proofs: BAKEOFF_TEST_PROOFS names a folder that
-lives as long as this call (tests/cli/support.py).
+--shuffle: tests start in a random order, and the cases of each in the order that SEED
+gives. Without it everything that is drawn comes from seed 1, each time the same.
+--passed: FILE is removed first, and where all passed it says the hash of the tree that
+was tested (`git write-tree` of what is not ignored).
+
+All tests of a call have a TMPDIR of their own, and share a folder for proofs, named by
+BAKEOFF_TEST_PROOFS (tests/cli/support.py).
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,8 +28,11 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 
-MOST_TRIED_AGAIN = 3
+MOST_TRIED_ALONE = 5
 SLOWEST = 10
+# A net against tests that hang, in the everyday tier and in the full one: many times
+# what the longest takes, as no test is judged by its time.
+LONGEST_S = {False: 1800, True: 7200}
 
 
 @dataclass(frozen=True)
@@ -33,46 +41,27 @@ class Counts:
     failed: int = 0
     skipped: int = 0
     failures: tuple[str, ...] = ()
-    passed_alone: tuple[str, ...] = ()
-    needed_twice: tuple[str, ...] = ()
 
     def text(self) -> str:
         line = f"{self.passed} passed, {self.failed} failed"
         if self.skipped:
             line += f", {self.skipped} skipped"
-        if self.passed_alone:
-            line += f"; passed only when run alone: {', '.join(self.passed_alone)}"
-        if self.needed_twice:
-            line += (
-                "; not counted as passed, as they needed it in the call before too: "
-            )
-            line += ", ".join(self.needed_twice)
         return line
 
-    def tried_again(self, second: Counts) -> Counts:
-        """These counts when their failures were run again, alone, as `second`."""
-        alone = tuple(n for n in self.failures if n not in second.failures)
-        if second.passed + second.failed != len(self.failures):
-            return self
-        return Counts(
-            self.passed + len(alone),
-            self.failed - len(alone),
-            self.skipped,
-            second.failures,
-            alone,
-        )
-
-    def after(self, before: set[str]) -> Counts:
-        """These counts where `before` needed a second run in the call before."""
-        twice = tuple(n for n in self.passed_alone if n in before)
-        return Counts(
-            self.passed - len(twice),
-            self.failed + len(twice),
-            self.skipped,
-            self.failures + twice,
-            tuple(n for n in self.passed_alone if n not in before),
-            twice,
-        )
+    def with_cases(self, results: Path) -> Counts:
+        """These counts with every suite of GoogleTest counted by its cases."""
+        passed, failed, skipped = self.passed, self.failed, self.skipped
+        for file in results.glob("*.xml"):
+            try:
+                cases = list(ET.parse(file).iter("testcase"))
+            except ET.ParseError:  # its program was killed: one failure, as counted
+                continue
+            bad = sum(case.find("failure") is not None for case in cases)
+            left_out = sum(case.find("skipped") is not None for case in cases)
+            passed += len(cases) - bad - left_out - (not bad)
+            failed += bad - (bad > 0)
+            skipped += left_out
+        return Counts(passed, failed, skipped, self.failures)
 
     def ok(self) -> bool:
         return self.passed > 0 and self.failed == 0
@@ -117,45 +106,102 @@ def slowest(junit: str) -> str:
     return "\n".join([head, *lines])
 
 
-def run(build: Path, jobs: int, arguments: list[str]) -> tuple[int, Counts]:
+def tree(folder: Path) -> str:
+    """The hash of the working tree as a commit of all of it would have; "" outside."""
+    with tempfile.TemporaryDirectory() as scratch:
+        variables = {**os.environ, "GIT_INDEX_FILE": f"{scratch}/index"}
+
+        def git(*words: str) -> str:
+            command = ["git", "-C", str(folder), *words]
+            done = subprocess.run(
+                command, env=variables, capture_output=True, text=True
+            )
+            return done.stdout.strip() if done.returncode == 0 else ""
+
+        top = git("rev-parse", "--show-toplevel")
+        if not top:
+            return ""
+        folder = Path(top)
+        git("read-tree", "HEAD")
+        git("add", "--all")
+        return git("write-tree")
+
+
+def run(build: Path, slots: int, seed: int, arguments: list[str]) -> tuple[int, Counts]:
     """ctest's exit status and what it counted."""
     junit = (build / "tests.xml").resolve()
     junit.unlink(missing_ok=True)
+    results = build / "gtests"
+    shutil.rmtree(results, ignore_errors=True)
+    full = bool(os.environ.get("BAKEOFF_FULL_TESTS"))
     command = ["ctest", "--test-dir", str(build), "--output-on-failure"]
-    command += [f"-j{jobs}", "--output-junit", str(junit), *arguments]
-    with tempfile.TemporaryDirectory(prefix="bakeoff_proofs_") as proofs:
-        variables = {**os.environ, "BAKEOFF_TEST_PROOFS": proofs}
+    command += [f"-j{slots}", f"--timeout={LONGEST_S[full]}"]
+    command += ["--output-junit", str(junit), *arguments]
+    with tempfile.TemporaryDirectory(prefix="bakeoff_tests_") as scratch:
+        proofs = Path(scratch) / "proofs"
+        proofs.mkdir()
+        variables = {
+            "RC_PARAMS": f"seed={seed}",
+            **os.environ,
+            "TMPDIR": scratch,
+            "BAKEOFF_TEST_PROOFS": str(proofs),
+            "GTEST_RANDOM_SEED": str(seed),
+        }
         status = subprocess.run(command, env=variables).returncode
-    return status, count(junit.read_text()) if junit.exists() else Counts()
+    counts = count(junit.read_text()) if junit.exists() else Counts()
+    return status, counts.with_cases(results)
+
+
+def alone(build: Path, seed: int, failures: tuple[str, ...]) -> str:
+    """What failures do without other tests beside them, as a line."""
+    names = "|".join(re.escape(name) for name in failures)
+    _, second = run(build, 1, seed, ["-R", f"^({names})$"])
+    chance = [name for name in failures if name not in second.failures]
+    if not chance:
+        return "all of them fail alone too"
+    return f"pass alone, so load, order or files matter: {', '.join(chance)}"
+
+
+def parse() -> tuple[argparse.Namespace, list[str]]:
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--shuffle", type=int)
+    parser.add_argument("--passed", type=Path)
+    return parser.parse_known_args()
 
 
 def main() -> int:
-    build = Path(sys.argv[1])
-    needed = build / "needed_again.txt"
-    table = ""
+    options, arguments = parse()
+    build: Path = options.build
+    tested = ""
+    if options.passed:
+        options.passed.unlink(missing_ok=True)
+        tested = tree(build)
+    seed = 1
+    if options.shuffle is not None:
+        seed = options.shuffle % 99999 + 1  # what GoogleTest takes
+        print(f"shuffled: --shuffle {options.shuffle} gives this order again")
+        arguments.append("--schedule-random")
+        os.environ |= {"GTEST_SHUFFLE": "1", "BAKEOFF_TEST_SHUFFLE": str(seed)}
+    # Two tests that compute for each two processors, and one that waits.
+    slots = 2 * len(os.sched_getaffinity(0)) + 1
     try:
-        status, counts = run(build, len(os.sched_getaffinity(0)), sys.argv[2:])
-        if counts.passed + counts.failed > 0:
-            table = slowest((build / "tests.xml").read_text())
-        if 0 < counts.failed <= MOST_TRIED_AGAIN:
-            names = "|".join(re.escape(name) for name in counts.failures)
+        status, counts = run(build, slots, seed, arguments)
+        if counts.passed + counts.failed == 0:
+            print(f"ctest ran no test (exit status {status})", file=sys.stderr)
+        else:
+            print(slowest((build / "tests.xml").read_text()))
+        if 0 < len(counts.failures) <= MOST_TRIED_ALONE:
             print(f"once more, alone: {', '.join(counts.failures)}", flush=True)
-            _, second = run(build, 1, ["-R", f"^({names})$"])
-            counts = counts.tried_again(second)
-            known = needed.read_text().split("\n") if needed.exists() else []
-            counts = counts.after(set(known))
-            status = 0 if counts.ok() else status or 1
-        if not sys.argv[2:]:  # a call for some tests says nothing about the others
-            again = (*counts.passed_alone, *counts.needed_twice)
-            needed.write_text("".join(f"{name}\n" for name in again))
+            print(alone(build, seed, counts.failures))
     except KeyboardInterrupt:
         return 130
-    if counts.passed + counts.failed == 0:
-        print(f"ctest ran no test (exit status {status})", file=sys.stderr)
-    if table:
-        print(table)
     print(counts.text(), flush=True)
-    return 0 if counts.ok() and status == 0 else status or 1
+    if not counts.ok() or status != 0:
+        return status or 1
+    if tested and tested == tree(build):
+        options.passed.write_text(f"{tested}\n")
+    return 0
 
 
 if __name__ == "__main__":

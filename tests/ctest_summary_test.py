@@ -51,26 +51,23 @@ class Counting(unittest.TestCase):
         self.assertFalse(run_ctest.count(suite()).ok())
         self.assertFalse(run_ctest.count(suite(SKIP)).ok())
 
-    def test_a_second_run_takes_back_only_what_passed_in_it(self) -> None:
-        first = run_ctest.Counts(5, 2, 0, ("a", "b"))
-        second = run_ctest.Counts(1, 1, 0, ("b",))
-        counts = first.tried_again(second)
-        self.assertEqual(counts, run_ctest.Counts(6, 1, 0, ("b",), ("a",)))
-        self.assertFalse(counts.ok())
-        text = "6 passed, 1 failed; passed only when run alone: a"
-        self.assertEqual(counts.text(), text)
-
-    def test_who_needed_a_second_run_twice_is_a_failure(self) -> None:
-        first = run_ctest.Counts(6, 0, 0, (), ("a", "b"))
-        self.assertEqual(first.after({"c", ""}), first)
-        counts = first.after({"b", "c"})
-        self.assertEqual(counts, run_ctest.Counts(5, 1, 0, ("b",), ("a",), ("b",)))
-        self.assertFalse(counts.ok())
-        self.assertRegex(counts.text(), "run alone: a; not counted as passed, .*: b$")
-
-    def test_a_second_run_of_other_tests_counts_for_nothing(self) -> None:
-        first = run_ctest.Counts(5, 2, 0, ("a", "b"))
-        self.assertEqual(first.tried_again(run_ctest.Counts(1, 0)), first)
+    def test_suites_of_googletest_count_by_their_cases(self) -> None:
+        case = '<testcase name="x"/>'
+        bad = '<testcase name="y"><failure/></testcase>'
+        skipped = '<testcase name="z"><skipped/></testcase>'
+        files = {
+            "a.S.xml": case * 3 + skipped,
+            "a.T.xml": case + bad * 2,
+            "a.U.xml": "",
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            for name, cases in files.items():
+                text = suite(cases) if cases else "<killed"
+                (Path(folder) / name).write_text(text)
+            # S passed, T and U failed, and so did a test without such a file.
+            counts = run_ctest.Counts(1, 3, 0, ("a.T", "a.U", "b"))
+            counts = counts.with_cases(Path(folder))
+        self.assertEqual(counts, run_ctest.Counts(4, 4, 1, ("a.T", "a.U", "b")))
 
 
 class Slowest(unittest.TestCase):
@@ -88,11 +85,15 @@ class Slowest(unittest.TestCase):
 class TheRealCtest(unittest.TestCase):
     """Through ctest itself, on a build folder of hand-written tests."""
 
-    def run_on(self, tests: str) -> subprocess.CompletedProcess[str]:
-        with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "CTestTestfile.cmake").write_text(tests, encoding="utf-8")
+    def run_on(
+        self, tests: str, *arguments: str, folder: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        with tempfile.TemporaryDirectory() as scratch:
+            build = folder or Path(scratch)
+            (build / "CTestTestfile.cmake").write_text(tests, encoding="utf-8")
+            script = str(ROOT / "scripts" / "run_ctest.py")
             return subprocess.run(
-                [sys.executable, str(ROOT / "scripts" / "run_ctest.py"), folder],
+                [sys.executable, script, str(build), *arguments],
                 capture_output=True,
                 text=True,
                 env={**os.environ, "CTEST_OUTPUT_ON_FAILURE": "0"},
@@ -126,43 +127,63 @@ class TheRealCtest(unittest.TestCase):
         self.assertEqual(self.last_line(done), "1 passed, 2 failed, 1 skipped")
         self.assertNotEqual(done.returncode, 0)
 
-    def test_what_fails_beside_others_and_passes_alone_is_named(self) -> None:
+    def test_what_fails_beside_others_and_passes_alone_is_named_and_fails(self) -> None:
         with tempfile.TemporaryDirectory() as marks:
             once = f'"sh" "-c" "test -e {marks}/m || ! touch {marks}/m"'
             done = self.run_on(f'add_test(once.only {once})\nadd_test(b "true")\n')
-        text = "2 passed, 0 failed; passed only when run alone: once.only"
-        self.assertEqual(self.last_line(done), text)
-        self.assertEqual(done.returncode, 0)
+        self.assertEqual(self.last_line(done), "1 passed, 1 failed")
+        self.assertIn("load, order or files matter: once.only", done.stdout)
+        self.assertNotEqual(done.returncode, 0)
 
-    def test_what_needs_it_in_two_calls_fails_the_second(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            flaky = (
-                f'"sh" "-c" "test -e {folder}/m && rm {folder}/m || ! touch {folder}/m"'
-            )
-            tests = f'add_test(flaky {flaky})\nadd_test(b "true")\n'
-            (Path(folder) / "CTestTestfile.cmake").write_text(tests, encoding="utf-8")
-            command = [sys.executable, str(ROOT / "scripts" / "run_ctest.py"), folder]
-            done = [
-                subprocess.run(command, capture_output=True, text=True)
-                for _ in range(3)
-            ]
-            text = "2 passed, 0 failed; passed only when run alone: flaky"
-            self.assertEqual(self.last_line(done[0]), text)
-            self.assertEqual(done[0].returncode, 0)
-            for again in done[1:]:
-                self.assertRegex(self.last_line(again), "^1 passed, 1 failed.*: flaky$")
-                self.assertNotEqual(again.returncode, 0)
-            (Path(folder) / "m").touch()
-            sound = subprocess.run(command, capture_output=True, text=True)
-            self.assertEqual(self.last_line(sound), "2 passed, 0 failed")
-            (Path(folder) / "m").unlink(missing_ok=True)
-            last = subprocess.run(command, capture_output=True, text=True)
-            self.assertEqual(self.last_line(last), text)
+    def test_what_fails_alone_too_is_said(self) -> None:
+        done = self.run_on('add_test(a "false")\nadd_test(b "true")\n')
+        self.assertIn("all of them fail alone too", done.stdout)
+        self.assertEqual(self.last_line(done), "1 passed, 1 failed")
 
-    def test_many_failures_are_not_tried_again(self) -> None:
-        done = self.run_on("".join(f'add_test(t{i} "false")\n' for i in range(4)))
-        self.assertEqual(self.last_line(done), "0 passed, 4 failed")
+    def test_many_failures_are_not_run_alone(self) -> None:
+        many = run_ctest.MOST_TRIED_ALONE + 1
+        done = self.run_on("".join(f'add_test(t{i} "false")\n' for i in range(many)))
+        self.assertEqual(self.last_line(done), f"0 passed, {many} failed")
         self.assertNotIn("once more", done.stdout)
+
+    def test_what_is_drawn_is_the_same_each_time_unless_shuffled(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            told = f"{folder}/told"
+            text = "$RC_PARAMS $GTEST_RANDOM_SEED $GTEST_SHUFFLE $BAKEOFF_TEST_SHUFFLE"
+            test = f'add_test(a "sh" "-c" "echo {text} >> {told}")\n'.replace(
+                "$", "\\$"
+            )
+            self.run_on(test)
+            self.run_on(test)
+            self.run_on(test, "--shuffle", "41")
+            lines = Path(told).read_text().splitlines()
+        self.assertEqual(lines, ["seed=1 1"] * 2 + ["seed=42 42 1 42"])
+
+    def test_a_tree_on_which_all_passed_is_named(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            build = Path(folder) / "build"
+            passed = Path(folder) / "passed"
+
+            def git(*words: str) -> str:
+                command = ["git", "-C", folder, *words]
+                return subprocess.check_output(command, text=True).strip()
+
+            build.mkdir()
+            git("init", "-q")
+            (Path(folder) / ".gitignore").write_text("build\npassed\n")
+            (Path(folder) / "a").write_text("1")
+            git("add", "--all")
+            who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+            git(*who, "commit", "-q", "-m", "one")
+            call = ("--passed", str(passed))
+            done = self.run_on('add_test(a "true")\n', *call, folder=build)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(passed.read_text().strip(), git("rev-parse", "@^{tree}"))
+            self.run_on('add_test(a "false")\n', *call, folder=build)
+            self.assertFalse(passed.exists())
+            edit = f'add_test(a "sh" "-c" "echo 2 > {folder}/a")\n'
+            self.run_on(edit, *call, folder=build)  # not the tree that was tested
+            self.assertFalse(passed.exists())
 
     def test_nothing_to_run(self) -> None:
         done = self.run_on("")

@@ -18,7 +18,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 ROOM_CALL = re.compile(r"bakeoff_room\(([^)]*)\)")
 # Folders of rooms of one kind -> their name in the block of floors.
 HALLS = {"emit": "emit/<framework>", "study": "study/<name>"}
-KEYWORDS = {"NAME", "DIR", "SOURCES", "DEPS", "TESTS", "TEST_DEPS", "TEST_LABELS"}
+KEYWORDS = {"NAME", "DIR", "SOURCES", "DEPS", "TESTS", "TEST_DEPS"}
 
 
 def read_floors(document: str) -> dict[str, int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -20,7 +21,7 @@ import tempfile
 import time
 import unittest
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -245,12 +246,24 @@ def replaced(source: str, *edits: tuple[str, str]) -> str:
     return source
 
 
+class Shuffled(unittest.TestLoader):
+    """Methods in the order that BAKEOFF_TEST_SHUFFLE gives (scripts/run_ctest.py)."""
+
+    def getTestCaseNames(self, testCaseClass: Any) -> Sequence[str]:  # noqa: N802
+        names = list(super().getTestCaseNames(testCaseClass))
+        if seed := os.environ.get("BAKEOFF_TEST_SHUFFLE"):
+            random.Random(seed).shuffle(names)
+        return names
+
+
 def main() -> None:
     """Runs the tests of the calling file: FILE BAKEOFF [unittest's arguments]."""
     global BAKEOFF
     if len(sys.argv) > 1:
         BAKEOFF = Path(sys.argv.pop(1)).resolve()
-    program = unittest.main(module="__main__", exit=False, verbosity=2)
+    program = unittest.main(
+        module="__main__", exit=False, verbosity=2, testLoader=Shuffled()
+    )
     result = program.result
     if not result.wasSuccessful():
         sys.exit(1)
