@@ -32,7 +32,7 @@ class Patterns(unittest.TestCase):
             ("src/emit/**", "src/emit/torch/torch.cc", True),
             ("**/*.py", "a.py", True),
             ("**/*.py", "a/b/c.py", True),
-            ("*.md", "docs/a.md", False),
+            ("*.md", "notes/a.md", False),
             ("a+b", "aab", False),
         ):
             self.assertEqual(reach.matches(pattern, path), fits, (pattern, path))
@@ -65,7 +65,7 @@ class Includes(unittest.TestCase):
                 "high/c_test.cc": '#include "high/c.h"\nTEST_F(C, X) {}\n',
             }
         )
-        reached = reach.reached_sources(["src/low/a.cc", "docs/a.md"], root)
+        reached = reach.reached_sources(["src/low/a.cc", "notes/a.md"], root)
         self.assertEqual(reached, {"low/a", "high/c", "high/c_test"})
         self.assertEqual(reach.suites_in(reached, root), {"C": "high/c_test"})
 
