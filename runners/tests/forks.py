@@ -38,10 +38,17 @@ FRAMEWORKS = (
     ("onnxruntime", "onnx"),
 )
 NO_TESTS = 5  # of pytest
-# What a fork of an observed script imports as if for the first time, each after what
-# itself imports, and what it does import for the first time, as it copies names.
-AGAIN = {"numpy": "", "torch": "", "tensorflow": "", "tf_keras": "tensorflow"}
-AGAIN |= {"jax": "", "jax.numpy": ""}
+# What a fork of an observed script imports as if for the first time, each with what it
+# imports itself, and what it does import for the first time, as that copies names.
+AGAIN: dict[str, tuple[str, ...]] = {
+    "numpy": (),
+    "torch": (),
+    "jax": (),
+    "jax.numpy": (),
+    "tensorflow": ("keras",),
+    "tf_keras": ("tensorflow",),
+    "keras": ("jax", "torch", "tensorflow"),
+}
 ANEW = ("optax", "chex")
 
 
@@ -142,8 +149,9 @@ class _Again(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: Any) -> None:
         module.__spec__ = self._spec
         module.__loader__ = self._spec.loader
-        if AGAIN[module.__name__]:
-            importlib.import_module(AGAIN[module.__name__])
+        for name in AGAIN[module.__name__]:
+            if name in self.there:
+                importlib.import_module(name)
 
 
 def _customize() -> None:
@@ -243,10 +251,14 @@ def main(files: Sequence[str]) -> int:
     # A process with threads must not fork.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    for names in FRAMEWORKS:
-        if importlib.util.find_spec(names[0]):
-            for name in names:
-                importlib.import_module(name)
+    there = [names for names in FRAMEWORKS if importlib.util.find_spec(names[0])]
+    for name in [name for names in there for name in names]:
+        importlib.import_module(name)
+    if importlib.util.find_spec("keras"):  # its backend is the one that is there
+        backends = [names[0] for names in there if names[0] in AGAIN["keras"]]
+        os.environ["KERAS_BACKEND"] = backends[0]
+        importlib.import_module("keras")
+        del os.environ["KERAS_BACKEND"]
     with tempfile.TemporaryDirectory() as folder:
         os.environ[DOOR] = str(Path(folder) / "door")
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:

@@ -150,7 +150,7 @@ class Warm:
                 "TF_CPP_MIN_LOG_LEVEL": "2",
             },
         )
-        end = time.monotonic() + 120
+        end = time.monotonic() + 600
         while not door.exists():
             if self.process.poll() is not None or time.monotonic() > end:
                 raise AssertionError(f"no waiting process of {python}")
