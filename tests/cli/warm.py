@@ -75,6 +75,7 @@ def work(line, message, fds):
     sys.path.insert(0, os.environ["PYTHONPATH"])
     if "PYTHONSAFEPATH" in os.environ and "" in sys.path:
         sys.path.remove("")
+    exec(os.environ.pop("BAKEOFF_PLANTED", ""), {{}})  # a mistake of a test
     package, *rest = told["argv"]
     sys.argv = [package, *rest]
     sys.stdout = open(1, "w", buffering=1, closefd=False)
