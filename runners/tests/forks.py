@@ -132,7 +132,9 @@ class _Again(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports what is there already, so that those who wait for its import see it."""
 
     def __init__(self) -> None:
-        self.there = {name: sys.modules.pop(name) for name in AGAIN if name in sys.modules}
+        self.there = {
+            name: sys.modules.pop(name) for name in AGAIN if name in sys.modules
+        }
         sys.meta_path.insert(0, self)
 
     def find_spec(self, name: str, *_: Any) -> Any:

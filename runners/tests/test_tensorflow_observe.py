@@ -196,9 +196,7 @@ def last_lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line[:1].isdigit() and "0x" in line]
 
 
-def observed(
-    path: Path, word: str, switches: Any, steps: int = 24, **more: Any
-) -> Any:
+def observed(path: Path, word: str, switches: Any, steps: int = 24, **more: Any) -> Any:
     """The first steps with their facts, and what the rest says and prints."""
     with Observed(path, switches, [word] if word else [], **more) as script:
         first = script.run(steps, facts=True)

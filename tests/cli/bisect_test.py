@@ -53,7 +53,7 @@ class Commits(Bisect):
         found = self.found("--out", "search", *ENDS)
         self.assertEqual((found["found"]["first"], found["found"]["last"]), (4, 4))
         self.assertEqual(found["versions"][4]["detail"], "commit 4 <b>%0A")
-        self.assertGreater(found["confirmed"]["ratio"]["low"], 3)
+        self.assertGreater(found["confirmed"]["ratio"]["low"], 2)
         skipped = {p["position"] for p in found["probes"] if "skipped" in p}
         self.assertLessEqual(skipped, {2})
         self.assertEqual(self.git("status", "--porcelain", "--branch"), before)
@@ -127,7 +127,7 @@ class Packages(Bisect):
         python = environment / "bin" / "python"
         wheels = self.place.path / "wheels"
         for minor in range(5):
-            self.wheel(f"1.{minor}", 0.1 if minor >= 3 else 0.01, wheels)
+            self.wheel(f"1.{minor}", 0.06 if minor >= 3 else 0.006, wheels)
         self.place.variables.update(
             PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheels), PIP_CONFIG_FILE="/dev/null"
         )
