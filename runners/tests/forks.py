@@ -10,7 +10,10 @@ Exit status: pytest's; 5 where every file skipped itself.
 
 from __future__ import annotations
 
+import atexit
 import importlib
+import importlib.abc
+import importlib.machinery
 import importlib.util
 import json
 import os
@@ -21,7 +24,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -36,6 +38,18 @@ FRAMEWORKS = (
     ("onnxruntime", "onnx"),
 )
 NO_TESTS = 5  # of pytest
+# What a fork of an observed script imports as if for the first time, each with what it
+# imports itself, and what it does import for the first time, as that copies names.
+AGAIN: dict[str, tuple[str, ...]] = {
+    "numpy": (),
+    "torch": (),
+    "jax": (),
+    "jax.numpy": (),
+    "tensorflow": ("keras",),
+    "tf_keras": ("tensorflow",),
+    "keras": ("jax", "torch", "tensorflow"),
+}
+ANEW = ("optax", "chex")
 
 
 class Fork:
@@ -114,6 +128,44 @@ def run(
         )
 
 
+class _Again(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports what is there already, so that those who wait for its import see it."""
+
+    def __init__(self) -> None:
+        self.there = {
+            name: sys.modules.pop(name) for name in AGAIN if name in sys.modules
+        }
+        sys.meta_path.insert(0, self)
+
+    def find_spec(self, name: str, *_: Any) -> Any:
+        if name not in self.there:
+            return None
+        package = hasattr(self.there[name], "__path__")
+        return importlib.machinery.ModuleSpec(name, self, is_package=package)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> Any:
+        module = self.there.pop(spec.name)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: Any) -> None:
+        module.__spec__ = self._spec
+        module.__loader__ = self._spec.loader
+        for name in AGAIN[module.__name__]:
+            if name in self.there:
+                importlib.import_module(name)
+
+
+def _customize() -> None:
+    """What a new interpreter does before an observed script, with nothing imported."""
+    for name in list(sys.modules):
+        if name.split(".")[0] in ANEW:
+            del sys.modules[name]
+    _Again()
+    sys.modules.pop("sitecustomize", None)
+    importlib.import_module("sitecustomize")
+
+
 def _become(told: Mapping[str, Any], fds: Sequence[int]) -> int:
     """The process that was asked for; its exit status."""
     for number, fd in enumerate([os.dup2(fd, 100 + i) for i, fd in enumerate(fds)]):
@@ -122,6 +174,7 @@ def _become(told: Mapping[str, Any], fds: Sequence[int]) -> int:
     for fd in fds:
         if fd >= len(fds):
             os.close(fd)
+    atexit._clear()  # they are of the process before
     os.environ.clear()
     os.environ.update(told["environment"])
     os.chdir(told["folder"])
@@ -129,6 +182,8 @@ def _become(told: Mapping[str, Any], fds: Sequence[int]) -> int:
     first, *rest = told["arguments"]
     beside = told["folder"] if first in ("-m", "-c") else str(Path(first).parent)
     sys.path[:1] = [beside, *(path for path in paths if path)]
+    if "BAKEOFF_OBSERVE" in os.environ:
+        _customize()
     try:
         if first == "-m":
             sys.argv = rest
@@ -145,7 +200,7 @@ def _become(told: Mapping[str, Any], fds: Sequence[int]) -> int:
         print(end.code, file=sys.stderr)
         return 1
     except BaseException:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
         return 1
     return 0
 
@@ -160,6 +215,7 @@ def _serve(door: socket.socket) -> None:
         if process == 0:
             line.close()
             status = _become(json.loads(message), fds)
+            atexit._run_exitfuncs()
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
@@ -197,10 +253,14 @@ def main(files: Sequence[str]) -> int:
     # A process with threads must not fork.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    for names in FRAMEWORKS:
-        if importlib.util.find_spec(names[0]):
-            for name in names:
-                importlib.import_module(name)
+    there = [names for names in FRAMEWORKS if importlib.util.find_spec(names[0])]
+    for name in [name for names in there for name in names]:
+        importlib.import_module(name)
+    if importlib.util.find_spec("keras"):  # its backend is the one that is there
+        backends = [names[0] for names in there if names[0] in AGAIN["keras"]]
+        os.environ["KERAS_BACKEND"] = backends[0]
+        importlib.import_module("keras")
+        del os.environ["KERAS_BACKEND"]
     with tempfile.TemporaryDirectory() as folder:
         os.environ[DOOR] = str(Path(folder) / "door")
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:

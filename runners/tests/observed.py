@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any, Optional
 
 import forks
+from tiers import FULL
 
 RUNNERS = Path(__file__).resolve().parent.parent
+PATIENCE = 600  # seconds, after which a script hangs
 
 
 def bare(script: Path, *argv: str, **environment: str) -> str:
@@ -22,8 +25,40 @@ def bare(script: Path, *argv: str, **environment: str) -> str:
     return done.stdout
 
 
+def interpreter(
+    arguments: list[str], fds: list[int], environment: dict[str, str], folder: str
+) -> subprocess.Popen[bytes]:
+    """The process of a script as its user starts it."""
+    code = (
+        f"import os, sys; os.dup2({fds[0]}, 103); os.dup2({fds[1]}, 104);"
+        "os.dup2(103, 3); os.dup2(104, 4);"
+        "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-S", "-c", code, *arguments],
+        env=environment,
+        pass_fds=fds[:2],
+        stdout=fds[2],
+        stderr=fds[2],
+        cwd=folder,
+    )
+
+
+def forked(
+    arguments: list[str], fds: list[int], environment: dict[str, str], folder: str
+) -> forks.Fork:
+    """The same with its framework imported before, though it looks as if it was not."""
+    with open(os.devnull, "rb") as nothing:
+        ends = [nothing.fileno(), fds[2], fds[2], fds[0], fds[1]]
+        return forks.Fork(arguments, ends, environment, folder)
+
+
 class Observed:
-    """One observed script; a context that ends it."""
+    """One observed script; a context that ends it.
+
+    alone: in an interpreter of its own; in the full tier all are. What frameworks read
+    while they are imported has an effect there alone.
+    """
 
     def __init__(
         self,
@@ -33,34 +68,28 @@ class Observed:
         environment: Optional[dict[str, str]] = None,
         folder: Optional[Path] = None,
         notebook: bool = False,
+        alone: bool = False,
     ) -> None:
-        ours, theirs = os.pipe(), os.pipe()
+        ours, theirs, printed = os.pipe(), os.pipe(), os.pipe()
         self._id = 0
         self.switches, self.notebook = switches or {}, notebook
-        code = (
-            f"import os, sys; os.dup2({ours[0]}, 103); os.dup2({theirs[1]}, 104);"
-            "os.dup2(103, 3); os.dup2(104, 4);"
-            "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
-        )
         env = {
             **os.environ,
             "PYTHONPATH": str(RUNNERS / "bakeoff_observe" / "site"),
             "BAKEOFF_OBSERVE": str(RUNNERS),
             **(environment or {}),
         }
-        self.process = subprocess.Popen(
-            [sys.executable, "-S", "-c", code, str(script), *(argv or [])],
-            env=env,
-            pass_fds=[ours[0], theirs[1]],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=folder,
-        )
-        os.close(ours[0])
-        os.close(theirs[1])
+        start = interpreter if alone or FULL or not forks.available() else forked
+        fds = [ours[0], theirs[1], printed[1]]
+        arguments = [str(script), *(argv or [])]
+        self.process = start(arguments, fds, env, str(folder or os.getcwd()))
+        for fd in fds:
+            os.close(fd)
+        self._hangs = threading.Timer(PATIENCE, self.process.kill)
+        self._hangs.start()
         self._requests = os.fdopen(ours[1], "w")
         self._answers = os.fdopen(theirs[0])
+        self._printed = os.fdopen(printed[0])
         self.hello = json.loads(self._answers.readline())
 
     def run(
@@ -76,7 +105,7 @@ class Observed:
         self._requests.write(json.dumps(request) + "\n")
         self._requests.flush()
         line = self._answers.readline()
-        assert line, self.process.communicate()[0]
+        assert line, self.output()
         return json.loads(line)
 
     def end(self) -> Any:
@@ -86,18 +115,16 @@ class Observed:
         return answer
 
     def output(self) -> str:
-        """What an ended script printed, without the warnings of frameworks."""
-        assert self.process.stdout is not None
-        return self.process.stdout.read()
+        """What an ended script printed, and what its framework warned of."""
+        return self._printed.read()
 
     def __enter__(self) -> Observed:
         return self
 
     def __exit__(self, *args: Any) -> None:
+        self._hangs.cancel()
         self._requests.close()
         self._answers.close()
-        if self.process.poll() is None:
-            self.process.kill()
+        self.process.kill()
         self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        self._printed.close()

@@ -88,7 +88,7 @@ class WorkerProcess:
     def send_line(self, line: str) -> None:
         os.write(self._request, line.encode() + b"\n")
 
-    patience = 20.0  # seconds for an answer
+    patience = 600.0  # seconds for an answer: a net against hanging
 
     def receive(self) -> dict[str, Any]:
         while b"\n" not in self._received:

@@ -115,7 +115,6 @@ def problem(tmp_path: Path) -> Problem:
 @pytest.fixture
 def worker() -> Iterator[WorkerProcess]:
     with WorkerProcess(FRAMEWORK) as process:
-        process.patience = 240.0  # for imports and compilation
         yield process
 
 

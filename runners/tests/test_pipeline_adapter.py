@@ -122,7 +122,6 @@ def test_every_pipeline_delivers_the_batches_of_the_file(
     write_weights(tmp_path)
     framework = SCRIPTS[script]
     with WorkerProcess(framework) as worker:
-        worker.patience = 120.0
         built(worker, script, tmp_path)
         answer = worker.ask("batches", count=5, row_shapes=SHAPES)
         assert answer["ok"], answer

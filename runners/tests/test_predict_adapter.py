@@ -102,7 +102,6 @@ def predicted(framework: str, options: dict[str, str], script: Path) -> Any:
         "train": False,
     }
     with WorkerProcess(framework) as worker:
-        worker.patience = 300.0
         answer = worker.ask("import", options=options, threads=1)
         assert answer["ok"], answer["error"]
         answer = worker.ask("build", script=str(script), **files)

@@ -45,7 +45,7 @@ def test_whole_session() -> None:
         assert answer["steps"] == 2 and 0 < answer["ns"] <= answer["wall_ns"]
         assert answer["loss"] == pytest.approx(4.5 * 0.81**4)
         assert worker.ask("close") == {"id": 5, "ok": True}
-        assert worker.process.wait(10) == 0
+        assert worker.process.wait(worker.patience) == 0
 
 
 def test_second_build_starts_afresh() -> None:
@@ -239,7 +239,7 @@ def test_ends_when_the_supervisor_is_gone() -> None:
     with WorkerProcess() as worker:
         worker.ready()
         worker.hang_up()
-        assert worker.process.wait(10) == 0
+        assert worker.process.wait(worker.patience) == 0
 
 
 def test_marks_go_to_the_ring(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_missing_ring_is_told(tmp_path: Path) -> None:
     with WorkerProcess(ring=tmp_path / "missing") as worker:
         assert (worker.hello["id"], worker.hello["ok"]) == (0, False)
         assert worker.hello["stage"] == "start"
-        assert worker.process.wait(10) == 2
+        assert worker.process.wait(worker.patience) == 2
 
 
 def test_output_of_the_framework_stays_out_of_the_channel() -> None:
@@ -269,7 +269,7 @@ def test_output_of_the_framework_stays_out_of_the_channel() -> None:
         worker.ready(crash_at="close")
         worker.ask("close")
         worker.hang_up()
-        output = worker.process.communicate(timeout=10)[0]
+        output = worker.process.communicate(timeout=worker.patience)[0]
         assert b"fake: crashing by raise" in output
 
 

@@ -65,7 +65,6 @@ def worker(request: Any, tmp_path: Path) -> Any:
     labels = rng.integers(0, 10, size=5 * BATCH).astype("u1")
     write_safetensors(tmp_path / "data.safetensors", {"x": pictures, "y": labels})
     with WorkerProcess(framework) as process:
-        process.patience = 300.0
         answer = process.ask("import", options=options, threads=1)
         assert answer["ok"], answer["error"]
         answer = process.ask(

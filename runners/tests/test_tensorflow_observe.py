@@ -196,9 +196,9 @@ def last_lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line[:1].isdigit() and "0x" in line]
 
 
-def observed(path: Path, word: str, switches: Any, steps: int = 24) -> Any:
+def observed(path: Path, word: str, switches: Any, steps: int = 24, **more: Any) -> Any:
     """The first steps with their facts, and what the rest says and prints."""
-    with Observed(path, switches, [word] if word else []) as script:
+    with Observed(path, switches, [word] if word else [], **more) as script:
         first = script.run(steps, facts=True)
         last = script.end()
         return first, last, last_lines(script.output())
@@ -213,7 +213,7 @@ def printed(train: Path) -> list[str]:
 def test_steps_waits_facts_and_the_same_numbers(
     train: Path, printed: list[str]
 ) -> None:
-    first, last, lines = observed(train, "", {})
+    first, last, lines = observed(train, "", {}, alone=True)
     assert first["kind"] == "function" and len(first["marks"]) == 24
     assert len(last["marks"]) == 60 - 24 and first["notes"] == []
     assert first["epochs"] == [0, 6, 12, 18]
@@ -402,7 +402,7 @@ import tensorflow as tf
 
 x = tf.reshape(tf.range(8.0), (2, 4)) / 8
 w = tf.Variable(tf.ones((4, 1)))
-for i in range(60):
+for i in range(20):
     @tf.function
     def step(x):
         with tf.GradientTape() as tape:
@@ -421,7 +421,7 @@ def test_a_function_that_is_defined_anew(tmp_path: Path) -> None:
     printed = []
     for switches in ({}, {"one_function": True}):
         with Observed(path, switches) as script:
-            script.run(20)
+            script.run(8)
             seen = script.run(10, facts=True)
             assert "error" not in script.end()
             printed.append(script.output().splitlines()[-1])

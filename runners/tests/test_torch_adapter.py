@@ -42,8 +42,6 @@ BATCH, ROWS = 32, 128  # of the CNN
 class Torch(WorkerProcess):
     """Whose answers must be good."""
 
-    patience = 120.0
-
     def ask(self, op: str, **fields: Any) -> dict[str, Any]:
         answer = super().ask(op, **fields)
         assert answer["ok"], answer.get("traceback")

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <set>
@@ -424,7 +425,7 @@ void add_explain_command(CLI::App& app, Targets& t) {
   explain->add_option("--python", t.explain.python,
                       "interpreter that runs them, in place of an environment's");
   explain->add_option("--seconds", t.explain.seconds, "time of all runs together, about")
-      ->check(number_from(30.0, 36000.0))
+      ->check(number_from(std::getenv("BAKEOFF_SHORT_EXPLAIN") ? 1.0 : 30.0, 36000.0))  // tests set it
       ->capture_default_str();
   explain->add_option("--out", t.explain.out,
                       "folder for logs of the scripts, explain.json and explain.html");

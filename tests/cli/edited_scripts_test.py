@@ -279,7 +279,7 @@ class Frameworks(unittest.TestCase):
 
         contenders = [f'script = "{edit.name}.py"' for edit in edits]
         text = support.recipe(contenders, **sections)
-        refused = place.run("parity", place.write("edited.toml", text), timeout=900)
+        refused = place.run("parity", place.write("edited.toml", text))
         self.assertEqual(refused.code, 1, refused.out + refused.err)
         found = verdicts(refused.out)
         for edit in edits:

@@ -58,7 +58,6 @@ class EmittedAlone(unittest.TestCase):
             env={**self.place.variables, "TF_CPP_MIN_LOG_LEVEL": "2"},
             capture_output=True,
             text=True,
-            timeout=300,
             check=False,
         )
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import unittest
 from pathlib import Path
+from typing import ClassVar
 
 from tests.cli import support
 
@@ -36,17 +37,22 @@ REFUSED = {
 
 
 class Importing(unittest.TestCase):
-    place: support.Place
-    models: Path
+    """Each test has a place of its own; the files are the class's."""
+
+    models: ClassVar[Path]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        support.need("onnxruntime")
+        made = support.Place()
+        cls.addClassCleanup(made.close)
+        cls.models = made.path
+        python = support.interpreter("onnxruntime")
+        subprocess.run([python, "-B", MODELS, cls.models], check=True)
 
     def setUp(self) -> None:
-        support.need("onnxruntime")
         self.place = support.Place(["onnxruntime"])
         self.addCleanup(self.place.close)
-        self.models = self.place.path / "models"
-        self.models.mkdir()
-        python = support.interpreter("onnxruntime")
-        subprocess.run([python, "-B", MODELS, self.models], check=True, timeout=120)
 
     def imported(self, name: str, *more: str) -> support.Outcome:
         out = self.place.path / f"{name}.ir"

@@ -21,7 +21,7 @@ import tempfile
 import time
 import unittest
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BAKEOFF = ROOT / "build" / "dev" / "bakeoff"  # main() takes it from the command line
 SKIPPED = 77
 MARK = "BAKEOFF_TEST_MARK"
+HANGS = 600  # seconds after which something hangs, on however busy a machine; never what is tested
 
 # The smallest workload that trains; rows of 100 numbers, 10 classes.
 MLP = """
@@ -71,6 +72,18 @@ def need(*environments: str) -> None:
     for name in environments:
         if not present(name):
             raise unittest.SkipTest(f"there is no {interpreter(name)}")
+
+
+def wait_for(
+    condition: Callable[[], object], process: subprocess.Popen[str] | None = None
+) -> None:
+    """Returns when the condition holds; fails where `process` ends before, or it hangs."""
+    end = time.monotonic() + HANGS
+    while not condition():
+        if (process and process.poll() is not None) or time.monotonic() > end:
+            ended = process and process.poll()
+            raise AssertionError(f"waited in vain; exit code {ended}")
+        time.sleep(0.02)
 
 
 @dataclass(frozen=True)
@@ -167,7 +180,7 @@ class Place:
             text=True,
         )
 
-    def run(self, *arguments: str | Path, timeout: float = 300) -> Outcome:
+    def run(self, *arguments: str | Path, timeout: float = 3 * HANGS) -> Outcome:
         begin = time.monotonic()
         with self.start(*arguments) as process:
             try:
@@ -201,7 +214,7 @@ class Place:
                 found[int(entry.name)] = command.decode(errors="replace")
         return found
 
-    def none_left(self, seconds: float = 2) -> dict[int, str]:
+    def none_left(self, seconds: float = 60) -> dict[int, str]:
         """Waits until no process is left; what is left after `seconds`."""
         end = time.monotonic() + seconds
         while (left := self.processes()) and time.monotonic() < end:

@@ -75,6 +75,7 @@ def work(line, message, fds):
     sys.path.insert(0, os.environ["PYTHONPATH"])
     if "PYTHONSAFEPATH" in os.environ and "" in sys.path:
         sys.path.remove("")
+    exec(os.environ.pop("BAKEOFF_PLANTED", ""), {{}})  # a mistake of a test
     package, *rest = told["argv"]
     sys.argv = [package, *rest]
     sys.stdout = open(1, "w", buffering=1, closefd=False)
@@ -150,7 +151,7 @@ class Warm:
                 "TF_CPP_MIN_LOG_LEVEL": "2",
             },
         )
-        end = time.monotonic() + 120
+        end = time.monotonic() + 600
         while not door.exists():
             if self.process.poll() is not None or time.monotonic() > end:
                 raise AssertionError(f"no waiting process of {python}")
