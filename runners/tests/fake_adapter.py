@@ -35,7 +35,8 @@ serve or close; faults happen at the start of their stage):
                    the work after that; "none": it never waits. The work is a thread
                    that takes ``step_ms`` a step of processor time
 ``pool_spin_ms``   after each `run` a thread burns processor time for so long
-``jump_step``      at this step the worker's clock jumps ahead by ``jump_ms``, for good
+``jump_step``      at this step, or each of "1-3", the worker's clock jumps ahead by
+                   ``jump_ms``, for good
 ``lie``            of `run`: "skip" does no step, "half" does half of them, "twice"
                    claims twice as many
 ``device``         what it says it computes on (default "cpu")
@@ -213,7 +214,8 @@ class FakeAdapter(Adapter):
             self._crash()
         if self._options.get("hang_step") == str(self._step):
             _hang()
-        if self._options.get("jump_step") == str(self._step):
+        first, _, last = self._options.get("jump_step", "0").partition("-")
+        if int(first) <= self._step <= int(last or first):
             _jump(round(self._number("jump_ms") * 1e6))
         self._take_time()
         error = self._weight - _TARGET

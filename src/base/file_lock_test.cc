@@ -6,17 +6,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/files.h"
+#include "base/testing.h"
 
 namespace bakeoff {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class FileLockTest : public testing::Test {
+class FileLockTest : public ::testing::Test {
  protected:
-  void TearDown() override { fs::remove_all(folder_); }
-  const fs::path folder_ = fs::temp_directory_path() / ("bakeoff_lock_" + std::to_string(::getpid()));
+  const testing::TestFolder folder_;
   const fs::path path_ = folder_ / "deeper" / "lock";
 };
 

@@ -3,17 +3,14 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/testing.h"
+
 namespace bakeoff {
 namespace {
 
 class FilesTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/bakeoff_files_XXXXXX";
-    dir_ = mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-  fs::path dir_;
+  testing::TestFolder dir_;
 };
 
 TEST_F(FilesTest, WriteThenReadGivesTheSameBytes) {

@@ -45,7 +45,8 @@ TEST(Sha256, PiecesOfAnySizeGiveTheSameDigest) {
 }
 
 TEST(Sha256, OfAFile) {
-  const fs::path path = fs::temp_directory_path() / ("bakeoff_sha256_" + std::to_string(::getpid()));
+  const testing::TestFolder folder;
+  const fs::path path = folder / "file";
   const std::string text(3 << 20, 'x');
   ASSERT_TRUE(write_file(path, text));
   EXPECT_EQ(sha256_file(path).value(), sha256(text));

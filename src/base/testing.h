@@ -5,34 +5,27 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <string>
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/temporary_folder.h"
 
 namespace bakeoff::testing {
 
 // Removed with the object.
 class TestFolder {
  public:
-  TestFolder() {
-    std::string name = ::testing::TempDir() + "bakeoff-XXXXXX";
-    path_ = ::mkdtemp(name.data());
-  }
-  ~TestFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  const fs::path& path() const { return path_; }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
+  const fs::path& path() const { return folder_.path(); }
+  operator const fs::path&() const { return path(); }
+  fs::path operator/(const fs::path& name) const { return path() / name; }
+  std::string string() const { return path().string(); }
 
  private:
-  fs::path path_;
+  TemporaryFolder folder_ = TemporaryFolder::make("bakeoff-test-").value();
 };
 
 // A clock that shows what a test sets, in nanoseconds.
@@ -43,10 +36,15 @@ class SetClock : public Clock {
 };
 
 inline double now_s() { return static_cast<double>(monotonic_clock().now_ns()) / 1e9; }
+// Processor time of this program, which does not grow with what else runs.
+inline double cpu_s() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// Whether `condition` comes true within `seconds`.
-inline bool soon(const std::function<bool()>& condition, double seconds = 5) {
-  for (const double deadline = now_s() + seconds; now_s() < deadline; ::usleep(5000)) {
+// Only a net against hanging: whatever a test waits for comes at once, or never.
+inline constexpr double kNet = 120;  // seconds
+
+// Whether `condition` comes true.
+inline bool soon(const std::function<bool()>& condition) {
+  for (const double deadline = now_s() + kNet; now_s() < deadline; ::usleep(2000)) {
     if (condition()) return true;
   }
   return condition();

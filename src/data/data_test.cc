@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/files.h"
+#include "base/testing.h"
 #include "ir/bounds.h"
 #include "ir/builder.h"
 #include "ir/text.h"
@@ -32,8 +32,6 @@ ir::Workload tiny() {
 
 class DataTest : public ::testing::Test {
  protected:
-  void TearDown() override { fs::remove_all(folder_); }
-
   void write(const Tensor& x, const IntTensor& y, DType x_type = DType::kF32, DType y_type = DType::kI32) {
     ASSERT_TRUE(tensor::write_safetensors(
         file_, {{"x", tensor::encode(x, x_type).value()}, {"y", tensor::encode(y, y_type).value()}}));
@@ -43,7 +41,7 @@ class DataTest : public ::testing::Test {
     return data ? "" : data.error().text();
   }
 
-  const fs::path folder_ = fs::temp_directory_path() / ("bakeoff_data_" + std::to_string(::getpid()));
+  const testing::TestFolder folder_;
   const fs::path file_ = folder_ / "mine.safetensors";
   const Tensor x_ = {{4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}};
   const IntTensor y_ = {{4}, {0, 1, 2, 0}};

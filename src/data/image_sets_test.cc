@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "base/files.h"
+#include "base/testing.h"
 #include "base/sha256.h"
 #include "data/idx.h"
 #include "tensor/safetensors.h"
@@ -30,7 +30,6 @@ class MnistTest : public ::testing::Test {
               return write_file(into / "labels", labels_);
             }};
   }
-  void TearDown() override { fs::remove_all(data_); }
 
   Status prepare() { return prepare_images(set_, data_, kSilent); }
   std::string failure() {
@@ -38,7 +37,7 @@ class MnistTest : public ::testing::Test {
     return status ? "" : status.error().text();
   }
 
-  const fs::path data_ = fs::temp_directory_path() / ("bakeoff_mnist_" + std::to_string(::getpid()));
+  const testing::TestFolder data_;
   const fs::path file_ = data_ / "tiny" / "train.safetensors";
   std::string pictures_, labels_;
   ImageSet set_;

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "base/files.h"
+#include "base/testing.h"
 #include "data/data.h"
 #include "zoo/zoo.h"
 
@@ -62,8 +62,7 @@ TEST(LanguageShape, IsThatOfALanguageModelOnly) {
 
 class TextDataTest : public ::testing::Test {
  protected:
-  void TearDown() override { fs::remove_all(folder_); }
-  const fs::path folder_ = fs::temp_directory_path() / ("bakeoff_text_" + std::to_string(::getpid()));
+  const testing::TestFolder folder_;
 };
 
 TEST_F(TextDataTest, AFileOrAFolderOfTexts) {

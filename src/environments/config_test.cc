@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "base/files.h"
+#include "base/testing.h"
 
 namespace bakeoff {
 namespace {
@@ -55,7 +55,7 @@ TEST(Config, ErrorsNameFileLineKeyAndRemedy) {
 }
 
 TEST(Config, OnlyTheDefaultFileMayBeAbsent) {
-  const fs::path home = fs::temp_directory_path() / ("bakeoff_config_" + std::to_string(::getpid()));
+  const testing::TestFolder home;
   ::unsetenv("BAKEOFF_CONFIG");
   EXPECT_EQ(load_config({}, home, kNames).value(), Config{});
   EXPECT_FALSE(load_config(home / "mine.toml", home, kNames));
@@ -68,7 +68,6 @@ TEST(Config, OnlyTheDefaultFileMayBeAbsent) {
   ::setenv("BAKEOFF_CONFIG", (home / "absent.toml").c_str(), 1);
   EXPECT_FALSE(load_config({}, home, kNames));
   ::unsetenv("BAKEOFF_CONFIG");
-  fs::remove_all(home);
 }
 
 }  // namespace

@@ -8,18 +8,18 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "base/files.h"
+#include "base/testing.h"
 #include "environments/runner_files.h"
 #include "proc/run.h"
 
 namespace bakeoff {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-class EnvironmentsTest : public testing::Test {
+class EnvironmentsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     store_ = {.home = folder_ / "home",
@@ -37,7 +37,6 @@ class EnvironmentsTest : public testing::Test {
          {"BAKEOFF_PYTHON", "FAKE_LOG", "FAKE_PIP", "FAKE_VENV", "FAKE_VERSION", "FAKE_PACKAGES"}) {
       ::unsetenv(name);
     }
-    fs::remove_all(folder_);
   }
 
   std::string create(const std::vector<std::string>& names = {}) {
@@ -58,7 +57,7 @@ class EnvironmentsTest : public testing::Test {
     return store_.home / "envs" / name / "lib/python3.11/site-packages";
   }
 
-  const fs::path folder_ = fs::temp_directory_path() / ("bakeoff_envs_" + std::to_string(::getpid()));
+  const testing::TestFolder folder_;
   const fs::path python_ = folder_ / "python";
   EnvironmentStore store_;
   std::vector<std::string> lines_;
@@ -89,7 +88,7 @@ TEST_F(EnvironmentsTest, CreatedOnceThenLeftAlone) {
   }
   EXPECT_EQ(made(), 2);
   ASSERT_EQ(create({"torch"}), "");
-  EXPECT_THAT(lines_, testing::ElementsAre("torch: ready"));
+  EXPECT_THAT(lines_, ::testing::ElementsAre("torch: ready"));
   EXPECT_EQ(made(), 2);
 }
 
@@ -221,8 +220,7 @@ TEST(PipProgress, ShowsWhatMatters) {
 // The real thing, offline: wheels made on the spot, installed by the real pip into real environments. One
 // asks for a package that there is not.
 TEST(EnvironmentsForReal, WheelsAreInstalled) {
-  const fs::path folder = fs::temp_directory_path() / ("bakeoff_real_env_" + std::to_string(::getpid()));
-  ASSERT_TRUE(make_folder(folder));
+  const testing::TestFolder folder;
   constexpr const char* kMakeWheel =
       "import sys, zipfile\n"
       "for name, more in (('tiny', ''), ('greedy', 'Requires-Dist: tensorflow-of-mars\\n')):\n"
@@ -237,9 +235,9 @@ TEST(EnvironmentsForReal, WheelsAreInstalled) {
   const auto python = find_python();
   ASSERT_TRUE(python) << python.error().text();
   ASSERT_TRUE(
-      proc::run_command({.child = {.argv = {python->string(), "-c", kMakeWheel, folder.string()}}})->ok());
+      proc::run_command({.child = {.argv = {python->string(), "-c", kMakeWheel, folder.path().string()}}})->ok());
   ::setenv("PIP_NO_INDEX", "1", 1);
-  ::setenv("PIP_FIND_LINKS", folder.c_str(), 1);
+  ::setenv("PIP_FIND_LINKS", folder.path().c_str(), 1);
   const EnvironmentStore store{.home = folder / "home",
                                .requirements = {{"tiny", "tiny-thing==1.5\n"},
                                                 {"greedy", "# pip: --no-deps\ngreedy-thing==1.5\n"},
@@ -257,7 +255,6 @@ TEST(EnvironmentsForReal, WheelsAreInstalled) {
   }
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().text(), HasSubstr("tensorflow-of-mars"));
-  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -7,16 +7,16 @@
 #include <map>
 #include <set>
 
-#include "base/files.h"
+#include "base/testing.h"
 #include "emit/all/frameworks.h"
 
 namespace bakeoff {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::IsSupersetOf;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
+using ::testing::Pair;
 
 TEST(Requirements, ShippedOnesArePinnedAndComplete) {
   std::vector<std::string> names;
@@ -100,7 +100,7 @@ TEST(Requirements, LocalLabelsSatisfyAPublicPin) {
 }
 
 TEST(Requirements, FinishedPackagesAreFound) {
-  const fs::path folder = fs::temp_directory_path() / ("bakeoff_requirements_" + std::to_string(::getpid()));
+  const testing::TestFolder folder;
   const fs::path site = folder / "lib" / "python3.11" / "site-packages";
   ASSERT_TRUE(write_file(site / "ml_dtypes-0.6.0.dist-info" / "RECORD", ""));
   ASSERT_TRUE(write_file(site / "torch-2.13.0+cpu.dist-info" / "RECORD", ""));
@@ -112,7 +112,6 @@ TEST(Requirements, FinishedPackagesAreFound) {
             "ml-dtypes is 0.6.0, not 0.6.1");
   EXPECT_EQ(first_misfit({{"half", "1.0"}}, installed), "half 1.0 is not installed");
   EXPECT_TRUE(installed_packages(folder / "absent").empty());
-  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -5,12 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <thread>
+
+#include "base/testing.h"
 
 namespace bakeoff {
 namespace {
@@ -21,27 +19,23 @@ using ::testing::StartsWith;
 class ClockKeeperTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/bakeoff_clocks_XXXXXX";
-    ::close(::mkstemp(name));
-    file_ = name;
-    ::setenv("FAKE_NVML_CLOCKS", name, 1);
+    ::setenv("FAKE_NVML_CLOCKS", (folder_ / "calls").c_str(), 1);
     now("");
   }
   void TearDown() override {
     ::unsetenv("FAKE_NVML_CLOCKS");
     ::unsetenv("FAKE_NVML");
-    ::unlink(file_.c_str());
   }
   static void now(const char* numbers) { ::setenv("FAKE_NVML", numbers, 1); }
   std::string written() const {
-    std::ifstream file(file_);
-    return {std::istreambuf_iterator<char>(file), {}};
+    const auto text = read_file(folder_ / "calls");
+    return text ? *text : "";
   }
 
   static constexpr const char* kLibrary = BAKEOFF_FAKE_NVML;
   static constexpr const char* kBoth = "0: 1200 to 1200\n1: 1200 to 1200\n";
   static constexpr const char* kBack = "0: reset\n1: reset\n";
-  std::string file_;
+  testing::TestFolder folder_;
 };
 
 TEST_F(ClockKeeperTest, LocksEveryDeviceAndGivesThemBack) {
@@ -62,9 +56,7 @@ TEST_F(ClockKeeperTest, GivesThemBackWhenItsOwnerIsKilled) {
   int status = 0;
   ASSERT_EQ(::waitpid(owner, &status, 0), owner);
   EXPECT_TRUE(WIFSIGNALED(status));
-  for (int i = 0; i < 1000 && written() != std::string(kBoth) + kBack; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_EQ(written(), std::string(kBoth) + kBack);
+  EXPECT_TRUE(testing::soon([&] { return written() == std::string(kBoth) + kBack; })) << written();
 }
 
 TEST_F(ClockKeeperTest, WithoutTheRightNothingIsLockedNorReset) {

@@ -7,13 +7,13 @@
 
 #include <cstring>
 
-#include "base/files.h"
+#include "base/testing.h"
 
 namespace bakeoff {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 const Finding& about(const std::vector<Finding>& findings, const std::string& topic) {
   static const Finding none{Level::kProblem, "none", "no such topic"};
@@ -23,9 +23,8 @@ const Finding& about(const std::vector<Finding>& findings, const std::string& to
   return none;
 }
 
-class DoctorTest : public testing::Test {
+class DoctorTest : public ::testing::Test {
  protected:
-  void TearDown() override { fs::remove_all(folder_); }
   void put(const std::string& path, const std::string& text) { ASSERT_TRUE(write_file(root_ / path, text)); }
   Finding host(const std::string& topic, int cpus = 4) { return about(check_host(root_, cpus), topic); }
 
@@ -36,7 +35,7 @@ class DoctorTest : public testing::Test {
     environment_ = {.name = "torch", .python = path, .state = EnvironmentState::kReady};
   }
 
-  const fs::path folder_ = fs::temp_directory_path() / ("bakeoff_doctor_" + std::to_string(::getpid()));
+  const testing::TestFolder folder_;
   const fs::path root_ = folder_ / "root";
   Environment environment_;
 };
@@ -126,17 +125,17 @@ TEST_F(DoctorTest, VariablesThatWorkersWouldInheritAreListed) {
 
 TEST_F(DoctorTest, ProbesReadWhatTheChildSays) {
   python("echo noise; printf 'bakeoff:version.torch\\t2.13.0\\nbakeoff:done\\tyes\\n'");
-  const auto probed = probe_environment(environment_, folder_, 10);
+  const auto probed = probe_environment(environment_, folder_, testing::kNet);
   ASSERT_TRUE(probed) << probed.error().text();
   EXPECT_EQ(probed->at("version.torch"), "2.13.0");
 }
 
 TEST_F(DoctorTest, AnImportThatFailsHangsOrStopsHalfwayIsReported) {
   python("echo 'Traceback'; echo 'ImportError: libtorch.so: no such file'; exit 1");
-  EXPECT_EQ(probe_environment(environment_, folder_, 10).error().message,
+  EXPECT_EQ(probe_environment(environment_, folder_, testing::kNet).error().message,
             "importing it failed: exit code 1: ImportError: libtorch.so: no such file");
   python("printf 'bakeoff:version.torch\\t2\\n'");
-  EXPECT_FALSE(probe_environment(environment_, folder_, 10));
+  EXPECT_FALSE(probe_environment(environment_, folder_, testing::kNet));
   python("exec sleep 60");
   EXPECT_THAT(probe_environment(environment_, folder_, 1).error().message, HasSubstr("timed out after 1 s"));
 }

@@ -37,7 +37,7 @@ Finished finish(const ChildOptions& options) {
   Result<Child> child = Child::start(options);
   EXPECT_TRUE(child) << child.error().text();
   if (!child) return {};
-  const std::optional<Exit> exit = child->wait(in_seconds(20));
+  const std::optional<Exit> exit = child->wait(in_seconds());
   EXPECT_TRUE(exit);
   return {exit.value_or(Exit{}), child->log_tail()};
 }
@@ -113,7 +113,7 @@ TEST(Child, AppliesEnvironmentFolderProcessorsAndNice) {
   options.nice = 7;
   Child child = Child::start(options).value();
   const std::string pid = std::to_string(child.pid());
-  ASSERT_TRUE(child.wait(in_seconds(10)));
+  ASSERT_TRUE(child.wait(in_seconds()));
   EXPECT_EQ(child.log_tail(), "kept--a b=c\n/usr\n7\nCpus_allowed_list:\t" + std::to_string(last) +
                                   "\ngroup " + pid + " " + pid + "\n");
 }
@@ -215,7 +215,7 @@ TEST(Child, StopReallyFreezesAndResumeThaws) {
   EXPECT_EQ(worker.channel.exchange(R"({"id":9,"op":"memory"})", in_seconds(0.2), "memory").error().message,
             "timed out after 200 ms in stage memory");
   ASSERT_TRUE(worker.child.resume());
-  EXPECT_TRUE(worker.channel.receive(in_seconds(10)));
+  EXPECT_TRUE(worker.channel.receive(in_seconds()));
   EXPECT_TRUE(soon([&] { return cpu_ticks(pid) > frozen + 5; }));
   EXPECT_TRUE(worker.child.stop());
   EXPECT_TRUE(worker.child.stop());  // of no effect
@@ -237,21 +237,21 @@ TEST(Child, StopFreezesDescendantsOfOtherSessionsToo) {
 TEST(Child, KillOfAFrozenChildWorks) {
   Child child = Child::start(shell("sleep 1000")).value();
   ASSERT_TRUE(child.stop());
-  const int64_t begin = now();
-  EXPECT_EQ(child.kill(5 * kSecond).text(), "ended by Bakeoff (SIGTERM)");
-  EXPECT_LT(now() - begin, 2 * kSecond);
+  EXPECT_EQ(child.kill(100 * kSecond).text(), "ended by Bakeoff (SIGTERM)") << "and not after its grace";
   EXPECT_FALSE(child.resume());
 }
 
 TEST(Child, StopReturnsSoonWhileTheChildStartsAnother) {
   // A shell waits in vfork for its new process, which may be frozen first; it cannot be told to stop then.
   Child child = Child::start(shell("while true; do /bin/true; done")).value();
+  int late = 0;
   for (int i = 0; i < 50; ++i) {
     const int64_t begin = now();
     ASSERT_TRUE(child.stop());
-    EXPECT_LT(now() - begin, kSecond / 2);
+    late += now() - begin > kSecond / 2;
     ASSERT_TRUE(child.resume());
   }
+  EXPECT_LT(late, 10) << "of 50, of which most fall into a vfork";
 }
 
 TEST(Child, GraceThenForce) {
@@ -261,16 +261,15 @@ TEST(Child, GraceThenForce) {
   const Exit exit = worker.child.kill(kSecond / 5);
   EXPECT_EQ(exit.text(), "ended by Bakeoff (SIGKILL)");
   EXPECT_GE(now() - begin, kSecond / 5);
-  EXPECT_LT(now() - begin, 2 * kSecond);
 }
 
 TEST(Child, SeveralCanBeToldBeforeAnyIsAwaited) {
   std::vector<Child> children;
   for (int i = 0; i < 4; ++i) children.push_back(Child::start(shell("trap '' TERM; sleep 1000")).value());
-  const int64_t begin = now();
-  for (Child& child : children) child.begin_kill(kSecond / 2);
-  for (Child& child : children) EXPECT_TRUE(child.wait(in_seconds(5)));
-  EXPECT_LT(now() - begin, 3 * kSecond / 2);
+  for (Child& child : children) child.begin_kill(1000 * kSecond);
+  for (const Child& child : children) EXPECT_FALSE(child.exit()) << "nobody waited for it";
+  for (Child& child : children) child.begin_kill(kSecond / 5);
+  for (const Child& child : children) EXPECT_TRUE(child.wait(in_seconds()));
 }
 
 TEST(Child, NoGrandchildSurvivesIt) {
@@ -283,8 +282,8 @@ TEST(Child, NoGrandchildSurvivesIt) {
       const pid_t grandchild = static_cast<pid_t>(number_in(*answer, "grandchild"));
       ASSERT_TRUE(alive(grandchild));
       if (by_itself) {
-        ASSERT_TRUE(worker.channel.exchange(R"({"id":9,"op":"close"})", in_seconds(10), "close"));
-        const std::optional<Exit> exit = worker.child.wait(in_seconds(10));
+        ASSERT_TRUE(worker.channel.exchange(R"({"id":9,"op":"close"})", in_seconds(), "close"));
+        const std::optional<Exit> exit = worker.child.wait(in_seconds());
         ASSERT_TRUE(exit);
         EXPECT_EQ(exit->text(), "exit code 0; left 1 process behind (killed)");
       } else {
@@ -334,7 +333,7 @@ TEST(Child, LeaksNoDescriptorAndNoProcess) {
   for (int i = 0; i < 5; ++i) {
     FakeWorker worker;
     Child moved = std::move(worker.child);
-    EXPECT_TRUE(worker.channel.exchange(R"({"id":9,"op":"memory"})", in_seconds(10)));
+    EXPECT_TRUE(worker.channel.exchange(R"({"id":9,"op":"memory"})", in_seconds()));
     moved = Child::start(shell("sleep 1000")).value();
     EXPECT_FALSE(Child::start({.argv = {"/no/such"}}));
     EXPECT_FALSE(Child::start({.argv = {"true"}, .cwd = "/no/such"}));
@@ -380,7 +379,7 @@ TEST(Child, KillMinusNineOfTheSupervisorLeavesNothing) {
   const testing::TestFolder folder;
   const pid_t supervisor = ::fork();
   if (supervisor == 0) be_supervisor(folder / "pids");
-  EXPECT_TRUE(soon([&] { return fs::exists(folder / "pids"); }, 30));
+  EXPECT_TRUE(soon([&] { return fs::exists(folder / "pids"); }));
   std::istringstream text(read_file(folder / "pids").value());
   std::vector<pid_t> pids;
   for (pid_t pid = 0; text >> pid;) pids.push_back(pid);
@@ -389,7 +388,7 @@ TEST(Child, KillMinusNineOfTheSupervisorLeavesNothing) {
   ::kill(supervisor, SIGKILL);
   ::waitpid(supervisor, nullptr, 0);
   const auto any_alive = [&] { return std::any_of(pids.begin(), pids.end(), alive); };
-  EXPECT_TRUE(soon([&] { return !any_alive(); }, 2));
+  EXPECT_TRUE(soon([&] { return !any_alive(); }));
 }
 
 TEST(Child, KillMinusNineOfTheGuardianLeavesNothing) {
@@ -403,7 +402,7 @@ TEST(Child, KillMinusNineOfTheGuardianLeavesNothing) {
   ASSERT_GT(guardian, 1);
   ::kill(guardian, SIGKILL);
   EXPECT_TRUE(soon([&] { return !alive(worker.child.pid()); }));
-  const std::optional<Exit> exit = worker.child.wait(in_seconds(5));
+  const std::optional<Exit> exit = worker.child.wait(in_seconds());
   ASSERT_TRUE(exit);
   EXPECT_EQ(exit->text(), "lost: its guardian process is gone");
   stop_launcher();

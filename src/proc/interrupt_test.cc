@@ -41,7 +41,7 @@ TEST(Interrupt, SecondSignalEndsTheProgramAndItsChildren) {
     (void)write_file(folder / "pid", std::to_string(child->pid()));
     for (;;) ::pause();
   }
-  ASSERT_TRUE(testing::soon([&] { return fs::exists(folder / "pid"); }, 20));
+  ASSERT_TRUE(testing::soon([&] { return fs::exists(folder / "pid"); }));
   const pid_t child = std::stoi(read_file(folder / "pid").value());
   ASSERT_TRUE(testing::alive(child));
   ::kill(program, SIGINT);
@@ -52,7 +52,7 @@ TEST(Interrupt, SecondSignalEndsTheProgramAndItsChildren) {
   ASSERT_EQ(::waitpid(program, &status, 0), program);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 130);
-  EXPECT_TRUE(testing::soon([&] { return !testing::alive(child); }, 2));
+  EXPECT_TRUE(testing::soon([&] { return !testing::alive(child); }));
 }
 
 }  // namespace

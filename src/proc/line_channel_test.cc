@@ -13,7 +13,6 @@ namespace {
 
 using testing::FakeWorker;
 using testing::in_seconds;
-using testing::now;
 
 ChildOptions shell_worker(const std::string& script) { return {.argv = {"/bin/sh", "-c", script}}; }
 
@@ -25,8 +24,8 @@ TEST(LineChannel, ExchangesRequestsAndAnswers) {
   EXPECT_EQ(testing::number_in(answer, "id"), 3);
   EXPECT_EQ(testing::number_in(answer, "steps"), 5);
   EXPECT_GT(testing::number_in(answer, "ns"), 0);
-  EXPECT_TRUE(worker.channel.exchange(R"({"id":4,"op":"close"})", in_seconds(10)));
-  EXPECT_EQ(worker.child.wait(in_seconds(10))->text(), "exit code 0");
+  EXPECT_TRUE(worker.channel.exchange(R"({"id":4,"op":"close"})", in_seconds()));
+  EXPECT_EQ(worker.child.wait(in_seconds())->text(), "exit code 0");
   EXPECT_FALSE(worker.channel.failure());
 }
 
@@ -42,7 +41,7 @@ TEST(LineChannel, LinesArriveWholeHoweverTheyAreCut) {
                                           "sleep 0.1; printf 'g\\n' >&4; sleep 1000"))
                     .value();
   LineChannel channel(child);
-  for (const char* line : {"abc", "de", "", "fg"}) EXPECT_EQ(channel.receive(in_seconds(5)).value(), line);
+  for (const char* line : {"abc", "de", "", "fg"}) EXPECT_EQ(channel.receive(in_seconds()).value(), line);
 }
 
 struct FaultCase {
@@ -115,17 +114,17 @@ TEST(LineChannel, ClosedChannelOfALivingChildIsAnError) {
 
 TEST(LineChannel, LastWordsOfADeadChildAreStillRead) {
   Child child = Child::start(shell_worker("echo last >&4; echo words >&4; exit 4")).value();
-  ASSERT_TRUE(child.wait(in_seconds(5)));
+  ASSERT_TRUE(child.wait(in_seconds()));
   LineChannel channel(child);
-  EXPECT_EQ(channel.exchange("hello?", in_seconds(5)).value(), "last");
-  EXPECT_EQ(channel.exchange("more?", in_seconds(5)).value(), "words");
-  EXPECT_EQ(channel.exchange("more?", in_seconds(5)).error().message, "exit code 4");
+  EXPECT_EQ(channel.exchange("hello?", in_seconds()).value(), "last");
+  EXPECT_EQ(channel.exchange("more?", in_seconds()).value(), "words");
+  EXPECT_EQ(channel.exchange("more?", in_seconds()).error().message, "exit code 4");
 }
 
 TEST(LineChannel, GrandchildHoldingTheChannelDoesNotHideADeath) {
   Child child = Child::start(shell_worker("sleep 1000 & exit 5")).value();
   LineChannel channel(child);
-  const Result<std::string> answer = channel.receive(in_seconds(10), "start");
+  const Result<std::string> answer = channel.receive(in_seconds(), "start");
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().message, "exit code 5 in stage start; left 1 process behind (killed)");
 }
@@ -133,11 +132,9 @@ TEST(LineChannel, GrandchildHoldingTheChannelDoesNotHideADeath) {
 TEST(LineChannel, RequestToAChildThatDoesNotReadTimesOut) {
   Child child = Child::start(shell_worker("sleep 1000")).value();
   LineChannel channel(child);
-  const int64_t begin = now();
   const Result<std::string> answer = channel.exchange(std::string(1 << 20, 'x'), in_seconds(0.3), "build");
   ASSERT_FALSE(answer);
   EXPECT_EQ(channel.failure()->kind, FailureKind::kTimeout);
-  EXPECT_LT(now() - begin, 2 * kSecond);
 }
 
 TEST(LineChannel, LongRequestsAndAnswersTogetherDoNotDeadlock) {
@@ -145,14 +142,14 @@ TEST(LineChannel, LongRequestsAndAnswersTogetherDoNotDeadlock) {
   Child child = Child::start(shell_worker("cat <&3 >&4")).value();
   LineChannel channel(child);
   const std::string line((size_t{1} << 20) - 1, 'y');
-  EXPECT_EQ(channel.exchange(line, in_seconds(10)).value(), line);
+  EXPECT_EQ(channel.exchange(line, in_seconds()).value(), line);
 }
 
 TEST(LineChannel, FloodOfOutputDoesNotDelayAnswers) {
   Child child = Child::start(shell_worker("cat /dev/zero & while read l <&3; do echo $l >&4; done")).value();
   LineChannel channel(child);
   for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(channel.exchange(std::to_string(i), in_seconds(10)).value(), std::to_string(i));
+    EXPECT_EQ(channel.exchange(std::to_string(i), in_seconds()).value(), std::to_string(i));
   }
   EXPECT_TRUE(testing::soon([&] { return child.log_bytes() > 1 << 20; }));
 }
@@ -164,16 +161,13 @@ TEST(LineChannel, ReturnsAtOnceWhenInterrupted) {
     ::usleep(200'000);
     ::kill(::getpid(), SIGINT);
   });
-  const int64_t begin = now();
-  const Result<std::string> answer = worker.import(R"("hang_at":"import")", 30);
+  const Result<std::string> answer = worker.import(R"("hang_at":"import")");
   later.join();
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().message, "interrupted in stage import");
   EXPECT_EQ(worker.channel.failure()->kind, FailureKind::kInterrupted);
-  EXPECT_LT(now() - begin, kSecond);
-  const int64_t killing = now();
   worker.child.kill(kSecond / 2);  // works although the interrupt still stands
-  EXPECT_LT(now() - killing, 2 * kSecond);
+  EXPECT_FALSE(testing::alive(worker.child.pid()));
   clear_interrupt();
 }
 

@@ -84,9 +84,9 @@ TEST(MarkRing, WorkerRefusesAForeignFile) {
   options.argv.insert(options.argv.end(), {"--ring", folder / "marks"});
   Child child = Child::start(options).value();
   LineChannel channel(child);
-  const std::string answer = channel.receive(testing::in_seconds(20), "start").value();
+  const std::string answer = channel.receive(testing::in_seconds(), "start").value();
   EXPECT_NE(answer.find("not a ring of step marks"), std::string::npos) << answer;
-  EXPECT_EQ(child.wait(testing::in_seconds(10))->code, 2);
+  EXPECT_EQ(child.wait(testing::in_seconds())->code, 2);
 }
 
 }  // namespace

@@ -12,23 +12,27 @@
 namespace bakeoff::proc {
 namespace {
 
-using testing::now;
 using testing::shell;
 
 TEST(RunCommand, HandsOverLinesAsTheyCome) {
+  const testing::TestFolder folder;
   std::vector<std::string> lines;
-  std::vector<int64_t> times;
-  const CommandResult result = run_command({.child = shell("printf 'one\\ntwo\\r50%%\\r\\n'; sleep 0.3; "
-                                                           "echo err >&2; printf 'no end'"),
-                                            .on_line =
-                                                [&](std::string_view line) {
-                                                  lines.emplace_back(line);
-                                                  times.push_back(now());
-                                                }})
-                                   .value();
+  // It goes on when its first lines have arrived.
+  const std::string script = "printf 'one\\ntwo\\r50%%\\r\\n'; until [ -e seen ]; do sleep 0.01; done; "
+                             "echo err >&2; printf 'no end'";
+  ChildOptions child = shell(script);
+  child.cwd = folder;
+  const CommandResult result =
+      run_command({.child = child,
+                   .timeout_ns = static_cast<int64_t>(testing::kNet * 1e9),
+                   .on_line =
+                       [&](std::string_view line) {
+                         lines.emplace_back(line);
+                         if (lines.size() == 3) (void)write_file(folder / "seen", "");
+                       }})
+          .value();
   EXPECT_TRUE(result.ok());
   EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", "50%", "err", "no end"}));
-  EXPECT_GT(times[3] - times[0], kSecond / 5);
   EXPECT_EQ(result.output_tail, "one\ntwo\r50%\r\nerr\nno end");
 }
 
@@ -41,22 +45,18 @@ TEST(RunCommand, TellsExitCodeAndKeepsTheTail) {
 }
 
 TEST(RunCommand, EndsWhatTakesTooLong) {
-  const int64_t begin = now();
   const CommandResult result =
       run_command({.child = shell("echo begun; sleep 1000"), .timeout_ns = kSecond / 2}).value();
   EXPECT_TRUE(result.timed_out);
   EXPECT_FALSE(result.ok());
   EXPECT_EQ(result.text(), "timed out after 500 ms");
   EXPECT_EQ(result.output_tail, "begun\n");
-  EXPECT_LT(now() - begin, 2 * kSecond);
 }
 
 TEST(RunCommand, BackgroundProcessesDoNotKeepItWaiting) {
-  const int64_t begin = now();
   const CommandResult result = run_command({.child = shell("sleep 1000 & echo done")}).value();
   EXPECT_EQ(result.output_tail, "done\n");
-  EXPECT_EQ(result.exit.leftovers, 1);
-  EXPECT_LT(now() - begin, 3 * kSecond);
+  EXPECT_EQ(result.exit.leftovers, 1) << "killed";
 }
 
 TEST(RunCommand, MissingProgramIsAnError) {
@@ -70,12 +70,10 @@ TEST(RunCommand, InterruptEndsIt) {
     ::usleep(200'000);
     ::kill(::getpid(), SIGTERM);
   });
-  const int64_t begin = now();
   const Result<CommandResult> result = run_command({.child = shell("sleep 1000")});
   later.join();
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().message, "interrupted while running '/bin/sh'");
-  EXPECT_LT(now() - begin, 2 * kSecond);
   clear_interrupt();
 }
 

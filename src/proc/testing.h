@@ -6,12 +6,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 
-#include "base/clock.h"
+#include "base/testing.h"
 #include "proc/line_channel.h"
 #include "proc/process_tree.h"
 
@@ -21,29 +19,14 @@
 
 namespace bakeoff::proc::testing {
 
+using bakeoff::testing::kNet;
+using bakeoff::testing::soon;
+using bakeoff::testing::TestFolder;
+
 inline constexpr int64_t kMillisecond = 1'000'000;
 
 inline int64_t now() { return monotonic_clock().now_ns(); }
-inline int64_t in_seconds(double seconds) { return now() + static_cast<int64_t>(seconds * 1e9); }
-
-// A folder of the test's own, removed with the object.
-class TestFolder {
- public:
-  TestFolder() {
-    std::string name = ::testing::TempDir() + "bakeoff-proc-XXXXXX";
-    path_ = ::mkdtemp(name.data());
-  }
-  ~TestFolder() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
+inline int64_t in_seconds(double seconds = kNet) { return now() + static_cast<int64_t>(seconds * 1e9); }
 
 inline ChildOptions shell(const std::string& script) {
   return {.argv = {"/bin/sh", "-c", script}, .control = false};
@@ -59,18 +42,18 @@ inline ChildOptions fake_options() {
 struct FakeWorker {
   explicit FakeWorker(ChildOptions options = fake_options())
       : child(Child::start(options).value()), channel(child) {
-    const Result<std::string> hello = channel.receive(in_seconds(20), "start");
+    const Result<std::string> hello = channel.receive(in_seconds(), "start");
     EXPECT_TRUE(hello) << hello.error().text() << child.log_tail();
   }
 
-  Result<std::string> import(const std::string& options, double seconds = 20) {
+  Result<std::string> import(const std::string& options, double seconds = kNet) {
     return channel.exchange(R"({"id":1,"op":"import","threads":1,"options":{)" + options + "}}",
                             in_seconds(seconds), "import");
   }
   Result<std::string> build() {
-    return channel.exchange(R"({"id":2,"op":"build","script":"none.py"})", in_seconds(20), "build");
+    return channel.exchange(R"({"id":2,"op":"build","script":"none.py"})", in_seconds(), "build");
   }
-  Result<std::string> run(int steps, double seconds = 20) {
+  Result<std::string> run(int steps, double seconds = kNet) {
     return channel.exchange(R"({"id":3,"op":"run","steps":)" + std::to_string(steps) + "}",
                             in_seconds(seconds), "run");
   }
@@ -82,14 +65,6 @@ struct FakeWorker {
 inline bool alive(pid_t pid) {
   const char state = process_state(pid);
   return state != '\0' && state != 'Z';
-}
-
-// Whether `condition` comes true within `seconds`.
-inline bool soon(const std::function<bool()>& condition, double seconds = 5) {
-  for (const int64_t deadline = in_seconds(seconds); now() < deadline; ::usleep(5000)) {
-    if (condition()) return true;
-  }
-  return condition();
 }
 
 // The integer behind "key": in a line of JSON; -1 if there is none.

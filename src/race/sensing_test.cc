@@ -87,9 +87,13 @@ TEST(Sensing, AMachineWithoutAnySensorHasItsReasons) {
   Sensing sensing({.root = nothing.path(), .sample_ms = 10});
   const WorkerSensors sensors = sensing.attach(::getpid());
   Trial trial;
-  const UsageMark before = sensing.begin(sensors);
-  ::usleep(30'000);
-  const auto used = sensing.end(sensors, before, trial);
+  std::map<std::string, double> used;
+  ASSERT_TRUE(testing::soon([&] {  // its thread looks when it gets a processor
+    const UsageMark before = sensing.begin(sensors);
+    ::usleep(10'000);
+    used = sensing.end(sensors, before, trial);
+    return trial.not_sampled.contains("temperature_c");
+  }));
   EXPECT_TRUE(used.contains("cpu_s")) << "the kernel itself is asked";
   EXPECT_THAT(trial.not_sampled.at("rss_bytes"), HasSubstr("statm cannot be read"));
   EXPECT_THAT(trial.not_sampled.at("run_queue"), HasSubstr("loadavg cannot be read"));
@@ -105,9 +109,9 @@ class GpuHeatTest : public ::testing::Test {
     ::setenv("FAKE_NVML", ("@" + numbers().string()).c_str(), 1);
     ::setenv("CUDA_VISIBLE_DEVICES", "0", 1);
   }
-  static void TearDownTestSuite() { fs::remove(numbers()); }
   static fs::path numbers() {
-    return fs::path(::testing::TempDir()) / ("bakeoff-lab-nvml-" + std::to_string(::getpid()));
+    static const TestFolder folder;
+    return folder / "numbers";
   }
   static void now(const std::string& text) { EXPECT_TRUE(write_file(numbers(), text)); }
 
@@ -181,8 +185,9 @@ TEST_F(GpuHeatTest, AGpuThatDisappearsInMidRunIsStatedAndTheTimesStay) {
 TEST_F(GpuHeatTest, ADriverThatHangsInMidRunCostsTheGpusNumbersOnly) {
   now(kSound);
   const Trial trial = heat([&](int burst) {
-    if (burst == 1) now("hang_ms=1500");
+    if (burst == 1) now("hang=1");
   });
+  now(kSound);  // lets the thread go
   ASSERT_FALSE(trial.failure) << trial.failure->reason;
   ASSERT_EQ(trial.bursts.size(), 2u);
   EXPECT_THAT(trial.not_sampled.at("gpu_power_w"), HasSubstr("did not answer within 0.5 s"));

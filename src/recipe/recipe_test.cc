@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
+#include "base/testing.h"
 #include "recipe/contenders.h"
 #include "recipe/reader.h"
 #include "recipe/schema.h"
@@ -420,7 +420,7 @@ TEST(Recipe, FrameworksAreImportedInManyWays) {
 }
 
 TEST(Recipe, AScriptsFrameworkIsReadFromItsImports) {
-  const fs::path dir = fs::temp_directory_path() / ("bakeoff_recipe_" + std::to_string(::getpid()));
+  const testing::TestFolder dir;
   ASSERT_TRUE(write_file(dir / "mine.py", "import torch\nfrom torch import nn\n"));
   const auto recipe = parse(with(4, "{ framework = \"torch\" }, { script = \"mine.py\" }"), dir / "r.toml");
   ASSERT_TRUE(recipe) << recipe.error().text();
@@ -451,8 +451,7 @@ TEST(Recipe, AScriptsFrameworkIsReadFromItsImports) {
 }
 
 TEST(Recipe, ARecordedRecipeReadsNoFile) {
-  const fs::path dir = fs::path(::testing::TempDir()) / "bakeoff_recorded";
-  fs::remove_all(dir);
+  const testing::TestFolder dir;
   ASSERT_TRUE(write_file(dir / "t.csv", "contender,seconds\ntorch,5\n"));
   ASSERT_TRUE(write_file(dir / "k.py", "import os\nos.environ['KERAS_BACKEND'] = 'jax'\nimport keras\n"));
   std::string text = with(4, "{ framework = \"torch\" }, { script = \"k.py\", jit = true }");

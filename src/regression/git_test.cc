@@ -1,6 +1,8 @@
 #include "regression/git.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -92,7 +94,7 @@ TEST_F(GitRepository, AWorktreeHasTheVersionAndVanishes) {
 }
 
 TEST_F(GitRepository, WhatAKilledProcessLeftIsRemoved) {
-  const fs::path left = fs::temp_directory_path() / "bakeoff_version_4194301_abcdef";
+  const fs::path left = fs::temp_directory_path() / fmt::format("bakeoff_version_4194301_{}", ::getpid());
   fs::create_directories(left);
   sh("git worktree add -q --detach " + (left / "x").string() + " HEAD~1");
   repository().remove_stale();

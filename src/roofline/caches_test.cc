@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/files.h"
+#include "base/testing.h"
 
 namespace bakeoff::roofline {
 namespace {
@@ -15,11 +15,6 @@ using ::testing::IsEmpty;
 
 class Root {
  public:
-  Root() {
-    std::string name = ::testing::TempDir() + "bakeoff-caches-XXXXXX";
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Root() { fs::remove_all(path_); }
   void add(int index, const std::string& type, const std::string& level, const std::string& size,
            const std::string& shared) const {
     const fs::path folder = path_ / ("sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index));
@@ -28,10 +23,10 @@ class Root {
     ASSERT_TRUE(write_file(folder / "size", size + "\n"));
     ASSERT_TRUE(write_file(folder / "shared_cpu_list", shared + "\n"));
   }
-  const fs::path& path() const { return path_; }
+  const fs::path& path() const { return path_.path(); }
 
  private:
-  fs::path path_;
+  testing::TestFolder path_;
 };
 
 TEST(ReadCaches, DataAndUnifiedAscending) {

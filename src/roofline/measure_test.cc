@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/testing.h"
+
 namespace bakeoff::roofline {
 namespace {
 
@@ -50,8 +52,12 @@ TEST(Stopwatch, StopsAndRefusesACpuThatIsNotThere) {
 }
 
 TEST(MeasurePeaks, WidthsUnitsAndClockAreConsistent) {
+  // No processor retires more than its width allows. While other work runs, the clock may look slower than it is.
   Limits limits;
-  measure_peaks({.cpus = cpus(), .effort = 0.05}, limits);
+  ASSERT_TRUE(testing::soon([&] {
+    measure_peaks({.cpus = cpus(), .effort = 0.05}, limits = {});
+    return std::ranges::all_of(limits.peaks, [](const Peak& peak) { return peak.of_width() < 1.5; });
+  }));
   const Peak* f32 = limits.peak("f32");
   ASSERT_NE(f32, nullptr);
   EXPECT_GT(f32->ops.one, 1e8);
@@ -59,21 +65,20 @@ TEST(MeasurePeaks, WidthsUnitsAndClockAreConsistent) {
   EXPECT_GT(limits.vector_hz.all, 0);
   for (const Peak& peak : limits.peaks) {
     SCOPED_TRACE(peak.isa + " " + peak.dtype);
-    // No processor retires more than its width allows; clocks wander, and this machine may be busy.
-    EXPECT_LT(peak.of_width(), 1.5);
     EXPECT_GT(peak.clock_hz, 0);
   }
 }
 
 TEST(MeasureBounds, AreNoLowerThanWhatTheSameLoopsReach) {
-  const Limits bounds = measure_bounds({.cpus = cpus()});
-  ASSERT_NE(bounds.peak("f32"), nullptr);
-  EXPECT_GE(bounds.peak("f32")->ops.all, bounds.peak("f32")->ops.one);
-  Limits seen;
-  measure_peaks({.cpus = cpus(), .effort = 0.2}, seen);
-  // 5% are what check_flops() allows.
-  EXPECT_LE(seen.peak("f32")->ops.one, 1.05 * bounds.peak("f32")->ops.one);
-  EXPECT_LE(seen.peak("f32")->ops.all, 1.05 * bounds.peak("f32")->ops.all);
+  // Other work may slow the first measurement and not the second: then both are made again.
+  EXPECT_TRUE(testing::soon([] {
+    const Limits bounds = measure_bounds({.cpus = cpus()});
+    Limits seen;
+    measure_peaks({.cpus = cpus(), .effort = 0.2}, seen);
+    const Rate above = bounds.peak("f32")->ops, reached = seen.peak("f32")->ops;
+    // 5% are what check_flops() allows.
+    return above.all >= above.one && reached.one <= 1.05 * above.one && reached.all <= 1.05 * above.all;
+  }));
 }
 
 TEST(MeasureLevels, AbsenceHasItsReason) {

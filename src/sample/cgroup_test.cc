@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/files.h"
+#include "base/testing.h"
 
 namespace bakeoff::sample {
 namespace {
@@ -12,13 +12,8 @@ using ::testing::HasSubstr;
 
 class CgroupTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "bakeoff-cgroup-XXXXXX";
-    root_ = ::mkdtemp(name.data());
-  }
-  void TearDown() override { fs::remove_all(root_); }
   void put(const std::string& file, const std::string& text) { ASSERT_TRUE(write_file(root_ / file, text)); }
-  fs::path root_;
+  testing::TestFolder root_;
 };
 
 TEST_F(CgroupTest, Version2WithTheLeastLimitOfItsAncestors) {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/files.h"
+#include "base/testing.h"
 
 namespace bakeoff::sample {
 namespace {
@@ -15,11 +15,6 @@ using ::testing::HasSubstr;
 
 class EnergyTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "bakeoff-energy-XXXXXX";
-    root_ = ::mkdtemp(name.data());
-  }
-  void TearDown() override { fs::remove_all(root_); }
   void zone(const std::string& id, const std::string& name, const std::string& uj,
             const std::string& range = "1000000\n") {
     const fs::path folder = root_ / "sys/class/powercap" / id;
@@ -37,7 +32,7 @@ class EnergyTest : public ::testing::Test {
     snapshot.ns = ns;
     return snapshot;
   }
-  fs::path root_;
+  testing::TestFolder root_;
 };
 
 TEST_F(EnergyTest, IsThatOfPackagesAndTheirMemoryEachCountedOnce) {

@@ -4,7 +4,7 @@
 //   init=9        nvmlInit fails with that code
 //   init_hang=1   nvmlInit does not return while this is there; "init" is appended to FAKE_NVML_CLOCKS
 //   lost=1        this device is gone
-//   hang_ms=50    every question about a device takes so long
+//   hang=1        no question about a device is answered while this is there
 //   pid=4711      of each process
 //   <number>      energy=5000, power=300000, throttle=36, processes=3, ...: as nvml.h counts them
 //   may_lock=4    locking clocks fails with that code
@@ -81,8 +81,7 @@ FAKE int nvmlDeviceGetCount_v2(unsigned* count) {
 }
 FAKE int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   unsigned long long lost = 0;
-  unsigned long long ms = 0;
-  if (given("hang_ms", ms)) ::usleep(static_cast<useconds_t>(ms * 1000));
+  for (unsigned long long hang = 0; given("hang", hang);) ::usleep(1000);
   if (given("lost", lost) && lost == index) return kLost;
   *device = &devices[index];
   return kSuccess;

@@ -19,8 +19,6 @@ using testing::SetClock;
 class HostSamplerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = ::testing::TempDir() + "bakeoff-sample-XXXXXX";
-    root_ = ::mkdtemp(name.data());
     stat(100, 10, 100, 10);
     write("proc/uptime", "1000.00 1\n");
     write("proc/loadavg", "0.50 0.40 0.30 1/90 4711\n");
@@ -28,7 +26,6 @@ class HostSamplerTest : public ::testing::Test {
     write("sys/fs/cgroup/cpu.stat", "throttled_usec 1000000\n");
     for (const char* resource : {"cpu", "memory", "io"}) pressure(resource, 2'000'000);
   }
-  void TearDown() override { fs::remove_all(root_); }
 
   void write(const std::string& file, const std::string& text) {
     ASSERT_TRUE(write_file(root_ / file, text));
@@ -51,7 +48,7 @@ class HostSamplerTest : public ::testing::Test {
         .take();
   }
 
-  fs::path root_;
+  testing::TestFolder root_;
   SetClock clock_;
 };
 

@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "base/files.h"
+#include "base/testing.h"
 
 namespace bakeoff::sample {
 namespace {
@@ -16,15 +16,10 @@ using ::testing::HasSubstr;
 
 class MemoryTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "bakeoff-memory-XXXXXX";
-    root_ = ::mkdtemp(name.data());
-  }
-  void TearDown() override { fs::remove_all(root_); }
   void put(const std::string& file, const std::string& text) {
     ASSERT_TRUE(write_file(root_ / "proc/7" / file, text));
   }
-  fs::path root_;
+  testing::TestFolder root_;
 };
 
 TEST_F(MemoryTest, IsReadFromTheKernelsFiles) {

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "base/files.h"
+#include "base/testing.h"
 #include "sample/clock_probe.h"
 
 namespace bakeoff::sample {
@@ -116,15 +116,13 @@ TEST(PerfCounters, CountersThatGoBackwardsAreAbsent) {
 }
 
 TEST(PerfReason, NamesTheLevelAndTheRemedy) {
-  std::string name = ::testing::TempDir() + "bakeoff-perf-XXXXXX";
-  const fs::path root = ::mkdtemp(name.data());
+  const testing::TestFolder root;
   EXPECT_THAT(perf_reason(EACCES, root), HasSubstr("CAP_PERFMON"));
   ASSERT_TRUE(write_file(root / "proc/sys/kernel/perf_event_paranoid", "4\n"));
   EXPECT_THAT(perf_reason(EACCES, root), HasSubstr("perf_event_paranoid is 4; `sysctl"));
   EXPECT_THAT(perf_reason(EPERM, root), HasSubstr("perf_event_paranoid is 4"));
   EXPECT_THAT(perf_reason(ENOSYS, root), HasSubstr("no performance counters"));
   EXPECT_THAT(perf_reason(EMFILE, root), HasSubstr("ulimit -n"));
-  fs::remove_all(root);
 }
 
 // Where this machine has them they count this process; where it has not, each says why.

@@ -21,15 +21,10 @@ using testing::SetClock;
 
 class SensorFileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "bakeoff-file-XXXXXX";
-    root_ = ::mkdtemp(name.data());
-  }
-  void TearDown() override { fs::remove_all(root_); }
   // Another file under the same name.
   void replace(const std::string& text) { ASSERT_TRUE(write_file(root_ / "file", text)); }
 
-  fs::path root_;
+  testing::TestFolder root_;
   SetClock clock_;
 };
 

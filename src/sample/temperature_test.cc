@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/files.h"
+#include "base/testing.h"
 
 namespace bakeoff::sample {
 namespace {
@@ -13,11 +13,6 @@ using ::testing::HasSubstr;
 
 class TemperatureTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "bakeoff-temperature-XXXXXX";
-    root_ = ::mkdtemp(name.data());
-  }
-  void TearDown() override { fs::remove_all(root_); }
   void put(const std::string& file, const std::string& text) {
     ASSERT_TRUE(write_file(root_ / "sys/class" / file, text));
   }
@@ -26,7 +21,7 @@ class TemperatureTest : public ::testing::Test {
     temperature_sensor(root_).read(readings);
     return readings[0];
   }
-  fs::path root_;
+  testing::TestFolder root_;
 };
 
 TEST_F(TemperatureTest, IsThatOfTheHottestPackage) {

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/files.h"
 #include "base/sha256.h"
+#include "base/testing.h"
 
 namespace bakeoff::tensor {
 namespace {
@@ -17,13 +17,6 @@ using ::testing::HasSubstr;
 
 class Safetensors : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char pattern[] = "/tmp/bakeoff_safetensors_XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   fs::path path() const { return folder_ / "t.safetensors"; }
   // A file with this header and so many bytes of data.
   std::string error_of(const std::string& header, size_t data_size) {
@@ -40,7 +33,7 @@ class Safetensors : public ::testing::Test {
     return file.error().text();
   }
 
-  fs::path folder_;
+  testing::TestFolder folder_;
 };
 
 NamedTensors samples() {
