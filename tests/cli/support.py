@@ -11,6 +11,7 @@ BAKEOFF_REQUIRE_ENVS=1 that is a failure.
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -20,7 +21,7 @@ import tempfile
 import time
 import unittest
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -31,6 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BAKEOFF = ROOT / "build" / "dev" / "bakeoff"  # main() takes it from the command line
 SKIPPED = 77
 MARK = "BAKEOFF_TEST_MARK"
+HANGS = 600  # seconds after which something hangs, on however busy a machine; never what is tested
 
 # The smallest workload that trains; rows of 100 numbers, 10 classes.
 MLP = """
@@ -70,6 +72,24 @@ def need(*environments: str) -> None:
     for name in environments:
         if not present(name):
             raise unittest.SkipTest(f"there is no {interpreter(name)}")
+
+
+def patience(seconds: float) -> int:
+    """What takes so long on an idle machine, here: processes wait for its processors."""
+    waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return math.ceil(seconds * max(1.0, waiting))
+
+
+def wait_for(
+    condition: Callable[[], object], process: subprocess.Popen[str] | None = None
+) -> None:
+    """Returns when the condition holds; fails where `process` ends before, or it hangs."""
+    end = time.monotonic() + HANGS
+    while not condition():
+        if (process and process.poll() is not None) or time.monotonic() > end:
+            ended = process and process.poll()
+            raise AssertionError(f"waited in vain; exit code {ended}")
+        time.sleep(0.02)
 
 
 @dataclass(frozen=True)
@@ -166,7 +186,7 @@ class Place:
             text=True,
         )
 
-    def run(self, *arguments: str | Path, timeout: float = 300) -> Outcome:
+    def run(self, *arguments: str | Path, timeout: float = 3 * HANGS) -> Outcome:
         begin = time.monotonic()
         with self.start(*arguments) as process:
             try:
@@ -200,7 +220,7 @@ class Place:
                 found[int(entry.name)] = command.decode(errors="replace")
         return found
 
-    def none_left(self, seconds: float = 2) -> dict[int, str]:
+    def none_left(self, seconds: float = 60) -> dict[int, str]:
         """Waits until no process is left; what is left after `seconds`."""
         end = time.monotonic() + seconds
         while (left := self.processes()) and time.monotonic() < end:
@@ -218,8 +238,15 @@ class Place:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
+# As `top` of a recipe with an empty `optimizer`: forward passes. ONNX Runtime starts in a fifth of the processor
+# time of JAX, a seventh of PyTorch's: for what is about races and not about training.
+PREDICTIONS = (
+    'scenario = "predict"\nworkload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n'
+)
+
+
 def recipe(contenders: Iterable[str], **sections: str) -> str:
-    """A small race over MLP; `sections` are appended as they are."""
+    """A small race over MLP; `sections` are appended as they are, but for empty ones."""
     parts = {
         "top": 'workload = "mlp.ir"\nbatch = 50\nalpha = 0.05\nmargin = 0.5\n',
         "data": "samples = 200\n",
@@ -232,7 +259,7 @@ def recipe(contenders: Iterable[str], **sections: str) -> str:
     }
     head = parts.pop("top")
     rows = "".join(f"  {{ {text} }},\n" for text in contenders)
-    tail = "".join(f"\n[{name}]\n{text}" for name, text in parts.items())
+    tail = "".join(f"\n[{name}]\n{text}" for name, text in parts.items() if text)
     return f"{head}contenders = [\n{rows}]\n{tail}"
 
 
@@ -248,6 +275,8 @@ def replaced(source: str, *edits: tuple[str, str]) -> str:
 def main() -> None:
     """Runs the tests of the calling file: FILE BAKEOFF [unittest's arguments]."""
     global BAKEOFF
+    # Ignored in the background of a shell, and then by all that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if len(sys.argv) > 1:
         BAKEOFF = Path(sys.argv.pop(1)).resolve()
     program = unittest.main(module="__main__", exit=False, verbosity=2)
