@@ -8,6 +8,7 @@ worker's and the script's own output have to agree.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import shutil
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ np = pytest.importorskip("numpy")
 import forks  # noqa: E402
 from supervisor import WorkerProcess  # noqa: E402
 
+from bakeoff_runner.prediction import predict_burst  # noqa: E402
 from bakeoff_runner.tensors import read_safetensors, write_safetensors  # noqa: E402
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden"
@@ -122,3 +124,23 @@ def predicted(framework: str, options: dict[str, str], script: Path) -> Any:
         assert not refused["ok"]
         assert "other.py defines no predict_step(" in refused["error"]
     return read_safetensors(out)["output"]
+
+
+class Tensor:
+    """As those of TensorFlow and ONNX Runtime, which tell no bytes."""
+
+    def __init__(self, shape: Any) -> None:
+        self.shape = shape
+
+
+@pytest.mark.parametrize("in_tuple", [False, True])
+@pytest.mark.parametrize("shape", [(50, 10), lambda: [50, 10]])
+def test_of_a_burst_all_outputs_are_kept(shape: Any, in_tuple: bool) -> None:
+    """A contender that tells fewer than there were is thrown out of its race."""
+    one = Tensor(shape)
+    arrays = {Tensor: lambda tensor: np.ones((50, 10), np.float32)}
+    output = (one, one) if in_tuple else one
+    ran = predict_burst(
+        lambda: output, itertools.repeat(()), 3000, lambda: None, repr, arrays
+    )
+    assert ran.outputs == [(500, 1.0, 500.0)] * 3000

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/temporary_folder.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/recipe_options.h"
@@ -27,26 +28,12 @@ using nlohmann::json;
 constexpr int64_t kReadLimit = 20 * kSecond;  // of the source
 constexpr int64_t kTryLimit = 120 * kSecond;  // with the framework's own import, which may be cold
 
-// Removed when left.
-struct Temporary {
-  fs::path path;
-  Temporary() {
-    std::string name = (fs::temp_directory_path() / "bakeoff_check_XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr) path = name;
-  }
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
-  ~Temporary() {
-    std::error_code ignored;
-    if (!path.empty()) fs::remove_all(path, ignored);
-  }
-};
-
 // Runs a command of Python; its standard output and error together.
 Result<proc::CommandResult> run_python(std::vector<std::string> argv, const fs::path& runner, int64_t limit) {
   proc::CommandOptions options;
   options.child.argv = std::move(argv);
   options.child.env = {{"PYTHONPATH", runner.string()}, {"PYTHONSAFEPATH", "1"}};
+  options.child.own_temporary_folder = true;
   options.timeout_ns = limit;
   return proc::run_command(options);
 }
@@ -114,21 +101,20 @@ Status give_recipe(const fs::path& recipe_file, recipe::Contender contender, con
 Result<json> try_script(const CheckOptions& options, const recipe::Contender& contender,
                         const std::vector<std::string>& lines, const Environment& environment,
                         const fs::path& runner) {
-  const Temporary folder;
-  if (folder.path.empty()) return Error{.message = "no temporary folder"};
+  TRY(const TemporaryFolder folder, TemporaryFolder::make("bakeoff_check_"));
   TRY(std::string source, read_file(options.script));
   for (const std::string& line : lines) source += "\n" + line + "\n";
-  const fs::path copy = folder.path / options.script.filename();
+  const fs::path copy = folder.path() / options.script.filename();
   CHECK_OK(write_file(copy, source));
   if (auto layout = read_file(fs::path(options.script).replace_extension(".layout.json")))
     CHECK_OK(write_file(fs::path(copy).replace_extension(".layout.json"), *layout));
-  const fs::path result = folder.path / "result.json";
+  const fs::path result = folder.path() / "result.json";
   json given = {{"framework", contender.framework},
                 {"options", contender.settings},
                 {"script", copy.string()},
                 {"result", result.string()}};
   if (!options.recipe.empty())
-    CHECK_OK(give_recipe(options.recipe, contender, copy, folder.path / "recipe", given));
+    CHECK_OK(give_recipe(options.recipe, contender, copy, folder.path() / "recipe", given));
   TRY(const auto done, run_python({environment.python.string(), "-m", "bakeoff_runner.check", given.dump()},
                                   runner, kTryLimit));
   if (const auto text = read_file(result)) return parsed(*text);

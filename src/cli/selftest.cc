@@ -1,11 +1,10 @@
 #include "selftest/selftest.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
-#include "base/files.h"
+#include "base/temporary_folder.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -41,25 +40,6 @@ void print_table(const std::vector<Claim>& claims) {
     print(fmt::format("{:<9}  {:<{}}  {:<{}}  {}\n", word(c.outcome), c.claim, claim, c.bar, bar, c.seen));
 }
 
-// A folder of its own, removed with the object.
-class Workspace {
- public:
-  Workspace() {
-    std::string name = (fs::temp_directory_path() / "bakeoff-selftest-XXXXXX").string();
-    if (const char* made = ::mkdtemp(name.data())) path_ = made;
-  }
-  ~Workspace() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 Result<SelfTestEvidence> measure(const SelfTestCommand& options, const fs::path& config,
                                  const fs::path& folder) {
   TRY(const auto interpreters, find_interpreters(config));
@@ -76,10 +56,9 @@ Result<SelfTestEvidence> measure(const SelfTestCommand& options, const fs::path&
 
 int selftest(const SelfTestCommand& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
-  const Workspace workspace;
-  if (workspace.path().empty())
-    return fail({.message = "cannot make a temporary folder", .remedy = "set TMPDIR to a folder with room"});
-  const auto evidence = measure(options, config, workspace.path());
+  const auto workspace = TemporaryFolder::make("bakeoff-selftest-");
+  if (!workspace) return fail(workspace.error());
+  const auto evidence = measure(options, config, workspace->path());
   if (!evidence) return fail(evidence.error());
   const std::vector<Claim> claims = judge(*evidence);
   print_table(claims);

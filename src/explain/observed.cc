@@ -1,6 +1,7 @@
 #include "explain/observed.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <limits>
@@ -8,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/temporary_folder.h"
+#include "emit/all/frameworks.h"
 #include "explain/folders.h"
 #include "proc/child.h"
 #include "proc/line_channel.h"
@@ -43,6 +45,14 @@ std::map<std::string, std::string> environment_of(const ScriptSpec& spec) {
   // The script sees the PYTHONPATH that it would have had.
   const char* ours = std::getenv("PYTHONPATH");
   std::string own = ours != nullptr ? ours : "";
+  // What a compiler keeps for the next process does not go with the temporary files of this one.
+  std::error_code ignored;
+  for (const emit::Framework* framework : emit::frameworks()) {
+    const auto& [variable, folder, used] = framework->cache;
+    if (variable.empty() || std::getenv(variable.c_str()) != nullptr) continue;
+    const fs::path kept = fs::temp_directory_path(ignored) / fmt::format("bakeoff_{}_{}", folder, ::getuid());
+    all.emplace(variable, kept.string());
+  }
   if (const auto set = spec.environment.find("PYTHONPATH"); set != spec.environment.end())
     own = own.empty() ? set->second : set->second + ":" + own;
   if (!own.empty()) {
@@ -124,6 +134,7 @@ Result<Observed> Observed::start(const ScriptSpec& spec, const Switches& switche
     copy.emplace(std::move(made));
   }
   options.log_file = spec.log_file;
+  options.own_temporary_folder = true;
   TRY(proc::Child child, proc::Child::start(options));
   auto state = std::make_unique<State>(std::move(copy), std::move(child), switches);
   state->notebook = spec.notebook;

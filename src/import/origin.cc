@@ -151,6 +151,7 @@ Result<Origin> Origin::start(const ImportRequest& request, const fs::path& folde
   options.env["PYTHONSAFEPATH"] = "1";  // a copy.py in the user's folder is not the library's
   options.env["PYTHONHASHSEED"] = "0";
   options.env_remove = {"PYTHONHOME", "PYTHONSTARTUP"};
+  options.own_temporary_folder = true;
   TRY(proc::Child child, proc::Child::start(options));
   impl->child.emplace(std::move(child));
   impl->channel.emplace(*impl->child);

@@ -64,6 +64,7 @@ Result<LaunchOrder> make_order(const ChildOptions& options) {
       .has_control = options.control,
       .has_log_file = !options.log_file.empty(),
       .has_output = options.output_to_us,
+      .own_temporary_folder = options.own_temporary_folder,
   };
   for (const auto& [name, value] : env) order.env.push_back(fmt::format("{}={}", name, value));
   return order;

@@ -48,6 +48,9 @@ struct ChildOptions {
   int64_t log_file_bytes = int64_t{4} << 20;  // maximum; the middle is cut
   size_t log_tail_bytes = size_t{64} << 10;   // kept in memory
   bool output_to_us = false;                  // no log: read stdout and stderr from output_fd() (see run.h)
+  // TMPDIR is a new folder in ours, removed when the child has ended: a killed one removes nothing itself. So is
+  // what it keeps there for the next process on purpose, unless that lies elsewhere (emit::CompilerCache).
+  bool own_temporary_folder = false;
 
   int nice = 0;
   bool randomise_addresses = true;        // false: no ASLR (personality); an error if that is forbidden

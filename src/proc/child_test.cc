@@ -123,6 +123,28 @@ TEST(Child, ClearedEnvironmentHoldsOnlyWhatIsSet) {
             "ONLY=this\n");
 }
 
+// Files below the folder `path`; -1 if there is none.
+int64_t files_in(const fs::path& path) {
+  std::error_code error;
+  const fs::directory_iterator files(path, error);
+  return error ? -1 : std::distance(files, fs::directory_iterator());
+}
+
+TEST(Child, OfWhatItLeavesInItsTemporaryFolderNothingStays) {
+  const testing::TestFolder folder;
+  for (const std::string end : {"exit 0", "kill -9 $$", "sleep 600"}) {
+    ChildOptions options = shell("mkdir $TMPDIR/a && touch $TMPDIR/a/b $TMPDIR/c && echo ${#TMPDIR}; " + end);
+    options.env = {{"TMPDIR", folder.path().string()}};
+    options.own_temporary_folder = true;
+    Child child = Child::start(options).value();
+    ASSERT_TRUE(soon([&] { return child.log_bytes() > 0 || child.exit(); }, 60)) << end;
+    child.kill();
+    // The paths of sockets in it have room for 107 characters.
+    EXPECT_EQ(std::stoul(child.log_tail()), folder.path().string().size() + 11) << child.log_tail();
+    EXPECT_EQ(files_in(folder.path()), 0) << end;
+  }
+}
+
 TEST(Child, InheritsNoDescriptorButItsOwn) {
   const int leaked = ::open("/dev/null", O_RDONLY);  // not close-on-exec, as a library might
   ChildOptions options = {.argv = {"/bin/sh", "-c", "ls /proc/self/fd | tr '\\n' ' '; ls -l /proc/$$/fd"}};
@@ -362,10 +384,13 @@ TEST(Launcher, IsReplacedWhenItWasKilled) {
 
 // A supervisor in a process of its own, with workers and all kinds of grandchildren; writes the pids of
 // everything into `pids`, then waits to be killed.
-[[noreturn]] void be_supervisor(const fs::path& pids) {
+[[noreturn]] void be_supervisor(const fs::path& pids, const fs::path& temporary) {
   std::vector<std::unique_ptr<FakeWorker>> workers;
+  ChildOptions options = fake_options();
+  options.env["TMPDIR"] = temporary.string();
+  options.own_temporary_folder = true;
   for (const std::string kind : {"plain", "setsid", "orphan"}) {
-    workers.push_back(std::make_unique<FakeWorker>());
+    workers.push_back(std::make_unique<FakeWorker>(options));
     if (!workers.back()->import(R"("ignore_sigterm":"1","grandchild":")" + kind + "\"")) ::_exit(1);
   }
   (void)workers.back()->child.stop();
@@ -377,18 +402,22 @@ TEST(Launcher, IsReplacedWhenItWasKilled) {
 
 TEST(Child, KillMinusNineOfTheSupervisorLeavesNothing) {
   const testing::TestFolder folder;
+  const fs::path temporary = folder / "tmp";
+  fs::create_directory(temporary);
   const pid_t supervisor = ::fork();
-  if (supervisor == 0) be_supervisor(folder / "pids");
+  if (supervisor == 0) be_supervisor(folder / "pids", temporary);
   EXPECT_TRUE(soon([&] { return fs::exists(folder / "pids"); }));
   std::istringstream text(read_file(folder / "pids").value());
   std::vector<pid_t> pids;
   for (pid_t pid = 0; text >> pid;) pids.push_back(pid);
   EXPECT_EQ(pids.size(), 10U);  // launcher, 3 x (guardian, worker, grandchild)
   for (pid_t pid : pids) EXPECT_TRUE(alive(pid));
+  EXPECT_EQ(files_in(temporary), 3);
   ::kill(supervisor, SIGKILL);
   ::waitpid(supervisor, nullptr, 0);
   const auto any_alive = [&] { return std::any_of(pids.begin(), pids.end(), alive); };
   EXPECT_TRUE(soon([&] { return !any_alive(); }));
+  EXPECT_EQ(files_in(temporary), 0);
 }
 
 TEST(Child, KillMinusNineOfTheGuardianLeavesNothing) {

@@ -1,6 +1,7 @@
 // The guardian: one small process per child. It starts the child, drains its output, freezes, thaws and kills
 // it with all its descendants (it is their subreaper, so none can escape), and reports how it ended. When its
-// supervisor dies, however suddenly, the control socket closes and it kills everything below itself.
+// supervisor dies, however suddenly, the control socket closes and it kills everything below itself. What a
+// killed child leaves in its folder for temporary files goes with the guardian, too.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "base/temporary_folder.h"
 #include "proc/exit.h"
 #include "proc/launch_order.h"
 #include "proc/log.h"
@@ -34,19 +36,34 @@ constexpr int kMemoryPollMs = 20;
 
 class Guardian {
  public:
-  Guardian(const LaunchOrder& order, LaunchFds fds)
-      : order_(order),
+  Guardian(LaunchOrder order, LaunchFds fds)
+      : order_(std::move(order)),
         fds_(std::move(fds)),
-        drain_(fds_.tail.get(), fds_.log_file.get(), order.log_file_cap) {}
+        drain_(fds_.tail.get(), fds_.log_file.get(), order_.log_file_cap) {}
 
   void run() {
     oom_kills_before_ = oom_kill_count();
+    if (order_.own_temporary_folder) make_temporary_folder();
     if (!start()) return;
     while (!reaped_) serve_once();
     finish();
   }
 
  private:
+  // Below the one that the child would have; where none can be made, the child keeps that one.
+  void make_temporary_folder() {
+    const std::string variable = "TMPDIR=";
+    const auto given = std::find_if(order_.env.begin(), order_.env.end(),
+                                    [&](const std::string& entry) { return entry.starts_with(variable); });
+    const std::string parent = given == order_.env.end() ? "/tmp" : given->substr(variable.size());
+    // A short name: sockets lie in it, whose paths have 107 characters at most.
+    auto made = TemporaryFolder::in(parent, "bko-");
+    if (!made) return;
+    temporary_folder_.emplace(std::move(*made));
+    if (given != order_.env.end()) order_.env.erase(given);
+    order_.env.push_back(variable + temporary_folder_->path().string());
+  }
+
   // Forks and execs; reports the outcome. False if there is no child.
   bool start() {
     Report report{.kind = ReportKind::kNotStarted};
@@ -108,6 +125,7 @@ class Guardian {
     if (n != sizeof command) {  // the supervisor is gone
       asked_ = true;
       bury();
+      temporary_folder_.reset();
       ::_exit(0);
     }
     if (command.kind == CommandKind::kFreeze) freeze();
@@ -214,6 +232,7 @@ class Guardian {
       drain();
     }
     drain_.finish();
+    temporary_folder_.reset();
     send({.kind = ReportKind::kExited,
           .reaped = stuck_ ? 0 : 1,
           .status = status_,
@@ -226,11 +245,12 @@ class Guardian {
 
   void send(const Report& report) { ::send(fds_.control.get(), &report, sizeof report, MSG_NOSIGNAL); }
 
-  const LaunchOrder& order_;
+  LaunchOrder order_;
   LaunchFds fds_;
   LogDrain drain_;
   UniqueFd log_;
   UniqueFd pidfd_;
+  std::optional<TemporaryFolder> temporary_folder_;
   pid_t child_ = -1;
   std::optional<int64_t> kill_at_ns_;
   bool asked_ = false;
@@ -245,12 +265,12 @@ class Guardian {
 
 }  // namespace
 
-void run_guardian(const LaunchOrder& order, LaunchFds fds) {
+void run_guardian(LaunchOrder order, LaunchFds fds) {
   ::setsid();  // a Ctrl-C at the terminal is the supervisor's business
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_NAME, "bakeoff-guard");
   ::signal(SIGCHLD, SIG_DFL);  // the launcher ignores it, which would make wait4 fail
-  Guardian(order, std::move(fds)).run();
+  Guardian(std::move(order), std::move(fds)).run();
   ::_exit(0);
 }
 

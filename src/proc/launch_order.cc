@@ -67,6 +67,7 @@ std::string pack(const LaunchOrder& order) {
   packer.number(order.has_control ? 1 : 0);
   packer.number(order.has_log_file ? 1 : 0);
   packer.number(order.has_output ? 1 : 0);
+  packer.number(order.own_temporary_folder ? 1 : 0);
   return packer.take();
 }
 
@@ -89,6 +90,7 @@ LaunchOrder unpack(const std::string& bytes) {
   order.has_control = unpacker.number() != 0;
   order.has_log_file = unpacker.number() != 0;
   order.has_output = unpacker.number() != 0;
+  order.own_temporary_folder = unpacker.number() != 0;
   return order;
 }
 

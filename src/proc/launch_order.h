@@ -32,6 +32,7 @@ struct LaunchOrder {
   bool has_control = false;   // descriptors kRequest and kAnswer exist
   bool has_log_file = false;  // descriptor kLogFile exists
   bool has_output = false;    // descriptor kOutput exists: stdout and stderr go to it instead of the log
+  bool own_temporary_folder = false;
 };
 
 // The descriptors that are sent with an order, in this order; absent ones are left out.
@@ -83,7 +84,7 @@ struct Report {
 };
 
 // The body of a guardian process: starts the child, executes commands, reports the end. Never returns.
-[[noreturn]] void run_guardian(const LaunchOrder& order, LaunchFds fds);
+[[noreturn]] void run_guardian(LaunchOrder order, LaunchFds fds);
 
 // The body of the child between fork and exec. Never returns; writes {StartStep, errno} to `error_fd`.
 struct StartFailure {

@@ -6,12 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <mutex>
 
+#include "base/clock.h"
 #include "proc/process_tree.h"
 
 namespace bakeoff::proc {
@@ -110,28 +112,38 @@ std::string read_order(int fd) {
   return bytes;
 }
 
-// Whatever is left below this process (guardians clean up after themselves; this is for guardians that were
-// killed) goes when the program goes.
-void bury_all() {
-  for (int round = 0; round < 2000; ++round) {
+constexpr int64_t kGuardiansPatience = 10 * kSecond;  // in which they clear up: processes, then files
+constexpr int64_t kEndPatience = kGuardiansPatience + 2 * kSecond;
+
+// Whatever is left below this process goes when the program goes. Guardians end by themselves, having cleared up;
+// the others had guardians that were killed.
+void bury_all(const std::vector<pid_t>& guardians) {
+  const int64_t begin = monotonic_clock().now_ns();
+  for (int64_t past = 0; past < kEndPatience; past = monotonic_clock().now_ns() - begin) {
     const std::vector<pid_t> below = descendants(::getpid());
     if (below.empty()) return;
-    for (pid_t pid : below) ::kill(pid, SIGKILL);
+    for (pid_t pid : below) {
+      const bool guards = std::find(guardians.begin(), guardians.end(), pid) != guardians.end();
+      if (!guards || past > kGuardiansPatience) ::kill(pid, SIGKILL);
+    }
     while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
     ::usleep(1000);
   }
 }
 
-void serve(int socket) {
+// Returns when the program is gone, with the guardians that were started.
+std::vector<pid_t> serve(int socket) {
+  std::vector<pid_t> guardians;
   for (;;) {
     LaunchFds fds;
-    if (!receive_message(socket, &fds)) return;
-    const LaunchOrder order = unpack(read_order(fds.order.get()));
+    if (!receive_message(socket, &fds)) return guardians;
+    LaunchOrder order = unpack(read_order(fds.order.get()));
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::close(socket);
-      run_guardian(order, std::move(fds));
+      run_guardian(std::move(order), std::move(fds));
     }
+    guardians.push_back(pid);
     if (pid < 0) {
       const Report report{.kind = ReportKind::kNotStarted, .error = errno};
       ::send(fds.control.get(), &report, sizeof report, MSG_NOSIGNAL);
@@ -153,8 +165,7 @@ void serve(int socket) {
   for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
   ::close_range(3, static_cast<unsigned>(kept) - 1, 0);
   ::close_range(static_cast<unsigned>(kept) + 1, ~0U, 0);
-  serve(kept);
-  bury_all();
+  bury_all(serve(kept));
   ::_exit(0);
 }
 

@@ -119,6 +119,7 @@ Result<std::string> run_example(const fs::path& folder, const emit::Example& exa
   options.child.cwd = folder;
   options.child.env = {framework.worker_variables.begin(), framework.worker_variables.end()};
   options.child.env_remove = {"PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP"};
+  options.child.own_temporary_folder = true;
   options.timeout_ns = static_cast<int64_t>(seconds * static_cast<double>(kSecond));
   TRY(const auto result, proc::run_command(options));
   if (!result.ok()) return Error{.message = result.text() + "\n" + last_lines(result.output_tail, 20)};

@@ -217,6 +217,7 @@ std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
   options.randomise_addresses = spec.randomise_addresses;
   options.memory_limit_bytes = options.private_memory_limit_bytes = spec.memory_limit_bytes;
   options.log_file = spec.log_file;
+  options.own_temporary_folder = true;
   const int64_t begin = monotonic_clock().now_ns();
   auto child = proc::Child::start(options);
   if (!child) return fail(child.error());

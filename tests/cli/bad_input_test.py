@@ -87,7 +87,7 @@ class BadInput(unittest.TestCase):
         for pattern in says:
             self.assertRegex(got.err, pattern)
         self.assertEqual(self.files(), before, got.err)
-        self.assertEqual(self.place.none_left(1), {})
+        self.assertEqual(self.place.none_left(), {})
         return got.err
 
     def refuse_recipe(

@@ -1,4 +1,4 @@
-"""The search for the best batch, from recipe to plot: torch and ONNX Runtime.
+"""The search for the best batch, from recipe to plot: torch. Everyday it is part of latency_test.
 
 python3 -m tests.cli.batch_search_test build/dev/bakeoff
 """
@@ -21,6 +21,34 @@ BRIEF = {
 TRAIN = ['framework = "torch"', 'framework = "torch", channels_last = true']
 
 
+def check_points(
+    test: unittest.TestCase, report: Any, names: set[str], processes: int
+) -> None:
+    """Of a search among batches of 1, 100 and 1000 rows of 200."""
+    rows = {row["contender"]: row for row in report["batch_search"]}
+    test.assertEqual(set(rows), names)
+    for row in rows.values():
+        points = {point["batch"]: point for point in row["points"]}
+        test.assertEqual(set(points), {1, 100, 1000})
+        test.assertEqual(points[100]["processes"], processes)
+        # A step of 100 rows costs an MLP hardly more than one of 1.
+        rates = [points[batch]["samples_per_second"] for batch in (1, 100)]
+        test.assertGreater(rates[1], rates[0])
+        test.assertEqual(row["best_batch"], 100)
+        test.assertIn("the data has 200 rows", points[1000]["failure"])
+
+
+def check_other_formats(test: unittest.TestCase, place: support.Place) -> None:
+    shown = place.run("report", "r")
+    for part in ("Batch size", "best batch", "the data has 200 rows"):
+        test.assertIn(part, shown.out)
+    html = (place.path / "r" / "report.html").read_text()
+    test.assertIn("samples/s against rows a step", html)
+    table = place.run("report", "r", "--format", "csv").out
+    for row in csv.DictReader(io.StringIO(table)):
+        test.assertEqual(row["best_batch"], "100")
+
+
 class BatchSearch(unittest.TestCase):
     place: support.Place
 
@@ -38,23 +66,10 @@ class BatchSearch(unittest.TestCase):
         self.assertIn(done.code, (0, 1), done.err)
         return done.json()
 
-    def records(self) -> list[dict[str, Any]]:
-        text = (self.place.path / "r" / "batches.jsonl").read_text()
-        return [json.loads(line) for line in text.splitlines()]
-
+    @support.full_tier
     def test_batches_of_the_recipe(self) -> None:
         report = self.run_search("batches = [1, 100, 1000]\nprocesses = 2\n", TRAIN)
-        rows = {row["contender"]: row for row in report["batch_search"]}
-        self.assertEqual(set(rows), {"torch", "torch[channels_last]"})
-        for row in rows.values():
-            points = {point["batch"]: point for point in row["points"]}
-            self.assertEqual(set(points), {1, 100, 1000})
-            self.assertEqual(points[100]["processes"], 2)
-            # A step of 100 rows costs an MLP hardly more than one of 1.
-            rates = [points[batch]["samples_per_second"] for batch in (1, 100)]
-            self.assertGreater(rates[1], rates[0])
-            self.assertEqual(row["best_batch"], 100)
-            self.assertIn("the data has 200 rows", points[1000]["failure"])
+        check_points(self, report, {"torch", "torch[channels_last]"}, processes=2)
         scripts = sorted(p.name for p in (self.place.path / "r" / "scripts").iterdir())
         self.assertIn("train_torch_batch100.py", scripts)
         one = (self.place.path / "r" / "scripts" / "train_torch.py").read_text()
@@ -62,19 +77,10 @@ class BatchSearch(unittest.TestCase):
             self.place.path / "r" / "scripts" / "train_torch_batch100.py"
         ).read_text()
         self.assertEqual(one.replace("BATCH_SIZE = 50", "BATCH_SIZE = 100"), other)
-        timed = [r for r in self.records() if r["trial"]["failure"] is None]
-        self.assertEqual(len(timed), 2 * 2 * 2)
-        self.check_other_formats()
-
-    def check_other_formats(self) -> None:
-        shown = self.place.run("report", "r")
-        for part in ("Batch size", "best batch", "the data has 200 rows"):
-            self.assertIn(part, shown.out)
-        html = (self.place.path / "r" / "report.html").read_text()
-        self.assertIn("samples/s against rows a step", html)
-        table = self.place.run("report", "r", "--format", "csv").out
-        for row in csv.DictReader(io.StringIO(table)):
-            self.assertEqual(row["best_batch"], "100")
+        text = (self.place.path / "r" / "batches.jsonl").read_text()
+        timed = [json.loads(line)["trial"]["failure"] for line in text.splitlines()]
+        self.assertEqual(timed.count(None), 2 * 2 * 2)
+        check_other_formats(self, self.place)
 
     @support.full_tier
     def test_doubling_ends_at_the_data_and_goes_on_after_an_interruption(self) -> None:

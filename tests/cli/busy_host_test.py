@@ -1,7 +1,7 @@
 """A host that is busy throughout is named, and the verdict refused with exit code 3.
 
 The test makes it busy itself: a process that spins.
-Real PyTorch: python3 -m tests.cli.busy_host_test build/dev/bakeoff
+Real workers: python3 -m tests.cli.busy_host_test build/dev/bakeoff
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ max_busy = 0
 
 def recipe() -> str:
     return support.recipe(
-        ['framework = "torch"', 'framework = "torch", channels_last = true'],
-        top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
+        ['framework = "onnxruntime"', 'framework = "onnxruntime", io_binding = true'],
+        top=support.PREDICTIONS,
+        optimizer="",
         race=RACE,
         budget="minutes = 4\nheats = 3\n",
     )
@@ -31,8 +32,8 @@ def recipe() -> str:
 
 class BusyHost(unittest.TestCase):
     def setUp(self) -> None:
-        support.need("torch")
-        self.place = support.Place(["torch"], shared_proofs=True)
+        support.need("onnxruntime")
+        self.place = support.Place(["onnxruntime"], shared_proofs=True)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
         neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import time
 import unittest
 from pathlib import Path
 from typing import Any
@@ -29,9 +27,9 @@ class Calibrate(unittest.TestCase):
 
     def test_a_short_one_writes_a_profile(self) -> None:
         # No environment exists here, so that the kernel is what is left.
-        got = self.place.run("calibrate", "--quick", "--minutes", "0.25")
+        minutes = str(support.patience(15) / 60)
+        got = self.place.run("calibrate", "--quick", "--minutes", minutes)
         self.assertEqual(got.code, 0, got.err)
-        self.assertLess(got.seconds, 0.25 * 60 + 8)
         path = Path(got.out.strip().splitlines()[-1])
         self.assertEqual(path, self.place.path / "home" / "profile.json")
         profile = self.profile(path)
@@ -46,7 +44,7 @@ class Calibrate(unittest.TestCase):
             self.assertEqual(sorted(entry["pairs_needed"]), ["1%", "2%", "3%", "5%"])
         self.assertEqual(sum(entry["kept"] for entry in profile["entries"]), 1)
         self.assertRegex(got.err, "calibrating with kernel")
-        self.assertEqual(self.place.none_left(1), {})
+        self.assertEqual(self.place.none_left(), {})
         left = [p.name for p in (self.place.path / "home").iterdir()]
         self.assertFalse([name for name in left if name.startswith("calibrate-")])
 
@@ -54,21 +52,19 @@ class Calibrate(unittest.TestCase):
         process = self.place.start(
             "calibrate", "--framework", "kernel", "--output", "kept.json"
         )
-        time.sleep(8)
-        begin = time.monotonic()
+        # The workers of a third block start when two have been measured.
+        home = self.place.path / "home"
+        support.wait_for(
+            lambda: any(home.glob("calibrate-*/run/logs/*.heat3.log")), process
+        )
         process.send_signal(signal.SIGINT)
-        try:
-            out, err = process.communicate(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-        self.assertLess(time.monotonic() - begin, 2)
+        out, err = process.communicate(timeout=support.HANGS)
         self.assertEqual(process.returncode, 130, err)
         self.assertRegex(out, "interrupted")
         profile = self.profile(self.place.path / "kept.json")
         self.assertFalse(profile["complete"])
         self.assertGreaterEqual(sum(len(e["d"]) for e in profile["entries"]), 1)
-        self.assertEqual(self.place.none_left(1), {})
+        self.assertEqual(self.place.none_left(), {})
 
 
 if __name__ == "__main__":

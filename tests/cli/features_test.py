@@ -38,6 +38,25 @@ ABSENT = [
         "torch: a GradScaler asks the device in every step, which no CUDA graph can",
     ),
     (
+        'framework = "torch", device = "cuda"',
+        "torch[device=cuda]",
+        "import",
+        'device = "cuda", but torch computes on cpu here; no driver of NVIDIA is loaded '
+        "here (there is no /proc/driver/nvidia/version)",
+    ),
+    (
+        'framework = "torch", compile = "cuda_graphs"',
+        "torch[compile=cuda_graphs]",
+        "import",
+        'compile = "cuda_graphs" needs a GPU, and torch sees none here',
+    ),
+    (
+        'framework = "torch", cuda_allocator = "async"',
+        "torch[cuda_allocator=async]",
+        "import",
+        'cuda_allocator = "async" needs a GPU, and torch sees none here',
+    ),
+    (
         'framework = "keras", backend = "torch", steps_per_execution = 2',
         "keras[backend=torch,steps_per_execution=2]",
         "emit",

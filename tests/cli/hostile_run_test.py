@@ -86,7 +86,7 @@ class HostileRun(unittest.TestCase):
             capture_output=True,
             text=True,
             check=False,
-            timeout=30,
+            timeout=support.HANGS,
         )
         page = self.run_folder / "report.html"
         shown = page.read_text() if page.is_file() else ""

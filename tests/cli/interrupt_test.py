@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.cli import support
 
-PROMPT = 2.0  # seconds in which everything has to end
+LONG = 60  # seconds: nothing that ends waits for so long, not even beside many others
 
 
 class Run:
@@ -30,26 +30,24 @@ class Run:
         with self.errors.open("wb") as file:
             self.process = place.start("run", *arguments, stderr=file)
 
-    def wait_for(self, pattern: str, seconds: float = 120) -> None:
-        end = time.monotonic() + seconds
-        while not re.search(pattern, text := self.errors.read_text()):
-            if self.process.poll() is not None or time.monotonic() > end:
-                raise AssertionError(f"no {pattern!r} in:\n{text}")
-            time.sleep(0.02)
+    def wait_for(self, pattern: str) -> None:
+        support.wait_for(
+            lambda: re.search(pattern, self.errors.read_text()), self.process
+        )
 
-    def wait_for_worker(self, seconds: float = 60) -> None:
-        end = time.monotonic() + seconds
-        while not any("bakeoff_runner" in c for c in self.place.processes().values()):
-            if self.process.poll() is not None or time.monotonic() > end:
-                raise AssertionError(f"no worker:\n{self.errors.read_text()}")
-            time.sleep(0.02)
+    def wait_for_worker(self) -> None:
+        def one() -> bool:
+            running = self.place.processes().values()
+            return any("bakeoff_runner" in command for command in running)
+
+        support.wait_for(one, self.process)
 
     def end_by(self, number: int) -> tuple[str, float]:
         """Sends a signal to bakeoff alone; what it printed, and the seconds it took."""
         begin = time.monotonic()
         self.process.send_signal(number)
         try:
-            out, _ = self.process.communicate(timeout=20)
+            out, _ = self.process.communicate(timeout=support.HANGS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             out, _ = self.process.communicate()
@@ -62,14 +60,17 @@ def records(path: Path) -> list[Any]:
 
 class Interrupted(unittest.TestCase):
     def setUp(self) -> None:
-        support.need("torch")
-        self.place = support.Place(["torch"])
+        support.need("torch", "onnxruntime")
+        self.place = support.Place(["torch", "onnxruntime"])
         self.addCleanup(self.place.close)
+        self.temporary = self.place.path / "tmp"
+        self.temporary.mkdir()
+        self.place.variables["TMPDIR"] = str(self.temporary)
         self.place.write("mlp.ir", support.MLP)
         text = support.recipe(
             ['framework = "torch"', 'framework = "torch", channels_last = true'],
             top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
-            budget="minutes = 2\nheats = 3\n",
+            budget="minutes = 30\nheats = 3\n",
         )
         self.recipe = self.place.write("race.toml", text)
         self.folder = self.place.path / "run"
@@ -78,8 +79,9 @@ class Interrupted(unittest.TestCase):
         out, seconds = run.end_by(signal.SIGINT)
         said = out + run.errors.read_text()
         self.assertEqual(run.process.returncode, 130, said)
-        self.assertLess(seconds, PROMPT)
-        self.assertEqual(self.place.none_left(0.2), {})
+        self.assertLess(seconds, LONG)
+        self.assertEqual(self.place.none_left(), {})
+        self.assertEqual(list(self.temporary.iterdir()), [])
         return out
 
     def test_a_life(self) -> None:
@@ -117,20 +119,26 @@ class Interrupted(unittest.TestCase):
     def test_what_is_known_so_far(self) -> None:
         """Nothing decides this race: ended in its third heat, then by a budget."""
         text = support.recipe(
-            ['framework = "torch"', 'framework = "torch", channels_last = true'],
-            top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.01\nmargin = 1e-5\n',
+            [
+                'framework = "onnxruntime"',
+                'framework = "onnxruntime", optimization = "basic"',
+            ],
+            top=support.replaced(
+                support.PREDICTIONS, ("alpha = 0.5", "alpha = 0.01"), ("1.0", "1e-5")
+            ),
+            optimizer="",
         )
         self.place.write("open.toml", text)
         run = Run(self.place, "open.toml", "--out", "open", "--until", "decided")
         run.wait_for(r"(?m)^heat 1 · .*how sure, how long: not known yet")
-        run.wait_for(r"(?m)^heat 2 · torch.* ms · then torch.*% sure · .* to go")
+        run.wait_for(r"(?m)^heat 2 · ")
         run.wait_for_worker()
         out = self.interrupt(run)
         for part in (
-            r"Not decided yet: torch\S* is the fastest so far, [\d.]+ ms a step, ahead of",
+            r"Not decided yet: onnxruntime\S* is the fastest so far, [\d.]+ ms a step, ahead of",
             r"\([<>]?[\d.]+% sure\)",
             "The run was interrupted: .* A heat that was running is not counted",
-            r"(?m)^Fastest so far: torch",
+            r"(?m)^Fastest so far: onnxruntime",
             r"(decide it|would decide it)",
             r"(?m)^  bakeoff run --resume \S*open --until decided$",
         ):
@@ -141,10 +149,9 @@ class Interrupted(unittest.TestCase):
         heats = {t["heat"] for t in records(self.place.path / "open" / "trials.jsonl")}
         self.assertEqual(heats, {1, 2})
 
-        budget = ("--resume", "open", "--budget", "15s", "--format", "json")
-        more = self.place.run("run", *budget)
+        budget = ("--budget", f"{support.patience(8)}s", "--format", "json")
+        more = self.place.run("run", "--resume", "open", *budget)
         self.assertEqual(more.code, 0, more.err)
-        self.assertLess(more.seconds, 20)
         self.assertIn("of the budget left", more.err)
         summary = more.json()
         self.assertGreater(summary["heats"], 2)
@@ -166,14 +173,14 @@ class Interrupted(unittest.TestCase):
         self.assertEqual(again.code, 2)
         self.assertIn("bakeoff run --resume run", again.err)
         run.wait_for_worker()
-        _, seconds = run.end_by(signal.SIGKILL)
-        self.assertLess(seconds, PROMPT)
-        self.assertEqual(self.place.none_left(PROMPT), {})
+        run.end_by(signal.SIGKILL)
+        self.assertEqual(self.place.none_left(), {})
+        self.assertEqual(list(self.temporary.iterdir()), [])
 
     def resumed(self) -> Any:
         done = self.place.run("run", "--resume", "run", "--format", "json")
         self.assertEqual(done.code, 0, done.err + done.out)
-        self.assertEqual(self.place.none_left(0.2), {})
+        self.assertEqual(self.place.none_left(), {})
         summary = done.json()
         self.assertEqual(len(summary["ranked"]), 2, done.out)
         self.assertFalse(summary["interrupted"])

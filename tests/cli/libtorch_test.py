@@ -34,7 +34,7 @@ def losses(command: list[str | Path], cwd: Path) -> dict[int, float]:
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=support.HANGS,
         check=False,
     )
     if done.returncode != 0:
@@ -69,7 +69,7 @@ class Libtorch(unittest.TestCase):
                 schedule='kind = "linear"\nwarmup_steps = 2\nsteps = 9\n',
             ),
         )
-        proven = self.place.run("parity", recipe, timeout=900)
+        proven = self.place.run("parity", recipe)
         self.assertEqual(proven.code, 0, proven.out + proven.err)
         rows = {
             (row["framework"], row["precision"]): float(row["gradients"])
@@ -85,18 +85,17 @@ class Libtorch(unittest.TestCase):
         text = support.recipe(
             [BOTH[0], 'framework = "libtorch", channels_last = true'],
             top='workload = "mnist_cnn"\nbatch = 16\nalpha = 0.5\nmargin = 1.0\n',
-            data="samples = 64\n",
+            data="samples = 32\n",
             optimizer='kind = "rmsprop"\nlr = 1e-4\nrho = 0.9\neps = 1e-7\n'
             'eps_form = "inside"\n',
             budget="minutes = 4\nheats = 3\n",
-            # Whose verdict it is does not matter here: the host may be busy. Bursts of several epochs of 4
-            # batches each, so that each has the first batch of one.
-            race="burst_seconds = 0.1\nbursts = 2\nparity_steps = 3\nmax_busy = 1\n",
+            # Whose verdict it is does not matter here: the host may be busy. Epochs of 2 batches: two steps in
+            # a row have the first batch of one and another, on however slow a machine.
+            race="burst_seconds = 0.2\nbursts = 2\nparity_steps = 3\nmax_busy = 1\n"
+            "confirm_heats = 0\n",
         )
         recipe = self.place.write("cnn.toml", text)
-        raced = self.place.run(
-            "run", recipe, "--out", "cnn", "--format", "json", timeout=500
-        )
+        raced = self.place.run("run", recipe, "--out", "cnn", "--format", "json")
         self.assertEqual(raced.code, 0, raced.err)
         result = raced.json()
         rows = {row["contender"]["id"]: row for row in result["ranked"]}
@@ -105,7 +104,7 @@ class Libtorch(unittest.TestCase):
         for contender in rows.values():
             self.assertEqual(contender["parity"], "proven")
             checks = {check["what"]: check for check in contender["proof"]["checks"]}
-            self.assertEqual(checks["batches"]["tensor"], "6 batches")
+            self.assertRegex(checks["batches"]["tensor"], r"^[1-9]\d* batches$")
             self.assertGreater(contender["batch_wait"]["ms_per_batch"], 0)
             self.assertGreater(contender["batch_wait"]["ms_first_of_epoch"], 0)
         self.assertGreater(row["ms_per_step"]["value"], 0)

@@ -71,6 +71,7 @@ def train_step(model, optimizer, x, y):
     return true_step(model, optimizer, x[:half], y[:half])
 """,
         "equal losses for equal work|did other work|answers before its work is done",
+        everyday=False,  # as gradients of half the batch are in attacks.cheats_torch
     ),
     "idle_after_two_steps": Lie(
         """
@@ -104,6 +105,7 @@ def train_step(*step):
     return DONE[0]
 """,
         "answers before its work is done|equal losses for equal work|did other work",
+        everyday=False,  # as the lazy loss is in attacks.cheats_torch
     ),
     "twice_the_steps": Lie(
         f"""
@@ -137,6 +139,7 @@ if True:
 train_step = true_step
 """,
         "answers before its work is done|steps lie within their bursts|samples/s x",
+        everyday=False,
     ),
     # Without a step mark to give it away.
     "a_quarter_less_time": Lie(
@@ -258,7 +261,6 @@ class Lies(unittest.TestCase):
             "run",
             "--format",
             "json",
-            timeout=1500,
         )
         assert outcome.code == 0, outcome.err + outcome.out
         cls.rows = outcome.json()

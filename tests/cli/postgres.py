@@ -64,7 +64,7 @@ class Server:
                 stdout=log,
                 stderr=log,
             )  # fmt: skip
-        end = time.monotonic() + 60
+        end = time.monotonic() + 600
         while True:
             try:
                 self.sql("SELECT 1", "postgres")

@@ -23,18 +23,11 @@ class Predict(unittest.TestCase):
 
     def setUp(self) -> None:
         support.need("torch", "onnxruntime")
-        self.place = support.Place(["torch", "onnxruntime"])
+        self.place = support.Place(["torch", "onnxruntime"], shared_proofs=True)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
-        text = 'scenario = "predict"\n' + support.recipe(
-            CONTENDERS,
-            top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
-            optimizer="",
-            budget="minutes = 4\nheats = 3\n",
-        )
-        self.recipe = self.place.write(
-            "predict.toml", text.replace("\n[optimizer]\n", "")
-        )
+        text = support.recipe(CONTENDERS, top=support.PREDICTIONS, optimizer="")
+        self.recipe = self.place.write("predict.toml", text)
 
     def test_race(self) -> None:
         done = self.place.run("run", self.recipe, "--out", "r", "--format", "json")
@@ -72,7 +65,7 @@ class Predict(unittest.TestCase):
                 cwd="/",
                 capture_output=True,
                 text=True,
-                timeout=120,
+                timeout=support.HANGS,
                 check=False,
             )
             self.assertEqual(done.returncode, 0, done.stderr)

@@ -8,36 +8,33 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import signal
-import time
 import unittest
 
 from tests.cli import support
 
-SMALL = support.recipe(
-    [
-        'framework = "torch"',
-        'framework = "torch", channels_last = true',
-        'framework = "jax"',
-    ],
-    budget="minutes = 2\nheats = 3\n",
+PLAIN, BOUND, BASIC, NONE = (
+    'framework = "onnxruntime"',
+    'framework = "onnxruntime", io_binding = true',
+    'framework = "onnxruntime", optimization = "basic"',
+    'framework = "onnxruntime", optimization = "disabled"',
 )
-WIDE = support.recipe(
-    ['framework = "torch"', 'framework = "jax"', 'framework = "jax", donate = false'],
-    budget="minutes = 2\nheats = 3\n",
-).replace("batch = 50", "batch = 20")
+TOP = support.PREDICTIONS.replace("alpha = 0.5", "alpha = 0.05")
+PREDICTED = {"top": TOP, "optimizer": ""}
+SMALL = support.recipe([PLAIN, NONE, BOUND], **PREDICTED)
+WIDE = support.recipe([PLAIN, BOUND, BASIC], **PREDICTED)
+WIDE = WIDE.replace("batch = 50", "batch = 20")
 SUITE = """
 name = "both"
 recipes = ["small.toml", "broken.toml", "wide.toml"]
-baseline = "torch"
+baseline = "onnxruntime"
 """
 
 
 class Suite(unittest.TestCase):
     def setUp(self) -> None:
-        support.need("torch", "jax")
-        self.place = support.Place(["torch", "jax"], shared_proofs=True)
+        support.need("onnxruntime")
+        self.place = support.Place(["onnxruntime"], shared_proofs=True)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
         self.place.write("small.toml", SMALL)
@@ -54,24 +51,28 @@ class Suite(unittest.TestCase):
         self.assertEqual(list(rows), ["small", "broken", "wide"])
         self.assertIn("unknown key 'bacth'", rows["broken"]["failure"])
         for name in ("small", "wide"):
-            self.assertEqual(rows[name]["cells"]["torch"]["state"], "ranked")
+            self.assertEqual(rows[name]["cells"]["onnxruntime"]["state"], "ranked")
             self.assertTrue(rows[name]["best"])
             self.assertTrue(
                 (self.place.path / folder / rows[name]["run"] / "report.html").exists()
             )
         self.assertEqual(
-            rows["small"]["cells"]["jax[donate=false]"]["state"], "not in the recipe"
+            rows["small"]["cells"]["onnxruntime[optimization=basic]"]["state"],
+            "not in the recipe",
         )
         self.assertEqual(table["geometric_mean"]["rows"], ["small", "wide"])
         means = table["geometric_mean"]["contenders"]
-        self.assertTrue(means["torch"]["compared"] and means["jax"]["compared"])
-        self.assertEqual(means["torch[channels_last]"]["why_not"], "not in wide")
+        for name in ("onnxruntime", "onnxruntime[io_binding]"):
+            self.assertTrue(means[name]["compared"])
+        alone = means["onnxruntime[optimization=disabled]"]
+        self.assertEqual(alone["why_not"], "not in wide")
         self.assertAlmostEqual(table["geometric_mean"]["error_rate"], 0.1)
         value = 1.0
         for name in ("small", "wide"):
-            value *= rows[name]["cells"]["jax"]["ratio"]["value"]
-        self.assertAlmostEqual(means["jax"]["ratio"]["value"], value**0.5, places=9)
-        self.assertEqual(means["torch"]["against_baseline"], "baseline")
+            value *= rows[name]["cells"]["onnxruntime[io_binding]"]["ratio"]["value"]
+        mean = means["onnxruntime[io_binding]"]["ratio"]["value"]
+        self.assertAlmostEqual(mean, value**0.5, places=9)
+        self.assertEqual(means["onnxruntime"]["against_baseline"], "baseline")
         text = self.place.run("suite", "--report", folder, "--format", "csv").out
         lines = list(csv.DictReader(io.StringIO(text)))
         self.assertEqual(len(lines), 4 + 1 + 4 + 4)
@@ -80,9 +81,9 @@ class Suite(unittest.TestCase):
             text = self.place.run("suite", "--report", folder).out
             for part in (
                 "geometric mean",
-                "jax",
+                "[io_binding]",
                 "broken",
-                "How many times as fast as torch",
+                "How many times as fast as onnxruntime",
             ):
                 self.assertIn(part, text)
             for line in text.splitlines()[:-1]:
@@ -94,11 +95,9 @@ class Suite(unittest.TestCase):
         """Ctrl-C in the first race, then all of it; a broken recipe is a row."""
         with self.place.start("suite", "both.toml", "--out", "s") as process:
             trials = self.place.path / "s" / "01-small" / "parity.jsonl"
-            end = time.monotonic() + 60
-            while not trials.exists() and time.monotonic() < end:
-                time.sleep(0.05)
-            os.kill(process.pid, signal.SIGINT)
-            out, err = process.communicate(timeout=60)
+            support.wait_for(trials.exists, process)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=support.HANGS)
         self.assertEqual(process.returncode, 130, err)
         self.assertIn("stopped before its turn", " ".join(out.split()))
         record = json.loads((self.place.path / "s" / "suite.json").read_text())
@@ -113,18 +112,21 @@ class Suite(unittest.TestCase):
         run = self.place.run("report", "s/02-broken")
         self.assertEqual(run.code, 2)
         run = self.place.run(
-            "report", "s/03-wide", "--baseline", "jax", "--format", "json"
+            "report", "s/03-wide", "--baseline", "onnxruntime", "--format", "json"
         )
-        self.assertEqual(run.json()["baseline"]["contender"], "jax")
-        (pair,) = run.json()["effects"]["pairs"]
+        self.assertEqual(run.json()["baseline"]["contender"], "onnxruntime")
+        pairs = run.json()["effects"]["pairs"]
         self.assertEqual(
-            (pair["setting"], pair["from"], pair["to"]), ("donate", "true", "false")
+            {(pair["setting"], pair["from"], pair["to"]) for pair in pairs},
+            {("io_binding", "false", "true"), ("optimization", "all", "basic")},
         )
-        wrong = self.place.run("report", "s/03-wide", "--baseline", "jx")
+        wrong = self.place.run("report", "s/03-wide", "--baseline", "onnxrutime")
         self.assertEqual(wrong.code, 2)
-        self.assertIn("did you mean 'jax'?", wrong.err)
-        done = self.place.run("suite", "--resume", "s", "--budget", "5s")
-        self.assertLess(done.seconds, 5, "nothing is raced twice")
+        self.assertIn("did you mean 'onnxruntime'?", wrong.err)
+        trials = self.place.path / "s" / "03-wide" / "trials.jsonl"
+        before = trials.read_bytes()
+        self.place.run("suite", "--resume", "s", "--budget", "5s")
+        self.assertEqual(trials.read_bytes(), before, "nothing is raced twice")
 
     def test_bad_input(self) -> None:
         for arguments, message in (
@@ -132,7 +134,7 @@ class Suite(unittest.TestCase):
             (["none.toml"], "none.toml"),
             (["broken.toml"], "unknown key 'bacth'"),
             (["both.toml", "small.toml"], "name one suite alone"),
-            (["both.toml", "--baseline", "trch"], "did you mean 'torch'?"),
+            (["both.toml", "--baseline", "onnxrutime"], "did you mean 'onnxruntime'?"),
             (["both.toml", "--budget", "20pairs"], "must be a time above 0"),
             (["--resume", "nowhere"], "nowhere/suite.json"),
             (["--report", "."], "suite.json"),

@@ -11,6 +11,7 @@ BAKEOFF_REQUIRE_ENVS=1 that is a failure.
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import shutil
@@ -72,6 +73,12 @@ def need(*environments: str) -> None:
     for name in environments:
         if not present(name):
             raise unittest.SkipTest(f"there is no {interpreter(name)}")
+
+
+def patience(seconds: float) -> int:
+    """What takes so long on an idle machine, here: processes wait for its processors."""
+    waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return math.ceil(seconds * max(1.0, waiting))
 
 
 def wait_for(
@@ -232,8 +239,15 @@ class Place:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
+# As `top` of a recipe with an empty `optimizer`: forward passes. ONNX Runtime starts in a fifth of the processor
+# time of JAX, a seventh of PyTorch's: for what is about races and not about training.
+PREDICTIONS = (
+    'scenario = "predict"\nworkload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n'
+)
+
+
 def recipe(contenders: Iterable[str], **sections: str) -> str:
-    """A small race over MLP; `sections` are appended as they are."""
+    """A small race over MLP; `sections` are appended as they are, but for empty ones."""
     parts = {
         "top": 'workload = "mlp.ir"\nbatch = 50\nalpha = 0.05\nmargin = 0.5\n',
         "data": "samples = 200\n",
@@ -246,7 +260,7 @@ def recipe(contenders: Iterable[str], **sections: str) -> str:
     }
     head = parts.pop("top")
     rows = "".join(f"  {{ {text} }},\n" for text in contenders)
-    tail = "".join(f"\n[{name}]\n{text}" for name, text in parts.items())
+    tail = "".join(f"\n[{name}]\n{text}" for name, text in parts.items() if text)
     return f"{head}contenders = [\n{rows}]\n{tail}"
 
 
@@ -272,6 +286,8 @@ class Shuffled(unittest.TestLoader):
 def main() -> None:
     """Runs the tests of the calling file: FILE BAKEOFF [unittest's arguments]."""
     global BAKEOFF
+    # Ignored in the background of a shell, and then by all that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if len(sys.argv) > 1:
         BAKEOFF = Path(sys.argv.pop(1)).resolve()
     program = unittest.main(

@@ -175,6 +175,19 @@ TEST(Fit, WhoeverFailsIsARecordWithItsReasonAndIsNotTrainedAgain) {
   EXPECT_FALSE(fs::exists(folder / "run/fit_data.safetensors"));
 }
 
+TEST(Fit, TheBudgetOfTheCommandEndsItInMidTraining) {
+  const TestFolder folder;
+  const Plan plan = plan_of(folder / "run", {{}});
+  int asked = 0;  // before a seed, before a process, and before each of two epochs
+  ASSERT_TRUE(fit({.plan = plan, .parities = all_pass(plan), .trials = timed(plan), .over = [&] {
+                     return ++asked > 3;
+                   }}));
+  EXPECT_EQ(asked, 4);
+  EXPECT_THAT(plan.directory.read<FitTrial>().value(), IsEmpty()) << "cut short is no record";
+  ASSERT_TRUE(fit({.plan = plan, .parities = all_pass(plan), .trials = timed(plan)}));
+  EXPECT_THAT(plan.directory.read<FitTrial>().value(), SizeIs(1)) << "it goes on";
+}
+
 TEST(Fit, WhoeverBreaksARuleIsAFailureWithIt) {
   const TestFolder folder;
   const Plan plan = plan_of(
