@@ -8,7 +8,7 @@ function(add_to_list name)
   string(REPLACE "*" "" test ${name})
   string(REGEX REPLACE "\\.$" "" test ${test})
   string(REGEX REPLACE "\\.\\*$" "" file ${file})
-  string(APPEND text "add_test(${NAME}.${test} ${PROGRAM} \"--gtest_filter=${name}\" \"--gtest_output=xml:${RESULTS}/${NAME}.${file}.xml\")\n"
+  string(APPEND text "add_test(${NAME}.${test} ${THROUGH} ${PROGRAM} \"--gtest_filter=${name}\" \"--gtest_output=xml:${RESULTS}/${NAME}.${file}.xml\")\n"
     "set_tests_properties(${NAME}.${test} PROPERTIES ${PROPERTIES})\n")
   set(text "${text}" PARENT_SCOPE)
 endfunction()

@@ -13,13 +13,14 @@ function(bakeoff_script_test name label seconds)
     PROCESSORS ${BAKEOFF_TEST_SLOTS})
 endfunction()
 
-# bakeoff_gtests(<target> [CASES] [COST <seconds>] [LABEL <label>])
+# bakeoff_gtests(<target> [CASES] [COST <seconds>] [LABEL <label>] [THROUGH <command>])
 #
 # A test for each suite of a program of GoogleTest, named <target without _test>.<suite>: a process for each case
 # costs more than most cases take (CASES: a test for each case all the same). The cases of each stand in
 # gtests/<name>.xml, where scripts/run_ctest.py counts them. Tests without COST mostly wait, or are short.
+# THROUGH: the command that runs the program, with the program as its next word.
 function(bakeoff_gtests target)
-  cmake_parse_arguments(G "CASES" "LABEL;COST" "" ${ARGN})
+  cmake_parse_arguments(G "CASES" "LABEL;COST" "THROUGH" ${ARGN})
   string(REGEX REPLACE "_test$" "" name ${target})
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}_suites.cmake)
   set(start ${CMAKE_CURRENT_BINARY_DIR}/${target}_start.cmake)
@@ -33,7 +34,8 @@ function(bakeoff_gtests target)
     list(APPEND properties COST ${G_COST} PROCESSORS ${BAKEOFF_TEST_SLOTS})
   endif()
   list(JOIN properties " " properties)
+  list(JOIN G_THROUGH " " through)
   add_custom_command(TARGET ${target} POST_BUILD VERBATIM
-    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${target}> -DCASES=${G_CASES} -DNAME=${name} -DLIST=${list}
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${target}> -DCASES=${G_CASES} "-DTHROUGH=${through}" -DNAME=${name} -DLIST=${list}
       -DPROPERTIES=${properties} -DRESULTS=${CMAKE_BINARY_DIR}/gtests -P ${PROJECT_SOURCE_DIR}/cmake/list_suites.cmake)
 endfunction()

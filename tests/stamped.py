@@ -26,11 +26,16 @@ import time
 from pathlib import Path
 
 # Beginnings of names of variables that programs read, but for those below.
-VARIABLES = ("BAKEOFF_", "CUDA", "CXX", "JAX_", "KERAS_", "LD_", "MKL_", "OMP_", "PATH")
-VARIABLES += ("PYTHON", "TF_", "TORCH", "XLA_")
-NO_INPUTS = {"BAKEOFF_HOME", "BAKEOFF_NO_STAMPS", "BAKEOFF_REQUIRE_ENVS"}
-NO_INPUTS |= {"BAKEOFF_TEST_PROOFS", "BAKEOFF_TOOLS"}
-TELLING_NOTHING = re.compile(r"\[  SKIPPED \]|\[  PASSED  \] 0 tests|skipped=|Ran 0 tests")
+VARIABLES = tuple(
+    "BAKEOFF_ CUDA CXX JAX_ KERAS_ LD_ MKL_ OMP_ PATH PYTHON TF_ TORCH XLA_".split()
+)
+NO_INPUTS = frozenset(
+    "BAKEOFF_HOME BAKEOFF_NO_STAMPS BAKEOFF_REQUIRE_ENVS BAKEOFF_TEST_PROOFS "
+    "BAKEOFF_TOOLS".split()
+)
+TELLING_NOTHING = re.compile(
+    r"\[  SKIPPED \]|\[  PASSED  \] 0 tests|skipped=|Ran 0 tests"
+)
 KEPT_DAYS = 60
 
 
@@ -58,7 +63,12 @@ def machine() -> list[str]:
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     told = {line for line in lines if line.startswith(("model name", "flags"))}
     compiler = first_line(os.environ.get("CXX", "c++"), "--version")
-    return [*sorted(told), compiler, os.confstr("CS_GNU_LIBC_VERSION") or "", sys.version]
+    return [
+        *sorted(told),
+        compiler,
+        os.confstr("CS_GNU_LIBC_VERSION") or "",
+        sys.version,
+    ]
 
 
 def files_below(folder: Path) -> list[str]:
@@ -67,7 +77,9 @@ def files_below(folder: Path) -> list[str]:
         folders[:] = sorted(name for name in folders if name != "__pycache__")
         for name in sorted(names):
             file = Path(path, name)
-            about = file.stat() if file.exists() else file.lstat()  # of interpreters: linked
+            about = (
+                file.stat() if file.exists() else file.lstat()
+            )  # of interpreters: linked
             found.append(f"{file} {about.st_size} {about.st_mtime_ns}")
     return found
 
@@ -111,7 +123,11 @@ def run(command: list[str]) -> tuple[int, bool]:
     """Exit status, and whether the success of all that was asked for was seen."""
     whole = True
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
     ) as child:
         assert child.stdout is not None
         for line in child.stdout:
@@ -135,7 +151,9 @@ def main() -> int:
     before = key(own, command)
     stamp = home() / "stamps" / own[0] / before
     if stamp.exists() and not os.environ.get("BAKEOFF_NO_STAMPS"):
-        print(f"Not run: green with the same inputs {stamp.read_text(encoding='utf-8')}")
+        print(
+            f"Not run: green with the same inputs {stamp.read_text(encoding='utf-8')}"
+        )
         print(f"BAKEOFF_NO_STAMPS=1 runs it. The stamp: {stamp}")
         return 0
     begin = time.monotonic()
@@ -144,7 +162,9 @@ def main() -> int:
         stamp.unlink(missing_ok=True)
     elif green and key(own, command) == before:
         now = time.strftime("%Y-%m-%d %H:%M")
-        write(stamp, f"on {now}, in {time.monotonic() - begin:.0f} s: {' '.join(command)}")
+        write(
+            stamp, f"on {now}, in {time.monotonic() - begin:.0f} s: {' '.join(command)}"
+        )
         prune(stamp.parent)
     return status
 

@@ -546,9 +546,9 @@ int64_t nudge_every(const AuditGround& ground) {
 
 Nudge no_nudge(const AuditGround& ground) { return Nudge(ground.initial.size()); }
 
-Result<Nudge> draw_nudge(const AuditGround& ground) {
+Result<Nudge> draw_nudge(const AuditGround& ground, std::optional<uint64_t> seed_of_tests) {
   std::random_device source;
-  tensor::Rng rng((static_cast<uint64_t>(source()) << 32) | source());
+  tensor::Rng rng(seed_of_tests.value_or((static_cast<uint64_t>(source()) << 32) | source()));
   Nudge nudge(ground.initial.size());
   const auto draw = [&](size_t id) {
     nudge[id].shape = ground.initial[id].shape;

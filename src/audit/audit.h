@@ -89,7 +89,7 @@ Result<AuditGround> make_audit_ground(const ir::Workload& workload, const ir::Tr
 
 // Draws random changes of the small parameters that are used first, large enough to show in every later
 // number. They come from the system's source of randomness: no seed of the recipe predicts them.
-Result<Nudge> draw_nudge(const AuditGround& ground);
+Result<Nudge> draw_nudge(const AuditGround& ground, std::optional<uint64_t> seed_of_tests = {});
 // Writes the nudge for the worker, by name, as float32.
 Status write_nudge(const AuditGround& ground, const Nudge& nudge, const std::filesystem::path& file);
 

@@ -43,7 +43,8 @@ class AuditTest : public ::testing::Test {
 
   // A burst of `steps` after one lead-in step, as a worker shows it.
   ShownBurst burst(int64_t steps, const Ways& ways = {}, int64_t position = 7) {
-    ShownBurst shown{.position = position, .lead = 1, .steps = steps, .nudge = draw_nudge(ground_).value()};
+    ShownBurst shown{
+        .position = position, .lead = 1, .steps = steps, .nudge = draw_nudge(ground_, ++drawn_).value()};
     referee::Weights weights = ground_.initial;
     auto state = referee::initial_state(weights);
     tensor::Rng rng(9);
@@ -96,6 +97,7 @@ class AuditTest : public ::testing::Test {
 
   TestFolder folder_;
   AuditGround ground_;
+  uint64_t drawn_ = 0;  // nudges, which seed the next: the same in every run
 };
 
 ir::Workload dense(double dropout) {
@@ -259,8 +261,11 @@ class PredictionAuditTest : public AuditTest {
   // `pass`: which pass over the data a step of a pass computes.
   ShownBurst outputs(
       int64_t steps, const std::function<int64_t(int64_t)>& pass = [](int64_t p) { return p; }) {
-    ShownBurst shown{
-        .position = 3, .lead = 1, .steps = steps, .nudge = draw_nudge(ground_).value(), .nudge_every = 4};
+    ShownBurst shown{.position = 3,
+                     .lead = 1,
+                     .steps = steps,
+                     .nudge = draw_nudge(ground_, ++drawn_).value(),
+                     .nudge_every = 4};
     for (int64_t k = 0; k < steps; ++k) {
       referee::Weights weights = ground_.initial;
       for (int64_t n = 0; n <= pass(k / 4); ++n) {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "base/testing.h"
 #include "base/sha256.h"
+#include "base/testing.h"
 #include "data/idx.h"
 #include "tensor/safetensors.h"
 
@@ -37,7 +37,8 @@ class MnistTest : public ::testing::Test {
     return status ? "" : status.error().text();
   }
 
-  const testing::TestFolder data_;
+  const testing::TestFolder folder_;
+  const fs::path data_ = folder_ / "data";
   const fs::path file_ = data_ / "tiny" / "train.safetensors";
   std::string pictures_, labels_;
   ImageSet set_;

@@ -235,7 +235,8 @@ TEST(EnvironmentsForReal, WheelsAreInstalled) {
   const auto python = find_python();
   ASSERT_TRUE(python) << python.error().text();
   ASSERT_TRUE(
-      proc::run_command({.child = {.argv = {python->string(), "-c", kMakeWheel, folder.path().string()}}})->ok());
+      proc::run_command({.child = {.argv = {python->string(), "-c", kMakeWheel, folder.path().string()}}})
+          ->ok());
   ::setenv("PIP_NO_INDEX", "1", 1);
   ::setenv("PIP_FIND_LINKS", folder.path().c_str(), 1);
   const EnvironmentStore store{.home = folder / "home",

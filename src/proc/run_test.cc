@@ -18,19 +18,20 @@ TEST(RunCommand, HandsOverLinesAsTheyCome) {
   const testing::TestFolder folder;
   std::vector<std::string> lines;
   // It goes on when its first lines have arrived.
-  const std::string script = "printf 'one\\ntwo\\r50%%\\r\\n'; until [ -e seen ]; do sleep 0.01; done; "
-                             "echo err >&2; printf 'no end'";
+  const std::string script =
+      "printf 'one\\ntwo\\r50%%\\r\\n'; until [ -e seen ]; do sleep 0.01; done; "
+      "echo err >&2; printf 'no end'";
   ChildOptions child = shell(script);
   child.cwd = folder;
-  const CommandResult result =
-      run_command({.child = child,
-                   .timeout_ns = static_cast<int64_t>(testing::kNet * 1e9),
-                   .on_line =
-                       [&](std::string_view line) {
-                         lines.emplace_back(line);
-                         if (lines.size() == 3) (void)write_file(folder / "seen", "");
-                       }})
-          .value();
+  const CommandResult result = run_command({.child = child,
+                                            .timeout_ns = static_cast<int64_t>(testing::kNet * 1e9),
+                                            .on_line =
+                                                [&](std::string_view line) {
+                                                  lines.emplace_back(line);
+                                                  if (lines.size() == 3)
+                                                    (void)write_file(folder / "seen", "");
+                                                }})
+                                   .value();
   EXPECT_TRUE(result.ok());
   EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", "50%", "err", "no end"}));
   EXPECT_EQ(result.output_tail, "one\ntwo\r50%\r\nerr\nno end");

@@ -30,9 +30,7 @@ TEST(GpuOf, IsTheOneThatKnowsTheProcessElseTheOnlyOneElseTheFirstVisible) {
 
 class GpuSensorTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    ::setenv("FAKE_NVML", ("@" + (folder_ / "now").string()).c_str(), 1);
-  }
+  void SetUp() override { ::setenv("FAKE_NVML", ("@" + (folder_ / "now").string()).c_str(), 1); }
   void TearDown() override { ::unsetenv("FAKE_NVML"); }
   void now(const std::string& numbers) { ASSERT_TRUE(write_file(folder_ / "now", numbers)); }
   static Reading of(const Sensor& sensor, const std::string& name) {
@@ -108,7 +106,8 @@ TEST_F(GpuSensorTest, ADriverThatHangsCostsTheGpuAndNothingElse) {
     EXPECT_TRUE(look_until([&] { return seen.at("rss_bytes").count > 0; }));
     now("power=1000");
   }
-  EXPECT_TRUE(testing::soon([&] { return held.expired(); })) << "the thread that was left behind lets go when the driver answers";
+  EXPECT_TRUE(testing::soon([&] { return held.expired(); }))
+      << "the thread that was left behind lets go when the driver answers";
 }
 
 }  // namespace

@@ -185,7 +185,9 @@ TEST(Sampler, EndsAlthoughASensorHangs) {
 
 class SensorTest : public ::testing::Test {
  protected:
-  void put(const std::string& file, const std::string& text) { ASSERT_TRUE(write_file(folder_ / file, text)); }
+  void put(const std::string& file, const std::string& text) {
+    ASSERT_TRUE(write_file(folder_ / file, text));
+  }
   static Reading look(const Sensor& sensor) {
     std::vector<Reading> readings(sensor.names.size());
     sensor.read(readings);

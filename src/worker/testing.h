@@ -41,7 +41,7 @@ inline WorkerSpec fake_spec(std::map<std::string, std::string> options = {}) {
           .framework = "fake",
           .options = std::move(options),
           .environment = {{"PYTHONDONTWRITEBYTECODE", "1"}},
-          .stage_seconds = 20};
+          .stage_seconds = kNet};
 }
 
 }  // namespace bakeoff::testing
