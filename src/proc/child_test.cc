@@ -137,7 +137,7 @@ TEST(Child, OfWhatItLeavesInItsTemporaryFolderNothingStays) {
     options.env = {{"TMPDIR", folder.path().string()}};
     options.own_temporary_folder = true;
     Child child = Child::start(options).value();
-    ASSERT_TRUE(soon([&] { return child.log_bytes() > 0 || child.exit(); }, 60)) << end;
+    ASSERT_TRUE(soon([&] { return child.log_bytes() > 0 || child.exit(); })) << end;
     child.kill();
     // The paths of sockets in it have room for 107 characters.
     EXPECT_EQ(std::stoul(child.log_tail()), folder.path().string().size() + 11) << child.log_tail();

@@ -19,7 +19,7 @@ using testing::Machine;
 using testing::NoiseModel;
 
 const bool kFull = std::getenv("BAKEOFF_FULL_TESTS") != nullptr;
-const int kRaces = kFull ? 2000 : 500;
+const uint64_t kRaces = kFull ? 2000 : 500;
 constexpr int kPairs = 40;
 constexpr double kAlpha = 0.01;
 constexpr double kMargin = 0.02;
