@@ -19,7 +19,8 @@ using testing::Machine;
 using testing::NoiseModel;
 
 const bool kFull = std::getenv("BAKEOFF_FULL_TESTS") != nullptr;
-const uint64_t kRaces = kFull ? 2000 : 500;
+const uint64_t kSeeds = kFull ? 2000 : 500;
+const int kRaces = static_cast<int>(kSeeds);
 constexpr int kPairs = 40;
 constexpr double kAlpha = 0.01;
 constexpr double kMargin = 0.02;
@@ -86,7 +87,7 @@ TEST(FalseVerdicts, OfIdenticalContendersStayBelowAlpha) {
   for (const auto& row : kCases) {
     int wrong = 0;
     int missed = 0;
-    for (uint64_t seed = 0; seed < kRaces; ++seed) {
+    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
       Machine machine(row.noise, {0, 0}, seed);
       const Outcome outcome = race(machine, 0, kPairs, row.resolution, excludes_zero);
       wrong += excludes_zero(outcome.verdict);
@@ -100,7 +101,7 @@ TEST(FalseVerdicts, OfIdenticalContendersStayBelowAlpha) {
 
 TEST(Coverage, HoldsAtEveryLookTogether) {
   int missed = 0;
-  for (uint64_t seed = 0; seed < kRaces; ++seed) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Machine machine(usual(), {0.013, 0}, seed);
     missed += !race(machine, 0.013, kPairs, 0, never).covered;
   }
@@ -110,7 +111,7 @@ TEST(Coverage, HoldsAtEveryLookTogether) {
 TEST(Coverage, HoldsAtTheStoppingTime) {
   int missed = 0;
   int stopped = 0;
-  for (uint64_t seed = 0; seed < kRaces; ++seed) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Machine machine(usual(), {0.03, 0}, seed);
     const Outcome outcome = race(machine, 0.03, 100, 0, decided);
     stopped += decided(outcome.verdict);
@@ -123,7 +124,7 @@ TEST(Coverage, HoldsAtTheStoppingTime) {
 TEST(Power, ASlowdownOfTwoPercentIsFoundWithin25Pairs) {
   int found = 0;
   double pairs = 0;
-  for (uint64_t seed = 0; seed < kRaces; ++seed) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Machine machine(usual(), {std::log(1.02), 0}, seed);
     const Outcome outcome = race(machine, std::log(1.02), 45, 0, excludes_zero);
     found += outcome.pairs <= 25 && outcome.verdict != Verdict::kFaster && excludes_zero(outcome.verdict);
@@ -138,7 +139,7 @@ TEST(Power, ASlowdownOfTwoPercentIsFoundWithin25Pairs) {
 TEST(Power, ASlowdownOfFivePercentIsFoundWithin20Pairs) {
   int found = 0;
   double pairs = 0;
-  for (uint64_t seed = 0; seed < kRaces; ++seed) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Machine machine(usual(), {std::log(1.05), 0}, seed);
     const Outcome outcome = race(machine, std::log(1.05), 45, 0, excludes_zero);
     found += outcome.pairs <= 20 && excludes_zero(outcome.verdict);
@@ -159,7 +160,7 @@ TEST(Power, AGapOfManyDeviationsEndsAfterFourPairs) {
 
 TEST(Same, IsRarelySaidOfAGapAtTheMargin) {
   int wrong = 0;
-  for (uint64_t seed = 0; seed < kRaces; ++seed) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Machine machine(usual(), {std::log1p(kMargin), 0}, seed);
     const auto says_same = [](Verdict verdict) { return verdict == Verdict::kSame; };
     wrong += says_same(race(machine, std::log1p(kMargin), kPairs, 0, says_same).verdict);
@@ -169,7 +170,7 @@ TEST(Same, IsRarelySaidOfAGapAtTheMargin) {
 
 TEST(Same, IsSaidOfMostIdenticalPairsWithin40) {
   int same = 0;
-  for (uint64_t seed = 0; seed < kRaces; ++seed) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Machine machine(usual(), {0, 0}, seed);
     same += race(machine, 0, kPairs, 0, decided).verdict == Verdict::kSame;
   }
@@ -180,7 +181,7 @@ TEST(Same, IsSaidOfMostIdenticalPairsWithin40) {
 // The bar has teeth: the same races under a t-test that is looked at after every pair.
 TEST(FalseVerdicts, OfPeekingWithATTestAreMany) {
   int wrong = 0;
-  for (uint64_t seed = 0; seed < kRaces; ++seed) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Machine machine(usual(), {0, 0}, seed);
     EProcess evidence;
     bool rejected = false;
