@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import subprocess
 import unittest
+from pathlib import Path
 
 from tests.cli import support
 
+TORCH, PLAIN = 'framework = "torch"', 'framework = "onnxruntime"'
 CONTENDERS = [
-    'framework = "torch"',
-    'framework = "onnxruntime"',
-    'framework = "onnxruntime", provider = "cuda"',
+    PLAIN,
+    f"{PLAIN}, io_binding = true",
+    f'{PLAIN}, provider = "cuda"',
+    *([TORCH] if support.FULL else []),
 ]
 SCRIPTS = {"predict_torch.py": "torch", "predict_onnxruntime.py": "onnxruntime"}
 
@@ -26,15 +29,19 @@ class Predict(unittest.TestCase):
         self.place = support.Place(["torch", "onnxruntime"], shared_proofs=True)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
-        text = support.recipe(CONTENDERS, top=support.PREDICTIONS, optimizer="")
-        self.recipe = self.place.write("predict.toml", text)
+
+    def recipe(self, contenders: list[str]) -> Path:
+        text = support.recipe(contenders, top=support.PREDICTIONS, optimizer="")
+        return self.place.write("predict.toml", text)
 
     def test_race(self) -> None:
-        done = self.place.run("run", self.recipe, "--out", "r", "--format", "json")
+        recipe = self.recipe(CONTENDERS)
+        done = self.place.run("run", recipe, "--out", "r", "--format", "json")
         self.assertIn(done.code, (0, 1), done.err)
         report = done.json()
         ranked = {row["contender"]["id"]: row for row in report["ranked"]}
-        self.assertEqual(set(ranked), {"torch", "onnxruntime"})
+        names = {"onnxruntime", "onnxruntime[io_binding]"}
+        self.assertEqual(set(ranked), names | ({"torch"} if support.FULL else set()))
         for row in ranked.values():
             checks = [check["what"] for check in row["proof"]["checks"]]
             self.assertEqual(checks, ["float64 prediction", "float32 prediction"])
@@ -51,7 +58,7 @@ class Predict(unittest.TestCase):
         self.assertIn("predictions: a step is one batch forward", shown.out)
 
     def test_scripts_alone(self) -> None:
-        emitted = self.place.run("emit", self.recipe, "--out", "s")
+        emitted = self.place.run("emit", self.recipe([TORCH, PLAIN]), "--out", "s")
         self.assertEqual(emitted.code, 0, emitted.err)
         means = []
         for script, environment in SCRIPTS.items():

@@ -58,8 +58,8 @@ COST = 'per_hour = 1.2\ncurrency = "EUR"\ngrams_per_kwh = 400\n'
 
 class Sensors(unittest.TestCase):
     def setUp(self) -> None:
-        support.need("jax")
-        self.place = support.Place(["jax"], shared_proofs=True)
+        support.need("onnxruntime")
+        self.place = support.Place(["onnxruntime"], shared_proofs=True)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
         self.root = self.place.path / "root"
@@ -69,7 +69,9 @@ class Sensors(unittest.TestCase):
 
     def race(self) -> Any:
         text = support.recipe(
-            ['framework = "jax"'],
+            ['framework = "onnxruntime"'],
+            top=support.PREDICTIONS,
+            optimizer="",
             budget="minutes = 4\nheats = 1\n",
             cost=COST,
             largest_batch='memory = "2 GiB"\nmost = 100\n',
