@@ -34,7 +34,7 @@ os._exit(status)
 """
 
 WAITING = """
-import array, importlib, json, os, runpy, signal, socket, sys
+import array, importlib, json, os, runpy, signal, socket, sys, tempfile
 
 for name in {imports!r}:
     try:
@@ -71,6 +71,7 @@ def work(line, message, fds):
     told = json.loads(message)
     os.environ.clear()
     os.environ.update(told["environment"])
+    tempfile.tempdir = None  # TMPDIR is another one
     os.chdir(told["folder"])
     sys.path.insert(0, os.environ["PYTHONPATH"])
     if "PYTHONSAFEPATH" in os.environ and "" in sys.path:
