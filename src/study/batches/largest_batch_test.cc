@@ -260,12 +260,15 @@ TEST(SearchLargest, FindsWhereTheAllocatorFails) {
 }
 
 TEST(SearchLargest, WhatTheAllocatorDoesNotSeeIsKilledAtTheLimit) {
-  Fakes fakes({.wanted = true, .memory_bytes = 300 * kMiB});
-  fakes.options["hold_shared"] = "1";
-  // Long enough for the watch, which looks every 20 ms.
-  fakes.options["step_ms"] = "100";
-  ASSERT_TRUE(fakes.search());
-  const LargestRow row = fakes.row();
+  LargestRow row;
+  // Long enough for the watch, which looks every 20 ms; longer if other work keeps it from looking.
+  for (const char* ms : {"100", "1000", "10000"}) {
+    Fakes fakes({.wanted = true, .memory_bytes = 300 * kMiB});
+    fakes.options = {{"hold_shared", "1"}, {"step_ms", ms}};
+    ASSERT_TRUE(fakes.search());
+    row = fakes.row();
+    if (row.largest && *row.largest < 300) break;
+  }
   ASSERT_TRUE(row.largest) << row.note;
   EXPECT_GE(*row.largest, 200);
   EXPECT_LT(*row.largest, 300);
