@@ -7,14 +7,19 @@
 # The presets compile several sources of a room together (CMAKE_UNITY_BUILD): headers are parsed once for all of
 # them. Sources of a room therefore share one unnamed namespace; APART lists those that cannot, as twins with
 # the same local names.
+#
+# A room is compiled with -Og, which is quicker, unless it is HOT: it computes much, or is timed.
 function(bakeoff_room)
-  cmake_parse_arguments(ROOM "OPTIMISED_TESTS" "NAME" "SOURCES;DEPS;TESTS;TEST_DEPS;APART" ${ARGN})
+  cmake_parse_arguments(ROOM "OPTIMISED_TESTS;HOT" "NAME" "SOURCES;DEPS;TESTS;TEST_DEPS;APART" ${ARGN})
   set(target bakeoff_${ROOM_NAME})
   set_source_files_properties(${ROOM_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   add_library(${target} STATIC ${ROOM_SOURCES})
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${target} PUBLIC ${ROOM_DEPS})
   target_compile_options(${target} PRIVATE ${BAKEOFF_WARNINGS})
+  if(NOT ROOM_HOT)
+    target_compile_options(${target} PRIVATE -Og)
+  endif()
   bakeoff_precompile(${target})
   if(BAKEOFF_TESTS AND ROOM_TESTS)
     add_executable(${ROOM_NAME}_test ${ROOM_TESTS})
@@ -31,4 +36,6 @@ endfunction()
 
 set(BAKEOFF_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
   # g++ 12 reports these falsely: in std::variant, and in std::string behind a precompiled header.
-  -Wno-maybe-uninitialized -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+  -Wno-maybe-uninitialized -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
+  # Where sources are compiled together none of them is the main file, whose classes may have local types.
+  -Wno-subobject-linkage)

@@ -16,7 +16,7 @@
 namespace bakeoff {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr size_t kBlock = size_t{1} << 20;  // floats: 4 MB
 constexpr int kPasses = 3;

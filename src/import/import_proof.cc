@@ -22,8 +22,6 @@ namespace {
 using tensor::Tensor;
 
 constexpr const char* kProjection = "projection of the outputs";
-constexpr int64_t kUnboundIntegers = 2;  // ints that no op bounds are drawn from 0 and 1
-constexpr uint64_t kSeed = 20;
 
 // The workload with its loss replaced by sum((prediction - target)^2): its gradient with respect to the
 // prediction is any r where the target is prediction - r / 2.
@@ -51,7 +49,7 @@ Tensor drawn(const ir::Shape& shape, tensor::Rng& rng) {
 // Away from the origin's own values, which may hide a mistake: biases of 0, scales of 1. A weight of zeros
 // alone gets small ones.
 referee::Weights moved(const ir::Workload& workload, const referee::Weights& weights) {
-  referee::Weights all = referee::perturbed(workload, weights, kSeed);
+  referee::Weights all = referee::perturbed(workload, weights, kProofSeed);
   for (size_t id = 0; id < all.size(); ++id) {
     const ir::Parameter& p = workload.parameters[id];
     if (p.frozen) {
@@ -60,7 +58,7 @@ referee::Weights moved(const ir::Workload& workload, const referee::Weights& wei
     }
     const bool small = p.shape.size() <= 1 && p.role == ir::Role::kWeight;
     if (!small && largest(all[id]) > 0) continue;
-    tensor::Rng rng(kSeed, p.name);
+    tensor::Rng rng(kProofSeed, p.name);
     for (double& x : all[id].data) x += rng.uniform(-0.05, 0.05);
   }
   return all;
@@ -105,7 +103,7 @@ class Proof {
     tensor::NamedTensors named;
     for (size_t i = 0; i < workload_.inputs.size(); ++i) {
       const ir::Input& input = workload_.inputs[i];
-      tensor::Rng rng(kSeed, fmt::format("{}/{}", what, input.name));
+      tensor::Rng rng(kProofSeed, fmt::format("{}/{}", what, input.name));
       if (input.name == model_.target) {  // the origin's projection
         const Tensor r = drawn(ir::with_batch(prediction_, rows), rng);
         TRY(auto raw, tensor::encode(r, tensor::DType::kF64));

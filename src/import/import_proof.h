@@ -34,6 +34,8 @@ inline constexpr double kGradientFloor = 1e-3;
 // takes at most kProofFlops.
 inline constexpr int64_t kProofRowsTrain = 4, kMostProofRows = 16;
 inline constexpr int64_t kProofRowsPredict = 3;
+inline constexpr uint64_t kProofSeed = 20;
+inline constexpr int64_t kUnboundIntegers = 2;  // ints that no op bounds are drawn from 0 and 1
 inline constexpr int64_t kProofFlops = 20'000'000'000;
 
 // The distance that the bounds are about; infinity where shapes differ or a number is not finite.

@@ -24,9 +24,7 @@ namespace {
 using onnx::ArrayPtr;
 using tensor::Tensor;
 
-constexpr uint64_t kSeed = 20;
 constexpr int64_t kBatchIfOpen = 32;     // of the recipe
-constexpr int64_t kUnboundIntegers = 2;  // ints that no op bounds are drawn from 0 and 1
 constexpr double kStep = 1e-5;           // of the differences that gradients are compared with
 constexpr const char* kDefect =
     "nothing was written: the import would not compute what the file computes; this is a defect of bakeoff, "
@@ -66,7 +64,7 @@ ArrayPtr as_in_file(const onnx::Array& rows, const onnx::Layout& layout) {
 ArrayPtr moved(const onnx::Array& array, const std::string& name) {
   auto made = std::make_shared<onnx::Array>(array);
   const bool positive = std::all_of(array.reals.begin(), array.reals.end(), [](double x) { return x >= 0; });
-  tensor::Rng rng(kSeed, name);
+  tensor::Rng rng(kProofSeed, name);
   for (double& x : made->reals)
     x = x != 0 ? x * rng.uniform(0.8, 1.25) : rng.uniform(positive ? 0 : -0.05, 0.05);
   return made;
@@ -117,7 +115,7 @@ class OnnxProof {
     tensor::NamedTensors named;
     for (size_t i = 0; i < workload_.inputs.size(); ++i) {
       const ir::Input& input = workload_.inputs[i];
-      tensor::Rng rng(kSeed, input.name);
+      tensor::Rng rng(kProofSeed, input.name);
       const ir::Shape shape = ir::with_batch(input.type.shape, rows());
       if (input.name == model_.target) {
         inputs.emplace_back(target(rows()));
@@ -242,7 +240,7 @@ class OnnxProof {
       for (const double x : array->reals) scale = std::max(scale, std::abs(x));
       for (const int side : {0, 1}) {
         auto made = std::make_shared<onnx::Array>(*array);
-        tensor::Rng rng(kSeed, "slope/" + name);
+        tensor::Rng rng(kProofSeed, "slope/" + name);
         for (double& x : made->reals) x += (side == 0 ? -kStep : kStep) * scale * rng.uniform(-1, 1);
         sides[side][name] = std::move(made);
       }
@@ -253,7 +251,7 @@ class OnnxProof {
     TRY(const referee::Weights at, weights_of(given));
     TRY(const auto plain, referee::evaluate(workload_, at, inputs, inference(false)));
     Tensor r = plain.prediction;
-    tensor::Rng rng(kSeed, "projection");
+    tensor::Rng rng(kProofSeed, "projection");
     double wanted = 0, size = 0, bend = 0;
     if (import_distance(high, low) < kStep * 1e-4) {
       notes_.push_back("slopes were not compared: the outputs hardly change with the weights");

@@ -13,4 +13,10 @@ const Rows& rows() {
   return all;
 }
 
+Status want_graph(const Call& call, size_t input) {
+  if (!call.in(input).is_graph())
+    return refused("computes with constants alone, in a way that is not computed at import");
+  return Done{};
+}
+
 }  // namespace bakeoff::onnx

@@ -26,6 +26,8 @@ Rows attention_rows();
 // ---- what rows of several files are made of
 
 size_t rank_of(const Value& v);
+// An error where the input is a constant.
+Status want_graph(const Call& call, size_t input = 0);
 // A constant of other numbers from the same source.
 Value with_array(const Value& v, ArrayPtr array);
 // Of constants and of values of the graph: an axis of size 1 in front of axis `at`.

@@ -39,12 +39,6 @@ Result<Value> reduced(Mapper& m, const Value& x, const std::set<size_t>& axes, b
 
 namespace {
 
-Status want_graph(const Call& call) {
-  if (!call.in(0).is_graph())
-    return refused("computes with constants alone, in a way that is not computed at import");
-  return Done{};
-}
-
 Result<Ints> axes_of(Mapper& m, const Call& call, int64_t since) {
   if (call.opset < since) return call.integers("axes");
   if (!call.has(1)) return Ints{};

@@ -86,12 +86,6 @@ Value repeated(Mapper& m, const Value& x, size_t axis, int64_t times) {
 
 namespace {
 
-Status want_graph(const Call& call, size_t input = 0) {
-  if (!call.in(input).is_graph())
-    return refused("computes with constants alone, in a way that is not computed at import");
-  return Done{};
-}
-
 Result<Values> shape_of(Mapper& m, const Call& call) {
   const Value& x = call.in(0);
   Value made;

@@ -98,11 +98,12 @@ inline std::string former_name(const std::string& field) {
   template std::string to_json(const Type&); \
   template Result<Type> from_json(std::string_view, const std::string&);
 
-// Parts of a race's records that those of studies hold too.
+// Parts of a race's records that those of studies and machines hold too.
 #define BAKEOFF_SHARED(Type)                \
   void to_json(RecordJson& j, const Type&); \
   void from_json(const RecordJson& j, Type&);
 BAKEOFF_SHARED(Failure)
+BAKEOFF_SHARED(Host)
 BAKEOFF_SHARED(Burst)
 BAKEOFF_SHARED(HostRound)
 BAKEOFF_SHARED(Trial)

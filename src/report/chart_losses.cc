@@ -15,7 +15,7 @@ namespace bakeoff::report {
 using namespace table;
 namespace {
 
-constexpr double kLeft = 70;
+constexpr double kLossLeft = 70;
 
 using Height = std::function<double(double)>;  // pixel of a value
 
@@ -27,7 +27,7 @@ struct Plot {
 Plot plot(double width, size_t steps) {
   const double height = width < 600 ? 260 : 300;
   return {width, height, width - 16, height - 44,
-          Axis(0, static_cast<double>(std::max<size_t>(steps, 2) - 1), kLeft, width - 16, false)};
+          Axis(0, static_cast<double>(std::max<size_t>(steps, 2) - 1), kLossLeft, width - 16, false)};
 }
 
 std::vector<Series> with_losses(const Summary& s) {
@@ -168,8 +168,8 @@ std::string loss_chart(const Summary& s, double width) {
   const Axis y(values.front() - space, values.back() + space, p.bottom, 10, false);
   const Height height = [&](double loss) { return y.at(loss); };
   Svg svg(p.width, p.height, "Losses of the first steps");
-  draw_y_axis(svg, y, kLeft, p.right, [](double v) { return fmt::format("{:.4g}", v); });
-  draw_x_axis(svg, p.x, 10, p.bottom, kLeft, p.right, step_text, "training step");
+  draw_y_axis(svg, y, kLossLeft, p.right, [](double v) { return fmt::format("{:.4g}", v); });
+  draw_x_axis(svg, p.x, 10, p.bottom, kLossLeft, p.right, step_text, "training step");
   svg.begin("", "referee, float64");
   draw_line(svg, p, height, s.manifest.referee_losses, "referee", "");
   svg.end();
@@ -187,9 +187,9 @@ std::string loss_error_chart(const Summary& s, double width) {
   const Plot p = plot(width, longest(s));
   const Axis y = error_axis(s, p.bottom - 22);
   Svg svg(p.width, p.height, "Relative difference of the losses from the float64 referee");
-  draw_y_axis(svg, y, kLeft, p.right, [](double v) { return error_size(v); });
-  draw_x_axis(svg, p.x, 10, p.bottom, kLeft, p.right, step_text, "training step");
-  svg.text(kLeft - 8, p.bottom - 4, "equal", "tick", "end");
+  draw_y_axis(svg, y, kLossLeft, p.right, [](double v) { return error_size(v); });
+  draw_x_axis(svg, p.x, 10, p.bottom, kLossLeft, p.right, step_text, "training step");
+  svg.text(kLossLeft - 8, p.bottom - 4, "equal", "tick", "end");
   draw_bands(svg, p, y, bands(all));
   const Height height = [&](double e) { return e > 0 ? y.at(e) : p.bottom - 8; };
   for (const Series& series : all) {

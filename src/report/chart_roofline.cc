@@ -14,7 +14,7 @@ namespace bakeoff::report {
 using namespace table;
 namespace {
 
-constexpr double kLeft = 66, kRight = 30, kTop = 14, kFoot = 44;  // margins
+constexpr double kRooflineLeft = 66, kRooflineRight = 30, kRooflineTop = 14, kRooflineFoot = 44;  // margins
 constexpr double kMarks = 54;                                     // of the layers, within the plot
 constexpr double kLine = 15;                                      // between labels
 constexpr int kMostMarks = 4;
@@ -23,7 +23,7 @@ constexpr double kLabelPlaces[] = {0.6, 0.4, 0.2};  // of labels along the roofs
 std::string rate_text(double gflops) { return significant(gflops, 3); }
 
 // The roofs are those of float32: a row in bfloat16 has a share of another peak.
-bool drawable(const Row& row) {
+bool in_roofline(const Row& row) {
   return std::isfinite(row.gflops) && row.gflops > 0 && row.flop_use && row.group == "float32";
 }
 
@@ -34,15 +34,15 @@ class RooflineChart {
         r_(*s.roofline),
         width_(width),
         height_(width < 600 ? 340 : 440),
-        bottom_(height_ - kFoot),
+        bottom_(height_ - kRooflineFoot),
         x_(x_axis()),
         y_(y_axis()) {}
 
   std::string draw() {
     Svg svg(width_, height_, "Roofline: model arithmetic per second against arithmetic per byte");
-    draw_y_axis(svg, y_, kLeft, width_ - kRight, [](double v) { return fmt::format("{:.4g}", v); });
+    draw_y_axis(svg, y_, kRooflineLeft, width_ - kRooflineRight, [](double v) { return fmt::format("{:.4g}", v); });
     draw_x_axis(
-        svg, x_, kTop, bottom_, kLeft, width_ - kRight, [](double v) { return fmt::format("{:.4g}", v); },
+        svg, x_, kRooflineTop, bottom_, kRooflineLeft, width_ - kRooflineRight, [](double v) { return fmt::format("{:.4g}", v); },
         "FLOP per byte that the ops move (log scale); upwards GFLOP/s");
     int place = 0;
     for (const Roofline::Roof& roof : r_.roofs) draw_roof(svg, roof, kLabelPlaces[place++ % 3]);
@@ -68,15 +68,15 @@ class RooflineChart {
       low = std::min(low, kind.flops / kind.bytes);
       high = std::max(high, kind.flops / kind.bytes);
     }
-    return Axis(low / 2, high * 4, kLeft, width_ - kRight, true);
+    return Axis(low / 2, high * 4, kRooflineLeft, width_ - kRooflineRight, true);
   }
 
   Axis y_axis() const {
     double low = r_.peak_flops / 1e9;
     for (const Row& row : s_.ranked) {
-      if (drawable(row)) low = std::min(low, row.gflops);
+      if (in_roofline(row)) low = std::min(low, row.gflops);
     }
-    return Axis(low / 3, r_.peak_flops / 1e9 * 1.6, bottom_ - kMarks, kTop, true);
+    return Axis(low / 3, r_.peak_flops / 1e9 * 1.6, bottom_ - kMarks, kRooflineTop, true);
   }
 
   void draw_roof(Svg& svg, const Roofline::Roof& roof, double place) const {
@@ -100,8 +100,8 @@ class RooflineChart {
 
   void draw_peak(Svg& svg) const {
     const double y = y_.at(r_.peak_flops / 1e9);
-    svg.line(kLeft, y, width_ - kRight, y, "roof main");
-    svg.text(width_ - kRight, y - 6,
+    svg.line(kRooflineLeft, y, width_ - kRooflineRight, y, "roof main");
+    svg.text(width_ - kRooflineRight, y - 6,
              fmt::format("{} GFLOP/s, {}, {}", rate_text(r_.peak_flops / 1e9), one_line(r_.peak_of),
                          counted(r_.threads, "thread")),
              "tick", "end");
@@ -109,10 +109,10 @@ class RooflineChart {
     const double gemm = y_.at(r_.gemm_flops / 1e9);
     svg.begin("row", fmt::format("best matrix product of {}: {} GFLOP/s", one_line(r_.gemm_of),
                                  rate_text(r_.gemm_flops / 1e9)));
-    svg.line(kLeft, gemm, width_ - kRight, gemm, "roof dash");
-    svg.text(width_ - kRight, gemm + 15,
+    svg.line(kRooflineLeft, gemm, width_ - kRooflineRight, gemm, "roof dash");
+    svg.text(width_ - kRooflineRight, gemm + 15,
              fmt::format("{} of a matrix product, {}", rate_text(r_.gemm_flops / 1e9), one_line(r_.gemm_of)),
-             "tick", "end", (width_ - kLeft - kRight) / 2);
+             "tick", "end", (width_ - kRooflineLeft - kRooflineRight) / 2);
     svg.end();
   }
 
@@ -143,7 +143,7 @@ class RooflineChart {
     const std::string text =
         fmt::format("without products: {:.0f}% of the bytes", 100 * idle_bytes / all_bytes);
     svg.begin("row", fmt::format("{}", fmt::join(idle, ", ")));
-    svg.text(kLeft + 6, bottom_ - 6, text, "tick");
+    svg.text(kRooflineLeft + 6, bottom_ - 6, text, "tick");
     svg.end();
   }
 
@@ -152,7 +152,7 @@ class RooflineChart {
     double free = 0;  // pixels from the top: the least y that the next label may have
     std::vector<Series> shown;
     for (const Series& series : all_series(s_)) {
-      if (series.ranked && drawable(*series.row)) shown.push_back(series);
+      if (series.ranked && in_roofline(*series.row)) shown.push_back(series);
     }
     std::stable_sort(shown.begin(), shown.end(),
                      [](const Series& a, const Series& b) { return a.row->gflops > b.row->gflops; });
@@ -169,7 +169,7 @@ class RooflineChart {
       if (width_ >= 600 && label < bottom_ - kMarks)
         svg.text(x + 10, label,
                  fmt::format("{} · {}%", series.name, significant(100 * *series.row->flop_use, 2)),
-                 "lbl small", "start", width_ - kRight - x - 10);
+                 "lbl small", "start", width_ - kRooflineRight - x - 10);
       svg.end();
     }
   }
@@ -184,7 +184,7 @@ class RooflineChart {
 
 std::string roofline_chart(const Summary& s, double width) {
   if (!s.roofline || s.roofline->peak_flops <= 0 || s.roofline->intensity() <= 0) return "";
-  if (std::none_of(s.ranked.begin(), s.ranked.end(), drawable)) return "";
+  if (std::none_of(s.ranked.begin(), s.ranked.end(), in_roofline)) return "";
   return RooflineChart(s, width).draw();
 }
 

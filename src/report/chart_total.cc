@@ -14,7 +14,7 @@ using namespace table;
 namespace {
 
 constexpr int kPoints = 64;
-constexpr double kLeft = 66, kRight = 30;  // margins
+constexpr double kTotalLeft = 66, kTotalRight = 30;  // margins
 
 bool drawable(const Row& row) {
   return !row.at_least && std::isfinite(row.ms_per_step.value) && row.ms_per_step.value > 0 &&
@@ -52,15 +52,15 @@ class TotalChart {
         width_(width),
         height_(width < 600 ? 300 : 380),
         last_(last_step(s)),
-        x_(1, last_, kLeft, width - kRight, true),
+        x_(1, last_, kTotalLeft, width - kTotalRight, true),
         y_(y_axis()) {}
 
   std::string draw() {
     Svg svg(width_, height_,
             relative_ ? "Total time relative to the leader against steps" : "Total time against steps");
-    draw_y_axis(svg, y_, kLeft, width_ - kRight,
+    draw_y_axis(svg, y_, kTotalLeft, width_ - kTotalRight,
                 [this](double v) { return relative_ ? fmt::format("{:.3g}×", v) : seconds_text(v); });
-    draw_x_axis(svg, x_, 10, height_ - 44, kLeft, width_ - kRight, steps_text, "training steps (log scale)");
+    draw_x_axis(svg, x_, 10, height_ - 44, kTotalLeft, width_ - kTotalRight, steps_text, "training steps (log scale)");
     for (const Series& series : all_series(s_)) {
       if (series.ranked && drawable(*series.row)) curve(svg, series);
     }

@@ -10,7 +10,7 @@ using ir::Optimizer;
 using ir::OptimizerKind;
 
 // As in Keras 3, see optimizer.cc.
-void print_momentum(CodeWriter& out, const Optimizer& o) {
+void print_keras_2_momentum(CodeWriter& out, const Optimizer& o) {
   out.print(R"(lr = tf.cast(self.learning_rate, variable.dtype)
 index = self._index_dict[self._var_key(variable)]
 )");
@@ -30,7 +30,7 @@ v.assign(self.momentum * v + gradient)
                              : "variable.assign_sub(lr * v)");
 }
 
-void print_rmsprop(CodeWriter& out, const Optimizer& o) {
+void print_keras_2_rmsprop(CodeWriter& out, const Optimizer& o) {
   out.print(R"(lr = tf.cast(self.learning_rate, variable.dtype)
 index = self._index_dict[self._var_key(variable)]
 velocity = self._velocities[index]
@@ -46,7 +46,7 @@ step = momentum
   out.line("variable.assign_sub(step)");
 }
 
-void print_adam(CodeWriter& out, const Optimizer& o) {
+void print_keras_2_adam(CodeWriter& out, const Optimizer& o) {
   out.print(R"(lr = tf.cast(self.learning_rate, variable.dtype)
 step = tf.cast(self.iterations + 1, variable.dtype)
 correction_1 = 1 - self.beta_1**step
@@ -84,13 +84,13 @@ std::string keras_2_update(const Optimizer& o, bool eps, bool l2, bool momentum,
     out.print(o.no_decay.empty() ? "gradient = gradient + WEIGHT_DECAY * variable\n"
                                  : "    gradient = gradient + WEIGHT_DECAY * variable\n");
   if (momentum) {
-    print_momentum(out, o);
+    print_keras_2_momentum(out, o);
   } else if (!eps) {
     out.line("super().update_step(gradient, variable)");
   } else if (o.kind == OptimizerKind::kRmsprop) {
-    print_rmsprop(out, o);
+    print_keras_2_rmsprop(out, o);
   } else {
-    print_adam(out, o);
+    print_keras_2_adam(out, o);
   }
   return out.text();
 }

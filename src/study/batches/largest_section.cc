@@ -25,7 +25,7 @@ Cell limit_cell(const LargestRow& row) {
   return row.largest ? Cell{"the device's"} : Cell{};
 }
 
-const std::vector<Quantity<LargestRow>> kQuantities = {
+const std::vector<Quantity<LargestRow>> kLargestQuantities = {
     contender_quantity<LargestRow>(),
     {{.key = "largest_batch",
       .title = "largest batch",
@@ -72,9 +72,9 @@ constexpr const char* kLegend =
     "fails, or it is killed. Searched by doubling, then by bisection to a sixteenth. A sample: the slope of "
     "the process's peak over the batch, by least squares.";
 
-Status run(const Afterwards& race) { return search_largest(race, emitted_lanes(race.plan, race.progress)); }
+Status run_largest(const Afterwards& race) { return search_largest(race, emitted_lanes(race.plan, race.progress)); }
 
-StudySection section_of_run(const RunDirectory& directory, const StudyContext& context) {
+StudySection largest_section_of_run(const RunDirectory& directory, const StudyContext& context) {
   TRY(const auto trials, directory.read<LargestTrial>());
   const auto rows =
       largest_rows(trials, context.ids(), context.recipe.largest_batch.most, context.manifest.data_rows);
@@ -87,18 +87,18 @@ StudySection section_of_run(const RunDirectory& directory, const StudyContext& c
 Study largest_batch_study() {
   return {.name = "largest_batch",
           .wanted = [](const recipe::Recipe& recipe) { return recipe.largest_batch.wanted; },
-          .run = run,
-          .section = section_of_run};
+          .run = run_largest,
+          .section = largest_section_of_run};
 }
 
 Section largest_section(const std::vector<LargestRow>& rows) {
-  Section section = section_of(kQuantities, rows);
+  Section section = section_of(kLargestQuantities, rows);
   section.key = "largest_batch";
   section.label = "Largest batch";
   section.title = "Largest batch that fits";
   section.legend = kLegend;
-  section.json = json_rows(kQuantities, rows);
-  add_csv(section, kQuantities, rows, "");
+  section.json = json_rows(kLargestQuantities, rows);
+  add_csv(section, kLargestQuantities, rows, "");
   return section;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kConvergence[] = {"not compared", "within chance", "worse"};
 
-std::string three(double value) { return significant(value, 3); }
+std::string three_digits(double value) { return significant(value, 3); }
 
 Json over_seeds(const std::optional<OverSeeds>& e) {
   return e ? estimate({e->value, e->interval.low, e->interval.high}) : Json(nullptr);
@@ -50,14 +50,14 @@ const std::vector<Quantity<TargetRow>> kQuantities = {
       .range_title = "interval",
       .range_priority = 5},
      [](const TargetRow& r) { return over_seeds(r.steps); },
-     three},
+     three_digits},
     {{.key = "epochs",
       .csv = {{"epochs", "/value"}},
       .title = "epochs",
       .meaning = "Epochs to the target: the steps over those of an epoch.",
       .priority = 4},
      [](const TargetRow& r) { return over_seeds(r.epochs); },
-     [](const TargetRow& r) { return r.epochs ? Cell{three(r.epochs->value)} : Cell{}; }},
+     [](const TargetRow& r) { return r.epochs ? Cell{three_digits(r.epochs->value)} : Cell{}; }},
     {{.key = "seconds",
       .csv = {{"seconds", "/value"}},
       .title = "seconds",
@@ -65,7 +65,7 @@ const std::vector<Quantity<TargetRow>> kQuantities = {
       .range_title = "interval",
       .range_priority = 3},
      [](const TargetRow& r) { return over_seeds(r.seconds); },
-     three},
+     three_digits},
     {{.key = "start_up_s",
       .in_csv = false,
       .title = "start-up",
@@ -101,7 +101,7 @@ std::string legend(double alpha) {
       percent(1 - alpha), percent(alpha));
 }
 
-StudySection section_of_run(const RunDirectory& directory, const StudyContext& context) {
+StudySection target_section_of_run(const RunDirectory& directory, const StudyContext& context) {
   TRY(const auto trials, directory.read<TargetTrial>());
   const recipe::Recipe& recipe = context.recipe;
   const int64_t rows = trained_rows(recipe, context.manifest.data_rows, recipe.target.rows);
@@ -120,7 +120,7 @@ Study target_study() {
   return {.name = "target",
           .wanted = [](const recipe::Recipe& recipe) { return recipe.target.wanted(); },
           .run = train_to_target,
-          .section = section_of_run};
+          .section = target_section_of_run};
 }
 
 Section target_section(const std::vector<TargetRow>& rows, const std::string& text, double alpha) {
