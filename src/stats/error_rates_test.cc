@@ -181,7 +181,7 @@ TEST(Same, IsSaidOfMostIdenticalPairsWithin40) {
 // The bar has teeth: the same races under a t-test that is looked at after every pair.
 TEST(FalseVerdicts, OfPeekingWithATTestAreMany) {
   int wrong = 0;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
     Machine machine(usual(), {0, 0}, seed);
     EProcess evidence;
     bool rejected = false;
@@ -192,7 +192,7 @@ TEST(FalseVerdicts, OfPeekingWithATTestAreMany) {
     }
     wrong += rejected;
   }
-  EXPECT_GT(wrong, kMostFalse);
+  EXPECT_GT(wrong, 35);  // what 2,000 races under the rule may have, at most
 }
 
 }  // namespace

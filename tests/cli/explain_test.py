@@ -6,6 +6,7 @@ python3 -m tests.cli.explain_test build/dev/bakeoff
 from __future__ import annotations
 
 import json
+import os
 import unittest
 from typing import Any
 
@@ -64,7 +65,9 @@ class Explain(unittest.TestCase):
     def explain(self, *words: str, seconds: int = 10) -> support.Outcome:
         got = self.place.run("explain", "--seconds", str(seconds), *words)
         self.assertEqual(self.place.none_left(), {})
-        self.assertEqual(list(self.temporary.glob("bakeoff_*")), [])
+        left = {path.name for path in self.temporary.glob("bakeoff_*")}
+        # What a compiler keeps for the next script stays, as it does without Bakeoff.
+        self.assertLessEqual(left, {f"bakeoff_inductor_{os.getuid()}"})
         return got
 
     def explained(self, *words: str, seconds: int = 10) -> Any:
