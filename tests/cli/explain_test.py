@@ -60,7 +60,7 @@ class Explain(unittest.TestCase):
         self.temporary = self.place.path / "temporary"
         self.temporary.mkdir()
         self.place.variables["TMPDIR"] = str(self.temporary)
-        self.place.variables["BAKEOFF_SHORT_EXPLAIN"] = "1"
+        self.place.variables["BAKEOFF_BRIEF"] = "1"
 
     def explain(self, *words: str, seconds: int = 10) -> support.Outcome:
         got = self.place.run("explain", "--seconds", str(seconds), *words)
