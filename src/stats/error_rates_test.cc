@@ -19,8 +19,7 @@ using testing::Machine;
 using testing::NoiseModel;
 
 const bool kFull = std::getenv("BAKEOFF_FULL_TESTS") != nullptr;
-const uint64_t kSeeds = kFull ? 2000 : 500;
-const int kRaces = static_cast<int>(kSeeds);
+const int kRaces = kFull ? 2000 : 500;
 constexpr int kPairs = 40;
 constexpr double kAlpha = 0.01;
 constexpr double kMargin = 0.02;
@@ -87,7 +86,7 @@ TEST(FalseVerdicts, OfIdenticalContendersStayBelowAlpha) {
   for (const auto& row : kCases) {
     int wrong = 0;
     int missed = 0;
-    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    for (int seed = 0; seed < kRaces; ++seed) {
       Machine machine(row.noise, {0, 0}, seed);
       const Outcome outcome = race(machine, 0, kPairs, row.resolution, excludes_zero);
       wrong += excludes_zero(outcome.verdict);
@@ -101,7 +100,7 @@ TEST(FalseVerdicts, OfIdenticalContendersStayBelowAlpha) {
 
 TEST(Coverage, HoldsAtEveryLookTogether) {
   int missed = 0;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (int seed = 0; seed < kRaces; ++seed) {
     Machine machine(usual(), {0.013, 0}, seed);
     missed += !race(machine, 0.013, kPairs, 0, never).covered;
   }
@@ -111,7 +110,7 @@ TEST(Coverage, HoldsAtEveryLookTogether) {
 TEST(Coverage, HoldsAtTheStoppingTime) {
   int missed = 0;
   int stopped = 0;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (int seed = 0; seed < kRaces; ++seed) {
     Machine machine(usual(), {0.03, 0}, seed);
     const Outcome outcome = race(machine, 0.03, 100, 0, decided);
     stopped += decided(outcome.verdict);
@@ -124,7 +123,7 @@ TEST(Coverage, HoldsAtTheStoppingTime) {
 TEST(Power, ASlowdownOfTwoPercentIsFoundWithin25Pairs) {
   int found = 0;
   double pairs = 0;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (int seed = 0; seed < kRaces; ++seed) {
     Machine machine(usual(), {std::log(1.02), 0}, seed);
     const Outcome outcome = race(machine, std::log(1.02), 45, 0, excludes_zero);
     found += outcome.pairs <= 25 && outcome.verdict != Verdict::kFaster && excludes_zero(outcome.verdict);
@@ -139,7 +138,7 @@ TEST(Power, ASlowdownOfTwoPercentIsFoundWithin25Pairs) {
 TEST(Power, ASlowdownOfFivePercentIsFoundWithin20Pairs) {
   int found = 0;
   double pairs = 0;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (int seed = 0; seed < kRaces; ++seed) {
     Machine machine(usual(), {std::log(1.05), 0}, seed);
     const Outcome outcome = race(machine, std::log(1.05), 45, 0, excludes_zero);
     found += outcome.pairs <= 20 && excludes_zero(outcome.verdict);
@@ -160,7 +159,7 @@ TEST(Power, AGapOfManyDeviationsEndsAfterFourPairs) {
 
 TEST(Same, IsRarelySaidOfAGapAtTheMargin) {
   int wrong = 0;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (int seed = 0; seed < kRaces; ++seed) {
     Machine machine(usual(), {std::log1p(kMargin), 0}, seed);
     const auto says_same = [](Verdict verdict) { return verdict == Verdict::kSame; };
     wrong += says_same(race(machine, std::log1p(kMargin), kPairs, 0, says_same).verdict);
@@ -170,7 +169,7 @@ TEST(Same, IsRarelySaidOfAGapAtTheMargin) {
 
 TEST(Same, IsSaidOfMostIdenticalPairsWithin40) {
   int same = 0;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (int seed = 0; seed < kRaces; ++seed) {
     Machine machine(usual(), {0, 0}, seed);
     same += race(machine, 0, kPairs, 0, decided).verdict == Verdict::kSame;
   }
@@ -178,10 +177,10 @@ TEST(Same, IsSaidOfMostIdenticalPairsWithin40) {
   RecordProperty("same", same);
 }
 
-// The bar has teeth: the same races under a t-test that is looked at after every pair.
+// The bar has teeth: the 2,000 races under a t-test that is looked at after every pair.
 TEST(FalseVerdicts, OfPeekingWithATTestAreMany) {
   int wrong = 0;
-  for (uint64_t seed = 0; seed < 2000; ++seed) {
+  for (int seed = 0; seed < 2000; ++seed) {
     Machine machine(usual(), {0, 0}, seed);
     EProcess evidence;
     bool rejected = false;
@@ -192,7 +191,7 @@ TEST(FalseVerdicts, OfPeekingWithATTestAreMany) {
     }
     wrong += rejected;
   }
-  EXPECT_GT(wrong, 35);  // what 2,000 races under the rule may have, at most
+  EXPECT_GT(wrong, 35);
 }
 
 }  // namespace
