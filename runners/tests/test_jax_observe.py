@@ -573,7 +573,7 @@ import jax.numpy as jnp
 
 rate, x = 0.01, jnp.arange(8.0).reshape(2, 4) / 8
 w = jnp.ones((4, 1))
-for i in range(20):
+for i in range(32):
     @jax.jit
     def step(w):
         loss, grad = jax.value_and_grad(lambda w: jnp.mean((x @ w) ** 2))(w)

@@ -402,7 +402,7 @@ import tensorflow as tf
 
 x = tf.reshape(tf.range(8.0), (2, 4)) / 8
 w = tf.Variable(tf.ones((4, 1)))
-for i in range(20):
+for i in range(32):
     @tf.function
     def step(x):
         with tf.GradientTape() as tape:

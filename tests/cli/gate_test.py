@@ -129,7 +129,9 @@ class Scripts(Gate):
         self.assertEqual((self.place.path / "q.json").read_text(), "[]\n")
 
     def test_a_margin_out_of_reach_is_undecided_and_says_what_decides(self) -> None:
-        jitter = "import random\n" + FAST.replace("0.006", "random.choice([0.006, 0.06])")
+        jitter = "import random\n" + FAST.replace(
+            "0.006", "random.choice([0.006, 0.06])"
+        )
         self.place.write("old.py", jitter)
         self.place.write("new.py", jitter)
         got = self.place.run(
