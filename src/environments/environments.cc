@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/sha256.h"
-#include "emit/all/frameworks.h"
 #include "proc/run.h"
 
 namespace bakeoff {
@@ -38,8 +37,7 @@ Environment inspect_named(const std::string& name, const fs::path& python) {
                            result ? result->text() : result.error().message);
     return e;
   }
-  const emit::Framework* framework = emit::find_framework(name);
-  const std::string package = framework == nullptr ? name : framework->packages.framework;
+  const std::string package = framework_package(name);
   const bool found = std::ranges::any_of(e.versions, [&](const auto& entry) {
     // It may come as <package>-cpu, <package>-rocm, ...
     return entry.first == package || entry.first.starts_with(package + "-");
@@ -84,11 +82,6 @@ std::vector<std::string> environment_names(const std::vector<Requirements>& all)
   std::vector<std::string> names;
   for (const Requirements& requirements : all) names.push_back(requirements.name);
   return names;
-}
-
-std::vector<std::string> main_packages(const std::string& environment) {
-  const emit::Framework* framework = emit::find_framework(environment);
-  return framework == nullptr ? std::vector{environment} : framework->packages.shown;
 }
 
 fs::path environment_folder(const EnvironmentStore& store, const std::string& name) {

@@ -59,6 +59,8 @@ std::vector<std::string> environment_names(const std::vector<Requirements>& all 
 std::vector<Environment> list_environments(const EnvironmentStore& store);
 Environment inspect_environment(const EnvironmentStore& store, const Requirements& requirements);
 
+// The package that an interpreter of the user's must have: "torch".
+std::string framework_package(const std::string& environment);
 // The packages that a table shows: {"torch", "keras", "numpy"}.
 std::vector<std::string> main_packages(const std::string& environment);
 

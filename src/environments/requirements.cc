@@ -5,14 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/embedded.h"
 #include "base/files.h"
 #include "base/texts.h"
-#include "emit/all/frameworks.h"
-
-namespace bakeoff::embedded {
-const std::vector<File>& requirements();  // envs/*.txt
-}  // namespace bakeoff::embedded
 
 namespace bakeoff {
 namespace {
@@ -35,19 +29,6 @@ std::vector<fs::path> site_packages(const fs::path& environment) {
 }
 
 }  // namespace
-
-const std::vector<Requirements>& shipped_requirements() {
-  static const std::vector<Requirements> shipped = [] {
-    std::vector<Requirements> all;
-    for (const emit::Framework* framework : emit::frameworks()) {
-      for (const embedded::File& file : embedded::requirements()) {
-        if (file.path == framework->name + ".txt") all.push_back({framework->name, std::string(file.text)});
-      }
-    }
-    return all;
-  }();
-  return shipped;
-}
 
 Result<std::vector<Pin>> parse_pins(const Requirements& requirements) {
   std::vector<Pin> pins;

@@ -24,8 +24,8 @@ namespace {
 using onnx::ArrayPtr;
 using tensor::Tensor;
 
-constexpr int64_t kBatchIfOpen = 32;     // of the recipe
-constexpr double kStep = 1e-5;           // of the differences that gradients are compared with
+constexpr int64_t kBatchIfOpen = 32;  // of the recipe
+constexpr double kStep = 1e-5;        // of the differences that gradients are compared with
 constexpr const char* kDefect =
     "nothing was written: the import would not compute what the file computes; this is a defect of bakeoff, "
     "please report it with the model";

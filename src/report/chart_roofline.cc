@@ -15,8 +15,8 @@ using namespace table;
 namespace {
 
 constexpr double kRooflineLeft = 66, kRooflineRight = 30, kRooflineTop = 14, kRooflineFoot = 44;  // margins
-constexpr double kMarks = 54;                                     // of the layers, within the plot
-constexpr double kLine = 15;                                      // between labels
+constexpr double kMarks = 54;  // of the layers, within the plot
+constexpr double kLine = 15;   // between labels
 constexpr int kMostMarks = 4;
 constexpr double kLabelPlaces[] = {0.6, 0.4, 0.2};  // of labels along the roofs, as a share of their length
 
@@ -40,9 +40,11 @@ class RooflineChart {
 
   std::string draw() {
     Svg svg(width_, height_, "Roofline: model arithmetic per second against arithmetic per byte");
-    draw_y_axis(svg, y_, kRooflineLeft, width_ - kRooflineRight, [](double v) { return fmt::format("{:.4g}", v); });
+    draw_y_axis(svg, y_, kRooflineLeft, width_ - kRooflineRight,
+                [](double v) { return fmt::format("{:.4g}", v); });
     draw_x_axis(
-        svg, x_, kRooflineTop, bottom_, kRooflineLeft, width_ - kRooflineRight, [](double v) { return fmt::format("{:.4g}", v); },
+        svg, x_, kRooflineTop, bottom_, kRooflineLeft, width_ - kRooflineRight,
+        [](double v) { return fmt::format("{:.4g}", v); },
         "FLOP per byte that the ops move (log scale); upwards GFLOP/s");
     int place = 0;
     for (const Roofline::Roof& roof : r_.roofs) draw_roof(svg, roof, kLabelPlaces[place++ % 3]);

@@ -60,7 +60,8 @@ class TotalChart {
             relative_ ? "Total time relative to the leader against steps" : "Total time against steps");
     draw_y_axis(svg, y_, kTotalLeft, width_ - kTotalRight,
                 [this](double v) { return relative_ ? fmt::format("{:.3g}×", v) : seconds_text(v); });
-    draw_x_axis(svg, x_, 10, height_ - 44, kTotalLeft, width_ - kTotalRight, steps_text, "training steps (log scale)");
+    draw_x_axis(svg, x_, 10, height_ - 44, kTotalLeft, width_ - kTotalRight, steps_text,
+                "training steps (log scale)");
     for (const Series& series : all_series(s_)) {
       if (series.ranked && drawable(*series.row)) curve(svg, series);
     }

@@ -72,7 +72,9 @@ constexpr const char* kLegend =
     "fails, or it is killed. Searched by doubling, then by bisection to a sixteenth. A sample: the slope of "
     "the process's peak over the batch, by least squares.";
 
-Status run_largest(const Afterwards& race) { return search_largest(race, emitted_lanes(race.plan, race.progress)); }
+Status run_largest(const Afterwards& race) {
+  return search_largest(race, emitted_lanes(race.plan, race.progress));
+}
 
 StudySection largest_section_of_run(const RunDirectory& directory, const StudyContext& context) {
   TRY(const auto trials, directory.read<LargestTrial>());
