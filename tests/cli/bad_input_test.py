@@ -178,15 +178,11 @@ class BadInput(unittest.TestCase):
             self.refuse_recipe(text, self.line_of(text, line), *says)
 
     def kernel_profile(self) -> str:
-        made = self.place.run(
-            "calibrate",
-            "--framework",
-            "kernel",
-            "--minutes",
-            "0.02",
-            "--output",
-            "m.json",
-        )
+        call = ("calibrate", "--framework", "kernel", "--output", "m.json")
+        for minutes in ("0.02", "0.2", "2"):  # a busy machine measures no block in 1 s
+            made = self.place.run(*call, "--minutes", minutes)
+            if made.code == 0:
+                break
         self.assertEqual(made.code, 0, made.err)
         return (self.place.path / "m.json").read_text()
 
