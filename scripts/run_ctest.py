@@ -33,6 +33,8 @@ SLOWEST = 10
 # A net against tests that hang, in the everyday tier and in the full one: many times
 # what the longest takes, as no test is judged by its time.
 LONGEST_S = {False: 1800, True: 7200}
+# GoogleTest shuffles where the first is not 0, ours by the seed that the second holds.
+SHUFFLING = ("GTEST_SHUFFLE", "BAKEOFF_TEST_SHUFFLE")
 
 
 @dataclass(frozen=True)
@@ -141,8 +143,8 @@ def run(build: Path, slots: int, seed: int, arguments: list[str]) -> tuple[int, 
         proofs = Path(scratch) / "proofs"
         proofs.mkdir()
         variables = {
-            "RC_PARAMS": f"seed={seed}",
             **os.environ,
+            "RC_PARAMS": f"seed={seed}",
             "TMPDIR": scratch,
             "BAKEOFF_TEST_PROOFS": str(proofs),
             "GTEST_RANDOM_SEED": str(seed),
@@ -178,11 +180,13 @@ def main() -> int:
         options.passed.unlink(missing_ok=True)
         tested = tree(build)
     seed = 1
+    for name in SHUFFLING:  # of a shuffled call around this one
+        os.environ.pop(name, None)
     if options.shuffle is not None:
         seed = options.shuffle % 99999 + 1  # what GoogleTest takes
         print(f"shuffled: --shuffle {options.shuffle} gives this order again")
         arguments.append("--schedule-random")
-        os.environ |= {"GTEST_SHUFFLE": "1", "BAKEOFF_TEST_SHUFFLE": str(seed)}
+        os.environ |= dict.fromkeys(SHUFFLING, str(seed))
     # Two tests that compute for each two processors, and one that waits.
     slots = 2 * len(os.sched_getaffinity(0)) + 1
     try:

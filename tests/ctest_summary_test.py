@@ -157,7 +157,7 @@ class TheRealCtest(unittest.TestCase):
             self.run_on(test)
             self.run_on(test, "--shuffle", "41")
             lines = Path(told).read_text().splitlines()
-        self.assertEqual(lines, ["seed=1 1"] * 2 + ["seed=42 42 1 42"])
+        self.assertEqual(lines, ["seed=1 1"] * 2 + ["seed=42 42 42 42"])
 
     def test_a_tree_on_which_all_passed_is_named(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
