@@ -6,7 +6,8 @@
 // BAKEOFF_OP_CASES=n tries n random workloads an op (default 1), BAKEOFF_OP_SEED another seed, BAKEOFF_OPS="exp,conv2d"
 // these ops alone. The ops of one element at a time (ir/elementwise.h) share a workload. An environment
 // that is not there skips its frameworks, or fails them where BAKEOFF_REQUIRE_ENVS=1. Keras has its ops
-// divided among its backends, which all try the random networks; with BAKEOFF_FULL_TESTS=1 each tries all ops.
+// divided among its backends, which all try the random networks; with BAKEOFF_FULL_TESTS=1 each tries all ops,
+// and XLA has its default generator of code.
 //
 // One test a framework, and one worker: importing takes as long as many cases.
 //
@@ -44,6 +45,11 @@ constexpr size_t kCompactNetworks = 2;
 int64_t number_from(const char* variable, int64_t fallback) {
   const char* text = std::getenv(variable);
   return text != nullptr ? std::atoll(text) : fallback;
+}
+
+bool full_tier() {
+  const char* const full = std::getenv("BAKEOFF_FULL_TESTS");
+  return full != nullptr && *full != '\0';
 }
 
 // What random cases meet too rarely.
@@ -218,10 +224,13 @@ class OpParity : public ::testing::TestWithParam<Target> {
                     .runner = runner_,
                     .framework = framework_->name,
                     .options = settings_,
-                    // XLA compiles thousands of operations that run once or twice each.
-                    .environment = {{"OMP_NUM_THREADS", "1"}, {"JAX_DISABLE_MOST_OPTIMIZATIONS", "1"}},
+                    .environment = {{"OMP_NUM_THREADS", "1"}},
                     .log_file = folder_ / "worker.log",
                     .stage_seconds = 120};
+    // XLA compiles thousands of operations that run once or twice each. Every day it does so without the
+    // generator of fused loops that it has by default: half the time.
+    entry.worker.environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1";
+    if (!full_tier()) entry.worker.environment["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false";
     for (const auto& [variable, value] : framework_->worker_variables)
       entry.worker.environment[variable] = value;
     const auto emitted =
@@ -245,8 +254,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
   static bool wanted(const ir::OpInfo& row) {
     if (const char* const list = std::getenv("BAKEOFF_OPS"))
       return ("," + std::string(list) + ",").find("," + row.name + ",") != std::string::npos;
-    if (const char* const full = std::getenv("BAKEOFF_FULL_TESTS"); full != nullptr && *full != '\0')
-      return true;
+    if (full_tier()) return true;
     return static_cast<size_t>(row.op) % GetParam().shares == GetParam().share;
   }
 
