@@ -253,6 +253,8 @@ def main(files: Sequence[str]) -> int:
     # A process with threads must not fork.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # pip has left what is imported for the first time uncompiled.
+    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
     there = [names for names in FRAMEWORKS if importlib.util.find_spec(names[0])]
     for name in [name for names in there for name in names]:
         importlib.import_module(name)
@@ -261,6 +263,7 @@ def main(files: Sequence[str]) -> int:
         os.environ["KERAS_BACKEND"] = backends[0]
         importlib.import_module("keras")
         del os.environ["KERAS_BACKEND"]
+    sys.dont_write_bytecode = kept
     with tempfile.TemporaryDirectory() as folder:
         os.environ[DOOR] = str(Path(folder) / "door")
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
