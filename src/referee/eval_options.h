@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "referee/parallel.h"
 #include "tensor/tensor.h"
 
 namespace bakeoff::referee {
@@ -48,7 +49,7 @@ struct EvalOptions {
   bool round_to_float32 = false;
   Edges edges = Edges::kExact;
   Deviations deviations = {};
-  int threads = 2;
+  int threads = usual_threads();
 };
 
 // Running statistics after one step: running = (1 - momentum) running + momentum batch, where the batch's

@@ -6,6 +6,11 @@
 
 namespace bakeoff::referee {
 
+int usual_threads() {
+  static const int threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 2, 64);
+  return threads;
+}
+
 void for_each_piece(int64_t pieces, int threads, const std::function<void(int64_t)>& work) {
   std::atomic<int64_t> next{0};
   const auto run = [&] {

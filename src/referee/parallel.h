@@ -9,6 +9,9 @@
 
 namespace bakeoff::referee {
 
+// As many as there are processors that this process may run on, but two at least.
+int usual_threads();
+
 // Calls work(0), ..., work(pieces - 1), each once, on at most `threads` threads; returns when all are done.
 void for_each_piece(int64_t pieces, int threads, const std::function<void(int64_t)>& work);
 

@@ -18,7 +18,7 @@ enum class VarianceForm { kBiased, kUnbiased };  // what enters the running vari
 struct TrainOptions {
   VarianceForm running_variance = VarianceForm::kUnbiased;
   std::optional<uint64_t> dropout_seed = {};  // masks of DropoutMasks{seed, step}; none: no dropout
-  int threads = 2;
+  int threads = usual_threads();
   // The evaluation of the first step, where it is known already.
   const Evaluation* first = nullptr;
   // Called with each step's number and evaluation, before the update.
