@@ -13,6 +13,7 @@
 #include "emit/emit.h"
 #include "ir/cost.h"
 #include "ir/verify.h"
+#include "proc/interrupt.h"
 #include "referee/optimizer.h"
 #include "stats/trimmed.h"
 #include "tensor/rng.h"
@@ -98,6 +99,7 @@ Result<Expected> continue_from(const AuditGround& ground, const ShownBurst& show
   referee::OptimizerState state = referee::initial_state(weights);
   const int64_t whole = ground.rows / ground.training.batch;
   for (int64_t k = 0; k < shown.lead + shown.steps; ++k) {
+    if (proc::interrupted()) return Error{.message = "interrupted"};
     if (k == shown.lead) {
       for (size_t id = 0; varies && id < count; ++id)
         expected.lead[id] = distance(weights[id], ground.initial[id]);

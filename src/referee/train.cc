@@ -7,6 +7,7 @@ Result<TrainingRun> train(const ir::Workload& workload, const ir::Optimizer& opt
   TrainingRun run{.losses = {}, .weights = std::move(weights), .state = initial_state({})};
   run.state = initial_state(run.weights);
   for (size_t k = 0; k < batches.size(); ++k) {
+    if (options.stop && options.stop()) return Error{"interrupted"};
     EvalOptions eval{.threads = options.threads};
     if (options.dropout_seed) eval.dropout = DropoutMasks{.seed = *options.dropout_seed, .step = k};
     Evaluation e;

@@ -23,6 +23,8 @@ struct TrainOptions {
   const Evaluation* first = nullptr;
   // Called with each step's number and evaluation, before the update.
   std::function<void(size_t, const Evaluation&)> watch = {};
+  // Asked before each step; where it says so the training ends with an error.
+  std::function<bool()> stop = {};
 };
 
 struct TrainingRun {

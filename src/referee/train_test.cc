@@ -47,6 +47,19 @@ TEST(Train, CarriesTheRunningStatisticsOfTheChosenForm) {
   EXPECT_NE(unbiased->weights[mean], start[mean]);
 }
 
+TEST(Train, EndsWhereItIsAskedTo) {
+  const auto w = *zoo::build("mlp_deep");
+  tensor::Rng rng(2);
+  const std::vector<Inputs> batches(3, zoo::random_inputs(w, 4, rng));
+  size_t steps = 0;
+  const TrainOptions options{.watch = [&](size_t, const Evaluation&) { ++steps; },
+                             .stop = [&] { return steps == 2; }};
+  const auto run = train(w, {.kind = ir::OptimizerKind::kSgd}, initial_weights(w, 1), batches, options);
+  ASSERT_FALSE(run);
+  EXPECT_EQ(run.error().message, "interrupted");
+  EXPECT_EQ(steps, 2u);
+}
+
 TEST(Train, DrawsNewDropoutMasksAtEveryStep) {
   const auto w = *zoo::build("mlp_deep");
   tensor::Rng rng(2);

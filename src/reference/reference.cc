@@ -13,6 +13,7 @@
 #include "data/inputs.h"
 #include "ir/cost.h"
 #include "plan/weights.h"
+#include "proc/interrupt.h"
 #include "referee/init.h"
 #include "referee/optimizer.h"
 #include "referee/train.h"
@@ -49,8 +50,8 @@ Result<Path> follow(const GateJob& job, const referee::Weights& from,
     clipped += referee::clipping_acts(job.training.optimizer, e.gradients);
     twin.step(e.gradients);
   };
-  TRY(auto run,
-      referee::train(job.workload, job.training.optimizer, from, batches, {.first = &first, .watch = watch}));
+  TRY(auto run, referee::train(job.workload, job.training.optimizer, from, batches,
+                               {.first = &first, .watch = watch, .stop = proc::interrupted}));
   Path path{.losses = std::move(run.losses), .after = std::move(run.weights)};
   path.noise = apart(path.after, twin.weights());
   path.average = std::move(run.state.average), path.clipped = clipped;
