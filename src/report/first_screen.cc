@@ -163,7 +163,7 @@ std::vector<std::string> what(const Summary& s) {
       std::any_of(s.ranked.begin(), s.ranked.end(), [](const Row& row) { return row.gpu.on_gpu; });
   std::string machine = one_line(host.cpu);
   if (host.cpus > 0) machine += (machine.empty() ? "" : ", ") + counted(host.cpus, "CPU");
-  machine += machine.empty() ? "" : gpu ? ", on a GPU" : ", no GPU used";
+  machine += machine.empty() || s.ranked.empty() ? "" : gpu ? ", on a GPU" : ", no GPU used";
   if (!machine.empty()) all.push_back(machine);
   std::vector<const Texts*> versions;
   for (const auto* rows : {&s.ranked, &s.unranked}) {
