@@ -152,6 +152,8 @@ class Creation {
     CHECK_OK(write_file(log_, ""));
     progress_(fmt::format("creating with {}", python.string()));
     CHECK_OK(command({python.string(), "-m", "venv", folder_.string()}, 300));
+    // Compiling modules is three quarters of pip's time, and most are never imported. One that is gets compiled
+    // then: in a race, in the gate.
     std::vector<std::string> install = {(folder_ / "bin" / "python").string(),
                                         "-m",
                                         "pip",
@@ -162,8 +164,6 @@ class Creation {
                                         "--progress-bar",
                                         "off",
                                         "--prefer-binary",
-                                        // Three quarters of pip's time, for modules that nobody imports mostly:
-                                        // each is compiled when it is first imported, in the gate at the latest.
                                         "--no-compile"};
     if (without_dependencies(requirements_)) install.push_back("--no-deps");
     install.insert(install.end(), {"-r", list.string()});

@@ -2,11 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <vector>
-
-#include "roofline/stopwatch.h"
 
 namespace bakeoff::roofline {
 namespace {
@@ -23,26 +20,6 @@ TEST(KernelSets, EveryKernelRuns) {
     for (const FmaKernel* k = set->fma; k->dtype != nullptr; ++k) {
       EXPECT_GT(k->operations(), 0);
       k->run(100);
-    }
-  }
-}
-
-// No core begins more than four vector instructions in a cycle; chains that the compiler had merged into one
-// would seem to.
-TEST(KernelSets, EveryChainIsComputed) {
-  double hz = 0;
-  for (int look = 0; look < 200; ++look) hz = std::max(hz, chain_hz(20e-6));
-  for (const KernelSet* set : supported_kernels()) {
-    SCOPED_TRACE(set->isa);
-    for (const FmaKernel* k = set->fma; k->dtype != nullptr; ++k) {
-      constexpr int64_t kTimes = 100'000;
-      double best = 1e9;
-      for (int run = 0; run < 5; ++run) {
-        const double begin = now_s();
-        k->run(kTimes);
-        best = std::min(best, now_s() - begin);
-      }
-      EXPECT_LT(static_cast<double>(k->chains * kTimes) / (best * hz), 4) << k->dtype;
     }
   }
 }
