@@ -2,6 +2,7 @@
 # file still includes what it uses: the `tidy` preset builds without this.
 #
 # bakeoff_precompile(<target>)          what the program's sources share
+# bakeoff_precompile(<target> COLD)     the same, for targets with the options of BAKEOFF_COLD
 # bakeoff_precompile(<target> TESTS)    the same and GoogleTest
 set(BAKEOFF_COMMON_HEADERS <algorithm> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional>
   <set> <string> <string_view> <variant> <vector> <fmt/format.h> <fmt/ranges.h> <nlohmann/json.hpp>)
@@ -15,6 +16,11 @@ endfunction()
 
 _bakeoff_precompiled(bakeoff_precompiled)
 target_precompile_headers(bakeoff_precompiled PRIVATE ${BAKEOFF_COMMON_HEADERS})
+if(BAKEOFF_COLD STREQUAL "-O0")  # else the first does for them: g++ tells only no optimisation from some
+  _bakeoff_precompiled(bakeoff_precompiled_cold)
+  target_compile_options(bakeoff_precompiled_cold PRIVATE -O0)
+  target_precompile_headers(bakeoff_precompiled_cold PRIVATE ${BAKEOFF_COMMON_HEADERS})
+endif()
 if(BAKEOFF_TESTS)
   _bakeoff_precompiled(bakeoff_precompiled_tests GTest::gmock)
   target_compile_options(bakeoff_precompiled_tests PRIVATE -O0)
@@ -28,6 +34,8 @@ function(bakeoff_precompile target)
   endif()
   if("TESTS" IN_LIST ARGN)
     target_precompile_headers(${target} REUSE_FROM bakeoff_precompiled_tests)
+  elseif("COLD" IN_LIST ARGN AND TARGET bakeoff_precompiled_cold)
+    target_precompile_headers(${target} REUSE_FROM bakeoff_precompiled_cold)
   else()
     target_precompile_headers(${target} REUSE_FROM bakeoff_precompiled)
   endif()

@@ -8,7 +8,8 @@
 # them. Sources of a room therefore share one unnamed namespace; APART lists those that cannot, as twins with
 # the same local names.
 #
-# A room is compiled with -Og, which is quicker, unless it is HOT: it computes much, or is timed.
+# A room is compiled quickly, with the options of BAKEOFF_COLD, unless it is HOT: it computes much, or is timed.
+set(BAKEOFF_COLD -Og CACHE STRING "Options of rooms that are neither timed nor compute much")
 function(bakeoff_room)
   cmake_parse_arguments(ROOM "OPTIMISED_TESTS;HOT" "NAME" "SOURCES;DEPS;TESTS;TEST_DEPS;APART" ${ARGN})
   set(target bakeoff_${ROOM_NAME})
@@ -17,10 +18,12 @@ function(bakeoff_room)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${target} PUBLIC ${ROOM_DEPS})
   target_compile_options(${target} PRIVATE ${BAKEOFF_WARNINGS})
-  if(NOT ROOM_HOT)
-    target_compile_options(${target} PRIVATE -Og)
+  if(ROOM_HOT)
+    bakeoff_precompile(${target})
+  else()
+    target_compile_options(${target} PRIVATE ${BAKEOFF_COLD})
+    bakeoff_precompile(${target} COLD)
   endif()
-  bakeoff_precompile(${target})
   if(BAKEOFF_TESTS AND ROOM_TESTS)
     add_executable(${ROOM_NAME}_test ${ROOM_TESTS})
     target_link_libraries(${ROOM_NAME}_test PRIVATE ${target} ${ROOM_TEST_DEPS} GTest::gmock GTest::gtest_main)
