@@ -16,7 +16,7 @@ endfunction()
 
 _bakeoff_precompiled(bakeoff_precompiled)
 target_precompile_headers(bakeoff_precompiled PRIVATE ${BAKEOFF_COMMON_HEADERS})
-if(BAKEOFF_COLD STREQUAL "-O0")  # else the first does for them: g++ tells only no optimisation from some
+if(BAKEOFF_COLD STREQUAL "-O0")  # g++ takes a header of another level, but none with optimisation for -O0
   _bakeoff_precompiled(bakeoff_precompiled_cold)
   target_compile_options(bakeoff_precompiled_cold PRIVATE -O0)
   target_precompile_headers(bakeoff_precompiled_cold PRIVATE ${BAKEOFF_COMMON_HEADERS})

@@ -1,8 +1,8 @@
 """The loops that measure peaks compute every chain: python3 peak_loops_test.py ARCHIVE
 
 ARCHIVE: the static library of src/roofline. Chains that the compiler can prove equal are
-computed once for all, and the peak is then so many times too high (int8 and bf16 were,
-24 times). So the machine code is read: loop<..., N> must have N multiplications.
+computed once for all, and the peak is then several times too high, as int8 and bf16
+were. So the machine code is read: a turn of loop<..., N> must have N multiplications.
 """
 
 from __future__ import annotations

@@ -256,7 +256,7 @@ def main(files: Sequence[str]) -> int:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if not FULL and importlib.util.find_spec("jax"):  # compiles in less time
         os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
-    # pip has left what is imported for the first time uncompiled.
+    # pip leaves modules uncompiled: their first import compiles and keeps them.
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
     there = [names for names in FRAMEWORKS if importlib.util.find_spec(names[0])]
     for name in [name for names in there for name in names]:

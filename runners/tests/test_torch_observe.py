@@ -97,7 +97,7 @@ for i in range(80):
     optimizer.step()
     if "keep" in words:
         losses.append(loss)
-        kept.append(torch.ones(100_000))  # pages of its own, which no free one holds
+        kept.append(torch.ones(100_000))  # 400 KB, for which the heap has no free place
     if "total" in words:
         total = total + loss
 print(float(loss.detach()).hex(), float(total if total == 0 else total.detach()))

@@ -152,8 +152,8 @@ class Creation {
     CHECK_OK(write_file(log_, ""));
     progress_(fmt::format("creating with {}", python.string()));
     CHECK_OK(command({python.string(), "-m", "venv", folder_.string()}, 300));
-    // Compiling modules is three quarters of pip's time, and most are never imported. One that is gets compiled
-    // then: in a race, in the gate.
+    // Compiling modules takes three quarters of pip's time, and most are never imported. The first import of a
+    // module compiles it: in a race that is the gate's, unless its proofs are known from an earlier run.
     std::vector<std::string> install = {(folder_ / "bin" / "python").string(),
                                         "-m",
                                         "pip",

@@ -9,7 +9,7 @@
 
 namespace bakeoff::referee {
 
-// As many as there are processors that this process may run on, but two at least.
+// As many as there are processors that this process may run on, but at least 2 and at most 64.
 int usual_threads();
 
 // Calls work(0), ..., work(pieces - 1), each once, on at most `threads` threads; returns when all are done.

@@ -227,8 +227,8 @@ class OpParity : public ::testing::TestWithParam<Target> {
                     .environment = {{"OMP_NUM_THREADS", "1"}},
                     .log_file = folder_ / "worker.log",
                     .stage_seconds = 120};
-    // XLA compiles thousands of operations that run once or twice each. Every day it does so without the
-    // generator of fused loops that it has by default: half the time.
+    // XLA compiles thousands of operations that run once or twice each. Without the generator of fused
+    // loops that it has by default, as every day, that takes half the time.
     entry.worker.environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1";
     if (!full_tier()) entry.worker.environment["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false";
     for (const auto& [variable, value] : framework_->worker_variables)
