@@ -251,11 +251,28 @@ def _test(file: str, door: socket.socket) -> int:
 
 
 def main(files: Sequence[str]) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        results = _all(files, Path(folder))
+    failed = {file: code for file, code in results.items() if code not in (0, NO_TESTS)}
+    for file, code in failed.items():
+        print(f"{file}: pytest ended with {code}")
+    if failed:
+        return 1
+    return 0 if 0 in results.values() else NO_TESTS
+
+
+def _all(files: Sequence[str], folder: Path) -> dict[str, int]:
+    """The exit status of the tests of each file."""
     # A process with threads must not fork.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    if not FULL and importlib.util.find_spec("jax"):  # compiles in less time
+    if not FULL and importlib.util.find_spec("jax"):
+        # Compiles in less time, and what one process has compiled the next one reads.
         os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
+        os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder / "jax"))
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+        os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
     # pip leaves modules uncompiled: their first import compiles and keeps them.
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
     there = [names for names in FRAMEWORKS if importlib.util.find_spec(names[0])]
@@ -267,18 +284,11 @@ def main(files: Sequence[str]) -> int:
         importlib.import_module("keras")
         del os.environ["KERAS_BACKEND"]
     sys.dont_write_bytecode = kept
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ[DOOR] = str(Path(folder) / "door")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
-            door.bind(os.environ[DOOR])
-            door.listen(16)
-            results = {file: _test(file, door) for file in files}
-    failed = {file: code for file, code in results.items() if code not in (0, NO_TESTS)}
-    for file, code in failed.items():
-        print(f"{file}: pytest ended with {code}")
-    if failed:
-        return 1
-    return 0 if 0 in results.values() else NO_TESTS
+    os.environ[DOOR] = str(folder / "door")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+        door.bind(os.environ[DOOR])
+        door.listen(16)
+        return {file: _test(file, door) for file in files}
 
 
 if __name__ == "__main__":

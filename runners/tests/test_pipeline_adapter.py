@@ -47,12 +47,13 @@ SCRIPTS = {
 
 def installed(script: str) -> bool:
     framework = script.partition("/")[0]
-    module = {"keras2": "tf_keras"}.get(framework, framework)
+    if importlib.util.find_spec("tf_keras"):  # the others are seen where it is not
+        return framework == "keras2"
     if framework == "keras":
         backend = "jax" if "_jax" in script else "tensorflow"
         if importlib.util.find_spec(backend) is None:
             return False
-    return importlib.util.find_spec(module) is not None
+    return importlib.util.find_spec(framework) is not None
 
 
 HERE = [script for script in SCRIPTS if installed(script)]

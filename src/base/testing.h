@@ -1,10 +1,12 @@
 #pragma once
 
-// For tests: a folder of their own, a clock, and waiting for what comes true soon.
+// For tests: a folder of their own, a clock, waiting for what comes true soon, and how much is tested.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <functional>
@@ -41,6 +43,15 @@ inline double cpu_s() { return static_cast<double>(std::clock()) / CLOCKS_PER_SE
 
 // Only a net against hanging: whatever a test waits for comes at once, or never.
 inline constexpr double kNet = 120;  // seconds
+
+// Whether what others see in part is tested, too (`make full`).
+inline bool full_tier() {
+  const char* const full = std::getenv("BAKEOFF_FULL_TESTS");
+  return full != nullptr && *full != '\0';
+}
+
+// How many random cases are tried: of `all` a quarter every day.
+inline uint64_t random_cases(uint64_t all) { return full_tier() ? all : (all + 3) / 4; }
 
 // Whether `condition` comes true.
 inline bool soon(const std::function<bool()>& condition) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/testing.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
 #include "referee/evaluate.h"
@@ -88,14 +89,15 @@ class EveryOp : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EveryOp, GradientsAreThoseOfCentralDifferences) {
   Tally tally;
-  for (uint64_t seed = 0; seed < 30 && !HasFatalFailure(); ++seed) {
+  const uint64_t cases = testing::random_cases(30);
+  for (uint64_t seed = 0; seed < cases && !HasFatalFailure(); ++seed) {
     tensor::Rng rng(seed, GetParam());
     Case c = make_case(zoo::random_case(ir::find_op(GetParam())->op, rng), rng);
     if (seed % 3 == 1) c.options.dropout = DropoutMasks{seed, 5};
     if (seed % 3 == 2) c.options.train = false;
     check_gradients(c, rng, 25, tally);
   }
-  EXPECT_GT(tally.checked, 200);
+  EXPECT_GT(tally.checked, 6 * static_cast<int>(cases));
   EXPECT_EQ(tally.flat, 0) << "a random case is degenerate";
   EXPECT_LE(tally.kinks * 100, tally.checked);
 }
@@ -105,13 +107,14 @@ INSTANTIATE_TEST_SUITE_P(Table, EveryOp, ::testing::ValuesIn(ir::op_names()),
 
 TEST(Networks, GradientsAreThoseOfCentralDifferences) {
   Tally tally;
-  for (uint64_t seed = 0; seed < 60 && !HasFatalFailure(); ++seed) {
+  const uint64_t cases = testing::random_cases(60);
+  for (uint64_t seed = 0; seed < cases && !HasFatalFailure(); ++seed) {
     tensor::Rng rng(seed, "network");
     Case c = make_case(zoo::random_network(rng), rng);
     if (seed % 2 == 1) c.options.dropout = DropoutMasks{seed, 0};
     check_gradients(c, rng, 6, tally);
   }
-  EXPECT_GT(tally.checked, 2000);
+  EXPECT_GT(tally.checked, 33 * static_cast<int>(cases));
   EXPECT_LE(tally.flat * 20, tally.parameters) << "random networks are degenerate";
   EXPECT_LE(tally.kinks * 100, tally.checked);
 }

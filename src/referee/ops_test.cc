@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/testing.h"
 #include "ir/elementwise.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
@@ -636,7 +637,7 @@ void check_node(const ir::Workload& workload, size_t n, const Evaluation& e, con
 class Definition : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Definition, IsWhatTheRefereeComputes) {
-  for (uint64_t seed = 0; seed < 60; ++seed) {
+  for (uint64_t seed = 0; seed < testing::random_cases(60); ++seed) {
     tensor::Rng rng(seed, GetParam() + "/forward");
     const auto workload = zoo::random_case(ir::find_op(GetParam())->op, rng);
     SCOPED_TRACE(ir::dump(workload));

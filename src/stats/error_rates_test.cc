@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <string>
 
+#include "base/testing.h"
 #include "stats/e_process.h"
 #include "stats/noise_testing.h"
 #include "stats/verdict.h"
@@ -18,12 +18,11 @@ namespace {
 using testing::Machine;
 using testing::NoiseModel;
 
-const bool kFull = std::getenv("BAKEOFF_FULL_TESTS") != nullptr;
-const int kRaces = kFull ? 2000 : 500;
+const int kRaces = bakeoff::testing::full_tier() ? 2000 : 500;
 constexpr int kPairs = 40;
 constexpr double kAlpha = 0.01;
 constexpr double kMargin = 0.02;
-const int kMostFalse = kFull ? 35 : 13;
+const int kMostFalse = bakeoff::testing::full_tier() ? 35 : 13;
 
 struct Outcome {
   Verdict verdict = Verdict::kUndecided;

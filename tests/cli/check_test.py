@@ -116,6 +116,7 @@ class PlainScripts(Check):
         self.assertEqual(got.code, 0, got.out + got.err)
         self.assertEqual(got.out.count(": same\n"), 5, got.out)
 
+    @support.full_tier
     def test_an_epoch_function_is_raced_as_it_is(self) -> None:
         text = (PLAIN / "torch_functions.py").read_text()
         text, _ = mended(text, self.check(text).out)

@@ -101,14 +101,16 @@ class Pairs(Explain):
             sum(phases.values()), found["scripts"][0]["total_seconds"], places=3
         )
 
+    @support.full_tier
     def test_nothing_is_named_between_equal_scripts(self) -> None:
-        for script, seconds in ((STEADY, 10), (SCRIPT, 30))[: 1 + support.FULL]:
+        for script, seconds in ((STEADY, 10), (SCRIPT, 30)):
             self.place.write("a.py", script)
             self.place.write("b.py", script)
             found = self.explained("a.py", "b.py", seconds=seconds)
             self.assertFalse(found["gap_confirmed"], found)
             self.assertFalse(any(cause["confirmed"] for cause in found["causes"]))
 
+    @support.full_tier
     def test_other_work_is_said_first(self) -> None:
         self.place.write("a.py", SLOW)
         self.place.write(
@@ -190,6 +192,7 @@ class Published(Explain):
         self.assertGreater(max(waits), 0.05)
 
 
+@support.full_tier
 class OddScripts(Explain):
     def test_that_write_files_fork_move_catch_signals_and_print_much(self) -> None:
         writes = (

@@ -145,6 +145,7 @@ class Proven(Importing):
         self.assertIn("dropout(", text)
         self.assertIn("mean=batch_normalization.running_mean[4]", text)
 
+    @support.full_tier
     def test_several_inputs_of_a_subclassed_model(self) -> None:
         text = self.proves("Scaled", "f32[4,3]", "kinds=i32[4,2]")
         self.assertIn("kinds: i32[N,2]", text)

@@ -1,7 +1,7 @@
 """Half precision in JAX, TensorFlow and Keras 2: norms, LSTM, long sums, targets.
 
 The float32 twin passes the gate; the variant stays as close to it as rounding explains.
-Everyday each workload by JAX or TensorFlow, in one of the two precisions; all take turns.
+Every day one workload by JAX and another by TensorFlow, in one of the two precisions.
 
 python3 -m tests.cli.precision_test build/dev/bakeoff
 """
@@ -96,13 +96,13 @@ AWAY = re.compile(
 
 class Precision(unittest.TestCase):
     def prove(
-        self, environment: str, contender: str, workloads: tuple[Any, ...], turn: int
+        self, environment: str, contender: str, workloads: tuple[Any, ...], everyday: int
     ) -> None:
         support.need(environment)
         place = support.Place([environment], warm=True)
         self.addCleanup(place.close)
         for number, (workload, farthest) in enumerate(workloads):
-            if not support.FULL and number % 2 != turn:
+            if not support.FULL and number != everyday:
                 continue
             halves = HALVES if support.FULL else (HALVES[number // 2],)
             place.write("mlp.ir", workload)
@@ -125,6 +125,7 @@ class Precision(unittest.TestCase):
     def test_tensorflow(self) -> None:
         self.prove("tensorflow", 'framework = "tensorflow"', WORKLOADS, 1)
 
+    @support.full_tier
     def test_keras2(self) -> None:
         self.prove("keras2", 'framework = "keras2"', KERAS_WORKLOADS, 0)
 

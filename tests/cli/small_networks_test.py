@@ -33,7 +33,7 @@ NETWORKS = (
     "lstm_lm_tied_small",
 )
 EVERYDAY = {
-    "resnet50_small": "keras",
+    "resnet18_small": "torch",
     "lstm_lm_small": "jax",
 }
 

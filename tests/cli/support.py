@@ -283,6 +283,18 @@ class Shuffled(unittest.TestLoader):
         return names
 
 
+class Timed(unittest.TextTestResult):
+    """Says after each test how many seconds it took."""
+
+    def startTest(self, test: unittest.TestCase) -> None:  # noqa: N802
+        self.begin = time.monotonic()
+        super().startTest(test)
+
+    def stopTest(self, test: unittest.TestCase) -> None:  # noqa: N802
+        super().stopTest(test)
+        self.stream.writeln(f"    {time.monotonic() - self.begin:.1f} s")
+
+
 def main() -> None:
     """Runs the tests of the calling file: FILE BAKEOFF [unittest's arguments]."""
     global BAKEOFF
@@ -291,7 +303,10 @@ def main() -> None:
     if len(sys.argv) > 1:
         BAKEOFF = Path(sys.argv.pop(1)).resolve()
     program = unittest.main(
-        module="__main__", exit=False, verbosity=2, testLoader=Shuffled()
+        module="__main__",
+        exit=False,
+        testLoader=Shuffled(),
+        testRunner=unittest.TextTestRunner(verbosity=2, resultclass=Timed),
     )
     result = program.result
     if not result.wasSuccessful():

@@ -22,6 +22,7 @@
 #include <span>
 
 #include "base/files.h"
+#include "base/testing.h"
 #include "emit/all/frameworks.h"
 #include "environments/environments.h"
 #include "environments/runner_files.h"
@@ -45,11 +46,6 @@ constexpr size_t kCompactNetworks = 2;
 int64_t number_from(const char* variable, int64_t fallback) {
   const char* text = std::getenv(variable);
   return text != nullptr ? std::atoll(text) : fallback;
-}
-
-bool full_tier() {
-  const char* const full = std::getenv("BAKEOFF_FULL_TESTS");
-  return full != nullptr && *full != '\0';
 }
 
 // What random cases meet too rarely.
@@ -230,7 +226,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
     // XLA compiles thousands of operations that run once or twice each. Without the generator of fused
     // loops that it has by default, as every day, that takes half the time.
     entry.worker.environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1";
-    if (!full_tier()) entry.worker.environment["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false";
+    if (!testing::full_tier()) entry.worker.environment["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false";
     for (const auto& [variable, value] : framework_->worker_variables)
       entry.worker.environment[variable] = value;
     const auto emitted =
@@ -254,7 +250,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
   static bool wanted(const ir::OpInfo& row) {
     if (const char* const list = std::getenv("BAKEOFF_OPS"))
       return ("," + std::string(list) + ",").find("," + row.name + ",") != std::string::npos;
-    if (full_tier()) return true;
+    if (testing::full_tier()) return true;
     return static_cast<size_t>(row.op) % GetParam().shares == GetParam().share;
   }
 
