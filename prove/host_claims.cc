@@ -41,7 +41,7 @@ void prove_hosts(const Options& options, Report& report) {
     if (!model.open.empty() && options.mutant != Mutant::kNone) continue;
     const Seen seen = run(options, model, Engine::kRaced, n);
     Claim claim = at_most("T14", model.name, seen.wrong, n, kAlpha);
-    if (options.mutant == Mutant::kNone) {
+    if (options.mutant == Mutant::kNone && !in_part(options)) {
       const double percent = 100.0 / n;
       claim.seen +=
           fmt::format("; t alone {:.2f}%, backup always {:.2f}%; a sign in {:.1f}%",

@@ -221,6 +221,7 @@ void t8(const Options& options, Report& report) {
   } kRows[] = {{16, 200, 2000, 0.35, 0.40}, {64, 12, 500, 0.12, 0.30}, {256, 2, 100, 0.07, 0.25}};
   const double ceiling = racing().ranking.ceiling;
   for (const auto& row : kRows) {
+    if (in_part(options) && row.k > 100) continue;
     const int n = tier(options, row.quick, row.full);
     t8_field(options, {row.k, false, ceiling, row.wide, n}, report);
     t8_field(options, {row.k, true, ceiling, row.crowded, n}, report);

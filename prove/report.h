@@ -28,6 +28,8 @@ inline int tier(const Options& options, int quick, int full) {
   const int whole = options.full ? full : quick;
   return std::min(whole, std::max(4, static_cast<int>(options.share * whole)));
 }
+// Whether it is a share alone: what is told for information, and fields of hundreds, are left out.
+inline bool in_part(const Options& options) { return options.share < 1; }
 
 struct Claim {
   std::string id;    // "T1"

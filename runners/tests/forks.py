@@ -11,6 +11,7 @@ Exit status: pytest's; 5 where every file skipped itself.
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -32,7 +33,7 @@ FULL = bool(os.environ.get("BAKEOFF_FULL_TESTS"))
 DOOR = "BAKEOFF_FORKS"  # names the socket at which forks are asked for
 FRAMEWORKS = (
     ("numpy", "safetensors.numpy"),
-    ("torch", "torch._dynamo", "safetensors.torch"),
+    ("torch", "torch._dynamo.backends.debugging", "safetensors.torch"),
     ("tensorflow",),
     ("tf_keras",),
     ("jax", "jax.numpy", "optax"),
@@ -284,6 +285,7 @@ def _all(files: Sequence[str], folder: Path) -> dict[str, int]:
         importlib.import_module("keras")
         del os.environ["KERAS_BACKEND"]
     sys.dont_write_bytecode = kept
+    gc.freeze()  # what was imported is no garbage of any fork: collecting takes no time
     os.environ[DOOR] = str(folder / "door")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
         door.bind(os.environ[DOOR])

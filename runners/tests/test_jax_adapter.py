@@ -269,7 +269,7 @@ def test_scripts_run_alone(tmp_path: Path) -> None:
     shutil.copy(GOLDEN / "mnist_cnn.layout.json", tmp_path / "train_jax.layout.json")
     names = ("mnist_cnn", "mnist_cnn_as_is", "mnist_cnn_scan")
     for name in names:
-        script = golden(name, tmp_path, 16)
+        script = golden(name, tmp_path, 4)
         run = forks.run([str(script), "--steps", "11"])
         assert run.returncode == 0, run.stderr
         lines = run.stdout.splitlines()

@@ -8,7 +8,7 @@ from pathlib import Path
 import observe_keras
 import pytest
 from observe_keras import Faces
-from tiers import FULL
+from tiers import FULL, full_tier
 
 pytest.importorskip("numpy")
 if importlib.util.find_spec("keras") is None or importlib.util.find_spec("tf_keras"):
@@ -61,7 +61,7 @@ def test_fits(faces: Faces) -> None:
     observe_keras.check_fits(faces)
 
 
-@on_one_backend
+@full_tier
 def test_others(faces: Faces) -> None:
     observe_keras.check_others(faces)
 

@@ -128,7 +128,7 @@ class Scripted(nn.Module):
 net, criterion = Net(), Scripted()
 model = torch.compile(net, backend="aot_eager")
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
-for i in range(24):
+for i in range(10):
     x = torch.rand(8, 4)
     y = x.sum(1, keepdim=True)
     if i == 1:
@@ -218,7 +218,7 @@ def observed(path: Path, words: str = "", switches: Any = None, **more: Any) -> 
 @pytest.fixture(scope="module")
 def plain(train: Path) -> Any:
     """What one run without words and switches shows."""
-    return observed(train, alone=True)
+    return observed(train)
 
 
 def test_steps_waits_facts_and_the_same_numbers(train: Path, plain: Any) -> None:
@@ -329,7 +329,7 @@ def test_what_is_compiled_and_scripted(tmp_path: Path) -> None:
     plain = numbers(bare(path))
     for switches in ({}, {"free_graph": True, "no_save": True, "no_sleep": True}):
         with Observed(path, switches) as script:
-            report = script.run(20, facts=True)
+            report = script.run(8, facts=True)
             last = script.end()
             assert "error" not in last and report["notes"] == []
             assert numbers(script.output()) == plain
@@ -474,7 +474,7 @@ def test_tools_that_were_left_on(
 def test_another_batch(tmp_path: Path) -> None:
     path = tmp_path / "tools.py"
     path.write_text(TOOLS)
-    with Observed(path, {"batch": {"from": 8, "to": 32}}) as script:
+    with Observed(path, {"batch": {"from": 8, "to": 32}}, alone=True) as script:
         last = script.run(1 << 50, facts=True)
     assert last["thrown"] == ["batch"] and len(last["marks"]) == 20
     assert last["facts"]["torch"]["batch"] == 32

@@ -99,7 +99,8 @@ TEST_P(EveryOp, GradientsAreThoseOfCentralDifferences) {
   }
   EXPECT_GT(tally.checked, 6 * static_cast<int>(cases));
   EXPECT_EQ(tally.flat, 0) << "a random case is degenerate";
-  EXPECT_LE(tally.kinks * 100, tally.checked);
+  const int rare = testing::full_tier() ? 100 : 40;  // of few cases one with many kinks shows more
+  EXPECT_LE(tally.kinks * rare, tally.checked);
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, EveryOp, ::testing::ValuesIn(ir::op_names()),

@@ -217,7 +217,7 @@ class Faults(unittest.TestCase):
         text = support.recipe(
             contenders,
             top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
-            budget="minutes = 30\nheats = 2\n",
+            budget="minutes = 30\nheats = 3\n",
             race=race,
         )
         cls.outcome = place.run(

@@ -250,7 +250,7 @@ class Lies(unittest.TestCase):
         text = support.recipe(
             contenders,
             top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
-            budget="minutes = 15\nheats = 2\n",
+            budget="minutes = 15\nheats = 3\n",
             race="burst_seconds = 0.3\nbursts = 3\nparity_steps = 10\nmax_busy = 1\n"
             "confirm_heats = 0\n",
         )

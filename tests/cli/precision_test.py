@@ -96,7 +96,11 @@ AWAY = re.compile(
 
 class Precision(unittest.TestCase):
     def prove(
-        self, environment: str, contender: str, workloads: tuple[Any, ...], everyday: int
+        self,
+        environment: str,
+        contender: str,
+        workloads: tuple[Any, ...],
+        everyday: int,
     ) -> None:
         support.need(environment)
         place = support.Place([environment], warm=True)

@@ -306,7 +306,7 @@ def main() -> None:
         module="__main__",
         exit=False,
         testLoader=Shuffled(),
-        testRunner=unittest.TextTestRunner(verbosity=2, resultclass=Timed),
+        testRunner=unittest.TextTestRunner(verbosity=2, resultclass=Timed),  # type: ignore[arg-type]
     )
     result = program.result
     if not result.wasSuccessful():

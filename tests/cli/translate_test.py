@@ -102,7 +102,7 @@ class Translating(unittest.TestCase):
 
 
 class FromTorch(Translating):
-    """One translation, looked at by all tests: every day without Keras, of which few run."""
+    """One translation, looked at by all tests: every day to three frameworks."""
 
     done: ClassVar[support.Outcome]
     names: ClassVar[list[str]]
@@ -117,7 +117,8 @@ class FromTorch(Translating):
     @classmethod
     def setUpClass(cls) -> None:
         support.need("torch")
-        names = [n for n in cls.PYTHONS if support.FULL or n != "keras"]
+        everyday = ("jax", "onnxruntime", "torch")
+        names = [n for n in cls.PYTHONS if support.FULL or n in everyday]
         cls.names = [n for n in names if support.present(cls.PYTHONS[n])]
         environments = sorted({cls.PYTHONS[n] for n in cls.names})
         cls.place = support.Place(environments, shared_proofs=True)
@@ -327,12 +328,13 @@ class Places(Translating):
         self.assertIn("its example.py fails alone: exit code 1", done.out)
         self.assertEqual(self.left_over(), [])
 
+    @support.full_tier  # every day of models in Python: cli.python_door
     def test_interrupted(self) -> None:
         self.place.write("net.py", MODEL)
         # A proof of another test's would be taken over, and nothing be said of it.
         (self.place.path / "home" / "proofs").unlink(missing_ok=True)
         moments = ["runs alone", "loading net.py", "proofs"]
-        for moment in moments if support.FULL else moments[:1]:
+        for moment in moments:
             with self.subTest(moment):
                 self.interrupts(moment)
 
