@@ -23,6 +23,8 @@ SCRIPTS = {
     "train_keras_torch.py": "torch",
     "train_keras2.py": "keras2",
 }
+# Threads that wait for each other beside other tests would spin.
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "OMP_NUM_THREADS": "1"}
 EVERYDAY = ("train_torch.py", "train_jax.py", "train_keras_tensorflow.py")
 CONTENDERS = [
     'framework = "torch"',
@@ -58,7 +60,7 @@ class EmittedAlone(unittest.TestCase):
                 "21",
             ],
             cwd="/",
-            env={**self.place.variables, "TF_CPP_MIN_LOG_LEVEL": "2"},
+            env={**self.place.variables, **QUIET},
             capture_output=True,
             text=True,
             check=False,

@@ -211,7 +211,7 @@ class Faults(unittest.TestCase):
             f'script = "{name}.py"' for name in [*TOLD, *HARMLESS]
         ]
         race = (
-            "burst_seconds = 0.02\nbursts = 2\nparity_steps = 3\nmax_busy = 1\n"
+            "burst_seconds = 0.02\nbursts = 2\nthreads = 1\nparity_steps = 3\nmax_busy = 1\n"
             f"confirm_heats = 0\nstage_seconds = {LIMIT}\n"
         )
         text = support.recipe(

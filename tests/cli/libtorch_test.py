@@ -92,7 +92,7 @@ class Libtorch(unittest.TestCase):
             budget="minutes = 4\nheats = 3\n",
             # Whose verdict it is does not matter here: the host may be busy. Epochs of 2 batches: two steps in
             # a row have the first batch of one and another, on however slow a machine.
-            race="burst_seconds = 0.2\nbursts = 2\nparity_steps = 3\nmax_busy = 1\n"
+            race="burst_seconds = 0.2\nbursts = 2\nthreads = 1\nparity_steps = 3\nmax_busy = 1\n"
             "confirm_heats = 0\n",
         )
         recipe = self.place.write("cnn.toml", text)

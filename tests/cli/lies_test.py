@@ -251,7 +251,7 @@ class Lies(unittest.TestCase):
             contenders,
             top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
             budget="minutes = 15\nheats = 3\n",
-            race="burst_seconds = 0.3\nbursts = 3\nparity_steps = 10\nmax_busy = 1\n"
+            race="burst_seconds = 0.3\nbursts = 3\nthreads = 1\nparity_steps = 10\nmax_busy = 1\n"
             "confirm_heats = 0\n",
         )
         outcome = place.run(
@@ -317,7 +317,7 @@ class ByHeart(unittest.TestCase):
         text = support.recipe(
             contenders,
             top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
-            race="burst_seconds = 0.1\nbursts = 3\nparity_steps = 10\nmax_busy = 1\n",
+            race="burst_seconds = 0.1\nbursts = 3\nthreads = 1\nparity_steps = 10\nmax_busy = 1\n",
         )
         recipe = self.place.write(f"{out}.toml", text)
         done = self.place.run("run", recipe, "--out", out, "--format", "json")
@@ -389,7 +389,7 @@ class TooLong(unittest.TestCase):
         text = support.recipe(
             ['framework = "torch"', 'script = "too_long.py"'],
             budget="minutes = 2\nheats = 4\n",
-            race="burst_seconds = 0.15\nbursts = 3\nparity_steps = 3\nmax_busy = 1\n",
+            race="burst_seconds = 0.15\nbursts = 3\nthreads = 1\nparity_steps = 3\nmax_busy = 1\n",
         )
         recipe = place.write("race.toml", text)
         done = place.run("run", recipe, "--out", "run", "--format", "json")

@@ -253,8 +253,9 @@ def recipe(contenders: Iterable[str], **sections: str) -> str:
         "data": "samples = 200\n",
         "optimizer": 'kind = "adam"\nlr = 1e-3\neps = 1e-4\n',
         "budget": "minutes = 4\nheats = 3\n",
-        # Tests run beside each other: a busy host is no reason to refuse.
-        "race": "burst_seconds = 0.02\nbursts = 2\nparity_steps = 3\nmax_busy = 1\n"
+        # Tests run beside each other: a busy host is no reason to refuse, and threads that
+        # wait for each other would spin.
+        "race": "burst_seconds = 0.02\nbursts = 2\nthreads = 1\nparity_steps = 3\nmax_busy = 1\n"
         "confirm_heats = 0\n",
         **sections,
     }

@@ -133,7 +133,7 @@ class Target(unittest.TestCase):
     @support.full_tier
     def test_the_budget_ends_it_after_a_whole_seed(self) -> None:
         """A twentieth of a second: the race of at most 2 heats spends it all."""
-        race = "burst_seconds = 1e-3\nbursts = 2\nparity_steps = 3\nmax_busy = 1\n"
+        race = "burst_seconds = 1e-3\nbursts = 2\nthreads = 1\nparity_steps = 3\nmax_busy = 1\n"
         recipe = self.recipe(budget="minutes = 8e-4\nheats = 3\n", race=race)
         done = self.place.run("run", recipe, "--out", "r", "--format", "json")
         self.assertIn(done.code, (0, 1), done.err)

@@ -84,6 +84,7 @@ def as_a_stranger(folder: Path, python: Path, *arguments: str) -> Any:
             "HOME": str(home),
             "PYTHONPATH": str(trap),
             "TF_CPP_MIN_LOG_LEVEL": "2",
+            "OMP_NUM_THREADS": "1",  # beside other tests threads that wait would spin
         },
         capture_output=True,
         text=True,

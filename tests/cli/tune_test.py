@@ -21,6 +21,7 @@ samples = 640
 kind = "sgd"
 lr = 0.1
 [race]
+threads = 1
 max_busy = 1
 parity_steps = 3
 """
