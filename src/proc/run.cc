@@ -75,10 +75,13 @@ class Supervision {
 
   Result<CommandResult> run() {
     bool open = true;
-    while (open || !child_.exit()) {
+    for (;;) {
+      // Asked once a turn: an exit that is told afterwards ends the wait.
+      const bool exited = child_.exit().has_value();
+      if (exited && !open) break;
       if (interrupted()) return give_up();
       end_if_late();
-      wait(open);
+      wait(open, exited);
       if (open) open = pump(child_.output_fd(), &output_);
     }
     result_.exit = *child_.exit();
@@ -87,10 +90,10 @@ class Supervision {
   }
 
  private:
-  void wait(bool open) {
+  void wait(bool open, bool exited) {
     std::array<struct pollfd, 3> polled = {
         {{.fd = open ? child_.output_fd() : -1, .events = POLLIN, .revents = 0},
-         {.fd = child_.exit() ? -1 : child_.exit_fd(), .events = POLLIN, .revents = 0},
+         {.fd = exited ? -1 : child_.exit_fd(), .events = POLLIN, .revents = 0},
          {.fd = interrupt_fd(), .events = POLLIN, .revents = 0}}};
     ::poll(polled.data(), polled.size(), poll_timeout_ms(deadline_ns_));
   }

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "proc/interrupt.h"
 #include "proc/testing.h"
 
@@ -58,6 +59,17 @@ TEST(RunCommand, BackgroundProcessesDoNotKeepItWaiting) {
   const CommandResult result = run_command({.child = shell("sleep 1000 & echo done")}).value();
   EXPECT_EQ(result.output_tail, "done\n");
   EXPECT_EQ(result.exit.leftovers, 1) << "killed";
+}
+
+// The exit is told when the output ends, too: a moment before or after.
+TEST(RunCommand, EndsWithItsProgramHoweverTheTwoEndsMeet) {
+  const int64_t limit = 20 * kSecond;
+  for (int i = 0; i < 400; ++i) {
+    const int64_t begin = monotonic_clock().now_ns();
+    const CommandResult result = run_command({.child = {.argv = {"true"}}, .timeout_ns = limit}).value();
+    ASSERT_TRUE(result.ok()) << result.text();
+    ASSERT_LT(monotonic_clock().now_ns() - begin, limit) << "command " << i << ": it waited for its limit";
+  }
 }
 
 TEST(RunCommand, MissingProgramIsAnError) {
