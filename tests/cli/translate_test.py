@@ -334,8 +334,7 @@ class Places(Translating):
         self.place.write("net.py", MODEL)
         # A proof of another test's would be taken over, and nothing be said of it.
         (self.place.path / "home" / "proofs").unlink(missing_ok=True)
-        moments = ["runs alone", "loading net.py", "proofs"]
-        for moment in moments:
+        for moment in ("runs alone", "loading net.py", "proofs"):
             with self.subTest(moment):
                 self.interrupts(moment)
 
