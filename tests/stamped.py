@@ -1,13 +1,14 @@
 """Runs a test unless it was green before with the same inputs.
 
-Usage: stamped.py NAME [--environments] [FILE...] -- COMMAND [ARGUMENT...]
+Usage: stamped.py NAME [--environments] [FILE or FOLDER...] -- COMMAND [ARGUMENT...]
 
 A stamp, $BAKEOFF_HOME/stamps/NAME/<hash>, says that COMMAND succeeded. The hash is that of
-everything the test depends on: this file, every FILE and every word of COMMAND that is
-a file (the test program, the script), the other words, the variables of VARIABLES, the
-processor, the compiler and the C library; with --environments also name, size and time of
-change of every file of the Python environments. What tests emit, hand to runners and
-compare with comes from the program, so the program's bytes stand for it.
+everything the test depends on: this file, every FILE, every file of a FOLDER and every
+word of COMMAND that is a file (the test program, the script), the other words, the
+variables of VARIABLES, the processor, the compiler and the C library; with --environments
+also name, size and time of change of every file of the Python environments. What tests
+emit, hand to runners and compare with comes from the program, so the program's bytes
+stand for it.
 
 A stamp is written when COMMAND succeeded, ran something, skipped nothing, and its inputs
 are still the same; where COMMAND fails its stamp goes. BAKEOFF_NO_STAMPS=1 and
@@ -49,6 +50,16 @@ def home() -> Path:
 def sum_of_file(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sums_of_folder(folder: Path) -> list[str]:
+    """Of each file below it but for compiled Python: its name and the sum of its bytes."""
+    files = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
+    return [f"{path.relative_to(folder)} {sum_of_file(path)}" for path in files]
 
 
 def first_line(*command: str) -> str:
@@ -111,6 +122,8 @@ def key(own: list[str], command: list[str]) -> str:
         parts.append(word)
         if Path(word).is_file():
             parts.append(sum_of_file(Path(word)))
+        elif word in own and Path(word).is_dir():
+            parts += sums_of_folder(Path(word))
     for name, value in sorted(os.environ.items()):
         if name.startswith(VARIABLES) and name not in NO_INPUTS:
             parts.append(f"{name}={value}")

@@ -33,7 +33,12 @@ FULL = bool(os.environ.get("BAKEOFF_FULL_TESTS"))
 DOOR = "BAKEOFF_FORKS"  # names the socket at which forks are asked for
 FRAMEWORKS = (
     ("numpy", "safetensors.numpy"),
-    ("torch", "torch._dynamo.backends.debugging", "safetensors.torch"),
+    (
+        "torch",
+        "torch._dynamo.backends.debugging",
+        "torch._inductor.compile_fx",
+        "safetensors.torch",
+    ),
     ("tensorflow",),
     ("tf_keras",),
     ("jax", "jax.numpy", "optax"),
@@ -274,8 +279,6 @@ def _all(files: Sequence[str], folder: Path) -> dict[str, int]:
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder / "jax"))
         os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
         os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
-    # pip leaves modules uncompiled: their first import compiles and keeps them.
-    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
     there = [names for names in FRAMEWORKS if importlib.util.find_spec(names[0])]
     for name in [name for names in there for name in names]:
         importlib.import_module(name)
@@ -284,7 +287,6 @@ def _all(files: Sequence[str], folder: Path) -> dict[str, int]:
         os.environ["KERAS_BACKEND"] = backends[0]
         importlib.import_module("keras")
         del os.environ["KERAS_BACKEND"]
-    sys.dont_write_bytecode = kept
     gc.freeze()  # what was imported is no garbage of any fork: collecting takes no time
     os.environ[DOOR] = str(folder / "door")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,13 +59,20 @@ PROBE = """
 })();
 """
 
-# A window has a least width; a frame has none.
-FRAME = """<!DOCTYPE html><html style="color-scheme: %(scheme)s"><body style="margin:0">
-<iframe src="%(page)s" width="%(width)d" height="1000" style="border:0"></iframe>
+# Opens one page after the other. A window has a least width; a frame has none.
+FRAMES = """<!DOCTYPE html><html style="color-scheme: %(scheme)s"><body style="margin:0">
+<iframe height="1000" style="border:0"></iframe>
 <pre id="probe"></pre>
-<script>addEventListener("message", (event) => {
-  document.getElementById("probe").textContent = event.data;
-});</script></body></html>"""
+<script>
+const pages = %(pages)s, answers = [], frame = document.querySelector("iframe");
+const next = () => {
+  const page = pages[answers.length];
+  if (page) [frame.width, frame.src] = page;
+  else document.getElementById("probe").textContent = JSON.stringify(answers);
+};
+addEventListener("message", (event) => { answers.push(event.data); next(); });
+next();
+</script></body></html>"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,9 +99,31 @@ class Browser:
         finally:
             shutil.rmtree(profile, ignore_errors=True)
 
-    def look(self, page: Path, view: View) -> dict[str, Any]:
-        """What the page measures under that view."""
-        text = page.read_text()
+    def look(self, views: Sequence[tuple[str, View]]) -> dict[tuple[str, View], Any]:
+        """What every page measures under its view."""
+        answers: dict[tuple[str, View], Any] = {}
+        for dark in (False, True):  # for each a browser
+            asked = [one for one in views if one[1].dark == dark]
+            pages = [
+                (view.width, self.probed(i, name, view))
+                for i, (name, view) in enumerate(asked)
+            ]
+            scheme = "dark" if dark else "light"
+            frames = self.folder / "frames.html"
+            frames.write_text(FRAMES % {"scheme": scheme, "pages": json.dumps(pages)})
+            dom = self.run(
+                f"--blink-settings=preferredColorScheme={0 if dark else 1}",
+                *("--window-size=1500,1100", "--dump-dom", frames.as_uri()),
+            )
+            found = re.search(r'<pre id="probe">(.+?)</pre>', dom, re.DOTALL)
+            assert found, f"a page gave no answer: {dom[-2000:]}"
+            texts = json.loads(html.unescape(found[1]))
+            answers |= zip(asked, map(json.loads, texts), strict=True)
+        return answers
+
+    def probed(self, number: int, name: str, view: View) -> str:
+        """The name of a copy of the page that measures itself."""
+        text = (self.folder / f"{name}.html").read_text()
         probe = PROBE % {"unfold": str(view.unfold).lower(), "more": view.more}
         catch = "window.probeErrors=[];addEventListener('error',(e)=>probeErrors.push(e.message));"
         text = text.replace("<head>", f"<head><script>{catch}</script>", 1)
@@ -103,23 +133,10 @@ class Browser:
         text = text.replace(
             "</body>", f"<script>{self.axe}</script><script>{probe}</script></body>"
         )
-        probed = self.folder / f"probed_{page.name}"
-        probed.write_text(text)
-        scheme = f"--blink-settings=preferredColorScheme={0 if view.dark else 1}"
-        frame = self.folder / "frame.html"
-        frame.write_text(
-            FRAME
-            % {
-                "scheme": "dark" if view.dark else "light",
-                "page": probed.name,
-                "width": view.width,
-            }
-        )
-        dom = self.run(scheme, "--window-size=1500,1100", "--dump-dom", frame.as_uri())
-        found = re.search(r'<pre id="probe">(.+?)</pre>', dom, re.DOTALL)
-        assert found, f"{page.name}: the page gave no answer: {dom[-2000:]}"
-        answer: dict[str, Any] = json.loads(html.unescape(found[1]))
-        return answer
+        scheme = "dark" if view.dark else "light"
+        copy = self.folder / f"probed_{number}_{scheme}_{name}.html"
+        copy.write_text(text)
+        return copy.name
 
     def printed_pages(self, page: Path) -> int:
         pdf = self.folder / "page.pdf"
@@ -127,89 +144,22 @@ class Browser:
         return len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
 
 
-class Pages(unittest.TestCase):
-    report_test: str
-    folder: Path
-    browser: Browser
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.folder = Path(tempfile.mkdtemp(prefix="bakeoff_pages_"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        variables = {**os.environ, "BAKEOFF_KEEP_PAGES": str(cls.folder)}
-        subprocess.run(
-            [cls.report_test, "--gtest_filter=*Page*"],
-            env=variables,
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        subprocess.run(
-            [ROOT / "scripts/axe"], check=True, stdout=subprocess.DEVNULL, cwd=ROOT
-        )
-        cls.browser = Browser(cls.folder)
-
-    def page(self, name: str) -> Path:
-        path = self.folder / f"{name}.html"
-        self.assertTrue(path.exists(), f"{name} was not written")
-        return path
-
-    def check(self, name: str, view: View) -> dict[str, Any]:
-        answer = self.browser.look(self.page(name), view)
-        about = f"{name}, {view}"
-        self.assertEqual(answer["violations"], [], about)
-        self.assertEqual(answer["errors"], [], about)
-        self.assertEqual(answer["inner"], view.width, about)
-        self.assertLessEqual(answer["width"], view.width, f"{about}: scrolls sideways")
-        self.assertEqual(answer["cut"], 0, f"{about}: the ranking is cut off")
-        self.assertEqual(answer["unlabelled"], 0, about)
-        self.assertLessEqual(answer["hidden_links"], 0, f"{about}: links are cut off")
-        if view.width >= 1400:
-            self.assertEqual(answer["sideways"], [], f"{about}: tables scroll sideways")
-        self.assertEqual(answer["dark"], view.dark, about)
-        return answer
-
-    def test_the_report_at_every_width(self) -> None:
-        for view in (View(), View(dark=True), View(width=800), View(width=390)):
-            with self.subTest(view=view):
-                answer = self.check("sample", view)
-                if view.width == 390:
-                    self.assertLessEqual(answer["height"], 6000)
-
-    def test_the_report_unfolded(self) -> None:
-        for view in (
-            View(unfold=True),
-            View(unfold=True, dark=True, width=800),
-            View(unfold=True, width=390),
-        ):
-            with self.subTest(view=view):
-                answer = self.check("sample", view)
-                self.assertGreaterEqual(answer["pictures"], 7)
-
-    def test_odd_reports(self) -> None:
-        for name in ("single", "empty", "poisoned"):
-            with self.subTest(name=name):
-                self.check(name, View(unfold=True, width=390))
-
-    def test_the_page_of_an_explanation(self) -> None:
-        for view in (View(), View(width=390, dark=True)):
-            with self.subTest(view=view):
-                self.check("explain", view)
-
-    def test_the_page_of_histories_at_every_width(self) -> None:
-        for view in (
-            View(unfold=True),
-            View(dark=True, unfold=True),
-            View(width=800),
-            View(width=390, dark=True, unfold=True),
-        ):
-            with self.subTest(view=view):
-                self.check("history", view)
-        for name in ("history_empty", "history_poisoned"):
-            with self.subTest(name=name):
-                self.check(name, View(width=390, unfold=True))
-
-    def test_the_page_of_histories_is_looked_at_by_keyboard_and_pointer(self) -> None:
-        more = """
+# What the tests look at, in one go: starting a browser takes as long as a look.
+WIDTHS = (View(), View(dark=True), View(width=800), View(width=390))
+UNFOLDED = (
+    View(unfold=True),
+    View(unfold=True, dark=True, width=800),
+    View(unfold=True, width=390),
+)
+HISTORIES = (
+    View(unfold=True),
+    View(dark=True, unfold=True),
+    View(width=800),
+    View(width=390, dark=True, unfold=True),
+)
+EXPLANATIONS = (View(), View(width=390, dark=True))
+NARROW = View(unfold=True, width=390)
+BY_KEYBOARD = """
   const plot = document.getElementById("plot");
   const range = () => [Number(plot.dataset.from), Number(plot.dataset.to)];
   const press = (key) => plot.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
@@ -249,7 +199,101 @@ class Pages(unittest.TestCase):
   out.shifts = document.getElementById("shifts").textContent;
   out.sparks = document.querySelectorAll(".small svg .dots").length;
 """
-        answer = self.check("history", View(more=more))
+LINKS = """
+  location.hash = "#parity";
+  await new Promise((done) => setTimeout(done, 300));
+  out.opened = document.querySelector("#parity > details").open;
+  const heads = [...document.querySelectorAll("#table thead th")];
+  const column = heads.findIndex((th) => th.textContent === "ms/step");
+  const read = () => [...document.querySelectorAll("#table tbody tr")]
+    .map((tr) => parseFloat(tr.cells[column].querySelector("b, span").textContent.replace(",", "")));
+  const button = heads[column].querySelector("button");
+  button.click();
+  out.up = read();
+  out.sort = heads[column].getAttribute("aria-sort");
+  button.click();
+  out.down = read();
+"""
+VIEWS = [
+    *(("sample", view) for view in (*WIDTHS, *UNFOLDED, View(more=LINKS))),
+    *((name, NARROW) for name in ("single", "empty", "poisoned")),
+    *(("explain", view) for view in EXPLANATIONS),
+    *(("history", view) for view in (*HISTORIES, View(more=BY_KEYBOARD))),
+    *((name, NARROW) for name in ("history_empty", "history_poisoned")),
+]
+
+
+class Pages(unittest.TestCase):
+    report_test: str
+    folder: Path
+    browser: Browser
+    answers: dict[tuple[str, View], Any]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.folder = Path(tempfile.mkdtemp(prefix="bakeoff_pages_"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        variables = {**os.environ, "BAKEOFF_KEEP_PAGES": str(cls.folder)}
+        subprocess.run(
+            [cls.report_test, "--gtest_filter=*Page*"],
+            env=variables,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        subprocess.run(
+            [ROOT / "scripts/axe"], check=True, stdout=subprocess.DEVNULL, cwd=ROOT
+        )
+        cls.browser = Browser(cls.folder)
+        cls.answers = cls.browser.look(VIEWS)
+
+    def check(self, name: str, view: View) -> dict[str, Any]:
+        answer = self.answers[name, view]
+        about = f"{name}, {view}"
+        self.assertEqual(answer["violations"], [], about)
+        self.assertEqual(answer["errors"], [], about)
+        self.assertEqual(answer["inner"], view.width, about)
+        self.assertLessEqual(answer["width"], view.width, f"{about}: scrolls sideways")
+        self.assertEqual(answer["cut"], 0, f"{about}: the ranking is cut off")
+        self.assertEqual(answer["unlabelled"], 0, about)
+        self.assertLessEqual(answer["hidden_links"], 0, f"{about}: links are cut off")
+        if view.width >= 1400:
+            self.assertEqual(answer["sideways"], [], f"{about}: tables scroll sideways")
+        self.assertEqual(answer["dark"], view.dark, about)
+        return answer
+
+    def test_the_report_at_every_width(self) -> None:
+        for view in WIDTHS:
+            with self.subTest(view=view):
+                answer = self.check("sample", view)
+                if view.width == 390:
+                    self.assertLessEqual(answer["height"], 6000)
+
+    def test_the_report_unfolded(self) -> None:
+        for view in UNFOLDED:
+            with self.subTest(view=view):
+                answer = self.check("sample", view)
+                self.assertGreaterEqual(answer["pictures"], 7)
+
+    def test_odd_reports(self) -> None:
+        for name in ("single", "empty", "poisoned"):
+            with self.subTest(name=name):
+                self.check(name, NARROW)
+
+    def test_the_page_of_an_explanation(self) -> None:
+        for view in EXPLANATIONS:
+            with self.subTest(view=view):
+                self.check("explain", view)
+
+    def test_the_page_of_histories_at_every_width(self) -> None:
+        for view in HISTORIES:
+            with self.subTest(view=view):
+                self.check("history", view)
+        for name in ("history_empty", "history_poisoned"):
+            with self.subTest(name=name):
+                self.check(name, NARROW)
+
+    def test_the_page_of_histories_is_looked_at_by_keyboard_and_pointer(self) -> None:
+        answer = self.check("history", View(more=BY_KEYBOARD))
         self.assertEqual(answer["name"], "net jax")
         self.assertEqual(answer["pressed"], ["8"])
         self.assertEqual(answer["all"], [0, 8000])
@@ -274,25 +318,10 @@ class Pages(unittest.TestCase):
         self.assertEqual(answer["sparks"], 9)
 
     def test_on_paper_the_folded_report_has_at_most_eight_pages(self) -> None:
-        self.assertLessEqual(self.browser.printed_pages(self.page("sample")), 8)
+        self.assertLessEqual(self.browser.printed_pages(self.folder / "sample.html"), 8)
 
     def test_links_unfold_and_headings_sort(self) -> None:
-        more = """
-  location.hash = "#parity";
-  await new Promise((done) => setTimeout(done, 300));
-  out.opened = document.querySelector("#parity > details").open;
-  const heads = [...document.querySelectorAll("#table thead th")];
-  const column = heads.findIndex((th) => th.textContent === "ms/step");
-  const read = () => [...document.querySelectorAll("#table tbody tr")]
-    .map((tr) => parseFloat(tr.cells[column].querySelector("b, span").textContent.replace(",", "")));
-  const button = heads[column].querySelector("button");
-  button.click();
-  out.up = read();
-  out.sort = heads[column].getAttribute("aria-sort");
-  button.click();
-  out.down = read();
-"""
-        answer = self.check("sample", View(more=more))
+        answer = self.check("sample", View(more=LINKS))
         self.assertTrue(answer["opened"])
         self.assertEqual(answer["up"], sorted(answer["up"]))
         self.assertEqual(answer["sort"], "ascending")
