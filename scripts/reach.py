@@ -24,6 +24,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -115,12 +116,15 @@ def joined(lines: list[str]) -> str:
 
 
 def tests_of(build: Path) -> list[Test]:
-    listed = subprocess.run(
-        ["ctest", "--test-dir", str(build), "--show-only=json-v1"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    # From a folder of its own: in the build's, ctest would end the log of a run that goes on there.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "CTestTestfile.cmake").write_text(f'subdirs("{build.resolve()}")')
+        listed = subprocess.run(
+            ["ctest", "--test-dir", folder, "--show-only=json-v1"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
     costs = {}
     data = build / "Testing" / "Temporary" / "CTestCostData.txt"
     for line in data.read_text().splitlines() if data.exists() else ():
@@ -196,12 +200,12 @@ def by_table(change: Change, tests: list[Test], choice: Choice) -> None:
 
 def test_files(test: Test) -> list[str]:
     """The Python files that a test of ctest runs."""
-    if "scripts/run_pytest " in test.command:
-        files = re.findall(r"tests/\S+\.py", test.command)
-        return [f"runners/{file}" for file in files]
-    if module := re.search(r"-m (tests\.[\w.]+)", test.command):
+    command = test.command.rpartition(" -- ")[2]  # of tests/stamped.py: what it runs
+    if "scripts/run_pytest " in command:
+        return [f"runners/{file}" for file in re.findall(r"tests/\S+\.py", command)]
+    if module := re.search(r"-m (tests\.[\w.]+)", command):
         return [module[1].replace(".", "/") + ".py"]
-    return re.findall(r"\b((?:tests|prove)/\S+\.py)", test.command)[:1]
+    return re.findall(r"\b((?:tests|prove)/\S+\.py)", command)[:1]
 
 
 def texts_of(path: Path) -> Iterator[str]:

@@ -156,6 +156,9 @@ class TheRepository(unittest.TestCase):
         choice = reach.chosen(reach.Change(["tests/cli/fit_test.py"]), self.tests)
         self.assertIn("cli.fit", choice.reasons)
         self.assertNotIn("cli.target", choice.reasons)
+        for path in ("prove/prove_test.py", "runners/tests/test_jax_adapter.py"):
+            own = reach.chosen(reach.Change([path]), self.tests).reasons
+            self.assertTrue({"prove.Claims", "runner.jax"} & own.keys(), path)
 
 
 if __name__ == "__main__":
