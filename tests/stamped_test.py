@@ -43,8 +43,15 @@ class Stamped(unittest.TestCase):
         kept = {k: v for k, v in os.environ.items() if not k.startswith("BAKEOFF_")}
         home = {"BAKEOFF_HOME": str(self.path / "home")}
         done = subprocess.run(
-            [sys.executable, STAMPED, "name", "--environments", self.inputs, "--"]
-            + [sys.executable, self.path / "test.py"],
+            [
+                sys.executable,
+                str(STAMPED),
+                "name",
+                "--environments",
+                str(self.inputs),
+                "--",
+            ]
+            + [sys.executable, str(self.path / "test.py")],
             env={**kept, **home, **variables},
             capture_output=True,
             text=True,

@@ -268,12 +268,13 @@ def test_scripts_run_alone(tmp_path: Path) -> None:
     cnn_files(tmp_path)
     shutil.copy(GOLDEN / "mnist_cnn.layout.json", tmp_path / "train_jax.layout.json")
     names = ("mnist_cnn", "mnist_cnn_as_is", "mnist_cnn_scan")
-    # Compiled as every day, without most optimisations, a convolution in a loop is slow.
-    optimised = "import jax\njax.config.update('jax_disable_most_optimizations', False)\n"
+    # As tests compile, without most optimisations, a convolution in a loop is slow.
+    option = "jax.config.update('jax_disable_most_optimizations', False)"
     for name in names:
         script = golden(name, tmp_path, 4)
         if name == names[-1]:
-            script.write_text(script.read_text().replace("import jax\n", optimised, 1))
+            text = script.read_text()
+            script.write_text(text.replace("import jax\n", f"import jax\n{option}\n", 1))
         run = forks.run([str(script), "--steps", "11"])
         assert run.returncode == 0, run.stderr
         lines = run.stdout.splitlines()

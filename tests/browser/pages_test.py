@@ -247,7 +247,7 @@ class Pages(unittest.TestCase):
         cls.answers = cls.browser.look(VIEWS)
 
     def check(self, name: str, view: View) -> dict[str, Any]:
-        answer = self.answers[name, view]
+        answer: dict[str, Any] = self.answers[name, view]
         about = f"{name}, {view}"
         self.assertEqual(answer["violations"], [], about)
         self.assertEqual(answer["errors"], [], about)
