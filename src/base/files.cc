@@ -1,6 +1,7 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -50,9 +51,22 @@ Status write_and_close(int fd, std::string_view text, const fs::path& path) {
 
 }  // namespace
 
-Result<std::string> read_file(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+Result<int> open_regular(const fs::path& path) {
+  // Without O_NONBLOCK to open a pipe is to wait for a writer.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return system_error("cannot open", path, errno);
+  struct stat about = {};
+  const int code = ::fstat(fd, &about) == 0 ? 0 : errno;
+  if (code == 0 && S_ISREG(about.st_mode)) return fd;
+  ::close(fd);
+  if (code != 0) return system_error("cannot read", path, code);
+  if (S_ISDIR(about.st_mode)) return system_error("cannot read", path, EISDIR);
+  return Error{.message = "cannot read '" + path.string() + "': it is no regular file",
+               .remedy = "write what the pipe or the device delivers to a file, and name that"};
+}
+
+Result<std::string> read_file(const fs::path& path) {
+  TRY(const int fd, open_regular(path));
   std::string text;
   char chunk[1 << 16];
   for (;;) {

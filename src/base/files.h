@@ -12,6 +12,10 @@ namespace bakeoff {
 
 namespace fs = std::filesystem;
 
+// A descriptor to read a file by, for the caller to close. Errors: whatever is no regular file, as a pipe, a device
+// or a folder: a read of those may wait for ever, or never end.
+Result<int> open_regular(const fs::path& path);
+
 Result<std::string> read_file(const fs::path& path);
 
 // Reads a file in a folder that another user may have filled. A link could lead out of the folder and a

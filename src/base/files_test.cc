@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/sha256_file.h"
 #include "base/testing.h"
 
 namespace bakeoff {
@@ -33,6 +34,19 @@ TEST_F(FilesTest, ErrorsNamePathAndReason) {
   ASSERT_TRUE(write_file(dir_ / "file", "x"));
   EXPECT_FALSE(make_folder(dir_ / "file"));
   EXPECT_FALSE(write_file(dir_ / "file/below", "x"));
+}
+
+// Each would be read for ever, or waited for.
+TEST_F(FilesTest, WhatIsNoRegularFileIsNotRead) {
+  ASSERT_EQ(::mkfifo((dir_ / "pipe").c_str(), 0600), 0);
+  fs::create_symlink(dir_ / "pipe", dir_ / "link");
+  for (const fs::path& path : {dir_ / "pipe", dir_ / "link", fs::path("/dev/zero")}) {
+    for (const Error& error : {read_file(path).error(), sha256_file(path).error()})
+      EXPECT_NE(error.message.find("it is no regular file"), std::string::npos) << error.message;
+  }
+  EXPECT_NE(read_file(dir_).error().message.find("directory"), std::string::npos);
+  fs::create_symlink("/proc/self/status", dir_ / "kernel's");
+  EXPECT_TRUE(read_file(dir_ / "kernel's"));
 }
 
 TEST_F(FilesTest, AFullDiskKeepsTheOldFileAndSaysSo) {

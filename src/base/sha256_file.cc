@@ -5,13 +5,14 @@
 #include <cstring>
 #include <memory>
 
+#include "base/files.h"
 #include "base/sha256.h"
 
 namespace bakeoff {
 
 Result<std::string> sha256_file(const std::filesystem::path& path) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rbe"), &std::fclose);
-  if (!file) return Error{.message = "cannot open '" + path.string() + "': " + std::strerror(errno)};
+  TRY(const int fd, open_regular(path));
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(::fdopen(fd, "rb"), &std::fclose);
   Sha256 sum;
   std::string chunk(size_t{1} << 20, '\0');
   while (const size_t n = std::fread(chunk.data(), 1, chunk.size(), file.get())) {

@@ -1,7 +1,8 @@
 #pragma once
 
-// Texts: values by name, as they are recorded and shown; what is cut off of them.
+// Texts: values by name, as they are recorded and shown; what is cut off of them; numbers in them.
 
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <string_view>
@@ -15,5 +16,8 @@ inline std::string_view trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r\n"), end = text.find_last_not_of(" \t\r\n");
   return begin == std::string_view::npos ? "" : text.substr(begin, end - begin + 1);
 }
+
+// The number that the program itself wrote as `text`. std::stod throws where that is subnormal.
+inline double number_in(const std::string& text) { return std::strtod(text.c_str(), nullptr); }
 
 }  // namespace bakeoff

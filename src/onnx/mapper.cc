@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/texts.h"
+
 namespace bakeoff::onnx {
 namespace {
 
@@ -61,7 +63,7 @@ double Call::real(const std::string& name, double fallback) const {
   const auto found = attributes.find(name);
   if (found == attributes.end()) return fallback;
   // 1e-5 in a float of 32 bits means 1e-5.
-  return std::stod(fmt::format("{}", found->second->f()));
+  return number_in(fmt::format("{}", found->second->f()));
 }
 std::vector<double> Call::reals(const std::string& name) const {
   const auto found = attributes.find(name);

@@ -16,24 +16,19 @@
 #include <map>
 #include <optional>
 
+#include "base/files.h"
+
 namespace bakeoff::onnx {
 namespace {
-
-namespace fs = std::filesystem;
 
 // A file's bytes, mapped.
 class Mapped {
  public:
   static Result<Mapped> open(const fs::path& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-      return Error{.message = fmt::format("cannot read '{}': {}", path.string(), std::strerror(errno))};
+    TRY(const int fd, open_regular(path));
     struct stat about {};
     Mapped mapped;
-    if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
-      ::close(fd);
-      return Error{.message = fmt::format("'{}' is no file", path.string())};
-    }
+    if (fstat(fd, &about) != 0) about.st_size = 0;
     mapped.size_ = static_cast<size_t>(about.st_size);
     if (mapped.size_ > 0) mapped.at_ = mmap(nullptr, mapped.size_, PROT_READ, MAP_PRIVATE, fd, 0);
     ::close(fd);

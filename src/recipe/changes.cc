@@ -49,9 +49,9 @@ Result<Key> key_named(const Change& change) {
 
 // One value of TOML; nothing where the text is none.
 std::optional<toml::table> as_toml(const std::string& value) {
-  toml::parse_result parsed = toml::parse("value = " + value);
-  if (!parsed || parsed.table().size() != 1) return std::nullopt;
-  return std::move(parsed).table();
+  auto parsed = parse_toml("value = " + value);
+  if (!parsed || parsed->size() != 1) return std::nullopt;
+  return std::move(*parsed);
 }
 
 std::string absolute_path(const Key& key, const std::string& value) {
@@ -150,10 +150,7 @@ Result<std::string> changed_text(const Recipe& recipe, std::span<const Change> c
       TRY(text, with_contenders(text, contenders));
       continue;
     }
-    toml::parse_result parsed = toml::parse(text);
-    if (!parsed)
-      return Error{.message = std::string(parsed.error().description()), .where = recipe.file.string()};
-    toml::table root = std::move(parsed).table();
+    TRY(toml::table root, parse_toml(text, recipe.file));
     CHECK_OK(set(root, change));
     const size_t dot = change.key.find('.');
     const std::string_view key = change.key;

@@ -104,7 +104,7 @@ Status Reader::check_key(const Key& key) const {
 }
 
 Status Reader::check_range(const Key& key, const toml::node& node) const {
-  const double value = node.value<double>().value();
+  const double value = real_in(node);
   // Not (value in range), so that NaN is refused too.
   if (value >= key.least && value <= key.most && !(key.least_excluded && value == key.least)) return Done{};
   return error(node.source(), fmt::format("'{}' is {}, outside its range", dotted(key), value),
@@ -116,9 +116,9 @@ std::vector<double> Reader::reals(std::string_view section, std::string_view nam
                                   std::vector<double> fallback) const {
   const toml::node* node = find(section, name);
   if (node == nullptr) return fallback;
-  if (!node->is_array()) return {node->value<double>().value()};
+  if (!node->is_array()) return {real_in(*node)};
   std::vector<double> all;
-  for (const toml::node& one : *node->as_array()) all.push_back(one.value<double>().value());
+  for (const toml::node& one : *node->as_array()) all.push_back(real_in(one));
   return all;
 }
 

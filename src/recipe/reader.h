@@ -11,11 +11,10 @@
 #include <string>
 #include <string_view>
 #include <vector>
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
 
 #include "base/result.h"
 #include "recipe/schema.h"
+#include "recipe/toml_text.h"
 
 namespace bakeoff::recipe {
 
@@ -50,7 +49,7 @@ class Reader {
   }
   double real(std::string_view section, std::string_view name, double fallback) const {
     const toml::node* node = find(section, name);
-    return node == nullptr ? fallback : node->value<double>().value();
+    return node == nullptr ? fallback : real_in(*node);
   }
   // The texts of a key that may be a list; one text is a list of one.
   std::vector<std::string> words(std::string_view section, std::string_view name) const;

@@ -372,15 +372,7 @@ struct Origin {
 
 Result<Recipe> parse_text(std::string_view text, const fs::path& file, Origin origin) {
   const bool recorded = origin.recorded;
-  const toml::parse_result parsed = toml::parse(text, file.string());
-  if (!parsed) {
-    const toml::parse_error& e = parsed.error();
-    return Error{
-        .message = fmt::format("not valid TOML: {}", std::string(e.description())),
-        .where = fmt::format("{}:{}:{}", file.string(), e.source().begin.line, e.source().begin.column),
-        .remedy = "see docs/recipe.md for an example"};
-  }
-  const toml::table& root = parsed.table();
+  TRY(const toml::table root, parse_toml(text, file));
   const Reader reader(root, file, recorded, origin.shipped);
   CHECK_OK(reader.check());
   Recipe recipe{.file = file, .shipped = origin.shipped, .text = std::string(text)};

@@ -226,6 +226,24 @@ TEST(ParseCpus, TakesListsAndRanges) {
   }
 }
 
+std::string many(int times, const std::string& text) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+// Dots within texts and comments part no key.
+TEST(Recipe, DotsOfTextsAreNoParts) {
+  const std::string dots(200, '.'), one = "\"", three = "\"\"\"", plain = "'''";
+  for (const std::string& line :
+       {"# " + dots, "name = " + one + dots + one, "name = '" + dots + "'",
+        "name = " + three + dots + "\n" + three, "name = " + one + "\\" + one + dots + one,
+        "name = " + plain + "\n" + dots + plain}) {
+    const auto recipe = parse(with(2, line), "/r/r.toml");
+    ASSERT_TRUE(recipe) << line << recipe.error().text();
+  }
+}
+
 struct Bad {
   const char* what;
   std::string text;
@@ -239,6 +257,14 @@ const Bad kBad[] = {
     {"unknown key", with(2, "bach = 50"), "r.toml:2", "unknown key 'bach'", "did you mean 'batch'?"},
     {"unknown section key", with(8, "learning = 1"), "r.toml:8", "unknown key 'learning' in [optimizer]",
      "one of:"},
+    {"a key of many parts", with(2, "[" + many(100'000, "a.") + "a]"), "r.toml:2",
+     "more than 32 dotted parts", "docs/recipe.md"},
+    {"such a key within tables", with(2, "x = { y = { " + many(100, "a.") + "a = 1 } }"), "r.toml:2",
+     "more than 32 dotted parts", ""},
+    {"an integer that no real number holds", with(2, "margin = 9007199254740993"), "r.toml:2",
+     "'margin' is 9007199254740992, outside its range", "at most"},
+    {"one that no integer may be", with(2, "batch = 9007199254740993"), "r.toml:2", "outside its range",
+     "at most"},
     {"wrong type", with(2, "batch = \"many\""), "r.toml:2", "'batch' must be an integer",
      "for example batch = 32"},
     {"out of range", with(2, "batch = 0"), "r.toml:2", "'batch' is 0, outside its range", "at least 1"},

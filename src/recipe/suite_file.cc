@@ -49,11 +49,11 @@ class SuiteReader {
   Result<double> minutes() const {
     const toml::node* node = root_.get("minutes");
     if (node == nullptr) return 0.0;
-    const auto value = node->is_number() ? node->value<double>() : std::nullopt;
-    if (!value || !(*value > 0) || !std::isfinite(*value) || *value > 1e6)
+    const double value = node->is_number() ? real_in(*node) : 0;
+    if (!(value > 0) || !std::isfinite(value) || value > 1e6)
       return error(node->source(), "'minutes' must be a number above 0",
                    "the minutes of all races together, for example minutes = 20");
-    return *value;
+    return value;
   }
 
   Result<std::vector<std::filesystem::path>> recipes() const {
@@ -107,20 +107,13 @@ void lay_over(const toml::table& from, toml::table& to) {
 }  // namespace
 
 bool is_suite(std::string_view text) {
-  const toml::parse_result parsed = toml::parse(text);
-  return parsed && parsed.table().contains("recipes");
+  const auto parsed = parse_toml(text);
+  return parsed && parsed->contains("recipes");
 }
 
 Result<SuiteFile> parse_suite(std::string_view text, const std::filesystem::path& file, bool shipped) {
-  const toml::parse_result parsed = toml::parse(text, file.string());
-  if (!parsed) {
-    const toml::parse_error& e = parsed.error();
-    return Error{
-        .message = fmt::format("not valid TOML: {}", std::string(e.description())),
-        .where = fmt::format("{}:{}:{}", file.string(), e.source().begin.line, e.source().begin.column),
-        .remedy = "see docs/suites.md for an example"};
-  }
-  const SuiteReader reader(parsed.table(), file, shipped);
+  TRY(const toml::table root, parse_toml(text, file, "docs/suites.md"));
+  const SuiteReader reader(root, file, shipped);
   CHECK_OK(reader.check_names());
   SuiteFile suite{.file = file};
   TRY(suite.name, reader.word("name", file.stem().string()));
@@ -133,12 +126,9 @@ Result<SuiteFile> parse_suite(std::string_view text, const std::filesystem::path
 
 Result<Recipe> with_every(const Recipe& recipe, const std::string& every) {
   if (every.empty()) return recipe;
-  toml::parse_result own = toml::parse(recipe.text), over = toml::parse(every);
-  if (!own || !over)
-    return Error{.message = std::string((own ? over : own).error().description()),
-                 .where = recipe.file.string()};
-  toml::table merged = std::move(own).table();
-  lay_over(over.table(), merged);
+  TRY(toml::table merged, parse_toml(recipe.text, recipe.file));
+  TRY(const toml::table over, parse_toml(every, recipe.file));
+  lay_over(over, merged);
   std::ostringstream text;
   text << merged << "\n";
   auto both = parse(text.str(), recipe.file);

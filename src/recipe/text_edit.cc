@@ -93,8 +93,8 @@ const toml::node* node_of(const toml::table& root, std::string_view section, std
 
 std::string edited(std::string_view text, const toml::table& wanted, std::string_view section,
                    std::string_view name) {
-  const toml::parse_result parsed = toml::parse(text);
-  const toml::node* now = parsed ? node_of(parsed.table(), section, name) : nullptr;
+  const auto parsed = parse_toml(text);
+  const toml::node* now = parsed ? node_of(*parsed, section, name) : nullptr;
   const toml::node* then = node_of(wanted, section, name);
   std::string made(text);
   if (now != nullptr) {
@@ -103,7 +103,7 @@ std::string edited(std::string_view text, const toml::table& wanted, std::string
   } else if (then != nullptr) {
     made = inserted(made, section, fmt::format("{} = {}\n", name, written(*then)));
   }
-  if (const toml::parse_result again = toml::parse(made); again && again.table() == wanted) return made;
+  if (const auto again = parse_toml(made); again && *again == wanted) return made;
   std::ostringstream out;
   out << wanted << "\n";
   return out.str();

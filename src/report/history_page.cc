@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/texts.h"
 #include "report/history_formats.h"
 #include "report/page.h"
 #include "report/svg.h"
@@ -19,7 +20,7 @@ namespace {
 
 constexpr size_t kMostAlerts = 20;
 
-Json rounded(double value) { return number(std::stod(fmt::format("{:.5g}", value))); }
+Json rounded(double value) { return number(number_in(fmt::format("{:.5g}", value))); }
 
 Json bound(const std::optional<double>& seconds) { return seconds ? rounded(1e3 * *seconds) : Json(nullptr); }
 

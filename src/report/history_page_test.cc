@@ -63,6 +63,17 @@ TEST(HistoryPage, OfTenThousandPoints) {
       << "it names another file";
 }
 
+TEST(HistoryPage, OfNumbersThatAreHardlyAnyMore) {
+  std::vector<store::LinePoint> points;
+  for (int i = 0; i < 30; ++i)
+    points.push_back({.run = fmt::format("01KDZPZV0050Y6TB4J7K{:06}", i),
+                      .seconds = 1e-320,
+                      .low = 5e-324,
+                      .high = 1e-308});
+  const History history = history_of(made_line("tiny", 30), points);
+  EXPECT_THAT(render_history_page({history}, "x.csv", "2026-01-03T00:00:00Z"), HasSubstr("net tiny"));
+}
+
 TEST(HistoryPage, WithoutSeries) {
   const std::string page = render_history_page({}, "/i", "now");
   keep_page("history_empty", page);

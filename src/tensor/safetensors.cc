@@ -310,13 +310,11 @@ Error SafetensorsFile::error(const std::string& message) const {
 Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
   SafetensorsFile file;
   file.path_ = path.string();
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return file.error(fmt::format("cannot open: {}", std::strerror(errno)));
+  TRY(const int fd, open_regular(path));
   struct stat info = {};
-  const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  if (!regular || info.st_size < 8) {
+  if (::fstat(fd, &info) != 0 || info.st_size < 8) {
     ::close(fd);
-    return file.error(regular ? "is too short for a safetensors file" : "is not a file");
+    return file.error("is too short for a safetensors file");
   }
   auto mapping = std::make_shared<Mapping>();
   const auto size = static_cast<size_t>(info.st_size);

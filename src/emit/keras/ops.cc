@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/texts.h"
 #include "emit/keras/network_ops.h"
 #include "emit/resize.h"
 #include "emit/spelling.h"
@@ -206,7 +207,7 @@ void linear(Printer& p, const Node& node) {
 // Keras's momentum is the weight of the old statistics.
 std::string old_weight(double momentum) {
   const double exact = 1 - momentum;
-  const double rounded = std::stod(fmt::format("{:.12g}", exact));
+  const double rounded = number_in(fmt::format("{:.12g}", exact));
   return python_real(std::abs(rounded - exact) < 1e-15 ? rounded : exact);
 }
 

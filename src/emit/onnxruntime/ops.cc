@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 
+#include "base/texts.h"
 #include "emit/onnxruntime/graph_printer.h"
 #include "emit/resize.h"
 #include "emit/spelling.h"
@@ -220,7 +221,7 @@ Parts parts_of(P& p, const Spelled& call) {
     } else if (text.starts_with("#")) {
       parts.inputs.push_back(p.constant("integer", fmt::format("np.array({}, np.int64)", text.substr(1))));
     } else if (is_literal(text) || text.starts_with("float(")) {
-      const std::string value = is_literal(text) ? python_real(std::stod(text)) : text;
+      const std::string value = is_literal(text) ? python_real(number_in(text)) : text;
       parts.inputs.push_back(p.constant("number", fmt::format("np.array({}, real)", value)));
     } else if (text.find('=') < text.find('(')) {
       parts.attributes.push_back(text);
