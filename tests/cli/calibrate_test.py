@@ -27,16 +27,18 @@ class Calibrate(unittest.TestCase):
 
     def test_a_short_one_writes_a_profile(self) -> None:
         # No environment exists here, so that the kernel is what is left.
-        minutes = str(support.patience(15) / 60)
-        got = self.place.run("calibrate", "--quick", "--minutes", minutes)
-        self.assertEqual(got.code, 0, got.err)
-        path = Path(got.out.strip().splitlines()[-1])
-        self.assertEqual(path, self.place.path / "home" / "profile.json")
-        profile = self.profile(path)
+        for minutes in ("0.25", "1", "5"):  # a slow machine needs more for two blocks
+            got = self.place.run("calibrate", "--quick", "--minutes", minutes)
+            self.assertEqual(got.code, 0, got.err)
+            path = Path(got.out.strip().splitlines()[-1])
+            self.assertEqual(path, self.place.path / "home" / "profile.json")
+            profile = self.profile(path)
+            measured = [entry for entry in profile["entries"] if entry["d"]]
+            if len(measured) >= 2:
+                break
         self.assertTrue(profile["complete"])
         names = [entry["name"] for entry in profile["entries"]]
         self.assertIn("tuned glibc malloc", names)
-        measured = [entry for entry in profile["entries"] if entry["d"]]
         self.assertGreaterEqual(len(measured), 2)
         for entry in measured:
             self.assertLess(entry["sd_low"], entry["sd"])

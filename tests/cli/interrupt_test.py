@@ -149,11 +149,14 @@ class Interrupted(unittest.TestCase):
         heats = {t["heat"] for t in records(self.place.path / "open" / "trials.jsonl")}
         self.assertEqual(heats, {1, 2})
 
-        budget = ("--budget", f"{support.patience(8)}s", "--format", "json")
-        more = self.place.run("run", "--resume", "open", *budget)
-        self.assertEqual(more.code, 0, more.err)
-        self.assertIn("of the budget left", more.err)
-        summary = more.json()
+        for budget in ("8s", "1m", "10m"):  # a slow machine needs more for a heat
+            words = ("--budget", budget, "--format", "json")
+            more = self.place.run("run", "--resume", "open", *words)
+            self.assertEqual(more.code, 0, more.err)
+            self.assertIn("of the budget left", more.err)
+            summary = more.json()
+            if summary["heats"] > 2:
+                break
         self.assertGreater(summary["heats"], 2)
         if not summary["decided"]:
             self.assertEqual(len(summary["outlook"]), 1)

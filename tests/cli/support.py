@@ -11,7 +11,6 @@ BAKEOFF_REQUIRE_ENVS=1 that is a failure.
 from __future__ import annotations
 
 import json
-import math
 import os
 import random
 import shutil
@@ -73,12 +72,6 @@ def need(*environments: str) -> None:
     for name in environments:
         if not present(name):
             raise unittest.SkipTest(f"there is no {interpreter(name)}")
-
-
-def patience(seconds: float) -> int:
-    """What takes so long on an idle machine, here: processes wait for its processors."""
-    waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
-    return math.ceil(seconds * max(1.0, waiting))
 
 
 def wait_for(
