@@ -13,6 +13,7 @@ namespace bakeoff {
 Result<std::string> sha256_file(const std::filesystem::path& path) {
   TRY(const int fd, open_regular(path));
   const std::unique_ptr<FILE, int (*)(FILE*)> file(::fdopen(fd, "rb"), &std::fclose);
+  if (!file) return Error{.message = "cannot read '" + path.string() + "': " + std::strerror(errno)};
   Sha256 sum;
   std::string chunk(size_t{1} << 20, '\0');
   while (const size_t n = std::fread(chunk.data(), 1, chunk.size(), file.get())) {

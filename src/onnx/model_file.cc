@@ -1,6 +1,5 @@
 #include "onnx/model_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <onnx/onnx.pb.h>
 #include <sys/mman.h>

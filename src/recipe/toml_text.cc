@@ -12,7 +12,8 @@ namespace {
 // hundred thousand parts end the stack. Values that are nested it counts itself.
 constexpr int kMostParts = 32;
 
-// Where a text begins at `at`: the place of its last quote, or of the end of its line.
+// The place of the last quote of the text that begins at `at`; of a text that does not end, that of the last character
+// of its line. Two quotes more than the three that end it belong to a text of several lines.
 size_t end_of_text(std::string_view toml, size_t at) {
   const char quote = toml[at];
   const bool lines = toml.substr(at, 3) == std::string(3, quote);
@@ -20,9 +21,11 @@ size_t end_of_text(std::string_view toml, size_t at) {
   for (size_t i = at + end.size(); i < toml.size(); ++i) {
     if (toml[i] == '\\' && quote == '"')
       ++i;
-    else if (toml.substr(i, end.size()) == end)
-      return i + end.size() - 1;
-    else if (toml[i] == '\n' && !lines)
+    else if (toml.substr(i, end.size()) == end) {
+      i += end.size() - 1;
+      for (int more = 0; lines && more < 2 && i + 1 < toml.size() && toml[i + 1] == quote; ++more) ++i;
+      return i;
+    } else if (toml[i] == '\n' && !lines)
       return i - 1;
   }
   return toml.size();

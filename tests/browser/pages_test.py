@@ -102,7 +102,7 @@ class Browser:
     def look(self, views: Sequence[tuple[str, View]]) -> dict[tuple[str, View], Any]:
         """What every page measures under its view."""
         answers: dict[tuple[str, View], Any] = {}
-        for dark in (False, True):  # for each a browser
+        for dark in (False, True):  # a browser has one scheme
             asked = [one for one in views if one[1].dark == dark]
             pages = [
                 (view.width, self.probed(i, name, view))
