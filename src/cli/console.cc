@@ -64,21 +64,24 @@ bool takes_colour(int fd) {
 
 int fail(const Error& error) {
   if (proc::interrupted()) {
-    std::fputs("bakeoff: interrupted\n", stderr);
+    note("bakeoff: interrupted");
     return kInterrupted;
   }
-  std::fprintf(stderr, "bakeoff: %s\n", table::clean(error.text()).c_str());
+  note("bakeoff: " + error.text());
   return kBadInput;
 }
 
-void print(const std::string& text) {
+void note(std::string_view line) { std::fprintf(stderr, "%s\n", table::for_screen(line, false).c_str()); }
+
+void print(const std::string& finished) {
+  const std::string text = table::for_screen(finished, output_has_colour());
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if ((!written || std::fflush(stdout) != 0) && print_error == 0) print_error = errno;
 }
 
 int finish(int code) {
   if (print_error == 0) return code;
-  std::fprintf(stderr, "bakeoff: cannot write to standard output: %s\n", std::strerror(print_error));
+  note(std::string("bakeoff: cannot write to standard output: ") + std::strerror(print_error));
   return kBadInput;
 }
 
@@ -112,7 +115,7 @@ struct ConsoleProgress::State {
   }
   void line(const std::string& text) {
     clear();
-    std::fprintf(stderr, "%s\n", text.c_str());
+    std::fprintf(stderr, "%s\n", table::for_screen(text, colour).c_str());
   }
   // After a heat. A log has this one line for it: the next heat's beginning is no news.
   void stand(const report::ProgressState& now, const Standing& standing) {
@@ -124,15 +127,15 @@ struct ConsoleProgress::State {
     if (now.elapsed_s <= 0) now.elapsed_s = seconds_since(begin);
     if (!now.left_s && limit_s) now.left_s = std::max(0.0, *limit_s - seconds_since(begin));
     if (terminal) {
-      std::fprintf(stderr, "\r\x1b[K%s",
-                   report::progress_line(now, columns_of(STDERR_FILENO) - 1, colour, frame++).c_str());
+      const std::string shown = report::progress_line(now, columns_of(STDERR_FILENO) - 1, colour, frame++);
+      std::fprintf(stderr, "\r\x1b[K%s", table::for_screen(shown, colour).c_str());
       std::fflush(stderr);
       drawn = true;
     } else {
       // A log wants a line a heat, not one for each burst.
       if (now.heat > 0) now.done = now.total = 0, now.detail.clear();
       if (!report::worth_a_line(last, now)) return;
-      std::fprintf(stderr, "%s\n", report::progress_text(now).c_str());
+      note(report::progress_text(now));
       last = now;
     }
   }

@@ -3,6 +3,7 @@
 // The terminal: errors, progress, width. Results go to standard output, everything else to standard error.
 
 #include <string>
+#include <string_view>
 
 #include "base/progress.h"
 #include "base/result.h"
@@ -20,6 +21,8 @@ int fail(const Error& error);
 // of `code`.
 void print(const std::string& text);
 int finish(int code);
+// Prints a line to standard error. Like print() it lets nothing through that a terminal would obey.
+void note(std::string_view line);
 
 // Width of standard output in columns: the terminal's, else $COLUMNS, else 100.
 int output_width();

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "base/files.h"
 #include "cli/console.h"
 #include "cli/options.h"
@@ -33,7 +31,7 @@ int tensorboard_out(const exports::Experiment& experiment, const fs::path& out) 
       return fail(written.error());
   }
   print(fmt::format("{}\n", out.string()));
-  std::fprintf(stderr, "bakeoff: look at it with: tensorboard --logdir %s\n", out.c_str());
+  note("bakeoff: look at it with: tensorboard --logdir " + out.string());
   return 0;
 }
 
@@ -55,7 +53,7 @@ int export_run(const ExportOptions& options) {
   const auto run = exports::read_recorded(*directory);
   if (!run) return fail(run.error());
   for (const std::string& lack : exports::unfinished(*run))
-    std::fprintf(stderr, "bakeoff: the run is not complete: %s; what is there is exported\n", lack.c_str());
+    note("bakeoff: the run is not complete: " + lack + "; what is there is exported");
   if (options.to == "csv") return text_out(report::render_csv(run->summary), options.out);
   if (options.to == "jsonl") return text_out(exports::json_lines(*run), options.out);
   if (options.to == "junit") return text_out(table::render_junit(exports::junit_suite(*run)), options.out);

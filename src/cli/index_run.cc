@@ -2,17 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/texts.h"
+#include "cli/console.h"
 #include "proc/interrupt.h"
 #include "proc/run.h"
 #include "records/marks.h"
 #include "store/import.h"
 #include "store/read_run.h"
-#include "table/text.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -31,11 +29,10 @@ bool is_hash(const std::string& text) {
 }
 
 void warn_of_index(const Error& error, const fs::path& run) {
-  std::fprintf(
-      stderr,
-      "bakeoff: the run is complete, but is not in the index: %s\n  afterwards `bakeoff store import %s` "
-      "adds it\n",
-      error.text().c_str(), table::clean(run.string()).c_str());
+  note(fmt::format(
+      "bakeoff: the run is complete, but is not in the index: {}\n  afterwards `bakeoff store import {}` "
+      "adds it",
+      error.text(), run.string()));
 }
 
 Status add_to_index(const fs::path& run) {
@@ -63,7 +60,7 @@ void note_commit(const RunDirectory& directory) {
                       .dirty = changed && !changed->empty(),
                       .started = utc_now()};
   if (const auto kept = directory.append(commit); !kept)
-    std::fprintf(stderr, "bakeoff: the commit is not recorded: %s\n", kept.error().text().c_str());
+    note("bakeoff: the commit is not recorded: " + kept.error().text());
 }
 
 void index_run(const fs::path& run) {

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "base/nearest.h"
+#include "base/texts.h"
 #include "base/version.h"
 #include "cli/console.h"
 #include "cli/gate_options.h"
@@ -762,7 +763,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   if (const std::string word = unknown_command(app, argc, argv); !word.empty()) {
     std::vector<std::string> known;
     for (const CLI::App* sub : app.get_subcommands({})) known.push_back(sub->get_name());
-    std::fprintf(stderr, "bakeoff: unknown command '%s'\n  %s\n", word.c_str(), suggest(word, known).c_str());
+    note(fmt::format("bakeoff: unknown command '{}'\n  {}", word, suggest(word, known)));
     return 2;
   }
   try {
@@ -774,7 +775,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
     return finish(0);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);
-    std::fputs(usage_error(app, argc, argv, e).c_str(), stderr);
+    note(trimmed(usage_error(app, argc, argv, e)));
     return 2;
   }
   const std::string chosen_one = app.get_subcommands().at(0)->get_name();
@@ -785,7 +786,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
                                 : chosen_one == "bisect" ? misuse(targets.bisect)
                                                          : "";
       !wrong.empty()) {
-    std::fputs(wrong.c_str(), stderr);
+    note(trimmed(wrong));
     return 2;
   }
   return CommandLine{chosen(app, targets), targets.config};

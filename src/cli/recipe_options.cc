@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
+#include "cli/console.h"
 #include "recipe/shipped.h"
 
 namespace bakeoff::cli {
@@ -76,14 +76,14 @@ Result<recipe::Recipe> chosen_recipe(const fs::path& name, const std::vector<rec
   TRY(const recipe::Recipe recipe, recipe::load(name));
   TRY(recipe::Recipe changed, recipe::with_changes(recipe, changes));
   if (recipe.shipped)
-    std::fprintf(stderr, "recipe: %s inside this program (`bakeoff init %s` writes it here, to edit)\n",
-                 recipe.file.c_str(), recipe.file.stem().c_str());
+    note(fmt::format("recipe: {} inside this program (`bakeoff init {}` writes it here, to edit)",
+                     recipe.file.string(), recipe.file.stem().string()));
   else if (recipe.file != name)
-    std::fprintf(stderr, "recipe: the file %s\n", recipe.file.c_str());
+    note("recipe: the file " + recipe.file.string());
   if (!changes.empty()) {
     std::string with;
     for (const recipe::Change& change : changes) with += " " + change.option;
-    std::fprintf(stderr, "recipe: changed by%s\n", with.c_str());
+    note("recipe: changed by" + with);
   }
   return changed;
 }

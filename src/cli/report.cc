@@ -28,7 +28,7 @@ int present(const Summary& summary, const std::string& format, const fs::path& h
   if (format == "text") print(fmt::format("{}\n", html.string()));
   if (summary.interrupted) return kInterrupted;
   if (!summary.refusal.empty()) {
-    std::fprintf(stderr, "bakeoff: no verdict: %s\n", summary.refusal.c_str());
+    note("bakeoff: no verdict: " + summary.refusal);
     return kRefused;
   }
   return summary.ranked.empty() ? 1 : 0;

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <map>
 #include <optional>
@@ -99,7 +98,7 @@ void say_what_to_make(const Plan& plan, const fs::path& config) {
   const auto interpreters = find_interpreters(config);
   if (!interpreters) return;
   if (const std::string how = environments_to_make(plan.recipe, *interpreters); !how.empty())
-    std::fprintf(stderr, "bakeoff: %s\n", how.c_str());
+    note("bakeoff: " + how);
 }
 
 // "missing: never created; run ..." as part of a sentence: "was never created", "is outdated: numpy is 1, not 2".
@@ -173,7 +172,7 @@ int run(const RunOptions& options, const fs::path& config) {
   if (!options.baseline.empty()) summary->baseline = options.baseline;
   summary->interrupted = proc::interrupted();
   if (plan->recipe.budget.until_decided && !summary->outlooks.empty() && !summary->interrupted)
-    std::fputs("bakeoff: stopped undecided: to decide would take more than 24 hours in all\n", stderr);
+    note("bakeoff: stopped undecided: to decide would take more than 24 hours in all");
   index_run(plan->directory.path());
   const int code = present(*summary, options.format, plan->directory.path() / "report.html");
   if (summary->ranked.empty()) say_what_to_make(*plan, config);

@@ -64,11 +64,11 @@ int selftest(const SelfTestCommand& options, const fs::path& config) {
   print_table(claims);
   if (proc::interrupted()) return kInterrupted;
   if (const auto refusal = evidence->host.refusal({})) {
-    std::fprintf(stderr, "bakeoff: no verdict: %s\n", refusal->c_str());
+    note("bakeoff: no verdict: " + *refusal);
     return kRefused;
   }
   if (races_finished(evidence->identical) == 0) {
-    std::fprintf(stderr, "bakeoff: no race of identical contenders was finished: allow more --minutes\n");
+    note("bakeoff: no race of identical contenders was finished: allow more --minutes");
     return 1;
   }
   const bool missed = std::any_of(claims.begin(), claims.end(),

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "base/clock.h"
 #include "base/files.h"
 #include "cli/console.h"
@@ -37,11 +35,11 @@ Status check_folders(const std::vector<fs::path>& folders) {
 int tell(const store::Imported& imported, const std::string& where) {
   const size_t skipped = imported.skipped.size();
   for (size_t i = 0; i < std::min(skipped, kShownReasons); ++i)
-    std::fprintf(stderr, "bakeoff: skipped %s\n",
-                 table::one_line(imported.skipped[i].directory + ": " + imported.skipped[i].reason).c_str());
+    note("bakeoff: skipped " +
+         table::one_line(imported.skipped[i].directory + ": " + imported.skipped[i].reason));
   if (skipped > kShownReasons)
-    std::fprintf(stderr, "bakeoff: and %zu more; `bakeoff store list --skipped` lists them\n",
-                 skipped - kShownReasons);
+    note(fmt::format("bakeoff: and {} more; `bakeoff store list --skipped` lists them",
+                     skipped - kShownReasons));
   const std::string copies =
       imported.copies == 0
           ? ""
@@ -114,8 +112,8 @@ Status make_room(const fs::path& home) {
     std::error_code ignored;
     fs::rename(file.string() + tail, aside.string() + tail, ignored);
   }
-  std::fprintf(stderr, "bakeoff: %s: %s\n  it is kept as %s\n", file.c_str(), table::one_line(why).c_str(),
-               aside.c_str());
+  note(fmt::format("bakeoff: {}: {}\n  it is kept as {}", file.string(), table::one_line(why),
+                   aside.string()));
   return Done{};
 }
 
@@ -153,9 +151,9 @@ int rebuild(const StoreOptions& options) {
   if (options.forget)
     if (const auto forgotten = index->forget(lost); !forgotten) return fail(forgotten.error());
   if (!lost.empty())
-    std::fprintf(
-        stderr, "bakeoff: the directories of %zu runs are gone; %s\n", lost.size(),
-        options.forget ? "they are forgotten" : "what the index has of them stays (--forget drops it)");
+    note(fmt::format(
+        "bakeoff: the directories of {} runs are gone; {}", lost.size(),
+        options.forget ? "they are forgotten" : "what the index has of them stays (--forget drops it)"));
   return import_folders(*index, std::move(folders), true);
 }
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <set>
 
@@ -168,8 +167,7 @@ Status race_all(Session& session) {
   for (size_t i = 0; i < all && !proc::interrupted(); ++i) {
     Entry& entry = session.record.entries[i];
     if (entry.state == "failed")
-      std::fprintf(stderr, "recipe %zu of %zu: %s cannot be raced: %s\n", i + 1, all, entry.name.c_str(),
-                   entry.failure.c_str());
+      note(fmt::format("recipe {} of {}: {} cannot be raced: {}", i + 1, all, entry.name, entry.failure));
     if (entry.state == "ended" || entry.state == "failed") continue;
     entry.state = "running";
     CHECK_OK(suite::write(session.record, session.folder));

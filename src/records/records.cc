@@ -192,8 +192,12 @@ Result<std::optional<std::string>> RunDirectory::script(const std::string& name)
 // only the last byte is read.
 Status RunDirectory::append_to(const char* file, const std::string& line) const {
   const fs::path path = path_ / file;
+  if (fs::exists(fs::symlink_status(path)) && !fs::is_regular_file(fs::symlink_status(path)))
+    return Error{.message = "cannot be added to: it is a link or no file",
+                 .where = path.string(),
+                 .remedy = "a run directory holds its files itself: put the file in its place"};
   if (is_torn(path)) {
-    TRY(const std::string text, read_file(path));
+    TRY(const std::string text, read_regular_file(path));
     CHECK_OK(write_file(path, std::string_view(text).substr(0, text.rfind('\n') + 1)));
   }
   return append_line(path, line);

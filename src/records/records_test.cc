@@ -371,6 +371,19 @@ TEST(RunDirectory, ASecondProcessDoesNotGetTheLock) {
   EXPECT_EQ(lock_in_child(), 0) << "free again: no copy is left";
 }
 
+TEST(RunDirectory, NothingIsWrittenThroughALink) {
+  const TestFolder folder;
+  const auto run = RunDirectory::create(folder / "run");
+  ASSERT_TRUE(run);
+  ASSERT_TRUE(write_file(folder / "mine", "mine"));
+  fs::create_symlink(folder / "mine", folder / "run/trials.jsonl");
+  fs::create_symlink(folder / "none", folder / "run/parity.jsonl");
+  EXPECT_THAT(run->append(full_trial()).error().text(), HasSubstr("trials.jsonl: cannot be added to"));
+  EXPECT_FALSE(run->append(full_parity()));
+  EXPECT_EQ(*read_file(folder / "mine"), "mine");
+  EXPECT_FALSE(fs::exists(folder / "none"));
+}
+
 // The cost of an append does not grow with the file.
 TEST(RunDirectory, AppendingReadsNothing) {
   const TestFolder folder;

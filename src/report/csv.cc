@@ -18,20 +18,11 @@ namespace bakeoff::report {
 using namespace table;
 namespace {
 
-std::string field(std::string_view text) {
-  std::string valid = clean(text);
-  if (valid.find_first_of(",\"\n\r") == std::string::npos) return valid;
-  std::string out = "\"";
-  for (const char c : valid) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + '"';
-}
-
 // The names of the columns, or their values.
 std::string record(const Fields& fields, std::string Fields::value_type::*text) {
-  std::string out;
-  for (const auto& one : fields) out += field(one.*text) + ',';
-  out.back() = '\r';
-  return out + '\n';
+  std::vector<std::string> texts;
+  for (const auto& one : fields) texts.push_back(one.*text);
+  return csv_row(texts);
 }
 
 std::string settings(const Contender& contender) {

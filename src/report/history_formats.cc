@@ -64,22 +64,8 @@ Json history_json(const History& h) {
   return out;
 }
 
-std::string csv_field(const std::string& text) {
-  const std::string valid = clean(text);
-  if (valid.find_first_of(",\"\n\r") == std::string::npos) return valid;
-  std::string out = "\"";
-  for (const char c : valid) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + '"';
-}
-
 std::string dumped(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::string csv_row(const std::vector<std::string>& fields) {
-  std::vector<std::string> safe;
-  for (const std::string& field : fields) safe.push_back(csv_field(field));
-  return fmt::format("{}\r\n", fmt::join(safe, ","));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <array>
 #include <cctype>
 #include <cstdint>
+#include <cstdlib>
+#include <set>
 
 namespace bakeoff::table {
 namespace {
@@ -67,16 +69,18 @@ constexpr std::array<Range, 5> kHidden = {
 
 int columns(char32_t code) { return in(kZero, code) ? 0 : in(kWide, code) ? 2 : 1; }
 
-// The end of the escape sequence that starts at `at`: CSI, OSC (ended by BEL or ESC \), or two characters.
+// The end of the escape sequence that starts at `at`: CSI, OSC (ended by BEL or ESC \), or two characters. None goes on
+// in the next line: one that does not end hides the rest of its own.
 size_t after_escape(std::string_view text, size_t at) {
   if (at + 1 >= text.size()) return text.size();
   size_t i = at + 2;
   if (text[at + 1] == '[') {
-    while (i < text.size() && (text[i] < '@' || text[i] > '~')) ++i;
-    return std::min(i + 1, text.size());
+    while (i < text.size() && text[i] != '\n' && (text[i] < '@' || text[i] > '~')) ++i;
+    return i < text.size() && text[i] == '\n' ? i : std::min(i + 1, text.size());
   }
   if (text[at + 1] == ']') {
-    while (i < text.size() && text[i] != '\a' && text[i] != '\x1b') ++i;
+    while (i < text.size() && text[i] != '\a' && text[i] != '\x1b' && text[i] != '\n') ++i;
+    if (i < text.size() && text[i] == '\n') return i;
     if (i < text.size() && text[i] == '\x1b') ++i;
     return std::min(i + 1, text.size());
   }
@@ -85,6 +89,35 @@ size_t after_escape(std::string_view text, size_t at) {
 
 void carriage_return(std::string& out) {
   out.resize(out.rfind('\n') == std::string::npos ? 0 : out.rfind('\n') + 1);
+}
+
+// Escape sequences of layout.cc's paint().
+const std::set<std::string_view> kInks = {"\x1b[0m",  "\x1b[1m",  "\x1b[2m",
+                                          "\x1b[31m", "\x1b[32m", "\x1b[33m"};
+
+// The text without what a terminal would obey: escape sequences but for those that are `kept`, and what is neither
+// shown nor a tab or newline. `on_return`: what a "\r" does, told the character after it ('\0' at the end).
+template <typename Kept, typename OnReturn>
+std::string cleaned(std::string_view text, Kept kept, OnReturn on_return) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == '\x1b') {
+      const size_t end = after_escape(text, at);
+      if (kept(text.substr(at, end - at))) out.append(text.substr(at, end - at));
+      at = end;
+      continue;
+    }
+    const Char c = decode(text, at);
+    if (!c.valid)
+      out += "\xEF\xBF\xBD";
+    else if (c.code == '\r')
+      on_return(out, at + 1 < text.size() ? text[at + 1] : '\0');
+    else if (c.code >= 0x20 ? !in(kHidden, c.code) : c.code == '\n' || c.code == '\t')
+      out.append(text.substr(at, c.bytes));
+    at += c.bytes;
+  }
+  return out;
 }
 
 // The bytes of the longest start of `text` that is at most `width` columns wide: at least one character.
@@ -130,25 +163,35 @@ void wrap_word(std::string_view word, int width, std::vector<std::string>& lines
 }  // namespace
 
 std::string clean(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t at = 0; at < text.size();) {
-    if (text[at] == '\x1b') {
-      at = after_escape(text, at);
-      continue;
-    }
-    const Char c = decode(text, at);
-    if (!c.valid) {
-      out += "\xEF\xBF\xBD";
-    } else if (c.code == '\r') {
-      const size_t next = at + 1;
-      if (next < text.size() && text[next] != '\n' && text[next] != '\r') carriage_return(out);
-    } else if (c.code >= 0x20 ? !in(kHidden, c.code) : c.code == '\n' || c.code == '\t') {
-      out.append(text.substr(at, c.bytes));
-    }
-    at += c.bytes;
+  return cleaned(
+      text, [](std::string_view) { return false; },
+      [](std::string& out, char next) {
+        if (next != '\n' && next != '\r' && next != '\0') carriage_return(out);
+      });
+}
+
+std::string for_screen(std::string_view text, bool colour) {
+  const auto own = [&](std::string_view escape) { return colour && kInks.contains(escape); };
+  return cleaned(text, own, [](std::string& out, char next) {
+    if (next == '\n') out += '\r';
+  });
+}
+
+std::string csv_row(const std::vector<std::string>& fields) {
+  std::string row;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    std::string text = clean(fields[i]);
+    char* end = nullptr;
+    std::strtod(text.c_str(), &end);
+    const bool formula = !text.empty() && std::string_view("=+-@\t").find(text[0]) != std::string_view::npos;
+    if (formula && (*end != '\0' || end == text.c_str())) text.insert(0, 1, '\'');
+    const bool quoted = text.find_first_of(",\"\n\r") != std::string::npos;
+    if (i > 0) row += ',';
+    if (quoted) row += '"';
+    for (const char c : text) row += c == '"' ? "\"\"" : std::string(1, c);
+    if (quoted) row += '"';
   }
-  return out;
+  return row + "\r\n";
 }
 
 std::string one_line(std::string_view text) {

@@ -18,6 +18,14 @@ namespace bakeoff::table {
 // overwrites (a progress bar) the last state stays.
 std::string clean(std::string_view text);
 
+// What may reach a terminal or a pipe of a finished text: that of clean(), with the report's own colours where
+// `colour`, and without a "\r" that no newline follows, which would hide what stands before it.
+std::string for_screen(std::string_view text, bool colour);
+
+// A line of CSV with its end "\r\n" (RFC 4180), fields cleaned. A field that a spreadsheet would run as a formula begins
+// with an apostrophe; numbers do not.
+std::string csv_row(const std::vector<std::string>& fields);
+
 // clean() with every run of white space made one space: for a cell or a sentence.
 std::string one_line(std::string_view text);
 

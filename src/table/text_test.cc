@@ -42,6 +42,44 @@ TEST(Clean, IsIdempotentOnAnyBytes) {
   }));
 }
 
+TEST(Clean, AnEscapeThatDoesNotEndHidesNoOtherLine) {
+  EXPECT_EQ(clean("a\x1b]0;title\nb"), "a\nb");
+  EXPECT_EQ(clean("a\x1b[38;5\nb"), "a\nb");
+}
+
+TEST(ForScreen, LetsTheReportsOwnColoursThroughAndNothingElse) {
+  const std::string own = "\x1b[1mbold\x1b[0m \x1b[31mred\x1b[0m\n";
+  EXPECT_EQ(for_screen(own, true), own);
+  EXPECT_EQ(for_screen(own, false), "bold red\n");
+  for (const char* hostile : {"\x1b[8m", "\x1b[2J", "\x1b]0;title\a", "\x1b]8;;http://x\x1b\\", "\x1b[31;8m",
+                              "\xc2\x9b"
+                              "2J",
+                              "\u202e", "\u2066", "\b", "\r", "\x07", "\x1b"}) {
+    for (const bool colour : {false, true})
+      EXPECT_EQ(for_screen(std::string("a") + hostile + "\nb", colour),
+                std::string_view(hostile) == "\r" ? "a\r\nb" : "a\nb");
+    EXPECT_FALSE(for_screen(std::string("safe") + hostile + "x", true).find("safe") != 0)
+        << "what stands before is hidden";
+  }
+  EXPECT_EQ(for_screen("a,b\r\nc\r", false), "a,b\r\nc") << "lines of CSV end as they do";
+}
+
+TEST(ForScreen, LetsNothingThroughThatATerminalObeys) {
+  EXPECT_TRUE(rc::check([](const std::string& bytes) {
+    const std::string shown = for_screen(bytes, false);
+    RC_ASSERT(shown.find('\x1b') == std::string::npos);
+    RC_ASSERT(for_screen(shown, false) == shown);
+  }));
+}
+
+TEST(CsvRow, QuotesAndDisarms) {
+  EXPECT_EQ(csv_row({"a", "b,c", "say \"x\"", ""}), "a,\"b,c\",\"say \"\"x\"\"\",\r\n");
+  EXPECT_EQ(csv_row({"=1+1", "+b", "@x", "-cmd|' /C calc'!A0", "\t=1"}),
+            "'=1+1,'+b,'@x,'-cmd|' /C calc'!A0,'\t=1\r\n");
+  EXPECT_EQ(csv_row({"-0.5", "+1e-3", "-inf", "-"}), "-0.5,+1e-3,-inf,'-\r\n");
+  EXPECT_EQ(csv_row({""}), "\r\n");
+}
+
 TEST(OneLine, MakesEveryRunOfSpaceOne) { EXPECT_EQ(one_line("  a \n\t b\r\nc  "), "a b c"); }
 
 TEST(DisplayWidth, CountsColumnsNotBytes) {
