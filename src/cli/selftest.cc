@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/files.h"
 #include "base/temporary_folder.h"
 #include "cli/console.h"
 #include "cli/options.h"
