@@ -19,7 +19,7 @@ _REPOSITORY = Path(__file__).resolve().parent.parent.parent
 _BUILDS = ("build/release/bakeoff", "build/dev/bakeoff")
 _GRACE = 20.0  # seconds that an interrupted program has to end
 _TICK = 0.2  # seconds between two looks for Ctrl-C
-INTERRUPTED = 130
+INTERRUPTED = (130, 143)  # by Ctrl-C, by SIGTERM
 
 
 class BakeoffError(Exception):
@@ -142,7 +142,7 @@ def run_program(
             thread.join(_GRACE)
         shown.clear()
     done = Done(process.returncode, *("".join(lines) for _, lines in readers))
-    if done.code == INTERRUPTED:
+    if done.code in INTERRUPTED:
         raise KeyboardInterrupt
     return done
 

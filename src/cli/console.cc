@@ -80,6 +80,8 @@ void print(const std::string& finished) {
 }
 
 int finish(int code) {
+  // As a shell tells of a program that a signal ended: 130 after Ctrl-C, 143 after SIGTERM.
+  if (code == kInterrupted && proc::interrupted()) code = 128 + proc::interrupt_signal();
   if (print_error == 0) return code;
   note(std::string("bakeoff: cannot write to standard output: ") + std::strerror(print_error));
   return kBadInput;

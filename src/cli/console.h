@@ -18,7 +18,7 @@ inline constexpr int kInterrupted = 130;
 // Prints "bakeoff: file:line: message" and the remedy; returns kBadInput, or kInterrupted after Ctrl-C.
 int fail(const Error& error);
 // Prints to standard output. If that fails (a full disk), finish() reports it and returns kBadInput instead
-// of `code`.
+// of `code`. kInterrupted becomes 128 and the signal's number.
 void print(const std::string& text);
 int finish(int code);
 // Prints a line to standard error. Like print() it lets nothing through that a terminal would obey.

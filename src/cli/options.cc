@@ -746,7 +746,8 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   app.footer(
       "Start with:\n  bakeoff env create\n  bakeoff run mnist_cnn\n\n"
       "Exit codes: 0 done, 1 the answer is no (nothing ranked, a bar missed), 2 bad input, "
-      "3 no verdict because the host was busy or its state is unknown, 130 Ctrl-C.");
+      "3 no verdict because the host was busy or its state is unknown, 130 Ctrl-C, "
+      "143 SIGTERM.");
   app.require_subcommand(1);
   Targets targets;
   app.add_option("--config", targets.config,

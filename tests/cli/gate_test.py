@@ -264,7 +264,7 @@ class Refs(Gate):
         self.assertEqual(self.git("worktree", "list").count("\n"), 3)
         process.send_signal(number)
         process.communicate(timeout=support.HANGS)
-        self.assertEqual(process.returncode, 130)
+        self.assertEqual(process.returncode, 128 + number)
         self.nothing_left()
 
     def test_ctrl_c_leaves_nothing(self) -> None:
