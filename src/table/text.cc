@@ -72,19 +72,19 @@ int columns(char32_t code) { return in(kZero, code) ? 0 : in(kWide, code) ? 2 : 
 // The end of the escape sequence that starts at `at`: CSI, OSC (ended by BEL or ESC \), or two characters. None goes on
 // in the next line: one that does not end hides the rest of its own.
 size_t after_escape(std::string_view text, size_t at) {
-  if (at + 1 >= text.size()) return text.size();
-  size_t i = at + 2;
-  if (text[at + 1] == '[') {
-    while (i < text.size() && text[i] != '\n' && (text[i] < '@' || text[i] > '~')) ++i;
-    return i < text.size() && text[i] == '\n' ? i : std::min(i + 1, text.size());
+  size_t i = at + 1;
+  const auto ends_line = [&] { return i >= text.size() || text[i] == '\n'; };
+  if (ends_line()) return i;
+  const char kind = text[i++];
+  if (kind == '[') {
+    while (!ends_line() && (text[i] < '@' || text[i] > '~')) ++i;
+  } else if (kind == ']') {
+    while (!ends_line() && text[i] != '\a' && text[i] != '\x1b') ++i;
+    if (!ends_line() && text[i] == '\x1b') ++i;
+  } else {
+    return i;
   }
-  if (text[at + 1] == ']') {
-    while (i < text.size() && text[i] != '\a' && text[i] != '\x1b' && text[i] != '\n') ++i;
-    if (i < text.size() && text[i] == '\n') return i;
-    if (i < text.size() && text[i] == '\x1b') ++i;
-    return std::min(i + 1, text.size());
-  }
-  return i;
+  return ends_line() ? i : i + 1;
 }
 
 void carriage_return(std::string& out) {
