@@ -91,7 +91,9 @@ def main() -> int:
         bad = [
             n for n, good in zip(new, pool.map(compiles, new), strict=True) if not good
         ]
-    good = {stamps[name] for name in new if name not in bad} | known & set(stamps.values())
+    good = {stamps[name] for name in new if name not in bad} | known & set(
+        stamps.values()
+    )
     good -= {stamps[name] for name in bad}
     file.parent.mkdir(parents=True, exist_ok=True)
     whole = file.with_suffix(f".{os.getpid()}")
