@@ -6,11 +6,13 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <tuple>
 
 #include "base/clock.h"
 #include "base/file_lock.h"
 #include "base/files.h"
 #include "base/nearest.h"
+#include "base/texts.h"
 #include "environments/environments.h"
 #include "proc/launcher.h"
 #include "proc/run.h"
@@ -95,6 +97,7 @@ class Creation {
     }
     if (now.state == EnvironmentState::kOutdated && first_misfit(pins_, now.versions).empty()) {
       progress_("has every pinned package already: used as it is");
+      import_once();
       return write_file(stamp_file(store_, name), stamp_text(requirements_));
     }
     return remake(now);
@@ -152,8 +155,7 @@ class Creation {
     CHECK_OK(write_file(log_, ""));
     progress_(fmt::format("creating with {}", python.string()));
     CHECK_OK(command({python.string(), "-m", "venv", folder_.string()}, 300));
-    // Compiling modules takes three quarters of pip's time, and most are never imported. The first import of a
-    // module compiles it: in a race that is the gate's, unless its proofs are known from an earlier run.
+    // Compiling modules takes three quarters of pip's time, and most are never imported.
     std::vector<std::string> install = {(folder_ / "bin" / "python").string(),
                                         "-m",
                                         "pip",
@@ -171,18 +173,44 @@ class Creation {
     const std::string misfit = first_misfit(pins_, installed_packages(folder_));
     if (!misfit.empty())
       return Error{.message = "pip succeeded, but " + misfit, .remedy = "see " + log_.string()};
+    import_once();
     CHECK_OK(write_file(stamp_file(store_, requirements_.name), stamp_text(requirements_)));
     progress_("ready");
     return Done{};
   }
 
-  Status command(std::vector<std::string> argv, int64_t seconds) {
+  // Leaves compiled what every worker imports, also where PYTHONDONTWRITEBYTECODE is set, as it is in many containers:
+  // there each start of a worker would compile all of it, for 2 to 8 s of a processor. What cannot be imported is the
+  // workers' to tell.
+  void import_once() {
+    Texts variables;
+    std::string modules;
+    for (const std::string& word : imported_once(requirements_)) {
+      const size_t is = word.find('=');
+      if (is != std::string::npos)
+        variables[word.substr(0, is)] = word.substr(is + 1);
+      else
+        modules += (modules.empty() ? "import " : ", ") + word;
+    }
+    if (modules.empty()) return;
+    progress_("importing once");
+    std::ignore = command({(folder_ / "bin" / "python").string(), "-c", modules}, 600, variables);
+  }
+
+  Status command(std::vector<std::string> argv, int64_t seconds, const Texts& variables = {}) {
     std::deque<std::string> last;
     int packages = 0;
     proc::CommandOptions options;
     options.child.argv = std::move(argv);
-    options.child.env_remove = {"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "PIP_REQUIRE_VIRTUALENV",
-                                "PIP_TARGET", "PIP_PREFIX", "PIP_USER"};
+    options.child.env = variables;
+    options.child.env_remove = {"PYTHONHOME",
+                                "PYTHONPATH",
+                                "PYTHONDONTWRITEBYTECODE",
+                                "VIRTUAL_ENV",
+                                "PIP_REQUIRE_VIRTUALENV",
+                                "PIP_TARGET",
+                                "PIP_PREFIX",
+                                "PIP_USER"};
     options.timeout_ns = seconds * kSecond;
     options.on_line = [&](std::string_view line) {
       last.emplace_back(line);

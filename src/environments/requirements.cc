@@ -59,6 +59,14 @@ bool without_dependencies(const Requirements& requirements) {
   return ("\n" + requirements.text).find("\n# pip: --no-deps\n") != std::string::npos;
 }
 
+std::vector<std::string> imported_once(const Requirements& requirements) {
+  for (const std::string& line : lines_of(requirements.text)) {
+    constexpr std::string_view kImport = "# import: ";
+    if (line.starts_with(kImport)) return split(trimmed(line).substr(kImport.size()), " ");
+  }
+  return {};
+}
+
 std::string normalised(std::string_view package) {
   std::string name;
   for (const char c : package) {

@@ -16,6 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
+using ::testing::Not;
 using ::testing::Pair;
 
 TEST(Requirements, ShippedOnesArePinnedAndComplete) {
@@ -69,6 +70,14 @@ TEST(Requirements, OnlyALineOfItsOwnLeavesDependenciesOut) {
   EXPECT_FALSE(without_dependencies({"x", "a==1  # pip: --no-deps\n"}));
   for (const Requirements& r : shipped_requirements())
     EXPECT_EQ(without_dependencies(r), r.name == "keras2") << r.name;
+}
+
+TEST(Requirements, SayWhatIsImportedOnce) {
+  EXPECT_THAT(imported_once({"x", "# a\n# import: A=b one two.three\na==1\n"}),
+              ElementsAre("A=b", "one", "two.three"));
+  EXPECT_THAT(imported_once({"x", "a==1  # import: one\n"}), IsEmpty());
+  for (const Requirements& r : shipped_requirements())
+    EXPECT_THAT(imported_once(r), Not(IsEmpty())) << r.name;
 }
 
 TEST(Requirements, PinsAreParsed) {
