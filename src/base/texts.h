@@ -1,11 +1,15 @@
 #pragma once
 
-// Texts: values by name, as they are recorded and shown; what is cut off of them; numbers in them.
+// Texts: values by name, as they are recorded and shown; their parts; numbers in them.
 
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace bakeoff {
 
@@ -15,6 +19,45 @@ using Texts = std::map<std::string, std::string>;
 inline std::string_view trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r\n"), end = text.find_last_not_of(" \t\r\n");
   return begin == std::string_view::npos ? "" : text.substr(begin, end - begin + 1);
+}
+
+// With ASCII letters in lower case.
+inline std::string lowered(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// The parts of `text` between the places of `at`, empty ones too: "a,,b" has three, "" has one.
+inline std::vector<std::string> split(std::string_view text, std::string_view at) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(at, begin), text.size());
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + at.size();
+  }
+  return parts;
+}
+
+// The same, each part trimmed.
+inline std::vector<std::string> split_trimmed(std::string_view text, std::string_view at) {
+  std::vector<std::string> parts = split(text, at);
+  for (std::string& part : parts) part = trimmed(part);
+  return parts;
+}
+
+// The lines of `text`; the newline at its end begins none.
+inline std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines = split(text, "\n");
+  if (lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+// "60,000"
+inline std::string grouped(int64_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t at = digits.size(); at > 3 + (number < 0);) digits.insert(at -= 3, ",");
+  return digits;
 }
 
 // The number that the program itself wrote as `text`. std::stod throws where that is subnormal.

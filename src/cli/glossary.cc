@@ -18,16 +18,6 @@ const std::vector<File>& glossary_page();
 namespace bakeoff::cli {
 namespace {
 
-std::vector<std::string> split_at(std::string_view text, std::string_view at) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(at, begin), text.size());
-    parts.emplace_back(trimmed(text.substr(begin, end - begin)));
-    begin = end + at.size();
-  }
-  return parts;
-}
-
 std::string without_ticks(std::string text) {
   std::erase(text, '`');
   return text;
@@ -37,26 +27,20 @@ std::string without_ticks(std::string text) {
 std::vector<Term> read_terms(std::string_view page) {
   std::vector<Term> terms;
   std::string section;
-  for (const std::string& line : split_at(page, "\n")) {
+  for (const std::string& line : split_trimmed(page, "\n")) {
     if (line.starts_with("## ")) section = line.substr(3);
     if (!line.starts_with("| ") || line.starts_with("| word |")) continue;
-    const auto cells = split_at(line, "|");
+    const auto cells = split_trimmed(line, "|");
     if (cells.size() < 4) continue;
-    terms.push_back({split_at(without_ticks(cells[1]), ","), without_ticks(cells[2]), section});
+    terms.push_back({split_trimmed(without_ticks(cells[1]), ","), without_ticks(cells[2]), section});
   }
   return terms;
-}
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 const Term* exactly(const std::string& word) {
   for (const Term& term : glossary())
     for (const std::string& one : term.words)
-      if (lower(one) == word) return &term;
+      if (lowered(one) == word) return &term;
   return nullptr;
 }
 
@@ -68,7 +52,7 @@ const std::vector<Term>& glossary() {
 }
 
 const Term* find_term(const std::string& word) {
-  const std::string plain = lower(word);
+  const std::string plain = lowered(word);
   if (const Term* term = exactly(plain)) return term;
   if (plain.ends_with("ies")) return exactly(plain.substr(0, plain.size() - 3) + "y");
   return plain.ends_with('s') ? exactly(plain.substr(0, plain.size() - 1)) : nullptr;

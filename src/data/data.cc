@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/sha256_file.h"
+#include "base/texts.h"
 #include "data/image_sets.h"
 #include "data/own_data.h"
 #include "data/text_data.h"
@@ -27,13 +28,6 @@ using tensor::DType;
 using tensor::SafetensorsFile;
 
 constexpr int64_t kElementsAtOnce = int64_t{1} << 20;
-
-// "60,000"
-std::string grouped(int64_t number) {
-  std::string text = std::to_string(number);
-  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<size_t>(at), ",");
-  return text;
-}
 
 bool fits(DType stored, ir::DType wanted) {
   if (wanted == ir::DType::kF32)

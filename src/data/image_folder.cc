@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/texts.h"
 #include "data/pictures.h"
 #include "ir/bounds.h"
 
@@ -16,9 +17,7 @@ namespace {
 bool hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
 
 bool is_picture(const fs::path& path) {
-  std::string end = path.extension().string();
-  std::ranges::transform(end, end.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string end = lowered(path.extension().string());
   return end == ".png" || end == ".jpg" || end == ".jpeg";
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/texts.h"
 #include "emit/namer.h"
 
 namespace bakeoff::emit {
@@ -173,16 +174,6 @@ CodeWriter merge(const std::vector<const std::vector<Statement>*>& members, bool
   return out;
 }
 
-std::vector<std::string> split(const std::string& path) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t dot = std::min(path.find('.', begin), path.size());
-    parts.push_back(path.substr(begin, dot - begin));
-    begin = dot + 1;
-  }
-  return parts;
-}
-
 // "encoder.layers" for encoder.layers.3; else "".
 std::string list_of(const std::string& path) {
   const size_t dot = path.rfind('.');
@@ -201,7 +192,7 @@ std::string without_number(std::string name) {
 std::string class_name(const std::string& path) {
   std::vector<std::string> names;
   bool numbered = false;  // the last part is a place in a list
-  for (const std::string& part : split(path)) {
+  for (const std::string& part : split(path, ".")) {
     const std::string name = without_number(part);
     numbered = name.empty();
     if (!name.empty()) names.push_back(name);
@@ -226,7 +217,7 @@ std::set<std::string> children(const ir::Workload& workload, const Stretch& stre
   for (int n = stretch.first; n < stretch.end; ++n) {
     for (const ir::Slot& slot : workload.nodes[static_cast<size_t>(n)].params) {
       const std::string& name = workload.parameters[static_cast<size_t>(slot.param)].name;
-      all.insert(split(name.substr(stretch.path.size() + 1))[0]);
+      all.insert(split(name.substr(stretch.path.size() + 1), ".")[0]);
     }
   }
   return all;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/texts.h"
+
 namespace bakeoff::explain {
 
 using table::significant;
@@ -21,16 +23,6 @@ std::string duration(double s) {
   const double size = std::abs(s);
   if (size >= 1) return significant(s, 3) + " s";
   return size >= 1e-3 ? significant(1e3 * s, 3) + " ms" : significant(1e6 * s, 3) + " us";
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
 }
 }  // namespace
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/texts.h"
+
 namespace bakeoff::onnx {
 
 std::string ir_word(const std::string& text) {
@@ -106,11 +108,7 @@ Result<std::string> Graph::parameter(const std::string& wanted, const ArrayPtr& 
   }
   const std::string word = ir_word(wanted);
   std::string name = word;
-  const auto lower = [](std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-    return text;
-  };
-  for (int count = 2; !lower_names_.insert(lower(name)).second; ++count)
+  for (int count = 2; !lower_names_.insert(lowered(name)).second; ++count)
     name = fmt::format("{}_{}", word, count);
   parameters_[name] = {name, array, frozen, origin};
   if (!origin.empty() && share) by_source_.emplace(origin, name);

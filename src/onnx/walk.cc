@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/texts.h"
 #include "onnx/mapper.h"
 #include "onnx/rows.h"
 
@@ -88,8 +89,7 @@ int Mapper::batch_axis(const wire::ValueInfoProto& info) const {
     open = axis;
   }
   if (open < 0) return 0;
-  std::string name = dims[open].dim_param();
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string name = lowered(dims[open].dim_param());
   return name == "n" || name == "b" || name.starts_with("batch") ? open : 0;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/files.h"
+#include "base/texts.h"
 #include "emit/all/frameworks.h"
 #include "ir/op_table.h"
 
@@ -28,14 +29,6 @@ Status check_batch(const recipe::Recipe& recipe, int64_t rows) {
 }
 
 constexpr int64_t kTestPictures = 10'000;
-
-// "60,000".
-std::string grouped(int64_t n) {
-  std::string digits = std::to_string(n);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
-  return digits;
-}
 
 }  // namespace
 

@@ -89,22 +89,6 @@ Status set(toml::table& root, const Change& change) {
   return Done{};
 }
 
-std::vector<std::string> comma_separated(std::string_view text) {
-  std::vector<std::string> words;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    words.emplace_back(trimmed(text.substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  return words;
-}
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 // Whether the letters stand in the name in this order, the first one at its beginning: "tf" of "tensorflow".
 bool shortens(const std::string& letters, const std::string& name) {
   size_t at = 0;
@@ -117,7 +101,7 @@ std::string framework_meant(const std::string& name, const std::vector<std::stri
   const std::string near = suggest(name, known);
   if (name.empty() || near.starts_with("did you mean")) return near;
   for (const emit::Framework* framework : emit::frameworks()) {
-    if (lower(framework->title) == lower(name) || shortens(lower(name), framework->name))
+    if (lowered(framework->title) == lowered(name) || shortens(lowered(name), framework->name))
       return fmt::format("did you mean '{}'?", framework->name);
   }
   return near;
@@ -127,7 +111,7 @@ Result<std::vector<Contender>> of_frameworks(const Recipe& recipe, const Change&
   std::vector<std::string> known;
   for (const emit::Framework* framework : emit::frameworks()) known.push_back(framework->name);
   std::vector<std::string> wanted;
-  for (const std::string& name : comma_separated(change.value)) {
+  for (const std::string& name : split_trimmed(change.value, ",")) {
     if (std::ranges::find(known, name) == known.end())
       return wrong(change, fmt::format("unknown framework '{}'", name), framework_meant(name, known));
     if (std::ranges::find(wanted, name) == wanted.end()) wanted.push_back(name);

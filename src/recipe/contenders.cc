@@ -18,16 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(at, begin), text.size());
-    parts.push_back(trimmed(text.substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 // Whether the line imports the framework's module, or includes a header of its folder.
 bool imports(std::string_view line, const emit::Framework& framework) {
   if (framework.extension == ".cc") return line.starts_with("#include <" + framework.module + "/");
@@ -44,13 +34,14 @@ bool imports(std::string_view line, const emit::Framework& framework) {
 
 std::vector<std::string> imported_modules(std::string_view line) {
   std::vector<std::string> modules;
-  for (std::string_view statement : split(line, ';')) {
+  for (const std::string& whole : split_trimmed(line, ";")) {
+    std::string_view statement = whole;
     const bool from = statement.starts_with("from ");
     if (!from && !statement.starts_with("import ")) continue;
     statement = statement.substr(statement.find(' ') + 1);
     const std::string_view names = from ? statement.substr(0, statement.find(" import")) : statement;
-    for (const std::string_view name : split(names, ','))
-      modules.emplace_back(name.substr(0, name.find_first_of(" \t#")));
+    for (const std::string& name : split_trimmed(names, ","))
+      modules.push_back(name.substr(0, name.find_first_of(" \t#")));
   }
   return modules;
 }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/nearest.h"
 #include "base/temporary_folder.h"
+#include "base/texts.h"
 #include "proc/run.h"
 #include "table/text.h"
 
@@ -33,22 +34,6 @@ proc::ChildOptions git_child(const fs::path& root, const std::vector<std::string
   child.env = {{"GIT_TERMINAL_PROMPT", "0"}, {"GIT_OPTIONAL_LOCKS", "0"}, {"LC_ALL", "C"}};
   child.env_remove = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY"};
   return child;
-}
-
-std::string trimmed(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> all;
-  size_t begin = 0;
-  while (begin < text.size()) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    if (end > begin) all.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return all;
 }
 
 }  // namespace
@@ -85,9 +70,10 @@ bool Repository::has(const std::string& name) const {
 
 Result<Commit> Repository::commit(const std::string& name) const {
   if (has(name)) {
-    TRY(const std::string id, git({"rev-parse", "--verify", "--quiet", name + "^{commit}"}));
-    TRY(const std::string subject, git({"log", "-1", "--format=%s", trimmed(id)}));
-    return Commit{trimmed(id), table::one_line(trimmed(subject))};
+    TRY(const std::string said, git({"rev-parse", "--verify", "--quiet", name + "^{commit}"}));
+    const std::string id(trimmed(said));
+    TRY(const std::string subject, git({"log", "-1", "--format=%s", id}));
+    return Commit{id, table::one_line(trimmed(subject))};
   }
   TRY(const std::string names, git({"for-each-ref", "--format=%(refname:short)"}));
   return Error{.message = fmt::format("'{}' names no commit of '{}'", table::one_line(name), root_.string()),

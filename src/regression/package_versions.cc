@@ -7,20 +7,12 @@
 #include <regex>
 
 #include "base/clock.h"
+#include "base/texts.h"
 #include "proc/run.h"
 #include "table/text.h"
 
 namespace bakeoff::regression {
 namespace {
-
-std::vector<std::string> split(const std::string& text, const std::string& at) {
-  std::vector<std::string> all;
-  size_t begin = 0;
-  for (size_t end; (end = text.find(at, begin)) != std::string::npos; begin = end + at.size())
-    all.push_back(text.substr(begin, end - begin));
-  all.push_back(text.substr(begin));
-  return all;
-}
 
 bool released(const std::string& version) {
   return std::ranges::all_of(version, [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });

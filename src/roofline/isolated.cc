@@ -46,17 +46,6 @@ std::string drain(int fd, double deadline, const Stop& stop, std::string& text) 
   return "it answered too much";
 }
 
-template <char kAt>
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(kAt, at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
 }  // namespace
 
 Result<std::string> in_child(const std::function<std::string()>& work, double seconds, const Stop& stop) {
@@ -80,14 +69,6 @@ Result<std::string> in_child(const std::function<std::string()>& work, double se
   if (WIFSIGNALED(status)) return Error{fmt::format("it was killed by signal {}", WTERMSIG(status))};
   if (WEXITSTATUS(status) != 0) return Error{fmt::format("it ended with exit code {}", WEXITSTATUS(status))};
   return text;
-}
-
-std::vector<std::string> split_tabs(const std::string& line) { return split<'\t'>(line); }
-
-std::vector<std::string> split_lines(const std::string& text) {
-  std::vector<std::string> lines = split<'\n'>(text);
-  if (!lines.empty() && lines.back().empty()) lines.pop_back();
-  return lines;
 }
 
 }  // namespace bakeoff::roofline

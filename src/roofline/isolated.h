@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "roofline/stopwatch.h"
@@ -15,10 +14,5 @@ namespace bakeoff::roofline {
 // is not done within `seconds`; it is then killed, as it is if `stop` returns true. Call it while this
 // process has no other threads.
 Result<std::string> in_child(const std::function<std::string()>& work, double seconds, const Stop& stop);
-
-// Fields separated by tabs.
-std::vector<std::string> split_tabs(const std::string& line);
-// Lines without their ends; the last need not have one.
-std::vector<std::string> split_lines(const std::string& text);
 
 }  // namespace bakeoff::roofline

@@ -51,11 +51,5 @@ TEST(InChild, WhatHangsOrIsStoppedIsKilled) {
   EXPECT_EQ(stopped.error().message, "stopped");
 }
 
-TEST(Split, LinesAndTabs) {
-  EXPECT_THAT(split_lines("a\nb\n"), ElementsAre("a", "b"));
-  EXPECT_THAT(split_lines("a\nb"), ElementsAre("a", "b"));
-  EXPECT_THAT(split_tabs("f32\t1024\t5e9"), ElementsAre("f32", "1024", "5e9"));
-}
-
 }  // namespace
 }  // namespace bakeoff::roofline

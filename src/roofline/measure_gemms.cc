@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/texts.h"
 #include "roofline/isolated.h"
 #include "roofline/measure.h"
 
@@ -112,8 +113,8 @@ std::string try_library(const std::filesystem::path& path, const std::vector<int
 // Adds what a child answered to `found`, as the rate that `which` names.
 std::string take(const std::string& answer, const GemmLibrary& library, double Rate::*which,
                  std::vector<Gemm>& found) {
-  for (const std::string& line : split_lines(answer)) {
-    const std::vector<std::string> fields = split_tabs(line);
+  for (const std::string& line : lines_of(answer)) {
+    const std::vector<std::string> fields = split(line, "\t");
     if (fields[0] == "error") return fields.size() > 1 ? fields[1] : "cannot be loaded";
     if (fields.size() != 3) continue;
     auto at = std::find_if(found.begin(), found.end(), [&](const Gemm& g) { return g.dtype == fields[0]; });

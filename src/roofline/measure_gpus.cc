@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <functional>
 
+#include "base/texts.h"
 #include "roofline/cuda_calls.h"
 #include "roofline/isolated.h"
 #include "roofline/measure.h"
@@ -165,7 +166,7 @@ void measure_gpus(const MeasureOptions& options, Limits& limits) {
     limits.absent.push_back({"GPU", answer.error().message});
     return;
   }
-  for (const std::string& line : split_lines(*answer)) take_line(split_tabs(line), limits);
+  for (const std::string& line : lines_of(*answer)) take_line(split(line, "\t"), limits);
 }
 
 }  // namespace bakeoff::roofline

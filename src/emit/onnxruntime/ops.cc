@@ -38,11 +38,6 @@ std::string int64_array(const Ints& numbers) {
   return fmt::format("np.array({}, np.int64)", list_of(numbers));
 }
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 void conv(P& p, const Node& node) {
   Strings inputs = {p.input(), p.param("weight")};
   if (node.has("bias")) inputs.push_back(p.param("bias"));
@@ -228,7 +223,7 @@ Parts parts_of(P& p, const Spelled& call) {
     } else {
       const Spelled inner = spell({.call = text}, {}, {});
       const Parts within = parts_of(p, inner);
-      parts.inputs.push_back(p.step(inner.head, lower(inner.head), within.inputs, within.attributes));
+      parts.inputs.push_back(p.step(inner.head, lowered(inner.head), within.inputs, within.attributes));
     }
   }
   return parts;

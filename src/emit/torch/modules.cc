@@ -7,7 +7,9 @@
 #include <cmath>
 #include <set>
 
+#include "base/texts.h"
 #include "emit/namer.h"
+#include "emit/torch/forward.h"
 #include "emit/torch_rules.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"
@@ -40,14 +42,8 @@ std::string member(const std::string& owner, const std::string& key) {
   return is_attribute(key) ? owner + "." + key : fmt::format("getattr({}, \"{}\")", owner, key);
 }
 
-std::vector<std::string> split(std::string_view path) {
-  std::vector<std::string> parts;
-  while (!path.empty()) {
-    const size_t dot = path.find('.');
-    parts.emplace_back(path.substr(0, dot));
-    path = dot == std::string_view::npos ? "" : path.substr(dot + 1);
-  }
-  return parts;
+std::vector<std::string> keys_of(const std::string& path) {
+  return path.empty() ? std::vector<std::string>() : split(path, ".");
 }
 
 Call conv_layer(const ir::Node& node, const ir::Shape& w) {
@@ -187,7 +183,7 @@ bool Modules::Entry::list() const {
 }
 
 std::string Modules::expression(const std::string& path) const {
-  const std::vector<std::string> parts = split(path);
+  const std::vector<std::string> parts = keys_of(path);
   std::string text = "self";
   const Entry* at = &root_;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -212,7 +208,7 @@ std::string Modules::module_of(const Block& block) const {
 std::string Modules::list_of(const std::vector<const Block*>& blocks) const {
   const std::string path = layer_of(stretch_.relative(blocks[0]->stretch.path));
   const Entry* at = &root_;
-  for (const std::string& key : split(path)) {
+  for (const std::string& key : keys_of(path)) {
     const auto found = std::find_if(at->children.begin(), at->children.end(),
                                     [&](const Entry& child) { return child.key == key; });
     if (found == at->children.end()) return "";
@@ -314,7 +310,7 @@ Status Modules::add_loose(ir::ParamId id) {
 
 Result<Modules::Entry*> Modules::insert(const std::string& path) {
   Entry* at = &root_;
-  for (const std::string& key : split(path)) {
+  for (const std::string& key : keys_of(path)) {
     if (taken_by_torch(key)) {
       return Error{
           .message = "PyTorch cannot hold a layer '" + path + "': nn.Module has an attribute '" + key + "'",
@@ -340,7 +336,7 @@ void Modules::add_dropout(const ir::Node& node) {
                        [&](const ir::Parameter& p) {
                          const std::string name =
                              p.name.starts_with(stretch_.path) ? stretch_.relative(p.name) : "";
-                         return !name.empty() && split(name)[0] == key;
+                         return !name.empty() && split(name, ".")[0] == key;
                        });
   };
   std::string key = dropouts_ > 1 ? "dropout1" : "dropout";

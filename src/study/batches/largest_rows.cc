@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 
+#include "base/texts.h"
 #include "table/numbers.h"
 
 namespace bakeoff {
@@ -14,11 +15,6 @@ namespace {
 constexpr int64_t kWithin = 16;  // part of the largest batch within which the search ends
 constexpr size_t kLongestReason = 160;
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 // How frameworks, languages and drivers say that memory is not to be had.
 bool speaks_of_memory(const std::string& text) {
   static constexpr std::array kWords = {
@@ -26,7 +22,7 @@ bool speaks_of_memory(const std::string& text) {
       "failed to allocate", "oom when allocating",   "resource_exhausted",     "resourceexhausted",
       "bad_alloc",          "memoryerror",           "bad allocation",         "could not allocate",
       "insufficient memory"};
-  const std::string all = lower(text);
+  const std::string all = lowered(text);
   return std::any_of(kWords.begin(), kWords.end(),
                      [&](const char* word) { return all.find(word) != std::string::npos; });
 }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "stats/trimmed.h"
+
 namespace bakeoff {
 
 using namespace table;
@@ -29,12 +31,6 @@ std::vector<std::pair<std::string, std::vector<const Trial*>>> by_contender(
   return out;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 // A training that reached the target looks no more: a look that not all seeds had would show the others alone.
 Curve curve_of(const std::string& contender, const Looks& looks, bool over_seconds) {
   Curve curve{.contender = contender};
@@ -48,8 +44,8 @@ Curve curve_of(const std::string& contender, const Looks& looks, bool over_secon
       seconds.push_back(look.seconds);
     }
     const auto [least, most] = std::minmax_element(values.begin(), values.end());
-    curve.points.push_back(
-        {over_seconds ? median(seconds) : static_cast<double>(steps), median(values), *least, *most});
+    curve.points.push_back({over_seconds ? stats::median(seconds) : static_cast<double>(steps),
+                            stats::median(values), *least, *most});
   }
   return curve;
 }

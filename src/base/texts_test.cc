@@ -1,0 +1,38 @@
+#include "base/texts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace bakeoff {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(Texts, AreSplit) {
+  EXPECT_THAT(split("a,,b", ","), ElementsAre("a", "", "b"));
+  EXPECT_THAT(split("a, b,", ", "), ElementsAre("a", "b,"));
+  EXPECT_THAT(split("", ","), ElementsAre(""));
+  EXPECT_THAT(split("f32\t1024\t5e9", "\t"), ElementsAre("f32", "1024", "5e9"));
+  EXPECT_THAT(split_trimmed(" a , b\t,", ","), ElementsAre("a", "b", ""));
+}
+
+TEST(Texts, HaveLines) {
+  EXPECT_THAT(lines_of("a\nb\n"), ElementsAre("a", "b"));
+  EXPECT_THAT(lines_of("a\n\nb"), ElementsAre("a", "", "b"));
+  EXPECT_THAT(lines_of("\n"), ElementsAre(""));
+  EXPECT_THAT(lines_of(""), IsEmpty());
+}
+
+TEST(Texts, NumbersAreGrouped) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(-999), "-999");
+  EXPECT_EQ(grouped(60'000), "60,000");
+  EXPECT_EQ(grouped(-1'234'567), "-1,234,567");
+}
+
+TEST(Texts, AreLowered) { EXPECT_EQ(lowered("Out Of MEMORY 1\xc3\x84"), "out of memory 1\xc3\x84"); }
+
+}  // namespace
+}  // namespace bakeoff
