@@ -16,6 +16,7 @@ pytest.importorskip("jax")
 pytest.importorskip("optax")
 
 import forks  # noqa: E402
+from tiers import FULL, full_tier  # noqa: E402
 
 from bakeoff_runner.adapter import (  # noqa: E402
     AdapterError,
@@ -241,6 +242,7 @@ def cnn_files(folder: Path) -> None:
     write_safetensors(folder / "data.safetensors", {"x": pictures, "y": labels})
 
 
+@full_tier
 def test_gradients_of_the_cnn_are_those_of_its_loss(
     adapter: Any, tmp_path: Path
 ) -> None:
@@ -267,7 +269,7 @@ def test_gradients_of_the_cnn_are_those_of_its_loss(
 def test_scripts_run_alone(tmp_path: Path) -> None:
     cnn_files(tmp_path)
     shutil.copy(GOLDEN / "mnist_cnn.layout.json", tmp_path / "train_jax.layout.json")
-    names = ("mnist_cnn", "mnist_cnn_as_is", "mnist_cnn_scan")
+    names = ("mnist_cnn", "mnist_cnn_as_is", "mnist_cnn_scan")[0 if FULL else 1 :]
     # As tests compile, without most optimisations, a convolution in a loop is slow.
     option = "jax.config.update('jax_disable_most_optimizations', False)"
     for name in names:

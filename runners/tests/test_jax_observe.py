@@ -298,6 +298,7 @@ def test_an_option_of_the_environment(train: Path) -> None:
     assert seen["thrown"] == ["no_x64"] and not seen["facts"]["jax"]["x64"]
 
 
+@full_tier
 def test_one_thread_of_xla(train: Path) -> None:
     flag = "--xla_cpu_multi_thread_eigen=false"
     environment = {"XLA_FLAGS": f"{flag} --xla_cpu_enable_fast_math=false"}
@@ -312,6 +313,7 @@ def test_one_thread_of_xla(train: Path) -> None:
         assert script.run(3)["thrown"] == []
 
 
+@full_tier
 def test_loops_of_other_kinds(tmp_path: Path) -> None:
     path = tmp_path / "loops.py"
     path.write_text(LOOPS)
@@ -366,7 +368,8 @@ def test_a_loop_that_is_not_compiled(eager: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["float", "object", pytest.param("rebound", marks=full_tier)]
+    "word",
+    ["float", *(pytest.param(word, marks=full_tier) for word in ("object", "rebound"))],
 )
 def test_a_step_of_which_parts_can_be_compiled(eager: Path, word: str) -> None:
     _, last, _ = seen_eager(eager, word, {})
@@ -391,7 +394,9 @@ def test_a_step_with_a_number_that_changes(eager: Path) -> None:
     ("word", "function", "reasons"),
     [
         ("static", "static", ["params: weak type", "rate: Python value"]),
-        ("shapes", "static", ["params: weak type", "x: shape"]),
+        pytest.param(
+            "shapes", "static", ["params: weak type", "x: shape"], marks=full_tier
+        ),
         ("anew", "<lambda>", ["a new function each time"]),
     ],
 )
@@ -428,6 +433,7 @@ def observe(tmp_path: Path, text: str, alone: bool = False) -> tuple[Any, Any, s
         return first, script.end(), script.output()
 
 
+@full_tier
 def test_scripts_that_move_and_close_things(tmp_path: Path) -> None:
     text = """
 import os, subprocess, sys, tempfile
@@ -487,6 +493,7 @@ def test_a_script_that_closes_everything_goes_on(tmp_path: Path) -> None:
     assert told.exists()
 
 
+@full_tier
 def test_a_module_of_a_package(tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()
@@ -547,6 +554,7 @@ for i in range(20):
 """
 
 
+@full_tier
 def test_the_first_batch_again(tmp_path: Path) -> None:
     path = tmp_path / "shapes.py"
     path.write_text(SHAPES)
@@ -584,6 +592,7 @@ print(float(loss).hex())
 """
 
 
+@full_tier
 def test_a_function_that_is_defined_anew(tmp_path: Path) -> None:
     path = tmp_path / "anew.py"
     path.write_text(ANEW)
@@ -627,7 +636,9 @@ for _ in range(40):
 """
 
 
-@pytest.mark.parametrize(("word", "early"), [("", True), ("waits", False)])
+@pytest.mark.parametrize(
+    ("word", "early"), [("", True), pytest.param("waits", False, marks=full_tier)]
+)
 def test_a_clock_that_is_read_too_early(tmp_path: Path, word: str, early: bool) -> None:
     path = tmp_path / "clock.py"
     path.write_text(CLOCK)

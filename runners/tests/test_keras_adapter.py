@@ -24,8 +24,14 @@ FRAMEWORK = "keras2" if SECOND else "keras"
 
 import numpy as np  # noqa: E402
 from supervisor import WorkerProcess  # noqa: E402
+from tiers import FULL  # noqa: E402
 
 from bakeoff_runner.tensors import read_safetensors, write_safetensors  # noqa: E402
+
+# What no backend has code of its own for is seen on TensorFlow.
+on_one_backend = pytest.mark.skipif(
+    not FULL and BACKEND != "tensorflow", reason="on TensorFlow; on all in make full"
+)
 
 SCRIPT = """
 import keras
@@ -164,6 +170,7 @@ def test_each_build_has_its_own_precision(
             single = losses
 
 
+@on_one_backend
 def test_a_build_may_have_another_batch(
     worker: WorkerProcess, tmp_path: Path, problem: Problem
 ) -> None:
@@ -352,6 +359,7 @@ def test_a_slow_source_is_waited_for(
     assert wait["ns"] + wait["first_ns"] > 0.3 * answer["ns"]
 
 
+@on_one_backend
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -401,6 +409,7 @@ def installed_keras() -> Any:
     return importlib.import_module("tf_keras" if SECOND else "keras")
 
 
+@on_one_backend
 def test_the_defaults_of_the_fairness_diff_are_those_of_the_installed_keras() -> None:
     """What src/emit/keras/defaults.cc says."""
     keras = installed_keras()
@@ -426,6 +435,7 @@ def test_the_defaults_of_the_fairness_diff_are_those_of_the_installed_keras() ->
     np.testing.assert_allclose(variance, 0.99 + 0.01 * x.var(axis=0), rtol=1e-5)
 
 
+@on_one_backend
 @pytest.mark.parametrize("kind", ["RMSprop", "Adam"])
 def test_epsilon_sits_where_the_fairness_diff_says(kind: str) -> None:
     keras = installed_keras()

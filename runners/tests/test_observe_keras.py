@@ -46,7 +46,7 @@ def test_cached_batch(faces: Faces) -> None:
     observe_keras.check_cached_batch(faces)
 
 
-@on_one_backend
+@full_tier
 def test_calls(faces: Faces, tmp_path: Path) -> None:
     observe_keras.check_calls(faces, tmp_path)
 
@@ -56,7 +56,7 @@ def test_logits(faces: Faces, tmp_path: Path) -> None:
     observe_keras.check_logits(faces, BACKEND, tmp_path)
 
 
-@on_one_backend
+@full_tier
 def test_fits(faces: Faces) -> None:
     observe_keras.check_fits(faces)
 

@@ -15,6 +15,7 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("tensorflow")
 
 import forks  # noqa: E402
+from tiers import FULL, full_tier  # noqa: E402
 
 from bakeoff_runner.adapter import (  # noqa: E402
     AdapterError,
@@ -276,6 +277,7 @@ def cnn_files(folder: Path) -> None:
     write_safetensors(folder / "data.safetensors", {"x": pictures, "y": labels})
 
 
+@full_tier
 def test_gradients_of_the_cnn_are_those_of_its_loss(
     adapter: Any, tmp_path: Path
 ) -> None:
@@ -305,6 +307,7 @@ def test_scripts_run_alone(tmp_path: Path) -> None:
         GOLDEN / "mnist_cnn.layout.json", tmp_path / "train_tensorflow.layout.json"
     )
     names = ("mnist_cnn", "mnist_cnn_eager", "mnist_cnn_as_is", "mnist_cnn_loop")
+    names = names if FULL else names[2:]
     for name in names:
         script = golden(name, tmp_path, 16)
         run = forks.run([str(script), "--steps", "11"])

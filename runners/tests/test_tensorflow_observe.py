@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from observed import Observed, bare
-from tiers import FULL
+from tiers import FULL, full_tier
 
 pytest.importorskip("tensorflow")
 
@@ -265,6 +265,7 @@ def test_python_values_that_change_and_relaxed_shapes(
     assert lines == printed
 
 
+@full_tier
 def test_check_numerics_and_threads(train: Path, printed: list[str]) -> None:
     first, _, _ = observed(train, "numerics", {})
     assert first["facts"]["tensorflow"]["check_numerics"]
@@ -380,6 +381,7 @@ def test_a_loop_that_is_not_compiled(loop: Path, steps: Any) -> None:
         )
 
 
+@full_tier
 def test_loops_of_which_the_model_alone_can_be_compiled(loop: Path, steps: Any) -> None:
     plain, _, _ = steps
     words = [("numpy", "step"), ("global", "step_of_batch")]
@@ -415,6 +417,7 @@ print(float(loss).hex())
 """
 
 
+@full_tier
 def test_a_function_that_is_defined_anew(tmp_path: Path) -> None:
     path = tmp_path / "anew.py"
     path.write_text(ANEW)

@@ -596,16 +596,14 @@ TRAINING = sorted(
     for path in GOLDEN.glob("*.py")
     if not path.name.startswith(("predict_", "cuda_graphs_"))
 )
-# Slow ones that differ from another by the weights they start from.
-TWINS = re.compile(
-    r"(input_(tensor_dataset|dataset|batched_index)|precision_float16_scaler_tf32)_as_is"
-)
+# Every day one of each kind; their steps are proven elsewhere.
+EVERYDAY = ("mnist_cnn", "all_sorts", "sequences", "input_dataset", "mlp_deep_as_is")
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[full_tier] if TWINS.match(name) else [])
+        pytest.param(name, marks=[] if name[:-3] in EVERYDAY else [full_tier])
         for name in TRAINING
     ],
 )

@@ -4,7 +4,7 @@ python3 -m tests.attacks.cut_test build/dev/bakeoff
 BAKEOFF_FULL_TESTS=1 python3 -m tests.attacks.cut_test build/dev/bakeoff
 
 Scripts that are wrong on the cut batch are in the full tier: the search for a cause takes
-minutes on a network of this size.
+minutes on a network of this size. Of the others every third is tried every day.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ class Cut(unittest.TestCase):
         return {name: said[f"{name}.py"] for name in scripts}
 
     def test_scripts_that_are_right_on_the_cut_batch_alone(self) -> None:
-        said = self.said({"as_emitted": (), **SEES_THE_CUT})
+        seen = list(SEES_THE_CUT.items())[:: 1 if support.FULL else 3]
+        said = self.said({"as_emitted": (), **dict(seen)})
         self.assertIn(": same", said.pop("as_emitted"))
         for name, text in said.items():
             with self.subTest(name):

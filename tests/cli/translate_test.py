@@ -353,6 +353,7 @@ class Places(Translating):
         self.assertEqual(self.place.none_left(), {})
 
 
+@support.full_tier  # every day files are read by cli.onnx_import
 class FromOnnx(Translating):
     def test_a_file(self) -> None:
         support.need("onnxruntime", "jax")

@@ -130,6 +130,7 @@ class Flops(unittest.TestCase):
                 blind = network in ("bert_small", "lstm_lm_small")
                 self.assertEqual(torch["counted"] < torch["seen"], blind)
 
+    @support.full_tier
     def test_jax(self) -> None:
         for network, xla in self.count("jax").items():
             with self.subTest(network):

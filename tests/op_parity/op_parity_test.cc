@@ -5,9 +5,9 @@
 //
 // BAKEOFF_OP_CASES=n tries n random workloads an op (default 1), BAKEOFF_OP_SEED another seed, BAKEOFF_OPS="exp,conv2d"
 // these ops alone. The ops of one element at a time (ir/elementwise.h) share a workload. An environment
-// that is not there skips its frameworks, or fails them where BAKEOFF_REQUIRE_ENVS=1. Keras has its ops
-// divided among its backends, which all try the random networks; with BAKEOFF_FULL_TESTS=1 each tries all ops,
-// and XLA has its default generator of code.
+// that is not there skips its frameworks, or fails them where BAKEOFF_REQUIRE_ENVS=1. Every day an op is tried in
+// PyTorch, in JAX or TensorFlow, on one backend of Keras, in Keras 2 or LibTorch, and everywhere in random networks;
+// with BAKEOFF_FULL_TESTS=1 each tries all ops, and XLA has its default generator of code.
 //
 // One test a framework, and one worker: importing takes as long as many cases.
 //
@@ -17,9 +17,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "base/files.h"
 #include "base/testing.h"
@@ -79,13 +82,19 @@ std::vector<std::pair<std::string, ir::Workload>> corners() {
 struct Target {
   const emit::Framework* framework = nullptr;
   emit::Settings settings = {};
-  std::string label = {};        // "keras_jax"
-  size_t share = 0, shares = 1;  // of the framework's targets: which one this is, and how many there are
+  std::string label = {};  // "keras_jax"
+  // Of those that divide the ops among themselves: which one this is, and how many there are.
+  size_t share = 0, shares = 1;
 };
 
 void PrintTo(const Target& target, std::ostream* out) { *out << target.label; }
 
 std::string label(const ::testing::TestParamInfo<Target>& info) { return info.param.label; }
+
+// Pairs that divide the ops among themselves. JAX and TensorFlow both take minutes to compile all; what Keras 2 and
+// LibTorch call is tried in TensorFlow and PyTorch.
+constexpr std::array<std::array<std::string_view, 2>, 2> kPairs = {
+    {{"jax", "tensorflow"}, {"keras2", "libtorch"}}};
 
 std::vector<Target> targets(bool (*wanted)(const emit::Framework&)) {
   std::vector<Target> all;
@@ -98,6 +107,12 @@ std::vector<Target> targets(bool (*wanted)(const emit::Framework&)) {
       for (const auto& [setting, value] : settings) name += "_" + value;
       settings.merge(emit::defaults_of(*framework));
       all.push_back({framework, settings, name, share, variants.size()});
+    }
+    for (const auto& pair : kPairs) {
+      const auto at = std::ranges::find(pair, framework->name);
+      if (at == pair.end()) continue;
+      all.back().share = static_cast<size_t>(at - pair.begin());
+      all.back().shares = pair.size();
     }
   }
   return all;
