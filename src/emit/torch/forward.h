@@ -17,8 +17,6 @@
 
 namespace bakeoff::emit::torch {
 
-inline constexpr size_t kColumns = 88;  // longest line of a script
-
 class ForwardPrinter {
  public:
   // `input_names` are the Python names of the workload's inputs; all references outlive the printer.

@@ -9,7 +9,6 @@
 
 #include "base/texts.h"
 #include "emit/namer.h"
-#include "emit/torch/forward.h"
 #include "emit/torch_rules.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"

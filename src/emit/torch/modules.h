@@ -21,6 +21,8 @@
 
 namespace bakeoff::emit::torch {
 
+inline constexpr size_t kColumns = 88;  // longest line of a script
+
 class Modules {
  public:
   // Of the nodes of a stretch, with names relative to its path. Fails where PyTorch cannot hold a parameter
