@@ -1,7 +1,8 @@
 """Compiles headers alone, each with the warnings of the build: headers.py HEADER...
 
 Only those that the last 60 commits or the working tree changed: a machine that has
-compiled none would take four minutes for all. A header that compiled is not compiled
+compiled none would take four minutes for all. One that no longer compiles because what
+it includes has changed is seen at night. A header that compiled is not compiled
 again while it, what it includes of this repository, the compiler and its options are
 the same: $BAKEOFF_HOME/stamps/headers.txt has the SHA-256 of these.
 With BAKEOFF_NO_STAMPS=1, as every night, every header is compiled.
@@ -91,9 +92,7 @@ def main() -> int:
         bad = [
             n for n, good in zip(new, pool.map(compiles, new), strict=True) if not good
         ]
-    good = {stamps[name] for name in new if name not in bad} | known & set(
-        stamps.values()
-    )
+    good = {s for name, s in stamps.items() if s in known or name in new}
     good -= {stamps[name] for name in bad}
     file.parent.mkdir(parents=True, exist_ok=True)
     whole = file.with_suffix(f".{os.getpid()}")

@@ -269,7 +269,8 @@ def test_gradients_of_the_cnn_are_those_of_its_loss(
 def test_scripts_run_alone(tmp_path: Path) -> None:
     cnn_files(tmp_path)
     shutil.copy(GOLDEN / "mnist_cnn.layout.json", tmp_path / "train_jax.layout.json")
-    names = ("mnist_cnn", "mnist_cnn_as_is", "mnist_cnn_scan")[0 if FULL else 1 :]
+    names = ("mnist_cnn", "mnist_cnn_as_is", "mnist_cnn_scan")
+    names = names if FULL else names[1:]
     # As tests compile, without most optimisations, a convolution in a loop is slow.
     option = "jax.config.update('jax_disable_most_optimizations', False)"
     for name in names:

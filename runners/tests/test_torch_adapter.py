@@ -596,7 +596,7 @@ TRAINING = sorted(
     for path in GOLDEN.glob("*.py")
     if not path.name.startswith(("predict_", "cuda_graphs_"))
 )
-# Every day one of each kind; their steps are proven elsewhere.
+# The others run with BAKEOFF_FULL_TESTS=1.
 EVERYDAY = ("mnist_cnn", "all_sorts", "sequences", "input_dataset", "mlp_deep_as_is")
 
 
