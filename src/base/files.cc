@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -95,6 +96,28 @@ Result<std::string> read_regular_file(const fs::path& path) {
   return read_file(path);
 }
 
+namespace {
+
+std::optional<fs::path> find_home() {
+  if (const char* home = std::getenv("BAKEOFF_HOME"); home && *home) return home;
+  if (const char* data = std::getenv("XDG_DATA_HOME"); data && *data) return fs::path(data) / "bakeoff";
+  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".local/share/bakeoff";
+  return std::nullopt;
+}
+
+// The home, if `path` is the home or lies in it.
+std::optional<fs::path> home_around(const fs::path& path) {
+  const auto home = find_home();
+  if (!home) return std::nullopt;
+  const fs::path at = fs::absolute(path).lexically_normal();
+  fs::path top = fs::absolute(*home).lexically_normal();
+  if (!top.has_filename()) top = top.parent_path();  // "home/"
+  if (std::mismatch(top.begin(), top.end(), at.begin(), at.end()).first != top.end()) return std::nullopt;
+  return top;
+}
+
+}  // namespace
+
 FileWriter::FileWriter(fs::path path, fs::path temporary, int fd)
     : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
 
@@ -113,7 +136,8 @@ Result<FileWriter> FileWriter::create(const fs::path& path) {
   if (path.has_parent_path()) CHECK_OK(make_folder(path.parent_path()));
   fs::path temporary = path;
   temporary += ".tmp" + std::to_string(::getpid());
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                        home_around(path) ? 0600 : 0644);
   if (fd < 0) return write_error("cannot create", path, errno);
   return FileWriter(path, std::move(temporary), fd);
 }
@@ -149,6 +173,11 @@ Status append_line(const fs::path& path, std::string_view line) {
 
 Status make_folder(const fs::path& path) {
   std::error_code code;
+  // The home holds people's data, and programs that are run. One that is there keeps its mode: it may be shared.
+  if (const auto home = home_around(path); home && !fs::exists(*home, code)) {
+    fs::create_directories(home->parent_path(), code);
+    ::mkdir(home->c_str(), 0700);
+  }
   fs::create_directories(path, code);
   if (code) return write_error("cannot create folder", path, code.value());
   if (!fs::is_directory(path, code)) return write_error("cannot create folder", path, ENOTDIR);
@@ -156,13 +185,6 @@ Status make_folder(const fs::path& path) {
 }
 
 namespace {
-
-std::optional<fs::path> find_home() {
-  if (const char* home = std::getenv("BAKEOFF_HOME"); home && *home) return home;
-  if (const char* data = std::getenv("XDG_DATA_HOME"); data && *data) return fs::path(data) / "bakeoff";
-  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".local/share/bakeoff";
-  return std::nullopt;
-}
 
 constexpr const char* kNoHome = "there is no folder for environments, data and proofs: HOME is not set";
 

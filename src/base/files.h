@@ -54,6 +54,8 @@ class FileWriter {
 // Appends `line` and a newline in one write and flushes it to disk.
 Status append_line(const fs::path& path, std::string_view line);
 
+// Creates missing parents too. The home below is created with mode 0700, and files are written in it with 0600: it is
+// its owner's alone.
 Status make_folder(const fs::path& path);
 
 // $BAKEOFF_HOME, else $XDG_DATA_HOME/bakeoff, else ~/.local/share/bakeoff: environments, data, unpacked

@@ -55,5 +55,25 @@ TEST_F(FilesTest, AFullDiskKeepsTheOldFileAndSaysSo) {
   EXPECT_NE(full.error().message.find("No space left"), std::string::npos);
 }
 
+TEST_F(FilesTest, TheHomeIsItsOwnersAlone) {
+  const auto mode = [](const fs::path& path) { return static_cast<int>(fs::status(path).permissions()); };
+  const char* const was = std::getenv("BAKEOFF_HOME");
+  const std::string before = was != nullptr ? was : "";
+  for (const char* slash : {"", "/"}) {
+    const fs::path home = dir_ / (std::string("deep/home") + (*slash != 0 ? "2" : ""));
+    ::setenv("BAKEOFF_HOME", (home.string() + slash).c_str(), 1);
+    ASSERT_TRUE(write_file(home / "data" / "x", "x"));
+    EXPECT_EQ(mode(home), 0700);
+    EXPECT_EQ(mode(home / "data" / "x"), 0600);
+    EXPECT_NE(mode(home.parent_path()), 0700);
+    ASSERT_TRUE(write_file(home.string() + "_beside", "x"));
+    EXPECT_NE(mode(home.string() + "_beside"), 0600);
+    fs::permissions(home, fs::perms(0755));
+    ASSERT_TRUE(make_folder(home / "more"));
+    EXPECT_EQ(mode(home), 0755) << "shared on purpose";
+  }
+  was != nullptr ? ::setenv("BAKEOFF_HOME", before.c_str(), 1) : ::unsetenv("BAKEOFF_HOME");
+}
+
 }  // namespace
 }  // namespace bakeoff
