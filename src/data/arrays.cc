@@ -45,7 +45,7 @@ Result<Array> array_of(const DataSpec& spec, const ir::Input& input) {
     }
     const fs::path file = found->second[0];
     return Array{.title = fmt::format("'{}'", file.string()),
-                 .open = [file] { return open_bytes(file); },
+                 .open = [file, most = spec.expansion] { return open_bytes(file, most); },
                  .read_header = spec.kind == DataKind::kNpy ? read_npy_header : read_idx_header};
   }
   const std::string name = found == spec.inputs.end() ? input.name : found->second[0];
@@ -59,9 +59,10 @@ Result<Array> array_of(const DataSpec& spec, const ir::Input& input) {
                                         ir::to_text(input.type), listed(entries)),
                  .remedy = fmt::format("name the array: data.inputs = {{ {} = \"...\" }}", input.name)};
   }
-  return Array{.title = fmt::format("'{}': array '{}'", spec.path.string(), name),
-               .open = [path = spec.path, entry] { return open_zip_entry(path, entry); },
-               .read_header = read_npy_header};
+  return Array{
+      .title = fmt::format("'{}': array '{}'", spec.path.string(), name),
+      .open = [path = spec.path, entry, most = spec.expansion] { return open_zip_entry(path, entry, most); },
+      .read_header = read_npy_header};
 }
 
 // Converts and hands on what it gets; the error names the row.

@@ -20,10 +20,21 @@ Error damaged_file(const fs::path& path, const std::string& what) {
           .remedy = "it is truncated or damaged: make it or get it again"};
 }
 
+constexpr double kAlwaysExpanded = 256.0 * (1 << 20);  // bytes
+
+// `what`: the file, or an array of an archive.
+Status check_expansion(const std::string& what, double bytes, double compressed, double most) {
+  if (bytes <= kAlwaysExpanded || bytes <= most * compressed) return Done{};
+  return Error{.message = fmt::format("{} expands to more than {:.0f} times its size, to {:.0f} MiB or more",
+                                      what, most, bytes / (1 << 20)),
+               .remedy = fmt::format("if it is meant to, raise data.expansion, which is {:.0f}", most)};
+}
+
 // zlib reads files that are not compressed as they are.
 class GzipSource : public ByteSource {
  public:
-  GzipSource(fs::path path, gzFile file) : path_(std::move(path)), file_(file) {}
+  GzipSource(fs::path path, gzFile file, double expansion)
+      : path_(std::move(path)), file_(file), expansion_(expansion) {}
   ~GzipSource() override { gzclose_r(file_); }
   Result<size_t> read(char* to, size_t size) override {
     size_t done = 0;
@@ -36,6 +47,9 @@ class GzipSource : public ByteSource {
                             fmt::format("cannot be read: {}", code == Z_ERRNO ? std::strerror(errno) : what));
       if (n == 0) break;
       done += static_cast<size_t>(n);
+      expanded_ += n;
+      CHECK_OK(check_expansion(fmt::format("'{}'", path_.string()), expanded_,
+                               static_cast<double>(std::max<int64_t>(1, gzoffset(file_))), expansion_));
     }
     return done;
   }
@@ -43,6 +57,7 @@ class GzipSource : public ByteSource {
  private:
   fs::path path_;
   gzFile file_;
+  double expansion_, expanded_ = 0;  // bytes
 };
 
 using Zip = std::unique_ptr<void, int (*)(unzFile)>;
@@ -87,7 +102,7 @@ class ZipEntry : public ByteSource {
 
 }  // namespace
 
-Result<std::unique_ptr<ByteSource>> open_bytes(const fs::path& path) {
+Result<std::unique_ptr<ByteSource>> open_bytes(const fs::path& path, double expansion) {
   std::error_code code;
   if (!fs::is_regular_file(path, code)) {
     return Error{.message = fmt::format("there is no file '{}'", path.string()),
@@ -97,7 +112,7 @@ Result<std::unique_ptr<ByteSource>> open_bytes(const fs::path& path) {
   if (file == nullptr)
     return Error{.message = fmt::format("cannot open '{}': {}", path.string(), std::strerror(errno))};
   gzbuffer(file, 1 << 18);
-  return std::unique_ptr<ByteSource>(std::make_unique<GzipSource>(path, file));
+  return std::unique_ptr<ByteSource>(std::make_unique<GzipSource>(path, file, expansion));
 }
 
 Result<std::vector<std::string>> zip_entries(const fs::path& archive) {
@@ -112,13 +127,17 @@ Result<std::vector<std::string>> zip_entries(const fs::path& archive) {
   return names;
 }
 
-Result<std::unique_ptr<ByteSource>> open_zip_entry(const fs::path& archive, const std::string& entry) {
+Result<std::unique_ptr<ByteSource>> open_zip_entry(const fs::path& archive, const std::string& entry,
+                                                   double expansion) {
   TRY(Zip zip, open_zip(archive));
   if (unzLocateFile(zip.get(), entry.c_str(), 1) != UNZ_OK)
     return damaged_file(archive, "has no '" + entry + "'");
   unz_file_info64 info = {};
   if (unzGetCurrentFileInfo64(zip.get(), &info, nullptr, 0, nullptr, 0, nullptr, 0) != UNZ_OK)
     return damaged_file(archive, "has a damaged directory");
+  CHECK_OK(check_expansion(fmt::format("'{}': '{}'", archive.string(), entry),
+                           static_cast<double>(info.uncompressed_size),
+                           static_cast<double>(info.compressed_size), expansion));
   if (unzOpenCurrentFile(zip.get()) != UNZ_OK)
     return damaged_file(archive, fmt::format("keeps '{}' encrypted, or in a way that cannot be read", entry));
   return std::unique_ptr<ByteSource>(

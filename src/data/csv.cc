@@ -76,8 +76,9 @@ class Parser {
 
 }  // namespace
 
-Status read_csv(const std::filesystem::path& path, char delimiter, const CsvRecord& record) {
-  TRY(const auto source, open_bytes(path));
+Status read_csv(const std::filesystem::path& path, char delimiter, double expansion,
+                const CsvRecord& record) {
+  TRY(const auto source, open_bytes(path, expansion));
   Parser parser(path, delimiter, record);
   std::string piece(size_t{1} << 18, '\0');
   bool first = true;

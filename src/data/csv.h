@@ -18,6 +18,7 @@ using CsvRecord = std::function<Status(const std::vector<std::string>& fields, i
 
 // Calls `record` for each, until one fails. Errors name file and line: a quote within a field without quotes,
 // a quote that is never closed, a field of more than 1 MiB.
-Status read_csv(const std::filesystem::path& path, char delimiter, const CsvRecord& record);
+// `expansion`: see byte_source.h.
+Status read_csv(const std::filesystem::path& path, char delimiter, double expansion, const CsvRecord& record);
 
 }  // namespace bakeoff

@@ -334,6 +334,24 @@ TEST_F(OwnDataTest, MoreBytesThanPromisedAreNotExpanded) {
   EXPECT_LT(testing::cpu_s() - start, 5);
 }
 
+TEST_F(OwnDataTest, WhatExpandsTooFarIsRefused) {
+  constexpr size_t kBytes = size_t{260} << 20;
+  const std::string workload = fmt::format(
+      "workload wide(x: f32[N,{0}], y: i32[N]) {{\n"
+      "  z = linear(x; weight=a.weight[3,{0}], bias=a.bias[3])\n"
+      "  loss = softmax_cross_entropy(z, y) reduction=mean\n}}\n",
+      kBytes / 4);
+  const std::string array = npy("|u1", fmt::format("4, {}", kBytes / 4), std::string(kBytes, '\0'));
+  DataSpec spec = npz({{"x", array}, {"y", y_}});
+  EXPECT_LT(fs::file_size(spec.path), 400'000u);
+  EXPECT_THAT(failure(spec, workload),
+              HasSubstr("'x.npy' expands to more than 100 times its size, to 260 MiB or more\n"
+                        "  if it is meant to, raise data.expansion, which is 100"));
+  spec = {.kind = DataKind::kNpy,
+          .inputs = {{"x", {write_gzip("x.npy.gz", array)}}, {"y", {write("y.npy", y_)}}}};
+  EXPECT_THAT(failure(spec, workload), HasSubstr("x.npy.gz' expands to more than 100 times its size"));
+}
+
 // ---- CSV
 
 TEST_F(OwnDataTest, CsvColumnsByName) {

@@ -29,6 +29,7 @@ struct DataSpec {
   std::vector<std::string> categories = {};  // kCsv: columns whose texts are numbered
   char delimiter = ',';                      // kCsv
   std::string resize = "none";               // kImageFolder: none | stretch | crop
+  double expansion = 100;                    // most bytes that a compressed one becomes; see byte_source.h
   bool operator==(const DataSpec&) const = default;
 };
 

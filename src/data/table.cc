@@ -63,15 +63,16 @@ class Table {
   Table(const DataSpec& spec, const ir::Workload& workload) : spec_(spec), workload_(workload) {}
 
   Status read() {
-    CHECK_OK(read_csv(spec_.path, spec_.delimiter, [this](const auto& fields, int64_t line) -> Status {
-      for (const std::string& field : fields) {
-        if (field.find('\0') != std::string::npos)
-          return error(line, "holds a zero byte",
-                       "save the file as text in UTF-8; is it UTF-16, or no CSV file?");
-      }
-      if (width_ == 0) return header(fields, line);
-      return record(fields, line);
-    }));
+    CHECK_OK(read_csv(spec_.path, spec_.delimiter, spec_.expansion,
+                      [this](const auto& fields, int64_t line) -> Status {
+                        for (const std::string& field : fields) {
+                          if (field.find('\0') != std::string::npos)
+                            return error(line, "holds a zero byte",
+                                         "save the file as text in UTF-8; is it UTF-16, or no CSV file?");
+                        }
+                        if (width_ == 0) return header(fields, line);
+                        return record(fields, line);
+                      }));
     if (rows_ > 0) return check_categories();
     return Error{.message = fmt::format("'{}' has no rows below its header", spec_.path.string()),
                  .remedy = "data needs at least as many rows as a batch"};

@@ -68,7 +68,8 @@ Result<DataSpec> data_spec(const recipe::Recipe& recipe) {
                   .inputs = data.inputs,
                   .categories = data.categories,
                   .delimiter = data.delimiter[0],
-                  .resize = data.resize};
+                  .resize = data.resize,
+                  .expansion = data.expansion};
 }
 
 bool has_test_split(const recipe::Recipe& recipe) {

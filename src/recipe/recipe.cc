@@ -246,6 +246,7 @@ const DataKey kDataKeys[] = {
     {"categories", {"csv"}, {}, ""},
     {"delimiter", {"csv"}, {}, ""},
     {"resize", {"image folder"}, {}, ""},
+    {"expansion", {"npz", "npy", "idx", "csv"}, {}, ""},
 };
 
 Status check_data_keys(const Reader& reader, const std::string& kind) {
@@ -277,6 +278,7 @@ Result<Data> read_data(const Reader& reader, const ir::Workload* workload) {
   data.categories = reader.words("data", "categories");
   data.delimiter = reader.word("data", "delimiter", data.delimiter);
   data.resize = reader.word("data", "resize", data.resize);
+  data.expansion = reader.real("data", "expansion", data.expansion);
   if (data.delimiter.size() != 1 || data.delimiter.find_first_of(" \"\r\n") == 0) {
     return reader.error(reader.find("data", "delimiter")->source(), "'data.delimiter' must be one character",
                         "for example delimiter = \";\"");

@@ -26,6 +26,7 @@ struct Data {
   std::vector<std::string> categories = {};
   std::string delimiter = ",";
   std::string resize = "none";
+  double expansion = 100;
   int64_t samples = 1000;
   bool shuffle = false;
   bool operator==(const Data&) const = default;

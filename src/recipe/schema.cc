@@ -92,6 +92,10 @@ std::vector<Key> keys_of_the_data() {
               "none: it is an error. stretch: the whole picture is resized. crop: the largest part around "
               "its middle with the workload's proportions is resized. Resizing is Pillow's, with "
               "its filter BILINEAR"),
+          real_key(
+              "expansion", "100", from(1),
+              "for kind = npz, npy, idx and csv: how many times as large as it is a compressed file may "
+              "become, where it becomes more than 256 MiB. One beyond it is refused: it would fill the disk"),
           integer_key("samples", "1000", from(1, 1e8), "number of rows of synthetic data"),
           real_key("divisor", "1", above(0),
                    "number by which float inputs are divided when they are loaded (255 for bytes)"),
