@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/embedded.h"
 #include "base/files.h"
+#include "base/version.h"
 #include "cli/console.h"
 
 namespace bakeoff::embedded {
@@ -40,8 +43,10 @@ int write_workflow(const std::string& service, bool force) {
     fs::create_directories(file.parent_path(), failed);
     for (const embedded::File& one : embedded::workflows()) {
       if (one.path != workflow.embedded) continue;
-      if (const auto written = write_file(file, std::string(one.text)); !written)
-        return fail(written.error());
+      std::string text(one.text);
+      constexpr std::string_view kPlace = "{version}";
+      text.replace(text.find(kPlace), kPlace.size(), kVersion);
+      if (const auto written = write_file(file, text); !written) return fail(written.error());
     }
     print(fmt::format("wrote {}\nnext: {}\n", file.string(), workflow.next));
     return 0;

@@ -371,7 +371,12 @@ class Workflows(Gate):
         self.assertEqual(call("--force"), 0)
         files = list(self.repo.glob(f".{service}/**/bakeoff.yml"))
         self.assertEqual(len(files), 1)
-        return yaml.safe_load(files[0].read_text())
+        text = files[0].read_text()
+        said = self.place.run("--version").out.split()[-1]
+        self.assertIn(f"pip install bakeoff=={said}\n", text)
+        for action in re.findall(r"uses: (\S+)", text):
+            self.assertRegex(action, "@[0-9a-f]{40}$")  # a tag can be moved
+        return yaml.safe_load(text)
 
     def play(self, lines: str, **variables: object) -> tuple[int, str]:
         done = subprocess.run(
