@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "evidence/heats.h"
@@ -113,8 +114,9 @@ std::string processes(int64_t n) {
 
 // Whether more processes or more steps would decide, from the number of pairs for a gap of the margin
 // (stats/planning.h).
-std::string advice(const stats::Components& found, int64_t heats, bool undecided, double margin,
-                   double alpha) {
+// `each`: how many processes a contender had, "13" or "2 to 13".
+std::string advice(const stats::Components& found, int64_t heats, const std::string& each, bool undecided,
+                   double margin, double alpha) {
   const auto sd = [&](double bursts) { return std::sqrt(found.pair_variance(bursts).value_or(0)); };
   const int64_t needed = stats::pairs_needed(sd(found.bursts), margin, alpha).value_or(0);
   const int64_t with_all_steps =
@@ -123,10 +125,10 @@ std::string advice(const stats::Components& found, int64_t heats, bool undecided
     return static_cast<double>(with_all_steps) > 5 + 0.5 * static_cast<double>(needed - 5)
                ? fmt::format(
                      "the {} processes of each contender decided; fewer processes with more steps would not",
-                     heats)
+                     each)
                : fmt::format(
                      "the {} processes of each contender were enough; longer bursts would have saved some",
-                     heats);
+                     each);
   }
   if (needed <= heats) {
     return fmt::format(
@@ -188,13 +190,19 @@ std::optional<Variance> variance_of(const std::vector<Trial>& trials,
   if (cost.start_s > 0 && cost.burst_s > 0)
     v.cheapest_bursts = stats::cheapest_bursts(found, cost.start_s, cost.burst_s);
   std::set<int> heats;
-  for (const auto& record : records) heats.insert(record.heat);
+  std::map<size_t, int64_t> counts;  // processes by contender
+  for (const auto& record : records) {
+    heats.insert(record.heat);
+    ++counts[record.contender];
+  }
+  const auto [fewest, most] = std::ranges::minmax(counts | std::views::values);
+  const std::string each = fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most);
   // A variance from n heats is known to a factor of about 1 + 2 / sqrt(n).
   constexpr size_t kFewHeats = 6;
   v.sentence = fmt::format("Restarting the process changes the result by {}, repeating a {} by {}: {}.",
                            percent(*v.processes, v.processes_high), v.steps ? "step" : "burst",
                            v.steps ? percent(*v.steps) : percent(*v.bursts, v.bursts_high),
-                           advice(found, static_cast<int64_t>(heats.size()), undecided, margin, alpha));
+                           advice(found, static_cast<int64_t>(heats.size()), each, undecided, margin, alpha));
   if (heats.size() < kFewHeats)
     v.sentence += fmt::format(" A rough estimate: it rests on {} heats.", heats.size());
   return v;

@@ -85,6 +85,10 @@ TEST(VarianceOf, AfterADecisionSaysWhatMadeIt) {
       variance_of(race_of(12, {.process = 0.03, .step = 0.004}), {"a", "b"}, false, 0.02, 0.01);
   ASSERT_TRUE(found);
   EXPECT_THAT(found->sentence, HasSubstr("the 12 processes of each contender decided"));
+  std::vector<Trial> fewer = race_of(12, {.process = 0.03, .step = 0.004});
+  std::erase_if(fewer, [](const Trial& trial) { return trial.contender == "b" && trial.heat > 5; });
+  EXPECT_THAT(variance_of(fewer, {"a", "b"}, false, 0.02, 0.01)->sentence,
+              HasSubstr("the 5 to 12 processes of each contender decided"));
   EXPECT_FALSE(variance_of({}, {"a", "b"}, false, 0.02, 0.01));
   EXPECT_FALSE(variance_of(race_of(1, {.process = 0.03}), {"a", "b"}, false, 0.02, 0.01));
 }

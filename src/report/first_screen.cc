@@ -106,6 +106,12 @@ std::string answer(const Summary& s) {
     return "No verdict: it is unknown what else ran on the machine.";
   if (!s.refusal.empty()) return "No verdict: the machine was too busy.";
   const std::string of_ranked = answer_of(field_of(s, s.ranked.front().group));
+  if (const auto rows = waiting(s); !rows.empty()) {
+    const std::string leader = spoken(s.ranked.front());
+    return fmt::format("{}; {} had no heat.",
+                       s.ranked.size() == 1 ? "Only " + leader + " was raced" : leader + " leads so far",
+                       counted(static_cast<int64_t>(rows.size()), "contender"));
+  }
   if (s.unsteady.empty()) return of_ranked;
   return fmt::format("No winner: {} was measured faster, but never became steady. Of the others: {}",
                      unsteady_name(s), of_ranked);
@@ -319,6 +325,9 @@ Doubt about_decision(const Summary& s, const std::string& run) {
     Doubt doubt{.title = s.interrupted ? "Interrupted: to go on" : "To settle it", .good = false};
     if (!run.empty())
       doubt.command = fmt::format("bakeoff run --resume {} --until decided", quoted(one_line(run)));
+    if (const auto rows = waiting(s); !rows.empty())
+      doubt.text =
+          fmt::format("{} had no heat yet.", counted(static_cast<int64_t>(rows.size()), "contender"));
     for (const Outlook& outlook : s.outlooks) {
       if (!doubt.text.empty()) doubt.text += ' ';
       doubt.text += rest_in_words(outlook);

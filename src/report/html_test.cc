@@ -152,6 +152,24 @@ TEST(Html, CarriesTheTrackLabelAndVerdict) {
   EXPECT_THAT(render_html(single_summary()), HasSubstr("as-is track"));
 }
 
+TEST(Html, WhoHadNoHeatIsNotSpokenAbout) {
+  Summary s = sample_summary(10);
+  s.outlooks.clear();
+  s.unranked.resize(2);
+  for (const size_t raced : {1u, 2u}) {
+    s.ranked.resize(raced);
+    for (Row& row : s.unranked) row.waits = true;
+    s.decided = false;
+    const std::string html = render_html(s);
+    EXPECT_THAT(html, HasSubstr(raced == 1 ? "<h1>Only TensorFlow was raced; 2 contenders had no heat."
+                                           : "<h1>TensorFlow leads so far; 2 contenders had no heat."));
+    EXPECT_THAT(html, HasSubstr("To settle it"));
+    EXPECT_THAT(html, HasSubstr("2 contenders had no heat yet."));
+    EXPECT_THAT(html, Not(HasSubstr(">Decided<")));
+    EXPECT_THAT(html, Not(HasSubstr("could be ranked")));
+  }
+}
+
 TEST(Html, CoordinatesAreNumbers) {
   for (const Summary& s : {sample_summary(), single_summary(), poisoned_summary()}) {
     const std::string svg = attributes(render_html(s));

@@ -80,8 +80,7 @@ class Summariser {
     fill_use(s);
     take_out_broken(s, manifest_.data_rows);
     keep_pairs_of_ranked(s);
-    s.decided = !s.ranked.empty() && std::none_of(s.ranked.begin(), s.ranked.end(),
-                                                  [](const Row& r) { return r.verdict == "undecided"; });
+    s.decided = !s.ranked.empty() && !any_undecided(s) && waiting(s).empty();
     keep_what_is_open(s);
     s.sentence = verdict_sentence(s);
     if (!manifest_.published_text.empty()) {
@@ -212,9 +211,15 @@ class Summariser {
     if (hopeless_.contains(row.contender.id)) return std::nullopt;
     if (const auto unsteady = not_steady_.find(row.contender.id); unsteady != not_steady_.end())
       return Failure{Stage::kWarmUp, unsteady->second.text(), {}};
-    if (!row.proof) return Failure{Stage::kEnvironment, "was not run: the run ended before its turn", {}};
-    if (const std::string look = looked_hopeless(row.contender.id); row.heats == 0 && !look.empty())
+    if (const std::string look = looked_hopeless(row.contender.id);
+        row.proof && row.heats == 0 && !look.empty())
       return Failure{Stage::kRun, look, {}};
+    return not_yet(row);
+  }
+
+  // Of one that nothing is against: the run ended before it was timed.
+  static std::optional<Failure> not_yet(const Row& row) {
+    if (!row.proof) return Failure{Stage::kEnvironment, "was not run: the run ended before its turn", {}};
     if (row.heats == 0)
       return Failure{
           Stage::kRun,
@@ -242,6 +247,7 @@ class Summariser {
     for (size_t i = 0; i < manifest_.contenders.size(); ++i) {
       Row row = base_row(manifest_.contenders[i]);
       row.failure = why_not(i, row);
+      row.waits = row.failure && row.failure == not_yet(row);
       if (row.failure || !may_race(i)) s.unranked.push_back(std::move(row));
     }
   }
@@ -430,6 +436,10 @@ class Summariser {
     });
   }
 
+  static bool any_undecided(const Summary& s) {
+    return std::ranges::any_of(s.ranked, [](const Row& row) { return row.verdict == "undecided"; });
+  }
+
   // Over all ranked contenders together.
   void add_variance(Summary& s) const {
     std::vector<std::string> ids;
@@ -438,7 +448,7 @@ class Summariser {
     }
     if (ids.size() < 2) return;
     const auto rivals = static_cast<double>(manifest_.contenders.size() - 1);
-    s.variance = variance_of(trials_, ids, !s.decided, recipe_.margin, recipe_.alpha / rivals);
+    s.variance = variance_of(trials_, ids, any_undecided(s), recipe_.margin, recipe_.alpha / rivals);
   }
 
   // If the host disturbed most rounds, reruns included, or its state is unknown, there is no verdict and no

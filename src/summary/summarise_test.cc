@@ -544,6 +544,47 @@ TEST(Summarise, ALoneContenderHasATimeButNoRival) {
   EXPECT_EQ(s.sentence, "Only a could be ranked.");
 }
 
+// Every way in which a race can end, with contenders that had no heat and without: no sentence is about those.
+TEST(Summarise, NothingIsSaidOfContendersThatHadNoHeat) {
+  const std::vector<std::vector<std::pair<std::string, double>>> ends = {
+      {{"a", 4}},              // one alone
+      {{"a", 4}, {"b", 8}},    // decided
+      {{"a", 4}, {"b", 4}},    // tied
+      {{"a", 4}, {"b", 4.1}},  // undecided, with the noise below
+  };
+  for (size_t end = 0; end < ends.size(); ++end) {
+    for (const size_t without : {0u, 1u, 3u}) {
+      for (const int proofs : {1, 0}) {
+        for (const bool busy : {false, true}) {
+          std::vector<std::string> all = {"a", "b", "c", "d", "e"};
+          all.resize(ends[end].size() + without);
+          HandMade run(all);
+          run.race(ends[end], end == 3 ? 3 : 30, end == 3 ? 0.05 : 1e-3);
+          if (proofs == 0) std::erase_if(run.parities, [](const Parity& p) { return p.contender > "b"; });
+          const HostRound disturbed{.wall_ns = 1, .seen = {{"others", 0.6}}, .busy = "others used 60%"};
+          for (Trial& trial : run.trials)
+            if (busy) trial.rounds = {disturbed, disturbed};
+          const Summary s = run.summary();
+          SCOPED_TRACE(fmt::format("end {}, {} without a heat, {}: {}", end, without, busy ? "busy" : "quiet",
+                                   s.sentence));
+          EXPECT_EQ(s.ranked.size(), ends[end].size());
+          EXPECT_EQ(waiting(s).size(), without);
+          EXPECT_EQ(s.decided, end != 3 && without == 0 && s.refusal.empty());
+          if (!s.refusal.empty()) {
+            EXPECT_THAT(s.sentence, ::testing::StartsWith("No verdict"));
+          } else if (without > 0) {
+            EXPECT_THAT(s.sentence,
+                        ContainsRegex("^Not decided: the run ended before [13] contenders? had a heat"));
+            EXPECT_THAT(s.sentence, Not(HasSubstr("could be ranked")));
+          } else {
+            EXPECT_THAT(s.sentence, Not(HasSubstr("had a heat")));
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Summarise, WithoutTrialsNobodyIsRanked) {
   HandMade run({"a", "b"});
   const Summary proven = run.summary();

@@ -86,6 +86,8 @@ struct Row {
   std::optional<double> break_even_step = {};
   int64_t peak_rss_bytes = 0;
   int heats = 0;  // in which it took part
+  // Nothing is against it, but the run ended before its first heat, as `failure` says: it may be the fastest.
+  bool waits = false;
   int confirmed =
       0;  // of them, after the decision; where there are any, heat_ms and step_ms are theirs alone
   ParityState parity = ParityState::kNotRun;
@@ -129,7 +131,8 @@ struct Summary {
   std::string track = {};     // "equalised" | "as-is"
   bool predicts = false;      // the scenario "predict": a step is one batch forward
   std::string sentence = {};  // the verdict in one or two plain sentences
-  bool decided = false;       // every contender is distinguished from the leader or within the margin
+  // Every contender is distinguished from the leader or within the margin, and none waits for its first heat.
+  bool decided = false;
   bool interrupted = false;
   std::string run = {};                // its directory; empty: not known
   std::vector<Outlook> outlooks = {};  // of each group that is not decided; none where the verdict is refused
@@ -163,6 +166,15 @@ struct Summary {
   std::vector<Source> sources = {};       // emitted scripts
   bool operator==(const Summary&) const = default;
 };
+
+// Contenders that the run ended before; they point into `summary`.
+inline std::vector<const Row*> waiting(const Summary& summary) {
+  std::vector<const Row*> rows;
+  for (const Row& row : summary.unranked) {
+    if (row.waits) rows.push_back(&row);
+  }
+  return rows;
+}
 
 // The leader of a ranked row's group: the first of that group in `ranked`.
 inline const Row& leader_of(const Summary& summary, const Row& row) {

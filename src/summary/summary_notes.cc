@@ -234,6 +234,16 @@ void add_limit_note(const Summary& s, std::vector<std::string>& notes) {
 
 std::string verdict_sentence(const Summary& s) {
   if (s.ranked.empty()) return "No contender could be ranked; the reasons are below.";
+  if (const auto rows = waiting(s); !rows.empty()) {
+    std::vector<std::string> ids;
+    for (const Row* row : rows) ids.push_back(row->contender.id);
+    Summary others = s;
+    std::erase_if(others.unranked, [](const Row& row) { return row.waits; });
+    return fmt::format("Not decided: the run ended before {} had a heat ({}). {}",
+                       table::counted(static_cast<int64_t>(rows.size()), "contender"), named(ids),
+                       s.ranked.size() == 1 ? "Raced so far: " + s.ranked.front().contender.id + '.'
+                                            : "Of the others: " + verdict_sentence(others));
+  }
   if (s.ranked.size() == 1) return fmt::format("Only {} could be ranked.", s.ranked.front().contender.id);
   const std::vector<std::string> groups = groups_of(s);
   std::string text;

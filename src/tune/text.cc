@@ -24,6 +24,17 @@ std::string gain_of(const Alone& alone) {
   return fmt::format("{} times as fast, {}", significant(*alone.gain, 3), alone.verdict);
 }
 
+// Of a contender whose settings changed nothing for the better, as far as they were timed.
+std::string nothing_gains(const std::vector<Alone>& alone) {
+  const auto timed = std::ranges::count_if(alone, [](const Alone& one) { return one.gain.has_value(); });
+  if (timed == std::ssize(alone)) return "nothing gains";
+  if (timed == 0)
+    return fmt::format("not known: none of its {} was timed", table::counted(std::ssize(alone), "setting"));
+  return fmt::format(
+      "of {} timed nothing gains, {} not timed", table::counted(timed, "setting"),
+      std::ssize(alone) - timed == 1 ? "1 was" : fmt::format("{} were", std::ssize(alone) - timed));
+}
+
 }  // namespace
 
 std::string to_text(const Outcome& outcome, int width) {
@@ -36,7 +47,7 @@ std::string to_text(const Outcome& outcome, int width) {
     else if (!tuned.base.script.empty())
       head += "a script of your own: raced as it is";
     else if (tuned.changes.empty())
-      head += "nothing gains; as the recipe states it";
+      head += nothing_gains(tuned.alone) + "; as the recipe states it";
     else
       head += fmt::format("{}: {} [{}, {}] times as fast", joined(tuned.changes),
                           significant(tuned.gain.value, 3), significant(tuned.gain.low, 3),

@@ -141,6 +141,22 @@ TEST(Tune, FindsTheBestOfEachFrameworkAndRacesThem) {
   EXPECT_THAT(to_text(*found, 80), HasSubstr("2.50"));
 }
 
+TEST(Tune, SaysHowManySettingsWereTimed) {
+  Tuned tuned;
+  tuned.base.id = "torch";
+  const auto text = [&](size_t timed, size_t all) {
+    tuned.alone.assign(all, {.verdict = "was proven equal, but not raced"});
+    for (size_t i = 0; i < timed; ++i) tuned.alone[i] = {.gain = 0.9, .verdict = "slower"};
+    return to_text({.tuned = {tuned}}, 200);
+  };
+  EXPECT_THAT(text(8, 8), HasSubstr("torch: nothing gains; as the recipe states it"));
+  EXPECT_THAT(text(0, 8), HasSubstr("torch: not known: none of its 8 settings was timed; as the recipe"));
+  EXPECT_THAT(text(4, 8),
+              HasSubstr("torch: of 4 settings timed nothing gains, 4 were not timed; as the recipe"));
+  EXPECT_THAT(text(1, 2),
+              HasSubstr("torch: of 1 setting timed nothing gains, 1 was not timed; as the recipe"));
+}
+
 TEST(Tune, StaysWithTheRecipeWhereNothingGains) {
   Known known{.factors = {{"channels_last=true", 1.2}}};
   const auto found = tune(recipe_of(), kMachine, 10, std::ref(known), kSilent);
