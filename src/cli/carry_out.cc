@@ -28,6 +28,8 @@ namespace {
 
 // Of a budget that includes them; a race that ends earlier leaves them more.
 constexpr double kShareOfStudies = 0.5;
+// Of the rest, kept for heats: what is proven by then is raced.
+constexpr double kShareOfHeats = 0.4;
 
 // Every contender's proof. A new run has its first heat as soon as two contenders are proven, so that a first
 // standing is known within a minute.
@@ -35,12 +37,20 @@ Result<std::vector<Parity>> prove_contenders(Plan& plan, ConsoleProgress& progre
   TRY(std::vector<Parity> parities, plan.directory.read<Parity>());
   TRY(const std::vector<Trial> trials, plan.directory.read<Trial>());
   TRY(Gate gate, Gate::open(plan, std::move(parities)));
+  const auto left = [&] { return left_s(plan); };
   if (trials.empty()) {
-    CHECK_OK(gate.prove(progress.race(), 2));
+    CHECK_OK(gate.prove(progress.race(), 2, left));
     if (!proc::interrupted() && !gate.finished())
       CHECK_OK(first_heat(plan, gate.parities(), progress.race()));
   }
-  if (!proc::interrupted()) CHECK_OK(gate.prove(progress.race()));
+  const double kept =
+      plan.recipe.budget.unlimited_time() ? 0 : kShareOfHeats * (left_s(plan) + seconds_since(plan.begin_ns));
+  if (!proc::interrupted()) CHECK_OK(gate.prove(progress.race(), Gate::kAll, [&] { return left() - kept; }));
+  if (!proc::interrupted() && !gate.finished())
+    progress.lines()(fmt::format(
+        "the budget of {:g} min left no time to prove every contender; `bakeoff run --resume {} --budget TIME` "
+        "proves the others",
+        plan.recipe.budget.minutes, plan.directory.path().string()));
   return gate.parities();
 }
 

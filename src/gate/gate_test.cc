@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -958,6 +959,21 @@ TEST_F(PortionsTest, AnInterruptionLosesNothingThatWasFound) {
   ASSERT_TRUE(gate->prove(watch_));
   EXPECT_THAT(ids_of(gate->parities()), UnorderedElementsAre("a", "b", "c", "d"));
   EXPECT_EQ(plan.directory.read<Parity>().value(), gate->parities());
+}
+
+TEST_F(PortionsTest, WithoutTimeLeftNoProofBegins) {
+  Plan plan = plan_of("run", {contender("a"), contender("b"), contender("c"), contender("d")});
+  auto gate = Gate::open(plan, {});
+  std::atomic<int> begun = 0;
+  const Watch counts = [&](const Happening& now) { begun += now.detail.ends_with("in float64"); };
+  ASSERT_TRUE(gate->prove(counts, Gate::kAll, [&] { return begun < 2 ? 1e3 : 0; }));
+  EXPECT_LE(gate->parities().size(), 2u);
+  EXPECT_LE(started(plan).size(), 2u);
+  EXPECT_FALSE(gate->finished());
+  EXPECT_EQ(plan.directory.read<Parity>().value(), gate->parities());
+  for (const Parity& parity : gate->parities()) EXPECT_TRUE(parity.passed()) << "none is a failure by it";
+  ASSERT_TRUE(gate->prove(watch_));
+  EXPECT_THAT(ids_of(gate->parities()), UnorderedElementsAre("a", "b", "c", "d"));
 }
 
 TEST_F(PortionsTest, StoredProofsCount) {

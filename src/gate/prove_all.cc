@@ -121,13 +121,14 @@ std::optional<Failure> missing_precision(const GateTask& task) {
 class Portion {
  public:
   Portion(const Plan& plan, Referee& referee, const Watch& watch, Happening& now, Passed passed,
-          size_t enough)
+          size_t enough, const Gate::TimeLeft& time_left)
       : plan_(plan),
         referee_(referee),
         watch_(watch),
         now_(now),
         passed_(std::move(passed)),
-        enough_(enough) {}
+        enough_(enough),
+        time_left_(time_left) {}
 
   void run(std::vector<GateTask>& tasks) {
     // The first step of a process with an empty cache is measured, so these go on alone in the end.
@@ -212,7 +213,9 @@ class Portion {
     task.entry.worker.environment.emplace("OMP_WAIT_POLICY", "passive");
     // As in the race: a script must not see from its process whether it is proven or timed.
     task.entry.worker.ring_file = new_shared_file(plan_.directory.path());
-    return referee_.prove64(twin_of(task.entry));
+    ContenderStart twin = twin_of(task.entry);
+    twin.worker.stage_seconds = std::min(twin.worker.stage_seconds, time_left_());
+    return referee_.prove64(twin);
   }
 
   void float32(GateTask& task, Proof& proof) {
@@ -223,14 +226,16 @@ class Portion {
       if (equalised) proof.float32(plan_.gate, referee_.whole(), {}, wait);
       if (wait()) prove_variant(plan_.gate, referee_.whole(), task.entry, proof.parity);
     }
+    // A stage that the budget cut short says nothing of the contender.
+    const bool cut = proof.parity.failure && proof.parity.failure->cause == Cause::kTime && time_left_() <= 0;
     task.parity = std::move(proof.parity);
-    if (!proc::interrupted()) task.parity.proven = utc_now();
+    if (!proc::interrupted() && !cut) task.parity.proven = utc_now();
   }
 
-  // False: interrupted.
+  // False: interrupted, or out of time.
   bool begin_stage(const GateTask& task, const std::string& what) {
-    if (proc::interrupted()) return false;
     const std::lock_guard lock(mutex_);
+    if (proc::interrupted() || time_left_() <= 0) return false;
     Happening here = now_;
     here.detail = task.entry.contender.id + " " + what;
     watch_(here);
@@ -244,6 +249,7 @@ class Portion {
   Happening& now_;
   Passed passed_;
   const size_t enough_;
+  const Gate::TimeLeft& time_left_;
   Passed under_way_ = {};  // by precision group
   size_t taken_ = 0;       // of the order
   std::mutex mutex_;
@@ -352,12 +358,12 @@ Result<Gate> Gate::open(Plan& plan, std::vector<Parity> done) {
   return Gate(std::move(state));
 }
 
-Status Gate::prove(const Watch& watch, size_t enough) {
+Status Gate::prove(const Watch& watch, size_t enough, const TimeLeft& time_left) {
   State& s = *state_;
   const Passed passed = s.passed();
   if (s.left.empty() || reached(passed, enough)) return Done{};
   if (!s.referee) CHECK_OK(s.start_referee(watch));
-  Portion(s.plan, *s.referee, watch, s.now, passed, enough).run(s.left);
+  Portion(s.plan, *s.referee, watch, s.now, passed, enough, time_left).run(s.left);
   CHECK_OK(s.referee->wait());
   const std::vector<double>& losses = s.referee->whole().losses32;
   CHECK_OK(note_referee_losses(s.plan, losses));

@@ -4,6 +4,7 @@
 // them at once or in portions.
 
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -26,6 +27,9 @@ namespace bakeoff {
 class Gate {
  public:
   static constexpr size_t kAll = std::numeric_limits<size_t>::max();
+  // Seconds that the proofs may still take.
+  using TimeLeft = std::function<double()>;
+  static double unlimited() { return std::numeric_limits<double>::infinity(); }
 
   // `done`: the parities that the run directory holds already. Stored proofs of earlier runs are appended to
   // it. No process is started. The plan must outlive the gate.
@@ -36,9 +40,9 @@ class Gate {
   // Proves contenders until `enough` of one precision group have passed, those with the shortest proofs
   // first, or until none is left. `done` and stored proofs count. What is found is appended to parities() and
   // to the run directory. The referee computes once for all portions, and only if some contender must be
-  // proven. Interrupted: contenders whose proof was under way are not recorded, and can be proven by a later
-  // call, or by a gate that is opened later.
-  Status prove(const Watch& watch, size_t enough = kAll);
+  // proven. Interrupted, or no time left: contenders whose proof was under way are not recorded, and can be proven by
+  // a later call, or by a gate that is opened later.
+  Status prove(const Watch& watch, size_t enough = kAll, const TimeLeft& time_left = unlimited);
 
   // `done`, and what was found since, in the order in which it was recorded.
   const std::vector<Parity>& parities() const;
