@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -15,6 +14,7 @@
 #include "ir/verify.h"
 #include "proc/interrupt.h"
 #include "referee/optimizer.h"
+#include "stats/distributions.h"
 #include "stats/trimmed.h"
 #include "tensor/rng.h"
 #include "tensor/safetensors.h"
@@ -414,8 +414,7 @@ class Judge {
   static double student_limit(size_t draws) {
     constexpr double kChance = 1e-9;  // an audit compares some tens of numbers
     const auto n = static_cast<double>(draws);
-    const boost::math::students_t student(n - 1);
-    return boost::math::quantile(boost::math::complement(student, kChance / 2)) * std::sqrt(1 + 1 / n);
+    return -stats::student_quantile(n - 1, kChance / 2) * std::sqrt(1 + 1 / n);
   }
 
   void compare_draws(const std::vector<Expected>& draws) {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 
 #include "calibrate/profile.h"
@@ -9,6 +8,7 @@
 #include "race/heat_plan.h"
 #include "records/controls.h"
 #include "stats/burst_plan.h"
+#include "stats/distributions.h"
 #include "stats/planning.h"
 #include "stats/ranking.h"
 #include "worker/grants.h"
@@ -115,8 +115,7 @@ std::optional<Prediction> predict(const Profile& profile, const recipe::Recipe& 
   p.heats_held =
       static_cast<int64_t>(std::min(in_time, static_cast<double>(recipe.budget.heats) / heats_a_round));
   if (p.heats_held > 5) {
-    const boost::math::normal normal;
-    const double z = boost::math::quantile(normal, 1 - alpha / 2) + boost::math::quantile(normal, 0.95);
+    const double z = stats::normal_quantile(1 - alpha / 2) + stats::normal_quantile(0.95);
     p.margin_held = z * p.sd / std::sqrt(static_cast<double>(p.heats_held - 5));
   }
   p.text = in_words(p, recipe);

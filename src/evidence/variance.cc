@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/chi_squared.hpp>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -11,6 +10,7 @@
 #include <set>
 
 #include "evidence/heats.h"
+#include "stats/distributions.h"
 #include "stats/planning.h"
 #include "stats/trimmed.h"
 
@@ -61,7 +61,7 @@ std::string percent(double sd, const std::optional<double>& high) {
 
 // The upper 95% bound of a variance that was estimated with so many degrees of freedom.
 double upper(double seen, double degrees) {
-  return seen * degrees / boost::math::quantile(boost::math::chi_squared(degrees), 0.05);
+  return seen * degrees / stats::chi_squared_quantile(degrees, 0.05);
 }
 
 double mean_log(const stats::ProcessRecord& process) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "data/inputs.h"
 #include "ir/cost.h"
 #include "ir/verify.h"
+#include "stats/distributions.h"
 #include "tensor/rng.h"
 
 namespace bakeoff {
@@ -284,9 +284,7 @@ double t_test(const Drawn& a, const Drawn& b) {
   return std::abs(a.mean - b.mean) / std::sqrt(error);
 }
 
-double t_limit(double degrees) {
-  return boost::math::quantile(boost::math::complement(boost::math::students_t(degrees), kChance / 2));
-}
+double t_limit(double degrees) { return -stats::student_quantile(degrees, kChance / 2); }
 
 struct ContenderDraws {
   std::optional<Predictions> predictions = {};

@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
+#include "stats/distributions.h"
 #include "stats/interval.h"
 #include "stats/trimmed.h"
 #include "table/text.h"
@@ -109,8 +109,7 @@ Estimate ratio_of(const std::vector<double>& first_ms, const std::vector<double>
   if (!(sum > 0)) return ratio;
   const double freedom =
       sum * sum / (va * va / static_cast<double>(a.size() - 1) + vb * vb / static_cast<double>(b.size() - 1));
-  const double half =
-      boost::math::quantile(boost::math::students_t(freedom), 1 - kCompareAlpha / 2) * std::sqrt(sum);
+  const double half = stats::student_quantile(freedom, 1 - kCompareAlpha / 2) * std::sqrt(sum);
   const double d = stats::mean(b) - stats::mean(a);
   return {std::exp(d), std::exp(d - half), std::exp(d + half)};
 }

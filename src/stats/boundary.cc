@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/math/distributions/normal.hpp>
 #include <cassert>
 #include <cmath>
 #include <cstdint>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "stats/distributions.h"
 #include "stats/e_process.h"
 #include "stats/interval.h"
 
@@ -52,12 +52,11 @@ std::vector<std::vector<float>> draw_paths() {
   for (size_t n = kFirst; n <= kLast; ++n) ratios[n].reserve(kPaths);
   std::mt19937_64 random(20261123);
   std::normal_distribution<double> normal;
-  const boost::math::normal standard;
   for (const MixturePart& part : kMixture) {
     const auto paths = static_cast<size_t>(std::llround(part.weight * static_cast<double>(kPaths)));
     for (size_t path = 0; path < paths; ++path) {
       const double place = (static_cast<double>(path) + 0.5) / static_cast<double>(paths);
-      const double effect = std::sqrt(part.g) * boost::math::quantile(standard, place);
+      const double effect = std::sqrt(part.g) * normal_quantile(place);
       double mean = 0, squares = 0;
       for (size_t n = 1; n <= kLast; ++n) {
         const auto heats = static_cast<double>(n);

@@ -3,18 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <vector>
 
+#include "stats/distributions.h"
 #include "stats/trimmed.h"
 
 namespace bakeoff::stats {
 namespace {
 
 Interval student_interval(double mean, double standard_error, double degrees, double level) {
-  const boost::math::students_t student(degrees);
-  const double half = boost::math::quantile(student, (1 + level) / 2) * standard_error;
+  const double half = student_quantile(degrees, (1 + level) / 2) * standard_error;
   return {mean - half, mean + half};
 }
 

@@ -1,10 +1,10 @@
 #include "stats/heat_value.h"
 
 #include <algorithm>
-#include <boost/math/distributions/chi_squared.hpp>
 #include <cmath>
 #include <vector>
 
+#include "stats/distributions.h"
 #include "stats/trimmed.h"
 
 namespace bakeoff::stats {
@@ -34,7 +34,7 @@ std::optional<HeatMeasure> measure_heat(std::span<const double> burst_ms) {
 std::optional<double> HeatMeasure::variance_high() const {
   if (!variance) return std::nullopt;
   const auto degrees = static_cast<double>(bursts - 1);
-  return *variance * std::sqrt(degrees / boost::math::quantile(boost::math::chi_squared(degrees), 0.1));
+  return *variance * std::sqrt(degrees / chi_squared_quantile(degrees, 0.1));
 }
 
 std::optional<double> heat_value(std::span<const double> burst_ms) {

@@ -1,12 +1,12 @@
 #include "stats/outlook.h"
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <random>
 #include <vector>
 
 #include "stats/boundary.h"
+#include "stats/distributions.h"
 #include "stats/level.h"
 #include "stats/verdict.h"
 
@@ -65,7 +65,7 @@ std::optional<double> slower_by_now(const PairTable& table, size_t a, size_t b) 
   if (!(seen.sd() > 0)) return std::nullopt;
   const auto heats = static_cast<double>(seen.count());
   const double t = table.gap(a, b) * std::sqrt(heats) / seen.sd();
-  return boost::math::cdf(boost::math::students_t(heats - 1), t);
+  return student_cdf(heats - 1, t);
 }
 
 OpenPair open_pair(const PairTable& table, const Race& race, const RankingOptions& options, size_t contender,

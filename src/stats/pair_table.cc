@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
 #include <numeric>
+
+#include "stats/distributions.h"
 
 namespace bakeoff::stats {
 namespace {
@@ -184,8 +185,7 @@ namespace {
 double width_of_80_percent(size_t n) {
   static const std::vector<double> kWidths = [] {
     std::vector<double> widths(2, std::numeric_limits<double>::infinity());
-    for (int degrees = 1; degrees < 100; ++degrees)
-      widths.push_back(boost::math::quantile(boost::math::students_t(degrees), 0.9));
+    for (int degrees = 1; degrees < 100; ++degrees) widths.push_back(student_quantile(degrees, 0.9));
     return widths;
   }();
   return kWidths[std::min(n, kWidths.size() - 1)];

@@ -1,9 +1,10 @@
 #include "stats/planning.h"
 
 #include <algorithm>
-#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <limits>
+
+#include "stats/distributions.h"
 
 namespace bakeoff::stats {
 namespace {
@@ -17,8 +18,7 @@ int64_t rounded_up(double count) { return count < kTooMany ? static_cast<int64_t
 
 std::optional<int64_t> pairs_needed(double sd, double delta, double alpha, double power) {
   if (delta == 0) return std::nullopt;
-  const boost::math::normal normal;
-  const double z = boost::math::quantile(normal, 1 - alpha / 2) + boost::math::quantile(normal, power);
+  const double z = normal_quantile(1 - alpha / 2) + normal_quantile(power);
   const double ratio = z * sd / delta;
   return rounded_up(ratio * ratio + 5);
 }

@@ -1,14 +1,13 @@
 #include "stats/signs.h"
 
 #include <algorithm>
-#include <boost/math/distributions/normal.hpp>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <map>
 #include <random>
 #include <utility>
 #include <vector>
 
+#include "stats/distributions.h"
 #include "stats/trimmed.h"
 
 namespace bakeoff::stats {
@@ -113,7 +112,7 @@ std::optional<Correlation> find_correlation(std::span<const double> d) {
   }
   if (!(squares > 0)) return std::nullopt;
   const double lag1 = products / squares;
-  static const double kZ = boost::math::quantile(boost::math::normal(), 1 - kChanceOfASign);
+  static const double kZ = normal_quantile(1 - kChanceOfASign);
   if ((lag1 + 1 / n) * n * std::sqrt(n - 1) / (n - 2) < kZ) return std::nullopt;
   return Correlation{d.size(), lag1};
 }
@@ -137,9 +136,8 @@ std::optional<StealSlope> find_steal_slope(std::span<const double> d,
   if (!(xx > 0) || !(yy > 0)) return std::nullopt;
   const double r = xy / std::sqrt(xx * yy);
   const auto degrees = static_cast<double>(x.size() - 2);
-  const boost::math::students_t student(degrees);
   const double t = std::abs(r) * std::sqrt(degrees / std::max(1e-12, 1 - r * r));
-  if (t < boost::math::quantile(student, 1 - kChanceOfASign / 2)) return std::nullopt;
+  if (t < student_quantile(degrees, 1 - kChanceOfASign / 2)) return std::nullopt;
   const auto [low, high] = std::minmax_element(x.begin(), x.end());
   return StealSlope{x.size(), xy / xx, r, *low, *high};
 }

@@ -1,13 +1,14 @@
 #include "stats/spread.h"
 
 #include <algorithm>
-#include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/special_functions/binomial.hpp>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <random>
 #include <vector>
+
+#include "stats/distributions.h"
 
 namespace bakeoff::stats {
 namespace {
@@ -38,12 +39,11 @@ Spread spread_about_zero(std::span<const double> d, double level) {
   if (d.empty()) return {0, 0, {0, kInf}};
   const double n = static_cast<double>(d.size());
   const double squares = std::inner_product(d.begin(), d.end(), d.begin(), 0.0);
-  const boost::math::chi_squared chi(n);
   const double tail = (1 - level) / 2;
   return {std::sqrt(squares / n),
           d.size(),
-          {std::sqrt(squares / boost::math::quantile(boost::math::complement(chi, tail))),
-           std::sqrt(squares / boost::math::quantile(chi, tail))}};
+          {std::sqrt(squares / chi_squared_quantile(n, 1 - tail)),
+           std::sqrt(squares / chi_squared_quantile(n, tail))}};
 }
 
 double p_narrower(std::span<const double> a, std::span<const double> b, uint64_t seed) {

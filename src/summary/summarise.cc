@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -26,6 +25,7 @@
 #include "recipe/recipe.h"
 #include "records/controls.h"
 #include "records/why.h"
+#include "stats/distributions.h"
 #include "stats/planning.h"
 #include "stats/racing.h"
 #include "stats/trimmed.h"
@@ -369,7 +369,7 @@ class Summariser {
   static double half_width_of_log(const std::vector<double>& heat_ms) {
     if (heat_ms.size() < 2) return std::numeric_limits<double>::infinity();
     const auto n = static_cast<double>(heat_ms.size());
-    const double t = boost::math::quantile(boost::math::students_t(n - 1), 0.995);
+    const double t = stats::student_quantile(n - 1, 0.995);
     return t * std::sqrt(stats::variance(logs_of(heat_ms)) / n);
   }
 
