@@ -4,13 +4,12 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <regex>
-
 #include "base/clock.h"
 #include "base/file_lock.h"
 #include "base/files.h"
 #include "base/home.h"
 #include "base/sha256.h"
+#include "base/texts.h"
 #include "cli/output.h"
 #include "cli/script_environment.h"
 #include "emit/all/frameworks.h"
@@ -18,6 +17,7 @@
 #include "proc/run.h"
 #include "race/race.h"
 #include "recipe/shipped.h"
+#include "regression/package_versions.h"
 #include "regression/recipe_pair.h"
 #include "table/text.h"
 
@@ -180,9 +180,16 @@ Result<fs::path> installed(const fs::path& python, const std::string& spec, cons
 }  // namespace
 
 bool is_package_version(const std::string& text) {
-  static const std::regex kSpec(
-      "[A-Za-z0-9][A-Za-z0-9._-]*(\\[[A-Za-z0-9,._-]+\\])?==[A-Za-z0-9][A-Za-z0-9.+!_-]*");
-  return std::regex_match(text, kSpec);
+  const size_t at = text.find("==");
+  if (at == std::string::npos || !regression::is_version(text.substr(at + 2))) return false;
+  std::string name = text.substr(0, at);
+  if (const size_t open = name.find('['); open != std::string::npos && name.ends_with(']')) {
+    for (const std::string& extra :
+         split(std::string_view(name).substr(open + 1, name.size() - open - 2), ","))
+      if (!regression::is_package(extra)) return false;
+    name.resize(open);
+  }
+  return regression::is_package(name);
 }
 
 Result<Version> commit_version(const std::string& what, const std::string& name, const Commit& commit,

@@ -4,7 +4,9 @@
 
 #include <charconv>
 #include <limits>
-#include <regex>
+#include <optional>
+
+#include "base/texts.h"
 
 namespace bakeoff {
 namespace {
@@ -18,10 +20,9 @@ Error npy_error(const std::string& title, const std::string& what) {
 
 // "<f4", "|u1", ">i8".
 Result<Element> element_of(const std::string& descr, const std::string& title) {
-  static const std::regex kNumber("([<>|=])([biuf])([1248])");
-  std::smatch parts;
-  if (std::regex_match(descr, parts, kNumber) && !(parts[2] == "f" && parts[3] == "1"))
-    return Element{parts[2].str()[0], static_cast<size_t>(parts[3].str()[0] - '0'), parts[1] == ">"};
+  const auto among = [&](size_t at, std::string_view all) { return all.find(descr[at]) != all.npos; };
+  if (descr.size() == 3 && among(0, "<>|=") && among(1, "biuf") && among(2, "1248") && !descr.ends_with("f1"))
+    return Element{descr[1], static_cast<size_t>(descr[2] - '0'), descr[0] == '>'};
   const char kind = descr.size() > 1 ? descr[1] : '?';
   const char* what = kind == 'O'   ? "Python objects, which are never loaded: they can run code"
                      : kind == 'c' ? "complex numbers"
@@ -65,21 +66,35 @@ Result<std::string> header_text(ByteSource& source, const std::string& title) {
   return take(size);
 }
 
+// What follows a key of the header, which is the text of a Python dict; empty where the key is missing.
+std::string_view value_of(std::string_view header, const std::string& key) {
+  const size_t at = header.find("'" + key + "'");
+  if (at == std::string_view::npos) return {};
+  std::string_view rest = trimmed(header.substr(at + key.size() + 2));
+  return rest.starts_with(':') ? trimmed(rest.substr(1)) : std::string_view();
+}
+
+// What stands between its first character and the next `end`; nullopt where it does not begin so, or has no end.
+std::optional<std::string> between(std::string_view value, char begin, char end) {
+  const size_t at = value.find(end, 1);
+  if (!value.starts_with(begin) || at == std::string_view::npos) return std::nullopt;
+  return std::string(value.substr(1, at - 1));
+}
+
 }  // namespace
 
 Result<ArrayHeader> read_npy_header(ByteSource& source, const std::string& title) {
-  static const std::regex kDescr("'descr'\\s*:\\s*'([^']*)'"), kOrder("'fortran_order'\\s*:\\s*(True|False)"),
-      kShape("'shape'\\s*:\\s*\\(([0-9, ]*)\\)"), kRecords("'descr'\\s*:\\s*\\[");
   TRY(const std::string text, header_text(source, title));
-  std::smatch descr, order, shape;
-  if (std::regex_search(text, kRecords)) return npy_error(title, "holds records, not an array of numbers");
-  if (!std::regex_search(text, descr, kDescr) || !std::regex_search(text, order, kOrder) ||
-      !std::regex_search(text, shape, kShape))
+  const std::string_view type = value_of(text, "descr"), order = value_of(text, "fortran_order");
+  if (type.starts_with('[')) return npy_error(title, "holds records, not an array of numbers");
+  const auto descr = between(type, '\'', '\''), shape = between(value_of(text, "shape"), '(', ')');
+  if (!descr || !shape || shape->find_first_not_of("0123456789, ") != std::string::npos ||
+      !(order.starts_with("True") || order.starts_with("False")))
     return npy_error(title, "has a damaged header");
   ArrayHeader header;
-  TRY(header.element, element_of(descr[1], title));
-  TRY(header.shape, shape_of(shape[1].str(), title));
-  header.column_major = order[1] == "True";
+  TRY(header.element, element_of(*descr, title));
+  TRY(header.shape, shape_of(*shape, title));
+  header.column_major = order.starts_with("True");
   return header;
 }
 

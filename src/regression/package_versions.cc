@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <regex>
+#include <cctype>
 
 #include "base/clock.h"
 #include "base/texts.h"
@@ -26,10 +26,19 @@ std::vector<int64_t> numbers(const std::string& version) {
   return all;
 }
 
+// Of ASCII letters, digits and characters of `more`, which are none of its first.
+bool is_word(std::string_view text, std::string_view more) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0; };
+  return !text.empty() && plain(text[0]) &&
+         std::ranges::all_of(text, [&](char c) { return plain(c) || more.find(c) != more.npos; });
+}
+
 }  // namespace
 
+bool is_package(std::string_view text) { return is_word(text, "._-"); }
+bool is_version(std::string_view text) { return is_word(text, ".+!_-"); }
+
 Result<PackageRange> parse_range(const std::string& text) {
-  static const std::regex kName("[A-Za-z0-9][A-Za-z0-9._-]*"), kVersion("[0-9][A-Za-z0-9.+!_-]*");
   const Error wrong{.message = fmt::format("'{}' names no versions of a package", table::one_line(text)),
                     .remedy = "for example numpy==1.26..2.1, or numpy==1.26.4,2.0.2,2.1.3"};
   const size_t at = text.find("==");
@@ -38,9 +47,10 @@ Result<PackageRange> parse_range(const std::string& text) {
   const std::string rest = text.substr(at + 2);
   const auto ends = split(rest, "..");
   range.listed = ends.size() == 2 ? ends : split(rest, ",");
-  const auto fits = [&](const std::string& version) { return std::regex_match(version, kVersion); };
-  if (!std::regex_match(range.name, kName) || range.listed.size() < 2 ||
-      !std::ranges::all_of(range.listed, fits))
+  const auto fits = [](const std::string& version) {
+    return is_version(version) && std::isdigit(static_cast<unsigned char>(version[0])) != 0;
+  };
+  if (!is_package(range.name) || range.listed.size() < 2 || !std::ranges::all_of(range.listed, fits))
     return wrong;
   if (ends.size() != 2) return range;
   range.first = ends[0];

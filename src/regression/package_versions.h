@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -15,6 +16,10 @@ struct PackageRange {
   std::vector<std::string> listed = {};  // given one by one
   std::string first = {}, last = {};     // or the ends of a range
 };
+// Of ASCII letters, digits and a few signs, as pip writes them: "scikit-learn", "2.1.0rc1+cpu".
+bool is_package(std::string_view text);
+bool is_version(std::string_view text);
+
 // "numpy==1.26..2.1" or "numpy==1.26.4,2.0.2".
 Result<PackageRange> parse_range(const std::string& text);
 

@@ -30,6 +30,15 @@ TEST(PackageVersions, WithinHasBothEndsOldestFirstWithoutPreReleases) {
   EXPECT_THAT(within(all, "2.13", "2.9"), IsEmpty());
 }
 
+TEST(PackageVersions, WordsOfPackagesAndVersions) {
+  for (const char* name : {"torch", "scikit-learn", "a.b_c", "3to2"}) EXPECT_TRUE(is_package(name)) << name;
+  for (const char* name : {"", "-torch", ".a", "a b", "a+b", "a;b", "ä"})
+    EXPECT_FALSE(is_package(name)) << name;
+  for (const char* version : {"1", "2.1.0rc1+cpu", "1!2.0", "2024.1-1"})
+    EXPECT_TRUE(is_version(version)) << version;
+  for (const char* version : {"", ".1", "1 2", "1,2", "1/2"}) EXPECT_FALSE(is_version(version)) << version;
+}
+
 TEST(PackageVersions, ARangeHasEnds) {
   const auto range = parse_range("torch==2.9..2.13");
   ASSERT_TRUE(range);
