@@ -15,6 +15,7 @@
 #include "base/sha256.h"
 #include "base/texts.h"
 #include "data/csv.h"
+#include "data/spec.h"
 #include "table/text.h"
 
 namespace bakeoff {
@@ -42,7 +43,7 @@ struct FileTable {
 
 Result<FileTable> parsed(const fs::path& file) {
   FileTable table;
-  CHECK_OK(read_csv(file, ',', [&](const std::vector<std::string>& fields, int64_t line) -> Status {
+  CHECK_OK(read_csv(file, ',', DataSpec{}.expansion, [&](const std::vector<std::string>& fields, int64_t line) -> Status {
     (table.header.line == 0 ? table.header : table.rows.emplace_back()) = {.line = line, .cells = fields};
     return Done{};
   }));
