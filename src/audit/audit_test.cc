@@ -111,6 +111,21 @@ ir::Workload dense(double dropout) {
 
 ir::Workload with_dropout() { return dense(0.5); }
 
+TEST_F(AuditTest, TheLongestBurstFollowsTheWorkOfAStep) {
+  prepare(dense(0));
+  const int64_t steps = most_audited_steps(ground_);
+  EXPECT_GT(steps, 10'000) << "small steps: as many as a burst of seconds has";
+  ground_.training.batch *= 1000;
+  EXPECT_NEAR(static_cast<double>(most_audited_steps(ground_)), static_cast<double>(steps) / 1000,
+              static_cast<double>(steps) / 1e5);
+  ground_.training.batch *= 1'000'000;
+  EXPECT_EQ(most_audited_steps(ground_), 1) << "one step, whatever it costs";
+  ground_.training.scenario = ir::Scenario::kPredict;
+  EXPECT_GT(most_audited_steps(ground_), 1'000'000'000) << "of predictions some outputs are looked at, not all";
+  prepare(with_dropout());
+  EXPECT_LT(most_audited_steps(ground_), steps / 7) << "each draw of masks is a run of its own";
+}
+
 // A ReLU on the edge of zero is on in one rounding and off in another: all weights of one unit move one way.
 TEST_F(AuditTest, AUnitThatRoundingSwitchesOnIsNoOtherWork) {
   prepare(dense(0), {.kind = ir::OptimizerKind::kAdam, .lr = 1e-2});

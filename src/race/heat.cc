@@ -33,6 +33,7 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 constexpr double kLongestBlock = 4;   // longest block of a member, as a multiple of the planned one
 constexpr int64_t kFewestBursts = 2;  // of a member in a heat
+constexpr double kShortestBurst = 0.05;  // seconds, of a member whose steps are much faster than the referee's
 
 // Waits while nothing runs; Ctrl-C ends it.
 void pause_for(double seconds) {
@@ -199,9 +200,17 @@ class Heat {
     return kLongestBlock * static_cast<double>(options_.plan.rounds) * options_.plan.burst_s;
   }
 
+  // A planned burst is no longer than the referee can repeat (audit/audit.h).
+  double longest_burst_s(const Member& member) const {
+    const double planned_s = options_.plan.burst_s;
+    if (member.audit == nullptr || plan_.recipe.race.burst_seconds > 0) return planned_s;
+    const double audited_s = static_cast<double>(most_audited_steps(*member.audit)) * member.step_s;
+    return std::clamp(audited_s, std::min(kShortestBurst, planned_s), planned_s);
+  }
+
   void plan_burst(Member& member) const {
     const int64_t rounds = options_.plan.rounds;
-    member.burst_steps = steps_of_burst(member.step_s, options_.plan.burst_s);
+    member.burst_steps = steps_of_burst(member.step_s, longest_burst_s(member));
     const double burst_s = static_cast<double>(member.burst_steps + 1) * member.step_s;
     const double fit = burst_s > 0 ? std::floor(longest_block_s() / burst_s) : static_cast<double>(rounds);
     int64_t bursts = std::clamp(static_cast<int64_t>(std::min(fit, static_cast<double>(rounds))),
