@@ -1,5 +1,7 @@
 #include "emit/precision.h"
 
+#include <fmt/format.h>
+
 namespace bakeoff::emit {
 
 Precision precision_of(const Request& request) {
@@ -8,6 +10,14 @@ Precision precision_of(const Request& request) {
   return {.half = half == kFullPrecision ? "" : half,
           .tf32 = setting_or(request.settings, "tf32", "false") == "true",
           .scaler = setting_or(request.settings, "scaler", "false") == "true"};
+}
+
+std::vector<std::string> torch_precision_lines(bool tf32) {
+  std::vector<std::string> lines;
+  for (const char* kernels : {"cuda.matmul", "cudnn.conv", "cudnn.rnn"})
+    lines.push_back(fmt::format("torch.backends.{}.fp32_precision = \"{}\"", kernels, tf32 ? "tf32" : "ieee"));
+  if (!tf32) lines.front() += "  # no TF32 on GPUs";
+  return lines;
 }
 
 Setting precision_setting(const std::string& how) {

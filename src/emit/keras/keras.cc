@@ -56,10 +56,7 @@ std::string precision_lines(const std::string& backend, bool tf32) {
     return fmt::format("jax.config.update(\"jax_default_matmul_precision\", \"{}\")",
                        tf32 ? "tensorfloat32" : "highest");
   }
-  return fmt::format(
-      "torch.backends.cuda.matmul.fp32_precision = \"{0}\"\ntorch.backends.cudnn.conv.fp32_precision = "
-      "\"{0}\"",
-      tf32 ? "tf32" : "ieee");
+  return fmt::format("{}", fmt::join(torch_precision_lines(tf32), "\n"));
 }
 
 // Whether the script says what becomes of float32 products on a GPU.

@@ -255,10 +255,8 @@ void Script::header() {
                                        : "device = \"cuda\" if torch.cuda.is_available() else \"cpu\"");
   const Precision precision = precision_of(request_);
   if (precision.scaler) out_.line("scaler = torch.amp.GradScaler(device)");
-  if (precision.tf32) {
-    out_.line("torch.backends.fp32_precision = \"tf32\"");
-  } else if (equalised()) {
-    out_.line("torch.backends.fp32_precision = \"ieee\"  # no TF32 on GPUs");
+  if (precision.tf32 || equalised()) {
+    for (const std::string& line : torch_precision_lines(precision.tf32)) out_.line(line);
   }
   if (!equalised() || (!predicts() && workload_.has(ir::Op::kDropout))) {
     out_.line(fmt::format("torch.manual_seed({})", request_.training.seed));

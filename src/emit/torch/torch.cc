@@ -106,7 +106,7 @@ std::vector<Setting> settings() {
        .fallback = "false",
        .doc = "scale the loss with torch.amp.GradScaler (with precision = float16)",
        .training_only = true},
-      tf32_setting("torch.backends.fp32_precision"),
+      tf32_setting("fp32_precision of matmul, conv and rnn in torch.backends"),
   };
 }
 

@@ -13,8 +13,9 @@ import torch
 from keras import layers, ops
 from safetensors.numpy import load_file
 
-torch.backends.cuda.matmul.fp32_precision = "ieee"
+torch.backends.cuda.matmul.fp32_precision = "ieee"  # no TF32 on GPUs
 torch.backends.cudnn.conv.fp32_precision = "ieee"
+torch.backends.cudnn.rnn.fp32_precision = "ieee"
 
 BATCH_SIZE = 1000
 LEARNING_RATE = 0.001

@@ -15,6 +15,7 @@ from safetensors.numpy import load_file
 
 torch.backends.cuda.matmul.fp32_precision = "tf32"
 torch.backends.cudnn.conv.fp32_precision = "tf32"
+torch.backends.cudnn.rnn.fp32_precision = "tf32"
 keras.config.set_dtype_policy("mixed_bfloat16")
 
 BATCH_SIZE = 1000

@@ -15,7 +15,9 @@ LEARNING_RATE = 0.1
 WARM_UP = 3  # steps before the capture
 
 device = "cuda"
-torch.backends.fp32_precision = "ieee"  # no TF32 on GPUs
+torch.backends.cuda.matmul.fp32_precision = "ieee"  # no TF32 on GPUs
+torch.backends.cudnn.conv.fp32_precision = "ieee"
+torch.backends.cudnn.rnn.fp32_precision = "ieee"
 
 
 class MnistCnn(nn.Module):

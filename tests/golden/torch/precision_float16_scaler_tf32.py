@@ -15,7 +15,9 @@ LEARNING_RATE = 1e-4
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 scaler = torch.amp.GradScaler(device)
-torch.backends.fp32_precision = "tf32"
+torch.backends.cuda.matmul.fp32_precision = "tf32"
+torch.backends.cudnn.conv.fp32_precision = "tf32"
+torch.backends.cudnn.rnn.fp32_precision = "tf32"
 
 
 class MnistCnn(nn.Module):

@@ -13,7 +13,9 @@ from torch import Tensor, nn
 BATCH_SIZE = 256
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
-torch.backends.fp32_precision = "ieee"  # no TF32 on GPUs
+torch.backends.cuda.matmul.fp32_precision = "ieee"  # no TF32 on GPUs
+torch.backends.cudnn.conv.fp32_precision = "ieee"
+torch.backends.cudnn.rnn.fp32_precision = "ieee"
 
 
 def avg_pool2d_uneven(x: Tensor, kernel, stride, pad: tuple[int, ...]) -> Tensor:

@@ -23,7 +23,9 @@ ACCUMULATE = 4
 NO_DECAY = ("fc1.bias", "fc2.bias")
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
-torch.backends.fp32_precision = "ieee"  # no TF32 on GPUs
+torch.backends.cuda.matmul.fp32_precision = "ieee"  # no TF32 on GPUs
+torch.backends.cudnn.conv.fp32_precision = "ieee"
+torch.backends.cudnn.rnn.fp32_precision = "ieee"
 
 
 class MlpSmall(nn.Module):

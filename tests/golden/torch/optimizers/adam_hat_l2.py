@@ -15,7 +15,9 @@ BATCH_SIZE = 1000
 LEARNING_RATE = 0.01
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
-torch.backends.fp32_precision = "ieee"  # no TF32 on GPUs
+torch.backends.cuda.matmul.fp32_precision = "ieee"  # no TF32 on GPUs
+torch.backends.cudnn.conv.fp32_precision = "ieee"
+torch.backends.cudnn.rnn.fp32_precision = "ieee"
 
 
 class MlpSmall(nn.Module):
