@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,11 @@ np = pytest.importorskip("numpy")
 
 import fake_cuda  # noqa: E402
 
-from bakeoff_runner.adapter import AdapterError, BuildRequest  # noqa: E402
+from bakeoff_runner.adapter import (  # noqa: E402
+    AdapterError,
+    BuildRequest,
+    ParityRequest,
+)
 from bakeoff_runner.adapters.torch_adapter import TorchAdapter  # noqa: E402
 from bakeoff_runner.script import load_script  # noqa: E402
 from bakeoff_runner.tensors import write_safetensors  # noqa: E402
@@ -86,6 +91,23 @@ def test_a_replayed_graph_trains_as_the_step_does(
     assert result.loss is not None and np.isfinite(result.loss)
     for parameter, value in graphed.state().items():
         np.testing.assert_allclose(value, after[parameter], rtol=1e-5, atol=1e-7)
+
+
+def test_nothing_of_the_adapters_own_outlives_a_step(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has a history keeps the nodes that add up gradients, and these the stream
+    on which they were made; a capture on another stream is then invalid (seen on a GPU).
+    """
+    fake_cuda.install(monkeypatch)
+    gc.collect()
+    before = {id(o) for o in gc.get_objects() if issubclass(type(o), torch.Tensor)}
+    adapter = built(folder, on_cpu(EXECUTED[0]))
+    adapter.parity(ParityRequest(0, 16, None))
+    adapter.losses(2)
+    made = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
+    kept = [t for t in made if id(t) not in before and t.grad_fn is not None]
+    assert [tuple(t.shape) for t in kept] == []
 
 
 def test_a_batch_that_is_not_copied_shows(

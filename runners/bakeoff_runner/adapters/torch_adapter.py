@@ -198,7 +198,7 @@ class TorchAdapter(ScriptAdapter):
             self._no_dropout()
         self._load_weights(request)
         self._load_data(request)
-        self._initial = {n: t.clone() for n, t in self._tensors().items()}
+        self._initial = {n: t.detach().clone() for n, t in self._tensors().items()}
         self._trained = {n: self._tensor(n) for n in self._names if self._parameter(n)}
         scaler = getattr(script, "scaler", None)
         self._scale = None if scaler is None else dict(scaler.state_dict())
