@@ -87,10 +87,11 @@ Result<AuditGround> make_audit_ground(const ir::Workload& workload, const ir::Tr
                                       const std::filesystem::path& data, int64_t rows,
                                       const std::filesystem::path& weights);
 
-// Steps of a burst, lead-in included, that the referee repeats in kLongestAudit or so on this machine's processors, by
-// the arithmetic of a step; with dropout it repeats each several times. A GPU makes hundreds of steps in the time of a
-// usual burst, and their audit would take minutes. Predictions: no limit, as only some of the outputs are looked at.
-inline constexpr double kLongestAudit = 10;  // seconds
+// Steps that the referee makes in kLongestAudit or so on this machine's processors, by the arithmetic of a step: the
+// longest burst. A CPU does not reach it in the time of a usual burst; a GPU makes hundreds of steps in that time, and
+// the referee, which repeats a burst up to five times, would take minutes. Predictions: no limit, as only some of the
+// outputs are computed again.
+inline constexpr double kLongestAudit = 3;  // seconds, of one repetition
 int64_t most_audited_steps(const AuditGround& ground);
 
 // Draws random changes of the small parameters that are used first, large enough to show in every later
