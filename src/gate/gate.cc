@@ -493,13 +493,11 @@ bool prove_steps64(Worker& worker, const GateJob& job, const Reference& referenc
   return compare_rates(worker, job, reference, parity, tolerances);
 }
 
-}  // namespace
-
-void prove_in(Worker& worker, const GateJob& job, const Reference& reference, const ContenderStart& contender,
-              bool train, Parity& parity, const Tolerances& tolerances, const std::string& dtype) {
+// From the weights of the float64 proofs, at their batch.
+void build_at_gate_weights(Worker& worker, const GateJob& job, const Reference& reference,
+                           const ContenderStart& contender, const std::string& dtype) {
   const bool predicts = job.training.predicts();
-  const fs::path out = job.folder / (contender.script.stem().string() + ".parity.safetensors");
-  Texts effective64;
+  Texts effective;
   worker.build({.script = contender.script,
                 .weights = reference.weights_file,
                 .data = job.data,
@@ -509,7 +507,16 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
                 .predict = predicts,
                 .dtype = dtype,
                 .batch = job.cut ? job.training.batch : 0},
-               effective64);
+               effective);
+}
+
+}  // namespace
+
+void prove_in(Worker& worker, const GateJob& job, const Reference& reference, const ContenderStart& contender,
+              bool train, Parity& parity, const Tolerances& tolerances, const std::string& dtype) {
+  const bool predicts = job.training.predicts();
+  const fs::path out = job.folder / (contender.script.stem().string() + ".parity.safetensors");
+  build_at_gate_weights(worker, job, reference, contender, dtype);
   const auto dump = proof_of(worker, job, predicts ? fs::path() : reference.gradients_file, out, parity);
   if (!dump) return;
   Answer answer = read_answer(job.workload, *dump);
@@ -562,36 +569,65 @@ std::optional<Answers32> ask_steps32(Worker& worker, const GateJob& job, const C
 }
 
 // Prediction and gradients of the first batch in float32: a contender that rounds to fewer bits differs more.
-void compare_precision(const GateJob& job, const Reference& reference, const Dump& dump, Parity& parity,
-                       const Tolerances& t) {
-  const Answer answer = read_answer(job.workload, dump);
+void compare_output32(const GateJob& job, const Reference& reference, const Answer& answer, Parity& parity,
+                      const Tolerances& t) {
+  Comparisons comparisons(parity, "float32 prediction", t.output32);
+  const double error = tensor::relative_distance(answer.prediction, reference.at32.prediction);
   // Rounding is measured only where the fixed tolerance does not do.
-  const auto tolerance = [&](double error, double fixed, const auto& rounding) {
-    return error <= fixed ? fixed : std::max(fixed, t.rounding_factor * rounding());
-  };
-  {
-    Comparisons comparisons(parity, "float32 prediction", t.output32);
-    const double error = tensor::relative_distance(answer.prediction, reference.at32.prediction);
-    comparisons.compare("float32 prediction", error, tolerance(error, t.output32, [&] {
-                          return rounding_distance(job, reference).prediction;
-                        }));
-  }
+  const double allowed =
+      error <= t.output32
+          ? t.output32
+          : std::max(t.output32, t.rounding_factor * rounding_distance(job, reference).prediction);
+  comparisons.compare("float32 prediction", error, allowed);
+}
+
+// The error of a float32 gradient, and what a distance relative to the gradient's own norm is on the same scale.
+struct Error32 {
+  size_t id = 0;
+  double error = 0, per_norm = 1;
+};
+
+std::vector<Error32> errors32(const GateJob& job, const referee::Evaluation& at, const Answer& answer) {
   double largest = 0;
-  for (const Tensor& g : reference.at32.gradients) largest = std::max(largest, tensor::norm(g));
-  Comparisons comparisons(parity, kGradients32, t.gradient32);
+  for (const Tensor& g : at.gradients) largest = std::max(largest, tensor::norm(g));
+  std::vector<Error32> errors;
   for (size_t id = 0; id < answer.gradients.size(); ++id) {
     if (!ir::trainable(job.workload.parameters[id])) continue;
-    const Tensor& expected = reference.at32.gradients[id];
-    const double norm = std::max(tensor::norm(expected), kLeast);
+    const double norm = std::max(tensor::norm(at.gradients[id]), kLeast);
     // Of a gradient that is zero by mathematics (a bias before BatchNorm) rounding is all there is: a long
     // sum of terms as large as others' that cancel.
     const double scale = norm <= 1e-6 * largest ? largest : std::max(norm, 3e-2 * largest);
-    const double error = distance(answer.gradients[id], expected) / scale;
-    comparisons.compare("float32 grad/" + job.workload.parameters[id].name, error,
-                        tolerance(error, t.gradient32, [&] {
-                          return rounding_distance(job, reference).gradients[id] * norm / scale;
-                        }));
+    errors.push_back({id, distance(answer.gradients[id], at.gradients[id]) / scale, norm / scale});
   }
+  return errors;
+}
+
+double allowed32(const Error32& e, const std::vector<double>& distances, const Tolerances& t) {
+  return std::max(t.gradient32, t.rounding_factor * distances[e.id] * e.per_norm);
+}
+
+// `rounds`: whose rounding widens the limits; null: nothing does.
+void compare_gradients32(const GateJob& job, const referee::Evaluation& at, const Answer& answer,
+                         const Reference* rounds, Parity& parity, const Tolerances& t) {
+  Comparisons comparisons(parity, kGradients32, t.gradient32);
+  for (const Error32& e : errors32(job, at, answer)) {
+    const bool wider = rounds != nullptr && e.error > t.gradient32;
+    comparisons.compare("float32 grad/" + job.workload.parameters[e.id].name, e.error,
+                        wider ? allowed32(e, rounding_distance(job, *rounds).gradients, t) : t.gradient32);
+  }
+}
+
+// Whether gradients differ, and by no more than ReLUs explain whose input is exactly zero: at initial weights biases
+// are zero, and so is what a convolution makes of the empty part of a picture, but on GPUs where cuDNN transforms it.
+bool zeros_explain(const GateJob& job, const Reference& reference, const Answer& answer, const Tolerances& t) {
+  bool differs = false;
+  for (const Error32& e : errors32(job, reference.at32, answer)) {
+    if (e.error <= t.gradient32 || e.error <= allowed32(e, rounding_distance(job, reference).gradients, t))
+      continue;
+    if (!(e.error <= allowed32(e, zeros_distance(job, reference), t))) return false;
+    differs = true;
+  }
+  return differs;
 }
 
 // Why a contender that is right in float64 differs in float32 at `where` (Parity::diverges_at).
@@ -641,7 +677,6 @@ void compare_steps32(const GateJob& job, const Reference& reference, const Answe
     compare_each_move(job, *answers.state, moves, t.moved32_each, comparisons);
   }
   if (answers.batches) check_batches(reference, *answers.batches, parity);
-  if (answers.step) compare_precision(job, reference, *answers.step, parity, t);
 }
 
 }  // namespace
@@ -661,6 +696,7 @@ void Proof::start() {
 void Proof::float64(const GateJob& job, const Reference& reference, const Tolerances& tolerances) {
   if (parity.failure) return;
   const bool train = job.training.track == ir::Track::kEqualised;
+  job64_ = &job, reference64_ = &reference;
   prove_in(*worker_, job, reference, contender_, train, parity, tolerances);
 }
 
@@ -682,7 +718,23 @@ void Proof::float32(const GateJob& job, const Reference& reference, const Tolera
   if (!predicts) answers = ask_steps32(*worker_, job, contender_, parity);
   if (wait && !wait()) return;
   if (predicts) prove_prediction32(*worker_, job, reference, contender_, parity, tolerances);
-  if (answers) compare_steps32(job, reference, *answers, parity, tolerances);
+  if (answers) {
+    std::optional<Answer> step, elsewhere;
+    if (answers->step) step = read_answer(job.workload, *answers->step);
+    if (step && job64_ != nullptr && zeros_explain(job, reference, *step, tolerances)) {
+      build_at_gate_weights(*worker_, *job64_, *reference64_, contender_, "float32");
+      const fs::path out = job.folder / (contender_.script.stem().string() + ".parity32.safetensors");
+      if (const auto dump = proof_of(*worker_, *job64_, {}, out, parity))
+        elsewhere = read_answer(job64_->workload, *dump);
+    }
+    compare_steps32(job, reference, *answers, parity, tolerances);
+    if (step) compare_output32(job, reference, *step, parity, tolerances);
+    if (elsewhere) {
+      compare_gradients32(*job64_, reference64_->at, *elsewhere, nullptr, parity, tolerances);
+    } else if (step) {
+      compare_gradients32(job, reference.at32, *step, &reference, parity, tolerances);
+    }
+  }
   if (!predicts && right && !parity.diverges_at.empty() && parity.explanation.empty())
     parity.explanation = explain_float32(job, reference, parity.diverges_at);
   if (!worker_->ok()) parity.failure = worker_->failure();

@@ -94,7 +94,7 @@ class Proof {
   // Starts it and imports the framework.
   explicit Proof(const ContenderStart& contender);
 
-  // Proofs 1 and 2.
+  // Proofs 1 and 2. `job` and `reference` outlive the proof: float32() may come back to their weights.
   void float64(const GateJob& job, const Reference& reference, const Tolerances& tolerances = {});
   // Proofs 3 and 4. Where the referee may still compute what add_reference32() adds to `reference`, `wait` is
   // called when the worker has answered the requests of proof 3; false: the referee failed.
@@ -107,6 +107,8 @@ class Proof {
   void start();
 
   ContenderStart contender_;
+  const GateJob* job64_ = nullptr;  // of proofs 1 and 2
+  const Reference* reference64_ = nullptr;
   std::unique_ptr<Worker> worker_;
   std::optional<Imported> imported_;
 };

@@ -74,6 +74,8 @@ for line in requests:
         predicts = scenario == "predict"
         assert request["grads_in"] is None or dtype == "float64" and os.path.exists(request["grads_in"])
         name = "parity32.safetensors" if dtype == "float32" and initial else "parity.safetensors"
+        if dtype == "float32" and not initial and os.path.exists(os.path.join(folder, "elsewhere.safetensors")):
+            name = "elsewhere.safetensors"
         if request["activations"] and os.path.exists(os.path.join(folder, "layers.safetensors")):
             name = "layers.safetensors"
         name = options.get("recite", name)
@@ -589,6 +591,42 @@ TEST_F(GateTest, MoreRoundingThanFloat32sIsRefused) {
       tensor.data[i] += 0.05 * (reference_.after32[id].data[i] - reference_.initial[id].data[i]);
   }
   EXPECT_THAT(groups(prove(perfect()), false), ElementsAre("float32 parameters"));
+}
+
+// At initial weights biases are zero, and so is what a convolution makes of the empty part of a picture, but where
+// cuDNN transforms it: JAX on a GPU lets ReLUs pass there. At other weights it has to agree.
+TEST_F(GateTest, ReluOfExactlyZeroIsOnAnySideInFloat32AndGradientsAreComparedElsewhere) {
+  // Half of the values are zero, and what a kernel of 1 x 1 makes of them.
+  GateJob job = gate_job(folder_.path(), {.kind = ir::OptimizerKind::kAdam, .lr = 0.01});
+  ir::Builder b("empty");
+  const auto x = b.input("x", {ir::DType::kF32, {ir::kBatch, 1, 6, 6}});
+  const auto y = b.input("y", {ir::DType::kI32, {ir::kBatch}});
+  const auto h = b.relu(b.conv(b.relu(x), "conv", {.channels = 3, .kernel = {1, 1}}));
+  job.workload =
+      b.finish(b.softmax_cross_entropy(b.linear(b.apply(ir::Op::kFlatten, {h}), "fc", 3), y)).value();
+  ASSERT_TRUE(testing::write_random_data(job.workload, job.rows, 3, job.data));
+  set_up(std::move(job));
+  const auto open = referee::evaluate(job_.workload, reference_.initial, reference_.batch,
+                                      {.round_to_float32 = true, .edges = referee::Edges::kOpenAtZero});
+  dump32_ = perfect32();
+  for (size_t id = 0; id < job_.workload.parameters.size(); ++id)
+    dump32_->at("grad/" + job_.workload.parameters[id].name) = open->gradients[id];
+  ASSERT_GT(zeros_distance(job_, reference_)[1], 0.1) << "the first bias";
+  ASSERT_LT(rounding_distance(job_, reference_).gradients[1], 1e-5) << "zero is no edge of its own";
+  const Parity honest = prove(perfect());
+  EXPECT_TRUE(honest.passed()) << honest.diverges_at << " " << honest.divergence;
+  EXPECT_THAT(read_file(folder_ / "built.float32").value(), HasSubstr("gate_weights.safetensors"));
+  // At the gate's weights zeros explain nothing; and beyond what they explain nothing else is asked.
+  Dump coarse = perfect();
+  disturb(coarse.at("grad/conv.bias"), 1e-3);
+  write("elsewhere.safetensors", coarse);
+  const Parity cheat = prove(perfect());
+  EXPECT_THAT(groups(cheat, false), ElementsAre("float32 gradients"));
+  EXPECT_NEAR(cheat.divergence, 1e-3, 1e-5) << "what it shows there";
+  fs::remove(folder_ / "built.float32");
+  scale_gradients(*dump32_, 20);
+  EXPECT_THAT(groups(prove(perfect()), false), ElementsAre("float32 gradients"));
+  EXPECT_EQ(read_file(folder_ / "built.float32").value(), "gate_initial.safetensors True\n");
 }
 
 // Results decide: what layers show only says where a difference begins.

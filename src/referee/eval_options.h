@@ -35,6 +35,9 @@ enum class Edges {
   kExact,
   kOpen,    // such a ReLU passes the gradient on; such a maximum gives it to the first value
   kClosed,  // such a ReLU stops the gradient; such a maximum gives it to the last value
+  // As kOpen, and a ReLU whose input is exactly 0 passes the gradient on: convolutions by transforms (cuDNN's, on GPUs)
+  // make rounding of a sum that is 0.
+  kOpenAtZero,
 };
 // Values are near to each other if they differ by at most this share of the input's root mean square.
 inline constexpr double kEdge = 2e-5;

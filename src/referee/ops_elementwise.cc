@@ -88,7 +88,8 @@ AnyTensor elementwise(const NodeContext& c) {
 // The input, moved to the side of a kink near it that the options ask for.
 double beside_kinks(double x, const std::vector<double>& kinks, double edge, Edges edges) {
   for (const double kink : kinks) {
-    if (x != kink && std::abs(x - kink) < edge) return edges == Edges::kOpen ? kink + edge : kink - edge;
+    if (x == kink && edges != Edges::kOpenAtZero) continue;
+    if (std::abs(x - kink) < edge) return edges == Edges::kClosed ? kink - edge : kink + edge;
   }
   return x;
 }

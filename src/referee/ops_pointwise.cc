@@ -46,9 +46,11 @@ AnyTensor relu(const NodeContext& c) {
 }
 void relu_backward(const NodeContext& c, const Tensor& y, const Tensor& grad, const Gradients& to) {
   const double edge = c.edge();
-  const bool open = c.options.edges == Edges::kOpen;
-  mapped_backward(c, y, grad, to, [edge, open](double x, double, double g) {
-    if (x != 0 && std::abs(x) < edge) return open ? g : 0.0;  // zero itself is no edge: it needs no rounding
+  const bool at_zero = c.options.edges == Edges::kOpenAtZero;
+  const bool open = at_zero || c.options.edges == Edges::kOpen;
+  mapped_backward(c, y, grad, to, [edge, open, at_zero](double x, double, double g) {
+    // Zero itself needs no rounding: it is an edge only where the options say so.
+    if ((x != 0 || at_zero) && std::abs(x) < edge) return open ? g : 0.0;
     return x <= 0 ? 0.0 : g;
   });
 }

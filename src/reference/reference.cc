@@ -58,24 +58,26 @@ Result<Path> follow(const GateJob& job, const referee::Weights& from,
   return path;
 }
 
-// With every ReLU that lies on an edge open, and closed: an honest framework is on some of their sides. 0
-// where the referee fails, which it does not where it computed at32: nothing is forgiven then.
-RoundingDistance measure_rounding(const GateJob& job, const Reference& r) {
-  RoundingDistance distance;
-  distance.gradients.assign(r.initial.size(), 0);
-  for (const auto edges : {referee::Edges::kOpen, referee::Edges::kClosed}) {
-    const auto rounded =
-        referee::evaluate(job.workload, r.initial, r.batch, {.round_to_float32 = true, .edges = edges});
-    if (!rounded) continue;
-    distance.prediction =
-        std::max(distance.prediction, tensor::relative_distance(rounded->prediction, r.at32.prediction));
-    for (size_t p = 0; p < rounded->gradients.size(); ++p) {
-      const auto& exact = r.at32.gradients[p];
-      if (!exact.data.empty())
-        distance.gradients[p] =
-            std::max(distance.gradients[p], tensor::relative_distance(rounded->gradients[p], exact));
-    }
+// Where the referee fails, which it does not where it computed at32, the distance stays: nothing is forgiven then.
+void add_distance(const GateJob& job, const Reference& r, referee::Edges edges, RoundingDistance& distance) {
+  const auto rounded =
+      referee::evaluate(job.workload, r.initial, r.batch, {.round_to_float32 = true, .edges = edges});
+  if (!rounded) return;
+  distance.prediction =
+      std::max(distance.prediction, tensor::relative_distance(rounded->prediction, r.at32.prediction));
+  for (size_t p = 0; p < rounded->gradients.size(); ++p) {
+    const auto& exact = r.at32.gradients[p];
+    if (!exact.data.empty())
+      distance.gradients[p] =
+          std::max(distance.gradients[p], tensor::relative_distance(rounded->gradients[p], exact));
   }
+}
+
+// With every ReLU that lies on an edge open, and closed: an honest framework is on some of their sides.
+RoundingDistance measure_rounding(const GateJob& job, const Reference& r) {
+  RoundingDistance distance{.gradients = std::vector<double>(r.initial.size())};
+  for (const auto edges : {referee::Edges::kOpen, referee::Edges::kClosed})
+    add_distance(job, r, edges, distance);
   return distance;
 }
 
@@ -226,6 +228,15 @@ Result<Reference> make_reference(const GateJob& job) {
 const RoundingDistance& rounding_distance(const GateJob& job, const Reference& r) {
   std::call_once(r.rounding->once, [&] { r.rounding->distance = measure_rounding(job, r); });
   return r.rounding->distance;
+}
+
+const std::vector<double>& zeros_distance(const GateJob& job, const Reference& r) {
+  std::call_once(r.rounding->once_zeros, [&] {
+    RoundingDistance distance{.gradients = std::vector<double>(r.initial.size())};
+    add_distance(job, r, referee::Edges::kOpenAtZero, distance);
+    r.rounding->zeros = std::move(distance.gradients);
+  });
+  return r.rounding->zeros;
 }
 
 const RoundedPath& rounded_path(const GateJob& job, const Reference& r) {

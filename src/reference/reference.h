@@ -35,8 +35,9 @@ struct RoundedPath {
 
 // Computed when a contender first needs it.
 struct LazyRounding {
-  std::once_flag once, once_path;
+  std::once_flag once, once_path, once_zeros;
   RoundingDistance distance = {};
+  std::vector<double> zeros = {};
   RoundedPath path = {};
 };
 
@@ -97,6 +98,9 @@ Result<Reference> make_reference(const GateJob& job);
 
 // The rounding distance of `r.at32`; computed by the first call.
 const RoundingDistance& rounding_distance(const GateJob& job, const Reference& r);
+// How far `r.at32`'s gradients are from those with ReLUs open whose input is exactly zero (Edges::kOpenAtZero): relative,
+// by ParamId; computed by the first call.
+const std::vector<double>& zeros_distance(const GateJob& job, const Reference& r);
 // That of proof 3; computed by the first call. Zeros where the referee fails.
 const RoundedPath& rounded_path(const GateJob& job, const Reference& r);
 
