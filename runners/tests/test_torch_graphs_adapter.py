@@ -97,7 +97,7 @@ def test_nothing_of_the_adapters_own_outlives_a_step(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What has a history keeps the nodes that add up gradients, and these the stream
-    on which they were made; a capture on another stream is then invalid (seen on a GPU).
+    on which they were made: a capture on another stream was invalid on a GPU.
     """
     fake_cuda.install(monkeypatch)
     gc.collect()

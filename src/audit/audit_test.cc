@@ -121,7 +121,8 @@ TEST_F(AuditTest, TheLongestBurstFollowsTheWorkOfAStep) {
   ground_.training.batch *= 1'000'000;
   EXPECT_EQ(most_audited_steps(ground_), 1) << "one step, whatever it costs";
   ground_.training.scenario = ir::Scenario::kPredict;
-  EXPECT_GT(most_audited_steps(ground_), 1'000'000'000) << "of predictions some outputs are looked at, not all";
+  EXPECT_GT(most_audited_steps(ground_), 1'000'000'000)
+      << "of predictions some outputs are looked at, not all";
 }
 
 // A ReLU on the edge of zero is on in one rounding and off in another: all weights of one unit move one way.

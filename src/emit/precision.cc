@@ -12,10 +12,10 @@ Precision precision_of(const Request& request) {
           .scaler = setting_or(request.settings, "scaler", "false") == "true"};
 }
 
-std::vector<std::string> torch_precision_lines(bool tf32) {
+std::vector<std::string> precision_lines(const std::string& backends, bool tf32) {
   std::vector<std::string> lines;
   for (const char* kernels : {"cuda.matmul", "cudnn.conv", "cudnn.rnn"})
-    lines.push_back(fmt::format("torch.backends.{}.fp32_precision = \"{}\"", kernels, tf32 ? "tf32" : "ieee"));
+    lines.push_back(fmt::format("{}.{}.fp32_precision = \"{}\"", backends, kernels, tf32 ? "tf32" : "ieee"));
   if (!tf32) lines.front() += "  # no TF32 on GPUs";
   return lines;
 }

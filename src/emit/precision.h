@@ -20,9 +20,9 @@ struct Precision {
 // Of a request to train; a prediction is in float32.
 Precision precision_of(const Request& request);
 
-// The lines of a script on torch (2.9 or later) that keep a GPU from rounding float32 to TF32, or let it: one for each
-// kind of kernel. torch.backends.fp32_precision alone leaves convolutions and recurrences in TF32 up to torch 2.11.
-std::vector<std::string> torch_precision_lines(bool tf32);
+// Lines that keep a GPU from rounding float32 to TF32, or let it, one for each kind of kernel. `backends`: the module
+// that has them (2.9 or later). Its own fp32_precision alone leaves convolutions and recurrences in TF32 up to 2.11.
+std::vector<std::string> precision_lines(const std::string& backends, bool tf32);
 
 // Settings of frameworks. `how`: what the framework does to compute in half precision.
 Setting precision_setting(const std::string& how);

@@ -619,7 +619,8 @@ void compare_gradients32(const GateJob& job, const referee::Evaluation& at, cons
 
 // Whether gradients differ, and by no more than ReLUs explain whose input is exactly zero: at initial weights biases
 // are zero, and so is what a convolution makes of the empty part of a picture, but on GPUs where cuDNN transforms it.
-bool zeros_explain(const GateJob& job, const Reference& reference, const Answer& answer, const Tolerances& t) {
+bool zeros_explain(const GateJob& job, const Reference& reference, const Answer& answer,
+                   const Tolerances& t) {
   bool differs = false;
   for (const Error32& e : errors32(job, reference.at32, answer)) {
     if (e.error <= t.gradient32 || e.error <= allowed32(e, rounding_distance(job, reference).gradients, t))

@@ -43,10 +43,11 @@ struct FileTable {
 
 Result<FileTable> parsed(const fs::path& file) {
   FileTable table;
-  CHECK_OK(read_csv(file, ',', DataSpec{}.expansion, [&](const std::vector<std::string>& fields, int64_t line) -> Status {
-    (table.header.line == 0 ? table.header : table.rows.emplace_back()) = {.line = line, .cells = fields};
-    return Done{};
-  }));
+  CHECK_OK(read_csv(
+      file, ',', DataSpec{}.expansion, [&](const std::vector<std::string>& fields, int64_t line) -> Status {
+        (table.header.line == 0 ? table.header : table.rows.emplace_back()) = {.line = line, .cells = fields};
+        return Done{};
+      }));
   if (!table.rows.empty()) return table;
   return Error{.message = "has no rows below a header",
                .where = file.string(),

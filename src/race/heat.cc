@@ -33,7 +33,8 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 constexpr double kLongestBlock = 4;   // longest block of a member, as a multiple of the planned one
 constexpr int64_t kFewestBursts = 2;  // of a member in a heat
-constexpr double kShortestBurst = 0.05;  // seconds, of a member whose steps are much faster than the referee's
+constexpr double kShortestBurst =
+    0.05;  // seconds, of a member whose steps are much faster than the referee's
 
 // Waits while nothing runs; Ctrl-C ends it.
 void pause_for(double seconds) {

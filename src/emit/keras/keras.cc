@@ -49,14 +49,14 @@ Status check(const Request& request, const Dialect& dialect) {
 }
 
 // The lines that keep a GPU from rounding float32 to TF32, or let it; without effect on a CPU.
-std::string precision_lines(const std::string& backend, bool tf32) {
+std::string stated_precision(const std::string& backend, bool tf32) {
   if (backend == "tensorflow")
     return fmt::format("tf.config.experimental.enable_tensor_float_32_execution({})", python_bool(tf32));
   if (backend == "jax") {
     return fmt::format("jax.config.update(\"jax_default_matmul_precision\", \"{}\")",
                        tf32 ? "tensorfloat32" : "highest");
   }
-  return fmt::format("{}", fmt::join(torch_precision_lines(tf32), "\n"));
+  return fmt::format("{}", fmt::join(precision_lines("torch.backends", tf32), "\n"));
 }
 
 // Whether the script says what becomes of float32 products on a GPU.
@@ -67,7 +67,7 @@ void print_precision(CodeWriter& out, const Request& request, const Dialect& dia
   const Precision precision = precision_of(request);
   const bool states = states_tf32(request);
   const char* set = dialect.second ? "mixed_precision.set_global_policy" : "config.set_dtype_policy";
-  if (states) out.print(precision_lines(dialect.backend(request.settings), precision.tf32) + "\n");
+  if (states) out.print(stated_precision(dialect.backend(request.settings), precision.tf32) + "\n");
   if (precision.mixed()) out.line(fmt::format("keras.{}(\"mixed_{}\")", set, precision.half));
   if (states || precision.mixed()) out.blank();
 }

@@ -256,7 +256,7 @@ void Script::header() {
   const Precision precision = precision_of(request_);
   if (precision.scaler) out_.line("scaler = torch.amp.GradScaler(device)");
   if (precision.tf32 || equalised()) {
-    for (const std::string& line : torch_precision_lines(precision.tf32)) out_.line(line);
+    for (const std::string& line : precision_lines("torch.backends", precision.tf32)) out_.line(line);
   }
   if (!equalised() || (!predicts() && workload_.has(ir::Op::kDropout))) {
     out_.line(fmt::format("torch.manual_seed({})", request_.training.seed));
