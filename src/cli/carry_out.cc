@@ -37,15 +37,15 @@ Result<std::vector<Parity>> prove_contenders(Plan& plan, ConsoleProgress& progre
   TRY(std::vector<Parity> parities, plan.directory.read<Parity>());
   TRY(const std::vector<Trial> trials, plan.directory.read<Trial>());
   TRY(Gate gate, Gate::open(plan, std::move(parities)));
-  const auto left = [&] { return left_s(plan); };
   if (trials.empty()) {
-    CHECK_OK(gate.prove(progress.race(), 2, left));
+    CHECK_OK(gate.prove(progress.race(), 2));  // two can be compared, however short the budget
     if (!proc::interrupted() && !gate.finished())
       CHECK_OK(first_heat(plan, gate.parities(), progress.race()));
   }
   const double kept =
       plan.recipe.budget.unlimited_time() ? 0 : kShareOfHeats * (left_s(plan) + seconds_since(plan.begin_ns));
-  if (!proc::interrupted()) CHECK_OK(gate.prove(progress.race(), Gate::kAll, [&] { return left() - kept; }));
+  if (!proc::interrupted())
+    CHECK_OK(gate.prove(progress.race(), Gate::kAll, [&] { return left_s(plan) - kept; }));
   if (!proc::interrupted() && !gate.finished())
     progress.lines()(fmt::format(
         "the budget of {:g} min left no time to prove every contender; `bakeoff run --resume {} --budget TIME` "
