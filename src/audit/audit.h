@@ -88,9 +88,9 @@ Result<AuditGround> make_audit_ground(const ir::Workload& workload, const ir::Tr
                                       const std::filesystem::path& weights);
 
 // Steps that the referee makes in kLongestAudit or so on this machine's processors, by the arithmetic of a step: the
-// longest burst. A CPU does not reach it in the time of a usual burst; a GPU makes hundreds of steps in that time, and
-// the referee, which repeats a burst up to five times, would take minutes. Predictions: no limit, as only some of the
-// outputs are computed again.
+// longest burst. mnist_cnn on two processors has fewer steps in a usual burst; a GPU makes hundreds of steps in that
+// time, and the referee, which repeats a burst up to five times, would take minutes. Predictions: no limit, as only
+// some of the outputs are computed again.
 inline constexpr double kLongestAudit = 3;  // seconds, of one repetition
 int64_t most_audited_steps(const AuditGround& ground);
 
