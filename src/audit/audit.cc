@@ -84,7 +84,8 @@ double distance(const Tensor& a, const Tensor& b) {
   return std::isfinite(sum) ? std::sqrt(sum) : std::numeric_limits<double>::infinity();
 }
 
-Result<Expected> continue_from(const AuditGround& ground, const ShownBurst& shown, const Continue& how) {
+Result<Expected> continue_from(const AuditGround& ground, const ShownBurst& shown, const Continue& how,
+                               const std::function<bool()>& stop) {
   const size_t count = ground.initial.size();
   Expected expected{
       .after = ground.initial, .path = std::vector<double>(count), .lead = std::vector<double>(count)};
@@ -101,7 +102,7 @@ Result<Expected> continue_from(const AuditGround& ground, const ShownBurst& show
   referee::OptimizerState state = referee::initial_state(weights);
   const int64_t whole = ground.rows / ground.training.batch;
   for (int64_t k = 0; k < shown.lead + shown.steps; ++k) {
-    if (proc::interrupted()) return Error{.message = "interrupted"};
+    if (stop()) return Error{.message = "stopped"};
     if (k == shown.lead) {
       for (size_t id = 0; varies && id < count; ++id)
         expected.lead[id] = distance(weights[id], ground.initial[id]);
@@ -155,7 +156,8 @@ double moved_apart(const ir::Workload& workload, const referee::Weights& seen, c
 // What a worker showed, against what the referee made of the same burst.
 class Judge {
  public:
-  Judge(const AuditGround& ground, const ShownBurst& shown) : ground_(ground), shown_(shown) {
+  Judge(const AuditGround& ground, const ShownBurst& shown, const std::function<bool()>& stop)
+      : ground_(ground), shown_(shown), stop_(stop) {
     audit_.burst = static_cast<int64_t>(shown.burst);
     audit_.steps = shown.steps;
   }
@@ -292,7 +294,7 @@ class Judge {
   }
 
   Status against_referee(const std::string& group, const AuditTolerances& t) {
-    TRY(const Expected expected, continue_from(ground_, shown_, {}));
+    TRY(const Expected expected, continue_from(ground_, shown_, {}, stop_));
     sums_apart_.assign(expected.after.size(), 0);
     const bool full = full_ = Judge::full(group);
     const std::string before = audit_.differs;
@@ -312,7 +314,7 @@ class Judge {
     double apart_most = 0;
     std::vector<double> worst(losses.size(), 0);
     for (uint64_t run = 1; run <= kNoisyRuns && audit_.differs != before; ++run) {
-      TRY(const Expected other, continue_from(ground_, shown_, {.rounding_seed = run}));
+      TRY(const Expected other, continue_from(ground_, shown_, {.rounding_seed = run}, stop_));
       double so_far = 0;
       for (size_t k = 0; k < losses.size(); ++k) {
         so_far = std::max(so_far, apart(other.losses[k], expected.losses[k]));
@@ -401,7 +403,7 @@ class Judge {
     for (const auto& [count, spread] :
          {std::pair{kDraws, kLooksOdd}, {kMoreDraws, student_limit(kMoreDraws)}}) {
       while (draws.size() < count) {
-        TRY(Expected one, continue_from(ground_, shown_, {.dropout_seed = 0x5eedu + draws.size()}));
+        TRY(Expected one, continue_from(ground_, shown_, {.dropout_seed = 0x5eedu + draws.size()}, stop_));
         draws.push_back(std::move(one));
       }
       audit_.differs = before;
@@ -512,6 +514,7 @@ class Judge {
   double spread_ = 0;  // standard deviations within which the referee's draws count as alike
   const AuditGround& ground_;
   const ShownBurst& shown_;
+  const std::function<bool()>& stop_;
   referee::Weights state_ = {};
   Audit audit_;
 };
@@ -548,6 +551,10 @@ int64_t most_audited_steps(const AuditGround& ground) {
   if (ground.training.predicts() || !cost || cost->flops() <= 0) return std::numeric_limits<int64_t>::max();
   const double steps_s = kRefereeFlops * referee::usual_threads() / static_cast<double>(cost->flops());
   return std::max<int64_t>(1, static_cast<int64_t>(std::min(kLongestAudit * steps_s, 1e9)));
+}
+
+double audit_seconds(const AuditGround& ground, int64_t steps) {
+  return kLongestAudit * static_cast<double>(steps) / static_cast<double>(most_audited_steps(ground));
 }
 
 int64_t nudge_every(const AuditGround& ground) {
@@ -591,8 +598,8 @@ Status write_nudge(const AuditGround& ground, const Nudge& nudge, const std::fil
 }
 
 Result<Audit> audit_burst(const AuditGround& ground, const ShownBurst& shown, const std::string& precision,
-                          const AuditTolerances& tolerances) {
-  return Judge(ground, shown).take(precision, tolerances);
+                          const AuditTolerances& tolerances, const std::function<bool()>& stop) {
+  return Judge(ground, shown, stop).take(precision, tolerances);
 }
 
 }  // namespace bakeoff

@@ -22,6 +22,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,6 +31,7 @@
 #include "base/result.h"
 #include "ir/training.h"
 #include "ir/workload.h"
+#include "proc/interrupt.h"
 #include "records/trial.h"
 #include "referee/evaluate.h"
 
@@ -93,6 +95,8 @@ Result<AuditGround> make_audit_ground(const ir::Workload& workload, const ir::Tr
 // some of the outputs are computed again.
 inline constexpr double kLongestAudit = 3;  // seconds, of one repetition
 int64_t most_audited_steps(const AuditGround& ground);
+// What it takes to repeat so many steps once, in seconds, by the same arithmetic.
+double audit_seconds(const AuditGround& ground, int64_t steps);
 
 // Draws random changes of the small parameters that are used first, large enough to show in every later
 // number. They come from the system's source of randomness: no seed of the recipe predicts them.
@@ -108,8 +112,9 @@ Nudge no_nudge(const AuditGround& ground);
 int64_t nudge_every(const AuditGround& ground);
 
 // Compares a burst with the referee's own. `precision`: the contender's group ("" or "float32": full
-// precision). Error: the referee could not compute it.
+// precision). Error: the referee could not compute it, or `stop` said so between two of its steps.
 Result<Audit> audit_burst(const AuditGround& ground, const ShownBurst& shown, const std::string& precision,
-                          const AuditTolerances& tolerances = {});
+                          const AuditTolerances& tolerances = {},
+                          const std::function<bool()>& stop = proc::interrupted);
 
 }  // namespace bakeoff

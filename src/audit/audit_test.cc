@@ -111,6 +111,14 @@ ir::Workload dense(double dropout) {
 
 ir::Workload with_dropout() { return dense(0.5); }
 
+TEST_F(AuditTest, IsStoppedBetweenTwoSteps) {
+  prepare(dense(0));
+  int asked = 0;
+  const auto found = audit_burst(ground_, burst(5), "float32", {}, [&] { return ++asked == 3; });
+  ASSERT_FALSE(found);
+  EXPECT_EQ(asked, 3);
+}
+
 TEST_F(AuditTest, TheLongestBurstFollowsTheWorkOfAStep) {
   prepare(dense(0));
   const int64_t steps = most_audited_steps(ground_);

@@ -33,6 +33,9 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 constexpr double kLongestBlock = 4;   // longest block of a member, as a multiple of the planned one
 constexpr int64_t kFewestBursts = 2;  // of a member in a heat
+constexpr double kShareOfStarts =
+    0.6;                              // of what is left of the budget; members that would start later do not
+constexpr int64_t kFewestInTime = 3;  // rounds, however short the time
 constexpr double kShortestBurst =
     0.05;  // seconds, of a member whose steps are much faster than the referee's
 
@@ -62,7 +65,8 @@ class Heat {
         now_(std::move(happening)),
         rng_(plan.recipe.training.seed * 1000003 + static_cast<uint64_t>(number)),
         members_(lanes.size()),
-        order_(lanes.size()) {
+        order_(lanes.size()),
+        rounds_(options.plan.rounds) {
     std::iota(order_.begin(), order_.end(), size_t{0});
     now_.total = static_cast<int>(lanes.size() * (3 + static_cast<size_t>(options_.plan.rounds)));
     now_.done = 0;
@@ -84,7 +88,10 @@ class Heat {
     std::atomic<size_t> next{0};
     const auto work = [&] {
       for (size_t k = next++; k < order_.size() && !proc::interrupted(); k = next++) {
+        // Two can be compared; the others have no heat.
+        if (k > 1 && seconds_since(begin_) > kShareOfStarts * options_.left_s) return;
         Member& member = members_[order_[k]];
+        member.began = true;
         member.trial.alone = options_.at_once == 1;
         report("starting", order_[k]);
         start_member(plan_, plan_.lanes[lanes_[order_[k]]].entry, sensing_, member);
@@ -104,7 +111,8 @@ class Heat {
       rehearse(plan_, member);
       plan_burst(member);  // other work on the machine makes steps longer, never shorter
     });
-    while (round_ < options_.plan.rounds && !proc::interrupted()) settle(run_stretch());
+    fit_into_time();
+    while (more_rounds()) settle(run_stretch());
   }
 
   std::vector<Trial> end() {
@@ -118,7 +126,9 @@ class Heat {
       if (member.worker && member.worker->ok()) end_member(member);
     }
     audit_members();
-    for (Member& member : members_) trials.push_back(std::move(member.trial));
+    for (Member& member : members_) {
+      if (member.began) trials.push_back(std::move(member.trial));
+    }
     return trials;
   }
 
@@ -139,7 +149,7 @@ class Heat {
       const bool again = options_.audited.contains(lanes_[i]) && !options_.confirms && begins_alike(member);
       report("auditing", i);
       audit(group_of(plan_.manifest.contenders[lanes_[i]]), member,
-            again && before_s + seconds_since(begin) > share_s);
+            again && before_s + seconds_since(begin) > share_s, [this] { return late(); });
     }
     if (options_.audits_s != nullptr) *options_.audits_s += seconds_since(begin);
   }
@@ -209,8 +219,28 @@ class Heat {
     return std::clamp(audited_s, std::min(kShortestBurst, planned_s), planned_s);
   }
 
+  bool late() const { return seconds_since(begin_) > options_.left_s; }
+  bool more_rounds() const {
+    return round_ < rounds_ && !proc::interrupted() && !(late() && round_ >= kFewestInTime);
+  }
+
+  // As many rounds as the budget has time for, by the steps of the warm-up: before any burst shows a time.
+  void fit_into_time() {
+    double round_s = 0, audits_s = 0;
+    for (const Member& member : members_) {
+      if (!member.worker || !member.worker->ok()) continue;
+      const int64_t steps = member.burst_steps + 1;
+      round_s += static_cast<double>(steps) * member.step_s / static_cast<double>(member.every);
+      if (member.audit != nullptr) audits_s += audit_seconds(*member.audit, steps);
+    }
+    const double fit = (options_.left_s - seconds_since(begin_) - audits_s) / std::max(round_s, 1e-9);
+    if (fit >= static_cast<double>(rounds_)) return;
+    rounds_ = std::clamp(static_cast<int64_t>(std::max(fit, 0.0)), std::min(kFewestInTime, rounds_), rounds_);
+    for (Member& member : members_) plan_burst(member);
+  }
+
   void plan_burst(Member& member) const {
-    const int64_t rounds = options_.plan.rounds;
+    const int64_t rounds = rounds_;
     member.burst_steps = steps_of_burst(member.step_s, longest_burst_s(member));
     const double burst_s = static_cast<double>(member.burst_steps + 1) * member.step_s;
     const double fit = burst_s > 0 ? std::floor(longest_block_s() / burst_s) : static_cast<double>(rounds);
@@ -281,7 +311,7 @@ class Heat {
     std::vector<int64_t> wall_ns;
     HostRound seen;
     Stretch stretch;
-    for (; round_ < options_.plan.rounds && !proc::interrupted(); ++round_) {
+    for (; more_rounds(); ++round_) {
       const std::string jump = run_round(cpu_s, wall_ns.size());
       const sample::HostSnapshot after = host_();
       wall_ns.push_back(after.ns - last.ns);
@@ -387,6 +417,7 @@ class Heat {
   std::vector<size_t> order_;
   int64_t stretches_ = 0;  // judged so far
   int64_t round_ = 0;      // rounds that were run
+  int64_t rounds_ = 0;     // that are to be run
   sample::HostProbe host_;
   int64_t begin_ = monotonic_clock().now_ns();
 };

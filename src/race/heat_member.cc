@@ -281,10 +281,15 @@ void run_burst(const Plan& plan, Member& member, Sensing& sensing, int64_t heat_
   take_failure(member);
 }
 
-void audit(const std::string& group, Member& member, bool apart_alone) {
+void audit(const std::string& group, Member& member, bool apart_alone, const std::function<bool()>& late) {
+  const auto stop = [&] { return proc::interrupted() || late(); };
   for (const size_t i : to_audit(member.shown, apart_alone)) {
     if (member.trial.failure) break;
-    auto found = audit_burst(*member.audit, member.shown[i], group);
+    auto found = audit_burst(*member.audit, member.shown[i], group, {}, stop);
+    if (stop() && !found) {
+      member.trial.not_audited = "the budget ended";
+      break;
+    }
     if (!found) {
       member.trial.failure = Failure{Stage::kAudit, found.error().message, {}};
       break;

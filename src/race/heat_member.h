@@ -4,6 +4,7 @@
 // frozen. Every failure goes into its trial.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "audit/audit.h"
@@ -27,6 +28,7 @@ struct Member {
   bool far_behind = false;             // HeatPlan::far_behind
   int64_t planned_bursts = 0;          // in this heat
   double step_s = 0;                   // last known step time of the warm-up
+  bool began = false;                  // it was started, or failed to start
   const AuditGround* audit = nullptr;  // null: bursts continue each other and are not audited
   bool nudges = true;                  // its parameters can be changed between steps
   std::vector<ShownBurst> shown = {};  // what it reported of its bursts
@@ -49,8 +51,9 @@ void rehearse(const Plan& plan, Member& member);
 // `heat_ns`: when the heat began.
 void run_burst(const Plan& plan, Member& member, Sensing& sensing, int64_t heat_ns);
 // Lets the referee compute the drawn bursts, and one whose losses differ from the others; with
-// `apart_alone` only that one. A trial that reported anything else becomes invalid.
-void audit(const std::string& group, Member& member, bool apart_alone);
+// `apart_alone` only that one. A trial that reported anything else becomes invalid. `late`: whether the budget has
+// ended, after which nothing is audited.
+void audit(const std::string& group, Member& member, bool apart_alone, const std::function<bool()>& late);
 // Runs single steps to distinguish outstanding work from threads that only spin (evidence/barrier.h).
 void judge_barrier(Member& member);
 // Kills the worker and records what its process used. It has answered all that it was asked, so its own exit,

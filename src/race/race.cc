@@ -335,6 +335,7 @@ class GroupRace {
     std::vector<Trial> fresh = run_heat(plan_, members, ++last_number_,
                                         {.at_once = confirms ? size_t{1} : size_t{2},
                                          .plan = heat_plan,
+                                         .left_s = std::max(0.0, seconds_ - seconds_since(begin_)),
                                          .confirms = confirms,
                                          .leader_step_s = leader_step_s(),
                                          .timed = timed,

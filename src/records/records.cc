@@ -52,8 +52,8 @@ BAKEOFF_RECORD(Parity, contender, failure, checks, diverges_at, divergence, expl
 BAKEOFF_RECORD(Trial, contender, heat, started, failure, invalid, dropped, behind_leader, look_disturbed,
                confirms, start_ns, import_ns, build_ns, first_step_ns, start_up_ns, cold, alone, transfer,
                warmup_ns, bursts, step_ns, warmup_step_ns, warmup_bursts, steadiness, drift, rounds,
-               void_bursts, audits, last_loss, user_s, system_s, peak_rss_bytes, involuntary_switches, memory,
-               not_sampled, sensors_lost, effective, versions)
+               void_bursts, audits, not_audited, last_loss, user_s, system_s, peak_rss_bytes,
+               involuntary_switches, memory, not_sampled, sensors_lost, effective, versions)
 BAKEOFF_RECORD(Contender, id, framework, environment, settings, controls, stated, script, own_script,
                compile_ns, compiler)
 BAKEOFF_RECORD(Host, name, kernel, cpu, os, cpus, memory_bytes, more)

@@ -132,6 +132,7 @@ struct Trial {
   std::vector<HostRound> rounds = {};        // in the order they were run; one for each burst and rerun
   std::vector<Burst> void_bursts = {};       // bursts of the rounds that were run again
   std::vector<Audit> audits = {};            // audits of some bursts, drawn at random
+  std::string not_audited = {};              // why some that were due are missing: "the budget ended"
   std::optional<double> last_loss = std::nullopt;
   double user_s = 0;  // rusage of the worker and its children
   double system_s = 0;

@@ -1,9 +1,11 @@
 #include "summary/summary_notes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "emit/all/frameworks.h"
@@ -46,6 +48,26 @@ void add_remarks(const Summary& s, std::vector<std::string>& notes) {
         notes.push_back(fmt::format("{}: {}.", row.contender.id, remark));
     }
   }
+}
+
+// Of whom no timed burst was computed again.
+void add_audits(const std::vector<Trial>& trials, std::vector<std::string>& notes) {
+  std::map<std::string, bool> due;  // by contender: whether one was audited
+  for (const Trial& trial : trials) {
+    if (!trial.not_audited.empty()) due.emplace(trial.contender, false);
+  }
+  for (const Trial& trial : trials) {
+    if (!trial.audits.empty() && due.contains(trial.contender)) due[trial.contender] = true;
+  }
+  std::vector<std::string> without;
+  for (const auto& [contender, audited] : due) {
+    if (!audited) without.push_back(contender);
+  }
+  if (without.empty()) return;
+  notes.push_back(fmt::format(
+      "The budget ended before the referee had computed a timed burst of {} again: that it did the "
+      "work it was proven for rests on the proofs alone.",
+      fmt::join(without, ", ")));
 }
 
 // What racing spared, and what the reported times rest on.
@@ -274,6 +296,7 @@ std::vector<std::string> notes_of(const Summary& s, const recipe::Recipe& recipe
   add_host_notes(s, notes);
   add_promise_notes(s, notes);
   add_remarks(s, notes);
+  add_audits(trials, notes);
   add_race_notes(s, trials, notes);
   if (!s.decided && s.refusal.empty() && s.ranked.size() > 1) {
     notes.push_back(
