@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/clock.h"
 #include "emit/all/frameworks.h"
 #include "proc/interrupt.h"
 
@@ -14,6 +15,26 @@ namespace {
 
 constexpr double kWorthCombining = 1.01;  // gain of a change, by its estimate, from which on it is combined
 constexpr double kAloneShare = 0.5, kTogetherShare = 0.2, kBestShare = 0.3;  // of the time
+constexpr double kLeastMinutes = 0.05;  // of a race: what it says of a budget needs one
+
+// The time of all races. Each has its share of what those before it left, so that they end together when it does.
+class Time {
+ public:
+  Time(double minutes, double shares) : minutes_(minutes), shares_(shares) {}
+  // Minutes of the race that comes next.
+  double take(double share) {
+    const double left = minutes_ - seconds_since(begin_) / 60;
+    const double mine = left * share / std::max(shares_, share);
+    shares_ -= share;
+    return std::max(kLeastMinutes, mine);
+  }
+  // A race that is not run leaves its share to the others.
+  void leave(double share) { shares_ -= share; }
+
+ private:
+  double minutes_, shares_;
+  int64_t begin_ = monotonic_clock().now_ns();
+};
 
 // Of the contenders that nothing distinguishes from the leader, the one with the fewest changes.
 size_t simplest_best(const Summary& summary, const std::vector<recipe::Contender>& contenders,
@@ -31,16 +52,24 @@ size_t simplest_best(const Summary& summary, const std::vector<recipe::Contender
 // One framework's search.
 class Search {
  public:
-  Search(const recipe::Recipe& recipe, const Machine& machine, double minutes, const RunRace& race,
+  Search(const recipe::Recipe& recipe, const Machine& machine, Time& time, const RunRace& race,
          const Progress& progress)
-      : recipe_(recipe), machine_(machine), minutes_(minutes), race_(race), progress_(progress) {}
+      : recipe_(recipe), machine_(machine), time_(time), race_(race), progress_(progress) {}
 
   Result<Tuned> run(const recipe::Contender& base) {
     Tuned tuned{.base = base, .best = base};
     const auto tried = changes(base, recipe_.training.scenario, machine_);
-    if (tried.empty() || !base.script.empty()) return tuned;
+    if (tried.empty() || !base.script.empty()) {
+      time_.leave(kAloneShare + kTogetherShare);
+      return tuned;
+    }
     CHECK_OK(try_alone(tried, tuned));
-    if (!proc::interrupted() && tuned.failure.empty()) CHECK_OK(try_together(tuned));
+    const auto good = worth_combining(tuned);
+    if (proc::interrupted() || !tuned.failure.empty() || good.empty()) {
+      time_.leave(kTogetherShare);
+      return tuned;
+    }
+    CHECK_OK(try_together(good, tuned));
     return tuned;
   }
 
@@ -53,7 +82,7 @@ class Search {
                        const std::string& stage, double share) {
     recipe::Recipe one = recipe_;
     one.contenders = contenders;
-    one.budget.minutes = minutes_ * share;
+    one.budget.minutes = time_.take(share);
     progress_(fmt::format("{}: {} contenders, {}", tuned.base.id, contenders.size(), stage));
     return race_(one, tuned.base.file + "_" + stage);
   }
@@ -73,14 +102,18 @@ class Search {
     return Done{};
   }
 
-  // What gains alone, the best value of each setting, is raced together, and the best of them alone.
-  Status try_together(Tuned& tuned) {
+  // What gains alone, the best value of each setting.
+  static std::vector<Change> worth_combining(const Tuned& tuned) {
     std::vector<Change> good;
     std::set<std::string> settings;
     for (const Alone& alone : tuned.alone)
       if (alone.gain.value_or(0) > kWorthCombining && settings.insert(alone.change.setting).second)
         good.push_back(alone.change);
-    if (good.empty()) return Done{};
+    return good;
+  }
+
+  // All of it is raced together, and the best alone.
+  Status try_together(const std::vector<Change>& good, Tuned& tuned) {
     std::vector<std::vector<Change>> all = {{}, {good[0]}};
     if (good.size() > 2) all.push_back({good[0], good[1]});
     if (good.size() > 1) all.push_back(good);
@@ -100,7 +133,7 @@ class Search {
 
   const recipe::Recipe& recipe_;
   const Machine& machine_;
-  double minutes_;  // of this framework's share
+  Time& time_;
   const RunRace& race_;
   const Progress& progress_;
 };
@@ -124,8 +157,10 @@ Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, doubl
                      const RunRace& race, const Progress& progress) {
   Outcome outcome;
   const std::vector<recipe::Contender> bases = bases_of(recipe);
-  const double share = 1.0 / static_cast<double>(bases.size());
-  Search search(recipe, machine, minutes * share, race, progress);
+  const auto count = static_cast<double>(bases.size());
+  const double last = count * (count > 1 ? kBestShare : kBestShare / 2);
+  Time time(minutes, count * (kAloneShare + kTogetherShare) + last);
+  Search search(recipe, machine, time, race, progress);
   for (const recipe::Contender& base : bases) {
     TRY(Tuned tuned, search.run(base));
     outcome.tuned.push_back(std::move(tuned));
@@ -137,7 +172,7 @@ Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, doubl
     if (tuned.failure.empty()) best.contenders.push_back(tuned.best);
   if (best.contenders.empty())
     return Error{.message = "no contender could be raced: " + outcome.tuned[0].failure};
-  best.budget.minutes = minutes * (bases.size() > 1 ? kBestShare : kBestShare / 2);
+  best.budget.minutes = time.take(last);
   progress(fmt::format("best against best: {} contenders", best.contenders.size()));
   TRY(outcome.best, race(best, "best"));
   return outcome;
