@@ -46,6 +46,8 @@ std::string to_text(const Outcome& outcome, int width) {
       head += "not raced: " + tuned.failure;
     else if (!tuned.base.script.empty())
       head += "a script of your own: raced as it is";
+    else if (!tuned.untried.empty())
+      head += "as the recipe states it: " + tuned.untried;
     else if (tuned.changes.empty())
       head += nothing_gains(tuned.alone) + "; as the recipe states it";
     else
@@ -72,7 +74,8 @@ std::string to_json(const Outcome& outcome) {
                    {"best", tuned.best.id},
                    {"gain", table::estimate(tuned.gain)},
                    {"alone", alone},
-                   {"failure", tuned.failure}});
+                   {"failure", tuned.failure},
+                   {"untried", tuned.untried}});
   }
   return table::Json{{"tuned", all}}.dump(2) + "\n";
 }

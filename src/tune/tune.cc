@@ -16,6 +16,7 @@ namespace {
 constexpr double kWorthCombining = 1.01;  // gain of a change, by its estimate, from which on it is combined
 constexpr double kAloneShare = 0.5, kTogetherShare = 0.2, kBestShare = 0.3;  // of the time
 constexpr double kLeastMinutes = 0.05;  // of a race: what it says of a budget needs one
+constexpr double kLeastSearch = 0.5;    // minutes, of one framework: proofs and a heat of some settings
 
 // The time of all races. Each has its share of what those before it left, so that they end together when it does.
 class Time {
@@ -95,10 +96,12 @@ class Search {
       tuned.alone.push_back(alone_of(summary, tuned.base, contenders[i + 1], tried[i]));
     std::ranges::stable_sort(tuned.alone, std::greater<>{},
                              [](const Alone& a) { return a.gain.value_or(0); });
-    if (!timed(row_of(summary, tuned.base.id))) {
-      const Row* row = row_of(summary, tuned.base.id);
+    const Row* row = row_of(summary, tuned.base.id);
+    if (timed(row)) return Done{};
+    if (row != nullptr && row->waits)
+      tuned.untried = "the time ended before it was raced";
+    else
       tuned.failure = row != nullptr && row->failure ? row->failure->reason : "it could not be timed";
-    }
     return Done{};
   }
 
@@ -157,11 +160,21 @@ Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, doubl
                      const RunRace& race, const Progress& progress) {
   Outcome outcome;
   const std::vector<recipe::Contender> bases = bases_of(recipe);
-  const auto count = static_cast<double>(bases.size());
-  const double last = count * (count > 1 ? kBestShare : kBestShare / 2);
+  // Of no framework is the search begun that has too little time for anything: it races as the recipe states it.
+  const size_t most = std::clamp<size_t>(static_cast<size_t>(minutes / kLeastSearch), 1, bases.size());
+  const std::string short_of =
+      fmt::format("{:g} min hold the search of {} of {} frameworks; about {:g} min hold all (--minutes)",
+                  minutes, most, bases.size(), kLeastSearch * static_cast<double>(bases.size()));
+  if (most < bases.size()) progress(short_of);
+  const auto count = static_cast<double>(most);
+  const double last = count * (bases.size() > 1 ? kBestShare : kBestShare / 2);
   Time time(minutes, count * (kAloneShare + kTogetherShare) + last);
   Search search(recipe, machine, time, race, progress);
   for (const recipe::Contender& base : bases) {
+    if (outcome.tuned.size() >= most) {
+      outcome.tuned.push_back({.base = base, .best = base, .untried = short_of});
+      continue;
+    }
     TRY(Tuned tuned, search.run(base));
     outcome.tuned.push_back(std::move(tuned));
     if (proc::interrupted()) return outcome;

@@ -21,6 +21,7 @@ struct Tuned {
   Estimate gain = {1, 1, 1};         // of all changes together
   std::vector<Alone> alone = {};     // the greatest gain first
   std::string failure = {};          // why nothing could be raced
+  std::string untried = {};          // why its settings were not tried: it races as the recipe states it
 };
 
 struct Outcome {

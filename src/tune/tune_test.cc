@@ -157,6 +157,21 @@ TEST(Tune, SaysHowManySettingsWereTimed) {
               HasSubstr("torch: of 1 setting timed nothing gains, 1 was not timed; as the recipe"));
 }
 
+TEST(Tune, WhatTheTimeDoesNotHoldRacesAsTheRecipeStatesIt) {
+  Known known{.factors = {{"channels_last=true", 0.5}}};
+  std::vector<std::string> said;
+  const auto found = tune(recipe_of(), kMachine, 0.6, std::ref(known),
+                          [&](const std::string& line) { said.push_back(line); });
+  ASSERT_TRUE(found.has_value());
+  ASSERT_FALSE(said.empty());
+  EXPECT_EQ(said[0], "0.6 min hold the search of 1 of 2 frameworks; about 1 min hold all (--minutes)");
+  EXPECT_EQ(found->tuned[0].untried, "");
+  EXPECT_EQ(found->tuned[1].untried, said[0]);
+  EXPECT_EQ(found->tuned[1].failure, "");
+  EXPECT_THAT(known.races.back(), Contains("keras[backend=jax]")) << "the best of each race each other";
+  EXPECT_THAT(to_text(*found, 200), HasSubstr("keras[backend=jax]: as the recipe states it: 0.6 min hold"));
+}
+
 TEST(Tune, StaysWithTheRecipeWhereNothingGains) {
   Known known{.factors = {{"channels_last=true", 1.2}}};
   const auto found = tune(recipe_of(), kMachine, 10, std::ref(known), kSilent);
