@@ -27,7 +27,7 @@ class TestFolder {
   std::string string() const { return path().string(); }
 
  private:
-  TemporaryFolder folder_ = TemporaryFolder::make("bakeoff-test-").value();
+  TemporaryFolder folder_ = TemporaryFolder::make("test").value();
 };
 
 // A clock that shows what a test sets, in nanoseconds.

@@ -131,7 +131,7 @@ class Checkouts {
 Result<rg::BisectOutcome> searched(const BisectOptions& options, const fs::path& config,
                                    const Progress& progress) {
   TRY(const fs::path runner, unpack_runner(bakeoff_home()));
-  TRY(const TemporaryFolder scratch, TemporaryFolder::make("bakeoff_explain_"));
+  TRY(const TemporaryFolder scratch, TemporaryFolder::make("explain"));
   const fs::path named = options.resume.empty() ? options.out : options.resume;
   const fs::path folder = named.empty() ? dated_folder("bisect") : named;
   TRY(rg::BisectFile file, opened(options, folder));

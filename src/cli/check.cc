@@ -101,7 +101,7 @@ Status give_recipe(const fs::path& recipe_file, recipe::Contender contender, con
 Result<json> try_script(const CheckOptions& options, const recipe::Contender& contender,
                         const std::vector<std::string>& lines, const Environment& environment,
                         const fs::path& runner) {
-  TRY(const TemporaryFolder folder, TemporaryFolder::make("bakeoff_check_"));
+  TRY(const TemporaryFolder folder, TemporaryFolder::make("check"));
   TRY(std::string source, read_file(options.script));
   for (const std::string& line : lines) source += "\n" + line + "\n";
   const fs::path copy = folder.path() / options.script.filename();

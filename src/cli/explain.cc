@@ -105,7 +105,7 @@ void name_apart(std::vector<ex::Subject>& subjects, const ExplainOptions& option
 
 Result<ex::Explanation> explained(const ExplainOptions& options, const fs::path& config) {
   TRY(const fs::path runner, unpack_runner(bakeoff_home()));
-  TRY(const TemporaryFolder scratch, TemporaryFolder::make("bakeoff_explain_"));
+  TRY(const TemporaryFolder scratch, TemporaryFolder::make("explain"));
   ex::ExplainJob job{.folder = options.out.empty() ? scratch.path() : options.out,
                      .seconds = options.seconds,
                      .processors = static_cast<int>(sample::allowed_cpus().size()),

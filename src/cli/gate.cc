@@ -51,7 +51,7 @@ VersionRequest request_of(const GateOptions& options, const fs::path& config) {
 Result<rg::Outcome> gated(const GateOptions& options, const fs::path& config, const Progress& progress) {
   const VersionRequest request = request_of(options, config);
   TRY(const fs::path runner, unpack_runner(bakeoff_home()));
-  TRY(const TemporaryFolder scratch, TemporaryFolder::make("bakeoff_explain_"));
+  TRY(const TemporaryFolder scratch, TemporaryFolder::make("explain"));
   TRY(Version base, find_version("base", options.base, request, progress));
   TRY(Version head, find_version("head", options.head, request, progress));
   rg::Outcome outcome{.base = base.info,

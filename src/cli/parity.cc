@@ -49,7 +49,7 @@ int parity(const ParityOptions& options, const fs::path& config) {
   if (!recipe) return fail(recipe.error());
   const auto interpreters = find_interpreters(config);
   if (!interpreters) return fail(interpreters.error());
-  const auto temporary = TemporaryFolder::make("bakeoff_parity_");
+  const auto temporary = TemporaryFolder::make("parity");
   if (!temporary) return fail(temporary.error());
   const fs::path folder = options.out.empty() ? temporary->path() : options.out;
   const auto proven = [&]() -> Result<std::vector<Parity>> {

@@ -57,7 +57,7 @@ Result<SelfTestEvidence> measure(const SelfTestCommand& options, const fs::path&
 
 int selftest(const SelfTestCommand& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
-  const auto workspace = TemporaryFolder::make("bakeoff-selftest-");
+  const auto workspace = TemporaryFolder::make("selftest");
   if (!workspace) return fail(workspace.error());
   const auto evidence = measure(options, config, workspace->path());
   if (!evidence) return fail(evidence.error());

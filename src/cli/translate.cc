@@ -38,7 +38,7 @@ Result<Translation> translation(const TranslateOptions& options, const fs::path&
   CHECK_OK(check_translation_folder(job.out, job.force));
   TRY(job.interpreters, find_interpreters(config));
   TRY(job.targets, translation_targets(options.to, job.interpreters));
-  TRY(const TemporaryFolder folder, TemporaryFolder::make("bakeoff_source_"));
+  TRY(const TemporaryFolder folder, TemporaryFolder::make("source"));
   TRY(job.source, source_of(options, config, folder.path(), progress.lines()));
   return translate(job, progress.lines(), progress.race());
 }

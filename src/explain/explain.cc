@@ -29,7 +29,6 @@ void find(const ExplainJob& job, Explanation& out, int64_t begin_ns, const Progr
 
 Result<Explanation> explain(ExplainJob job, const Progress& progress) {
   const int64_t begin_ns = monotonic_clock().now_ns();
-  remove_stale_copies();
   Explanation out;
   out.subjects = job.subjects;
   out.tuned = job.tuning;

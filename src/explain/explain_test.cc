@@ -245,13 +245,13 @@ TEST(Difference, ItsVarianceIsNotTooSmall) {
 }
 
 TEST(Folders, AreCopiedWithoutWhatIsNotTheUsers) {
-  const auto scratch = TemporaryFolder::make("explain_test_");
+  const auto scratch = TemporaryFolder::make("explain");
   ASSERT_TRUE(scratch.has_value());
   const fs::path from = scratch->path() / "mine", to = scratch->path() / "copy";
   fs::create_directories(from / "data");
   fs::create_directories(from / ".git");
   fs::create_directories(from / "venv");
-  fs::create_directories(from / "bakeoff_run_1_abc");  // temporary files may lie in the user's folder
+  fs::create_directories(from / "bakeoff_tmp_run_abcdef");  // temporary files may lie in the user's folder
   std::ofstream(from / "train.py") << "x";
   std::ofstream(from / "data/a.bin") << "y";
   std::ofstream(from / ".git/config") << "z";
@@ -263,24 +263,10 @@ TEST(Folders, AreCopiedWithoutWhatIsNotTheUsers) {
   EXPECT_TRUE(fs::exists(to / "link/a.bin"));
   EXPECT_FALSE(fs::exists(to / ".git"));
   EXPECT_FALSE(fs::exists(to / "venv"));
-  EXPECT_FALSE(fs::exists(to / "bakeoff_run_1_abc"));
-  const fs::path inside = from / "bakeoff_run_1_abc/copy";
+  EXPECT_FALSE(fs::exists(to / "bakeoff_tmp_run_abcdef"));
+  const fs::path inside = from / "bakeoff_tmp_run_abcdef/copy";
   ASSERT_TRUE(copy_folder(from, inside).has_value());
   EXPECT_TRUE(fs::exists(inside / "data/a.bin"));
-}
-
-TEST(Folders, OfKilledProcessesAreRemoved) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(0);
-  ::waitpid(child, nullptr, 0);
-  const auto stale = TemporaryFolder::make(fmt::format("bakeoff_run_{}_", child));
-  const auto mine = TemporaryFolder::make(copy_prefix());
-  const auto other = TemporaryFolder::make("bakeoff_run_x");
-  ASSERT_TRUE(stale.has_value() && mine.has_value() && other.has_value());
-  remove_stale_copies();
-  EXPECT_FALSE(fs::exists(stale->path()));
-  EXPECT_TRUE(fs::exists(mine->path()));
-  EXPECT_TRUE(fs::exists(other->path()));
 }
 
 TEST(Reports, OfGarbageAreErrors) {

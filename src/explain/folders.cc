@@ -1,21 +1,17 @@
 #include "explain/folders.h"
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <charconv>
 #include <string_view>
+
+#include "base/temporary_folder.h"
 
 namespace bakeoff::explain {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kCopy = "bakeoff_run_", kScratch = "bakeoff_explain_";
 
 // Copies are left out, too: the folder may be the one for temporary files.
 bool left_out(const fs::directory_entry& entry) {
@@ -24,26 +20,11 @@ bool left_out(const fs::directory_entry& entry) {
   std::error_code ignored;
   if (!entry.is_directory(ignored) || entry.is_symlink(ignored)) return false;
   const std::string name = entry.path().filename().string();
-  if (name.starts_with(kCopy) || name.starts_with(kScratch)) return true;
+  if (name.starts_with(TemporaryFolder::kPrefix)) return true;
   return std::ranges::find(kNames, name) != kNames.end() || fs::exists(entry.path() / "pyvenv.cfg", ignored);
 }
 
 }  // namespace
-
-std::string copy_prefix() { return fmt::format("{}{}_", kCopy, ::getpid()); }
-
-void remove_stale_copies() {
-  std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(fs::temp_directory_path(failed), failed)) {
-    const std::string name = entry.path().filename().string();
-    pid_t owner = 0;
-    if (!name.starts_with(kCopy)) continue;
-    const auto parsed = std::from_chars(name.data() + kCopy.size(), name.data() + name.size(), owner);
-    const bool known = parsed.ec == std::errc() && *parsed.ptr == '_' && owner > 0;
-    std::error_code ignored;
-    if (known && ::kill(owner, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
-  }
-}
 
 std::string too_large(const fs::path& folder) {
   std::error_code failed;

@@ -13,12 +13,6 @@ namespace bakeoff::explain {
 inline constexpr int64_t kMostCopied = int64_t{256} << 20;  // bytes of one copy
 inline constexpr int64_t kMostFiles = 5000;
 
-// What the name of a copy's folder begins with, for this process.
-std::string copy_prefix();
-
-// Removes copies of processes that were killed before they could.
-void remove_stale_copies();
-
 // Why `folder` is not copied, "it holds more than 256 MiB"; empty: it can be. Version control, caches and
 // virtual environments are left out (copied()).
 std::string too_large(const std::filesystem::path& folder);

@@ -128,7 +128,7 @@ Result<Observed> Observed::start(const ScriptSpec& spec, const Switches& switche
   options.cwd = spec.folder;
   std::optional<TemporaryFolder> copy;
   if (spec.in_copy) {
-    TRY(TemporaryFolder made, TemporaryFolder::make(copy_prefix()));
+    TRY(TemporaryFolder made, TemporaryFolder::make("run"));
     options.cwd = made.path() / spec.folder.filename();
     CHECK_OK(copy_folder(spec.folder, options.cwd));
     copy.emplace(std::move(made));

@@ -69,7 +69,7 @@ Result<ImportReport> import_model(const ImportRequest& asked, const Progress& pr
     if (fs::exists(file) && !request.force)
       return Error{.message = fmt::format("'{}' exists", file.string()), .remedy = "--force replaces it"};
   }
-  TRY(const TemporaryFolder scratch, TemporaryFolder::make("bakeoff_import_"));
+  TRY(const TemporaryFolder scratch, TemporaryFolder::make("import"));
   if (request.is_onnx()) {
     CHECK_OK(import_onnx(request, scratch.path(), report, progress));
     return report;

@@ -57,7 +57,7 @@ class Guardian {
                                     [&](const std::string& entry) { return entry.starts_with(variable); });
     const std::string parent = given == order_.env.end() ? "/tmp" : given->substr(variable.size());
     // A short name: sockets lie in it, whose paths have 107 characters at most.
-    auto made = TemporaryFolder::in(parent, "bko-");
+    auto made = TemporaryFolder::in(parent, "bkt-");
     if (!made) return;
     temporary_folder_.emplace(std::move(*made));
     if (given != order_.env.end()) order_.env.erase(given);

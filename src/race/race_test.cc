@@ -302,23 +302,8 @@ TEST_F(RaceTest, AHeatSurvivesWhateverItsMembersDo) {
   EXPECT_THAT(seen, ::testing::Contains("timing healthy too"));
   EXPECT_THAT(seen, ::testing::Not(::testing::Contains("timing import")));
   EXPECT_TRUE(testing::workers_alive().empty()) << "at the end of the heat already";
-  for (const auto& file : fs::directory_iterator("/dev/shm")) {
-    EXPECT_THAT(file.path().string(), ::testing::Not(HasSubstr(fmt::format("bakeoff-{}-", ::getpid()))));
-  }
-}
-
-TEST_F(RaceTest, WhatAKilledOneWithOurNumberLeftIsInNobodysWay) {
-  std::vector<fs::path> left;
-  for (int i = 0; i < 500; ++i) {
-    left.push_back(fmt::format("/dev/shm/bakeoff-{}-{}", ::getpid(), i));
-    ASSERT_TRUE(write_file(left.back(), ""));
-  }
-  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}});
-  const auto trials = run_heat(plan, {0}, 1, {}, kNobody, {});
-  EXPECT_FALSE(trials[0].failure) << trials[0].failure->reason;
-  for (const fs::path& file : left) {
-    EXPECT_TRUE(fs::remove(file));
-  }
+  EXPECT_TRUE(fs::is_empty(new_shared_file(folder_.path()).parent_path()))
+      << "at the end of the heat already";
 }
 
 // The machine sleeps during the second of three rounds.
@@ -489,12 +474,15 @@ TEST_F(RaceTest, EndsWhenEverythingIsDecidedAndTheWinnerWasMeasuredAgain) {
   const std::vector<std::string> heats = heats_of(trials);
   ASSERT_GE(heats.size(), 2u + static_cast<size_t>(least_heats(0.05, 2)));
   EXPECT_LT(static_cast<int64_t>(heats.size()), plan.recipe.budget.heats) << "a gap of five times is obvious";
-  for (size_t h = 0; h + 2 < heats.size(); ++h) EXPECT_EQ(heats[h].size(), 2u) << heats[h];
-  EXPECT_EQ(heats[heats.size() - 2], "(f)(s)");
+  // One that confirms may show noise of another kind, after which the decision takes further heats.
+  const auto confirming = std::ranges::count(heats, "(f)(s)");
+  EXPECT_GE(confirming, 2);
   EXPECT_EQ(heats.back(), "(f)(s)");
+  for (const std::string& heat : heats) EXPECT_TRUE(heat.size() == 2 || heat == "(f)(s)") << heat;
   const auto table = tabulate(trials, {"s", "f"}).value();
   EXPECT_EQ(stats::race_state(table, racing_options(plan.recipe, trials, {"s", "f"}).ranking).winner, 1u);
-  EXPECT_EQ(table.met(0, 1), heats.size() - 2) << "what confirms is no evidence";
+  EXPECT_EQ(table.met(0, 1), heats.size() - static_cast<size_t>(confirming))
+      << "what confirms is no evidence";
   EXPECT_EQ(seen.back().stage, "confirmation");
   EXPECT_EQ(seen.back().leader, "f");
   EXPECT_GE(seen.back().leader_ms, 3);

@@ -56,6 +56,7 @@ Trial full_trial() {
       .void_bursts =
           {{200, 2, 8, 9, 2, 201, {{4, 0.25}}, {{"wall_s", 1}}, BatchWait{5, 6, 7, 8}, 2, 61, 71, 81}},
       .audits = {{1, 2, 0.1, 0.2, 0.3, 0.4, "the loss of step 2"}},
+      .not_audited = "the budget ended",
       .last_loss = 0.1 + 0.2,
       .user_s = 1.25,
       .system_s = 1e-300,

@@ -66,7 +66,7 @@ class Bisecting : public ::testing::Test {
   double budget_s = 600;
 
  private:
-  Result<TemporaryFolder> folder_ = TemporaryFolder::make("bisect_test_");
+  Result<TemporaryFolder> folder_ = TemporaryFolder::make("bisect");
 };
 
 TEST_F(Bisecting, FindsAndConfirmsTheCulprit) {

@@ -39,7 +39,7 @@ class GitRepository : public ::testing::Test {
   }
 
  private:
-  Result<TemporaryFolder> folder_ = TemporaryFolder::make("git_test_");
+  Result<TemporaryFolder> folder_ = TemporaryFolder::make("git");
 };
 
 TEST_F(GitRepository, NamesOfCommits) {
@@ -62,7 +62,7 @@ TEST_F(GitRepository, HostileNamesAreNoOptions) {
 }
 
 TEST_F(GitRepository, AFolderThatIsNone) {
-  const auto other = TemporaryFolder::make("git_test_").value().path();
+  const auto other = TemporaryFolder::make("git").value().path();
   EXPECT_FALSE(Repository::open(other));
   EXPECT_FALSE(Repository::open("/no/such/folder"));
 }

@@ -88,7 +88,6 @@ PairHeats pairs_of_runs(const ex::Heat& heat) {
 Result<std::unique_ptr<ScriptPair>> ScriptPair::make(ScriptSide base, ScriptSide head,
                                                      const std::filesystem::path& folder, bool whole,
                                                      const Progress& progress) {
-  ex::remove_stale_copies();
   auto pair = std::unique_ptr<ScriptPair>(new ScriptPair);
   pair->sides_[0] = std::move(base);
   pair->sides_[1] = std::move(head);

@@ -58,7 +58,7 @@ class Translating {
   }
 
   Result<Translation> run() {
-    TRY(const TemporaryFolder scratch, TemporaryFolder::make("bakeoff_translate_"));
+    TRY(const TemporaryFolder scratch, TemporaryFolder::make("translate"));
     TRY(const TemporaryFolder staging, TemporaryFolder::in(existing_parent(job_.out), ".translation_"));
     for (const ir::Scenario scenario : {ir::Scenario::kTrain, ir::Scenario::kPredict})
       CHECK_OK(prove(scenario, scratch.path() / ir::name(scenario)));

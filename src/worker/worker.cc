@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/temporary_folder.h"
 #include "evidence/barrier.h"
 #include "ir/training.h"
 #include "proc/interrupt.h"
@@ -165,28 +165,11 @@ std::optional<Json> ask_within(Impl& impl, std::optional<Failure>& failure, Stag
 
 }  // namespace
 
-void remove_shared_files_of_the_dead(const std::filesystem::path& folder) {
-  namespace fs = std::filesystem;
-  const auto old = fs::file_time_type::clock::now() - std::chrono::hours(1);
-  std::error_code code;
-  for (const auto& entry : fs::directory_iterator(folder, code)) {
-    const std::string name = entry.path().filename().string();
-    int process = 0, number = 0;
-    if (std::sscanf(name.c_str(), "bakeoff-%d-%d", &process, &number) != 2 || process <= 0) continue;
-    if (::kill(process, 0) == 0 || errno != ESRCH) continue;  // it lives, or is another user's
-    if (fs::last_write_time(entry.path(), code) < old && !code) fs::remove(entry.path(), code);
-  }
-}
-
 std::filesystem::path new_shared_file(const std::filesystem::path& otherwise) {
-  static std::atomic<int> rings{0};
-  const std::filesystem::path folder = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : otherwise;
-  if (rings == 0) remove_shared_files_of_the_dead(folder);
-  std::filesystem::path file;
-  do {
-    file = folder / fmt::format("bakeoff-{}-{}", ::getpid(), rings++);
-  } while (std::filesystem::exists(file));
-  return file;
+  static std::atomic<int> files{0};
+  static const auto shared =
+      TemporaryFolder::in("/dev/shm", fmt::format("{}shared_", TemporaryFolder::kPrefix));
+  return (shared ? shared->path() : otherwise) / fmt::format("shared-{}", files++);
 }
 
 std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {

@@ -157,12 +157,8 @@ class Worker {
   int64_t start_ns_ = 0;
 };
 
-// Path of the next file to share with a worker: in shared memory, else in the folder `otherwise`. No file
-// has this name yet: names left by a killed process with our process id are skipped.
+// Path of the next file to share with a worker: in a folder of this process in shared memory, else in the folder
+// `otherwise`.
 std::filesystem::path new_shared_file(const std::filesystem::path& otherwise);
-
-// Removes such files of processes that were killed at least an hour ago. A younger file may belong to a
-// process that is alive in another container.
-void remove_shared_files_of_the_dead(const std::filesystem::path& folder);
 
 }  // namespace bakeoff

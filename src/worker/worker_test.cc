@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <set>
 #include <sstream>
 
 #include "base/files.h"
@@ -350,26 +349,6 @@ TEST(LastLines, TakesTheEndOfALog) {
   EXPECT_EQ(last_lines("a\nb\nc", 9), "a\nb\nc");
   EXPECT_EQ(last_lines("\na", 9), "a");
   EXPECT_LE(last_lines(std::string(100000, 'x'), 1).size(), 4096u);
-}
-
-TEST(SharedFiles, OfKilledProcessesAreRemovedAnHourLater) {
-  const testing::TestFolder folder;
-  const auto file = [&](const std::string& name, int hours) {
-    EXPECT_TRUE(write_file(folder / name, "x"));
-    std::filesystem::last_write_time(
-        folder / name, std::filesystem::file_time_type::clock::now() - std::chrono::hours(hours));
-  };
-  constexpr int kNobody = 0x3fffff;  // above every process number of Linux
-  file(fmt::format("bakeoff-{}-1", kNobody), 2);
-  file(fmt::format("bakeoff-{}-2", kNobody), 0);
-  file(fmt::format("bakeoff-{}-3", ::getpid()), 2);
-  file("bakeoff-notes", 2);
-  remove_shared_files_of_the_dead(folder.path());
-  std::set<std::string> left;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
-    left.insert(entry.path().filename().string());
-  EXPECT_EQ(left, (std::set<std::string>{fmt::format("bakeoff-{}-2", kNobody),
-                                         fmt::format("bakeoff-{}-3", ::getpid()), "bakeoff-notes"}));
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ class Check(unittest.TestCase):
         self.place.write("mine.py", text)
         got = self.place.run("check", "mine.py", *more)
         self.assertEqual(self.place.none_left(), {})
-        self.assertEqual(list(self.temporary.glob("bakeoff_check_*")), [])
+        self.assertEqual(list(self.temporary.glob("bakeoff_tmp_*")), [])
         return got
 
 

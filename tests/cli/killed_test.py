@@ -1,4 +1,5 @@
-"""kill -9 of every long command: no process and no temporary file of it stays, and the home is whole.
+"""kill -9 of every long command: no process of it stays, the home is whole, and the next command removes its
+temporary files.
 
 Real frameworks; every command is killed soon after its first process, and later:
 python3 -m tests.cli.killed_test build/dev/bakeoff
@@ -44,8 +45,15 @@ class Killed(unittest.TestCase):
             with process:
                 self.kill_one(process, begun, seconds * random.uniform(0.5, 1.5))
             self.all_is_well(f"{arguments[0]}, killed after about {seconds} s", folder)
+        self.recipe()
+        self.place.write("whole.py", explain_test.SCRIPT)
+        for words in (("run", "race.toml", "--out", "after"), ("check", "whole.py")):
+            got = self.place.run(*words)
+            self.assertLess(got.code, 2, got.out + got.err)
         left = [p.name for p in self.temporary.rglob("*") if p.is_file()]
         self.assertEqual(left, [], f"{arguments[0]} leaves temporary files")
+        shared = {p.name for p in set(Path("/dev/shm").iterdir()) - self.shared}
+        self.assertEqual([name for name in shared if "bakeoff" in name], [])
 
     def kill_one(
         self, process: subprocess.Popen[str], begun: str, seconds: float
@@ -63,8 +71,6 @@ class Killed(unittest.TestCase):
 
     def all_is_well(self, what: str, folder: str) -> None:
         self.assertEqual(self.place.none_left(), {}, what)
-        shared = {p.name for p in set(Path("/dev/shm").iterdir()) - self.shared}
-        self.assertEqual({name for name in shared if "bakeoff" in name}, set(), what)
         commands = [("env", "list"), ("history",)]
         if folder and (self.place.path / folder / "run.json").exists():
             commands.append(("report", folder))
