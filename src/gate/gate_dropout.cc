@@ -32,14 +32,16 @@ void prove_dropout(Worker& worker, const GateJob& job, const Reference& referenc
     const tensor::Tensor loss = get("loss");
     DropoutStep step{.prediction = get("output"), .loss = loss.data.empty() ? std::nan("") : loss.data[0]};
     step.gradients.resize(job.workload.parameters.size());
+    step.statistics.resize(job.workload.parameters.size());
     for (size_t p = 0; p < step.gradients.size(); ++p) {
       const ir::Parameter& parameter = job.workload.parameters[p];
-      if (ir::trainable(parameter)) step.gradients[p] = get("grad/" + parameter.name);
+      (ir::trainable(parameter) ? step.gradients : step.statistics)[p] =
+          get((ir::trainable(parameter) ? "grad/" : "buffer/") + parameter.name);
     }
     return step;
   };
   std::string explanation;
-  const auto check = compare_dropout(job, r, take, explanation);
+  const auto check = compare_dropout(job, r, take, contender.unbiased_running_var, explanation);
   if (!check) {
     parity.failure = worker.failure() ? worker.failure() : Failure{Stage::kParity, check.error().message, {}};
     return;

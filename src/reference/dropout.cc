@@ -199,6 +199,35 @@ void for_each_drawn(const ir::Workload& workload, const DropoutReference& r, con
   });
 }
 
+// The running statistics that a step moves.
+template <class Visit>
+void for_each_statistic(const ir::Workload& workload, const DropoutReference& r, const Visit& visit) {
+  for (size_t p = 0; p < r.moves.size(); ++p) {
+    if (!r.moves[p].data.empty() && tensor::norm(r.moves[p]) > 0) visit(p, workload.parameters[p].name);
+  }
+}
+
+// How far each has moved along its mean move, in units of that move.
+std::vector<double> moved(const GateJob& job, const DropoutReference& r, const referee::Weights& statistics) {
+  std::vector<double> all;
+  for_each_statistic(job.workload, r, [&](size_t p, const std::string&) {
+    const Tensor& move = r.moves[p];
+    const bool there = p < statistics.size() && statistics[p].data.size() == move.data.size();
+    double product = there ? 0 : std::nan("");
+    for (size_t i = 0; there && i < move.data.size(); ++i)
+      product += (statistics[p].data[i] - r.statistics[p].data[i]) * move.data[i];
+    all.push_back(product / (tensor::norm(move) * tensor::norm(move)));
+  });
+  return all;
+}
+
+std::vector<std::string> moved_names(const ir::Workload& workload, const DropoutReference& r) {
+  std::vector<std::string> names;
+  for_each_statistic(workload, r,
+                     [&](size_t, const std::string& name) { names.push_back("move of " + name); });
+  return names;
+}
+
 // Numbers of one step of a whole batch.
 class BatchNumbers {
  public:
@@ -291,7 +320,7 @@ struct ContenderDraws {
   Sample loss = {};
   std::vector<Tensor> outputs = {};  // the first two
   referee::Weights gradients = {};   // their sum
-  StepNumbers batches = {}, rows = {};
+  StepNumbers batches = {}, rows = {}, moved = {};
   std::string shape = {};  // of a prediction that has another
 };
 
@@ -306,6 +335,7 @@ Status take_batches(const GateJob& job, const DropoutReference& r, const Dropout
   if (!draws.predictions) draws.predictions.emplace(r.distinct);
   draws.gradients.resize(job.workload.parameters.size());
   draws.batches.names = numbers.names();
+  draws.moved.names = moved_names(job.workload, r);
   for (int64_t k = 0; k < count; ++k) {
     TRY(DropoutStep step, steps(job.training.batch));
     if (step.prediction.shape != r.shape) {
@@ -315,6 +345,7 @@ Status take_batches(const GateJob& job, const DropoutReference& r, const Dropout
     draws.predictions->add(step.prediction, job.training.batch);
     draws.loss.add(step.loss);
     draws.batches.steps.push_back(numbers.of(step));
+    draws.moved.steps.push_back(moved(job, r, step.statistics));
     for_each_moved(job.workload, r,
                    [&](size_t p, const std::string&) { add(draws.gradients[p], step.gradients[p]); });
     if (draws.outputs.size() < 2) draws.outputs.push_back(std::move(step.prediction));
@@ -406,7 +437,8 @@ std::string explain_draws(const GateJob& job, const DropoutReference& r, const C
   return "masks of another rate, another place or another scale than the recipe's, or masks that go together";
 }
 
-void compare_draws(const GateJob& job, const DropoutReference& r, const ContenderDraws& draws, Worst& worst) {
+void compare_draws(const GateJob& job, const DropoutReference& r, const ContenderDraws& draws,
+                   bool unbiased_variance, Worst& worst) {
   const bool same = draws.outputs.size() > 1 && draws.outputs[0] == draws.outputs[1];
   worst.compare("masks of two steps", same ? kInfinity : 0, kLimit);
   for (size_t row = 0; row < r.directions.size(); ++row) {
@@ -428,6 +460,7 @@ void compare_draws(const GateJob& job, const DropoutReference& r, const Contende
   worst.compare(where, apart, kGradientLimit);
   worst.compare(r.batches, draws.batches);
   worst.compare(r.rows, draws.rows);
+  worst.compare(unbiased_variance ? r.moved_unbiased : r.moved_biased, draws.moved);
 }
 
 // How many steps a contender takes: many of a small network, where each draws few masks.
@@ -461,6 +494,17 @@ void learn(DropoutReference& r, const referee::Weights& gradients) {
       mean.data[i] += d / n;
       squares.data[i] += d * (gradients[p].data[i] - mean.data[i]);
     }
+  }
+}
+
+// Adds a step's running statistics to the mean move, of `count` steps.
+void learn_moves(const ir::Workload& workload, DropoutReference& r, const referee::RunningStatistics& running,
+                 double count) {
+  for (size_t p = 0; p < workload.parameters.size(); ++p) {
+    if (ir::trainable(workload.parameters[p])) continue;
+    if (r.moves[p].data.empty()) r.moves[p] = tensor::zeros(r.statistics[p].shape);
+    for (size_t i = 0; i < running.biased[p].data.size(); ++i)
+      r.moves[p].data[i] += (running.biased[p].data[i] - r.statistics[p].data[i]) / count;
   }
 }
 
@@ -507,13 +551,15 @@ Result<DropoutReference> draw_dropout(const GateJob& job, const referee::Weights
   const int64_t count = std::max(r.steps, kLeastSteps);
   Sample loss;
   Predictions learned(r.distinct), compared(r.distinct);
-  r.gradients.resize(weights.size()), r.variances.resize(weights.size());
+  r.gradients.resize(weights.size()), r.variances.resize(weights.size()), r.moves.resize(weights.size());
+  r.statistics = weights;
   for (int64_t step = 0; step < count; ++step) {
     TRY(const auto e, draw(inputs));
     learned.add(e.prediction, batch);
     r.shape = e.prediction.shape;
     for (const double one : losses_of_rows(job.workload, inputs, e.prediction)) loss.add(one);
     learn(r, e.gradients);
+    learn_moves(job.workload, r, e.running, static_cast<double>(count));
   }
   for (auto& of_parameter : r.variances) {
     for (double& v : of_parameter.data) v /= static_cast<double>(count - 1);
@@ -525,10 +571,13 @@ Result<DropoutReference> draw_dropout(const GateJob& job, const referee::Weights
   }
   const BatchNumbers numbers(job, r);
   r.batches.names = numbers.names();
+  r.moved_biased.names = r.moved_unbiased.names = moved_names(job.workload, r);
   for (int64_t step = 0; step < std::max(r.compared_steps, kLeastSteps); ++step) {
     TRY(auto e, draw(inputs));
     compared.add(e.prediction, batch);
     for (const double one : losses_of_rows(job.workload, inputs, e.prediction)) loss.add(one);
+    r.moved_biased.steps.push_back(moved(job, r, e.running.biased));
+    r.moved_unbiased.steps.push_back(moved(job, r, e.running.unbiased));
     r.batches.steps.push_back(numbers.of({std::move(e.prediction), e.loss, std::move(e.gradients)}));
   }
   r.spread = compared.spread(r.directions);
@@ -544,7 +593,7 @@ Result<DropoutReference> draw_dropout(const GateJob& job, const referee::Weights
 }
 
 Result<ParityCheck> compare_dropout(const GateJob& job, const DropoutReference& r, const DropoutSteps& steps,
-                                    std::string& explanation) {
+                                    bool unbiased_variance, std::string& explanation) {
   ContenderDraws draws;
   CHECK_OK(take_batches(job, r, steps, r.steps, draws));
   Worst worst;
@@ -555,12 +604,12 @@ Result<ParityCheck> compare_dropout(const GateJob& job, const DropoutReference& 
     return worst.check;
   }
   const bool single = take_rows(job, r, steps, r.single_steps, draws);
-  compare_draws(job, r, draws, worst);
+  compare_draws(job, r, draws, unbiased_variance, worst);
   if (worst.check.passed && worst.check.error > kSuspicious * worst.check.tolerance) {
     CHECK_OK(take_batches(job, r, steps, kMore * r.steps, draws));
     if (single) take_rows(job, r, steps, kMore * r.single_steps, draws);
     worst = {};
-    compare_draws(job, r, draws, worst);
+    compare_draws(job, r, draws, unbiased_variance, worst);
   }
   if (!worst.check.passed) explanation = explain_draws(job, r, draws, worst);
   return worst.check;

@@ -11,6 +11,9 @@
 //   loss         compared with the mean over the referee's rows
 //   gradients    of every parameter, over steps: their mean; their spread, each element in units of its own;
 //                how far they vary along their mean, which shows masks that are correlated
+//   statistics   how far BatchNorm's running mean and variance have moved along the referee's mean move. A
+//                normalisation undoes any scale in the loss and in the gradients: what is kept and not scaled
+//                shows in its statistics alone
 //   single rows  the share of a gradient's elements that are zero shows how many were dropped; the share of
 //                each parameter in the squared norm of all gradients shows the scale of those that are kept.
 //                Dividing the loss by a fixed batch size changes neither.
@@ -62,13 +65,19 @@ struct DropoutReference {
   std::vector<bool> idle = {};          // by ParamId: its gradient is zero except for rounding
   std::vector<bool> steady = {};        // by ParamId: no mask changes its gradient, except for rounding
   StepNumbers batches = {}, rows = {};  // numbers of further steps, not of `gradient_steps`
+  // BatchNorm's running statistics, by ParamId: where they start, their mean move with a biased variance, and
+  // the moves of the further steps along it, with a biased variance and with an unbiased one. Empty tensors:
+  // parameters of other kinds.
+  referee::Weights statistics = {}, moves = {};
+  StepNumbers moved_biased = {}, moved_unbiased = {};
 };
 
 // The result of one training step from the recipe's initial state, with new masks.
 struct DropoutStep {
   tensor::Tensor prediction = {};
   double loss = 0;
-  referee::Weights gradients = {};  // by ParamId; parameters that are not trained have empty tensors
+  referee::Weights gradients = {};   // by ParamId; parameters that are not trained have empty tensors
+  referee::Weights statistics = {};  // by ParamId: running statistics after the step; else empty tensors
 };
 
 // Takes a step on the first `count` rows of the reference's data.
@@ -81,8 +90,8 @@ bool has_dropout(const ir::Workload& workload);
 Result<DropoutReference> draw_dropout(const GateJob& job, const referee::Weights& weights);
 
 // Takes the reference's steps and compares the results. If one differs, `explanation` says what is known.
-// Error: a step of a whole batch failed.
+// `unbiased_variance`: of the contender's running variances. Error: a step of a whole batch failed.
 Result<ParityCheck> compare_dropout(const GateJob& job, const DropoutReference& r, const DropoutSteps& steps,
-                                    std::string& explanation);
+                                    bool unbiased_variance, std::string& explanation);
 
 }  // namespace bakeoff

@@ -1,6 +1,7 @@
 #include "reference/dropout.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -60,12 +61,14 @@ class GateDropoutTest : public ::testing::Test {
       TRY(const auto inputs, read_inputs(workload, reference_.dropout.data, 1, 0, count));
       TRY(auto e, referee::evaluate(workload, reference_.weights, inputs,
                                     {.dropout = referee::DropoutMasks{.seed = seed, .step = step++}}));
-      return DropoutStep{std::move(e.prediction), e.loss, std::move(e.gradients)};
+      return DropoutStep{std::move(e.prediction), e.loss, std::move(e.gradients),
+                         std::move(e.running.biased)};
     };
   }
   ParityCheck compare(const DropoutSteps& steps) {
     explanation_.clear();
-    const auto check = compare_dropout(job_, reference_.dropout, steps, explanation_);
+    const auto check =
+        compare_dropout(job_, reference_.dropout, steps, /*unbiased_variance=*/false, explanation_);
     EXPECT_TRUE(check) << check.error().text();
     return *check;
   }
@@ -180,6 +183,33 @@ TEST_F(GateDropoutTest, AHeadThatNoMaskReachesIsComparedByItsMeanAlone) {
   };
   EXPECT_TRUE(scaled(1).passed) << scaled(1).tensor;
   EXPECT_FALSE(scaled(1.2).passed);
+}
+
+// BatchNorm undoes the scale: loss, prediction and gradients are those of the recipe, its statistics are not.
+TEST_F(GateDropoutTest, AScaleThatBatchNormHidesIsSeenInItsStatistics) {
+  const auto behind = [](const char* more) {
+    return ir::parse(fmt::format("workload drop(x: f32[N,6], y: i32[N]) {{\n"
+                                 "  a = linear(x; weight=in[16,6])\n  d = dropout(a) rate=0.4\n{}"
+                                 "  h = linear({}; weight=fc[12,16])\n"
+                                 "  n = batch_norm(h; weight=bn.weight[12], bias=bn.bias[12], "
+                                 "mean=bn.running_mean[12], var=bn.running_var[12])\n"
+                                 "  logits = linear(n; weight=head[3,12])\n"
+                                 "  loss = softmax_cross_entropy(logits, y)\n}}\n",
+                                 more, *more ? "s" : "d"))
+        .value();
+  };
+  job_.workload = behind("");
+  ASSERT_TRUE(testing::write_random_data(job_.workload, job_.rows, 3, job_.data));
+  reference_ = make_reference(job_).value();
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    const ParityCheck check = compare(referee(job_.workload, seed));
+    EXPECT_TRUE(check.passed) << seed << ": " << check.tensor;
+  }
+  const ir::Workload unscaled = behind("  k = constant() value=0.6\n  s = mul(d, k)\n");
+  const ParityCheck check = compare(referee(unscaled, 5));
+  EXPECT_FALSE(check.passed);
+  EXPECT_THAT(check.tensor, ::testing::HasSubstr("move of bn."));
+  EXPECT_FALSE(changed([](DropoutStep& step, int64_t) { step.statistics = {}; }).passed);
 }
 
 TEST_F(GateDropoutTest, WhatIsNoNumberIsRefused) {

@@ -92,6 +92,19 @@ workload tiny_drop(x: f32[N,20], y: i32[N]) {
   loss = softmax_cross_entropy(logits, y) reduction=mean
 }
 """
+# The normalisation undoes any scale of what dropout keeps.
+NORM = """
+workload tiny_norm(x: f32[N,20], y: i32[N]) {
+  h1 = linear(x; weight=fc1.weight[32,20], bias=fc1.bias[32])
+  h2 = relu(h1)
+  h3 = dropout(h2) rate=0.3
+  h4 = linear(h3; weight=fc2.weight[24,32])
+  h5 = batch_norm(h4; weight=bn.weight[24], bias=bn.bias[24], mean=bn.running_mean[24], var=bn.running_var[24])
+  h6 = relu(h5)
+  logits = linear(h6; weight=fc3.weight[5,24], bias=fc3.bias[5])
+  loss = softmax_cross_entropy(logits, y) reduction=mean
+}
+"""
 REG = """
 workload tiny_reg(x: f32[N,12], y: f32[N,3]) {
   h1 = linear(x; weight=fc1.weight[16,12], bias=fc1.bias[16])
@@ -100,7 +113,15 @@ workload tiny_reg(x: f32[N,12], y: f32[N,3]) {
   loss = mse(out, y) reduction=mean
 }
 """
-WORKLOADS = {"mlp": MLP, "cnn": CNN, "lstm": LSTM, "att": ATT, "drop": DROP, "reg": REG}
+WORKLOADS = {
+    "mlp": MLP,
+    "cnn": CNN,
+    "lstm": LSTM,
+    "att": ATT,
+    "drop": DROP,
+    "norm": NORM,
+    "reg": REG,
+}
 
 # Workload and optimizer.
 RECIPES = {
@@ -111,6 +132,7 @@ RECIPES = {
     "lstm": ("lstm", 'kind = "rmsprop"\nlr = 1e-3\neps = 1e-6\n'),
     "att": ("att", 'kind = "adamw"\nlr = 1e-3\neps = 1e-6\nweight_decay = 0.05\n'),
     "drop": ("drop", 'kind = "sgd"\nlr = 0.1\nmomentum = 0.9\nweight_decay = 0.01\n'),
+    "norm": ("norm", 'kind = "sgd"\nlr = 0.1\nmomentum = 0.9\n'),
     "reg": ("reg", 'kind = "sgd"\nlr = 0.05\nmomentum = 0.9\n'),
 }
 

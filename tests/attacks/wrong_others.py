@@ -294,6 +294,7 @@ JAX = [
         cause="detach|tied|no gradient reaches",
     ),
     J("drop", "no_scaling", ("x / (1 - rate)", "x"), cause="dropout"),
+    J("norm", "no_scaling", ("x / (1 - rate)", "x"), cause="dropout"),
     J(
         "drop",
         "same_key",
@@ -581,6 +582,15 @@ TENSORFLOW = [
     ),
     F("att", "residual", ("h5 = r + h5", "h5 = tokens + h5"), cause="residual|add"),
     F("drop", "rate", ("DROPOUT_RATE = 0.3", "DROPOUT_RATE = 0.35"), cause="dropout"),
+    F(
+        "norm",
+        "no_scaling",
+        (
+            "x = tf.nn.dropout(x, rate=DROPOUT_RATE)\n",
+            "x = tf.nn.dropout(x, rate=DROPOUT_RATE) * (1 - DROPOUT_RATE)\n",
+        ),
+        cause="dropout",
+    ),
     F(
         "drop",
         "absent",

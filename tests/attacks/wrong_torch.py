@@ -1201,6 +1201,12 @@ ATT = [
 
 F1 = "x = self.dropout1(x)"
 DROP = [
+    T(
+        "norm",
+        "no_scaling",
+        ("x = self.dropout(x)", "x = self.dropout(x) * (1 - self.dropout.p)"),
+        cause="dropout",
+    ),
     T("drop", "absent", (F1, "pass"), cause="dropout"),
     T("drop", "second_absent", ("x = self.dropout2(x)", "pass"), cause="dropout"),
     T("drop", "rate", ("p=0.3", "p=0.2"), cause="dropout"),
