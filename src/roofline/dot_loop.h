@@ -16,10 +16,13 @@ void dot_loop(int64_t times) {
   typename Dot::Sum sums[kChains] = {};
   // Chains that are known to begin alike would be computed once for all.
 #pragma GCC unroll 32
-  for (int c = 0; c < kChains; ++c) asm volatile("" : "+x"(sums[c]));
+  for (int c = 0; c < kChains; ++c) asm volatile("" : "+v"(sums[c]));
   for (int64_t i = 0; i < times; ++i) {
 #pragma GCC unroll 32
-    for (int c = 0; c < kChains; ++c) sums[c] = Dot::step(sums[c], left, right);
+    for (int c = 0; c < kChains; ++c) {
+      sums[c] = Dot::step(sums[c], left, right);
+      asm volatile("" : "+v"(sums[c]));  // no instruction: each chain is seen at each step
+    }
   }
 #pragma GCC unroll 32
   for (int c = 0; c < kChains; ++c) asm volatile("" : : "x"(sums[c]));

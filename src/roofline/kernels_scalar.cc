@@ -3,6 +3,9 @@
 
 #include "roofline/kernels.h"
 #include "roofline/loops.h"
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace bakeoff::roofline {
 namespace {
@@ -12,7 +15,7 @@ struct Scalar {
   typedef int64_t Bits __attribute__((vector_size(16), may_alias));
   static void stream(double* to, Vector value) {
 #if defined(__SSE2__)
-    __builtin_ia32_movntpd(to, value);
+    _mm_stream_pd(to, value);
 #else
     *reinterpret_cast<Vector*>(to) = value;
 #endif

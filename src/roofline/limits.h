@@ -32,6 +32,12 @@ struct Peak {
   bool operator==(const Peak&) const = default;
 };
 
+// Why a measured peak cannot be true, beside the others of its processor; empty: it can. A core multiplies at
+// most twice as many bfloat16 as f32 in a register of the same width, and four times as many int8; 5% is for the
+// clock, which changes between two measurements. No peak is a quarter above its width at the clock that was
+// measured right after it. Matrix units (AMX) have registers of their own and are held against nothing.
+std::string impossible(const Peak& peak, const std::vector<Peak>& all);
+
 // Bytes per second, counted as STREAM does (see kernels.h).
 struct Level {
   std::string name = {};  // "L1", "L2", "L3", "DRAM"

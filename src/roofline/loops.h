@@ -21,7 +21,11 @@ void fma_loop(int64_t times) {
   for (int c = 0; c < kChains; ++c) sums[c] = addend * static_cast<Scalar>(c + 1);
   for (int64_t i = 0; i < times; ++i) {
 #pragma GCC unroll 32
-    for (int c = 0; c < kChains; ++c) sums[c] = sums[c] * factor + addend;
+    for (int c = 0; c < kChains; ++c) {
+      sums[c] = sums[c] * factor + addend;
+      // No instruction; without it clang computes two scalar chains in one vector.
+      asm volatile("" : "+v"(sums[c]));
+    }
   }
 #pragma GCC unroll 32
   for (int c = 0; c < kChains; ++c) asm volatile("" : : "x"(sums[c]));

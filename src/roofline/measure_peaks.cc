@@ -65,6 +65,30 @@ Peak measure_peak(const MeasureOptions& options, const KernelSet& set, const Fma
   return peak;
 }
 
+// The better of the peak and of another measurement of it.
+void measure_again(const MeasureOptions& options, Peak& peak) {
+  for (const KernelSet* set : supported_kernels()) {
+    for (const FmaKernel* k = set->fma; k->dtype != nullptr && peak.isa == set->isa; ++k) {
+      if (peak.dtype != k->dtype) continue;
+      Peak again = measure_peak(options, *set, *k);
+      if (again.ops.one > peak.ops.one && again.ops.all > peak.ops.all) peak = std::move(again);
+    }
+  }
+}
+
+// Again where it cannot be true: other work may have taken the processor from what it is held against.
+Peak measure_possible_peak(const MeasureOptions& options, const KernelSet& set, const FmaKernel& kernel,
+                           std::vector<Peak>& others) {
+  constexpr int kTries = 3;
+  for (int i = 1;; ++i) {
+    Peak peak = measure_peak(options, set, kernel);
+    if (i == kTries || peak.ops.one <= 0 || stopped(options) || impossible(peak, others).empty()) return peak;
+    for (Peak& plain : others) {
+      if (plain.dtype == "f32") measure_again(options, plain);
+    }
+  }
+}
+
 void measure_scalar_clock(const MeasureOptions& options, Limits& limits) {
   const Stopwatch watch{.windows = 10, .window_s = kWindow * options.effort, .stop = options.stop};
   const auto chain = [](size_t, int64_t times) { dependent_additions(times); };
@@ -136,6 +160,7 @@ Limits measure_bounds(const MeasureOptions& options) {
           peak.ops.one *= too_low;
         }
         peak.ops.all = cpus * peak.ops.one;
+        if (!impossible(peak, limits.peaks).empty()) continue;
         limits.peaks.push_back(std::move(peak));
       }
     }
@@ -150,12 +175,12 @@ void measure_peaks(const MeasureOptions& options, Limits& limits) {
   for (const KernelSet* set : supported_kernels()) {
     for (const FmaKernel* kernel = set->fma; kernel->dtype != nullptr && !stopped(options); ++kernel) {
       report_progress(options, fmt::format("arithmetic: {} {}", set->isa, kernel->dtype));
-      Peak peak = measure_peak(options, *set, *kernel);
-      if (peak.ops.one > 0)
+      Peak peak = measure_possible_peak(options, *set, *kernel, limits.peaks);
+      const std::string why = peak.ops.one > 0 ? impossible(peak, limits.peaks) : "no thread could be pinned";
+      if (why.empty())
         limits.peaks.push_back(std::move(peak));
       else
-        limits.absent.push_back(
-            {fmt::format("{} peak, {}", kernel->dtype, set->isa), "no thread could be pinned"});
+        limits.absent.push_back({fmt::format("{} peak, {}", kernel->dtype, set->isa), why});
     }
   }
   measure_vector_clock(options, limits);
