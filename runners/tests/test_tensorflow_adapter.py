@@ -83,7 +83,8 @@ def train_step(model, optimizer, x, t):
 """
 
 
-@pytest.fixture(scope="module")
+# For every test: threads cannot be set once TensorFlow has computed anything.
+@pytest.fixture(scope="module", autouse=True)
 def adapter() -> Any:
     adapter = TensorFlowAdapter()
     adapter.import_framework({}, 2)

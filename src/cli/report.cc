@@ -14,7 +14,7 @@
 
 namespace bakeoff::cli {
 
-int present(const Summary& summary, const std::string& format, const fs::path& html) {
+int present(const Summary& summary, const std::string& format, const fs::path& html, Page page) {
   const auto written = write_file(html, report::render_html(summary));
   if (format == "json")
     print(report::render_json(summary));
@@ -24,8 +24,9 @@ int present(const Summary& summary, const std::string& format, const fs::path& h
     print(report::render_csv(summary));
   else
     print(report::render_terminal(summary, {.width = output_width(), .colour = output_has_colour()}));
-  if (!written) return fail(written.error());
-  if (format == "text") print(fmt::format("{}\n", html.string()));
+  if (!written && page == Page::kNeeded) return fail(written.error());
+  if (!written) note("no page is written: " + written.error().message + "; --html names another file");
+  if (written && format == "text") print(fmt::format("{}\n", html.string()));
   if (summary.interrupted) return kInterrupted;
   if (!summary.refusal.empty()) {
     note("bakeoff: no verdict: " + summary.refusal);
@@ -42,9 +43,12 @@ int report(const ReportOptions& options) {
   if (!options.baseline.empty()) {
     if (const auto set = set_baseline(*summary, options.baseline); !set) return fail(set.error());
   }
-  const fs::path html = options.html.empty() ? directory->path() / "report.html" : options.html;
+  const bool named = !options.html.empty();
+  const fs::path html = named ? fs::path(options.html) : directory->path() / "report.html";
   // Contenders that were not ranked are a result of the run, not a failure of this command.
-  return present(*summary, options.format, html) == kBadInput ? kBadInput : 0;
+  // Where nothing may be written to a run, of another user for example, what it says is printed.
+  const Page page = named ? Page::kNeeded : Page::kIfPossible;
+  return present(*summary, options.format, html, page) == kBadInput ? kBadInput : 0;
 }
 
 }  // namespace bakeoff::cli

@@ -50,7 +50,9 @@ class BusyHost(unittest.TestCase):
         self.assertFalse(report["decided"])
         self.assertIn("busy throughout", report["host"]["refusal"])
         self.assertEqual(report["host"]["run_again"], 0)
-        self.assertEqual({row["verdict"] for row in report["ranked"]}, {"not judged"})
+        # Beside even more work all of them may drift in every heat, and none is ranked.
+        verdicts = {row["verdict"] for row in report["ranked"]}
+        self.assertLessEqual(verdicts, {"not judged"})
         again = self.place.run("report", "run")
         self.assertIn("No verdict: this host was busy throughout", again.out)
 
@@ -68,9 +70,8 @@ class BusyHost(unittest.TestCase):
         )
         self.assertEqual(outcome.code, 3, outcome.err)
         self.assertIn("no verdict: this host was busy throughout", outcome.err)
-        self.assertEqual(
-            {row["verdict"] for row in outcome.json()["ranked"]}, {"not judged"}
-        )
+        verdicts = {row["verdict"] for row in outcome.json()["ranked"]}
+        self.assertLessEqual(verdicts, {"not judged"})
 
 
 if __name__ == "__main__":

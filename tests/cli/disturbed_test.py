@@ -1,0 +1,197 @@
+"""Races that the outside disturbs: stopped processes, a lost environment, another run, a full disk.
+
+Each ends with a row or a message, and can be resumed or reported:
+python3 -m tests.cli.disturbed_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cli import support
+
+ONE, OTHER = (
+    'framework = "onnxruntime"',
+    'framework = "onnxruntime", optimization = "basic"',
+)
+WORKER = "bakeoff_runner"
+
+
+@support.full_tier
+class Disturbed(unittest.TestCase):
+    def setUp(self) -> None:
+        support.need("onnxruntime")
+        self.place = support.Place(["onnxruntime"], shared_proofs=True)
+        self.addCleanup(self.place.close)
+        self.place.write("mlp.ir", support.MLP)
+        race = (
+            "burst_seconds = 0.1\nbursts = 4\nthreads = 1\nmax_busy = 1\n"
+            "confirm_heats = 0\nnoise_ceiling = 0\nstage_seconds = 10\n"
+        )
+        text = support.recipe(
+            [ONE, OTHER],
+            top=support.PREDICTIONS,
+            optimizer="",
+            race=race,
+            budget="minutes = 5\nheats = 4\n",
+        )
+        self.place.write("race.toml", text)
+
+    def race(self, out: str = "r") -> subprocess.Popen[str]:
+        """A run whose first heat has been recorded."""
+        process = self.place.start("run", "race.toml", "--out", out)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        trials = self.place.path / out / "trials.jsonl"
+        support.wait_for(lambda: trials.exists() and trials.stat().st_size > 0, process)
+        return process
+
+    def end(self, process: subprocess.Popen[str]) -> tuple[int, str]:
+        out, err = process.communicate(timeout=3 * support.HANGS)
+        self.assertNotIn("internal error", out + err)
+        self.assertEqual(self.place.none_left(), {})
+        return process.returncode, out + err
+
+    def workers(self) -> list[int]:
+        return [pid for pid, words in self.place.processes().items() if WORKER in words]
+
+    def reported(self, out: str = "r") -> dict[str, object]:
+        got = self.place.run("report", out, "--format", "json")
+        report: dict[str, object] = got.json()
+        return report
+
+    def test_a_stopped_worker(self) -> None:
+        """One that somebody keeps stopped ends by its own limit; the race goes on."""
+        process = self.race()
+        support.wait_for(lambda: len(self.workers()) >= 1, process)
+        worker = self.workers()[0]
+        # The program thaws its workers before each burst, so once is not enough.
+        while process.poll() is None and worker in self.place.processes():
+            self.signal(worker, signal.SIGSTOP)
+        code, text = self.end(process)
+        self.assertIn(code, (0, 1, 3), text)
+        records = (self.place.path / "r/trials.jsonl").read_text()
+        self.assertIn("timed out after 10 s", records)
+        self.reported()
+
+    def signal(self, pid: int, what: signal.Signals) -> None:
+        try:
+            os.kill(pid, what)
+        except ProcessLookupError:
+            pass
+
+    def test_a_stopped_supervisor(self) -> None:
+        """For longer than any stage lasts; then it goes on, and what it timed meanwhile is void."""
+        process = self.race()
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(12)
+        process.send_signal(signal.SIGCONT)
+        code, text = self.end(process)
+        self.assertIn(code, (0, 1), text)
+        report = self.reported()
+        ranked = report["ranked"]
+        assert isinstance(ranked, list)
+        self.assertEqual(len(ranked), 2)
+
+    def test_a_lost_environment(self) -> None:
+        """Its Python goes away after the first heat: rows with a reason, and an end."""
+        home = self.place.path / "own"
+        link = home / "python"
+        home.mkdir()
+        python = support.interpreter("onnxruntime")
+        link.write_text(f'#!/bin/sh\nexec "{python}" "$@"\n')
+        link.chmod(0o755)
+        self.place.set_interpreters({"onnxruntime": link})
+        process = self.race()
+        shutil.rmtree(home)
+        code, text = self.end(process)
+        self.assertIn(code, (0, 1, 3), text)
+        self.assertIn(str(link), text + str(self.reported()))
+
+    def test_two_runs_in_one_folder(self) -> None:
+        process = self.race()
+        for command in (("run", "race.toml", "--out", "r"), ("run", "--resume", "r")):
+            second = self.place.run(*command)
+            self.assertEqual(second.code, 2, second.out + second.err)
+            self.assertIn("r", second.err)
+        code, text = self.end(process)
+        self.assertIn(code, (0, 1), text)
+
+    def test_a_run_that_cannot_be_written_on(self) -> None:
+        """The disk fills up in the middle: a message with the file's name; what is there is reported."""
+        mount = self.place.path / "disk"
+        mount.mkdir()
+        words = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(mount)]
+        if subprocess.run(words, capture_output=True, check=False).returncode != 0:
+            self.skipTest("may not mount a file system")
+        self.addCleanup(subprocess.run, ["umount", "-l", str(mount)], check=False)
+        process = self.race("disk/r")
+        self.fill(mount)
+        code, text = self.end(process)
+        self.assertEqual(code, 2, text)
+        self.assertIn("No space left on device", text)
+        (mount / "filler").unlink()
+        self.assertIn("ranked", self.reported("disk/r"))
+        again = self.place.run("run", "--resume", "disk/r")
+        self.assertIn(again.code, (0, 1), again.out + again.err)
+
+    def fill(self, mount: Path) -> None:
+        with (mount / "filler").open("wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(4096))
+            except OSError:
+                pass
+
+    def test_a_run_of_another_user(self) -> None:
+        """Read only, by an ordinary user: reported, not resumed, nothing changed."""
+        if os.geteuid() != 0:
+            self.skipTest("must become another user")
+        code, text = self.end(self.race())
+        self.assertIn(code, (0, 1), text)
+        self.place.path.chmod(0o755)
+        before = {
+            p: p.read_bytes() for p in (self.place.path / "r").rglob("*") if p.is_file()
+        }
+        other = self.as_nobody("report", "r", "--format", "json")
+        self.assertEqual(other.returncode, 0, other.stderr)
+        self.assertIn("--html names another file", other.stderr)
+        other = self.as_nobody("run", "--resume", "r")
+        self.assertEqual(other.returncode, 2, other.stderr)
+        self.assertIn("cannot write into", other.stderr)
+        after = {
+            p: p.read_bytes() for p in (self.place.path / "r").rglob("*") if p.is_file()
+        }
+        self.assertEqual(before, after)
+
+    def as_nobody(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        own = self.place.path / "nobody"
+        own.mkdir(exist_ok=True)
+        os.chown(own, 65534, 65534)
+
+        def become() -> None:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+
+        prepare: Callable[[], None] = become
+        return subprocess.run(
+            [str(support.BAKEOFF), *arguments],
+            cwd=self.place.path,
+            env={**self.place.variables, "BAKEOFF_HOME": str(own / "home")},
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=prepare,
+        )
+
+
+if __name__ == "__main__":
+    support.main()
