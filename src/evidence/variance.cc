@@ -171,8 +171,8 @@ ProcessCost process_cost(const std::vector<Trial>& trials) {
 }
 
 std::optional<Variance> variance_of(const std::vector<Trial>& trials,
-                                    const std::vector<std::string>& contenders, bool undecided, double margin,
-                                    double alpha) {
+                                    const std::vector<std::string>& contenders, std::optional<bool> undecided,
+                                    double margin, double alpha) {
   const std::vector<stats::ProcessRecord> records = process_records(trials, contenders);
   const stats::Components found = stats::components(records);
   if (!found.process || !found.burst) return std::nullopt;
@@ -199,10 +199,12 @@ std::optional<Variance> variance_of(const std::vector<Trial>& trials,
   const std::string each = fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most);
   // A variance from n heats is known to a factor of about 1 + 2 / sqrt(n).
   constexpr size_t kFewHeats = 6;
-  v.sentence = fmt::format("Restarting the process changes the result by {}, repeating a {} by {}: {}.",
+  v.sentence = fmt::format("Restarting the process changes the result by {}, repeating a {} by {}",
                            percent(*v.processes, v.processes_high), v.steps ? "step" : "burst",
-                           v.steps ? percent(*v.steps) : percent(*v.bursts, v.bursts_high),
-                           advice(found, static_cast<int64_t>(heats.size()), each, undecided, margin, alpha));
+                           v.steps ? percent(*v.steps) : percent(*v.bursts, v.bursts_high));
+  if (undecided)
+    v.sentence += ": " + advice(found, static_cast<int64_t>(heats.size()), each, *undecided, margin, alpha);
+  v.sentence += '.';
   if (heats.size() < kFewHeats)
     v.sentence += fmt::format(" A rough estimate: it rests on {} heats.", heats.size());
   return v;

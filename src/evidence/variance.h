@@ -37,10 +37,10 @@ struct Variance {
   bool operator==(const Variance&) const = default;
 };
 
-// Nothing if the records cannot separate processes from bursts. `undecided`: whether some contender is;
-// alpha: of one comparison.
+// Nothing if the records cannot separate processes from bursts. `undecided`: whether some contender is; nothing:
+// there is no verdict, and the sentence does not say what would have been enough for one. alpha: of one comparison.
 std::optional<Variance> variance_of(const std::vector<Trial>& trials,
-                                    const std::vector<std::string>& contenders, bool undecided, double margin,
-                                    double alpha);
+                                    const std::vector<std::string>& contenders, std::optional<bool> undecided,
+                                    double margin, double alpha);
 
 }  // namespace bakeoff

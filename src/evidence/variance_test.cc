@@ -89,6 +89,9 @@ TEST(VarianceOf, AfterADecisionSaysWhatMadeIt) {
   std::erase_if(fewer, [](const Trial& trial) { return trial.contender == "b" && trial.heat > 5; });
   EXPECT_THAT(variance_of(fewer, {"a", "b"}, false, 0.02, 0.01)->sentence,
               HasSubstr("the 5 to 12 processes of each contender decided"));
+  EXPECT_THAT(variance_of(fewer, {"a", "b"}, std::nullopt, 0.02, 0.01)->sentence,
+              ::testing::Not(::testing::HasSubstr("decided")))
+      << "without a verdict";
   EXPECT_FALSE(variance_of({}, {"a", "b"}, false, 0.02, 0.01));
   EXPECT_FALSE(variance_of(race_of(1, {.process = 0.03}), {"a", "b"}, false, 0.02, 0.01));
 }

@@ -448,7 +448,9 @@ class Summariser {
     }
     if (ids.size() < 2) return;
     const auto rivals = static_cast<double>(manifest_.contenders.size() - 1);
-    s.variance = variance_of(trials_, ids, any_undecided(s), recipe_.margin, recipe_.alpha / rivals);
+    // What would have been enough can be said of a verdict alone.
+    const auto undecided = s.refusal.empty() ? std::optional(any_undecided(s)) : std::nullopt;
+    s.variance = variance_of(trials_, ids, undecided, recipe_.margin, recipe_.alpha / rivals);
   }
 
   // If the host disturbed most rounds, reruns included, or its state is unknown, there is no verdict and no
