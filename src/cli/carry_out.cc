@@ -21,6 +21,7 @@
 #include "sample/machine_limits.h"
 #include "study/all/studies.h"
 #include "summary/summarise.h"
+#include "table/numbers.h"
 #include "worker/grants.h"
 
 namespace bakeoff::cli {
@@ -48,9 +49,9 @@ Result<std::vector<Parity>> prove_contenders(Plan& plan, ConsoleProgress& progre
     CHECK_OK(gate.prove(progress.race(), Gate::kAll, [&] { return left_s(plan) - kept; }));
   if (!proc::interrupted() && !gate.finished())
     progress.lines()(fmt::format(
-        "the budget of {:g} min left no time to prove every contender; `bakeoff run --resume {} --budget TIME` "
+        "the budget of {} left no time to prove every contender; `bakeoff run --resume {} --budget TIME` "
         "proves the others",
-        plan.recipe.budget.minutes, plan.directory.path().string()));
+        table::duration(60e3 * plan.recipe.budget.minutes), plan.directory.path().string()));
   return gate.parities();
 }
 

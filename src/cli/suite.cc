@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/file_lock.h"
@@ -33,6 +34,12 @@ namespace {
 
 using suite::Entry;
 using suite::Record;
+
+// In a row of a table the remedy follows on the same line.
+std::string in_a_row(Error error) {
+  const std::string remedy = std::exchange(error.remedy, {});
+  return remedy.empty() ? error.text() : error.text() + "; " + remedy;
+}
 
 // A recipe of a suite, as every command finds recipes, with what the suite replaces.
 Result<recipe::Recipe> recipe_of_suite(const fs::path& file, const std::string& every) {
@@ -113,7 +120,7 @@ Result<Record> new_record(const SuiteOptions& options, std::vector<std::string>&
       for (const recipe::Contender& contender : recipe->contenders) contenders.push_back(contender.id);
     } else {
       entry.state = "failed";
-      entry.failure = recipe.error().text();
+      entry.failure = in_a_row(recipe.error());
       if (!first) first = recipe.error();
     }
     record.entries.push_back(std::move(entry));
@@ -179,7 +186,7 @@ Status race_all(Session& session) {
     entry.seconds += static_cast<double>(monotonic_clock().now_ns() - begin) / 1e9;
     if (!proc::interrupted()) {
       entry.state = summary ? "ended" : "failed";
-      if (!summary) entry.failure = summary.error().text();
+      if (!summary) entry.failure = in_a_row(summary.error());
       if (!summary) progress.lines()(fmt::format("{}: {}", entry.name, entry.failure));
     }
     CHECK_OK(suite::write(session.record, session.folder));
@@ -203,7 +210,7 @@ suite::Input input_of(const Entry& entry, const fs::path& folder) {
   const auto directory = RunDirectory::open(folder / entry.folder);
   auto summary = directory ? summarise(*directory) : Result<Summary>(directory.error());
   if (!summary) {
-    input.failure = summary.error().text();
+    input.failure = in_a_row(summary.error());
     return input;
   }
   summary->interrupted = entry.state == "running";

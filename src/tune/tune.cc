@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "emit/all/frameworks.h"
 #include "proc/interrupt.h"
+#include "table/numbers.h"
 
 namespace bakeoff::tune {
 namespace {
@@ -16,7 +17,9 @@ namespace {
 constexpr double kWorthCombining = 1.01;  // gain of a change, by its estimate, from which on it is combined
 constexpr double kAloneShare = 0.5, kTogetherShare = 0.2, kBestShare = 0.3;  // of the time
 constexpr double kLeastMinutes = 0.05;  // of a race: what it says of a budget needs one
-constexpr double kLeastSearch = 0.5;    // minutes, of one framework: proofs and a heat of some settings
+// Of the longest search so far: another one and the race of the best need about as long.
+constexpr double kSearchAndLast = 1.5;
+constexpr double kLeastSearch = 0.5;  // minutes, of one framework: proofs and a heat of some settings
 
 // The time of all races. Each has its share of what those before it left, so that they end together when it does.
 class Time {
@@ -31,6 +34,7 @@ class Time {
   }
   // A race that is not run leaves its share to the others.
   void leave(double share) { shares_ -= share; }
+  double left_s() const { return 60 * minutes_ - seconds_since(begin_); }
 
  private:
   double minutes_, shares_;
@@ -162,20 +166,28 @@ Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, doubl
   const std::vector<recipe::Contender> bases = bases_of(recipe);
   // Of no framework is the search begun that has too little time for anything: it races as the recipe states it.
   const size_t most = std::clamp<size_t>(static_cast<size_t>(minutes / kLeastSearch), 1, bases.size());
-  const std::string short_of =
-      fmt::format("{:g} min hold the search of {} of {} frameworks; about {:g} min hold all (--minutes)",
-                  minutes, most, bases.size(), kLeastSearch * static_cast<double>(bases.size()));
+  const std::string short_of = fmt::format(
+      "in {:g} min {} of {} frameworks can be searched, all of them in about {:g} min (--minutes)", minutes,
+      most, bases.size(), kLeastSearch * static_cast<double>(bases.size()));
   if (most < bases.size()) progress(short_of);
   const auto count = static_cast<double>(most);
   const double last = count * (bases.size() > 1 ? kBestShare : kBestShare / 2);
   Time time(minutes, count * (kAloneShare + kTogetherShare) + last);
   Search search(recipe, machine, time, race, progress);
+  double longest_s = 0;  // search so far
   for (const recipe::Contender& base : bases) {
-    if (outcome.tuned.size() >= most) {
-      outcome.tuned.push_back({.base = base, .best = base, .untried = short_of});
+    std::string untried = outcome.tuned.size() >= most ? short_of : "";
+    if (untried.empty() && time.left_s() < kSearchAndLast * longest_s)
+      untried =
+          fmt::format("a search takes up to {} here, {} were left (--minutes)",
+                      table::duration(1e3 * longest_s), table::duration(std::max(0.0, 1e3 * time.left_s())));
+    if (!untried.empty()) {
+      outcome.tuned.push_back({.base = base, .best = base, .untried = untried});
       continue;
     }
+    const int64_t begin = monotonic_clock().now_ns();
     TRY(Tuned tuned, search.run(base));
+    longest_s = std::max(longest_s, seconds_since(begin));
     outcome.tuned.push_back(std::move(tuned));
     if (proc::interrupted()) return outcome;
   }

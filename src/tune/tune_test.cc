@@ -164,12 +164,12 @@ TEST(Tune, WhatTheTimeDoesNotHoldRacesAsTheRecipeStatesIt) {
                           [&](const std::string& line) { said.push_back(line); });
   ASSERT_TRUE(found.has_value());
   ASSERT_FALSE(said.empty());
-  EXPECT_EQ(said[0], "0.6 min hold the search of 1 of 2 frameworks; about 1 min hold all (--minutes)");
+  EXPECT_EQ(said[0], "in 0.6 min 1 of 2 frameworks can be searched, all of them in about 1 min (--minutes)");
   EXPECT_EQ(found->tuned[0].untried, "");
   EXPECT_EQ(found->tuned[1].untried, said[0]);
   EXPECT_EQ(found->tuned[1].failure, "");
   EXPECT_THAT(known.races.back(), Contains("keras[backend=jax]")) << "the best of each race each other";
-  EXPECT_THAT(to_text(*found, 200), HasSubstr("keras[backend=jax]: as the recipe states it: 0.6 min hold"));
+  EXPECT_THAT(to_text(*found, 200), HasSubstr("keras[backend=jax]: as the recipe states it: in 0.6 min"));
 }
 
 TEST(Tune, StaysWithTheRecipeWhereNothingGains) {
