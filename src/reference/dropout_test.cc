@@ -212,6 +212,34 @@ TEST_F(GateDropoutTest, AScaleThatBatchNormHidesIsSeenInItsStatistics) {
   EXPECT_FALSE(changed([](DropoutStep& step, int64_t) { step.statistics = {}; }).passed);
 }
 
+// The statistics of a BatchNorm that no mask reaches vary by rounding alone.
+TEST_F(GateDropoutTest, StatisticsBeforeAllDropoutAreComparedByTheirMove) {
+  job_.workload =
+      ir::parse(
+          "workload before(x: f32[N,6], y: i32[N]) {\n  h = linear(x; weight=in[16,6])\n"
+          "  n = batch_norm(h; weight=bn.weight[16], bias=bn.bias[16], mean=bn.running_mean[16], "
+          "var=bn.running_var[16])\n  d = dropout(n) rate=0.4\n"
+          "  logits = linear(d; weight=head[3,16])\n  loss = softmax_cross_entropy(logits, y)\n}\n")
+          .value();
+  ASSERT_TRUE(testing::write_random_data(job_.workload, job_.rows, 3, job_.data));
+  reference_ = make_reference(job_).value();
+  tensor::Rng rng(4);
+  const auto rounded = [&](double factor, double rounding) {
+    return changed([&](DropoutStep& step, int64_t) {
+      for (size_t p = 0; p < step.statistics.size(); ++p) {
+        const auto& from = reference_.weights[p].data;
+        for (size_t i = 0; i < step.statistics[p].data.size(); ++i) {
+          double& value = step.statistics[p].data[i];
+          value = from[i] + (value - from[i]) * factor * (1 + rounding * rng.uniform(-1, 1));
+        }
+      }
+    });
+  };
+  EXPECT_TRUE(rounded(1, 0).passed) << rounded(1, 0).tensor;
+  EXPECT_TRUE(rounded(1, 2e-5).passed) << rounded(1, 2e-5).tensor;
+  EXPECT_FALSE(rounded(1.05, 2e-5).passed);
+}
+
 TEST_F(GateDropoutTest, WhatIsNoNumberIsRefused) {
   EXPECT_FALSE(changed([](DropoutStep& step, int64_t) { step.loss = std::nan(""); }).passed);
   EXPECT_FALSE(changed([](DropoutStep& step, int64_t) { step.gradients[0].data[3] = std::nan(""); }).passed);
