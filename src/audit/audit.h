@@ -95,7 +95,7 @@ Result<AuditGround> make_audit_ground(const ir::Workload& workload, const ir::Tr
 // some of the outputs are computed again.
 inline constexpr double kLongestAudit = 3;  // seconds, of one repetition
 int64_t most_audited_steps(const AuditGround& ground);
-// What it takes to repeat so many steps once, in seconds, by the same arithmetic.
+// Seconds that one repetition of `steps` steps takes, by the same arithmetic.
 double audit_seconds(const AuditGround& ground, int64_t steps);
 
 // Draws random changes of the small parameters that are used first, large enough to show in every later

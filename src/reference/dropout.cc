@@ -390,7 +390,7 @@ struct Worst {
       for (const auto& step : ours.steps) a2.add((step[n] - centre) * (step[n] - centre));
       for (const auto& step : theirs.steps) b2.add((step[n] - centre) * (step[n] - centre));
       // A number that no mask changes varies by the rounding of float32, and not at all in the referee.
-      const double least = std::max(rounding * rounding, kRounding * a2.drawn().mean);
+      const double least = std::max(rounding * rounding, kRounding * std::max(a2.drawn().mean, 1e-9));
       compare("variance of " + ours.names[n], t_test(a2.drawn(), b2.drawn(), least), limit);
     }
   }

@@ -50,7 +50,7 @@ void add_remarks(const Summary& s, std::vector<std::string>& notes) {
   }
 }
 
-// Of whom no timed burst was computed again.
+// Names the contenders of which the budget's end left no timed burst audited.
 void add_audits(const std::vector<Trial>& trials, std::vector<std::string>& notes) {
   std::map<std::string, bool> due;  // by contender: whether one was audited
   for (const Trial& trial : trials) {

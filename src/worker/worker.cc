@@ -169,7 +169,12 @@ std::filesystem::path new_shared_file(const std::filesystem::path& otherwise) {
   static std::atomic<int> files{0};
   static const auto shared =
       TemporaryFolder::in("/dev/shm", fmt::format("{}shared_", TemporaryFolder::kPrefix));
-  return (shared ? shared->path() : otherwise) / fmt::format("shared-{}", files++);
+  const std::filesystem::path folder = shared ? shared->path() : otherwise;
+  std::filesystem::path file;
+  do {
+    file = folder / fmt::format("shared-{}", files++);
+  } while (std::filesystem::exists(file));
+  return file;
 }
 
 std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {

@@ -158,7 +158,7 @@ class Worker {
 };
 
 // Path of the next file to share with a worker: in a folder of this process in shared memory, else in the folder
-// `otherwise`.
+// `otherwise`. No file has this name yet: a killed process may have left some in `otherwise`.
 std::filesystem::path new_shared_file(const std::filesystem::path& otherwise);
 
 }  // namespace bakeoff

@@ -7,6 +7,7 @@ python3 -m tests.cli.killed_test build/dev/bakeoff
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -17,11 +18,9 @@ from pathlib import Path
 from tests.cli import explain_test, gate_test, latency_test, support, translate_test
 
 LATER = (0.3, 2.0, 6.0)  # seconds after its first process, more or less
+# The same moments in each run but a shuffled one (scripts/run_ctest.py).
+RANDOM = random.Random(os.environ.get("BAKEOFF_TEST_SHUFFLE", "1"))
 SUITE = 'name = "two"\nrecipes = ["race.toml", "race.toml"]\n'
-ONE, OTHER = (
-    'framework = "onnxruntime"',
-    'framework = "onnxruntime", optimization = "basic"',
-)
 
 
 @support.full_tier
@@ -43,7 +42,7 @@ class Killed(unittest.TestCase):
             more = ("--out", folder) if out else ()
             process = self.place.start(*arguments, *more, stderr=subprocess.DEVNULL)
             with process:
-                self.kill_one(process, begun, seconds * random.uniform(0.5, 1.5))
+                self.kill_one(process, begun, seconds * RANDOM.uniform(0.5, 1.5))
             self.all_is_well(f"{arguments[0]}, killed after about {seconds} s", folder)
         self.recipe()
         self.place.write("whole.py", explain_test.SCRIPT)
@@ -80,7 +79,7 @@ class Killed(unittest.TestCase):
             self.assertNotIn("internal error", got.out + got.err)
 
     def recipe(self, **sections: str) -> None:
-        text = latency_test.recipe([ONE, OTHER], **sections)
+        text = latency_test.recipe([latency_test.ONE, latency_test.OTHER], **sections)
         self.place.write("race.toml", text)
 
     def test_run_in_a_study(self) -> None:
