@@ -3,13 +3,14 @@
 // A new folder that vanishes, with everything in it, when this object does.
 //
 // A killed process cannot remove its folders. Therefore each folder is locked (flock) as long as its process
-// lives, and whoever makes one first removes those beside it that have the same beginning and no lock: the lock
-// ends with its holder, whatever its number and its namespace are.
+// lives. A process that makes one first removes the folders beside it whose names begin alike and that are not
+// locked. A lock ends with the process that holds it; process numbers mean nothing in another container.
 
 #include <sys/types.h>
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/result.h"
