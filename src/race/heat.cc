@@ -127,6 +127,7 @@ class Heat {
     }
     audit_members();
     for (Member& member : members_) {
+      member.trial.heat_ns = monotonic_clock().now_ns() - begin_;
       if (member.began) trials.push_back(std::move(member.trial));
     }
     return trials;

@@ -282,6 +282,7 @@ TEST_F(RaceTest, AHeatSurvivesWhateverItsMembersDo) {
     EXPECT_TRUE(trials[i].alone);
     EXPECT_NE(trials[i].started, "");
     EXPECT_GT(trials[i].start_ns, 0);
+    EXPECT_GT(trials[i].heat_ns, trials[i].start_ns);
     EXPECT_GT(trials[i].peak_rss_bytes, 1 << 20) << trials[i].contender;
   }
   for (const size_t i : {0u, 6u}) expect_healthy(trials[i], i == 0 ? 2 : 3);

@@ -108,6 +108,7 @@ struct Trial {
   std::string contender = {};                         // Contender::id
   int heat = 0;                                       // counted from 1
   std::string started = {};                           // UTC
+  int64_t heat_ns = 0;                                // duration of its heat, audits included; 0: not recorded
   std::optional<Failure> failure = {};                // absent: ok
   std::optional<std::string> invalid = std::nullopt;  // a broken rule, e.g. "loss is not finite"
   std::string dropped = {};                           // reason it was skipped; empty if it was timed

@@ -345,8 +345,7 @@ Doubt about_decision(const Summary& s, const std::string& run) {
             .command = repeat.empty() ? "" : repeat + " --set race.warmup_steps=100",
             .good = false};
   return {.title = "Decided",
-          .text = fmt::format("after {}{}", counted(s.heats, "heat"),
-                              s.elapsed_s > 0 ? " in " + duration(s.elapsed_s * 1e3) : ""),
+          .text = "after " + heats_in_words(s),
           .command = repeat};
 }
 

@@ -177,7 +177,7 @@ Json head(const Summary& s) {
           {"alpha", number(s.alpha)},
           {"batch", s.batch},
           {"heats", s.heats},
-          {"elapsed_s", number(s.elapsed_s)},
+          {"elapsed_s", s.elapsed_s > 0 ? number(s.elapsed_s) : table::Json()},
           {"gflop_per_step", number(s.gflop_per_step)},
           {"parameters", s.parameters}};
 }

@@ -106,6 +106,11 @@ std::string track_meaning(const Summary& summary) {
          "clock started.";
 }
 
+std::string heats_in_words(const Summary& s) {
+  const std::string heats = counted(s.heats, "heat");
+  return s.elapsed_s > 0 ? fmt::format("{}, {} together", heats, duration(s.elapsed_s * 1e3)) : heats;
+}
+
 std::vector<std::string> facts(const Summary& s) {
   std::vector<std::string> all;
   if (s.batch > 0) all.push_back(fmt::format("batch {}", count(static_cast<double>(s.batch))));
@@ -115,8 +120,7 @@ std::vector<std::string> facts(const Summary& s) {
   if (const std::string data = one_line(s.manifest.data_description);
       data.find("synthetic samples") != std::string::npos)
     all.push_back(data);
-  all.push_back(counted(s.heats, "heat"));
-  if (s.elapsed_s > 0) all.push_back(duration(s.elapsed_s * 1e3));
+  all.push_back(heats_in_words(s));
   return all;
 }
 

@@ -29,6 +29,8 @@ std::string track_meaning(const Summary& summary);
 
 // "batch 256", "563,018 parameters", "12.5 GFLOP per step", "9 heats", "4 min 12 s": what is known of them.
 std::vector<std::string> facts(const Summary& summary);
+// "9 heats, 4 min 12 s together".
+std::string heats_in_words(const Summary& summary);
 
 // The verdict sentence; one of our own where the summary has none. Says so when the run was interrupted.
 std::string headline(const Summary& summary);

@@ -123,6 +123,16 @@ class Summariser {
     return found;
   }
 
+  // Zero where a heat's duration is not recorded.
+  static double total_s(const std::map<int, int64_t>& heats) {
+    double s = 0;
+    for (const auto& [number, ns] : heats) {
+      if (ns <= 0) return 0;
+      s += static_cast<double>(ns) / 1e9;
+    }
+    return s;
+  }
+
   Summary header(std::vector<Source> sources) const {
     Summary s;
     s.title = manifest_.recipe_name;
@@ -131,10 +141,10 @@ class Summariser {
     s.margin = recipe_.margin;
     s.alpha = recipe_.alpha;
     s.batch = recipe_.training.batch;
-    std::set<int> heats;
-    for (const Trial& t : trials_) heats.insert(t.heat);
+    std::map<int, int64_t> heats;  // by number: their durations
+    for (const Trial& t : trials_) heats[t.heat] = std::max(heats[t.heat], t.heat_ns);
     s.heats = static_cast<int>(heats.size());
-    for (const Trial& t : trials_) s.elapsed_s += trial_seconds(t);
+    s.elapsed_s = total_s(heats);
     s.gflop_per_step = static_cast<double>(cost_.flops()) / 1e9;
     s.parameters = recipe_.workload.parameter_count();
     s.model = model_bytes(recipe_);

@@ -147,7 +147,7 @@ struct Summary {
   double alpha = 0;               // error rate of all statements together
   int64_t batch = 0;
   int heats = 0;
-  double elapsed_s = 0;
+  double elapsed_s = 0;  // all heats, by our clock, audits included; 0: not recorded
   double gflop_per_step = 0;
   int64_t parameters = 0;
   ModelBytes model = {};
