@@ -148,9 +148,10 @@ class RunResult:
     losses: Optional[Sequence[float]] = None
     mean_loss: Optional[float] = None
     sums: Optional[Mapping[str, float]] = None
-    # Of a burst of predictions: size, last element and sum of squares of the output of
-    # each step, or of as many of the last steps as were kept.
-    outputs: Optional[Sequence[tuple[int, float, float]]] = None
+    # Of a burst of predictions: gives size, last element and sum of squares of the output
+    # of each step, or of as many of the last steps as were kept. Called where they are
+    # asked for, after the answer.
+    outputs: Optional[Callable[[], Sequence[tuple[int, float, float]]]] = None
 
 
 @dataclass(frozen=True)

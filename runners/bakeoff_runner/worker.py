@@ -63,6 +63,8 @@ class _Session(TrainCommands):
         self._steps = 0
         self._started_ns = 0
         self._again: Optional[Callable[[], None]] = None  # marks a step, nudges again
+        # Tells the outputs of the last burst of predictions.
+        self._outputs: Optional[Callable[[], Sequence[tuple[int, float, float]]]] = None
 
     @property
     def mark(self) -> Callable[[], None]:
@@ -99,7 +101,7 @@ class _Session(TrainCommands):
             except ProtocolError as error:
                 self._channel.fail(request.id, "protocol", error)
                 continue
-            self._again = None
+            self._again = self._outputs = None
             if file is not None:
                 try:
                     changes = read_safetensors(file)
@@ -161,9 +163,16 @@ class _Session(TrainCommands):
                 **_told("losses", result.losses),
                 **_told("mean_loss", result.mean_loss),
                 **_told("sums", result.sums),
-                **_told("outputs", result.outputs),
             },
         )
+        self._outputs = result.outputs
+
+    def outputs(self) -> Fields:
+        """Of the last burst of predictions, once."""
+        if self._outputs is None:
+            raise ProtocolError("there are no outputs of a burst of predictions")
+        tell, self._outputs = self._outputs, None
+        return {"outputs": tell()}
 
     def abandon(self, error: BaseException) -> bool:
         """Answers an open run with `error`; False if none was open."""
@@ -191,6 +200,7 @@ class Worker:
             self._nvtx = {"nvtx": f"no ranges: {error}"}
         between: Mapping[str, Callable[[Request], Fields]] = {
             "memory": lambda _: self._memory(),
+            "outputs": lambda _: self._session.outputs(),
             "restore": self._restore,
         }
         self._session = _Session(channel, marker(ring), between, self._nudge, ranges)

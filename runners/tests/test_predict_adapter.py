@@ -116,6 +116,10 @@ def predicted(framework: str, options: dict[str, str], script: Path) -> Any:
         assert ran["ok"], ran["traceback"]
         assert ran["steps"] == 5 and ran["loss"] is None
         assert 0 < ran["ns"] <= ran["wall_ns"]
+        told = worker.ask("outputs")
+        assert told["ok"], told["traceback"]
+        assert len(told["outputs"]) == 5
+        assert not worker.ask("outputs")["ok"], "they are told once"
         refused = worker.ask("losses", steps=1)
         assert not refused["ok"] and "no losses" in refused["error"]
         other = script.with_name("other.py")
@@ -143,4 +147,5 @@ def test_of_a_burst_all_outputs_are_kept(shape: Any, in_tuple: bool) -> None:
     ran = predict_burst(
         lambda: output, itertools.repeat(()), 3000, lambda: None, repr, arrays
     )
-    assert ran.outputs == [(500, 1.0, 500.0)] * 3000
+    assert ran.outputs is not None
+    assert ran.outputs() == [(500, 1.0, 500.0)] * 3000

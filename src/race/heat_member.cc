@@ -118,25 +118,28 @@ bool is_drawn(const Member& member) {
   return chance(1 / bursts) || (!any && static_cast<double>(member.shown.size() + 1) >= bursts);
 }
 
-// Keeps what an audit needs; requests the parameters if the burst is drawn.
-void keep_evidence(const Plan& plan, Member& member, const Ran& ran, bool drawn, ShownBurst shown) {
+// Keeps what an audit needs; requests the parameters, or the outputs, if the burst is drawn.
+void keep_evidence(const Plan& plan, Member& member, Ran& ran, bool drawn, ShownBurst shown) {
   shown.burst = member.trial.bursts.size() + member.trial.void_bursts.size();
   shown.steps = ran.burst.steps;
   shown.losses = ran.losses;
   shown.mean_loss = ran.mean_loss;
   shown.sums = ran.sums;
-  shown.outputs = ran.outputs;
   shown.drawn = drawn;
-  if (drawn && !member.audit->training.predicts()) {
+  if (drawn && member.audit->training.predicts()) {
+    auto told = member.worker->outputs();
+    if (!told) return;
+    shown.outputs = std::move(told->outputs);
+    ran.burst.elapsed_ns += told->late_ns;
+  } else if (drawn) {
     shown.state = new_shared_file(plan.directory.path());
     if (!member.worker->state(shown.state)) return;
   }
   member.shown.push_back(std::move(shown));
 }
 
-// Mean loss of a burst's steps; 0 for predictions, which have none.
+// Mean loss of a burst's steps.
 double mean_loss(const ShownBurst& shown) {
-  if (!shown.outputs.empty()) return 0;
   if (shown.mean_loss || shown.losses.empty())
     return shown.mean_loss.value_or(std::numeric_limits<double>::quiet_NaN());
   return std::accumulate(shown.losses.begin(), shown.losses.end(), 0.0) /
@@ -144,13 +147,13 @@ double mean_loss(const ShownBurst& shown) {
 }
 
 // The bursts to audit: those that were drawn, and the burst whose losses differ most from the others', if
-// they differ too much; or only that one.
-std::vector<size_t> to_audit(const std::vector<ShownBurst>& all, bool apart_alone) {
+// they differ too much; or only that one. Predictions have no losses.
+std::vector<size_t> to_audit(const std::vector<ShownBurst>& all, bool predicts, bool apart_alone) {
   std::vector<size_t> chosen;
   std::vector<double> means;
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].drawn && !apart_alone) chosen.push_back(i);
-    means.push_back(mean_loss(all[i]));
+    means.push_back(predicts ? 0 : mean_loss(all[i]));
   }
   const double middle = stats::median(means);
   std::optional<size_t> furthest;
@@ -283,7 +286,8 @@ void run_burst(const Plan& plan, Member& member, Sensing& sensing, int64_t heat_
 
 void audit(const std::string& group, Member& member, bool apart_alone, const std::function<bool()>& late) {
   const auto stop = [&] { return proc::interrupted() || late(); };
-  for (const size_t i : to_audit(member.shown, apart_alone)) {
+  const bool predicts = member.audit != nullptr && member.audit->training.predicts();
+  for (const size_t i : to_audit(member.shown, predicts, apart_alone)) {
     if (member.trial.failure) break;
     auto found = audit_burst(*member.audit, member.shown[i], group, {}, stop);
     if (stop() && !found) {

@@ -364,10 +364,7 @@ std::optional<Ran> Worker::lead_in(int64_t steps, const NudgeRequest& nudge) {
 
 namespace {
 
-// Time that reporting one output may take: it is reported after the work and does not count as work.
-constexpr int64_t kTelling = 50'000;  // ns
-
-std::vector<ReportedOutput> told_outputs(const Json& answer) {
+std::vector<ReportedOutput> reported_outputs(const Json& answer) {
   std::vector<ReportedOutput> told;
   const auto outputs = answer.find("outputs");
   if (outputs == answer.end() || !outputs->is_array()) return told;
@@ -388,14 +385,9 @@ std::optional<Ran> Worker::burst(int64_t steps, Stage stage, const NudgeRequest&
   const int64_t marks_before = impl_->ring ? impl_->ring->count() : 0;
   const int64_t asked = monotonic_clock().now_ns();
   const auto answer = ask(*impl_, failure_, stage, std::move(request));
-  int64_t elapsed = monotonic_clock().now_ns() - asked;
+  const int64_t elapsed = monotonic_clock().now_ns() - asked;
   if (!answer) return std::nullopt;
   Ran ran;
-  ran.outputs = told_outputs(*answer);
-  if (!ran.outputs.empty()) {
-    const int64_t telling = kTelling * static_cast<int64_t>(ran.outputs.size());
-    elapsed = std::max(elapsed - telling, std::min(elapsed, integer(*answer, "ns")));
-  }
   ran.burst = {.ns = integer(*answer, "ns"), .steps = integer(*answer, "steps"), .elapsed_ns = elapsed};
   if (ran.burst.ns <= 0 || ran.burst.steps <= 0) {
     const auto claim = [&](const char* key) { return answer->contains(key) ? plain((*answer)[key]) : "no"; };
@@ -424,6 +416,20 @@ std::optional<Ran> Worker::burst(int64_t steps, Stage stage, const NudgeRequest&
     for (size_t i = 1; i < marks.ns.size(); ++i) ran.step_ns.push_back(marks.ns[i] - marks.ns[i - 1]);
   }
   return ran;
+}
+
+// They are told after the answer, which ends the burst by our clock: else what telling may take, 50 us each, would
+// hide any time that a worker keeps quiet about its steps of 10 us.
+std::optional<ToldOutputs> Worker::outputs() {
+  constexpr int64_t kTelling = 50'000, kMessages = 5'000'000;  // ns: of one output, of all of them
+  const int64_t asked = monotonic_clock().now_ns();
+  const auto answer = ask(*impl_, failure_, Stage::kRun, {{"op", "outputs"}});
+  const int64_t elapsed = monotonic_clock().now_ns() - asked;
+  if (!answer) return std::nullopt;
+  ToldOutputs told{.outputs = reported_outputs(*answer)};
+  const int64_t may_take = kMessages + kTelling * static_cast<int64_t>(told.outputs.size());
+  told.late_ns = std::max<int64_t>(0, elapsed - may_take);
+  return told;
 }
 
 bool Worker::state(const std::filesystem::path& out) {

@@ -77,12 +77,17 @@ struct NudgeRequest {
 struct Ran {
   Burst burst = {};
   std::optional<double> loss = {};
-  std::vector<double> losses = {};           // one for each step, before its update; empty: not reported
-  std::optional<double> mean_loss = {};      // mean of the losses of all its steps
-  std::map<std::string, double> sums = {};   // sum of every trained parameter after the last update
-  std::vector<ReportedOutput> outputs = {};  // predictions: outputs of all steps, or of the last ones
-  std::vector<int64_t> step_ns = {};         // step times from the marks: one fewer than steps
+  std::vector<double> losses = {};          // one for each step, before its update; empty: not reported
+  std::optional<double> mean_loss = {};     // mean of the losses of all its steps
+  std::map<std::string, double> sums = {};  // sum of every trained parameter after the last update
+  std::vector<int64_t> step_ns = {};        // step times from the marks: one fewer than steps
   int64_t jump_ns = 0;  // how much more the worker's clock counted than ours: a clock jumped
+};
+
+// What a worker tells of a burst of predictions, after its answer.
+struct ToldOutputs {
+  std::vector<ReportedOutput> outputs = {};  // of all steps, or of the last ones
+  int64_t late_ns = 0;  // how much longer it took than telling may take: it may have worked on meanwhile
 };
 
 struct Served {
@@ -116,6 +121,8 @@ class Worker {
                                                   const std::vector<std::vector<int64_t>>& row_shapes);
   // Runs a burst, and watches the process for a moment after the answer (evidence/barrier.h).
   std::optional<Ran> run(int64_t steps, Stage stage = Stage::kRun, const NudgeRequest& nudge = {});
+  // Of the burst that run() or lead_in() ran last. Each can be asked for once.
+  std::optional<ToldOutputs> outputs();
   // Runs steps right before a burst; nothing is watched after them.
   std::optional<Ran> lead_in(int64_t steps, const NudgeRequest& nudge = {});
   // Number of steps since the build: its position in the data.
