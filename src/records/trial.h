@@ -105,11 +105,11 @@ inline bool marks_show_work(double mean_mark, double step) {
 
 // One contender in one heat, in one fresh process.
 struct Trial {
-  std::string contender = {};                         // Contender::id
-  int heat = 0;                                       // counted from 1
-  std::string started = {};                           // UTC
-  int64_t heat_ns = 0;                                // duration of its heat, audits included; 0: not recorded
-  std::optional<Failure> failure = {};                // absent: ok
+  std::string contender = {};           // Contender::id
+  int heat = 0;                         // counted from 1
+  std::string started = {};             // UTC
+  int64_t heat_ns = 0;                  // duration of its heat, audits included; 0: not recorded
+  std::optional<Failure> failure = {};  // absent: ok
   std::optional<std::string> invalid = std::nullopt;  // a broken rule, e.g. "loss is not finite"
   std::string dropped = {};                           // reason it was skipped; empty if it was timed
   double behind_leader = 0;               // if dropped: its fastest step divided by the leader's step

@@ -344,9 +344,7 @@ Doubt about_decision(const Summary& s, const std::string& run) {
             .text = fmt::format("{} must become steady first: a longer warm-up may do", unsteady_name(s)),
             .command = repeat.empty() ? "" : repeat + " --set race.warmup_steps=100",
             .good = false};
-  return {.title = "Decided",
-          .text = "after " + heats_in_words(s),
-          .command = repeat};
+  return {.title = "Decided", .text = "after " + heats_in_words(s), .command = repeat};
 }
 
 // "0.92 s PyTorch to 4.0 s Keras on JAX", over the ranked rows that have the value.

@@ -1,12 +1,15 @@
 """Contenders that misbehave: each is a row with its reason, the others race on.
 
-Real PyTorch, one race for all of them, and one for those that hang, which have a limit that
-a slow machine may not keep otherwise: python3 -m tests.cli.faults_test build/dev/bakeoff
+Predictions of ONNX Runtime, whose worker starts in a fifth of PyTorch's time: what Bakeoff makes
+of a fault does not depend on the framework. With BAKEOFF_FULL_TESTS=1 trainings by PyTorch too.
+One race for all of them, and one for those that hang, which have a limit that a slow machine
+may not keep otherwise: python3 -m tests.cli.faults_test build/dev/bakeoff
 """
 
 from __future__ import annotations
 
 import json
+import re
 import unittest
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +19,9 @@ from typing import Any, ClassVar
 from tests.cli import support
 
 IMPORTS = "import argparse\n"
-STEP = "    optimizer.zero_grad(set_to_none=True)\n"
+STEP = re.compile(
+    r"(?:    optimizer\.zero_grad\(set_to_none=True\)|def predict_step\(.*\):)\n"
+)
 LOSS = "    return loss.detach()\n"
 
 
@@ -25,12 +30,15 @@ def at_import(code: str) -> Callable[[str], str]:
 
 
 def in_step(number: int, code: str) -> Callable[[str], str]:
-    """Runs `code` in training step `number` of a process, counted from 1."""
+    """Runs `code` in step `number` of a process, counted from 1."""
     count = f"{IMPORTS}CALLS = []\n"
     body = f"    CALLS.append(None)\n    if len(CALLS) == {number}:\n        {code}\n"
-    return lambda source: support.replaced(
-        source, (IMPORTS, count), (STEP, body + STEP)
-    )
+
+    def edit(source: str) -> str:
+        (line,) = STEP.findall(source)
+        return support.replaced(source, (IMPORTS, count), (line, line + body))
+
+    return edit
 
 
 def with_loss(expression: str) -> Callable[[str], str]:
@@ -52,12 +60,11 @@ def in_loader(code: str) -> Callable[[str], str]:
     )
 
 
-PRELOADED = "train_torch.py"
 # What hangs is found out after so many seconds of a stage. Importing torch takes longer on a machine that is slow
 # enough: then it is another stage.
 LIMIT = 15
 LATE = rf"timed out after {LIMIT}(\.0)? s"
-LATE_STAGES = "import|build|parity|losses"
+LATE_STAGES = "import|build|parity|losses|first step|warmup"
 LOADER = "train_torch_input_dataset_workers_1.py"
 
 
@@ -67,11 +74,13 @@ class Fault:
     stage: str  # where its row says that it ended
     reason: str  # pattern
     tail: str = "^"  # pattern in the log tail
-    base: str = PRELOADED  # the emitted script that is edited
+    predicting: str = ""  # the stage where it predicts; empty: the same
+    base: str = ""  # the emitted script that is edited; empty: the first one
+    trains: bool = False  # what it edits is there in trainings alone
     everyday: bool = True  # else another one ends in the same way, or fake workers do (src/worker, src/race)
 
 
-# The gate trains 5 steps in one process and 3 in another, a heat at least 10.
+# The gate trains 5 steps in one process and 3 in another, or predicts twice in one; a heat has at least 10 steps.
 SLEEPER = "__import__('subprocess').Popen(['sleep', '600'], start_new_session="
 FAULTS = {
     "import_crash": Fault(
@@ -85,13 +94,13 @@ FAULTS = {
         in_step(9, "raise RuntimeError('boom at step 9')"),
         "warmup|run",  # a slow machine warms up longer
         "boom at step 9",
-        r"in train_step",
+        r"in (train|predict)_step",
     ),
     "segfault": Fault(
         in_step(2, "__import__('os').kill(__import__('os').getpid(), 11)"),
         "parity|losses",
         "SIGSEGV|signal 11",
-        "Fatal Python error|Segmentation|train_step",
+        "Fatal Python error|Segmentation|(train|predict)_step",
     ),
     "hang": Fault(
         in_step(2, "__import__('time').sleep(3600)"),
@@ -102,12 +111,14 @@ FAULTS = {
         with_loss("loss.detach() * float('nan')"),
         "parity",
         "not the same computation: loss",
+        trains=True,
         everyday=False,
     ),
     "late_nan": Fault(
         with_loss("loss.detach() * (float('nan') if len(CALLS) > 8 else 1)"),
         "run",
         "loss became nan",
+        trains=True,
         everyday=False,
     ),
     "flood": Fault(
@@ -136,6 +147,7 @@ FAULTS = {
         in_step(3, "__import__('os').kill(__import__('os').getpid(), 9)"),
         "losses",
         "SIGKILL|signal 9",
+        predicting="first step|warmup",
         everyday=False,
     ),
     "no_memory": Fault(
@@ -146,7 +158,9 @@ FAULTS = {
         ),
         "parity",
         "MemoryError",
-        "train_step",
+        "(train|predict)_step",
+        # What fails in double precision is proven by the reference of ONNX.
+        predicting="first step",
     ),
     "garbage": Fault(
         in_step(1, "__import__('os').write(4, b'what is this\\n')"),
@@ -158,12 +172,14 @@ FAULTS = {
         "losses",
         "DataLoader worker .*(killed by signal|exited unexpectedly)",
         base=LOADER,
+        trains=True,
     ),
     "loader_hangs": Fault(
         in_loader("__import__('time').sleep(3600)"),
         LATE_STAGES,
         LATE,
         base=LOADER,
+        trains=True,
         everyday=False,
     ),
     "orphans": Fault(
@@ -172,8 +188,6 @@ FAULTS = {
         "alone",
     ),
 }
-TOLD = {name: fault for name, fault in FAULTS.items() if fault.everyday or support.FULL}
-HANGING = {name for name, fault in TOLD.items() if fault.reason == LATE}
 # Odd, but no reason not to be ranked.
 HARMLESS: dict[str, Callable[[str], str]] = {
     "parent": at_import(f"{SLEEPER}True)\n{SLEEPER}False)\n"),
@@ -183,7 +197,14 @@ HARMLESS: dict[str, Callable[[str], str]] = {
 RUN = f"a run in a folder of a long name, {80 * 'x'}"
 
 
-class Faults(unittest.TestCase):
+class Predicting(unittest.TestCase):
+    framework = "onnxruntime"
+    script = "predict_onnxruntime.py"
+    bases: tuple[str, ...] = ('framework = "onnxruntime"',)
+    sections: ClassVar[dict[str, str]] = {"top": support.PREDICTIONS, "optimizer": ""}
+
+    told: ClassVar[dict[str, Fault]]
+    hanging: ClassVar[set[str]]
     place: ClassVar[support.Place]
     outcome: ClassVar[support.Outcome]
     left: ClassVar[dict[int, str]]
@@ -192,49 +213,51 @@ class Faults(unittest.TestCase):
     late: ClassVar[dict[str, Any]]
 
     @classmethod
+    def faults(cls) -> dict[str, Fault]:
+        fit = {name: fault for name, fault in FAULTS.items() if not fault.trains}
+        return {n: fault for n, fault in fit.items() if fault.everyday or support.FULL}
+
+    @classmethod
     def setUpClass(cls) -> None:
-        support.need("torch")
-        cls.place = support.Place(["torch"])
+        support.need(cls.framework)
+        cls.told = cls.faults()
+        cls.hanging = {n for n, fault in cls.told.items() if fault.reason == LATE}
+        cls.place = support.Place([cls.framework])
         cls.addClassCleanup(cls.place.close)
         place = cls.place
         place.write("mlp.ir", support.MLP)
-        bases = ['framework = "torch"'] * 2
-        bases[1] += ', input = "dataset", workers = 1'
-        one = place.write("one.toml", support.recipe(bases))
+        one = place.write("one.toml", support.recipe(cls.bases, **cls.sections))
         emitted = place.run("emit", one, "--out", "emitted")
         assert emitted.code == 0, emitted.err
         cls.temporary = place.path / "tmp"
         cls.temporary.mkdir()
         place.variables["TMPDIR"] = str(cls.temporary)
-        for name, fault in TOLD.items():
-            source = (place.path / "emitted" / fault.base).read_text()
-            place.write(f"{name}.py", fault.edit(source))
-        source = (place.path / "emitted" / PRELOADED).read_text()
-        for name, edit in HARMLESS.items():
+        edits = {n: (fault.edit, fault.base) for n, fault in cls.told.items()}
+        edits |= {name: (edit, "") for name, edit in HARMLESS.items()}
+        for name, (edit, base) in edits.items():
+            source = (place.path / "emitted" / (base or cls.script)).read_text()
             place.write(f"{name}.py", edit(source))
-        all_names = [*TOLD, *HARMLESS]
-        others = [f'script = "{name}.py"' for name in all_names if name not in HANGING]
-        hanging = [f'script = "{name}.py"' for name in sorted(HANGING)]
-        late = cls.race([*hanging, 'framework = "torch"'], LIMIT, "late")
+        honest = f'framework = "{cls.framework}"'
+        hanging = [f'script = "{name}.py"' for name in sorted(cls.hanging)]
+        late = cls.race([*hanging, honest], LIMIT, "late")
         # 1 where the honest one, too, is later than the limit.
         assert late.code in (0, 1), late.err + late.out
         cls.late = late.json()
-        cls.outcome = cls.race(
-            ['framework = "torch"', 'framework = "jax"', *others], support.HANGS, RUN
-        )
+        others = [f'script = "{name}.py"' for name in edits if name not in cls.hanging]
+        contenders = [honest, 'framework = "jax"', *others]
+        cls.outcome = cls.race(contenders, support.HANGS, RUN)
         cls.left = place.none_left()
         assert cls.outcome.code == 0, cls.outcome.err + cls.outcome.out
         cls.rows = cls.outcome.json()
 
     @classmethod
     def race(cls, contenders: list[str], limit: int, out: str) -> support.Outcome:
-        text = support.recipe(
-            contenders,
-            top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
-            budget="minutes = 30\nheats = 3\n",
-            race="burst_seconds = 0.02\nbursts = 2\nthreads = 1\nparity_steps = 3\nmax_busy = 1\n"
+        sections = {
+            "budget": "minutes = 30\nheats = 3\n",
+            "race": "burst_seconds = 0.02\nbursts = 2\nthreads = 1\nparity_steps = 3\nmax_busy = 1\n"
             f"confirm_heats = 0\nstage_seconds = {limit}\n",
-        )
+        }
+        text = support.recipe(contenders, **{**cls.sections, **sections})
         recipe = cls.place.write("race.toml", text)
         return cls.place.run("run", recipe, "--out", out, "--format", "json")
 
@@ -246,18 +269,25 @@ class Faults(unittest.TestCase):
             f"no {contender} in {group}: {json.dumps(self.rows)[:3000]}"
         )
 
+    def own(self, name: str) -> str:
+        return f"{self.framework}:{name}.py"
+
+    def stage(self, fault: Fault) -> str:
+        return fault.predicting or fault.stage
+
     def test_every_fault_has_its_row(self) -> None:
-        for name, fault in TOLD.items():
+        for name, fault in self.told.items():
             with self.subTest(name):
-                failure = self.row("unranked", f"torch:{name}.py")["failure"]
-                self.assertRegex(failure["stage"], f"^({fault.stage})$", failure)
+                failure = self.row("unranked", self.own(name))["failure"]
+                stage = self.stage(fault)
+                self.assertRegex(failure["stage"], f"^({stage})$", failure)
                 self.assertRegex(failure["reason"], fault.reason)
                 self.assertNotIn("\n", failure["reason"])
                 self.assertRegex(failure["log_tail"], fault.tail)
                 self.assertLessEqual(len(failure["log_tail"].encode()), 5000)
 
     def test_the_others_are_ranked(self) -> None:
-        wanted = {"torch", *(f"torch:{name}.py" for name in HARMLESS)}
+        wanted = {self.framework, *map(self.own, HARMLESS)}
         self.assertEqual(
             {row["contender"]["id"] for row in self.rows["ranked"]}, wanted
         )
@@ -266,7 +296,7 @@ class Faults(unittest.TestCase):
 
     def test_beside_one_that_hangs_the_race_goes_on(self) -> None:
         rows = [*self.late["ranked"], *self.late["unranked"]]
-        wanted = {"torch", *(f"torch:{name}.py" for name in HANGING)}
+        wanted = {self.framework, *map(self.own, self.hanging)}
         self.assertEqual({row["contender"]["id"] for row in rows}, wanted)
 
     def test_a_missing_environment_is_a_row(self) -> None:
@@ -298,10 +328,27 @@ class Faults(unittest.TestCase):
             shown = self.place.run("report", RUN, "--format", form)
             self.assertEqual(shown.code, 0, shown.err)
             late = self.place.run("report", "late", "--format", form)
-            for name in TOLD:
-                out = late.out if name in HANGING else shown.out
-                self.assertIn(f"torch:{name}.py", out)
+            for name in self.told:
+                out = late.out if name in self.hanging else shown.out
+                self.assertIn(self.own(name), out)
             self.assertIn("boom at step 9", shown.out)
+
+
+@support.full_tier
+class Training(Predicting):
+    framework = "torch"
+    script = "train_torch.py"
+    bases = ('framework = "torch"', 'framework = "torch", input = "dataset", workers = 1')
+    sections: ClassVar[dict[str, str]] = {
+        "top": 'workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n'
+    }
+
+    @classmethod
+    def faults(cls) -> dict[str, Fault]:
+        return FAULTS
+
+    def stage(self, fault: Fault) -> str:
+        return fault.stage
 
 
 if __name__ == "__main__":
