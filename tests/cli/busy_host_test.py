@@ -15,7 +15,7 @@ from tests.cli import support
 RACE = """
 parity_steps = 3
 bursts = 3
-burst_seconds = 0.5
+burst_seconds = 0.2
 max_busy = 0
 """
 
@@ -62,7 +62,7 @@ class BusyHost(unittest.TestCase):
         self.place.write(
             "brief.toml",
             recipe()
-            .replace("burst_seconds = 0.5", "burst_seconds = 0.01")
+            .replace("burst_seconds = 0.2", "burst_seconds = 0.01")
             .replace("heats = 3", "heats = 6"),
         )
         outcome = self.place.run(

@@ -338,7 +338,10 @@ class Predicting(unittest.TestCase):
 class Training(Predicting):
     framework = "torch"
     script = "train_torch.py"
-    bases = ('framework = "torch"', 'framework = "torch", input = "dataset", workers = 1')
+    bases = (
+        'framework = "torch"',
+        'framework = "torch", input = "dataset", workers = 1',
+    )
     sections: ClassVar[dict[str, str]] = {
         "top": 'workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n'
     }

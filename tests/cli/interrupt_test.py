@@ -1,6 +1,6 @@
 """Ctrl-C, kill -9, resume, two runs in one folder, and reports made offline afterwards.
 
-Real PyTorch, one run directory: python3 -m tests.cli.interrupt_test build/dev/bakeoff
+Real workers, one run directory: python3 -m tests.cli.interrupt_test build/dev/bakeoff
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ def records(path: Path) -> list[Any]:
 
 class Interrupted(unittest.TestCase):
     def setUp(self) -> None:
-        support.need("torch", "onnxruntime")
-        self.place = support.Place(["torch", "onnxruntime"])
+        support.need("jax", "onnxruntime")
+        self.place = support.Place(["jax", "onnxruntime"])
         self.addCleanup(self.place.close)
         self.temporary = self.place.path / "tmp"
         self.temporary.mkdir()
         self.place.variables["TMPDIR"] = str(self.temporary)
         self.place.write("mlp.ir", support.MLP)
         text = support.recipe(
-            ['framework = "torch"', 'framework = "torch", channels_last = true'],
+            ['framework = "jax"', 'framework = "jax", donate = false'],
             top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
             budget="minutes = 30\nheats = 3\n",
         )
@@ -96,7 +96,7 @@ class Interrupted(unittest.TestCase):
         run.wait_for("proofs")
         run.wait_for_worker()
         out = self.interrupt(run)
-        self.assertIn("torch", out)
+        self.assertIn("JAX", out)
         self.assertIn("race", out)
         self.assertIn("Interrupted before anything was timed: 0 of 2 contenders", out)
         self.assertIn("`bakeoff run --resume ", out)
@@ -109,7 +109,7 @@ class Interrupted(unittest.TestCase):
         run.wait_for(r"(?m)^race\b")
         run.wait_for_worker()
         out = self.interrupt(run)
-        self.assertIn("torch", out)
+        self.assertIn("JAX", out)
         self.assertIn("Interrupted before anything was timed: 2 of 2 contenders", out)
         self.assertIn("A heat that was running is not counted", out)
         self.assertEqual(
@@ -203,12 +203,12 @@ class Interrupted(unittest.TestCase):
         self.assertEqual(again.json(), printed)
         markdown = self.place.run("report", moved, "--format", "markdown")
         self.assertEqual(markdown.code, 0, markdown.err)
-        self.assertRegex(markdown.out, r"(?m)^\|.*torch.*\|")
+        self.assertRegex(markdown.out, r"(?m)^\|.*jax.*\|")
         table = self.place.run("report", moved, "--format", "csv", "--html", "r.html")
         rows = list(csv.DictReader(io.StringIO(table.out)))
         self.assertEqual(len(rows), 2)
         page = (self.place.path / "r.html").read_text()
-        self.assertIn("channels_last", page)
+        self.assertIn("donate", page)
         self.assertNotRegex(page, r'(src|href)="(https?:)?//')
         shown = self.place.run("report", moved)
         self.assertEqual(shown.out.splitlines()[-1], str(moved / "report.html"))
@@ -217,7 +217,7 @@ class Interrupted(unittest.TestCase):
         with self.subTest("a torn last line is ignored, other damage is not"):
             trials = moved / "trials.jsonl"
             whole = trials.read_text()
-            trials.write_text(whole + '{"contender": "tor')
+            trials.write_text(whole + '{"contender": "ja')
             torn = self.place.run("report", moved, "--format", "json")
             self.assertEqual(torn.json(), printed)
             trials.write_text("nonsense\n" + whole)

@@ -138,7 +138,8 @@ class Translating(Door):
             "    assert v.dtype == before[k].dtype and torch.equal(v, before[k]), k\n"
             "net(example).sum().backward()\n"
             "net.load_state_dict(before)\n"
-            "torch.save(net.double().eval()(torch.ones(1, 6).double()), 'wanted.pt')\n"
+            "wanted = net.double().eval()(torch.ones(1, 6).double())[0]\n"
+            "open('wanted.json', 'w').write(json.dumps(wanted.tolist()))\n"
             "show(table)\n"
         )
         answer = self.shown(text)
@@ -169,15 +170,11 @@ class Translating(Door):
              "print(*np.asarray(p.predict_step(w, np.ones((1, 6), 'f4')))[0])"],
             cwd=folder, capture_output=True, text=True, check=True,
         )  # fmt: skip
-        wanted = subprocess.run(
-            [support.interpreter("torch"), "-B", "-c",
-             "import torch; print(*torch.load('wanted.pt')[0].tolist())"],
-            cwd=self.place.path, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        pairs = list(zip(given.stdout.split(), wanted.stdout.split(), strict=True))
+        wanted = json.loads((self.place.path / "wanted.json").read_text())
+        pairs = list(zip(given.stdout.split(), wanted, strict=True))
         self.assertEqual(len(pairs), 3)
         for a, b in pairs:
-            self.assertAlmostEqual(float(a), float(b), places=5)
+            self.assertAlmostEqual(float(a), b, places=5)
 
     @support.full_tier
     def test_a_module_of_a_notebook(self) -> None:
@@ -204,17 +201,20 @@ class Translating(Door):
 
 
 class Racing(Door):
-    def test_two_frameworks(self) -> None:
+    def test_two_contenders(self) -> None:
+        # Every day JAX alone, which starts in a third of PyTorch's time.
+        first = "torch" if support.FULL else "jax"
         text = (
             f"{NET}{SHOW}\nimport bakeoff\n"
             "data = torch.randn(40, 6), torch.arange(40) % 3\n"
             "show(bakeoff.race(net, example, loss='softmax_cross_entropy', data=data, "
-            "frameworks=['torch', {'framework': 'jax', 'donate': False}], "
+            f"frameworks=[{first!r}, {{'framework': 'jax', 'donate': False}}], "
             "budget='10s', out='raced'))\n"
         )
         answer = self.shown(text)
         names = {row["contender"]: row for row in answer["rows"]}
-        self.assertEqual(set(names), {"torch", "jax[donate=false]"})
+        honest = first if support.FULL else "jax[donate=true]"
+        self.assertEqual(set(names), {honest, "jax[donate=false]"})
         for row in names.values():
             self.assertTrue(row["proven"], row)
             self.assertGreater(row["ms_per_step"], 0)

@@ -186,14 +186,14 @@ class FromTorch(Translating):
 
     def test_the_example_notices_other_weights(self) -> None:
         alone = self.place.path / "changed"
-        shutil.copytree(self.out / "torch", alone)
+        shutil.copytree(self.out / "onnxruntime", alone)
         change = (
-            "from safetensors.torch import load_file, save_file\n"
+            "from safetensors.numpy import load_file, save_file\n"
             "w = load_file('weights.safetensors')\n"
             "w['norm.running_var'] *= 1.01\n"
             "save_file(w, 'weights.safetensors')\n"
         )
-        python = support.interpreter("torch")
+        python = support.interpreter("onnxruntime")
         done = as_a_stranger(alone, python, "-c", change)
         self.assertEqual(done.returncode, 0, done.stderr)
         done = as_a_stranger(alone, python, "example.py")
@@ -216,25 +216,25 @@ class FromTorch(Translating):
 
 
 class Places(Translating):
-    """Where a translation is written, and what it starts from."""
+    """Where a translation is written, and what it starts from: to what starts soonest."""
 
     def setUp(self) -> None:
-        support.need("torch")
-        self.place = support.Place(["torch"], shared_proofs=True)
+        support.need("onnxruntime", "torch")
+        self.place = support.Place(["onnxruntime", "torch"], shared_proofs=True)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
         self.place.write("recipe.toml", support.recipe(['framework = "jax"']))
 
     def test_a_recipe_then_again(self) -> None:
-        done = self.translate("recipe.toml", "--to", "torch")
+        done = self.translate("recipe.toml", "--to", "onnxruntime")
         self.assertEqual(done.code, 0, done.err)
         self.assertEqual(self.left_over(), ["recipe_translated"])
-        marked = self.place.write("recipe_translated/torch/mine.txt", "mine")
-        again = self.translate("recipe.toml", "--to", "torch")
+        marked = self.place.write("recipe_translated/onnxruntime/mine.txt", "mine")
+        again = self.translate("recipe.toml", "--to", "onnxruntime")
         self.assertEqual(again.code, 2)
         self.assertIn("'recipe_translated' exists\n  --force replaces it", again.err)
         self.assertTrue(marked.exists())
-        forced = self.translate("recipe.toml", "--to", "torch", "--force")
+        forced = self.translate("recipe.toml", "--to", "onnxruntime", "--force")
         self.assertEqual(forced.code, 0, forced.err)
         self.assertFalse(marked.exists())
         self.assertEqual(self.left_over(), ["recipe_translated"])
@@ -244,12 +244,12 @@ class Places(Translating):
         folder = self.place.path / name
         folder.mkdir()
         done = subprocess.run(
-            [support.BAKEOFF, "translate", *arguments, "--to", "torch", "--out", out],
+            [support.BAKEOFF, "translate", *arguments, "--to", "onnxruntime", "--out", out],
             cwd=folder, env=self.place.variables,
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertTrue((folder / out / "torch" / "README.md").exists(), name)
+        self.assertTrue((folder / out / "onnxruntime" / "README.md").exists(), name)
         self.assertEqual(list(self.place.path.rglob(".translation*")), [])
         return folder / out
 
@@ -259,21 +259,21 @@ class Places(Translating):
             self.translate_from(name, out, "../recipe.toml")
 
     def test_a_workload_with_weights_in_the_folder_where_the_user_is(self) -> None:
-        lone = self.translate("mlp.ir", "--to", "torch")
+        lone = self.translate("mlp.ir", "--to", "onnxruntime")
         self.assertEqual(lone.code, 2)
         self.assertIn("there are no weights 'mlp.safetensors'", lone.err)
         emitted = self.place.run("emit", "recipe.toml", "--out", "s")
         self.assertEqual(emitted.code, 0, emitted.err)
         weights = self.place.path / "s" / "weights.safetensors"
         out = self.translate_from("here", ".", "../mlp.ir", "--weights", weights)
-        kept = out / "torch" / "weights.safetensors"
+        kept = out / "onnxruntime" / "weights.safetensors"
         self.assertEqual(kept.read_bytes(), weights.read_bytes())
 
     def test_other_folders_are_left_alone(self) -> None:
         thesis = self.place.write("home/thesis.tex", "years of work")
         for out in ("home", "home/thesis.tex", "home/thesis.tex/below"):
             done = self.translate(
-                "recipe.toml", "--to", "torch", "--out", out, "--force"
+                "recipe.toml", "--to", "onnxruntime", "--out", out, "--force"
             )
             self.assertEqual(done.code, 2, out)
             self.assertEqual(thesis.read_text(), "years of work")
