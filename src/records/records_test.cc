@@ -29,6 +29,7 @@ Trial full_trial() {
       .contender = "torch[compile=default]",
       .heat = 7,
       .started = "2026-11-21T08:00:00Z",
+      .heat_ns = 41'000'000'000,
       .failure = Failure{Stage::kRun, "exit code 1", "line 1\nline \"2\"\n", Cause::kTime},
       .invalid = "the loss became nan",
       .dropped = "far behind",
