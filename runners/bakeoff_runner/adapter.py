@@ -148,9 +148,9 @@ class RunResult:
     losses: Optional[Sequence[float]] = None
     mean_loss: Optional[float] = None
     sums: Optional[Mapping[str, float]] = None
-    # Of a burst of predictions: gives size, last element and sum of squares of the output
-    # of each step, or of as many of the last steps as were kept. Called where they are
-    # asked for, after the answer.
+    # Of a burst of predictions: gives size, last element and sum of squares of the
+    # output of each step, or of as many of the last steps as were kept. Called where
+    # they are asked for, after the answer.
     outputs: Optional[Callable[[], Sequence[tuple[int, float, float]]]] = None
 
 

@@ -493,7 +493,8 @@ TEST_F(RaceTest, EndsWhenEverythingIsDecidedAndTheWinnerWasMeasuredAgain) {
   std::erase_if(seen, [](const Happening& h) { return !h.standing; });
   ASSERT_EQ(seen.size(), heats.size()) << "one standing after each heat";
   const bool first_is_fast = heat_value(trials[0]).value() < heat_value(trials[1]).value();
-  EXPECT_EQ(seen.front().standing->next, trials[first_is_fast ? 1 : 0].contender) << "by one heat, right or not";
+  EXPECT_EQ(seen.front().standing->next, trials[first_is_fast ? 1 : 0].contender)
+      << "by one heat, right or not";
   EXPECT_FALSE(seen.front().standing->slower) << "one heat";
   EXPECT_GT(seen[1].standing->slower.value(), 0.5);
   EXPECT_TRUE(seen[1].standing->to_go_s);

@@ -213,8 +213,7 @@ class Racing(Door):
         )
         answer = self.shown(text)
         names = {row["contender"]: row for row in answer["rows"]}
-        honest = first if support.FULL else "jax[donate=true]"
-        self.assertEqual(set(names), {honest, "jax[donate=false]"})
+        self.assertEqual(set(names), {first, "jax[donate=false]"})
         for row in names.values():
             self.assertTrue(row["proven"], row)
             self.assertGreater(row["ms_per_step"], 0)
