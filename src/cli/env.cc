@@ -61,7 +61,7 @@ int env(const EnvOptions& options, const fs::path& config) {
       if (const auto done = create_environments(store, options.names, progress.lines()); !done)
         return fail(done.error());
       list(store);
-      return 0;
+      return proc::interrupted() ? kInterrupted : 0;
     }
     case EnvAction::kList:
       list(store);
