@@ -1,0 +1,217 @@
+// The report's check of itself: it passes what the renderers write, and names whatever digit is changed afterwards.
+
+#include "report/self_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <functional>
+
+#include "base/testing.h"
+#include "report/figures.h"
+#include "report/read_back.h"
+#include "report/sample_summary_testing.h"
+
+namespace bakeoff::report {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Summary against_a_baseline() {
+  Summary s = sample_summary(6);
+  s.baseline = s.ranked[2].contender.id;
+  return s;
+}
+
+Summary refused() {
+  Summary s = sample_summary(6);
+  s.refusal = "this host was busy throughout";
+  s.outlooks.clear();
+  for (Row& row : s.ranked) row.verdict = "refused";
+  return s;
+}
+
+Summary not_timed() {
+  Summary s = sample_summary(6);
+  Row& row = s.ranked.back();
+  row.at_least = 10;
+  row.ratio = {10, 10, std::numeric_limits<double>::infinity()};
+  row.ms_per_step = {756, 756, std::numeric_limits<double>::infinity()};
+  return s;
+}
+
+TEST(SelfCheck, EveryFormatOfTheSamplesAgrees) {
+  for (const Summary& s :
+       {sample_summary(), single_summary(), empty_summary(), against_a_baseline(), refused(), not_timed()}) {
+    const SelfCheck check = self_check(s, render_formats(s));
+    EXPECT_THAT(check.findings, IsEmpty());
+    EXPECT_GT(check.figures, s.ranked.size() * 20);
+  }
+}
+
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+// Places of the digits between `begin` and `end` that are figures: not of a contender's name or a mark.
+std::vector<size_t> digits_of(const std::string& text, size_t begin, size_t end) {
+  std::vector<size_t> places;
+  for (size_t at = begin; at < std::min(end, text.size()); ++at) {
+    const char before = at > 0 ? text[at - 1] : ' ';
+    if (is_digit(text[at]) && before != '=' && std::isalpha(static_cast<unsigned char>(before)) == 0)
+      places.push_back(at);
+  }
+  return places;
+}
+
+void append(std::vector<size_t>& to, const std::vector<size_t>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+// Of the rows between a table's rule and the blank line or the note that ends it.
+std::vector<size_t> digits_in_terminal_tables(const std::string& text) {
+  std::vector<size_t> places;
+  for (size_t rule = 0; (rule = text.find("\n─", rule)) != std::string::npos;) {
+    const size_t begin = text.find('\n', rule + 1);
+    rule = std::min(text.find("\n\n", begin), text.find("\n  · ", begin));
+    append(places, digits_of(text, begin, rule));
+  }
+  return places;
+}
+
+std::vector<size_t> digits_in_markdown_tables(const std::string& text) {
+  std::vector<size_t> places;
+  bool head = true;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    if (text.compare(at, 2, "| ") != 0) head = text.compare(at, 4, "|---") != 0;
+    if (text.compare(at, 2, "| ") == 0 && !head) append(places, digits_of(text, at, end));
+    at = end + 1;
+  }
+  return places;
+}
+
+// Of the cells that hold numbers; a tag's own text is none.
+std::vector<size_t> digits_in_html_tables(const std::string& text) {
+  std::vector<size_t> places;
+  const std::string cell = "<td class=\"num\" data-label=";
+  for (size_t at = 0; (at = text.find(cell, at)) != std::string::npos;) {
+    const size_t end = text.find("</td>", at);
+    while (at < end) {
+      const size_t begin = text.find('>', at) + 1;
+      at = text.find('<', begin);
+      append(places, digits_of(text, begin, at));
+      if (text.compare(at, 5, "</td>") == 0) break;
+    }
+  }
+  return places;
+}
+
+// Changes one digit at a time, `most` of them spread over the places, and counts what is found.
+size_t found_of(const Summary& s, std::string& text, const Formats& formats,
+                const std::vector<size_t>& places, size_t most) {
+  size_t tried = 0, found = 0;
+  const size_t step = std::max<size_t>(1, places.size() / most);
+  for (size_t i = 0; i < places.size(); i += step) {
+    char& digit = text[places[i]];
+    const char was = digit;
+    digit = was == '9' ? '1' : static_cast<char>(was + 1);
+    ++tried;
+    const bool is_found = !self_check(s, formats).findings.empty();
+    if (!is_found) ADD_FAILURE() << "unseen: " << text.substr(places[i] < 30 ? 0 : places[i] - 30, 60);
+    found += is_found;
+    digit = was;
+  }
+  EXPECT_GT(tried, most / 2);
+  return found;
+}
+
+constexpr size_t kTried = 12;
+
+TEST(SelfCheck, AChangedDigitInATableIsFoundInEveryFormat) {
+  const Summary s = sample_summary(6);
+  Formats formats = render_formats(s);
+  const size_t tried = bakeoff::testing::full_tier() ? 400 : kTried;
+  for (auto& [width, text] : formats.terminals) {
+    SCOPED_TRACE(width);
+    found_of(s, text, formats, digits_in_terminal_tables(text), tried / 2);
+  }
+  found_of(s, formats.markdown, formats, digits_in_markdown_tables(formats.markdown), tried);
+  found_of(s, formats.html, formats, digits_in_html_tables(formats.html), tried);
+  const size_t records = formats.csv.find("\r\n");
+  found_of(s, formats.csv, formats, digits_of(formats.csv, records, formats.csv.size()), tried);
+  const size_t ranked = formats.json.find("\"ms_per_step\"");
+  found_of(s, formats.json, formats, digits_of(formats.json, ranked, formats.json.find("\"remarks\"")),
+           tried);
+}
+
+TEST(SelfCheck, AFindingNamesPlaceAndBothFigures) {
+  const Summary s = sample_summary(6);
+  Formats formats = render_formats(s);
+  const size_t cell = formats.markdown.find("625 MiB |");
+  ASSERT_NE(cell, std::string::npos);
+  formats.markdown[cell] = '7';
+  EXPECT_THAT(
+      self_check(s, formats).findings,
+      ElementsAre("Markdown: the ranking, torch[channels_last=true], peak memory: \"725 MiB\" and not "
+                  "\"625 MiB\""));
+}
+
+// Of the digits of figures with a unit in the sentences of Markdown. Text and page hold nearly all of these sentences
+// too, so that a change is found by comparison; of the verdict's, whose names a page writes otherwise, the text does.
+TEST(SelfCheck, AChangedFigureInASentenceIsFound) {
+  const Summary s = sample_summary(6);
+  Formats formats = render_formats(s);
+  std::vector<size_t> places;
+  for (const std::string figure :
+       {"1.15 times as long", "75.6 ms a step", "4 min 12 s", "6 more minutes", "3.1%, repeating",
+        "within 3% of each", "12.5 GFLOP", "3.1 to 16 minutes"}) {
+    const size_t at = formats.markdown.find(figure);
+    ASSERT_NE(at, std::string::npos) << figure;
+    places.push_back(formats.markdown.find_first_of("0123456789", at));
+  }
+  EXPECT_EQ(found_of(s, formats.markdown, formats, places, places.size()), places.size());
+}
+
+TEST(Figures, AreReadWithTheirUnits) {
+  const auto all =
+      figures_in("conv2 of 2026-11-21: 9 heats, 4 min 12 s, 1.15 times (3.1 to 16 minutes), 0.98 GiB");
+  ASSERT_EQ(all.size(), 7U);
+  EXPECT_EQ(all[1].text, "9 heats");
+  EXPECT_EQ(all[2].value, 252);
+  EXPECT_EQ(all[2].step, 1);
+  EXPECT_EQ(all[3].unit, Unit::kFactor);
+  EXPECT_DOUBLE_EQ(all[4].value, 186) << "a range has one unit";
+  EXPECT_TRUE(all[4].rough);
+  EXPECT_EQ(all[6].unit, Unit::kBytes);
+}
+
+TEST(Figures, AreNumbersOfTheJsonWithinTheirRounding) {
+  const Numbers numbers(
+      table::Json{{"ms_per_step", {{"value", 75.5631}}}, {"share", 0.12}, {"pss_bytes", 1048576}});
+  for (const char* held : {"75.6 ms", "0.0756 s", "12%", "88%", "1.00 MiB"})
+    EXPECT_TRUE(numbers.hold(figures_in(held).at(0))) << held;
+  for (const char* other : {"75.5 ms", "75.6 s", "13%", "1.01 MiB", "12.0 ms"})
+    EXPECT_FALSE(numbers.hold(figures_in(other).at(0))) << other;
+}
+
+TEST(ReadBack, TakesTablesAndLinesApart) {
+  const auto text =
+      read_terminal("One\n\nname    a b  c\n────────────────\nlong[   1.5  x y\n x=1]\n  · note\n");
+  ASSERT_EQ(text.tables.size(), 1U);
+  EXPECT_THAT(text.tables[0].heads, ElementsAre("name", "a b", "c"));
+  EXPECT_THAT(text.tables[0].rows[0], ElementsAre("long[x=1]", "1.5", "x y"));
+  const auto markdown = read_markdown("**A** \\*\n\n| `a\\|b` | c |\n|---|---:|\n| `x` | 1 [2, 3] |\n");
+  EXPECT_THAT(markdown.lines, Contains("A *"));
+  EXPECT_THAT(markdown.tables.at(0).heads, ElementsAre("a|b", "c"));
+  const auto page = read_html(
+      "<style>9</style><p>a &lt; b</p><table><thead><tr><th>h</th></tr></thead><tbody><tr><td><b>1</b><span>[2, "
+      "3]</span></td></tr></tbody></table><td>loose</td>");
+  EXPECT_THAT(page.lines, Contains("a < b"));
+  EXPECT_THAT(page.tables.at(0).rows.at(0), ElementsAre("1 [2, 3]"));
+}
+
+}  // namespace
+}  // namespace bakeoff::report
