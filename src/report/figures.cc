@@ -186,10 +186,11 @@ std::vector<std::string> clauses_of(std::string_view line) {
     else
       all.back() += line[at];
   }
-  std::erase_if(all, [](const std::string& clause) { return clause.empty(); });
   for (std::string& clause : all) {
-    if (clause.back() == '.') clause.pop_back();
+    if (clause.ends_with(" ·")) clause.resize(clause.size() - std::string_view(" ·").size());
+    if (clause.ends_with('.')) clause.pop_back();
   }
+  std::erase_if(all, [](const std::string& clause) { return clause.empty(); });
   return all;
 }
 

@@ -109,42 +109,42 @@ std::vector<size_t> digits_in_html_tables(const std::string& text) {
   return places;
 }
 
-// Changes one digit at a time, `most` of them spread over the places, and counts what is found.
-size_t found_of(const Summary& s, std::string& text, const Formats& formats,
-                const std::vector<size_t>& places, size_t most) {
-  size_t tried = 0, found = 0;
+// Changes one digit at a time, about `most` of them spread over the places; returns what stands around those that are
+// not found.
+std::vector<std::string> unseen(const Summary& s, std::string& text, const Formats& formats,
+                                const std::vector<size_t>& places, size_t most) {
+  std::vector<std::string> out;
   const size_t step = std::max<size_t>(1, places.size() / most);
+  EXPECT_GT(places.size(), 10U);
   for (size_t i = 0; i < places.size(); i += step) {
     char& digit = text[places[i]];
     const char was = digit;
     digit = was == '9' ? '1' : static_cast<char>(was + 1);
-    ++tried;
-    const bool is_found = !self_check(s, formats).findings.empty();
-    if (!is_found) ADD_FAILURE() << "unseen: " << text.substr(places[i] < 30 ? 0 : places[i] - 30, 60);
-    found += is_found;
+    if (self_check(s, formats).findings.empty())
+      out.push_back(text.substr(places[i] - std::min<size_t>(places[i], 40), 60));
     digit = was;
   }
-  EXPECT_GT(tried, most / 2);
-  return found;
+  return out;
 }
 
-constexpr size_t kTried = 12;
+size_t tries() { return bakeoff::testing::full_tier() ? 120 : 12; }
 
 TEST(SelfCheck, AChangedDigitInATableIsFoundInEveryFormat) {
   const Summary s = sample_summary(6);
   Formats formats = render_formats(s);
-  const size_t tried = bakeoff::testing::full_tier() ? 400 : kTried;
   for (auto& [width, text] : formats.terminals) {
     SCOPED_TRACE(width);
-    found_of(s, text, formats, digits_in_terminal_tables(text), tried / 2);
+    EXPECT_THAT(unseen(s, text, formats, digits_in_terminal_tables(text), tries() / 2), IsEmpty());
   }
-  found_of(s, formats.markdown, formats, digits_in_markdown_tables(formats.markdown), tried);
-  found_of(s, formats.html, formats, digits_in_html_tables(formats.html), tried);
+  EXPECT_THAT(unseen(s, formats.markdown, formats, digits_in_markdown_tables(formats.markdown), tries()),
+              IsEmpty());
+  EXPECT_THAT(unseen(s, formats.html, formats, digits_in_html_tables(formats.html), tries()), IsEmpty());
   const size_t records = formats.csv.find("\r\n");
-  found_of(s, formats.csv, formats, digits_of(formats.csv, records, formats.csv.size()), tried);
+  EXPECT_THAT(unseen(s, formats.csv, formats, digits_of(formats.csv, records, formats.csv.size()), tries()),
+              IsEmpty());
   const size_t ranked = formats.json.find("\"ms_per_step\"");
-  found_of(s, formats.json, formats, digits_of(formats.json, ranked, formats.json.find("\"remarks\"")),
-           tried);
+  const auto numbers = digits_of(formats.json, ranked, formats.json.find("\"remarks\""));
+  EXPECT_THAT(unseen(s, formats.json, formats, numbers, tries()), IsEmpty());
 }
 
 TEST(SelfCheck, AFindingNamesPlaceAndBothFigures) {
@@ -159,20 +159,36 @@ TEST(SelfCheck, AFindingNamesPlaceAndBothFigures) {
                   "\"625 MiB\""));
 }
 
-// Of the digits of figures with a unit in the sentences of Markdown. Text and page hold nearly all of these sentences
-// too, so that a change is found by comparison; of the verdict's, whose names a page writes otherwise, the text does.
+// The last digit of every figure with a unit in the lines of a format.
+std::vector<size_t> digits_in_lines(const std::string& text, const ReadBack& back) {
+  std::vector<size_t> places;
+  for (const std::string& line : back.lines) {
+    const size_t begin = text.find(line);
+    if (begin == std::string::npos) continue;  // its markup stands between
+    for (const Figure& figure : figures_in(line)) {
+      if (figure.unit == Unit::kNone) continue;
+      const size_t at = text.find(figure.text, begin);
+      places.push_back(text.find_last_of("0123456789", at + figure.text.size() - 1));
+    }
+  }
+  return places;
+}
+
+// Terminal and Markdown hold nearly all sentences of each other, so that a change is found by comparison. A page writes
+// names of contenders otherwise, and its headings of lists stand apart: of what it alone says only that is found which
+// is no number of the JSON, and a share of two digits usually is one by chance. Of all 105 figures here 101 are found;
+// the others are shares: two of the error rate and two deviations.
 TEST(SelfCheck, AChangedFigureInASentenceIsFound) {
   const Summary s = sample_summary(6);
   Formats formats = render_formats(s);
-  std::vector<size_t> places;
-  for (const std::string figure :
-       {"1.15 times as long", "75.6 ms a step", "4 min 12 s", "6 more minutes", "3.1%, repeating",
-        "within 3% of each", "12.5 GFLOP", "3.1 to 16 minutes"}) {
-    const size_t at = formats.markdown.find(figure);
-    ASSERT_NE(at, std::string::npos) << figure;
-    places.push_back(formats.markdown.find_first_of("0123456789", at));
-  }
-  EXPECT_EQ(found_of(s, formats.markdown, formats, places, places.size()), places.size());
+  const auto few = [&](std::string& text, const ReadBack& back) {
+    const size_t tried = bakeoff::testing::full_tier() ? 1000 : 12;
+    return unseen(s, text, formats, digits_in_lines(text, back), tried).size() <= 2;
+  };
+  std::string& terminal = formats.terminals.back().second;
+  EXPECT_TRUE(few(terminal, read_terminal(terminal)));
+  EXPECT_TRUE(few(formats.markdown, read_markdown(formats.markdown)));
+  EXPECT_TRUE(few(formats.html, read_html(formats.html)));
 }
 
 TEST(Figures, AreReadWithTheirUnits) {
