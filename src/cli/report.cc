@@ -43,7 +43,7 @@ namespace {
 int check_report(const Summary& summary, const fs::path& html) {
   report::Formats formats = report::render_formats(summary);
   if (std::error_code ignored; fs::exists(html, ignored)) {
-    auto page = read_file(html);
+    auto page = read_regular_file(html);  // the run may be another user's
     if (!page) return fail(page.error());
     formats.html = std::move(*page);
     formats.page = html.string();

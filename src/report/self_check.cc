@@ -325,14 +325,14 @@ class Checker {
     return best;
   }
 
-  static std::vector<std::string> differences_of(const std::string& format, const Sheet& sheet,
-                                                 const ReadTable& table, const std::vector<Head>& heads) {
+  std::vector<std::string> differences_of(const std::string& format, const Sheet& sheet,
+                                          const ReadTable& table, const std::vector<Head>& heads) const {
     std::vector<std::string> out;
     for (size_t row = 0; row < table.rows.size(); ++row) {
       for (size_t i = 0; i < heads.size(); ++i) {
+        if (!heads[i].column || reads_as(table.rows[row][i], heads[i], row)) continue;
         // A page names contenders otherwise; its rows have the order of the table.
-        if (!heads[i].column || heads[i].column->column.name || reads_as(table.rows[row][i], heads[i], row))
-          continue;
+        if (heads[i].column->column.name && format == formats_.page) continue;
         out.push_back(fmt::format("{}: {}, {}, {}: \"{}\" and not \"{}\"", format, sheet.name,
                                   sheet.rows[row], heads[i].column->column.title, table.rows[row][i],
                                   expected_of(heads[i], row)));
