@@ -40,7 +40,6 @@ constexpr Exempt kExempt[] = {
     {"percent stolen", "evidence on one pair of contenders; the note is its record, in JSON too"},
     {"more, over", "the same"},
     {"modes", "the same, of one contender's heats"},
-    {"compute the same", "how many proofs there are: counted in the JSON's list of them"},
 };
 
 std::string squeezed(std::string text) {
@@ -103,7 +102,7 @@ std::vector<Head> heads_in(const Sheet& sheet, const ReadTable& table) {
 std::string expected_of(const Head& head, size_t row) {
   const Cell& cell = head.column->cells[row];
   if (head.range) return cell.range.empty() ? kNone : cell.range;
-  return cell.range.empty() ? cell.text : cell.text + ' ' + cell.range;
+  return cell.range.empty() || cell.range == kNone ? cell.text : cell.text + ' ' + cell.range;
 }
 
 // A terminal has ranges in a column of their own, or not at all; it cuts what is too wide, and shows less of a brief
