@@ -193,6 +193,10 @@ void add_report_command(CLI::App& app, Targets& t) {
   add_format(report, t.report.format);
   report->add_option("--html", t.report.html, "path of the HTML report; default RUN/report.html");
   report->add_option("--baseline", t.report.baseline, kBaselineDoc);
+  report
+      ->add_flag("--check", t.report.check,
+                 "read text, JSON, Markdown, CSV and the page back, and say whether every figure agrees")
+      ->excludes("--format");
 }
 
 void add_export_command(CLI::App& app, Targets& t) {

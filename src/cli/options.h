@@ -162,6 +162,7 @@ struct ReportOptions {
   std::string format = "text";
   std::filesystem::path html = {};  // empty: RUN/report.html
   std::string baseline = {};        // id of a contender, in place of the run's
+  bool check = false;               // hold the formats against each other instead of printing one
 };
 struct ExportOptions {
   std::filesystem::path run = {};

@@ -8,9 +8,11 @@
 #include "report/html.h"
 #include "report/json.h"
 #include "report/markdown.h"
+#include "report/self_check.h"
 #include "report/terminal.h"
 #include "summary/baseline.h"
 #include "summary/summarise.h"
+#include "table/numbers.h"
 
 namespace bakeoff::cli {
 
@@ -35,6 +37,27 @@ int present(const Summary& summary, const std::string& format, const fs::path& h
   return summary.ranked.empty() ? 1 : 0;
 }
 
+namespace {
+
+// Holds the formats against each other; `html` is read where it exists. 0: they agree; 1: a line for each finding.
+int check_report(const Summary& summary, const fs::path& html) {
+  report::Formats formats = report::render_formats(summary);
+  if (std::error_code ignored; fs::exists(html, ignored)) {
+    auto page = read_regular_file(html);  // the run may be another user's
+    if (!page) return fail(page.error());
+    formats.html = std::move(*page);
+    formats.page = html.string();
+  }
+  const report::SelfCheck check = report::self_check(summary, formats);
+  for (const std::string& finding : check.findings) print(finding + '\n');
+  if (check.findings.empty())
+    print(fmt::format("{} figures of {} formats agree\n", table::count(static_cast<double>(check.figures)),
+                      report::kFormats));
+  return check.findings.empty() ? 0 : 1;
+}
+
+}  // namespace
+
 int report(const ReportOptions& options) {
   const auto directory = RunDirectory::open(options.run);
   if (!directory) return fail(directory.error());
@@ -45,6 +68,7 @@ int report(const ReportOptions& options) {
   }
   const bool named = !options.html.empty();
   const fs::path html = named ? fs::path(options.html) : directory->path() / "report.html";
+  if (options.check) return check_report(*summary, html);
   // Contenders that were not ranked are a result of the run, not a failure of this command.
   // Where nothing may be written to a run, of another user for example, what it says is printed.
   const Page page = named ? Page::kNeeded : Page::kIfPossible;

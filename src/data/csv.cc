@@ -23,6 +23,25 @@ class Parser {
   Parser& operator=(const Parser&) = delete;
   ~Parser() { csv_free(&parser_); }
 
+  // Any part of the file, in which a line may go on from the part before.
+  Status feed_lines(std::string_view text) {
+    while (!text.empty()) {
+      const size_t line = std::min(text.find('\n'), text.size() - 1) + 1;
+      CHECK_OK(feed(text.substr(0, line)));
+      text.remove_prefix(line);
+    }
+    return Done{};
+  }
+
+  Status finish() {
+    bool completed = false;
+    completed_ = &completed;
+    if (csv_fini(&parser_, &on_field, &on_record, this) != 0)
+      return error(first_line_, "begins a record whose last quote is never closed", "close the quote");
+    return status_;
+  }
+
+ private:
   // A part of a line, or its end.
   Status feed(std::string_view text) {
     const bool ended = text.ends_with('\n');
@@ -41,15 +60,6 @@ class Parser {
     return Done{};
   }
 
-  Status finish() {
-    bool completed = false;
-    completed_ = &completed;
-    if (csv_fini(&parser_, &on_field, &on_record, this) != 0)
-      return error(first_line_, "begins a record whose last quote is never closed", "close the quote");
-    return status_;
-  }
-
- private:
   static void on_field(void* text, size_t size, void* self) {
     static_cast<Parser*>(self)->fields_.emplace_back(static_cast<const char*>(text), size);
   }
@@ -87,13 +97,16 @@ Status read_csv(const std::filesystem::path& path, char delimiter, double expans
     std::string_view text(piece.data(), n);
     if (std::exchange(first, false) && text.starts_with("\xef\xbb\xbf"))
       text.remove_prefix(3);  // UTF-8's mark
-    while (!text.empty()) {
-      const size_t line = std::min(text.find('\n'), text.size() - 1) + 1;
-      CHECK_OK(parser.feed(text.substr(0, line)));
-      text.remove_prefix(line);
-    }
+    CHECK_OK(parser.feed_lines(text));
     if (n < piece.size()) return parser.finish();
   }
+}
+
+Status read_csv_text(std::string_view text, const std::filesystem::path& path, char delimiter,
+                     const CsvRecord& record) {
+  Parser parser(path, delimiter, record);
+  CHECK_OK(parser.feed_lines(text));
+  return parser.finish();
 }
 
 }  // namespace bakeoff

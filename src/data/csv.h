@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -20,5 +21,9 @@ using CsvRecord = std::function<Status(const std::vector<std::string>& fields, i
 // a quote that is never closed, a field of more than 1 MiB.
 // `expansion`: see byte_source.h.
 Status read_csv(const std::filesystem::path& path, char delimiter, double expansion, const CsvRecord& record);
+
+// The same of a text in memory; errors name `path`.
+Status read_csv_text(std::string_view text, const std::filesystem::path& path, char delimiter,
+                     const CsvRecord& record);
 
 }  // namespace bakeoff

@@ -54,11 +54,6 @@ std::string percent(double fraction) {
   return p >= 10 ? fmt::format("{:.0f}%", p) : p >= 1 ? fmt::format("{:.1f}%", p) : fmt::format("{:.2f}%", p);
 }
 
-// "3.1%"; "at most 2.0%" if the estimate is zero.
-std::string percent(double sd, const std::optional<double>& high) {
-  return sd < 0.00005 && high ? "at most " + percent(*high) : percent(sd);
-}
-
 // The upper 95% bound of a variance that was estimated with so many degrees of freedom.
 double upper(double seen, double degrees) {
   return seen * degrees / stats::chi_squared_quantile(degrees, 0.05);
@@ -146,6 +141,10 @@ std::string advice(const stats::Components& found, int64_t heats, const std::str
 
 }  // namespace
 
+std::string deviation(double sd, const std::optional<double>& high) {
+  return sd < 0.00005 && high ? "at most " + percent(*high) : percent(sd);
+}
+
 std::vector<stats::ProcessRecord> process_records(const std::vector<Trial>& trials,
                                                   const std::vector<std::string>& contenders) {
   std::vector<stats::ProcessRecord> records;
@@ -200,8 +199,8 @@ std::optional<Variance> variance_of(const std::vector<Trial>& trials,
   // A variance from n heats is known to a factor of about 1 + 2 / sqrt(n).
   constexpr size_t kFewHeats = 6;
   v.sentence = fmt::format("Restarting the process changes the result by {}, repeating a {} by {}",
-                           percent(*v.processes, v.processes_high), v.steps ? "step" : "burst",
-                           v.steps ? percent(*v.steps) : percent(*v.bursts, v.bursts_high));
+                           deviation(*v.processes, v.processes_high), v.steps ? "step" : "burst",
+                           v.steps ? deviation(*v.steps) : deviation(*v.bursts, v.bursts_high));
   if (undecided)
     v.sentence += ": " + advice(found, static_cast<int64_t>(heats.size()), each, *undecided, margin, alpha);
   v.sentence += '.';

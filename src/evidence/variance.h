@@ -37,6 +37,9 @@ struct Variance {
   bool operator==(const Variance&) const = default;
 };
 
+// "3.1%"; "at most 2.9%", the upper bound, if the deviation is estimated as nothing.
+std::string deviation(double sd, const std::optional<double>& high = std::nullopt);
+
 // Nothing if the records cannot separate processes from bursts. `undecided`: whether some contender is; nothing:
 // there is no verdict, and the sentence does not say what would have been enough for one. alpha: of one comparison.
 std::optional<Variance> variance_of(const std::vector<Trial>& trials,

@@ -103,10 +103,10 @@ void add_effects_csv(const std::vector<EffectRow>& rows, Section& section) {
   std::map<std::string, std::string> by_contender;
   for (const EffectRow& r : rows) {
     std::string& text = by_contender[r.pair->after];
-    const std::string number = r.pair->ratio
-                                   ? fmt::format(" {} [{};{}]", plain(r.pair->speed.value),
-                                                 plain(r.pair->speed.low), plain(r.pair->speed.high))
-                                   : "";
+    const Json speed = estimate(r.pair->speed);
+    const std::string number = r.pair->ratio ? fmt::format(" {} [{};{}]", plain(speed, "/value"),
+                                                           plain(speed, "/low"), plain(speed, "/high"))
+                                             : "";
     text += fmt::format("{}{}={} against {}:{} {}", text.empty() ? "" : "; ", r.effect->setting, r.effect->to,
                         r.effect->from, number, r.pair->verdict);
   }

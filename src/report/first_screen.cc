@@ -217,20 +217,6 @@ std::string word_of(const Summary& s, const Row& row, Finish finish) {
   return "no result";
 }
 
-// The leader's throughput over the interval of the ratio.
-std::optional<Rate> rate_of(const Summary& s, const Row& row) {
-  const double leader = leader_of(s, row).samples_per_second;
-  if (row.at_least || !(row.samples_per_second > 0) || !(leader > 0)) return std::nullopt;
-  Rate rate{.value = row.samples_per_second};
-  if (&row == &leader_of(s, row)) return rate;
-  rate.interval = true;
-  rate.open_low = !bounded_above(row.ratio);
-  rate.open_high = !bounded_below(row.ratio);
-  rate.low = rate.open_low ? 0 : leader / row.ratio.high;
-  rate.high = rate.open_high ? 0 : leader / row.ratio.low;
-  return rate;
-}
-
 std::string range_of(const Row& row) {
   const bool below = bounded_below(row.ratio), above = bounded_above(row.ratio);
   if (row.at_least) return "";
@@ -386,13 +372,6 @@ std::string script_of(const Summary& s) {
 }
 
 }  // namespace
-
-std::string times(double ratio) {
-  if (ratio >= 99.5) return count(ratio);
-  return ratio >= 9.95 ? fmt::format("{:.0f}", ratio)
-         : ratio >= 2  ? fmt::format("{:.1f}", ratio)
-                       : fmt::format("{:.2f}", ratio);
-}
 
 std::string shown_run(const std::string& run) {
   const std::filesystem::path path(run);

@@ -9,19 +9,13 @@
 #include <vector>
 
 #include "report/names.h"
+#include "report/ranking.h"
 #include "summary/summary.h"
 
 namespace bakeoff::report {
 
 // kProbably: the order is likely, by this look alone, but not certain.
 enum class Finish { kFastest, kEqual, kMayBe, kProbably, kSlower, kNoResult };
-
-// Samples per second; an end that the evidence does not bound is open.
-struct Rate {
-  double value = 0, low = 0, high = 0;
-  bool open_low = false, open_high = false;
-  bool interval = false;  // the leader has none: it is what the others are compared with
-};
 
 struct FirstRow {
   const Row* row = nullptr;
@@ -55,8 +49,6 @@ struct FirstScreen {
 
 // `run`: the run's folder as its commands write it; a page, which others read, takes shown_run().
 FirstScreen first_screen(const Summary& summary, const std::string& run);
-
-std::string times(double ratio);  // "1.15", "5.8", "266"
 
 // The command that repeats the run, without the folders of this machine.
 std::string command_to_repeat(const Summary& summary);

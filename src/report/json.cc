@@ -1,6 +1,7 @@
 #include "report/json.h"
 
 #include "base/version.h"
+#include "report/outlook_section.h"
 #include "report/phrases.h"
 #include "report/published_section.h"
 #include "report/ranking.h"
@@ -31,6 +32,7 @@ Json contender(const Contender& c) {
           {"settings", texts(c.settings)},
           {"controls", texts(c.controls)},
           {"script", c.script},
+          {"compile_s", c.compile_ns > 0 ? number(static_cast<double>(c.compile_ns) / 1e9) : Json(nullptr)},
           {"own_script", c.own_script}};
 }
 
@@ -154,6 +156,7 @@ Json roofline(const Roofline& r) {
           {"peak_flops", number(r.peak_flops)},
           {"peak_of", r.peak_of},
           {"gemm_flops", r.gemm_flops > 0 ? number(r.gemm_flops) : Json(nullptr)},
+          {"gemm_share_of_peak", r.gemm_flops > 0 ? number(r.gemm_flops / r.peak_flops) : Json(nullptr)},
           {"gemm_of", r.gemm_of},
           {"roofs", roofs},
           {"level", r.level},
@@ -178,6 +181,8 @@ Json head(const Summary& s) {
           {"batch", s.batch},
           {"heats", s.heats},
           {"elapsed_s", s.elapsed_s > 0 ? number(s.elapsed_s) : table::Json()},
+          {"raced_s", s.cost.raced_s > 0 ? number(s.cost.raced_s) : table::Json()},
+          {"raced_in_all_heats_s", s.cost.uniform_s > 0 ? number(s.cost.uniform_s) : table::Json()},
           {"gflop_per_step", number(s.gflop_per_step)},
           {"parameters", s.parameters}};
 }

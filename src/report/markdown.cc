@@ -63,7 +63,7 @@ std::string code_block(const std::vector<std::string>& lines) {
 std::string cell_text(const FilledColumn& column, size_t row) {
   const Cell& cell = column.cells[row];
   if (column.column.name) return code(cell.text);
-  return escape(cell.text) + (cell.range.empty() ? "" : ' ' + cell.range);
+  return escape(cell.text) + (cell.range.empty() || cell.range == kNone ? "" : ' ' + cell.range);
 }
 
 std::string table_of(const std::vector<FilledColumn>& columns) {

@@ -161,10 +161,8 @@ std::vector<VariancePart> variance_parts(const Variance& variance) {
   const auto add = [&](const char* what, const std::optional<double>& sd, const char* meaning,
                        const std::optional<double>& high = std::nullopt) {
     if (!sd) return;
-    const bool nothing = *sd < 0.00005 && high;
-    if (nothing && *high > 1) return;  // a bound of so many percent, from few heats, says nothing
-    parts.push_back(
-        {what, fmt::format("{}{:.2f}%", nothing ? "at most " : "", 100 * (nothing ? *high : *sd)), meaning});
+    if (*sd < 0.00005 && high && *high > 1) return;  // a bound of so many percent says nothing
+    parts.push_back({what, deviation(*sd, high), meaning});
   };
   add("heats", variance.heats, "the state of the machine; the same for all of a heat, so it cancels",
       variance.heats_high);

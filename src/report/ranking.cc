@@ -198,6 +198,13 @@ const Entries kSpeed = {
       .priority = 5},
      [](const Place& p) { return if_timed(p, p.row->samples_per_second); },
      count},
+    {{.key = "samples_per_second_interval", .in_csv = false},
+     [](const Place& p) {
+       const auto rate = p.ranked ? rate_of(*p.summary, *p.row) : std::nullopt;
+       if (!rate || !rate->interval) return Json(nullptr);
+       return Json{{"low", rate->open_low ? Json(nullptr) : number(rate->low)},
+                   {"high", rate->open_high ? Json(nullptr) : number(rate->high)}};
+     }},
     {{.key = "steps_per_second",
       .title = "steps/s",
       .meaning = "Training steps in a second.",
@@ -476,19 +483,20 @@ Cell price(const Place& p) {
 Entries costs(const Summary& s) {
   const std::string unit = s.currency.empty() ? "unit" : one_line(s.currency);
   return {
-      {{.key = "joules_per_step",
+      {{.key = "joules_per_step"}, [](const Place& p) { return number(p.row->usage.joules); }},
+      {{.key = "joules_per_sample",
+        .in_csv = false,
         .title = "J/sample",
         .meaning =
             "Energy of the processors' packages and memory, idle parts included, over the rows of a batch.",
         .priority = kLuxury,
         .part = Part::kCost},
-       [](const Place& p) { return number(p.row->usage.joules); },
        [](const Place& p) {
          const auto& value = p.row->usage.joules;
-         return value && p.summary->batch > 0
-                    ? shown(number(*value / static_cast<double>(p.summary->batch)), joules)
-                    : Cell{};
-       }},
+         return value && p.summary->batch > 0 ? number(*value / static_cast<double>(p.summary->batch))
+                                              : Json(nullptr);
+       },
+       joules},
       of(
           {.key = "samples_per_joule",
            .title = "samples/J",
@@ -550,6 +558,19 @@ const Entries kEvidence = {
 };
 
 }  // namespace
+
+std::optional<Rate> rate_of(const Summary& s, const Row& row) {
+  const double leader = leader_of(s, row).samples_per_second;
+  if (row.at_least || !(row.samples_per_second > 0) || !(leader > 0)) return std::nullopt;
+  Rate rate{.value = row.samples_per_second};
+  if (&row == &leader_of(s, row)) return rate;
+  rate.interval = true;
+  rate.open_low = !bounded_above(row.ratio);
+  rate.open_high = !bounded_below(row.ratio);
+  rate.low = rate.open_low ? 0 : leader / row.ratio.high;
+  rate.high = rate.open_high ? 0 : leader / row.ratio.low;
+  return rate;
+}
 
 std::string rank_range(const Row& row) {
   if (row.rank_best <= 0) return kNone;

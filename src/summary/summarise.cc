@@ -94,6 +94,7 @@ class Summariser {
     judge_host(s);
     find_faster_unsteady(s);
     add_variance(s);
+    s.cost = race_cost(trials_);
     s.notes = notes_of(s, recipe_, parities_, trials_);
     s.notes.insert(s.notes.end(), signs.begin(), signs.end());
     return s;

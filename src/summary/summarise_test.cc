@@ -267,8 +267,8 @@ TEST(Summarise, WhatRacingSparedIsCounted) {
   // A heat takes slow 1.47 + 8 s, the others 1.47 + .08 and .09 s: 22 of both and two of slow, of 22 of all.
   EXPECT_EQ(
       s.notes[1],
-      "Racing took 88 s; timing every contender in all 22 heats for the same guarantee would have taken "
-      "4.7 minutes.");
+      "Racing took 88.1 s; timing every contender in all 22 heats for the same guarantee would have taken "
+      "4 min 45 s.");
 }
 
 void look(HandMade& run, const std::string& id, int heat, double behind, const std::string& disturbed = "") {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "evidence/evidence.h"
 #include "evidence/host_rounds.h"
 #include "evidence/input_wait.h"
 #include "evidence/promise.h"
@@ -148,6 +149,7 @@ struct Summary {
   int64_t batch = 0;
   int heats = 0;
   double elapsed_s = 0;  // all heats, by our clock, audits included; 0: not recorded
+  RaceCost cost = {};    // of the race, and of one that times every contender in all heats
   double gflop_per_step = 0;
   int64_t parameters = 0;
   ModelBytes model = {};

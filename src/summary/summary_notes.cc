@@ -17,9 +17,7 @@
 namespace bakeoff {
 namespace {
 
-std::string duration(double seconds) {
-  return seconds < 90 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.1f} minutes", seconds / 60);
-}
+std::string duration(double seconds) { return table::duration(seconds * 1e3); }
 
 // What all contenders ran under, and where that comes from.
 void add_controls(const Summary& s, const recipe::Recipe& recipe, std::vector<std::string>& notes) {
@@ -73,7 +71,7 @@ void add_audits(const std::vector<Trial>& trials, std::vector<std::string>& note
 // What racing spared, and what the reported times rest on.
 void add_race_notes(const Summary& s, const std::vector<Trial>& trials, std::vector<std::string>& notes) {
   if (s.ranked.size() < 2 || !s.decided) return;
-  const RaceCost cost = race_cost(trials);
+  const RaceCost& cost = s.cost;
   if (cost.raced_s < 0.99 * cost.uniform_s) {
     notes.push_back(fmt::format(
         "Racing took {}; timing every contender in all {} heats for the same guarantee would have taken {}.",
@@ -212,11 +210,6 @@ std::string open_sentence(const Summary& s, const Row& leader, const std::string
                      table::milliseconds(leader.ms_per_step.value), named(open), rest);
 }
 
-// "1.03", "9.8", "266": a ratio in a sentence.
-std::string times(double ratio) {
-  return ratio < 9.95 ? fmt::format("{:.2f}", ratio) : table::significant(ratio, 3);
-}
-
 // Of the rows of one group, best first. `words`: "in bfloat16, ", where there are several groups.
 std::string group_sentence(const Summary& s, const std::vector<const Row*>& rows, const std::string& words) {
   const double margin = s.margin;
@@ -231,11 +224,11 @@ std::string group_sentence(const Summary& s, const std::vector<const Row*>& rows
   if (tied.empty() && open.empty()) {
     const Row& next = *rows[1];
     if (next.at_least)
-      return fmt::format("{} is the fastest here: the next, {}, takes at least {:g} times as long.", name,
-                         next.contender.id, *next.at_least);
+      return fmt::format("{} is the fastest here: the next, {}, takes at least {} times as long.", name,
+                         next.contender.id, table::times(*next.at_least));
     return fmt::format("{} is the fastest here: the next, {}, takes {} times as long (between {} and {}).",
-                       name, next.contender.id, times(next.ratio.value), times(next.ratio.low),
-                       times(next.ratio.high));
+                       name, next.contender.id, table::times(next.ratio.value), table::times(next.ratio.low),
+                       table::times(next.ratio.high));
   }
   if (open.empty())
     return fmt::format("{} leads, tied with {} within {:g}%.", name, named(tied), 100 * margin);

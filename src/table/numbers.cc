@@ -53,6 +53,11 @@ std::string ratio(double value) {
   return fmt::format("{:.{}f}", value, size < 9.9995 ? 3 : size < 99.95 ? 1 : 0);
 }
 
+std::string times(double value) {
+  if (!std::isfinite(value)) return kNone;
+  return value < 9.995 ? fmt::format("{:.2f}", value) : significant(value, 3);
+}
+
 std::string error_size(double value) {
   if (!std::isfinite(value)) return "not finite";
   std::string text = fmt::format("{:.2g}", value);

@@ -29,6 +29,7 @@ std::string milliseconds(double ms);   // "0.412", "3.42", "75.6", "1,262": thre
 std::string duration(double ms);       // "352 ms", "1.75 s", "2 min 03 s", "1 h 05 min"
 std::string bytes(double value);       // "812 MiB", "1.23 GiB"
 std::string ratio(double value);       // "1.013", "12.4", "266"
+std::string times(double value);       // "1.15", "5.52", "12.3", "266": a ratio in a sentence
 std::string error_size(double value);  // "0", "0.013", "3.1e-15", "1e-8"
 std::string percent(double share);     // 0.03 -> "3%"
 std::string significant(double value, int digits);  // 12.5 -> "12.5", 165.3 -> "165"

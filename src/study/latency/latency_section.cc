@@ -228,6 +228,10 @@ StudySection section_of_run(const RunDirectory& directory, const StudyContext& c
   if (rows.empty()) return std::optional<Section>();
   Section section = latency_section(rows, level, context.recipe.training.batch);
   section.remarks = latency_notes(trials);
+  section.json["disturbed"] = Json::array();  // what the remarks give one example of
+  for (const LatencyTrial& trial : trials) {
+    if (!trial.host.busy.empty()) section.json["disturbed"].push_back(trial.host.busy);
+  }
   return std::optional(std::move(section));
 }
 

@@ -41,10 +41,11 @@ std::optional<SeedRange> seconds_of(const FitRow& row) {
   return row.seeds > 0 ? std::optional(row.seconds) : std::nullopt;
 }
 
-Cell wait_share(const FitRow& row) {
-  if (!row.wait_s || row.seeds == 0 || !(row.seconds.median > 0)) return {};
-  return {fmt::format("{:.1f}%", 100 * *row.wait_s / row.seconds.median)};
+Json wait_share(const FitRow& row) {
+  if (!row.wait_s || row.seeds == 0 || !(row.seconds.median > 0)) return nullptr;
+  return number(*row.wait_s / row.seconds.median);
 }
+std::string one_decimal(double share) { return fmt::format("{:.1f}%", 100 * share); }
 
 Cell loss_cell(const FitRow& row) {
   Cell cell = over_seeds(row.loss, three);
@@ -74,13 +75,15 @@ const std::vector<Quantity<FitRow>> kTime = {
       .priority = 4},
      [](const FitRow& r) { return if_trained(r, number(r.epoch_s)); },
      three},
-    {{.key = "wait_seconds",
+    {{.key = "wait_seconds"}, [](const FitRow& r) { return number(r.wait_s); }},
+    {{.key = "wait_share",
+      .in_csv = false,
       .title = "wait",
       .meaning = "Share of the seconds in which the training loop had no batch.",
       .priority = 3,
       .ink = Ink::kDim},
-     [](const FitRow& r) { return number(r.wait_s); },
-     wait_share},
+     wait_share,
+     one_decimal},
     {{.key = "seconds_over_steps",
       .in_csv = false,
       .title = "over steps",
