@@ -62,10 +62,15 @@ int64_t integer(const Json& answer, const char* key) {
   return std::abs(value) <= kMost ? static_cast<int64_t>(value) : -1;
 }
 
-// Nanoseconds of a stage that has an answer.
-int64_t stage_ns(const Json& answer, const char* key, Stage stage, std::optional<Failure>& failure) {
-  const int64_t ns = integer(answer, key);
-  if (ns < 0) failure = Failure{stage, fmt::format("impossible time: {} ns", plain(answer[key])), {}};
+// Nanoseconds of a stage that has an answer, as the worker measured them: no more than went by since `asked`. Both
+// clocks are the machine's, and the worker's time lies within ours.
+int64_t stage_ns(const Json& answer, const char* key, Stage stage, int64_t asked,
+                 std::optional<Failure>& failure) {
+  constexpr int64_t kClocks = 50'000'000;
+  const int64_t ns = integer(answer, key), elapsed = monotonic_clock().now_ns() - asked;
+  if (ns < 0 || ns > elapsed + kClocks)
+    failure = Failure{
+        stage, fmt::format("impossible time: {} ns, while {} went by", plain(answer[key]), elapsed), {}};
   return ns;
 }
 
@@ -222,11 +227,12 @@ std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
 }
 
 std::optional<Imported> Worker::import() {
+  const int64_t asked = monotonic_clock().now_ns();
   const auto answer =
       ask(*impl_, failure_, Stage::kImport,
           {{"op", "import"}, {"options", impl_->spec.options}, {"threads", impl_->spec.threads}});
   if (!answer) return std::nullopt;
-  Imported imported{stage_ns(*answer, "import_ns", Stage::kImport, failure_), {}, {}};
+  Imported imported{stage_ns(*answer, "import_ns", Stage::kImport, asked, failure_), {}, {}};
   add_texts(*answer, "versions", imported.versions);
   add_texts(*answer, "effective", imported.effective);
   if (answer->contains("device")) imported.effective["device"] = plain((*answer)["device"]);
@@ -272,13 +278,14 @@ std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
                   {"train", !build.predict},
                   {"scenario", ir::name(build.predict ? ir::Scenario::kPredict : ir::Scenario::kTrain)}};
   if (build.batch > 0) request["batch"] = build.batch;
+  const int64_t asked = monotonic_clock().now_ns();
   const auto answer = ask(*impl_, failure_, Stage::kBuild, std::move(request));
   if (!answer) return std::nullopt;
   impl_->steps_done = 0;
   impl_->restored = false;
   impl_->losses.clear();
   add_texts(*answer, "effective", effective);
-  const int64_t ns = stage_ns(*answer, "build_ns", Stage::kBuild, failure_);
+  const int64_t ns = stage_ns(*answer, "build_ns", Stage::kBuild, asked, failure_);
   return ok() ? std::optional(ns) : std::nullopt;
 }
 

@@ -321,6 +321,8 @@ TEST_F(WorkerTest, AnswersOfTheWrongTypesAreRefusals) {
       {R"({"id": "1", "ok": true})", "answered garbage"},
       {R"([1, true])", "answered garbage"},
       {"\x1b[2J", "answered garbage: '?[2J'"},
+      {R"({"id": 1, "ok": true, "import_ns": -5})", "impossible time: -5 ns"},
+      {R"({"id": 1, "ok": true, "import_ns": 600000000000})", "impossible time: 600000000000 ns, while "},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.answer);
