@@ -165,7 +165,7 @@ class Fits {
           watched(plan_, plan_.lanes[lane].entry.worker.cpus, worker.pid(), [&] { ran = worker.run(steps); });
       if (!ran) break;
       end.steps += ran->burst.steps;
-      end.ns += ran->burst.ns;
+      end.ns += stretch_ns(ran->burst, trial.stretches.empty());
       step_s = ran->burst.ms_per_step() / 1e3;
       trial.stretches.push_back(ran->burst);
       trial.rounds.push_back(std::move(round));

@@ -10,6 +10,7 @@
 
 #include "evidence/host_rounds.h"
 #include "stats/trimmed.h"
+#include "study/training/training_setup.h"
 
 namespace bakeoff {
 namespace {
@@ -99,7 +100,7 @@ class FitAccumulator {
     size_t epochs = 0;
     for (const Burst& stretch : trial.stretches) {
       epoch.steps += stretch.steps;
-      epoch.ns += stretch.ns;
+      epoch.ns += stretch_ns(stretch, &stretch == &trial.stretches.front());
       const bool last = &stretch == &trial.stretches.back() && epochs == 0;
       if (last || static_cast<double>(epoch.steps) > of_epoch_ - 1) {
         epoch_s_.push_back(std::exchange(epoch, {}).ms_per_step() / 1e3 * of_epoch_);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "stats/trimmed.h"
+#include "study/training/training_setup.h"
 
 namespace bakeoff {
 
@@ -65,7 +66,8 @@ std::vector<Reported> reported(const FitTrial& trial) {
   int64_t steps = 0;
   double seconds = 0;
   for (const Burst& stretch : trial.stretches) {
-    const double took = static_cast<double>(stretch.counted_ns()) / 1e9;
+    const bool first = &stretch == &trial.stretches.front();
+    const double took = static_cast<double>(stretch_ns(stretch, first)) / 1e9;
     for (const auto& [step, loss] : stretch.losses) {
       if (!std::isfinite(loss)) continue;
       const double share =

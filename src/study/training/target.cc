@@ -151,7 +151,7 @@ class Trainings {
       TRY(const auto weights, ground_.state(worker));
       TRY(TargetLook look, look_at(ground_.held_out(), weights));
       look.steps = so_far.steps + ran->burst.steps;
-      look.ns = so_far.ns + ran->burst.ns;
+      look.ns = so_far.ns + stretch_ns(ran->burst, trial.looks.empty());
       so_far = look;
       trial.looks.push_back(look);
       trial.reached = meets(target_, look);

@@ -109,6 +109,8 @@ Status write_shuffled(const ir::Workload& workload, const fs::path& data, int64_
   return tensor::write_safetensors(to, shuffled);
 }
 
+int64_t stretch_ns(const Burst& stretch, bool first) { return first ? stretch.ns : stretch.counted_ns(); }
+
 std::optional<Failure> broken_rule(const Plan& plan, size_t lane, std::vector<Burst> bursts,
                                    const std::vector<HostRound>& rounds, const TrainingProcess& process) {
   if (bursts.empty()) return std::nullopt;

@@ -65,6 +65,10 @@ class TrainingSetup {
 Status write_shuffled(const ir::Workload& workload, const std::filesystem::path& data, int64_t rows,
                       uint64_t seed, const std::filesystem::path& to);
 
+// What a stretch of a training took: as in races our time where it is noticeably longer than the worker's. Of the
+// `first` one, whose answer also waits for the input to be opened, what the worker says.
+int64_t stretch_ns(const Burst& stretch, bool first);
+
 // What a training must have done by its own answers and cannot have done by our clock: the rules of
 // evidence/invariants.h that a race's trials are held against, without those that need a proof or the
 // machine's limits. `bursts`: all answers of one process in their order. The first one may take as long as

@@ -96,6 +96,9 @@ TEST(BrokenRule, HoldsTheClaimedTimeAgainstOurClock) {
                  .asked = 10,
                  .elapsed_ns = static_cast<int64_t>(ours_s * kSecond)};
   };
+  EXPECT_EQ(stretch_ns(burst(2, 9), true), 2 * kSecond) << "the input was opened";
+  EXPECT_EQ(stretch_ns(burst(2, 9), false), 9 * kSecond) << "what it claims for all but one of its stretches";
+  EXPECT_EQ(stretch_ns(burst(2, 2.001), false), 2 * kSecond) << "messages";
   TrainingProcess process{.worker = nullptr, .start_up_ns = 3 * kSecond};
   const auto broken = [&](const std::vector<Burst>& bursts) {
     const auto failure = broken_rule(plan, 0, bursts, {}, process);
