@@ -287,7 +287,9 @@ TEST(Child, GraceThenForce) {
 
 TEST(Child, SeveralCanBeToldBeforeAnyIsAwaited) {
   std::vector<Child> children;
-  for (int i = 0; i < 4; ++i) children.push_back(Child::start(shell("trap '' TERM; sleep 1000")).value());
+  for (int i = 0; i < 4; ++i)
+    children.push_back(Child::start(shell("trap '' TERM; echo deaf; sleep 1000")).value());
+  for (const Child& child : children) ASSERT_TRUE(soon([&] { return child.log_bytes() > 0; }));
   for (Child& child : children) child.begin_kill(1000 * kSecond);
   for (const Child& child : children) EXPECT_FALSE(child.exit()) << "nobody waited for it";
   for (Child& child : children) child.begin_kill(kSecond / 5);
