@@ -28,6 +28,13 @@ jax,20,jax
 """
 
 
+def counted_ns(stretch: dict[str, Any]) -> int:
+    """As of bursts in races: our clock's time where it is noticeably longer."""
+    ours: int = stretch["elapsed_ns"]
+    own: int = stretch["ns"]
+    return ours if ours - own > max(2_000_000, ours // 200) else own
+
+
 class Fit(unittest.TestCase):
     place: support.Place
 
@@ -123,7 +130,8 @@ class Fit(unittest.TestCase):
             steps = [stretch["steps"] for stretch in record["stretches"]]
             self.assertEqual(steps, [8] * EPOCHS, "an epoch of 400 rows, 50 a step")
             self.assertEqual(len(record["rounds"]), EPOCHS)
-            ns = sum(stretch["ns"] for stretch in record["stretches"])
+            first, *rest = record["stretches"]
+            ns = first["ns"] + sum(map(counted_ns, rest))
             row = rows[record["contender"]]
             self.assertAlmostEqual(row["seconds"]["value"], ns / 1e9)
             self.assertEqual(record["on_held"]["steps"], 8 * EPOCHS)
