@@ -5,6 +5,7 @@
 #include <cctype>
 #include <utility>
 
+#include "base/texts.h"
 #include "table/text.h"
 
 namespace bakeoff::report {
@@ -13,16 +14,6 @@ using namespace table;
 namespace {
 
 using Lines = std::vector<std::string>;
-
-Lines lines_of(std::string_view text) {
-  Lines lines;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    lines.emplace_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
 
 std::string replaced(std::string text, std::string_view what, std::string_view with) {
   for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
@@ -156,6 +147,10 @@ class Page {
       }
       on(name);
     }
+    // Also of a table that the page does not end.
+    for (ReadTable& table : out_.tables) {
+      for (Lines& row : table.rows) row.resize(table.heads.size());
+    }
     return std::move(out_);
   }
 
@@ -181,8 +176,6 @@ class Page {
     if (name == "tbody") in_body_ = in_table_;
     if (name == "tr" && in_table_ && in_body_) out_.tables.back().rows.emplace_back();
     in_cell_ = in_table_ && (name == "td" || name == "th") && (!in_body_ || !out_.tables.back().rows.empty());
-    if (name != "/table" || out_.tables.empty()) return;
-    for (Lines& row : out_.tables.back().rows) row.resize(out_.tables.back().heads.size());
   }
 
   ReadBack out_;

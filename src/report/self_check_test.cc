@@ -274,6 +274,8 @@ TEST(ReadBack, TakesTablesAndLinesApart) {
       "3]</span></td></tr></tbody></table><td>loose</td>");
   EXPECT_THAT(page.lines, Contains("a < b"));
   EXPECT_THAT(page.tables.at(0).rows.at(0), ElementsAre("1 [2, 3]"));
+  const auto cut = read_html("<table><tr><th>h</th><th>i</th></tr><tbody><tr><td>1</td>");
+  EXPECT_THAT(cut.tables.at(0).rows.at(0), ElementsAre("1", "")) << "a page that ends within a table";
 }
 
 }  // namespace
