@@ -126,8 +126,9 @@ class Heat {
       if (member.worker && member.worker->ok()) end_member(member);
     }
     audit_members();
+    const int64_t heat_ns = monotonic_clock().now_ns() - begin_;
     for (Member& member : members_) {
-      member.trial.heat_ns = monotonic_clock().now_ns() - begin_;
+      member.trial.heat_ns = heat_ns;
       if (member.began) trials.push_back(std::move(member.trial));
     }
     return trials;

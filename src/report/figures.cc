@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <set>
 
+#include "base/texts.h"
+
 namespace bakeoff::report {
 
 using table::Json;
@@ -123,12 +125,8 @@ struct Meaning {
   double scale = 1;
 };
 Meaning meaning_of(const std::string& key) {
-  std::set<std::string> words;
-  for (size_t at = 0; at < key.size();) {
-    const size_t end = std::min(key.find('_', at), key.size());
-    words.insert(key.substr(at, end - at));
-    at = end + 1;
-  }
+  const std::vector<std::string> all = split(key, "_");
+  const std::set<std::string> words(all.begin(), all.end());
   if (words.contains("ms")) return {Unit::kSeconds, 1e-3};
   if (words.contains("ns")) return {Unit::kSeconds, 1e-9};
   if (words.contains("bytes")) return {words.contains("s") ? Unit::kRate : Unit::kBytes, 1};

@@ -46,7 +46,7 @@ View cell_view(const FilledColumn& column, size_t row) {
   View v;
   v.texts = {{"cell_title", column.column.title},
              {"cell_markup", column.column.name ? breakable(cell.text) : escape_markup(cell.text)},
-             {"cell_range", cell.range == kNone ? "" : cell.range},
+             {"cell_range", range_beside(cell)},
              {"cell_class", ink_class(cell.ink)},
              {"cell_hint", cell.hint}};
   v.flags = {{"is_name", column.column.name},

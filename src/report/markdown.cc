@@ -63,7 +63,8 @@ std::string code_block(const std::vector<std::string>& lines) {
 std::string cell_text(const FilledColumn& column, size_t row) {
   const Cell& cell = column.cells[row];
   if (column.column.name) return code(cell.text);
-  return escape(cell.text) + (cell.range.empty() || cell.range == kNone ? "" : ' ' + cell.range);
+  const std::string range = range_beside(cell);
+  return escape(cell.text) + (range.empty() ? "" : ' ' + range);
 }
 
 std::string table_of(const std::vector<FilledColumn>& columns) {

@@ -106,6 +106,8 @@ std::string track_meaning(const Summary& summary) {
          "clock started.";
 }
 
+std::string range_beside(const table::Cell& cell) { return cell.range == kNone ? "" : cell.range; }
+
 std::string heats_in_words(const Summary& s) {
   const std::string heats = counted(s.heats, "heat");
   return s.elapsed_s > 0 ? fmt::format("{}, {} together", heats, duration(s.elapsed_s * 1e3)) : heats;
@@ -161,7 +163,7 @@ std::vector<VariancePart> variance_parts(const Variance& variance) {
   const auto add = [&](const char* what, const std::optional<double>& sd, const char* meaning,
                        const std::optional<double>& high = std::nullopt) {
     if (!sd) return;
-    if (*sd < 0.00005 && high && *high > 1) return;  // a bound of so many percent says nothing
+    if (*sd < 0.00005 && high && *high > 1) return;  // a bound above 100% says nothing
     parts.push_back({what, deviation(*sd, high), meaning});
   };
   add("heats", variance.heats, "the state of the machine; the same for all of a heat, so it cancels",

@@ -17,8 +17,8 @@ struct ReadTable {
 
 struct ReadBack {
   std::vector<ReadTable> tables = {};
-  std::vector<std::string> lines =
-      {};  // of everything else, without bullets; of a page without pictures and scripts
+  // Everything else, without bullets; of a page without pictures and scripts.
+  std::vector<std::string> lines = {};
 };
 
 // Never fail: what is no table is lines.

@@ -15,6 +15,7 @@
 #include "report/layout.h"
 #include "report/markdown.h"
 #include "report/outlook_section.h"
+#include "report/phrases.h"
 #include "report/published_section.h"
 #include "report/ranking.h"
 #include "report/read_back.h"
@@ -102,7 +103,8 @@ std::vector<Head> heads_in(const Sheet& sheet, const ReadTable& table) {
 std::string expected_of(const Head& head, size_t row) {
   const Cell& cell = head.column->cells[row];
   if (head.range) return cell.range.empty() ? kNone : cell.range;
-  return cell.range.empty() || cell.range == kNone ? cell.text : cell.text + ' ' + cell.range;
+  const std::string range = range_beside(cell);
+  return range.empty() ? cell.text : cell.text + ' ' + range;
 }
 
 // A terminal has ranges in a column of their own, or not at all; it cuts what is too wide, and shows less of a brief

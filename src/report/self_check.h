@@ -25,8 +25,8 @@ namespace bakeoff::report {
 
 struct Formats {
   std::string csv = {}, json = {}, markdown = {}, html = {};
-  std::vector<std::pair<int, std::string>> terminals =
-      {};                     // by width, without colour; sentences of the last one
+  // By width, without colour. Of sentences only those of the last one are read.
+  std::vector<std::pair<int, std::string>> terminals = {};
   std::string page = "HTML";  // how findings call the page
 };
 Formats render_formats(const Summary& summary);
