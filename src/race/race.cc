@@ -118,10 +118,12 @@ Status measure_peak_of_run(const Plan& plan) {
     for (const int cpu : sample::allowed_cpus()) cpus.insert(cpu);
   }
   const std::vector<int> over(cpus.begin(), cpus.end());
-  return keep_run_peak(run, plan.manifest.host,
-                       plan.measure_peak
-                           ? plan.measure_peak(over)
-                           : roofline::measure_bounds({.cpus = over, .stop = proc::interrupted}));
+  const roofline::Limits limits = plan.measure_peak
+                                      ? plan.measure_peak(over)
+                                      : roofline::measure_bounds({.cpus = over, .stop = proc::interrupted});
+  // Only a whole measurement bounds a contender: of one that was cut short, the peak may be the scalar loop's.
+  if (proc::interrupted()) return Done{};
+  return keep_run_peak(run, plan.manifest.host, limits);
 }
 
 // Contenders that cannot race.

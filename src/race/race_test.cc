@@ -731,6 +731,25 @@ TEST_F(RaceTest, ALoneContenderIsTimedThoughNothingIsToBeDecided) {
   }
 }
 
+TEST_F(RaceTest, APeakWhoseMeasurementWasInterruptedBoundsNobody) {
+  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "2"}}}});
+  plan.recipe.workload = zoo::build("mlp_small").value();
+  plan.recipe.budget.heats = 1;
+  proc::install_interrupt_handlers();
+  plan.measure_peak = [](const std::vector<int>&) {
+    ::raise(SIGINT);
+    return roofline::Limits{.peaks = {{.dtype = "f32", .isa = "scalar", .ops = {1e6, 1e6}}}};
+  };
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  EXPECT_FALSE(run_peak(plan.directory.path(), plan.manifest.host));
+  proc::clear_interrupt();
+  plan.measure_peak = [](const std::vector<int>&) { return roofline::Limits{}; };
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  const auto trials = plan.directory.read<Trial>().value();
+  ASSERT_FALSE(trials.empty());
+  for (const Trial& trial : trials) EXPECT_TRUE(heat_value(trial)) << trial.invalid.value_or("");
+}
+
 TEST_F(RaceTest, ARunWithoutAMachineReportMeasuresThePeakItselfAndHoldsEverybodyAgainstIt) {
   Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "2"}}}});
   plan.recipe.workload = zoo::build("mlp_small").value();

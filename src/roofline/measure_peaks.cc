@@ -165,6 +165,7 @@ Limits measure_bounds(const MeasureOptions& options) {
       }
     }
   }
+  if (stopped(options)) limits.peaks.clear();
   limits.seconds = now_s() - begin;
   return limits;
 }

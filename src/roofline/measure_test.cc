@@ -81,6 +81,19 @@ TEST(MeasureBounds, AreNoLowerThanWhatTheSameLoopsReach) {
   }));
 }
 
+TEST(MeasureBounds, AreNoneWhereTheMeasurementWasStopped) {
+  // Each stop comes later, until one comes too late.
+  for (int asked = 0, at = 1;; asked = 0, at *= 4) {
+    const Limits bounds =
+        measure_bounds({.cpus = cpus(), .effort = 0.05, .stop = [&] { return ++asked > at; }});
+    if (asked <= at) {
+      EXPECT_FALSE(bounds.peaks.empty());
+      break;
+    }
+    EXPECT_TRUE(bounds.peaks.empty()) << at;
+  }
+}
+
 TEST(MeasureLevels, AbsenceHasItsReason) {
   Limits limits;
   measure_levels({.cpus = cpus(), .root = "/nonexistent", .memory_bytes = 1 << 20, .effort = 0.05}, limits);

@@ -8,6 +8,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import random
 import re
 import signal
 import subprocess
@@ -224,6 +226,45 @@ class Interrupted(unittest.TestCase):
             broken = self.place.run("report", moved)
             self.assertEqual(broken.code, 2)
             self.assertRegex(broken.err, r"trials\.jsonl:1: .*\n  \S")
+
+
+@support.full_tier
+class AtAnyMoment(unittest.TestCase):
+    def test_nothing_that_was_cut_short_counts(self) -> None:
+        """One run, interrupted again and again, ends as one that never was."""
+        support.need("onnxruntime")
+        seed = int(os.environ.get("BAKEOFF_TEST_SEED", "1"))
+        draw = random.Random(seed)
+        place = support.Place(["onnxruntime"])
+        self.addCleanup(place.close)
+        place.write("mlp.ir", support.MLP)
+        place.write(
+            "race.toml",
+            support.recipe(
+                [
+                    'framework = "onnxruntime"',
+                    'framework = "onnxruntime", optimization = "disabled"',
+                ],
+                top=support.PREDICTIONS,
+                optimizer="",
+            ),
+        )
+        begin = time.monotonic()
+        self.assertEqual(place.run("run", "race.toml", "--out", "whole").code, 0)
+        usual = time.monotonic() - begin
+        arguments: tuple[str, ...] = ("race.toml", "--out", "run")
+        for _ in range(20):
+            run = Run(place, *arguments)
+            time.sleep(draw.uniform(0.1, 0.7) * usual)
+            run.end_by(signal.SIGINT)
+            self.assertIn(run.process.returncode, (0, 130), run.errors.read_text())
+            self.assertEqual(place.none_left(), {})
+            if (place.path / "run" / "run.json").exists():
+                arguments = ("--resume", "run")
+        done = place.run("run", "--resume", "run", "--format", "json")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertEqual(done.json()["unranked"], [], f"seed {seed}")
+        self.assertEqual(len(done.json()["ranked"]), 2)
 
 
 if __name__ == "__main__":

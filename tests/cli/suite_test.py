@@ -51,7 +51,8 @@ class Suite(unittest.TestCase):
         self.assertEqual(list(rows), ["small", "broken", "wide"])
         self.assertIn("unknown key 'bacth'", rows["broken"]["failure"])
         for name in ("small", "wide"):
-            self.assertEqual(rows[name]["cells"]["onnxruntime"]["state"], "ranked")
+            cell = rows[name]["cells"]["onnxruntime"]
+            self.assertEqual(cell["state"], "ranked", cell["reason"])
             self.assertTrue(rows[name]["best"])
             self.assertTrue(
                 (self.place.path / folder / rows[name]["run"] / "report.html").exists()
