@@ -156,7 +156,9 @@ Progress ConsoleProgress::lines() {
 
 Watch ConsoleProgress::race() {
   return [state = state_](const Happening& now) {
-    if (now.standing)
+    if (!now.remark.empty())
+      state->line(now.remark);
+    else if (now.standing)
       state->stand(shown(now), *now.standing);
     else
       state->show(shown(now));

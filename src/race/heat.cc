@@ -89,12 +89,16 @@ class Heat {
     const auto work = [&] {
       for (size_t k = next++; k < order_.size() && !proc::interrupted(); k = next++) {
         // Two can be compared; the others have no heat.
-        if (k > 1 && seconds_since(begin_) > kShareOfStarts * options_.left_s) return;
+        if (k > 1 && seconds_since(begin_) + start_s(order_[k]) > kShareOfStarts * options_.left_s) continue;
         Member& member = members_[order_[k]];
         member.began = true;
         member.trial.alone = options_.at_once == 1;
         report("starting", order_[k]);
+        const int64_t begin = monotonic_clock().now_ns();
         start_member(plan_, plan_.lanes[lanes_[order_[k]]].entry, sensing_, member);
+        const std::lock_guard lock(telling_);
+        starts_s_ += seconds_since(begin);
+        ++started_;
       }
     };
     std::vector<std::thread> others;
@@ -104,9 +108,9 @@ class Heat {
   }
 
   void time() {
-    each("first steps of", [&](Member& member) { warm_up(member, sensing_, 1); });
+    each_in_time("first steps of", [&](Member& member) { warm_up(member, sensing_, 1); });
     drop_the_hopeless();
-    each("warming up", [&](Member& member) {
+    each_in_time("warming up", [&](Member& member) {
       finish_warm_up(member);
       rehearse(plan_, member);
       plan_burst(member);  // other work on the machine makes steps longer, never shorter
@@ -183,6 +187,9 @@ class Heat {
     std::sort(order_.begin(), order_.end(),
               [&](size_t a, size_t b) { return keys[lanes_[a]] < keys[lanes_[b]]; });
     if (number % 2 == 0) std::reverse(order_.begin(), order_.end());
+    if (!options_.bases_first) return;
+    std::ranges::stable_partition(
+        order_, [&](size_t i) { return plan_.lanes[lanes_[i]].entry.contender.settings.empty(); });
   }
 
   // An unknown step counts as slow.
@@ -224,6 +231,39 @@ class Heat {
   bool late() const { return seconds_since(begin_) > options_.left_s; }
   bool more_rounds() const {
     return round_ < rounds_ && !proc::interrupted() && !(late() && round_ >= kFewestInTime);
+  }
+
+  // Seconds that the start of a member takes: as in its last heat, or as long as those that have started in this one.
+  double start_s(size_t member) {
+    const auto known = options_.start_s.find(lanes_[member]);
+    if (known != options_.start_s.end()) return known->second;
+    const std::lock_guard lock(telling_);
+    return started_ > 0 ? starts_s_ / started_ : 0;
+  }
+
+  // Of the fewest rounds, as its bursts are planned now.
+  double fewest_rounds_s(const Member& member) const {
+    return static_cast<double>(kFewestInTime * (member.burst_steps + 1)) * member.step_s;
+  }
+
+  // As each(), for members that can then have their bursts before the budget ends, by what `act` took for those
+  // before. The others leave the heat as if they had not begun, but for two.
+  template <typename Act>
+  void each_in_time(const std::string& what, Act act) {
+    double spent_s = 0, rounds_s = 0, ready = 0;
+    each(what, [&](Member& member) {
+      const double usual_s = ready > 0 ? (spent_s + rounds_s) / ready : 0;
+      if (ready >= 2 && seconds_since(begin_) + usual_s + rounds_s > options_.left_s) {
+        member.worker.reset();
+        member.began = false;
+        return;
+      }
+      const int64_t begin = monotonic_clock().now_ns();
+      act(member);
+      spent_s += seconds_since(begin);
+      rounds_s += fewest_rounds_s(member);
+      ++ready;
+    });
   }
 
   // As many rounds as the budget has time for, by the steps of the warm-up: before any burst shows a time.
@@ -414,6 +454,7 @@ class Heat {
   Sensing sensing_{
       {.root = plan_.sensors, .sample_ms = plan_.recipe.race.sample_ms, .gpu_library = plan_.gpu_library}};
   std::mutex telling_;
+  double starts_s_ = 0, started_ = 0;  // durations of the starts so far, together, and their number
   tensor::Rng rng_;
   std::vector<Member> members_;
   std::vector<size_t> order_;

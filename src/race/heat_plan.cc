@@ -103,6 +103,24 @@ double counted_seconds(const Trial& trial) {
   return sum;
 }
 
+double expected_heat_s(const std::vector<Trial>& trials, const std::vector<std::string>& members) {
+  int last = 0;
+  for (const Trial& trial : trials) last = std::max(last, trial.heat);
+  double whole_s = 0, parts_s = 0, count = 0;
+  std::map<std::string, double> latest_s;
+  for (const Trial& trial : trials) {
+    latest_s[trial.contender] = counted_seconds(trial);
+    if (trial.heat != last) continue;
+    whole_s = std::max(whole_s, seconds(trial.heat_ns));
+    parts_s += counted_seconds(trial);
+    ++count;
+  }
+  if (parts_s <= 0) return whole_s;
+  double next_s = 0;
+  for (const std::string& id : members) next_s += latest_s.contains(id) ? latest_s[id] : parts_s / count;
+  return whole_s * next_s / parts_s;
+}
+
 std::optional<stats::HeatCost> heat_cost(const std::vector<Trial>& trials,
                                          const std::vector<std::string>& members) {
   stats::HeatCost cost;

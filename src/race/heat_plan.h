@@ -42,6 +42,10 @@ HeatPlan with_stated(HeatPlan plan, const recipe::Race& race);
 std::optional<stats::HeatCost> heat_cost(const std::vector<Trial>& trials,
                                          const std::vector<std::string>& members);
 
+// Seconds that another heat takes, of `members`, if it is like the last one that was recorded. 0: none was, or none
+// with its duration.
+double expected_heat_s(const std::vector<Trial>& trials, const std::vector<std::string>& members);
+
 // What heat_cost() counts of a trial: its start, its warm-up and its bursts, in seconds.
 double counted_seconds(const Trial& trial);
 

@@ -20,6 +20,7 @@
 #include "stats/burst_plan.h"
 #include "stats/racing.h"
 #include "stats/trimmed.h"
+#include "table/numbers.h"
 
 namespace bakeoff {
 namespace {
@@ -168,6 +169,7 @@ class GroupRace {
       trials_.push_back(trial);
     }
     heat_ = static_cast<int>(heats.size());
+    if (!trials_.empty()) last_heat_s_ = static_cast<double>(trials_.back().heat_ns) / 1e9;
   }
 
   // Trials of heats that were run.
@@ -185,11 +187,11 @@ class GroupRace {
 
   Status run(const Watch& watch) {
     while (!proc::interrupted()) {
-      TRY(const stats::Heat next, decide());
+      TRY(stats::Heat next, decide());
       tell_standing(next, watch);
-      // The time is over if another heat would exceed the budget. The first one is run in any case.
-      const bool late = seconds_since(begin_) + last_heat_s_ > seconds_;
-      if (heat_ >= plan_.recipe.budget.heats || next.members.empty() || (heat_ > 0 && late)) break;
+      if (heat_ >= plan_.recipe.budget.heats || next.members.empty()) break;
+      if (heat_ > 0) next.members = those_that_fit(next.members, watch);  // the first heat is run in any case
+      if (next.members.empty()) break;
       if (plan_.recipe.budget.until_decided && hardly_decides()) break;
       CHECK_OK(
           run_one(next, watch, plan_heat(plan_.recipe, trials_, contenders_, state_, next, pair_alpha())));
@@ -215,6 +217,48 @@ class GroupRace {
     }
     if (next.members.empty()) next.members = lone_member();
     return next;
+  }
+
+  double expected_s(const std::vector<size_t>& members) const {
+    return expected_heat_s(trials_, ids(members));
+  }
+
+  // The members of another heat that ends within the budget. If it does not hold all: the leader and those that had
+  // no heat yet, contenders without settings first; none if it holds no two.
+  std::vector<size_t> those_that_fit(const std::vector<size_t>& members, const Watch& watch) const {
+    const double left_s = seconds_ - seconds_since(begin_);
+    if (expected_s(members) <= left_s) return members;
+    std::vector<size_t> waiting, chosen;
+    for (const size_t m : members) {
+      if (m == state_.leader)
+        chosen.push_back(m);
+      else if (times_of(contenders_[m]).empty())
+        waiting.push_back(m);
+    }
+    std::ranges::stable_partition(
+        waiting, [&](size_t m) { return plan_.manifest.contenders[lanes_[m]].settings.empty(); });
+    for (const size_t m : waiting) {
+      chosen.push_back(m);
+      if (expected_s(chosen) > left_s) chosen.pop_back();
+    }
+    if (chosen.size() >= 2) {
+      std::ranges::sort(chosen);
+      return chosen;
+    }
+    if (fresh_.empty()) {
+      Happening said;
+      said.remark = fmt::format("no further heat: one takes about {}, and {} of the budget are left",
+                                table::duration(1e3 * expected_s(members)),
+                                table::duration(1e3 * std::max(0.0, left_s)));
+      watch(said);
+    }
+    return {};
+  }
+
+  std::vector<std::string> ids(const std::vector<size_t>& members) const {
+    std::vector<std::string> all;
+    for (const size_t m : members) all.push_back(contenders_[m]);
+    return all;
   }
 
   // After every heat, for the display.
@@ -310,6 +354,18 @@ class GroupRace {
     return now;
   }
 
+  // Seconds from starting a lane to its first step, in the last heat that it had.
+  std::map<size_t, double> starts(const std::vector<size_t>& lanes) const {
+    std::map<size_t, double> all;
+    for (const Trial& trial : trials_) {
+      for (const size_t lane : lanes) {
+        if (plan_.manifest.contenders[lane].id == trial.contender && trial.start_up_ns > 0)
+          all[lane] = static_cast<double>(trial.start_up_ns) / 1e9;
+      }
+    }
+    return all;
+  }
+
   // Of one comparison, among the contenders that are still open.
   double pair_alpha() const {
     size_t open = 0;
@@ -338,6 +394,8 @@ class GroupRace {
                                         {.at_once = confirms ? size_t{1} : size_t{2},
                                          .plan = heat_plan,
                                          .left_s = std::max(0.0, seconds_ - seconds_since(begin_)),
+                                         .start_s = starts(members),
+                                         .bases_first = heat_ == 1,
                                          .confirms = confirms,
                                          .leader_step_s = leader_step_s(),
                                          .timed = timed,

@@ -44,10 +44,12 @@ struct HeatOptions {
   // Number of members that start at the same time; with 2, start-up times include contention (Trial::alone).
   size_t at_once = 1;
   HeatPlan plan = {};  // its bursts; what the recipe states counts instead
-  // Seconds until the budget ends. As many rounds are run as fit, at least kFewestInTime; members that would start
-  // later, and audits that would end later, are left out.
+  // Seconds until the budget ends. As many rounds are run as fit, at least kFewestInTime. Left out are members that
+  // would start later, or whose warm-up and bursts would end later (two stay), and audits that would.
   double left_s = std::numeric_limits<double>::infinity();
-  bool confirms = false;  // a confirmation heat, which measures the winner again (stats/racing.h)
+  std::map<size_t, double> start_s = {};  // lanes: seconds that their starts took; absent: not known
+  bool bases_first = false;  // contenders with settings start after those without, and are left out first
+  bool confirms = false;     // a confirmation heat, which measures the winner again (stats/racing.h)
   // Step time of the leader in seconds. 0 = unknown: use the fastest in this heat. A contender that was
   // never timed and looks hopeless against it (stats/racing.h), by the fastest of its first three steps, is
   // not timed further.

@@ -16,6 +16,7 @@
 #include "plan/lane.h"
 #include "plan/testing.h"
 #include "proc/interrupt.h"
+#include "race/heat_plan.h"
 #include "race/outlook.h"
 #include "records/controls.h"
 #include "records/machine_report.h"
@@ -796,6 +797,59 @@ TEST_F(RaceTest, TimeIsABudgetToo) {
   plan.recipe.budget.minutes = 1.0 / 600;  // 0.1 s: less than a heat
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
   EXPECT_EQ(plan.directory.read<Trial>()->size(), 2u) << "the heat under way is finished, and it is the last";
+}
+
+TEST_F(RaceTest, AMemberThatCouldNotEndInTimeIsNotPrepared) {
+  const std::map<std::string, std::string> slow = {{"step_ms", "100"}};
+  const Plan plan = make_plan_of(folder_ / "run", {{"a", slow}, {"b", slow}, {"c", slow}});
+  // Three rounds of a first member, two steps each at least, take as long as is left for all.
+  const auto trials = run_heat(plan, {0, 1, 2}, 1, {.left_s = 2}, kNobody, {});
+  ASSERT_EQ(trials.size(), 2u);
+  for (const Trial& trial : trials) EXPECT_TRUE(heat_value(trial)) << trial.contender;
+}
+
+TEST(ExpectedHeat, IsTheLastOneForItsShareOfMembers) {
+  const auto trial = [](const char* id, int heat, double own_s, double heat_s) {
+    return Trial{.contender = id,
+                 .heat = heat,
+                 .heat_ns = std::llround(heat_s * 1e9),
+                 .warmup_ns = std::llround(own_s * 1e9)};
+  };
+  const std::vector<Trial> trials = {trial("a", 1, 9, 20), trial("c", 1, 6, 20), trial("a", 2, 1, 8),
+                                     trial("b", 2, 3, 8)};
+  EXPECT_DOUBLE_EQ(expected_heat_s(trials, {"a", "b"}), 8);
+  EXPECT_DOUBLE_EQ(expected_heat_s(trials, {"a"}), 2);
+  EXPECT_DOUBLE_EQ(expected_heat_s(trials, {"c", "b"}), 18) << "as in its latest heat";
+  EXPECT_DOUBLE_EQ(expected_heat_s(trials, {"a", "new"}), 6) << "as the mean";
+  EXPECT_EQ(expected_heat_s({}, {"a", "b"}), 0);
+}
+
+TEST_F(RaceTest, AHeatThatDoesNotFitIsForThoseWithoutOneAndElseNotBegun) {
+  Plan plan = make_plan_of(folder_ / "run",
+                           {{"a", {{"step_ms", "3"}}}, {"b", {{"step_ms", "3"}}}, {"c", {{"step_ms", "3"}}}});
+  plan.recipe.margin = 1e-6;
+  plan.recipe.budget = {.minutes = 10, .heats = 2};
+  std::vector<Trial> trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
+  const auto put = [&](double heat_s) {
+    for (Trial& trial : trials) trial.heat_ns = std::llround(heat_s * 1e9), trial.warmup_ns = 1'000'000'000;
+  };
+  std::vector<std::string> remarks;
+  const Watch watch = [&](const Happening& now) {
+    if (!now.remark.empty()) remarks.push_back(now.remark);
+  };
+  put(480);  // 240 s each, and 10 minutes are left
+  ASSERT_TRUE(race(plan, all_pass(plan), trials, watch));
+  std::set<std::string> raced;
+  const auto fresh = plan.directory.read<Trial>().value();
+  for (const Trial& trial : fresh) raced.insert(trial.contender);
+  EXPECT_EQ(raced.size(), 2u);
+  EXPECT_TRUE(raced.contains("c")) << "its first heat comes before a third one";
+  EXPECT_TRUE(remarks.empty());
+  put(1000);
+  ASSERT_TRUE(race(plan, all_pass(plan), trials, watch));
+  EXPECT_EQ(plan.directory.read<Trial>()->size(), 2u);
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_THAT(remarks[0], HasSubstr("no further heat: one takes about 25 min"));
 }
 
 TEST_F(RaceTest, TheBudgetCountsFromTheStartOfTheCommand) {

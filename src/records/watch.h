@@ -33,6 +33,7 @@ struct Happening {
   double leader_ms = 0;
   int survivors = 0, contenders = 0, failed = 0, unproven = 0;  // unproven: their proofs come later
   std::optional<Standing> standing = {};                        // once after each heat
+  std::string remark = {};  // a line to be shown as it is, instead of all this; empty: none
 };
 using Watch = std::function<void(const Happening&)>;
 
