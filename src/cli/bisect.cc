@@ -49,7 +49,6 @@ VersionRequest asked_for(const Header& header, const fs::path& config) {
 
 Status add_commits(Header& header, const BisectOptions& options) {
   TRY(const auto repository, rg::Repository::open(options.repo.empty() ? fs::current_path() : options.repo));
-  repository.remove_stale();
   TRY(const rg::Commit good, repository.commit(options.good));
   TRY(const rg::Commit bad, repository.commit(options.bad));
   TRY(const std::vector<rg::Commit> all, repository.between(good, bad));

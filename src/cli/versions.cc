@@ -245,7 +245,6 @@ Result<Version> find_version(const std::string& what, const std::string& text, c
   }
   if (!repository) return repository.error();
   CHECK_OK(not_dirty(what, text, *repository));
-  repository->remove_stale();
   TRY(const Commit commit, repository->commit(text));
   return commit_version(what, text, commit, *repository, request, progress);
 }

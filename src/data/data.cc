@@ -18,6 +18,7 @@
 #include "data/own_data.h"
 #include "data/text_data.h"
 #include "ir/bounds.h"
+#include "table/numbers.h"
 #include "tensor/rng.h"
 #include "tensor/safetensors.h"
 
@@ -201,8 +202,8 @@ Status check_space(const fs::path& folder, const std::vector<tensor::TensorSourc
   std::error_code code;
   const fs::space_info space = fs::space(folder, code);
   if (code || bytes <= static_cast<double>(space.available)) return Done{};
-  return Error{.message = fmt::format("the data takes {:.1f} GB, '{}' has {:.1f} GB free", bytes / 1e9,
-                                      folder.string(), static_cast<double>(space.available) / 1e9),
+  return Error{.message = fmt::format("the data takes {}, '{}' has {} free", table::bytes(bytes),
+                                      folder.string(), table::bytes(static_cast<double>(space.available))),
                .remedy = "free some space, or set BAKEOFF_HOME to a folder on another disk"};
 }
 

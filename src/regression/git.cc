@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
 #include <cstdlib>
 
 #include "base/clock.h"
@@ -22,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kFolder = "bakeoff_version_";
+constexpr const char* kKind = "version";  // of temporary folders
+const std::string kFolder = fmt::format("{}{}_", TemporaryFolder::kPrefix, kKind);
 constexpr int kLogLines = 15;
 constexpr double kRemoveSeconds = 60;
 
@@ -109,42 +106,33 @@ Result<std::vector<Commit>> Repository::between(const Commit& good, const Commit
   return all;
 }
 
-void Repository::remove_stale() const {
-  std::error_code failed;
-  bool found = false;
-  for (const auto& entry : fs::directory_iterator(fs::temp_directory_path(failed), failed)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kFolder)) continue;
-    pid_t owner = 0;
-    const auto parsed = std::from_chars(name.data() + kFolder.size(), name.data() + name.size(), owner);
-    if (parsed.ec != std::errc() || *parsed.ptr != '_' || owner <= 0) continue;
-    if (::kill(owner, 0) == 0 || errno != ESRCH) continue;
-    fs::remove_all(entry.path(), failed);
-    found = true;
-  }
-  // Forgets folders that are gone; also those of an earlier call that was killed in between.
-  const auto listed = git({"worktree", "list", "--porcelain"});
-  if (found || (listed && listed->find(kFolder) != std::string::npos))
-    (void)git({"worktree", "prune", "--expire=now"}).has_value();
-}
-
-Worktree::Worktree(fs::path root, fs::path outer, fs::path path)
-    : root_(std::move(root)), outer_(std::move(outer)), path_(std::move(path)) {}
+Worktree::Worktree(fs::path root, TemporaryFolder outer)
+    : root_(std::move(root)), outer_(std::move(outer)), path_(outer_.path() / root_.filename()) {}
 
 Worktree::Worktree(Worktree&& other) noexcept
     : root_(std::move(other.root_)), outer_(std::move(other.outer_)), path_(std::move(other.path_)) {
   other.path_.clear();
 }
 
+// A killed process left its entries in the repository; making a folder has removed those that it left beside it.
+void Repository::forget_killed() const {
+  const auto listed = git({"worktree", "list", "--porcelain"});
+  if (!listed) return;
+  constexpr std::string_view kEntry = "worktree ";
+  for (const std::string& line : lines_of(*listed)) {
+    if (!line.starts_with(kEntry)) continue;
+    const fs::path path = line.substr(kEntry.size());
+    std::error_code failed;
+    if (!path.parent_path().filename().string().starts_with(kFolder) || fs::exists(path, failed)) continue;
+    (void)git({"worktree", "remove", "--force", "--force", path.string()}).has_value();
+  }
+}
+
 Result<Worktree> Worktree::add(const Repository& repository, const Commit& commit) {
-  std::error_code failed;
-  std::string made =
-      (fs::temp_directory_path(failed) / fmt::format("{}{}_XXXXXX", kFolder, ::getpid())).string();
-  if (mkdtemp(made.data()) == nullptr)
-    return Error{.message = "cannot make a temporary folder: " + std::string(std::strerror(errno)),
-                 .remedy = "set TMPDIR to a folder with space"};
+  TRY(TemporaryFolder outer, TemporaryFolder::make(kKind));
+  repository.forget_killed();
   // The folder is called as the repository, as some builds ask for its name.
-  Worktree tree(repository.root(), made, fs::path(made) / repository.root().filename());
+  Worktree tree(repository.root(), std::move(outer));
   const proc::CommandOptions add{
       .child = git_child(repository.root(),
                          {"worktree", "add", "--detach", "--force", tree.path_.string(), commit.id}),
@@ -162,12 +150,6 @@ Worktree::~Worktree() {
   if (path_.empty()) return;
   if (auto child =
           proc::Child::start(git_child(root_, {"worktree", "remove", "--force", "--force", path_.string()})))
-    (void)child->wait(monotonic_clock().now_ns() + static_cast<int64_t>(kRemoveSeconds * kSecond));
-  std::error_code ignored;
-  const bool left = fs::exists(path_, ignored);
-  fs::remove_all(outer_, ignored);
-  if (!left) return;
-  if (auto child = proc::Child::start(git_child(root_, {"worktree", "prune", "--expire=now"})))
     (void)child->wait(monotonic_clock().now_ns() + static_cast<int64_t>(kRemoveSeconds * kSecond));
 }
 

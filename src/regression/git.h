@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/temporary_folder.h"
 
 namespace bakeoff::regression {
 
@@ -34,8 +35,8 @@ class Repository {
   Result<std::string> uncommitted() const;
   // From `good` (excluded) to `bad` (included), along first parents, oldest first. Error: good is no ancestor.
   Result<std::vector<Commit>> between(const Commit& good, const Commit& bad) const;
-  // Removes checked-out folders of processes that were killed before they could.
-  void remove_stale() const;
+  // Forgets the versions of processes that were killed before they could remove them.
+  void forget_killed() const;
 
  private:
   Result<std::string> git(const std::vector<std::string>& arguments) const;
@@ -52,8 +53,10 @@ class Worktree {
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  Worktree(std::filesystem::path root, std::filesystem::path outer, std::filesystem::path path);
-  std::filesystem::path root_ = {}, outer_ = {}, path_ = {};
+  Worktree(std::filesystem::path root, TemporaryFolder outer);
+  std::filesystem::path root_ = {};
+  TemporaryFolder outer_;
+  std::filesystem::path path_ = {};  // in `outer_`
 };
 
 // Runs a shell command in a version's folder. An error has the last lines of what it printed, and `what` before them.

@@ -89,17 +89,29 @@ TEST_F(GitRepository, AWorktreeHasTheVersionAndVanishes) {
     EXPECT_EQ(path.filename(), place().filename());
   }
   EXPECT_FALSE(fs::exists(path.parent_path()));
-  EXPECT_EQ(listed().find("bakeoff_version"), std::string::npos) << listed();
+  EXPECT_EQ(listed().find("bakeoff_tmp_version"), std::string::npos) << listed();
   EXPECT_EQ(read_file(place() / "file.txt").value(), "dirty");
 }
 
 TEST_F(GitRepository, WhatAKilledProcessLeftIsRemoved) {
-  const fs::path left = fs::temp_directory_path() / fmt::format("bakeoff_version_4194301_{}", ::getpid());
-  fs::create_directories(left);
-  sh("git worktree add -q --detach " + (left / "x").string() + " HEAD~1");
-  repository().remove_stale();
-  EXPECT_FALSE(fs::exists(left));
-  EXPECT_EQ(listed().find("4194301"), std::string::npos) << listed();
+  // A folder for temporary files of its own: in the common one other tests, too, remove what was left.
+  const TemporaryFolder common = TemporaryFolder::make("git").value();
+  const std::string before = fs::temp_directory_path();
+  ::setenv("TMPDIR", common.path().c_str(), 1);
+  const fs::path temporary = common.path(), own = common.path() / "users_own";
+  for (const std::string name : {"version_killed", "version_gonegone"}) {
+    const fs::path left = temporary / ("bakeoff_tmp_" + name);
+    fs::create_directories(left);
+    sh("git worktree add -q --detach " + (left / "x").string() + " HEAD~1");
+  }
+  fs::remove_all(temporary / "bakeoff_tmp_version_gonegone");
+  sh("git worktree add -q --detach " + own.string() + " HEAD~1");
+  fs::remove_all(own);  // perhaps on a disk that is not there now
+  { const auto tree = Worktree::add(repository(), repository().commit("HEAD").value()); }
+  EXPECT_FALSE(fs::exists(temporary / "bakeoff_tmp_version_killed"));
+  EXPECT_EQ(listed().find("bakeoff_tmp_version"), std::string::npos) << listed();
+  EXPECT_NE(listed().find("users_own"), std::string::npos) << "not one of ours";
+  ::setenv("TMPDIR", before.c_str(), 1);
 }
 
 TEST_F(GitRepository, CommitsBetween) {

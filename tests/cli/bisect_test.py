@@ -100,6 +100,30 @@ class Commits(Bisect):
         self.assertEqual(found["found"]["first"], 2)
         self.nothing_left()
 
+    @support.full_tier
+    def test_a_search_is_killed_and_continued(self) -> None:
+        self.commits(5, culprit=2)
+        self.git("checkout", "-q", "c1")
+        before = self.git("status", "--porcelain", "--branch")
+        for probe in ("good against bad", "probe 1", "probe 2"):
+            words = ("--repo", self.repo, "--out", "s", *ENDS)
+            if (self.place.path / "s" / "bisect.jsonl").exists():
+                words = ("--resume", "s")
+            process = self.place.start("bisect", *words)
+            assert process.stderr is not None
+            while probe not in (line := process.stderr.readline()):
+                self.assertTrue(line, f"ended before {probe}")
+            process.send_signal(signal.SIGKILL)
+            process.communicate(timeout=support.HANGS)
+            self.assertEqual(self.place.none_left(), {}, probe)
+            self.assertEqual(self.git("status", "--porcelain", "--branch"), before)
+        got = self.place.run("bisect", "--resume", "s", "--json", "out.json")
+        self.assertEqual(got.code, 0, got.out + got.err)
+        found = json.loads((self.place.path / "out.json").read_text())
+        self.assertEqual(found["found"]["first"], 2)
+        self.assertEqual(len(self.git("worktree", "list").splitlines()), 1)
+        self.nothing_left()
+
     def test_what_cannot_be_searched(self) -> None:
         self.commits(2, culprit=1)
         for expected, words in (

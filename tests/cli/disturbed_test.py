@@ -15,6 +15,7 @@ import unittest
 from pathlib import Path
 
 from tests.cli import support
+from tests.cli.faults_test import in_step
 from tests.cli.latency_test import ONE, OTHER
 
 WORKER = "bakeoff_runner"
@@ -123,14 +124,20 @@ class Disturbed(unittest.TestCase):
         code, text = self.end(process)
         self.assertIn(code, (0, 1), text)
 
-    def test_a_run_that_cannot_be_written_on(self) -> None:
-        """The disk fills up in the middle: a message with the file's name; what is there is reported."""
+    def small_disk(self, kibibytes: int) -> Path:
+        """A file system of this size in the place, for this test."""
         mount = self.place.path / "disk"
         mount.mkdir()
-        words = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(mount)]
+        size = f"size={kibibytes}k"
+        words = ["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(mount)]
         if subprocess.run(words, capture_output=True, check=False).returncode != 0:
             self.skipTest("may not mount a file system")
         self.addCleanup(subprocess.run, ["umount", "-l", str(mount)], check=False)
+        return mount
+
+    def test_a_run_that_cannot_be_written_on(self) -> None:
+        """The disk fills up in the middle: a message with the file's name; what is there is reported."""
+        mount = self.small_disk(3 << 10)
         process = self.race("disk/r")
         self.fill(mount)
         code, text = self.end(process)
@@ -140,6 +147,89 @@ class Disturbed(unittest.TestCase):
         self.assertIn("ranked", self.reported("disk/r"))
         again = self.place.run("run", "--resume", "disk/r")
         self.assertIn(again.code, (0, 1), again.out + again.err)
+
+    def test_disks_that_are_full_at_each_write(self) -> None:
+        """Of the run's folder and temporary files, then of the home; with more space the same command works."""
+        mount = self.small_disk(4)
+        for kibibytes in (16, 128, 168, 208, 248, 288, 320, 352, 384):
+            self.resize(mount, kibibytes)
+            self.place.variables["TMPDIR"] = str(mount)
+            self.full("run", "race.toml", "--out", "disk/r")
+            self.resize(mount, 1 << 20)
+            words = ("race.toml", "--out", "disk/r")
+            if (mount / "r" / "run.json").exists():
+                words = ("--resume", "disk/r")
+            self.enough("run", *words)
+            shutil.rmtree(mount / "r")
+        del self.place.variables["TMPDIR"]
+        home = Path(self.place.variables["BAKEOFF_HOME"])
+        self.place.variables["BAKEOFF_HOME"] = str(mount / "home")
+        for number, kibibytes in enumerate((8, 60, 120, 200, 280, 340)):
+            self.resize(mount, kibibytes)
+            (mount / "home").mkdir()
+            shutil.copy(home / "config.toml", mount / "home")
+            out = f"home{number}"
+            self.full("run", "race.toml", "--out", out)
+            self.resize(mount, 1 << 20)
+            self.enough("run", "race.toml", "--out", f"{out}again")
+            shutil.rmtree(mount / "home")
+
+    def resize(self, mount: Path, kibibytes: int) -> None:
+        words = ["mount", "-o", f"remount,size={kibibytes}k", str(mount)]
+        subprocess.run(words, check=True)
+
+    def full(self, *arguments: str) -> None:
+        got = self.place.run(*arguments)
+        self.assertNotIn("internal error", got.out + got.err)
+        self.assertEqual(self.place.none_left(), {})
+        if got.code != 0:
+            self.assertEqual(got.code, 2, got.err)
+            self.assertRegex(
+                got.err, "No space left on device|free\\n  free some space"
+            )
+
+    def enough(self, *arguments: str) -> None:
+        got = self.place.run(*arguments, "--format", "json")
+        self.assertEqual(got.code, 0, got.err)
+        self.assertEqual(got.json()["unranked"], [], got.err)
+
+    def test_the_memory_of_a_control_group(self) -> None:
+        """The kernel ends who takes too much of it; that is a row, and the others are ranked."""
+        group = Path(f"/sys/fs/cgroup/memory/bakeoff_test_{os.getpid()}")
+        if not group.parent.exists():
+            self.skipTest("there are no control groups of memory, version 1")
+        try:
+            group.mkdir()
+        except OSError:
+            self.skipTest("may not make a control group")
+        self.addCleanup(group.rmdir)
+        (group / "memory.limit_in_bytes").write_text(str(700 << 20))
+        text = support.recipe([ONE], top=support.PREDICTIONS, optimizer="")
+        self.place.write("one.toml", text)
+        emitted = self.place.run("emit", "one.toml", "--out", "emitted")
+        self.assertEqual(emitted.code, 0, emitted.err)
+        (source,) = (self.place.path / "emitted").glob("*.py")
+        hoard = "hoard = [b'x' * (1 << 26) for _ in range(1 << 5)]"
+        self.place.write("hog.py", in_step(9, hoard)(source.read_text()))
+        text = (self.place.path / "race.toml").read_text()
+        text = support.replaced(text, ("\n]", '\n  { script = "hog.py" },\n]'))
+        self.place.write("race.toml", text)
+        outcome = subprocess.run(
+            [str(support.BAKEOFF), "run", "race.toml", "--out", "r"],
+            cwd=self.place.path,
+            env=self.place.variables,
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())),
+        )
+        self.assertIn(outcome.returncode, (0, 1), outcome.stderr)
+        self.assertEqual(self.place.none_left(), {})
+        report = self.reported()
+        assert isinstance(report["ranked"], list)
+        self.assertEqual(len(report["ranked"]), 2)
+        (row,) = report["unranked"] if isinstance(report["unranked"], list) else []
+        self.assertIn("likely out of memory", row["failure"]["reason"])
 
     def fill(self, mount: Path) -> None:
         with (mount / "filler").open("wb", buffering=0) as file:
