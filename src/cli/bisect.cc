@@ -160,6 +160,7 @@ int bisect(const BisectOptions& options, const fs::path& config) {
   Result<rg::BisectOutcome> outcome = Error{};
   {
     ConsoleProgress progress;
+    progress.lines()(longest_text(options.budget_s));
     outcome = searched(options, config, progress.lines());
   }
   if (!outcome) return fail(outcome.error());

@@ -1,5 +1,6 @@
 #include "cli/console.h"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "base/clock.h"
 #include "proc/interrupt.h"
 #include "report/progress.h"
+#include "table/numbers.h"
 #include "table/text.h"
 
 namespace bakeoff::cli {
@@ -100,6 +102,11 @@ std::string two_columns(const std::string& head, int column, const std::string& 
   return table::paragraph(text, width, table::pad_right(head, column - 1) + " ",
                           std::string(static_cast<size_t>(column), ' ')) +
          "\n";
+}
+
+std::string longest_text(double seconds) {
+  return fmt::format("this takes at most {}, less where it is decided earlier",
+                     table::duration(1e3 * seconds));
 }
 
 struct ConsoleProgress::State {

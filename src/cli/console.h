@@ -36,6 +36,9 @@ std::string two_columns(const std::string& head, int column, const std::string& 
 
 // Progress of long work on standard error: one line that is redrawn on a terminal, else one line for each
 // event.
+// What a command says when it begins: "this takes at most 12 min 0 s, less where it is decided earlier".
+std::string longest_text(double seconds);
+
 class ConsoleProgress {
  public:
   ConsoleProgress();

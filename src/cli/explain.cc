@@ -122,6 +122,7 @@ Result<ex::Explanation> explained(const ExplainOptions& options, const fs::path&
   if (failed)
     return Error{.message = fmt::format("cannot make '{}': {}", job.folder.string(), failed.message())};
   ConsoleProgress progress;
+  progress.lines()(longest_text(job.seconds));
   TRY(ex::Explanation found, ex::explain(std::move(job), progress.lines()));
   if (!options.out.empty()) {
     CHECK_OK(write_file(options.out / "explain.json", ex::to_json(found)));

@@ -98,6 +98,7 @@ int gate(const GateOptions& options, const fs::path& config) {
   Result<rg::Outcome> outcome = Error{};
   {
     ConsoleProgress progress;
+    progress.lines()(longest_text(options.budget_s));
     outcome = gated(options, config, progress.lines());
   }
   if (!outcome) return failed(options, outcome.error());

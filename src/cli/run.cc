@@ -16,12 +16,14 @@
 #include "cli/recipe_options.h"
 #include "emit/all/frameworks.h"
 #include "environments/environments.h"
+#include "plan/lane.h"
 #include "plan/plan.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "recipe/recipe.h"
 #include "study/all/studies.h"
 #include "summary/summarise.h"
+#include "table/numbers.h"
 #include "tune/why.h"
 
 namespace bakeoff::cli {
@@ -75,6 +77,20 @@ Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleP
   if (const std::string beyond = beyond_the_budget(recipe); !beyond.empty()) progress.lines()(beyond);
   const fs::path folder = options.out.empty() ? dated_folder(recipe.name) : options.out;
   return make_plan(recipe, folder, interpreters, progress.lines(), calibration);
+}
+
+// What a budget that is too short for all leaves out, by what contenders take on a machine with two processors;
+// empty: it may hold a heat of each.
+std::string left_out(const Plan& plan) {
+  constexpr double kProof = 6, kHeat = 3;  // seconds of a contender
+  const auto count = static_cast<double>(
+      std::ranges::count_if(plan.lanes, [](const Lane& lane) { return !lane.failure.has_value(); }));
+  const double all_s = count * (kProof + kHeat);
+  if (count < 3 || plan.recipe.budget.unlimited_time() || all_s <= left_s(plan)) return "";
+  return fmt::format(
+      "{:.0f} contenders: it takes about {} until each is proven and has had a heat, less where proofs are kept; in "
+      "{} some will have none",
+      count, table::duration(1e3 * all_s), table::duration(1e3 * left_s(plan)));
 }
 
 // The runner-up's settings raced one by one, in the run's folder "why"; it gets as much time again as the run,
@@ -160,6 +176,7 @@ int run(const RunOptions& options, const fs::path& config) {
     if (!options.prove_again) plan->proofs = bakeoff_home() / "proofs";
     for (const std::string& note : plan->manifest.notes) progress.lines()(note);
     progress.lines()(fmt::format("run directory: {}", plan->directory.path().string()));
+    if (const std::string some = left_out(*plan); !some.empty()) progress.lines()(some);
     const auto done = carry_out(*plan, progress);
     if (!done && !proc::interrupted()) return fail(done.error());
     if (options.why && !proc::interrupted()) {

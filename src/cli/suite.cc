@@ -168,9 +168,23 @@ Result<Summary> race_entry(const Session& session, const Entry& entry, ConsolePr
   return raced(recipe, run, interpreters, calibration, progress);
 }
 
+// Seconds that the budgets of what is still to be raced allow; nothing where one has no limit.
+std::optional<double> longest_s(const Session& session) {
+  double sum = 0;
+  for (const Entry& entry : session.record.entries) {
+    if (entry.state == "ended" || entry.state == "failed") continue;
+    const auto recipe = recipe_of_suite(entry.recipe, session.record.every);
+    if (!recipe) continue;
+    if (session.record.minutes <= 0 && recipe->budget.unlimited_time()) return std::nullopt;
+    sum += 60 * (session.record.minutes > 0 ? suite::share(session.record) : recipe->budget.minutes);
+  }
+  return sum;
+}
+
 // Races what has not come to its end. A recipe that fails is no end of the others.
 Status race_all(Session& session) {
   const size_t all = session.record.entries.size();
+  if (const auto longest = longest_s(session)) note(longest_text(*longest));
   for (size_t i = 0; i < all && !proc::interrupted(); ++i) {
     Entry& entry = session.record.entries[i];
     if (entry.state == "failed")

@@ -22,6 +22,7 @@ Result<tune::Outcome> tuned(const TuneOptions& options, const fs::path& config, 
   if (const std::string how = environments_to_make(recipe, interpreters); !how.empty()) progress.lines()(how);
   TRY(const Texts calibration, use_profile(options.profile, recipe, progress));
   recipe.budget.until_decided = false;
+  progress.lines()(longest_text(60 * options.minutes));
   const tune::RunRace race = [&](const recipe::Recipe& one, const std::string& name) {
     return raced(one, folder / name, interpreters, calibration, progress);
   };

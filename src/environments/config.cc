@@ -1,14 +1,13 @@
 #include "environments/config.h"
 
-#define TOML_EXCEPTIONS 0
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "base/files.h"
 #include "base/nearest.h"
+#include "base/toml_text.h"
 
 namespace bakeoff {
 namespace {
@@ -64,10 +63,9 @@ Result<fs::path> read_environment(const Place& place, const std::string& name, c
 Result<Config> parse_config(std::string_view text, const fs::path& file,
                             const std::vector<std::string>& environments) {
   const Place place{file};
-  const toml::parse_result parsed = toml::parse(text, file.string());
-  if (!parsed) return place.error(parsed.error().source(), std::string(parsed.error().description()));
+  TRY(const toml::table root, parse_toml(text, file, "docs/environments.md"));
   Config config{.file = file};
-  for (const auto& [key, section] : parsed.table()) {
+  for (const auto& [key, section] : root) {
     if (key != "environment") return place.unknown(key, "section", {"environment"});
     const toml::table* table = section.as_table();
     if (!table)

@@ -51,7 +51,10 @@ TEST(Config, ErrorsNameFileLineKeyAndRemedy) {
   }
   const auto malformed = parse_config("\n\nx = [", "c.toml", kNames);
   ASSERT_FALSE(malformed);
-  EXPECT_EQ(malformed.error().where, "c.toml:3");
+  EXPECT_EQ(malformed.error().where, "c.toml:3:6");
+  std::string deep = "[a";
+  for (int i = 0; i < 100'000; ++i) deep += ".a";
+  EXPECT_FALSE(parse_config(deep + "]", "c.toml", kNames)) << "and no end of the stack";
 }
 
 TEST(Config, OnlyTheDefaultFileMayBeAbsent) {

@@ -404,13 +404,14 @@ TEST_F(RaceTest, AnAnswerBeforeTheWorkIsDoneBreaksARule) {
   plan.recipe.race.burst_seconds = 0.3;
   plan.host = [] { return quiet(5'000'000'000); };
   std::vector<Trial> trials;
-  // Beside other work a thread that spins lives longer than it would, and may be taken for work; then again.
+  // Beside other work a thread that spins lives longer than it would, and may be taken for work; and where the
+  // machine halts during a single step, that step is as late as a burst, and nobody is accused. Then again.
   EXPECT_TRUE(testing::soon([&] {
     trials = run_heat(plan, {0, 1, 2, 3}, 1, {}, kNobody, {});
-    return !trials[3].invalid;
+    return trials[1].invalid && trials[2].invalid && !trials[3].invalid;
   })) << "threads that spin for a while are no outstanding work: "
-      << *trials[3].invalid;
-  EXPECT_FALSE(trials[0].invalid) << *trials[0].invalid;
+      << trials[3].invalid.value_or("");
+  EXPECT_FALSE(trials[0].invalid) << trials[0].invalid.value_or("");
   for (const size_t i : {1u, 2u}) {
     ASSERT_TRUE(trials[i].invalid) << trials[i].contender;
     EXPECT_THAT(*trials[i].invalid, HasSubstr("answers before its work is done in "));

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/toml_text.h"
 #include "recipe/schema.h"
-#include "recipe/toml_text.h"
 
 namespace bakeoff::recipe {
 

@@ -254,6 +254,7 @@ struct Bad {
 
 const Bad kBad[] = {
     {"not TOML", with(2, "batch = = 3"), "r.toml:2", "not valid TOML", "docs/recipe.md"},
+    {"a brace in an array", with(2, "batch = [3,}"), "r.toml:2", "not valid TOML", "docs/recipe.md"},
     {"unknown key", with(2, "bach = 50"), "r.toml:2", "unknown key 'bach'", "did you mean 'batch'?"},
     {"unknown section key", with(8, "learning = 1"), "r.toml:8", "unknown key 'learning' in [optimizer]",
      "one of:"},

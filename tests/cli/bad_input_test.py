@@ -534,6 +534,13 @@ class BadInput(unittest.TestCase):
         self.refuse("env", "create", "troch", says=["'troch'", "torch"])
         self.refuse("show", "mnist_cn", says=["'mnist_cn'", "mnist_cnn"])
         self.refuse("data", "cifar", says=["cifar", "mnist"])
+        (self.place.path / "there.py").symlink_to("back.py")
+        (self.place.path / "back.py").symlink_to("there.py")
+        for command, name, why in (
+            ("report", 300 * "x", "File name too long"),
+            ("check", "there.py/x.py", "Too many levels of symbolic links"),
+        ):
+            self.refuse(command, name, says=["cannot look at", why, r"\n  \S"])
 
     def test_help_and_version(self) -> None:
         for command in COMMANDS:

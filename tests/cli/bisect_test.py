@@ -106,7 +106,7 @@ class Commits(Bisect):
         self.git("checkout", "-q", "c1")
         before = self.git("status", "--porcelain", "--branch")
         for probe in ("good against bad", "probe 1", "probe 2"):
-            words = ("--repo", self.repo, "--out", "s", *ENDS)
+            words: tuple[str, ...] = ("--repo", str(self.repo), "--out", "s", *ENDS)
             if (self.place.path / "s" / "bisect.jsonl").exists():
                 words = ("--resume", "s")
             process = self.place.start("bisect", *words)

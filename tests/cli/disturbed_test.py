@@ -156,7 +156,7 @@ class Disturbed(unittest.TestCase):
             self.place.variables["TMPDIR"] = str(mount)
             self.full("run", "race.toml", "--out", "disk/r")
             self.resize(mount, 1 << 20)
-            words = ("race.toml", "--out", "disk/r")
+            words: tuple[str, ...] = ("race.toml", "--out", "disk/r")
             if (mount / "r" / "run.json").exists():
                 words = ("--resume", "disk/r")
             self.enough("run", *words)

@@ -1,11 +1,11 @@
-#include "recipe/toml_text.h"
+#include "base/toml_text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 
-namespace bakeoff::recipe {
+namespace bakeoff {
 namespace {
 
 // toml++ makes a table of every part of a dotted key, each within the one before, and ends them by recursion: a
@@ -71,4 +71,4 @@ double real_in(const toml::node& number) {
   return static_cast<double>(number.value<int64_t>().value());
 }
 
-}  // namespace bakeoff::recipe
+}  // namespace bakeoff
