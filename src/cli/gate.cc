@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/home.h"
 #include "base/temporary_folder.h"
@@ -49,6 +50,7 @@ VersionRequest request_of(const GateOptions& options, const fs::path& config) {
 }
 
 Result<rg::Outcome> gated(const GateOptions& options, const fs::path& config, const Progress& progress) {
+  const int64_t begin_ns = monotonic_clock().now_ns();
   const VersionRequest request = request_of(options, config);
   TRY(const fs::path runner, unpack_runner(bakeoff_home()));
   TRY(const TemporaryFolder scratch, TemporaryFolder::make("explain"));
@@ -61,7 +63,7 @@ Result<rg::Outcome> gated(const GateOptions& options, const fs::path& config, co
   const RaceTools tools{.runner = runner, .folder = scratch.path(), .whole = options.whole};
   TRY(const auto pair, version_pair(std::make_shared<Version>(std::move(base)),
                                     std::make_shared<Version>(std::move(head)), request, tools, progress));
-  CHECK_OK(rg::race(*pair, outcome, progress));
+  CHECK_OK(rg::race(*pair, outcome, progress, begin_ns));
   return outcome;
 }
 

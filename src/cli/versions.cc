@@ -299,8 +299,9 @@ class OwningPair : public regression::Pairing {
              std::unique_ptr<regression::Pairing> inner)
       : base_(std::move(base)), head_(std::move(head)), inner_(std::move(inner)) {}
   std::vector<regression::Row> rows() const override { return inner_->rows(); }
-  Result<std::vector<regression::PairHeats>> heat(const std::vector<size_t>& open, int64_t rounds) override {
-    return inner_->heat(open, rounds);
+  Result<std::vector<regression::PairHeats>> heat(const std::vector<size_t>& open, int64_t rounds,
+                                                  double left_s) override {
+    return inner_->heat(open, rounds, left_s);
   }
   double round_s(const std::vector<size_t>& open) const override { return inner_->round_s(open); }
   bool whole_runs() const override { return inner_->whole_runs(); }

@@ -57,7 +57,7 @@ struct HeatOptions {
   double burst_s = 0.12;  // short ones: what slows the machine for a while then hits all lanes of a round
   bool whole = false;     // a burst is a whole run, from the start of Python to the script's end
   int64_t fewest_rounds = 6;
-  int64_t until_ns = std::numeric_limits<int64_t>::max();  // no further round then, but the fewest
+  int64_t until_ns = std::numeric_limits<int64_t>::max();  // no further round then, but four
   uint64_t seed = 1;                                       // of the order of bursts
   Progress progress = kSilent;
 };

@@ -136,6 +136,8 @@ Result<Values> mat_mul(Mapper& m, const Call& call) {
 Result<Values> gemm(Mapper& m, const Call& call) {
   Value a = call.in(0), b = call.in(1), c = call.in(2);
   const double alpha = call.real("alpha", 1), beta = call.real("beta", 1);
+  for (const Value& v : {a, b})
+    if (v.is_graph() && rank_of(v) != 2) return refused("multiplies what is no matrix");
   if (call.integer("transA", 0) != 0) {
     if (!a.is_graph() || a.layout.n != kAdded) return refused("multiplies along the batch (transA)");
     a = m.transposed_value(a, {1, 0});

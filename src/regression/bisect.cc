@@ -64,7 +64,7 @@ class Search {
     TRY(const auto pair, make_(0, out_.versions.size() - 1));
     Outcome gate{.settings = out_.settings};
     gate.settings.budget_s *= kShareOfEnds;
-    CHECK_OK(race(*pair, gate, progress_of("good against bad")));
+    CHECK_OK(race(*pair, gate, progress_of("good against bad"), monotonic_clock().now_ns()));
     const auto worst = std::ranges::max_element(gate.rows, {}, [&](const Row& row) {
       return out_.contender.empty() || row.contender == out_.contender ? row.ratio.low : -1.0;
     });
@@ -104,7 +104,7 @@ class Search {
     std::vector<stats::PastHeat> past;
     while (past.size() < stats::kMostHeatsOfProbe && !proc::interrupted()) {
       if (past.size() >= kFewestHeats && says_enough(stats::seen_in(past), *shift_)) break;
-      const auto heat = (*pair)->heat({row}, kRoundsOfProbe);
+      const auto heat = (*pair)->heat({row}, kRoundsOfProbe, left_s());
       if (proc::interrupted()) return Error{.message = "interrupted"};
       if (!heat || heat->empty()) {
         record.reason = heat ? "it gave no times" : heat.error().text();
@@ -149,7 +149,7 @@ class Search {
     }
     Outcome gate{.settings = out_.settings};
     gate.settings.budget_s = std::max(left_s(), kShareOfProof * out_.settings.budget_s);
-    CHECK_OK(race(**pair, gate, progress_of("confirming")));
+    CHECK_OK(race(**pair, gate, progress_of("confirming"), monotonic_clock().now_ns()));
     const auto row = std::ranges::find(gate.rows, out_.contender, &Row::contender);
     if (row != gate.rows.end() && row->heats > 0) out_.confirmed = *row;
     return Done{};

@@ -28,7 +28,7 @@ class PlayedPair : public Pairing {
  public:
   PlayedPair(World& world, size_t base, size_t head) : world_(world), base_(base), head_(head) {}
   std::vector<Row> rows() const override { return {{.contender = "torch"}}; }
-  Result<std::vector<PairHeats>> heat(const std::vector<size_t>&, int64_t rounds) override {
+  Result<std::vector<PairHeats>> heat(const std::vector<size_t>&, int64_t rounds, double) override {
     const double d = world_.level(head_) - world_.level(base_) + world_.sd * normal_(world_.random);
     return std::vector<PairHeats>{
         {{{.log_ms = {std::log(100.0), std::log(100.0) + d}}}, {{.d = d, .within = 1e-6, .rounds = rounds}}}};

@@ -66,8 +66,7 @@ std::string standing(const Row& row) {
 
 }  // namespace
 
-Status race(Pairing& pairing, Outcome& outcome, const Progress& progress) {
-  const int64_t begin = monotonic_clock().now_ns();
+Status race(Pairing& pairing, Outcome& outcome, const Progress& progress, int64_t begin_ns) {
   outcome.rows = pairing.rows();
   const double alpha = outcome.settings.alpha / static_cast<double>(std::max<size_t>(1, outcome.rows.size()));
   std::vector<Contest> contests;
@@ -78,12 +77,13 @@ Status race(Pairing& pairing, Outcome& outcome, const Progress& progress) {
   }
   int64_t rounds = kFirstRounds;
   for (int number = 1; !open.empty() && !proc::interrupted(); ++number) {
-    progress(fmt::format("heat {} ({:.0f} of {:.0f} s){}", number, seconds_since(begin),
+    progress(fmt::format("heat {} ({:.0f} of {:.0f} s){}", number, seconds_since(begin_ns),
                          outcome.settings.budget_s, standing(outcome.rows[open.front()])));
     const int64_t heat_begin = monotonic_clock().now_ns();
-    TRY(const std::vector<PairHeats> seen, pairing.heat(open, rounds));
+    TRY(const std::vector<PairHeats> seen,
+        pairing.heat(open, rounds, std::max(0.0, outcome.settings.budget_s - seconds_since(begin_ns))));
     if (proc::interrupted() || seen.size() != open.size()) break;
-    const stats::GateTime time{seconds_since(begin), seconds_since(heat_begin), outcome.settings.budget_s};
+    const stats::GateTime time{seconds_since(begin_ns), seconds_since(heat_begin), outcome.settings.budget_s};
     std::vector<size_t> left;
     for (size_t k = 0; k < open.size(); ++k) {
       Contest& contest = contests[open[k]];
@@ -100,7 +100,7 @@ Status race(Pairing& pairing, Outcome& outcome, const Progress& progress) {
   outcome.per = pairing.per();
   outcome.notes = pairing.notes();
   outcome.interrupted = proc::interrupted();
-  outcome.seconds = seconds_since(begin);
+  outcome.seconds = seconds_since(begin_ns);
   return Done{};
 }
 

@@ -26,8 +26,10 @@ class Pairing {
   virtual ~Pairing() = default;
   virtual std::vector<Row> rows() const = 0;  // contender and file
   // Runs these contenders (by their place in rows()), both versions of each, interleaved. Fewer results than asked for
-  // mean an interruption. An error names the version that failed. `rounds`: bursts of each.
-  virtual Result<std::vector<PairHeats>> heat(const std::vector<size_t>& open, int64_t rounds) = 0;
+  // mean an interruption. An error names the version that failed. `rounds`: bursts of each, fewer where they would end
+  // after `left_s` seconds.
+  virtual Result<std::vector<PairHeats>> heat(const std::vector<size_t>& open, int64_t rounds,
+                                              double left_s) = 0;
   // What a round of the open ones costs, in seconds.
   virtual double round_s(const std::vector<size_t>& open) const = 0;
   virtual bool whole_runs() const { return false; }
@@ -36,7 +38,8 @@ class Pairing {
   virtual std::vector<std::string> notes() const { return {}; }
 };
 
-// Fills rows and seconds of `outcome`, whose settings it takes. It returns early after Ctrl-C.
-Status race(Pairing& pairing, Outcome& outcome, const Progress& progress);
+// Fills rows and seconds of `outcome`, whose settings it takes; `begin_ns`: when its budget began. It returns early
+// after Ctrl-C.
+Status race(Pairing& pairing, Outcome& outcome, const Progress& progress, int64_t begin_ns);
 
 }  // namespace bakeoff::regression

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "base/clock.h"
 #include "regression/outputs.h"
 
 namespace bakeoff::regression {
@@ -24,7 +25,7 @@ class Played : public Pairing {
     for (const Contender& c : contenders_) all.push_back({.contender = c.name});
     return all;
   }
-  Result<std::vector<PairHeats>> heat(const std::vector<size_t>& open, int64_t rounds) override {
+  Result<std::vector<PairHeats>> heat(const std::vector<size_t>& open, int64_t rounds, double) override {
     if (++heats == fails_at) return Error{"head: it ended with ValueError"};
     EXPECT_GT(rounds, 0);
     std::vector<PairHeats> all;
@@ -51,7 +52,7 @@ class Played : public Pairing {
 
 Outcome raced(Played& played, double margin = 0.02) {
   Outcome outcome{.settings = {.margin = margin}};
-  EXPECT_TRUE(race(played, outcome, kSilent));
+  EXPECT_TRUE(race(played, outcome, kSilent, monotonic_clock().now_ns()));
   return outcome;
 }
 
@@ -83,7 +84,7 @@ TEST(GateRace, ContendersThatAreDecidedRunNoMore) {
 TEST(GateRace, NoiseForbidsGreen) {
   Played played({{"torch", 1.0, 0.3}});
   Outcome outcome{.settings = {.budget_s = 0.0001}};
-  ASSERT_TRUE(race(played, outcome, kSilent));
+  ASSERT_TRUE(race(played, outcome, kSilent, monotonic_clock().now_ns()));
   EXPECT_EQ(exit_code(outcome), 3);
   EXPECT_FALSE(what_decides(outcome.rows[0], outcome).empty());
 }
@@ -92,7 +93,7 @@ TEST(GateRace, AFailureOfOneVersionIsAnError) {
   Played played({{"torch", 1.0, 0.3}});
   played.fails_at = 2;
   Outcome outcome;
-  const Status done = race(played, outcome, kSilent);
+  const Status done = race(played, outcome, kSilent, monotonic_clock().now_ns());
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().message, "head: it ended with ValueError");
 }

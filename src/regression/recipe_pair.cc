@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/clock.h"
 #include "evidence/heats.h"
 #include "gate/prove_all.h"
 #include "proc/interrupt.h"
@@ -141,23 +142,28 @@ double RecipePair::round_s(const std::vector<size_t>& open) const {
   return round_s_ * static_cast<double>(open.size());
 }
 
-Result<std::vector<PairHeats>> RecipePair::heat(const std::vector<size_t>& open, int64_t rounds) {
+Result<std::vector<PairHeats>> RecipePair::heat(const std::vector<size_t>& open, int64_t rounds,
+                                                double left_s) {
+  const int64_t heat_begin = monotonic_clock().now_ns();
   std::vector<PairHeats> all;
   for (size_t begin = 0; begin < open.size(); begin += kContendersOfHeat) {
     const size_t end = std::min(begin + kContendersOfHeat, open.size());
     TRY(std::vector<PairHeats> some,
-        part({open.begin() + static_cast<long>(begin), open.begin() + static_cast<long>(end)}, rounds));
+        part({open.begin() + static_cast<long>(begin), open.begin() + static_cast<long>(end)}, rounds,
+             std::max(0.0, left_s - seconds_since(heat_begin))));
     if (some.size() != end - begin) return std::vector<PairHeats>{};
     std::ranges::move(some, std::back_inserter(all));
   }
   return all;
 }
 
-Result<std::vector<PairHeats>> RecipePair::part(const std::vector<size_t>& open, int64_t rounds) {
+Result<std::vector<PairHeats>> RecipePair::part(const std::vector<size_t>& open, int64_t rounds,
+                                                double left_s) {
   std::vector<size_t> members;
   for (const size_t row : open) members.insert(members.end(), {2 * row, 2 * row + 1});
-  const std::vector<Trial> trials = run_heat(
-      plan_, members, ++number_, HeatOptions{.plan = HeatPlan{.rounds = rounds}}, watch_, {.stage = "race"});
+  HeatOptions options{.plan = HeatPlan{.rounds = rounds}};
+  if (members.size() == 2) options.left_s = left_s;  // of more it would leave some out
+  const std::vector<Trial> trials = run_heat(plan_, members, ++number_, options, watch_, {.stage = "race"});
   std::vector<PairHeats> all;
   if (proc::interrupted()) return all;
   double awake_s = 0, bursts = 0;

@@ -33,7 +33,8 @@ class RecipePair : public Pairing {
                                                   const Progress& progress, const Watch& watch);
 
   std::vector<Row> rows() const override;
-  Result<std::vector<PairHeats>> heat(const std::vector<size_t>& open, int64_t rounds) override;
+  Result<std::vector<PairHeats>> heat(const std::vector<size_t>& open, int64_t rounds,
+                                      double left_s) override;
   double round_s(const std::vector<size_t>& open) const override;
   std::string per() const override { return "step"; }
   std::vector<std::string> notes() const override { return notes_; }
@@ -41,7 +42,7 @@ class RecipePair : public Pairing {
 
  private:
   explicit RecipePair(Plan plan) : plan_(std::move(plan)) {}
-  Result<std::vector<PairHeats>> part(const std::vector<size_t>& open, int64_t rounds);
+  Result<std::vector<PairHeats>> part(const std::vector<size_t>& open, int64_t rounds, double left_s);
 
   Plan plan_;  // of head, whose lanes are those of both versions: base and head of each contender in turn
   std::vector<std::string> contenders_ = {};

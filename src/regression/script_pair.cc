@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/clock.h"
 #include "explain/explain.h"
 #include "explain/folders.h"
 #include "explain/heats.h"
@@ -134,13 +135,15 @@ double ScriptPair::round_s(const std::vector<size_t>&) const {
   return all;
 }
 
-Result<std::vector<PairHeats>> ScriptPair::heat(const std::vector<size_t>&, int64_t rounds) {
+Result<std::vector<PairHeats>> ScriptPair::heat(const std::vector<size_t>&, int64_t rounds, double left_s) {
   const bool by_step = sides_[0].subject.by_step;
   const std::vector<ex::Lane> lanes = {lane_of(sides_[0], by_step), lane_of(sides_[1], by_step)};
+  const int64_t until_ns = monotonic_clock().now_ns() + std::llround(std::min(left_s, 1e8) * 1e9);
   ex::HeatOptions options{.folder = folder_,
                           .rounds = whole_ ? kRunsOfHeat : rounds,
                           .burst_s = kBurst,
                           .whole = whole_,
+                          .until_ns = until_ns,
                           .seed = seed_++};
   for (const ex::Lane& lane : lanes)
     if (lane.steps_at_most && !whole_)

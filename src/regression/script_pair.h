@@ -28,7 +28,8 @@ class ScriptPair : public Pairing {
                                                   const Progress& progress);
 
   std::vector<Row> rows() const override;
-  Result<std::vector<PairHeats>> heat(const std::vector<size_t>& open, int64_t rounds) override;
+  Result<std::vector<PairHeats>> heat(const std::vector<size_t>& open, int64_t rounds,
+                                      double left_s) override;
   double round_s(const std::vector<size_t>& open) const override;
   bool whole_runs() const override { return whole_; }
 

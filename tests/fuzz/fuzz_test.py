@@ -5,6 +5,7 @@ python3 -m tests.fuzz.fuzz_test build/dev/bakeoff build/dev/tests/fuzz/bakeoff_f
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import os
@@ -73,6 +74,13 @@ FILES: dict[str, list[bytes]] = {
     ],
     "safetensors": [safetensors()],
 }
+# What once ended the program.
+FOUND_ONNX = base64.b64decode(  # Gemm of a scalar, transposed
+    "CAcSDGJhY2tlbmQtdGVzdDqNAQohCgFhCgFiCgFjEgF5IgRHZW1tKg0KBnRyYW5zQhgBoAECEhR0ZXN0"
+    "X2dlbW1fdHJhbnNwb3NlQloTCgFhEg4KDAgBEggKAggDCgIIBloTCgFiEg4KDAgBEgAKAggECgIIBloT"
+    "CgFjEg4KDAgBEggKAggBCgIIBGITCgF5Eg4KDAgBEggKAggDCgIIBEIECgAQDQ=="
+)
+FOUND_RECIPE = b"batch = [3,}"
 
 
 class Fuzz(unittest.TestCase):
@@ -127,7 +135,8 @@ class Fuzz(unittest.TestCase):
 
     def test_recipes_and_networks(self) -> None:
         recipes = support.ROOT / "recipes"
-        self.fuzz("recipe", sorted(recipes.glob("*.toml")))
+        found = self.write("found.toml", FOUND_RECIPE)
+        self.fuzz("recipe", [found, *sorted(recipes.glob("*.toml"))])
         self.fuzz("suite", sorted((recipes / "suites").glob("*.toml")))
         files = [recipes / "digits_cnn.ir"]
         for name in ("mlp_small", "lstm_lm_small", "bert_small"):
@@ -139,7 +148,8 @@ class Fuzz(unittest.TestCase):
 
     def test_onnx(self) -> None:
         models = sorted((corpus() / "node").glob("*/model.onnx"))
-        self.fuzz("onnx", models[:: 1 if support.FULL else 9])
+        found = self.write("found.onnx", FOUND_ONNX)
+        self.fuzz("onnx", [found, *models[:: 1 if support.FULL else 9]])
 
     def test_what_runs_keep(self) -> None:
         support.need("onnxruntime")
