@@ -60,7 +60,8 @@ Result<rg::Outcome> gated(const GateOptions& options, const fs::path& config, co
                       .head = head.info,
                       .target = options.target.empty() ? options.head : options.target,
                       .settings = {options.margin, options.alpha, options.budget_s}};
-  const RaceTools tools{.runner = runner, .folder = scratch.path(), .whole = options.whole};
+  const RaceTools tools{
+      .runner = runner, .folder = scratch.path(), .whole = options.whole, .budget_s = options.budget_s};
   TRY(const auto pair, version_pair(std::make_shared<Version>(std::move(base)),
                                     std::make_shared<Version>(std::move(head)), request, tools, progress));
   CHECK_OK(rg::race(*pair, outcome, progress, begin_ns));

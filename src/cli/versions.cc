@@ -352,7 +352,7 @@ Result<std::unique_ptr<regression::Pairing>> version_pair(std::shared_ptr<const 
     if (const auto known = tools.observed->find(base); known != tools.observed->end())
       base_side = known->second;
   TRY(auto pair, regression::ScriptPair::make(std::move(base_side), std::move(head_side), tools.folder,
-                                              tools.whole, progress));
+                                              tools.whole, tools.budget_s, progress));
   pair->file = request.target.empty() ? head->info.name : file_in_repository(request);
   if (tools.observed != nullptr) tools.observed->insert({base, pair->base()});
   return std::unique_ptr<regression::Pairing>(

@@ -45,6 +45,7 @@ struct RaceTools {
   std::filesystem::path runner = {};  // the unpacked package bakeoff_runner
   std::filesystem::path folder = {};  // for logs
   bool whole = false;                 // whole runs instead of steps
+  double budget_s = 600;              // of all races
   // Scripts that were observed before, by version: those of the good end of a search.
   std::map<std::shared_ptr<const Version>, regression::ScriptSide>* observed = nullptr;
 };

@@ -34,7 +34,7 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
   out.tuned = job.tuning;
   for (Subject& subject : out.subjects) {
     progress("observing " + subject.name);
-    CHECK_OK(observe(subject, job.folder));
+    CHECK_OK(observe(subject, job.folder, job.seconds));
     if (proc::interrupted()) return Error{.message = "interrupted"};
     if (!subject.spec.in_copy)
       out.notes.push_back(subject.name + ": its folder is too large to be copied, so its runs write into it");

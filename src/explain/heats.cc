@@ -15,6 +15,7 @@
 #include "proc/interrupt.h"
 #include "sample/host_probe.h"
 #include "sample/process_sampler.h"
+#include "stats/distributions.h"
 #include "stats/trimmed.h"
 
 namespace bakeoff::explain {
@@ -147,7 +148,7 @@ void whole_run(Runner& runner, const HeatOptions& options) {
 
 LaneHeat result_of(Runner& runner, int64_t rounds) {
   LaneHeat result = std::move(runner.result);
-  if (result.ok() && runner.bursts.size() < kFewestBursts)
+  if (result.ok() && runner.bursts.size() < std::min(kFewestBursts, static_cast<size_t>(rounds)))
     result.failure = fmt::format("it ends after {} steps: too few to compare", runner.done);
   result.bursts = std::move(runner.bursts);
   result.bursts.resize(static_cast<size_t>(rounds), std::numeric_limits<double>::quiet_NaN());
@@ -196,9 +197,9 @@ Heat run_heat(const std::vector<Lane>& lanes, const HeatOptions& options) {
   const double used_s = cpu_of(runners);
   int64_t rounds = 0;
   for (; rounds < options.rounds && !proc::interrupted(); ++rounds) {
-    // Late, as few count as can be compared.
-    const auto fewest = std::min(options.fewest_rounds, static_cast<int64_t>(kFewestBursts));
-    if (rounds >= fewest && monotonic_clock().now_ns() > options.until_ns) break;
+    if (rounds >= std::min(options.fewest_rounds, options.fewest_late) &&
+        monotonic_clock().now_ns() > options.until_ns)
+      break;
     options.progress(fmt::format("round {} of {}", rounds + 1, options.rounds));
     std::ranges::shuffle(order, rng);
     for (size_t i : order) {
@@ -224,7 +225,7 @@ std::optional<HeatDifference> difference(const LaneHeat& slower, const LaneHeat&
     if (std::isfinite(one)) d.push_back(one);
   }
   const size_t n = d.size();
-  if (!slower.ok() || !faster.ok() || n < kFewestBursts) return std::nullopt;
+  if (!slower.ok() || !faster.ok() || n < 2) return std::nullopt;
   std::ranges::sort(d);
   const size_t cut = n / 6;
   for (size_t i = 0; i < cut; ++i) {
@@ -233,8 +234,8 @@ std::optional<HeatDifference> difference(const LaneHeat& slower, const LaneHeat&
   }
   const double kept = static_cast<double>(n - 2 * cut), all = static_cast<double>(n);
   const std::span<const double> middle(d.data() + cut, n - 2 * cut);
-  const double few = 1 + 7 / (kept - 1);  // about (Student's t / normal)^2 at 99%
-  return HeatDifference{stats::mean(middle), few * stats::variance(d) * all / (kept * kept),
+  const double few = stats::student_quantile(kept - 1, 0.995) / stats::normal_quantile(0.995);
+  return HeatDifference{stats::mean(middle), few * few * stats::variance(d) * all / (kept * kept),
                         static_cast<int64_t>(n)};
 }
 

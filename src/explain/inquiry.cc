@@ -178,6 +178,7 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted) {
     if (lane.steps_at_most && !options.whole)
       options.rounds =
           std::min(options.rounds, std::max(options.fewest_rounds, *lane.steps_at_most / kStepsOfRound));
+  options.fewest_late = 2;
   options.until_ns = begin_ns_ + static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
   const Heat heat = run_heat(lanes, options);
   out_.others = std::max(out_.others, heat.others);

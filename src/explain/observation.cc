@@ -12,9 +12,10 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kFirstSteps = 5;
 constexpr int64_t kObservedSteps = 300;
-constexpr double kObservedSeconds = 8;
-constexpr double kStartSeconds = 300;  // until the first steps are made
-constexpr int64_t kHookSteps = 20;     // in which calls of the hooks are counted
+constexpr double kLongestObserved = 8, kShortestObserved = 2;  // seconds
+constexpr double kShareObserved = 1.0 / 15;                    // of the budget
+constexpr double kStartSeconds = 300;                          // until the first steps are made
+constexpr int64_t kHookSteps = 20;                             // in which calls of the hooks are counted
 constexpr double kHookSeconds = 2;
 constexpr int64_t kFewSteps = 40;  // of a script that ends, too few for bursts
 
@@ -79,7 +80,8 @@ void compare_whole_runs(std::vector<Subject>& subjects, std::vector<std::string>
 
 }  // namespace
 
-Status observe(Subject& subject, const fs::path& folder) {
+Status observe(Subject& subject, const fs::path& folder, double budget_s) {
+  const double observed_s = std::clamp(kShareObserved * budget_s, kShortestObserved, kLongestObserved);
   ScriptSpec spec = subject.spec;
   std::string name = subject.name;
   std::ranges::replace_if(
@@ -92,8 +94,7 @@ Status observe(Subject& subject, const fs::path& folder) {
   } else {
     const int64_t printed = process.log_bytes();
     TRY(Report later,
-        process.run(
-            {.steps = kObservedSteps, .seconds = kObservedSeconds, .facts = true, .watch = Watch::kLines}));
+        process.run({.steps = kObservedSteps, .seconds = observed_s, .facts = true, .watch = Watch::kLines}));
     const auto steps = static_cast<double>(std::max<int64_t>(1, later.steps()));
     subject.output_bytes = static_cast<double>(process.log_bytes() - printed) / steps;
     subject.faults = static_cast<double>(later.minor_faults - subject.seen.minor_faults) / steps;
@@ -103,7 +104,8 @@ Status observe(Subject& subject, const fs::path& folder) {
   subject.profile = profile_of(subject.seen);
   if (subject.seen.ended) return Done{};
   // A script that ends or fails only now has been seen.
-  const auto counted = process.run({.steps = kHookSteps, .seconds = kHookSeconds, .watch = Watch::kHooks});
+  const auto counted = process.run(
+      {.steps = kHookSteps, .seconds = std::min(kHookSeconds, observed_s / 2), .watch = Watch::kHooks});
   if (counted) subject.seen.hook_s = counted->hook_s;
   return Done{};
 }

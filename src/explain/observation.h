@@ -12,7 +12,8 @@
 namespace bakeoff::explain {
 
 // Runs the script for some hundred steps or seconds, and fills in what was seen of it. `folder`: for its log.
-Status observe(Subject& subject, const std::filesystem::path& folder);
+// `budget_s`: of all that the caller does; its steps are watched for a fifteenth of that, 2 to 8 s.
+Status observe(Subject& subject, const std::filesystem::path& folder, double budget_s);
 
 // What scripts need for a comparison: whole runs of scripts that make few steps; of two, the slower one comes
 // first, by what was observed, steps are compared where the samples of one are not known, and each knows the

@@ -243,7 +243,7 @@ class Heat {
 
   // Of the fewest rounds, as its bursts are planned now.
   double fewest_rounds_s(const Member& member) const {
-    return static_cast<double>(kFewestInTime * (member.burst_steps + 1)) * member.step_s;
+    return static_cast<double>(std::min(kFewestInTime, rounds_) * (member.burst_steps + 1)) * member.step_s;
   }
 
   // As each(), for members that can then have their bursts before the budget ends, by what `act` took for those

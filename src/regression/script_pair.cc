@@ -29,9 +29,9 @@ double whole_seconds(const ex::Report& seen) {
 }
 
 // Observes it; true: it has no steps or too few, so whole runs are compared.
-Result<bool> seen_whole(ScriptSide& side, const std::filesystem::path& folder) {
+Result<bool> seen_whole(ScriptSide& side, const std::filesystem::path& folder, double budget_s) {
   const ex::Report& seen = side.subject.seen;
-  const Status observed = seen.started == 0 ? ex::observe(side.subject, folder) : Status(Done{});
+  const Status observed = seen.started == 0 ? ex::observe(side.subject, folder, budget_s) : Status(Done{});
   if (observed) return seen.ended && side.subject.profile.steps < kFewSteps;
   if (seen.ended && seen.error.empty()) return true;
   const Error& why = observed.error();
@@ -88,7 +88,7 @@ PairHeats pairs_of_runs(const ex::Heat& heat) {
 
 Result<std::unique_ptr<ScriptPair>> ScriptPair::make(ScriptSide base, ScriptSide head,
                                                      const std::filesystem::path& folder, bool whole,
-                                                     const Progress& progress) {
+                                                     double budget_s, const Progress& progress) {
   auto pair = std::unique_ptr<ScriptPair>(new ScriptPair);
   pair->sides_[0] = std::move(base);
   pair->sides_[1] = std::move(head);
@@ -99,7 +99,7 @@ Result<std::unique_ptr<ScriptPair>> ScriptPair::make(ScriptSide base, ScriptSide
     // Log files are named by it.
     const std::string name = side.subject.name;
     side.subject.name = side.what;
-    const auto few = seen_whole(side, folder);
+    const auto few = seen_whole(side, folder, budget_s);
     side.subject.name = name;
     if (!few) return few.error();
     pair->whole_ = pair->whole_ || *few;

@@ -23,9 +23,10 @@ struct ScriptSide {
 class ScriptPair : public Pairing {
  public:
   // Observes both, but one that was observed before. `folder` for logs. `whole`: compare whole runs in any case.
+  // `budget_s`: of all that follows.
   static Result<std::unique_ptr<ScriptPair>> make(ScriptSide base, ScriptSide head,
                                                   const std::filesystem::path& folder, bool whole,
-                                                  const Progress& progress);
+                                                  double budget_s, const Progress& progress);
 
   std::vector<Row> rows() const override;
   Result<std::vector<PairHeats>> heat(const std::vector<size_t>& open, int64_t rounds,
