@@ -238,6 +238,7 @@ class Judge {
       chosen.resize(static_cast<size_t>(most));
     }
     for (const int64_t k : chosen) {
+      if (stop_()) return Error{.message = "stopped"};
       CHECK_OK(against_prediction(shown_.steps - told + k, shown_.outputs[static_cast<size_t>(k)]));
       if (!audit_.differs.empty()) break;
     }
