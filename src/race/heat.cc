@@ -36,7 +36,6 @@ constexpr int64_t kFewestBursts = 2;  // of a member in a heat
 constexpr double kShareOfStarts =
     0.6;                              // of what is left of the budget; members that would start later do not
 constexpr int64_t kFewestInTime = 3;  // rounds, however short the time
-constexpr double kEnd = 0.3;          // seconds, of a member: its memory is read, its process ends
 constexpr double kShortestBurst =
     0.05;  // seconds, of a member whose steps are much faster than the referee's
 
@@ -242,11 +241,9 @@ class Heat {
     return started_ > 0 ? starts_s_ / started_ : 0;
   }
 
-  // Seconds of a burst, as it is planned now, with what stands around it; a rehearsal may have compiled something.
-  static double burst_s(const Member& member) {
-    constexpr double kMostAround = 0.5;
-    return static_cast<double>(member.burst_steps + 1) * member.step_s +
-           std::min(member.prepare_s, kMostAround);
+  // Of the fewest rounds, as its bursts are planned now.
+  double fewest_rounds_s(const Member& member) const {
+    return static_cast<double>(std::min(kFewestInTime, rounds_) * (member.burst_steps + 1)) * member.step_s;
   }
 
   // As each(), for members that can then have their bursts before the budget ends, by what `act` took for those
@@ -264,7 +261,7 @@ class Heat {
       const int64_t begin = monotonic_clock().now_ns();
       act(member);
       spent_s += seconds_since(begin);
-      rounds_s += static_cast<double>(std::min(kFewestInTime, rounds_)) * burst_s(member) + kEnd;
+      rounds_s += fewest_rounds_s(member);
       ++ready;
     });
   }

@@ -243,13 +243,11 @@ void warm_up(Member& member, Sensing& sensing, int64_t steps) {
 
 void rehearse(const Plan& plan, Member& member) {
   if (!member.audit || !member.worker->ok()) return;
-  const int64_t begin = monotonic_clock().now_ns();
   member.worker->thaw();
   ShownBurst ignored;
   Burst burst;
   if (prepare_burst(member, ignored, burst)) nudge_and_run(plan, member, ignored, false);
   member.worker->freeze();
-  member.prepare_s = seconds_since(begin);
   take_failure(member);
 }
 

@@ -28,7 +28,6 @@ struct Member {
   bool far_behind = false;             // HeatPlan::far_behind
   int64_t planned_bursts = 0;          // in this heat
   double step_s = 0;                   // last known step time of the warm-up
-  double prepare_s = 0;                // what stands around a burst: its rehearsal's duration
   bool began = false;                  // it was started, or failed to start
   const AuditGround* audit = nullptr;  // null: bursts continue each other and are not audited
   bool nudges = true;                  // its parameters can be changed between steps

