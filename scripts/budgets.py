@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether budgets are kept: every command that takes one, over the shipped recipes and pairs of scripts.
+"""Whether budgets are kept: by `run` over shipped recipes, `tune`, `suite`, and by `explain` and `gate` over pairs of scripts.
 
 Usage: budgets.py PROGRAM [--seconds 20 60 300] [--loops N] [--only WORD]
 
@@ -49,17 +49,8 @@ def commands(seconds: int) -> Iterator[tuple[str, list[str]]]:
     yield "gate", ["gate", "--base", "old.py", "--head", "new.py", "--budget", time_of]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("program", type=Path)
-    parser.add_argument("--seconds", type=int, nargs="*", default=[20, 60, 300])
-    parser.add_argument("--loops", type=int, default=0)
-    parser.add_argument("--only", default="")
-    told = parser.parse_args()
-    loops = [
-        subprocess.Popen([sys.executable, "-c", "while True: pass"])
-        for _ in range(told.loops)
-    ]
+def measured(program: Path, all_seconds: list[int], only: str) -> int:
+    """Prints a row for each run; the number of budgets that were not kept."""
     late = 0
     print("| command | budget, s | took, s | exit code | kept |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory(prefix="bakeoff_budgets_") as name:
@@ -68,14 +59,14 @@ def main() -> int:
         (folder / "slow.py").write_text(explain_test.SLOW)
         (folder / "old.py").write_text(gate_test.FAST)
         (folder / "new.py").write_text(gate_test.SLOW)
-        for seconds in told.seconds:
+        for seconds in all_seconds:
             for what, words in commands(seconds):
-                if told.only not in what:
+                if only not in what:
                     continue
                 begin = time.monotonic()
                 try:
                     done = subprocess.run(
-                        [told.program.resolve(), *words],
+                        [program.resolve(), *words],
                         cwd=folder,
                         capture_output=True,
                         timeout=HANGS * seconds,
@@ -89,8 +80,25 @@ def main() -> int:
                 late += not kept
                 row = f"| {what} | {seconds} | {took:.1f} | {code} | {'yes' if kept else 'no'} |"
                 print(row, flush=True)
-    for loop in loops:
-        loop.kill()
+    return late
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program", type=Path)
+    parser.add_argument("--seconds", type=int, nargs="*", default=[20, 60, 300])
+    parser.add_argument("--loops", type=int, default=0)
+    parser.add_argument("--only", default="")
+    told = parser.parse_args()
+    loops = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(told.loops)
+    ]
+    try:
+        late = measured(told.program, told.seconds, told.only)
+    finally:
+        for loop in loops:
+            loop.kill()
     print(f"\n{late} not kept")
     return 1 if late else 0
 

@@ -34,11 +34,11 @@ bool output_has_colour();
 // too narrow for both.
 std::string two_columns(const std::string& head, int column, const std::string& text);
 
-// Progress of long work on standard error: one line that is redrawn on a terminal, else one line for each
-// event.
-// What a command says when it begins: "this takes at most 12 min 0 s, less where it is decided earlier".
+// What a command says when it begins: "this takes at most 12 min 00 s, less where it is decided earlier".
 std::string longest_text(double seconds);
 
+// Progress of long work on standard error: one line that is redrawn on a terminal, else one line for each
+// event.
 class ConsoleProgress {
  public:
   ConsoleProgress();

@@ -79,7 +79,7 @@ Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleP
   return make_plan(recipe, folder, interpreters, progress.lines(), calibration);
 }
 
-// What a budget that is too short for all leaves out, by what contenders take on a machine with two processors;
+// What a new run's budget that is too short for all leaves out, by what contenders take on a machine with two processors;
 // empty: it may hold a heat of each.
 std::string left_out(const Plan& plan) {
   constexpr double kProof = 6, kHeat = 3;  // seconds of a contender
@@ -176,7 +176,8 @@ int run(const RunOptions& options, const fs::path& config) {
     if (!options.prove_again) plan->proofs = bakeoff_home() / "proofs";
     for (const std::string& note : plan->manifest.notes) progress.lines()(note);
     progress.lines()(fmt::format("run directory: {}", plan->directory.path().string()));
-    if (const std::string some = left_out(*plan); !some.empty()) progress.lines()(some);
+    if (const std::string some = left_out(*plan); options.resume.empty() && !some.empty())
+      progress.lines()(some);
     const auto done = carry_out(*plan, progress);
     if (!done && !proc::interrupted()) return fail(done.error());
     if (options.why && !proc::interrupted()) {

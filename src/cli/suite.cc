@@ -184,7 +184,7 @@ std::optional<double> longest_s(const Session& session) {
 // Races what has not come to its end. A recipe that fails is no end of the others.
 Status race_all(Session& session) {
   const size_t all = session.record.entries.size();
-  if (const auto longest = longest_s(session)) note(longest_text(*longest));
+  if (const auto longest = longest_s(session); longest && *longest > 0) note(longest_text(*longest));
   for (size_t i = 0; i < all && !proc::interrupted(); ++i) {
     Entry& entry = session.record.entries[i];
     if (entry.state == "failed")

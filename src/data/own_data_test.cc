@@ -276,7 +276,7 @@ TEST_F(OwnDataTest, ArraysThatDoNotFitAreRefused) {
        "has a header of 2147483647 bytes"},
       {"overflow", npy("<f4", "9223372036854775807, 2", ""), y_, "has the impossible shape"},
       {"negative", npy("<f4", "-4, 2", ""), y_, "has a damaged header"},
-      {"no space", npy("<f4", "100000000000000, 2", ""), npy("<i8", "100000000000000,", ""), "B free\n"},
+      {"no space", npy("<f4", "100000000000000, 2", ""), npy("<i8", "100000000000000,", ""), "iB free\n"},
       {"column-major, truncated", npy("<f4", "4, 2", std::string(31, '\0'), true), y_, "is truncated"},
   };
   for (const auto& [name, x, y, message] : cases) {

@@ -59,8 +59,8 @@ struct HeatOptions {
   bool whole = false;     // a burst is a whole run, from the start of Python to the script's end
   int64_t fewest_rounds = 6;
   int64_t until_ns = std::numeric_limits<int64_t>::max();  // no further round then, but `fewest_late`
-  int64_t fewest_late = 4;
-  uint64_t seed = 1;  // of the order of bursts
+  int64_t fewest_late = 4;                                 // rounds of a heat whose time is over
+  uint64_t seed = 1;                                       // of the order of bursts
   Progress progress = kSilent;
 };
 

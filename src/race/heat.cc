@@ -246,8 +246,8 @@ class Heat {
     return static_cast<double>(std::min(kFewestInTime, rounds_) * (member.burst_steps + 1)) * member.step_s;
   }
 
-  // As each(), for members that can then have their bursts before the budget ends, by what `act` took for those
-  // before. The others leave the heat as if they had not begun, but for two.
+  // As each(), while the budget has time for the member's `act` and for the fewest rounds of all that are ready, by
+  // what the members before it took. A member without time leaves the heat and gets no trial; two stay in any case.
   template <typename Act>
   void each_in_time(const std::string& what, Act act) {
     double spent_s = 0, rounds_s = 0, ready = 0;

@@ -145,9 +145,12 @@ Result<Worktree> Worktree::add(const Repository& repository, const Commit& commi
   return tree;
 }
 
-// run_command() refuses to start after Ctrl-C, and this must run then.
+// run_command() refuses to start after Ctrl-C, and this must run then. git forgets a folder that is gone, and not one
+// whose checkout was cut short.
 Worktree::~Worktree() {
   if (path_.empty()) return;
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
   if (auto child =
           proc::Child::start(git_child(root_, {"worktree", "remove", "--force", "--force", path_.string()})))
     (void)child->wait(monotonic_clock().now_ns() + static_cast<int64_t>(kRemoveSeconds * kSecond));

@@ -23,7 +23,6 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/profile.h"
 #include "data/own_data.h"
 #include "history/series_file.h"
 #include "ir/cost.h"
@@ -222,8 +221,6 @@ std::map<std::string, Reader> kinds(Rng& rng, const std::vector<fs::path>& files
       {"safetensors", reads_tensors},
       {"series", [](const fs::path& file) { return read_series(file).has_value(); }},
       {"machine", [](const fs::path& file) { return read_machine(file).has_value(); }},
-      {"profile",
-       [](const fs::path& file) { return profile_from_json(text_of(file), file.string()).has_value(); }},
       {"suite_record",
        [](const fs::path& file) {
          return suite::record_from_json(text_of(file), file.string()).has_value();
