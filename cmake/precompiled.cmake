@@ -5,7 +5,7 @@
 # bakeoff_precompile(<target> COLD)     the same, for targets with the options of BAKEOFF_COLD
 # bakeoff_precompile(<target> TESTS)    the same and GoogleTest
 set(BAKEOFF_COMMON_HEADERS <algorithm> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional>
-  <set> <string> <string_view> <variant> <vector> <fmt/format.h> <fmt/ranges.h> <nlohmann/json.hpp>)
+  <set> <string> <string_view> <variant> <vector> <fmt/format.h> <nlohmann/json.hpp>)
 
 function(_bakeoff_precompiled name)
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc "")

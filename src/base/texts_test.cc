@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/json_text.h"
+
 namespace bakeoff {
 namespace {
 
@@ -22,6 +24,21 @@ TEST(Texts, HaveLines) {
   EXPECT_THAT(lines_of("a\n\nb"), ElementsAre("a", "", "b"));
   EXPECT_THAT(lines_of("\n"), ElementsAre(""));
   EXPECT_THAT(lines_of(""), IsEmpty());
+}
+
+TEST(Texts, AreJoined) {
+  EXPECT_EQ(join(std::vector<std::string>{"a", "", "b"}, ", "), "a, , b");
+  EXPECT_EQ(join(std::vector<std::string>{}, ", "), "");
+  EXPECT_EQ(join(std::vector<double>{0.1, 2, 1e300}, " "), "0.1 2 1e+300");
+  const std::vector<const char*> words = {"x", "y", "z"};
+  EXPECT_EQ(join(words.begin() + 1, words.end(), "/"), "y/z");
+}
+
+TEST(Json, TextThatIsNoneIsDiscardedAndBytesThatAreNoTextAreReplaced) {
+  EXPECT_TRUE(parse_json<nlohmann::json>("{\"a\": ").is_discarded());
+  const auto json = parse_json<nlohmann::ordered_json>("{\"b\": 1, \"a\": [true, null]}");
+  EXPECT_EQ(dump(json), "{\"b\":1,\"a\":[true,null]}");
+  EXPECT_EQ(dump(nlohmann::json("\xff"), 2), "\"\xef\xbf\xbd\"");
 }
 
 TEST(Texts, NumbersAreGrouped) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "calibrate/calibrate_work.h"
 
 namespace bakeoff {
@@ -47,7 +48,7 @@ class Kernel {
 
   // False when the session is over.
   bool serve(const std::string& line) {
-    const Json request = Json::parse(line, nullptr, false);
+    const Json request = parse_json<Json>(line);
     if (!request.is_object() || !request.contains("id") || !request.contains("op") ||
         !request["op"].is_string()) {
       return send(
@@ -94,7 +95,7 @@ class Kernel {
   }
 
   bool send(const Json& answer) const {
-    const std::string line = answer.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    const std::string line = dump(answer) + "\n";
     for (size_t at = 0; at < line.size();) {
       const ssize_t n = ::write(out_, line.data() + at, line.size() - at);
       if (n < 0 && errno == EINTR) continue;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "records/machine_report.h"
 #include "stats/planning.h"
 
@@ -130,14 +131,14 @@ std::string to_json(const Profile& p) {
                      {"start_s", p.start_s},
                      {"burst_s", p.burst_s},
                      {"entries", entries}};
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump(json, 1) + "\n";
 }
 
 Result<Profile> profile_from_json(std::string_view text, const std::string& file) {
   const auto bad = [&](std::string message) {
     return Error{.message = std::move(message), .where = file, .remedy = kRemedy};
   };
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(text);
   if (json.is_discarded() || !json.is_object())
     return bad("this machine profile is truncated or damaged: it is no JSON object");
   const auto version = json.find("profile_version");

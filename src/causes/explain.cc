@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/texts.h"
 #include "causes/ways.h"
 #include "data/inputs.h"
 #include "ir/op_table.h"
@@ -152,8 +153,7 @@ class Search {
           if (!one.empty()) words.push_back(one);
         }
         const double steps = batches.empty() ? 0 : steps_off(model.way, optimizer, batches);
-        best[words.size()].offer(std::max({model.off, update_off, steps}),
-                                 fmt::format("{}", fmt::join(words, "; and ")));
+        best[words.size()].offer(std::max({model.off, update_off, steps}), join(words, "; and "));
       }
     }
     if (best[0].any) return "";

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/texts.h"
 #include "ir/op_table.h"
 #include "ir/verify.h"
 
@@ -215,7 +216,7 @@ void add_epsilons(OptimizerChanges& changes) {
         if (form != base.eps_form) words.emplace_back(words_of(form));
         if (eps != base.eps) words.push_back(fmt::format("epsilon {}", eps));
         if (rho != base.rho) words.push_back(fmt::format("rho {}", rho));
-        changes.add(o, fmt::format("{}", fmt::join(words, ", ")));
+        changes.add(o, join(words, ", "));
       }
     }
   }

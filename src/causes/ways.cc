@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/texts.h"
 #include "causes/variants.h"
 #include "ir/op_table.h"
 #include "ir/verify.h"
@@ -323,7 +324,7 @@ void add_gradient_ways(const GateJob& job, const Reference& reference, const Ans
     missing.push_back(p), names.push_back(job.workload.parameters[p].name);
   }
   if (!missing.empty())
-    add(fmt::format("no gradient reaches {}", fmt::join(names, ", ")), [missing](Weights& g) {
+    add(fmt::format("no gradient reaches {}", join(names, ", ")), [missing](Weights& g) {
       for (const size_t p : missing) std::fill(g[p].data.begin(), g[p].data.end(), 0.0);
     });
   ways.push_back({.words = "gradients that are not zeroed: each step adds to those before",

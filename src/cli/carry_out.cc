@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/texts.h"
 #include "calibrate/profile.h"
 #include "cli/index_run.h"
 #include "environments/environments.h"
@@ -129,7 +130,7 @@ Status carry_out_studies(const Plan& plan, const std::vector<Parity>& parities,
     progress.lines()(
         fmt::format("the budget of {:g} min is spent before the end of {}; `bakeoff run --resume {} "
                     "--budget TIME` goes on",
-                    budget.minutes, fmt::join(unfinished, ", "), plan.directory.path().string()));
+                    budget.minutes, join(unfinished, ", "), plan.directory.path().string()));
   }
   return Done{};
 }

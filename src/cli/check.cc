@@ -6,7 +6,9 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/temporary_folder.h"
+#include "base/texts.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/recipe_options.h"
@@ -38,7 +40,7 @@ Result<proc::CommandResult> run_python(std::vector<std::string> argv, const fs::
   return proc::run_command(options);
 }
 
-json parsed(const std::string& text) { return json::parse(text, nullptr, /*allow_exceptions=*/false); }
+json parsed(const std::string& text) { return parse_json<json>(text); }
 
 // What the source alone tells (runners/bakeoff_runner/static_check.py), read by any Python: nothing is run.
 Result<json> read_source(const fs::path& script, const std::string& framework, const fs::path& runner) {
@@ -64,8 +66,8 @@ struct Printer {
   void found(const json& result) const {
     for (const json& one : result["problems"]) problem(one["line"], one["text"], one["remedy"]);
     if (!result.contains("missing") || result["missing"].empty()) return;
-    print(fmt::format("{} lacks {}.\n", script,
-                      fmt::join(result["missing"].get<std::vector<std::string>>(), ", ")));
+    print(
+        fmt::format("{} lacks {}.\n", script, join(result["missing"].get<std::vector<std::string>>(), ", ")));
     if (!result["lines"].empty()) {
       print("\nAdd at its end:\n\n");
       for (const json& line : result["lines"]) print(line.get<std::string>() + "\n");
@@ -115,7 +117,7 @@ Result<json> try_script(const CheckOptions& options, const recipe::Contender& co
                 {"result", result.string()}};
   if (!options.recipe.empty())
     CHECK_OK(give_recipe(options.recipe, contender, copy, folder.path() / "recipe", given));
-  TRY(const auto done, run_python({environment.python.string(), "-m", "bakeoff_runner.check", given.dump()},
+  TRY(const auto done, run_python({environment.python.string(), "-m", "bakeoff_runner.check", dump(given)},
                                   runner, kTryLimit));
   if (const auto text = read_file(result)) return parsed(*text);
   return json{
@@ -141,7 +143,7 @@ int answer(const CheckOptions& options, const fs::path& config) {
         {.message = framework.empty()
                         ? fmt::format("'{}' imports no framework whose scripts can be checked", out.script)
                         : fmt::format("scripts of {} cannot be checked", framework),
-         .remedy = fmt::format("name one: --framework {}", fmt::join(known, ", "))});
+         .remedy = fmt::format("name one: --framework {}", join(known, ", "))});
   }
   out.found(*found);
   out.notes(*found);

@@ -1,12 +1,12 @@
 #include "explain/explain.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "base/files.h"
 #include "base/temporary_folder.h"
+#include "base/texts.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/script_environment.h"
@@ -48,7 +48,7 @@ Result<fs::path> interpreter(const ExplainOptions& options, const fs::path& file
     std::vector<std::string> names;
     for (const emit::Framework* known : emit::frameworks()) names.emplace_back(known->name);
     return Error{.message = fmt::format("there is no framework '{}'", framework),
-                 .remedy = fmt::format("one of {}", fmt::join(names, ", "))};
+                 .remedy = fmt::format("one of {}", join(names, ", "))};
   }
   TRY(const auto contender, contender_of(file, framework));
   TRY(const auto environment, environment_of(contender, config));
@@ -99,8 +99,8 @@ void name_apart(std::vector<ex::Subject>& subjects, const ExplainOptions& option
     subjects[1].name += " (again)";
     return;
   }
-  subjects[0].name += fmt::format(" {}", fmt::join(options.arguments, " "));
-  subjects[1].name += fmt::format(" {}", fmt::join(second, " "));
+  subjects[0].name += fmt::format(" {}", join(options.arguments, " "));
+  subjects[1].name += fmt::format(" {}", join(second, " "));
 }
 
 Result<ex::Explanation> explained(const ExplainOptions& options, const fs::path& config) {

@@ -1,7 +1,6 @@
 #include "cli/glossary.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -59,7 +58,7 @@ const Term* find_term(const std::string& word) {
 }
 
 std::string term_text(const Term& term, int width) {
-  return table::paragraph(fmt::format("{}: {}", fmt::join(term.words, ", "), term.meaning), width, "", "  ") +
+  return table::paragraph(fmt::format("{}: {}", join(term.words, ", "), term.meaning), width, "", "  ") +
          "\n";
 }
 

@@ -1,13 +1,13 @@
 #include "cli/help.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string_view>
 
 #include "base/nearest.h"
+#include "base/texts.h"
 #include "cli/console.h"
 #include "cli/glossary.h"
 #include "cli/guides.h"
@@ -68,7 +68,7 @@ int help(const CLI::App& app, const std::vector<std::string>& words) {
     print(help_text(app, width));
     return 0;
   }
-  const std::string word = fmt::format("{}", fmt::join(words, " "));
+  const std::string word = join(words, " ");
   if (word == "terms") {
     print(all_terms(width));
     return 0;

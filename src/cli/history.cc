@@ -1,7 +1,6 @@
 #include "history/history.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -9,6 +8,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/nearest.h"
+#include "base/texts.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "history/series_file.h"
@@ -122,7 +122,7 @@ Result<store::Line> one_line_of(store::Index& index, const std::string& words) {
   for (const store::Line& line : lines)
     ids.push_back(fmt::format("{} ({})", line.id.substr(0, 8), line.name));
   return Error{.message = fmt::format("'{}' means {} series", table::one_line(words), lines.size()),
-               .remedy = fmt::format("name one by its id: {}", fmt::join(ids, ", "))};
+               .remedy = fmt::format("name one by its id: {}", join(ids, ", "))};
 }
 
 // The point at which the step begins.

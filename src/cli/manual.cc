@@ -1,12 +1,12 @@
 #include "cli/manual.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "base/texts.h"
 #include "base/version.h"
 #include "cli/glossary.h"
 #include "cli/usage.h"
@@ -44,7 +44,7 @@ std::vector<const CLI::Option*> options_of(const CLI::App& app) {
 void add_options(const CLI::App& app, std::string& page) {
   for (const CLI::Option* option : options_of(app)) {
     const auto names = names_of(*option);
-    const std::string head = names.empty() ? option->get_name() : fmt::format("{}", fmt::join(names, ", "));
+    const std::string head = names.empty() ? option->get_name() : join(names, ", ");
     const std::string value = option->get_expected_max() > 0 && !names.empty() ? option->get_type_name() : "";
     page +=
         fmt::format(".TP\n\\fB{}\\fR {}\n{}\n", plain(head), plain(value), plain(option->get_description()));
@@ -93,8 +93,8 @@ _bakeoff() {
   case $command in
 )";
   for (const CLI::App* sub : commands_of(app))
-    script += fmt::format("    {}) words='{}' ;;\n", sub->get_name(), fmt::join(words_of(*sub), " "));
-  script += fmt::format("    *) words='{}' ;;\n", fmt::join(words_of(app), " "));
+    script += fmt::format("    {}) words='{}' ;;\n", sub->get_name(), join(words_of(*sub), " "));
+  script += fmt::format("    *) words='{}' ;;\n", join(words_of(app), " "));
   return script + R"(  esac
   COMPREPLY=($(compgen -W "$words" -- "$word"))
   [[ $command && $word != -* ]] && COMPREPLY+=($(compgen -f -- "$word"))
@@ -112,8 +112,7 @@ std::string zsh(const CLI::App& app) {
     script += "  " + quoted(sub->get_name() + ":" + replaced(sub->get_description(), ":", "\\:")) + "\n";
   script += ")\nif ((CURRENT == 2)); then\n  _describe command commands\n  return\nfi\ncase $words[2] in\n";
   for (const CLI::App* sub : commands_of(app))
-    script +=
-        fmt::format("  {}) compadd -- {}; _files ;;\n", sub->get_name(), fmt::join(words_of(*sub), " "));
+    script += fmt::format("  {}) compadd -- {}; _files ;;\n", sub->get_name(), join(words_of(*sub), " "));
   return script + "esac\n";
 }
 
@@ -124,7 +123,7 @@ std::string fish(const CLI::App& app) {
                           quoted(sub->get_description()));
     if (const auto values = values_of(*sub); !values.empty())
       script += fmt::format("complete -c bakeoff -n '__fish_seen_subcommand_from {}' -a '{}'\n",
-                            sub->get_name(), fmt::join(values, " "));
+                            sub->get_name(), join(values, " "));
     for (const CLI::Option* option : options_of(*sub)) {
       for (const std::string& name : option->get_lnames())
         script += fmt::format("complete -c bakeoff -n '__fish_seen_subcommand_from {}' -l {} -d {}\n",
@@ -159,8 +158,7 @@ std::string man_page(const CLI::App& app) {
     page += fmt::format(".TP\n\\fB{}\\fR\n{}\n", plain(one.name), plain(one.doc));
   page += ".SH WORDS\n";
   for (const Term& term : glossary())
-    page += fmt::format(".TP\n\\fB{}\\fR\n{}\n", plain(fmt::format("{}", fmt::join(term.words, ", "))),
-                        plain(term.meaning));
+    page += fmt::format(".TP\n\\fB{}\\fR\n{}\n", plain(join(term.words, ", ")), plain(term.meaning));
   page += ".SH NOTES\n.nf\n" + plain(app.get_footer()) + "\n.fi\n";
   return page;
 }

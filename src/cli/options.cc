@@ -1,7 +1,6 @@
 #include "cli/options.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -97,7 +96,7 @@ void add_selftest(CLI::App& app, Targets& t) {
   const SelfTestNames names = selftest_names();
   const auto plantable = std::span(names.all).first(names.plantable);
   sub->add_option("--framework", t.selftest.framework,
-                  fmt::format("default: the first installed of {}", fmt::join(plantable, ", ")))
+                  fmt::format("default: the first installed of {}", join(plantable, ", ")))
       ->check(one_of(names.all));
   sub->add_option(
       "--record", t.selftest.record,
@@ -135,7 +134,7 @@ void add_calibrate(CLI::App& app, Targets& t) {
   calibrate->add_flag("--quick", t.calibrate.quick, "two minutes and fewer controls");
   calibrate->add_option("--framework", t.calibrate.framework,
                         fmt::format("{}, or kernel for the built-in one; default: the first installed",
-                                    fmt::join(frameworks_that_train(), ", ")));
+                                    join(frameworks_that_train(), ", ")));
   calibrate->add_option("--output", t.calibrate.output, "default: profile.json in the bakeoff home");
   calibrate->add_flag("--serve-kernel", t.calibrate.serve_kernel)->group("");
   calibrate->add_option("--ring", t.calibrate.ring)->group("");
@@ -205,9 +204,7 @@ void add_export_command(CLI::App& app, Targets& t) {
       command(app, "export", "Write a run for another tool: TensorBoard, W&B, MLflow, JUnit, tables",
               "bakeoff export runs/mnist_cnn-20261121-080000 --to tensorboard --out logs");
   exported->add_option("run", t.exported.run, "run directory")->required();
-  exported->add_option("--to", t.exported.to, fmt::format("{}", fmt::join(tools, ", ")))
-      ->required()
-      ->check(one_of(tools));
+  exported->add_option("--to", t.exported.to, join(tools, ", "))->required()->check(one_of(tools));
   exported->add_option(
       "--out", t.exported.out,
       "file of junit, csv and jsonl, default standard output; folder of tensorboard, default "
@@ -369,7 +366,7 @@ void add_translate_command(CLI::App& app, Targets& t) {
       sub, t.translate.model,
       std::string(kModule) + "; an ONNX file; a workload (.ir) with weights; or a recipe (.toml)");
   sub->add_option("--to", t.translate.to,
-                  fmt::format("names, with commas between them: {}", fmt::join(names, ", ")))
+                  fmt::format("names, with commas between them: {}", join(names, ", ")))
       ->required();
   sub->add_option("--weights", t.translate.weights,
                   "weights of a workload; default: the .safetensors file of its name next to it");
@@ -386,7 +383,7 @@ void add_setup_commands(CLI::App& app, Targets& t) {
   env->require_subcommand(1);
   CLI::App* create =
       command(*env, "create", "Create environments (all if none is named)", "bakeoff env create");
-  create->add_option("names", t.env.names, fmt::format("{}", fmt::join(environments, ", ")));
+  create->add_option("names", t.env.names, join(environments, ", "));
   create->callback([&t] { t.env.action = EnvAction::kCreate; });
   CLI::App* list = command(*env, "list", "List environments and their packages", "bakeoff env list");
   list->callback([&t] { t.env.action = EnvAction::kList; });
@@ -397,9 +394,7 @@ void add_setup_commands(CLI::App& app, Targets& t) {
   CLI::App* data = command(app, "data", "Download a data set and check it", "bakeoff data mnist");
   std::vector<std::string> names;
   for (const ImageSet* set : image_sets()) names.push_back(set->name);
-  data->add_option("name", t.data.name, fmt::format("{}", fmt::join(names, ", ")))
-      ->required()
-      ->check(one_of(names));
+  data->add_option("name", t.data.name, join(names, ", "))->required()->check(one_of(names));
 }
 
 void add_machine_command(CLI::App& app, Targets& t) {

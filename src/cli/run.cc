@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -8,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/texts.h"
 #include "cli/carry_out.h"
 #include "cli/console.h"
 #include "cli/index_run.h"
@@ -51,7 +51,7 @@ std::string beyond_the_budget(const recipe::Recipe& recipe) {
   return fmt::format(
       "the recipe's budget of {:g} min is that of proofs and race; after it {} take{} the time needed "
       "(--budget TIME limits all)",
-      budget.minutes, fmt::join(wanted, ", "), wanted.size() == 1 ? "s" : "");
+      budget.minutes, join(wanted, ", "), wanted.size() == 1 ? "s" : "");
 }
 
 Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleProgress& progress) {
@@ -153,12 +153,11 @@ std::string environments_to_make(const recipe::Recipe& recipe, const Interpreter
   const bool one = names.size() == 1;
   std::vector<std::string> states;
   for (const auto& [state, of] : by_state)
-    states.push_back(one ? "its environment " + state
-                     : by_state.size() == 1
-                         ? fmt::format("the environment of each {}", state)
-                         : fmt::format("the environment of {} {}", fmt::join(of, ", "), state));
-  return fmt::format("{} cannot start: {}; `bakeoff env create {}` makes {}", fmt::join(names, ", "),
-                     fmt::join(states, "; "), fmt::join(names, " "), one ? "it" : "them");
+    states.push_back(one                    ? "its environment " + state
+                     : by_state.size() == 1 ? fmt::format("the environment of each {}", state)
+                                            : fmt::format("the environment of {} {}", join(of, ", "), state));
+  return fmt::format("{} cannot start: {}; `bakeoff env create {}` makes {}", join(names, ", "),
+                     join(states, "; "), join(names, " "), one ? "it" : "them");
 }
 
 int run(const RunOptions& options, const fs::path& config) {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "emit/all/frameworks.h"
 #include "plan/plan.h"
 #include "recipe/contenders.h"
@@ -57,7 +58,7 @@ Result<recipe::Contender> contender_of(const std::filesystem::path& script, cons
   const std::string text = fmt::format(
       "workload = \"mlp_small\"\ncontenders = [{{ script = {}, framework = \"{}\" }}]\n[optimizer]\nkind = "
       "\"sgd\"\nlr = 0.1\n",
-      nlohmann::json(std::filesystem::absolute(script).string()).dump(), framework);
+      dump(nlohmann::json(std::filesystem::absolute(script).string())), framework);
   TRY(const recipe::Recipe made, recipe::parse(text, script));
   return made.contenders[0];
 }

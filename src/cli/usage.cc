@@ -1,7 +1,6 @@
 #include "cli/usage.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <span>
 
 #include "base/nearest.h"
+#include "base/texts.h"
 #include "table/text.h"
 
 namespace bakeoff::cli {
@@ -107,9 +107,9 @@ std::string missing(const Place& place, const std::string& what) {
     for (const char* word : place.words)
       if (!is_option(word))
         return said(fmt::format("{} has no command '{}'", place.name, word), suggest(word, names));
-    return said(place.name.empty() ? "name a command" : fmt::format("{}: say what it is to do", place.name),
-                place.name.empty() ? "`bakeoff --help` lists them"
-                                   : fmt::format("one of: {}", fmt::join(names, ", ")));
+    return said(
+        place.name.empty() ? "name a command" : fmt::format("{}: say what it is to do", place.name),
+        place.name.empty() ? "`bakeoff --help` lists them" : fmt::format("one of: {}", join(names, ", ")));
   }
   const std::string name = what.substr(0, what.find(" is required"));
   const CLI::Option* option = option_of(*place.command, name);

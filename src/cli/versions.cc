@@ -1,7 +1,6 @@
 #include "cli/versions.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -168,7 +167,7 @@ Result<fs::path> installed(const fs::path& python, const std::string& spec, cons
     if (!done) return done.error();
     return Error{
         .message = fmt::format("pip cannot install {}: {}\n{}", spec, done->text(),
-                               fmt::join(table::last_lines(done->output_tail, 8), "\n")),
+                               join(table::last_lines(done->output_tail, 8), "\n")),
         .remedy = "`pip index versions NAME` lists versions; --python FILE names an interpreter with pip"};
   }
   fs::rename(half, folder, failed);

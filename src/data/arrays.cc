@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/nearest.h"
+#include "base/texts.h"
 #include "data/byte_source.h"
 #include "data/elements.h"
 #include "data/idx.h"
@@ -31,8 +32,7 @@ std::string listed(std::vector<std::string> names) {
   constexpr size_t kMost = 20;
   const size_t all = names.size();
   names.resize(std::min(all, kMost));
-  return fmt::format("{}{}", fmt::join(names, ", "),
-                     all > kMost ? fmt::format(", and {} more", all - kMost) : "");
+  return fmt::format("{}{}", join(names, ", "), all > kMost ? fmt::format(", and {} more", all - kMost) : "");
 }
 
 Result<Array> array_of(const DataSpec& spec, const ir::Input& input) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/sha256.h"
+#include "base/texts.h"
 #include "data/inputs.h"
 
 namespace bakeoff {
@@ -71,7 +72,7 @@ std::string batch_hash(const referee::Inputs& inputs, AlikeRows alike) {
   }
   std::sort(parts.begin(), parts.end());
   parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
-  return sha256(fmt::format("{}", fmt::join(parts, "")));
+  return sha256(join(parts, ""));
 }
 
 Result<std::vector<std::string>> batch_hashes(const ir::Workload& workload, const ir::Training& training,

@@ -125,7 +125,7 @@ std::string bounds_text(const ir::Workload& workload, ir::ValueId id) {
     if (bound && bound->ignored) texts.back() += fmt::format("|{}", *bound->ignored);
   }
   if (const auto frames = ir::ctc_frames(workload, id)) texts.push_back(fmt::format("{} frames", *frames));
-  return texts.empty() ? "0" : fmt::format("{}", fmt::join(texts, ","));
+  return texts.empty() ? "0" : join(texts, ",");
 }
 
 // ---- synthetic
@@ -264,7 +264,7 @@ Result<Source> find_images(const ImageSet& set, const DataSpec& spec, const fs::
   for (const ImageSplit& split : set.splits) splits.push_back(split.name);
   if (std::ranges::find(splits, spec.split) == splits.end()) {
     return Error{.message = fmt::format("{} has no split '{}'", set.title, spec.split),
-                 .remedy = fmt::format("{}", fmt::join(splits, " or "))};
+                 .remedy = join(splits, " or ")};
   }
   CHECK_OK(prepare_images(set, cache, progress));
   return Source{split_file(cache, set, spec.split), fmt::format("{} {} pictures", set.title, spec.split)};
@@ -305,13 +305,13 @@ std::string recipe_of_own(const DataSpec& spec, const ir::Workload& workload,
                           const std::map<std::string, std::string>& sources) {
   std::string text =
       fmt::format("v1 kind={} delimiter={} resize={} categories={}", static_cast<int>(spec.kind),
-                  spec.delimiter, spec.resize, fmt::join(spec.categories, ","));
+                  spec.delimiter, spec.resize, join(spec.categories, ","));
   for (const auto& [path, sum] : sources) text += " " + sum;
   for (int id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
     const ir::Input& input = workload.inputs[static_cast<size_t>(id)];
     text += fmt::format(" {}:{}<{}", input.name, ir::to_text(input.type), bounds_text(workload, id));
     if (const auto named = spec.inputs.find(input.name); named != spec.inputs.end())
-      text += fmt::format("={}", fmt::join(named->second, ","));
+      text += fmt::format("={}", join(named->second, ","));
   }
   return text;
 }
@@ -374,7 +374,7 @@ Result<DataKind> data_kind(const std::string& word) {
   std::vector<std::string> words;
   for (const auto& [each, kind] : kKinds) words.push_back(each);
   return Error{.message = "unknown kind of data '" + word + "'",
-               .remedy = fmt::format("set data.kind to one of: {}", fmt::join(words, ", "))};
+               .remedy = fmt::format("set data.kind to one of: {}", join(words, ", "))};
 }
 
 Result<int64_t> check_data(const fs::path& path, const ir::Workload& workload,
@@ -390,7 +390,7 @@ Result<int64_t> check_data(const fs::path& path, const ir::Workload& workload,
       std::vector<std::string> present;
       for (const auto& each : file->entries()) present.push_back(each.name);
       return Error{.message = fmt::format("'{}' has no tensor '{}' ({}); it has: {}", path.string(),
-                                          input.name, ir::to_text(input.type), fmt::join(present, ", ")),
+                                          input.name, ir::to_text(input.type), join(present, ", ")),
                    .remedy = remedy};
     }
     const auto title = titles.find(input.name);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/texts.h"
 #include "data/pictures.h"
 #include "ir/bounds.h"
@@ -164,8 +165,7 @@ Result<OwnData> open_image_folder(const DataSpec& spec, const ir::Workload& work
                          .write = [raw](const tensor::Sink& sink) { return sink(raw->bytes); }});
   for (const tensor::TensorSource& each : own.tensors)
     own.titles[each.name] = fmt::format("'{}'", spec.path.string());
-  own.metadata["classes of " + wanted.labels->name] =
-      nlohmann::json(folder->classes).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  own.metadata["classes of " + wanted.labels->name] = dump(nlohmann::json(folder->classes));
   return own;
 }
 

@@ -9,6 +9,7 @@
 #include "base/file_lock.h"
 #include "base/files.h"
 #include "base/sha256.h"
+#include "base/texts.h"
 #include "data/idx.h"
 #include "proc/run.h"
 #include "tensor/safetensors.h"
@@ -46,7 +47,7 @@ Result<std::string> read_published(const fs::path& path, const std::string& sha2
   TRY(auto idx, parse_idx(bytes, path.string()));
   if (idx.shape != shape) {
     return Error{.message = fmt::format("'{}' has shape [{}], expected [{}]", path.string(),
-                                        fmt::join(idx.shape, ","), fmt::join(shape, ",")),
+                                        join(idx.shape, ","), join(shape, ",")),
                  .remedy = "delete it and get it again: it is another data set"};
   }
   if (const std::string sum = sha256(bytes); sum != sha256_hex) {
@@ -105,7 +106,7 @@ struct TemporaryFolder {
 }  // namespace
 
 Status fetch_by(std::vector<std::string> argv, const fs::path& folder, const std::string& remedy) {
-  const std::string command = fmt::format("{}", fmt::join(argv, " "));
+  const std::string command = join(argv, " ");
   proc::CommandOptions options;
   options.child.argv = std::move(argv);
   options.child.cwd = folder;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/nearest.h"
 #include "data/csv.h"
 #include "data/elements.h"
@@ -42,8 +43,7 @@ struct Category {
 // Of the file, for a message: bytes that are no printable UTF-8 are shown as such.
 std::string shown(const std::string& text) {
   const std::string part = text.size() <= 40 ? text : text.substr(0, 40) + "...";
-  const std::string quoted =
-      nlohmann::json(part).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string quoted = dump(nlohmann::json(part));
   return quoted.substr(1, quoted.size() - 2);
 }
 
@@ -251,9 +251,7 @@ Result<OwnData> open_table(const DataSpec& spec, const ir::Workload& workload) {
     for (const TableColumn& column : *columns) {
       values += width(column);
       if (column.category)
-        own.metadata["classes of " + column.name] =
-            nlohmann::json(column.category->sorted())
-                .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+        own.metadata["classes of " + column.name] = dump(nlohmann::json(column.category->sorted()));
     }
     const tensor::Shape shape = ir::with_batch(input.type.shape, table.rows());
     own.titles[input.name] = fmt::format("'{}': input '{}'", spec.path.string(), input.name);

@@ -111,8 +111,7 @@ std::vector<Statement> statements_of(const Printed& printed) {
 
 // A key that texts of one family share: all of the text, without its numbers unless `numbers`.
 std::string skeleton(const Printed& printed, bool numbers) {
-  std::string key =
-      fmt::format("{} {}\n", fmt::join(printed.formals, ","), printed.layers.statements().size());
+  std::string key = fmt::format("{} {}\n", join(printed.formals, ","), printed.layers.statements().size());
   for (const Statement& s : statements_of(printed)) {
     key += fmt::format("{} {}", s.level, s.call);
     for (const std::string& text : strings_of(s)) {
@@ -323,7 +322,7 @@ class Planner {
     std::vector<Parameter> all;
     for (const Varying& v : varying) {
       const std::string wish = v.option.empty() ? size(v) : v.option == "p" ? "dropout" : v.option;
-      all.push_back({.name = names.name(fmt::format("{} {}", v.option, fmt::join(v.values, " ")), wish),
+      all.push_back({.name = names.name(fmt::format("{} {}", v.option, join(v.values, " ")), wish),
                      .keyword = !v.option.empty(),
                      .fallback = v.fallback(),
                      .real = std::any_of(v.values.begin(), v.values.end(), [](const std::string& value) {

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/texts.h"
+
 namespace bakeoff::emit {
 namespace {
 
@@ -84,7 +86,7 @@ std::string CodeWriter::text() const {
       line(s.level, s.head);
       continue;
     }
-    const std::string joined = fmt::format("{}", fmt::join(s.arguments, ", "));
+    const std::string joined = join(s.arguments, ", ");
     const std::string flat = fmt::format("{}({}){}", s.head, joined, s.tail);
     const auto fits = [&](int level, const std::string& content) {
       return level * spaces_ + static_cast<int>(content.size()) <= kPythonColumns;
@@ -134,7 +136,7 @@ std::string python_real(double value) {
 }
 
 std::string python_tuple(const std::vector<int64_t>& values) {
-  return fmt::format("({}{})", fmt::join(values, ", "), values.size() == 1 ? "," : "");
+  return fmt::format("({}{})", join(values, ", "), values.size() == 1 ? "," : "");
 }
 
 std::string python_bool(bool value) { return value ? "True" : "False"; }

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <set>
 
+#include "base/texts.h"
 #include "emit/losses.h"
 #include "ir/op_table.h"
 
@@ -385,7 +386,7 @@ void ForwardPrinter::fixed(const std::string& expression) {
 void ForwardPrinter::assign_sequence(const std::string& head, const std::vector<std::string>& parts,
                                      const std::string& option) {
   const std::string start = target() + " = " + head;
-  const std::string list = fmt::format("[{}]", fmt::join(parts, ", "));
+  const std::string list = fmt::format("[{}]", join(parts, ", "));
   const auto level = static_cast<size_t>(out_.column() + 4);
   if (level + list.size() + 1 <= kColumns) return out_.call(start, {list, option});
   out_.line(start + "(");
@@ -417,8 +418,7 @@ void print_list(CodeWriter& out, const std::string& head, char open, const std::
                 const std::string& tail) {
   const char close = open == '(' ? ')' : open == '[' ? ']' : '}';
   const char* single = open == '(' && items.size() == 1 ? "," : "";
-  const std::string flat =
-      fmt::format("{}{}{}{}{}{}", head, open, fmt::join(items, ", "), single, close, tail);
+  const std::string flat = fmt::format("{}{}{}{}{}{}", head, open, join(items, ", "), single, close, tail);
   if (out.column() + static_cast<int>(flat.size()) <= kColumns || items.empty()) return out.line(flat);
   out.line(fmt::format("{}{}", head, open));
   {

@@ -1,13 +1,13 @@
 #include "emit/layout.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "base/texts.h"
 #include "ir/elementwise.h"
 #include "ir/op_table.h"
 
@@ -404,9 +404,9 @@ std::string layout_json(const ir::Workload& workload, const LayoutPlan& plan,
   std::vector<std::string> lines;
   const auto add = [&](const std::string& name, const std::string& target, const ParamLayout& layout) {
     std::string line = fmt::format("  \"{}\": {{\"target\": \"{}\"", name, target);
-    if (!layout.view.empty()) line += fmt::format(", \"view\": {}", layout.view);
-    if (!layout.perm.empty()) line += fmt::format(", \"perm\": {}", layout.perm);
-    if (!layout.reshape.empty()) line += fmt::format(", \"reshape\": {}", layout.reshape);
+    if (!layout.view.empty()) line += fmt::format(", \"view\": [{}]", join(layout.view, ", "));
+    if (!layout.perm.empty()) line += fmt::format(", \"perm\": [{}]", join(layout.perm, ", "));
+    if (!layout.reshape.empty()) line += fmt::format(", \"reshape\": [{}]", join(layout.reshape, ", "));
     lines.push_back(line + "}");
   };
   for (size_t id = 0; id < workload.parameters.size(); ++id) {
@@ -417,7 +417,7 @@ std::string layout_json(const ir::Workload& workload, const LayoutPlan& plan,
     add("output", "output", {.perm = to_last(plan.output_rank)});
   }
   if (lines.empty()) return {};
-  return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
+  return fmt::format("{{\n{}\n}}\n", join(lines, ",\n"));
 }
 
 }  // namespace bakeoff::emit

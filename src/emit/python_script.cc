@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/texts.h"
+
 namespace bakeoff::emit {
 
 bool equalised(const Request& request) { return request.training.equalised(); }
@@ -65,11 +67,11 @@ void print_load_data(CodeWriter& out, const Request& request, const Graph& graph
     if (scaled && !fits) out.line(name + " = " + name + scale);
     if (graph.plan.values[i] == Order::kChannelsLast) {
       const auto perm = conversion_perm(Order::kCanonical, Order::kChannelsLast, input.type.shape.size());
-      out.line(fmt::format("{0} = {0}.transpose({1})", name, fmt::join(perm, ", ")));
+      out.line(fmt::format("{0} = {0}.transpose({1})", name, join(perm, ", ")));
     }
   }
   if (names.size() == 1) return out.line(fmt::format("return ({},)", names[0]));
-  const std::string flat = fmt::format("return {}", fmt::join(names, ", "));
+  const std::string flat = fmt::format("return {}", join(names, ", "));
   if (out.column() + flat.size() <= 88) return out.line(flat);
   print_list(out, "return ", '(', names);
 }
@@ -123,7 +125,7 @@ void print_half_inputs(CodeWriter& out, const Graph& graph) {
 }
 
 void print_return(CodeWriter& out, const std::vector<std::string>& values, const std::string& tail) {
-  const std::string flat = fmt::format("return {}", fmt::join(values, ", "));
+  const std::string flat = fmt::format("return {}", join(values, ", "));
   const bool fits = out.column() + static_cast<int>((flat + tail).size()) <= 88;
   if (values.size() == 1 || (tail.empty() && fits)) return out.line(flat + tail);
   print_list(out, "return ", '(', values, tail);

@@ -1,13 +1,13 @@
 #include "emit/spelling.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <limits>
 
+#include "base/texts.h"
 #include "emit/code_writer.h"
 #include "ir/op_table.h"
 
@@ -91,8 +91,8 @@ using Ints = std::vector<int64_t>;
 
 std::string list(const Ints& numbers, Language language) {
   if (language == Language::kPython) return python_tuple(numbers);
-  return language == Language::kCpp ? fmt::format("{{{}}}", fmt::join(numbers, ", "))
-                                    : fmt::format("[{}]", fmt::join(numbers, ", "));
+  return language == Language::kCpp ? fmt::format("{{{}}}", join(numbers, ", "))
+                                    : fmt::format("[{}]", join(numbers, ", "));
 }
 
 std::string attribute_text(const ir::Attribute& attribute, Language language, const Axes& axes,
@@ -133,14 +133,14 @@ std::string index_text(const ir::Node& slice, const Axes& axes) {
 std::string backwards_text(const ir::Node& flip) {
   const Ints& axes = flip.integers("axes");
   const Ints last(axes.size(), -1), before_first(axes.size(), std::numeric_limits<int64_t>::min() + 1);
-  return fmt::format("[{}], [{}], [{}], [{}]", fmt::join(last, ", "), fmt::join(before_first, ", "),
-                     fmt::join(axes, ", "), fmt::join(last, ", "));
+  return fmt::format("[{}], [{}], [{}], [{}]", join(last, ", "), join(before_first, ", "), join(axes, ", "),
+                     join(last, ", "));
 }
 
 // The sizes of an expand after N.
 std::string sizes_text(const ir::Node& expand, Order order) {
   const ir::Shape shape = physical_shape(order, expand.integers("shape"));
-  return fmt::format("{}", fmt::join(shape.begin() + 1, shape.end(), ", "));
+  return join(shape.begin() + 1, shape.end(), ", ");
 }
 
 std::string with_attributes(std::string text, const ir::Node& node, Language language, const Axes& axes) {
@@ -183,7 +183,7 @@ Spelled spell(const ir::Spelling& spelling, const ir::Node& node, std::vector<st
   Spelled made{.flat = {}, .head = filled(text.substr(0, open))};
   for (const std::string& part : split_arguments(text.substr(open + 1, text.size() - open - 2)))
     made.arguments.push_back(filled(part));
-  made.flat = fmt::format("{}({})", made.head, fmt::join(made.arguments, ", "));
+  made.flat = fmt::format("{}({})", made.head, join(made.arguments, ", "));
   return made;
 }
 

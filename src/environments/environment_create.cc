@@ -66,7 +66,7 @@ std::string essence(const std::deque<std::string>& lines) {
   }
   if (errors.empty())
     errors.assign(lines.end() - std::min<std::ptrdiff_t>(5, std::ssize(lines)), lines.end());
-  return fmt::format("{}", fmt::join(errors, "\n  "));
+  return join(errors, "\n  ");
 }
 
 // Makes one environment.
@@ -226,12 +226,11 @@ class Creation {
     CHECK_OK(write_file(log_, text_));
     if (!result) return result.error();
     if (result->ok()) return Done{};
-    const std::string output = fmt::format("{}", fmt::join(last, "\n"));
-    return Error{
-        .message = fmt::format("'{} ...' failed: {}\n  {}",
-                               fmt::join(options.child.argv.begin(), options.child.argv.begin() + 3, " "),
-                               result->text(), essence(last)),
-        .remedy = remedy_for(output, log_)};
+    const std::string output = join(last, "\n");
+    return Error{.message = fmt::format("'{} ...' failed: {}\n  {}",
+                                        join(options.child.argv.begin(), options.child.argv.begin() + 3, " "),
+                                        result->text(), essence(last)),
+                 .remedy = remedy_for(output, log_)};
   }
 
   const EnvironmentStore& store_;

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "base/texts.h"
 #include "evidence/invariants.h"
 #include "evidence/usage.h"
 
@@ -41,7 +41,7 @@ void add_throttling(const std::map<std::string, double>& seen, std::vector<std::
       reasons.push_back(fmt::format("{} {:.0f}%", name.substr(prefix.size()), 100 * value));
   }
   remarks.push_back(fmt::format("its GPU's clocks were reduced for {:.0f}% of the time ({})",
-                                100 * share->second, fmt::join(reasons, ", ")));
+                                100 * share->second, join(reasons, ", ")));
 }
 
 // Every sensor that was lost during the run; sensors with the same reason together.
@@ -52,7 +52,7 @@ void add_lost(const std::vector<const Trial*>& trials, std::vector<std::string>&
       by_reason[why].insert(name.starts_with("gpu_") ? "GPU" : name);
   }
   for (const auto& [why, names] : by_reason)
-    remarks.push_back(fmt::format("lost during the run: {} ({})", fmt::join(names, ", "), why));
+    remarks.push_back(fmt::format("lost during the run: {} ({})", join(names, ", "), why));
 }
 
 void add_memory_limit(const std::vector<const Trial*>& trials, std::vector<std::string>& remarks) {

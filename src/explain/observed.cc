@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/temporary_folder.h"
+#include "base/texts.h"
 #include "emit/all/frameworks.h"
 #include "explain/folders.h"
 #include "proc/child.h"
@@ -27,7 +29,7 @@ constexpr double kHelloSeconds = 60;
 constexpr int kTailLines = 15;
 
 std::string tail_of(const proc::Child& child) {
-  return fmt::format("{}", fmt::join(table::last_lines(child.log_tail(), kTailLines), "\n"));
+  return join(table::last_lines(child.log_tail(), kTailLines), "\n");
 }
 
 double loss_of(const Json& value) {
@@ -65,7 +67,7 @@ std::map<std::string, std::string> environment_of(const ScriptSpec& spec) {
 }  // namespace
 
 Result<Report> parse_report(const std::string& line) {
-  const Json found = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Json found = parse_json<Json>(line);
   try {
     Report report;
     report.ended = found.at("ended");
@@ -161,7 +163,7 @@ Result<Report> Observed::run(const RunRequest& asked) {
   }
   const double seconds = asked.seconds + asked.patience_s;
   const int64_t deadline = monotonic_clock().now_ns() + static_cast<int64_t>(seconds * kSecond);
-  const auto line = state_->channel.exchange(request.dump(), deadline, "run");
+  const auto line = state_->channel.exchange(dump(request), deadline, "run");
   if (line) {
     TRY(Report report, parse_report(*line));
     // sys.exit() is no exception that the script's process could report: its code says what it was.

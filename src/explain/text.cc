@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/json_text.h"
 #include "explain/explain.h"
 #include "explain/words.h"
 #include "table/quantity.h"
@@ -159,7 +160,7 @@ table::Json json_of(const Subject& s) {
           {"peak_rss_bytes", s.seen.peak_rss_bytes},
           {"lines", lines},
           {"hooks_share_of_a_step", table::number(hook_share(s))},
-          {"facts", table::Json::parse(s.seen.facts.dump())}};
+          {"facts", parse_json<table::Json>(dump(s.seen.facts))}};
 }
 
 }  // namespace
@@ -239,7 +240,7 @@ std::string to_json(const Explanation& e) {
   out["heats"] = e.heats;
   out["seconds"] = e.seconds;
   out["notes"] = e.notes;
-  return out.dump(2) + "\n";
+  return dump(out, 2) + "\n";
 }
 
 }  // namespace bakeoff::explain

@@ -1,7 +1,6 @@
 #include "explain/words.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -128,9 +127,8 @@ std::string shell_line(const Explanation& e) {
     if (c.finding == Finding::kConfirmed && std::string(c.suspect.rule->thrown) == kEnvironment)
       for (const auto& [name, value] : c.suspect.suspicion.value.items())
         variables += fmt::format("{}={} ", name, value.get<std::string>());
-  return variables.empty()
-             ? ""
-             : fmt::format("{}python {}", variables, fmt::join(e.subjects[0].spec.arguments, " "));
+  return variables.empty() ? ""
+                           : fmt::format("{}python {}", variables, join(e.subjects[0].spec.arguments, " "));
 }
 
 std::string numbers_words(const Explanation& e, const Cause& c) {

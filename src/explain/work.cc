@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "base/json_text.h"
 #include "explain/explain.h"
 
 namespace bakeoff::explain {
@@ -14,7 +15,7 @@ std::string plain(const Json& value) {
   if (value.is_null()) return "";
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_float()) return fmt::format("{:g}", value.get<double>());
-  return value.dump();
+  return dump(value);
 }
 
 std::string joined(const Json& values) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "report/phrases.h"
 #include "table/quantity.h"
 #include "table/text.h"
@@ -127,7 +128,7 @@ const std::vector<Key>& keys() {
 void add_line(const Line& line, std::string& out) {
   Json json = Json::object();
   for (const Key& key : keys()) json[key.about.name] = key.value(line);
-  out += json.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+  out += dump(json) + '\n';
 }
 
 // Number of lines that were written.

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/embedded.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/temporary_folder.h"
 #include "proc/child.h"
 #include "proc/run.h"
@@ -43,7 +44,7 @@ Result<fs::path> python_of(const TrackerExport& what) {
 Result<std::vector<std::string>> answer_of(const fs::path& file, const proc::CommandResult& result,
                                            const fs::path& python) {
   const auto text = read_file(file);
-  const auto json = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  const auto json = text ? parse_json<nlohmann::json>(*text) : nlohmann::json();
   if (json.is_object() && json.contains("error") && json["error"].is_string())
     return Error{.message = json["error"].get<std::string>(), .remedy = json.value("remedy", "")};
   if (json.is_object() && json.contains("made") && result.ok())
@@ -66,7 +67,7 @@ Result<std::vector<std::string>> export_to_tracker(const Experiment& experiment,
     TRY(const TemporaryFolder scratch, TemporaryFolder::in(parent, ".bakeoff_export_"));
     const fs::path helper = scratch.path() / "export.py";
     CHECK_OK(write_file(helper, embedded::trackers().at(0).text));
-    CHECK_OK(write_file(scratch.path() / "experiment.json", to_json(experiment).dump()));
+    CHECK_OK(write_file(scratch.path() / "experiment.json", dump(to_json(experiment))));
     proc::CommandOptions options;
     options.child.argv = {python.string(),         "-B",        helper.string(), name_of(what.tracker),
                           scratch.path().string(), out.string()};

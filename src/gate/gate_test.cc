@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/texts.h"
 #include "data/inputs.h"
 #include "evidence/precision.h"
 #include "gate/gate_variants.h"
@@ -186,7 +187,7 @@ class GateTest : public ::testing::Test {
     std::vector<std::string> words;
     for (const double loss : losses)
       words.push_back(std::isnan(loss) ? "\"nan\"" : fmt::format("{:.17g}", loss));
-    return fmt::format("[{}]", fmt::join(words, ", "));
+    return fmt::format("[{}]", join(words, ", "));
   }
 
   static std::vector<std::string> groups(const Parity& parity, bool passed) {
@@ -231,7 +232,7 @@ TEST_F(GateTest, ThePerfectContenderPassesEveryGroup) {
 
 TEST_F(GateTest, EveryBatchOfAnEpochIsTheRecipes) {
   const auto quoted = [](std::vector<std::string> hashes) {
-    return fmt::format("[\"{}\"]", fmt::join(hashes, "\", \""));
+    return fmt::format("[\"{}\"]", join(hashes, "\", \""));
   };
   ASSERT_GE(reference_.batches.size(), 3u);
   ASSERT_TRUE(write_file(folder_ / "batches.json", quoted(reference_.batches)));

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "base/json_text.h"
 #include "base/texts.h"
 #include "stats/history.h"
 #include "stats/trimmed.h"
@@ -20,7 +21,7 @@ constexpr double kLeastStep = 0.005;
 
 Texts texts_of(const std::string& json) {
   Texts texts;
-  const auto parsed = nlohmann::json::parse(json, nullptr, false);
+  const auto parsed = parse_json<nlohmann::json>(json);
   if (!parsed.is_object()) return texts;
   for (const auto& [name, value] : parsed.items())
     if (value.is_string()) texts[name] = value.get<std::string>();

@@ -1,7 +1,6 @@
 #include "history/series_file.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +11,7 @@
 #include <span>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/sha256.h"
 #include "base/texts.h"
 #include "data/csv.h"
@@ -116,7 +116,7 @@ class Columns {
       if (std::ranges::any_of(table_.rows, number)) found.push_back(i);
     }
     if (!found.empty()) return found;
-    return Error{.message = fmt::format("no column holds a time: {}", fmt::join(names_, ", ")),
+    return Error{.message = fmt::format("no column holds a time: {}", join(names_, ", ")),
                  .where = where_ + ":1",
                  .remedy = "call it 'seconds'; `bakeoff help docs/history.md` names all columns"};
   }
@@ -171,7 +171,7 @@ std::vector<FileRow> in_order(const FileTable& table, const Columns& columns) {
 Result<std::string> packages_of(const FileRow& row, const Columns& columns, const std::string& where) {
   const std::string text = columns.cell(row, "packages");
   if (trimmed(text).empty()) return std::string("{}");
-  if (nlohmann::json::parse(text, nullptr, false).is_object()) return text;
+  if (parse_json<nlohmann::json>(text).is_object()) return text;
   return Error{.message = fmt::format("'{}' is no JSON object, in the column 'packages'", text),
                .where = fmt::format("{}:{}", where, row.line),
                .remedy = R"(versions by name: "{""numpy"": ""2.3.1""}")"};

@@ -1,7 +1,6 @@
 #include "import/import.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "base/files.h"
 #include "base/nearest.h"
 #include "base/temporary_folder.h"
+#include "base/texts.h"
 #include "import/import_steps.h"
 #include "ir/text.h"
 #include "tensor/safetensors.h"
@@ -82,8 +82,8 @@ Result<ImportReport> import_model(const ImportRequest& asked, const Progress& pr
   TRY(report.proof, prove_import(origin, model, report.workload, weights, scratch.path(), progress));
   report.notes = model.notes;
   if (!model.unused.empty())
-    report.notes.push_back(fmt::format("tensors that the output does not depend on are left out: {}",
-                                       fmt::join(model.unused, ", ")));
+    report.notes.push_back(
+        fmt::format("tensors that the output does not depend on are left out: {}", join(model.unused, ", ")));
   if (report.workload.parameter_count() == 0)
     report.notes.push_back(
         "no trained parameter reaches the output: there is nothing for `bakeoff run` to train");

@@ -1,12 +1,13 @@
 #include "import/import_steps.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/files.h"
+#include "base/json_text.h"
+#include "base/texts.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
 #include "tensor/safetensors.h"
@@ -25,7 +26,7 @@ Status check_ops(const OriginModel& model) {
   }
   if (lines.empty()) return Done{};
   return Error{.message = fmt::format("{} op{} cannot be imported:\n  {}", lines.size(),
-                                      lines.size() == 1 ? "" : "s", fmt::join(lines, "\n  ")),
+                                      lines.size() == 1 ? "" : "s", join(lines, "\n  ")),
                .remedy = "nothing was written; `bakeoff ops` lists the ops that there are"};
 }
 
@@ -69,7 +70,7 @@ Status write_import(const ImportRequest& request, const OriginModel& model, cons
   const auto written = [&]() -> Status {
     CHECK_OK(tensor::write_safetensors(
         report.weights, named,
-        {{"origin", request.title()}, {"made with", model.version}, {"names", names.dump()}}));
+        {{"origin", request.title()}, {"made with", model.version}, {"names", dump(names)}}));
     CHECK_OK(write_file(report.ir, ir_text(request, model, report.workload)));
     return write_file(report.recipe, import_recipe(request, report.workload));
   }();

@@ -1,13 +1,14 @@
 #include "import/origin.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json_text.h"
+#include "base/texts.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
 #include "proc/child.h"
@@ -37,7 +38,7 @@ Error refusal(const Json& refused) {
     lines.push_back(std::move(line));
   }
   return {.message = fmt::format("{} op{} cannot be imported:\n  {}", lines.size(),
-                                 lines.size() == 1 ? "" : "s", fmt::join(lines, "\n  ")),
+                                 lines.size() == 1 ? "" : "s", join(lines, "\n  ")),
           .remedy = "nothing was written"};
 }
 
@@ -57,7 +58,7 @@ std::vector<std::string> known_ops() {
 std::vector<std::string> texts_of(const Json& json, const char* key) {
   std::vector<std::string> all;
   if (const auto found = json.find(key); found != json.end() && found->is_array()) {
-    for (const Json& one : *found) all.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+    for (const Json& one : *found) all.push_back(one.is_string() ? one.get<std::string>() : dump(one));
   }
   return all;
 }
@@ -107,9 +108,9 @@ struct Origin::Impl {
     fields["id"] = ++id;
     fields["op"] = op;
     const int64_t deadline = monotonic_clock().now_ns() + static_cast<int64_t>(request.seconds * 1e9);
-    auto answer = channel->exchange(fields.dump(), deadline, op);
+    auto answer = channel->exchange(dump(fields), deadline, op);
     if (!answer) return broken(answer.error());
-    const Json json = Json::parse(*answer, nullptr, false);
+    const Json json = parse_json<Json>(*answer);
     if (json.is_discarded() || !json.is_object())
       return Error{.message = "the importer's process gave no answer"};
     if (const auto refused = json.find("refused"); refused != json.end()) return refusal(*refused);

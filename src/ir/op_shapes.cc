@@ -1,13 +1,13 @@
 #include "ir/op_shapes.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
 
+#include "base/texts.h"
 #include "ir/elementwise.h"
 
 namespace bakeoff::ir::rules {
@@ -66,8 +66,7 @@ Result<Shape> places(const NodeView& view, const Shape& kernel, const Ints& dila
   for (size_t axis = 0; axis < kernel.size(); ++axis) {
     out.push_back(
         window(x[axis + 2], pad[2 * axis], pad[2 * axis + 1], kernel[axis], stride[axis], dilation[axis]));
-    if (out.back() < 1)
-      return misfit("kernel {} does not fit into input {}", fmt::join(kernel, "x"), to_text(x));
+    if (out.back() < 1) return misfit("kernel {} does not fit into input {}", join(kernel, "x"), to_text(x));
   }
   return out;
 }
@@ -124,7 +123,7 @@ Result<Type> conv_transpose(const NodeView& view) {
     if (extra[axis] >= stride[axis]) return misfit("output_pad must be less than the stride");
     out.push_back((x[axis + 2] - 1) * stride[axis] + dilation[axis] * (w[axis + 2] - 1) + 1 + extra[axis] -
                   pad[2 * axis] - pad[2 * axis + 1]);
-    if (out.back() < 1) return misfit("pad {} takes away more than there is", fmt::join(pad, ","));
+    if (out.back() < 1) return misfit("pad {} takes away more than there is", join(pad, ","));
   }
   return Type{DType::kF32, out};
 }
@@ -372,7 +371,7 @@ Status want_axes(const Ints& axes, const Shape& x) {
   int64_t before = 0;
   for (const int64_t axis : axes) {
     if (axis <= before || axis >= static_cast<int64_t>(x.size()))
-      return misfit("axes={} are not rising axes after N of {}", fmt::join(axes, ","), to_text(x));
+      return misfit("axes={} are not rising axes after N of {}", join(axes, ","), to_text(x));
     before = axis;
   }
   if (axes.empty()) return misfit("axes must name one at least");

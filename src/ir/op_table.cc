@@ -4,6 +4,7 @@
 
 #include <cassert>
 
+#include "base/texts.h"
 #include "ir/elementwise.h"
 #include "ir/op_shapes.h"
 
@@ -544,7 +545,7 @@ std::string fallback_text(const AttrSpec& spec) {
     std::string operator()(int64_t n) const { return std::to_string(n); }
     std::string operator()(double d) const { return fmt::format("{}", d); }
     std::string operator()(bool b) const { return b ? "true" : "false"; }
-    std::string operator()(const Ints& n) const { return fmt::format("{}", fmt::join(n, ",")); }
+    std::string operator()(const Ints& n) const { return join(n, ","); }
     std::string operator()(const std::string& s) const { return s; }
   };
   return std::visit(Printer{}, spec.fallback);
@@ -581,15 +582,14 @@ std::string ops_markdown() {
     std::vector<std::string> params, attributes;
     for (const ParamSpec& p : row.params) params.push_back(p.slot + (p.optional ? " (optional)" : ""));
     for (const AttrSpec& a : row.attributes) {
-      attributes.push_back(
-          fmt::format("`{}` = {}: {}{}", a.name, fallback_text(a), a.doc,
-                      a.words.empty() ? "" : fmt::format(" ({})", fmt::join(a.words, ", "))));
+      attributes.push_back(fmt::format("`{}` = {}: {}{}", a.name, fallback_text(a), a.doc,
+                                       a.words.empty() ? "" : fmt::format(" ({})", join(a.words, ", "))));
     }
     const std::string inputs = row.min_inputs == row.max_inputs
                                    ? std::to_string(row.min_inputs)
                                    : fmt::format("{} to {}", row.min_inputs, row.max_inputs);
-    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", row.name, inputs, fmt::join(params, ", "),
-                        fmt::join(attributes, "<br>"), row.doc);
+    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", row.name, inputs, join(params, ", "),
+                        join(attributes, "<br>"), row.doc);
   }
   return text;
 }

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/nearest.h"
+#include "base/texts.h"
 #include "ir/op_table.h"
 #include "ir/verify.h"
 
@@ -307,8 +308,8 @@ std::string dump_node(const Workload& workload, const Node& node) {
     params.push_back(
         fmt::format("{}={}{}{}", slot.name, p.name, to_text(p.shape), p.frozen ? " frozen" : ""));
   }
-  std::string text = fmt::format("{} = {}({}", node.output, info(node.op).name, fmt::join(inputs, ", "));
-  if (!params.empty()) text += fmt::format("; {}", fmt::join(params, ", "));
+  std::string text = fmt::format("{} = {}({}", node.output, info(node.op).name, join(inputs, ", "));
+  if (!params.empty()) text += fmt::format("; {}", join(params, ", "));
   text += ')';
   for (const Attribute& a : node.attributes)
     text += fmt::format(" {}={}", a.name, std::visit(AttrPrinter{}, a.value));
@@ -318,7 +319,7 @@ std::string dump_node(const Workload& workload, const Node& node) {
 std::string dump(const Workload& workload) {
   std::vector<std::string> inputs;
   for (const Input& input : workload.inputs) inputs.push_back(input.name + ": " + to_text(input.type));
-  std::string text = fmt::format("workload {}({}) {{\n", workload.name, fmt::join(inputs, ", "));
+  std::string text = fmt::format("workload {}({}) {{\n", workload.name, join(inputs, ", "));
   for (const Node& node : workload.nodes) text += "  " + dump_node(workload, node) + "\n";
   return text + "}\n";
 }

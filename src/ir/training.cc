@@ -1,11 +1,12 @@
 #include "ir/training.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+
+#include "base/texts.h"
 
 namespace bakeoff::ir {
 
@@ -91,8 +92,8 @@ std::string dump(const Training& t) {
       name(t.scenario), name(t.track), t.batch, t.precision, t.input_divisor, t.seed, name(o.kind), o.lr,
       o.momentum, o.nesterov, o.rho, o.beta1, o.beta2, o.eps, name(o.eps_form), o.weight_decay,
       name(o.decay_form), name(s.kind), s.warmup_steps, s.warmup_from, s.steps, s.final, s.every,
-      s.step_factor, o.clip_norm, o.clip_value, o.ema, o.accumulate, fmt::join(o.no_decay, " "),
-      t.equalised() ? "" : fmt::format("{}", fmt::join(o.stated, " ")));
+      s.step_factor, o.clip_norm, o.clip_value, o.ema, o.accumulate, join(o.no_decay, " "),
+      t.equalised() ? "" : join(o.stated, " "));
 }
 
 }  // namespace bakeoff::ir

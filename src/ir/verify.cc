@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/texts.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::ir {
@@ -48,8 +49,7 @@ Status check_attributes(const Node& node, const OpInfo& row) {
     }
     if (spec.kind == AttrKind::kWord &&
         std::find(spec.words.begin(), spec.words.end(), std::get<std::string>(a.value)) == spec.words.end()) {
-      return at(node,
-                fmt::format("attribute '{}' must be one of {}", spec.name, fmt::join(spec.words, ", ")));
+      return at(node, fmt::format("attribute '{}' must be one of {}", spec.name, join(spec.words, ", ")));
     }
   }
   if (next != node.attributes.size()) return at(node, "has attributes that the op does not know");

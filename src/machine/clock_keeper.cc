@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/texts.h"
 #include "sample/nvml.h"
 
 namespace bakeoff {
@@ -37,7 +37,7 @@ std::string lock_all(const sample::Nvml& nvml, unsigned mhz, std::vector<unsigne
   if (count == 0) return "not locked: the driver knows no GPU";
   if (locked.empty()) return "not locked: " + reason;
   const std::string words = fmt::format("{} MHz", mhz);
-  return refused.empty() ? words : fmt::format("{}, but not {}", words, fmt::join(refused, "; "));
+  return refused.empty() ? words : fmt::format("{}, but not {}", words, join(refused, "; "));
 }
 
 // The process that keeps the clocks locked. It ignores Ctrl-C: its owner handles that and closes the pipe.

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/texts.h"
 #include "data/image_sets.h"
 #include "emit/all/frameworks.h"
 #include "environments/runner_files.h"
@@ -32,7 +33,7 @@ std::string versions_text(const Environment& e) {
       shown.push_back(package + " " + found->second);
     }
   }
-  return fmt::format("{}", fmt::join(shown, ", "));
+  return join(shown, ", ");
 }
 
 std::string value_or(const Texts& texts, const std::string& key, const std::string& fallback) {

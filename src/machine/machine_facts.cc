@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/kernel_file.h"
+#include "base/texts.h"
 #include "emit/all/frameworks.h"
 #include "environments/runner_files.h"
 #include "machine/doctor.h"
@@ -47,7 +48,7 @@ std::string sorted_words(const std::string& text) {
   std::vector<std::string> all;
   for (std::string word; words >> word;) all.push_back(word);
   std::sort(all.begin(), all.end());
-  return fmt::format("{}", fmt::join(all, " "));
+  return join(all, " ");
 }
 
 struct File {

@@ -1,7 +1,6 @@
 #include "onnx/graph.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -134,8 +133,8 @@ std::string Graph::line(const GraphNode& one) const {
     slots.push_back(
         fmt::format("{}={}[{}]{}", slot, name, numbers_text(p.array->shape), p.frozen ? " frozen" : ""));
   }
-  std::string text = fmt::format("{} = {}({}", one.output, one.op, fmt::join(one.inputs, ", "));
-  if (!slots.empty()) text += fmt::format("; {}", fmt::join(slots, ", "));
+  std::string text = fmt::format("{} = {}({}", one.output, one.op, join(one.inputs, ", "));
+  if (!slots.empty()) text += fmt::format("; {}", join(slots, ", "));
   text += ")";
   for (const auto& [name, value] : one.attributes) text += fmt::format(" {}={}", name, value);
   return text;

@@ -1,7 +1,6 @@
 #include "onnx/mapper.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <onnx/onnx.pb.h>
 
 #include <algorithm>

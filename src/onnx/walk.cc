@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <onnx/onnx.pb.h>
 
 #include <algorithm>
@@ -378,8 +377,8 @@ Error Mapper::refusal_error() const {
   }
   const size_t all = lines.size();
   if (all > kMostRefusals) lines.resize(kMostRefusals), lines.push_back("...");
-  return {.message = fmt::format("{} op{} cannot be imported:\n  {}", all, all == 1 ? "" : "s",
-                                 fmt::join(lines, "\n  ")),
+  return {.message =
+              fmt::format("{} op{} cannot be imported:\n  {}", all, all == 1 ? "" : "s", join(lines, "\n  ")),
           .remedy = "nothing was written"};
 }
 
@@ -390,12 +389,12 @@ Result<MapResult> Mapper::finish() {
   std::string wanted = options_.output;
   if (wanted.empty() && names.size() == 1) wanted = names[0];
   if (std::find(names.begin(), names.end(), wanted) == names.end()) {
-    return Error{.message = names.empty()    ? "the model has no output"
-                            : wanted.empty() ? fmt::format("the model has {} outputs: {}", names.size(),
-                                                           fmt::join(names, ", "))
-                                             : fmt::format("the model has no output '{}'; it has {}", wanted,
-                                                           fmt::join(names, ", ")),
-                 .remedy = names.empty() ? "" : "--output NAME chooses the one that the loss compares"};
+    return Error{
+        .message = names.empty() ? "the model has no output"
+                   : wanted.empty()
+                       ? fmt::format("the model has {} outputs: {}", names.size(), join(names, ", "))
+                       : fmt::format("the model has no output '{}'; it has {}", wanted, join(names, ", ")),
+        .remedy = names.empty() ? "" : "--output NAME chooses the one that the loss compares"};
   }
   TRY(result_.output, look_up(wanted));
   result_.output_name = wanted;
@@ -420,7 +419,7 @@ Result<MapResult> Mapper::finish() {
   }
   if (!frozen.empty()) {
     if (frozen.size() > 8) frozen.resize(8), frozen.push_back("...");
-    notes.insert(fmt::format("constants that are not trained: {}", fmt::join(frozen, ", ")));
+    notes.insert(fmt::format("constants that are not trained: {}", join(frozen, ", ")));
   }
   if (!ops_seen_.contains("Dropout"))
     notes.insert("the file has no dropout: exporters leave it out unless they export in training mode");

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "emit/all/frameworks.h"
 
 namespace bakeoff {
@@ -27,10 +28,9 @@ std::string stated_json(const recipe::Recipe& recipe) {
   nlohmann::ordered_json inputs = nlohmann::ordered_json::object();
   for (const ir::Input& input : recipe.workload.inputs)
     inputs[input.name] = input.type.dtype == ir::DType::kI32 ? "i32" : "f32";
-  return nlohmann::ordered_json{
-             {"inputs", inputs}, {"divisor", recipe.training.input_divisor}, {"batch", recipe.training.batch}}
-             .dump(2) +
-         "\n";
+  const nlohmann::ordered_json stated = {
+      {"inputs", inputs}, {"divisor", recipe.training.input_divisor}, {"batch", recipe.training.batch}};
+  return dump(stated, 2) + "\n";
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/texts.h"
 #include "proc/child_state.h"
 #include "proc/launcher.h"
 
@@ -78,7 +78,7 @@ Error start_error(const ChildOptions& options, const LaunchOrder& order, const R
       case StartStep::kFds:
         return "cannot arrange the descriptors";
       case StartStep::kCpus:
-        return fmt::format("cannot run on processors {}", fmt::join(options.cpus, ","));
+        return fmt::format("cannot run on processors {}", join(options.cpus, ","));
       case StartStep::kNice:
         return fmt::format("cannot set nice {}", options.nice);
       case StartStep::kPersonality:

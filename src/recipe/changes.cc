@@ -1,7 +1,6 @@
 #include "recipe/changes.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>

@@ -1,11 +1,11 @@
 #include "recipe/contender.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <charconv>
 #include <set>
 
+#include "base/texts.h"
 #include "emit/all/frameworks.h"
 #include "emit/code_writer.h"
 #include "recipe/schema.h"
@@ -48,7 +48,7 @@ std::string contender_id(const std::string& framework, const std::map<std::strin
     if (const auto stated = controls.find(setting.name); stated != controls.end())
       parts.push_back(setting.name + "=" + stated->second);
   }
-  return parts.empty() ? framework : fmt::format("{}[{}]", framework, fmt::join(parts, ","));
+  return parts.empty() ? framework : fmt::format("{}[{}]", framework, join(parts, ","));
 }
 
 namespace {

@@ -1,7 +1,6 @@
 #include "recipe/contenders.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -198,7 +197,7 @@ std::string instead_of(const std::string& setting, const std::vector<std::string
     if (std::any_of(other->settings.begin(), other->settings.end(), is)) others.push_back(other->name);
   }
   if (others.empty()) return suggest(setting, known);
-  return fmt::format("leave it out; {} has it", fmt::join(others, ", "));
+  return fmt::format("leave it out; {} has it", join(others, ", "));
 }
 
 // A setting's value where the table has none: what a script of the user's own gives to its variable before it

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+#include "base/texts.h"
 #include "emit/all/frameworks.h"
 #include "recipe/schema.h"
 
@@ -88,7 +90,7 @@ nlohmann::ordered_json contender_schema() {
 }
 
 std::string limits(const Key& key) {
-  if (!key.words.empty()) return fmt::format("`{}`", fmt::join(key.words, "`, `"));
+  if (!key.words.empty()) return fmt::format("`{}`", join(key.words, "`, `"));
   std::string text = key.kind == Kind::kInt     ? "integer"
                      : key.kind == Kind::kReal  ? "number"
                      : key.kind == Kind::kFlag  ? "true or false"
@@ -104,11 +106,11 @@ std::string settings_table(const std::vector<emit::Setting>& settings) {
   if (settings.empty()) return "";
   std::string text = "\n| setting | values | default | meaning |\n|---|---|---|---|\n";
   for (const emit::Setting& setting : settings) {
-    const std::string values =
-        setting.name == "pin"                          ? "text"
-        : setting.values.empty() && setting.least != 1 ? fmt::format("integer >= {}", setting.least)
-        : setting.values.empty()                       ? "positive integer"
-                                 : fmt::format("`{}`", fmt::join(setting.values, "`, `"));
+    const std::string values = setting.name == "pin" ? "text"
+                               : setting.values.empty() && setting.least != 1
+                                   ? fmt::format("integer >= {}", setting.least)
+                               : setting.values.empty() ? "positive integer"
+                                                        : fmt::format("`{}`", join(setting.values, "`, `"));
     text += fmt::format("| `{}` | {} | {} | {} |\n", setting.name, values, setting.fallback,
                         setting.training_only ? setting.doc + " (scenario train)" : setting.doc);
   }
@@ -134,7 +136,7 @@ std::string json_schema() {
   root["required"] = required;
   root["if"] = {{"properties", {{"scenario", {{"const", "predict"}}}}}, {"required", {"scenario"}}};
   root["else"] = {{"required", {"optimizer"}}};
-  return root.dump(2) + "\n";
+  return dump(root, 2) + "\n";
 }
 
 std::vector<std::string> explained(const std::string& word) {

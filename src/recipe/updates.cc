@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/texts.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::recipe {
@@ -98,7 +99,7 @@ std::string some_names(const ir::Workload& workload) {
   for (size_t id = 0; id < workload.parameters.size() && names.size() < 4; ++id) {
     if (ir::trainable(workload.parameters[id])) names.push_back(workload.parameters[id].name);
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  return join(names, ", ");
 }
 
 Result<std::set<int>> read_no_decay(const Reader& reader, const ir::Workload& workload,

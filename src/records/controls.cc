@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "base/texts.h"
+
 namespace bakeoff {
 namespace {
 
@@ -53,7 +55,7 @@ std::string describe(const Controls& c) {
   if (!c.randomise_addresses) parts.emplace_back("no address randomisation");
   if (c.cooldown_s > 0) parts.push_back(fmt::format("{:g} s of cooldown before a burst", c.cooldown_s));
   if (c.device != "auto") parts.push_back("device " + c.device);
-  return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", "));
+  return parts.empty() ? "none" : join(parts, ", ");
 }
 
 }  // namespace bakeoff

@@ -1,3 +1,4 @@
+#include "base/json_text.h"
 #include "records/machine_report.h"
 #include "records/record_json.h"
 
@@ -39,9 +40,7 @@ std::string nonsense(const roofline::Limits& limits) {
 
 }  // namespace
 
-std::string to_json(const MachineReport& report) {
-  return RecordJson(report).dump(1, ' ', false, RecordJson::error_handler_t::replace) + "\n";
-}
+std::string to_json(const MachineReport& report) { return dump(RecordJson(report), 1) + "\n"; }
 
 Result<MachineReport> machine_from_json(const std::string& text, const std::string& file) {
   const auto error = [&](const std::string& what) {
@@ -50,7 +49,7 @@ Result<MachineReport> machine_from_json(const std::string& text, const std::stri
         .where = file,
         .remedy = "`bakeoff machine --again` writes a new one; `bakeoff machine --json > FILE` keeps a copy"};
   };
-  const RecordJson json = RecordJson::parse(text, nullptr, false);
+  const RecordJson json = parse_json<RecordJson>(text);
   if (json.is_discarded()) return error("it is not JSON");
   if (!json.is_object() || !json.contains("measured") || !json.contains("limits"))
     return error("'measured' or 'limits' is missing");

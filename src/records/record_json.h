@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.h"
 #include "records/kept.h"
 
 namespace nlohmann {
@@ -63,7 +64,7 @@ void read_value(const RecordJson& j, T& value) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     if (!j.is_number_integer() ||
         (j.is_number_unsigned() ? !std::in_range<T>(j.get<uint64_t>()) : !std::in_range<T>(j.get<int64_t>())))
-      throw RecordJson::other_error::create(500, "no integer of its range: " + j.dump().substr(0, 40), &j);
+      throw RecordJson::other_error::create(500, "no integer of its range: " + dump(j).substr(0, 40), &j);
   }
   j.get_to(value);
 }
@@ -109,15 +110,10 @@ BAKEOFF_SHARED(HostRound)
 BAKEOFF_SHARED(Trial)
 #undef BAKEOFF_SHARED
 
-// Bytes that are no UTF-8 are replaced.
-inline std::string dump(const RecordJson& json, int indent = -1) {
-  return json.dump(indent, ' ', false, RecordJson::error_handler_t::replace);
-}
-
 // `key` is one that no record of this kind lacks.
 template <typename R>
 Result<R> record_from(std::string_view text, const std::string& where, const char* key) {
-  const RecordJson json = RecordJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  const RecordJson json = parse_json<RecordJson>(text);
   if (json.is_discarded() || !json.is_object() || !json.contains(key)) {
     return Error{
         .message = "not a JSON record", .where = where, .remedy = "the file is damaged: start a new run"};

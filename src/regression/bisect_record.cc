@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "regression/bisect.h"
 
 namespace bakeoff::regression {
@@ -43,7 +44,7 @@ Error broken(const std::filesystem::path& file, size_t line, const std::string& 
 
 Status BisectFile::append(const RecordJson& line) const {
   std::ofstream out(file_, std::ios::app | std::ios::binary);
-  out << line.dump(-1, ' ', false, RecordJson::error_handler_t::replace) << "\n";
+  out << dump(line) << "\n";
   out.flush();
   if (!out)
     return Error{.message = fmt::format("cannot write '{}'", file_.string()), .remedy = "is the disk full?"};
@@ -74,7 +75,7 @@ Result<BisectFile> BisectFile::open(const std::filesystem::path& folder) {
     ++number;
     // A process that was killed while it wrote leaves half a line, of a probe that is then made again.
     if (end == std::string::npos) break;
-    const RecordJson json = RecordJson::parse(text.substr(begin, end - begin), nullptr, false);
+    const RecordJson json = parse_json<RecordJson>(text.substr(begin, end - begin));
     begin = end + 1;
     try {
       if (number == 1) {

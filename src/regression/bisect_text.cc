@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json_text.h"
 #include "regression/bisect.h"
 #include "table/text.h"
 
@@ -138,7 +139,7 @@ std::string to_json(const BisectOutcome& outcome) {
     if (!probe.seen) one["skipped"] = probe.reason;
     json["probes"].push_back(one);
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump(json, 2) + "\n";
 }
 
 }  // namespace bakeoff::regression

@@ -1,7 +1,6 @@
 #include "regression/compare.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,8 @@
 #include <set>
 #include <sstream>
 
+#include "base/json_text.h"
+#include "base/texts.h"
 #include "stats/distributions.h"
 #include "stats/interval.h"
 #include "stats/trimmed.h"
@@ -67,8 +68,8 @@ std::string workload_name(const Manifest& m) {
 std::vector<Difference> differences(const Manifest& a, const Manifest& b) {
   std::vector<Difference> all;
   differ(all, "recipe", a.recipe_name, b.recipe_name);
-  differ(all, "recipe's lines", fmt::format("{}", fmt::join(lines_alone(a.recipe_text, b.recipe_text), "; ")),
-         fmt::format("{}", fmt::join(lines_alone(b.recipe_text, a.recipe_text), "; ")));
+  differ(all, "recipe's lines", join(lines_alone(a.recipe_text, b.recipe_text), "; "),
+         join(lines_alone(b.recipe_text, a.recipe_text), "; "));
   if (a.workload_text != b.workload_text) {
     const std::string first = workload_name(a), second = workload_name(b);
     all.push_back({"workload", first, first == second ? second + " with other ops" : second});
@@ -208,8 +209,7 @@ std::string to_text(const Comparison& c, int width) {
                        table::ratio(row.ratio.value), table::interval(row.ratio, table::ratio));
   if (c.rows.empty()) out += line("No contender was ranked in both.");
   for (const auto& [what, alone] : {std::pair("first", &c.first_alone), std::pair("second", &c.second_alone)})
-    if (!alone->empty())
-      out += line(fmt::format("ranked in the {} alone: {}", what, fmt::join(*alone, ", ")));
+    if (!alone->empty()) out += line(fmt::format("ranked in the {} alone: {}", what, join(*alone, ", ")));
   return out + "\n" + line(doubt(c)) + line(c.gate, "  ", "    ");
 }
 
@@ -234,7 +234,7 @@ std::string to_json(const Comparison& c) {
          {"second_ms", row.second_ms},
          {"ratio",
           {{"value", row.ratio.value}, {"low", end_of(row.ratio.low)}, {"high", end_of(row.ratio.high)}}}});
-  return json.dump(2, ' ', false, CompareJson::error_handler_t::replace) + "\n";
+  return dump(json, 2) + "\n";
 }
 
 }  // namespace bakeoff::regression

@@ -1,7 +1,6 @@
 #include "regression/git.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -42,7 +41,7 @@ Result<std::string> Repository::git(const std::vector<std::string>& arguments) c
   TRY(const proc::CommandResult done, proc::run_command(options));
   if (done.ok()) return out;
   return Error{.message = fmt::format("git {}: {}\n{}", arguments.front(), done.text(),
-                                      fmt::join(table::last_lines(done.output_tail, 5), "\n"))};
+                                      join(table::last_lines(done.output_tail, 5), "\n"))};
 }
 
 Result<Repository> Repository::open(const fs::path& folder) {
@@ -85,7 +84,7 @@ Result<std::string> Repository::uncommitted() const {
     files.push_back(table::one_line(line.substr(std::min<size_t>(3, line.size()))));
   const size_t all = files.size();
   files.resize(std::min<size_t>(all, 3));
-  return fmt::format("{}{}", fmt::join(files, ", "), all > 3 ? fmt::format(" and {} more", all - 3) : "");
+  return fmt::format("{}{}", join(files, ", "), all > 3 ? fmt::format(" and {} more", all - 3) : "");
 }
 
 Result<std::vector<Commit>> Repository::between(const Commit& good, const Commit& bad) const {
@@ -140,7 +139,7 @@ Result<Worktree> Worktree::add(const Repository& repository, const Commit& commi
   TRY(const proc::CommandResult done, proc::run_command(add));
   if (!done.ok())
     return Error{.message = fmt::format("git cannot check out {}: {}\n{}", commit.brief(), done.text(),
-                                        fmt::join(table::last_lines(done.output_tail, 5), "\n")),
+                                        join(table::last_lines(done.output_tail, 5), "\n")),
                  .remedy = "is there space left in the folder for temporary files (TMPDIR)?"};
   return tree;
 }
@@ -167,7 +166,7 @@ Status build(const std::string& what, const std::string& command, const fs::path
   if (done.ok()) return Done{};
   return Error{
       .message = fmt::format("{} does not build: `{}`: {}\n{}", what, table::one_line(command), done.text(),
-                             fmt::join(table::last_lines(done.output_tail, kLogLines), "\n")),
+                             join(table::last_lines(done.output_tail, kLogLines), "\n")),
       .remedy = "run the command in a checkout of that version; nothing was measured"};
 }
 

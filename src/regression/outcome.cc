@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace bakeoff::regression {
 namespace {
 
@@ -121,7 +123,7 @@ std::string to_json(const Outcome& outcome) {
       {"seconds", outcome.seconds},      {"interrupted", outcome.interrupted},
       {"contenders", Json::array()},     {"notes", outcome.notes}};
   for (const Row& row : outcome.rows) json["contenders"].push_back(row_json(row, outcome));
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump(json, 2) + "\n";
 }
 
 }  // namespace bakeoff::regression

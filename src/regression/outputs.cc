@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/sha256.h"
 #include "table/junit.h"
 #include "table/text.h"
@@ -172,7 +173,7 @@ std::string to_gitlab(const Outcome& outcome) {
          {"location",
           {{"path", row->file.empty() ? outcome.target : row->file}, {"lines", {{"begin", 1}}}}}});
   }
-  return issues.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump(issues, 2) + "\n";
 }
 
 }  // namespace bakeoff::regression

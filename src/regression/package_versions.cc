@@ -1,7 +1,6 @@
 #include "regression/package_versions.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -88,7 +87,7 @@ Result<std::vector<std::string>> indexed_versions(const std::filesystem::path& p
   TRY(const proc::CommandResult done, proc::run_command(pip));
   if (done.ok() && !found.empty()) return found;
   return Error{.message = fmt::format("pip lists no versions of '{}': {}\n{}", name, done.text(),
-                                      fmt::join(table::last_lines(done.output_tail, 5), "\n")),
+                                      join(table::last_lines(done.output_tail, 5), "\n")),
                .remedy = fmt::format("list them: --package {}==1.0,1.1,1.2", name)};
 }
 

@@ -1,11 +1,11 @@
 #include "report/baseline_section.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/texts.h"
 #include "report/names.h"
 #include "report/phrases.h"
 #include "summary/baseline.h"
@@ -66,7 +66,7 @@ std::string left_out(const Summary& s) {
   std::vector<std::string> names;
   for (const Row& row : s.unranked) names.push_back(spoken(row.contender));
   if (names.empty()) return "";
-  return fmt::format(" Not ranked, and so without a ratio: {}.", fmt::join(names, ", "));
+  return fmt::format(" Not ranked, and so without a ratio: {}.", join(names, ", "));
 }
 
 std::string why_no_baseline(const Summary& s) {

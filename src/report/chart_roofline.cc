@@ -1,9 +1,9 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/texts.h"
 #include "report/chart_frame.h"
 #include "report/charts.h"
 #include "table/numbers.h"
@@ -144,7 +144,7 @@ class RooflineChart {
     if (idle_bytes <= 0) return;
     const std::string text =
         fmt::format("without products: {:.0f}% of the bytes", 100 * idle_bytes / all_bytes);
-    svg.begin("row", fmt::format("{}", fmt::join(idle, ", ")));
+    svg.begin("row", join(idle, ", "));
     svg.text(kRooflineLeft + 6, bottom_ - 6, text, "tick");
     svg.end();
   }

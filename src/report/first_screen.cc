@@ -1,7 +1,6 @@
 #include "report/first_screen.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -26,7 +25,7 @@ std::string spoken(const Row& row) { return report::spoken(row.contender); }
 
 std::string listed(const std::vector<std::string>& names, const char* last) {
   if (names.size() == 1) return names.front();
-  return fmt::format("{}{}{}", fmt::join(names.begin(), names.end() - 1, ", "), last, names.back());
+  return fmt::format("{}{}{}", join(names.begin(), names.end() - 1, ", "), last, names.back());
 }
 
 std::string as_long(const Row& row) {
@@ -160,10 +159,9 @@ std::vector<std::string> what(const Summary& s) {
   std::vector<std::string> work = {s.predicts ? "predict" : "train"};
   if (s.batch > 0) work.push_back("batch " + count(static_cast<double>(s.batch)));
   const auto groups = groups_of(s);
-  work.push_back(groups.empty() ? std::string(emit::kFullPrecision)
-                                : fmt::format("{}", fmt::join(groups, " and ")));
+  work.push_back(groups.empty() ? std::string(emit::kFullPrecision) : join(groups, " and "));
   if (s.parameters > 0) work.push_back(count(static_cast<double>(s.parameters)) + " parameters");
-  all.push_back(fmt::format("{}", fmt::join(work, ", ")));
+  all.push_back(join(work, ", "));
   const Host& host = s.manifest.host;
   const bool gpu =
       std::any_of(s.ranked.begin(), s.ranked.end(), [](const Row& row) { return row.gpu.on_gpu; });

@@ -1,10 +1,10 @@
 #include "report/history_formats.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "base/json_text.h"
 #include "table/numbers.h"
 #include "table/quantity.h"
 #include "table/text.h"
@@ -29,7 +29,7 @@ Json point_json(const History& history, size_t i) {
           {"branch", p.branch},
           {"dirty", p.dirty},
           {"bakeoff_version", p.bakeoff_version},
-          {"packages", Json::parse(p.packages, nullptr, false)},
+          {"packages", parse_json<Json>(p.packages)},
           {"directory", p.directory},
           {"note", p.note}};
 }
@@ -64,9 +64,7 @@ Json history_json(const History& h) {
   return out;
 }
 
-std::string dumped(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string dumped(const Json& json) { return dump(json, 2) + "\n"; }
 
 }  // namespace
 

@@ -1,10 +1,10 @@
 #include "report/history_page.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "base/json_text.h"
 #include "base/texts.h"
 #include "report/history_formats.h"
 #include "report/page.h"
@@ -45,8 +45,7 @@ Json line_data(const History& h) {
     out["note"].push_back(one_line(p.note));
   }
   for (const Mark& mark : h.marks)
-    out["marks"].push_back(
-        {mark.at, one_line(fmt::format("{}", fmt::join(mark.changes, ", "))), mark.packages});
+    out["marks"].push_back({mark.at, one_line(join(mark.changes, ", ")), mark.packages});
   for (const Shift& s : h.shifts)
     out["shifts"].push_back({s.at, shift_text(h, s), s.accepted, one_line(s.note), how_to_decide(h, s)});
   return out;
@@ -54,7 +53,7 @@ Json line_data(const History& h) {
 
 // In a script element no text may end the element.
 std::string embedded(const Json& json) {
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = dump(json);
   std::string out;
   out.reserve(text.size());
   for (const char c : text) {

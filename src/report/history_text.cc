@@ -1,9 +1,9 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/texts.h"
 #include "report/history_formats.h"
 #include "report/layout.h"
 #include "table/numbers.h"
@@ -83,7 +83,7 @@ class Chart {
     std::vector<std::string> line(columns_, " ");
     for (const Mark& mark : h_.marks) line[at(mark.at)] = mark.packages ? "v" : "'";
     for (const Shift& shift : h_.shifts) line[at(shift.at)] = shift.accepted ? "a" : "▲";
-    return fmt::format("{:9} └{}\n{:11}{}\n", "ms/step", std::string(columns_, '-'), "", fmt::join(line, ""));
+    return fmt::format("{:9} └{}\n{:11}{}\n", "ms/step", std::string(columns_, '-'), "", join(line, ""));
   }
 
   const History& h_;
@@ -105,8 +105,7 @@ std::string table_of_points(const History& h, const TerminalOptions& options) {
     const store::LinePoint& p = h.points[i];
     std::string changed = p.note.empty() ? "" : one_line(p.note);
     for (const Mark& mark : h.marks)
-      if (mark.at == i)
-        changed += fmt::format("{}{}", changed.empty() ? "" : ", ", fmt::join(mark.changes, ", "));
+      if (mark.at == i) changed += fmt::format("{}{}", changed.empty() ? "" : ", ", join(mark.changes, ", "));
     const Estimate ms{1e3 * p.seconds, 1e3 * p.low.value_or(0), 1e3 * p.high.value_or(INFINITY)};
     const double before = i == 0 ? NAN : h.levels[i - 1];
     const std::vector<std::string> cells = {
@@ -136,7 +135,7 @@ std::string shift_text(const History& h, const Shift& shift) {
   std::string text =
       fmt::format("{} ms -> {} ms ({}) from {} on (run {})", milliseconds(1e3 * shift.before),
                   milliseconds(1e3 * shift.after), signed_percent(shift.ratio), minute(p.started), p.run);
-  if (!shift.changes.empty()) text += fmt::format("; changed there: {}", fmt::join(shift.changes, ", "));
+  if (!shift.changes.empty()) text += fmt::format("; changed there: {}", join(shift.changes, ", "));
   return one_line(text);
 }
 

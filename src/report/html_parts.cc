@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "report/charts.h"
 #include "report/phrases.h"
 #include "table/numbers.h"
@@ -55,12 +56,12 @@ View check_cell(const Parity& proof, const std::string& what) {
 // An object of JSON as "class: RMSprop, rho: 0.9", which may break between its entries; other texts as they are.
 std::string readable(const std::string& value) {
   if (!value.starts_with('{')) return value;
-  const auto object = nlohmann::ordered_json::parse(value, nullptr, false);
+  const auto object = parse_json<nlohmann::ordered_json>(value);
   if (!object.is_object()) return value;
   std::string out;
   for (const auto& [key, of] : object.items())
     out += fmt::format("{}{}: {}", out.empty() ? "" : ", ", key,
-                       of.is_string() ? of.get<std::string>() : of.dump());
+                       of.is_string() ? of.get<std::string>() : dump(of));
   return out;
 }
 

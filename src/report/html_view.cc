@@ -1,12 +1,12 @@
 #include "report/html_view.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <utility>
 
+#include "base/texts.h"
 #include "report/charts.h"
 #include "report/csv.h"
 #include "report/first_view.h"
@@ -148,7 +148,7 @@ void add_ranking(const Summary& s, View& page) {
   name_contenders(s, used);
   std::vector<std::string> left_out;
   for (const FilledColumn& column : fold(used, kMostOfUsage)) left_out.push_back(column.column.title);
-  page.texts["left_out"] = fmt::format("{}", fmt::join(left_out, "; "));
+  page.texts["left_out"] = join(left_out, "; ");
   page.flags["has_left_out"] = !left_out.empty();
   page.lists["heads"] = heads(main);
   page.lists["ranked"] = row_views(main, {});
@@ -168,7 +168,7 @@ void add_ranking(const Summary& s, View& page) {
   page.lists["usage"] = row_views(used, {});
   page.flags["has_usage"] = used.size() > 2;
   page.flags["has_not_sampled"] = !s.not_sampled.empty();
-  page.texts["not_sampled"] = one_line(fmt::format("{}", fmt::join(s.not_sampled, "; ")));
+  page.texts["not_sampled"] = one_line(join(s.not_sampled, "; "));
 }
 
 // The sentence, which names contenders by their ids, with what people call them.
@@ -406,7 +406,7 @@ View page_view(const Summary& s, bool sources) {
                 {"margin", percent(s.margin)},
                 {"alpha", percent(s.alpha)},
                 {"started", one_line(s.manifest.started)},
-                {"facts", fmt::format("{}", fmt::join(facts(s), " · "))},
+                {"facts", join(facts(s), " · ")},
                 {"roofline_statement", s.roofline ? roofline_statement(*s.roofline) : ""}};
   for (const Series& series : all_series(s)) {
     if (!series.ranked) page.lists["unranked"].push_back(unranked_row(*series.row));

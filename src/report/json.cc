@@ -1,5 +1,6 @@
 #include "report/json.h"
 
+#include "base/json_text.h"
 #include "base/version.h"
 #include "report/outlook_section.h"
 #include "report/phrases.h"
@@ -213,7 +214,7 @@ std::string render_json(const Summary& s, const JsonOptions& options) {
     if (options.sources) entry["text"] = source.text;
     out["sources"].push_back(entry);
   }
-  return out.dump(options.indent, ' ', false, Json::error_handler_t::replace) + '\n';
+  return dump(out, options.indent) + '\n';
 }
 
 }  // namespace bakeoff::report

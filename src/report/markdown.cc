@@ -1,10 +1,10 @@
 #include "report/markdown.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "base/texts.h"
 #include "report/first_screen.h"
 #include "report/outlook_section.h"
 #include "report/phrases.h"
@@ -104,8 +104,7 @@ std::string ranking(const Summary& s) {
     out += "\n<details><summary>What a step used</summary>\n\n" + table_of(resources) + "\n</details>\n";
   }
   if (!s.not_sampled.empty())
-    out += fmt::format("\n<sub>Not measured: {}.</sub>\n",
-                       escape(fmt::format("{}", fmt::join(s.not_sampled, "; "))));
+    out += fmt::format("\n<sub>Not measured: {}.</sub>\n", escape(join(s.not_sampled, "; ")));
   return out;
 }
 
@@ -145,8 +144,8 @@ std::string render_markdown(const Summary& s, const MarkdownOptions& options) {
   std::string out = fmt::format("### Bakeoff: {} ({})\n\n", escape(s.title), escape(track_label(s)));
   const FirstScreen first = first_screen(s, shown_run(s.run));
   out += fmt::format("**{}** {}\n\n", escape(first.answer), escape(first.rest));
-  out += fmt::format("{}\n\n", escape(fmt::format("{}", fmt::join(first.what, " · "))));
-  out += fmt::format("{}\n\n{}\n\n", escape(headline(s)), fmt::join(facts(s), " · "));
+  out += fmt::format("{}\n\n", escape(join(first.what, " · ")));
+  out += fmt::format("{}\n\n{}\n\n", escape(headline(s)), join(facts(s), " · "));
   for (const Section& section : outlook_sections(s)) out += below(section) + '\n';
   if (!s.ranked.empty()) out += ranking(s);
   for (const Section& section : sections_of(s)) out += below(section);

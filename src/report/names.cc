@@ -1,11 +1,11 @@
 #include "report/names.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
 
+#include "base/texts.h"
 #include "emit/all/frameworks.h"
 #include "report/svg.h"
 #include "table/text.h"
@@ -38,7 +38,7 @@ std::string ShownName::settings_text() const {
   std::vector<std::string> parts;
   for (const auto& [setting, value] : settings)
     parts.push_back(value == "true" ? setting : fmt::format("{} = {}", setting, value));
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return join(parts, ", ");
 }
 
 std::string ShownName::whole() const {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "base/json_text.h"
 #include "data/csv.h"
 #include "report/csv.h"
 #include "report/figures.h"
@@ -122,7 +123,7 @@ class Checker {
   Checker(const Summary& summary, const Formats& formats) : s_(summary), formats_(formats) {}
 
   SelfCheck check() {
-    json_ = Json::parse(formats_.json, nullptr, false);
+    json_ = parse_json<Json>(formats_.json);
     if (!json_.is_object() || !json_.contains("ranked") || !json_.contains("outlook")) {
       find("JSON: is no report");
       return std::move(out_);
@@ -243,10 +244,10 @@ class Checker {
         if (found != value &&
             !(found.is_null() && at(row, column.key.substr(0, column.key.find('/'))).is_null()))
           find(fmt::format("JSON: {}, {}: {} and not {}", one_line(place.row->contender.id), column.key,
-                           found.dump(), value.dump()));
+                           dump(found), dump(value)));
         else if (shows && shown(found, quantity.show).text != cell.text)
           find(fmt::format("{}, {}: \"{}\" is {} in the JSON", one_line(place.row->contender.id),
-                           column.title, cell.text, found.dump()));
+                           column.title, cell.text, dump(found)));
       }
     });
   }

@@ -1,10 +1,10 @@
 #include "report/suite_formats.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "base/json_text.h"
 #include "base/version.h"
 #include "report/csv.h"
 #include "report/layout.h"
@@ -259,7 +259,7 @@ std::string render_json(const suite::Table& t) {
   for (const size_t r : t.mean_rows) names.push_back(t.rows[r].name);
   for (size_t i = 0; i < t.means.size(); ++i) means[t.contenders[i]] = json_of_mean(t.means[i]);
   out["geometric_mean"] = {{"rows", names}, {"error_rate", number(t.alpha)}, {"contenders", means}};
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return dump(out, 2) + '\n';
 }
 
 std::string render_csv(const suite::Table& t) {

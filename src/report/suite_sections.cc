@@ -1,10 +1,10 @@
 #include "report/suite_sections.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "base/texts.h"
 #include "report/baseline_section.h"
 #include "table/numbers.h"
 #include "table/text.h"
@@ -68,7 +68,7 @@ Cell mean_speed_cell(const Mean& mean) {
 std::string fastest_in(const TableRow& row) {
   std::vector<std::string> names;
   for (const std::string& name : row.best) names.push_back(one_line(name));
-  return names.empty() ? kNone : fmt::format("{}", fmt::join(names, " or "));
+  return names.empty() ? kNone : join(names, " or ");
 }
 
 std::string least_ms(const TableRow& row) {
@@ -92,7 +92,7 @@ std::string best_mean(const suite::Table& t) {
   for (size_t i = 0; i < t.means.size(); ++i) {
     if (t.means[i].compared && t.means[i].may_be_best) names.push_back(one_line(t.contenders[i]));
   }
-  return names.empty() ? kNone : fmt::format("{}", fmt::join(names, " or "));
+  return names.empty() ? kNone : join(names, " or ");
 }
 
 template <typename InRow, typename OfMean>
@@ -174,8 +174,8 @@ std::string mean_in_words(const suite::Table& t) {
       "the geometric means of the ends of those rows' intervals that hold for all pairs of a race together. So all means "
       "err with probability {} at most, the sum of those races' error rates.",
       t.mean_rows.size(), counted(static_cast<int64_t>(t.rows.size()), "row"), compared, percent(t.alpha));
-  if (!other_rows.empty()) text += fmt::format(" Not in the mean: {}.", fmt::join(other_rows, ", "));
-  if (!without.empty()) text += fmt::format(" Without a mean: {}.", fmt::join(without, ", "));
+  if (!other_rows.empty()) text += fmt::format(" Not in the mean: {}.", join(other_rows, ", "));
+  if (!without.empty()) text += fmt::format(" Without a mean: {}.", join(without, ", "));
   return text;
 }
 

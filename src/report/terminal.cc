@@ -1,10 +1,10 @@
 #include "report/terminal.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "base/texts.h"
 #include "report/first_screen.h"
 #include "report/layout.h"
 #include "report/outlook_section.h"
@@ -67,7 +67,7 @@ class Screen {
     std::string title = "Bakeoff";
     if (!s_.title.empty()) title += " · " + one_line(s_.title);
     lines(title + " · " + track_label(s_), Ink::kBold);
-    lines(fmt::format("{}", fmt::join(first_.what.begin() + 1, first_.what.end(), " · ")), Ink::kDim);
+    lines(join(first_.what.begin() + 1, first_.what.end(), " · "), Ink::kDim);
     line();
     lines(first_.answer, s_.decided ? Ink::kGood : Ink::kBold);
     if (!first_.rest.empty()) lines(first_.rest, Ink::kPlain);
@@ -100,7 +100,7 @@ class Screen {
 
   void in_detail() {
     line("In detail", Ink::kBold);
-    lines(fmt::format("{}", fmt::join(facts(s_), " · ")), Ink::kDim);
+    lines(join(facts(s_), " · "), Ink::kDim);
     lines(headline(s_), Ink::kPlain);
     line();
   }
@@ -155,7 +155,7 @@ class Screen {
     lines(one_line(s_.variance->sentence), Ink::kPlain, "  ", "  ");
     std::vector<std::string> parts;
     for (const VariancePart& part : variance_parts(*s_.variance)) parts.push_back(part.what + " " + part.sd);
-    lines(fmt::format("{}", fmt::join(parts, " · ")), Ink::kDim, "  ", "  ");
+    lines(join(parts, " · "), Ink::kDim, "  ", "  ");
   }
 
   void unranked() {

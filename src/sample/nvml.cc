@@ -2,12 +2,12 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/texts.h"
 
 namespace bakeoff::sample {
 namespace {
@@ -111,7 +111,7 @@ void read_throttling(const Calls& c, Device device, GpuSnapshot& gpu) {
     why.emplace_back(reason.name);
     gpu.throttle_bits |= reason.bit;
   }
-  gpu.why_throttled = fmt::format("{}", fmt::join(why, ", "));
+  gpu.why_throttled = join(why, ", ");
   gpu.throttled = reading(bits, [&](unsigned long long) { return why.empty() ? 0 : 1; });
 }
 

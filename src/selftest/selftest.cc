@@ -1,13 +1,14 @@
 #include "selftest/selftest.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json_text.h"
+#include "base/texts.h"
 #include "proc/interrupt.h"
 #include "race/race.h"
 #include "selftest/selftest_scripts.h"
@@ -138,7 +139,7 @@ Status try_all_barriers(const fs::path& folder, const Interpreters& interpreters
   }
   if (evidence.barriers.empty())
     evidence.no_barriers = fmt::format("{}, which dispatches asynchronously on a CPU too, is not installed",
-                                       fmt::join(absent, " or "));
+                                       join(absent, " or "));
   return Done{};
 }
 
@@ -241,7 +242,7 @@ std::string block_line(const Trial& a, const Trial& b) {
     for (size_t i = static_cast<size_t>(trial->warmup_bursts); i < trial->bursts.size(); ++i)
       line[key].push_back(trial->bursts[i].ms_per_step());
   }
-  return line.dump();
+  return dump(line);
 }
 
 Result<SelfTestEvidence> selftest(const SelfTestOptions& options, const Interpreters& interpreters,

@@ -1,8 +1,10 @@
 #include "stats/distributions.h"
 
+#include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
+#include <boost/math/special_functions/binomial.hpp>
 
 namespace bakeoff::stats {
 
@@ -17,5 +19,14 @@ double chi_squared_quantile(double degrees, double p) {
 }
 
 double student_cdf(double degrees, double t) { return boost::math::cdf(boost::math::students_t(degrees), t); }
+
+double binomial_cdf(int64_t successes, int64_t trials, double p) {
+  return boost::math::cdf(boost::math::binomial_distribution<>(static_cast<double>(trials), p),
+                          static_cast<double>(successes));
+}
+
+double binomial_coefficient(unsigned of, unsigned chosen) {
+  return boost::math::binomial_coefficient<double>(of, chosen);
+}
 
 }  // namespace bakeoff::stats

@@ -1,9 +1,9 @@
 #include "stats/percentiles.h"
 
 #include <algorithm>
-#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 
+#include "stats/distributions.h"
 #include "stats/trimmed.h"
 
 namespace bakeoff::stats {
@@ -13,8 +13,7 @@ namespace {
 double at_most(int64_t k, int64_t n, double p) {
   if (k < 0) return 0;
   if (k >= n) return 1;
-  return boost::math::cdf(boost::math::binomial_distribution<>(static_cast<double>(n), p),
-                          static_cast<double>(k));
+  return binomial_cdf(k, n, p);
 }
 
 // The least k in [0, n] with P(B <= k) >= share.

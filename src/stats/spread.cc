@@ -1,7 +1,6 @@
 #include "stats/spread.h"
 
 #include <algorithm>
-#include <boost/math/special_functions/binomial.hpp>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -54,8 +53,7 @@ double p_narrower(std::span<const double> a, std::span<const double> b, uint64_t
   for (const double d : b) pooled.push_back(std::abs(d));
   const double limit = observed * (1 + 1e-12);  // sums of one dealing in another order
   const auto total = static_cast<unsigned>(pooled.size());
-  if (total <= 60 &&
-      boost::math::binomial_coefficient<double>(total, static_cast<unsigned>(a.size())) <= kMostEnumerated) {
+  if (total <= 60 && binomial_coefficient(total, static_cast<unsigned>(a.size())) <= kMostEnumerated) {
     Dealing dealing{pooled, limit};
     dealing.choose(0, a.size(), 0);
     return static_cast<double>(dealing.at_most) / static_cast<double>(dealing.all);

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/sha256.h"
 #include "ir/training.h"
 #include "recipe/recipe.h"
@@ -26,9 +27,7 @@ std::string short_hash(const std::vector<std::string>& parts) {
   return hash.hex().substr(0, kDigits);
 }
 
-std::string json_of(const Texts& texts) {
-  return nlohmann::ordered_json(texts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string json_of(const Texts& texts) { return dump(nlohmann::ordered_json(texts)); }
 
 // What its process runs with; what only shapes the race around it is no part.
 std::string settings_of(const Contender& contender) {
@@ -99,7 +98,7 @@ std::string clock_note(const Summary& summary, const std::string& first_trial, c
   const auto started = unix_seconds(summary.manifest.started), here = unix_seconds(now);
   if (started && here && *started > *here + 24 * 3600)
     return fmt::format("it started in the future ({}): a clock was wrong", summary.manifest.started);
-  const auto trial = nlohmann::json::parse(first_trial, nullptr, false);
+  const auto trial = parse_json<nlohmann::json>(first_trial);
   if (!trial.is_object() || !trial.contains("started") || !trial["started"].is_string()) return "";
   const auto heat = unix_seconds(trial["started"].get<std::string>());
   if (heat && started && *heat < *started)

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "records/record_json.h"
 
 namespace bakeoff::suite {
@@ -45,13 +46,13 @@ Status check_record(const Record& record, const std::string& file) {
 std::string to_json(const Record& record) {
   RecordJson j;
   to_json(j, record);
-  return j.dump(2, ' ', false, RecordJson::error_handler_t::replace) + '\n';
+  return dump(j, 2) + '\n';
 }
 
 Result<Record> record_from_json(std::string_view text, const std::string& file) {
   Record record;
   try {
-    const RecordJson j = RecordJson::parse(text);
+    const RecordJson j = parse_json<RecordJson>(text);
     if (!j.is_object() || !j.contains("entries"))
       return Error{.message = "no record of a suite", .where = file, .remedy = "name the folder of a suite"};
     from_json(j, record);

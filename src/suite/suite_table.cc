@@ -1,7 +1,6 @@
 #include "suite/suite_table.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "base/texts.h"
 #include "suite/suite_record.h"
 #include "summary/pair_ratios.h"
 #include "table/numbers.h"
@@ -319,8 +319,7 @@ std::string headline(const Table& table) {
   if (compared == 0) return why_no_means(table);
   const std::string over = table::counted(static_cast<int64_t>(table.mean_rows.size()), "row");
   if (may_be.size() > 1)
-    return fmt::format("Over {} no contender is surely the fastest; {} may be.", over,
-                       fmt::join(may_be, ", "));
+    return fmt::format("Over {} no contender is surely the fastest; {} may be.", over, join(may_be, ", "));
   const Mean& next = table.means[1];
   return fmt::format(
       "{} is the fastest over {}: by the geometric mean the next, {}, takes {} times as long {}.",

@@ -1,12 +1,12 @@
 // The advice of summary/effects.h.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 
+#include "base/texts.h"
 #include "summary/effects.h"
 #include "summary/pair_ratios.h"
 #include "table/numbers.h"
@@ -92,7 +92,7 @@ std::string each(const SettingEffect& e, double margin) {
   std::vector<std::string> parts;
   for (const EffectPair& pair : e.pairs)
     parts.push_back(fmt::format("{} with {}", said_of(pair, margin), with_in_words(pair)));
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return join(parts, "; ");
 }
 
 // Where several agree: on what, or how much.
@@ -104,10 +104,10 @@ std::string alike(const SettingEffect& e) {
   for (const EffectPair& a : e.pairs) {
     for (const EffectPair& b : e.pairs) {
       if (a.speed.high < b.speed.low)
-        return fmt::format(", whatever {} is, though not equally much", fmt::join(crossed(e), " and "));
+        return fmt::format(", whatever {} is, though not equally much", join(crossed(e), " and "));
     }
   }
-  return fmt::format(", whatever {} is", fmt::join(crossed(e), " and "));
+  return fmt::format(", whatever {} is", join(crossed(e), " and "));
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ std::string speed_in_words(const Estimate& speed) {
 std::string with_in_words(const EffectPair& pair) {
   std::vector<std::string> parts;
   for (const auto& [name, value] : pair.with) parts.push_back(name + " = " + value);
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return join(parts, ", ");
 }
 
 std::string advice(const SettingEffect& e, double margin) {
@@ -152,7 +152,7 @@ std::string advice(const SettingEffect& e, double margin) {
   }
   if (!faster.empty() && !slower.empty())
     return fmt::format("Whether {} gains in {} depends on {}: {}.", change(e), e.where,
-                       fmt::join(on_what(e), " and "), each(e, margin));
+                       join(on_what(e), " and "), each(e, margin));
   return fmt::format("{} in {} does not {} everywhere: {}.", change(e), e.where,
                      faster.empty() ? "cost" : "gain", each(e, margin));
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/texts.h"
 #include "study/all/studies.h"
 #include "study/training/fit_section.h"
 #include "summary/published.h"
@@ -25,7 +26,7 @@ std::string not_measured(const std::vector<Row>& ranked, const std::optional<tab
     const auto own = [&](const std::string& of) { return of == name || of.starts_with(name + ", "); };
     if (std::ranges::none_of(section->row_names, own)) missing.push_back(name);
   }
-  return missing.empty() ? "" : fmt::format("without a measurement of {}", fmt::join(missing, ", "));
+  return missing.empty() ? "" : fmt::format("without a measurement of {}", join(missing, ", "));
 }
 
 }  // namespace

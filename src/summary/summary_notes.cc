@@ -1,13 +1,13 @@
 #include "summary/summary_notes.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
 
+#include "base/texts.h"
 #include "emit/all/frameworks.h"
 #include "evidence/evidence.h"
 #include "records/controls.h"
@@ -65,7 +65,7 @@ void add_audits(const std::vector<Trial>& trials, std::vector<std::string>& note
   notes.push_back(fmt::format(
       "The budget ended before the referee had computed a timed burst of {} again: that it did the "
       "work it was proven for rests on the proofs alone.",
-      fmt::join(without, ", ")));
+      join(without, ", ")));
 }
 
 // What racing spared, and what the reported times rest on.
@@ -85,7 +85,7 @@ void add_race_notes(const Summary& s, const std::vector<Trial>& trials, std::vec
   notes.push_back(fmt::format(
       "The time of {1} comes from {0} confirmation heats that did not influence the ranking. Every "
       "other time is the leader's time multiplied by the ratio of the race.",
-      confirmed_heats(trials), fmt::join(again, ", ")));
+      confirmed_heats(trials), join(again, ", ")));
 }
 
 // Some frameworks do work between epochs; if epochs are short, that is a large part of every step.
@@ -103,7 +103,7 @@ void add_epoch_note(const Summary& s, int64_t batch, std::vector<std::string>& n
   notes.push_back(fmt::format(
       "An epoch of this data is {} step{}: the work of {} between epochs is part of every step, a "
       "larger part than with longer epochs.",
-      steps, steps == 1 ? "" : "s", fmt::join(loops, " or ")));
+      steps, steps == 1 ? "" : "s", join(loops, " or ")));
 }
 
 // What stands apart from float32, how far, and whether the machine computes in it at all.
@@ -176,7 +176,7 @@ void add_host_notes(const Summary& s, std::vector<std::string>& notes) {
                     host.reruns, host.rounds + host.reruns, host.worst));
   }
   if (!host.absent.empty())
-    notes.push_back(fmt::format("Not measured on this host: {}.", fmt::join(host.absent, "; ")));
+    notes.push_back(fmt::format("Not measured on this host: {}.", join(host.absent, "; ")));
 }
 
 }  // namespace
@@ -186,8 +186,8 @@ namespace {
 // "a, b, c and 7 others".
 std::string named(const std::vector<std::string>& names) {
   constexpr size_t kMost = 4;
-  if (names.size() <= kMost) return fmt::format("{}", fmt::join(names, ", "));
-  return fmt::format("{} and {} others", fmt::join(names.begin(), names.begin() + kMost - 1, ", "),
+  if (names.size() <= kMost) return join(names, ", ");
+  return fmt::format("{} and {} others", join(names.begin(), names.begin() + kMost - 1, ", "),
                      names.size() - kMost + 1);
 }
 

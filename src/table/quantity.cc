@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json_text.h"
 #include "table/text.h"
 
 namespace bakeoff::table {
@@ -39,7 +40,7 @@ std::string plain(const Json& value, const std::string& pointer) {
   if (found.is_string()) return found.get<std::string>();
   if (found.is_boolean()) return found.get<bool>() ? "true" : "false";
   if (found.is_number_float()) return plain(found.get<double>());
-  return found.is_number() ? found.dump() : "";
+  return found.is_number() ? dump(found) : "";
 }
 
 void set(Json& out, const std::string& key, Json value) {

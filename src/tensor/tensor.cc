@@ -1,10 +1,11 @@
 #include "tensor/tensor.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 #include <limits>
+
+#include "base/texts.h"
 
 namespace bakeoff::tensor {
 
@@ -14,7 +15,7 @@ int64_t elements(const Shape& shape) {
   return count;
 }
 
-std::string to_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
+std::string to_text(const Shape& shape) { return fmt::format("[{}]", join(shape, ",")); }
 
 Tensor zeros(Shape shape) { return full(std::move(shape), 0.0); }
 

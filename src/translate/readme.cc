@@ -1,9 +1,10 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json_text.h"
+#include "base/texts.h"
 #include "base/version.h"
 #include "environments/requirements.h"
 #include "ir/text.h"
@@ -46,14 +47,14 @@ std::string pip_command(const TranslationTarget& target) {
 std::string versions(const Parity& parity) {
   std::vector<std::string> all;
   for (const auto& [package, version] : parity.versions) all.push_back(package + " " + version);
-  return fmt::format("{}", fmt::join(all, ", "));
+  return join(all, ", ");
 }
 
 std::string inputs_of(const ir::Workload& workload) {
   std::vector<std::string> all;
   for (const ir::Input& input : workload.inputs)
     all.push_back(fmt::format("`{}` {}", input.name, ir::to_text(input.type)));
-  return fmt::format("{}", fmt::join(all, ", "));
+  return join(all, ", ");
 }
 
 }  // namespace
@@ -133,7 +134,7 @@ std::string to_json(const Translation& translation) {
                     {"import", translation.proof},
                     {"rows", rows},
                     {"notes", translation.notes}};
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump(all, 2) + "\n";
 }
 
 }  // namespace bakeoff

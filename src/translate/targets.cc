@@ -1,7 +1,6 @@
 #include "translate/targets.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>

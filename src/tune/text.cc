@@ -1,8 +1,9 @@
 #include "table/text.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "base/json_text.h"
+#include "base/texts.h"
 #include "table/numbers.h"
 #include "table/quantity.h"
 #include "tune/tune.h"
@@ -16,7 +17,7 @@ using table::significant;
 std::string joined(const std::vector<Change>& changes) {
   std::vector<std::string> all;
   for (const Change& change : changes) all.push_back(words(change));
-  return fmt::format("{}", fmt::join(all, ", "));
+  return join(all, ", ");
 }
 
 std::string gain_of(const Alone& alone) {
@@ -77,7 +78,7 @@ std::string to_json(const Outcome& outcome) {
                    {"failure", tuned.failure},
                    {"untried", tuned.untried}});
   }
-  return table::Json{{"tuned", all}}.dump(2) + "\n";
+  return dump(table::Json{{"tuned", all}}, 2) + "\n";
 }
 
 Result<std::string> best_recipe(const std::string& text, const Outcome& outcome) {

@@ -11,6 +11,7 @@
 #include "base/file_lock.h"
 #include "base/files.h"
 #include "base/sha256.h"
+#include "base/texts.h"
 #include "emit/code_writer.h"
 #include "proc/run.h"
 #include "worker/worker_messages.h"
@@ -314,7 +315,7 @@ Result<std::string> worker_main(const std::vector<fs::path>& sources) {
   return fmt::format(
       "#include \"script.h\"\n\n{}\n\n{}int main(int argc, char** argv) {{ return "
       "bakeoff::serve_programs(argc, argv); }}\n",
-      fmt::join(headers, "\n"), programs);
+      join(headers, "\n"), programs);
 }
 
 std::optional<Failure> compile_folder(const fs::path& folder, const std::string& target,

@@ -1,13 +1,13 @@
 #include "worker/grants.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
 #include "base/kernel_file.h"
+#include "base/texts.h"
 #include "emit/all/frameworks.h"
 #include "proc/run.h"
 #include "sample/machine_limits.h"
@@ -63,7 +63,7 @@ Result<std::vector<int>> cpus_of(const Controls& controls, const std::vector<int
     if (std::find(allowed.begin(), allowed.end(), cpu) != allowed.end()) continue;
     return Error{
         .message = fmt::format("pin = \"{}\": this process may not run on CPU {}", controls.pin, cpu),
-        .remedy = fmt::format("choose among {}", fmt::join(allowed, ","))};
+        .remedy = fmt::format("choose among {}", join(allowed, ","))};
   }
   return cpus;
 }
@@ -242,7 +242,7 @@ std::string taken(pid_t pid, const WorkerSpec& spec, const fs::path& proc) {
       for (const int cpu : cpus_in(list)) {
         if (std::find(spec.cpus.begin(), spec.cpus.end(), cpu) == spec.cpus.end())
           return fmt::format("a thread of it may run on CPUs {}, it was granted {}", list,
-                             fmt::join(spec.cpus, ","));
+                             join(spec.cpus, ","));
       }
     }
     const auto stat = read_kernel_file_in_time(task.path() / "stat");

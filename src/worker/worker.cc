@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/temporary_folder.h"
 #include "evidence/barrier.h"
 #include "ir/training.h"
@@ -46,7 +47,7 @@ std::string text_of(const Json& answer, const char* key, const std::string& othe
   return found != answer.end() && found->is_string() ? found->get<std::string>() : otherwise;
 }
 
-std::string plain(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string plain(const Json& value) { return value.is_string() ? value.get<std::string>() : dump(value); }
 
 void add_texts(const Json& answer, const char* key, Texts& into) {
   const auto found = answer.find(key);
@@ -119,7 +120,7 @@ struct Worker::Impl {
   // Parses one answer; nullopt, with `failure` set, if it is invalid or a refusal.
   std::optional<Json> read(const std::string& line, int64_t id, Stage stage,
                            std::optional<Failure>& failure) const {
-    Json answer = Json::parse(line, nullptr, false);
+    Json answer = parse_json<Json>(line);
     if (!answer.is_object() || !answer.contains("id") || !answer["id"].is_number() || answer["id"] != id ||
         !answer.contains("ok") || !answer["ok"].is_boolean()) {
       failure = Failure{stage, fmt::format("the worker answered garbage: '{}'", printable(line)),
@@ -149,8 +150,7 @@ std::optional<Json> ask(Impl& impl, std::optional<Failure>& failure, Stage stage
   if (failure) return std::nullopt;
   const int64_t id = impl.next_id++;
   request["id"] = id;
-  auto answer = impl.channel->exchange(request.dump(-1, ' ', false, Json::error_handler_t::replace),
-                                       impl.deadline(), name(stage));
+  auto answer = impl.channel->exchange(dump(request), impl.deadline(), name(stage));
   if (!answer) {
     failure = impl.broken(stage, answer.error());
     return std::nullopt;

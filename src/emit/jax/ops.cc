@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/texts.h"
 #include "emit/jax/network_ops.h"
 #include "emit/resize.h"
 #include "emit/windows.h"
@@ -21,7 +22,7 @@ using Ints = std::vector<int64_t>;
 std::string pairs(const Ints& pads) {
   std::vector<std::string> all;
   for (size_t i = 0; i < pads.size(); i += 2) all.push_back(fmt::format("({}, {})", pads[i], pads[i + 1]));
-  return fmt::format("({}{})", fmt::join(all, ", "), all.size() == 1 ? "," : "");
+  return fmt::format("({}{})", join(all, ", "), all.size() == 1 ? "," : "");
 }
 
 std::string option(const char* name, const std::string& value) { return fmt::format("{}={}", name, value); }
@@ -160,7 +161,7 @@ bool native_resize(const Node& node, const ir::Shape& from) {
 }
 
 void resize(ForwardPrinter& p, const Node& node) {
-  const std::string x = p.input(), size = fmt::format("{}", fmt::join(node.integers("size"), ", "));
+  const std::string x = p.input(), size = join(node.integers("size"), ", ");
   const bool linear = is_linear(node);
   std::string head = "jax.image.resize";
   std::vector<std::string> arguments = {x,
@@ -197,7 +198,7 @@ void pad(ForwardPrinter& p, const Node& node) {
     const auto at = static_cast<size_t>(p.axes().at(static_cast<int64_t>(axis)));
     widths[at] = fmt::format("({}, {})", pads[2 * axis - 2], pads[2 * axis - 1]);
   }
-  p.assign("jnp.pad", {p.input(), fmt::format("({})", fmt::join(widths, ", ")),
+  p.assign("jnp.pad", {p.input(), fmt::format("({})", join(widths, ", ")),
                        option("constant_values", python_real(node.real("value")))});
 }
 

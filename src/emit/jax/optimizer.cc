@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/texts.h"
 #include "emit/optimizer_terms.h"
 #include "emit/updates.h"
 
@@ -210,13 +211,13 @@ void print_optimizer(CodeWriter& out, const ir::Training& training) {
   if (parts.size() == 1) return out.call("return " + parts[0].head, parts[0].arguments);
   std::vector<std::string> items;
   for (const Part& part : parts)
-    items.push_back(fmt::format("{}({})", part.head, fmt::join(part.arguments, ", ")));
-  const std::string flat = fmt::format("return optax.chain({})", fmt::join(items, ", "));
+    items.push_back(fmt::format("{}({})", part.head, join(part.arguments, ", ")));
+  const std::string flat = fmt::format("return optax.chain({})", join(items, ", "));
   if (out.column() + flat.size() <= 88) return out.line(flat);
   out.line("return optax.chain(");
   {
     const auto inner = out.indent();
-    const std::string joined = fmt::format("{}", fmt::join(items, ", "));
+    const std::string joined = join(items, ", ");
     if (out.column() + joined.size() <= 88) {
       out.line(joined);
     } else {

@@ -1,8 +1,8 @@
 #include "emit/jax/script.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "base/texts.h"
 #include "emit/jax/input.h"
 #include "emit/jax/ops.h"
 #include "emit/jax/optimizer.h"
@@ -257,7 +257,7 @@ class Script {
     out_.call("def loss_fn", signature(graph_.inputs), ":");
     {
       const auto body = out_.indent();
-      const std::string all = fmt::format("{}", fmt::join(outputs, ", "));
+      const std::string all = join(outputs, ", ");
       const std::string left = !stats() ? all : outputs.size() > 1 ? "(" + all + "), stats" : all + ", stats";
       out_.call(left + " = forward", forward_signature());
       const auto print = [this](const auto&... parts) { print_loss(out_, parts...); };
@@ -323,7 +323,7 @@ class Script {
       const auto body = out_.indent();
       out_.print("\"\"\"STEPS_PER_CALL training steps in one call.\"\"\"\n\n");
       const std::string kept = stateful() ? "state" : "(params, opt_state)";
-      std::string given = fmt::format("({})", fmt::join(graph_.inputs, ", "));
+      std::string given = fmt::format("({})", join(graph_.inputs, ", "));
       if (graph_.inputs.size() == 1) given = graph_.inputs[0];
       out_.line(equalised(request_) ? "def step(carry, i):" : "def step(carry, batch):");
       {
@@ -342,7 +342,7 @@ class Script {
         given = "steps";
       }
       out_.call(kept + ", losses = lax.scan", {"step", kept, given});
-      out_.line(fmt::format("return {}, losses", fmt::join(state_.carry(), ", ")));
+      out_.line(fmt::format("return {}, losses", join(state_.carry(), ", ")));
     }
     out_.blank(2);
   }
@@ -358,7 +358,7 @@ class Script {
   // The mean loss and gradients of the parts of a batch.
   void accumulate() {
     const std::string inputs =
-        fmt::format("({}{})", fmt::join(graph_.inputs, ", "), graph_.inputs.size() == 1 ? "," : "");
+        fmt::format("({}{})", join(graph_.inputs, ", "), graph_.inputs.size() == 1 ? "," : "");
     out_.line("def add(total, part):");
     {
       const auto inner = out_.indent();
@@ -384,7 +384,7 @@ class Script {
     out_.call(stats() ? "(loss, stats), grads = grad_fn" : "loss, grads = grad_fn", arguments);
     out_.line("updates, opt_state = OPTIMIZER.update(grads, state.opt_state, state.params)");
     out_.line("params = optax.apply_updates(state.params, updates)");
-    out_.line(fmt::format("return TrainState({}), loss", fmt::join(state_.fields(), ", ")));
+    out_.line(fmt::format("return TrainState({}), loss", join(state_.fields(), ", ")));
   }
 
   void print_main() {
@@ -407,7 +407,7 @@ class Script {
   }
 
   void print_loop() {
-    const std::string kept = fmt::format("{}", fmt::join(state_.carry(), ", "));
+    const std::string kept = join(state_.carry(), ", ");
     out_.line(scans() ? "for step in range(0, args.steps, STEPS_PER_CALL):"
                       : "for step in range(args.steps):");
     const auto loop = out_.indent();

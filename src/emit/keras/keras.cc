@@ -1,8 +1,8 @@
 #include "emit/keras/keras.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "base/texts.h"
 #include "emit/code_writer.h"
 #include "emit/keras/defaults.h"
 #include "emit/keras/dialect.h"
@@ -56,7 +56,7 @@ std::string stated_precision(const std::string& backend, bool tf32) {
     return fmt::format("jax.config.update(\"jax_default_matmul_precision\", \"{}\")",
                        tf32 ? "tensorfloat32" : "highest");
   }
-  return fmt::format("{}", fmt::join(precision_lines("torch.backends", tf32), "\n"));
+  return join(precision_lines("torch.backends", tf32), "\n");
 }
 
 // Whether the script says what becomes of float32 products on a GPU.
@@ -190,7 +190,7 @@ void print_compile(CodeWriter& out, const Request& request, const OptimizerText&
   std::vector<std::string> arguments = {"optimizer=optimizer",
                                         model.losses.size() > 1 ? "loss=losses" : "loss=loss"};
   if (!model.weights.empty())
-    arguments.push_back(fmt::format("loss_weights=[{}]", fmt::join(model.weights, ", ")));
+    arguments.push_back(fmt::format("loss_weights=[{}]", join(model.weights, ", ")));
   arguments.push_back("jit_compile=" + (jit == "auto" ? "\"auto\"" : python_bool(jit == "true")));
   arguments.push_back("steps_per_execution=" + setting(request, "steps_per_execution"));
   out.call("model.compile", arguments);

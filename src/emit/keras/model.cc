@@ -1,12 +1,12 @@
 #include "emit/keras/model.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "base/texts.h"
 #include "emit/keras/blocks.h"
 #include "emit/keras/ops.h"
 #include "emit/losses.h"
@@ -72,7 +72,7 @@ void print_array(CodeWriter& out, const std::string& name, const ir::Input& inpu
     const size_t rank = input.type.shape.size();
     const auto perm = conversion_perm(Order::kCanonical, Order::kChannelsLast, rank);
     const char* axes[] = {"N, W, C", "N, H, W, C", "N, D, H, W, C"};
-    out.line(fmt::format("{0} = np.ascontiguousarray({0}.transpose({1}))  # {2}", name, fmt::join(perm, ", "),
+    out.line(fmt::format("{0} = np.ascontiguousarray({0}.transpose({1}))  # {2}", name, join(perm, ", "),
                          axes[rank - 3]));
   }
 }
@@ -115,7 +115,7 @@ std::string load_data_text(const Request& request, const LayoutPlan& plan, const
                             shared ? input.name + "_target" : input.name));
     if (printed.insert(ys.back()).second) print_array(out, ys.back(), input, divisor, order);
   }
-  const std::string y = ys.size() == 1 ? ys[0] : fmt::format("[{}]", fmt::join(ys, ", "));
+  const std::string y = ys.size() == 1 ? ys[0] : fmt::format("[{}]", join(ys, ", "));
   if (xs.size() == 1) {
     out.line(fmt::format("return {}, {}", xs[0], y));
   } else {

@@ -1,7 +1,6 @@
 #include "emit/keras/ops.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +22,7 @@ using Strings = std::vector<std::string>;
 std::string pairs(const Ints& pad) {
   Strings all;
   for (size_t i = 0; i < pad.size(); i += 2) all.push_back(fmt::format("({}, {})", pad[i], pad[i + 1]));
-  return all.size() == 1 ? all[0] : fmt::format("({})", fmt::join(all, ", "));
+  return all.size() == 1 ? all[0] : fmt::format("({})", join(all, ", "));
 }
 
 // "MaxPooling" of a node over two axes: "layers.MaxPooling2D".
@@ -243,7 +242,7 @@ void norm_layer(Printer& p, const Node& node, const char* head, Strings args) {
 std::string last_axes(int64_t dims) {
   Ints axes;
   for (int64_t axis = -dims; axis < 0; ++axis) axes.push_back(axis);
-  return fmt::format("{}", axes);
+  return fmt::format("[{}]", join(axes, ", "));
 }
 
 void layer_norm(Printer& p, const Node& node) {
@@ -335,7 +334,7 @@ std::string infinity_padded(Printer& p, const Node& node) {
   Strings sides = {"(0, 0)"};
   for (size_t i = 0; i < pad.size(); i += 2) sides.push_back(fmt::format("({}, {})", pad[i], pad[i + 1]));
   p.out.call(padded + " = " + p.op("pad"),
-             {x, fmt::format("({}, (0, 0))", fmt::join(sides, ", ")), "constant_values=float(\"-inf\")"});
+             {x, fmt::format("({}, (0, 0))", join(sides, ", ")), "constant_values=float(\"-inf\")"});
   return padded;
 }
 
@@ -505,7 +504,7 @@ void pad(Printer& p, const Node& node) {
     sides[static_cast<size_t>(p.axes().at(static_cast<int64_t>(axis)))] =
         fmt::format("({}, {})", amounts[2 * axis - 2], amounts[2 * axis - 1]);
   }
-  Strings args = {x, fmt::format("({})", fmt::join(sides, ", "))};
+  Strings args = {x, fmt::format("({})", join(sides, ", "))};
   const double value = node.real("value");
   if (std::isinf(value)) {
     args.push_back(fmt::format("constant_values=float(\"{}\")", value));
@@ -519,7 +518,7 @@ void concat(Printer& p, const Node& node) {
   Strings parts;
   for (size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(p.input(node, i));
   const std::string axis = fmt::format("axis={}", p.axes().at(node.integer("axis")));
-  const std::string list = fmt::format("[{}]", fmt::join(parts, ", "));
+  const std::string list = fmt::format("[{}]", join(parts, ", "));
   if (list.size() + 9 <= 88) return p.assign(p.op("concatenate"), {list, axis});
   const std::string name = p.fresh(p.value_name(p.workload.output_of(p.node)) + "_parts");
   print_list(p.out, name + " = ", parts);

@@ -1,11 +1,11 @@
 #include "emit/keras/printer.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/texts.h"
 #include "emit/spelling.h"
 #include "ir/op_table.h"
 
@@ -53,7 +53,7 @@ std::vector<ir::Attribute> layer_attributes(const ir::Node& node) {
 
 void print_list(CodeWriter& out, const std::string& head, const std::vector<std::string>& items,
                 const std::string& tail) {
-  const std::string flat = fmt::format("{}[{}]{}", head, fmt::join(items, ", "), tail);
+  const std::string flat = fmt::format("{}[{}]{}", head, join(items, ", "), tail);
   if (static_cast<size_t>(out.column()) + flat.size() <= kColumns) return out.line(flat);
   // A long list gets a name of its own where something follows it.
   if (!tail.empty()) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/texts.h"
 #include "emit/windows.h"
 
 namespace bakeoff::emit::libtorch {
@@ -91,12 +92,10 @@ void statement(CodeWriter& out, const std::string& text) {
 
 void call(CodeWriter& out, const std::string& head, const std::vector<std::string>& arguments,
           const std::string& tail) {
-  statement(out, fmt::format("{}({}){}", head, fmt::join(arguments, ", "), tail));
+  statement(out, fmt::format("{}({}){}", head, join(arguments, ", "), tail));
 }
 
-std::string braces(const std::vector<int64_t>& values) {
-  return fmt::format("{{{}}}", fmt::join(values, ", "));
-}
+std::string braces(const std::vector<int64_t>& values) { return fmt::format("{{{}}}", join(values, ", ")); }
 
 std::string per_axis(const std::vector<int64_t>& values) {
   return all_are(values, values[0]) ? std::to_string(values[0]) : braces(values);

@@ -1,10 +1,10 @@
 #include "emit/libtorch/forward.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "base/texts.h"
 #include "emit/libtorch/cpp.h"
 #include "emit/spelling.h"
 #include "ir/elementwise.h"
@@ -41,8 +41,7 @@ void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
   const std::vector<ir::ValueId> outputs = workload_.outputs();
   const std::vector<std::string> types(outputs.size(), "Tensor");
   const bool several = outputs.size() > 1;
-  libtorch::call(out_,
-                 several ? fmt::format("std::tuple<{}> forward", fmt::join(types, ", ")) : "Tensor forward",
+  libtorch::call(out_, several ? fmt::format("std::tuple<{}> forward", join(types, ", ")) : "Tensor forward",
                  parameters, " {");
   {
     const auto body = out_.indent();
@@ -51,7 +50,7 @@ void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
       if (pending_) flush();
       std::vector<std::string> results;
       for (const ir::ValueId id : outputs) results.push_back(variables_.at(id));
-      out_.line(fmt::format("return {{{}}};", fmt::join(results, ", ")));
+      out_.line(fmt::format("return {{{}}};", join(results, ", ")));
     } else {
       print_return(workload_.prediction());
     }
@@ -135,7 +134,7 @@ int ForwardPrinter::print_blocks(const Block& first) {
   {
     const auto body = out_.indent();
     statement(out_, fmt::format("{} = {}->as<{}>()->forward({});", variable, item, blocks_.family(first).name,
-                                fmt::join(arguments, ", ")));
+                                join(arguments, ", ")));
   }
   out_.line("}");
   node_ = last;
@@ -167,7 +166,7 @@ std::string ForwardPrinter::param(const ir::Node& node, std::string_view slot) c
 }
 
 void ForwardPrinter::call(const std::string& head, const std::vector<std::string>& arguments) {
-  finish(fmt::format("{}({})", head, fmt::join(arguments, ", ")), false);
+  finish(fmt::format("{}({})", head, join(arguments, ", ")), false);
 }
 
 std::string ForwardPrinter::once(const std::string& key, const std::string& wish, ir::ValueId input,

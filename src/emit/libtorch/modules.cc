@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/texts.h"
 #include "emit/libtorch/cpp.h"
 #include "emit/torch_rules.h"
 #include "emit/windows.h"
@@ -152,7 +153,7 @@ Modules::Modules(const Request& request, const std::vector<ir::Type>& types, con
 void Modules::add_block(const Block& block) {
   const std::string path = stretch_.relative(block.stretch.path);
   const std::string name = names_.name("member " + path, path);
-  const std::string values = fmt::format("{}", fmt::join(block.values, ", "));
+  const std::string values = join(block.values, ", ");
   const std::string made = values.empty() ? "" : "{" + values + "}";
   members_.push_back({name, path, blocks_.family(block).name + " " + name + made, "register_module"});
   calls_[&block] = name;
@@ -162,8 +163,7 @@ void Modules::add_list(const std::string& path, const std::vector<const Block*>&
   const std::string name = names_.name("member " + path, path);
   Member member{name, path, "nn::ModuleList " + name, "register_module"};
   const auto push = [&](const Block& block) {
-    return fmt::format("{}->push_back({}({}));", name, blocks_.family(block).name,
-                       fmt::join(block.values, ", "));
+    return fmt::format("{}->push_back({}({}));", name, blocks_.family(block).name, join(block.values, ", "));
   };
   const bool equal = blocks.size() > 1 && std::all_of(blocks.begin(), blocks.end(), [&](const Block* b) {
                        return push(*b) == push(*blocks[0]);

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/texts.h"
 #include "emit/resize.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"
@@ -190,7 +191,7 @@ void recurrent(ForwardPrinter& p, const Node& node) {
     for (const ir::Slot& slot : node.params) arguments.push_back(p.param(node, slot.name));
   }
   if (!reverse) return p.call(head, arguments);
-  p.call(fmt::format("{}({}).flip", head, fmt::join(arguments, ", ")), {"1"});
+  p.call(fmt::format("{}({}).flip", head, join(arguments, ", ")), {"1"});
 }
 
 void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules& modules) {

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "base/texts.h"
 #include "emit/libtorch/cpp.h"
 #include "emit/libtorch/network_ops.h"
 #include "emit/resize.h"
@@ -65,8 +66,7 @@ void conv_transpose(ForwardPrinter& p, const ir::Node& node) {
   if (symmetric(pad)) return p.call(head, arguments);
   std::vector<int64_t> cut = pads_from_last(pad);  // LibTorch itself cuts evenly only
   for (int64_t& n : cut) n = -n;
-  p.call("torch::constant_pad_nd",
-         {fmt::format("{}({})", head, fmt::join(arguments, ", ")), braces(cut), "0"});
+  p.call("torch::constant_pad_nd", {fmt::format("{}({})", head, join(arguments, ", ")), braces(cut), "0"});
 }
 
 void linear(ForwardPrinter& p, const ir::Node& node) {
@@ -204,7 +204,7 @@ void pad(ForwardPrinter& p, const ir::Node& node) {
 void concat(ForwardPrinter& p, const ir::Node& node) {
   std::vector<std::string> parts;
   for (const ir::ValueId input : node.inputs) parts.push_back(p.use(input));
-  p.call("torch::cat", {fmt::format("{{{}}}", fmt::join(parts, ", ")), std::to_string(node.integer("axis"))});
+  p.call("torch::cat", {fmt::format("{{{}}}", join(parts, ", ")), std::to_string(node.integer("axis"))});
 }
 
 void spelled(ForwardPrinter& p, const ir::Node& node) { p.spelled(node); }

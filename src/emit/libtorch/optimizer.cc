@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/texts.h"
 #include "emit/libtorch/cpp.h"
 #include "emit/optimizer_terms.h"
 #include "emit/torch_rules.h"
@@ -232,13 +233,13 @@ constexpr const char* kAverage = R"(    const torch::NoGradGuard no_grad;
 // The class whose step() has what surrounds an update.
 void print_surrounded(CodeWriter& out, const Optimizer& o, const std::string& base) {
   const std::string last = last_name(base);
-  out.line(fmt::format(
-      "// {} with the recipe's {}.", last,
-      fmt::join(std::vector<std::string>{o.clips() && o.ema != 0 ? "clipping and average of weights"
-                                         : o.clips()             ? "clipping"
-                                         : o.ema != 0            ? "average of weights"
-                                                                 : "learning rates"},
-                "")));
+  out.line(
+      fmt::format("// {} with the recipe's {}.", last,
+                  join(std::vector<std::string>{o.clips() && o.ema != 0 ? "clipping and average of weights"
+                                                : o.clips()             ? "clipping"
+                                                : o.ema != 0            ? "average of weights"
+                                                                        : "learning rates"},
+                       "")));
   out.line(fmt::format("class RecipeOptimizer : public {} {{", base));
   out.line(" public:");
   out.line(fmt::format("  using {0}::{0};", last));
@@ -304,7 +305,7 @@ void print_update_constants(CodeWriter& out, const Request& request) {
   std::vector<std::string> names;
   for (const int id : o.no_decay)
     names.push_back("\"" + request.workload.parameters[static_cast<size_t>(id)].name + "\"");
-  statement(out, fmt::format("const std::set<std::string> kNoDecay = {{{}}};", fmt::join(names, ", ")));
+  statement(out, fmt::format("const std::set<std::string> kNoDecay = {{{}}};", join(names, ", ")));
 }
 
 void print_surrounding(CodeWriter& out, const ir::Training& training) {
@@ -334,7 +335,7 @@ void print_make_optimizer(CodeWriter& out, const ir::Training& training, const s
   {
     const auto body = out.indent();
     out.line(fmt::format("torch::optim::{}Options options(kLearningRate);", base_class(o)));
-    if (!options.list().empty()) statement(out, fmt::format("options.{};", fmt::join(options.list(), ".")));
+    if (!options.list().empty()) statement(out, fmt::format("options.{};", join(options.list(), ".")));
     std::vector<std::string> arguments = {"model->parameters()", "options"};
     if (beside) arguments.push_back(decay);
     if (o.no_decay.empty())

@@ -1,12 +1,12 @@
 #include "emit/libtorch/script.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <optional>
 
+#include "base/texts.h"
 #include "emit/libtorch/autocast.h"
 #include "emit/libtorch/cpp.h"
 #include "emit/libtorch/forward.h"
@@ -95,7 +95,7 @@ class Program {
     return value + (channels_last() && picture ? ".to(kDevice).contiguous(torch::MemoryFormat::ChannelsLast)"
                                                : ".to(kDevice)");
   }
-  std::string inputs() const { return fmt::format("{}", fmt::join(inputs_, ", ")); }
+  std::string inputs() const { return join(inputs_, ", "); }
 
   void header();
   std::optional<Printed> block(const Stretch& stretch, const Blocks& blocks) const;
@@ -147,7 +147,7 @@ void Program::header() {
       "#include <sstream>\n#include <string>\n#include <tuple>\n#include <utility>\n#include <vector>\n\n"
       "namespace F = torch::nn::functional;\nnamespace nn = torch::nn;\nusing torch::Tensor;\n");
   std::vector<std::string> each(inputs_.size(), "Tensor");
-  statement(out_, fmt::format("using Batch = std::tuple<{}>;  // {}", fmt::join(each, ", "), inputs()));
+  statement(out_, fmt::format("using Batch = std::tuple<{}>;  // {}", join(each, ", "), inputs()));
   out_.blank();
   out_.line(fmt::format("constexpr int64_t kBatchSize = {};", request_.training.batch));
   out_.line(fmt::format("constexpr double kLearningRate = {};", python_real(request_.training.optimizer.lr)));
@@ -173,7 +173,7 @@ std::optional<Printed> Program::block(const Stretch& stretch, const Blocks& bloc
 
 // "Block(int64_t width_) : width(width_) {", broken as clang-format does.
 void Program::print_constructor(const std::string& head, const std::vector<std::string>& members) {
-  const std::string list = fmt::format(": {} {{", fmt::join(members, ", "));
+  const std::string list = fmt::format(": {} {{", join(members, ", "));
   const auto fits = [this](size_t more) { return static_cast<size_t>(out_.column()) + more <= kColumns; };
   if (members.empty()) return statement(out_, head + " {");
   if (fits(head.size() + 1 + list.size())) return out_.line(head + " " + list);
@@ -201,7 +201,7 @@ void Program::block_class(const Family& family) {
       members.push_back(fmt::format("{0}({0}_)", p.name));
     }
     print_constructor(fmt::format("{}{}Impl({})", parameters.size() == 1 ? "explicit " : "", family.name,
-                                  fmt::join(parameters, ", ")),
+                                  join(parameters, ", ")),
                       members);
     {
       const auto constructor = out_.indent();
@@ -280,14 +280,14 @@ std::map<ir::ValueId, std::string> Program::call_model() {
                                       inputs_.begin() + static_cast<long>(forward_arity(workload_)));
   const std::vector<ir::ValueId> outputs = workload_.outputs();
   const ir::Node& loss = workload_.first_loss();
-  const std::string call = fmt::format("model({})", fmt::join(read, ", "));
+  const std::string call = fmt::format("model({})", join(read, ", "));
   const bool inside = one_loss(workload_) && outputs.size() == 1 && workload_.is_input(loss.inputs[1]) &&
                       !flattens(loss) && call.size() + values[loss.inputs[1]].size() <= 40;
   const std::vector<std::string> names =
       inside ? std::vector<std::string>{call} : output_names(workload_, names_);
   if (!inside)
     statement(out_, fmt::format("const {} = {};",
-                                outputs.size() > 1 ? fmt::format("auto [{}]", fmt::join(names, ", "))
+                                outputs.size() > 1 ? fmt::format("auto [{}]", join(names, ", "))
                                                    : "Tensor " + names[0],
                                 call));
   for (size_t i = 0; i < outputs.size(); ++i) values[outputs[i]] = names[i];
@@ -356,8 +356,8 @@ void Program::train_step() {
       out_.line("std::vector<Tensor> shares;");
       std::vector<std::string> chunks;
       for (const std::string& name : inputs_) chunks.push_back(name + ".chunk(kAccumulate)");
-      statement(out_, fmt::format("const std::vector<std::vector<Tensor>> chunks = {{{}}};",
-                                  fmt::join(chunks, ", ")));
+      statement(out_,
+                fmt::format("const std::vector<std::vector<Tensor>> chunks = {{{}}};", join(chunks, ", ")));
       out_.line("for (int64_t chunk = 0; chunk < kAccumulate; ++chunk) {");
       parted.emplace(out_);
       for (size_t i = 0; i < inputs_.size(); ++i)
@@ -445,7 +445,7 @@ void Program::load_data() {
                                   !whole && divisor != 1 ? " / " + python_real(divisor) : ""));
       items.push_back(equalised() ? to_device(i, inputs_[i]) : inputs_[i]);
     }
-    statement(out_, fmt::format("return {{{}}};", fmt::join(items, ", ")));
+    statement(out_, fmt::format("return {{{}}};", join(items, ", ")));
   }
   out_.line("}");
   out_.blank();
@@ -511,7 +511,7 @@ void Program::batches() {
           "  first_ = 0;\n}\nconst Tensor rows = order_.narrow(0, first_, kBatchSize);\n"
           "first_ += kBatchSize;\n");
     }
-    statement(out_, fmt::format("return {{{}}};", fmt::join(items, ", ")));
+    statement(out_, fmt::format("return {{{}}};", join(items, ", ")));
   }
   out_.print("  }\n\n private:\n  Batch data_;\n");
   if (!equalised()) out_.line("  Tensor order_;");
@@ -609,7 +609,7 @@ Example example(const Request& request) {
   std::vector<std::string> read;
   for (size_t i = 0; i < forward_arity(request.workload); ++i)
     read.push_back(fmt::format("std::get<{}>(batch)", i));
-  const std::string prediction = fmt::format("model({})", fmt::join(read, ", "));
+  const std::string prediction = fmt::format("model({})", join(read, ", "));
   CodeWriter out{2};
   out.print(kExampleHead, {{"program", stem}, {"tolerance", kExampleTolerance}, {"include", "include"}});
   {

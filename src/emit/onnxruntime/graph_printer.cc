@@ -1,7 +1,8 @@
 #include "emit/onnxruntime/graph_printer.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#include "base/texts.h"
 
 namespace bakeoff::emit::onnxruntime {
 namespace {
@@ -23,14 +24,12 @@ std::pair<size_t, size_t> first_brackets(const std::string& expression) {
 
 }  // namespace
 
-std::string list_of(const std::vector<int64_t>& numbers) {
-  return fmt::format("[{}]", fmt::join(numbers, ", "));
-}
+std::string list_of(const std::vector<int64_t>& numbers) { return fmt::format("[{}]", join(numbers, ", ")); }
 
 std::string list_of(const std::vector<std::string>& names) {
   std::vector<std::string> quoted;
   for (const std::string& name : names) quoted.push_back(quote(name));
-  return fmt::format("[{}]", fmt::join(quoted, ", "));
+  return fmt::format("[{}]", join(quoted, ", "));
 }
 
 GraphPrinter::GraphPrinter(CodeWriter& out, const Graph& graph) : out_(out), graph_(graph) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/texts.h"
 #include "emit/onnxruntime/graph_printer.h"
 #include "emit/python_script.h"
 
@@ -74,7 +75,7 @@ class Script {
     for (size_t axis = 1; axis < type.shape.size(); ++axis) sizes.push_back(std::to_string(type.shape[axis]));
     out_.call(head + "value",
               {"\"" + name + "\"", type.dtype == ir::DType::kI32 ? "np.int32" : "real",
-               fmt::format("[{}]", fmt::join(sizes, ", "))},
+               fmt::format("[{}]", join(sizes, ", "))},
               head.empty() ? "," : "");
   }
 
@@ -159,7 +160,7 @@ def value(name, dtype, shape):
     const auto names = graph_.forward_names();
     for (size_t i = 0; i < names.size(); ++i)
       entries.push_back(fmt::format("\"{}\": {}", inputs_[i], names[i]));
-    const std::string flat = fmt::format("{{{}}}", fmt::join(entries, ", "));
+    const std::string flat = fmt::format("{{{}}}", join(entries, ", "));
     const std::string line = fmt::format("return session.run([\"{}\"], {})[0]", output_, flat);
     if (out_.column() + line.size() <= 88) return out_.line(line);
     print_list(out_, "feed = ", '{', entries);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/texts.h"
 #include "emit/precision.h"
 #include "emit/python_script.h"
 #include "emit/tensorflow/ops.h"
@@ -163,7 +164,7 @@ void Model::print_blocks(CodeWriter& out, const Attributes::Blocks& attribute, c
     return all;
   };
   const auto text = [&](const Block& block, const std::string& index) {
-    return fmt::format("{}({})", blocks.family(block).name, fmt::join(arguments(block, index), ", "));
+    return fmt::format("{}({})", blocks.family(block).name, join(arguments(block, index), ", "));
   };
   const Block& first = *attribute.blocks[0];
   const std::string head = fmt::format("self.{} = ", attribute.name);

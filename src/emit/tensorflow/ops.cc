@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/texts.h"
 #include "emit/resize.h"
 #include "emit/tensorflow/network_ops.h"
 #include "emit/windows.h"
@@ -22,7 +23,7 @@ std::string option(const char* name, const std::string& value) { return fmt::for
 std::string joined_pairs(const Ints& pads) {
   std::vector<std::string> all;
   for (size_t i = 0; i < pads.size(); i += 2) all.push_back(fmt::format("[{}, {}]", pads[i], pads[i + 1]));
-  return fmt::format("{}", fmt::join(all, ", "));
+  return join(all, ", ");
 }
 std::string pair_list(const Ints& pads) { return "[" + joined_pairs(pads) + "]"; }
 
@@ -291,7 +292,7 @@ void pad(ForwardPrinter& p, const Node& node) {
     const auto at = static_cast<size_t>(p.axes().at(static_cast<int64_t>(axis)));
     widths[at] = fmt::format("[{}, {}]", pads[2 * axis - 2], pads[2 * axis - 1]);
   }
-  p.assign("tf.pad", {p.input(), fmt::format("[{}]", fmt::join(widths, ", ")),
+  p.assign("tf.pad", {p.input(), fmt::format("[{}]", join(widths, ", ")),
                       option("constant_values", python_real(node.real("value")))});
 }
 

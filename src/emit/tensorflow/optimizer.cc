@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "base/texts.h"
 #include "emit/forward_printer.h"
 #include "emit/optimizer_terms.h"
 #include "emit/updates.h"
@@ -169,7 +170,7 @@ void print_optimizer(CodeWriter& out, const Optimizer& o, bool sparse) {
   }
   if (!o.no_decay.empty()) names.push_back("decay"), lists.push_back("self.decays");
   lists.push_back("strict=True");
-  const std::string head = fmt::format("for {} in zip", fmt::join(names, ", "));
+  const std::string head = fmt::format("for {} in zip", join(names, ", "));
   out.call(head, lists, ":");
   const auto loop = out.indent();
   if (sparse && !o.clips()) out.line("g = tf.convert_to_tensor(g)");

@@ -1,11 +1,11 @@
 #include "emit/tensorflow/script.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <optional>
 #include <set>
 
+#include "base/texts.h"
 #include "emit/losses.h"
 #include "emit/optimizer_terms.h"
 #include "emit/precision.h"
@@ -205,7 +205,7 @@ class Script {
       if (parts) {
         out_.line("losses, sums = [], None");
         out_.line("parts = zip(*(tf.split(t, ACCUMULATE) for t in batch), strict=True)");
-        out_.line(fmt::format("for {} in parts:", fmt::join(graph_.inputs, ", ")));
+        out_.line(fmt::format("for {} in parts:", join(graph_.inputs, ", ")));
         parted.emplace(out_);
       }
       out_.line("with tf.GradientTape() as tape:");
@@ -214,7 +214,7 @@ class Script {
         Namer names = names_;
         std::vector<std::string> outputs = loss_arguments(graph_, names);
         outputs[0] = "prediction";
-        out_.call(fmt::format("{} = model", fmt::join(outputs, ", ")), forward_inputs());
+        out_.call(fmt::format("{} = model", join(outputs, ", ")), forward_inputs());
         out_.call("loss = loss_fn", loss_signature(outputs));
         if (parts) out_.line("loss = loss / ACCUMULATE");
       }

@@ -1,10 +1,10 @@
 #include "emit/torch/forward.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "base/texts.h"
 #include "emit/spelling.h"
 #include "ir/elementwise.h"
 
@@ -36,7 +36,7 @@ void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
   const std::vector<ir::ValueId> outputs = workload_.outputs();
   const std::vector<std::string> types(outputs.size(), "Tensor");
   out_.call("def forward", parameters,
-            types.size() > 1 ? fmt::format(" -> tuple[{}]:", fmt::join(types, ", ")) : " -> Tensor:");
+            types.size() > 1 ? fmt::format(" -> tuple[{}]:", join(types, ", ")) : " -> Tensor:");
   const auto body = out_.indent();
   print_nodes(functions);
   if (pending_ && pending_->value == workload_.prediction() && outputs.size() == 1) {
@@ -47,7 +47,7 @@ void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
   if (pending_) flush();
   std::vector<std::string> results;
   for (const ir::ValueId id : outputs) results.push_back(variables_.at(id));
-  out_.line(fmt::format("return {}", fmt::join(results, ", ")));
+  out_.line(fmt::format("return {}", join(results, ", ")));
 }
 
 std::optional<Printed> ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions,
@@ -189,7 +189,7 @@ void ForwardPrinter::layer(const ir::Node& node, const std::string& input, const
 
 void ForwardPrinter::call(const std::string& head, std::vector<std::string> arguments,
                           const std::string& tail) {
-  std::string flat = fmt::format("{}({}){}", head, fmt::join(arguments, ", "), tail);
+  std::string flat = fmt::format("{}({}){}", head, join(arguments, ", "), tail);
   finish({head, std::move(arguments), tail}, std::move(flat), false);
 }
 

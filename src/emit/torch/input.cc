@@ -1,8 +1,8 @@
 #include "emit/torch/input.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "base/texts.h"
 #include "emit/torch/forward.h"
 
 namespace bakeoff::emit::torch {
@@ -37,7 +37,7 @@ class Printer {
  private:
   std::string tuple_type() const {
     if (names_.size() > 3) return "tuple[Tensor, ...]";
-    return fmt::format("tuple[{}]", fmt::join(std::vector<std::string>(names_.size(), "Tensor"), ", "));
+    return fmt::format("tuple[{}]", join(std::vector<std::string>(names_.size(), "Tensor"), ", "));
   }
   std::vector<std::string> typed() const {
     std::vector<std::string> all;
@@ -47,7 +47,7 @@ class Printer {
   // `keyword` a, b, c, in parentheses where it does not fit.
   void tuple(const std::string& keyword, const std::vector<std::string>& items) {
     if (items.size() == 1) return out_.line(fmt::format("{} ({},)", keyword, items[0]));
-    const std::string flat = fmt::format("{} {}", keyword, fmt::join(items, ", "));
+    const std::string flat = fmt::format("{} {}", keyword, join(items, ", "));
     if (static_cast<size_t>(out_.column()) + flat.size() <= kColumns) return out_.line(flat);
     out_.line(keyword + " (");
     {
@@ -171,7 +171,7 @@ class Printer {
   }
 
   void loaded() {
-    const std::string targets = fmt::format("{}", fmt::join(names_, ", "));
+    const std::string targets = join(names_, ", ");
     if (names_.size() == 1) {
       out_.line(fmt::format("for ({},) in loader:", targets));
     } else if (static_cast<size_t>(out_.column()) + targets.size() + 16 <= kColumns) {

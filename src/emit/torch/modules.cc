@@ -382,8 +382,7 @@ void Modules::print_entry(CodeWriter& out, const Entry& entry, bool top) const {
   }
   if (!entry.layer.head.empty()) {
     if (top && !tail.empty()) {
-      const std::string layer =
-          fmt::format("{}({})", entry.layer.head, fmt::join(entry.layer.arguments, ", "));
+      const std::string layer = fmt::format("{}({})", entry.layer.head, join(entry.layer.arguments, ", "));
       return out.call("self.add_module", {quote(entry.key), layer});
     }
     return out.call(head + entry.layer.head, entry.layer.arguments, tail);
@@ -421,7 +420,7 @@ void Modules::print_entry(CodeWriter& out, const Entry& entry, bool top) const {
 void Modules::print_list(CodeWriter& out, const std::string& head, const Entry& entry,
                          const std::string& tail) const {
   const auto text = [](const Entry& e) {
-    return fmt::format("{}({})", e.layer.head, fmt::join(e.layer.arguments, ", "));
+    return fmt::format("{}({})", e.layer.head, join(e.layer.arguments, ", "));
   };
   const bool equal = std::all_of(entry.children.begin(), entry.children.end(),
                                  [&](const Entry& e) { return text(e) == text(entry.children[0]); });
@@ -432,7 +431,7 @@ void Modules::print_list(CodeWriter& out, const std::string& head, const Entry& 
   }
   std::vector<std::string> modules;
   for (const Entry& child : entry.children) modules.push_back(text(child));
-  const std::string flat = fmt::format("{}nn.ModuleList([{}]){}", head, fmt::join(modules, ", "), tail);
+  const std::string flat = fmt::format("{}nn.ModuleList([{}]){}", head, join(modules, ", "), tail);
   if (static_cast<size_t>(out.column()) + flat.size() <= kColumns) return out.line(flat);
   out.line(head + "nn.ModuleList(");
   {
@@ -463,12 +462,11 @@ void Modules::print_loose(CodeWriter& out, const std::string& owner, const Entry
     const std::string leaf = leaf_of(p.name);
     const bool ones = p.role == Role::kScale || p.role == Role::kRunningVar;
     const bool zeros = p.role == Role::kShift || p.role == Role::kRunningMean;
-    const std::string value =
-        fmt::format("torch.{}({})",
-                    ones    ? "ones"
-                    : zeros ? "zeros"
-                            : "empty",
-                    p.shape.empty() ? "()" : fmt::format("{}", fmt::join(p.shape, ", ")));
+    const std::string value = fmt::format("torch.{}({})",
+                                          ones    ? "ones"
+                                          : zeros ? "zeros"
+                                                  : "empty",
+                                          p.shape.empty() ? "()" : join(p.shape, ", "));
     if (!ir::trainable(p)) {
       out.call(owner + ".register_buffer", {quote(leaf), value});
     } else if (owner == "self" && is_attribute(leaf)) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/texts.h"
 #include "emit/resize.h"
 #include "emit/spelling.h"
 #include "emit/torch/network_ops.h"
@@ -190,8 +191,7 @@ void pad(ForwardPrinter& p, const ir::Node& node) {
 void concat(ForwardPrinter& p, const ir::Node& node) {
   std::vector<std::string> parts;
   for (const ir::ValueId input : node.inputs) parts.push_back(p.use(input));
-  p.call("torch.cat",
-         {fmt::format("({})", fmt::join(parts, ", ")), fmt::format("dim={}", node.integer("axis"))});
+  p.call("torch.cat", {fmt::format("({})", join(parts, ", ")), fmt::format("dim={}", node.integer("axis"))});
 }
 
 void spelled(ForwardPrinter& p, const ir::Node& node) { p.spelled(node); }

@@ -1,12 +1,12 @@
 #include "emit/torch/script.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <optional>
 
+#include "base/texts.h"
 #include "emit/losses.h"
 #include "emit/namer.h"
 #include "emit/precision.h"
@@ -346,12 +346,12 @@ std::map<ir::ValueId, std::string> Script::call_model() {
     arguments.push_back(inputs_[static_cast<size_t>(id)]);
   const std::vector<ir::ValueId> outputs = workload_.outputs();
   const ir::Node& loss = workload_.first_loss();
-  const std::string call = fmt::format("model({})", fmt::join(arguments, ", "));
+  const std::string call = fmt::format("model({})", join(arguments, ", "));
   const bool inside = one_loss(workload_) && outputs.size() == 1 && workload_.is_input(loss.inputs[1]) &&
                       !flattens(loss) && call.size() + values[loss.inputs[1]].size() <= 40;
   const std::vector<std::string> names =
       inside ? std::vector<std::string>{call} : output_names(workload_, names_);
-  if (!inside) out_.call(fmt::format("{} = model", fmt::join(names, ", ")), arguments);
+  if (!inside) out_.call(fmt::format("{} = model", join(names, ", ")), arguments);
   for (size_t i = 0; i < outputs.size(); ++i) values[outputs[i]] = names[i];
   return values;
 }
@@ -406,7 +406,7 @@ void Script::train_step() {
   if (parts) {
     out_.line("losses = []");
     out_.line("parts = zip(*(t.chunk(ACCUMULATE) for t in batch), strict=True)");
-    out_.line(fmt::format("for {} in parts:", fmt::join(loaded_names(), ", ")));
+    out_.line(fmt::format("for {} in parts:", join(loaded_names(), ", ")));
     parted.emplace(out_);
   }
   if (precision.mixed()) {

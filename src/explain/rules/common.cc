@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <filesystem>
-#include <regex>
 
 #include "explain/rules/parts.h"
 
@@ -23,13 +22,13 @@ Maybe waits(const Subject& s, int) {
 
 // A line of the script that makes arrays of Python's or NumPy's numbers, and in which its steps are often seen.
 Maybe conversions(const Subject& s, int) {
-  static const std::regex makes(
+  static const Pattern makes(
       R"((torch|tf|jnp|jax\.numpy)\.(tensor|as_tensor|constant|convert_to_tensor|array|asarray)\(|)"
       R"((np|numpy)\.(array|asarray|stack|vstack|concatenate)\(|torch\.(FloatTensor|LongTensor)\()");
   for (const HotLine& hot : s.seen.lines) {
     if (hot.share < kHotConversion || fs::path(hot.file).filename() != s.file) continue;
     const std::string line = line_at(s.source, hot.line);
-    if (!std::regex_search(line, makes)) continue;
+    if (!makes.in(line)) continue;
     return Suspicion{
         .evidence = fmt::format("{} of the samples of its call stack are in line {}, which makes an array",
                                 share(hot.share), hot.line),

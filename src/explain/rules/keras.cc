@@ -1,3 +1,4 @@
+#include "base/json_text.h"
 #include "explain/rules/parts.h"
 
 namespace bakeoff::explain {
@@ -59,7 +60,7 @@ Maybe validation(const Subject& s, int) {
 Maybe callbacks(const Subject& s, int) {
   const Json found = fact(s, "callbacks");
   if (found.empty()) return {};
-  return Suspicion{fmt::format("callbacks of its own: {}", found.dump())};
+  return Suspicion{fmt::format("callbacks of its own: {}", dump(found))};
 }
 
 Maybe predicts(const Subject& s, int) { return called(s, {"model.predict"}); }
@@ -72,7 +73,7 @@ Maybe fits(const Subject& s, int) {
 Maybe metrics(const Subject& s, int) {
   const Json found = fact(s, "metrics");
   if (!by_fit(s) || found.empty()) return {};
-  return Suspicion{fmt::format("metrics that each batch computes: {}", found.dump())};
+  return Suspicion{fmt::format("metrics that each batch computes: {}", dump(found))};
 }
 
 const std::map<std::string, const char*> kKerasRemedies = {

@@ -3,6 +3,7 @@
 // What the rules of several frameworks share.
 
 #include <fmt/format.h>
+#include <regex.h>
 
 #include <map>
 
@@ -18,6 +19,22 @@ constexpr double kSomeWaits = 0.05;   // the same, where more speaks for the cau
 constexpr double kShortStep = 0.020;  // s, of a step in which dispatch may count
 constexpr double kPrintedBytes = 10;  // a step
 constexpr double kOnce = 0.2;         // calls a step from which on something is done "at each step"
+
+// An extended regular expression of POSIX, whose characters are bytes. std::regex would take the compiler two seconds.
+class Pattern {
+ public:
+  explicit Pattern(const char* expression);
+  ~Pattern() { regfree(&compiled_); }
+  Pattern(const Pattern&) = delete;
+  Pattern& operator=(const Pattern&) = delete;
+  // Whether some of `text` is like it.
+  bool in(const std::string& text) const;
+  // The first place that is like it becomes `by`, in which $1 to $9 stand for the expression's groups.
+  std::optional<std::string> replaced(const std::string& text, const std::string& by) const;
+
+ private:
+  regex_t compiled_ = {};
+};
 
 std::string share(double value);
 // A line of a text, from 1 on; empty where it has fewer.

@@ -1,3 +1,4 @@
+#include "base/json_text.h"
 #include "explain/rules/parts.h"
 
 namespace bakeoff::explain {
@@ -13,7 +14,7 @@ std::vector<Remark> remarks(const Subject& s) {
   if (const Json shapes = fact(s, "broadcast_loss"); shapes.size() == 2)
     add("R21",
         fmt::format("its loss compares shapes {} and {}: they broadcast to a table of all pairs",
-                    shapes[0].dump(), shapes[1].dump()),
+                    dump(shapes[0]), dump(shapes[1])),
         "broadcast_loss");
   if (s.flag("double_softmax"))
     add("R22", "its loss takes logits and gets probabilities: softmax is computed twice", "double_softmax");
@@ -27,7 +28,7 @@ std::vector<Remark> remarks(const Subject& s) {
     add("R23",
         fmt::format("its {} takes time first and gets {}, whose first axis has as many rows as the loss "
                     "compares: batch_first=True seems to be missing",
-                    found[0].get<std::string>(), found[1].dump()));
+                    found[0].get<std::string>(), dump(found[1])));
   if (s.number("early_clocks") >= kEarly)
     add("R18",
         "its clock is read while results of the step are still computed: the times that it prints are not those "

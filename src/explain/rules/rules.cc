@@ -1,7 +1,11 @@
 #include <algorithm>
-#include <regex>
+#include <array>
+#include <cctype>
 #include <sstream>
+#include <stdexcept>
 
+#include "base/json_text.h"
+#include "base/texts.h"
 #include "explain/rules/parts.h"
 
 namespace bakeoff::explain {
@@ -9,15 +13,14 @@ namespace {
 
 int64_t line_of(const std::string& source, const std::string& place) {
   if (place.empty()) return 0;
-  const std::regex wanted(place);
+  const Pattern wanted(place.c_str());
   int64_t line = 1;
   for (size_t begin = 0; begin < source.size(); ++line) {
     const size_t end = std::min(source.find('\n', begin), source.size());
     const std::string text = source.substr(begin, std::min<size_t>(end - begin, 1000));
     const size_t first = text.find_first_not_of(" \t");
     const bool comment = first != std::string::npos && text[first] == '#';
-    if (!comment && !text.starts_with("import ") && !text.starts_with("from ") &&
-        std::regex_search(text, wanted))
+    if (!comment && !text.starts_with("import ") && !text.starts_with("from ") && wanted.in(text))
       return line;
     begin = end + 1;
   }
@@ -33,6 +36,31 @@ double part_of_steps(const Profile& profile) {
 }
 
 }  // namespace
+
+Pattern::Pattern(const char* expression) {
+  if (regcomp(&compiled_, expression, REG_EXTENDED) != 0)
+    throw std::invalid_argument(fmt::format("no regular expression: {}", expression));
+}
+
+bool Pattern::in(const std::string& text) const {
+  return regexec(&compiled_, text.c_str(), 0, nullptr, 0) == 0;
+}
+
+std::optional<std::string> Pattern::replaced(const std::string& text, const std::string& by) const {
+  std::array<regmatch_t, 10> groups;
+  if (regexec(&compiled_, text.c_str(), groups.size(), groups.data(), 0) != 0) return std::nullopt;
+  const auto part = [&](int begin, int end) { return begin < 0 ? "" : text.substr(begin, end - begin); };
+  std::string made = part(0, groups[0].rm_so);
+  for (size_t at = 0; at < by.size(); ++at) {
+    if (by[at] == '$' && at + 1 < by.size() && std::isdigit(static_cast<unsigned char>(by[at + 1]))) {
+      const regmatch_t& group = groups[by[++at] - '0'];
+      made += part(group.rm_so, group.rm_eo);
+    } else {
+      made += by[at];
+    }
+  }
+  return made + text.substr(groups[0].rm_eo);
+}
 
 std::string line_at(const std::string& text, int64_t number) {
   std::istringstream lines(text);
@@ -76,7 +104,7 @@ Maybe recompiled(const Subject& s) {
 
 Maybe defined_anew(const Subject& s) {
   auto suspicion = recompiled(s);
-  if (!suspicion || fact(s, "retraces").dump().find("a new function") == std::string::npos) return {};
+  if (!suspicion || dump(fact(s, "retraces")).find("a new function") == std::string::npos) return {};
   suspicion->evidence += ", of functions that are defined again each time";
   return suspicion;
 }
@@ -134,17 +162,15 @@ Maybe other_threads(const Subject& s, int processors) {
 }
 
 std::string filled(std::string text, const Json& value) {
-  if (const size_t at = text.find("{}"); at != std::string::npos) text.replace(at, 2, value.dump());
+  if (const size_t at = text.find("{}"); at != std::string::npos) text.replace(at, 2, dump(value));
   return text;
 }
 
 std::optional<std::string> changed_line(const Suspect& suspect, const std::string& line) {
   const Rule& rule = *suspect.rule;
-  const std::regex from(rule.from == nullptr ? "" : rule.from);
-  if (rule.from == nullptr || !std::regex_search(line, from)) return std::nullopt;
-  const std::string changed = std::regex_replace(line, from, filled(rule.to, suspect.suspicion.value),
-                                                 std::regex_constants::format_first_only);
-  return changed.find_first_not_of(" \t") == std::string::npos ? "" : changed;
+  if (rule.from == nullptr) return std::nullopt;
+  const auto changed = Pattern(rule.from).replaced(line, filled(rule.to, suspect.suspicion.value));
+  return changed && trimmed(*changed).empty() ? "" : changed;
 }
 
 const std::vector<Rule>& rules() {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/json_text.h"
 #include "explain/rules/parts.h"
 
 namespace bakeoff::explain {
@@ -9,7 +10,7 @@ Maybe no_graph(const Subject& s, int) { return uncompiled(s); }
 Maybe retraced(const Subject& s, int) { return recompiled(s); }
 // Whether Python numbers are among the reasons of its traces.
 bool by_numbers(const Subject& s) {
-  return fact(s, "retraces").dump().find("Python value") != std::string::npos;
+  return dump(fact(s, "retraces")).find("Python value") != std::string::npos;
 }
 
 Maybe retraced_by_numbers(const Subject& s, int) {
@@ -175,7 +176,7 @@ std::vector<Rule> tensorflow_rules() {
        .place = "_parallelism_threads|NUM_(INTRA|INTER)",
        .numbers = true,
        .suspect = threads,
-       .from = R"((_parallelism_threads\()\s*\d+)",
+       .from = R"((_parallelism_threads\()\s*[0-9]+)",
        .to = "$1{}",
        .tries = [](const Subject& s,
                    int processors) { return only(processors > 1 && s.number("threads") == processors, 1); }},

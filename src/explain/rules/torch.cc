@@ -172,7 +172,7 @@ std::vector<Rule> input_rules() {
        .place = "num_workers",
        .suspect = needless_workers,
        .within = "input",
-       .from = R"(num_workers\s*=\s*\d+)",
+       .from = R"(num_workers\s*=\s*[0-9]+)",
        .to = "num_workers={}"},
       {.id = "R1",
        .key = "no_workers",
@@ -201,7 +201,7 @@ std::vector<Rule> input_rules() {
        .thrown = "persistent_workers",
        .place = "num_workers",
        .suspect = worker_restart,
-       .from = R"((num_workers\s*=\s*\d+))",
+       .from = R"((num_workers\s*=\s*[0-9]+))",
        .to = "$1, persistent_workers=True"},
   };
 }
@@ -314,7 +314,7 @@ std::vector<Rule> arithmetic_rules() {
        .place = "set_num_threads|NUM_THREADS",
        .numbers = true,
        .suspect = other_threads,
-       .from = R"(set_num_threads\(\s*\d+\s*\))",
+       .from = R"(set_num_threads\(\s*[0-9]+\s*\))",
        .to = "set_num_threads({})",
        .tries = [](const Subject& s,
                    int processors) { return only(processors > 1 && s.number("threads") == processors, 1); }},

@@ -1,13 +1,13 @@
 #include "study/training/fit_rows.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
 
+#include "base/texts.h"
 #include "evidence/host_rounds.h"
 #include "stats/trimmed.h"
 #include "study/training/training_setup.h"
@@ -83,7 +83,7 @@ class FitAccumulator {
       if (auto text = disturbed_text(rounds_, "stretches of training"); !text.empty())
         notes.push_back(std::move(text));
     }
-    row.note = fmt::format("{}", fmt::join(notes, "; "));
+    row.note = join(notes, "; ");
     return row;
   }
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 
 #include "evidence/host_rounds.h"
+#include "stats/distributions.h"
 #include "stats/paired.h"
 #include "stats/trimmed.h"
 
@@ -21,8 +21,7 @@ OverSeeds over_seeds(const std::vector<double>& values, double level) {
   OverSeeds found{.value = std::exp(centre)};
   if (logs.size() < 2) return found;
   const double n = static_cast<double>(logs.size());
-  const boost::math::students_t student(n - 1);
-  const double half = boost::math::quantile(student, (1 + level) / 2) * std::sqrt(stats::variance(logs) / n);
+  const double half = stats::student_quantile(n - 1, (1 + level) / 2) * std::sqrt(stats::variance(logs) / n);
   found.interval = {std::exp(centre - half), std::exp(centre + half)};
   return found;
 }
