@@ -191,7 +191,7 @@ TEST(Predict, SaysWhatWouldDecideWhereTheBudgetDoesNot) {
   const auto hopeless = predict(good(), noisy, 2);
   const Status refused = check_prediction(*hopeless, noisy);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("budget.minutes = 0.2 cannot decide"));
+  EXPECT_THAT(refused.error().message, HasSubstr("a budget of 12.0 s cannot decide"));
   EXPECT_THAT(refused.error().remedy, HasSubstr("allow more than"));
 }
 

@@ -11,6 +11,7 @@
 #include "stats/distributions.h"
 #include "stats/planning.h"
 #include "stats/ranking.h"
+#include "table/numbers.h"
 #include "worker/grants.h"
 
 namespace bakeoff {
@@ -126,14 +127,15 @@ Status check_prediction(const Prediction& p, const recipe::Recipe& recipe) {
   if (p.heats_held >= p.least_heats) return Done{};
   const double minutes = p.minutes_needed / static_cast<double>(std::max<int64_t>(p.heats_needed, 1)) *
                          static_cast<double>(p.least_heats);
-  return Error{.message = fmt::format(
-                   "budget.minutes = {:g} cannot decide: by this machine's profile it allows about {} "
-                   "heats of {} contenders, and fewer than {} decide nothing",
-                   recipe.budget.minutes, p.heats_held, recipe.contenders.size(), p.least_heats),
-               .where = recipe::where(recipe, "budget", "minutes"),
-               .remedy = fmt::format("allow more than {:.1f} minutes ({:.1f} for a gap of {:g}%), race fewer "
-                                     "contenders, or try it anyway: --profile none",
-                                     minutes, p.minutes_needed, 100 * recipe.margin)};
+  return Error{
+      .message = fmt::format("a budget of {} cannot decide: by this machine's profile it allows about {} "
+                             "heats of {} contenders, and fewer than {} decide nothing",
+                             table::duration(60e3 * recipe.budget.minutes), p.heats_held,
+                             recipe.contenders.size(), p.least_heats),
+      .where = recipe::where(recipe, "budget", "minutes"),
+      .remedy = fmt::format("allow more than {:.1f} minutes ({:.1f} for a gap of {:g}%), race fewer "
+                            "contenders, or try it anyway: --profile none",
+                            minutes, p.minutes_needed, 100 * recipe.margin)};
 }
 
 }  // namespace bakeoff

@@ -43,6 +43,14 @@ void apply(const Budget& wanted, int64_t ran, recipe::Budget& budget) {
   if (wanted.pairs > 0) budget = {.minutes = recipe::Budget::kNoLimit, .heats = ran + wanted.pairs};
 }
 
+// An error that names the recipe's budget names --budget instead where that states it.
+Error of_budget(Error error, const recipe::Recipe& recipe, const Budget& wanted) {
+  const bool stated = wanted.minutes > 0 || wanted.pairs > 0;
+  for (const char* key : {"minutes", "heats"})
+    if (stated && error.where == recipe::where(recipe, "budget", key)) error.where = "--budget";
+  return error;
+}
+
 // What the budget does not limit, said before anything starts; empty: it limits all.
 std::string beyond_the_budget(const recipe::Recipe& recipe) {
   const recipe::Budget& budget = recipe.budget;
@@ -71,12 +79,14 @@ Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleP
     CHECK_OK(recipe::check_baseline(recipe, options.baseline));
     recipe.baseline = options.baseline;
   }
-  CHECK_OK(check_budget(recipe));
-  TRY(const Texts calibration, use_profile(options.profile, recipe, progress));
+  if (const Status enough = check_budget(recipe); !enough)
+    return of_budget(enough.error(), recipe, options.budget);
+  const auto calibration = use_profile(options.profile, recipe, progress);
+  if (!calibration) return of_budget(calibration.error(), recipe, options.budget);
   if (const std::string how = environments_to_make(recipe, interpreters); !how.empty()) progress.lines()(how);
   if (const std::string beyond = beyond_the_budget(recipe); !beyond.empty()) progress.lines()(beyond);
   const fs::path folder = options.out.empty() ? dated_folder(recipe.name) : options.out;
-  return make_plan(recipe, folder, interpreters, progress.lines(), calibration);
+  return make_plan(recipe, folder, interpreters, progress.lines(), *calibration);
 }
 
 // What a new run's budget that is too short for all leaves out, by what contenders take on a machine with two processors;

@@ -69,7 +69,7 @@ Status check_budget(const recipe::Recipe& recipe) {
   const int64_t least = least_heats(recipe.alpha, k);
   if (recipe.budget.heats < least) {
     return Error{.message = fmt::format(
-                     "budget.heats = {} cannot decide anything between {} contenders at alpha = {:g}",
+                     "a budget of {} heats cannot decide anything between {} contenders at alpha = {:g}",
                      recipe.budget.heats, k, recipe.alpha),
                  .where = recipe::where(recipe, "budget", "heats"),
                  .remedy = fmt::format("allow at least {} heats, or race fewer contenders", least)};
@@ -81,13 +81,12 @@ Status check_budget(const recipe::Recipe& recipe) {
       static_cast<double>(least) * static_cast<double>(bursts) * burst_s * static_cast<double>(k) / 60;
   if (recipe.budget.minutes < minutes) {
     return Error{
-        .message =
-            fmt::format("budget.minutes = {:g} cannot decide: {} heats of {} contenders time bursts for "
-                        "{:.1f} minutes",
-                        recipe.budget.minutes, least, k, minutes),
+        .message = fmt::format("a budget of {} cannot decide: {} heats of {} contenders time bursts for {}",
+                               table::duration(60e3 * recipe.budget.minutes), least, k,
+                               table::duration(60e3 * minutes)),
         .where = recipe::where(recipe, "budget", "minutes"),
-        .remedy = fmt::format("allow more than {:.1f} minutes, or shorten race.bursts or race.burst_seconds",
-                              minutes)};
+        .remedy = fmt::format("allow more than {}, or shorten race.bursts or race.burst_seconds",
+                              table::duration(60e3 * minutes))};
   }
   return Done{};
 }
@@ -247,9 +246,9 @@ class GroupRace {
     }
     if (fresh_.empty()) {
       Happening said;
-      said.remark = fmt::format("no further heat: one takes about {}, and {} of the budget are left",
+      said.remark = fmt::format("no further heat: one takes about {}; the budget has {}",
                                 table::duration(1e3 * expected_s(members)),
-                                table::duration(1e3 * std::max(0.0, left_s)));
+                                left_s < 1 ? "ended" : table::duration(1e3 * left_s) + " left");
       watch(said);
     }
     return {};

@@ -73,7 +73,10 @@ int exit_code(const Outcome& outcome) {
 
 std::string sentence(const Row& row, const Outcome& outcome) {
   const std::string margin = table::percent(outcome.settings.margin);
-  const std::string interval = table::interval(row.ratio, table::ratio);
+  const std::string interval = table::bounded_below(row.ratio) || table::bounded_above(row.ratio)
+                                   ? table::interval(row.ratio, table::ratio)
+                                   : fmt::format("in {}, too few for an interval",
+                                                 table::counted(static_cast<int64_t>(row.heats), "heat"));
   if (row.heats == 0) return fmt::format("UNDECIDED: {} was not compared.", row.contender);
   const std::string seen = fmt::format("{} takes {} times as long as before, {}", row.contender,
                                        table::ratio(row.ratio.value), interval);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "stats/interval.h"
@@ -60,6 +61,16 @@ TEST(Verdict, OfAllContenders) {
   Outcome stopped = outcome({equal("a")});
   stopped.interrupted = true;
   EXPECT_EQ(exit_code(stopped), 130);
+}
+
+TEST(Verdict, OfOneHeatSaysThatItIsTooFewForAnInterval) {
+  Row one = open("a");
+  one.ratio = {.value = 444, .low = 0, .high = std::numeric_limits<double>::infinity()};
+  one.heats = 1;
+  EXPECT_EQ(
+      sentence(one, outcome({one})),
+      "UNDECIDED: a takes 444 times as long as before, in 1 heat, too few for an interval: whether it is more "
+      "than 2% slower is not decided.");
 }
 
 TEST(Junit, CasesByVerdict) {

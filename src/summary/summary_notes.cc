@@ -240,9 +240,9 @@ void add_limit_note(const Summary& s, std::vector<std::string>& notes) {
   std::string text;
   for (size_t i = 0; i < std::min<size_t>(2, s.ranked.size()); ++i)
     if (const auto& limit = s.ranked[i].limit)
-      text += fmt::format("{}{} by {} ({})", text.empty() ? "" : "; ", s.ranked[i].contender.id, limit->kind,
-                          limit->evidence);
-  if (!text.empty()) notes.push_back("Limited: " + text + ". `bakeoff tune` tries what would help.");
+      text += fmt::format("{}{} is limited by {} ({})", text.empty() ? "" : "; ", s.ranked[i].contender.id,
+                          limit->kind, limit->evidence);
+  if (!text.empty()) notes.push_back(text + ". `bakeoff tune` tries what would help.");
 }
 
 }  // namespace

@@ -258,7 +258,7 @@ class Outcomes(PyTest):
 
 
 class RealGate(PyTest):
-    def test_twice_as_slow(self) -> None:
+    def test_ten_times_as_slow(self) -> None:
         if self.place.run("gate", "--help").code != 0:
             raise unittest.SkipTest("this program has no command 'gate'")
         # Sleeps keep their ratio beside whatever else runs here, sums do not; three seconds of
