@@ -145,7 +145,7 @@ Result<Profile> profile_from_json(std::string_view text, const std::string& file
   if (version == json.end() || !version->is_number_integer())
     return bad("this is no machine profile: it has no profile_version");
   if (*version != kProfileVersion) {
-    return bad(fmt::format("profile version {}, this program reads {}", version->dump(), kProfileVersion));
+    return bad(fmt::format("profile version {}, this program reads {}", dump(*version), kProfileVersion));
   }
   try {
     Profile profile = profile_from(json);

@@ -25,6 +25,15 @@ void find(const ExplainJob& job, Explanation& out, int64_t begin_ns, const Progr
   Inquiry(job, out, begin_ns, progress).run();
 }
 
+// What the observed runs say, until heats measure the scripts side by side.
+void tell_observed(const std::vector<Subject>& subjects, const Progress& progress) {
+  const double first_s = subjects[0].compared_s();
+  const double second_s = subjects.size() > 1 ? subjects[1].compared_s() : 0;
+  if (first_s > 0 && second_s > 0)
+    progress(fmt::format("first standing: {} takes {:.3g} times as long as {}, each observed by itself",
+                         subjects[0].name, first_s / second_s, subjects[1].name));
+}
+
 }  // namespace
 
 Result<Explanation> explain(ExplainJob job, const Progress& progress) {
@@ -43,6 +52,7 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
   prepare(out.subjects, out.notes);
   for (const Subject& subject : out.subjects)
     std::ranges::move(remarks(subject), std::back_inserter(out.remarks));
+  tell_observed(out.subjects, progress);
   find(job, out, begin_ns, progress);
   // What was observed may mislead on a busy machine; what raced does not.
   if (out.gap && out.gap->high < 1 / (1 + kMargin)) {

@@ -15,6 +15,7 @@
 #include "base/temporary_folder.h"
 #include "explain/folders.h"
 #include "explain/heats.h"
+#include "explain/words.h"
 
 namespace bakeoff::explain {
 namespace {
@@ -310,7 +311,16 @@ TEST(Subjects, ByStepTheBatchDoesNotCount) {
   s.by_step = true;
   EXPECT_EQ(s.samples(), 4);
   Explanation e{.subjects = {s, s}, .gap = Estimate{2, 1.9, 2.1}};
-  EXPECT_THAT(to_text(e, 80, false), HasSubstr("times as long per step"));
+  EXPECT_THAT(to_text(e, 80, false), HasSubstr("takes 2.00 [1.90, 2.10] times as long per step as"));
+}
+
+TEST(Text, AnIntervalThatSaysNothingIsNotShown) {
+  const Explanation e{.subjects = {torch_script({{"batch", 32}}), torch_script({{"batch", 32}})},
+                      .gap = Estimate{5.42, 0.01, 2049},
+                      .equal = true,
+                      .heats = 1};
+  EXPECT_THAT(gap_words(e), HasSubstr("takes 5.42 times as long per sample as"));
+  EXPECT_THAT(gap_words(e), HasSubstr(", in too few heats (1) for an interval"));
 }
 
 TEST(Text, NamesNothingWithoutAGap) {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/clock.h"
+#include "explain/words.h"
 #include "proc/interrupt.h"
 #include "stats/e_process.h"
 #include "stats/trimmed.h"
@@ -200,14 +201,20 @@ void Inquiry::find_causes() {
     else
       out_.causes.push_back({.suspect = std::move(suspect), .shared = both});
   }
+  for (const Cause& cause : out_.causes)
+    if (!cause.shared)
+      progress_(
+          fmt::format("suspected: {}: {}", cause.suspect.rule->cause, cause.suspect.suspicion.evidence));
 }
 
 void Inquiry::judge(Cause& cause, const Differences& gains) const {
   cause.measured = gains.factor(alpha());
   if (!cause.measured) return;
-  if (cause.measured->low > (gains.heats() > 1 ? 1 + kMargin : kPlain))
+  if (cause.measured->low > (gains.heats() > 1 ? 1 + kMargin : kPlain)) {
     cause.finding = Finding::kConfirmed;
-  else if (cause.measured->high < 1 + kMargin)
+    progress_(fmt::format("confirmed: {}: {} times as fast with the change", cause.suspect.rule->cause,
+                          with_interval(*cause.measured)));
+  } else if (cause.measured->high < 1 + kMargin)
     cause.finding = Finding::kNoGain;
 }
 
@@ -242,6 +249,7 @@ bool Inquiry::one_heat(Pass& pass, int number) {
       out_.notes.push_back(fmt::format("{}: {}", out_.subjects[1].name, results[1].failure));
     gap_.add(results[0], results[1]);
     out_.gap = gap_.factor(alpha());
+    if (out_.gap) progress_("standing: " + gap_words(out_));
   }
   if (pass.base.empty()) {
     if (!plain_losses_.empty()) out_.losses = loss_change(plain_losses_, results[0].losses);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/json_text.h"
+
 namespace bakeoff::explain {
 namespace {
 
@@ -77,7 +79,7 @@ double Subject::number(const char* fact, double otherwise) const {
 std::string Subject::text(const char* fact) const {
   const auto found = facts().find(fact);
   if (found == facts().end() || found->is_null()) return "";
-  return found->is_string() ? found->get<std::string>() : found->dump();
+  return found->is_string() ? found->get<std::string>() : dump(*found);
 }
 
 bool Subject::flag(const char* fact) const {

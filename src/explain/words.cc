@@ -33,6 +33,14 @@ std::string with_interval(const Estimate& e) {
   return fmt::format("{} [{}, {}]", significant(e.value, 3), significant(e.low, 3), significant(e.high, 3));
 }
 
+std::string gap_words(const Explanation& e) {
+  const bool bounded = table::bounded_below(*e.gap) || table::bounded_above(*e.gap);
+  return fmt::format("{} takes {} times as long per {} as {}{}", e.subjects[0].name,
+                     bounded ? with_interval(*e.gap) : significant(e.gap->value, 3), unit(e),
+                     e.subjects[1].name,
+                     bounded ? "" : fmt::format(", in too few heats ({}) for an interval", e.heats));
+}
+
 std::string headline(const Explanation& e) {
   const Subject& s = e.subjects[0];
   if (e.subjects.size() == 1) {
@@ -47,8 +55,7 @@ std::string headline(const Explanation& e) {
   }
   const Subject& other = e.subjects[1];
   if (!e.gap) return fmt::format("{} and {} could not be compared.", s.name, other.name);
-  const std::string takes = fmt::format("{} takes {} times as long per {} as {}.", s.name,
-                                        with_interval(*e.gap), unit(e), other.name);
+  const std::string takes = gap_words(e) + ".";
   if (!e.equal) return takes;
   if (e.gap->high < 1 / 1.02)
     return fmt::format("{} is the slower one: name it first. {}", other.name, takes);

@@ -15,6 +15,8 @@ namespace bakeoff::explain {
 std::string unit(const Explanation& explanation);
 // "2.1 [1.9, 2.3]"
 std::string with_interval(const Estimate& estimate);
+// "slow.py takes 2.1 [1.9, 2.3] times as long per step as fast.py", of an explanation with a gap.
+std::string gap_words(const Explanation& explanation);
 // The gap, or that there is none, or how fast the one script is.
 std::string headline(const Explanation& explanation);
 // What is said where no cause is confirmed.

@@ -73,6 +73,7 @@ class Explain(unittest.TestCase):
     def explained(self, *words: str, seconds: int = 10) -> Any:
         got = self.explain("--format", "json", *words, seconds=seconds)
         self.assertEqual(got.code, 0, got.err)
+        self.said = got.err
         return json.loads(got.out)
 
 
@@ -92,6 +93,11 @@ class Pairs(Explain):
             named[0]["line"], SLOW.splitlines().index("            gc.collect()") + 1
         )
         self.assertGreater(named[0]["gain"]["low"], 1.5)
+        # What is known is said before the answer is there.
+        said = [line.split(": ")[0] for line in self.said.splitlines()]
+        order = ("first standing", "suspected", "standing", "confirmed")
+        at = [said.index(word) for word in order]
+        self.assertEqual(at, sorted(at), self.said)
         page = (self.place.path / "out/explain.html").read_text()
         self.assertIn("it collects garbage at each step", page)
         self.assertNotIn("{{", page)
