@@ -12,6 +12,7 @@
 #include <random>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/temporary_folder.h"
 #include "explain/folders.h"
 #include "explain/heats.h"
@@ -321,6 +322,12 @@ TEST(Text, AnIntervalThatSaysNothingIsNotShown) {
                       .heats = 1};
   EXPECT_THAT(gap_words(e), HasSubstr("takes 5.42 times as long per sample as"));
   EXPECT_THAT(gap_words(e), HasSubstr(", in too few heats (1) for an interval"));
+}
+
+TEST(Text, AWideIntervalAboveOneIsShown) {
+  const Explanation e{.subjects = {torch_script({}), torch_script({})}, .gap = Estimate{150, 1.3, 17000}};
+  EXPECT_THAT(gap_words(e), HasSubstr("takes 150 [1.30, 17,000] times as long"));
+  EXPECT_EQ(parse_json<nlohmann::json>(to_json(e))["gap"]["low"], 1.3);
 }
 
 TEST(Text, NamesNothingWithoutAGap) {

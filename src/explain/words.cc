@@ -34,7 +34,7 @@ std::string with_interval(const Estimate& e) {
 }
 
 std::string gap_words(const Explanation& e) {
-  const bool bounded = table::bounded_below(*e.gap) || table::bounded_above(*e.gap);
+  const bool bounded = table::bounded_below(*e.gap) || table::bounded_above(*e.gap) || e.gap->low > 1;
   return fmt::format("{} takes {} times as long per {} as {}{}", e.subjects[0].name,
                      bounded ? with_interval(*e.gap) : significant(e.gap->value, 3), unit(e),
                      e.subjects[1].name,

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "explain/explain.h"
+#include "explain/explanation.h"
 
 namespace bakeoff::explain {
 
