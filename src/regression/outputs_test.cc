@@ -71,6 +71,10 @@ TEST(Verdict, OfOneHeatSaysThatItIsTooFewForAnInterval) {
       sentence(one, outcome({one})),
       "UNDECIDED: a takes 444 times as long as before, in 1 heat, too few for an interval: whether it is more "
       "than 2% slower is not decided.");
+  one.change = stats::Change::kRegression;
+  one.ratio = {.value = 444, .low = 1.5, .high = 1e6};
+  EXPECT_EQ(sentence(one, outcome({one})),
+            "REGRESSION: a takes 444 times as long as before, at least 1.500: more than 2% slower.");
 }
 
 TEST(Junit, CasesByVerdict) {
