@@ -1,7 +1,7 @@
 #pragma once
 
-// JSON to text and back. Its parser and its writer are instantiated here alone: in each file that calls
-// nlohmann's own they take the compiler half a second.
+// JSON to text and back. The library's parser and writer are templates: they are compiled here alone, instead of again
+// in each unit that calls them (docs/measured/building.md).
 
 #include <nlohmann/json.hpp>
 #include <string>

@@ -2,7 +2,7 @@
 
 // Texts: values by name, as they are recorded and shown; their parts; numbers in them.
 //
-// `join` is ours: fmt::join costs each file that uses it 0.2 s of the compiler (docs/measured/building.md).
+// `join` is ours: fmt::join is compiled again in each unit that uses it (docs/measured/building.md).
 
 #include <fmt/format.h>
 
@@ -59,7 +59,7 @@ inline std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-// The values from `begin` to `end` as fmt writes them, `between` each two of them.
+// The values from `begin` to `end` as fmt writes them, with `between` between neighbours.
 template <typename Begin, typename End>
 std::string join(Begin begin, const End& end, std::string_view between) {
   std::string all;

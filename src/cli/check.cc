@@ -40,8 +40,6 @@ Result<proc::CommandResult> run_python(std::vector<std::string> argv, const fs::
   return proc::run_command(options);
 }
 
-json parsed(const std::string& text) { return parse_json<json>(text); }
-
 // What the source alone tells (runners/bakeoff_runner/static_check.py), read by any Python: nothing is run.
 Result<json> read_source(const fs::path& script, const std::string& framework, const fs::path& runner) {
   auto python = find_python();
@@ -49,7 +47,7 @@ Result<json> read_source(const fs::path& script, const std::string& framework, c
                                    (runner / "bakeoff_runner" / "static_check.py").string(), script.string(),
                                    framework};
   TRY(const auto done, run_python(std::move(argv), runner, kReadLimit));
-  json found = parsed(done.output_tail);
+  json found = parse_json<json>(done.output_tail);
   if (done.ok() && found.is_object()) return found;
   return Error{.message = fmt::format("'{}' cannot be read as Python ({})\n{}", script.string(), done.text(),
                                       done.output_tail),
@@ -119,7 +117,7 @@ Result<json> try_script(const CheckOptions& options, const recipe::Contender& co
     CHECK_OK(give_recipe(options.recipe, contender, copy, folder.path() / "recipe", given));
   TRY(const auto done, run_python({environment.python.string(), "-m", "bakeoff_runner.check", dump(given)},
                                   runner, kTryLimit));
-  if (const auto text = read_file(result)) return parsed(*text);
+  if (const auto text = read_file(result)) return parse_json<json>(*text);
   return json{
       {"problem", fmt::format("its process ended without a result: {}\n{}", done.text(), done.output_tail)},
       {"remedy", "a worker would end so too"},

@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+#include "explain/rules/parts.h"
+
 namespace bakeoff::explain {
 namespace {
 
@@ -227,6 +229,16 @@ TEST(RuleSigns, RemarksFireAndStaySilent) {
     EXPECT_THAT(topics_of(sign, sign.fires), ::testing::ElementsAre(sign.key)) << sign.framework;
     EXPECT_THAT(topics_of(sign, sign.silent), ::testing::IsEmpty()) << sign.framework;
   }
+}
+
+TEST(RulePatterns, AreOnesOfPosix) {
+  for (const Rule& rule : rules())
+    for (const char* pattern : {rule.place, rule.from}) {
+      if (pattern == nullptr) continue;
+      EXPECT_NO_THROW(Pattern{pattern}) << rule.key;
+      EXPECT_EQ(std::string(pattern).find("\\d"), std::string::npos)
+          << rule.key << ": [0-9], \\d is none of POSIX";
+    }
 }
 
 TEST(RuleSigns, AreThereForEveryRule) {
