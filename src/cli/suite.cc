@@ -159,7 +159,12 @@ Result<Summary> race_entry(const Session& session, const Entry& entry, ConsolePr
     recipe.budget.minutes = suite::share(session.record);
     recipe.budget.includes_studies = true;
   }
-  CHECK_OK(check_budget(recipe));
+  if (const Status enough = check_budget(recipe); !enough) {
+    Error error = enough.error();
+    if (session.record.minutes > 0 && error.where == recipe::where(recipe, "budget", "minutes"))
+      error.where = "its share of the suite's time";
+    return error;
+  }
   if (recipe::check_baseline(recipe, session.record.baseline)) recipe.baseline = session.record.baseline;
   TRY(const Texts calibration, use_profile(session.profile, recipe, progress));
   TRY(const Interpreters interpreters, find_interpreters(session.config));
@@ -280,7 +285,7 @@ std::string next_step(const Record& record, const suite::Table& table, const fs:
                          quoted_words({(folder / row.folder).string()}));
   }
   if (table.rows.empty()) return "";
-  return fmt::format("one row in full: bakeoff report {}",
+  return fmt::format("one race in full: bakeoff report {}",
                      quoted_words({(folder / table.rows.front().folder).string()}));
 }
 

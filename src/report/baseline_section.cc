@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/texts.h"
-#include "report/names.h"
+#include "records/names.h"
 #include "report/phrases.h"
 #include "summary/baseline.h"
 #include "table/numbers.h"
@@ -51,16 +51,6 @@ std::vector<Quantity<Against>> baseline_quantities() {
   };
 }
 
-// A contender by its id as sentences and pictures call it; commands and the table have the id.
-std::string said(const Summary& s, const std::string& id) {
-  for (const auto* rows : {&s.ranked, &s.unranked}) {
-    for (const Row& row : *rows) {
-      if (row.contender.id == id) return spoken(row.contender);
-    }
-  }
-  return one_line(id);
-}
-
 // Of contenders without a ratio, as they are not ranked.
 std::string left_out(const Summary& s) {
   std::vector<std::string> names;
@@ -73,9 +63,10 @@ std::string why_no_baseline(const Summary& s) {
   for (const Row& row : s.unranked) {
     if (row.contender.id == s.baseline)
       return fmt::format("The baseline {} is not ranked ({}), so there are no ratios to it.",
-                         said(s, s.baseline), one_line(unranked_reason(row)));
+                         spoken(s.manifest.contenders, s.baseline), one_line(unranked_reason(row)));
   }
-  return fmt::format("The baseline {} is not ranked, so there are no ratios to it.", said(s, s.baseline));
+  return fmt::format("The baseline {} is not ranked, so there are no ratios to it.",
+                     spoken(s.manifest.contenders, s.baseline));
 }
 
 // "JAX is 1.32x as fast as PyTorch [1.25, 1.40]."
@@ -84,23 +75,24 @@ std::string sentence_of(const Summary& s, const std::vector<Against>& all) {
     return (a.verdict == "faster" ? a.speed.value : 0) < (b.verdict == "faster" ? b.speed.value : 0);
   });
   if (best == all.end() || best->verdict != "faster")
-    return fmt::format("No contender is surely faster than {}.", said(s, s.baseline));
+    return fmt::format("No contender is surely faster than {}.", spoken(s.manifest.contenders, s.baseline));
   const Cell cell = speed_cell(best->ratio, best->speed, best->verdict);
-  return fmt::format("{} is {}x as fast as {} {}.", said(s, best->contender), cell.text, said(s, s.baseline),
-                     cell.range);
+  return fmt::format("{} is {}x as fast as {} {}.", spoken(s.manifest.contenders, best->contender), cell.text,
+                     spoken(s.manifest.contenders, s.baseline), cell.range);
 }
 
 void add_baseline_bars(const Summary& s, const std::vector<Against>& all, Section& section) {
-  Picture picture{.x_title = fmt::format("times as fast as {}", said(s, s.baseline))};
+  Picture picture{.x_title = fmt::format("times as fast as {}", spoken(s.manifest.contenders, s.baseline))};
   for (const Against& a : all) {
     if (!a.ratio || a.ratio->bound) continue;
     const Cell cell = speed_cell(a.ratio, a.speed, a.verdict);
-    picture.bars.push_back({.name = said(s, a.contender),
-                            .factor = a.speed,
-                            .label = cell.text + "  " + cell.range,
-                            .hint = fmt::format("{} {}x as fast as {} {}, {}", said(s, a.contender),
-                                                cell.text, said(s, s.baseline), cell.range, a.verdict),
-                            .sure = a.verdict == "faster" || a.verdict == "slower"});
+    picture.bars.push_back(
+        {.name = spoken(s.manifest.contenders, a.contender),
+         .factor = a.speed,
+         .label = cell.text + "  " + cell.range,
+         .hint = fmt::format("{} {}x as fast as {} {}, {}", spoken(s.manifest.contenders, a.contender),
+                             cell.text, spoken(s.manifest.contenders, s.baseline), cell.range, a.verdict),
+         .sure = a.verdict == "faster" || a.verdict == "slower"});
   }
   section.pictures = {std::move(picture)};
 }
@@ -131,7 +123,7 @@ std::optional<Section> baseline_section(const Summary& s) {
   if (!ranked) all = {{.contender = s.baseline, .verdict = "not ranked"}};
   Section section{.key = "baseline",
                   .label = "Baseline",
-                  .title = fmt::format("Against the baseline {}", said(s, s.baseline))};
+                  .title = fmt::format("Against the baseline {}", spoken(s.manifest.contenders, s.baseline))};
   section.legend = fmt::format("As fast: the baseline's step time over the contender's. {}{}",
                                together_statement(s), left_out(s));
   section.sentences = {!ranked             ? why_no_baseline(s)

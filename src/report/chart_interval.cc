@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "records/names.h"
 #include "report/chart_frame.h"
 #include "report/charts.h"
-#include "report/names.h"
 #include "report/phrases.h"
 #include "report/ranking.h"
 #include "table/numbers.h"

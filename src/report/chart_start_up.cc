@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 
+#include "records/names.h"
 #include "report/chart_frame.h"
 #include "report/charts.h"
-#include "report/names.h"
 #include "report/phrases.h"
 #include "table/numbers.h"
 #include "table/text.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "report/names.h"
+#include "records/names.h"
 
 namespace bakeoff::report {
 

@@ -9,6 +9,7 @@
 #include "base/texts.h"
 #include "emit/emit.h"
 #include "report/charts.h"
+#include "report/name_texts.h"
 #include "report/phrases.h"
 #include "report/ranking.h"
 #include "table/numbers.h"
@@ -21,7 +22,7 @@ namespace {
 
 constexpr size_t kMostNamed = 3;  // more contenders are counted
 
-std::string spoken(const Row& row) { return report::spoken(row.contender); }
+std::string spoken(const Row& row) { return bakeoff::spoken(row.contender); }
 
 std::string listed(const std::vector<std::string>& names, const char* last) {
   if (names.size() == 1) return names.front();
@@ -30,45 +31,6 @@ std::string listed(const std::vector<std::string>& names, const char* last) {
 
 std::string as_long(const Row& row) {
   return fmt::format("{}{} times as long", row.at_least ? "at least " : "", times(row.ratio.value));
-}
-
-constexpr double kProbable = 0.95;  // confidence of one look, which guarantees nothing
-
-struct Field {  // the rows of one precision
-  const Row* leader = nullptr;
-  // open: may be as fast as the leader. probable: probably slower, or compared in one heat alone; not certain.
-  std::vector<const Row*> tied = {}, open = {}, probable = {}, behind = {};
-};
-
-const Rival* rival_of(const Summary& s, const Row& row) {
-  for (const Outlook& outlook : s.outlooks) {
-    for (const Rival& rival : outlook.rivals) {
-      if (rival.contender == row.contender.id) return &rival;
-    }
-  }
-  return nullptr;
-}
-
-bool probably_slower(const Summary& s, const Row& row) {
-  const Rival* rival = rival_of(s, row);
-  return rival &&
-         (rival->slower ? *rival->slower >= kProbable : rival->heats < 2 && row.ratio.value > 1 + s.margin);
-}
-
-Field field_of(const Summary& s, const std::string& group) {
-  Field field;
-  for (const Row& row : s.ranked) {
-    if (row.group != group) continue;
-    if (!field.leader)
-      field.leader = &row;
-    else
-      (row.verdict == "same"        ? field.tied
-       : row.verdict != "undecided" ? field.behind
-       : probably_slower(s, row)    ? field.probable
-                                    : field.open)
-          .push_back(&row);
-  }
-  return field;
 }
 
 std::string answer_of(const Field& field) {
@@ -176,17 +138,6 @@ std::vector<std::string> what(const Summary& s) {
   for (std::string& version : framework_versions(versions)) all.push_back(std::move(version));
   if (s.manifest.started.size() >= 10) all.push_back(one_line(s.manifest.started.substr(0, 10)));
   return all;
-}
-
-Finish finish_of(const Summary& s, const Row& row) {
-  if (!s.refusal.empty()) return Finish::kMayBe;
-  if (row.verdict == "undecided") return probably_slower(s, row) ? Finish::kProbably : Finish::kMayBe;
-  if (row.verdict == "same") return Finish::kEqual;
-  if (&row != &leader_of(s, row)) return Finish::kSlower;
-  const Field field = field_of(s, row.group);
-  return !field.open.empty() || !field.probable.empty() ? Finish::kMayBe
-         : !field.tied.empty()                          ? Finish::kEqual
-                                                        : Finish::kFastest;
 }
 
 std::string word_of(const Summary& s, const Row& row, Finish finish) {
@@ -314,7 +265,7 @@ Doubt about_decision(const Summary& s, const std::string& run) {
           fmt::format("{} had no heat yet.", counted(static_cast<int64_t>(rows.size()), "contender"));
     for (const Outlook& outlook : s.outlooks) {
       if (!doubt.text.empty()) doubt.text += ' ';
-      doubt.text += rest_in_words(outlook);
+      doubt.text += with_names(s.manifest.contenders, rest_in_words(outlook));
     }
     return doubt;
   }

@@ -8,14 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "report/names.h"
+#include "records/names.h"
 #include "report/ranking.h"
+#include "summary/standing.h"
 #include "summary/summary.h"
 
 namespace bakeoff::report {
-
-// kProbably: the order is likely, by this look alone, but not certain.
-enum class Finish { kFastest, kEqual, kMayBe, kProbably, kSlower, kNoResult };
 
 struct FirstRow {
   const Row* row = nullptr;

@@ -7,11 +7,12 @@
 #include <utility>
 
 #include "base/texts.h"
+#include "records/names.h"
 #include "report/charts.h"
 #include "report/csv.h"
 #include "report/first_view.h"
 #include "report/html_parts.h"
-#include "report/names.h"
+#include "report/name_texts.h"
 #include "report/outlook_section.h"
 #include "report/phrases.h"
 #include "report/published_section.h"
@@ -96,22 +97,6 @@ std::vector<FilledColumn> fold(std::vector<FilledColumn>& columns, size_t most) 
   return out;
 }
 
-// Names of contenders as people call them, in a column that holds their ids.
-void name_contenders(const Summary& s, std::vector<FilledColumn>& columns) {
-  const std::vector<Series> all = all_series(s);
-  for (FilledColumn& column : columns) {
-    if (!column.column.name) continue;
-    for (Cell& cell : column.cells) {
-      for (const Series& series : all) {
-        if (cell.text != one_line(series.row->contender.id)) continue;
-        cell.hint = cell.text;
-        cell.text = series.name;
-        break;
-      }
-    }
-  }
-}
-
 // The ranking's columns with what people call the contenders, and a column for each setting that some row has
 // otherwise than its framework's default.
 std::vector<FilledColumn> with_settings(const Summary& s, std::vector<FilledColumn> columns) {
@@ -145,7 +130,6 @@ void add_ranking(const Summary& s, View& page) {
   std::vector<FilledColumn> used = part_of(ranking_columns(s), false);
   const std::vector<FilledColumn> folded = fold(main, kMostOfRanking);
   used.insert(used.end(), folded.begin(), folded.end());
-  name_contenders(s, used);
   std::vector<std::string> left_out;
   for (const FilledColumn& column : fold(used, kMostOfUsage)) left_out.push_back(column.column.title);
   page.texts["left_out"] = join(left_out, "; ");
@@ -171,36 +155,12 @@ void add_ranking(const Summary& s, View& page) {
   page.texts["not_sampled"] = one_line(join(s.not_sampled, "; "));
 }
 
-// The sentence, which names contenders by their ids, with what people call them.
-std::string with_names(const Summary& s, const std::string& text) {
-  std::vector<std::pair<std::string, std::string>> names;
-  for (const Series& series : all_series(s))
-    names.emplace_back(one_line(series.row->contender.id), spoken(series.row->contender));
-  std::sort(names.begin(), names.end(),
-            [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
-  const auto part_of_word = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '/';
-  };
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const auto name = std::find_if(names.begin(), names.end(), [&](const auto& one) {
-      const size_t end = at + one.first.size();
-      return !one.first.empty() && text.compare(at, one.first.size(), one.first) == 0 &&
-             (at == 0 || !part_of_word(text[at - 1])) && (end >= text.size() || !part_of_word(text[end]));
-    });
-    out += name == names.end() ? std::string(1, text[at]) : name->second;
-    at += name == names.end() ? 1 : name->first.size();
-  }
-  return out;
-}
-
 View section_view(const Summary& s, const Section& section) {
   std::vector<FilledColumn> columns = section.columns;
-  name_contenders(s, columns);
   std::erase_if(columns, [](const FilledColumn& column) { return !column.column.name && blank(column); });
   View v;
   v.texts = {{"section_id", section.key},
-             {"section_title", with_names(s, one_line(section.title))},
+             {"section_title", one_line(section.title)},
              {"section_legend", code_markup(section.legend)},
              {"section_next", code_markup(section.next)},
              {"section_command", section.command}};
@@ -402,7 +362,7 @@ View page_view(const Summary& s, bool sources) {
                 {"track", track_label(s)},
                 {"track_class", s.track == "as-is" ? "as-is" : "equalised"},
                 {"track_meaning", track_meaning(s)},
-                {"headline", with_names(s, headline(s))},
+                {"headline", headline(s)},
                 {"margin", percent(s.margin)},
                 {"alpha", percent(s.alpha)},
                 {"started", one_line(s.manifest.started)},

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/texts.h"
+#include "records/names.h"
 #include "report/first_screen.h"
 #include "report/outlook_section.h"
 #include "report/phrases.h"
@@ -62,7 +63,7 @@ std::string code_block(const std::vector<std::string>& lines) {
 
 std::string cell_text(const FilledColumn& column, size_t row) {
   const Cell& cell = column.cells[row];
-  if (column.column.name) return code(cell.text);
+  if (column.column.name) return escape(cell.text);
   const std::string range = range_beside(cell);
   return escape(cell.text) + (range.empty() ? "" : ' ' + range);
 }
@@ -118,7 +119,7 @@ std::string below(const Section& section) {
                                 table_of(section.columns), escape(section.legend));
   for (size_t i = 0; i < section.notes.size(); ++i) {
     if (!section.notes[i].empty())
-      out += fmt::format("\n- {}: {}\n", code(section.row_names[i]), escape(section.notes[i]));
+      out += fmt::format("\n- {}: {}\n", escape(section.row_names[i]), escape(section.notes[i]));
   }
   if (!section.next.empty()) out += fmt::format("\n{}\n", escape(section.next));
   if (!section.command.empty()) out += '\n' + code_block({section.command});
@@ -128,7 +129,7 @@ std::string below(const Section& section) {
 std::string unranked(const Summary& s, int log_lines) {
   std::string out = "\n**Not ranked**\n\n";
   for (const Row& row : s.unranked) {
-    out += fmt::format("- {}: {}\n", code(row.contender.id), escape(unranked_reason(row)));
+    out += fmt::format("- {}: {}\n", escape(label(row.contender)), escape(unranked_reason(row)));
     if (!row.failure) continue;
     const std::vector<std::string> log = last_lines(clean(row.failure->log_tail), log_lines);
     if (!log.empty()) out += code_block(log);

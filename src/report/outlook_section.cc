@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "records/names.h"
 #include "report/phrases.h"
 #include "table/numbers.h"
 #include "table/text.h"
@@ -125,7 +126,7 @@ std::vector<Section> outlook_sections(const Summary& s) {
                                          one_line(outlook.leader), milliseconds(leader->ms_per_step.value)),
                     .legend = legend(s, outlook),
                     .columns = columns_of(quantities(), outlook.rivals),
-                    .next = what_is_next(outlook),
+                    .next = with_names(s.manifest.contenders, what_is_next(outlook)),
                     .json = to_json(outlook)};
     if (outlook.rivals.size() < 2)
       std::erase_if(section.columns,
@@ -134,6 +135,7 @@ std::vector<Section> outlook_sections(const Summary& s) {
       section.command = fmt::format("bakeoff run --resume {} --until decided", quoted(one_line(s.run)));
     for (const Rival& rival : outlook.rivals) section.row_names.push_back(one_line(rival.contender));
     section.notes.resize(outlook.rivals.size());
+    name_contenders(s.manifest.contenders, section);
     all.push_back(std::move(section));
   }
   return all;

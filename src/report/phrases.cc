@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "records/names.h"
 #include "summary/baseline.h"
 #include "table/numbers.h"
 #include "table/text.h"
@@ -143,8 +144,7 @@ std::string headline(const Summary& s) {
   std::string text = one_line(s.sentence);
   if (text.empty() && s.ranked.empty()) text = "No contender could be ranked.";
   if (text.empty()) {
-    text =
-        fmt::format("{} leads{}", one_line(s.ranked.front().contender.id), s.decided ? "." : "; undecided.");
+    text = fmt::format("{} leads{}", spoken(s.ranked.front().contender), s.decided ? "." : "; undecided.");
   }
   if (!s.interrupted) return text;
   if (s.heats == 0)

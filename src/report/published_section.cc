@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "recipe/published_table.h"
+#include "records/names.h"
 #include "report/baseline_section.h"
 #include "report/effects_section.h"
 #include "table/numbers.h"
@@ -134,6 +135,7 @@ std::vector<Section> sections_of(const Summary& s) {
   if (auto effects = effects_section(s)) all.push_back(std::move(*effects));
   if (auto published = published_section(s)) all.push_back(std::move(*published));
   all.insert(all.end(), s.studies.begin(), s.studies.end());
+  for (Section& section : all) name_contenders(s.manifest.contenders, section);
   return all;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "records/names.h"
 #include "report/phrases.h"
 #include "table/text.h"
 
@@ -124,8 +125,9 @@ const Entries kStanding = {
     {{.title = "contender", .left = true, .name = true},
      nullptr,
      [](const Place& p) {
-       return Cell{one_line(p.row->contender.id), "",
-                   p.row == &p.summary->ranked.front() ? Ink::kBold : Ink::kPlain};
+       return Cell{label(p.row->contender), "",
+                   p.row == &p.summary->ranked.front() ? Ink::kBold : Ink::kPlain,
+                   one_line(p.row->contender.id)};
      }},
     {{.key = "group",
       .title = "precision",

@@ -287,9 +287,8 @@ void keep_page(const std::string& name, const std::string& html) {
 Summary sample_summary(int steps) {
   Summary s = empty_summary();
   s.sentence =
-      "tensorflow[mode=function] and keras[backend=tensorflow,steps_per_execution=1] share the lead, within "
-      "3% of "
-      "each other; torch[channels_last=true] follows at 1.15 times their step time (1.12 to 1.18).";
+      "TensorFlow and Keras on TensorFlow share the lead, within 3% of each other; PyTorch (channels_last) follows at "
+      "1.15 times their step time (1.12 to 1.18).";
   s.decided = false;
   s.run = "runs/mnist_cnn-20261121-080000";
   s.outlooks = {
@@ -318,7 +317,7 @@ Summary sample_summary(int steps) {
                             "0.40%: 9 more processes of each contender decide a gap of 3%; 10,000 more "
                             "steps do not."};
   s.notes = {
-      "torch[compile=none]: its steps fall into two modes 9% apart; heat means are what the verdict rests "
+      "PyTorch (compile = none): its steps fall into two modes 9% apart; heat means are what the verdict rests "
       "on.",
       "Peak memory is the worker's resident set, the framework's own code included."};
   s.studies = {trainings(), batches()};

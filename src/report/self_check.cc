@@ -9,6 +9,7 @@
 
 #include "base/json_text.h"
 #include "data/csv.h"
+#include "records/names.h"
 #include "report/csv.h"
 #include "report/figures.h"
 #include "report/html.h"
@@ -61,7 +62,7 @@ std::vector<Sheet> sheets_of(const Summary& s, const Json& json) {
   std::vector<Sheet> all;
   if (!s.ranked.empty()) {
     all.push_back({"the ranking", ranking_columns(s), {}, json.value("ranked", Json())});
-    for (const Row& row : s.ranked) all.back().rows.push_back(one_line(row.contender.id));
+    for (const Row& row : s.ranked) all.back().rows.push_back(label(row.contender));
   }
   const auto add = [&](const Section& section, const Json& of) {
     if (!section.columns.empty() && section.rows() > 0)
@@ -271,7 +272,7 @@ class Checker {
   }
 
   // The part of the JSON that is on the row's contender, where it says so; else all of the section.
-  static Json scope(const Sheet& sheet, size_t row) {
+  Json scope(const Sheet& sheet, size_t row) const {
     if (sheet.json.is_array()) return row < sheet.json.size() ? sheet.json[row] : Json();
     Json own = Json::array();
     for (const auto& [key, list] : sheet.json.items()) {
@@ -279,8 +280,8 @@ class Checker {
       for (const Json& one : list) {
         const auto name = one.is_object() ? one.find("contender") : one.end();
         if (!one.is_object() || name == one.end() || !name->is_string()) continue;
-        const std::string id = one_line(name->get<std::string>());
-        if (sheet.rows[row] == id || sheet.rows[row].starts_with(id + ", ")) own.push_back(one);
+        const std::string shown = label(s_.manifest.contenders, name->get<std::string>());
+        if (sheet.rows[row] == shown || sheet.rows[row].starts_with(shown + ", ")) own.push_back(one);
       }
     }
     return own.empty() ? sheet.json : own;

@@ -200,10 +200,9 @@ TEST(SelfCheck, AFindingNamesPlaceAndBothFigures) {
   const size_t cell = formats.markdown.find("625 MiB |");
   ASSERT_NE(cell, std::string::npos);
   formats.markdown[cell] = '7';
-  EXPECT_THAT(
-      self_check(s, formats).findings,
-      ElementsAre("Markdown: the ranking, torch[channels_last=true], peak memory: \"725 MiB\" and not "
-                  "\"625 MiB\""));
+  EXPECT_THAT(self_check(s, formats).findings,
+              ElementsAre("Markdown: the ranking, PyTorch · channels_last, peak memory: \"725 MiB\" and not "
+                          "\"625 MiB\""));
 }
 
 // The last digit of every figure with a unit in the lines of a format.

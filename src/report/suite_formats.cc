@@ -19,7 +19,7 @@ using namespace table;
 namespace {
 
 constexpr int kLeastSuiteWidth = 40;
-constexpr int kMostOfName = 24;
+constexpr int kMostOfName = 30;
 constexpr int kMostOfTitle = 16;
 
 // Texts of one cell, a line each, as wide as the widest.
@@ -47,12 +47,15 @@ struct BoxColumn {
   int width = 0;
 };
 
-BoxColumn boxed(const FilledColumn& column, int most_of_name) {
+BoxColumn boxed(const FilledColumn& column, int most_of_name, bool ranges) {
   const bool left = column.column.name || column.column.left;
   BoxColumn out{.left = left};
   out.boxes.push_back({wrap(column.column.title, kMostOfTitle), Ink::kBold});
   for (const Cell& cell : column.cells) out.boxes.push_back(box_of(column, cell, most_of_name));
-  for (const Box& box : out.boxes) out.width = std::max(out.width, box.width());
+  for (Box& box : out.boxes) {
+    if (!left && !ranges && &box != &out.boxes.front()) box.lines.resize(1);
+    out.width = std::max(out.width, box.width());
+  }
   return out;
 }
 
@@ -86,11 +89,26 @@ std::string block_text(const std::vector<const BoxColumn*>& columns, bool colour
   return out;
 }
 
-// As many blocks as the width needs; each begins with the name of the row.
-std::string grid_text(const Section& section, int width, bool colour) {
+std::vector<BoxColumn> all_boxed(const Section& section, int width, bool ranges) {
   std::vector<BoxColumn> columns;
   for (const FilledColumn& column : section.columns)
-    columns.push_back(boxed(column, std::min(kMostOfName, width / 3)));
+    columns.push_back(boxed(column, std::min(kMostOfName, width / 3), ranges));
+  return columns;
+}
+
+int width_of(const std::vector<BoxColumn>& columns) {
+  int width = -2;
+  for (const BoxColumn& column : columns) width += 2 + column.width;
+  return width;
+}
+
+// One block, without intervals if it needs that; else as many as the width needs, each beginning with the names.
+std::string grid_text(const Section& section, int width, bool colour) {
+  std::vector<BoxColumn> columns = all_boxed(section, width, true);
+  if (width_of(columns) > width) {
+    std::vector<BoxColumn> brief = all_boxed(section, width, false);
+    if (width_of(brief) <= width) columns = std::move(brief);
+  }
   std::string out;
   for (size_t next = 1; next < columns.size();) {
     std::vector<const BoxColumn*> block = {&columns[0]};
@@ -123,7 +141,8 @@ std::vector<std::string> reasons_of(const suite::Table& t) {
   for (const suite::TableRow& row : t.rows) {
     for (size_t i = 0; i < row.cells.size(); ++i) {
       if (row.cells[i].standing == suite::Standing::kNotRanked)
-        all.push_back(one_line(fmt::format("{}, {}: {}", row.name, t.contenders[i], row.cells[i].reason)));
+        all.push_back(
+            one_line(fmt::format("{}, {}: {}", row.name, t.name_of(t.contenders[i]), row.cells[i].reason)));
     }
   }
   return all;
@@ -135,6 +154,8 @@ std::string word(suite::Standing standing) {
       return "not in the recipe";
     case suite::Standing::kNotRanked:
       return "not ranked";
+    case suite::Standing::kWaits:
+      return "waits";
     case suite::Standing::kBound:
       return "bound";
     case suite::Standing::kTimed:
@@ -206,11 +227,8 @@ std::string render_terminal(const suite::Table& t, const TerminalOptions& option
   for (const Section& section : suite_sections(t)) {
     out += painted(section.title, width, Ink::kBold, colour);
     out += grid_text(section, width, colour) + '\n';
-    for (size_t i = 0; i < section.notes.size(); ++i) {
-      if (!section.notes[i].empty())
-        out += painted(section.row_names[i] + ": " + section.notes[i], width, Ink::kWarn, colour, "  · ",
-                       "    ");
-    }
+    for (const std::string& sentence : section.sentences)
+      out += painted(sentence, width, Ink::kWarn, colour, "  · ", "    ");
     if (section.key == "table") {
       for (const std::string& reason : reasons_of(t))
         out += painted(reason, width, Ink::kBad, colour, "  ✗ ", "    ");
@@ -275,7 +293,7 @@ std::string render_csv(const suite::Table& t) {
     cell["state"] = t.means[i].compared ? "ranked" : "no mean";
     cell["may_be_fastest"] = t.means[i].may_be_best;
     cell["surely_fastest"] = t.means[i].surely_best;
-    rows.push_back(line_of(kMeanRow, "", t.contenders[i], cell, t.means[i].why_not));
+    rows.push_back(line_of(kMeanColumn, "", t.contenders[i], cell, t.means[i].why_not));
   }
   return render_csv(rows);
 }

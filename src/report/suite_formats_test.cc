@@ -76,11 +76,12 @@ TEST(SuiteFormats, NoContenderIsLeftOutAtAnyWidth) {
   for (const int width : {1, 40, 60, 80, 120, 200}) {
     SCOPED_TRACE(width);
     const std::string text = render_terminal(sample_table(), {.width = width});
-    for (const char* part :
-         {"slow|one", "jax", "torch", "geometric", "1.072", "[1.051,1.093]", "≥10.0", "✗", "broken",
-          "unknownkey'bacth'", "crashed<x>", "Withoutamean:jax(notrankedinmlp_small)", "2of3rows", "2%atmost",
-          "Notinthemean:broken", "1.000●", "1.010○"})
+    for (const char* part : {"slow|one", "jax", "torch", "geometric", "1.072", "≥10.0", "✗", "broken",
+                             "unknownkey'bacth'", "crashed<x>", "Withoutamean:jax(notrankedinmlp_small)",
+                             "2of3races", "2%atmost", "Notinthemean:broken", "1.000●", "1.010○"})
       EXPECT_THAT(packed(text), HasSubstr(part));
+    // Where one block holds all contenders without intervals, but not with them, they give way.
+    EXPECT_EQ(packed(text).find("[1.051,1.093]") == std::string::npos, width == 80) << text;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);)
       EXPECT_LE(table::display_width(line), std::max(width, 40)) << line;
@@ -98,12 +99,29 @@ TEST(SuiteFormats, WithoutVerdictsTheTitleAndTheReasonAreSaid) {
   for (const std::string& text :
        {render_terminal(t, {.width = 200}), render_markdown(t), render_suite_page(t)}) {
     EXPECT_THAT(text, HasSubstr("suite of 3 recipes"));
-    EXPECT_THAT(text, HasSubstr("No verdict in any row (busy host), so there is no geometric mean."));
+    EXPECT_THAT(text, HasSubstr("No verdict in any race (busy host), so there is no geometric mean."));
     EXPECT_THAT(text, ::testing::Not(HasSubstr("No two contenders")));
     EXPECT_THAT(text, HasSubstr("4.00")) << "the least step time of a row";
   }
   t.rows[0].refusal.clear();
-  EXPECT_THAT(suite::headline(t), HasSubstr("No verdict in 1 of 2 rows (busy host), and no two"));
+  EXPECT_THAT(suite::headline(t), HasSubstr("No verdict in 1 of 2 races (busy host), and no two"));
+}
+
+TEST(SuiteFormats, SayWhoHadNoHeatAndWhatIsLeftToDecide) {
+  suite::Table t = sample_table();
+  t.rows[0].cells[2] = {.standing = suite::Standing::kWaits, .reason = "the run ended before its first heat"};
+  t.rows[1].rest = "About 6 more minutes (5 heats) decide it.";
+  for (const std::string& text :
+       {render_terminal(t, {.width = 200}), render_markdown(t), render_suite_page(t)})
+    EXPECT_THAT(text, AllOf(HasSubstr("no heat"), HasSubstr("interrupted. About 6 more minutes")));
+  EXPECT_THAT(render_terminal(t, {.width = 200}), ::testing::Not(HasSubstr("✗")));
+  EXPECT_EQ(nlohmann::json::parse(render_json(t))["rows"][0]["cells"]["jax"]["state"], "waits");
+}
+
+TEST(SuiteFormats, APageShadesCellsByTheirRatio) {
+  const std::string html = render_suite_page(sample_table());
+  for (const char* shade : {"num heat0", "num heat5", "num heat6"})
+    EXPECT_THAT(html, HasSubstr(shade)) << "1, 3, 10";
 }
 
 TEST(SuiteFormats, JsonHasEveryCell) {

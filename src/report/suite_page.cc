@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "report/charts.h"
-#include "report/names.h"
 #include "report/page.h"
 #include "report/suite_sections.h"
 #include "report/svg.h"
@@ -17,8 +16,10 @@ namespace bakeoff::report {
 using namespace table;
 namespace {
 
-// More columns than this have no room on any screen: their table is one card for each row, as on a phone.
+// More columns than this have no room on any screen: their table is one card for each contender, as on a phone.
 constexpr size_t kMostColumns = 11;
+
+constexpr double kHeats[] = {1.1, 1.25, 1.5, 2, 3, 6};  // ratios from which on a cell is shaded more
 
 const char* class_of(Ink ink) {
   switch (ink) {
@@ -41,12 +42,28 @@ View suite_cell(const FilledColumn& column, size_t row) {
   const Cell& cell = column.cells[row];
   View v;
   v.texts = {{"cell_title", column.column.title},
-             {"cell_markup", column.column.left ? breakable(cell.text) : escape_markup(cell.text)},
+             {"cell_markup", escape_markup(cell.text)},
              {"cell_range", cell.range},
              {"cell_hint", cell.hint},
              {"cell_class", class_of(cell.ink)}};
-  v.flags = {{"is_text", column.column.left}, {"has_hint", !cell.hint.empty()}};
+  v.flags = {{"has_hint", !cell.hint.empty()}};
   return v;
+}
+
+// "heat2": how far a contender is behind the fastest of the column, for its shade; empty where it is not known.
+std::string heat_of(const suite::Table& t, size_t contender, size_t column) {
+  if (contender >= t.contenders.size()) return "";
+  double ratio = 0;
+  if (column <= t.rows.size()) {
+    const suite::TableCell& cell = t.rows[column - 1].cells[contender];
+    if (cell.standing == suite::Standing::kTimed || cell.standing == suite::Standing::kBound)
+      ratio = cell.ratio.value;
+  } else if (t.means[contender].compared) {
+    ratio = t.means[contender].ratio.value;
+  }
+  if (ratio == 0) return "";
+  const auto passed = std::ranges::count_if(kHeats, [&](double from) { return ratio >= from; });
+  return fmt::format("heat{}", passed);
 }
 
 View suite_section_view(const Section& section, const suite::Table& table) {
@@ -60,23 +77,28 @@ View suite_section_view(const Section& section, const suite::Table& table) {
              {"picture_narrow", speedup_chart(picture, kNarrow)}};
   v.flags["has_picture"] = !v.texts["picture_wide"].empty();
   for (size_t c = 0; c < section.columns.size(); ++c) {
-    const FilledColumn& column = section.columns[c];
-    v.lists["heads"].push_back(
-        {{{"head_markup", breakable(column.column.title)}}, {{"head_number", !column.column.left}}, {}});
+    const bool linked = c > 0 && c <= table.rows.size() && table.rows[c - 1].failure.empty();
+    v.lists["heads"].push_back({{{"head_text", section.columns[c].column.title},
+                                 {"head_link", linked ? table.rows[c - 1].folder + "/report.html" : ""}},
+                                {{"head_number", c > 0}, {"has_link", linked}},
+                                {}});
   }
+  const bool ratios = section.key == "table";
   for (size_t row = 0; row < section.rows(); ++row) {
     View line;
-    const bool mean = row >= table.rows.size();
-    line.texts = {{"row_name", section.row_names[row]},
-                  {"row_note", section.notes[row]},
-                  {"row_link", mean ? "" : table.rows[row].folder + "/report.html"}};
-    line.flags = {{"is_mean", mean},
-                  {"has_note", !section.notes[row].empty()},
-                  {"has_link", !mean && table.rows[row].failure.empty()}};
-    for (size_t c = 1; c < section.columns.size(); ++c)
-      line.lists["cells"].push_back(suite_cell(section.columns[c], row));
+    const Cell& name = section.columns.front().cells[row];
+    line.texts = {{"row_name", name.text}, {"row_hint", name.hint}};
+    line.flags = {{"is_foot", row >= table.contenders.size()}};
+    for (size_t c = 1; c < section.columns.size(); ++c) {
+      View cell = suite_cell(section.columns[c], row);
+      cell.texts["heat"] = ratios ? heat_of(table, row, c) : "";
+      line.lists["cells"].push_back(std::move(cell));
+    }
     v.lists["lines"].push_back(std::move(line));
   }
+  for (const std::string& sentence : section.sentences)
+    v.lists["remarks"].push_back({{{"remark", sentence}}, {}, {}});
+  v.flags["has_remarks"] = !section.sentences.empty();
   return v;
 }
 
@@ -88,12 +110,12 @@ std::vector<View> suite_tiles(const suite::Table& t) {
   const auto rows =
       std::count_if(t.rows.begin(), t.rows.end(), [](const auto& r) { return r.failure.empty(); });
   const auto sure = std::count_if(t.rows.begin(), t.rows.end(), [](const auto& r) { return r.sure; });
-  std::vector<View> out = {suite_tile(fmt::format("{} of {}", rows, t.rows.size()), "rows raced"),
+  std::vector<View> out = {suite_tile(fmt::format("{} of {}", rows, t.rows.size()), "recipes raced"),
                            suite_tile(fmt::format("{}", t.contenders.size()), "contenders"),
-                           suite_tile(fmt::format("{}", sure), "rows with a sure winner")};
+                           suite_tile(fmt::format("{}", sure), "recipes with a sure winner")};
   if (!t.mean_rows.empty())
-    out.push_back(
-        suite_tile(fmt::format("{} of {}", t.mean_rows.size(), t.rows.size()), "rows in the geometric mean"));
+    out.push_back(suite_tile(fmt::format("{} of {}", t.mean_rows.size(), t.rows.size()),
+                             "recipes in the geometric mean"));
   if (t.alpha > 0) out.push_back(suite_tile(percent(t.alpha), "error rate of the means, at most"));
   return out;
 }
@@ -105,7 +127,7 @@ std::vector<View> missing_views(const suite::Table& t) {
     for (size_t i = 0; i < row.cells.size(); ++i) {
       if (row.cells[i].standing != suite::Standing::kNotRanked) continue;
       out.push_back({{{"missing_row", one_line(row.name)},
-                      {"missing_contender", one_line(t.contenders[i])},
+                      {"missing_contender", t.name_of(t.contenders[i])},
                       {"missing_reason", one_line(row.cells[i].reason)}},
                      {},
                      {}});

@@ -10,15 +10,18 @@
 
 namespace bakeoff::report {
 
-// First models by contenders, with the geometric mean as its last row; then the same against the baseline, where
-// there is one. Rows without cells have their reason as a note. No cell is left out.
+// First a row for each contender and a column for each recipe, with the geometric mean as the last column and the least
+// step time as the last row; then the same against the baseline, where there is one. What is to be said of a recipe is a
+// sentence of the first. No cell is left out.
 std::vector<table::Section> suite_sections(const suite::Table& table);
 
 // Which intervals hold together, over which rows the mean is, and who has none and why.
 std::string suite_legend(const suite::Table& table);
 
-inline constexpr const char* kMeanRow = "geometric mean";
-inline constexpr const char* kSurely = "●";  // surely the fastest of its row
-inline constexpr const char* kMayBe = "○";   // may be the fastest of its row
+inline constexpr const char* kMeanColumn = "geometric mean";
+inline constexpr const char* kLeastRow = "fastest, ms/step";
+inline constexpr const char* kSurely = "●";  // surely the fastest of its recipe
+inline constexpr const char* kMayBe = "○";   // may be the fastest of its recipe
+inline constexpr const char* kNoHeat = "no heat";
 
 }  // namespace bakeoff::report

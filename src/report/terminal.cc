@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/texts.h"
+#include "records/names.h"
 #include "report/first_screen.h"
 #include "report/layout.h"
 #include "report/outlook_section.h"
@@ -163,7 +164,7 @@ class Screen {
     line();
     line("Not ranked", Ink::kBold);
     for (const Row& row : s_.unranked) {
-      const std::string name = one_line(row.contender.id);
+      const std::string name = label(row.contender);
       lines(name + ": " + unranked_reason(row), Ink::kBad, "  ✗ ", "    ");
       if (!row.failure) continue;
       for (const std::string& log : last_lines(clean(row.failure->log_tail), options_.log_lines)) {

@@ -9,8 +9,10 @@
 #include <set>
 
 #include "base/texts.h"
+#include "records/names.h"
 #include "suite/suite_record.h"
 #include "summary/pair_ratios.h"
+#include "summary/standing.h"
 #include "table/numbers.h"
 
 namespace bakeoff::suite {
@@ -44,7 +46,7 @@ TableCell cell_of_ranked(const Summary& s, const Row& row) {
   if (row.at_least) return cell;
   cell.ms = row.ms_per_step.value;
   cell.samples_per_second = row.samples_per_second;
-  cell.may_be_fastest = s.refusal.empty() && row.rank_best == 1;
+  cell.may_be_fastest = s.refusal.empty() && row.rank_best == 1 && finish_of(s, row) != Finish::kProbably;
   cell.surely_fastest = cell.may_be_fastest && row.rank_worst == 1;
   return cell;
 }
@@ -79,6 +81,7 @@ TableRow row_of(const Input& input) {
     row.failure.clear();
   }
   if (s.interrupted) row.note = "interrupted: what was measured until then";
+  if (!s.outlooks.empty()) row.rest = with_names(s.manifest.contenders, rest_in_words(s.outlooks.front()));
   return row;
 }
 
@@ -100,7 +103,8 @@ std::vector<Raced> rows_of(const Input& input, const std::string& baseline) {
     for (const Row& row : s.unranked) {
       const bool elsewhere = std::find(groups.begin(), groups.end(), row.group) != groups.end();
       if (row.group == group || (!elsewhere && group == groups.front()))
-        raced.cells[row.contender.id] = {.standing = Standing::kNotRanked, .reason = why_not_ranked(row)};
+        raced.cells[row.contender.id] = {.standing = row.waits ? Standing::kWaits : Standing::kNotRanked,
+                                         .reason = why_not_ranked(row)};
     }
     raced.ratios.emplace(s);
     if (!baseline.empty()) add_against(s, baseline, raced);
@@ -200,7 +204,18 @@ std::string why_no_mean(const std::vector<Raced>& rows, const std::vector<size_t
     return fmt::format("{} in {}", found->second.standing == Standing::kBound ? "only a bound" : "not ranked",
                        rows[r].row.name);
   }
-  return "fewer than two contenders have a time in the same row";
+  return "fewer than two contenders have a time in the same race";
+}
+
+// Of its ratios in all rows in which it has a time: for the order of contenders without a mean. Infinite without any.
+double measured_mean(const std::vector<Raced>& rows, const std::string& id) {
+  double sum = 0, n = 0;
+  for (const Raced& raced : rows) {
+    if (!is_timed(raced, id)) continue;
+    sum += std::log(raced.cells.at(id).ratio.value);
+    ++n;
+  }
+  return n > 0 ? std::exp(sum / n) : std::numeric_limits<double>::infinity();
 }
 
 void add_means(const std::vector<Raced>& rows, const Ids& contenders, Table& table) {
@@ -228,8 +243,11 @@ void add_means(const std::vector<Raced>& rows, const Ids& contenders, Table& tab
       return mean_of(compared.rows, [&](size_t r) { return ratio_in(rows[r], name, other); });
     };
     mean.to_best = over(best);
-    mean.may_be_best = !(mean.to_best.low > 1);
-    alone &= id == best || !mean.may_be_best;
+    // Where its interval is open, this rests on the rows: in one of them it may be the fastest.
+    const auto may_be = [&, name = id](size_t r) { return rows[r].cells.at(name).may_be_fastest; };
+    mean.may_be_best = id == best || (!(mean.to_best.low > 1) &&
+                                      (mean.to_best.low > 0 || std::ranges::any_of(compared.rows, may_be)));
+    alone &= id == best || mean.to_best.low > 1;
     if (base == means.end() || !base->second.compared) continue;
     const Estimate time = over(table.baseline);
     mean.speed = inverse(time);
@@ -240,7 +258,8 @@ void add_means(const std::vector<Raced>& rows, const Ids& contenders, Table& tab
   std::stable_sort(table.contenders.begin(), table.contenders.end(), [&](const auto& a, const auto& b) {
     const Mean &x = means.at(a), &y = means.at(b);
     if (x.compared != y.compared) return x.compared;
-    return x.compared ? x.ratio.value < y.ratio.value : x.rows > y.rows;
+    if (x.compared) return x.ratio.value < y.ratio.value;
+    return x.rows != y.rows ? x.rows > y.rows : measured_mean(rows, a) < measured_mean(rows, b);
   });
   for (const std::string& id : table.contenders) table.means.push_back(means.at(id));
 }
@@ -252,6 +271,7 @@ Table table_of(const std::string& title, const std::vector<Input>& inputs, const
   std::vector<Raced> rows;
   std::vector<size_t> input_of;
   Ids contenders;
+  std::map<std::string, std::string> names;
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (Raced& raced : rows_of(inputs[i], baseline)) {
       rows.push_back(std::move(raced));
@@ -261,12 +281,17 @@ Table table_of(const std::string& title, const std::vector<Input>& inputs, const
     const Summary& s = *inputs[i].summary;
     table.margin = std::max(table.margin, s.margin);
     table.interrupted |= s.interrupted;
-    for (const Contender& contender : s.manifest.contenders) column_of(contenders, contender.id);
+    for (const Contender& contender : s.manifest.contenders) {
+      column_of(contenders, contender.id);
+      names.emplace(contender.id, spoken(contender));
+    }
     for (const auto* list : {&s.ranked, &s.unranked}) {
       for (const Row& row : *list) column_of(contenders, row.contender.id);
     }
   }
   add_means(rows, contenders, table);
+  for (const std::string& id : table.contenders)
+    table.names.push_back(names.contains(id) ? names.at(id) : id);
   std::optional<size_t> counted;
   for (const size_t r : table.mean_rows) {
     if (input_of[r] != counted) table.alpha += rows[r].row.alpha;
@@ -280,6 +305,11 @@ Table table_of(const std::string& title, const std::vector<Input>& inputs, const
     table.rows.push_back(std::move(raced.row));
   }
   return table;
+}
+
+std::string Table::name_of(const std::string& contender) const {
+  const auto at = static_cast<size_t>(std::ranges::find(contenders, contender) - contenders.begin());
+  return at < names.size() ? names[at] : contender;
 }
 
 std::string called(const Table& table) {
@@ -300,13 +330,13 @@ std::string why_no_means(const Table& table) {
                           : busy > 0      ? "busy host, or its state is unknown"
                                           : "the host's state is unknown";
   if (refused > 0 && refused == raced)
-    return fmt::format("No verdict in any row ({}), so there is no geometric mean.", why);
+    return fmt::format("No verdict in any race ({}), so there is no geometric mean.", why);
   if (refused > 0)
     return fmt::format(
-        "No verdict in {} of {} ({}), and no two contenders have a time in the same other row, so there is no "
+        "No verdict in {} of {} ({}), and no two contenders have a time in the same other race, so there is no "
         "geometric mean.",
-        refused, table::counted(static_cast<int64_t>(raced), "row"), why);
-  return "No two contenders have a time in the same row, so there is no geometric mean.";
+        refused, table::counted(static_cast<int64_t>(raced), "race"), why);
+  return "No two contenders have a time in the same race, so there is no geometric mean.";
 }
 
 std::string headline(const Table& table) {
@@ -314,17 +344,23 @@ std::string headline(const Table& table) {
   size_t compared = 0;
   for (size_t i = 0; i < table.means.size(); ++i) {
     compared += table.means[i].compared;
-    if (table.means[i].compared && table.means[i].may_be_best) may_be.push_back(table.contenders[i]);
+    if (table.means[i].compared && table.means[i].may_be_best)
+      may_be.push_back(table.name_of(table.contenders[i]));
   }
   if (compared == 0) return why_no_means(table);
-  const std::string over = table::counted(static_cast<int64_t>(table.mean_rows.size()), "row");
+  const std::string over = table::counted(static_cast<int64_t>(table.mean_rows.size()), "race");
   if (may_be.size() > 1)
     return fmt::format("Over {} no contender is surely the fastest; {} may be.", over, join(may_be, ", "));
   const Mean& next = table.means[1];
+  if (!table.means[0].surely_best)
+    return fmt::format(
+        "Not certain yet: {} leads over {}; by the geometric mean the next, {}, was measured to take {} times as long.",
+        table.name_of(table.contenders[0]), over, table.name_of(table.contenders[1]),
+        table::ratio(next.to_best.value));
   return fmt::format(
       "{} is the fastest over {}: by the geometric mean the next, {}, takes {} times as long {}.",
-      table.contenders[0], over, table.contenders[1], table::ratio(next.to_best.value),
-      table::interval(next.to_best, table::ratio));
+      table.name_of(table.contenders[0]), over, table.name_of(table.contenders[1]),
+      table::ratio(next.to_best.value), table::interval(next.to_best, table::ratio));
 }
 
 }  // namespace bakeoff::suite

@@ -24,6 +24,7 @@ struct Input {
 enum class Standing {
   kAbsent,     // the recipe does not name it
   kNotRanked,  // it failed, for `reason`
+  kWaits,      // nothing is against it, but the race ended before its first heat
   kBound,      // it looked hopeless: its ratio is a lower bound
   kTimed,
 };
@@ -32,7 +33,7 @@ struct TableCell {
   Standing standing = Standing::kAbsent;
   Estimate ratio = {};  // step time over that of the row's leader
   double ms = 0, samples_per_second = 0;
-  bool may_be_fastest = false;  // the evidence allows the first place
+  bool may_be_fastest = false;  // the evidence allows the first place, and does not make it improbable
   bool surely_fastest = false;  // and no other
   std::string reason = {};
   std::optional<PairRatio> against = {};  // step time over the baseline's
@@ -48,6 +49,8 @@ struct TableRow {
   std::string failure = {};  // why there are no cells
   std::string refusal = {};  // why there is no verdict: the host was busy
   std::string note = {};     // "the race was interrupted"
+  std::string rest =
+      {};  // what is left to decide, in a sentence: "About 6 more minutes (5 heats) decide it."
   bool decided = false;
   double alpha = 0;
   std::vector<TableCell> cells = {};   // parallel to Table::contenders
@@ -71,7 +74,8 @@ struct Mean {
 
 struct Table {
   std::string title = {};
-  std::vector<std::string> contenders = {};  // by the mean, then by the number of rows
+  std::vector<std::string> contenders = {};  // ids, by the mean, then by the number of rows
+  std::vector<std::string> names = {};  // what people call them (records/names.h); parallel to contenders
   std::vector<TableRow> rows = {};
   std::vector<size_t> mean_rows = {};  // rows that the means are over: all compared contenders have them
   std::vector<Mean> means = {};        // parallel to contenders
@@ -79,6 +83,7 @@ struct Table {
   double margin = 0;  // the largest of the rows'
   std::string baseline = {};
   bool interrupted = false;
+  std::string name_of(const std::string& contender) const;  // the id itself where it is none of these
   bool operator==(const Table&) const = default;
 };
 

@@ -24,6 +24,7 @@
 #include "recipe/published_table.h"
 #include "recipe/recipe.h"
 #include "records/controls.h"
+#include "records/names.h"
 #include "records/why.h"
 #include "stats/distributions.h"
 #include "stats/planning.h"
@@ -97,6 +98,9 @@ class Summariser {
     s.cost = race_cost(trials_);
     s.notes = notes_of(s, recipe_, parities_, trials_);
     s.notes.insert(s.notes.end(), signs.begin(), signs.end());
+    // Until here sentences name contenders by their ids.
+    s.sentence = with_names(manifest_.contenders, s.sentence);
+    for (std::string& note : s.notes) note = with_names(manifest_.contenders, note);
     return s;
   }
 

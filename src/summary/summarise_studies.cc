@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/texts.h"
+#include "records/names.h"
 #include "study/all/studies.h"
 #include "study/training/fit_section.h"
 #include "summary/published.h"
@@ -24,7 +25,7 @@ std::string not_measured(const std::vector<Row>& ranked, const std::optional<tab
   for (const Row& row : ranked) {
     const std::string name = table::one_line(row.contender.id);
     const auto own = [&](const std::string& of) { return of == name || of.starts_with(name + ", "); };
-    if (std::ranges::none_of(section->row_names, own)) missing.push_back(name);
+    if (std::ranges::none_of(section->row_names, own)) missing.push_back(spoken(row.contender));
   }
   return missing.empty() ? "" : fmt::format("without a measurement of {}", join(missing, ", "));
 }
@@ -45,7 +46,8 @@ Status add_studies(const RunDirectory& directory, Summary& s) {
       s.notes.push_back(
           fmt::format("[{}] was not finished, {}; `bakeoff run --resume` goes on", study.name, missing));
     if (!section) continue;
-    s.notes.insert(s.notes.end(), section->remarks.begin(), section->remarks.end());
+    for (const std::string& remark : section->remarks)
+      s.notes.push_back(with_names(s.manifest.contenders, remark));
     s.studies.push_back(std::move(*section));
   }
   if (!s.published) return Done{};

@@ -4,13 +4,13 @@
 // of the id "keras[backend=tensorflow,jit_compile,allocator=tuned]", which commands and records use.
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "records/trial.h"
+#include "table/section.h"
 
-namespace bakeoff::report {
+namespace bakeoff {
 
 struct ShownName {
   std::string name;  // of the framework, with its backend; of a script of the user's own, its id
@@ -27,10 +27,18 @@ std::string label(const Contender& contender);
 // "PyTorch (channels_last)", in a sentence.
 std::string spoken(const Contender& contender);
 
-// A name that may break after "[" and ",". Escaped.
-std::string breakable(std::string_view name);
+// spoken() of the contender that has this id; the id itself, cleaned, where none has it.
+std::string spoken(const std::vector<Contender>& contenders, const std::string& id);
 
-// "PyTorch 2.13.0", ... of the packages of frameworks among `versions`, in the order of emit/all.
-std::vector<std::string> framework_versions(const std::vector<const Texts*>& versions);
+// A sentence that names contenders by their ids, with what people call them. Ids between back-ticks or quotes, and those
+// that are part of a longer word ("torch.compile", "backend = torch"), stay as they are.
+std::string with_names(const std::vector<Contender>& contenders, const std::string& sentence);
 
-}  // namespace bakeoff::report
+// The same in a table's texts, and its rows by label(), with the id where the pointer rests. Of its sentences only ids
+// with settings are replaced, as an id without any may be a setting's value there.
+void name_contenders(const std::vector<Contender>& contenders, table::Section& section);
+
+// label() where `text` is a contender's id, or begins with one and a comma; else `text`.
+std::string label(const std::vector<Contender>& contenders, const std::string& text);
+
+}  // namespace bakeoff
