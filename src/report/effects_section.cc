@@ -42,7 +42,7 @@ std::vector<Quantity<EffectRow>> effect_quantities() {
       {{.key = "to"}, [](const EffectRow& r) { return Json(r.effect->to); }},
       {{.key = "in", .title = "in", .meaning = "The framework.", .left = true},
        [](const EffectRow& r) { return Json(r.effect->where); },
-       [](const EffectRow& r) { return Cell{one_line(r.effect->where)}; }},
+       [](const EffectRow& r) { return Cell{one_line(r.effect->place)}; }},
       {{.key = "with",
         .title = "with",
         .meaning = "Settings that both contenders share.",
@@ -94,7 +94,7 @@ std::string note_of(const EffectPair& pair) {
 
 std::string row_name(const EffectRow& r) {
   const std::string with = one_line(with_in_words(*r.pair));
-  return fmt::format("{} in {}{}", changed(*r.effect), one_line(r.effect->where),
+  return fmt::format("{} in {}{}", changed(*r.effect), one_line(r.effect->place),
                      with.empty() ? "" : ", " + with);
 }
 

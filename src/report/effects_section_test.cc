@@ -54,14 +54,14 @@ Summary raced_summary() {
 
 TEST(EffectsSection, StandsInEveryFormat) {
   const Summary s = raced_summary();
-  const std::string sentence = "Set compile = default in torch: 1.15x faster [1.13, 1.17] than off.";
+  const std::string sentence = "Set compile = default in PyTorch: 1.15x faster [1.13, 1.17] than off.";
   for (const int width : {40, 80, 200}) {
     const std::string terminal = render_terminal(s, {.width = width});
     EXPECT_THAT(terminal, HasSubstr("Effect of each setting"));
     EXPECT_THAT(terminal, HasSubstr("1.150"));
   }
   EXPECT_THAT(render_terminal(s, {.width = 120}), AllOf(HasSubstr(sentence), HasSubstr("[1.127, 1.173]")));
-  EXPECT_THAT(render_markdown(s), AllOf(HasSubstr("- Set compile = default in torch"),
+  EXPECT_THAT(render_markdown(s), AllOf(HasSubstr("- Set compile = default in PyTorch"),
                                         HasSubstr("**Effect of each setting, others equal**")));
   EXPECT_THAT(render_html(s), AllOf(HasSubstr("<section id=\"effects\">"), HasSubstr(sentence),
                                     HasSubstr("Bar chart: times as fast with this value")));

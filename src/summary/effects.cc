@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/texts.h"
 #include "emit/all/frameworks.h"
 #include "emit/emit.h"
 #include "recipe/contender.h"
+#include "records/names.h"
 #include "summary/pair_ratios.h"
 
 namespace bakeoff {
@@ -49,15 +51,18 @@ std::string default_of(const Manifest& manifest, const Contender& contender, con
 }
 
 // The framework, with what always belongs to its name; a script of the user's own by its file.
-std::string place_of(const Contender& contender, const std::string& but) {
-  if (!contender.own_script.empty()) return contender.own_script;
-  std::string parts;
+Contender place_of(const Contender& contender, const std::string& but) {
+  if (!contender.own_script.empty()) return {.id = contender.own_script};
+  Contender place{.framework = contender.framework};
+  std::vector<std::string> parts;
   for (const auto& [name, value] : contender.settings) {
     const emit::Setting* setting = setting_of(contender, name);
-    if (name != but && setting != nullptr && setting->always_named)
-      parts += (parts.empty() ? "" : ",") + name + "=" + value;
+    if (name == but || setting == nullptr || !setting->always_named) continue;
+    place.settings.emplace(name, value);
+    parts.push_back(name + "=" + value);
   }
-  return parts.empty() ? contender.framework : contender.framework + "[" + parts + "]";
+  place.id = contender.framework + (parts.empty() ? "" : "[" + join(parts, ",") + "]");
+  return place;
 }
 
 using Ends = std::tuple<std::string, std::string, std::string, std::string>;  // where, setting, two values
@@ -88,6 +93,7 @@ SettingEffect effect_of(const Summary& s, const PairRatios& ratios, const Ends& 
                         const std::vector<Found>& found) {
   SettingEffect effect;
   std::tie(effect.where, effect.setting, effect.from, effect.to) = ends;
+  effect.place = spoken(place_of(*found.front().before, effect.setting));
   for (const Found& one : found) {
     EffectPair pair{.before = one.before->id, .after = one.after->id};
     pair.ratio = ratios.between(pair.after, pair.before);
@@ -128,8 +134,8 @@ std::vector<SettingEffect> effects_of(const Summary& s) {
       const std::string name = only_difference(of_a, of_b);
       if (name.empty()) continue;
       const std::string &first = of_a.at(name), &second = of_b.at(name);
-      const Ends ends = {place_of(a, name), name, first, second},
-                 turned = {place_of(a, name), name, second, first};
+      const Ends ends = {place_of(a, name).id, name, first, second},
+                 turned = {place_of(a, name).id, name, second, first};
       const bool turn =
           found.contains(turned) || (!found.contains(ends) && second == default_of(s.manifest, a, name));
       const Ends& key = turn ? turned : ends;

@@ -27,6 +27,7 @@ struct EffectPair {
 // One change of one setting of a framework, in every combination of other settings that was raced.
 struct SettingEffect {
   std::string where = {};  // "torch", "keras[backend=jax]"
+  std::string place = {};  // the same as people call it: "PyTorch", "Keras on JAX"
   std::string setting = {};
   std::string from = {}, to = {};  // `from` is the default, if one of the two is
   std::vector<EffectPair> pairs = {};

@@ -98,7 +98,7 @@ TEST(Effects, OneSettingThatGains) {
   EXPECT_GT(pair.speed.high, 1.15);
   EXPECT_GT(pair.speed.low, 1.12);
   EXPECT_THAT(pair.with, IsEmpty());
-  EXPECT_THAT(advice(e, 0.03), AllOf(HasSubstr("Set channels_last = true in torch: 1.15x faster [1.1"),
+  EXPECT_THAT(advice(e, 0.03), AllOf(HasSubstr("Set channels_last = true in PyTorch: 1.15x faster [1.1"),
                                      HasSubstr(" than false.")));
 }
 
@@ -111,7 +111,7 @@ TEST(Effects, ASettingThatCostsIsLeftAlone) {
   const SettingEffect e = only(effects_of(run.s));
   EXPECT_EQ(e.setting, "allocator");
   EXPECT_EQ(e.from, "tuned") << "that of all who state none";
-  EXPECT_THAT(advice(e, 0.03), HasSubstr("Leave allocator = tuned in torch: default is 1.25x slower [1.2"));
+  EXPECT_THAT(advice(e, 0.03), HasSubstr("Leave allocator = tuned in PyTorch: default is 1.25x slower [1.2"));
 }
 
 // Two settings, each crossed with the other: each pair is named with the value of the other.
@@ -134,7 +134,7 @@ TEST(Effects, CrossedSettingsThatAgreeGiveOneSentence) {
   EXPECT_THAT(
       advice(compile, 0.03),
       HasSubstr(
-          "Set compile = default in torch: 1.20x to 1.20x faster than off, whatever channels_last is."));
+          "Set compile = default in PyTorch: 1.20x to 1.20x faster than off, whatever channels_last is."));
   for (const EffectPair& pair : effects[1].pairs) EXPECT_NEAR(pair.speed.value, 1.1, 0.01);
 }
 
@@ -151,7 +151,7 @@ TEST(Effects, WhereItDependsTheSentenceSaysOnWhat) {
   EXPECT_EQ(compile.pairs[1].verdict, "faster");
   EXPECT_THAT(
       advice(compile, 0.03),
-      AllOf(HasSubstr("Whether compile = default gains in torch depends on channels_last: 1.25x slower ["),
+      AllOf(HasSubstr("Whether compile = default gains in PyTorch depends on channels_last: 1.25x slower ["),
             HasSubstr("with channels_last = false; 1.33x faster ["),
             HasSubstr("with channels_last = true.")));
 }
@@ -163,7 +163,7 @@ TEST(Effects, EqualOnesAreTheSameAndNoisyOnesAreNotDecided) {
   run.race({0, 1}, 40, 1e-3);
   run.finish();
   EXPECT_THAT(advice(only(effects_of(run.s)), 0.03),
-              HasSubstr("channels_last = false or true in torch makes no difference of more than 3%."));
+              HasSubstr("channels_last = false or true in PyTorch makes no difference of more than 3%."));
   Crossed noisy;
   noisy.add("torch", {}, 4);
   noisy.add("torch", {{"channels_last", "true"}}, 4.1);

@@ -130,30 +130,30 @@ std::string advice(const SettingEffect& e, double margin) {
              same = with_verdict(e, "same");
   const size_t all = e.pairs.size();
   if (faster.size() == all)
-    return fmt::format("Set {} in {}: {} than {}{}.", change(e), e.where, speeds(faster), e.from, alike(e));
+    return fmt::format("Set {} in {}: {} than {}{}.", change(e), e.place, speeds(faster), e.from, alike(e));
   if (slower.size() == all)
-    return fmt::format("Leave {} = {} in {}: {} is {}{}.", e.setting, e.from, e.where, e.to, speeds(slower),
+    return fmt::format("Leave {} = {} in {}: {} is {}{}.", e.setting, e.from, e.place, e.to, speeds(slower),
                        alike(e));
   if (same.size() == all)
     return fmt::format("{} = {} or {} in {} makes no difference of more than {}{}.", e.setting, e.from, e.to,
-                       e.where, table::percent(margin), alike(e));
+                       e.place, table::percent(margin), alike(e));
   if (faster.empty() && slower.empty()) {
-    if (all > 1) return fmt::format("{} in {} is not decided: {}.", change(e), e.where, each(e, margin));
+    if (all > 1) return fmt::format("{} in {} is not decided: {}.", change(e), e.place, each(e, margin));
     const EffectPair& one = e.pairs.front();
-    if (!one.ratio) return fmt::format("{} in {} was not compared with {}.", change(e), e.where, e.from);
+    if (!one.ratio) return fmt::format("{} in {} was not compared with {}.", change(e), e.place, e.from);
     const bool below = table::bounded_below(one.speed), above = table::bounded_above(one.speed);
     const std::string range =
         below && above ? fmt::format("between {} and {}", factor(one.speed.low), factor(one.speed.high))
         : below        ? "at least " + factor(one.speed.low)
         : above        ? "at most " + factor(one.speed.high)
                        : "";
-    return fmt::format("{} in {} is not decided against {}{}{}.", change(e), e.where, e.from,
+    return fmt::format("{} in {} is not decided against {}{}{}.", change(e), e.place, e.from,
                        range.empty() ? " yet" : fmt::format(": {} times as fast", range), alike(e));
   }
   if (!faster.empty() && !slower.empty())
-    return fmt::format("Whether {} gains in {} depends on {}: {}.", change(e), e.where,
+    return fmt::format("Whether {} gains in {} depends on {}: {}.", change(e), e.place,
                        join(on_what(e), " and "), each(e, margin));
-  return fmt::format("{} in {} does not {} everywhere: {}.", change(e), e.where,
+  return fmt::format("{} in {} does not {} everywhere: {}.", change(e), e.place,
                      faster.empty() ? "cost" : "gain", each(e, margin));
 }
 
