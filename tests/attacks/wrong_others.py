@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.attacks.tables import Script
+from tests.attacks.tables import FRAMEWORKS, Script
 
 
 def J(recipe: str, name: str, *changes: tuple[str, str], cause: str = "") -> Script:
@@ -896,7 +896,29 @@ def L(recipe: str, name: str, *changes: tuple[str, str], cause: str = "") -> Scr
     return Script("libtorch", recipe, name, changes, cause)
 
 
+def kept_unscaled(on: str) -> Script:
+    """What dropout keeps without its scale in training: batch normalisation hides it in the loss."""
+    kept = (
+        "class Kept(layers.Dropout):\n"
+        "        def call(self, x, training=False):\n"
+        "            y = super().call(x, training=training)\n"
+        "            return y * (1 - self.rate) if training else y\n\n"
+        "    h3 = Kept(0.3)(h2)"
+    )
+    changes = ("h3 = layers.Dropout(0.3)(h2)", kept)
+    return K("norm", "no_scaling", changes, cause="dropout", on=on)
+
+
 LIBTORCH = [
+    L(
+        "norm",
+        "no_scaling",
+        (
+            "    x = dropout(x);\n",
+            "    x = dropout(x);\n    if (is_training()) x = x * (1 - dropout->options.p());\n",
+        ),
+        cause="dropout",
+    ),
     L(
         "cnn",
         "nesterov_off",
@@ -956,6 +978,7 @@ SCRIPTS = (
     + keras("keras-tensorflow")
     + keras("keras-torch")[::3]
     + keras("keras-jax")[1::3]
+    + [kept_unscaled(on) for on in FRAMEWORKS if on.startswith("keras")]
     + [s for s in keras("keras2")[::2] if s.name != "own_adam_of_keras"]
     + LIBTORCH
 )
