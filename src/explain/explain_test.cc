@@ -16,6 +16,7 @@
 #include "base/temporary_folder.h"
 #include "explain/folders.h"
 #include "explain/heats.h"
+#include "explain/inquiry.h"
 #include "explain/words.h"
 
 namespace bakeoff::explain {
@@ -255,6 +256,21 @@ TEST(Difference, OfTwoRoundsTellsAWideGapAlone) {
   };
   EXPECT_GT(low(264), 2);
   EXPECT_LT(low(5), 1);
+}
+
+// Two heats beside other work bound nothing: [1e-22, 1e+22] once replaced the interval that had confirmed a cause.
+TEST(Cause, ThatTheFirstHeatConfirmedKeepsItsIntervalUntilLaterOnesSayMore) {
+  const Estimate first{4, 2, 8};
+  const auto after = [&](const Estimate& later) {
+    Cause cause{.finding = Finding::kConfirmed, .first = first, .measured = first};
+    measure_again(cause, later);
+    return cause;
+  };
+  EXPECT_EQ(after({4, 1e-22, 1e23}).measured, first);
+  EXPECT_EQ(after({4, 1e-22, 1e23}).finding, Finding::kConfirmed);
+  EXPECT_EQ(after({3.5, 3, 4}).measured->low, 3);
+  EXPECT_EQ(after({1.01, 0.5, 2}).finding, Finding::kOpen);
+  EXPECT_EQ(after({1, 0.99, 1.01}).finding, Finding::kNoGain);
 }
 
 TEST(Folders, AreCopiedWithoutWhatIsNotTheUsers) {

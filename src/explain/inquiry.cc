@@ -419,6 +419,15 @@ std::vector<Cause*> Inquiry::remaining() {
   return all;
 }
 
+void measure_again(Cause& cause, const Estimate& later) {
+  if (later.low > 1) {
+    cause.measured = later;
+  } else if (later.value < 1 + kMargin) {
+    cause.measured = later;
+    cause.finding = later.high < 1 + kMargin ? Finding::kNoGain : Finding::kOpen;
+  }
+}
+
 void Inquiry::combine() {
   const std::vector<Cause*> confirmed = remaining();
   if (out_.equal || confirmed.empty()) return;
@@ -452,10 +461,11 @@ void Inquiry::combine() {
   }
   if (const auto factor = together.factor(alpha())) {
     out_.together = factor;
-    // What the first heat alone decided is measured now.
     Cause& first = *confirmed[0];
-    if (confirmed.size() == 1 && first.first && first.measured->value == first.first->value)
-      first.measured = factor;
+    if (confirmed.size() == 1 && first.first && first.measured->value == first.first->value) {
+      measure_again(first, *factor);
+      out_.together = first.measured;
+    }
   }
   out_.residual = residual.factor(alpha());
   for (size_t i = 0; i < confirmed.size(); ++i) confirmed[i]->without = without[i].factor(alpha());

@@ -30,6 +30,10 @@ class Differences {
   std::vector<stats::PastHeat> heats_ = {};
 };
 
+// Takes over what later heats measured of a cause that the first heat alone confirmed: their interval, where it holds up
+// the cause; a cause that they do not see again is open. Where they say too little, that of the first heat stays.
+void measure_again(Cause& cause, const Estimate& later);
+
 // One bursts less the other's, round by round: what remains is the gap of the two in each round.
 LaneHeat gap_of(const LaneHeat& slower, const LaneHeat& faster);
 
