@@ -30,11 +30,12 @@ std::string unit(const Explanation& e) {
 }
 
 std::string with_interval(const Estimate& e) {
-  return fmt::format("{} [{}, {}]", significant(e.value, 3), significant(e.low, 3), significant(e.high, 3));
+  const auto three = [](double value) { return significant(value, 3); };
+  return fmt::format("{} {}", three(e.value), table::interval(e, three));
 }
 
 std::string gap_words(const Explanation& e) {
-  const bool bounded = table::bounded_below(*e.gap) || table::bounded_above(*e.gap) || e.gap->low > 1;
+  const bool bounded = table::bounded_below(*e.gap) || table::bounded_above(*e.gap);
   return fmt::format("{} takes {} times as long per {} as {}{}", e.subjects[0].name,
                      bounded ? with_interval(*e.gap) : significant(e.gap->value, 3), unit(e),
                      e.subjects[1].name,

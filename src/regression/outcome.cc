@@ -75,10 +75,8 @@ std::string sentence(const Row& row, const Outcome& outcome) {
   const std::string margin = table::percent(outcome.settings.margin);
   const bool bounded = table::bounded_below(row.ratio) || table::bounded_above(row.ratio);
   const std::string interval = bounded ? table::interval(row.ratio, table::ratio)
-                               : row.ratio.low > 1
-                                   ? fmt::format("at least {}", table::ratio(row.ratio.low))
-                                   : fmt::format("in {}, too few for an interval",
-                                                 table::counted(static_cast<int64_t>(row.heats), "heat"));
+                                       : fmt::format("in {}, too few for an interval",
+                                                     table::counted(static_cast<int64_t>(row.heats), "heat"));
   if (row.heats == 0) return fmt::format("UNDECIDED: {} was not compared.", row.contender);
   const std::string seen = fmt::format("{} takes {} times as long as before, {}", row.contender,
                                        table::ratio(row.ratio.value), interval);

@@ -74,7 +74,7 @@ TEST(Verdict, OfOneHeatSaysThatItIsTooFewForAnInterval) {
   one.change = stats::Change::kRegression;
   one.ratio = {.value = 444, .low = 1.5, .high = 1e6};
   EXPECT_EQ(sentence(one, outcome({one})),
-            "REGRESSION: a takes 444 times as long as before, at least 1.500: more than 2% slower.");
+            "REGRESSION: a takes 444 times as long as before, [1.500, ∞): more than 2% slower.");
 }
 
 TEST(Junit, CasesByVerdict) {

@@ -77,8 +77,12 @@ std::string significant(double value, int digits) {
   return whole >= digits ? count(value) : fmt::format("{:.{}f}", value, digits - whole);
 }
 
-bool bounded_below(const Estimate& e) { return std::isfinite(e.low) && e.low * kSaysNothing > e.value; }
-bool bounded_above(const Estimate& e) { return e.high > 0 && e.high < e.value * kSaysNothing; }
+bool bounded_below(const Estimate& e) {
+  return std::isfinite(e.low) && (e.low > 1 || e.low * kSaysNothing > e.value);
+}
+bool bounded_above(const Estimate& e) {
+  return e.high > 0 && (e.high < 1 || e.high < e.value * kSaysNothing);
+}
 
 std::string interval(const Estimate& e, std::string (*show)(double)) {
   if (!bounded_below(e) && !bounded_above(e)) return kNone;

@@ -66,6 +66,9 @@ TEST(Interval, IsOpenWhereItHasNoEnd) {
   EXPECT_EQ(interval({1.3, 1.28, 1.312}, ratio), "[1.280, 1.312]");
   EXPECT_EQ(interval({1.3, 1.28, kInf}, ratio), "[1.280, ∞)");
   EXPECT_EQ(interval({1.3, 0, 1.31}, ratio), "(0, 1.310]");
+  EXPECT_EQ(interval({150, 1.3, 1e9}, ratio), "[1.300, ∞)") << "it tells the ratio from 1";
+  EXPECT_EQ(interval({0.004, 1e-9, 0.9}, ratio), "(0, 0.900]");
+  EXPECT_EQ(interval({150, 0.9, 1e9}, ratio), "–");
   EXPECT_EQ(interval({1.3, -kInf, kInf}, ratio), "–");
   EXPECT_EQ(interval({1.3, std::nan(""), std::nan("")}, ratio), "–");
 }
