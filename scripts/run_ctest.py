@@ -18,6 +18,7 @@ BAKEOFF_TEST_PROOFS (tests/cli/support.py).
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,6 +131,20 @@ def tree(folder: Path) -> str:
         return git("write-tree")
 
 
+@contextlib.contextmanager
+def seconds_kept(build: Path) -> Iterator[None]:
+    """What ctest knows of the tests' seconds: a random order writes random numbers in their place."""
+    file = build / "Testing" / "Temporary" / "CTestCostData.txt"
+    kept = file.read_bytes() if file.exists() else None
+    try:
+        yield
+    finally:
+        if kept is not None:
+            file.write_bytes(kept)
+        else:
+            file.unlink(missing_ok=True)
+
+
 def run(build: Path, slots: int, seed: int, arguments: list[str]) -> tuple[int, Counts]:
     """ctest's exit status and what it counted."""
     junit = (build / "tests.xml").resolve()
@@ -189,8 +205,10 @@ def main() -> int:
         os.environ |= dict.fromkeys(SHUFFLING, str(seed))
     # Two tests that compute for each two processors, and one that waits.
     slots = 2 * len(os.sched_getaffinity(0)) + 1
+    shuffled = options.shuffle is not None
     try:
-        status, counts = run(build, slots, seed, arguments)
+        with seconds_kept(build) if shuffled else contextlib.nullcontext():
+            status, counts = run(build, slots, seed, arguments)
         if counts.passed + counts.failed == 0:
             print(f"ctest ran no test (exit status {status})", file=sys.stderr)
         else:

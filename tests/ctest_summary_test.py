@@ -159,6 +159,19 @@ class TheRealCtest(unittest.TestCase):
             lines = Path(told).read_text().splitlines()
         self.assertEqual(lines, ["seed=1 1"] * 2 + ["seed=42 42 42 42"])
 
+    def test_a_random_order_leaves_what_is_known_of_seconds(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            build = Path(folder)
+            known = build / "Testing/Temporary/CTestCostData.txt"
+            test = 'add_test(a "sleep" "0.2")\n'
+            self.run_on(test, "--shuffle", "41", folder=build)
+            self.assertFalse(known.exists())
+            self.run_on(test, folder=build)
+            before = known.read_text()
+            self.assertLess(float(before.split()[2]), 100)
+            self.run_on(test, "--shuffle", "41", folder=build)
+            self.assertEqual(known.read_text(), before)
+
     def test_a_tree_on_which_all_passed_is_named(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             build = Path(folder) / "build"
