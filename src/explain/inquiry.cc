@@ -207,13 +207,17 @@ void Inquiry::find_causes() {
           fmt::format("suspected: {}: {}", cause.suspect.rule->cause, cause.suspect.suspicion.evidence));
 }
 
+void Inquiry::take_as_confirmed(Cause& cause) const {
+  cause.finding = Finding::kConfirmed;
+  progress_(fmt::format("confirmed: {}: {} times as fast with the change", cause.suspect.rule->cause,
+                        with_interval(*cause.measured)));
+}
+
 void Inquiry::judge(Cause& cause, const Differences& gains) const {
   cause.measured = gains.factor(alpha());
   if (!cause.measured) return;
   if (cause.measured->low > (gains.heats() > 1 ? 1 + kMargin : kPlain)) {
-    cause.finding = Finding::kConfirmed;
-    progress_(fmt::format("confirmed: {}: {} times as fast with the change", cause.suspect.rule->cause,
-                          with_interval(*cause.measured)));
+    take_as_confirmed(cause);
   } else if (cause.measured->high < 1 + kMargin)
     cause.finding = Finding::kNoGain;
 }
@@ -315,7 +319,7 @@ void Inquiry::confirm() {
     judge(cause, pass.gains[i]);
     if (pass.gains[i].empty() && cause.first && cause.first->low > kGlaring) {
       cause.measured = cause.first;
-      cause.finding = Finding::kConfirmed;
+      take_as_confirmed(cause);
     }
   }
   out_.equal = pair() && !is_gap(out_.gap);

@@ -72,6 +72,7 @@ class Inquiry {
   void tell_kept_compilations(const LaneHeat& plain);
   bool fails(Cause& cause, const LaneHeat& changed) const;
   void weigh(Pass& pass, size_t at, int number, const LaneHeat& base, const LaneHeat& changed);
+  void take_as_confirmed(Cause& cause) const;  // by `measured`, and says so
   void judge(Cause& cause, const Differences& gains) const;
   bool time_for_another(double share) const;
   bool gap_is_explained(const std::vector<Cause*>& confirmed) const;

@@ -82,9 +82,9 @@ class Suite(unittest.TestCase):
             text = self.place.run("suite", "--report", folder).out
             for part in (
                 "geometric mean",
-                "[io_binding]",
+                "(io_binding)",
                 "broken",
-                "How many times as fast as onnxruntime",
+                "How many times as fast as ONNX Runtime",
             ):
                 self.assertIn(part, text)
             for line in text.splitlines()[:-1]:
