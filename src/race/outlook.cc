@@ -95,8 +95,8 @@ Rival rival_of(const Look& look, size_t i, size_t previous) {
   const bool as_same = epsilon - gap > gap;
   return {.contender = look.contenders[i],
           .heats = standing.pairs,
-          .ratio = {std::exp(standing.pairs > 0 ? standing.gap : standing.effect.value_or(0)),
-                    std::exp(standing.interval.low), std::exp(standing.interval.high)},
+          .ratio = with_known_ends({std::exp(standing.pairs > 0 ? standing.gap : standing.effect.value_or(0)),
+                                    std::exp(standing.interval.low), std::exp(standing.interval.high)}),
           .slower = stats::slower_by_now(look.table, i, *look.race.leader),
           .slower_than_previous = stats::slower_by_now(look.table, i, previous),
           .deciding = std::expm1(as_same ? epsilon - gap : gap),
@@ -161,6 +161,12 @@ std::optional<Outlook> outlook(const recipe::Recipe& recipe, const std::vector<T
       std::any_of(found.rivals.begin(), found.rivals.end(), twice))
     add_rest(look, found);
   return found;
+}
+
+Estimate with_known_ends(const Estimate& ratio) {
+  const bool low = ratio.low > 1 || ratio.low * kFarEnd > ratio.value;
+  const bool high = ratio.high < 1 || ratio.high < ratio.value * kFarEnd;
+  return {ratio.value, low ? ratio.low : 0, high ? ratio.high : std::numeric_limits<double>::infinity()};
 }
 
 std::string in_words(const stats::Rest& rest) {

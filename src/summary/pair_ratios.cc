@@ -35,11 +35,11 @@ stats::Interval log_of(const Estimate& e) {
 
 void add_pairs(const stats::Ranking& ranking, const std::vector<std::string>& ids, Summary& s) {
   for (const stats::PairGap& pair : ranking.pairs) {
-    s.pairs.push_back(
-        {.a = ids[pair.a],
-         .b = ids[pair.b],
-         .heats = static_cast<int>(pair.pairs),
-         .ratio = {std::exp(pair.gap), std::exp(pair.together.low), std::exp(pair.together.high)}});
+    s.pairs.push_back({.a = ids[pair.a],
+                       .b = ids[pair.b],
+                       .heats = static_cast<int>(pair.pairs),
+                       .ratio = with_known_ends(
+                           {std::exp(pair.gap), std::exp(pair.together.low), std::exp(pair.together.high)})});
   }
 }
 

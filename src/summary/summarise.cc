@@ -300,9 +300,10 @@ class Summariser {
         row.behind = Behind{manifest_.contenders[group.members[*standing.eliminated_by]].id,
                             std::exp(standing.behind)};
       }
-      row.ratio = leads ? Estimate{1, 1, 1}
-                        : Estimate{std::exp(standing.pairs > 0 ? standing.gap : standing.effect.value_or(0)),
-                                   std::exp(standing.interval.low), std::exp(standing.interval.high)};
+      row.ratio =
+          leads ? Estimate{1, 1, 1}
+                : with_known_ends({std::exp(standing.pairs > 0 ? standing.gap : standing.effect.value_or(0)),
+                                   std::exp(standing.interval.low), std::exp(standing.interval.high)});
       s.ranked.push_back(std::move(row));
     }
     std::vector<Row> last;
@@ -401,7 +402,8 @@ class Summariser {
       const double centre = leader_ms * row.ratio.value;
       // Heats differ by the machine's state too, so this interval is wider than that of a ratio.
       const double half = half_width_of_log(row.heat_ms);
-      row.ms_per_step = {centre, centre * std::exp(-half), centre * std::exp(half)};
+      const Estimate factor = with_known_ends({1, std::exp(-half), std::exp(half)});
+      row.ms_per_step = {centre, centre * factor.low, centre * factor.high};
       row.samples_per_second = static_cast<double>(recipe_.training.batch) / centre * 1e3;
       row.gflops = static_cast<double>(cost_.flops()) / 1e6 / centre;
       row.epoch =
