@@ -251,7 +251,9 @@ TEST(SearchLargest, FindsWhereTheAllocatorFails) {
   ASSERT_NE(above, trials.end());
   EXPECT_EQ(stop_of(above->failure), Stop::kAllocator) << "more than the limit at once";
   EXPECT_EQ(above->failure->reason, "MemoryError");
+#ifndef __SANITIZE_ADDRESS__  // a child's peak begins at that of the process that forked it, which is large there
   EXPECT_NEAR(*row.bytes_per_sample / kMiB, 1, 0.05) << "a mebibyte a row";
+#endif
   EXPECT_GT(row.peak_bytes, *row.largest * kMiB);
   EXPECT_LE(row.peak_bytes, row.limit_bytes);
   fakes.tried.clear();
