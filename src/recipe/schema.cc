@@ -46,9 +46,10 @@ std::vector<Key> keys_of_the_top_level() {
                    "number format of weights, activations and gradients"),
           integer_key("seed", "1", from(0, 9e15),
                       "seed of the initial weights, of random orders and of synthetic data"),
-          word_key("baseline", "", {},
-                   "name of a contender as reports show it, with its settings in brackets if it has any: the "
-                   "report also says how many times as fast as this one every other contender is"),
+          word_key(
+              "baseline", "", {},
+              "id of a contender, with its settings in brackets if it has any (JSON and CSV have it): the "
+              "report also says how many times as fast as this one every other contender is"),
           real_key("margin", "0.03", above(0, 1),
                    "largest difference of step times that does not matter to you (0.03 = 3%)"),
           real_key("alpha", "0.01", above(0, 0.5),
