@@ -191,6 +191,15 @@ std::string named(const std::vector<std::string>& names) {
                      names.size() - kMost + 1);
 }
 
+// " (between 1.12 and 1.18)", " (1.12 or more)"; empty where no end is known.
+std::string range_in_words(const Estimate& ratio) {
+  const bool below = table::bounded_below(ratio), above = table::bounded_above(ratio);
+  if (below && above)
+    return fmt::format(" (between {} and {})", table::times(ratio.low), table::times(ratio.high));
+  if (below) return fmt::format(" ({} or more)", table::times(ratio.low));
+  return above ? fmt::format(" ({} at most)", table::times(ratio.high)) : "";
+}
+
 // Of a group that is not decided.
 std::string open_sentence(const Summary& s, const Row& leader, const std::string& words,
                           std::vector<std::string> open) {
@@ -226,9 +235,8 @@ std::string group_sentence(const Summary& s, const std::vector<const Row*>& rows
     if (next.at_least)
       return fmt::format("{} is the fastest here: the next, {}, takes at least {} times as long.", name,
                          next.contender.id, table::times(*next.at_least));
-    return fmt::format("{} is the fastest here: the next, {}, takes {} times as long (between {} and {}).",
-                       name, next.contender.id, table::times(next.ratio.value), table::times(next.ratio.low),
-                       table::times(next.ratio.high));
+    return fmt::format("{} is the fastest here: the next, {}, takes {} times as long{}.", name,
+                       next.contender.id, table::times(next.ratio.value), range_in_words(next.ratio));
   }
   if (open.empty())
     return fmt::format("{} leads, tied with {} within {:g}%.", name, named(tied), 100 * margin);

@@ -4,6 +4,7 @@
 
 #include "base/json_text.h"
 #include "base/texts.h"
+#include "records/names.h"
 #include "table/numbers.h"
 #include "table/quantity.h"
 #include "tune/tune.h"
@@ -13,6 +14,15 @@ namespace {
 
 using table::paragraph;
 using table::significant;
+
+// What people call it.
+std::string spoken(const recipe::Contender& c) {
+  return bakeoff::spoken({.id = c.id,
+                          .framework = c.framework,
+                          .settings = c.settings,
+                          .own_script = c.script.string(),
+                          .stated = c.controls});
+}
 
 std::string joined(const std::vector<Change>& changes) {
   std::vector<std::string> all;
@@ -42,7 +52,7 @@ std::string to_text(const Outcome& outcome, int width) {
   std::string out = "What each setting gains\n";
   for (const Tuned& tuned : outcome.tuned) {
     out += "\n";
-    std::string head = tuned.base.id + ": ";
+    std::string head = spoken(tuned.base) + ": ";
     if (!tuned.failure.empty())
       head += "not raced: " + tuned.failure;
     else if (!tuned.base.script.empty())
@@ -52,9 +62,8 @@ std::string to_text(const Outcome& outcome, int width) {
     else if (tuned.changes.empty())
       head += nothing_gains(tuned.alone) + "; as the recipe states it";
     else
-      head += fmt::format("{}: {} [{}, {}] times as fast", joined(tuned.changes),
-                          significant(tuned.gain.value, 3), significant(tuned.gain.low, 3),
-                          significant(tuned.gain.high, 3));
+      head += fmt::format("{}: {} {} times as fast", joined(tuned.changes), significant(tuned.gain.value, 3),
+                          table::interval(tuned.gain, [](double end) { return significant(end, 3); }));
     out += paragraph(head, width, "", "  ") + "\n";
     for (const Alone& alone : tuned.alone)
       out +=

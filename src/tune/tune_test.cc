@@ -169,7 +169,7 @@ TEST(Tune, WhatTheTimeDoesNotHoldRacesAsTheRecipeStatesIt) {
   EXPECT_EQ(found->tuned[1].untried, said[0]);
   EXPECT_EQ(found->tuned[1].failure, "");
   EXPECT_THAT(known.races.back(), Contains("keras[backend=jax]")) << "the best of each race each other";
-  EXPECT_THAT(to_text(*found, 200), HasSubstr("keras[backend=jax]: as the recipe states it: in 0.6 min"));
+  EXPECT_THAT(to_text(*found, 200), HasSubstr("Keras on JAX: as the recipe states it: in 0.6 min"));
 }
 
 TEST(Tune, StaysWithTheRecipeWhereNothingGains) {
