@@ -61,9 +61,14 @@ std::string code_block(const std::vector<std::string>& lines) {
   return out + "  " + fence + '\n';
 }
 
+// What people call a contender; an id that nobody calls otherwise is code, as a file's name is.
+std::string name_text(const std::string& name, const std::string& id) {
+  return id.empty() || id == name ? code(name) : escape(name);
+}
+
 std::string cell_text(const FilledColumn& column, size_t row) {
   const Cell& cell = column.cells[row];
-  if (column.column.name) return escape(cell.text);
+  if (column.column.name) return name_text(cell.text, cell.hint);
   const std::string range = range_beside(cell);
   return escape(cell.text) + (range.empty() ? "" : ' ' + range);
 }
@@ -129,7 +134,8 @@ std::string below(const Section& section) {
 std::string unranked(const Summary& s, int log_lines) {
   std::string out = "\n**Not ranked**\n\n";
   for (const Row& row : s.unranked) {
-    out += fmt::format("- {}: {}\n", escape(label(row.contender)), escape(unranked_reason(row)));
+    out += fmt::format("- {}: {}\n", name_text(label(row.contender), one_line(row.contender.id)),
+                       escape(unranked_reason(row)));
     if (!row.failure) continue;
     const std::vector<std::string> log = last_lines(clean(row.failure->log_tail), log_lines);
     if (!log.empty()) out += code_block(log);

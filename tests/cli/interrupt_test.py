@@ -205,7 +205,7 @@ class Interrupted(unittest.TestCase):
         self.assertEqual(again.json(), printed)
         markdown = self.place.run("report", moved, "--format", "markdown")
         self.assertEqual(markdown.code, 0, markdown.err)
-        self.assertRegex(markdown.out, r"(?m)^\|.*jax.*\|")
+        self.assertRegex(markdown.out, r"(?m)^\|.*JAX.*\|")
         table = self.place.run("report", moved, "--format", "csv", "--html", "r.html")
         rows = list(csv.DictReader(io.StringIO(table.out)))
         self.assertEqual(len(rows), 2)
