@@ -137,10 +137,10 @@ class Interrupted(unittest.TestCase):
         run.wait_for_worker()
         out = self.interrupt(run)
         for part in (
-            r"Not decided yet: onnxruntime\S* is the fastest so far, [\d.]+ ms a step, ahead of",
+            r"Not decided yet: ONNX Runtime[^,]* is the fastest so far, [\d.]+ ms a step, ahead of",
             r"\([<>]?[\d.]+% sure\)",
             "The run was interrupted: .* A heat that was running is not counted",
-            r"(?m)^Fastest so far: onnxruntime",
+            r"(?m)^Fastest so far: ONNX Runtime",
             r"(decide it|would decide it)",
             r"(?m)^  bakeoff run --resume \S*open --until decided$",
         ):

@@ -112,7 +112,7 @@ class Libtorch(unittest.TestCase):
         self.assertRegex(row["effective"]["compiler"], r"g\+\+|clang")
         self.assertEqual(row["effective"]["channels_last"], "true")
         notes = "\n".join(result["notes"])
-        self.assertRegex(notes, r"libtorch\S* was compiled in \d+\.\d s by \S+")
+        self.assertRegex(notes, r"LibTorch.* was compiled in \d+\.\d s by \S+")
         self.assertEqual(self.place.none_left(), {})
 
     @support.full_tier
