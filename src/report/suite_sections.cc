@@ -31,8 +31,9 @@ std::optional<Cell> without_time(const TableCell& cell) {
   return std::nullopt;
 }
 
-// Empty where neither end is known yet.
+// Empty where neither end is known yet, and of the fastest, which is 1 by definition.
 std::string known_interval(const Estimate& e) {
+  if (e == Estimate{1, 1, 1}) return "";
   return bounded_below(e) || bounded_above(e) ? interval(e, ratio) : "";
 }
 
@@ -45,9 +46,8 @@ Cell ratio_in_row(const TableCell& cell) {
   if (auto none = without_time(cell)) return *none;
   if (cell.standing == Standing::kBound)
     return {"≥ " + ratio(cell.ratio.low), "", Ink::kWarn, "it looked hopeless and was not timed"};
-  const bool leads = cell.ratio == Estimate{1, 1, 1};
   return {marked(ratio(cell.ratio.value), cell.surely_fastest, cell.may_be_fastest),
-          leads ? "" : known_interval(cell.ratio), cell.may_be_fastest ? Ink::kGood : Ink::kPlain,
+          known_interval(cell.ratio), cell.may_be_fastest ? Ink::kGood : Ink::kPlain,
           fmt::format("{} ms a step, {} samples/s", milliseconds(cell.ms), count(cell.samples_per_second))};
 }
 

@@ -201,8 +201,10 @@ std::string why_no_mean(const std::vector<Raced>& rows, const std::vector<size_t
     const auto found = rows[r].cells.find(id);
     if (found == rows[r].cells.end()) return "not in " + rows[r].row.name;
     if (found->second.standing == Standing::kTimed) continue;
-    return fmt::format("{} in {}", found->second.standing == Standing::kBound ? "only a bound" : "not ranked",
-                       rows[r].row.name);
+    const char* const what = found->second.standing == Standing::kBound   ? "only a bound"
+                             : found->second.standing == Standing::kWaits ? "no heat"
+                                                                          : "not ranked";
+    return fmt::format("{} in {}", what, rows[r].row.name);
   }
   return "fewer than two contenders have a time in the same race";
 }
