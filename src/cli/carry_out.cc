@@ -67,6 +67,13 @@ fs::path dated_folder(const std::string& name) {
   return fs::path("runs") / (name + "-" + date);
 }
 
+Error of_budget(Error error, const recipe::Recipe& recipe, const std::vector<std::string>& keys,
+                const std::string& instead) {
+  for (const std::string& key : keys)
+    if (error.where == recipe::where(recipe, "budget", key)) error.where = instead;
+  return error;
+}
+
 Result<Texts> use_profile(const std::string& profile_name, recipe::Recipe& recipe,
                           ConsoleProgress& progress) {
   if (profile_name == "none") return Texts{};

@@ -3,6 +3,7 @@
 // Gate, race and studies of a plan, as several commands need them.
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/console.h"
@@ -18,6 +19,10 @@ std::filesystem::path dated_folder(const std::string& name);
 // What the machine's profile says about a race, before it starts; the recipe takes its controls over. `profile`:
 // a file, "none", or empty for this machine's own.
 Result<Texts> use_profile(const std::string& profile, recipe::Recipe& recipe, ConsoleProgress& progress);
+
+// An error that names one of these keys of the recipe's [budget] names `instead`, which replaces them.
+Error of_budget(Error error, const recipe::Recipe& recipe, const std::vector<std::string>& keys,
+                const std::string& instead);
 
 // For tests: sensors are files below another folder than /, and GPUs those of another library than NVIDIA's.
 void apply_sensor_variables(Plan& plan);

@@ -150,8 +150,8 @@ constexpr const char* kStart =
     "Words: bakeoff help WORD. Pages: bakeoff help docs.\n";
 
 constexpr const char* kBaselineDoc =
-    "contender that the others are compared with, by its id, as JSON has it (torch, or keras[backend=jax]): a further table says how "
-    "many times as fast as it each of them is";
+    "contender that the others are compared with, by its id, as JSON has it (torch, or keras[backend=jax]): a further "
+    "table says how many times as fast as it each of them is";
 
 void add_suite_command(CLI::App& app, Targets& t) {
   CLI::App* suite = command(app, "suite",

@@ -44,11 +44,9 @@ void apply(const Budget& wanted, int64_t ran, recipe::Budget& budget) {
 }
 
 // An error that names the recipe's budget names --budget instead where that states it.
-Error of_budget(Error error, const recipe::Recipe& recipe, const Budget& wanted) {
+Error of_option(const Error& error, const recipe::Recipe& recipe, const Budget& wanted) {
   const bool stated = wanted.minutes > 0 || wanted.pairs > 0;
-  for (const char* key : {"minutes", "heats"})
-    if (stated && error.where == recipe::where(recipe, "budget", key)) error.where = "--budget";
-  return error;
+  return stated ? of_budget(error, recipe, {"minutes", "heats"}, "--budget") : error;
 }
 
 // What the budget does not limit, said before anything starts; empty: it limits all.
@@ -80,9 +78,9 @@ Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleP
     recipe.baseline = options.baseline;
   }
   if (const Status enough = check_budget(recipe); !enough)
-    return of_budget(enough.error(), recipe, options.budget);
+    return of_option(enough.error(), recipe, options.budget);
   const auto calibration = use_profile(options.profile, recipe, progress);
-  if (!calibration) return of_budget(calibration.error(), recipe, options.budget);
+  if (!calibration) return of_option(calibration.error(), recipe, options.budget);
   if (const std::string how = environments_to_make(recipe, interpreters); !how.empty()) progress.lines()(how);
   if (const std::string beyond = beyond_the_budget(recipe); !beyond.empty()) progress.lines()(beyond);
   const fs::path folder = options.out.empty() ? dated_folder(recipe.name) : options.out;

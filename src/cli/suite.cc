@@ -159,18 +159,18 @@ Result<Summary> race_entry(const Session& session, const Entry& entry, ConsolePr
     recipe.budget.minutes = suite::share(session.record);
     recipe.budget.includes_studies = true;
   }
-  if (const Status enough = check_budget(recipe); !enough) {
-    Error error = enough.error();
-    if (session.record.minutes > 0 && error.where == recipe::where(recipe, "budget", "minutes"))
-      error.where = "its share of the suite's time";
-    return error;
-  }
+  const auto of_share = [&](const Error& error) {
+    return session.record.minutes > 0 ? of_budget(error, recipe, {"minutes"}, "its share of the suite's time")
+                                      : error;
+  };
+  if (const Status enough = check_budget(recipe); !enough) return of_share(enough.error());
   if (recipe::check_baseline(recipe, session.record.baseline)) recipe.baseline = session.record.baseline;
-  TRY(const Texts calibration, use_profile(session.profile, recipe, progress));
+  const auto calibration = use_profile(session.profile, recipe, progress);
+  if (!calibration) return of_share(calibration.error());
   TRY(const Interpreters interpreters, find_interpreters(session.config));
   const fs::path run = session.folder / entry.folder;
   clear_half_made(run);
-  return raced(recipe, run, interpreters, calibration, progress);
+  return raced(recipe, run, interpreters, *calibration, progress);
 }
 
 // Seconds that the budgets of what is still to be raced allow; nothing where one has no limit.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <limits>
 #include <map>
 
 #include "evidence/evidence.h"
@@ -164,9 +165,8 @@ std::optional<Outlook> outlook(const recipe::Recipe& recipe, const std::vector<T
 }
 
 Estimate with_known_ends(const Estimate& ratio) {
-  const bool low = ratio.low > 1 || ratio.low * kFarEnd > ratio.value;
-  const bool high = ratio.high < 1 || ratio.high < ratio.value * kFarEnd;
-  return {ratio.value, low ? ratio.low : 0, high ? ratio.high : std::numeric_limits<double>::infinity()};
+  return {ratio.value, table::bounded_below(ratio, kFarEnd) ? ratio.low : 0,
+          table::bounded_above(ratio, kFarEnd) ? ratio.high : std::numeric_limits<double>::infinity()};
 }
 
 std::string in_words(const stats::Rest& rest) {

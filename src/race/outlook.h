@@ -14,8 +14,8 @@
 
 namespace bakeoff {
 
-// An end of an interval that is farther than this factor from the estimate says nothing: it is left open, unless it tells
-// a ratio from 1. After two heats of a noisy host intervals such as [0.07, 14] around 1 are usual.
+// The ratio with the ends that table::bounded_below and _above find within this factor; the others are open. After two
+// heats on a noisy host, intervals such as [0.07, 14] around 1 are usual.
 inline constexpr double kFarEnd = 10;
 Estimate with_known_ends(const Estimate& ratio);
 

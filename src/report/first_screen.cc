@@ -22,7 +22,8 @@ namespace {
 
 constexpr size_t kMostNamed = 3;  // more contenders are counted
 
-std::string spoken(const Row& row) { return bakeoff::spoken(row.contender); }
+using bakeoff::spoken;
+std::string spoken(const Row& row) { return spoken(row.contender); }
 
 std::string listed(const std::vector<std::string>& names, const char* last) {
   if (names.size() == 1) return names.front();
@@ -53,13 +54,6 @@ std::string answer_of(const Field& field) {
          (names.size() > kMostNamed ? others + " may be fastest." : listed(names, ", ") + '.');
 }
 
-std::string unsteady_name(const Summary& s) {
-  for (const Row& row : s.unranked) {
-    if (row.contender.id == s.unsteady) return spoken(row);
-  }
-  return one_line(s.unsteady);
-}
-
 std::string answer(const Summary& s) {
   if (s.interrupted && s.heats == 0) return "Interrupted before anything was timed.";
   if (s.ranked.empty()) return "No contender could be ranked.";
@@ -75,7 +69,7 @@ std::string answer(const Summary& s) {
   }
   if (s.unsteady.empty()) return of_ranked;
   return fmt::format("No winner: {} was measured faster, but never became steady. Of the others: {}",
-                     unsteady_name(s), of_ranked);
+                     spoken(s.manifest.contenders, s.unsteady), of_ranked);
 }
 
 size_t proven(const Summary& s) {
@@ -155,10 +149,7 @@ std::string word_of(const Summary& s, const Row& row, Finish finish) {
     }
     case Finish::kSlower: {
       if (!row.behind) return "slower";
-      for (const Row& other : s.ranked) {
-        if (other.contender.id == row.behind->contender) return "slower than " + spoken(other);
-      }
-      return "slower than " + one_line(row.behind->contender);
+      return "slower than " + spoken(s.manifest.contenders, row.behind->contender);
     }
     case Finish::kNoResult:
       break;
@@ -276,7 +267,8 @@ Doubt about_decision(const Summary& s, const std::string& run) {
             .good = false};
   if (!s.unsteady.empty())
     return {.title = "To get a winner",
-            .text = fmt::format("{} must become steady first: a longer warm-up may do", unsteady_name(s)),
+            .text = fmt::format("{} must become steady first: a longer warm-up may do",
+                                spoken(s.manifest.contenders, s.unsteady)),
             .command = repeat.empty() ? "" : repeat + " --set race.warmup_steps=100",
             .good = false};
   return {.title = "Decided", .text = "after " + heats_in_words(s), .command = repeat};

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a page says of names.
+// Names as markup of a page; names and versions of frameworks.
 
 #include <string>
 #include <string_view>

@@ -207,13 +207,13 @@ TEST(Renderers, NeverPrintWhatIsNoNumber) {
 }
 
 TEST(Markdown, EscapesMarkup) {
-  const std::string out = render_markdown(sample_summary(10));
-  EXPECT_THAT(out, ::testing::Not(HasSubstr("<script>alert(1)")));
   Summary s = sample_summary(10);
   s.sentence = "<img src=x> | *bold* [link](x) `code` @someone";
-  s.unranked[0].contender.id = "a`b|c";
+  s.unranked[0].contender.own_script = "mine.py";  // so that its id is its name
+  s.unranked[1].contender.id = "a`b|c";
   const std::string hostile = render_markdown(s);
   EXPECT_THAT(hostile, HasSubstr("\\<img src=x\\> \\| \\*bold\\* \\[link\\](x) `code` \\@someone\n"));
+  EXPECT_THAT(hostile, HasSubstr("`keras[script=mine \"<script>alert(1)</script>\" & 'Grüße' 模型.py]`"));
   EXPECT_THAT(hostile, HasSubstr("`` a`b\\|c ``"));
 }
 

@@ -15,7 +15,7 @@ namespace bakeoff::report {
 // sentence of the first. No cell is left out.
 std::vector<table::Section> suite_sections(const suite::Table& table);
 
-// Which intervals hold together, over which rows the mean is, and who has none and why.
+// Which intervals hold together, over which races the mean is, and which contender has none and why.
 std::string suite_legend(const suite::Table& table);
 
 inline constexpr const char* kMeanColumn = "geometric mean";

@@ -77,11 +77,11 @@ std::string significant(double value, int digits) {
   return whole >= digits ? count(value) : fmt::format("{:.{}f}", value, digits - whole);
 }
 
-bool bounded_below(const Estimate& e) {
-  return std::isfinite(e.low) && (e.low > 1 || e.low * kSaysNothing > e.value);
+bool bounded_below(const Estimate& e, double far) {
+  return std::isfinite(e.low) && (e.low > 1 || e.low * far > e.value);
 }
-bool bounded_above(const Estimate& e) {
-  return e.high > 0 && (e.high < 1 || e.high < e.value * kSaysNothing);
+bool bounded_above(const Estimate& e, double far) {
+  return e.high > 0 && (e.high < 1 || e.high < e.value * far);
 }
 
 std::string interval(const Estimate& e, std::string (*show)(double)) {

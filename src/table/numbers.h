@@ -43,10 +43,9 @@ std::string plain(const std::optional<double>& value);
 std::string interval(const Estimate& estimate, std::string (*show)(double));
 
 // Whether the interval has an end on that side. An end at or below 0 is none, nor is one farther than a factor of
-// kSaysNothing from the estimate, unless it tells a ratio from 1: so wide is an interval only while too few heats were
-// run.
+// `far` from the estimate, unless it tells a ratio from 1: so wide is an interval only while too few heats were run.
 inline constexpr double kSaysNothing = 100;
-bool bounded_below(const Estimate& estimate);
-bool bounded_above(const Estimate& estimate);
+bool bounded_below(const Estimate& estimate, double far = kSaysNothing);
+bool bounded_above(const Estimate& estimate, double far = kSaysNothing);
 
 }  // namespace bakeoff::table
