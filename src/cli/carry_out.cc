@@ -19,6 +19,7 @@
 #include "proc/interrupt.h"
 #include "race/race.h"
 #include "recipe/schema.h"
+#include "records/names.h"
 #include "sample/machine_limits.h"
 #include "study/all/studies.h"
 #include "summary/summarise.h"
@@ -35,21 +36,19 @@ constexpr double kShareOfHeats = 0.4;
 
 // Every contender's proof. A new run has its first heat as soon as two contenders are proven, so that a first
 // standing is known within a minute.
-Result<std::vector<Parity>> prove_contenders(Plan& plan, ConsoleProgress& progress) {
+Result<std::vector<Parity>> prove_contenders(Plan& plan, const Watch& watch, const Progress& progress) {
   TRY(std::vector<Parity> parities, plan.directory.read<Parity>());
   TRY(const std::vector<Trial> trials, plan.directory.read<Trial>());
   TRY(Gate gate, Gate::open(plan, std::move(parities)));
   if (trials.empty()) {
-    CHECK_OK(gate.prove(progress.race(), 2));  // two can be compared, however short the budget
-    if (!proc::interrupted() && !gate.finished())
-      CHECK_OK(first_heat(plan, gate.parities(), progress.race()));
+    CHECK_OK(gate.prove(watch, 2));  // two can be compared, however short the budget
+    if (!proc::interrupted() && !gate.finished()) CHECK_OK(first_heat(plan, gate.parities(), watch));
   }
   const double kept =
       plan.recipe.budget.unlimited_time() ? 0 : kShareOfHeats * (left_s(plan) + seconds_since(plan.begin_ns));
-  if (!proc::interrupted())
-    CHECK_OK(gate.prove(progress.race(), Gate::kAll, [&] { return left_s(plan) - kept; }));
+  if (!proc::interrupted()) CHECK_OK(gate.prove(watch, Gate::kAll, [&] { return left_s(plan) - kept; }));
   if (!proc::interrupted() && !gate.finished())
-    progress.lines()(fmt::format(
+    progress(fmt::format(
         "the budget of {} left no time to prove every contender; `bakeoff run --resume {} --budget TIME` "
         "proves the others",
         table::duration(60e3 * plan.recipe.budget.minutes), plan.directory.path().string()));
@@ -130,7 +129,7 @@ Status carry_out_studies(const Plan& plan, const std::vector<Parity>& parities,
                         .left_s = budget.unlimited_time() ? std::nullopt : std::optional(seconds),
                         .over = over,
                         .progress = progress.lines(),
-                        .watch = progress.race()}));
+                        .watch = with_names(plan.manifest.contenders, progress.race())}));
     if (spent) unfinished.push_back(fmt::format("[{}]", study.name));
   }
   if (!unfinished.empty()) {
@@ -153,10 +152,11 @@ Status carry_out(Plan& plan, ConsoleProgress& progress) {
     plan.gpu_clock = clocks->status();
     progress.lines()(fmt::format("GPUs' clocks: {}", plan.gpu_clock));
   }
-  TRY(const std::vector<Parity> parities, prove_contenders(plan, progress));
+  const Watch watch = with_names(plan.manifest.contenders, progress.race());
+  TRY(const std::vector<Parity> parities, prove_contenders(plan, watch, progress.lines()));
   if (proc::interrupted()) return Done{};
   TRY(std::vector<Trial> trials, plan.directory.read<Trial>());
-  CHECK_OK(race(plan, parities, std::move(trials), progress.race()));
+  CHECK_OK(race(plan, parities, std::move(trials), watch));
   TRY(trials, plan.directory.read<Trial>());
   plan.studies_s = 0;
   return carry_out_studies(plan, parities, trials, progress);

@@ -13,6 +13,7 @@
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "race/race.h"
+#include "records/names.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -57,7 +58,7 @@ int parity(const ParityOptions& options, const fs::path& config) {
     if (const std::string how = environments_to_make(*recipe, *interpreters); !how.empty())
       progress.lines()(how);
     TRY(Plan plan, make_plan(*recipe, folder, *interpreters, progress.lines()));
-    TRY(std::vector<Parity> all, gate_all(plan, {}, progress.race()));
+    TRY(std::vector<Parity> all, gate_all(plan, {}, with_names(plan.manifest.contenders, progress.race())));
     for (const Lane& lane : plan.lanes) {
       if (lane.failure) all.push_back({.contender = lane.entry.contender.id, .failure = lane.failure});
     }

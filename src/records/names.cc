@@ -123,6 +123,15 @@ std::string with_names(const std::vector<Contender>& contenders, const std::stri
   return replaced(names_of(contenders), sentence);
 }
 
+Watch with_names(std::vector<Contender> contenders, Watch watch) {
+  return [contenders = std::move(contenders), watch = std::move(watch)](Happening now) {
+    now.leader = spoken(contenders, now.leader);
+    if (now.standing) now.standing->next = spoken(contenders, now.standing->next);
+    for (std::string* text : {&now.detail, &now.remark}) *text = with_names(contenders, *text);
+    watch(now);
+  };
+}
+
 void name_contenders(const std::vector<Contender>& contenders, table::Section& section) {
   for (table::FilledColumn& column : section.columns) {
     if (!column.column.name) continue;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "records/trial.h"
+#include "records/watch.h"
 #include "table/section.h"
 
 namespace bakeoff {
@@ -33,6 +34,9 @@ std::string spoken(const std::vector<Contender>& contenders, const std::string& 
 // A sentence that names contenders by their ids, with what people call them. Ids between back-ticks or quotes, and those
 // that are part of a longer word ("torch.compile", "backend = torch"), stay as they are.
 std::string with_names(const std::vector<Contender>& contenders, const std::string& sentence);
+
+// A watch that is told the same happenings with names in place of ids.
+Watch with_names(std::vector<Contender> contenders, Watch watch);
 
 // The same in a table's texts, and its rows by label(), with the id where the pointer rests. Of its sentences only ids
 // with settings are replaced, as an id without any may be a setting's value there.

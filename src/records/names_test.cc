@@ -40,6 +40,21 @@ TEST(Names, LeaveWordsCodeQuotesAndSettingsAlone) {
     EXPECT_EQ(with_names(kContenders, text), text);
 }
 
+TEST(Names, OfAWatchAreSpoken) {
+  Happening seen;
+  const Watch watch = with_names(kContenders, [&](const Happening& now) { seen = now; });
+  watch({.detail = "starting keras[backend=tensorflow]",
+         .leader = "torch",
+         .standing = Standing{.next = "torch[compile=default]"},
+         .remark = "tensorflow is left out"});
+  EXPECT_EQ(seen.detail, "starting Keras on TensorFlow");
+  EXPECT_EQ(seen.leader, "PyTorch");
+  EXPECT_EQ(seen.standing->next, "PyTorch (compile = default)");
+  EXPECT_EQ(seen.remark, "TensorFlow is left out");
+  watch({});
+  EXPECT_EQ(seen.leader, "");
+}
+
 TEST(Names, OfATableAreLabelsWithTheIdAsHint) {
   table::Section section{
       .title = "Fastest so far: tensorflow",

@@ -39,7 +39,7 @@ std::string headline(const BisectOutcome& outcome) {
   switch (verdict(outcome)) {
     case BisectVerdict::kNothingToFind:
       return fmt::format("NOTHING TO FIND: {} takes {} in the bad version: less than {} slower.",
-                         outcome.contender, times(*outcome.ends), table::percent(outcome.settings.margin));
+                         outcome.ends->name, times(*outcome.ends), table::percent(outcome.settings.margin));
     case BisectVerdict::kFound:
       return fmt::format("FOUND: {} made {} slower: it takes {}, raced against {}.",
                          found.first == found.last
@@ -47,7 +47,7 @@ std::string headline(const BisectOutcome& outcome) {
                              : fmt::format("one of {} versions from {} to {} (those between do not run)",
                                            found.last - found.first + 1, named(outcome.versions[found.first]),
                                            named(outcome.versions[found.last])),
-                         outcome.contender, times(*outcome.confirmed),
+                         outcome.confirmed->name, times(*outcome.confirmed),
                          named(outcome.versions[outcome.parent]));
     default:
       break;

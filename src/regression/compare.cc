@@ -10,6 +10,7 @@
 
 #include "base/json_text.h"
 #include "base/texts.h"
+#include "records/names.h"
 #include "stats/distributions.h"
 #include "stats/interval.h"
 #include "stats/trimmed.h"
@@ -30,7 +31,8 @@ void differ(std::vector<Difference>& all, const std::string& what, const std::st
     all.push_back({what, first.empty() ? "none" : first, second.empty() ? "none" : second});
 }
 
-void differ(std::vector<Difference>& all, const std::string& of, const Texts& first, const Texts& second) {
+void differ(std::vector<Difference>& all, const std::string& of, const Texts& first, const Texts& second,
+            const std::string& contender = {}) {
   std::set<std::string> keys;
   for (const Texts* texts : {&first, &second})
     for (const auto& [key, value] : *texts) keys.insert(key);
@@ -38,7 +40,9 @@ void differ(std::vector<Difference>& all, const std::string& of, const Texts& fi
     const auto found = texts.find(key);
     return found == texts.end() ? std::string() : found->second;
   };
+  const size_t before = all.size();
   for (const std::string& key : keys) differ(all, of + key, in(first, key), in(second, key));
+  for (size_t i = before; i < all.size(); ++i) all[i].contender = contender;
 }
 
 // Lines of one recipe that the other has not, in their order.
@@ -141,6 +145,11 @@ std::string doubt(const Comparison& c) {
          "proof that a version is faster or slower. Raced as one, on one machine, both decide it:";
 }
 
+// "PyTorch: ", where it is of one contender.
+std::string of(const Difference& one, const std::string& name) {
+  return one.contender.empty() ? "" : name + ": ";
+}
+
 CompareJson end_of(double value) {
   return value > 0 && std::isfinite(value) ? CompareJson(value) : CompareJson();
 }
@@ -165,8 +174,8 @@ Comparison compare(const Summary& first, const Summary& second) {
       all.first_alone.push_back(id);
       continue;
     }
-    differ(all.differences, id + ": version of ", row.versions, other->versions);
-    differ(all.differences, id + ": ", row.effective, other->effective);
+    differ(all.differences, "version of ", row.versions, other->versions, id);
+    differ(all.differences, "", row.effective, other->effective, id);
     all.rows.push_back({.contender = id,
                         .first_ms = stats::median(row.heat_ms),
                         .second_ms = stats::median(other->heat_ms),
@@ -174,6 +183,8 @@ Comparison compare(const Summary& first, const Summary& second) {
   }
   for (const bakeoff::Row& row : second.ranked)
     if (ranked_in(first, row.contender.id) == nullptr) all.second_alone.push_back(row.contender.id);
+  for (const Summary* summary : {&first, &second})
+    for (const bakeoff::Row& row : summary->ranked) all.contenders.push_back(row.contender);
   all.gate = gate_command(all, a, b);
   return all;
 }
@@ -190,26 +201,36 @@ std::string to_text(const Comparison& c, int width) {
   else
     out += line("What differs:");
   for (const Difference& one : c.differences)
-    out += line(fmt::format("{}: {} / {}", one.what, one.first, one.second), "  ", "    ");
+    out += line(fmt::format("{}{}: {} / {}", of(one, spoken(c.contenders, one.contender)), one.what,
+                            one.first, one.second),
+                "  ", "    ");
   out += "\n";
   size_t column = 10;
-  for (const ComparedRow& row : c.rows)
-    column =
-        std::max<size_t>(column, static_cast<size_t>(table::display_width(table::one_line(row.contender))));
+  std::vector<std::string> names;
+  for (const ComparedRow& row : c.rows) {
+    names.push_back(table::one_line(label(c.contenders, row.contender)));
+    column = std::max<size_t>(column, static_cast<size_t>(table::display_width(names.back())));
+  }
   column = std::min<size_t>(column, static_cast<size_t>(std::max(12, width - 50)));
   if (!c.rows.empty())
     out += fmt::format("{}  {:>10}  {:>10}  {:>7}  {}\n",
                        table::pad_right("ms a step", static_cast<int>(column)), "first", "second", "ratio",
                        "interval");
-  for (const ComparedRow& row : c.rows)
-    out += fmt::format("{}  {:>10}  {:>10}  {:>7}  {}\n",
-                       table::pad_right(table::fit(table::one_line(row.contender), static_cast<int>(column)),
-                                        static_cast<int>(column)),
-                       table::milliseconds(row.first_ms), table::milliseconds(row.second_ms),
-                       table::ratio(row.ratio.value), table::interval(row.ratio, table::ratio));
+  for (size_t i = 0; i < c.rows.size(); ++i) {
+    const ComparedRow& row = c.rows[i];
+    out += fmt::format(
+        "{}  {:>10}  {:>10}  {:>7}  {}\n",
+        table::pad_right(table::fit(names[i], static_cast<int>(column)), static_cast<int>(column)),
+        table::milliseconds(row.first_ms), table::milliseconds(row.second_ms), table::ratio(row.ratio.value),
+        table::interval(row.ratio, table::ratio));
+  }
   if (c.rows.empty()) out += line("No contender was ranked in both.");
   for (const auto& [what, alone] : {std::pair("first", &c.first_alone), std::pair("second", &c.second_alone)})
-    if (!alone->empty()) out += line(fmt::format("ranked in the {} alone: {}", what, join(*alone, ", ")));
+    if (!alone->empty()) {
+      std::vector<std::string> spoken_names;
+      for (const std::string& id : *alone) spoken_names.push_back(spoken(c.contenders, id));
+      out += line(fmt::format("ranked in the {} alone: {}", what, join(spoken_names, ", ")));
+    }
   return out + "\n" + line(doubt(c)) + line(c.gate, "  ", "    ");
 }
 
@@ -226,7 +247,8 @@ std::string to_json(const Comparison& c) {
                       {"proves_nothing", doubt(c)},
                       {"gate", c.gate}};
   for (const Difference& one : c.differences)
-    json["differences"].push_back({{"what", one.what}, {"first", one.first}, {"second", one.second}});
+    json["differences"].push_back(
+        {{"what", of(one, one.contender) + one.what}, {"first", one.first}, {"second", one.second}});
   for (const ComparedRow& row : c.rows)
     json["contenders"].push_back(
         {{"contender", row.contender},

@@ -14,8 +14,9 @@
 namespace bakeoff::regression {
 
 struct Difference {
-  std::string what = {};  // "host.cpu", "torch: version of torch"
+  std::string what = {};  // "machine: processor", "version of torch"
   std::string first = {}, second = {};
+  std::string contender = {};  // its id; empty: it is of the whole run
   bool operator==(const Difference&) const = default;
 };
 
@@ -34,6 +35,7 @@ struct Comparison {
   bool same_work = false;     // workload, batch, data and weights are the same
   bool same_machine = false;  // the recorded hosts are the same
   std::vector<ComparedRow> rows = {};
+  std::vector<Contender> contenders = {};                        // of both runs, for their names
   std::vector<std::string> first_alone = {}, second_alone = {};  // contenders ranked in one run only
   std::string gate = {};                                         // the command that decides
 };

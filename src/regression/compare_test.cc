@@ -34,7 +34,7 @@ TEST(Compare, EqualRunsDifferInNothing) {
 TEST(Compare, NamesVersionsAndTheGateThatDecides) {
   const Comparison c = compare(run(10), run(12, "2.13.0"));
   ASSERT_EQ(c.differences.size(), 2U);
-  EXPECT_EQ(c.differences[0], (Difference{"torch: version of torch", "2.12.0", "2.13.0"}));
+  EXPECT_EQ(c.differences[0], (Difference{"version of torch", "2.12.0", "2.13.0", "torch"}));
   EXPECT_NEAR(c.rows[0].ratio.value, 1.2, 1e-9);
   EXPECT_GT(c.rows[0].ratio.low, 1.1);
   EXPECT_EQ(c.gate, "bakeoff gate --base OLD_ENVIRONMENT --head NEW_ENVIRONMENT mnist.toml");

@@ -22,7 +22,7 @@ class Played : public Pairing {
   explicit Played(std::vector<Contender> contenders) : contenders_(std::move(contenders)) {}
   std::vector<Row> rows() const override {
     std::vector<Row> all;
-    for (const Contender& c : contenders_) all.push_back({.contender = c.name});
+    for (const Contender& c : contenders_) all.push_back({.contender = c.name, .name = c.name});
     return all;
   }
   Result<std::vector<PairHeats>> heat(const std::vector<size_t>& open, int64_t rounds, double) override {

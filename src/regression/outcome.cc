@@ -77,8 +77,8 @@ std::string sentence(const Row& row, const Outcome& outcome) {
   const std::string interval = bounded ? table::interval(row.ratio, table::ratio)
                                        : fmt::format("in {}, too few for an interval",
                                                      table::counted(static_cast<int64_t>(row.heats), "heat"));
-  if (row.heats == 0) return fmt::format("UNDECIDED: {} was not compared.", row.contender);
-  const std::string seen = fmt::format("{} takes {} times as long as before, {}", row.contender,
+  if (row.heats == 0) return fmt::format("UNDECIDED: {} was not compared.", row.name);
+  const std::string seen = fmt::format("{} takes {} times as long as before, {}", row.name,
                                        table::ratio(row.ratio.value), interval);
   switch (row.change) {
     case stats::Change::kRegression:

@@ -20,8 +20,9 @@ struct SideInfo {
 
 // One contender in both versions.
 struct Row {
-  std::string contender = {};
-  std::string file = {};  // for annotations; relative to the repository, where it lies in one
+  std::string contender = {};  // its id
+  std::string name = {};       // in sentences: "Keras on TensorFlow (jit_compile)"; a script's is its file
+  std::string file = {};       // for annotations; relative to the repository, where it lies in one
   stats::Change change = stats::Change::kUndecided;
   stats::NextStep::What end = stats::NextStep::What::kRunHeat;
   stats::GateOutlook outlook = {};

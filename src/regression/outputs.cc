@@ -92,12 +92,12 @@ std::string annotation(const char* kind, const Row& row, const Outcome& outcome)
   const std::string file =
       row.file.empty() ? "" : fmt::format("file={},line=1,", command_text(row.file, true));
   return fmt::format("::{} {}title={}::{}\n", kind, file,
-                     command_text(fmt::format("bakeoff gate: {}", table::one_line(row.contender)), true),
+                     command_text(fmt::format("bakeoff gate: {}", table::one_line(row.name)), true),
                      command_text(whole_reason(row, outcome), false));
 }
 
 std::string summary_row(const Row& row) {
-  return fmt::format("| {} | {} | {} | {} | {} ms | {} ms | {} |\n", markdown(row.contender),
+  return fmt::format("| {} | {} | {} | {} | {} ms | {} ms | {} |\n", markdown(row.name),
                      stats::name(row.change), table::ratio(row.ratio.value),
                      markdown(table::interval(row.ratio, table::ratio)), table::milliseconds(row.base_ms),
                      table::milliseconds(row.head_ms), row.heats);

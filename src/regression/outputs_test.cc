@@ -14,6 +14,7 @@ namespace {
 
 Row regression(const std::string& name, double low = 1.04) {
   return {.contender = name,
+          .name = name,
           .file = "train.py",
           .change = stats::Change::kRegression,
           .end = stats::NextStep::What::kDecided,

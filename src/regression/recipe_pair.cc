@@ -10,6 +10,7 @@
 #include "gate/prove_all.h"
 #include "proc/interrupt.h"
 #include "race/race.h"
+#include "records/names.h"
 
 namespace bakeoff::regression {
 namespace {
@@ -32,7 +33,7 @@ Result<Proven> proven(const RecipeSide& side, const std::filesystem::path& folde
                  .where = plan.error().where,
                  .remedy = plan.error().remedy};
   plan->proofs = proofs;
-  TRY(const std::vector<Parity> parities, gate_all(*plan, {}, watch));
+  TRY(const std::vector<Parity> parities, gate_all(*plan, {}, with_names(plan->manifest.contenders, watch)));
   if (proc::interrupted()) return Error{.message = "interrupted"};
   Proven all{.plan = std::move(*plan)};
   for (const size_t lane : eligible(all.plan, parities))
@@ -125,16 +126,17 @@ Result<std::unique_ptr<RecipePair>> RecipePair::make(const RecipeSide& base, con
     CHECK_OK(may_race(fresh, now, contender.id));
     take_lane(before, contender.id, old.what, pair->plan_);
     take_lane(now, contender.id, fresh.what, pair->plan_);
-    pair->contenders_.push_back(contender.id);
+    pair->contenders_.push_back(
+        {.contender = contender.id, .name = spoken(now.plan.manifest.contenders, contender.id)});
   }
   pair->notes_ = std::move(notes);
-  pair->watch_ = watch;
+  pair->watch_ = with_names(now.plan.manifest.contenders, watch);
   return pair;
 }
 
 std::vector<Row> RecipePair::rows() const {
-  std::vector<Row> all;
-  for (const std::string& id : contenders_) all.push_back({.contender = id, .file = file});
+  std::vector<Row> all = contenders_;
+  for (Row& row : all) row.file = file;
   return all;
 }
 
@@ -178,8 +180,9 @@ Result<std::vector<PairHeats>> RecipePair::part(const std::vector<size_t>& open,
         awake_s += 1e-9 * static_cast<double>(burst.awake_ns), ++bursts;
     }
     if (!first->variance || !second->variance)
-      return Error{.message = fmt::format("{}: a heat gave too few bursts to compare", contenders_[open[k]]),
-                   .remedy = "state a larger race.bursts in the recipe"};
+      return Error{
+          .message = fmt::format("{}: a heat gave too few bursts to compare", contenders_[open[k]].name),
+          .remedy = "state a larger race.bursts in the recipe"};
     PairHeats pair;
     pair.heats.push_back({.log_ms = {first->log_ms, second->log_ms},
                           .log_mean_ms = {first->log_mean_ms, second->log_mean_ms},

@@ -45,7 +45,7 @@ class RecipePair : public Pairing {
   Result<std::vector<PairHeats>> part(const std::vector<size_t>& open, int64_t rounds, double left_s);
 
   Plan plan_;  // of head, whose lanes are those of both versions: base and head of each contender in turn
-  std::vector<std::string> contenders_ = {};
+  std::vector<Row> contenders_ = {};  // without their file
   std::vector<std::string> notes_ = {};
   Watch watch_ = {};
   double round_s_ = 0.6;  // of one contender, as the last heat had it

@@ -111,7 +111,10 @@ Result<std::unique_ptr<ScriptPair>> ScriptPair::make(ScriptSide base, ScriptSide
   return pair;
 }
 
-std::vector<Row> ScriptPair::rows() const { return {{.contender = sides_[1].subject.name, .file = file}}; }
+std::vector<Row> ScriptPair::rows() const {
+  const std::string& name = sides_[1].subject.name;
+  return {{.contender = name, .name = name, .file = file}};
+}
 
 std::string ScriptPair::per() const { return whole_ ? "run" : sides_[0].subject.by_step ? "step" : "sample"; }
 

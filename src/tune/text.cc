@@ -10,12 +10,7 @@
 #include "tune/tune.h"
 
 namespace bakeoff::tune {
-namespace {
 
-using table::paragraph;
-using table::significant;
-
-// What people call it.
 std::string spoken(const recipe::Contender& c) {
   return bakeoff::spoken({.id = c.id,
                           .framework = c.framework,
@@ -23,6 +18,11 @@ std::string spoken(const recipe::Contender& c) {
                           .own_script = c.script.string(),
                           .stated = c.controls});
 }
+
+namespace {
+
+using table::paragraph;
+using table::significant;
 
 std::string joined(const std::vector<Change>& changes) {
   std::vector<std::string> all;

@@ -88,7 +88,7 @@ class Search {
     recipe::Recipe one = recipe_;
     one.contenders = contenders;
     one.budget.minutes = time_.take(share);
-    progress_(fmt::format("{}: {} contenders, {}", tuned.base.id, contenders.size(), stage));
+    progress_(fmt::format("{}: {} contenders, {}", spoken(tuned.base), contenders.size(), stage));
     return race_(one, tuned.base.file + "_" + stage);
   }
 

@@ -320,6 +320,7 @@ class Recipes(Gate):
         found = json.loads((self.place.path / "out.json").read_text())
         self.assertEqual(found["contenders"][0]["contender"], "torch")
         self.assertEqual(found["time_of"], "step")
+        self.assertIn("REGRESSION: PyTorch takes", got.out)
         # Two interpreters, and a recipe with nothing in common.
         other = text.replace(
             'framework = "torch"', 'framework = "torch", compile = "default"'
