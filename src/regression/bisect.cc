@@ -49,6 +49,8 @@ class Search {
 
  private:
   double left_s() const { return out_.settings.budget_s - seconds_since(begin_); }
+  // What probes may still take: the rest is kept for the proof.
+  double left_for_probes_s() const { return left_s() - kShareOfProof * out_.settings.budget_s; }
   Progress progress_of(const std::string& what) const {
     return [this, what](const std::string& line) { progress_(what + ": " + line); };
   }
@@ -81,6 +83,11 @@ class Search {
     return file_.keep_shift(*shift_, out_.contender);
   }
 
+  Error time_over() {
+    out_.stopped = "the time was over before one version was sure";
+    return {.message = out_.stopped};
+  }
+
   size_t place(const Pairing& pair) const {
     const std::vector<Row> rows = pair.rows();
     const auto at = std::ranges::find(rows, out_.contender, &Row::contender);
@@ -102,9 +109,17 @@ class Search {
       return record;
     }
     std::vector<stats::PastHeat> past;
+    double heat_s = 0;
     while (past.size() < stats::kMostHeatsOfProbe && !proc::interrupted()) {
       if (past.size() >= kFewestHeats && says_enough(stats::seen_in(past), *shift_)) break;
-      const auto heat = (*pair)->heat({row}, kRoundsOfProbe, left_s());
+      if (left_for_probes_s() <
+          heat_s) {  // a probe that ends early says less, and is not kept as one that failed
+        if (past.size() >= kFewestHeats) break;
+        return time_over();
+      }
+      const int64_t heat_begin = monotonic_clock().now_ns();
+      const auto heat = (*pair)->heat({row}, kRoundsOfProbe, std::max(0.0, left_for_probes_s()));
+      heat_s = seconds_since(heat_begin);
       if (proc::interrupted()) return Error{.message = "interrupted"};
       if (!heat || heat->empty()) {
         record.reason = heat ? "it gave no times" : heat.error().text();
@@ -119,10 +134,7 @@ class Search {
 
   Result<stats::Probe> probe(const stats::Bisection& bisection, size_t at) {
     if (proc::interrupted()) return Error{.message = "interrupted"};
-    if (left_s() < kShareOfProof * out_.settings.budget_s) {
-      out_.stopped = "the time was over before one version was sure";
-      return Error{.message = out_.stopped};
-    }
+    if (left_for_probes_s() < 0) return time_over();
     const auto now = bisection.found();
     progress_(fmt::format("probe {}: {} ({} of {}; most likely {} to {}, {:.0f}%)", out_.probes.size() + 1,
                           out_.versions[at].name, at, out_.versions.size() - 1, now.first, now.last,
@@ -148,7 +160,11 @@ class Search {
       return Done{};
     }
     Outcome gate{.settings = out_.settings};
-    gate.settings.budget_s = std::max(left_s(), kShareOfProof * out_.settings.budget_s);
+    gate.settings.budget_s = left_s();
+    if (gate.settings.budget_s <= 0) {
+      out_.stopped = "the time was over before what was found could be raced against its parent";
+      return Done{};
+    }
     CHECK_OK(race(**pair, gate, progress_of("confirming"), monotonic_clock().now_ns()));
     const auto row = std::ranges::find(gate.rows, out_.contender, &Row::contender);
     if (row != gate.rows.end() && row->heats > 0) out_.confirmed = *row;

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <random>
+#include <thread>
 
 #include "base/files.h"
 #include "base/temporary_folder.h"
@@ -17,7 +19,10 @@ struct World {
   size_t versions = 17, culprit = 11;
   double slower = 1.05, sd = 0.01;
   std::vector<size_t> broken = {};
+  std::optional<double> sd_of_probes = {};  // where it differs from that of the ends
+  std::chrono::milliseconds heat{0};
   int made = 0;
+  std::vector<double> lefts_s = {};  // what each heat was told to be left
   std::mt19937_64 random{3};
 
   bool is_broken(size_t at) const { return std::ranges::find(broken, at) != broken.end(); }
@@ -27,9 +32,12 @@ struct World {
 class PlayedPair : public Pairing {
  public:
   PlayedPair(World& world, size_t base, size_t head) : world_(world), base_(base), head_(head) {}
-  std::vector<Row> rows() const override { return {{.contender = "torch"}}; }
-  Result<std::vector<PairHeats>> heat(const std::vector<size_t>&, int64_t rounds, double) override {
-    const double d = world_.level(head_) - world_.level(base_) + world_.sd * normal_(world_.random);
+  std::vector<Row> rows() const override { return {{.contender = "torch", .name = "PyTorch"}}; }
+  Result<std::vector<PairHeats>> heat(const std::vector<size_t>&, int64_t rounds, double left_s) override {
+    world_.lefts_s.push_back(left_s);
+    std::this_thread::sleep_for(world_.heat);
+    const double sd = world_.made > 1 ? world_.sd_of_probes.value_or(world_.sd) : world_.sd;
+    const double d = world_.level(head_) - world_.level(base_) + sd * normal_(world_.random);
     return std::vector<PairHeats>{
         {{{.log_ms = {std::log(100.0), std::log(100.0) + d}}}, {{.d = d, .within = 1e-6, .rounds = rounds}}}};
   }
@@ -76,7 +84,8 @@ TEST_F(Bisecting, FindsAndConfirmsTheCulprit) {
   EXPECT_EQ(outcome.found.first, 11U);
   EXPECT_EQ(outcome.found.last, 11U);
   EXPECT_EQ(outcome.parent, 10U);
-  EXPECT_NE(to_text(outcome, 80).find("FOUND: v11"), std::string::npos) << to_text(outcome, 80);
+  EXPECT_NE(to_text(outcome, 80).find("FOUND: v11 made PyTorch slower"), std::string::npos)
+      << to_text(outcome, 80);
   EXPECT_EQ(nlohmann::json::parse(to_json(outcome))["found"]["first"], 11);
 }
 
@@ -104,6 +113,20 @@ TEST_F(Bisecting, NoiseForbidsAnAnswer) {
   budget_s = 1e-4;
   BisectFile kept = file();
   EXPECT_EQ(exit_code(found(kept)), 3);
+}
+
+TEST_F(Bisecting, ProbesLeaveTheProofItsShareOfTheBudget) {
+  world.sd_of_probes = 3;
+  world.heat = std::chrono::milliseconds(4);
+  budget_s = 1;
+  BisectFile kept = file();
+  const BisectOutcome outcome = found(kept);
+  EXPECT_EQ(exit_code(outcome), 3);
+  EXPECT_NE(outcome.stopped.find("the time was over"), std::string::npos) << to_text(outcome, 80);
+  ASSERT_GT(world.made, 1);
+  EXPECT_LE(world.lefts_s.back(), 0.75 * budget_s);
+  for (const ProbeRecord& probe : outcome.probes)
+    EXPECT_GE(probe.heats, 3U) << "no probe that the end of the time cut short";
 }
 
 TEST_F(Bisecting, ContinuesWhereItEnded) {
