@@ -56,6 +56,8 @@ int64_t points_of(const HistoryOptions& options, size_t lines) {
 struct Found {
   std::string where = {};
   std::vector<History> histories = {};
+  std::vector<std::string> notes = {};  // what was guessed of a file
+  std::optional<Pairs> pairs = {};
 };
 
 Result<Found> of_index(const HistoryOptions& options) {
@@ -72,12 +74,12 @@ Result<Found> of_index(const HistoryOptions& options) {
 }
 
 Result<Found> of_file(const HistoryOptions& options) {
-  TRY(auto all, read_series(options.read, options.unit));
+  TRY(auto read, read_series(options.read, {.unit = options.unit, .time = options.time, .by = options.by}));
   std::vector<store::Line> lines;
-  for (const FileSeries& one : all) lines.push_back(one.line);
+  for (const FileSeries& one : read.series) lines.push_back(one.line);
   TRY(const auto chosen, chosen_lines(lines, options.series));
-  Found found{.where = options.read.string()};
-  for (FileSeries& one : all) {
+  Found found{.where = options.read.string(), .notes = std::move(read.notes), .pairs = read.pairs};
+  for (FileSeries& one : read.series) {
     if (std::ranges::find(chosen, one.line) == chosen.end()) continue;
     const auto most = static_cast<size_t>(options.last);
     if (most > 0 && one.points.size() > most)
@@ -92,6 +94,16 @@ int show(const HistoryOptions& options) {
   const auto found = options.read.empty() ? of_index(options) : of_file(options);
   if (!found) return fail(found.error());
   const std::vector<History>& histories = found->histories;
+  for (const std::string& guess : found->notes) note(guess);
+  if (const auto& pairs = found->pairs; pairs && options.format == "text")
+    print(table::paragraph(
+              fmt::format(
+                  "{} takes {} times as long as {}, {} (99%, in {}). These are pairs, compared as such; what "
+                  "follows are the times of each side one after another.",
+                  pairs->head, table::ratio(pairs->ratio.value), pairs->base,
+                  table::interval(pairs->ratio, table::ratio), table::counted(pairs->pairs, "pair")),
+              output_width()) +
+          "\n\n");
   if (!options.html.empty()) {
     const auto written =
         write_file(options.html, report::render_history_page(histories, found->where, utc_now()));

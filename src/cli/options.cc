@@ -516,6 +516,15 @@ void add_history_command(CLI::App& app, Targets& t) {
   history->add_option("--unit", t.history.unit, "unit of the times in the file of --read; default: s")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, double>{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}));
+  history->add_option(
+      "--time", t.history.time,
+      "column of that file that holds the times, or a rate; default: by its name and its cells");
+  history
+      ->add_option(
+          "--by", t.history.by,
+          "columns of that file whose texts tell series apart (benchmark,host); default: those whose texts "
+          "come again and again")
+      ->delimiter(',');
   CLI::App* accept =
       command(*history, "accept",
               "Mark a step in a history as accepted: no alert, and later runs are judged from there",

@@ -183,10 +183,12 @@ struct StoreOptions {
   std::string format = "text";
 };
 struct HistoryOptions {
-  std::string series = {};          // an id, a name or a part of one; empty: all
-  int64_t last = 0;                 // points of each series; 0: 1,000, or as many as a page has room for
-  std::filesystem::path read = {};  // a CSV file with series of other programs; empty: the index
-  double unit = 1;                  // of its times, in seconds
+  std::string series = {};           // an id, a name or a part of one; empty: all
+  int64_t last = 0;                  // points of each series; 0: 1,000, or as many as a page has room for
+  std::filesystem::path read = {};   // a CSV file with series of other programs; empty: the index
+  double unit = 1;                   // of its times, in seconds
+  std::string time = {};             // its column of times; empty: guessed
+  std::vector<std::string> by = {};  // its columns that tell series apart; empty: guessed
   std::string format = "text";
   std::filesystem::path html = {};
   bool accept = false;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 
 #include "base/clock.h"
@@ -16,6 +17,8 @@
 #include "base/texts.h"
 #include "data/csv.h"
 #include "data/spec.h"
+#include "stats/distributions.h"
+#include "stats/trimmed.h"
 #include "table/text.h"
 
 namespace bakeoff {
@@ -25,11 +28,18 @@ namespace fs = std::filesystem;
 
 constexpr std::array kValueNames = {"seconds_per_step", "seconds", "value"};
 constexpr std::array kTimeNames = {"started", "time", "timestamp", "date"};
+// Words of a column of which more is better: it holds a rate, whose inverse is a time.
+constexpr std::array kRates = {"per_s",    "per_sec",    "per_second", "/s",  "/sec", "/second",
+                               "ops_s",    "throughput", "fps",        "qps", "iops", "hz",
+                               "images_s", "samples_s",  "tokens_s",   "ips", "tps"};
+constexpr std::array kTimes = {"s",       "ms",   "us",      "ns",       "sec",   "secs",
+                               "seconds", "time", "latency", "duration", "median"};
+constexpr size_t kMostSeries = 1000;
 // Columns that say something of a row, and hold no series.
 constexpr std::array kOthers = {
     "line",     "name",      "machine", "run",    "series",  "low",   "high",
     "level",    "shift",     "host",    "commit", "verdict", "dirty", "bakeoff_version",
-    "packages", "directory", "note",    "branch", "version"};
+    "packages", "directory", "note",    "branch", "version", "pair",  "side"};
 
 struct FileRow {
   int64_t line = 0;  // of the file
@@ -61,6 +71,26 @@ std::optional<double> number_in(const std::string& cell) {
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
   return value;
 }
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+// "ops_per_second", "fps": a word of it, at its end or of its own.
+bool has_word(const std::string& column, std::span<const char* const> words) {
+  const std::string name = lower(column);
+  return std::ranges::any_of(words, [&](const std::string word) {
+    const size_t at = name.rfind(word);
+    if (at == std::string::npos) return false;
+    const size_t end = at + word.size();
+    const auto apart = [&](size_t i) { return std::isalnum(static_cast<unsigned char>(name[i])) == 0; };
+    const bool begins = at == 0 || apart(at - 1) || !std::isalpha(static_cast<unsigned char>(word[0]));
+    return begins && (end == name.size() || apart(end));
+  });
+}
+
+bool is_rate(const std::string& column) { return has_word(column, kRates); }
 
 // A file's table, with the columns that are known.
 class Columns {
@@ -105,6 +135,32 @@ class Columns {
   }
   const std::string& name(size_t column) const { return names_[column]; }
 
+  Result<size_t> named(const std::string& name) const {
+    if (const auto at = find(name)) return *at;
+    return Error{.message = fmt::format("it has no column '{}'", name),
+                 .where = where_ + ":1",
+                 .remedy = fmt::format("its columns are: {}", join(names_, ", "))};
+  }
+
+  // Those whose texts tell series apart: of other names than ours, and with each text in several rows; of a host, if
+  // rows of one lie between rows of another.
+  std::vector<size_t> apart() const {
+    std::vector<size_t> found;
+    for (size_t i = 0; i < names_.size(); ++i) {
+      const auto known = [&](const char* name) { return names_[i] == name; };
+      const bool ours = std::ranges::any_of(kOthers, known) || std::ranges::any_of(kTimeNames, known) ||
+                        std::ranges::any_of(kValueNames, known);
+      if (ours && names_[i] != "host" && names_[i] != "branch" && names_[i] != "version" &&
+          names_[i] != "side")
+        continue;
+      const Kind kind = kind_of(i);
+      const bool repeated =
+          kind.texts > 1 && 2 * kind.texts <= kind.rows && (kind.numbers < kind.rows || kind.setting());
+      if (repeated && (!ours || kind.changes > 2 * kind.texts)) found.push_back(i);
+    }
+    return found;
+  }
+
   // Those with the values of a series.
   Result<std::vector<size_t>> values() const {
     if (const auto one = find(kValueNames)) return std::vector{*one};
@@ -112,9 +168,12 @@ class Columns {
     for (size_t i = 0; i < names_.size(); ++i) {
       const auto known = [&](const char* name) { return names_[i] == name; };
       if (std::ranges::any_of(kOthers, known) || std::ranges::any_of(kTimeNames, known)) continue;
-      const auto number = [&](const FileRow& row) { return !empty(row) && number_in(row.cells[i]); };
-      if (std::ranges::any_of(table_.rows, number)) found.push_back(i);
+      if (kind_of(i).numbers > 0) found.push_back(i);
     }
+    // Where another column may hold the time, whole numbers of which there are few are settings: batch, threads.
+    std::vector<size_t> times = found;
+    std::erase_if(times, [&](size_t column) { return kind_of(column).setting(); });
+    if (!times.empty()) return times;
     if (!found.empty()) return found;
     return Error{.message = fmt::format("no column holds a time: {}", join(names_, ", ")),
                  .where = where_ + ":1",
@@ -122,6 +181,31 @@ class Columns {
   }
 
  private:
+  // What a column's cells are like.
+  struct Kind {
+    size_t rows = 0, numbers = 0, whole = 0;  // cells, those that are numbers, and those that are whole ones
+    size_t texts = 0, changes = 0;  // texts that differ, and rows with another one than the row before
+    bool measure = false;           // its name says that it holds a time or a rate
+    bool setting() const { return !measure && rows > 0 && whole == rows && texts <= 16 && 4 * texts <= rows; }
+  };
+  Kind kind_of(size_t column) const {
+    Kind kind;
+    std::set<std::string> texts;
+    std::string before;
+    for (const FileRow& row : table_.rows) {
+      if (empty(row)) continue;
+      const std::string text(trimmed(row.cells[column]));
+      const auto number = number_in(text);
+      kind.changes += kind.rows++ > 0 && text != before;
+      kind.numbers += number.has_value();
+      kind.whole += number && *number == std::floor(*number);
+      texts.insert(before = text);
+    }
+    kind.texts = texts.size();
+    kind.measure = is_rate(names_[column]) || has_word(names_[column], kTimes);
+    return kind;
+  }
+
   const FileTable& table_;
   std::string where_;
   std::vector<std::string> names_;
@@ -208,39 +292,108 @@ FileSeries named(const std::string& name, const std::string& key, const std::str
                    .measured = "time of " + file.filename().string()}};
 }
 
+// Where the file is a table of pairs: two sides, and each pair has a time of both.
+std::optional<Pairs> pairs_of(const FileTable& table, const Columns& columns, size_t value,
+                              double unit_sign) {
+  const auto pair = columns.find("pair"), side = columns.find("side");
+  if (!pair || !side) return std::nullopt;
+  Pairs found;
+  std::map<std::string, std::array<double, 2>> logs;
+  for (const FileRow& row : table.rows) {
+    if (Columns::empty(row)) continue;
+    const std::string name = table::one_line(trimmed(row.cells[*side]));
+    const auto number = number_in(row.cells[value]);
+    if (found.base.empty()) found.base = name;
+    if (name != found.base && found.head.empty()) found.head = name;
+    if (!number || *number <= 0 || (name != found.base && name != found.head)) return std::nullopt;
+    auto& both = logs.try_emplace(row.cells[*pair], std::array<double, 2>{NAN, NAN}).first->second;
+    both[name == found.base ? 0 : 1] = unit_sign * std::log(*number);
+  }
+  std::vector<double> d;
+  for (const auto& [id, both] : logs)
+    if (std::isfinite(both[0]) && std::isfinite(both[1])) d.push_back(both[1] - both[0]);
+  if (found.head.empty() || d.empty()) return std::nullopt;
+  found.pairs = static_cast<int64_t>(d.size());
+  const double mean = stats::mean(d);
+  const double half = d.size() < 2 ? INFINITY
+                                   : stats::student_quantile(static_cast<double>(d.size() - 1), 0.995) *
+                                         std::sqrt(stats::variance(d) / static_cast<double>(d.size()));
+  found.ratio = {std::exp(mean), std::exp(mean - half), std::exp(mean + half)};
+  return found;
+}
+
 }  // namespace
 
-Result<std::vector<FileSeries>> read_series(const fs::path& file, double unit) {
+Result<FileOfSeries> read_series(const fs::path& file, const SeriesColumns& asked) {
   TRY(const FileTable table, parsed(file));
   const Columns columns(table, file.string());
   CHECK_OK(columns.check());
-  TRY(const auto values, columns.values());
+  FileOfSeries read;
+  std::vector<size_t> values, by;
+  if (asked.time.empty()) {
+    TRY(values, columns.values());
+  } else {
+    TRY(const size_t one, columns.named(asked.time));
+    values = {one};
+  }
+  for (const std::string& name : asked.by) {
+    TRY(const size_t one, columns.named(name));
+    by.push_back(one);
+  }
+  if (asked.by.empty() && !columns.find("name") && !columns.find("line")) {
+    by = columns.apart();
+    std::erase_if(by, [&](size_t column) { return std::ranges::find(values, column) != values.end(); });
+    std::vector<std::string> names;
+    for (const size_t column : by) names.push_back("'" + columns.name(column) + "'");
+    if (!names.empty())
+      read.notes.push_back(
+          fmt::format("rows that differ in {} are of different series (--by COLUMN says it otherwise)",
+                      join(names, ", ")));
+  }
+  for (const size_t column : values) {
+    const bool known = std::ranges::find(kValueNames, columns.name(column)) != kValueNames.end();
+    if (is_rate(columns.name(column)))
+      read.notes.push_back(fmt::format("'{}' is taken for a rate, of which more is better: times are 1 / {}",
+                                       columns.name(column), columns.name(column)));
+    else if (!known && asked.time.empty())
+      read.notes.push_back(
+          fmt::format("'{}' is taken for a time (--time COLUMN says it otherwise)", columns.name(column)));
+  }
+  if (values.size() == 1)
+    read.pairs = pairs_of(table, columns, values.front(), is_rate(columns.name(values.front())) ? -1 : 1);
   std::map<std::string, FileSeries> found;
   for (const FileRow& row : in_order(table, columns)) {
     TRY(const std::string packages, packages_of(row, columns, file.string()));
     for (const size_t column : values) {
       if (trimmed(row.cells[column]).empty()) continue;
       TRY(const double value, value_of(row, column, columns, file.string()));
+      const bool rate = is_rate(columns.name(column));
       std::string name = columns.cell(row, "name");
+      for (const size_t one : by)
+        name += (name.empty() ? "" : " ") + table::one_line(trimmed(row.cells[one]));
       if (values.size() > 1) name += (name.empty() ? "" : " ") + columns.name(column);
       if (name.empty()) name = columns.find(kValueNames) ? file.stem().string() : columns.name(column);
       // One name on two machines is two series.
       const std::string machine = columns.cell(row, "machine");
       const std::string key = name + '\n' + machine + '\n' + columns.cell(row, "line");
       auto& series = found.try_emplace(key, named(name, key, machine, file)).first->second;
-      series.points.push_back(point_of(row, value, unit, columns));
+      if (found.size() > kMostSeries)
+        return Error{.message = fmt::format("has more than {} series", kMostSeries),
+                     .where = fmt::format("{}:{}", file.string(), row.line),
+                     .remedy = "--by COLUMN names the columns that tell series apart"};
+      series.points.push_back(point_of(row, rate ? 1 / value : value, rate ? 1 : asked.unit, columns));
+      if (rate) series.points.back().low = series.points.back().high = std::nullopt;
       series.points.back().packages = packages;
     }
   }
-  std::vector<FileSeries> all;
   for (auto& [key, series] : found) {
     series.line.runs = static_cast<int64_t>(series.points.size());
     series.line.series = 1;
     series.line.first = series.points.front().started;
     series.line.latest = series.points.back().started;
-    all.push_back(std::move(series));
+    read.series.push_back(std::move(series));
   }
-  if (!all.empty()) return all;
+  if (!read.series.empty()) return read;
   return Error{.message = "no row has a time", .where = file.string(), .remedy = "one at least"};
 }
 

@@ -1,5 +1,6 @@
 #include "history/series_file.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,9 +22,10 @@ class SeriesFile : public ::testing::Test {
     return path;
   }
   std::vector<FileSeries> read(const std::string& text, double unit = 1) {
-    auto series = read_series(write(text), unit);
-    EXPECT_TRUE(series) << series.error().text();
-    return series ? *series : std::vector<FileSeries>{};
+    auto read = read_series(write(text), {.unit = unit});
+    EXPECT_TRUE(read) << read.error().text();
+    notes = read ? read->notes : std::vector<std::string>{};
+    return read ? read->series : std::vector<FileSeries>{};
   }
   std::string refused(const std::string& text) {
     const auto series = read_series(write(text));
@@ -40,6 +42,7 @@ class SeriesFile : public ::testing::Test {
     return found;
   }
 
+  std::vector<std::string> notes = {};  // of the last file
   bakeoff::testing::TestFolder folder_;
 };
 
@@ -89,6 +92,54 @@ TEST_F(SeriesFile, WithoutANameForTheTimeEachNumberIsASeries) {
 TEST_F(SeriesFile, RowsNameTheirSeries) {
   EXPECT_EQ(names(read("name,seconds\nb,1\na,2\nb,3\n")), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(names(read("name,x,y\nb,1,2\n")), (std::vector<std::string>{"b x", "b y"}));
+}
+
+// Rates of a long table: a series for each benchmark and configuration, and a time for each rate.
+TEST_F(SeriesFile, RatesOfManyBenchmarksAreTimesOfAsManySeries) {
+  std::string text = "date,benchmark,threads,ops_per_second\n";
+  for (int day = 1; day <= 9; ++day)
+    for (const char* benchmark : {"insert", "scan"})
+      for (const int threads : {1, 8})
+        text += fmt::format("2026-01-0{},{},{},{}\n", day, benchmark, threads, 200 * threads);
+  const auto all = read(text, 1e-3);
+  EXPECT_EQ(names(all), (std::vector<std::string>{"insert 1", "insert 8", "scan 1", "scan 8"}));
+  ASSERT_EQ(all[0].points.size(), 9U);
+  EXPECT_DOUBLE_EQ(all[0].points[0].seconds, 1.0 / 200) << "seconds, whatever --unit says";
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("'benchmark', 'threads'"),
+                                 HasSubstr("'ops_per_second' is taken for a rate")));
+}
+
+TEST_F(SeriesFile, HostsThatAlternateAreApartAndOneThatMovesIsNot) {
+  EXPECT_EQ(read("host,seconds\na,1\nb,2\na,1\nb,2\na,1\nb,2\n").size(), 2U);
+  EXPECT_EQ(read("host,seconds\na,1\na,2\na,1\nb,2\nb,1\nb,2\n").size(), 1U);
+  EXPECT_TRUE(notes.empty());
+}
+
+TEST_F(SeriesFile, PairsAreComparedAsPairs) {
+  std::string text = "pair,side,ms\n";
+  for (int pair = 1; pair <= 8; ++pair)  // the machine drifts by a factor of 8, a pair by nothing
+    text += fmt::format("{0},old,{1}\n{0},new,{2}\n", pair, 10 * pair,
+                        10.5 * pair * (pair % 2 == 0 ? 1.01 : 0.99));
+  const auto file = read_series(write(text), {.unit = 1e-3});
+  ASSERT_TRUE(file && file->pairs);
+  EXPECT_EQ(file->pairs->base, "old");
+  EXPECT_EQ(file->pairs->pairs, 8);
+  EXPECT_NEAR(file->pairs->ratio.value, 1.05, 0.001);
+  EXPECT_GT(file->pairs->ratio.low, 1.03);
+  EXPECT_LT(file->pairs->ratio.high, 1.07);
+  EXPECT_EQ(names(file->series), (std::vector<std::string>{"new", "old"}));
+  EXPECT_FALSE(read_series(write("pair,side,ms\n1,a,1\n1,b,2\n1,c,3\n"))->pairs) << "three sides are none";
+}
+
+TEST_F(SeriesFile, ColumnsAreThoseThatTheUserNames) {
+  const std::string text = "kind,took,other\nx,1,9\ny,2,9\nx,3,9\n";
+  const auto read = read_series(write(text), {.time = "took", .by = {"kind"}});
+  ASSERT_TRUE(read);
+  EXPECT_EQ(names(read->series), (std::vector<std::string>{"x", "y"}));
+  EXPECT_TRUE(read->notes.empty());
+  const auto none = read_series(write(text), {.time = "tok"});
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().text(), HasSubstr("its columns are: kind, took, other"));
 }
 
 TEST_F(SeriesFile, WhatATerminalObeysIsLeftOut) {
