@@ -1,0 +1,98 @@
+"""`bakeoff explain` on pairs of scripts that were written after public reports.
+
+    python3 bench/explain/public.py [--binary build/dev/bakeoff] [--only REGEX]
+        [--seconds 120] [--out public.json]
+
+`public/*.toml` names each pair with the address of its report, what is wrong, and an
+expression that a right answer has to contain in one of its first three causes. Results
+are kept in --out as they come: a run that was cut off goes on where it was. A quiet
+machine is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent / "public"
+
+
+def cases() -> list[dict[str, str]]:
+    found = []
+    for file in sorted(HERE.glob("*.toml")):
+        found += tomllib.loads(file.read_text())["case"]
+    return found
+
+
+def explained(binary: Path, name: str, seconds: int) -> dict[str, Any]:
+    """What it says of the pair, and how long that took."""
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="bakeoff_public_") as out:
+        command = [binary, "explain", "--seconds", str(seconds), "--out", out]
+        command += [HERE / name / "slow.py", HERE / name / "fast.py"]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    took = time.monotonic() - begin
+    return {
+        "code": done.returncode,
+        "text": done.stdout,
+        "said": done.stderr[-2000:],
+        "s": took,
+    }
+
+
+def judged(case: dict[str, str], found: dict[str, Any]) -> tuple[str, str]:
+    """Whether a cause says what is wrong, and the first lines of the causes."""
+    text = found["text"]
+    if found["code"] != 0:
+        return "failed", found["said"].strip().splitlines()[-1][:100] if found[
+            "said"
+        ] else ""
+    begins = [m.start() for m in re.finditer(r"^ [123]\. ", text, re.MULTILINE)]
+    if not begins:
+        line = next((one for one in text.splitlines() if "not certain: " in one), "")
+        return "nothing", " ".join(text.splitlines()[0].split()) + " " + line
+    causes = text[begins[0] :]
+    causes = (
+        causes.split("\nnot certain: ")[0].split("\nseen: ")[0].split("\nnote: ")[0]
+    )
+    heads = "; ".join(" ".join(text[at:].splitlines()[0].split()) for at in begins)
+    right = re.search(case["answer"], " ".join(causes.split()), re.IGNORECASE)
+    return "named" if right else "other", heads
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--binary", type=Path, default=Path("build/dev/bakeoff"))
+    options.add_argument("--only", default="")
+    options.add_argument("--seconds", type=int, default=120)
+    options.add_argument("--out", type=Path)
+    given = options.parse_args()
+    kept: dict[str, Any] = {}
+    if given.out and given.out.exists():
+        kept = json.loads(given.out.read_text())
+    counts: dict[str, int] = {}
+    for case in cases():
+        name = case["name"]
+        if not re.search(given.only, name):
+            continue
+        if name not in kept:
+            kept[name] = explained(given.binary.resolve(), name, given.seconds)
+            if given.out:
+                given.out.write_text(json.dumps(kept, indent=1))
+        verdict, says = judged(case, kept[name])
+        counts[verdict] = counts.get(verdict, 0) + 1
+        print(
+            f"{verdict:8} {name:30} {kept[name]['s']:4.0f} s  {says[:150]}", flush=True
+        )
+    print(counts)
+
+
+if __name__ == "__main__":
+    main()
