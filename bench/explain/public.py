@@ -35,8 +35,8 @@ def explained(binary: Path, name: str, seconds: int) -> dict[str, Any]:
     """What it says of the pair, and how long that took."""
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="bakeoff_public_") as out:
-        command = [binary, "explain", "--seconds", str(seconds), "--out", out]
-        command += [HERE / name / "slow.py", HERE / name / "fast.py"]
+        command = [str(binary), "explain", "--seconds", str(seconds), "--out", out]
+        command += [str(HERE / name / script) for script in ("slow.py", "fast.py")]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     took = time.monotonic() - begin
     return {

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from bakeoff_observe.functions import is_own, own_frame
 from bakeoff_observe.imports import AfterImport
+from bakeoff_observe.observer import now
 
 if TYPE_CHECKING:
     from bakeoff_observe.process import Process
@@ -149,11 +150,16 @@ class Calls:
                 if skips == "no_copy":
                     return self.copies[self.place_of(sys._getframe(1))]
                 return call.instead
-            self.busy = True
+            self.busy, since = True, now()
+            compiles = observer.compiles, observer.compile_ns
             try:
                 made = inner(*args, **kwargs)
             finally:
                 self.busy = False
+                took = now() - since
+                observer.spent[word] = observer.spent.get(word, 0) + took
+                if predicts:  # what it traces is part of what the call takes
+                    observer.compiles, observer.compile_ns = compiles
             return self.copied(made) if skips == "no_copy" else made
 
         return called
@@ -221,6 +227,12 @@ class Calls:
         found = {word: observer.per_step(word) for word in sorted(self.words)}
         found = {word: rate for word, rate in found.items() if rate > 0}
         told: dict[str, Any] = {"calls_per_step": found}
+        steps = max(1, len(observer.marks))
+        told["call_seconds_per_step"] = {
+            word: 1e-9 * observer.spent[word] / steps
+            for word in found
+            if word in observer.spent
+        }
         told["lines"] = {w: self.lines[w] for w in found if w in self.lines}
         others = {
             word: self.files[word]

@@ -1,7 +1,9 @@
-"""The switch `cached_conversion`: arrays that the user's own lines make of Python
-lists, tuples or arrays of NumPy are those that the same line made first.
+"""Arrays that the user's own lines make of Python lists, tuples or arrays of NumPy.
 
-Nothing of it is there without the switch: a compiled function may hold such a call.
+The switch `cached_conversion` gives those that the same line made first, and
+`stacked_arrays` makes one array of a list of arrays first. `Given` tells what each
+line is given, in a few steps of the observed run. Nothing of them is there else: a
+compiled function may hold such a call.
 """
 
 from __future__ import annotations
@@ -34,11 +36,79 @@ _FEW = 8  # elements, below which it is a setting and no batch
 
 
 def throw(process: Process, on: Any) -> None:
+    _replace(lambda name, inner: _cached(process, name, inner))
+
+
+def throw_stacked(process: Process, on: Any) -> None:
+    _replace(lambda name, inner: _stacked(process, inner), ("numpy",))
+
+
+class Given:
+    """What lines of the user's own files make arrays of, from now to `stop`."""
+
+    def __init__(self) -> None:
+        self.seen: dict[tuple[str, int], dict[str, Any]] = {}
+        self.undo: list[tuple[Any, str, Any]] = []
+        for name, makers in MAKERS.items():
+            module = sys.modules.get(name)
+            for maker in makers:
+                inner = getattr(module, maker, None)
+                if callable(inner) and not isinstance(inner, type):
+                    self.undo.append((module, maker, inner))
+                    setattr(module, maker, self._watched(inner))
+
+    def _watched(self, inner: Callable[..., Any]) -> Any:
+        @functools.wraps(inner, updated=())
+        def made(*args: Any, **kwargs: Any) -> Any:
+            frame = sys._getframe(1)
+            file = frame.f_code.co_filename
+            if args and _many(args[0]) and is_own(file):
+                place = file, frame.f_lineno
+                known = self.seen.setdefault(place, {"calls": 0, **_words(args[0])})
+                known["calls"] += 1
+            return inner(*args, **kwargs)
+
+        return made
+
+    def stop(self) -> list[dict[str, Any]]:
+        for module, name, inner in self.undo:
+            setattr(module, name, inner)
+        return [
+            {"file": file, "line": line, **known}
+            for (file, line), known in self.seen.items()
+        ]
+
+
+def _words(x: Any) -> dict[str, Any]:
+    """What it is, and whether it is a list of arrays: "list of 64 arrays"."""
+    kind = type(x).__name__
+    if kind == "ndarray":
+        return {"given": f"an array of {_shape(x)} {x.dtype}", "arrays": False}
+    first = x[0]
+    arrays = type(first).__name__ == "ndarray" and first.ndim > 0
+    if arrays:
+        of = f"arrays of {_shape(first)} {first.dtype}"
+    elif isinstance(first, (list, tuple)):
+        of = f"{type(first).__name__}s of {len(first)}"
+    else:
+        of = f"{type(first).__name__}s"
+    return {"given": f"a {kind} of {len(x)} {of}", "arrays": arrays}
+
+
+def _shape(x: Any) -> str:
+    return " x ".join(map(str, x.shape))
+
+
+def _replace(
+    make: Callable[[str, Callable[..., Any]], Any], but: tuple[str, ...] = ()
+) -> None:
+    """Each maker with what `make` gives for its name and itself."""
+
     def imported(module: ModuleType, begun: int = 0, ended: int = 0) -> None:
         for name in MAKERS[module.__name__]:
             inner = getattr(module, name, None)
-            if callable(inner):
-                setattr(module, name, _cached(process, name, inner))
+            if callable(inner) and module.__name__ not in but:
+                setattr(module, name, make(name, inner))
 
     later: dict[str, Callable[[ModuleType, int, int], None]] = {}
     for name in MAKERS:
@@ -47,6 +117,20 @@ def throw(process: Process, on: Any) -> None:
         else:
             later[name] = imported
     AfterImport(later)
+
+
+def _stacked(process: Process, inner: Callable[..., Any]) -> Any:
+    @functools.wraps(inner, updated=())
+    def made(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], (list, tuple)) and _many(args[0]):
+            first = args[0][0]
+            file = sys._getframe(1).f_code.co_filename
+            if type(first).__name__ == "ndarray" and first.ndim > 0 and is_own(file):
+                process.threw("stacked_arrays")
+                args = (sys.modules["numpy"].stack(args[0]), *args[1:])
+        return inner(*args, **kwargs)
+
+    return made
 
 
 def _cached(process: Process, name: str, inner: Callable[..., Any]) -> Any:

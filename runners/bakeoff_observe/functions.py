@@ -43,6 +43,7 @@ _own: dict[str, bool] = {}
 # What a function leaves behind when it is traced, other than what it returns.
 _LEAVES = {"append", "appendleft", "extend", "put", "write", "save", "add_scalar"}
 _MOST = 16  # functions that are looked at
+_VARIES = 3  # functions that differ in numbers alone, from which on they count as one
 _GENERATES = 0x20 | 0x80 | 0x200  # flags of generators and coroutines
 
 
@@ -51,6 +52,7 @@ def is_own(file: str) -> bool:
     if known is None:
         known = not (
             file.startswith("<")
+            or "__autograph_generated_file" in file  # of TensorFlow, of the user's code
             or file.startswith(_OTHERS)
             or any(part in file for part in _INSTALLED)
         )
@@ -170,10 +172,12 @@ class Made:
     """What was made of functions that are defined anew each time: the first one again.
 
     Functions are the same if they have the same code and take the same from outside.
+    Where numbers from outside are others again and again, those of the first one stay.
     """
 
     def __init__(self) -> None:
         self.known: dict[Any, tuple[Any, list[Any]]] = {}
+        self.others: dict[Any, int] = {}  # functions that differ in numbers alone
 
     def again(
         self, function: Any, options: Any, make: Callable[[], Any]
@@ -185,9 +189,14 @@ class Made:
         key = code, repr(options), tuple(_mark(x) for x in held)
         if key in self.known:
             return self.known[key][0], True
+        alike = code, repr(options), tuple(_mark(x, False) for x in held)
+        self.others[alike] = self.others.get(alike, 0) + 1
+        if self.others[alike] > _VARIES and alike in self.known:
+            return self.known[alike][0], True
         made = make()
         if len(self.known) < 256:
             self.known[key] = made, held  # so that nothing else has their identities
+            self.known.setdefault(alike, (made, held))
         return made, False
 
 
@@ -210,7 +219,9 @@ def _taken(function: Any) -> tuple[Optional[CodeType], list[Any]]:
     return code, held + list(function.__defaults__ or ())
 
 
-def _mark(x: Any) -> Any:
+def _mark(x: Any, numbers: bool = True) -> Any:
+    if type(x) in (int, float) and not numbers:
+        return type(x)
     return (type(x), x) if isinstance(x, (bool, int, float, str, type(None))) else id(x)
 
 

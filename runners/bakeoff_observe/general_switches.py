@@ -60,6 +60,7 @@ SWITCHES: dict[str, Callable[[Process, Any], None]] = {
     "no_collect": _no_collect,
     "no_trace": _no_trace,
     "cached_conversion": conversions.throw,
+    "stacked_arrays": conversions.throw_stacked,
 }
 
 

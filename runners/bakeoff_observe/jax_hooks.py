@@ -57,7 +57,7 @@ class Compiled:
 
     __slots__ = (
         *("calls", "function", "name", "outputs", "paths", "pick", "size"),
-        *("compiles", "given", "reasons"),
+        *("compiles", "given", "reasons", "gradients"),
     )
 
     def __init__(self, function: Any) -> None:
@@ -71,6 +71,7 @@ class Compiled:
         self.compiles = 0  # calls that compiled it
         self.given: list[dict[str, Any]] = []  # what it was compiled for
         self.reasons: set[str] = set()  # to compile it again
+        self.gradients = False  # it makes some, and the script updates by itself
 
 
 class JaxHooks(Hooks):
@@ -81,6 +82,9 @@ class JaxHooks(Hooks):
         self.arrays = importlib.import_module("jax._src.array").ArrayImpl
         self.busy = False  # in an outermost call
         self.trainer: Optional[Compiled] = None
+        self.leading: Optional[Compiled] = None  # of calls where nothing trains
+        self.makes_gradients = False
+        self.current: Optional[Compiled] = None  # whose call is under way
         self.seen: list[Compiled] = []
         self.alike: dict[Any, list[Compiled]] = {}  # by the code of functions
         self.others = 0
@@ -112,6 +116,7 @@ class JaxHooks(Hooks):
         AfterImport({"optax": self.watch_optax})
         self.observer.barriers.append(self.barrier)
         self.observer.pending.append(self.computes)
+        self.observer.trains.append(lambda: self.makes_gradients)
 
     def barrier(self) -> None:
         self.block(self.alive())
@@ -129,7 +134,8 @@ class JaxHooks(Hooks):
 
     def compiled(self, event: str, seconds: float, **kwargs: Any) -> None:
         if event.startswith("/jax/core/compile/"):
-            self.observer.compile_ns += int(1e9 * seconds)
+            end = now()
+            self.observer.compiled(end - int(1e9 * seconds), end)
             if event.endswith("backend_compile_duration"):
                 self.observer.compiles += 1
 
@@ -248,24 +254,40 @@ class JaxHooks(Hooks):
         if watched and seen.outputs:
             self.compare(seen, args, kwargs)
         compiles = self.observer.compiles
-        self.busy = True
+        self.busy, self.current = True, seen
         try:
             out = jitted(*args, **kwargs)
         finally:
-            self.busy = False
+            self.busy, self.current = False, None
         if self.observer.compiles != compiles:
             self.explain(seen, args, kwargs)
+        if seen.gradients and seen is not self.trainer:
+            self.outputs = out
+            self.observer.boundary("backward")
         if seen is self.trainer:
             self.outputs = out
             self.observer.loss = seen.pick(out)
             self.observer.boundary("function")
-        elif watched:
+        elif self.trainer is None and not self.makes_gradients:
+            self.only_called(seen, args, kwargs, out)
+        if seen is not self.trainer and watched:
             flat, _ = self.jax.tree_util.tree_flatten_with_path(out)
             seen.paths = [path for path, _ in flat]
             seen.outputs = [x for _, x in flat]
-        else:
+        elif seen is not self.trainer:
             seen.outputs = []
         return out
+
+    def only_called(self, seen: Compiled, args: Any, kwargs: Any, out: Any) -> None:
+        """Where nothing trains, calls of the function that is called first count."""
+        if self.leading is None and seen.calls >= 3:
+            self.leading = seen
+            leaves = self.jax.tree_util.tree_leaves((args, kwargs))
+            found = [described(x) for x in leaves if hasattr(x, "dtype") and x.shape]
+            self.inputs = self.inputs or found
+        if seen is self.leading:
+            self.outputs = out
+            self.observer.boundary("call")
 
     def compare(self, seen: Compiled, args: Any, kwargs: Any) -> None:
         """Whether the function is given what it returned."""
@@ -311,6 +333,7 @@ class JaxHooks(Hooks):
 
         @functools.wraps(make)
         def watched(function: Any, *args: Any, **kwargs: Any) -> Any:
+            self.makes_gradients = True
             inner = make(function, *args, **kwargs)
             which = args[0] if args else kwargs.get("argnums", 0)
             which = which if isinstance(which, int) else which[0]
@@ -329,6 +352,8 @@ class JaxHooks(Hooks):
                     out = inner(*args, **kwargs)
                 if observer.inside:
                     return out
+                if self.current is not None:
+                    self.current.gradients = True
                 if len(args) > which:
                     self.differentiated(leaves(args[which]))
                 value = out[0] if name == "value_and_grad" else None

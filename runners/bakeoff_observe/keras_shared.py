@@ -116,7 +116,7 @@ class KerasHooks(Hooks):
         def once(model: Any, *args: Any, **kwargs: Any) -> Any:
             made = self.within(model, one, args, kwargs)
             if self.depth == 0 and self.leader(model):
-                if self.model is not model:
+                if self.model is not model or observer.kind == "call":
                     self.model, self.source = model, None
                     self.fitted = self.of_batch(given(one, args, kwargs) or {})
                 observer.loss = _first(made)
@@ -124,9 +124,29 @@ class KerasHooks(Hooks):
             return made
 
         trainer.fit, trainer.train_on_batch = watched, once
+        for name in ("predict", "evaluate", "predict_on_batch", "test_on_batch"):
+            self.watch_predicting(trainer, name)
         if "direct_predict" in switches:
             self.throw_direct_predict(trainer)
         self.watch_callbacks(lists)
+
+    def watch_predicting(self, trainer: Any, name: str) -> None:
+        """Where nothing trains, such calls count, of the model that is called first."""
+        inner, observer = getattr(trainer, name), self.observer
+
+        @functools.wraps(inner)
+        def watched(model: Any, *args: Any, **kwargs: Any) -> Any:
+            if observer.inside or observer.kind not in ("", "call"):
+                return inner(model, *args, **kwargs)
+            made = self.within(model, inner, args, kwargs)
+            if self.model is None:
+                self.model, self.source = model, {}  # what it is given, and no reader
+                self.fitted = self.of_batch(given(inner, args, kwargs) or {})
+            if self.model is model:
+                observer.boundary("call")
+            return made
+
+        setattr(trainer, name, watched)
 
     def direct_fit(self, model: Any, asked: dict[str, Any]) -> Any:
         """One epoch of one batch, without all that `fit` sets up."""
@@ -478,7 +498,8 @@ class KerasHooks(Hooks):
             found.update(self.compiled(model))
             found["metrics"] = self.metrics
             found["fits_per_step"] = self.observer.per_step("fits")
-            optimizers = [model.optimizer] if model.optimizer is not None else []
+            trains = getattr(model, "optimizer", None)
+            optimizers = [trains] if trains is not None else []
         found["optimizers"] = [self.optimizer(o) for o in optimizers]
         found["denormals"] = tiny_share(self.values(variables))
         return found

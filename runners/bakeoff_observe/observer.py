@@ -11,7 +11,9 @@ __all__ = ["KINDS", "Observer"]
 
 # What a step can end with, the surest first. A kind is believed after so many of its
 # boundaries, if no surer one came: a backward may be one of several in a step.
+# Calls of a model or function count where nothing trains.
 KINDS = {"fit": 1, "optimizer": 1, "update": 1, "function": 3, "backward": 64}
+KINDS |= {"call": 64}
 _ORDER = list(KINDS)
 
 now = time.monotonic_ns
@@ -56,6 +58,7 @@ class Observer:
         self.wait: Callable[[], None] = lambda: None
         self.barriers: list[Callable[[], None]] = []  # all wait for the last step
         self.pending: list[Callable[[], bool]] = []  # whether its results still come
+        self.trains: list[Callable[[], bool]] = []  # whether it has what training needs
         self.inside = False  # of a `fit` that counts its own batches
         self.loss: Any = None  # of the last step, as its framework holds it
         self.losses: list[Any] = []  # of the first steps
@@ -76,7 +79,10 @@ class Observer:
         self.waiting = 0  # ns in the current step
         self.compiles = 0
         self.compile_ns = 0
+        self.compile_steps: list[int] = []  # steps before each compilation
         self.counts: dict[str, int] = {}  # of what a framework's facts tell per step
+        self.spent: dict[str, int] = {}  # ns that calls of a word took
+        self.compiled_in: list[tuple[int, int]] = []  # times of compilations, apart
         self.collections = 0  # of all generations, by the garbage collector
         self.begun = now()
 
@@ -98,6 +104,9 @@ class Observer:
         if len(self.marks) < self.left and at < self.until:
             return
         if len(self.marks) >= KINDS[kind] or at >= self.until:
+            if kind == "call" and any(known() for known in self.trains):
+                self.restart()  # it trains later
+                return
             self.wait()
 
     def _take(self, kind: str) -> bool:
@@ -130,6 +139,21 @@ class Observer:
 
     def count(self, word: str) -> None:
         self.counts[word] = self.counts.get(word, 0) + 1
+
+    def compiled(self, begin: int, end: int) -> None:
+        """It traced or compiled from `begin` to `end`: what lies within counts once."""
+        apart = self.compiled_in
+        while apart and apart[-1][0] >= begin:
+            since, until = apart.pop()
+            self.compile_ns -= until - since
+        if apart:
+            begin = min(end, max(begin, apart[-1][1]))
+        apart.append((begin, end))
+        if len(self.compile_steps) < 4096:
+            self.compile_steps.append(len(self.marks))
+        self.compile_ns += end - begin
+        if len(apart) > 64:
+            del apart[0]
 
     def per_step(self, word: str) -> float:
         return self.counts.get(word, 0) / max(1, len(self.marks))

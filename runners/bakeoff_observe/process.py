@@ -18,6 +18,7 @@ from typing import Any, Callable, Optional
 
 from bakeoff_observe import general_switches
 from bakeoff_observe.calls import Calls
+from bakeoff_observe.conversions import Given
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.observer import Hooks, Observer
 from bakeoff_observe.stacks import HookCalls, Lines
@@ -45,6 +46,7 @@ class Process:
         self.calls = Calls(self)
         self.lines: Optional[Lines] = None
         self.hook_calls: Optional[HookCalls] = None
+        self.given: Optional[Given] = None
         self.started = time.monotonic_ns()
 
     def threw(self, switch: str) -> None:
@@ -80,9 +82,16 @@ class Process:
         until = self.observer.begun + int(1e9 * request.get("seconds", 3600))
         self.observer.go(request.get("steps", 1 << 60), until)
         if request.get("watch") == "lines":
-            self.lines = Lines(self.observer.thread)
+            self.lines = Lines(self.observer.thread, self._computes)
         elif request.get("watch") == "hooks":
             self.hook_calls = HookCalls(len(self.observer.marks))
+            self.given = Given()
+
+    def _computes(self) -> bool:
+        """Whether the training thread is in a compiled function, or compiles one."""
+        if self.observer.inside:
+            return True
+        return any(getattr(hooks, "busy", False) for hooks in self.hooks)
 
     def _answer(self, ended: bool) -> None:
         seen = self.observer
@@ -102,6 +111,7 @@ class Process:
                 "epochs": seen.epochs,
                 "compiles": seen.compiles,
                 "compile_ns": seen.compile_ns,
+                "compile_steps": sorted(set(seen.compile_steps)),
                 "started": self.started,
                 "imports": self.imports,
                 "collections": seen.collections,
@@ -126,6 +136,8 @@ class Process:
         if self.hook_calls is not None:
             steps = len(self.observer.marks)
             found["hooks"], self.hook_calls = self.hook_calls.stop(steps), None
+        if self.given is not None:
+            found["conversions"], self.given = self.given.stop(), None
         return found
 
     def _facts(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from types import FrameType
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from bakeoff_observe.functions import own_frame
 from bakeoff_observe.observer import Observer
@@ -20,6 +20,8 @@ _EVERY = 0.005  # s between two looks
 _SWITCH = 1e-4  # s that the training thread may still run once this one wants to look
 _SHARE = 0.03  # of all looks, from which on a line is told
 _MOST = 8
+_EAGER = ("jax", "jaxlib", "optax", "flax")  # outside of compiled functions
+_READS = "jax._src.array"  # where results are waited for
 _TRIED = 2000  # calls that tell what one costs
 _sleep = time.sleep  # as it was before anybody watched it
 
@@ -27,9 +29,10 @@ _sleep = time.sleep  # as it was before anybody watched it
 class Lines:
     """Looks at the training thread's stack again and again, from another thread."""
 
-    def __init__(self, thread: int) -> None:
-        self.thread = thread
+    def __init__(self, thread: int, compiled: Callable[[], bool]) -> None:
+        self.thread, self.compiled = thread, compiled
         self.seen: dict[tuple[str, int, str], int] = {}
+        self.eager: dict[tuple[str, int, str], int] = {}  # looks in ops of JAX alone
         self.looks = 0
         self.on = True
         # Else this thread waits for a call that lets go of the interpreter, and sees
@@ -41,13 +44,18 @@ class Lines:
     def _run(self) -> None:
         while self.on:
             _sleep(_EVERY)
-            frame = own_frame(sys._current_frames().get(self.thread))
-            if frame is None or not self.on:
+            inner = sys._current_frames().get(self.thread)
+            frame = own_frame(inner)
+            if frame is None or inner is None or not self.on:
                 continue
             code = frame.f_code
             place = code.co_filename, frame.f_lineno or 0, code.co_name
             self.seen[place] = self.seen.get(place, 0) + 1
             self.looks += 1
+            module = str(inner.f_globals.get("__name__", ""))
+            eager = module.split(".")[0] in _EAGER and module != _READS
+            if eager and not self.compiled():
+                self.eager[place] = self.eager.get(place, 0) + 1
 
     def stop(self) -> list[dict[str, Any]]:
         """The lines that were seen most often, with their shares of all looks."""
@@ -55,7 +63,13 @@ class Lines:
         sys.setswitchinterval(self.interval)
         most = sorted(self.seen.items(), key=lambda one: -one[1])[:_MOST]
         return [
-            {"file": file, "line": line, "function": name, "share": n / self.looks}
+            {
+                "file": file,
+                "line": line,
+                "function": name,
+                "share": n / self.looks,
+                "eager": self.eager.get((file, line, name), 0) / self.looks,
+            }
             for (file, line, name), n in most
             if n >= _SHARE * self.looks
         ]

@@ -9,13 +9,14 @@ from __future__ import annotations
 import functools
 import importlib
 import re
+import sys
 import time
 import weakref
 from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from bakeoff_observe.functions import Made
+from bakeoff_observe.functions import Made, own_frame
 from bakeoff_observe.observer import Facts, Hooks
 from bakeoff_observe.tensorflow_loops import EagerLoops, is_loss
 from bakeoff_observe.values import (
@@ -49,12 +50,16 @@ class TensorFlowHooks(Hooks):
         self.sources: list[Any] = []  # of the last eager gradient
         self.inputs: list[dict[str, Any]] = []
         self.pipelines: list[dict[str, Any]] = []
+        self.generator_line = 0
+        self.leading: Any = None  # the function that is called where nothing trains
+        self.gradients = False
         self.tracing = False
         self.checks = False  # numbers of every op
         self.loops = EagerLoops(self)
 
     def install(self) -> None:
         self.observer.barriers.append(self.barrier)
+        self.observer.trains.append(lambda: self.gradients)
         self.watch_functions()
         self.watch_traces()
         self.watch_gradients()
@@ -120,6 +125,13 @@ class TensorFlowHooks(Hooks):
                 pick = seen["loss"] or self.first_step(seen, args, kwargs, result)
                 observer.loss = pick(result)
                 observer.boundary("function")
+            elif observer.kind in ("", "call") and not self.gradients:
+                if self.leading is None:
+                    self.leading = function
+                    self.first_step(seen, args, kwargs, result)
+                    seen["loss"] = None
+                if function is self.leading:
+                    observer.boundary("call")
             return result
 
         functions.__call__ = called
@@ -173,7 +185,9 @@ class TensorFlowHooks(Hooks):
         for one in [*leaves(list(args)), *leaves(kwargs)]:
             if isinstance(one, self.tf.data.Iterator):
                 self.inputs += [described(x) for x in leaves(one.element_spec)]
-            elif isinstance(one, self.tf.Tensor) or hasattr(one, "__array_interface__"):
+            elif len(getattr(one, "shape", ())) and (  # a number is the step's setting
+                isinstance(one, self.tf.Tensor) or hasattr(one, "__array_interface__")
+            ):
                 self.inputs.append(described(one))
         return pick
 
@@ -193,7 +207,7 @@ class TensorFlowHooks(Hooks):
             finally:
                 self.tracing = False
                 observer.compiles += 1
-                observer.compile_ns += now() - since
+                observer.compiled(since, now())
 
         place._create_concrete_function = traced
 
@@ -205,6 +219,7 @@ class TensorFlowHooks(Hooks):
         def gradient(
             self_: Any, target: Any, sources: Any, *args: Any, **kw: Any
         ) -> Any:
+            self.gradients = True
             done = take(self_, target, sources, *args, **kw)
             step = observer.tracing
             if step is not None:
@@ -213,6 +228,7 @@ class TensorFlowHooks(Hooks):
                 self.sources = sources
             elif self.current is not None:
                 self.current["trains"] = True
+                self.current["sources"] = leaves(sources)
             elif not observer.inside and eager():
                 found = [x for x in leaves(target) if is_loss(x)]
                 if found:
@@ -245,6 +261,7 @@ class TensorFlowHooks(Hooks):
         observer, eager = self.observer, self.context.executing_eagerly
         for name in ("__next__", "get_next"):
             self.time_next(ops.OwnedIterator, name)
+        self.watch_generators()
         begin = self.dataset_class.__iter__
 
         @functools.wraps(begin)
@@ -260,6 +277,26 @@ class TensorFlowHooks(Hooks):
                 observer.waited(since)
 
         self.dataset_class.__iter__ = begun
+
+    def watch_generators(self) -> None:
+        """Counts what Python generators give to pipelines, element by element."""
+        make, observer = self.dataset_class.from_generator, self.observer
+
+        @functools.wraps(make)
+        def made(generator: Any, *args: Any, **kwargs: Any) -> Any:
+            frame = own_frame(sys._getframe(1))
+            if frame is not None and not self.generator_line:
+                self.generator_line = frame.f_lineno
+
+            @functools.wraps(generator)
+            def counted(*given: Any, **named: Any) -> Any:
+                for element in generator(*given, **named):
+                    observer.count("elements")
+                    yield element
+
+            return make(counted if callable(generator) else generator, *args, **kwargs)
+
+        self.dataset_class.from_generator = staticmethod(made)
 
     def time_next(self, iterators: Any, name: str) -> None:
         take, observer = getattr(iterators, name), self.observer
@@ -340,10 +377,12 @@ class TensorFlowHooks(Hooks):
             tf32=bool(tf.config.experimental.tensor_float_32_execution_enabled()),
             reads_per_step=self.observer.per_step("reads"),
             pipelines=self.pipelines,
+            generator_elements_per_step=self.observer.per_step("elements"),
+            lines={"from_generator": self.generator_line},
             retraces=self.retraces(),
             **self.loops.facts(),
         )
-        function = self.leader.key
+        function = self.leader.key or self.leading
         if function is not None:
             found["function"] = _name(function)
             found["jit_compile"] = bool(getattr(function, "_jit_compile", False))
@@ -377,6 +416,10 @@ class TensorFlowHooks(Hooks):
     def trained(self) -> list[Any]:
         if self.leader.key is not None:
             key = self.leader.key
+            known = key.__dict__.get(_OURS, {}).get("sources", [])
+            taken = {id(v): v for v in known if isinstance(v, self.tf.Variable)}
+            if taken:  # those that it differentiates, and no state of its optimizer
+                return list(taken.values())
             listed = getattr(key, "_list_all_concrete_functions", lambda: [key])()
             if listed:
                 return list(listed[-1].graph.trainable_variables)

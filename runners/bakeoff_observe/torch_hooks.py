@@ -6,12 +6,17 @@ without optimizers, with ``backward``.
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
+import sys
 import time
+from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
+from bakeoff_observe.functions import own_frame
+from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.observer import Facts, Hooks
 from bakeoff_observe.torch_checks import (
     Checks,
@@ -25,7 +30,134 @@ if TYPE_CHECKING:
     from bakeoff_observe.process import Process
 
 now = time.monotonic_ns
+_PASSES, _FEW_PASSES = 4096, 8  # backward passes of a step: that are kept, and many
 _OPTIMIZERS = 7  # besides the one whose steps count, that are known
+
+
+class Trend:
+    """How long the backward passes of one step take, from its first to its last."""
+
+    def __init__(self) -> None:
+        self.now: list[int] = []  # ns of each of the step that is under way
+        self.steps: list[list[int]] = []
+        self.retains = 0  # that keep their graph
+        self.line = 0
+
+    def add(self, ns: int, retains: bool) -> None:
+        if len(self.now) < _PASSES:
+            self.now.append(ns)
+        if retains:
+            self.retains += 1
+            if not self.line:
+                frame = own_frame(sys._getframe(2))
+                self.line = frame.f_lineno if frame is not None else -1
+
+    def step(self) -> None:
+        if len(self.now) >= _FEW_PASSES and len(self.steps) < 64:
+            self.steps.append(self.now)
+        self.now = []
+
+    def facts(self) -> dict[str, Any]:
+        """Of steps of many passes: those at their beginning, at their end, and what
+        all take beyond what as many of the beginning would, in seconds."""
+        if not self.steps:
+            return {}
+        few = [max(2, len(one) // 10) for one in self.steps]
+        first = [sum(one[:n]) / n for one, n in zip(self.steps, few)]
+        last = [sum(one[-n:]) / n for one, n in zip(self.steps, few)]
+        more = [sum(one) - len(one) * f for one, f in zip(self.steps, first)]
+        count = len(self.steps)
+        told = {
+            "passes": sum(map(len, self.steps)) / count,
+            "first_s": 1e-9 * sum(first) / count,
+            "last_s": 1e-9 * sum(last) / count,
+            "more_s": 1e-9 * sum(more) / count,
+            "retains": self.retains > 0,
+            "line": max(0, self.line),
+        }
+        return {"backward_trend": told}
+
+
+class ModelCalls:
+    """Outermost calls of the model that is called first, in a script that trains none.
+
+    `Module.__call__` is watched until something trains or is compiled; a compiled
+    model is watched from outside.
+    """
+
+    def __init__(self, hooks: TorchHooks) -> None:
+        self.hooks, self.observer = hooks, hooks.observer
+        self.module = hooks.torch.nn.Module
+        self.inner = self.module.__call__
+        self.model: Any = None
+        self.optimized: Any = None  # the class of compiled models
+        self.depth = 0
+        self.graphs = 0  # calls whose results keep what they were computed from
+        self.calls = 0
+        self.acts: list[Callable[[Any], None]] = []  # before its first call
+        self.module.__call__ = self.watched(self.inner)
+        compile_one, compile_ = self.module.compile, hooks.torch.compile
+
+        def compiled_one(module: Any, *args: Any, **kwargs: Any) -> Any:
+            self.forget()
+            return compile_one(module, *args, **kwargs)
+
+        @functools.wraps(compile_)
+        def compiled(*args: Any, **kwargs: Any) -> Any:
+            self.forget()
+            made = compile_(*args, **kwargs)
+            of = type(made)
+            if of.__name__ == "OptimizedModule" and of is not self.optimized:
+                self.optimized = of
+                of.__call__ = self.watched(of.__call__)
+            return made
+
+        self.module.compile = compiled_one
+        hooks.torch.compile = compiled
+
+    def forget(self) -> None:
+        self.module.__call__ = self.inner
+
+    def watched(self, inner: Any) -> Any:
+        observer, thread = self.observer, self.observer.thread
+        grad = self.hooks.torch.is_grad_enabled
+
+        def called(module: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.depth or get_ident() != thread:
+                return inner(module, *args, **kwargs)
+            if observer.kind not in ("", "call"):
+                self.forget()
+                return inner(module, *args, **kwargs)
+            if self.model is None:
+                self.model = module
+                for act in self.acts:
+                    act(module)
+            self.depth = 1
+            try:
+                made = inner(module, *args, **kwargs)
+            finally:
+                self.depth = 0
+            if module is self.model:
+                self.calls += 1
+                self.graphs += grad()
+                if not self.hooks.inputs:
+                    given = [*args, *kwargs.values()]
+                    is_tensor = self.hooks.torch.is_tensor
+                    found = [_described(x) for x in given if is_tensor(x)]
+                    self.hooks.inputs = found
+                    self.hooks.autocast = _autocast(self.hooks.torch)
+                observer.boundary("call")
+            return made
+
+        return called
+
+    def parameters(self) -> list[Any]:
+        return list(self.model.parameters()) if self.model is not None else []
+
+    def facts(self) -> dict[str, Any]:
+        if not self.calls:
+            return {}
+        return {"graphs_of_calls": self.graphs / self.calls}
 
 
 class TorchHooks(Hooks):
@@ -40,6 +172,7 @@ class TorchHooks(Hooks):
         self.loss_name = ""
         self.autocast = ""
         self.checks = Checks(self)
+        self.trend = Trend()
 
     # ---- steps
 
@@ -48,6 +181,7 @@ class TorchHooks(Hooks):
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
+            self.trend.step()
             if self.checks.cells:
                 self.checks.stepped()
             if self.leader(first_parameter(optimizer)):
@@ -64,19 +198,31 @@ class TorchHooks(Hooks):
             observer.loss = tensor.detach()
             if not self.loss_name and tensor.grad_fn is not None:
                 self.loss_name = tensor.grad_fn.name()
+            since = now()
             done = backward(tensor, *args, **kwargs)
+            self.trend.add(now() - since, kwargs.get("retain_graph", False))
             observer.boundary("backward")
             return done
 
         torch.Tensor.backward = backward_seen
+        observer.trains.append(self.has_optimizer)
+        self.calls = ModelCalls(self)
         observer.barriers.append(self.barrier)
         observer.pending.append(self.computes)
         self.watch_loaders()
+        compiler = "torch._dynamo.callback"
+        if compiler in sys.modules:
+            self.watch_compiler(sys.modules[compiler])
+        AfterImport({compiler: self.watch_compiler})
         self.checks.watch()
         for name, value in self.process.switches.items():
             throw = SWITCHES.get(name)
             if throw is not None:
                 throw(self, value)
+
+    def has_optimizer(self) -> bool:
+        made = self.torch.optim.Optimizer
+        return any(issubclass(type(one), made) for one in gc.get_objects())
 
     def lead(self, optimizer: Any) -> None:
         """Its steps count: it is the first, made anew, or of the next model."""
@@ -102,6 +248,19 @@ class TorchHooks(Hooks):
     def computes(self) -> bool:
         cuda = self.torch.cuda
         return bool(cuda.is_initialized() and not cuda.current_stream().query())
+
+    def watch_compiler(self, callback: Any, begun: int = 0, ended: int = 0) -> None:
+        observer, handler, since = self.observer, callback.callback_handler, [0]
+
+        def started(*args: Any) -> None:
+            since[0] = now()
+
+        def done(*args: Any) -> None:
+            observer.compiles += 1
+            observer.compiled(since[0], now())
+
+        handler.register_start_callback(started)
+        handler.register_end_callback(done)
 
     def watch_loaders(self) -> None:
         loaders = importlib.import_module("torch.utils.data.dataloader")
@@ -154,14 +313,22 @@ class TorchHooks(Hooks):
             self.checks.watch_cells(self.roots)
 
     def capture_inputs(self, root: Any) -> None:
+        """Of the largest call of the next step: others may only act, or look."""
+        steps = len(self.observer.marks) + self.observer.before
+        most = -1
+
         def seen(module: Any, args: Any, kwargs: Any) -> None:
-            self.inputs = [
-                _described(x)
-                for x in [*args, *kwargs.values()]
-                if self.torch.is_tensor(x)
-            ]
-            self.autocast = _autocast(self.torch)
-            handle.remove()
+            nonlocal most
+            now = len(self.observer.marks) + self.observer.before
+            if self.inputs and now > steps + 1:
+                handle.remove()
+                return
+            given = [x for x in [*args, *kwargs.values()] if self.torch.is_tensor(x)]
+            rows = given[0].shape[0] if given and given[0].dim() else 0
+            if rows > most:
+                most = rows
+                self.inputs = [_described(x) for x in given]
+                self.autocast = _autocast(self.torch)
 
         handle = root.register_forward_pre_hook(seen, with_kwargs=True)
 
@@ -169,6 +336,8 @@ class TorchHooks(Hooks):
         torch = self.torch
         if not self.optimizers and not self.observer.marks:
             return None
+        if not self.optimizers and self.calls.model is not None:
+            self.roots = [self.calls.model]
         found = Facts(
             threads=torch.get_num_threads(),
             interop_threads=torch.get_num_interop_threads(),
@@ -185,6 +354,9 @@ class TorchHooks(Hooks):
         parameters = [
             p for o in self.optimizers for g in o.param_groups for p in g["params"]
         ]
+        if not self.optimizers:
+            parameters = self.calls.parameters()
+            found.update(self.calls.facts())
         unique = {id(p): p for p in parameters}.values()
         found["parameters"] = sum(p.numel() for p in unique)
         found["parameter_tensors"] = len(unique)
@@ -204,8 +376,9 @@ class TorchHooks(Hooks):
             shape = self.inputs[0]["shape"]
             found["batch"] = shape[0] if shape else 1
         found["denormals"] = self.denormals(unique)
+        found.update(self.trend.facts())
         found.update(self.checks.facts(found["parameters"]))
-        dynamo = sys_module("torch._dynamo.utils")
+        dynamo = sys.modules.get("torch._dynamo.utils")
         if dynamo is not None:
             stats = dynamo.counters.get("stats", {})
             found["graphs"] = int(stats.get("unique_graphs", 0))
@@ -247,12 +420,6 @@ def first_parameter(optimizer: Any) -> Any:
         if group["params"]:
             return group["params"][0]
     return optimizer
-
-
-def sys_module(name: str) -> Any:
-    import sys
-
-    return sys.modules.get(name)
 
 
 def _described(tensor: Any) -> dict[str, Any]:
@@ -340,13 +507,15 @@ def _no_compile(hooks: TorchHooks, on: Any) -> None:
 
 
 def _before_first_step(hooks: TorchHooks, act: Callable[[Any], None]) -> None:
-    """`act` on the model of an optimizer, once one is made."""
+    """`act` on the model of an optimizer, once one is made; without one, on the model
+    that is called."""
     from torch.optim.optimizer import Optimizer
 
     make = Optimizer.__init__
 
     def made(optimizer: Any, *args: Any, **kwargs: Any) -> None:
         make(optimizer, *args, **kwargs)
+        hooks.calls.acts.clear()
         hooks.optimizers.append(optimizer)
         try:
             for root in hooks.models():
@@ -355,6 +524,7 @@ def _before_first_step(hooks: TorchHooks, act: Callable[[Any], None]) -> None:
             hooks.optimizers.pop()
 
     Optimizer.__init__ = made
+    hooks.calls.acts.append(act)
 
 
 def _compile(hooks: TorchHooks, mode: Any) -> None:
@@ -500,6 +670,22 @@ def _cached_batch(hooks: TorchHooks, on: Any) -> None:
     base.__next__ = again
 
 
+def _no_grad(hooks: TorchHooks, on: Any) -> None:
+    """The model that is called keeps no graphs."""
+
+    def act(root: Any) -> None:
+        inner = root.forward
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            with hooks.torch.no_grad():
+                return inner(*args, **kwargs)
+
+        root.forward = forward
+        hooks.process.threw("no_grad")
+
+    hooks.calls.acts.append(act)
+
+
 def _no_autocast(hooks: TorchHooks, on: Any) -> None:
     inert = type("autocast", (_asked(hooks, "no_autocast"),), {})
     torch = hooks.torch
@@ -559,6 +745,7 @@ SWITCHES: dict[str, Throw] = {
     "batched_fetch": _batched,
     "cached_batch": _cached_batch,
     "no_autocast": _no_autocast,
+    "no_grad": _no_grad,
     "autocast": _use_autocast,
     "nondeterministic": _nondeterministic,
     "float32": _float32,

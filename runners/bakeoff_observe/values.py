@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from typing import Any, Callable, Iterable, Optional
 
 __all__ = [
@@ -30,9 +31,10 @@ def plain(value: Any) -> Any:
     """The value where JSON has it, else its words."""
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         value = value.item()
-    return (
-        value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
-    )
+    if isinstance(value, (bool, int, float, str, type(None))):
+        return value
+    named = getattr(value, "__qualname__", "")
+    return named or re.sub(r" at 0x[0-9a-f]+", "", str(value))
 
 
 def processors() -> int:

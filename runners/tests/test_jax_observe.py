@@ -613,6 +613,28 @@ def test_a_function_that_is_defined_anew(tmp_path: Path) -> None:
     assert printed[0] == printed[1]
 
 
+def test_functions_that_differ_in_a_number(tmp_path: Path) -> None:
+    text = ANEW.replace("rate, x = 0.01,", "x =").replace(
+        "for i in range(32):",
+        "def made(rate):",
+    )
+    text = text.replace(
+        "    w, loss = step(w)",
+        "    return step\n\nfor i in range(32):\n    w, loss = made(0.01 / (i + 1))(w)",
+    )
+    path = tmp_path / "anew.py"
+    path.write_text(text)
+    for switches in ({}, {"one_function": True}):
+        with Observed(path, switches) as script:
+            script.run(8)
+            seen = script.run(10, facts=True)
+        assert len(seen["marks"]) == 10 and seen["thrown"] == list(switches)
+        assert len(seen["compile_steps"]) == (0 if switches else 10)
+        assert 0 <= seen["compile_ns"] <= seen["ns"]
+        if not switches:
+            assert seen["compile_ns"] > seen["ns"] / 3, "booked: most of such a step"
+
+
 CLOCK = """
 import sys
 import time
@@ -649,3 +671,71 @@ def test_a_clock_that_is_read_too_early(tmp_path: Path, word: str, early: bool) 
     line = CLOCK.splitlines().index("    begin = time.perf_counter()") + 1
     assert line <= facts["lines"]["a clock"] <= line + 6
     assert "a clock" not in facts["calls_per_step"]
+
+
+CALLED = """
+import sys
+import jax
+import jax.numpy as jnp
+
+w = jnp.ones((4, 1))
+
+@jax.jit
+def predict(x):
+    return jnp.tanh(x @ w).sum()
+
+total = 0.0
+for _ in range(100):
+    total += float(predict(jnp.ones((8, 4))))
+if "train" in sys.argv:
+    grad = jax.jit(jax.grad(lambda w: jnp.sum(w**2)))
+    for _ in range(100):
+        w = w - 0.1 * grad(w)
+print(total.hex())
+"""
+
+
+def test_calls_of_a_function_that_nothing_trains(tmp_path: Path) -> None:
+    path = tmp_path / "calls.py"
+    path.write_text(CALLED)
+    plain = bare(path)
+    with Observed(path) as script:
+        first = script.run(5, facts=True)
+        assert first["kind"] == "call" and len(first["marks"]) >= 64
+        script.end()
+        assert script.output() == plain
+
+
+EAGER = """
+import sys
+import jax
+import jax.numpy as jnp
+
+w = jnp.ones((8, 8))
+
+@jax.jit
+def gradient(w):
+    return jax.grad(lambda w: jnp.mean(jnp.tanh(w @ w) ** 2))(w)
+
+def update(w, g):
+    for _ in range(40):
+        w = w - 1e-3 * g
+    return w
+
+if "whole" in sys.argv:
+    update = jax.jit(update)
+for _ in range(100_000):
+    w = update(w, gradient(w))
+print(float(w.sum()).hex())
+"""
+
+
+@pytest.mark.parametrize("word", ["part", "whole"])
+def test_ops_outside_of_compiled_functions(tmp_path: Path, word: str) -> None:
+    path = tmp_path / "eager.py"
+    path.write_text(EAGER)
+    with Observed(path, argv=[word]) as script:
+        script.run(5)
+        lines = script.run(100_000, seconds=1, watch="lines")["lines"]
+    eager = sum(one["eager"] for one in lines)
+    assert eager > 0.5 if word == "part" else eager < 0.1, lines

@@ -470,3 +470,90 @@ def test_checkpoints_at_each_step(tmp_path: Path) -> None:
     with Observed(path, {"no_save": True}, [str(tmp_path / "one")]) as script:
         assert script.end()["thrown"] == ["no_save"]
     assert len(list((tmp_path / "one").glob("*.index"))) == 1
+
+
+ELEMENTS = """
+import numpy as np
+import tensorflow as tf
+
+w = tf.Variable(tf.ones((4, 1)))
+momentum = tf.Variable(tf.zeros((4, 1)))  # trainable by default, and no parameter
+
+def rows():
+    for i in range(16 * 40):
+        yield np.full(4, i % 3, "float32"), np.float32(i % 2)
+
+types = tf.TensorSpec((4,), tf.float32), tf.TensorSpec((), tf.float32)
+data = tf.data.Dataset.from_generator(rows, output_signature=types).batch(16)
+
+@tf.function
+def step(x, y, rate):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((tf.squeeze(x @ w, 1) - y) ** 2)
+    momentum.assign(0.9 * momentum + tape.gradient(loss, w))
+    w.assign_sub(rate * momentum)
+    return loss
+
+for x, y in data:
+    loss = step(x, y, tf.constant(0.01))
+print(float(loss).hex())
+"""
+
+
+def test_elements_that_cross_one_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "elements.py"
+    path.write_text(ELEMENTS)
+    plain = bare(path)
+    with Observed(path) as script:
+        script.run(5)
+        facts = script.run(20, facts=True)["facts"]["tensorflow"]
+        script.end()
+        assert script.output().splitlines()[-1] == plain.splitlines()[-1]
+    assert 12 <= facts["generator_elements_per_step"] <= 24  # a few are read ahead
+    line = next(i for i, one in enumerate(ELEMENTS.splitlines()) if "from_gen" in one)
+    assert facts["lines"]["from_generator"] == line + 1
+    assert facts["parameters"] == 4, "what is differentiated, and no state"
+    assert [one["shape"] for one in facts["inputs"]] == [[16, 4], [16]]
+
+
+CALLED = """
+import os
+import sys
+import numpy as np
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
+import tensorflow as tf
+import keras
+
+w = tf.ones((4, 1))
+
+@tf.function
+def scores(x):
+    return tf.reduce_sum(tf.tanh(x @ w))
+
+total = 0.0
+if "predict" in sys.argv:
+    layer = keras.layers.Dense(1, "tanh", False, "ones")
+    model = keras.Sequential([keras.Input((4,)), layer])
+    for _ in range(80):
+        total += float(model.predict(np.ones((8, 4), "float32"), verbose=0).sum())
+else:
+    for _ in range(100):
+        total += float(scores(tf.ones((8, 4))))
+print(total.hex())
+"""
+
+
+@pytest.mark.parametrize("word", ["function", "predict"])
+def test_calls_of_what_nothing_trains(tmp_path: Path, word: str) -> None:
+    path = tmp_path / "calls.py"
+    path.write_text(CALLED)
+    plain = bare(path, word)
+    with Observed(path, argv=[word]) as script:
+        first = script.run(5, facts=True)
+        assert first["kind"] == "call" and len(first["marks"]) >= 64
+        assert first["notes"] == []
+        of = "keras" if word == "predict" else "tensorflow"
+        assert first["facts"][of]["batch"] == 8
+        script.end()
+        assert script.output().splitlines()[-1] == plain.splitlines()[-1]

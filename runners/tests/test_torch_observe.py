@@ -628,3 +628,114 @@ def test_optimizers_that_are_made_anew(tmp_path: Path, word: str) -> None:
     assert 0 < len(rest["marks"]) <= 256 - 160
     assert later["facts"]["torch"]["parameters"] <= 10
     assert len(later["facts"]["torch"]["optimizers"]) <= 2
+
+
+# A policy that acts on single states, learns from batches that are lists of arrays, and
+# passes that keep their graph.
+POLICY = """
+import sys
+import numpy as np
+import torch
+from torch import nn
+
+torch.manual_seed(1)
+torch.set_num_threads(1)
+words = sys.argv[1:]
+model = nn.GRU(4, 64, batch_first=True) if "graph" in words else nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+rows = [np.full(4, i, "float32") for i in range(32)]
+for step in range(16 if "graph" in words else 60):
+    if "graph" in words:
+        h = torch.zeros(1, 8, 64)
+        for k in range(30):
+            out, h = model(torch.ones(8, 5, 4), h)
+            out.mean().backward(retain_graph=True)
+    else:
+        model(torch.ones(1, 4))
+        x = torch.tensor(rows)
+        y = torch.tensor([float(i) for i in range(32)])
+        (model(x).sum(1) - y).pow(2).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+print(sum(float(p.detach().sum()) for p in model.parameters()).hex())
+"""
+
+
+def test_what_lines_are_given_and_the_largest_call(tmp_path: Path) -> None:
+    script = tmp_path / "policy.py"
+    script.write_text(POLICY)
+    plain = bare(script)
+    with Observed(script) as seen:
+        seen.run(5, facts=True)
+        assert seen.run(20, facts=True)["facts"]["torch"]["batch"] == 32
+        found = seen.run(10, watch="hooks")["conversions"]
+        lines = {one["line"]: one for one in found}
+        source = POLICY.splitlines()
+        arrays = lines[source.index("        x = torch.tensor(rows)") + 1]
+        assert arrays["given"] == "a list of 32 arrays of 4 float32"
+        assert arrays["arrays"] and arrays["calls"] >= 10
+        numbers = [one["given"] for one in found if not one["arrays"]]
+        assert numbers == ["a list of 32 floats"]
+        seen.end()
+        assert seen.output().splitlines()[-1] == plain.splitlines()[-1] != "nan"
+    with Observed(script, {"stacked_arrays": True}) as seen:
+        assert seen.end()["thrown"] == ["stacked_arrays"]
+        same = seen.output().splitlines()[-1] == plain.splitlines()[-1]
+        assert same, "bit for bit"
+
+
+def test_passes_whose_graph_grows(tmp_path: Path) -> None:
+    script = tmp_path / "policy.py"
+    script.write_text(POLICY)
+    with Observed(script, argv=["graph"]) as seen:
+        trend = seen.run(12, facts=True)["facts"]["torch"]["backward_trend"]
+    assert trend["passes"] == 30 and trend["retains"]
+    assert trend["last_s"] > 2 * trend["first_s"]
+    assert "retain_graph" in POLICY.splitlines()[trend["line"] - 1]
+
+
+CALLED = """
+import sys
+import torch
+
+words = sys.argv[1:]
+torch.manual_seed(1)
+torch.set_num_threads(1)
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1))
+if "train" in words:
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+if "compile" in words:
+    model = torch.compile(model, backend="eager")
+total = 0.0
+for _ in range(200):
+    total += float(model(torch.ones(8, 4)).sum().detach())
+if "train" in words:
+    for _ in range(20):
+        optimizer.zero_grad()
+        model(torch.ones(16, 4)).sum().backward()
+        optimizer.step()
+print(total.hex())
+"""
+
+
+@pytest.mark.parametrize("word", ["plain", "compile", "train"])
+def test_calls_of_a_model_that_nothing_trains(tmp_path: Path, word: str) -> None:
+    script = tmp_path / "calls.py"
+    script.write_text(CALLED)
+    plain = bare(script, word)
+    with Observed(script, argv=[word]) as seen:
+        first = seen.run(5, facts=True)
+        assert first["notes"] == [] and first["facts"], str(first)[:600]
+        facts = first["facts"]["torch"]
+        if word == "train":
+            assert first["kind"] == "optimizer" and len(first["marks"]) == 5
+        else:
+            assert first["kind"] == "call" and len(first["marks"]) >= 64
+            assert facts["batch"] == 8 and facts["parameters"] == 25
+            assert facts["graphs_of_calls"] == 1
+        seen.end()
+        assert seen.output() == plain
+    if word == "plain":
+        with Observed(script, {"no_grad": True}) as seen:
+            assert seen.end()["thrown"] == ["no_grad"]
+            assert seen.output() == plain

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.h"
 #include "explain/folders.h"
@@ -13,8 +14,6 @@
 namespace bakeoff::explain {
 
 namespace {
-
-constexpr double kBusy = 0.1;  // of the processors' time, from which on it is told
 
 void find(const ExplainJob& job, Explanation& out, int64_t begin_ns, const Progress& progress) {
   if (out.subjects.size() > 1) {
@@ -27,8 +26,8 @@ void find(const ExplainJob& job, Explanation& out, int64_t begin_ns, const Progr
 
 // What the observed runs say, until heats measure the scripts side by side.
 void tell_observed(const std::vector<Subject>& subjects, const Progress& progress) {
-  const double first_s = subjects[0].compared_s();
-  const double second_s = subjects.size() > 1 ? subjects[1].compared_s() : 0;
+  const double first_s = subjects[0].mean_s();
+  const double second_s = subjects.size() > 1 ? subjects[1].mean_s() : 0;
   if (first_s > 0 && second_s > 0)
     progress(fmt::format("first standing: {} takes {:.3g} times as long as {}, each observed by itself",
                          subjects[0].name, first_s / second_s, subjects[1].name));
@@ -67,10 +66,11 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
         "then, and what is named holds for a machine as busy as this one (R15)",
         100 * out.others));
   std::ranges::stable_sort(out.causes, [](const Cause& a, const Cause& b) {
-    const bool a_yes = a.finding == Finding::kConfirmed, b_yes = b.finding == Finding::kConfirmed;
-    if (a_yes != b_yes) return a_yes;
-    return a_yes && a.of_gap().value > b.of_gap().value;
+    if (a.named() != b.named()) return a.named();
+    return a.named() && a.size() > b.size();
   });
+  std::set<std::string> told;  // a pass that began anew may say the same
+  std::erase_if(out.notes, [&](const std::string& note) { return !told.insert(note).second; });
   out.seconds = seconds_since(begin_ns);
   return out;
 }

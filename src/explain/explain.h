@@ -1,7 +1,7 @@
 #pragma once
 
-// Why one script is slower than another, or could be faster: observed, suspected by rules, and confirmed by
-// paired runs. No cause is stated without a run that confirms it.
+// Why one script is slower than another, or could be faster: observed, suspected by rules, and confirmed by paired runs.
+// No cause is stated without a measurement of its own: a run that confirms it, or the time that is booked to it.
 
 #include <string>
 #include <vector>

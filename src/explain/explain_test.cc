@@ -147,7 +147,7 @@ TEST(Rules, AreWellFormed) {
     EXPECT_NE(page(rule.id), "") << rule.key;
     EXPECT_NE(std::string(rule.signal), "") << rule.key;
     EXPECT_NE(std::string(rule.change), "") << rule.key;
-    EXPECT_NE(std::string(rule.thrown), "") << rule.key;
+    EXPECT_EQ(*rule.thrown == '\0', *rule.method == '\0') << rule.key;
     const auto same =
         std::ranges::count(rules(), std::string(rule.key), [](const Rule& r) { return std::string(r.key); });
     EXPECT_EQ(same, 1) << rule.key;
@@ -258,6 +258,22 @@ TEST(Difference, OfTwoRoundsTellsAWideGapAlone) {
   EXPECT_LT(low(5), 1);
 }
 
+// Two rounds that are 264 times apart tell it on a quiet machine, and not beside other work.
+TEST(Differences, TwoRoundsTellAGlaringGapOnAQuietMachine) {
+  const LaneHeat slow = heat_of({std::log(264), std::log(264) + 0.3}), fast = heat_of({0, 0});
+  Differences quiet, busy, small, back;
+  quiet.add(slow, fast, true);
+  busy.add(slow, fast, false);
+  small.add(heat_of({std::log(3), std::log(3) + 0.3}), fast, true);
+  back.add(fast, slow, true);
+  EXPECT_NEAR(quiet.factor(0.001)->low, 264 / 4.0, 1);
+  EXPECT_LT(busy.factor(0.001)->low, 1.02);
+  EXPECT_LT(small.factor(0.001)->low, 1.02) << "within what one burst may be off";
+  EXPECT_LT(back.factor(0.001)->high, 0.02);
+  quiet.add(heat_of({0.1, 0.2}), fast, true);
+  EXPECT_LT(quiet.factor(0.001)->low, 1.02) << "not all rounds have it";
+}
+
 // Two heats beside other work bound nothing: [1e-22, 1e+22] once replaced the interval that had confirmed a cause.
 TEST(Cause, ThatTheFirstHeatConfirmedKeepsItsIntervalUntilLaterOnesSayMore) {
   const Estimate first{4, 2, 8};
@@ -344,6 +360,35 @@ TEST(Text, AWideIntervalAboveOneIsShown) {
   const Explanation e{.subjects = {torch_script({}), torch_script({})}, .gap = Estimate{150, 1.3, 17000}};
   EXPECT_THAT(gap_words(e), HasSubstr("takes 150 [1.30, ∞) times as long"));
   EXPECT_EQ(parse_json<nlohmann::json>(to_json(e))["gap"]["low"], 1.3);
+}
+
+// Grades of evidence: what no run confirms is named by what was measured in the observed run, the rest by name alone.
+TEST(Text, BookedCausesAreNamedAndSuspectsListed) {
+  Explanation e{.subjects = {torch_script({}), torch_script({})}, .gap = Estimate{9, 8, 10}};
+  const Rule *compiles = nullptr, *sleeps = nullptr;
+  for (const Rule& rule : rules()) {
+    if (std::string(rule.key) == "new_functions") compiles = &rule;
+    if (std::string(rule.key) == "sleep") sleeps = &rule;
+  }
+  e.causes = {
+      {.suspect = {.rule = compiles, .suspicion = {.evidence = "32 compilations", .booked = 0.96}},
+       .finding = Finding::kBooked,
+       .reason = "the switch found nothing to change"},
+      {.suspect = {.rule = sleeps, .suspicion = {.evidence = "a sleep a step"}}, .finding = Finding::kOpen}};
+  const std::string text = to_text(e, 100, false);
+  EXPECT_THAT(text, HasSubstr(" 1. a function is defined and compiled again at each step"));
+  EXPECT_THAT(text,
+              HasSubstr("booked: the steps of the observed run spent at least 96% of their time on it"));
+  EXPECT_THAT(text, HasSubstr("the switch found nothing to change"));
+  EXPECT_THAT(text, HasSubstr("not certain: it sleeps at each step: a sleep a step"));
+  const auto causes = parse_json<nlohmann::json>(to_json(e))["causes"];
+  EXPECT_EQ(causes[0]["finding"], "booked");
+  EXPECT_EQ(causes[0]["named"], true);
+  EXPECT_EQ(causes[0]["confirmed"], false);
+  EXPECT_EQ(causes[0]["booked_share"], 0.96);
+  EXPECT_EQ(causes[1]["named"], false);
+  e.equal = true;
+  EXPECT_THAT(to_text(e, 100, false), Not(HasSubstr("booked")));
 }
 
 TEST(Text, NamesNothingWithoutAGap) {

@@ -26,6 +26,7 @@ struct ExplainJob {
 
 enum class Finding {
   kConfirmed,
+  kBooked,  // no run confirms it, and the observed run spent much of its time on it
   kNoGain,
   kOpen,
   kFailed,
@@ -46,6 +47,12 @@ struct Cause {
   double later_s = 0;                     // by which its first steps end later with the switch thrown, s
   std::optional<double> losses = {};      // largest relative change of the losses of its first steps
   std::string reason = {};                // kFailed
+  bool named() const { return finding == Finding::kConfirmed || finding == Finding::kBooked; }
+  // By which factor its steps become shorter: measured, or what is booked.
+  double size() const {
+    if (finding == Finding::kBooked) return 1 / std::max(0.001, 1 - *suspect.suspicion.booked);
+    return of_gap().value;
+  }
   // Its part of the gap; only of what is measured.
   const Estimate& of_gap() const { return beyond ? *beyond : *measured; }
 };
@@ -61,7 +68,9 @@ struct Explanation {
   std::vector<WorkDifference> work = {};
   std::vector<WorkDifference> environment = {};
   std::optional<Estimate> gap = {};  // time of a sample, first against second
-  bool equal = false;                // a gap is not confirmed
+  bool equal = false;                // there is no gap, or none that is worth a cause
+  // Whether the gap is certain; one that is only seen is told, and what is booked to it.
+  bool gap_is_certain() const { return gap && gap->low > 1.02; }
   std::vector<Remark> remarks = {};
   std::vector<Cause> causes = {};         // all suspects: the confirmed ones first, by gain
   std::optional<Estimate> together = {};  // gain of all confirmed ones together
@@ -73,9 +82,19 @@ struct Explanation {
   double seconds = 0;
   std::vector<std::string> notes = {};
   bool tuned = false;  // ExplainJob::tuning
-  size_t confirmed() const {
-    return static_cast<size_t>(std::ranges::count(causes, Finding::kConfirmed, &Cause::finding));
+  // Whether a cause that is named says the same: a special one of it, its general one, another special one of that, or
+  // one with the same switch.
+  bool told(const Cause& cause) const {
+    const std::string key = cause.suspect.rule->key, within = cause.suspect.rule->within,
+                      thrown = cause.suspect.rule->thrown;
+    return std::ranges::any_of(causes, [&](const Cause& other) {
+      const Rule& its = *other.suspect.rule;
+      return &other != &cause && other.named() &&
+             ((!thrown.empty() && thrown == its.thrown) || key == its.within || within == its.key ||
+              (!within.empty() && within == its.within));
+    });
   }
+  size_t named() const { return static_cast<size_t>(std::ranges::count_if(causes, &Cause::named)); }
 };
 
 }  // namespace bakeoff::explain

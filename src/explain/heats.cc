@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "proc/interrupt.h"
+#include "proc/process_tree.h"
 #include "sample/host_probe.h"
 #include "sample/process_sampler.h"
 #include "stats/distributions.h"
@@ -25,6 +26,7 @@ constexpr int64_t kSettle = 8;         // steps before anything counts
 constexpr double kSettleSeconds = 60;  // at most, for them and for all that they compile
 constexpr double kWarmUpSeconds = 1;
 constexpr size_t kFewestBursts = 4;
+constexpr int64_t kFirstAsked = 2;   // rounds, before a heat may say enough
 constexpr double kRunSeconds = 300;  // of a whole run, at most
 
 // One lane's process during a heat.
@@ -38,6 +40,10 @@ struct Runner {
   LaneHeat result = {};
   bool ended = false;
 
+  void fail_as_short() {
+    result.ends_after = done;
+    result.failure = fmt::format("it ends after {} steps: too few to compare", done);
+  }
   bool live() const { return process && result.ok() && !ended; }
 
   // nullopt once nothing more can come of it.
@@ -53,6 +59,8 @@ struct Runner {
     ended = true;
     if (!report->error.empty())
       result.failure = fmt::format("it ended with {} ({})", report->error, report->where);
+    else if (bursts.size() < kFewestBursts)
+      fail_as_short();
     return std::nullopt;
   }
 };
@@ -78,11 +86,7 @@ void settle(Runner& runner, const HeatOptions& options) {
   runner.process.emplace(std::move(*process));
   const int64_t some = std::min(kSettle, runner.lane->steps_at_most.value_or(kSettle * 4) / 4 + 1);
   const auto first = runner.run(some, kSettleSeconds, /*facts=*/true);
-  if (!first) {
-    if (runner.result.ok())
-      runner.result.failure = fmt::format("it ends after {} steps: too few to compare", runner.done);
-    return;
-  }
+  if (!first) return;
   runner.result.thrown = first->thrown;
   runner.result.losses = first->losses;
   runner.result.start_s = seconds_from_start(*first);
@@ -129,16 +133,43 @@ void burst(Runner& runner) {
     if (auto frozen = runner.process->freeze(); !frozen) runner.result.failure = frozen.error().text();
 }
 
+// Why a run gave no measure; empty: it gave one.
+std::string failure_of(const Result<Report>& report) {
+  if (!report) return report.error().text();
+  return report->error.empty() ? "" : fmt::format("it ended with {} ({})", report->error, report->where);
+}
+
+// The first steps of a fresh process, less those that warm it up.
+void fresh_run(Runner& runner, const HeatOptions& options) {
+  auto process = started(runner, options);
+  if (!process) return;
+  const int64_t warm = std::min(kSettle, options.fresh_steps / 3);
+  auto report = process->run({.steps = warm, .seconds = kSettleSeconds, .facts = true});
+  if (report && !report->ended) {
+    runner.samples = samples_of(facts_of(*report), runner.lane->by_step);
+    runner.result.losses = report->losses;
+    runner.result.start_s = seconds_from_start(*report);
+    report = process->run({.steps = options.fresh_steps - warm, .seconds = kRunSeconds});
+  }
+  runner.result.failure = failure_of(report);
+  if (!runner.result.ok()) return;
+  runner.done = warm + report->steps();
+  if (report->ended) return runner.fail_as_short();
+  runner.result.thrown = report->thrown;
+  runner.bursts.push_back(std::log(1e3 * report->step_s() / runner.samples));
+  // What was not thrown in these steps is not thrown in the same steps of another process.
+  for (const auto& [name, value] : runner.lane->switches.items())
+    if (name != kEnvironment && std::ranges::find(report->thrown, name) == report->thrown.end())
+      runner.result.failure = kNothingToChange;
+}
+
 // From the start of Python to the script's end.
 void whole_run(Runner& runner, const HeatOptions& options) {
   auto process = started(runner, options);
   if (!process) return;
   const auto report = process->run({.steps = int64_t{1} << 40, .seconds = kRunSeconds});
-  if (!report)
-    runner.result.failure = report.error().text();
-  else if (!report->error.empty())
-    runner.result.failure = fmt::format("it ended with {} ({})", report->error, report->where);
-  else if (!report->ended)
+  runner.result.failure = failure_of(report);
+  if (runner.result.ok() && !report->ended)
     runner.result.failure = fmt::format("it did not come to its end within {:.0f} s", kRunSeconds);
   if (!runner.result.ok()) return;
   runner.result.thrown = report->thrown;
@@ -146,11 +177,9 @@ void whole_run(Runner& runner, const HeatOptions& options) {
   runner.bursts.push_back(std::log(1e3 * seconds_from_start(*report)));
 }
 
-LaneHeat result_of(Runner& runner, int64_t rounds) {
-  LaneHeat result = std::move(runner.result);
-  if (result.ok() && runner.bursts.size() < std::min(kFewestBursts, static_cast<size_t>(rounds)))
-    result.failure = fmt::format("it ends after {} steps: too few to compare", runner.done);
-  result.bursts = std::move(runner.bursts);
+LaneHeat result_of(const Runner& runner, int64_t rounds) {
+  LaneHeat result = runner.result;
+  result.bursts = runner.bursts;
   result.bursts.resize(static_cast<size_t>(rounds), std::numeric_limits<double>::quiet_NaN());
   return result;
 }
@@ -164,6 +193,8 @@ void prepare(std::vector<Runner>& runners, const std::vector<size_t>& order, con
     settle(runners[order[i]], options);
     if (other.joinable()) other.join();
   }
+  const auto short_of_steps = [](const Runner& r) { return r.result.ends_after > 0; };
+  if (options.until_short && std::ranges::any_of(runners, short_of_steps)) return;
   for (size_t i : order) {
     Runner& runner = runners[i];
     if (!runner.live() || proc::interrupted()) continue;
@@ -173,13 +204,11 @@ void prepare(std::vector<Runner>& runners, const std::vector<size_t>& order, con
   }
 }
 
-// Processor time of all lanes so far, and of this program.
-double cpu_of(const std::vector<Runner>& runners) {
-  const auto own = sample::cpu_time_ns(::getpid());
-  double s = own ? static_cast<double>(*own) / static_cast<double>(kSecond) : 0;
-  for (const Runner& runner : runners)
-    if (runner.process) s += runner.process->cpu_s();
-  return s;
+// Counted by process: what is left of the machine's time is no measure, as runs of ours that ended are in it.
+double cpu_of_others_s() {
+  std::vector<pid_t> ours = proc::descendants(::getpid());
+  ours.push_back(::getpid());
+  return sample::cpu_of_others_s(ours);
 }
 
 }  // namespace
@@ -191,30 +220,43 @@ Heat run_heat(const std::vector<Lane>& lanes, const HeatOptions& options) {
   std::mt19937_64 rng(options.seed);
   std::ranges::shuffle(order, rng);
   for (size_t i = 0; i < lanes.size(); ++i) runners[i].lane = &lanes[i];
-  if (!options.whole) prepare(runners, order, options);
+  const bool fresh = options.whole || options.fresh_steps > 0;
+  if (!fresh) prepare(runners, order, options);
   const sample::HostProbe probe = sample::host_probe({});
   const sample::HostSnapshot before = probe();
-  const double used_s = cpu_of(runners);
-  int64_t rounds = 0;
-  for (; rounds < options.rounds && !proc::interrupted(); ++rounds) {
-    if (rounds >= std::min(options.fewest_rounds, options.fewest_late) &&
-        monotonic_clock().now_ns() > options.until_ns)
+  const double others_s = cpu_of_others_s();
+  int64_t rounds = 0, round_ns = 0;  // and what the last one took
+  const auto cut_short = [&] {
+    return options.until_short &&
+           std::ranges::any_of(runners, [](const Runner& r) { return r.result.ends_after > 0; });
+  };
+  for (; rounds < options.rounds && !proc::interrupted() && !cut_short(); ++rounds) {
+    const int64_t begin = monotonic_clock().now_ns();
+    if (rounds >= std::min(options.fewest_rounds, options.fewest_late) && begin + round_ns > options.until_ns)
       break;
     options.progress(fmt::format("round {} of {}", rounds + 1, options.rounds));
     std::ranges::shuffle(order, rng);
     for (size_t i : order) {
       if (proc::interrupted()) break;
-      if (options.whole && runners[i].result.ok()) whole_run(runners[i], options);
+      if (fresh && runners[i].result.ok())
+        options.whole ? whole_run(runners[i], options) : fresh_run(runners[i], options);
       if (runners[i].live()) burst(runners[i]);
+    }
+    round_ns = monotonic_clock().now_ns() - begin;
+    if (rounds + 1 < kFirstAsked || proc::interrupted()) continue;
+    std::vector<LaneHeat> so_far;
+    for (const Runner& runner : runners) so_far.push_back(result_of(runner, rounds + 1));
+    if (options.enough(so_far)) {
+      ++rounds;
+      break;
     }
   }
   Heat heat;
-  if (!options.whole) {
-    const auto seen = sample::change(before, probe(), cpu_of(runners) - used_s);
-    for (const sample::Reading& share : {seen.others, seen.steal})
-      if (share) heat.others += *share;
-  }
-  for (Runner& runner : runners) heat.lanes.push_back(result_of(runner, rounds));
+  const auto seen = sample::change(before, probe(), 0);
+  if (const double all_s = seen.wall_s * static_cast<double>(before.cpus); all_s > 0)
+    heat.others = std::clamp((cpu_of_others_s() - others_s) / all_s, 0.0, 1.0);
+  if (seen.steal) heat.others = std::min(1.0, heat.others + *seen.steal);
+  for (const Runner& runner : runners) heat.lanes.push_back(result_of(runner, rounds));
   return heat;
 }
 
@@ -227,6 +269,7 @@ std::optional<HeatDifference> difference(const LaneHeat& slower, const LaneHeat&
   const size_t n = d.size();
   if (!slower.ok() || !faster.ok() || n < 2) return std::nullopt;
   std::ranges::sort(d);
+  const double least = d.front(), most = d.back();
   const size_t cut = n / 6;
   for (size_t i = 0; i < cut; ++i) {
     d[i] = d[cut];
@@ -236,7 +279,7 @@ std::optional<HeatDifference> difference(const LaneHeat& slower, const LaneHeat&
   const std::span<const double> middle(d.data() + cut, n - 2 * cut);
   const double few = stats::student_quantile(kept - 1, 0.995) / stats::normal_quantile(0.995);
   return HeatDifference{stats::mean(middle), few * few * stats::variance(d) * all / (kept * kept),
-                        static_cast<int64_t>(n)};
+                        static_cast<int64_t>(n), least, most};
 }
 
 }  // namespace bakeoff::explain

@@ -22,12 +22,16 @@ struct Lane {
   ScriptSpec spec = {};
   Switches switches = Switches::object();
   double step_s = 0;                          // of the script without switches
+  double step_with_waits_s = 0;               // the same, with its waits for data
+  double start_s = 0;                         // of the script, until its first steps are made
   bool by_step = false;                       // Subject::by_step
   double epoch_samples = 0;                   // a burst takes whole epochs of so many; 0: any steps
   double epoch_s = 0;                         // what one takes
   double whole_s = 0;                         // what a whole run takes, where it ends by itself
   std::optional<int64_t> steps_at_most = {};  // that the script makes until its end; absent: not known
 };
+
+inline constexpr const char* kNothingToChange = "the switch found nothing to change";
 
 // What a lane gave in one heat.
 struct LaneHeat {
@@ -37,6 +41,7 @@ struct LaneHeat {
   std::vector<std::string> thrown = {};  // switches that changed something
   std::vector<double> losses = {};       // of its first steps
   std::string failure = {};              // why there is no measure
+  int64_t ends_after = 0;                // steps that the script made, too few for bursts; 0: it made enough
   bool ok() const { return failure.empty(); }
 };
 
@@ -48,6 +53,7 @@ struct HeatDifference {
   double d = 0;
   double variance = 0;
   int64_t rounds = 0;
+  double least = 0, most = 0;  // of one round
 };
 // Nothing with fewer than 2 rounds in common.
 std::optional<HeatDifference> difference(const LaneHeat& slower, const LaneHeat& faster);
@@ -57,10 +63,18 @@ struct HeatOptions {
   int64_t rounds = 12;
   double burst_s = 0.12;  // short ones: what slows the machine for a while then hits all lanes of a round
   bool whole = false;     // a burst is a whole run, from the start of Python to the script's end
+  // A burst is the first so many steps of a fresh process, less those that warm it up, as the scripts end soon; 0: all
+  // bursts of a lane are of one process.
+  int64_t fresh_steps = 0;
   int64_t fewest_rounds = 6;
-  int64_t until_ns = std::numeric_limits<int64_t>::max();  // no further round then, but `fewest_late`
+  bool until_short = false;  // the heat ends once a lane has ended too soon for bursts
+  int64_t until_ns = std::numeric_limits<int64_t>::max();  // no round that ends later, but `fewest_late`
   int64_t fewest_late = 4;                                 // rounds of a heat whose time is over
-  uint64_t seed = 1;                                       // of the order of bursts
+  // Whether the rounds so far, all lanes complete, say enough: the heat then ends. Asked from the second round on.
+  std::function<bool(const std::vector<LaneHeat>&)> enough = [](const std::vector<LaneHeat>&) {
+    return false;
+  };
+  uint64_t seed = 1;  // of the order of bursts
   Progress progress = kSilent;
 };
 

@@ -30,12 +30,22 @@ constexpr double kPlain = 1.1;         // gain that one further heat confirms; r
 constexpr double kEpochSeconds = 3;    // up to which a burst takes whole epochs
 constexpr double kPrior = 0.25;        // typical size of a gain or a gap, log scale
 constexpr double kRestart = 0.01;      // sd of one process of a script, log scale, until heats show it
-constexpr double kGivesWay = 0.7;      // share of a general cause's gain that a special one explains
+// A promise for a quiet machine: at most one burst of a hundred is off by more than a factor of 4 (its logarithm stands
+// here). Two rounds that are both off happen once in 10,000 pairs of rounds; so what all rounds have beyond it is a bound.
+constexpr double kWild = 1.39;
+constexpr double kGivesWay = 0.7;  // share of a general cause's gain that a special one explains
 constexpr int64_t kMostRounds = 40, kFewestRuns = 4, kMostRuns = 8;  // of a heat: of bursts, of whole runs
 // Time of the observed run over that of later ones, from which on it is told.
 constexpr double kFirstRun = 1.5;
-constexpr double kRunStart = 0.5;      // s, of a process before Python runs the script
-constexpr int64_t kStepsOfRound = 8;   // at least, of a script that ends
+constexpr double kRunStart = 0.5;     // s, of a process before Python runs the script
+constexpr int64_t kStepsOfRound = 8;  // at least, of a script that ends
+constexpr double kFreshSeconds = 2;   // of the first steps of a fresh process that are compared, about
+constexpr int64_t kFewestFresh = 6;   // the same, steps
+constexpr double kGlaringGap = 4;     // from which on a heat may end before its rounds are made
+constexpr double kSmallPart = 0.25;   // of a gap's logarithm, up to which a gain is no main cause of it
+constexpr double kSeenGap = 3;  // that is told, and what is booked to it, though no heats make it certain
+constexpr double kObvious = 2;  // gain that the first heat alone confirms at once
+constexpr double kLeastBooked = 0.1;   // share of the observed steps' time, from which on it names a cause
 constexpr double kNothingLeft = 1.08;  // gap over the gains of its causes, up to which it is explained
 
 // Largest relative difference of the losses of equal steps; absent where there are none.
@@ -48,6 +58,14 @@ std::optional<double> loss_change(const std::vector<double>& one, const std::vec
   return worst;
 }
 
+// From the start of Python until the first steps are made.
+double start_seconds(const Profile& p) {
+  double all = 0;
+  for (const Phase& phase : p.phases)
+    if (phase.key == "imports" || phase.key == "set_up") all += phase.seconds;
+  return all;
+}
+
 double epoch_seconds(const Profile& p) { return p.epoch_steps * p.step_s + p.epoch_start_s; }
 
 // Whether bursts take whole epochs, because what happens between them counts and they are short enough.
@@ -57,9 +75,13 @@ bool whole_epochs(const Subject& s) {
   return p.epoch_steps > 1 && epoch_seconds(p) < kEpochSeconds && counts;
 }
 
-// Whether the second script is suspect of the same, as much, with the same remedy.
-bool is_shared(const Suspect& suspect, const std::vector<Suspect>& of_second) {
+// Whether the second script is suspect of the same, as much, with the same remedy. Times are those of a sample of the
+// two: what is booked to it may take far longer in one of them.
+bool is_shared(const Suspect& suspect, const std::vector<Suspect>& of_second, double first_s,
+               double second_s) {
   return std::ranges::any_of(of_second, [&](const Suspect& other) {
+    const auto &mine = suspect.suspicion.booked, &its = other.suspicion.booked;
+    if (mine && its && *mine * first_s > kMuchMore * *its * second_s) return false;
     return other.rule == suspect.rule && other.suspicion.value == suspect.suspicion.value &&
            suspect.suspicion.most.value_or(1) < kMuchMore * other.suspicion.most.value_or(1);
   });
@@ -80,9 +102,13 @@ bool is_gap(const std::optional<Estimate>& gap) { return gap && gap->low > 1 + k
 
 }  // namespace
 
-void Differences::add(const LaneHeat& slower, const LaneHeat& faster) {
-  if (const auto found = difference(slower, faster))
-    heats_.push_back({found->d, found->variance, found->rounds});
+void Differences::add(const LaneHeat& slower, const LaneHeat& faster, bool quiet) {
+  const auto found = difference(slower, faster);
+  if (!found) return;
+  heats_.push_back({found->d, found->variance, found->rounds});
+  least_ = heats_.size() == 1 ? found->least : std::min(least_, found->least);
+  most_ = heats_.size() == 1 ? found->most : std::max(most_, found->most);
+  quiet_ = quiet_ && quiet;
 }
 
 std::optional<Estimate> Differences::factor(double alpha) const {
@@ -98,7 +124,10 @@ std::optional<Estimate> Differences::factor(double alpha) const {
       variance += (of.restart + of.round / static_cast<double>(heat.rounds)) / (n * n);
   }
   const double half = stats::known_variance_half_width(variance, kPrior, alpha);
-  return Estimate{std::exp(mean), std::exp(mean - half), std::exp(mean + half)};
+  Estimate factor{std::exp(mean), std::exp(mean - half), std::exp(mean + half)};
+  if (quiet_ && least_ > kWild) factor.low = std::max(factor.low, std::exp(least_ - kWild));
+  if (quiet_ && most_ < -kWild) factor.high = std::min(factor.high, std::exp(most_ + kWild));
+  return factor;
 }
 
 LaneHeat gap_of(const LaneHeat& slower, const LaneHeat& faster) {
@@ -123,6 +152,7 @@ void Inquiry::run() {
   confirm_hidden();
   confirm_shared();
   combine();
+  book();
   const std::vector<Cause*> named = remaining();
   for (Cause& cause : out_.causes)
     if (cause.finding == Finding::kConfirmed && std::ranges::find(named, &cause) == named.end())
@@ -137,7 +167,9 @@ Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) c
             .subject = subject,
             .spec = of.spec,
             .switches = std::move(switches),
-            .step_s = of.profile.step_s};
+            .step_s = of.profile.step_s,
+            .step_with_waits_s = of.step_with_waits_s(),
+            .start_s = start_seconds(of.profile)};
   if (const auto set = lane.switches.find(kEnvironment); set != lane.switches.end())
     for (const auto& [variable, value] : set->items()) lane.spec.environment[variable] = value;
   if (of.seen.ended) lane.steps_at_most = of.seen.steps();
@@ -151,7 +183,7 @@ Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) c
 }
 
 // Two rules that throw the same switch share a lane; scripts as they are never do.
-std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted) {
+std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted, bool with_second) {
   std::vector<Lane> lanes;
   std::vector<size_t> places;
   for (const Lane& one : wanted) {
@@ -162,26 +194,28 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted) {
     if (same == lanes.end()) lanes.push_back(one);
   }
   const int64_t begin = monotonic_clock().now_ns();
-  HeatOptions options{.folder = job_.folder, .seed = static_cast<uint64_t>(out_.heats) + 1};
-  options.progress = [&](const std::string& line) {
-    progress_(
-        fmt::format("heat {} ({} runs, {:.0f} s so far): {}", out_.heats + 1, lanes.size(), seconds(), line));
+  const auto run = [&] {
+    HeatOptions options = planned(lanes);
+    options.progress = [&](const std::string& line) {
+      progress_(fmt::format("heat {} ({} runs, {:.0f} s so far): {}", out_.heats + 1, lanes.size(), seconds(),
+                            line));
+    };
+    if (with_second)
+      options.enough = [&](const std::vector<LaneHeat>& so_far) { return says_enough(so_far); };
+    return run_heat(lanes, options);
   };
-  options.whole = out_.subjects[0].whole;
-  double round_s = 0;
-  for (const Lane& lane : lanes)
-    round_s += options.whole ? lane.whole_s + kRunStart
-                             : std::max({options.burst_s + lane.step_s, 2 * lane.step_s, lane.epoch_s});
-  if (options.whole) options.fewest_rounds = kFewestRuns;
-  options.rounds = std::clamp(static_cast<int64_t>(job_.seconds / 6 / round_s), options.fewest_rounds,
-                              options.whole ? kMostRuns : kMostRounds);
-  for (const Lane& lane : lanes)  // of the steps of a script that ends, a burst takes some
-    if (lane.steps_at_most && !options.whole)
-      options.rounds =
-          std::min(options.rounds, std::max(options.fewest_rounds, *lane.steps_at_most / kStepsOfRound));
-  options.fewest_late = 2;
-  options.until_ns = begin_ns_ + static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
-  const Heat heat = run_heat(lanes, options);
+  Heat heat = run();
+  int64_t ends_after = 0;
+  for (const LaneHeat& lane : heat.lanes)
+    if (lane.ends_after > 0)
+      ends_after = std::min(ends_after > 0 ? ends_after : lane.ends_after, lane.ends_after);
+  if (ends_after > kFewestFresh && ends_after_ == 0 && !proc::interrupted()) {
+    ends_after_ = ends_after;
+    out_.notes.push_back(fmt::format(
+        "a run ends after {} steps, so the first steps of fresh processes are compared, the same in all",
+        ends_after));
+    heat = run();
+  }
   out_.others = std::max(out_.others, heat.others);
   heat_s_ = seconds_since(begin);
   if (!proc::interrupted()) ++out_.heats;
@@ -190,12 +224,62 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted) {
   return all;
 }
 
+HeatOptions Inquiry::planned(const std::vector<Lane>& lanes) const {
+  HeatOptions options{.folder = job_.folder, .seed = static_cast<uint64_t>(out_.heats) + 1};
+  options.whole = out_.subjects[0].whole;
+  options.until_short = ends_after_ == 0 && !options.whole;
+  double step_s = 0, round_s = 0;
+  for (const Lane& lane : lanes) step_s = std::max(step_s, lane.step_with_waits_s);
+  if (ends_after_ > 0 && !options.whole)
+    options.fresh_steps = std::clamp(static_cast<int64_t>(kFreshSeconds / std::max(step_s, 1e-6)),
+                                     kFewestFresh, ends_after_ - 1);
+  for (const Lane& lane : lanes) {
+    if (options.whole)
+      round_s += lane.whole_s + kRunStart;
+    else if (options.fresh_steps > 0)
+      round_s += lane.start_s + static_cast<double>(options.fresh_steps) * lane.step_with_waits_s;
+    else
+      round_s += std::max({options.burst_s + lane.step_s, 2 * lane.step_s, lane.epoch_s});
+  }
+  const bool fresh = options.whole || options.fresh_steps > 0;
+  if (fresh) options.fewest_rounds = kFewestRuns;
+  options.rounds = std::clamp(static_cast<int64_t>(job_.seconds / 6 / round_s), options.fewest_rounds,
+                              fresh ? kMostRuns : kMostRounds);
+  for (const Lane& lane : lanes)  // of the steps of a script that ends, a burst takes some
+    if (lane.steps_at_most && !fresh)
+      options.rounds =
+          std::min(options.rounds, std::max(options.fewest_rounds, *lane.steps_at_most / kStepsOfRound));
+  options.fewest_late = 2;
+  options.until_ns = begin_ns_ + static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
+  return options;
+}
+
+bool Inquiry::says_enough(const std::vector<LaneHeat>& lanes) const {
+  const auto factor = [&](size_t lane) {
+    Differences once;
+    once.add(lanes[0], lanes[lane], quiet());
+    return once.factor(alpha());
+  };
+  if (!lanes[0].ok() || lanes.size() < 2 || !lanes[1].ok()) return false;
+  const auto gap = factor(1);
+  if (!gap || gap->low < kGlaringGap) return false;
+  for (size_t i = 2; i < lanes.size(); ++i) {
+    if (!lanes[i].ok()) continue;
+    const auto gain = factor(i);
+    const bool much = gain && gain->low > kGlaring;
+    const bool little = gain && std::log(gain->high) < kSmallPart * std::log(gap->low);
+    if (!much && !little) return false;
+  }
+  return true;
+}
+
 void Inquiry::find_causes() {
   std::vector<Suspect> of_second;
   if (pair()) of_second = suspects(out_.subjects[1], job_.processors);
+  const double first_s = out_.subjects[0].compared_s(), second_s = pair() ? out_.subjects[1].compared_s() : 0;
   size_t own = 0, shared = 0;
   for (Suspect& suspect : suspects(out_.subjects[0], job_.processors, job_.tuning)) {
-    const bool both = is_shared(suspect, of_second);
+    const bool both = is_shared(suspect, of_second, first_s, second_s);
     if (both ? shared++ >= kMostShared : own++ >= (job_.tuning ? kMostTried : kMostSuspects))
       out_.notes.push_back(fmt::format("not tried for lack of time: {}", suspect.rule->cause));
     else
@@ -225,7 +309,9 @@ void Inquiry::judge(Cause& cause, const Differences& gains) const {
 std::vector<size_t> Inquiry::open(bool shared) const {
   std::vector<size_t> all;
   for (size_t i = 0; i < out_.causes.size(); ++i)
-    if (out_.causes[i].finding == Finding::kOpen && out_.causes[i].shared == shared) all.push_back(i);
+    if (out_.causes[i].finding == Finding::kOpen && out_.causes[i].shared == shared &&
+        *out_.causes[i].suspect.rule->thrown != '\0')
+      all.push_back(i);
   return all;
 }
 
@@ -241,7 +327,7 @@ bool Inquiry::one_heat(Pass& pass, int number) {
   }
   const bool gap_known = out_.gap && (is_gap(out_.gap) || out_.gap->high < 1 + kMargin);
   if (tried.empty() && (number > 1 ? !with_second || gap_known : number > 0 && !with_second)) return false;
-  const auto results = heat(lanes);
+  const auto results = heat(lanes, with_second);
   if (proc::interrupted()) return false;
   if (!results[0].ok()) {
     out_.notes.push_back(fmt::format("{}: {}", out_.subjects[0].name, results[0].failure));
@@ -251,7 +337,7 @@ bool Inquiry::one_heat(Pass& pass, int number) {
   if (with_second) {
     if (!results[1].ok())
       out_.notes.push_back(fmt::format("{}: {}", out_.subjects[1].name, results[1].failure));
-    gap_.add(results[0], results[1]);
+    gap_.add(results[0], results[1], quiet());
     out_.gap = gap_.factor(alpha());
     if (out_.gap) progress_("standing: " + gap_words(out_));
   }
@@ -282,7 +368,7 @@ bool Inquiry::fails(Cause& cause, const LaneHeat& changed) const {
   if (!changed.ok())
     cause.reason = changed.failure;
   else if (thrown != kEnvironment && std::ranges::find(changed.thrown, thrown) == changed.thrown.end())
-    cause.reason = "the switch found nothing to change";
+    cause.reason = kNothingToChange;
   else
     return false;
   cause.finding = Finding::kFailed;
@@ -296,12 +382,16 @@ void Inquiry::weigh(Pass& pass, size_t at, int number, const LaneHeat& base, con
   if (cause.suspect.rule->numbers) cause.losses = loss_change(base.losses, changed.losses);
   if (number == 0) {
     Differences once;
-    once.add(base, changed);
+    once.add(base, changed, quiet());
     cause.first = once.factor(alpha());
     if (cause.first && cause.first->high < 1 + kMargin) cause.finding = Finding::kNoGain;
+    if (cause.first && cause.first->low > kObvious) {
+      cause.measured = cause.first;
+      take_as_confirmed(cause);
+    }
     return;
   }
-  pass.gains[at].add(base, changed);
+  pass.gains[at].add(base, changed, quiet());
   if (number > 1) judge(cause, pass.gains[at]);
 }
 
@@ -322,7 +412,8 @@ void Inquiry::confirm() {
       take_as_confirmed(cause);
     }
   }
-  out_.equal = pair() && !is_gap(out_.gap);
+  const bool wide = out_.gap && out_.gap->value > kSeenGap && out_.gap->high > kSeenGap;
+  out_.equal = pair() && !is_gap(out_.gap) && !wide;
 }
 
 // A cause that took most of the time hid what others take: they are tried again without it.
@@ -380,7 +471,7 @@ bool Inquiry::shared_heat(Pass& pass) {
   }
   const auto results = heat(lanes);
   if (proc::interrupted() || !results[0].ok() || !results[1].ok()) return false;
-  pass.left.add(results[0], results[1]);
+  pass.left.add(results[0], results[1], quiet());
   const LaneHeat gap = gap_of(results[0], results[1]);
   for (size_t t = 0; t < tried.size(); ++t) {
     Cause& cause = out_.causes[tried[t]];
@@ -414,13 +505,29 @@ std::vector<Cause*> Inquiry::remaining() {
       if (other.finding != Finding::kConfirmed || &other == &cause) return false;
       const Rule &mine = *cause.suspect.rule, &its = *other.suspect.rule;
       const double gain = std::log(cause.measured->value), its_gain = std::log(other.measured->value);
-      if (std::string(mine.thrown) == its.thrown)
-        return its_gain > gain || (its_gain == gain && &other < &cause);
+      const bool same = std::string(mine.thrown) == its.thrown;
+      if (same && std::string(mine.within) == its.key) return false;
+      if (same && std::string(its.within) == mine.key) return true;
+      if (same) return its_gain > gain || (its_gain == gain && &other < &cause);
       return std::string(its.within) == mine.key && its_gain >= kGivesWay * gain;
     });
     if (!gives_way) all.push_back(&cause);
   }
   return all;
+}
+
+// What no run decided is named by the time that the observed run spent on it; a general cause only where no special one is.
+void Inquiry::book() {
+  if (out_.equal) return;
+  for (const bool special : {true, false}) {
+    for (Cause& cause : out_.causes) {
+      const Rule& mine = *cause.suspect.rule;
+      const bool undecided = cause.finding == Finding::kOpen || cause.finding == Finding::kFailed;
+      if (!undecided || cause.shared || (*mine.within != '\0') != special) continue;
+      if (cause.suspect.suspicion.booked.value_or(0) < kLeastBooked) continue;
+      if (!out_.told(cause)) cause.finding = Finding::kBooked;
+    }
+  }
 }
 
 void measure_again(Cause& cause, const Estimate& later) {
@@ -444,7 +551,7 @@ void Inquiry::combine() {
   Differences together, residual;
   std::vector<Differences> without(confirmed.size());
   for (int number = 0; number < kTogetherHeats; ++number) {
-    if (number > 0 ? !time_for_another(1.2) : confirmed.size() == 1 && !time_for_another(1.5)) break;
+    if (number > 0 ? !time_for_another(0.6) : confirmed.size() == 1 && !time_for_another(1.5)) break;
     std::vector<Lane> lanes = {lane(0, "first", Switches::object()),
                                lane(0, "together", switches_of(confirmed))};
     if (confirmed.size() > 1) {
@@ -457,7 +564,7 @@ void Inquiry::combine() {
     if (pair()) lanes.push_back(lane(1, "second", switches_of(both)));
     const auto results = heat(lanes);
     if (proc::interrupted()) return;
-    together.add(results[0], results[1]);
+    together.add(results[0], results[1], quiet());
     if (pair()) residual.add(results[1], results.back());
     if (confirmed.size() > 1)
       for (size_t i = 0; i < confirmed.size(); ++i) without[i].add(results[2 + i], results[1]);

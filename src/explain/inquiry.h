@@ -13,6 +13,7 @@
 
 namespace bakeoff::explain {
 
+constexpr double kBusy = 0.1;     // share of the processors' time that others take, from which on it is told
 constexpr double kMargin = 0.02;  // a gain or a gap below it is none
 
 // Differences of two lanes over heats, log scale.
@@ -20,7 +21,8 @@ class Differences {
  public:
   // `processes`: whose restarts add noise to one difference.
   explicit Differences(int processes = 2) : processes_(processes) {}
-  void add(const LaneHeat& slower, const LaneHeat& faster);
+  // `quiet`: hardly anything else ran beside them.
+  void add(const LaneHeat& slower, const LaneHeat& faster, bool quiet = false);
   bool empty() const { return heats_.empty(); }
   size_t heats() const { return heats_.size(); }
   std::optional<Estimate> factor(double alpha) const;
@@ -28,6 +30,8 @@ class Differences {
  private:
   int processes_;
   std::vector<stats::PastHeat> heats_ = {};
+  double least_ = 0, most_ = 0;  // of one round
+  bool quiet_ = true;            // in all heats
 };
 
 // Takes over what later heats measured of a cause that the first heat alone confirmed: their interval, where it holds up
@@ -60,12 +64,19 @@ class Inquiry {
   void confirm_hidden();
   void confirm_shared();
   void combine();
+  void book();
 
   double seconds() const;
+  bool quiet() const { return out_.others < kBusy; }
   bool pair() const { return out_.subjects.size() > 1; }
   double alpha() const { return job_.alpha / static_cast<double>(2 + 3 * out_.causes.size()); }
   Lane lane(size_t subject, const std::string& name, Switches switches) const;
-  std::vector<LaneHeat> heat(const std::vector<Lane>& lanes);
+  // `with_second`: of a first lane as it is, the other script, and lanes with a switch each; it ends once they say enough.
+  std::vector<LaneHeat> heat(const std::vector<Lane>& lanes, bool with_second = false);
+  // Rounds of a heat of these lanes, and how long a burst of each is.
+  HeatOptions planned(const std::vector<Lane>& lanes) const;
+  // Whether every lane with a switch either explains much of a glaring gap, or next to nothing.
+  bool says_enough(const std::vector<LaneHeat>& lanes) const;
   std::vector<size_t> open(bool shared) const;
   bool one_heat(Pass& pass, int number);
   bool shared_heat(Pass& pass);
@@ -83,6 +94,8 @@ class Inquiry {
   const Progress& progress_;
   int64_t begin_ns_;
   double heat_s_ = 0;  // of the last one
+  int64_t ends_after_ =
+      0;  // fewest steps that a lane made before its end, too few for bursts; 0: all made enough
   Differences gap_ = Differences();
   std::vector<double> plain_losses_ = {};  // of the last run without switches
 };

@@ -12,12 +12,14 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kFirstSteps = 5;
 constexpr int64_t kObservedSteps = 300;
+constexpr int64_t kFewestCalls = 64;  // of a model that nothing trains: runners/bakeoff_observe/observer.py
 constexpr double kLongestObserved = 8, kShortestObserved = 2;  // seconds
 constexpr double kShareObserved = 1.0 / 15;                    // of the budget
 constexpr double kStartSeconds = 300;                          // until the first steps are made
 constexpr int64_t kHookSteps = 20;                             // in which calls of the hooks are counted
 constexpr double kHookSeconds = 2;
-constexpr int64_t kFewSteps = 40;  // of a script that ends, too few for bursts
+constexpr double kMostlyLater = 0.4;  // share of a whole run
+constexpr int64_t kFewSteps = 40;     // of a script that ends, too few for bursts
 
 // `later` follows `report` in the same process.
 void append(Report& report, Report later) {
@@ -27,6 +29,7 @@ void append(Report& report, Report later) {
   report.ns = later.begun + later.ns - report.begun;
   report.compiles = later.compiles;  // those of the first steps are its own
   report.compile_ns = later.compile_ns;
+  report.compile_steps = std::move(later.compile_steps);
   report.collections = later.collections;
   report.ended = later.ended;
   report.error = later.error;
@@ -46,12 +49,12 @@ Error no_steps(const Subject& subject, const Observed& process) {
                          : fmt::format("it ended with {} ({})", subject.seen.error, subject.seen.where);
   for (const std::string& note : subject.seen.notes) seen += "\n  " + note;
   return Error{
-      .message =
-          fmt::format("{}: {} training steps were seen, and {}", subject.name, subject.seen.steps(), seen),
+      .message = fmt::format("{}: {} steps were seen, and {}", subject.name, subject.seen.steps(), seen),
       .remedy = fmt::format(
           "at least {} steps are needed; a step is optimizer.step(), a batch of fit, or a call of the "
-          "jitted function that trains\n{}",
-          kFirstSteps, process.log_tail())};
+          "jitted function that trains; where nothing trains, one of at least {} calls of a model, of predict or of a "
+          "jitted function\n{}",
+          kFirstSteps, kFewestCalls, process.log_tail())};
 }
 
 // Where the batch of one script is not known, samples of the two cannot be compared.
@@ -70,6 +73,18 @@ void compare_whole_runs(std::vector<Subject>& subjects, std::vector<std::string>
   const auto ends = [](const Subject& s) { return s.seen.ended; };
   const auto few = [](const Subject& s) { return s.seen.ended && s.profile.steps < kFewSteps; };
   if (!std::ranges::all_of(subjects, ends)) return;
+  // What a script does after its training may be most of it: it predicts, or evaluates.
+  const auto later = std::ranges::find_if(subjects, [](const Subject& s) {
+    return s.profile.phases.back().seconds > kMostlyLater * s.profile.total_s;
+  });
+  if (later != subjects.end()) {
+    notes.push_back(fmt::format(
+        "{} spends {:.0f}% of its time after its last training step, so whole runs are compared, from the start of "
+        "Python to the end",
+        later->name, 100 * later->profile.phases.back().seconds / later->profile.total_s));
+    for (Subject& subject : subjects) subject.whole = true;
+    return;
+  }
   const auto first = std::ranges::find_if(subjects, few);
   if (first == subjects.end()) return;
   notes.push_back(
@@ -88,7 +103,12 @@ Status observe(Subject& subject, const fs::path& folder, double budget_s) {
       name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '.'; }, '_');
   spec.log_file = folder / (name + "_observed.log");
   TRY(Observed process, Observed::start(spec, Switches::object()));
-  TRY(subject.seen, process.run({.steps = kFirstSteps, .seconds = kStartSeconds, .facts = true}));
+  TRY(subject.seen, process.run({.steps = 2, .seconds = kStartSeconds, .facts = true}));
+  if (!subject.seen.ended && subject.seen.steps() < kFirstSteps) {  // of long steps fewer
+    TRY(Report more,
+        process.run({.steps = kFirstSteps - subject.seen.steps(), .seconds = observed_s, .facts = true}));
+    append(subject.seen, std::move(more));
+  }
   if (subject.seen.ended || subject.seen.steps() < 2) {
     if (subject.seen.steps() < kFirstSteps || !subject.seen.error.empty()) return no_steps(subject, process);
   } else {
@@ -98,6 +118,8 @@ Status observe(Subject& subject, const fs::path& folder, double budget_s) {
     const auto steps = static_cast<double>(std::max<int64_t>(1, later.steps()));
     subject.output_bytes = static_cast<double>(process.log_bytes() - printed) / steps;
     subject.faults = static_cast<double>(later.minor_faults - subject.seen.minor_faults) / steps;
+    subject.watched_steps = later.steps();
+    subject.watched_s = 1e-9 * static_cast<double>(later.ns);
     append(subject.seen, std::move(later));
     if (!subject.seen.error.empty()) return no_steps(subject, process);
   }
@@ -106,7 +128,9 @@ Status observe(Subject& subject, const fs::path& folder, double budget_s) {
   // A script that ends or fails only now has been seen.
   const auto counted = process.run(
       {.steps = kHookSteps, .seconds = std::min(kHookSeconds, observed_s / 2), .watch = Watch::kHooks});
-  if (counted) subject.seen.hook_s = counted->hook_s;
+  if (!counted) return Done{};
+  subject.seen.hook_s = counted->hook_s;
+  subject.seen.conversions = counted->conversions;
   return Done{};
 }
 
@@ -114,7 +138,7 @@ void prepare(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
   compare_whole_runs(subjects, notes);
   if (subjects.size() < 2) return;
   if (!subjects[0].whole) compare_by_step(subjects, notes);
-  if (subjects[1].compared_s() > 1.05 * subjects[0].compared_s()) std::swap(subjects[0], subjects[1]);
+  if (subjects[1].mean_s() > 1.05 * subjects[0].mean_s()) std::swap(subjects[0], subjects[1]);
   for (size_t i : {0, 1}) subjects[i].other = subjects[1 - i].facts();
 }
 

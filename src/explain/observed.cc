@@ -16,7 +16,6 @@
 #include "proc/child.h"
 #include "proc/line_channel.h"
 #include "proc/process_tree.h"
-#include "sample/process_sampler.h"
 #include "table/text.h"
 
 namespace bakeoff::explain {
@@ -84,6 +83,7 @@ Result<Report> parse_report(const std::string& line) {
       report.imports.push_back({name, times.at(0), times.at(1)});
     report.compiles = found.at("compiles");
     report.compile_ns = found.at("compile_ns");
+    report.compile_steps = found.value("compile_steps", std::vector<int64_t>{});
     report.collections = found.at("collections");
     report.cpu_ns = found.at("cpu_ns");
     report.peak_rss_bytes = found.at("peak_rss_bytes");
@@ -93,9 +93,11 @@ Result<Report> parse_report(const std::string& line) {
     found.at("notes").get_to(report.notes);
     report.facts = found.at("facts");
     for (const Json& one : found.value("lines", Json::array()))
-      report.lines.push_back({one.at("file"), one.at("line"), one.at("function"), one.at("share")});
+      report.lines.push_back(
+          {one.at("file"), one.at("line"), one.at("function"), one.at("share"), one.value("eager", 0.0)});
     if (const auto at = found.find("hooks"); at != found.end() && at->is_object())
       report.hook_s = at->at("calls_per_step").get<double>() * at->at("seconds_per_call").get<double>();
+    report.conversions = found.value("conversions", Json());
     if (const auto at = found.find("environment"); at != found.end())
       for (const auto& [name, value] : at->items()) report.environment[name] = value;
     return report;
@@ -192,14 +194,6 @@ Result<Report> Observed::run(const RunRequest& asked) {
 int64_t Observed::log_bytes() const { return state_->child.log_bytes(); }
 Status Observed::freeze() { return state_->child.stop(); }
 Status Observed::thaw() { return state_->child.resume(); }
-double Observed::cpu_s() const {
-  std::vector<pid_t> all = proc::descendants(state_->child.pid());
-  all.push_back(state_->child.pid());
-  int64_t ns = 0;
-  for (const pid_t pid : all)
-    if (const auto used = sample::cpu_time_ns(pid)) ns += *used;
-  return static_cast<double>(ns) / static_cast<double>(kSecond);
-}
 
 std::string Observed::log_tail() const { return tail_of(state_->child); }
 

@@ -37,6 +37,7 @@ struct HotLine {
   int64_t line = 0;
   std::string function = {};
   double share = 0;  // of all looks
+  double eager = 0;  // the same, within ops of JAX that belong to no compiled function
 };
 
 // What a process reports when it stops. Times in ns; points in time are those of the monotonic clock.
@@ -56,9 +57,10 @@ struct Report {
     bool operator==(const Import&) const = default;
   };
   std::vector<Import> imports = {};
-  int64_t compiles = 0, compile_ns = 0;
-  int64_t collections = 0;  // full garbage collections during these steps
-  int64_t cpu_ns = 0;       // processor time of the process so far
+  int64_t compiles = 0, compile_ns = 0;     // during these steps
+  std::vector<int64_t> compile_steps = {};  // numbers of the steps in which it compiled
+  int64_t collections = 0;                  // full garbage collections during these steps
+  int64_t cpu_ns = 0;                       // processor time of the process so far
   int64_t peak_rss_bytes = 0;
   int64_t minor_faults = 0;              // page faults of the process so far that needed no disk
   std::vector<double> losses = {};       // of the first steps; NaN where it could not be read
@@ -66,6 +68,7 @@ struct Report {
   std::vector<std::string> notes = {};   // what was seen and could not be followed
   nlohmann::json facts = {};             // by framework; null unless asked for
   std::vector<HotLine> lines = {};       // with Watch::kLines: the greatest share first
+  nlohmann::json conversions = {};       // with Watch::kHooks: what lines make arrays of; null: not looked at
   std::optional<double> hook_s = {};     // with Watch::kHooks: what the hooks take of a step, at most
   // Versions of packages and of Python, and variables that may matter; with the facts alone.
   std::map<std::string, std::string> environment = {};
@@ -103,8 +106,6 @@ class Observed {
   Status freeze();
   Status thaw();
   std::string log_tail() const;
-  // Processor time of the process and of those that it started and that still live, s.
-  double cpu_s() const;
   int64_t log_bytes() const;  // that it has printed so far
 
  private:

@@ -1,8 +1,8 @@
 #pragma once
 
-// The rules of the diagnosis as data: which signal makes a cause suspect, which switch tests it, and what to
-// change. A rule never names a cause by itself: only a paired run of the script with its switch thrown does
-// (explain.h). Rules of one framework stand in a file of its own (rules/).
+// The rules of the diagnosis as data: which signal makes a cause suspect, which switch tests it, and what to change. A
+// rule names no cause by itself: a measurement of its own does, either the time that the observed run spent on it, or a
+// paired run of the script with its switch thrown (explain.h). Rules of one framework stand in a file of its own (rules/).
 
 #include <optional>
 #include <string>
@@ -17,6 +17,9 @@ struct Suspicion {
   std::optional<double> most = {};  // by which factor a step can become shorter at most; absent: not known
   nlohmann::json value = true;      // that the switch is thrown to
   int64_t line = 0;                 // of the source, where it was seen; 0: not known
+  // Share of the observed steps' time that was measured as spent on it, and that goes with the change, at least; absent:
+  // it was not measured.
+  std::optional<double> booked = {};
 };
 
 // The switch that sets environment variables, of its value's names, before Python starts.
@@ -30,7 +33,7 @@ struct Rule {
   const char* cause;           // "denormal numbers slow its arithmetic"
   const char* change;          // what to change, in one line; "{}" is the switch's value
   const char* method;          // what the run with the switch does: "sets denormal numbers to 0"
-  const char* thrown;          // the switch, of runners/bakeoff_observe
+  const char* thrown;          // the switch, of runners/bakeoff_observe; "": there is none
   const char* place = "";      // regular expression of the line to change in the source; "": none is known
   bool numbers = false;        // the change may change numbers
   // Whether the cause is suspect in this script, on a machine of so many processors.

@@ -69,6 +69,14 @@ std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second) {
   return gaps;
 }
 
+double Subject::mean_s() const {
+  double all = 0;
+  for (const Phase& phase : profile.phases)
+    if (phase.key == "steps" || phase.key == "waits" || phase.key == "epochs") all += phase.seconds;
+  const double mean = all / static_cast<double>(std::max<int64_t>(1, profile.steps - 1)) / samples();
+  return whole ? compared_s() : std::max(mean, compared_s());
+}
+
 double Subject::compared_s() const { return whole ? profile.total_s : step_with_waits_s() / samples(); }
 
 double Subject::number(const char* fact, double otherwise) const {

@@ -20,7 +20,10 @@ struct Subject {
   double output_bytes = 0;  // that it prints for each step
   bool by_step = false;     // times are those of a training step, as the batch of a script is not known
   double faults = 0;        // minor page faults of a step
-  bool whole = false;       // times are those of a run from start to end, as it makes few steps
+  // Steps after the first few, in which compilations and calls were counted, and what they took; 0: it made none.
+  int64_t watched_steps = 0;
+  double watched_s = 0;
+  bool whole = false;  // times are those of a run from start to end, as it makes few steps
   nlohmann::json other = nlohmann::json::object();  // facts of the script that it is compared with
 
   // The framework that trains: the one that reports parameters, else the first.
@@ -35,6 +38,8 @@ struct Subject {
   // Samples of one counted step; 1 where the batch is not known. By step: training steps of it.
   double samples() const;
   double step_with_waits_s() const;
+  // Mean time of a sample, or step, with the starts of epochs; of a whole run what compared_s() says. Seconds.
+  double mean_s() const;
   // Time that is compared, s: of a sample, of a training step or of a whole run.
   double compared_s() const;
 };

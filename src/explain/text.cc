@@ -87,29 +87,47 @@ struct Writer {
   }
 
   void causes() {
-    const size_t confirmed = e.confirmed();
+    const size_t named = e.named();
     if (e.equal) return;
-    if (confirmed == 0) {
+    if (named == 0) {
       line(nothing_words(e));
+      suspects();
       return;
     }
     size_t number = 0;
-    const size_t shown = e.tuned ? confirmed : kFirstCauses;
+    const size_t shown = e.tuned ? named : kFirstCauses;
     for (const Cause& c : e.causes)
-      if (c.finding == Finding::kConfirmed && number < shown) cause(++number, c);
-    if (confirmed > shown) line(fmt::format("and {} more: --all", confirmed - shown));
+      if (c.named() && number < shown) cause(++number, c);
+    if (named > shown) line(fmt::format("and {} more: --all", named - shown));
     if (const std::string shell = shell_line(e); !shell.empty()) line("Start it so: " + shell, "", "  ");
-    if (e.together && confirmed > 1)
+    if (e.together && std::ranges::count(e.causes, Finding::kConfirmed, &Cause::finding) > 1)
       line(fmt::format("All together: {} times as fast.", with_interval(*e.together)));
     if (e.residual) line(fmt::format("Not explained: {} is left of the gap.", with_interval(*e.residual)));
+    suspects();
+  }
+
+  // By name: what was seen may be the cause, and nothing measured says so.
+  void suspects() {
+    size_t shown = 0;
+    for (const Cause& c : e.causes) {
+      const bool open = c.finding == Finding::kOpen || c.finding == Finding::kFailed;
+      if (!open || c.shared || e.told(c) || c.suspect.suspicion.evidence.starts_with("nothing") ||
+          shown == kFirstCauses)
+        continue;
+      ++shown;
+      const std::string where = place(e, c);
+      line(fmt::format("not certain: {}{}: {}", c.suspect.rule->cause,
+                       where.empty() ? "" : " (" + where + ")", c.suspect.suspicion.evidence),
+           "", "  ");
+    }
   }
 
   void rest() {
     size_t number = 0;
     for (const Cause& c : e.causes)
-      if (c.finding == Finding::kConfirmed && ++number > kFirstCauses && !e.tuned) cause(number, c);
+      if (c.named() && ++number > kFirstCauses && !e.tuned) cause(number, c);
     for (const Cause& c : e.causes) {
-      if (c.finding == Finding::kConfirmed) continue;
+      if (c.named()) continue;
       line(fmt::format("{}: {}", c.suspect.rule->cause, finding_words(c)), "  ", "    ");
     }
   }
@@ -119,6 +137,8 @@ const char* word(Finding finding) {
   switch (finding) {
     case Finding::kConfirmed:
       return "confirmed";
+    case Finding::kBooked:
+      return "booked";
     case Finding::kNoGain:
       return "no gain";
     case Finding::kOpen:
@@ -179,8 +199,7 @@ std::string to_text(const Explanation& explanation, int width, bool all) {
   if (all) writer.rest();
   for (const Remark& remark : explanation.remarks) writer.line("seen: " + remark_words(remark), "", "  ");
   const auto tried = std::ranges::count_if(explanation.causes, [](const Cause& c) {
-    return c.finding != Finding::kConfirmed && c.finding != Finding::kCovered &&
-           c.finding != Finding::kShared;
+    return !c.named() && c.finding != Finding::kCovered && c.finding != Finding::kShared;
   });
   if (!all && tried > 0 && !explanation.equal)
     writer.line(fmt::format("{} more {} tried and not confirmed: --all shows them.", tried,
@@ -203,18 +222,20 @@ std::string to_json(const Explanation& e) {
     out["environment"].push_back({{"what", row.what}, {"values", {row.first, row.second}}});
   out["per"] = unit(e);
   out["gap"] = json_of(e.gap);
-  out["gap_confirmed"] = e.gap.has_value() && !e.equal;
+  out["gap_confirmed"] = e.gap_is_certain() && !e.equal;
   out["gap_by_phase_seconds"] = table::Json::object();
   if (e.subjects.size() > 1)
     for (const Phase& gap : gap_by_phase(e.subjects[0], e.subjects[1]))
       out["gap_by_phase_seconds"][gap.key] = gap.seconds;
   out["causes"] = table::Json::array();
   for (const Cause& c : e.causes) {
-    const bool named = c.finding == Finding::kConfirmed && !e.equal;
+    const bool confirmed = c.finding == Finding::kConfirmed && !e.equal;
     out["causes"].push_back({{"rule", c.suspect.rule->id},
                              {"key", c.suspect.rule->key},
                              {"cause", c.suspect.rule->cause},
-                             {"confirmed", named},
+                             {"confirmed", confirmed},
+                             {"named", c.named() && !e.equal},
+                             {"booked_share", table::number(c.suspect.suspicion.booked)},
                              {"finding", word(c.finding)},
                              {"evidence", c.suspect.suspicion.evidence},
                              {"most", table::number(c.suspect.suspicion.most)},

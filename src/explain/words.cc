@@ -65,11 +65,11 @@ std::string headline(const Explanation& e) {
 
 std::string nothing_words(const Explanation& e) {
   const auto open = std::ranges::count(e.causes, Finding::kOpen, &Cause::finding);
-  std::string text = e.subjects.size() > 1 ? "The gap is real, and no cause was found for it."
+  const std::string gap = e.gap_is_certain() ? "The gap is real" : "The gap was seen and is not certain";
+  std::string text = e.subjects.size() > 1 ? gap + ", and no cause was found for it."
                                            : "Nothing that was tried makes it faster.";
   if (open == 0) return text;
-  text = e.subjects.size() > 1 ? "The gap is real, and no cause is certain"
-                               : "Nothing is certain to make it faster";
+  text = e.subjects.size() > 1 ? gap + ", and no cause is certain" : "Nothing is certain to make it faster";
   return text + fmt::format("; {} not decided within the time (--all, --seconds).",
                             open == 1 ? "one suspect is" : fmt::format("{} suspects are", open));
 }
@@ -106,6 +106,11 @@ std::string pays_words(const Explanation& e, const Cause& c) {
 }
 
 std::string gain_words(const Explanation& e, const Cause& c) {
+  if (c.finding == Finding::kBooked)
+    return fmt::format("booked: {} spent at least {:.0f}% of {} time on it{}",
+                       e.subjects[0].whole ? "the observed run" : "the steps of the observed run",
+                       std::floor(100 * *c.suspect.suspicion.booked), e.subjects[0].whole ? "its" : "their",
+                       c.reason.empty() ? "" : "; no run confirms it: " + c.reason);
   std::string text;
   if (c.suspect.suspicion.most) text = fmt::format("at most {}; ", significant(*c.suspect.suspicion.most, 3));
   if (c.first) text += fmt::format("first heat {}; ", significant(c.first->value, 3));
@@ -140,6 +145,7 @@ std::string shell_line(const Explanation& e) {
 }
 
 std::string numbers_words(const Explanation& e, const Cause& c) {
+  if (!c.losses && c.finding == Finding::kBooked) return "they may change";
   if (!c.losses) return "they may change; its losses could not be read";
   if (*c.losses == 0) return "they may change; losses of its first steps are the same";
   std::string text =

@@ -322,14 +322,15 @@ std::optional<Pairs> pairs_of(const FileTable& table, const Columns& columns, si
   return found;
 }
 
-}  // namespace
+// The columns of the values, those that tell series apart, and what of it was guessed.
+struct Chosen {
+  std::vector<size_t> values = {}, by = {};
+  std::vector<std::string> notes = {};
+};
 
-Result<FileOfSeries> read_series(const fs::path& file, const SeriesColumns& asked) {
-  TRY(const FileTable table, parsed(file));
-  const Columns columns(table, file.string());
-  CHECK_OK(columns.check());
-  FileOfSeries read;
-  std::vector<size_t> values, by;
+Result<Chosen> chosen_columns(const Columns& columns, const SeriesColumns& asked) {
+  Chosen chosen;
+  auto& [values, by, notes] = chosen;
   if (asked.time.empty()) {
     TRY(values, columns.values());
   } else {
@@ -346,19 +347,31 @@ Result<FileOfSeries> read_series(const fs::path& file, const SeriesColumns& aske
     std::vector<std::string> names;
     for (const size_t column : by) names.push_back("'" + columns.name(column) + "'");
     if (!names.empty())
-      read.notes.push_back(
+      notes.push_back(
           fmt::format("rows that differ in {} are of different series (--by COLUMN says it otherwise)",
                       join(names, ", ")));
   }
   for (const size_t column : values) {
     const bool known = std::ranges::find(kValueNames, columns.name(column)) != kValueNames.end();
     if (is_rate(columns.name(column)))
-      read.notes.push_back(fmt::format("'{}' is taken for a rate, of which more is better: times are 1 / {}",
-                                       columns.name(column), columns.name(column)));
+      notes.push_back(fmt::format("'{}' is taken for a rate, of which more is better: times are 1 / {}",
+                                  columns.name(column), columns.name(column)));
     else if (!known && asked.time.empty())
-      read.notes.push_back(
+      notes.push_back(
           fmt::format("'{}' is taken for a time (--time COLUMN says it otherwise)", columns.name(column)));
   }
+  return chosen;
+}
+
+}  // namespace
+
+Result<FileOfSeries> read_series(const fs::path& file, const SeriesColumns& asked) {
+  TRY(const FileTable table, parsed(file));
+  const Columns columns(table, file.string());
+  CHECK_OK(columns.check());
+  TRY(Chosen chosen, chosen_columns(columns, asked));
+  const std::vector<size_t>&values = chosen.values, &by = chosen.by;
+  FileOfSeries read{.notes = std::move(chosen.notes)};
   if (values.size() == 1)
     read.pairs = pairs_of(table, columns, values.front(), is_rate(columns.name(values.front())) ? -1 : 1);
   std::map<std::string, FileSeries> found;

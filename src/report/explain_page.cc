@@ -15,9 +15,7 @@ namespace {
 namespace ex = bakeoff::explain;
 using table::significant;
 
-bool is_named(const ex::Explanation& e, const ex::Cause& cause) {
-  return !e.equal && cause.finding == ex::Finding::kConfirmed;
-}
+bool is_named(const ex::Explanation& e, const ex::Cause& cause) { return !e.equal && cause.named(); }
 
 std::vector<View> tiles(const ex::Explanation& e) {
   std::vector<View> all;
@@ -38,9 +36,11 @@ View cause_view(const ex::Explanation& e, const ex::Cause& c) {
   View view;
   view.texts = {{"cause_name", c.suspect.rule->cause},
                 {"cause_place", where},
-                {"cause_gain", significant(c.measured->value, 3)},
+                {"cause_gain", significant(c.size(), 3)},
                 {"cause_seen", c.suspect.suspicion.evidence},
-                {"cause_method", fmt::format("The changed run {}.", c.suspect.rule->method)},
+                {"cause_method", c.finding == ex::Finding::kBooked
+                                     ? "No run was changed for it: its time was measured in the observed run."
+                                     : fmt::format("The changed run {}.", c.suspect.rule->method)},
                 {"cause_words", ex::gain_words(e, c)},
                 {"cause_without", c.without ? ex::with_interval(*c.without) : ""},
                 {"cause_change", ex::change_words(c)},
@@ -137,16 +137,16 @@ std::string render_explanation(const ex::Explanation& e) {
   std::string title = "explain / " + e.subjects[0].name;
   if (pair) title += " against " + e.subjects[1].name;
   const bool undecided = pair && e.equal && (!e.gap || e.gap->high >= 1.02);
-  const size_t named = e.equal ? 0 : e.confirmed();
+  const size_t named = e.equal ? 0 : e.named();
   page.texts = {
       {"title", title},
       {"headline", ex::headline(e)},
       {"unit", ex::unit(e)},
       {"state", undecided ? "not certain"
                 : e.equal ? "no gap"
-                : pair    ? "gap confirmed"
+                : pair    ? e.gap_is_certain() ? "gap confirmed" : "gap not certain"
                           : "observed"},
-      {"state_class", undecided ? "warn" : "good"},
+      {"state_class", undecided || (pair && !e.equal && !e.gap_is_certain()) ? "warn" : "good"},
       {"meaning", fmt::format("{} heats of fresh processes in {:.0f} s; the scripts ran as they are.{}",
                               e.heats, e.seconds, ex::hook_words(e))},
       {"shell", ex::shell_line(e)},

@@ -1,7 +1,11 @@
 #include "sample/process_sampler.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <ctime>
 #include <optional>
 
@@ -75,6 +79,20 @@ Result<int64_t> cpu_time_ns(pid_t pid) {
     return Error{.message = fmt::format("process {} has no processor time that can be read", pid)};
   }
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+double cpu_of_others_s(const std::vector<pid_t>& ours, const fs::path& root) {
+  std::error_code code;
+  int64_t ticks = 0;
+  for (const auto& entry : fs::directory_iterator(root / "proc", code)) {
+    const std::string name = entry.path().filename().string();
+    const bool number = std::ranges::all_of(name, [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (!number || std::ranges::find(ours, std::atoi(name.c_str())) != ours.end()) continue;
+    const auto stat = read_kernel_file(entry.path() / "stat");
+    const auto spent = stat ? parse_cpu_ticks(*stat) : Result<CpuTicks>(Error{});
+    if (spent) ticks += spent->own + spent->of_ended_children;
+  }
+  return static_cast<double>(ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 bool wants_processor(pid_t pid) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <vector>
 
 #include "base/result.h"
 #include "sample/reading.h"
@@ -29,6 +30,10 @@ ProcessSnapshot sample_process(pid_t pid, const std::filesystem::path& root = "/
 // CPU time in ns of all threads, ended ones included, exact at this moment (the process's CPU clock,
 // clock_getcpuclockid(3)). Error: the process is gone.
 Result<int64_t> cpu_time_ns(pid_t pid);
+
+// Processor time so far of every process but `ours`, with that of children that they waited for, s. The difference of two
+// calls is what others used in between, those that began and ended in between included. 0 where /proc is not readable.
+double cpu_of_others_s(const std::vector<pid_t>& ours, const std::filesystem::path& root = "/");
 
 // Whether one of its threads runs, or would run if a processor were free. False if the process is gone.
 bool wants_processor(pid_t pid);

@@ -1,5 +1,6 @@
 #include "sample/process_sampler.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -31,6 +32,20 @@ TEST_F(ProcessSamplerTest, SumsOverThreads) {
   const ProcessSnapshot seen = sample_process(7, root_);
   EXPECT_EQ(*seen.involuntary_switches, 7);
   EXPECT_DOUBLE_EQ(*seen.wait_s, 2.5);
+}
+
+TEST_F(ProcessSamplerTest, OthersAreAllProcessesButOurs) {
+  const auto ticks = [&](const char* pid, int user, int system, int ended) {
+    const std::string stat =
+        fmt::format("{} (a) b) S 1 2 3 4 5 6 41 900 5 901 {} {} {} 0\n", pid, user, system, ended);
+    EXPECT_TRUE(write_file(root_ / "proc" / pid / "stat", stat));
+  };
+  ticks("7", 100, 20, 3), ticks("8", 1000, 0, 0), ticks("9", 5, 5, 0);
+  ASSERT_TRUE(write_file(root_ / "proc/stat", "cpu 1 2 3\n"));
+  const double tick_s = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  EXPECT_DOUBLE_EQ(cpu_of_others_s({8}, root_), 133 * tick_s);
+  EXPECT_DOUBLE_EQ(cpu_of_others_s({7, 8, 9}, root_), 0);
+  EXPECT_DOUBLE_EQ(cpu_of_others_s({}, root_ / "nowhere"), 0);
 }
 
 TEST_F(ProcessSamplerTest, OneThreadsGarbageLeavesNoSum) {

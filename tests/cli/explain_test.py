@@ -77,7 +77,38 @@ class Explain(unittest.TestCase):
         return json.loads(got.out)
 
 
+# Forward passes alone, soon over.
+CALLS = """
+import time
+import torch
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = torch.nn.Linear(8, 8).eval()
+x = torch.ones(4, 8)
+with torch.no_grad():
+    for _ in range(200):
+        model(x)
+        # HERE
+"""
+
+
 class Pairs(Explain):
+    def test_calls_of_a_model_that_nothing_trains_and_that_end_soon(self) -> None:
+        self.place.write("slow.py", CALLS.replace("# HERE", "time.sleep(0.02)"))
+        self.place.write("fast.py", CALLS)
+        for seconds in (40, 600):
+            found = self.explained("slow.py", "fast.py", seconds=seconds)
+            named = [cause for cause in found["causes"] if cause["named"]]
+            if named and found["gap"]["low"]:
+                break
+        self.assertEqual([cause["key"] for cause in named], ["sleep"], found)
+        self.assertGreater(found["gap"]["low"], 10)
+        self.assertTrue(
+            any("first steps of fresh processes" in note for note in found["notes"]),
+            found["notes"],
+        )
+
     def test_a_planted_cause_is_named_with_its_line(self) -> None:
         self.place.write("slow.py", SLOW)
         self.place.write("fast.py", SCRIPT)
@@ -239,14 +270,14 @@ class Refusals(Explain):
     def test_a_script_that_never_trains(self) -> None:
         self.refused(
             "import torch\nprint('only this')\n",
-            "0 training steps were seen",
+            "0 steps were seen",
             "came to its end",
         )
 
     def test_a_script_that_fails(self) -> None:
         self.refused(
             TRAIN.replace("# BEFORE", "raise ValueError('no such thing')"),
-            "0 training steps were seen",
+            "0 steps were seen",
             "ValueError: no such thing",
             "train.py:",
         )
@@ -259,14 +290,14 @@ class Refusals(Explain):
                 "    other = multiprocessing.Process(target=main)\n"
                 "    other.start()\n    other.join(1)\n    other.kill()",
             ),
-            "0 training steps were seen",
+            "0 steps were seen",
         )
 
     @support.full_tier  # it fails, as the one above
     def test_a_script_that_needs_a_gpu(self) -> None:
         self.refused(
             TRAIN.replace("# BEFORE", "model.cuda()"),
-            "0 training steps were seen",
+            "0 steps were seen",
             "train.py:",
         )
 
@@ -277,7 +308,7 @@ class Refusals(Explain):
                 "# BEFORE",
                 "import urllib.request; urllib.request.urlopen('http://127.0.0.1:9/x')",
             ),
-            "0 training steps were seen",
+            "0 steps were seen",
             "urlopen error",
         )
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "explain/rules/parts.h"
@@ -16,25 +17,53 @@ Maybe waits(const Subject& s, int) {
   const bool in_python = data == "generator" || data == "PyDataset" || data == "Sequence";
   if (s.profile.wait_share < kWaits && in_python) return Suspicion{"its batches come from a Python " + data};
   if (s.profile.wait_share < kWaits) return {};
-  return Suspicion{"waiting for data takes " + share(s.profile.wait_share) + " of its steps",
-                   without(s.profile.wait_share)};
+  return Suspicion{.evidence = "waiting for data takes " + share(s.profile.wait_share) + " of its steps",
+                   .most = without(s.profile.wait_share),
+                   .booked = s.profile.wait_share};
+}
+
+// What a hot line of the script makes an array of, as seen in some steps; empty: it was not seen.
+Json given_to(const Subject& s, const HotLine& hot) {
+  if (fs::path(hot.file).filename() != s.file || !s.seen.conversions.is_array()) return Json::object();
+  for (const Json& one : s.seen.conversions)
+    if (one.value("line", int64_t{0}) == hot.line && fs::path(one.value("file", "")).filename() == s.file)
+      return one;
+  return Json::object();
 }
 
 // A line of the script that makes arrays of Python's or NumPy's numbers, and in which its steps are often seen.
 Maybe conversions(const Subject& s, int) {
-  static const Pattern makes(
-      R"((torch|tf|jnp|jax\.numpy)\.(tensor|as_tensor|constant|convert_to_tensor|array|asarray)\(|)"
-      R"((np|numpy)\.(array|asarray|stack|vstack|concatenate)\(|torch\.(FloatTensor|LongTensor)\()");
   for (const HotLine& hot : s.seen.lines) {
-    if (hot.share < kHotConversion || fs::path(hot.file).filename() != s.file) continue;
-    const std::string line = line_at(s.source, hot.line);
-    if (!makes.in(line)) continue;
-    return Suspicion{
-        .evidence = fmt::format("{} of the samples of its call stack are in line {}, which makes an array",
-                                share(hot.share), hot.line),
-        .line = hot.line};
+    if (hot.share < kHotConversion || !makes_array(s, hot)) continue;
+    const Json given = given_to(s, hot);
+    return Suspicion{.evidence = fmt::format(
+                         "{} of the samples of its call stack are in line {}, which makes an array{}",
+                         share(hot.share), hot.line, given.empty() ? "" : " of " + given.value("given", "")),
+                     .line = hot.line,
+                     .booked = at_least(hot.share, s)};
   }
   return {};
+}
+
+// Lines that are given lists of arrays: their shares, and the first of them.
+Maybe array_lists(const Subject& s, int) {
+  double all = 0;
+  int64_t first = 0;
+  std::string given;
+  for (const HotLine& hot : s.seen.lines) {
+    const Json known = given_to(s, hot);
+    if (known.empty() || !known.value("arrays", false)) continue;
+    all += hot.share;
+    if (first == 0 || hot.line < first) first = hot.line, given = known.value("given", "");
+  }
+  if (all < kHotConversion) return {};
+  return Suspicion{
+      .evidence = fmt::format("{} of the samples of its call stack are in lines that make a tensor of "
+                              "a list of arrays, in line {} of {}",
+                              share(all), first, given),
+      .most = without(all),
+      .line = first,
+      .booked = at_least(all, s)};
 }
 
 Maybe shapes_vary(const Subject& s, int) { return recompiled(s); }
@@ -117,6 +146,13 @@ const std::map<std::string, const char*> kCommonRemedies = {
 
 }  // namespace
 
+bool makes_array(const Subject& s, const HotLine& hot) {
+  static const Pattern makes(
+      R"((torch|tf|jnp|jax\.numpy)\.(tensor|as_tensor|constant|convert_to_tensor|array|asarray)\(|)"
+      R"((np|numpy)\.(array|asarray|stack|vstack|concatenate)\(|torch\.(FloatTensor|LongTensor)\()");
+  return fs::path(hot.file).filename() == s.file && makes.in(line_at(s.source, hot.line));
+}
+
 std::vector<Rule> common_rules() {
   return {
       {.id = "R1",
@@ -140,6 +176,18 @@ std::vector<Rule> common_rules() {
        .thrown = "cached_conversion",
        .numbers = true,
        .suspect = conversions},
+      {.id = "R1",
+       .key = "array_lists",
+       .signal =
+           "at least 10% of the samples of its call stack are in lines that make a tensor of a list of arrays",
+       .cause = "it makes tensors of lists of arrays, array by array",
+       .change = "make one array of the list first: torch.from_numpy(np.stack(...)), with the same numbers",
+       .method = "stacks the list with NumPy first",
+       .thrown = "stacked_arrays",
+       .suspect = array_lists,
+       .within = "conversion",
+       .from = R"(torch\.(tensor|as_tensor)\((\[.*\])(,|\)))",
+       .to = "torch.$1(np.stack($2)$3"},
       {.id = "R4",
        .key = "save",
        .signal = "something is saved at least every fifth step",

@@ -3,6 +3,8 @@
 namespace bakeoff::explain {
 namespace {
 
+constexpr double kEager = 0.2;  // of the samples of its call stack
+
 Maybe debug_nans(const Subject& s, int) {
   if (!s.flag("debug_nans")) return {};
   return Suspicion{"jax_debug_nans is on"};
@@ -14,6 +16,26 @@ Maybe jit_off(const Subject& s, int) {
 }
 
 Maybe no_jit(const Subject& s, int) { return uncompiled(s); }
+
+// Ops that JAX is sent one by one, in lines whose functions are not compiled.
+Maybe eager_ops(const Subject& s, int) {
+  double part = 0, most = 0;
+  int64_t line = 0;
+  for (const HotLine& hot : s.seen.lines) {
+    if (makes_array(s, hot)) continue;  // a cause of its own
+    part += hot.eager;
+    const bool here = hot.file.ends_with("/" + s.file) || hot.file == s.file;
+    if (here && hot.eager > most) most = hot.eager, line = hot.line;
+  }
+  if (part < kEager) return {};
+  return Suspicion{
+      .evidence = fmt::format("{} of the samples of its call stack are in ops of JAX outside of any jitted "
+                              "function{}",
+                              share(part), line > 0 ? fmt::format(", most of them in line {}", line) : ""),
+      .most = without(part),
+      .line = line,
+      .booked = at_least(part, s)};
+}
 
 Maybe new_functions(const Subject& s, int) { return defined_anew(s); }
 
@@ -72,6 +94,19 @@ std::vector<Rule> jax_rules() {
        .thrown = "jit_step",
        .numbers = true,
        .suspect = no_jit},
+      {.id = "R6",
+       .key = "eager_ops",
+       .framework = "jax",
+       .signal =
+           "at least 20% of the samples of its call stack are in ops of JAX outside of any jitted function",
+       .cause = "part of its step runs op by op, outside of any jitted function",
+       .change =
+           "put the whole step into one function under @jax.jit, with the optimizer's update and what prepares the "
+           "batch",
+       .method = "",
+       .thrown = "",
+       .suspect = eager_ops,
+       .within = "no_jit"},
       {.id = "R7",
        .key = "new_functions",
        .framework = "jax",

@@ -51,6 +51,12 @@ Json fact_of_other(const Subject& s, const char* name);
 // The first of a list's objects; an empty object where there is none.
 Json first_of(const Json& list);
 Maybe recompiled(const Subject& s);
+// Whether a line of the script makes an array of Python's or NumPy's numbers.
+bool makes_array(const Subject& s, const HotLine& hot);
+// Lower bound, at 99%, of a share of looks at the stack every 5 ms.
+double at_least(double part, const Subject& s);
+// Share of the watched steps' time; absent where none were watched.
+std::optional<double> part_of_watched(const Subject& s, double seconds);
 // The same, where a framework says that what it compiles is defined anew each time.
 Maybe defined_anew(const Subject& s);
 Maybe printed(const Subject& s);

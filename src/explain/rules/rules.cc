@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <sstream>
 #include <stdexcept>
 
@@ -96,10 +97,32 @@ double number_of_other(const Subject& s, const char* name) {
 }
 
 Maybe recompiled(const Subject& s) {
-  if (s.seen.compiles < 3 || s.seen.compiles * 20 < s.profile.steps) return {};
-  return Suspicion{
-      fmt::format("{} compilations in {} steps after the first", s.seen.compiles, s.profile.steps),
-      without(1e-9 * static_cast<double>(s.seen.compile_ns) / s.profile.total_s)};
+  const int64_t steps = s.watched_steps > 0 ? s.watched_steps : s.profile.steps;
+  if (s.seen.compiles < 3 || s.seen.compiles * 20 < steps) return {};
+  const double seconds = 1e-9 * static_cast<double>(s.seen.compile_ns);
+  Suspicion found{
+      .evidence = fmt::format("{} compilations in {} steps after the first ones", s.seen.compiles, steps),
+      .most = without(seconds / s.profile.total_s)};
+  const auto booked = part_of_watched(s, seconds);
+  if (!booked) return found;
+  found.evidence += fmt::format(": {:.2g} of {:.2g} s", seconds, s.watched_s);
+  found.most = without(*booked);
+  // What compiles in its first steps alone is warming up.
+  const auto late =
+      std::ranges::count_if(s.seen.compile_steps, [&](int64_t step) { return 2 * step >= steps; });
+  if (3 * late >= static_cast<int64_t>(s.seen.compile_steps.size())) found.booked = booked;
+  return found;
+}
+
+double at_least(double part, const Subject& s) {
+  const double looks = std::max(1.0, s.watched_s / 0.005);
+  return std::max(0.0, part - 2.33 * std::sqrt(part * (1 - part) / looks));
+}
+
+std::optional<double> part_of_watched(const Subject& s, double seconds) {
+  if (s.watched_s <= 0 || s.watched_steps < 1) return std::nullopt;
+  if (s.whole) return std::min(1.0, seconds / s.profile.total_s);
+  return std::min(1.0, seconds / s.watched_s);
 }
 
 Maybe defined_anew(const Subject& s) {
@@ -130,11 +153,18 @@ Maybe called(const Subject& s, const std::vector<std::string>& beginnings) {
     if (each.get<double>() > most) most = each, name = word;
   }
   if (rate < kOnce) return {};
+  const Json each_s = fact(s, "call_seconds_per_step");
+  double seconds = 0;
+  for (const auto& [word, took] : each_s.items())
+    if (std::ranges::any_of(beginnings, [&](const std::string& b) { return word.starts_with(b); }) &&
+        took.is_number())
+      seconds += took.get<double>();
   const Json files = fact(s, "files");
   const bool elsewhere = files.is_object() && files.contains(name);
   return Suspicion{.evidence = fmt::format("{:.1f} calls of {} a step{}", most, name,
                                            elsewhere ? " in " + files.value(name, "") : ""),
-                   .line = lines.is_object() && !elsewhere ? lines.value(name, int64_t{0}) : 0};
+                   .line = lines.is_object() && !elsewhere ? lines.value(name, int64_t{0}) : 0,
+                   .booked = part_of_watched(s, seconds * static_cast<double>(s.watched_steps))};
 }
 
 Maybe uncompiled(const Subject& s) {

@@ -42,7 +42,8 @@ Subject script(const std::string& framework, const Facts& all) {
   s.whole = facts.value("Whole", false);
   s.file = "train.py";
   s.source = facts.value("Source", "");
-  s.seen.lines = {{"/tmp/copy/train.py", 2, "main", facts.value("Hot", 0.0)}};
+  s.seen.lines = {{"/tmp/copy/train.py", 2, "main", facts.value("Hot", 0.0), facts.value("Eager", 0.0)}};
+  s.seen.conversions = facts.value("Given", Json());
   Json own = {{"parameters", 1000}, {"threads", 2}};
   own.update(facts);
   s.seen.facts = {{framework, own}};
@@ -53,6 +54,10 @@ Facts calls(const char* word, double rate) { return {{"calls_per_step", Json{{wo
 
 const Json kLoader = {{"workers", 0}, {"dataset", "TensorDataset"}, {"default_collate", true}};
 const Json kWorked = {{"workers", 2}, {"persistent", false}};
+const Json kArrays = {{"file", "/tmp/copy/train.py"},
+                      {"line", 2},
+                      {"given", "a list of 64 arrays of 8 float32"},
+                      {"arrays", true}};
 const Facts kFused = {{"parameter_tensors", 8}, {"optimizers", Json::array({Json{{"fused", true}}})}};
 
 const std::vector<Sign> kSigns = {
@@ -66,6 +71,22 @@ const std::vector<Sign> kSigns = {
      "jax",
      {{"Hot", 0.5}, {"Source", "for i in n:\n  x = jnp.array(rows[i])\n"}},
      {{"Hot", 0.5}, {"Source", "for i in n:\n  x = step(rows[i])\n"}}},
+    {"array_lists",
+     "torch",
+     {{"Hot", 0.5}, {"Given", Json::array({kArrays})}},
+     {{"Hot", 0.05}, {"Given", Json::array({kArrays})}}},
+    {"elements",
+     "tensorflow",
+     {{"Waits", 0.7}, {"generator_elements_per_step", 64}},
+     {{"Waits", 0.1}, {"generator_elements_per_step", 64}}},
+    {"grad_in_calls",
+     "torch",
+     {{"Kind", "call"}, {"graphs_of_calls", 1}},
+     {{"Kind", "optimizer"}, {"graphs_of_calls", 1}}},
+    {"growing_graph",
+     "torch",
+     {{"backward_trend", {{"retains", true}, {"first_s", 0.001}, {"last_s", 0.03}, {"more_s", 0.05}}}},
+     {{"backward_trend", {{"retains", true}, {"first_s", 0.001}, {"last_s", 0.0012}, {"more_s", 0.001}}}}},
     {"save", "jax", calls("pickle.dump", 1), calls("pickle.dump", 0.01)},
     {"allocator", "torch", {{"Faults", 30'000}}, {{"Faults", 3'000}}},
     {"shapes", "jax", {{"Compiles", 30}}, {{"Compiles", 10}}},
@@ -182,11 +203,16 @@ const std::vector<Sign> kSigns = {
      "tensorflow",
      {{"Waits", 0.1}, {"pipelines", Json::array({Json{{"map", true}}})}},
      {{"Waits", 0.1}, {"pipelines", Json::array({Json{{"map", false}}})}}},
+    {"map_rows",
+     "tensorflow",
+     {{"Waits", 0.5}, {"pipelines", Json::array({Json{{"stages", {"tensor_slice", "map", "batch"}}}})}},
+     {{"Waits", 0.5}, {"pipelines", Json::array({Json{{"stages", {"tensor_slice", "batch", "map"}}}})}}},
     {"prefetch",
      "tensorflow",
      {{"Waits", 0.1}, {"pipelines", Json::array({Json{{"prefetch", false}}})}},
      {{"Waits", 0.1}, {"pipelines", Json::array({Json{{"prefetch", true}}})}}},
     {"no_jit", "jax", {{"eager_loop", {{"function", "step"}}}}, {}},
+    {"eager_ops", "jax", {{"Eager", 0.6}, {"Hot", 0.8}}, {{"Eager", 0.1}, {"Hot", 0.8}}},
     {"blocks", "jax", {{"blocks_per_step", 1}}, {{"blocks_per_step", 0.1}}},
     {"jax_threads", "jax", {{"threads", 1}}, {{"threads", 2}}},
     {"debug_nans", "jax", {{"debug_nans", true}}, {{"debug_nans", false}}},
@@ -218,6 +244,48 @@ const std::vector<Sign> kRemarkSigns = {
     {"R23", "torch", {{"batch_as_time", {"LSTM", {32, 20, 16}}}}, {}},
     {"R24", "torch", {{"unchanged", {"fc.weight"}}}, {{"unchanged", Json::array()}}},
 };
+
+std::optional<Suspicion> suspicion_of(const std::string& key, const Subject& s) {
+  for (Suspect& one : suspects(s, 2))
+    if (one.rule->key == key) return std::move(one.suspicion);
+  return std::nullopt;
+}
+
+TEST(RuleBooks, CompilationsThatGoOnAreBooked) {
+  Subject s = script("jax", {{"Compiles", 30}});
+  EXPECT_FALSE(suspicion_of("shapes", s)->booked) << "its steps were not watched";
+  s.watched_steps = 40;
+  s.watched_s = 2;
+  for (int64_t step = 0; step < 30; ++step) s.seen.compile_steps.push_back(step + 5);
+  EXPECT_NEAR(suspicion_of("shapes", s)->booked.value(), 0.75, 1e-9);
+  s.seen.compile_steps = {0, 1, 2, 3, 4, 5};
+  EXPECT_FALSE(suspicion_of("shapes", s)->booked) << "it warmed up";
+}
+
+TEST(RuleBooks, CallsWaitsAndLooksAreBooked) {
+  Facts facts = calls("time.sleep", 1);
+  facts["call_seconds_per_step"] = Json{{"time.sleep", 0.06}};
+  Subject s = script("torch", facts);
+  s.watched_steps = 40;
+  s.watched_s = 4;
+  EXPECT_NEAR(suspicion_of("sleep", s)->booked.value(), 0.6, 1e-9);
+  EXPECT_NEAR(suspicion_of("input", script("torch", {{"Waits", 0.7}}))->booked.value(), 0.7, 1e-9);
+  s = script("torch", {{"Hot", 0.5}, {"Given", Json::array({kArrays})}});
+  s.watched_s = 5;
+  const auto found = suspicion_of("array_lists", s);
+  EXPECT_GT(found->booked.value(), 0.45);
+  EXPECT_LT(found->booked.value(), 0.5) << "looks are a sample";
+  EXPECT_THAT(found->evidence, ::testing::HasSubstr("a list of 64 arrays of 8 float32"));
+}
+
+TEST(RuleBooks, PythonNumbersAreNamed) {
+  const Subject s =
+      script("tensorflow",
+             {{"Compiles", 30},
+              {"retraces", {{"step", {{"reasons", {"lr: Python value", "t: Python value", "x: shape"}}}}}}});
+  EXPECT_THAT(suspicion_of("python_numbers", s)->evidence,
+              ::testing::HasSubstr("that change: lr, t of step"));
+}
 
 TEST(RuleSigns, RemarksFireAndStaySilent) {
   const auto topics_of = [](const Sign& sign, const Facts& facts) {

@@ -6,6 +6,8 @@
 namespace bakeoff::explain {
 namespace {
 
+constexpr double kElements = 4;  // of a Python generator, in a step
+
 Maybe no_graph(const Subject& s, int) { return uncompiled(s); }
 Maybe retraced(const Subject& s, int) { return recompiled(s); }
 // Whether Python numbers are among the reasons of its traces.
@@ -13,11 +15,43 @@ bool by_numbers(const Subject& s) {
   return dump(fact(s, "retraces")).find("Python value") != std::string::npos;
 }
 
+// "lr, temperature of train_step": the arguments whose Python values differ from trace to trace.
+std::string numbers_of(const Subject& s) {
+  constexpr std::string_view kReason = ": Python value";
+  std::string all;
+  const Json retraces = fact(s, "retraces");
+  for (const auto& [function, of] : retraces.items()) {
+    std::string names;
+    if (!of.is_object()) continue;
+    const Json reasons = of.value("reasons", Json::array());
+    for (const Json& reason : reasons) {
+      const std::string text = reason.is_string() ? reason.get<std::string>() : "";
+      if (text.ends_with(kReason))
+        names += (names.empty() ? "" : ", ") + text.substr(0, text.size() - kReason.size());
+    }
+    if (!names.empty()) all += (all.empty() ? "" : "; ") + names + " of " + function;
+  }
+  return all;
+}
+
 Maybe retraced_by_numbers(const Subject& s, int) {
   auto suspicion = recompiled(s);
   if (!suspicion || !by_numbers(s)) return {};
-  suspicion->evidence += ", for Python numbers that change";
+  suspicion->evidence += ", for Python numbers that change: " + numbers_of(s);
   return suspicion;
+}
+
+Maybe element_by_element(const Subject& s, int) {
+  const double elements = s.number("generator_elements_per_step");
+  if (elements < kElements || s.profile.wait_share < kWaits) return {};
+  const Json lines = fact(s, "lines");
+  return Suspicion{
+      .evidence = fmt::format("its pipeline takes {:.0f} elements a step from a Python generator, one "
+                              "element after another; waiting for them takes {} of its steps",
+                              elements, share(s.profile.wait_share)),
+      .most = without(s.profile.wait_share),
+      .line = lines.is_object() ? lines.value("from_generator", int64_t{0}) : 0,
+      .booked = s.profile.wait_share};
 }
 
 Maybe new_tf_functions(const Subject& s, int) { return defined_anew(s); }
@@ -35,6 +69,28 @@ Maybe serial_map(const Subject& s, int) {
   if (s.profile.wait_share < kSomeWaits || !piped(s, "map", true)) return {};
   return Suspicion{"a map of its pipeline is serial; waits: " + share(s.profile.wait_share) +
                    " of its steps"};
+}
+
+// A map that stands before the batching is called for each element.
+Maybe map_of_rows(const Subject& s, int) {
+  if (s.profile.wait_share < kWaits) return {};
+  const Json pipelines = fact(s, "pipelines");
+  for (const Json& one : pipelines) {
+    const Json stages = one.value("stages", Json::array());
+    size_t map = stages.size(), batch = 0;
+    for (size_t i = 0; i < stages.size(); ++i) {
+      const std::string name = stages[i].is_string() ? stages[i].get<std::string>() : "";
+      if (name.ends_with("map")) map = std::min(map, i);
+      if (name.ends_with("batch")) batch = i;
+    }
+    if (map < batch)
+      return Suspicion{
+          .evidence = "its pipeline maps one element after another, before they are batched; waits: " +
+                      share(s.profile.wait_share) + " of its steps",
+          .most = without(s.profile.wait_share),
+          .booked = s.profile.wait_share};
+  }
+  return {};
 }
 
 Maybe no_prefetch(const Subject& s, int) {
@@ -107,6 +163,18 @@ std::vector<Rule> tensorflow_rules() {
        .from = R"((\.map\([^()]+)\))",
        .to = "$1, num_parallel_calls=tf.data.AUTOTUNE)",
        .tries = [](const Subject& s, int) { return only(piped(s, "map", true)); }},
+      {.id = "R2",
+       .key = "map_rows",
+       .framework = "tensorflow",
+       .signal = "a map of tf.data stands before batch, and waits of at least 15%",
+       .cause = "its map is called for each element, before they are batched",
+       .change = ".batch(n) before .map(f), with an f that takes whole batches",
+       .method = "gives the first batch again and again",
+       .thrown = "cached_batch",
+       .place = "\\.map\\(",
+       .numbers = true,
+       .suspect = map_of_rows,
+       .within = "input"},
       {.id = "R1",
        .key = "prefetch",
        .framework = "tensorflow",
@@ -121,6 +189,19 @@ std::vector<Rule> tensorflow_rules() {
        .suspect = no_prefetch,
        .within = "input",
        .tries = [](const Subject& s, int) { return only(piped(s, "prefetch", false)); }},
+      {.id = "R1",
+       .key = "elements",
+       .framework = "tensorflow",
+       .signal = "Dataset.from_generator gives at least 4 elements a step, and waits of at least 15%",
+       .cause = "its data cross from Python to the pipeline one element after another",
+       .change = "let the generator give whole batches, or take arrays: "
+                 "tf.data.Dataset.from_tensor_slices(arrays).batch(n)",
+       .method = "gives the first batch again and again",
+       .thrown = "cached_batch",
+       .place = "from_generator",
+       .numbers = true,
+       .suspect = element_by_element,
+       .within = "input"},
       {.id = "R6",
        .key = "no_graph",
        .framework = "tensorflow",

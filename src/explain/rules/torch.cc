@@ -5,6 +5,7 @@
 namespace bakeoff::explain {
 namespace {
 
+constexpr double kGrows = 2;  // time of a step's last backward passes over its first, from which on they grow
 constexpr double kDenormals = 0.01;  // share of one tensor's numbers
 constexpr double kEpochStart = 5;    // steps that the start of an epoch takes
 
@@ -131,6 +132,27 @@ Maybe history(const Subject& s, int) {
   if (!s.flag("history")) return {};
   return Suspicion{fmt::format("memory grows by {:.1f} MB a step: graphs of old losses are kept",
                                s.number("rss_slope_bytes") / 1e6)};
+}
+
+Maybe grad_in_calls(const Subject& s, int) {
+  if (s.seen.kind != "call" || s.number("graphs_of_calls") < 0.5) return {};
+  return Suspicion{"it trains nothing, and gradients are enabled in the calls of its model"};
+}
+
+Maybe growing_graph(const Subject& s, int) {
+  const Json trend = fact(s, "backward_trend");
+  if (!trend.is_object() || !trend.value("retains", false)) return {};
+  const double first = trend.value("first_s", 0.0), last = trend.value("last_s", 0.0);
+  if (last < kGrows * first) return {};
+  const double more = trend.value("more_s", 0.0) * static_cast<double>(s.profile.steps);
+  return Suspicion{
+      .evidence = fmt::format(
+          "of {:.0f} backward passes of a step the first ones take {:.1f} ms each and the last ones "
+          "{:.1f} ms: the graph grows, as retain_graph keeps what was before",
+          trend.value("passes", 0.0), 1e3 * first, 1e3 * last),
+      .most = without(more / s.profile.total_s),
+      .line = trend.value("line", int64_t{0}),
+      .booked = std::clamp(more / s.profile.total_s, 0.0, 1.0)};
 }
 
 Maybe profiled(const Subject& s, int) {
@@ -266,6 +288,29 @@ std::vector<Rule> dispatch_rules() {
        .thrown = "free_graph",
        .place = "append\\(|\\+= ?\\w*loss",
        .suspect = history},
+      {.id = "R12",
+       .key = "grad_in_calls",
+       .framework = "torch",
+       .signal = "nothing trains, and gradients are enabled in at least half of the calls of its model",
+       .cause = "calls of its model keep what a backward pass would need",
+       .change = "torch.inference_mode() or torch.no_grad() around the calls",
+       .method = "calls the model under torch.no_grad()",
+       .thrown = "no_grad",
+       .suspect = grad_in_calls},
+      {.id = "R12",
+       .key = "growing_graph",
+       .framework = "torch",
+       .signal =
+           "at least 8 backward passes a step with retain_graph, the last ones at least twice as long as the first",
+       .cause = "its graph grows from one backward pass to the next, and each goes through all of it",
+       .change =
+           "detach what one pass takes over from the last one (h = h.detach()) and leave retain_graph out: "
+           "gradients then end there, so the model learns something else",
+       .method = "",
+       .thrown = "",
+       .place = "retain_graph",
+       .numbers = true,
+       .suspect = growing_graph},
   };
 }
 
