@@ -58,6 +58,7 @@ class KerasHooks(Hooks):
         self.optimizers: list[Any] = []  # of loops of the script's own
         self.traced: list[Any] = []  # and those in compiled functions
         self.leader = Leader()
+        self.predicting: Any = None  # a model that only predicts, and what it is given
         self.depth = 0  # a callback may call `fit` of another model
         self.fitted: dict[str, Any] = {}  # facts of the last `fit`
         self.source: Any = None  # what it reads
@@ -139,10 +140,10 @@ class KerasHooks(Hooks):
             if observer.inside or observer.kind not in ("", "call"):
                 return inner(model, *args, **kwargs)
             made = self.within(model, inner, args, kwargs)
-            if self.model is None:
-                self.model, self.source = model, {}  # what it is given, and no reader
-                self.fitted = self.of_batch(given(inner, args, kwargs) or {})
-            if self.model is model:
+            if self.predicting is None:
+                of = self.of_batch(given(inner, args, kwargs) or {})
+                self.predicting = model, of
+            if self.predicting[0] is model:
                 observer.boundary("call")
             return made
 
@@ -470,6 +471,9 @@ class KerasHooks(Hooks):
         return max(outer, key=lambda m: len(m.trainable_variables), default=None)
 
     def facts(self) -> Optional[Facts]:
+        if self.observer.kind == "call" and self.predicting is not None:
+            self.model, self.fitted = self.predicting
+            self.source = {}  # nothing is read by batches
         if self.model is None and not self.optimizers:
             return None
         found = Facts(threads=processors())
