@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 now = time.monotonic_ns
 _PASSES, _FEW_PASSES = 4096, 8  # backward passes of a step: that are kept, and many
+_LARGE = 1_000_000  # numbers of an embedding
 _OPTIMIZERS = 7  # besides the one whose steps count, that are known
 
 
@@ -178,9 +179,21 @@ class TorchHooks(Hooks):
 
     def install(self) -> None:
         torch, observer = self.torch, self.observer
-        from torch.optim.optimizer import register_optimizer_step_post_hook
+        from torch.optim.optimizer import (
+            register_optimizer_step_post_hook,
+            register_optimizer_step_pre_hook,
+        )
+
+        since = [0]
+
+        def steps(optimizer: Any, args: Any, kwargs: Any) -> None:
+            since[0] = now()
+
+        register_optimizer_step_pre_hook(steps)
 
         def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
+            took = now() - since[0]
+            observer.spent["optimizer"] = observer.spent.get("optimizer", 0) + took
             self.trend.step()
             if self.checks.cells:
                 self.checks.stepped()
@@ -377,13 +390,39 @@ class TorchHooks(Hooks):
             found["batch"] = shape[0] if shape else 1
         found["denormals"] = self.denormals(unique)
         found.update(self.trend.facts())
+        spent = self.observer.spent.get("optimizer", 0)
+        found["optimizer_s"] = 1e-9 * spent / max(1, len(self.observer.marks))
+        if self.roots:
+            found.update(self.embedding(self.roots[0]))
         found.update(self.checks.facts(found["parameters"]))
         dynamo = sys.modules.get("torch._dynamo.utils")
         if dynamo is not None:
             stats = dynamo.counters.get("stats", {})
             found["graphs"] = int(stats.get("unique_graphs", 0))
             found["graph_breaks"] = sum(dynamo.counters.get("graph_break", {}).values())
+            found["recompiles"] = {
+                code.co_name: sorted({_reason(text) for text in texts[-16:]})[:3]
+                for code, texts in dict(getattr(dynamo, "guard_failures", {})).items()
+            }
         return found
+
+    def embedding(self, root: Any) -> dict[str, Any]:
+        """The largest embedding with a dense gradient, and how much of that is used."""
+        torch = self.torch
+        found = [
+            m
+            for m in root.modules()
+            if isinstance(m, torch.nn.Embedding)
+            and m.weight.numel() >= _LARGE
+            and m.weight.grad is not None
+            and not m.weight.grad.is_sparse
+        ]
+        if not found:
+            return {}
+        weight = max(found, key=lambda m: m.weight.numel()).weight
+        used = int((weight.grad != 0).any(dim=1).sum())
+        told = {"rows": weight.shape[0], "used": used, "numbers": weight.numel()}
+        return {"dense_embedding": told}
 
     def denormals(self, parameters: Any) -> float:
         """The largest share of denormal numbers in one parameter, gradient or state."""
@@ -420,6 +459,12 @@ def first_parameter(optimizer: Any) -> Any:
         if group["params"]:
             return group["params"][0]
     return optimizer
+
+
+def _reason(text: str) -> str:
+    """Of a guard that failed: "L['n'] == 3", without numbers of compilations."""
+    text = text.split("\n")[0].split("  # ")[0]
+    return text.split(": ", 1)[-1].strip()[:100]
 
 
 def _described(tensor: Any) -> dict[str, Any]:

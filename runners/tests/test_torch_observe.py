@@ -739,3 +739,41 @@ def test_calls_of_a_model_that_nothing_trains(tmp_path: Path, word: str) -> None
         with Observed(script, {"no_grad": True}) as seen:
             assert seen.end()["thrown"] == ["no_grad"]
             assert seen.output() == plain
+
+
+TABLES = """
+import sys
+import torch
+
+torch.manual_seed(1)
+torch.set_num_threads(1)
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(250_000, 4)
+        self.turn = 0
+
+    def forward(self, rows):
+        self.turn += 1
+        return (self.table(rows) * self.turn).sum()
+
+model = Net()
+called = torch.compile(model, backend="eager") if "compile" in sys.argv else model
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.9)
+for step in range(40):
+    optimizer.zero_grad()
+    called(torch.arange(8) + step).backward()
+    optimizer.step()
+"""
+
+
+def test_a_large_table_and_why_code_is_compiled_again(tmp_path: Path) -> None:
+    script = tmp_path / "tables.py"
+    script.write_text(TABLES)
+    with Observed(script, argv=["compile"]) as seen:
+        facts = seen.run(20, facts=True)["facts"]["torch"]
+    table = facts["dense_embedding"]
+    assert table == {"rows": 250_000, "used": 8, "numbers": 1_000_000}
+    assert facts["optimizer_s"] > 0
+    assert any("turn" in reason for reason in facts["recompiles"]["forward"])

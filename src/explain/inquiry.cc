@@ -525,6 +525,8 @@ void Inquiry::book() {
       const bool undecided = cause.finding == Finding::kOpen || cause.finding == Finding::kFailed;
       if (!undecided || cause.shared || (*mine.within != '\0') != special) continue;
       if (cause.suspect.suspicion.booked.value_or(0) < kLeastBooked) continue;
+      // A line alone is named where nothing else is.
+      if (std::string(mine.key) == "hot_line" && out_.named() > 0) continue;
       if (!out_.told(cause)) cause.finding = Finding::kBooked;
     }
   }

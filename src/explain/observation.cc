@@ -139,7 +139,13 @@ void prepare(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
   if (subjects.size() < 2) return;
   if (!subjects[0].whole) compare_by_step(subjects, notes);
   if (subjects[1].mean_s() > 1.05 * subjects[0].mean_s()) std::swap(subjects[0], subjects[1]);
-  for (size_t i : {0, 1}) subjects[i].other = subjects[1 - i].facts();
+  for (size_t i : {0, 1}) {
+    const Subject& other = subjects[1 - i];
+    subjects[i].other = other.facts();
+    subjects[i].other_s = other.mean_s();
+    for (const HotLine& line : other.seen.lines)
+      subjects[i].other_lines[trimmed_line(other, line)] += line.share * other.mean_s();
+  }
 }
 
 }  // namespace bakeoff::explain

@@ -1,8 +1,11 @@
 #include "explain/subject.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <sstream>
 
 #include "base/json_text.h"
+#include "base/texts.h"
 
 namespace bakeoff::explain {
 namespace {
@@ -67,6 +70,15 @@ std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second) {
     gaps.push_back(std::move(gap));
   }
   return gaps;
+}
+
+std::string trimmed_line(const Subject& s, const HotLine& line) {
+  const std::string file = std::filesystem::path(line.file).filename().string();
+  if (file != s.file) return file + ":" + line.function;
+  std::istringstream text(s.source);
+  std::string found;
+  for (int64_t n = 0; n < line.line && std::getline(text, found); ++n) continue;
+  return std::string(trimmed(found));
 }
 
 double Subject::mean_s() const {

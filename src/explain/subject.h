@@ -25,6 +25,9 @@ struct Subject {
   double watched_s = 0;
   bool whole = false;  // times are those of a run from start to end, as it makes few steps
   nlohmann::json other = nlohmann::json::object();  // facts of the script that it is compared with
+  // Lines of that script by their texts, in s of its mean_s(), and that itself.
+  std::map<std::string, double> other_lines = {};
+  double other_s = 0;
 
   // The framework that trains: the one that reports parameters, else the first.
   std::string framework() const;
@@ -47,6 +50,9 @@ struct Subject {
 // By how much longer each phase takes in the first script, s of what is compared: of a whole run all phases; of a
 // sample or step those that come with every step, from the observed runs.
 std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second);
+
+// The text of a line of the script, without spaces at its ends; of another file its place.
+std::string trimmed_line(const Subject& s, const HotLine& line);
 
 // Samples, or by step training steps, of one counted step by these facts of a report.
 double samples_of(const nlohmann::json& facts, bool by_step);

@@ -111,8 +111,9 @@ struct Writer {
     size_t shown = 0;
     for (const Cause& c : e.causes) {
       const bool open = c.finding == Finding::kOpen || c.finding == Finding::kFailed;
-      if (!open || c.shared || e.told(c) || c.suspect.suspicion.evidence.starts_with("nothing") ||
-          shown == kFirstCauses)
+      const bool line_alone = std::string(c.suspect.rule->key) == "hot_line" && e.named() > 0;
+      if (!open || line_alone || c.shared || e.told(c) ||
+          c.suspect.suspicion.evidence.starts_with("nothing") || shown == kFirstCauses)
         continue;
       ++shown;
       const std::string where = place(e, c);

@@ -9,6 +9,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double kWideGap = 0.3;        // of the other script's time, from which on a line is looked for
+constexpr double kPartOfGap = 0.4;      // that one line takes
 constexpr double kHotConversion = 0.1;  // of the samples of its call stack
 
 // Where a framework reads its batches inside a graph, nobody sees it wait for a generator.
@@ -105,6 +107,28 @@ Maybe page_faults(const Subject& s, int) {
   return Suspicion{
       .evidence = fmt::format("{:.0f} page faults a step, at least {} of it", s.faults, share(part)),
       .value = kMalloc};
+}
+
+// A line that takes far longer than the same line of the other script, or that the other script does not have.
+Maybe hot_line(const Subject& s, int) {
+  const double all_s = s.mean_s(), gap_s = all_s - s.other_s;
+  if (s.other_s <= 0 || gap_s < kWideGap * s.other_s) return {};
+  const HotLine* most = nullptr;
+  double excess_s = 0;
+  std::string text;
+  for (const HotLine& hot : s.seen.lines) {
+    const std::string line = trimmed_line(s, hot);
+    const auto same = s.other_lines.find(line);
+    const double more_s = hot.share * all_s - (same == s.other_lines.end() ? 0 : same->second);
+    if (more_s > excess_s) most = &hot, excess_s = more_s, text = line;
+  }
+  if (most == nullptr || excess_s < kPartOfGap * gap_s) return {};
+  const bool here = fs::path(most->file).filename() == s.file;
+  return Suspicion{.evidence = fmt::format(
+                       "{} of the samples of its call stack are in '{}', which is {} of the gap",
+                       share(most->share), text.substr(0, 100), share(std::min(1.0, excess_s / gap_s))),
+                   .line = here ? most->line : 0,
+                   .booked = at_least(std::min(most->share, excess_s / all_s), s)};
 }
 
 Maybe sleeps(const Subject& s, int) { return called(s, {"time.sleep"}); }
@@ -275,6 +299,14 @@ std::vector<Rule> common_rules() {
        .suspect = collections,
        .from = R"(^\s*gc\.collect\(.*\)\s*(#.*)?$)",
        .to = ""},
+      {.id = "R28",
+       .key = "hot_line",
+       .signal = "of two scripts: one line takes at least 40% of the gap, by samples of the call stack",
+       .cause = "one line takes most of the gap",
+       .change = "look at what that line does, and at what the other script does in its place",
+       .method = "",
+       .thrown = "",
+       .suspect = hot_line},
       {.id = "R19",
        .key = "batch",
        .signal = "of two scripts: the samples of a step are at most two thirds of the other's",

@@ -44,6 +44,9 @@ Subject script(const std::string& framework, const Facts& all) {
   s.source = facts.value("Source", "");
   s.seen.lines = {{"/tmp/copy/train.py", 2, "main", facts.value("Hot", 0.0), facts.value("Eager", 0.0)}};
   s.seen.conversions = facts.value("Given", Json());
+  s.watched_steps = facts.value("Watched", 0);
+  s.watched_s = 0.1 * static_cast<double>(s.watched_steps);
+  s.other_s = facts.value("OtherTime", 0.0);
   Json own = {{"parameters", 1000}, {"threads", 2}};
   own.update(facts);
   s.seen.facts = {{framework, own}};
@@ -79,6 +82,22 @@ const std::vector<Sign> kSigns = {
      "tensorflow",
      {{"Waits", 0.7}, {"generator_elements_per_step", 64}},
      {{"Waits", 0.1}, {"generator_elements_per_step", 64}}},
+    {"recompiles",
+     "torch",
+     {{"Compiles", 30}, {"recompiles", {{"forward", {"L['n'] == 3"}}}}},
+     {{"Compiles", 30}, {"recompiles", Json::object()}}},
+    {"dense_embedding",
+     "torch",
+     {{"optimizer_s", 0.05},
+      {"dense_embedding", {{"rows", 1e6}, {"used", 1e3}, {"numbers", 1e3}}},
+      {"Watched", 40}},
+     {{"optimizer_s", 0.05},
+      {"dense_embedding", {{"rows", 1e6}, {"used", 9e5}, {"numbers", 1e3}}},
+      {"Watched", 40}}},
+    {"hot_line",
+     "torch",
+     {{"Hot", 0.8}, {"OtherTime", 0.02}, {"Source", "a\nb = torch.cat([b, x])\n"}},
+     {{"Hot", 0.2}, {"OtherTime", 0.02}, {"Source", "a\nb = torch.cat([b, x])\n"}}},
     {"grad_in_calls",
      "torch",
      {{"Kind", "call"}, {"graphs_of_calls", 1}},

@@ -5,6 +5,8 @@
 namespace bakeoff::explain {
 namespace {
 
+constexpr double kUsedRows = 0.2;  // of an embedding, up to which most of a dense update is for nothing
+constexpr double kOptimizerShare = 0.15;  // of a step
 constexpr double kGrows = 2;  // time of a step's last backward passes over its first, from which on they grow
 constexpr double kDenormals = 0.01;  // share of one tensor's numbers
 constexpr double kEpochStart = 5;    // steps that the start of an epoch takes
@@ -132,6 +134,36 @@ Maybe history(const Subject& s, int) {
   if (!s.flag("history")) return {};
   return Suspicion{fmt::format("memory grows by {:.1f} MB a step: graphs of old losses are kept",
                                s.number("rss_slope_bytes") / 1e6)};
+}
+
+Maybe recompiles(const Subject& s, int) {
+  auto found = recompiled(s);
+  const Json reasons = fact(s, "recompiles");
+  if (!found || !reasons.is_object() || reasons.empty()) return {};
+  std::string all;
+  for (const auto& [function, texts] : reasons.items())
+    if (texts.is_array() && !texts.empty() && texts[0].is_string())
+      all += fmt::format("{}{}: {}", all.empty() ? "" : "; ", function, texts[0].get<std::string>());
+  found->evidence += fmt::format("; what no longer held: {}", all);
+  return found;
+}
+
+Maybe dense_embedding(const Subject& s, int) {
+  const Json table = fact(s, "dense_embedding");
+  if (!table.is_object()) return {};
+  const double rows = table.value("rows", 0.0), used = table.value("used", 0.0),
+               numbers = table.value("numbers", 0.0);
+  const auto optimizer = part_of_watched(s, s.number("optimizer_s") * static_cast<double>(s.watched_steps));
+  if (rows < 1 || used > kUsedRows * rows || optimizer.value_or(0) < kOptimizerShare) return {};
+  const double part =
+      *optimizer * std::min(1.0, numbers / std::max(1.0, s.number("parameters"))) * (1 - used / rows);
+  return Suspicion{
+      .evidence = fmt::format(
+          "its embedding of {:.0f} rows gets a dense gradient, in which {:.1f}% of the rows "
+          "are not zero, and its optimizer, which goes through all of them, takes {} of its steps",
+          rows, 100 * used / rows, share(*optimizer)),
+      .most = without(part),
+      .booked = part};
 }
 
 Maybe grad_in_calls(const Subject& s, int) {
@@ -288,6 +320,35 @@ std::vector<Rule> dispatch_rules() {
        .thrown = "free_graph",
        .place = "append\\(|\\+= ?\\w*loss",
        .suspect = history},
+      {.id = "R7",
+       .key = "recompiles",
+       .framework = "torch",
+       .signal =
+           "three or more compilations after the first steps, and guards of compiled functions that failed",
+       .cause = "a compiled function is compiled again and again, as what it was compiled for changes",
+       .change =
+           "give it tensors in place of Python numbers that change, keep shapes equal by padding, or mark them: "
+           "torch._dynamo.mark_dynamic(x, 0)",
+       .method = "",
+       .thrown = "",
+       .place = "torch\\.compile|\\.compile\\(",
+       .suspect = recompiles,
+       .within = "shapes"},
+      {.id = "R28",
+       .key = "dense_embedding",
+       .framework = "torch",
+       .signal =
+           "an embedding of at least a million numbers whose dense gradient has at most 20% rows that are not zero, and "
+           "an optimizer that takes at least 15% of a step",
+       .cause = "its optimizer updates every row of a large embedding, of which a batch uses few",
+       .change =
+           "nn.Embedding(..., sparse=True), with SparseAdam or SGD for it; rows that a batch does not use then keep "
+           "their values and their state",
+       .method = "",
+       .thrown = "",
+       .place = "Embedding\\(",
+       .numbers = true,
+       .suspect = dense_embedding},
       {.id = "R12",
        .key = "grad_in_calls",
        .framework = "torch",
