@@ -23,6 +23,8 @@ constexpr int64_t kRunsOfHeat = 4;    // of whole runs
 constexpr int64_t kStepsOfRound = 8;  // at least, of a script that ends
 constexpr double kBusy = 0.1;         // of the processors' time, from which on it is told
 constexpr double kBurst = 0.12;       // seconds
+constexpr double kFreshSeconds = 2;   // of the first steps of a fresh process, about
+constexpr int64_t kFewestFresh = 6;   // the same, steps
 
 double whole_seconds(const ex::Report& seen) {
   return 1e-9 * static_cast<double>(seen.begun + seen.ns - seen.started);
@@ -124,17 +126,34 @@ std::vector<std::string> ScriptPair::notes() const {
     all.push_back(fmt::format("not the same work: {}: {} before, {} now", row.what, row.first, row.second));
   for (const ex::WorkDifference& row : ex::environment_differences(sides_[0].subject, sides_[1].subject))
     all.push_back(fmt::format("{}: {} before, {} now", row.what, row.first, row.second));
+  if (fresh_steps_ > 0)
+    all.push_back(fmt::format(
+        "a run ends after {} steps, so the first {} steps of fresh processes are compared, without those that warm up",
+        ends_after_, fresh_steps_));
   if (others_ >= kBusy)
     all.push_back(fmt::format("other processes took up to {:.0f}% of the processors' time during a heat",
                               100 * others_));
   return all;
 }
 
+// Whether a script ended too soon for bursts: each burst of later heats is of a fresh process.
+bool ScriptPair::starts_anew(const explain::Heat& heat) {
+  if (whole_runs()) return false;
+  for (const ex::LaneHeat& lane : heat.lanes)
+    if (lane.ends_after > kFewestFresh)
+      ends_after_ = std::min(ends_after_ > 0 ? ends_after_ : lane.ends_after, lane.ends_after);
+  if (ends_after_ == 0) return false;
+  double step_s = 1e-6;
+  for (const ScriptSide& side : sides_) step_s = std::max(step_s, side.subject.step_with_waits_s());
+  fresh_steps_ = std::clamp(static_cast<int64_t>(kFreshSeconds / step_s), kFewestFresh, ends_after_ - 1);
+  return true;
+}
+
 double ScriptPair::round_s(const std::vector<size_t>&) const {
   double all = 0;
   for (const ScriptSide& side : sides_)
-    all += whole_ ? whole_seconds(side.subject.seen) + 0.5
-                  : std::max(kBurst + side.subject.profile.step_s, 2 * side.subject.profile.step_s);
+    all += whole_runs() ? whole_seconds(side.subject.seen) + 0.5
+                        : std::max(kBurst + side.subject.profile.step_s, 2 * side.subject.profile.step_s);
   return all;
 }
 
@@ -143,23 +162,26 @@ Result<std::vector<PairHeats>> ScriptPair::heat(const std::vector<size_t>&, int6
   const std::vector<ex::Lane> lanes = {lane_of(sides_[0], by_step), lane_of(sides_[1], by_step)};
   const int64_t until_ns = monotonic_clock().now_ns() + std::llround(std::min(left_s, 1e8) * 1e9);
   ex::HeatOptions options{.folder = folder_,
-                          .rounds = whole_ ? kRunsOfHeat : rounds,
+                          .rounds = whole_runs() ? kRunsOfHeat : rounds,
                           .burst_s = kBurst,
                           .whole = whole_,
+                          .fresh_steps = fresh_steps_,
+                          .until_short = !whole_runs(),
                           .until_ns = until_ns,
                           .seed = seed_++};
   for (const ex::Lane& lane : lanes)
-    if (lane.steps_at_most && !whole_)
+    if (lane.steps_at_most && !whole_runs())
       options.rounds =
           std::min(options.rounds, std::max(options.fewest_rounds, *lane.steps_at_most / kStepsOfRound));
   const ex::Heat heat = ex::run_heat(lanes, options);
   if (proc::interrupted()) return std::vector<PairHeats>{};
   others_ = std::max(others_, heat.others);
+  if (starts_anew(heat)) return this->heat({}, rounds, left_s);
   for (size_t i : {0, 1})
     if (!heat.lanes[i].ok())
       return Error{.message = fmt::format("{}: {}", sides_[i].what, heat.lanes[i].failure),
                    .remedy = "both versions must run; nothing is said about their times"};
-  if (whole_) return std::vector<PairHeats>{pairs_of_runs(heat)};
+  if (whole_runs()) return std::vector<PairHeats>{pairs_of_runs(heat)};
   TRY(PairHeats pair, pair_of_bursts(heat));
   return std::vector<PairHeats>{std::move(pair)};
 }

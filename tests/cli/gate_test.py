@@ -86,8 +86,9 @@ class Gate(unittest.TestCase):
     def nothing_left(self) -> None:
         self.assertEqual(self.place.none_left(), {})
         # PyTorch keeps its own compiled kernels there.
+        kept = ("torchinductor_", "bakeoff_inductor_")
         left = [p.name for p in self.temporary.iterdir()]
-        self.assertEqual([n for n in left if not n.startswith("torchinductor_")], [])
+        self.assertEqual([n for n in left if not n.startswith(kept)], [])
         if (self.repo / ".git").exists():
             self.assertEqual(self.git("worktree", "list").count("\n"), 1)
 
@@ -462,6 +463,28 @@ for _ in range(100000):
         self.assertEqual(
             json.loads((self.place.path / "o.json").read_text())["time_of"], "sample"
         )
+
+    def test_calls_that_are_soon_over(self) -> None:
+        """Too few for bursts of one process, too many for whole runs."""
+        support.need("torch")
+        self.place.set_interpreters({"torch": support.interpreter("torch")})
+        text = """
+import time
+import torch
+torch.set_num_threads(1)
+model = torch.nn.Linear(10, 10)
+with torch.no_grad():
+    for _ in range(400):
+        model(torch.ones(4, 10))
+        time.sleep(0.0005)
+"""
+        self.place.write("old.py", text)
+        self.place.write("new.py", text.replace("0.0005", "0.003"))
+        got = self.gate("--base", "old.py", "--head", "new.py", "--json", "o.json")
+        self.assertEqual(got.code, 1, got.out + got.err)
+        found = json.loads((self.place.path / "o.json").read_text())
+        self.assertEqual(found["time_of"], "sample")
+        self.assertTrue(any("fresh processes" in one for one in found["notes"]), found)
 
 
 if __name__ == "__main__":
