@@ -77,6 +77,7 @@ class Observer:
         self.resident: list[int] = []  # bytes in memory, at each tenth step
         self.epochs: list[int] = []  # number of steps before each epoch
         self.waiting = 0  # ns in the current step
+        self.collecting = now()  # when a full garbage collection began
         self.compiles = 0
         self.compile_ns = 0
         self.compile_steps: list[int] = []  # steps before each compilation
@@ -164,8 +165,14 @@ class Observer:
         return {"rss_slope_bytes": slope(half) / 10} if len(half) >= 3 else {}
 
     def collected(self, phase: str, info: dict[str, int]) -> None:
-        if phase == "stop" and info["generation"] == 2:
+        if info["generation"] != 2:
+            return
+        if phase == "start":
+            self.collecting = now()
+        else:
             self.collections += 1
+            took = now() - self.collecting
+            self.spent["collections"] = self.spent.get("collections", 0) + took
 
     def forget(self) -> None:
         """Observed no longer; a process of the script's own never is."""

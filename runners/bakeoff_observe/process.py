@@ -144,6 +144,9 @@ class Process:
         found: dict[str, Any] = {}
         common = {**self.calls.facts(), **self.observer.memory()}
         common["tracing"] = general_switches.traced()
+        steps = max(1, len(self.observer.marks))
+        collecting = self.observer.spent.get("collections", 0)
+        common["collections_s"] = 1e-9 * collecting / steps
         for hooks in self.hooks:
             try:
                 facts = hooks.facts()

@@ -706,7 +706,7 @@ def test_calls_of_a_function_that_nothing_trains(tmp_path: Path) -> None:
         assert script.output() == plain
 
 
-EAGER = """
+OUTSIDE = """
 import sys
 import jax
 import jax.numpy as jnp
@@ -733,7 +733,7 @@ print(float(w.sum()).hex())
 @pytest.mark.parametrize("word", ["part", "whole"])
 def test_ops_outside_of_compiled_functions(tmp_path: Path, word: str) -> None:
     path = tmp_path / "eager.py"
-    path.write_text(EAGER)
+    path.write_text(OUTSIDE)
     with Observed(path, argv=[word]) as script:
         script.run(5)
         lines = script.run(100_000, seconds=1, watch="lines")["lines"]

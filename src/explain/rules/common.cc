@@ -74,7 +74,9 @@ Maybe collections(const Subject& s, int) {
   const double each =
       static_cast<double>(s.seen.collections) / static_cast<double>(std::max<int64_t>(1, s.profile.steps));
   if (each < kOnce) return {};
-  return Suspicion{fmt::format("{:.1f} full garbage collections a step", each)};
+  const double seconds = s.number("collections_s") * static_cast<double>(s.watched_steps);
+  return Suspicion{.evidence = fmt::format("{:.1f} full garbage collections a step", each),
+                   .booked = part_of_watched(s, seconds)};
 }
 
 Maybe prints(const Subject& s, int) { return printed(s); }
