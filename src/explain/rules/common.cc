@@ -115,11 +115,16 @@ Maybe page_faults(const Subject& s, int) {
 Maybe hot_line(const Subject& s, int) {
   const double all_s = s.mean_s(), gap_s = all_s - s.other_s;
   if (s.other_s <= 0 || gap_s < kWideGap * s.other_s) return {};
+  // Where a framework computes behind the loop, a line that reads a result waits for what other lines asked for.
+  static const Pattern reads(
+      R"(float\(|int\(|\.item\(|\.numpy\(|block_until_ready|device_get|asarray\(|print\()");
+  const bool behind = s.uses("jax") || s.uses("tensorflow");
   const HotLine* most = nullptr;
   double excess_s = 0;
   std::string text;
   for (const HotLine& hot : s.seen.lines) {
     const std::string line = trimmed_line(s, hot);
+    if (behind && reads.in(line)) continue;
     const auto same = s.other_lines.find(line);
     const double more_s = hot.share * all_s - (same == s.other_lines.end() ? 0 : same->second);
     if (more_s > excess_s) most = &hot, excess_s = more_s, text = line;

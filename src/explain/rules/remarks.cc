@@ -21,7 +21,8 @@ std::vector<Remark> remarks(const Subject& s) {
   if (s.flag("missing_softmax"))
     add("R22",
         "its loss takes probabilities and gets the numbers of a linear layer: from_logits=True is missing");
-  if (const Json names = fact(s, "unchanged"); names.is_array() && !names.empty())
+  const Json names = fact(s, "unchanged");
+  if (s.seen.kind != "call" && names.is_array() && !names.empty())  // of calls alone nothing is to change
     add("R24", fmt::format("parameters that want gradients did not change in all observed steps: {}{}",
                            names[0].get<std::string>(), names.size() > 1 ? ", ..." : ""));
   if (const Json found = fact(s, "batch_as_time"); found.size() == 2)

@@ -98,6 +98,10 @@ const std::vector<Sign> kSigns = {
      "torch",
      {{"Hot", 0.8}, {"OtherTime", 0.02}, {"Source", "a\nb = torch.cat([b, x])\n"}},
      {{"Hot", 0.2}, {"OtherTime", 0.02}, {"Source", "a\nb = torch.cat([b, x])\n"}}},
+    {"hot_line",
+     "jax",
+     {{"Hot", 0.8}, {"OtherTime", 0.02}, {"Source", "a\nx = shuffled(rows)\n"}},
+     {{"Hot", 0.8}, {"OtherTime", 0.02}, {"Source", "a\nprint(float(loss))\n"}}},
     {"grad_in_calls",
      "torch",
      {{"Kind", "call"}, {"graphs_of_calls", 1}},
@@ -262,6 +266,7 @@ const std::vector<Sign> kRemarkSigns = {
     {"R22", "keras", {{"missing_softmax", true}}, {{"missing_softmax", false}}},
     {"R23", "torch", {{"batch_as_time", {"LSTM", {32, 20, 16}}}}, {}},
     {"R24", "torch", {{"unchanged", {"fc.weight"}}}, {{"unchanged", Json::array()}}},
+    {"R24", "torch", {{"unchanged", {"fc.weight"}}}, {{"Kind", "call"}, {"unchanged", {"fc.weight"}}}},
 };
 
 std::optional<Suspicion> suspicion_of(const std::string& key, const Subject& s) {
