@@ -145,15 +145,18 @@ void fresh_run(Runner& runner, const HeatOptions& options) {
   if (!process) return;
   const int64_t warm = std::min(kSettle, options.fresh_steps / 3);
   auto report = process->run({.steps = warm, .seconds = kSettleSeconds, .facts = true});
+  int64_t first = 0;  // calls of a model come in more than were asked for
   if (report && !report->ended) {
+    first = report->steps();
     runner.samples = samples_of(facts_of(*report), runner.lane->by_step);
     runner.result.losses = report->losses;
     runner.result.start_s = seconds_from_start(*report);
-    report = process->run({.steps = options.fresh_steps - warm, .seconds = kRunSeconds});
+    report =
+        process->run({.steps = std::max<int64_t>(1, options.fresh_steps - first), .seconds = kRunSeconds});
   }
   runner.result.failure = failure_of(report);
   if (!runner.result.ok()) return;
-  runner.done = warm + report->steps();
+  runner.done = first + report->steps();
   if (report->ended) return runner.fail_as_short();
   runner.result.thrown = report->thrown;
   runner.bursts.push_back(std::log(1e3 * report->step_s() / runner.samples));

@@ -457,7 +457,7 @@ for _ in range(100000):
     time.sleep(0.01)
 """
         self.place.write("old.py", text)
-        self.place.write("new.py", text.replace("0.01)\n", "0.02)\n"))
+        self.place.write("new.py", text.replace("sleep(0.01)", "sleep(0.04)"))
         got = self.gate("--base", "old.py", "--head", "new.py", "--json", "o.json")
         self.assertEqual(got.code, 1, got.out + got.err)
         self.assertEqual(
