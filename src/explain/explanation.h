@@ -14,6 +14,8 @@
 
 namespace bakeoff::explain {
 
+constexpr double kMargin = 0.02;  // a gain or a gap below it is none
+
 struct ExplainJob {
   std::vector<Subject> subjects =
       {};                             // one, or the slower one and the faster one; only name, source and spec
@@ -70,7 +72,7 @@ struct Explanation {
   std::optional<Estimate> gap = {};  // time of a sample, first against second
   bool equal = false;                // there is no gap, or none that is worth a cause
   // Whether the gap is certain; one that is only seen is told, and what is booked to it.
-  bool gap_is_certain() const { return gap && gap->low > 1.02; }
+  bool gap_is_certain() const { return gap && gap->low > 1 + kMargin; }
   std::vector<Remark> remarks = {};
   std::vector<Cause> causes = {};         // all suspects: the confirmed ones first, by gain
   std::optional<Estimate> together = {};  // gain of all confirmed ones together

@@ -27,6 +27,8 @@ constexpr double kSettleSeconds = 60;  // at most, for them and for all that the
 constexpr double kWarmUpSeconds = 1;
 constexpr size_t kFewestBursts = 4;
 constexpr int64_t kFirstAsked = 2;   // rounds, before a heat may say enough
+constexpr double kFreshSeconds = 2;  // of the first steps of a fresh process that are compared, about
+constexpr int64_t kFewestFresh = 6;  // the same, steps
 constexpr double kRunSeconds = 300;  // of a whole run, at most
 
 // One lane's process during a heat.
@@ -261,6 +263,18 @@ Heat run_heat(const std::vector<Lane>& lanes, const HeatOptions& options) {
   if (seen.steal) heat.others = std::min(1.0, heat.others + *seen.steal);
   for (const Runner& runner : runners) heat.lanes.push_back(result_of(runner, rounds));
   return heat;
+}
+
+int64_t ended_after(const Heat& heat) {
+  int64_t fewest = 0;
+  for (const LaneHeat& lane : heat.lanes)
+    if (lane.ends_after > 0) fewest = std::min(fewest > 0 ? fewest : lane.ends_after, lane.ends_after);
+  return fewest > kFewestFresh ? fewest : 0;
+}
+
+int64_t fresh_steps_of(int64_t ended_after, double step_s) {
+  return std::clamp(static_cast<int64_t>(kFreshSeconds / std::max(step_s, 1e-6)), kFewestFresh,
+                    ended_after - 1);
 }
 
 std::optional<HeatDifference> difference(const LaneHeat& slower, const LaneHeat& faster) {

@@ -39,8 +39,6 @@ constexpr int64_t kMostRounds = 40, kFewestRuns = 4, kMostRuns = 8;  // of a hea
 constexpr double kFirstRun = 1.5;
 constexpr double kRunStart = 0.5;     // s, of a process before Python runs the script
 constexpr int64_t kStepsOfRound = 8;  // at least, of a script that ends
-constexpr double kFreshSeconds = 2;   // of the first steps of a fresh process that are compared, about
-constexpr int64_t kFewestFresh = 6;   // the same, steps
 constexpr double kGlaringGap = 4;     // from which on a heat may end before its rounds are made
 constexpr double kSmallPart = 0.25;   // of a gap's logarithm, up to which a gain is no main cause of it
 constexpr double kSeenGap = 3;  // that is told, and what is booked to it, though no heats make it certain
@@ -97,8 +95,6 @@ Switches switches_of(const std::vector<Cause*>& causes) {
   for (const Cause* cause : causes) all = with(std::move(all), cause->suspect);
   return all;
 }
-
-bool is_gap(const std::optional<Estimate>& gap) { return gap && gap->low > 1 + kMargin; }
 
 }  // namespace
 
@@ -205,11 +201,8 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted, bool with_s
     return run_heat(lanes, options);
   };
   Heat heat = run();
-  int64_t ends_after = 0;
-  for (const LaneHeat& lane : heat.lanes)
-    if (lane.ends_after > 0)
-      ends_after = std::min(ends_after > 0 ? ends_after : lane.ends_after, lane.ends_after);
-  if (ends_after > kFewestFresh && ends_after_ == 0 && !proc::interrupted()) {
+  const int64_t ends_after = ended_after(heat);
+  if (ends_after > 0 && ends_after_ == 0 && !proc::interrupted()) {
     ends_after_ = ends_after;
     out_.notes.push_back(fmt::format(
         "a run ends after {} steps, so the first steps of fresh processes are compared, the same in all",
@@ -230,9 +223,7 @@ HeatOptions Inquiry::planned(const std::vector<Lane>& lanes) const {
   options.until_short = ends_after_ == 0 && !options.whole;
   double step_s = 0, round_s = 0;
   for (const Lane& lane : lanes) step_s = std::max(step_s, lane.step_with_waits_s);
-  if (ends_after_ > 0 && !options.whole)
-    options.fresh_steps = std::clamp(static_cast<int64_t>(kFreshSeconds / std::max(step_s, 1e-6)),
-                                     kFewestFresh, ends_after_ - 1);
+  if (ends_after_ > 0 && !options.whole) options.fresh_steps = fresh_steps_of(ends_after_, step_s);
   for (const Lane& lane : lanes) {
     if (options.whole)
       round_s += lane.whole_s + kRunStart;
@@ -325,7 +316,7 @@ bool Inquiry::one_heat(Pass& pass, int number) {
     const Suspect& suspect = out_.causes[i].suspect;
     lanes.push_back(lane(0, suspect.rule->key, with(pass.base, suspect)));
   }
-  const bool gap_known = out_.gap && (is_gap(out_.gap) || out_.gap->high < 1 + kMargin);
+  const bool gap_known = out_.gap && (out_.gap_is_certain() || out_.gap->high < 1 + kMargin);
   if (tried.empty() && (number > 1 ? !with_second || gap_known : number > 0 && !with_second)) return false;
   const auto results = heat(lanes, with_second);
   if (proc::interrupted()) return false;
@@ -413,7 +404,7 @@ void Inquiry::confirm() {
     }
   }
   const bool wide = out_.gap && out_.gap->value > kSeenGap && out_.gap->high > kSeenGap;
-  out_.equal = pair() && !is_gap(out_.gap) && !wide;
+  out_.equal = pair() && !out_.gap_is_certain() && !wide;
 }
 
 // A cause that took most of the time hid what others take: they are tried again without it.

@@ -13,8 +13,7 @@
 
 namespace bakeoff::explain {
 
-constexpr double kBusy = 0.1;     // share of the processors' time that others take, from which on it is told
-constexpr double kMargin = 0.02;  // a gain or a gap below it is none
+constexpr double kBusy = 0.1;  // share of the processors' time that others take, from which on it is told
 
 // Differences of two lanes over heats, log scale.
 class Differences {

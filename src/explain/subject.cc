@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 
 #include "base/json_text.h"
 #include "base/texts.h"
@@ -75,10 +74,9 @@ std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second) {
 std::string trimmed_line(const Subject& s, const HotLine& line) {
   const std::string file = std::filesystem::path(line.file).filename().string();
   if (file != s.file) return file + ":" + line.function;
-  std::istringstream text(s.source);
-  std::string found;
-  for (int64_t n = 0; n < line.line && std::getline(text, found); ++n) continue;
-  return std::string(trimmed(found));
+  const std::vector<std::string> lines = lines_of(s.source);
+  const auto at = static_cast<size_t>(line.line);
+  return at >= 1 && at <= lines.size() ? std::string(trimmed(lines[at - 1])) : "";
 }
 
 double Subject::mean_s() const {

@@ -23,8 +23,6 @@ constexpr int64_t kRunsOfHeat = 4;    // of whole runs
 constexpr int64_t kStepsOfRound = 8;  // at least, of a script that ends
 constexpr double kBusy = 0.1;         // of the processors' time, from which on it is told
 constexpr double kBurst = 0.12;       // seconds
-constexpr double kFreshSeconds = 2;   // of the first steps of a fresh process, about
-constexpr int64_t kFewestFresh = 6;   // the same, steps
 
 double whole_seconds(const ex::Report& seen) {
   return 1e-9 * static_cast<double>(seen.begun + seen.ns - seen.started);
@@ -139,13 +137,11 @@ std::vector<std::string> ScriptPair::notes() const {
 // Whether a script ended too soon for bursts: each burst of later heats is of a fresh process.
 bool ScriptPair::starts_anew(const explain::Heat& heat) {
   if (whole_runs()) return false;
-  for (const ex::LaneHeat& lane : heat.lanes)
-    if (lane.ends_after > kFewestFresh)
-      ends_after_ = std::min(ends_after_ > 0 ? ends_after_ : lane.ends_after, lane.ends_after);
+  ends_after_ = ex::ended_after(heat);
   if (ends_after_ == 0) return false;
-  double step_s = 1e-6;
+  double step_s = 0;
   for (const ScriptSide& side : sides_) step_s = std::max(step_s, side.subject.step_with_waits_s());
-  fresh_steps_ = std::clamp(static_cast<int64_t>(kFreshSeconds / step_s), kFewestFresh, ends_after_ - 1);
+  fresh_steps_ = ex::fresh_steps_of(ends_after_, step_s);
   return true;
 }
 
