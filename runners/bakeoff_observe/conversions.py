@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import time
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -64,15 +65,25 @@ class Given:
             file = frame.f_code.co_filename
             if args and _many(args[0]) and is_own(file):
                 place = file, frame.f_lineno
-                known = self.seen.setdefault(place, {"calls": 0, **_words(args[0])})
-                known["calls"] += 1
+                known = self.seen.setdefault(
+                    place, {"calls": 0, "seconds": 0.0, **_words(args[0])}
+                )
+                since = time.perf_counter()
+                try:
+                    return inner(*args, **kwargs)
+                finally:
+                    known["calls"] += 1
+                    known["seconds"] += time.perf_counter() - since
             return inner(*args, **kwargs)
 
         return made
 
-    def stop(self) -> list[dict[str, Any]]:
+    def stop(self, steps: int) -> list[dict[str, Any]]:
+        """With the seconds that the calls of a line took in one step."""
         for module, name, inner in self.undo:
             setattr(module, name, inner)
+        for known in self.seen.values():
+            known["seconds"] /= max(1, steps)
         return [
             {"file": file, "line": line, **known}
             for (file, line), known in self.seen.items()

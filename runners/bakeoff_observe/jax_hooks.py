@@ -12,12 +12,13 @@ import importlib
 import inspect
 import operator
 import os
+import sys
 import time
 from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from bakeoff_observe.functions import Made
+from bakeoff_observe.functions import Made, own_frame
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.jax_loops import EagerLoops
 from bakeoff_observe.observer import Facts, Hooks
@@ -57,13 +58,15 @@ class Compiled:
 
     __slots__ = (
         *("calls", "function", "name", "outputs", "paths", "pick", "size"),
-        *("compiles", "given", "reasons", "gradients"),
+        *("compiles", "given", "reasons", "gradients", "total", "line"),
     )
 
     def __init__(self, function: Any) -> None:
         self.function = function
         self.name = str(getattr(function, "__name__", "function"))
         self.calls = 0
+        self.total = 0  # calls in its own right, of all that are made alike
+        self.line = 0  # of the user's file, that called it first
         self.size = 0  # numbers that it gets again; 0: it does not train
         self.outputs: list[Any] = []  # of the former call, while it is examined
         self.paths: list[Any] = []
@@ -173,6 +176,10 @@ class JaxHooks(Hooks):
         def called(*args: Any, **kwargs: Any) -> Any:
             if self.busy or observer.inside or not clean() or get_ident() != main:
                 return jitted(*args, **kwargs)
+            seen.total += 1
+            if seen.total == 1:
+                frame = own_frame(sys._getframe(1))
+                seen.line = frame.f_lineno if frame is not None else 0
             if seen is not self.trainer:
                 return self.examine(seen, jitted, args, kwargs)
             compiles = observer.compiles
@@ -466,9 +473,11 @@ class JaxHooks(Hooks):
     # ---- facts
 
     def facts(self) -> Optional[Facts]:
-        if not self.observer.marks and self.trainer is None:
+        seen = self.observer.marks or self.observer.stepless
+        if not seen and self.trainer is None:
             return None
         config = self.jax.config
+        most = sorted(self.seen, key=lambda s: s.total)[-8:]
         found = Facts(
             x64=bool(config.jax_enable_x64),
             disable_jit=bool(config.jax_disable_jit),
@@ -482,6 +491,7 @@ class JaxHooks(Hooks):
             recompiled=self.recompiled(),
             retraces={s.name: sorted(s.reasons) for s in self.seen if s.reasons},
             optimizers=self.optimizers[:8],
+            functions={s.name: [s.total, s.line] for s in most},
             threads=_threads(),
             **self.loops.facts(),
         )
@@ -581,7 +591,8 @@ def _differences(
             if len(a) != len(b) or (len(a) == 2 and a[0] != b[0]):
                 found.add(f"{name}: type")
             elif len(a) == 2:
-                values.add(f"{name}: Python value")
+                number = isinstance(a[1], (bool, float, str)) or a[0] == "int"
+                values.add(f"{name}: {'Python value' if number else 'another object'}")
             elif a[0] != b[0]:
                 found.add(f"{name}: shape")
             else:
@@ -609,8 +620,6 @@ def _threads() -> int:
 
 def _versions() -> dict[str, str]:
     """Of the libraries over JAX that the script imported."""
-    import sys
-
     names = ("flax", "optax", "equinox", "haiku", "orbax", "grain")
     return {
         name: str(getattr(sys.modules[name], "__version__", "?"))

@@ -64,6 +64,7 @@ class Observer:
         self.losses: list[Any] = []  # of the first steps
         self.tracing: Any = None  # the `functions.Step` that is being traced
         self.notes: list[str] = []  # what was seen and not followed
+        self.stepless = False  # it came to its end without a step
         self.before = 0  # steps that are forgotten
         self.marks: list[int] = []  # end of each step
         self.begin()

@@ -21,6 +21,7 @@ from bakeoff_observe.calls import Calls
 from bakeoff_observe.conversions import Given
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.observer import Hooks, Observer
+from bakeoff_observe.rounds import Loop, Rounds
 from bakeoff_observe.stacks import HookCalls, Lines
 from bakeoff_runner.channel import strict
 
@@ -46,6 +47,9 @@ class Process:
         self.calls = Calls(self)
         self.lines: Optional[Lines] = None
         self.hook_calls: Optional[HookCalls] = None
+        self.compiles = 0  # until the last report
+        self.counter: Optional[Rounds] = None
+        self.rounds: dict[Loop, int] = {}  # of each loop in the step that was counted
         self.given: Optional[Given] = None
         self.started = time.monotonic_ns()
 
@@ -73,6 +77,7 @@ class Process:
         except OSError:  # the script closed every descriptor: nobody hears it
             self.observer.forget()
             return
+        self.compiles += self.observer.compiles
         self.observer.begin()
         self._go(request)
 
@@ -86,6 +91,10 @@ class Process:
         elif request.get("watch") == "hooks":
             self.hook_calls = HookCalls(len(self.observer.marks))
             self.given = Given()
+        elif request.get("watch") == "rounds":
+            self.counter = Rounds()
+            if not self.compiles:  # a graph of PyTorch that is made now would hold it
+                self.given = Given()
 
     def _computes(self) -> bool:
         """Whether the training thread is in a compiled function, or compiles one."""
@@ -132,12 +141,14 @@ class Process:
     def _watched(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         if self.lines is not None:
-            found["lines"], self.lines = self.lines.stop(), None
+            found, self.lines = self.lines.stop(self.rounds), None
+        steps = len(self.observer.marks)
         if self.hook_calls is not None:
-            steps = len(self.observer.marks)
             found["hooks"], self.hook_calls = self.hook_calls.stop(steps), None
+        if self.counter is not None:
+            self.rounds, self.counter = self.counter.stop(), None
         if self.given is not None:
-            found["conversions"], self.given = self.given.stop(), None
+            found["conversions"], self.given = self.given.stop(steps), None
         return found
 
     def _facts(self) -> dict[str, Any]:
@@ -162,6 +173,9 @@ class Process:
         """The script's own end."""
         if os.getpid() == self.observer.pid:
             self.observer.wait = lambda: None
+            self.observer.stepless = (
+                not self.observer.marks and not self.observer.before
+            )
             try:
                 self._answer(ended=True)
             except OSError:

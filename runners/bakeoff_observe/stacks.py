@@ -12,8 +12,11 @@ import time
 from types import FrameType
 from typing import Any, Callable, Optional
 
-from bakeoff_observe.functions import own_frame
+from bakeoff_observe.functions import is_own
 from bakeoff_observe.observer import Observer
+from bakeoff_observe.rounds import Loop, loops_of
+
+Place = tuple[str, int, str]  # file, line and function
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _EVERY = 0.005  # s between two looks
@@ -21,6 +24,9 @@ _SWITCH = 1e-4  # s that the training thread may still run once this one wants t
 _SHARE = 0.03  # of all looks, from which on a line is told
 _MOST = 8
 _EAGER = ("jax", "jaxlib", "optax", "flax")  # outside of compiled functions
+_TRACES = "jax._src.pjit"  # a function of the user's, called by this, is traced
+_STACKS = 4096  # that are kept apart
+_ROUNDS = 8  # of a loop in one step, from which on it is told
 _READS = "jax._src.array"  # where results are waited for
 _TRIED = 2000  # calls that tell what one costs
 _sleep = time.sleep  # as it was before anybody watched it
@@ -31,8 +37,11 @@ class Lines:
 
     def __init__(self, thread: int, compiled: Callable[[], bool]) -> None:
         self.thread, self.compiled = thread, compiled
-        self.seen: dict[tuple[str, int, str], int] = {}
-        self.eager: dict[tuple[str, int, str], int] = {}  # looks in ops of JAX alone
+        self.seen: dict[Place, int] = {}
+        self.eager: dict[Place, int] = {}  # looks in ops of JAX alone
+        # By the places of the user's own frames, the innermost first, and how many of
+        # them JAX traces.
+        self.stacks: dict[tuple[tuple[Place, ...], int], int] = {}
         self.looks = 0
         self.on = True
         # Else this thread waits for a call that lets go of the interpreter, and sees
@@ -45,24 +54,27 @@ class Lines:
         while self.on:
             _sleep(_EVERY)
             inner = sys._current_frames().get(self.thread)
-            frame = own_frame(inner)
-            if frame is None or inner is None or not self.on:
+            places, traced = _own_places(inner)
+            if not places or inner is None or not self.on:
                 continue
-            code = frame.f_code
-            place = code.co_filename, frame.f_lineno or 0, code.co_name
+            place = places[0]
             self.seen[place] = self.seen.get(place, 0) + 1
+            stack = places, traced
+            if stack in self.stacks or len(self.stacks) < _STACKS:
+                self.stacks[stack] = self.stacks.get(stack, 0) + 1
             self.looks += 1
             module = str(inner.f_globals.get("__name__", ""))
             eager = module.split(".")[0] in _EAGER and module != _READS
             if eager and not self.compiled():
                 self.eager[place] = self.eager.get(place, 0) + 1
 
-    def stop(self) -> list[dict[str, Any]]:
-        """The lines that were seen most often, with their shares of all looks."""
+    def stop(self, rounds: dict[Loop, int]) -> dict[str, Any]:
+        """The lines that were seen most often, with their shares of all looks; and
+        loops: those with as many rounds in a step, and those that JAX unrolls."""
         self.on = False
         sys.setswitchinterval(self.interval)
         most = sorted(self.seen.items(), key=lambda one: -one[1])[:_MOST]
-        return [
+        lines = [
             {
                 "file": file,
                 "line": line,
@@ -73,6 +85,51 @@ class Lines:
             for (file, line, name), n in most
             if n >= _SHARE * self.looks
         ]
+        return {"lines": lines, "loops": self.loops(rounds)}
+
+    def loops(self, rounds: dict[Loop, int]) -> list[dict[str, Any]]:
+        share: dict[Loop, float] = {}
+        traced: dict[Loop, float] = {}
+        for (places, inner), n in self.stacks.items():
+            for loop in self.around(places):
+                share[loop] = share.get(loop, 0) + n / self.looks
+            for loop in self.around(places[:inner]):
+                traced[loop] = traced.get(loop, 0) + n / self.looks
+        found = [
+            {
+                "file": loop.file,
+                "line": loop.line,
+                "rounds": rounds.get(loop, 0),
+                "share": part,
+                "traced": traced.get(loop, 0),
+            }
+            for loop, part in share.items()
+            if traced.get(loop) or (rounds.get(loop, 0) >= _ROUNDS and part >= _SHARE)
+        ]
+        return sorted(found, key=lambda one: -one["share"])[:_MOST]
+
+    def around(self, places: tuple[Place, ...]) -> set[Loop]:
+        return {
+            loop
+            for file, line, _ in places
+            for loop in loops_of(file)
+            if loop.line <= line <= loop.last
+        }
+
+
+def _own_places(frame: Optional[FrameType]) -> tuple[tuple[Place, ...], int]:
+    """Of the user's own frames, the innermost first; and how many of them are within
+    JAX's tracing of a function."""
+    places: list[Place] = []
+    traced = 0
+    while frame is not None:
+        code = frame.f_code
+        if is_own(code.co_filename):
+            places.append((code.co_filename, frame.f_lineno or 0, code.co_name))
+        elif places and frame.f_globals.get("__name__") == _TRACES:
+            traced = len(places)
+        frame = frame.f_back
+    return tuple(places), traced
 
 
 class HookCalls:

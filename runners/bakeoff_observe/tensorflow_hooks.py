@@ -55,6 +55,7 @@ class TensorFlowHooks(Hooks):
         self.gradients = False
         self.tracing = False
         self.checks = False  # numbers of every op
+        self.graph_ops = 0  # of the largest graph
         self.loops = EagerLoops(self)
 
     def install(self) -> None:
@@ -203,7 +204,9 @@ class TensorFlowHooks(Hooks):
                 return trace(*args, **kwargs)
             self.tracing, since = True, now()
             try:
-                return trace(*args, **kwargs)
+                made = trace(*args, **kwargs)
+                self.graph_ops = max(self.graph_ops, len(made.graph.get_operations()))
+                return made
             finally:
                 self.tracing = False
                 observer.compiles += 1
@@ -380,6 +383,7 @@ class TensorFlowHooks(Hooks):
             generator_elements_per_step=self.observer.per_step("elements"),
             lines={"from_generator": self.generator_line},
             retraces=self.retraces(),
+            graph_ops=self.graph_ops,
             **self.loops.facts(),
         )
         function = self.leader.key or self.leading

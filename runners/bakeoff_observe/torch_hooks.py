@@ -347,7 +347,8 @@ class TorchHooks(Hooks):
 
     def facts(self) -> Optional[Facts]:
         torch = self.torch
-        if not self.optimizers and not self.observer.marks:
+        seen = self.observer.marks or self.observer.stepless
+        if not self.optimizers and not seen:
             return None
         if not self.optimizers and self.calls.model is not None:
             self.roots = [self.calls.model]

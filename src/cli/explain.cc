@@ -139,7 +139,7 @@ int explain(const ExplainOptions& options, const fs::path& config) {
     const std::string text = options.rule == "all" ? ex::index_page() : ex::page(options.rule);
     if (text.empty())
       return fail(
-          {.message = fmt::format("there is no rule '{}'", options.rule), .remedy = "R1 to R29, or all"});
+          {.message = fmt::format("there is no rule '{}'", options.rule), .remedy = "R1 to R30, or all"});
     print(text);
     return 0;
   }

@@ -40,10 +40,12 @@ constexpr double kFirstRun = 1.5;
 constexpr double kRunStart = 0.5;     // s, of a process before Python runs the script
 constexpr int64_t kStepsOfRound = 8;  // at least, of a script that ends
 constexpr double kGlaringGap = 4;     // from which on a heat may end before its rounds are made
-constexpr double kSmallPart = 0.25;   // of a gap's logarithm, up to which a gain is no main cause of it
+constexpr double kSmallPart =
+    0.25;                       // of a gap, or its logarithm, up to which something is no main cause of it
 constexpr double kSeenGap = 3;  // that is told, and what is booked to it, though no heats make it certain
 constexpr double kObvious = 2;  // gain that the first heat alone confirms at once
 constexpr double kLeastBooked = 0.1;   // share of the observed steps' time, from which on it names a cause
+constexpr double kMostOfGap = 0.5;     // of its logarithm
 constexpr double kNothingLeft = 1.08;  // gap over the gains of its causes, up to which it is explained
 
 // Largest relative difference of the losses of equal steps; absent where there are none.
@@ -77,9 +79,11 @@ bool whole_epochs(const Subject& s) {
 // two: what is booked to it may take far longer in one of them.
 bool is_shared(const Suspect& suspect, const std::vector<Suspect>& of_second, double first_s,
                double second_s) {
+  const double least_s = std::max(0.0, kSmallPart * (first_s - second_s));
   return std::ranges::any_of(of_second, [&](const Suspect& other) {
     const auto &mine = suspect.suspicion.booked, &its = other.suspicion.booked;
-    if (mine && its && *mine * first_s > kMuchMore * *its * second_s) return false;
+    if (mine && its && *mine * first_s > std::max(kMuchMore * *its * second_s, *its * second_s + least_s))
+      return false;
     return other.rule == suspect.rule && other.suspicion.value == suspect.suspicion.value &&
            suspect.suspicion.most.value_or(1) < kMuchMore * other.suspicion.most.value_or(1);
   });
@@ -271,7 +275,10 @@ void Inquiry::find_causes() {
   size_t own = 0, shared = 0;
   for (Suspect& suspect : suspects(out_.subjects[0], job_.processors, job_.tuning)) {
     const bool both = is_shared(suspect, of_second, first_s, second_s);
-    if (both ? shared++ >= kMostShared : own++ >= (job_.tuning ? kMostTried : kMostSuspects))
+    const bool tried = *suspect.rule->thrown != '\0';
+    if (!tried)
+      out_.causes.push_back({.suspect = std::move(suspect), .shared = both});
+    else if (both ? shared++ >= kMostShared : own++ >= (job_.tuning ? kMostTried : kMostSuspects))
       out_.notes.push_back(fmt::format("not tried for lack of time: {}", suspect.rule->cause));
     else
       out_.causes.push_back({.suspect = std::move(suspect), .shared = both});
@@ -507,20 +514,31 @@ std::vector<Cause*> Inquiry::remaining() {
   return all;
 }
 
-// What no run decided is named by the time that the observed run spent on it; a general cause only where no special one is.
+// What no run decided is named by the time that the observed run spent on it; a general cause only where no special one is,
+// and a place in the script only where causes leave most of the gap open.
 void Inquiry::book() {
   if (out_.equal) return;
-  for (const bool special : {true, false}) {
+  const auto rank = [](const Rule& rule) { return rule.place_alone ? 2 : *rule.within == '\0' ? 1 : 0; };
+  for (const int now : {0, 1, 2}) {
     for (Cause& cause : out_.causes) {
       const Rule& mine = *cause.suspect.rule;
       const bool undecided = cause.finding == Finding::kOpen || cause.finding == Finding::kFailed;
-      if (!undecided || cause.shared || (*mine.within != '\0') != special) continue;
+      if (!undecided || cause.shared || rank(mine) != now) continue;
       if (cause.suspect.suspicion.booked.value_or(0) < kLeastBooked) continue;
-      // A line alone is named where nothing else is.
-      if (std::string(mine.key) == "hot_line" && out_.named() > 0) continue;
+      if (mine.place_alone && mostly_explained()) continue;
       if (!out_.told(cause)) cause.finding = Finding::kBooked;
     }
   }
+}
+
+bool Inquiry::mostly_explained() const {
+  double explained = 0;
+  for (const Cause& cause : out_.causes) {
+    if (cause.finding == Finding::kConfirmed) explained += std::log(cause.measured->value);
+    if (cause.finding == Finding::kBooked)
+      explained -= std::log1p(-std::min(0.99, *cause.suspect.suspicion.booked));
+  }
+  return explained > (out_.gap ? kMostOfGap * std::log(out_.gap->value) : 0);
 }
 
 void measure_again(Cause& cause, const Estimate& later) {

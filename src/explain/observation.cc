@@ -39,6 +39,8 @@ void append(Report& report, Report later) {
   report.peak_rss_bytes = later.peak_rss_bytes;
   report.minor_faults = later.minor_faults;
   report.lines = std::move(later.lines);
+  report.loops = std::move(later.loops);
+  if (!later.conversions.is_null()) report.conversions = std::move(later.conversions);
   if (later.facts.is_object() && !later.facts.empty()) report.facts = std::move(later.facts);
   if (!later.environment.empty()) report.environment = std::move(later.environment);
 }
@@ -70,6 +72,17 @@ void compare_by_step(std::vector<Subject>& subjects, std::vector<std::string>& n
 
 // A script that ends after a few steps leaves none for bursts: its whole runs are compared.
 void compare_whole_runs(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
+  const auto stepless = std::ranges::find_if(subjects, &Subject::whole);
+  if (stepless != subjects.end()) {
+    notes.push_back(fmt::format(
+        "{}: no steps were seen, or too few, so whole runs are compared, from the start of Python to the end",
+        stepless->name));
+    for (Subject& subject : subjects) {
+      subject.whole = true;
+      subject.profile = profile_of_run(subject.seen);
+    }
+    return;
+  }
   const auto ends = [](const Subject& s) { return s.seen.ended; };
   const auto few = [](const Subject& s) { return s.seen.ended && s.profile.steps < kFewSteps; };
   if (!std::ranges::all_of(subjects, ends)) return;
@@ -85,12 +98,45 @@ void compare_whole_runs(std::vector<Subject>& subjects, std::vector<std::string>
     for (Subject& subject : subjects) subject.whole = true;
     return;
   }
+  // So may what it does before: it prepares its data, or compiles.
+  const auto set_up = [](const Subject& s) { return s.profile.phases[1].seconds; };
+  if (subjects.size() == 2) {
+    const auto& slow = std::ranges::max(subjects, {}, set_up);
+    const auto& fast = std::ranges::min(subjects, {}, set_up);
+    const double more_s = set_up(slow) - set_up(fast);
+    if (more_s > kMostlyLater * slow.profile.total_s) {
+      notes.push_back(fmt::format(
+          "{} needs {:.1f} s more than {} until its first step is made, so whole runs are compared, from the start of "
+          "Python to the end",
+          slow.name, more_s, fast.name));
+      for (Subject& subject : subjects) subject.whole = true;
+      return;
+    }
+  }
   const auto first = std::ranges::find_if(subjects, few);
   if (first == subjects.end()) return;
   notes.push_back(
       fmt::format("{} ends after {} steps, so whole runs are compared, from the start of Python to the end",
                   first->name, first->profile.steps));
   for (Subject& subject : subjects) subject.whole = true;
+}
+
+// What was seen until the first steps were made.
+void keep_start(Subject& subject) {
+  const Report& seen = subject.seen;
+  subject.start_s = 1e-9 * static_cast<double>(seen.ns);
+  subject.start_compile_s = 1e-9 * static_cast<double>(seen.compile_ns);
+  subject.start_lines = seen.lines;
+  subject.start_loops = seen.loops;
+}
+
+// A script that came to its end without steps, or with too few, was watched as a whole.
+void take_as_whole(Subject& subject) {
+  subject.whole = true;
+  subject.watched_s = subject.start_s;
+  subject.seen.lines = subject.start_lines;
+  subject.profile = profile_of_run(subject.seen);
+  subject.start_lines.clear();
 }
 
 }  // namespace
@@ -103,14 +149,24 @@ Status observe(Subject& subject, const fs::path& folder, double budget_s) {
       name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '.'; }, '_');
   spec.log_file = folder / (name + "_observed.log");
   TRY(Observed process, Observed::start(spec, Switches::object()));
-  TRY(subject.seen, process.run({.steps = 2, .seconds = kStartSeconds, .facts = true}));
+  TRY(subject.seen,
+      process.run({.steps = 2, .seconds = kStartSeconds, .facts = true, .watch = Watch::kLines}));
+  keep_start(subject);
+  if (!subject.seen.ended) {
+    TRY(Report counted, process.run({.steps = 1, .seconds = observed_s, .watch = Watch::kRounds}));
+    append(subject.seen, std::move(counted));
+  }
   if (!subject.seen.ended && subject.seen.steps() < kFirstSteps) {  // of long steps fewer
     TRY(Report more,
         process.run({.steps = kFirstSteps - subject.seen.steps(), .seconds = observed_s, .facts = true}));
     append(subject.seen, std::move(more));
   }
   if (subject.seen.ended || subject.seen.steps() < 2) {
-    if (subject.seen.steps() < kFirstSteps || !subject.seen.error.empty()) return no_steps(subject, process);
+    if (!subject.seen.ended || !subject.seen.error.empty()) return no_steps(subject, process);
+    if (subject.seen.steps() < kFirstSteps) {
+      take_as_whole(subject);
+      return Done{};
+    }
   } else {
     const int64_t printed = process.log_bytes();
     TRY(Report later,
@@ -130,7 +186,7 @@ Status observe(Subject& subject, const fs::path& folder, double budget_s) {
       {.steps = kHookSteps, .seconds = std::min(kHookSeconds, observed_s / 2), .watch = Watch::kHooks});
   if (!counted) return Done{};
   subject.seen.hook_s = counted->hook_s;
-  subject.seen.conversions = counted->conversions;
+  if (!counted->conversions.empty()) subject.seen.conversions = counted->conversions;
   return Done{};
 }
 
@@ -141,10 +197,14 @@ void prepare(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
   if (subjects[1].mean_s() > 1.05 * subjects[0].mean_s()) std::swap(subjects[0], subjects[1]);
   for (size_t i : {0, 1}) {
     const Subject& other = subjects[1 - i];
-    subjects[i].other = other.facts();
-    subjects[i].other_s = other.mean_s();
-    for (const HotLine& line : other.seen.lines)
-      subjects[i].other_lines[trimmed_line(other, line)] += line.share * other.mean_s();
+    Subject& mine = subjects[i];
+    mine.other = other.facts();
+    mine.other_s = other.mean_s();
+    mine.other_source = other.source;
+    mine.other_compile_s = other.start_compile_s;
+    for (const LineTime& one : line_times(other)) mine.other_lines[one.text] += one.seconds;
+    for (const PythonLoop& loop : other.seen.loops)
+      mine.other_loop_s = std::max(mine.other_loop_s, loop.share * other.looked_at_s());
   }
 }
 

@@ -63,6 +63,11 @@ std::map<std::string, std::string> environment_of(const ScriptSpec& spec) {
   return all;
 }
 
+const char* word(Watch watch) {
+  if (watch == Watch::kLines) return "lines";
+  return watch == Watch::kRounds ? "rounds" : "hooks";
+}
+
 }  // namespace
 
 Result<Report> parse_report(const std::string& line) {
@@ -95,6 +100,9 @@ Result<Report> parse_report(const std::string& line) {
     for (const Json& one : found.value("lines", Json::array()))
       report.lines.push_back(
           {one.at("file"), one.at("line"), one.at("function"), one.at("share"), one.value("eager", 0.0)});
+    for (const Json& one : found.value("loops", Json::array()))
+      report.loops.push_back(
+          {one.at("file"), one.at("line"), one.at("rounds"), one.at("share"), one.at("traced")});
     if (const auto at = found.find("hooks"); at != found.end() && at->is_object())
       report.hook_s = at->at("calls_per_step").get<double>() * at->at("seconds_per_call").get<double>();
     report.conversions = found.value("conversions", Json());
@@ -158,7 +166,7 @@ Result<Report> Observed::run(const RunRequest& asked) {
                   {"steps", asked.steps},
                   {"seconds", asked.seconds},
                   {"facts", asked.facts}};
-  if (asked.watch != Watch::kNothing) request["watch"] = asked.watch == Watch::kLines ? "lines" : "hooks";
+  if (asked.watch != Watch::kNothing) request["watch"] = word(asked.watch);
   if (state_->id == 1) {
     request["switches"] = state_->switches;
     request["notebook"] = state_->notebook;

@@ -40,6 +40,15 @@ struct HotLine {
   double eager = 0;  // the same, within ops of JAX that belong to no compiled function
 };
 
+// A loop of the user's files in Python, with the lines in it and what they call.
+struct PythonLoop {
+  std::string file = {};  // full path
+  int64_t line = 0;       // where it begins
+  int64_t rounds = 0;     // in one step; 0: not counted
+  double share = 0;       // of all looks
+  double traced = 0;      // the same, while JAX traced a function that has the loop: it is unrolled
+};
+
 // What a process reports when it stops. Times in ns; points in time are those of the monotonic clock.
 struct Report {
   bool ended = false;                  // the script came to its own end
@@ -68,8 +77,11 @@ struct Report {
   std::vector<std::string> notes = {};   // what was seen and could not be followed
   nlohmann::json facts = {};             // by framework; null unless asked for
   std::vector<HotLine> lines = {};       // with Watch::kLines: the greatest share first
-  nlohmann::json conversions = {};       // with Watch::kHooks: what lines make arrays of; null: not looked at
-  std::optional<double> hook_s = {};     // with Watch::kHooks: what the hooks take of a step, at most
+  std::vector<PythonLoop> loops =
+      {};  // the same, of loops that a step goes round 8 times or more, or that JAX unrolls
+  nlohmann::json conversions =
+      {};  // with Watch::kHooks or kRounds: what lines make arrays of; null: not looked at
+  std::optional<double> hook_s = {};  // with Watch::kHooks: what the hooks take of a step, at most
   // Versions of packages and of Python, and variables that may matter; with the facts alone.
   std::map<std::string, std::string> environment = {};
 
@@ -81,8 +93,9 @@ Result<Report> parse_report(const std::string& line);
 
 enum class Watch {
   kNothing,
-  kLines,  // in which lines it spends its time, by looks at its stack
-  kHooks,  // how often hooks are called in a step, which makes steps slower
+  kLines,   // in which lines it spends its time, by looks at its stack
+  kRounds,  // how often a step goes round each Python loop, and what lines make arrays of; steps become slower
+  kHooks,   // how often hooks are called in a step, and what lines make arrays of; steps become slower
 };
 
 struct RunRequest {

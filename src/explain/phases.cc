@@ -50,6 +50,16 @@ struct Split {
 
 }  // namespace
 
+Profile profile_of_run(const Report& report) {
+  Profile profile;
+  const int64_t begin = std::min(report.started, report.begun), end = report.begun + report.ns;
+  const double imports = seconds(union_of(report.imports));
+  profile.total_s = profile.step_s = seconds(end - begin);
+  profile.phases = {{"imports", "importing the framework", imports},
+                    {"run", "all else", profile.total_s - imports}};
+  return profile;
+}
+
 Profile profile_of(const Report& report) {
   Profile profile{.steps = report.steps()};
   const int64_t begin = std::min(report.started, report.begun), end = report.begun + report.ns;

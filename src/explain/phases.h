@@ -30,5 +30,7 @@ struct Profile {
 
 // A report of all steps since the process began, with at least two steps.
 Profile profile_of(const Report& report);
+// Of a run that is taken as a whole: the import of its framework, and all else.
+Profile profile_of_run(const Report& report);
 
 }  // namespace bakeoff::explain

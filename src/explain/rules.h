@@ -4,6 +4,7 @@
 // rule names no cause by itself: a measurement of its own does, either the time that the observed run spent on it, or a
 // paired run of the script with its switch thrown (explain.h). Rules of one framework stand in a file of its own (rules/).
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,7 +38,9 @@ struct Rule {
   const char* place = "";      // regular expression of the line to change in the source; "": none is known
   bool numbers = false;        // the change may change numbers
   // Whether the cause is suspect in this script, on a machine of so many processors.
-  std::optional<Suspicion> (*suspect)(const Subject& subject, int processors);
+  std::function<std::optional<Suspicion>(const Subject& subject, int processors)> suspect;
+  // It says where the time goes and not what is wrong: named only where other causes explain less than half of a gap.
+  bool place_alone = false;
   const char* within = "";  // key of a rule that has the same cause in general: it gives way to this one
   // How a line of the source is changed, where this regular expression matches it: "$1" is its first group, "{}"
   // the switch's value, "" no line any more. nullptr: not by a machine.

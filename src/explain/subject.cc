@@ -87,10 +87,26 @@ double Subject::mean_s() const {
   return whole ? compared_s() : std::max(mean, compared_s());
 }
 
+std::vector<LineTime> line_times(const Subject& s) {
+  std::vector<LineTime> all;
+  for (const HotLine& line : s.seen.lines)
+    all.push_back({line, trimmed_line(s, line), line.share * s.looked_at_s(), line.share});
+  if (!s.whole) return all;
+  for (const HotLine& line : s.start_lines) {
+    std::string text = trimmed_line(s, line);
+    if (!text.starts_with("import ") && !text.starts_with("from "))
+      all.push_back({line, std::move(text), line.share * s.start_s, line.share, true});
+  }
+  return all;
+}
+
+double Subject::looked_at_s() const { return whole ? watched_s : mean_s(); }
+
 double Subject::compared_s() const { return whole ? profile.total_s : step_with_waits_s() / samples(); }
 
 double Subject::number(const char* fact, double otherwise) const {
   const auto found = facts().find(fact);
+  if (stepless() && std::string(fact).ends_with("_per_step")) return otherwise;
   return found != facts().end() && found->is_number() ? found->get<double>() : otherwise;
 }
 

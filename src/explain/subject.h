@@ -23,11 +23,18 @@ struct Subject {
   // Steps after the first few, in which compilations and calls were counted, and what they took; 0: it made none.
   int64_t watched_steps = 0;
   double watched_s = 0;
+  // From the start of Python until its first steps were made, s: all of it, and what was traced or compiled in it.
+  double start_s = 0, start_compile_s = 0;
+  std::vector<HotLine> start_lines = {};     // in which it was seen then
+  std::vector<PythonLoop> start_loops = {};  // that JAX unrolled then
   bool whole = false;  // times are those of a run from start to end, as it makes few steps
   nlohmann::json other = nlohmann::json::object();  // facts of the script that it is compared with
   // Lines of that script by their texts, in s of its mean_s(), and that itself.
   std::map<std::string, double> other_lines = {};
   double other_s = 0;
+  double other_loop_s = 0;        // the same, of the loop that takes most
+  double other_compile_s = 0;     // its start_compile_s
+  std::string other_source = {};  // its text
 
   // The framework that trains: the one that reports parameters, else the first.
   std::string framework() const;
@@ -38,11 +45,15 @@ struct Subject {
   double number(const char* fact, double otherwise = 0) const;
   std::string text(const char* fact) const;
   bool flag(const char* fact) const;
+  // It came to its end without steps, or is compared with such a script: nothing is known per step.
+  bool stepless() const { return profile.steps == 0; }
   // Samples of one counted step; 1 where the batch is not known. By step: training steps of it.
   double samples() const;
   double step_with_waits_s() const;
   // Mean time of a sample, or step, with the starts of epochs; of a whole run what compared_s() says. Seconds.
   double mean_s() const;
+  // Time that looks at its stack are shares of, in s of what is compared.
+  double looked_at_s() const;
   // Time that is compared, s: of a sample, of a training step or of a whole run.
   double compared_s() const;
 };
@@ -53,6 +64,16 @@ std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second);
 
 // The text of a line of the script, without spaces at its ends; of another file its place.
 std::string trimmed_line(const Subject& s, const HotLine& line);
+
+// What a line takes, in s of what is compared, as looks at the stack tell.
+struct LineTime {
+  HotLine line = {};
+  std::string text = {};  // trimmed_line
+  double seconds = 0;
+  double share = 0;    // of the looks
+  bool start = false;  // before the first steps, which count in a whole run
+};
+std::vector<LineTime> line_times(const Subject& s);
 
 // Samples, or by step training steps, of one counted step by these facts of a report.
 double samples_of(const nlohmann::json& facts, bool by_step);

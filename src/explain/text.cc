@@ -51,8 +51,7 @@ struct Writer {
       out += row + "\n";
     }
     std::string total = fmt::format("  {:<26}", "in all");
-    for (const Subject& s : e.subjects)
-      total += table::pad_left(fmt::format("{:.2f} ({} steps)", s.profile.total_s, s.profile.steps), 26);
+    for (const Subject& s : e.subjects) total += table::pad_left(total_words(s), 26);
     out += total + "\n";
     if (const std::string shared = phases_words(e); !shared.empty()) line(shared, "  ", "    ");
     out += "\n";
@@ -111,7 +110,7 @@ struct Writer {
     size_t shown = 0;
     for (const Cause& c : e.causes) {
       const bool open = c.finding == Finding::kOpen || c.finding == Finding::kFailed;
-      const bool line_alone = std::string(c.suspect.rule->key) == "hot_line" && e.named() > 0;
+      const bool line_alone = c.suspect.rule->place_alone && e.named() > 0;
       if (!open || line_alone || c.shared || e.told(c) ||
           c.suspect.suspicion.evidence.starts_with("nothing") || shown == kFirstCauses)
         continue;

@@ -46,7 +46,8 @@ std::string headline(const Explanation& e) {
   const Subject& s = e.subjects[0];
   if (e.subjects.size() == 1) {
     if (s.whole)
-      return fmt::format("{}: a run of {} steps takes {} s from start to end.", s.name, s.profile.steps,
+      return fmt::format("{}: a run{} takes {} s from start to end.", s.name,
+                         s.stepless() ? "" : fmt::format(" of {} steps", s.profile.steps),
                          significant(s.profile.total_s, 3));
     const double rate = s.samples() / s.step_with_waits_s();
     if (s.number("batch") <= 0)
@@ -112,7 +113,8 @@ std::string gain_words(const Explanation& e, const Cause& c) {
                        std::floor(100 * *c.suspect.suspicion.booked), e.subjects[0].whole ? "its" : "their",
                        c.reason.empty() ? "" : "; no run confirms it: " + c.reason);
   std::string text;
-  if (c.suspect.suspicion.most) text = fmt::format("at most {}; ", significant(*c.suspect.suspicion.most, 3));
+  // What was booked may be a part of what goes with the change.
+  if (c.suspect.suspicion.most && c.measured->low <= *c.suspect.suspicion.most) text = fmt::format("at most {}; ", significant(*c.suspect.suspicion.most, 3));
   if (c.first) text += fmt::format("first heat {}; ", significant(c.first->value, 3));
   text += fmt::format("confirmed {} times as fast", with_interval(*c.measured));
   text += pays_words(e, c);
@@ -163,6 +165,11 @@ std::string finding_words(const Cause& c) {
   const std::string what = c.finding == Finding::kOpen ? "not certain" : "no gain";
   const auto& seen = c.measured ? c.measured : c.first;
   return seen ? fmt::format("{} ({})", what, with_interval(*seen)) : what;
+}
+
+std::string total_words(const Subject& s) {
+  return fmt::format("{:.2f}", s.profile.total_s) +
+         (s.stepless() ? "" : fmt::format(" ({} steps)", s.profile.steps));
 }
 
 std::vector<std::pair<std::string, std::string>> hot_lines(const Subject& s) {

@@ -40,6 +40,8 @@ std::string numbers_words(const Explanation& explanation, const Cause& cause);
 // Of a cause that is not confirmed: "no gain (0.99 [0.97, 1.01])".
 std::string finding_words(const Cause& cause);
 // Lines in which the script's steps were seen most often: ("62%", "train.py:41: loss.backward()").
+// Seconds of its observed run, and in how many steps: "9.81 (26 steps)".
+std::string total_words(const Subject& s);
 std::vector<std::pair<std::string, std::string>> hot_lines(const Subject& subject);
 // What the hooks take of a step, at most; absent: it was not measured.
 std::optional<double> hook_share(const Subject& subject);

@@ -89,7 +89,7 @@ View phases(const ex::Explanation& e) {
   }
   rows.push_back({"in all"});
   for (const ex::Subject& s : e.subjects)
-    rows.back().push_back(fmt::format("{:.2f} ({} steps)", s.profile.total_s, s.profile.steps));
+    rows.back().push_back(ex::total_words(s));
   return table_view(
       "phases", "Phases of the observed runs",
       "Seconds of the one run in which each script was observed; the phases add up to the whole. " +

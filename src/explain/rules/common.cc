@@ -10,7 +10,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kWideGap = 0.3;        // of the other script's time, from which on a line is looked for
-constexpr double kPartOfGap = 0.4;      // that one line takes
+constexpr double kLeastForward = 0.2;   // of a gap, that is held to be no backward pass
+constexpr double kLeastLoop = 0.1;      // of a gap, that a loop takes
 constexpr double kHotConversion = 0.1;  // of the samples of its call stack
 
 // Where a framework reads its batches inside a graph, nobody sees it wait for a generator.
@@ -21,7 +22,7 @@ Maybe waits(const Subject& s, int) {
   if (s.profile.wait_share < kWaits) return {};
   return Suspicion{.evidence = "waiting for data takes " + share(s.profile.wait_share) + " of its steps",
                    .most = without(s.profile.wait_share),
-                   .booked = s.profile.wait_share};
+                   .booked = of_steps(s.profile.wait_share, s)};
 }
 
 // What a hot line of the script makes an array of, as seen in some steps; empty: it was not seen.
@@ -33,16 +34,25 @@ Json given_to(const Subject& s, const HotLine& hot) {
   return Json::object();
 }
 
+// Whether making arrays takes a good part of what the line takes: where that was measured by its seconds in a step, else
+// if nothing in the line computes what the array is made of.
+bool converts(const Subject& s, const HotLine& hot, const Json& given) {
+  static const Pattern computes(R"((^|[^a-z_])(map|lambda|for) *[( a-z])");
+  if (!given.contains("seconds")) return !computes.in(line_at(s.source, hot.line));
+  return given.value("seconds", 0.0) >= kHotConversion * s.step_with_waits_s();
+}
+
 // A line of the script that makes arrays of Python's or NumPy's numbers, and in which its steps are often seen.
 Maybe conversions(const Subject& s, int) {
   for (const HotLine& hot : s.seen.lines) {
     if (hot.share < kHotConversion || !makes_array(s, hot)) continue;
     const Json given = given_to(s, hot);
+    if (!converts(s, hot, given)) continue;
     return Suspicion{.evidence = fmt::format(
                          "{} of the samples of its call stack are in line {}, which makes an array{}",
                          share(hot.share), hot.line, given.empty() ? "" : " of " + given.value("given", "")),
                      .line = hot.line,
-                     .booked = at_least(hot.share, s)};
+                     .booked = at_least(of_looks(hot.share, s), s)};
   }
   return {};
 }
@@ -54,7 +64,7 @@ Maybe array_lists(const Subject& s, int) {
   std::string given;
   for (const HotLine& hot : s.seen.lines) {
     const Json known = given_to(s, hot);
-    if (known.empty() || !known.value("arrays", false)) continue;
+    if (known.empty() || !known.value("arrays", false) || !converts(s, hot, known)) continue;
     all += hot.share;
     if (first == 0 || hot.line < first) first = hot.line, given = known.value("given", "");
   }
@@ -65,15 +75,20 @@ Maybe array_lists(const Subject& s, int) {
                               share(all), first, given),
       .most = without(all),
       .line = first,
-      .booked = at_least(all, s)};
+      .booked = at_least(of_looks(all, s), s)};
 }
 
-Maybe shapes_vary(const Subject& s, int) { return recompiled(s); }
+// Where reasons are known, a shape is among them.
+Maybe shapes_vary(const Subject& s, int) {
+  const std::string reasons = dump(fact(s, "retraces"));
+  if (reasons.find('"') != std::string::npos && reasons.find("shape") == std::string::npos) return {};
+  return recompiled(s);
+}
 
 Maybe collections(const Subject& s, int) {
   const double each =
       static_cast<double>(s.seen.collections) / static_cast<double>(std::max<int64_t>(1, s.profile.steps));
-  if (each < kOnce) return {};
+  if (s.stepless() || each < kOnce) return {};
   const double seconds = s.number("collections_s") * static_cast<double>(s.watched_steps);
   return Suspicion{.evidence = fmt::format("{:.1f} full garbage collections a step", each),
                    .booked = part_of_watched(s, seconds)};
@@ -111,6 +126,50 @@ Maybe page_faults(const Subject& s, int) {
       .value = kMalloc};
 }
 
+// Whether the other script has the same loop: its first line, and the next.
+bool other_has(const Subject& s, int64_t line) {
+  const std::string other = s.other_source;
+  const auto has = [&](int64_t at) {
+    const std::string text(trimmed(line_at(s.source, at)));
+    return text.empty() || other.find(text) != std::string::npos;
+  };
+  return has(line) && has(line + 1);
+}
+
+// By how much longer backward passes take than in the other script, s of what is compared.
+double more_of_backward(const Subject& s) {
+  double more_s = 0;
+  for (const LineTime& one : line_times(s))
+    if (one.text.find(".backward(") != std::string::npos) more_s += one.seconds;
+  for (const auto& [text, seconds] : s.other_lines)
+    if (text.find(".backward(") != std::string::npos) more_s -= seconds;
+  return std::max(0.0, more_s);
+}
+
+// A loop in Python within one step, which the other script does not have. Its part of the backward pass is seen there, and
+// is no part of the loop; so the loop is held against the gap without it.
+Maybe python_loop(const Subject& s, int) {
+  const double all_s = s.mean_s(), gap_s = all_s - s.other_s;
+  if (s.other_s <= 0 || gap_s < kWideGap * s.other_s) return {};
+  const PythonLoop* most = nullptr;
+  for (const PythonLoop& loop : s.seen.loops) {
+    const bool here = fs::path(loop.file).filename() == s.file;
+    if (here && loop.rounds > 0 && !other_has(s, loop.line) && (most == nullptr || loop.share > most->share))
+      most = &loop;
+  }
+  if (most == nullptr) return {};
+  const double seconds = most->share * s.looked_at_s(), excess_s = seconds - s.other_loop_s;
+  const double forward_s = std::max(gap_s - more_of_backward(s), kLeastForward * gap_s);
+  if (excess_s < kPartOfGap * forward_s || excess_s < kLeastLoop * gap_s) return {};
+  const bool backward = excess_s < kPartOfGap * gap_s;
+  return Suspicion{
+      .evidence = fmt::format("a step goes {} times round the loop in line {}, which takes {} of it{}",
+                              most->rounds, most->line, share(most->share),
+                              backward ? ", and the backward pass goes through what it made" : ""),
+      .line = most->line,
+      .booked = at_least(std::min(seconds, excess_s) / all_s, s)};
+}
+
 // A line that takes far longer than the same line of the other script, or that the other script does not have.
 Maybe hot_line(const Subject& s, int) {
   const double all_s = s.mean_s(), gap_s = all_s - s.other_s;
@@ -119,24 +178,29 @@ Maybe hot_line(const Subject& s, int) {
   static const Pattern reads(
       R"(float\(|int\(|\.item\(|\.numpy\(|block_until_ready|device_get|asarray\(|print\()");
   const bool behind = s.uses("jax") || s.uses("tensorflow");
-  const HotLine* most = nullptr;
+  const bool looped = python_loop(s, 0).has_value();
+  const std::vector<LineTime> lines = line_times(s);
+  const LineTime* most = nullptr;
   double excess_s = 0;
-  std::string text;
-  for (const HotLine& hot : s.seen.lines) {
-    const std::string line = trimmed_line(s, hot);
-    if (behind && reads.in(line)) continue;
-    const auto same = s.other_lines.find(line);
-    const double more_s = hot.share * all_s - (same == s.other_lines.end() ? 0 : same->second);
-    if (more_s > excess_s) most = &hot, excess_s = more_s, text = line;
+  for (const LineTime& one : lines) {
+    if (behind && reads.in(one.text)) continue;
+    if (looped && one.text.find(".backward(") != std::string::npos)
+      continue;  // it goes through what the loop made
+    const auto same = s.other_lines.find(one.text);
+    const double more_s = one.seconds - (same == s.other_lines.end() ? 0 : same->second);
+    if (more_s > excess_s) most = &one, excess_s = more_s;
   }
   if (most == nullptr || excess_s < kPartOfGap * gap_s) return {};
-  const bool here = fs::path(most->file).filename() == s.file;
-  return Suspicion{.evidence = fmt::format(
-                       "{} of the samples of its call stack are in '{}', which is {} of the gap",
-                       share(most->share), text.substr(0, 100), share(std::min(1.0, excess_s / gap_s))),
-                   .line = here ? most->line : 0,
-                   .booked = at_least(std::min(most->share, excess_s / all_s), s)};
+  const bool here = fs::path(most->line.file).filename() == s.file;
+  return Suspicion{
+      .evidence = fmt::format("{} of the samples of its call stack{} are in '{}', which is {} of the gap",
+                              share(most->share), most->start ? " before its first steps" : "",
+                              most->text.substr(0, 100), share(std::min(1.0, excess_s / gap_s))),
+      .line = here ? most->line.line : 0,
+      .booked = at_least(std::min(most->seconds, excess_s) / all_s, s)};
 }
+
+Maybe compile_start(const Subject& s, int) { return compiles_longer(s); }
 
 Maybe sleeps(const Subject& s, int) { return called(s, {"time.sleep"}); }
 
@@ -170,6 +234,9 @@ const std::map<std::string, const char*> kCommonRemedies = {
     {"R27",
      "There is little to gain by settings. Lower precision on hardware that has it, a smaller model, "
      "or a faster machine."},
+    {"R30",
+     "One call that takes all rows, all time steps or all indices; lists that are joined once; arrays in place of Python's "
+     "containers."},
     {"R29",
      "Start the script with `MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=4294967296 "
      "MALLOC_TOP_PAD_=268435456`, or with jemalloc or tcmalloc by `LD_PRELOAD`."},
@@ -306,6 +373,30 @@ std::vector<Rule> common_rules() {
        .suspect = collections,
        .from = R"(^\s*gc\.collect\(.*\)\s*(#.*)?$)",
        .to = ""},
+      {.id = "R30",
+       .key = "python_loop",
+       .signal =
+           "of two scripts: a loop with 8 rounds or more in a step, which the other script does not have, takes at "
+           "least 40% of the gap, by samples of the call stack",
+       .cause = "a Python loop does piece by piece what the other script does at once",
+       .change =
+           "one call over all pieces in place of the loop: a layer over the whole sequence, one product of larger "
+           "arrays, an array of indices",
+       .method = "",
+       .thrown = "",
+       .numbers = true,
+       .suspect = python_loop,
+       .place_alone = true},
+      {.id = "R9",
+       .key = "compile_start",
+       .signal =
+           "of two scripts whose whole runs are compared: tracing and compiling take at least 40% of the gap",
+       .cause = "it traces and compiles for longer than the other script",
+       .change = "compile fewer and smaller functions, or keep what was compiled on disk",
+       .method = "",
+       .thrown = "",
+       .suspect = compile_start,
+       .place_alone = true},
       {.id = "R28",
        .key = "hot_line",
        .signal = "of two scripts: one line takes at least 40% of the gap, by samples of the call stack",
@@ -313,7 +404,8 @@ std::vector<Rule> common_rules() {
        .change = "look at what that line does, and at what the other script does in its place",
        .method = "",
        .thrown = "",
-       .suspect = hot_line},
+       .suspect = hot_line,
+       .place_alone = true},
       {.id = "R19",
        .key = "batch",
        .signal = "of two scripts: the samples of a step are at most two thirds of the other's",

@@ -1,9 +1,14 @@
+#include <algorithm>
+#include <tuple>
+
 #include "explain/rules/parts.h"
 
 namespace bakeoff::explain {
 namespace {
 
-constexpr double kEager = 0.2;  // of the samples of its call stack
+constexpr double kManyCalls = 500;  // of a jitted function in the observed run
+constexpr double kMoreCalls = 8;    // times as many as in the other script
+constexpr double kEager = 0.2;      // of the samples of its call stack
 
 Maybe debug_nans(const Subject& s, int) {
   if (!s.flag("debug_nans")) return {};
@@ -34,10 +39,84 @@ Maybe eager_ops(const Subject& s, int) {
                               share(part), line > 0 ? fmt::format(", most of them in line {}", line) : ""),
       .most = without(part),
       .line = line,
-      .booked = at_least(part, s)};
+      .booked = at_least(of_looks(part, s), s)};
+}
+
+// A loop in Python within a function that is compiled.
+Maybe unrolled(const Subject& s, int) {
+  auto suspicion = compiles_longer(s);
+  if (!suspicion || s.start_loops.empty()) return {};
+  const auto& loop = std::ranges::max(s.start_loops, {}, &PythonLoop::traced);
+  if (!loop.file.ends_with("/" + s.file)) return {};
+  suspicion->line = loop.line;
+  suspicion->evidence +=
+      fmt::format("; the loop in line {} is part of what it traces, round by round", loop.line);
+  return suspicion;
 }
 
 Maybe new_functions(const Subject& s, int) { return defined_anew(s); }
+
+// Reasons of compilations that end with one of these words: "cfg of train_step".
+std::string reasons_of(const Subject& s, const std::vector<std::string>& ends) {
+  std::string all;
+  const Json retraces = fact(s, "retraces");
+  for (const auto& [function, reasons] : retraces.items()) {
+    if (!reasons.is_array()) continue;
+    for (const Json& reason : reasons) {
+      const std::string text = reason.is_string() ? reason.get<std::string>() : "";
+      for (const std::string& end : ends)
+        if (text.ends_with(": " + end))
+          all += fmt::format("{}{} of {}", all.empty() ? "" : ", ",
+                             text.substr(0, text.size() - end.size() - 2), function);
+    }
+  }
+  return all;
+}
+
+Maybe static_values(const Subject& s, int) {
+  auto suspicion = recompiled(s);
+  const std::string objects = reasons_of(s, {"another object"}), values = reasons_of(s, {"Python value"});
+  if (!suspicion || (objects.empty() && values.empty())) return {};
+  if (!objects.empty())
+    suspicion->evidence += ", each for another object as a static argument: " + objects;
+  else
+    suspicion->evidence += ", for values of static arguments that change: " + values;
+  return suspicion;
+}
+
+Maybe other_types(const Subject& s, int) {
+  auto suspicion = recompiled(s);
+  const std::string found = reasons_of(s, {"structure", "type", "dtype", "weak type"});
+  if (!suspicion || found.empty()) return {};
+  suspicion->evidence += ", as the type or structure of its arguments changes: " + found;
+  return suspicion;
+}
+
+// A function that is called for each element, where the other script calls one for all.
+Maybe small_calls(const Subject& s, int) {
+  const auto most_of = [](const Json& functions) {
+    std::tuple<double, int64_t, std::string> most;
+    for (const auto& [name, of] : functions.items())
+      if (of.is_array() && of.size() == 2)
+        most = std::max(most, std::tuple(of[0].get<double>(), of[1].get<int64_t>(), name));
+    return most;
+  };
+  const Json mine = fact(s, "functions"), others = fact_of_other(s, "functions");
+  const auto [calls, line, name] = most_of(mine);
+  const double other = std::max(1.0, std::get<0>(most_of(others)));
+  if (s.other_s <= 0 || !others.is_object() || calls < kManyCalls || calls < kMoreCalls * other) return {};
+  double seconds = 0;
+  for (const LineTime& one : line_times(s))
+    if (one.line.line == line && one.line.file.ends_with("/" + s.file)) seconds += one.seconds;
+  if (seconds < kPartOfGap * (s.mean_s() - s.other_s)) return {};
+  return Suspicion{
+      .evidence = fmt::format(
+          "the jitted function {} was called {:.0f} times, and none of the other script more than "
+          "{:.0f} times; line {}, which calls it, takes {} of the time",
+          name, calls, other, line, share(seconds / s.mean_s())),
+      .line = line,
+      .booked = at_least(seconds / s.mean_s(), s)};
+}
 
 Maybe blocks(const Subject& s, int) {
   if (s.number("blocks_per_step") < 0.5) return {};
@@ -107,6 +186,19 @@ std::vector<Rule> jax_rules() {
        .thrown = "",
        .suspect = eager_ops,
        .within = "no_jit"},
+      {.id = "R9",
+       .key = "unrolled",
+       .framework = "jax",
+       .signal =
+           "it compiles for longer than the other script, and a Python loop is in the function that is traced",
+       .cause =
+           "a Python loop is unrolled into a compiled function, and all its rounds are compiled one by one",
+       .change = "jax.lax.scan, or jax.lax.fori_loop, over the rounds",
+       .method = "",
+       .thrown = "",
+       .numbers = true,
+       .suspect = unrolled,
+       .within = "compile_start"},
       {.id = "R7",
        .key = "new_functions",
        .framework = "jax",
@@ -119,6 +211,42 @@ std::vector<Rule> jax_rules() {
        .place = "jax\\.jit|@jit|pjit",
        .suspect = new_functions,
        .within = "shapes"},
+      {.id = "R7",
+       .key = "static_values",
+       .framework = "jax",
+       .signal = "three or more compilations after the first steps, for other values of static arguments",
+       .cause = "its function is compiled again for each new value of a static argument",
+       .change =
+           "give numbers as arrays, not as static arguments; give objects __eq__ and __hash__ (a frozen dataclass), so that "
+           "equal ones are one value",
+       .method = "",
+       .thrown = "",
+       .place = "static_arg",
+       .suspect = static_values,
+       .within = "shapes"},
+      {.id = "R7",
+       .key = "other_types",
+       .framework = "jax",
+       .signal =
+           "three or more compilations after the first steps, for other types or structures of its arguments",
+       .cause = "its function is compiled again and again, as the types of its arguments change",
+       .change = "give it arrays of one dtype, in one structure: jnp.float32(x) in place of Python numbers",
+       .method = "",
+       .thrown = "",
+       .place = "jax\\.jit|@jit",
+       .suspect = other_types,
+       .within = "shapes"},
+      {.id = "R6",
+       .key = "small_calls",
+       .framework = "jax",
+       .signal =
+           "a jitted function is called 8 times as often as any of the other script, and its line takes 40% of the gap",
+       .cause = "a small jitted function is called for one element after another",
+       .change = "jax.vmap over the elements, within one jitted function; read results once",
+       .method = "",
+       .thrown = "",
+       .numbers = true,
+       .suspect = small_calls},
       {.id = "R11",
        .key = "blocks",
        .framework = "jax",

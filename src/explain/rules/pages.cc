@@ -134,6 +134,12 @@ const std::vector<Topic> kTopics = {
      "activations then gets empty pages again and again, and each page that is touched for the first time "
      "interrupts the program.",
      kPaired},
+    {"R30", "One by one, or all of it again",
+     "A loop in Python over rows, time steps or elements starts an op for each, where one op would take them all. And some "
+     "lines copy, search, sort or build the whole of something for each small part of it.",
+     "Looks at the stack, every 5 ms, say how much of the time is spent in a line or a loop, and the text of the line says what "
+     "it does. One step is traced to count the rounds of each loop. Of two scripts, what the other one spends on the same is "
+     "left out."},
 };
 
 std::string changes_of(const Rule& rule) {

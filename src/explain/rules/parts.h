@@ -18,6 +18,7 @@ constexpr double kWaits = 0.15;       // share of steps from which on waiting is
 constexpr double kSomeWaits = 0.05;   // the same, where more speaks for the cause
 constexpr double kShortStep = 0.020;  // s, of a step in which dispatch may count
 constexpr double kPrintedBytes = 10;  // a step
+constexpr double kPartOfGap = 0.4;    // that one line, one loop or compiling takes
 constexpr double kOnce = 0.2;         // calls a step from which on something is done "at each step"
 
 // An extended regular expression of POSIX, whose characters are bytes. std::regex would take the compiler two seconds.
@@ -51,10 +52,16 @@ Json fact_of_other(const Subject& s, const char* name);
 // The first of a list's objects; an empty object where there is none.
 Json first_of(const Json& list);
 Maybe recompiled(const Subject& s);
+// Of a pair whose whole runs are compared: tracing and compiling before the first steps take longer than in the other script.
+Maybe compiles_longer(const Subject& s);
 // Whether a line of the script makes an array of Python's or NumPy's numbers.
 bool makes_array(const Subject& s, const HotLine& hot);
-// Lower bound, at 99%, of a share of looks at the stack every 5 ms.
+// Lower bound, at 99%, of a share of what is compared, from looks at the stack every 5 ms.
 double at_least(double part, const Subject& s);
+// Looks with this share of all, as a share of what is compared.
+double of_looks(double part, const Subject& s);
+// What takes this share of its steps, as a share of what is compared.
+double of_steps(double part, const Subject& s);
 // Share of the watched steps' time; absent where none were watched.
 std::optional<double> part_of_watched(const Subject& s, double seconds);
 // The same, where a framework says that what it compiles is defined anew each time.
@@ -85,6 +92,7 @@ Remedies tensorflow_remedies();
 Remedies jax_remedies();
 
 std::vector<Rule> common_rules();
+std::vector<Rule> line_rules();
 std::vector<Rule> torch_rules();
 std::vector<Rule> keras_rules();
 std::vector<Rule> tensorflow_rules();

@@ -12,6 +12,8 @@
 namespace bakeoff::explain {
 namespace {
 
+constexpr double kPartOfRun = 0.2;
+
 int64_t line_of(const std::string& source, const std::string& place) {
   if (place.empty()) return 0;
   const Pattern wanted(place.c_str());
@@ -32,7 +34,8 @@ int64_t line_of(const std::string& source, const std::string& place) {
 double part_of_steps(const Profile& profile) {
   double steps = 0;
   for (const Phase& phase : profile.phases)
-    if (phase.key == "steps" || phase.key == "waits" || phase.key == "epochs") steps += phase.seconds;
+    if (phase.key == "steps" || phase.key == "waits" || phase.key == "epochs" || phase.key == "run")
+      steps += phase.seconds;
   return profile.total_s > 0 ? steps / profile.total_s : 0;
 }
 
@@ -98,7 +101,7 @@ double number_of_other(const Subject& s, const char* name) {
 
 Maybe recompiled(const Subject& s) {
   const int64_t steps = s.watched_steps > 0 ? s.watched_steps : s.profile.steps;
-  if (s.seen.compiles < 3 || s.seen.compiles * 20 < steps) return {};
+  if (s.stepless() || s.seen.compiles < 3 || s.seen.compiles * 20 < steps) return {};
   const double seconds = 1e-9 * static_cast<double>(s.seen.compile_ns);
   Suspicion found{
       .evidence = fmt::format("{} compilations in {} steps after the first ones", s.seen.compiles, steps),
@@ -114,8 +117,24 @@ Maybe recompiled(const Subject& s) {
   return found;
 }
 
+Maybe compiles_longer(const Subject& s) {
+  const double more_s = s.start_compile_s - s.other_compile_s;
+  if (!s.whole || s.other_s <= 0 || more_s < kPartOfGap * (s.mean_s() - s.other_s)) return {};
+  if (more_s < kPartOfRun * s.mean_s()) return {};
+  return Suspicion{.evidence = fmt::format(
+                       "until its first steps are made it traces and compiles for {:.2g} of {:.2g} s, the "
+                       "other script for {:.2g} s",
+                       s.start_compile_s, s.mean_s(), s.other_compile_s),
+                   .most = without(more_s / s.mean_s()),
+                   .booked = more_s / s.mean_s()};
+}
+
+double of_steps(double part, const Subject& s) { return s.whole ? part * part_of_steps(s.profile) : part; }
+
+double of_looks(double part, const Subject& s) { return part * s.looked_at_s() / s.mean_s(); }
+
 double at_least(double part, const Subject& s) {
-  const double looks = std::max(1.0, s.watched_s / 0.005);
+  const double looks = std::max(1.0, (s.watched_s + (s.whole ? s.start_s : 0)) / 0.005);
   return std::max(0.0, part - 2.33 * std::sqrt(part * (1 - part) / looks));
 }
 
@@ -160,11 +179,15 @@ Maybe called(const Subject& s, const std::vector<std::string>& beginnings) {
         took.is_number())
       seconds += took.get<double>();
   const Json files = fact(s, "files");
+  if (s.stepless() && seconds < kPartOfRun * s.mean_s()) return {};
   const bool elsewhere = files.is_object() && files.contains(name);
-  return Suspicion{.evidence = fmt::format("{:.1f} calls of {} a step{}", most, name,
+  return Suspicion{.evidence = fmt::format("{:.{}f} calls of {} {}{}", most, s.stepless() ? 0 : 1, name,
+                                           s.stepless() ? "in its run" : "a step",
                                            elsewhere ? " in " + files.value(name, "") : ""),
                    .line = lines.is_object() && !elsewhere ? lines.value(name, int64_t{0}) : 0,
-                   .booked = part_of_watched(s, seconds * static_cast<double>(s.watched_steps))};
+                   .booked = s.stepless()
+                                 ? seconds / s.mean_s()
+                                 : part_of_watched(s, seconds * static_cast<double>(s.watched_steps))};
 }
 
 Maybe uncompiled(const Subject& s) {
@@ -206,7 +229,7 @@ std::optional<std::string> changed_line(const Suspect& suspect, const std::strin
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> all = [] {
     std::vector<Rule> joined;
-    for (auto part : {common_rules, torch_rules, keras_rules, tensorflow_rules, jax_rules})
+    for (auto part : {common_rules, line_rules, torch_rules, keras_rules, tensorflow_rules, jax_rules})
       std::ranges::move(part(), std::back_inserter(joined));
     return joined;
   }();

@@ -47,6 +47,12 @@ Subject script(const std::string& framework, const Facts& all) {
   s.watched_steps = facts.value("Watched", 0);
   s.watched_s = 0.1 * static_cast<double>(s.watched_steps);
   s.other_s = facts.value("OtherTime", 0.0);
+  s.start_compile_s = facts.value("StartCompile", 0.0);
+  s.other_source = facts.value("OtherSource", "");
+  if (const double part = facts.value("Loop", 0.0); part > 0)
+    s.seen.loops = {{"/tmp/copy/train.py", 2, 40, part, 0}};
+  if (facts.contains("Traced"))
+    s.start_loops = {{"/tmp/copy/train.py", 2, 0, 0.2, facts.value("Traced", 0.0)}};
   Json own = {{"parameters", 1000}, {"threads", 2}};
   own.update(facts);
   s.seen.facts = {{framework, own}};
@@ -63,7 +69,86 @@ const Json kArrays = {{"file", "/tmp/copy/train.py"},
                       {"arrays", true}};
 const Facts kFused = {{"parameter_tensors", 8}, {"optimizers", Json::array({Json{{"fused", true}}})}};
 
+// A run of 40 s, and one of 10 s, of which it compiles for 20 s until its first steps are made.
+const Facts kCompilesLong = {{"Whole", true}, {"OtherTime", 10}, {"StartCompile", 20}};
+const Facts kCompilesShort = {{"Whole", true}, {"OtherTime", 10}, {"StartCompile", 2}};
+
+Facts with(Facts facts, const Facts& more) {
+  for (const auto& [word, value] : more) facts[word] = value;
+  return facts;
+}
+
+// A line in which it is seen half of the time.
+Facts in_line(const std::string& text) { return {{"Hot", 0.5}, {"Source", "a = deque()\n" + text + "\n"}}; }
+
+Sign line_sign(const char* key, const char* text) {
+  return {key, "torch", in_line(text), in_line("loss = model(x)")};
+}
+
 const std::vector<Sign> kSigns = {
+    line_sign("grown_array", "  self.rows = np.concatenate([self.rows, row])"),
+    line_sign("array_updates", "x = x.at[i].set(row)"),
+    line_sign("deque_access", "return random.sample(memory, 32)"),
+    line_sign("choice", "rows = np.random.choice(n, 64, replace=False)"),
+    line_sign("shuffles", "rows = torch.randperm(n)[:64]"),
+    line_sign("table_rows", "row = table.iloc[i]"),
+    line_sign("table_apply", "y = table.apply(lambda row: row.a, axis=1)"),
+    line_sign("vectorize", "y = np.vectorize(clip)(x)"),
+    line_sign("searches", "at = words.index(word)"),
+    line_sign("map_fn", "y = tf.map_fn(f, x)"),
+    line_sign("one_hot_product", "y = F.one_hot(i, n).float() @ table"),
+    line_sign("einsum_of_three", "y = torch.einsum('bi,ij,bj->b', x, w, z)"),
+    line_sign("all_differences", "d = ((x[:, None] - c[None]) ** 2).sum(-1)"),
+    line_sign("row_gradients", "g = torch.autograd.grad(y[i], x)"),
+    line_sign("inverse", "y = torch.linalg.inv(a) @ b"),
+    line_sign("covariance", "z = rng.multivariate_normal(mean, cov)"),
+    line_sign("state_dicts", "for name, p in model.state_dict().items():"),
+    line_sign("tables", "table.to_csv('log.csv')"),
+    line_sign("reads_files", "x = np.load(files[i])"),
+    line_sign("tokens", "ids = tokenizer(text, padding=True)"),
+    line_sign("number_checks", "if torch.isnan(h).any():"),
+    line_sign("pictures", "plt.plot(losses)"),
+    line_sign("processes", "out = subprocess.run(['nvidia-smi'])"),
+    line_sign("folders", "files = glob.glob('*.npy')"),
+    line_sign("caches_emptied", "torch.cuda.empty_cache()"),
+    line_sign("downloads", "x = requests.get(address)"),
+    {"python_loop",
+     "torch",
+     {{"Loop", 0.8}, {"OtherTime", 0.02}, {"Source", "a\nfor t in range(40):\n  h = cell(x[t], h)\n"}},
+     {{"Loop", 0.8},
+      {"OtherTime", 0.02},
+      {"Source", "a\nfor t in range(40):\n  h = cell(x[t], h)\n"},
+      {"OtherSource", "b\n for t in range(40):\n  h = cell(x[t], h)\n"}}},
+    {"compile_start", "torch", kCompilesLong, kCompilesShort},
+    {"unrolled", "jax", with(kCompilesLong, {{"Traced", 0.1}}), kCompilesLong},
+    {"large_graph", "tensorflow", with(kCompilesLong, {{"graph_ops", 9000}, {"Other", {{"graph_ops", 300}}}}),
+     with(kCompilesLong, {{"graph_ops", 400}, {"Other", {{"graph_ops", 300}}}})},
+    {"static_values",
+     "jax",
+     {{"Compiles", 30}, {"retraces", {{"step", {"cfg: another object"}}}}},
+     {{"Compiles", 30}, {"retraces", {{"step", {"x: shape"}}}}}},
+    {"other_types",
+     "jax",
+     {{"Compiles", 30}, {"retraces", {{"step", {"x: weak type"}}}}},
+     {{"Compiles", 30}, {"retraces", {{"step", {"x: shape"}}}}}},
+    {"shapes",
+     "jax",
+     {{"Compiles", 30}, {"retraces", {{"step", {"x: shape"}}}}},
+     {{"Compiles", 30}, {"retraces", {{"step", {"cfg: another object"}}}}}},
+    {"small_calls",
+     "jax",
+     {{"Hot", 0.8},
+      {"OtherTime", 0.02},
+      {"functions", {{"energy", {9000, 2}}}},
+      {"Other", {{"functions", {{"energy", {90, 2}}}}}}},
+     {{"Hot", 0.8},
+      {"OtherTime", 0.02},
+      {"functions", {{"energy", {9000, 2}}}},
+      {"Other", {{"functions", {{"energy", {8000, 2}}}}}}}},
+    {"conversion",
+     "torch",
+     {{"Hot", 0.5}, {"Source", "for i in n:\n  x = torch.tensor(rows)\n"}},
+     {{"Hot", 0.5}, {"Source", "for i in n:\n  x = np.array([f(y) for y in rows])\n"}}},
     {"input", "torch", {{"Waits", 0.2}}, {{"Waits", 0.1}}},
     {"input", "tf_keras", {{"data", "generator"}}, {{"data", "ndarray"}}},
     {"conversion",

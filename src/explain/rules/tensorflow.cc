@@ -51,7 +51,19 @@ Maybe element_by_element(const Subject& s, int) {
                               elements, share(s.profile.wait_share)),
       .most = without(s.profile.wait_share),
       .line = lines.is_object() ? lines.value("from_generator", int64_t{0}) : 0,
-      .booked = s.profile.wait_share};
+      .booked = of_steps(s.profile.wait_share, s)};
+}
+
+constexpr double kLargerGraph = 4;
+
+// A loop in Python within a function that is traced makes a graph of all its rounds.
+Maybe large_graph(const Subject& s, int) {
+  auto suspicion = compiles_longer(s);
+  const double mine = s.number("graph_ops"), other = number_of_other(s, "graph_ops");
+  if (!suspicion || other < 1 || mine < kLargerGraph * other) return {};
+  suspicion->evidence +=
+      fmt::format("; its largest graph has {:.0f} ops, that of the other script {:.0f}", mine, other);
+  return suspicion;
 }
 
 Maybe new_tf_functions(const Subject& s, int) { return defined_anew(s); }
@@ -88,7 +100,7 @@ Maybe map_of_rows(const Subject& s, int) {
           .evidence = "its pipeline maps one element after another, before they are batched; waits: " +
                       share(s.profile.wait_share) + " of its steps",
           .most = without(s.profile.wait_share),
-          .booked = s.profile.wait_share};
+          .booked = of_steps(s.profile.wait_share, s)};
   }
   return {};
 }
@@ -234,6 +246,20 @@ std::vector<Rule> tensorflow_rules() {
        .place = "tf\\.function",
        .suspect = retraced_by_numbers,
        .within = "shapes"},
+      {.id = "R9",
+       .key = "large_graph",
+       .framework = "tensorflow",
+       .signal =
+           "it compiles for longer than the other script, and its largest graph has at least 4 times as many ops",
+       .cause =
+           "a Python loop is unrolled into a traced function, and all its rounds are traced and compiled one by one",
+       .change =
+           "a loop over tf.range inside of the function, tf.scan or tf.while_loop, or a recurrent layer of Keras",
+       .method = "",
+       .thrown = "",
+       .numbers = true,
+       .suspect = large_graph,
+       .within = "compile_start"},
       {.id = "R7",
        .key = "new_tf_functions",
        .framework = "tensorflow",

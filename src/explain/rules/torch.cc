@@ -78,7 +78,7 @@ Maybe loop_of_ops(const Subject& s, int) {
 
 // In a script that ends after a few steps compiling is most of the whole.
 Maybe costly_compile(const Subject& s, int) {
-  if (!s.whole || s.number("graphs") < 1) return {};
+  if (!s.whole || s.stepless() || s.number("graphs") < 1) return {};
   double start = 0;
   for (const Phase& phase : s.profile.phases)
     if (phase.key == "set_up" || phase.key == "warm_up") start += phase.seconds;
