@@ -192,3 +192,7 @@ class Hooks:
     def facts(self) -> Optional[Facts]:
         """What it knows by now; None where the script only imported it."""
         return None
+
+    def input_seconds(self) -> float:
+        """What preparing a batch takes that no step is seen to wait for."""
+        return 0.0

@@ -105,7 +105,7 @@ class Process:
     def _answer(self, ended: bool) -> None:
         seen = self.observer
         done = time.monotonic_ns()
-        watched = self._watched()
+        watched = self._watched(ended)
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self._send(
             {
@@ -138,8 +138,9 @@ class Process:
             }
         )
 
-    def _watched(self) -> dict[str, Any]:
+    def _watched(self, ended: bool) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        last = ended or self.hook_calls is not None  # no step counts any more
         if self.lines is not None:
             found, self.lines = self.lines.stop(self.rounds), None
         steps = len(self.observer.marks)
@@ -149,6 +150,12 @@ class Process:
             self.rounds, self.counter = self.counter.stop(), None
         if self.given is not None:
             found["conversions"], self.given = self.given.stop(steps), None
+        for hooks in self.hooks if last else []:
+            try:
+                seconds = hooks.input_seconds()
+                found["input_s"] = max(seconds, found.get("input_s", 0.0))
+            except Exception as error:  # what cannot be read is not told
+                self.observer.notes.append(f"{hooks.name}: {error!r}")
         return found
 
     def _facts(self) -> dict[str, Any]:

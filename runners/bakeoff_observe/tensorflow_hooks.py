@@ -36,6 +36,8 @@ now = time.monotonic_ns
 _ANEW = 4  # functions of one code, beyond which they count as one
 _OURS = "_bakeoff_seen"  # what is known of a tf.function, in itself
 _VARIES = object()
+_READ, _READ_NS = 48, 1_000_000_000  # batches of a pipeline that is read by itself
+_PYTHON = ("PyFunc", "EagerPyFunc", "PyFuncStateless")  # ops that call Python
 
 
 class TensorFlowHooks(Hooks):
@@ -50,6 +52,7 @@ class TensorFlowHooks(Hooks):
         self.sources: list[Any] = []  # of the last eager gradient
         self.inputs: list[dict[str, Any]] = []
         self.pipelines: list[dict[str, Any]] = []
+        self.fitted: list[Any] = []  # datasets whose batches a graph reads
         self.generator_line = 0
         self.leading: Any = None  # the function that is called where nothing trains
         self.gradients = False
@@ -118,10 +121,14 @@ class TensorFlowHooks(Hooks):
             if numbers:
                 args, kwargs = self.tensor_values(seen, args, kwargs)
             self.current = seen
+            before, since = observer.compile_ns, now()
             try:
                 result = call(function, *args, **kwargs)
             finally:
                 self.current = None
+            # What was traced is optimized at its first run, of which this is most.
+            if 2 * (observer.compile_ns - before) > now() - since:
+                observer.compiled(since, now())
             if seen["trains"] and self.leader(self.one_of(function)):
                 pick = seen["loss"] or self.first_step(seen, args, kwargs, result)
                 observer.loss = pick(result)
@@ -271,6 +278,9 @@ class TensorFlowHooks(Hooks):
         def begun(dataset: Any) -> Any:
             if not eager():
                 return begin(dataset)
+            known = any(dataset is one for one in self.fitted)
+            if observer.inside and len(self.fitted) < 4 and not known:
+                self.fitted.append(dataset)
             observer.epoch()
             self.opened(dataset)
             since = now()
@@ -280,6 +290,7 @@ class TensorFlowHooks(Hooks):
                 observer.waited(since)
 
         self.dataset_class.__iter__ = begun
+        self.begin_dataset = begin
 
     def watch_generators(self) -> None:
         """Counts what Python generators give to pipelines, element by element."""
@@ -363,6 +374,24 @@ class TensorFlowHooks(Hooks):
             return data.repeat(count if count > 0 else None)
 
         return self.derived(dataset, make)
+
+    def input_seconds(self) -> float:
+        """What a batch takes of the pipelines that `fit` reads within a graph, where
+        nobody sees it wait: read by themselves, once no step is made any more."""
+        most = 0.0
+        for dataset in self.fitted:
+            batches = self.begin_dataset(dataset)
+            for _ in range(2):  # shuffle buffers, threads
+                if next(batches, None) is None:
+                    break
+            since, count = now(), 0
+            while count < _READ and now() - since < _READ_NS:
+                if next(batches, None) is None:
+                    break
+                count += 1
+            if count >= 2:
+                most = max(most, 1e-9 * (now() - since) / count)
+        return most
 
     # ---- facts
 
@@ -489,6 +518,19 @@ def stages(dataset: Any) -> list[str]:
     return found[::-1]
 
 
+def calls_python(dataset: Any) -> bool:
+    """Whether a map of the pipeline calls a function of Python's."""
+    at = dataset
+    while at is not None:
+        function = getattr(getattr(at, "_map_func", None), "function", None)
+        graph = getattr(function, "graph", None)
+        if graph and any(op.type in _PYTHON for op in graph.get_operations()):
+            return True
+        inputs = at._inputs()
+        at = inputs[0] if inputs else None
+    return False
+
+
 def pipeline(dataset: Any) -> dict[str, Any]:
     names = stages(dataset)
     batch, at = None, dataset
@@ -504,6 +546,7 @@ def pipeline(dataset: Any) -> dict[str, Any]:
         "map": "map" in names,
         "parallel_map": "parallel_map" in names,
         "shuffle": "shuffle" in names,
+        "python": calls_python(dataset),
         "batch": batch,
         "inputs": [
             described(x) for x in leaves(dataset.element_spec) if hasattr(x, "dtype")

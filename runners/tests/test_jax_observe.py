@@ -739,3 +739,77 @@ def test_ops_outside_of_compiled_functions(tmp_path: Path, word: str) -> None:
         lines = script.run(100_000, seconds=1, watch="lines")["lines"]
     eager = sum(one["eager"] for one in lines)
     assert eager > 0.5 if word == "part" else eager < 0.1, lines
+
+
+UNROLLED = """
+import sys
+import jax
+import jax.numpy as jnp
+
+def outputs(w, x):
+    h = jnp.zeros(16)
+    for t in range(40):
+        h = jnp.tanh(h @ w + x[t])
+    return jnp.mean(h ** 2)
+
+if "train" in sys.argv:
+    @jax.jit
+    def step(w, x):
+        loss, gradient = jax.value_and_grad(outputs)(w, x)
+        return w - 1e-3 * gradient, loss
+
+    w = jnp.eye(16)
+    for _ in range(40):
+        w, loss = step(w, jnp.ones((40, 16)))
+else:
+    print(float(outputs(jnp.eye(16), jnp.ones((40, 16)))))
+"""
+
+
+def test_a_loop_that_is_unrolled(tmp_path: Path) -> None:
+    path = tmp_path / "unrolled.py"
+    path.write_text(UNROLLED)
+    line = UNROLLED.splitlines().index("    for t in range(40):") + 1
+    with Observed(path, argv=["train"], alone=True) as script:
+        first = script.run(3, facts=True, watch="lines")
+        assert first["facts"]["jax"]["functions"]["step"][0] == 3
+    traced = {one["line"]: one["traced"] for one in first["loops"]}
+    assert set(traced) == {line}, "the loop around the calls is part of no function"
+    assert first["compile_ns"] > 0
+
+
+def test_a_script_without_steps(tmp_path: Path) -> None:
+    path = tmp_path / "unrolled.py"
+    path.write_text(UNROLLED)
+    with Observed(path) as script:
+        found = script.run(3, facts=True, watch="lines")
+    assert found["ended"] and found["marks"] == []
+    assert found["facts"]["jax"]["platform"] == "cpu"
+
+
+CONFIGS = """
+import functools
+import jax
+import jax.numpy as jnp
+
+class Config:
+    def __init__(self, rate):
+        self.rate = rate
+
+@functools.partial(jax.jit, static_argnames=("config",))
+def step(w, config):
+    gradient = jax.grad(lambda w: jnp.mean(w ** 2))(w)
+    return w - config.rate * gradient
+
+w = jnp.ones(4)
+for _ in range(20):
+    w = step(w, config=Config(0.1))
+"""
+
+
+def test_objects_as_static_arguments(tmp_path: Path) -> None:
+    path = tmp_path / "configs.py"
+    path.write_text(CONFIGS)
+    with Observed(path) as script:
+        facts = script.run(10, facts=True)["facts"]["jax"]
+    assert facts["retraces"]["step"] == ["config: another object"]

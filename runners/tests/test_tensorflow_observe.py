@@ -557,3 +557,48 @@ def test_calls_of_what_nothing_trains(tmp_path: Path, word: str) -> None:
         assert first["facts"][of]["batch"] == 8
         script.end()
         assert script.output().splitlines()[-1] == plain.splitlines()[-1]
+
+
+FITTED = """
+import os
+import sys
+import time
+import numpy as np
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
+import tensorflow as tf
+import keras
+
+def slow(x):
+    time.sleep(0.002)
+    return x
+
+def mapped(x, y):
+    return tf.ensure_shape(tf.numpy_function(slow, [x], tf.float32), (4,)), y
+
+x, y = np.ones((4000, 4), "float32"), np.ones((4000, 1), "float32")
+data = tf.data.Dataset.from_tensor_slices((x, y))
+if "map" in sys.argv:
+    data = data.map(mapped)
+data = data.batch(8).prefetch(2)
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(data, epochs=2, verbose=0)
+"""
+
+
+@pytest.mark.parametrize("word", ["map", "plain"])
+def test_what_fit_reads_within_a_graph(tmp_path: Path, word: str) -> None:
+    path = tmp_path / "fitted.py"
+    path.write_text(FITTED)
+    with Observed(path, argv=[word]) as script:
+        first = script.run(5, facts=True)
+        assert "input_s" not in first
+        seen = script.run(10, facts=True, watch="hooks")
+    pipelines = seen["facts"]["keras"]["pipelines"]
+    assert [one["python"] for one in pipelines] == [word == "map"]
+    if word == "map":
+        assert seen["input_s"] >= 8 * 0.002
+    else:
+        assert seen["input_s"] > 0
+    assert seen["facts"]["keras"]["graph_ops"] > 10

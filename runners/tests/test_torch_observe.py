@@ -777,3 +777,60 @@ def test_a_large_table_and_why_code_is_compiled_again(tmp_path: Path) -> None:
     assert table == {"rows": 250_000, "used": 8, "numbers": 1_000_000}
     assert facts["optimizer_s"] > 0
     assert any("turn" in reason for reason in facts["recompiles"]["forward"])
+
+
+LOOPS = """
+import torch
+
+torch.manual_seed(1)
+torch.set_num_threads(1)
+cell = torch.nn.GRUCell(4, 32)
+optimizer = torch.optim.SGD(cell.parameters(), lr=1e-3)
+
+def forward(x):
+    h = torch.zeros(8, 32)
+    for t in range(24):
+        h = cell(x[t], h)
+    return h
+
+total = 0.0
+for step in range(200):
+    x = torch.stack([torch.full((8, 4), 0.1 * k) for k in range(24)])
+    loss = forward(x).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += float(loss.detach())
+print(total.hex())
+"""
+
+
+def test_rounds_of_loops_in_a_step(tmp_path: Path) -> None:
+    script = tmp_path / "loops.py"
+    script.write_text(LOOPS)
+    plain = bare(script)
+    with Observed(script) as seen:
+        start = seen.run(3, watch="lines")
+        assert start["lines"] and start["loops"] == [], "nothing was counted yet"
+        seen.run(1, watch="rounds")
+        loops = seen.run(60, watch="lines")["loops"]
+        seen.end()
+        assert seen.output() == plain, "bit for bit"
+    source = LOOPS.splitlines()
+    lines = {one["line"]: one for one in loops}
+    loop = lines[source.index("    for t in range(24):") + 1]
+    assert 24 <= loop["rounds"] <= 25 and 0.1 < loop["share"] < 0.9
+    assert source.index("for step in range(200):") + 1 not in lines
+
+
+def test_a_tracer_of_the_scripts_own_stays(tmp_path: Path) -> None:
+    script = tmp_path / "loops.py"
+    own = "import sys\nsys.settrace(lambda *args: None)\n"
+    script.write_text(own + LOOPS.replace("print(", "print(sys.gettrace() is None, "))
+    plain = bare(script)
+    with Observed(script) as seen:
+        seen.run(3)
+        seen.run(1, watch="rounds")
+        seen.run(5, watch="lines")
+        seen.end()
+        assert seen.output() == plain

@@ -67,6 +67,8 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
         100 * out.others));
   std::ranges::stable_sort(out.causes, [](const Cause& a, const Cause& b) {
     if (a.named() != b.named()) return a.named();
+    const bool first_alone = a.suspect.rule->place_alone, second_alone = b.suspect.rule->place_alone;
+    if (first_alone != second_alone) return second_alone;
     return a.named() && a.size() > b.size();
   });
   std::set<std::string> told;  // a pass that began anew may say the same

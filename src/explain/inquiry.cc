@@ -37,9 +37,10 @@ constexpr double kGivesWay = 0.7;  // share of a general cause's gain that a spe
 constexpr int64_t kMostRounds = 40, kFewestRuns = 4, kMostRuns = 8;  // of a heat: of bursts, of whole runs
 // Time of the observed run over that of later ones, from which on it is told.
 constexpr double kFirstRun = 1.5;
-constexpr double kRunStart = 0.5;     // s, of a process before Python runs the script
-constexpr int64_t kStepsOfRound = 8;  // at least, of a script that ends
-constexpr double kGlaringGap = 4;     // from which on a heat may end before its rounds are made
+constexpr double kRunStart = 0.5;      // s, of a process before Python runs the script
+constexpr int64_t kEnoughSteps = 400;  // of a script that ends, from which on bursts of fewer steps are tried
+constexpr int64_t kStepsOfRound = 8;   // at least, of a script that ends
+constexpr double kGlaringGap = 4;      // from which on a heat may end before its rounds are made
 constexpr double kSmallPart =
     0.25;                       // of a gap, or its logarithm, up to which something is no main cause of it
 constexpr double kSeenGap = 3;  // that is told, and what is booked to it, though no heats make it certain
@@ -172,7 +173,10 @@ Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) c
             .start_s = start_seconds(of.profile)};
   if (const auto set = lane.switches.find(kEnvironment); set != lane.switches.end())
     for (const auto& [variable, value] : set->items()) lane.spec.environment[variable] = value;
-  if (of.seen.ended) lane.steps_at_most = of.seen.steps();
+  if (of.seen.ended)
+    lane.steps_at_most = of.seen.steps();
+  else if (steps_at_most_ > 0)
+    lane.steps_at_most = steps_at_most_;
   lane.by_step = of.by_step;
   lane.whole_s = of.profile.total_s;
   if (whole_epochs(of)) {
@@ -205,7 +209,13 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted, bool with_s
     return run_heat(lanes, options);
   };
   Heat heat = run();
-  const int64_t ends_after = ended_after(heat);
+  int64_t ends_after = ended_after(heat);
+  if (ends_after >= kEnoughSteps && steps_at_most_ == 0 && !proc::interrupted()) {
+    steps_at_most_ = ends_after;  // shorter bursts fit into them
+    for (Lane& one : lanes) one.steps_at_most = std::min(one.steps_at_most.value_or(ends_after), ends_after);
+    heat = run();
+    ends_after = ended_after(heat);
+  }
   if (ends_after > 0 && ends_after_ == 0 && !proc::interrupted()) {
     ends_after_ = ends_after;
     out_.notes.push_back(fmt::format(

@@ -95,6 +95,8 @@ class Inquiry {
   const Progress& progress_;
   int64_t begin_ns_;
   double heat_s_ = 0;  // of the last one
+  int64_t steps_at_most_ =
+      0;  // fewest steps that a lane made before its end, where they are enough for short bursts; 0: not known
   int64_t ends_after_ =
       0;  // fewest steps that a lane made before its end, too few for bursts; 0: all made enough
   Differences gap_ = Differences();

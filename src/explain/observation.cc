@@ -32,6 +32,7 @@ void append(Report& report, Report later) {
   report.compile_steps = std::move(later.compile_steps);
   report.collections = later.collections;
   report.ended = later.ended;
+  report.input_s = later.input_s;
   report.error = later.error;
   report.where = later.where;
   report.notes = later.notes;
@@ -186,6 +187,7 @@ Status observe(Subject& subject, const fs::path& folder, double budget_s) {
       {.steps = kHookSteps, .seconds = std::min(kHookSeconds, observed_s / 2), .watch = Watch::kHooks});
   if (!counted) return Done{};
   subject.seen.hook_s = counted->hook_s;
+  subject.seen.input_s = counted->input_s;
   if (!counted->conversions.empty()) subject.seen.conversions = counted->conversions;
   return Done{};
 }

@@ -105,6 +105,7 @@ Result<Report> parse_report(const std::string& line) {
           {one.at("file"), one.at("line"), one.at("rounds"), one.at("share"), one.at("traced")});
     if (const auto at = found.find("hooks"); at != found.end() && at->is_object())
       report.hook_s = at->at("calls_per_step").get<double>() * at->at("seconds_per_call").get<double>();
+    report.input_s = found.value("input_s", 0.0);
     report.conversions = found.value("conversions", Json());
     if (const auto at = found.find("environment"); at != found.end())
       for (const auto& [name, value] : at->items()) report.environment[name] = value;

@@ -77,10 +77,12 @@ struct Report {
   std::vector<std::string> notes = {};   // what was seen and could not be followed
   nlohmann::json facts = {};             // by framework; null unless asked for
   std::vector<HotLine> lines = {};       // with Watch::kLines: the greatest share first
-  std::vector<PythonLoop> loops =
-      {};  // the same, of loops that a step goes round 8 times or more, or that JAX unrolls
-  nlohmann::json conversions =
-      {};  // with Watch::kHooks or kRounds: what lines make arrays of; null: not looked at
+  // The same, of loops that a step goes round 8 times or more, or that JAX unrolls.
+  std::vector<PythonLoop> loops = {};
+  // What preparing a batch takes, s, where a graph reads batches and no step is seen to wait: read by themselves, at the
+  // script's end or with Watch::kHooks; 0: nothing.
+  double input_s = 0;
+  nlohmann::json conversions = {};  // with kHooks or kRounds: what lines make arrays of; null: not looked at
   std::optional<double> hook_s = {};  // with Watch::kHooks: what the hooks take of a step, at most
   // Versions of packages and of Python, and variables that may matter; with the facts alone.
   std::map<std::string, std::string> environment = {};

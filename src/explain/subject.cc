@@ -11,6 +11,9 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Share of a step, from which on a pipeline that works beside it is what it waits for.
+constexpr double kBinds = 0.6;
+
 const Json kNothing = Json::object();
 
 // A framework that trains on another one, whose hooks see what trains it too, names it as its backend.
@@ -55,6 +58,12 @@ const Json& Subject::facts() const { return facts_of(seen); }
 double Subject::samples() const { return samples_of(facts(), by_step); }
 
 double Subject::step_with_waits_s() const { return profile.step_s / std::max(0.01, 1 - profile.wait_share); }
+
+double Subject::input_share() const {
+  const double batches = number("steps_per_execution", 1);
+  const double reads = profile.step_s > 0 ? std::min(1.0, seen.input_s * batches / profile.step_s) : 0;
+  return std::max(profile.wait_share, reads > kBinds ? reads : 0);
+}
 
 std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second) {
   const auto units = [](const Subject& s) {

@@ -50,6 +50,8 @@ struct Subject {
   // Samples of one counted step; 1 where the batch is not known. By step: training steps of it.
   double samples() const;
   double step_with_waits_s() const;
+  // Share of its steps that they wait for data, or that a pipeline which a graph reads needs for as many batches.
+  double input_share() const;
   // Mean time of a sample, or step, with the starts of epochs; of a whole run what compared_s() says. Seconds.
   double mean_s() const;
   // Time that looks at its stack are shares of, in s of what is compared.

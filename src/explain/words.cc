@@ -114,7 +114,8 @@ std::string gain_words(const Explanation& e, const Cause& c) {
                        c.reason.empty() ? "" : "; no run confirms it: " + c.reason);
   std::string text;
   // What was booked may be a part of what goes with the change.
-  if (c.suspect.suspicion.most && c.measured->low <= *c.suspect.suspicion.most) text = fmt::format("at most {}; ", significant(*c.suspect.suspicion.most, 3));
+  if (c.suspect.suspicion.most && c.measured->low <= *c.suspect.suspicion.most)
+    text = fmt::format("at most {}; ", significant(*c.suspect.suspicion.most, 3));
   if (c.first) text += fmt::format("first heat {}; ", significant(c.first->value, 3));
   text += fmt::format("confirmed {} times as fast", with_interval(*c.measured));
   text += pays_words(e, c);

@@ -262,6 +262,34 @@ class OddScripts(Explain):
         self.assertLess(len(got.out), 10_000)
 
 
+class WithoutSteps(Explain):
+    """Scripts in which no step is seen are taken as a whole."""
+
+    def test_two_that_never_train(self) -> None:
+        text = "import torch\ntotal = torch.zeros(8)\nfor n in range(40):\n    total = total + n\n"
+        self.place.write("fast.py", text)
+        slow = "import time\n" + text + "    time.sleep(0.1)\nprint(total)\n"
+        self.place.write("slow.py", slow)
+        found = self.explained("slow.py", "fast.py", seconds=40)
+        self.assertEqual(found["per"], "run")
+        self.assertEqual([script["steps"] for script in found["scripts"]], [0, 0])
+        self.assertTrue(any("no steps were seen" in note for note in found["notes"]))
+        named = [cause["key"] for cause in found["causes"] if cause["named"]]
+        self.assertEqual(named, ["sleep"], found)
+
+    def test_one_that_trains_in_another_process(self) -> None:
+        source = SCRIPT.replace(
+            "    main()",
+            "    import multiprocessing\n"
+            "    other = multiprocessing.Process(target=main)\n"
+            "    other.start()\n    other.join(1)\n    other.kill()",
+        )
+        self.place.write("train.py", source)
+        got = self.explain("train.py")
+        self.assertEqual(got.code, 0, got.err)
+        self.assertIn("no steps were seen, or too few", " ".join(got.out.split()))
+
+
 class Refusals(Explain):
     def refused(self, source: str, *said: str) -> None:
         self.place.write("train.py", source)
@@ -270,30 +298,12 @@ class Refusals(Explain):
         for words in said:
             self.assertIn(words, got.err)
 
-    def test_a_script_that_never_trains(self) -> None:
-        self.refused(
-            "import torch\nprint('only this')\n",
-            "0 steps were seen",
-            "came to its end",
-        )
-
     def test_a_script_that_fails(self) -> None:
         self.refused(
             TRAIN.replace("# BEFORE", "raise ValueError('no such thing')"),
             "0 steps were seen",
             "ValueError: no such thing",
             "train.py:",
-        )
-
-    def test_a_script_that_trains_in_another_process(self) -> None:
-        self.refused(
-            SCRIPT.replace(
-                "    main()",
-                "    import multiprocessing\n"
-                "    other = multiprocessing.Process(target=main)\n"
-                "    other.start()\n    other.join(1)\n    other.kill()",
-            ),
-            "0 steps were seen",
         )
 
     @support.full_tier  # it fails, as the one above

@@ -18,11 +18,10 @@ constexpr double kHotConversion = 0.1;  // of the samples of its call stack
 Maybe waits(const Subject& s, int) {
   const std::string data = s.text("data");
   const bool in_python = data == "generator" || data == "PyDataset" || data == "Sequence";
-  if (s.profile.wait_share < kWaits && in_python) return Suspicion{"its batches come from a Python " + data};
-  if (s.profile.wait_share < kWaits) return {};
-  return Suspicion{.evidence = "waiting for data takes " + share(s.profile.wait_share) + " of its steps",
-                   .most = without(s.profile.wait_share),
-                   .booked = of_steps(s.profile.wait_share, s)};
+  if (s.input_share() < kWaits && in_python) return Suspicion{"its batches come from a Python " + data};
+  if (s.input_share() < kWaits) return {};
+  return Suspicion{
+      .evidence = input_words(s), .most = without(s.input_share()), .booked = of_steps(s.input_share(), s)};
 }
 
 // What a hot line of the script makes an array of, as seen in some steps; empty: it was not seen.

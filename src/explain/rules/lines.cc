@@ -75,7 +75,7 @@ const SlowCall kSlowCalls[] = {
      R"((\[ *:, *None|\[:, *:, *None|unsqueeze\().*-.*(\[ *None|\[:, *None|unsqueeze\(|None *\]|None, *:))",
      "subtract all pairs of rows",
      "it makes an array of all differences of two sets of vectors, to sum it up",
-     "torch.cdist(x, y), or |x|^2 + |y|^2 - 2 x @ y.T", true},
+     "torch.cdist(x, y), or the squares of both less twice x @ y.T", true},
     {"R30", "row_gradients",
      R"(autograd\.grad\(|functional\.jacobian\(|functional\.hessian\(|retain_graph *= *True)",
      "take gradients one after another", "it takes gradients one by one, with a backward pass for each",

@@ -170,7 +170,8 @@ std::string page(const std::string& id) {
     if (const auto found = all.changes.find(id); found != all.changes.end())
       text += fmt::format("| {} | {} |\n", all.framework, found->second);
   }
-  const bool told = mine.empty() || topic->measured == kPaired;
+  const auto has_switch = [](const Rule* rule) { return *rule->thrown != '\0'; };
+  const bool told = std::ranges::none_of(mine, has_switch) || topic->measured == kPaired;
   text += fmt::format("\n## How it is measured\n\n{}{}\n", topic->measured,
                       told ? "" : std::string("\n\n") + kPaired);
   if (!mine.empty()) {
@@ -178,8 +179,10 @@ std::string page(const std::string& id) {
         "\n## What is tried\n\n| framework | when | what the changed run does | the change in short |\n"
         "|---|---|---|---|\n";
     for (const Rule* rule : mine)
-      text += fmt::format("| {} | {} | it {} | {}{} |\n", framework_of(*rule), rule->signal, rule->method,
-                          changes_of(*rule), rule->numbers ? " (it may change numbers)" : "");
+      text += fmt::format(
+          "| {} | {} | {} | {}{} |\n", framework_of(*rule), rule->signal,
+          has_switch(rule) ? std::string("it ") + rule->method : "none: the time that it took is booked",
+          changes_of(*rule), rule->numbers ? " (it may change numbers)" : "");
   }
   return text + "\n[All rules](index.md)\n";
 }
@@ -187,7 +190,8 @@ std::string page(const std::string& id) {
 std::string index_page() {
   std::string text =
       "# Rules of `bakeoff explain`\n\nMade by `bakeoff explain --rule all`. A rule makes a cause suspect; it is "
-      "named only if the script is faster with that one thing changed.\n\n| rule | about | causes that a run can confirm |\n|---|---|---|\n";
+      "named only if the script is faster with that one thing changed, or if the observed run measured what it takes.\n\n"
+      "| rule | about | causes |\n|---|---|---|\n";
   for (const Topic& topic : kTopics) {
     std::string causes;
     for (const Rule& rule : rules())

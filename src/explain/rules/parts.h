@@ -38,6 +38,8 @@ class Pattern {
 };
 
 std::string share(double value);
+// "waiting for data takes 92% of its steps"
+std::string input_words(const Subject& s);
 // A line of a text, from 1 on; empty where it has fewer.
 std::string line_at(const std::string& text, int64_t number);
 // Factor by which a step becomes shorter without this share of it.

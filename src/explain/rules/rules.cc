@@ -76,6 +76,13 @@ std::string line_at(const std::string& text, int64_t number) {
 
 std::string share(double value) { return fmt::format("{:.0f}%", 100 * value); }
 
+std::string input_words(const Subject& s) {
+  const double part = s.input_share();
+  if (part <= s.profile.wait_share) return "waiting for data takes " + share(part) + " of its steps";
+  return fmt::format("its pipeline alone needs {:.2g} ms for a batch, {} of a step", 1e3 * s.seen.input_s,
+                     share(part));
+}
+
 double without(double part) { return 1 / std::max(0.01, 1 - part); }
 
 Json fact(const Subject& s, const char* name) {

@@ -48,6 +48,7 @@ Subject script(const std::string& framework, const Facts& all) {
   s.watched_s = 0.1 * static_cast<double>(s.watched_steps);
   s.other_s = facts.value("OtherTime", 0.0);
   s.start_compile_s = facts.value("StartCompile", 0.0);
+  s.seen.input_s = facts.value("Input", 0.0);
   s.other_source = facts.value("OtherSource", "");
   if (const double part = facts.value("Loop", 0.0); part > 0)
     s.seen.loops = {{"/tmp/copy/train.py", 2, 40, part, 0}};
@@ -307,6 +308,14 @@ const std::vector<Sign> kSigns = {
      "tensorflow",
      {{"Kind", "function"}},
      {{"Kind", "function"}, {"jit_compile", true}}},
+    {"python_map",
+     "tensorflow",
+     {{"Waits", 0.5}, {"pipelines", Json::array({Json{{"python", true}}})}},
+     {{"Waits", 0.5}, {"pipelines", Json::array({Json{{"python", false}}})}}},
+    {"elements",
+     "tensorflow",
+     {{"Kind", "fit"}, {"Input", 0.09}, {"generator_elements_per_step", 64}},
+     {{"Kind", "fit"}, {"Input", 0.02}, {"generator_elements_per_step", 64}}},
     {"serial_map",
      "tensorflow",
      {{"Waits", 0.1}, {"pipelines", Json::array({Json{{"map", true}}})}},

@@ -43,15 +43,15 @@ Maybe retraced_by_numbers(const Subject& s, int) {
 
 Maybe element_by_element(const Subject& s, int) {
   const double elements = s.number("generator_elements_per_step");
-  if (elements < kElements || s.profile.wait_share < kWaits) return {};
+  if (elements < kElements || s.input_share() < kWaits) return {};
   const Json lines = fact(s, "lines");
   return Suspicion{
       .evidence = fmt::format("its pipeline takes {:.0f} elements a step from a Python generator, one "
-                              "element after another; waiting for them takes {} of its steps",
-                              elements, share(s.profile.wait_share)),
-      .most = without(s.profile.wait_share),
+                              "element after another; {}",
+                              elements, input_words(s)),
+      .most = without(s.input_share()),
       .line = lines.is_object() ? lines.value("from_generator", int64_t{0}) : 0,
-      .booked = of_steps(s.profile.wait_share, s)};
+      .booked = of_steps(s.input_share(), s)};
 }
 
 constexpr double kLargerGraph = 4;
@@ -78,14 +78,13 @@ bool piped(const Json& pipelines, const char* flag, bool as) {
 bool piped(const Subject& s, const char* flag, bool as) { return piped(fact(s, "pipelines"), flag, as); }
 
 Maybe serial_map(const Subject& s, int) {
-  if (s.profile.wait_share < kSomeWaits || !piped(s, "map", true)) return {};
-  return Suspicion{"a map of its pipeline is serial; waits: " + share(s.profile.wait_share) +
-                   " of its steps"};
+  if (s.input_share() < kSomeWaits || !piped(s, "map", true)) return {};
+  return Suspicion{"a map of its pipeline is serial; " + input_words(s)};
 }
 
 // A map that stands before the batching is called for each element.
 Maybe map_of_rows(const Subject& s, int) {
-  if (s.profile.wait_share < kWaits) return {};
+  if (s.input_share() < kWaits) return {};
   const Json pipelines = fact(s, "pipelines");
   for (const Json& one : pipelines) {
     const Json stages = one.value("stages", Json::array());
@@ -96,21 +95,29 @@ Maybe map_of_rows(const Subject& s, int) {
       if (name.ends_with("batch")) batch = i;
     }
     if (map < batch)
-      return Suspicion{
-          .evidence = "its pipeline maps one element after another, before they are batched; waits: " +
-                      share(s.profile.wait_share) + " of its steps",
-          .most = without(s.profile.wait_share),
-          .booked = of_steps(s.profile.wait_share, s)};
+      return Suspicion{.evidence = "its pipeline maps one element after another, before they are batched; " +
+                                   input_words(s),
+                       .most = without(s.input_share()),
+                       .booked = of_steps(s.input_share(), s)};
   }
   return {};
+}
+
+// A map that calls Python, for which only one thread computes at a time.
+Maybe python_map(const Subject& s, int) {
+  if (s.input_share() < kWaits || !piped(s, "python", true)) return {};
+  return Suspicion{
+      .evidence = "a map of its pipeline calls a Python function (tf.numpy_function, tf.py_function); " +
+                  input_words(s),
+      .most = without(s.input_share()),
+      .booked = of_steps(s.input_share(), s)};
 }
 
 Maybe no_prefetch(const Subject& s, int) {
   if (piped(s, "prefetch", false) && piped(fact_of_other(s, "pipelines"), "prefetch", true))
     return Suspicion{"its pipeline has no prefetch, and the other script's has"};
-  if (s.profile.wait_share < kSomeWaits || !piped(s, "prefetch", false)) return {};
-  return Suspicion{"its pipeline has no prefetch; waits: " + share(s.profile.wait_share) + " of its steps",
-                   without(s.profile.wait_share)};
+  if (s.input_share() < kSomeWaits || !piped(s, "prefetch", false)) return {};
+  return Suspicion{"its pipeline has no prefetch; " + input_words(s), without(s.input_share())};
 }
 
 Maybe eager(const Subject& s, int) {
@@ -186,6 +193,18 @@ std::vector<Rule> tensorflow_rules() {
        .place = "\\.map\\(",
        .numbers = true,
        .suspect = map_of_rows,
+       .within = "input"},
+      {.id = "R1",
+       .key = "python_map",
+       .framework = "tensorflow",
+       .signal = "a map of its pipeline calls a Python function, and waits of at least 15%",
+       .cause = "its pipeline calls a Python function for each element, which no two threads run at a time",
+       .change = "ops of TensorFlow in place of the Python function, or all of it once before the training",
+       .method = "",
+       .thrown = "",
+       .place = "numpy_function|py_function",
+       .numbers = true,
+       .suspect = python_map,
        .within = "input"},
       {.id = "R1",
        .key = "prefetch",
