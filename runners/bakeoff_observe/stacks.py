@@ -12,6 +12,7 @@ import time
 from types import FrameType
 from typing import Any, Callable, Optional
 
+from bakeoff_observe.accounts import account_of
 from bakeoff_observe.functions import is_own
 from bakeoff_observe.observer import Observer
 from bakeoff_observe.rounds import Loop, loops_of
@@ -42,6 +43,7 @@ class Lines:
         # By the places of the user's own frames, the innermost first, and how many of
         # them JAX traces.
         self.stacks: dict[tuple[tuple[Place, ...], int], int] = {}
+        self.accounts: dict[str, int] = {}
         self.looks = 0
         self.on = True
         # Else this thread waits for a call that lets go of the interpreter, and sees
@@ -63,6 +65,8 @@ class Lines:
             if stack in self.stacks or len(self.stacks) < _STACKS:
                 self.stacks[stack] = self.stacks.get(stack, 0) + 1
             self.looks += 1
+            account = account_of(inner, is_own, self.compiled)
+            self.accounts[account] = self.accounts.get(account, 0) + 1
             module = str(inner.f_globals.get("__name__", ""))
             eager = module.split(".")[0] in _EAGER and module != _READS
             if eager and not self.compiled():
@@ -85,7 +89,8 @@ class Lines:
             for (file, line, name), n in most
             if n >= _SHARE * self.looks
         ]
-        return {"lines": lines, "loops": self.loops(rounds)}
+        accounts = {name: n / self.looks for name, n in self.accounts.items()}
+        return {"lines": lines, "loops": self.loops(rounds), "accounts": accounts}
 
     def loops(self, rounds: dict[Loop, int]) -> list[dict[str, Any]]:
         share: dict[Loop, float] = {}

@@ -79,6 +79,58 @@ class Trend:
         return {"backward_trend": told}
 
 
+class Discarded:
+    """Backward passes that make gradients which `zero_grad` throws away, unused.
+
+    One parameter of each optimizer, the first with a gradient, tells of all.
+    """
+
+    def __init__(self, torch: Any) -> None:
+        optimizer = torch.optim.Optimizer
+        self.made: dict[int, int] = {}  # gradients since the last step, by optimizer
+        self.thrown = 0
+        self.line = 0
+        self.steps = False  # an optimizer does, and may take gradients by itself
+        zero = optimizer.zero_grad
+
+        @functools.wraps(zero)
+        def zeroed(one: Any, *args: Any, **kwargs: Any) -> Any:
+            unused = self.made.get(id(one), 0)
+            if unused and not self.steps:
+                self.thrown += unused
+                frame = own_frame(sys._getframe(1))
+                self.line = frame.f_lineno if frame is not None else 0
+            elif id(one) not in self.made:
+                self.watch(one)
+            self.made[id(one)] = 0
+            return zero(one, *args, **kwargs)
+
+        optimizer.zero_grad = zeroed
+
+    def watch(self, optimizer: Any) -> None:
+        key = id(optimizer)
+
+        def made(parameter: Any) -> None:
+            self.made[key] = self.made.get(key, 0) + 1
+
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.is_leaf and parameter.requires_grad:
+                    parameter.register_post_accumulate_grad_hook(made)
+                    return
+
+    def stepped(self, optimizer: Any) -> None:
+        self.steps = False
+        if id(optimizer) in self.made:
+            self.made[id(optimizer)] = 0
+
+    def facts(self, steps: int) -> dict[str, Any]:
+        if not self.thrown:
+            return {}
+        told = {"passes": self.thrown / max(1, steps), "line": self.line}
+        return {"unused_gradients": told}
+
+
 class ModelCalls:
     """Outermost calls of the model that is called first, in a script that trains none.
 
@@ -174,6 +226,7 @@ class TorchHooks(Hooks):
         self.autocast = ""
         self.checks = Checks(self)
         self.trend = Trend()
+        self.discarded = Discarded(torch)
 
     # ---- steps
 
@@ -188,6 +241,7 @@ class TorchHooks(Hooks):
 
         def steps(optimizer: Any, args: Any, kwargs: Any) -> None:
             since[0] = now()
+            self.discarded.steps = True
 
         register_optimizer_step_pre_hook(steps)
 
@@ -195,6 +249,7 @@ class TorchHooks(Hooks):
             took = now() - since[0]
             observer.spent["optimizer"] = observer.spent.get("optimizer", 0) + took
             self.trend.step()
+            self.discarded.stepped(optimizer)
             if self.checks.cells:
                 self.checks.stepped()
             if self.leader(first_parameter(optimizer)):
@@ -391,6 +446,8 @@ class TorchHooks(Hooks):
             found["batch"] = shape[0] if shape else 1
         found["denormals"] = self.denormals(unique)
         found.update(self.trend.facts())
+        steps = self.observer.before + len(self.observer.marks)
+        found.update(self.discarded.facts(steps))
         spent = self.observer.spent.get("optimizer", 0)
         found["optimizer_s"] = 1e-9 * spent / max(1, len(self.observer.marks))
         if self.roots:

@@ -834,3 +834,45 @@ def test_a_tracer_of_the_scripts_own_stays(tmp_path: Path) -> None:
         seen.run(5, watch="lines")
         seen.end()
         assert seen.output() == plain
+
+
+UNUSED = """
+import sys
+import torch
+
+torch.manual_seed(1)
+torch.set_num_threads(1)
+maker, critic = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+first = torch.optim.SGD(critic.parameters(), lr=1e-3)
+second = torch.optim.SGD(maker.parameters(), lr=1e-3)
+for step in range(60):
+    for _ in range(3):
+        made = maker(torch.ones(8, 4))
+        if "detach" in sys.argv:
+            made = made.detach()
+        first.zero_grad()
+        critic(made).sum().backward()
+        first.step()
+    second.zero_grad()
+    critic(maker(torch.ones(8, 4))).sum().backward()
+    second.step()
+print(sum(float(p.detach().sum()) for p in maker.parameters()).hex())
+"""
+
+
+@pytest.mark.parametrize("word", ["", "detach"])
+def test_gradients_that_nothing_uses(tmp_path: Path, word: str) -> None:
+    script = tmp_path / "unused.py"
+    script.write_text(UNUSED)
+    plain = bare(script, word)
+    with Observed(script, argv=[word]) as seen:
+        facts = seen.run(20, facts=True)["facts"]["torch"]
+        seen.end()
+        assert seen.output() == plain, "bit for bit"
+    # Without detach, the critic's passes reach the maker, too; and its own the critic.
+    line = UNUSED.splitlines().index("    second.zero_grad()") + 1
+    unused = facts["unused_gradients"]
+    if word:
+        assert unused["passes"] < 0.4 and unused["line"] != line
+    else:
+        assert unused["passes"] > 1

@@ -91,7 +91,7 @@ struct ExplainOptions {
   std::string framework = {};         // empty: the one that the script imports
   std::filesystem::path python = {};  // empty: that of the framework's environment
   std::filesystem::path out = {};     // logs and explain.json; empty: none are kept
-  double seconds = 240;               // the answer comes within a quarter more
+  double seconds = 150;               // the answer comes within a quarter more
   bool all = false;
   std::filesystem::path html = {};  // of the report; empty: in `out`, or none
   std::string rule = {};            // print its page, and nothing else

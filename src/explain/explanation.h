@@ -20,7 +20,7 @@ struct ExplainJob {
   std::vector<Subject> subjects =
       {};                             // one, or the slower one and the faster one; only name, source and spec
   std::filesystem::path folder = {};  // for logs and records; it exists
-  double seconds = 240;               // of all runs together, about
+  double seconds = 150;               // of all runs together, about
   double alpha = 0.01;                // probability that any statement is wrong
   int processors = 1;
   bool tuning = false;  // try what may make a script faster, whether or not it is suspect
@@ -76,6 +76,9 @@ struct Explanation {
   std::vector<Remark> remarks = {};
   std::vector<Cause> causes = {};         // all suspects: the confirmed ones first, by gain
   std::optional<Estimate> together = {};  // gain of all confirmed ones together
+  // Gain of a copy of the script with the lines that the answer prints, or why it gave none; neither: it was not tried.
+  std::optional<Estimate> applied = {};
+  std::string applied_failure = {};
   std::optional<Estimate> residual = {};  // gap that is left then
   std::optional<double> losses = {};      // the same between two runs of the script as it is
   // Largest share of the processors' time that others took in a heat; 0 where it could not be read.

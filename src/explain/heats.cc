@@ -43,9 +43,11 @@ struct Runner {
   bool ended = false;
 
   void fail_as_short() {
-    result.ends_after = done;
+    result.ends_after = static_cast<int64_t>(static_cast<double>(done) * larger());
     result.failure = fmt::format("it ends after {} steps: too few to compare", done);
   }
+  // How many steps without switches take as many samples as one of it.
+  double larger() const { return std::max(1.0, samples / std::max(1.0, lane->samples)); }
   bool live() const { return process && result.ok() && !ended; }
 
   // nullopt once nothing more can come of it.
@@ -99,7 +101,8 @@ void settle(Runner& runner, const HeatOptions& options) {
 // Its steps in a burst, from what its warm-up takes now.
 void warm_up(Runner& runner, const HeatOptions& options) {
   const double step_s = std::max(1e-6, runner.lane->step_s);
-  const int64_t left = runner.lane->steps_at_most.value_or(int64_t{1} << 40) - runner.done;
+  const auto most_steps = static_cast<double>(runner.lane->steps_at_most.value_or(int64_t{1} << 40));
+  const int64_t left = static_cast<int64_t>(most_steps / runner.larger()) - runner.done;
   const int64_t rounds = options.rounds;
   // Steps that vary a factor of 2 still leave some bursts to a script that ends.
   const auto warm =
@@ -145,16 +148,21 @@ std::string failure_of(const Result<Report>& report) {
 void fresh_run(Runner& runner, const HeatOptions& options) {
   auto process = started(runner, options);
   if (!process) return;
-  const int64_t warm = std::min(kSettle, options.fresh_steps / 3);
-  auto report = process->run({.steps = warm, .seconds = kSettleSeconds, .facts = true});
+  auto report = process->run({.steps = 1, .seconds = kSettleSeconds, .facts = true});
   int64_t first = 0;  // calls of a model come in more than were asked for
   if (report && !report->ended) {
     first = report->steps();
     runner.samples = samples_of(facts_of(*report), runner.lane->by_step);
-    runner.result.losses = report->losses;
-    runner.result.start_s = seconds_from_start(*report);
-    report =
-        process->run({.steps = std::max<int64_t>(1, options.fresh_steps - first), .seconds = kRunSeconds});
+    const auto all = static_cast<int64_t>(static_cast<double>(options.fresh_steps) / runner.larger());
+    if (const int64_t warm = std::min(kSettle, all / 3) - first; warm > 0) {
+      report = process->run({.steps = warm, .seconds = kSettleSeconds});
+      if (report) first += report->steps();
+    }
+    if (report && !report->ended) {
+      runner.result.losses = report->losses;
+      runner.result.start_s = seconds_from_start(*report);
+      report = process->run({.steps = std::max<int64_t>(1, all - first), .seconds = kRunSeconds});
+    }
   }
   runner.result.failure = failure_of(report);
   if (!runner.result.ok()) return;

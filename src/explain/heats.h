@@ -22,6 +22,7 @@ struct Lane {
   ScriptSpec spec = {};
   Switches switches = Switches::object();
   double step_s = 0;                          // of the script without switches
+  double samples = 1;                         // the same, of a step
   double step_with_waits_s = 0;               // the same, with its waits for data
   double start_s = 0;                         // of the script, until its first steps are made
   bool by_step = false;                       // Subject::by_step
@@ -41,7 +42,9 @@ struct LaneHeat {
   std::vector<std::string> thrown = {};  // switches that changed something
   std::vector<double> losses = {};       // of its first steps
   std::string failure = {};              // why there is no measure
-  int64_t ends_after = 0;                // steps that the script made, too few for bursts; 0: it made enough
+  // Steps that the script made, too few for bursts, as many as the script without switches makes for the same samples; 0: it
+  // made enough.
+  int64_t ends_after = 0;
   bool ok() const { return failure.empty(); }
 };
 
@@ -63,8 +66,8 @@ struct HeatOptions {
   int64_t rounds = 12;
   double burst_s = 0.12;  // short ones: what slows the machine for a while then hits all lanes of a round
   bool whole = false;     // a burst is a whole run, from the start of Python to the script's end
-  // A burst is the first so many steps of a fresh process, less those that warm it up, as the scripts end soon; 0: all
-  // bursts of a lane are of one process.
+  // A burst is the first so many steps of a fresh process, less those that warm it up, as the scripts end soon; fewer where a
+  // step takes more samples than without switches. 0: all bursts of a lane are of one process.
   int64_t fresh_steps = 0;
   int64_t fewest_rounds = 6;
   bool until_short = false;  // the heat ends once a lane has ended too soon for bursts

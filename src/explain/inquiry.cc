@@ -7,6 +7,8 @@
 #include <limits>
 
 #include "base/clock.h"
+#include "base/files.h"
+#include "base/texts.h"
 #include "explain/words.h"
 #include "proc/interrupt.h"
 #include "stats/e_process.h"
@@ -169,6 +171,7 @@ Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) c
             .spec = of.spec,
             .switches = std::move(switches),
             .step_s = of.profile.step_s,
+            .samples = of.samples(),
             .step_with_waits_s = of.step_with_waits_s(),
             .start_s = start_seconds(of.profile)};
   if (const auto set = lane.switches.find(kEnvironment); set != lane.switches.end())
@@ -560,6 +563,30 @@ void measure_again(Cause& cause, const Estimate& later) {
   }
 }
 
+std::optional<Lane> Inquiry::changed_copy(const std::vector<Cause*>& causes) const {
+  const Subject& of = out_.subjects[0];
+  std::vector<std::string> lines = lines_of(of.source);
+  Lane changed = lane(0, "changed", Switches::object());
+  const bool is_file =
+      !changed.spec.arguments.empty() && !of.file.empty() && changed.spec.arguments[0].ends_with(of.file);
+  bool any = false;
+  for (const Cause* cause : causes) {
+    const auto at = static_cast<size_t>(cause->suspect.line);
+    if (at < 1 || at > lines.size()) continue;
+    if (auto line = changed_line(cause->suspect, lines[at - 1])) lines[at - 1] = *line, any = true;
+  }
+  if (!any || !is_file) return std::nullopt;
+  const std::filesystem::path script = std::filesystem::path(of.spec.folder) / changed.spec.arguments[0];
+  const std::filesystem::path copy = job_.folder / "changed" / of.file;
+  std::error_code error;
+  std::filesystem::create_directories(copy.parent_path(), error);
+  if (error || !write_file(copy, join(lines, "\n") + "\n")) return std::nullopt;
+  changed.spec.arguments[0] = copy.string();
+  std::string& path = changed.spec.environment["PYTHONPATH"];
+  path = script.parent_path().string() + (path.empty() ? "" : ":" + path);
+  return changed;
+}
+
 void Inquiry::combine() {
   const std::vector<Cause*> confirmed = remaining();
   if (out_.equal || confirmed.empty()) return;
@@ -569,7 +596,7 @@ void Inquiry::combine() {
   }
   std::vector<Cause*> both;  // to which the second script is put, too
   std::ranges::copy_if(confirmed, std::back_inserter(both), &Cause::shared);
-  Differences together, residual;
+  Differences together, residual, applied;
   std::vector<Differences> without(confirmed.size());
   for (int number = 0; number < kTogetherHeats; ++number) {
     if (number > 0 ? !time_for_another(0.6) : confirmed.size() == 1 && !time_for_another(1.5)) break;
@@ -582,9 +609,16 @@ void Inquiry::combine() {
         lanes.push_back(lane(0, fmt::format("without_{}", left_out->suspect.rule->key), switches_of(others)));
       }
     }
+    const auto changed = changed_copy(confirmed);
+    if (changed) lanes.push_back(*changed);
     if (pair()) lanes.push_back(lane(1, "second", switches_of(both)));
     const auto results = heat(lanes);
     if (proc::interrupted()) return;
+    if (changed) {
+      const LaneHeat& with_lines = results[lanes.size() - (pair() ? 2 : 1)];
+      out_.applied_failure = with_lines.failure;
+      applied.add(results[0], with_lines, quiet());
+    }
     together.add(results[0], results[1], quiet());
     if (pair()) residual.add(results[1], results.back());
     if (confirmed.size() > 1)
@@ -600,6 +634,7 @@ void Inquiry::combine() {
     }
   }
   out_.residual = residual.factor(alpha());
+  out_.applied = applied.factor(alpha());
   for (size_t i = 0; i < confirmed.size(); ++i) confirmed[i]->without = without[i].factor(alpha());
 }
 

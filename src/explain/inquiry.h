@@ -64,6 +64,8 @@ class Inquiry {
   void confirm_shared();
   void combine();
   void book();
+  // The script with the lines of these causes changed as the answer prints it; nothing where it prints none.
+  std::optional<Lane> changed_copy(const std::vector<Cause*>& causes) const;
 
   double seconds() const;
   bool quiet() const { return out_.others < kBusy; }

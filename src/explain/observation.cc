@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kFirstSteps = 5;
 constexpr int64_t kObservedSteps = 300;
 constexpr int64_t kFewestCalls = 64;  // of a model that nothing trains: runners/bakeoff_observe/observer.py
-constexpr double kLongestObserved = 8, kShortestObserved = 2;  // seconds
+constexpr double kLongestObserved = 5, kShortestObserved = 2;  // seconds
 constexpr double kShareObserved = 1.0 / 15;                    // of the budget
 constexpr double kStartSeconds = 300;                          // until the first steps are made
 constexpr int64_t kHookSteps = 20;                             // in which calls of the hooks are counted
@@ -41,6 +41,7 @@ void append(Report& report, Report later) {
   report.minor_faults = later.minor_faults;
   report.lines = std::move(later.lines);
   report.loops = std::move(later.loops);
+  report.accounts = std::move(later.accounts);
   if (!later.conversions.is_null()) report.conversions = std::move(later.conversions);
   if (later.facts.is_object() && !later.facts.empty()) report.facts = std::move(later.facts);
   if (!later.environment.empty()) report.environment = std::move(later.environment);

@@ -100,6 +100,7 @@ Result<Report> parse_report(const std::string& line) {
     for (const Json& one : found.value("lines", Json::array()))
       report.lines.push_back(
           {one.at("file"), one.at("line"), one.at("function"), one.at("share"), one.value("eager", 0.0)});
+    report.accounts = found.value("accounts", std::map<std::string, double>{});
     for (const Json& one : found.value("loops", Json::array()))
       report.loops.push_back(
           {one.at("file"), one.at("line"), one.at("rounds"), one.at("share"), one.at("traced")});

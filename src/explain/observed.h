@@ -77,6 +77,8 @@ struct Report {
   std::vector<std::string> notes = {};   // what was seen and could not be followed
   nlohmann::json facts = {};             // by framework; null unless asked for
   std::vector<HotLine> lines = {};       // with Watch::kLines: the greatest share first
+  std::map<std::string, double> accounts =
+      {};  // the same looks by what the script did: shares that add up to 1
   // The same, of loops that a step goes round 8 times or more, or that JAX unrolls.
   std::vector<PythonLoop> loops = {};
   // What preparing a batch takes, s, where a graph reads batches and no step is seen to wait: read by themselves, at the

@@ -14,6 +14,7 @@ namespace {
 
 using table::paragraph;
 
+constexpr double kSomeLeft = 1.02;  // of a gap
 constexpr size_t kFirstCauses = 3;  // that are shown without --all
 
 struct Writer {
@@ -55,6 +56,17 @@ struct Writer {
     out += total + "\n";
     if (const std::string shared = phases_words(e); !shared.empty()) line(shared, "  ", "    ");
     out += "\n";
+  }
+
+  void accounts() {
+    const auto table = explain::accounts(e);
+    for (size_t r = 0; r < table.size(); ++r) {
+      std::string row = fmt::format("{:<{}}", r == 0 ? table[r][0] : "  " + table[r][0], 34);
+      for (size_t i = 1; i < table[r].size(); ++i)
+        row += table::pad_left(table[r][i].substr(0, 24), i == 1 ? 20 : 26);
+      out += row + "\n";
+    }
+    if (!table.empty()) out += "\n";
   }
 
   void lines() {
@@ -101,7 +113,9 @@ struct Writer {
     if (const std::string shell = shell_line(e); !shell.empty()) line("Start it so: " + shell, "", "  ");
     if (e.together && std::ranges::count(e.causes, Finding::kConfirmed, &Cause::finding) > 1)
       line(fmt::format("All together: {} times as fast.", with_interval(*e.together)));
-    if (e.residual) line(fmt::format("Not explained: {} is left of the gap.", with_interval(*e.residual)));
+    if (const std::string applied = applied_words(e); !applied.empty()) line(applied);
+    if (e.residual && e.residual->value > kSomeLeft)
+      line(fmt::format("Not explained: {} is left of the gap.", with_interval(*e.residual)));
     suspects();
   }
 
@@ -182,6 +196,7 @@ table::Json json_of(const Subject& s) {
           {"total_seconds", s.profile.total_s},
           {"peak_rss_bytes", s.seen.peak_rss_bytes},
           {"lines", lines},
+          {"accounts_share", s.seen.accounts},
           {"hooks_share_of_a_step", table::number(hook_share(s))},
           {"facts", parse_json<table::Json>(dump(s.seen.facts))}};
 }
@@ -194,6 +209,7 @@ std::string to_text(const Explanation& explanation, int width, bool all) {
   writer.work();
   writer.environment();
   writer.phases();
+  writer.accounts();
   writer.lines();
   writer.causes();
   if (all) writer.rest();
@@ -257,6 +273,8 @@ std::string to_json(const Explanation& e) {
   for (const Remark& r : e.remarks)
     out["remarks"].push_back({{"script", r.script}, {"rule", r.id}, {"text", r.text}, {"line", r.line}});
   out["together"] = json_of(e.together);
+  out["applied"] = json_of(e.applied);
+  out["applied_failure"] = e.applied_failure;
   out["residual"] = json_of(e.residual);
   out["loss_change_of_equal_runs"] = table::number(e.losses);
   out["shell"] = e.equal ? "" : shell_line(e);

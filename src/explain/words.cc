@@ -18,6 +18,16 @@ constexpr size_t kLongLine = 80;  // characters
 constexpr double kTold = 0.02;    // share of the gap, from which on a phase is told
 constexpr double kLater = 1;      // s, by which a start is longer, from which on it is told
 
+// Accounts of runners/bakeoff_observe/accounts.py.
+const std::pair<const char*, const char*> kAccounts[] = {
+    {"input", "loaders and pipelines"},   {"model", "layers, losses, jitted functions"},
+    {"backward", "backward pass"},        {"optimizer", "optimizer"},
+    {"compile", "tracing and compiling"}, {"ops", "other ops of the framework"},
+    {"read", "reading results"},          {"fit", "fit, predict and the like"},
+    {"callbacks", "callbacks"},           {"arrays", "NumPy and the like"},
+    {"save", "saving and logging"},       {"own", "its own lines and their calls"},
+};
+
 std::string duration(double s) {
   const double size = std::abs(s);
   if (size >= 1) return significant(s, 3) + " s";
@@ -166,6 +176,53 @@ std::string finding_words(const Cause& c) {
   const std::string what = c.finding == Finding::kOpen ? "not certain" : "no gain";
   const auto& seen = c.measured ? c.measured : c.first;
   return seen ? fmt::format("{} ({})", what, with_interval(*seen)) : what;
+}
+
+std::vector<std::vector<std::string>> accounts(const Explanation& e) {
+  struct Row {
+    const char* title;
+    std::vector<double> seconds = {};
+    double most() const { return std::ranges::max(seconds); }
+  };
+  std::vector<Row> rows;
+  double whole = 0;
+  for (const auto& [key, title] : kAccounts) {
+    Row row{title};
+    for (const Subject& s : e.subjects) {
+      const auto found = s.seen.accounts.find(key);
+      row.seconds.push_back(found == s.seen.accounts.end() ? 0 : found->second * s.looked_at_s());
+    }
+    if (row.most() > 0) rows.push_back(std::move(row));
+  }
+  if (rows.empty()) return {};
+  std::ranges::sort(rows, std::greater<>{}, &Row::most);
+  Row rest{"not looked at, as its start"}, all{"in all"};
+  for (const Subject& s : e.subjects) {
+    rest.seconds.push_back(std::max(0.0, s.mean_s() - s.looked_at_s()));
+    all.seconds.push_back(s.mean_s());
+  }
+  if (e.subjects[0].whole) rows.push_back(std::move(rest));
+  rows.push_back(std::move(all));
+  whole = rows.back().most();
+  const auto [scale, unit_word] = whole >= 1      ? std::pair(1.0, "s")
+                                  : whole >= 1e-3 ? std::pair(1e3, "ms")
+                                                  : std::pair(1e6, "us");
+  std::vector<std::vector<std::string>> table = {{fmt::format("what a {} does, {}", unit(e), unit_word)}};
+  for (const Subject& s : e.subjects) table[0].push_back(s.name);
+  for (const Row& row : rows) {
+    table.push_back({row.title});
+    for (const double value : row.seconds) table.back().push_back(fmt::format("{:.2f}", scale * value));
+  }
+  return table;
+}
+
+std::string applied_words(const Explanation& e) {
+  if (!e.applied_failure.empty())
+    return fmt::format("A copy of {} with the lines marked + does not run, so more has to change: {}",
+                       e.subjects[0].name, e.applied_failure);
+  if (!e.applied) return "";
+  return fmt::format("A copy of {} with the lines marked + in place of those marked - is {} times as fast.",
+                     e.subjects[0].name, with_interval(*e.applied));
 }
 
 std::string total_words(const Subject& s) {

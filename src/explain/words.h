@@ -25,9 +25,9 @@ std::string nothing_words(const Explanation& explanation);
 std::string place(const Explanation& explanation, const Cause& cause);
 // "slow.py:12: its loss ... (R21)".
 std::string remark_words(const Remark& remark);
-// What was predicted and what was measured.
 // "of the gap of 12 us per sample in the observed runs: steps 2 us, waiting for data 10 us"; empty without a gap.
 std::string phases_words(const Explanation& e);
+// What was predicted and what was measured.
 std::string gain_words(const Explanation& explanation, const Cause& cause);
 // What to change, with the value that was tried.
 std::string change_words(const Cause& cause);
@@ -39,9 +39,14 @@ std::string shell_line(const Explanation& explanation);
 std::string numbers_words(const Explanation& explanation, const Cause& cause);
 // Of a cause that is not confirmed: "no gain (0.99 [0.97, 1.01])".
 std::string finding_words(const Cause& cause);
-// Lines in which the script's steps were seen most often: ("62%", "train.py:41: loss.backward()").
+// What the scripts were doing: a head and rows of a title and a figure of each script, the greatest first. They add up to the
+// time that is compared. Empty where nothing was seen.
+std::vector<std::vector<std::string>> accounts(const Explanation& e);
+// What the script gains by the lines that are printed, applied to a copy; empty where that was not tried.
+std::string applied_words(const Explanation& e);
 // Seconds of its observed run, and in how many steps: "9.81 (26 steps)".
 std::string total_words(const Subject& s);
+// Lines in which the script's steps were seen most often: ("62%", "train.py:41: loss.backward()").
 std::vector<std::pair<std::string, std::string>> hot_lines(const Subject& subject);
 // What the hooks take of a step, at most; absent: it was not measured.
 std::optional<double> hook_share(const Subject& subject);

@@ -88,8 +88,7 @@ View phases(const ex::Explanation& e) {
       rows.back().push_back(fmt::format("{:.2f}", s.profile.phases[i].seconds));
   }
   rows.push_back({"in all"});
-  for (const ex::Subject& s : e.subjects)
-    rows.back().push_back(ex::total_words(s));
+  for (const ex::Subject& s : e.subjects) rows.back().push_back(ex::total_words(s));
   return table_view(
       "phases", "Phases of the observed runs",
       "Seconds of the one run in which each script was observed; the phases add up to the whole. " +
@@ -99,6 +98,10 @@ View phases(const ex::Explanation& e) {
 
 std::vector<View> tables(const ex::Explanation& e) {
   std::vector<View> all = {phases(e)};
+  if (auto rows = ex::accounts(e); !rows.empty())
+    all.push_back(table_view(
+        "accounts", "What the scripts were doing",
+        "By looks at the stack every 5 ms in the observed runs, each of which belongs to one row.", rows));
   const auto differences = [&](const std::vector<ex::WorkDifference>& list, const char* id, const char* title,
                                const char* text) {
     if (list.empty()) return;
@@ -161,6 +164,8 @@ std::string render_explanation(const ex::Explanation& e) {
   page.texts["waterfall_wide"] = waterfall_chart(e, 900);
   page.texts["waterfall_narrow"] = waterfall_chart(e, 360);
   page.flags["has_waterfall"] = !page.texts["waterfall_wide"].empty();
+  if (const std::string applied = ex::applied_words(e); !applied.empty())
+    page.lists["notes"].push_back({.texts = {{"note", applied}}, .flags = {}, .lists = {}});
   for (const std::string& note : e.notes)
     page.lists["notes"].push_back({.texts = {{"note", note}}, .flags = {}, .lists = {}});
   for (const ex::Remark& remark : e.remarks)

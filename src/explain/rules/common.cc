@@ -135,16 +135,6 @@ bool other_has(const Subject& s, int64_t line) {
   return has(line) && has(line + 1);
 }
 
-// By how much longer backward passes take than in the other script, s of what is compared.
-double more_of_backward(const Subject& s) {
-  double more_s = 0;
-  for (const LineTime& one : line_times(s))
-    if (one.text.find(".backward(") != std::string::npos) more_s += one.seconds;
-  for (const auto& [text, seconds] : s.other_lines)
-    if (text.find(".backward(") != std::string::npos) more_s -= seconds;
-  return std::max(0.0, more_s);
-}
-
 // A loop in Python within one step, which the other script does not have. Its part of the backward pass is seen there, and
 // is no part of the loop; so the loop is held against the gap without it.
 Maybe python_loop(const Subject& s, int) {
@@ -242,6 +232,15 @@ const std::map<std::string, const char*> kCommonRemedies = {
 };
 
 }  // namespace
+
+double more_of_backward(const Subject& s) {
+  double more_s = 0;
+  for (const LineTime& one : line_times(s))
+    if (one.text.find(".backward(") != std::string::npos) more_s += one.seconds;
+  for (const auto& [text, seconds] : s.other_lines)
+    if (text.find(".backward(") != std::string::npos) more_s -= seconds;
+  return std::max(0.0, more_s);
+}
 
 bool makes_array(const Subject& s, const HotLine& hot) {
   static const Pattern makes(

@@ -56,6 +56,8 @@ Json first_of(const Json& list);
 Maybe recompiled(const Subject& s);
 // Of a pair whose whole runs are compared: tracing and compiling before the first steps take longer than in the other script.
 Maybe compiles_longer(const Subject& s);
+// By how much longer backward passes take than in the other script, s of what is compared.
+double more_of_backward(const Subject& s);
 // Whether a line of the script makes an array of Python's or NumPy's numbers.
 bool makes_array(const Subject& s, const HotLine& hot);
 // Lower bound, at 99%, of a share of what is compared, from looks at the stack every 5 ms.

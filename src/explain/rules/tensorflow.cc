@@ -113,6 +113,23 @@ Maybe python_map(const Subject& s, int) {
       .booked = of_steps(s.input_share(), s)};
 }
 
+// What a map makes of the data is made again in each epoch.
+Maybe no_cache(const Subject& s, int) {
+  const double epoch_s = s.profile.epoch_steps * s.step_with_waits_s() + s.profile.epoch_start_s;
+  const double starts = epoch_s > 0 ? s.profile.epoch_start_s / epoch_s : 0,
+               part = std::max(s.input_share(), starts);
+  const bool maps = piped(s, "map", true) || piped(s, "parallel_map", true);
+  const bool other = s.other_s <= 0 || piped(fact_of_other(s, "pipelines"), "cache", true);
+  if (part < kWaits || !maps || piped(s, "cache", true) || !other) return {};
+  Suspicion found{
+      .evidence = "a map of its pipeline makes the data of each epoch anew; " +
+                  (starts > s.input_share() ? "the start of an epoch takes " + share(starts) + " of it"
+                                            : input_words(s)),
+      .most = without(part)};
+  if (s.other_s > 0) found.booked = of_steps(std::min(part, std::max(0.0, 1 - s.other_s / s.mean_s())), s);
+  return found;
+}
+
 Maybe no_prefetch(const Subject& s, int) {
   if (piped(s, "prefetch", false) && piped(fact_of_other(s, "pipelines"), "prefetch", true))
     return Suspicion{"its pipeline has no prefetch, and the other script's has"};
@@ -200,11 +217,26 @@ std::vector<Rule> tensorflow_rules() {
        .signal = "a map of its pipeline calls a Python function, and waits of at least 15%",
        .cause = "its pipeline calls a Python function for each element, which no two threads run at a time",
        .change = "ops of TensorFlow in place of the Python function, or all of it once before the training",
-       .method = "",
-       .thrown = "",
+       .method = "gives the first batch again and again",
+       .thrown = "cached_batch",
        .place = "numpy_function|py_function",
        .numbers = true,
        .suspect = python_map,
+       .within = "map_rows"},
+      {.id = "R1",
+       .key = "no_cache",
+       .framework = "tensorflow",
+       .signal =
+           "a pipeline with a map and without cache, waits or starts of epochs of at least 15%, and of a pair a cache in "
+           "the other script",
+       .cause = "its pipeline prepares the same data again in each epoch",
+       .change =
+           ".cache() after the map, where the map is the same in each epoch and its results fit into memory",
+       .method = "gives the first batch again and again",
+       .thrown = "cached_batch",
+       .place = "\\.map\\(",
+       .numbers = true,
+       .suspect = no_cache,
        .within = "input"},
       {.id = "R1",
        .key = "prefetch",

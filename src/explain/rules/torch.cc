@@ -187,6 +187,23 @@ Maybe growing_graph(const Subject& s, int) {
       .booked = std::clamp(more / s.profile.total_s, 0.0, 1.0)};
 }
 
+constexpr double kWasted = 0.5;  // backward passes a step
+
+Maybe unused_gradients(const Subject& s, int) {
+  const Json mine = fact(s, "unused_gradients"), other = fact_of_other(s, "unused_gradients");
+  if (!mine.is_object()) return {};
+  const double passes = mine.value("passes", 0.0);
+  const double others = other.is_object() ? other.value("passes", 0.0) : 0;
+  if (passes < kWasted || passes < 1.5 * others) return {};
+  Suspicion found{
+      .evidence = fmt::format(
+          "the gradients of {:.2g} backward passes a step are thrown away unused, by the zero_grad in "
+          "line {}",
+          passes, mine.value("line", int64_t{0}))};
+  if (s.other_s > 0) found.booked = at_least(more_of_backward(s) / s.mean_s(), s);
+  return found;
+}
+
 Maybe profiled(const Subject& s, int) {
   if (!s.flag("profiler")) return {};
   return Suspicion{"PyTorch's profiler is on"};
@@ -220,13 +237,14 @@ std::vector<Rule> input_rules() {
            "loader workers, and waits of at least 5%, epochs that begin late, or a faster script that has "
            "none",
        .cause = "loader workers cost more than they save",
-       .change = "num_workers=0",
+       .change = "num_workers=0, and no persistent_workers, prefetch_factor or multiprocessing_context",
        .method = "loads in the process itself",
        .thrown = "workers",
        .place = "num_workers",
        .suspect = needless_workers,
        .within = "input",
-       .from = R"(num_workers\s*=\s*[0-9]+)",
+       .from =
+           R"(num_workers\s*=\s*[0-9]+(, *persistent_workers *= *True)?(, *prefetch_factor *= *[0-9]+)?(, *persistent_workers *= *True)?)",
        .to = "num_workers={}"},
       {.id = "R1",
        .key = "no_workers",
@@ -358,6 +376,17 @@ std::vector<Rule> dispatch_rules() {
        .method = "calls the model under torch.no_grad()",
        .thrown = "no_grad",
        .suspect = grad_in_calls},
+      {.id = "R12",
+       .key = "unused_gradients",
+       .framework = "torch",
+       .signal = "zero_grad throws away gradients that no optimizer used, of at least every second step",
+       .cause = "backward passes go through a model whose gradients nothing uses",
+       .change =
+           "detach what that model made (fake.detach()), or make it under torch.no_grad(), where it is not trained",
+       .method = "",
+       .thrown = "",
+       .place = "\\.backward\\(",
+       .suspect = unused_gradients},
       {.id = "R12",
        .key = "growing_graph",
        .framework = "torch",

@@ -1,0 +1,88 @@
+"""To which account a look at the stack belongs: what the script was doing then.
+
+Each look belongs to one account, so that the shares of all add up to the whole. It is
+the innermost frame with a known module that tells, from there to the user's own line:
+a C function that the line calls itself has no frame, and counts as the line's own.
+"""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Callable, Optional
+
+__all__ = ["account_of"]
+
+# By the beginnings of modules, the longest that fits.
+_MODULES = {
+    "torch": "ops",
+    "torch.utils.data": "input",
+    "torch.autograd": "backward",
+    "torch.optim": "optimizer",
+    "torch.nn": "model",
+    "torch.nn.utils": "ops",
+    "torch._dynamo.convert_frame": "compile",
+    "torch._dynamo.symbolic_convert": "compile",
+    "torch._inductor.compile_fx": "compile",
+    "torch._inductor.graph": "compile",
+    "torch._inductor.scheduler": "compile",
+    "torch._inductor.codecache": "compile",
+    "torch.serialization": "save",
+    "jax": "ops",
+    "jax._src.array": "read",
+    "jax._src.compiler": "compile",
+    "jax._src.interpreters.mlir": "compile",
+    "jax._src.interpreters.partial_eval": "compile",
+    "optax": "ops",
+    "flax": "ops",
+    "tensorflow": "ops",
+    "tensorflow.python.data": "input",
+    "tensorflow.python.autograph": "compile",
+    "tensorflow.python.framework.func_graph": "compile",
+    "tensorflow.python.eager.polymorphic_function.tracing_compilation": "compile",
+    "tensorflow.python.eager.polymorphic_function": "model",
+    "tensorflow.python.eager.backprop": "backward",
+    "keras": "fit",
+    "keras.src.trainers.data_adapters": "input",
+    "keras.src.trainers.epoch_iterator": "input",
+    "keras.src.callbacks": "callbacks",
+    "keras.src.optimizers": "optimizer",
+    "tf_keras": "fit",
+    "tf_keras.src.engine.data_adapter": "input",
+    "tf_keras.src.callbacks": "callbacks",
+    "tf_keras.src.optimizers": "optimizer",
+    "numpy": "arrays",
+    "pandas": "arrays",
+    "PIL": "arrays",
+    "scipy": "arrays",
+    "logging": "save",
+    "json": "save",
+    "pickle": "save",
+}
+_known: dict[str, str] = {}
+
+
+def account_of(
+    frame: Optional[FrameType],
+    is_own: Callable[[str], bool],
+    compiled: Callable[[], bool],
+) -> str:
+    """`compiled`: whether the thread is in a compiled function, or compiles one."""
+    while frame is not None and not is_own(frame.f_code.co_filename):
+        name = str(frame.f_globals.get("__name__", ""))
+        found = _known.get(name)
+        if found is None:
+            found = _known[name] = _of_module(name)
+        if found == "ops" and name.startswith("jax") and compiled():
+            return "model"
+        if found:
+            return found
+        frame = frame.f_back
+    return "own"
+
+
+def _of_module(name: str) -> str:
+    while name:
+        if name in _MODULES:
+            return _MODULES[name]
+        name = name.rpartition(".")[0]
+    return ""
