@@ -147,7 +147,7 @@ class Process:
         if self.hook_calls is not None:
             found["hooks"], self.hook_calls = self.hook_calls.stop(steps), None
         if self.counter is not None:
-            self.rounds, self.counter = self.counter.stop(), None
+            self.rounds, self.counter = self.counter.stop(steps), None
         if self.given is not None:
             found["conversions"], self.given = self.given.stop(steps), None
         for hooks in self.hooks if last else []:

@@ -99,8 +99,8 @@ class Rounds:
             frame.f_trace = None
         self.frames = []
 
-    def stop(self) -> dict[Loop, int]:
-        """Rounds of each loop that was run."""
+    def stop(self, steps: int) -> dict[Loop, int]:
+        """Rounds of each loop that was run, in one of so many steps."""
         if not self.on:
             return {}
         self._off()
@@ -110,4 +110,4 @@ class Rounds:
             for loop in loops_of(code.co_filename):
                 if loop.body == line and part == loop.part:
                     found[loop] = max(count, found.get(loop, 0))
-        return found
+        return {loop: count // max(1, steps) for loop, count in found.items()}

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 now = time.monotonic_ns
 _PASSES, _FEW_PASSES = 4096, 8  # backward passes of a step: that are kept, and many
 _LARGE = 1_000_000  # numbers of an embedding
+_CALLS = 4096  # of a model, whose sizes are kept
 _OPTIMIZERS = 7  # besides the one whose steps count, that are known
 
 
@@ -145,6 +146,7 @@ class ModelCalls:
         self.model: Any = None
         self.optimized: Any = None  # the class of compiled models
         self.depth = 0
+        self.sizes: list[tuple[int, int]] = []  # numbers of its input, ns of a call
         self.graphs = 0  # calls whose results keep what they were computed from
         self.calls = 0
         self.acts: list[Callable[[Any], None]] = []  # before its first call
@@ -185,12 +187,14 @@ class ModelCalls:
                 self.model = module
                 for act in self.acts:
                     act(module)
-            self.depth = 1
+            self.depth, since = 1, now()
             try:
                 made = inner(module, *args, **kwargs)
             finally:
                 self.depth = 0
             if module is self.model:
+                if args and len(self.sizes) < _CALLS and hasattr(args[0], "numel"):
+                    self.sizes.append((args[0].numel(), now() - since))
                 self.calls += 1
                 self.graphs += grad()
                 if not self.hooks.inputs:
@@ -210,7 +214,21 @@ class ModelCalls:
     def facts(self) -> dict[str, Any]:
         if not self.calls:
             return {}
-        return {"graphs_of_calls": self.graphs / self.calls}
+        return {"graphs_of_calls": self.graphs / self.calls, **self.growth()}
+
+    def growth(self) -> dict[str, Any]:
+        """Of inputs that become longer from call to call: what a call takes beyond
+        those of the smallest tenth of them, in seconds."""
+        pairs = list(zip(self.sizes, self.sizes[1:]))
+        grown = sum(after[0] > before[0] for before, after in pairs)
+        if len(pairs) < 32 or 2 * grown < len(pairs):
+            return {}
+        few = sorted(self.sizes)[: len(self.sizes) // 10]
+        mean = sum(ns for _, ns in self.sizes) / len(self.sizes)
+        least = sum(ns for _, ns in few) / len(few)
+        sizes = [size for size, _ in self.sizes]
+        told = {"least": min(sizes), "most": max(sizes), "mean_s": 1e-9 * mean}
+        return {"growing_input": {**told, "more_s": 1e-9 * (mean - least)}}
 
 
 class TorchHooks(Hooks):

@@ -876,3 +876,39 @@ def test_gradients_that_nothing_uses(tmp_path: Path, word: str) -> None:
         assert unused["passes"] < 0.4 and unused["line"] != line
     else:
         assert unused["passes"] > 1
+
+
+GENERATES = """
+import sys
+import torch
+
+torch.manual_seed(1)
+torch.set_num_threads(1)
+model = torch.nn.Linear(64, 64)
+with torch.no_grad():
+    for prompt in range(4):
+        tokens = torch.ones(4, 64)
+        for t in range(60):
+            made = model(tokens if "all" in sys.argv else tokens[-1:])
+            tokens = torch.cat([tokens, made[-1:]])
+print(float(tokens.sum()).hex())
+"""
+
+
+@pytest.mark.parametrize("word", ["all", "new"])
+def test_inputs_that_grow_from_call_to_call(tmp_path: Path, word: str) -> None:
+    script = tmp_path / "generates.py"
+    script.write_text(GENERATES)
+    plain = bare(script, word)
+    with Observed(script, argv=[word]) as seen:
+        seen.run(5)
+        seen.run(1, watch="rounds")
+        facts = seen.run(40, facts=True, watch="lines")
+        seen.end()
+        assert seen.output() == plain, "bit for bit"
+    assert facts["loops"] == [], "a call is one round of its loop"
+    found = facts["facts"]["torch"].get("growing_input", {})
+    if word == "all":
+        assert found["least"] == 4 * 64 and found["most"] == 63 * 64
+    else:
+        assert found == {}

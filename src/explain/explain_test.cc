@@ -25,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::Contains;
 using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -389,6 +390,33 @@ TEST(Text, BookedCausesAreNamedAndSuspectsListed) {
   EXPECT_EQ(causes[1]["named"], false);
   e.equal = true;
   EXPECT_THAT(to_text(e, 100, false), Not(HasSubstr("booked")));
+}
+
+// Each look at the stack belongs to one account, so they add up to the time that is compared.
+TEST(Text, AccountsAddUpToTheTimeOfAStep) {
+  Subject s = torch_script({});
+  s.name = "slow.py";
+  s.by_step = true;
+  s.profile.step_s = 0.1;
+  s.profile.phases.clear();
+  s.seen.accounts = {{"own", 0.25}, {"backward", 0.75}};
+  const Explanation e{.subjects = {s}};
+  const auto table = accounts(e);
+  ASSERT_EQ(table.size(), 4u);
+  EXPECT_THAT(table[0], ElementsAre("what a step does, ms", "slow.py"));
+  EXPECT_THAT(table[1], ElementsAre("backward pass", "75.00"));
+  EXPECT_THAT(table[2], ElementsAre("its own lines and their calls", "25.00"));
+  EXPECT_THAT(table[3], ElementsAre("in all", "100.00"));
+  EXPECT_THAT(to_text(e, 80, false), HasSubstr("what a step does, ms"));
+}
+
+TEST(Text, TellsWhatTheChangedLinesGain) {
+  Explanation e{.subjects = {torch_script({})}};
+  EXPECT_EQ(applied_words(e), "");
+  e.applied = Estimate{3, 2.5, 3.5};
+  EXPECT_THAT(applied_words(e), HasSubstr("is 3.00 [2.50, 3.50] times as fast"));
+  e.applied_failure = "it ended with ValueError: no workers (train.py:3)";
+  EXPECT_THAT(applied_words(e), HasSubstr("does not run, so more has to change: it ended with ValueError"));
 }
 
 TEST(Text, NamesNothingWithoutAGap) {

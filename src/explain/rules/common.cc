@@ -125,14 +125,10 @@ Maybe page_faults(const Subject& s, int) {
       .value = kMalloc};
 }
 
-// Whether the other script has the same loop: its first line, and the next.
+// Whether the other script has a loop that begins with the same line.
 bool other_has(const Subject& s, int64_t line) {
-  const std::string other = s.other_source;
-  const auto has = [&](int64_t at) {
-    const std::string text(trimmed(line_at(s.source, at)));
-    return text.empty() || other.find(text) != std::string::npos;
-  };
-  return has(line) && has(line + 1);
+  const std::string text(trimmed(line_at(s.source, line)));
+  return text.empty() || s.other_source.find(text) != std::string::npos;
 }
 
 // A loop in Python within one step, which the other script does not have. Its part of the backward pass is seen there, and

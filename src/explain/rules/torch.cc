@@ -187,6 +187,27 @@ Maybe growing_graph(const Subject& s, int) {
       .booked = std::clamp(more / s.profile.total_s, 0.0, 1.0)};
 }
 
+constexpr double kLonger = 3;  // times as large as the smallest input
+
+// Tokens are generated one by one, and the model is given all of them for each.
+Maybe growing_input(const Subject& s, int) {
+  const Json grows = fact(s, "growing_input");
+  const double least = grows.is_object() ? grows.value("least", 0.0) : 0,
+               most = least > 0 ? grows.value("most", 0.0) : 0;
+  if (s.seen.kind != "call" || least < 1 || most < kLonger * least ||
+      fact_of_other(s, "growing_input").is_object())
+    return {};
+  const double part =
+      std::clamp(grows.value("more_s", 0.0) / std::max(1e-9, grows.value("mean_s", 0.0)), 0.0, 1.0);
+  return Suspicion{
+      .evidence = fmt::format(
+          "from call to call its input grows, from {:.0f} numbers to {:.0f}; calls with the smallest "
+          "inputs are shorter by {}",
+          least, most, share(part)),
+      .most = without(part),
+      .booked = of_steps(part, s)};
+}
+
 constexpr double kWasted = 0.5;  // backward passes a step
 
 Maybe unused_gradients(const Subject& s, int) {
@@ -376,6 +397,19 @@ std::vector<Rule> dispatch_rules() {
        .method = "calls the model under torch.no_grad()",
        .thrown = "no_grad",
        .suspect = grad_in_calls},
+      {.id = "R30",
+       .key = "growing_input",
+       .framework = "torch",
+       .signal =
+           "nothing trains, and the input of a model grows from call to call to 3 times its size or more",
+       .cause = "each call of its model computes again what earlier calls computed, as its input grows",
+       .change =
+           "keep keys and values of what was computed (a cache: use_cache=True, past_key_values), and give the model what is "
+           "new alone",
+       .method = "",
+       .thrown = "",
+       .numbers = true,
+       .suspect = growing_input},
       {.id = "R12",
        .key = "unused_gradients",
        .framework = "torch",
