@@ -21,7 +21,7 @@ from bakeoff_observe.calls import Calls
 from bakeoff_observe.conversions import Given
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.observer import Hooks, Observer
-from bakeoff_observe.rounds import Loop, Rounds
+from bakeoff_observe.rounds import Constant, Loop, Rounds
 from bakeoff_observe.stacks import HookCalls, Lines
 from bakeoff_runner.channel import strict
 
@@ -49,6 +49,7 @@ class Process:
         self.hook_calls: Optional[HookCalls] = None
         self.compiles = 0  # until the last report
         self.counter: Optional[Rounds] = None
+        self.constants: list[Constant] = []  # seen then
         self.rounds: dict[Loop, int] = {}  # of each loop in the step that was counted
         self.given: Optional[Given] = None
         self.started = time.monotonic_ns()
@@ -142,12 +143,14 @@ class Process:
         found: dict[str, Any] = {}
         last = ended or self.hook_calls is not None  # no step counts any more
         if self.lines is not None:
-            found, self.lines = self.lines.stop(self.rounds), None
+            found = self.lines.stop(self.rounds, self.constants)
+            self.lines = None
         steps = len(self.observer.marks)
         if self.hook_calls is not None:
             found["hooks"], self.hook_calls = self.hook_calls.stop(steps), None
         if self.counter is not None:
-            self.rounds, self.counter = self.counter.stop(steps), None
+            self.rounds = self.counter.stop(steps)
+            self.constants, self.counter = self.counter.constants(), None
         if self.given is not None:
             found["conversions"], self.given = self.given.stop(steps), None
         for hooks in self.hooks if last else []:

@@ -15,7 +15,7 @@ from typing import Any, Callable, Optional
 from bakeoff_observe.accounts import account_of
 from bakeoff_observe.functions import is_own
 from bakeoff_observe.observer import Observer
-from bakeoff_observe.rounds import Loop, loops_of
+from bakeoff_observe.rounds import Constant, Loop, loops_of
 
 Place = tuple[str, int, str]  # file, line and function
 
@@ -72,7 +72,9 @@ class Lines:
             if eager and not self.compiled():
                 self.eager[place] = self.eager.get(place, 0) + 1
 
-    def stop(self, rounds: dict[Loop, int]) -> dict[str, Any]:
+    def stop(
+        self, rounds: dict[Loop, int], constants: list[Constant]
+    ) -> dict[str, Any]:
         """The lines that were seen most often, with their shares of all looks; and
         loops: those with as many rounds in a step, and those that JAX unrolls."""
         self.on = False
@@ -90,7 +92,23 @@ class Lines:
             if n >= _SHARE * self.looks
         ]
         accounts = {name: n / self.looks for name, n in self.accounts.items()}
-        return {"lines": lines, "loops": self.loops(rounds), "accounts": accounts}
+        return {
+            "lines": lines,
+            "loops": self.loops(rounds),
+            "accounts": accounts,
+            "constants": [self.constant(one) for one in constants],
+        }
+
+    def constant(self, one: Constant) -> dict[str, Any]:
+        """With the share of looks within it."""
+        within = sum(
+            n
+            for (places, _), n in self.stacks.items()
+            if any(one.runs(*place) for place in places)
+        )
+        share = within / max(1, self.looks)
+        told = {"file": one.file, "line": one.line, "function": one.function}
+        return {**told, "calls": one.calls, "share": share}
 
     def loops(self, rounds: dict[Loop, int]) -> list[dict[str, Any]]:
         share: dict[Loop, float] = {}

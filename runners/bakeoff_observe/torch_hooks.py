@@ -241,6 +241,7 @@ class TorchHooks(Hooks):
         self.roots: Optional[list[Any]] = None
         self.inputs: list[dict[str, Any]] = []
         self.loss_name = ""
+        self.padding = 0.0  # share of columns of its input that hold one value alone
         self.autocast = ""
         self.checks = Checks(self)
         self.trend = Trend()
@@ -414,6 +415,7 @@ class TorchHooks(Hooks):
             if rows > most:
                 most = rows
                 self.inputs = [_described(x) for x in given]
+                self.padding = _padding(given)
                 self.autocast = _autocast(self.torch)
 
         handle = root.register_forward_pre_hook(seen, with_kwargs=True)
@@ -434,6 +436,7 @@ class TorchHooks(Hooks):
             default_dtype=str(torch.get_default_dtype()).removeprefix("torch."),
             matmul_precision=torch.get_float32_matmul_precision(),
             loss=self.loss_name,
+            padding=self.padding,
             optimizers=[_optimizer(o) for o in self.optimizers],
             loaders=[self.loader(loader) for loader in self.loaders[:4]],
             graphs=0,
@@ -466,6 +469,7 @@ class TorchHooks(Hooks):
         found.update(self.trend.facts())
         steps = self.observer.before + len(self.observer.marks)
         found.update(self.discarded.facts(steps))
+        found.update(self.untrained())
         spent = self.observer.spent.get("optimizer", 0)
         found["optimizer_s"] = 1e-9 * spent / max(1, len(self.observer.marks))
         if self.roots:
@@ -481,6 +485,26 @@ class TorchHooks(Hooks):
                 for code, texts in dict(getattr(dynamo, "guard_failures", {})).items()
             }
         return found
+
+    def untrained(self) -> dict[str, Any]:
+        """Parameters that backward passes give gradients, and no optimizer holds."""
+        torch = self.torch
+        alive = gc.get_objects()
+        made = torch.optim.Optimizer
+        optimizers = [one for one in alive if issubclass(type(one), made)]
+        trained = {
+            id(p) for o in optimizers for g in o.param_groups for p in g["params"]
+        }
+        kind = torch.nn.Parameter
+        found = [
+            p
+            for p in alive
+            if type(p) is kind and id(p) not in trained and p.grad is not None
+        ]
+        if not optimizers or not found:
+            return {}
+        numbers = sum(p.numel() for p in found)
+        return {"untrained": {"tensors": len(found), "numbers": numbers}}
 
     def embedding(self, root: Any) -> dict[str, Any]:
         """The largest embedding with a dense gradient, and how much of that is used."""
@@ -541,6 +565,16 @@ def _reason(text: str) -> str:
     """Of a guard that failed: "L['n'] == 3", without numbers of compilations."""
     text = text.split("\n")[0].split("  # ")[0]
     return text.split(": ", 1)[-1].strip()[:100]
+
+
+def _padding(given: list[Any]) -> float:
+    """Of the first batch of whole numbers: the share of its last columns that hold
+    one value in all rows."""
+    for x in given:
+        if x.dim() == 2 and not x.is_floating_point() and x.shape[1] > 1:
+            same = (x == x[0, -1]).all(0).flip(0)
+            return float(same.long().cumprod(0).sum()) / x.shape[1]
+    return 0.0
 
 
 def _described(tensor: Any) -> dict[str, Any]:

@@ -870,6 +870,7 @@ def test_gradients_that_nothing_uses(tmp_path: Path, word: str) -> None:
         seen.end()
         assert seen.output() == plain, "bit for bit"
     # Without detach, the critic's passes reach the maker, too; and its own the critic.
+    assert "untrained" not in facts, "both have an optimizer"
     line = UNUSED.splitlines().index("    second.zero_grad()") + 1
     unused = facts["unused_gradients"]
     if word:
@@ -912,3 +913,66 @@ def test_inputs_that_grow_from_call_to_call(tmp_path: Path, word: str) -> None:
         assert found["least"] == 4 * 64 and found["most"] == 63 * 64
     else:
         assert found == {}
+
+
+FROZEN = """
+import torch
+
+torch.manual_seed(1)
+torch.set_num_threads(1)
+below, head = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(head.parameters(), lr=1e-3)
+for step in range(40):
+    optimizer.zero_grad()
+    head(below(torch.ones(8, 4))).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_parameters_that_nothing_trains(tmp_path: Path) -> None:
+    script = tmp_path / "frozen.py"
+    script.write_text(FROZEN)
+    with Observed(script) as seen:
+        facts = seen.run(10, facts=True)["facts"]["torch"]
+    assert facts["untrained"] == {"tensors": 2, "numbers": 20}
+
+
+AGAIN = """
+import torch
+
+torch.manual_seed(1)
+torch.set_num_threads(1)
+table = torch.nn.Embedding(100, 8, padding_idx=0)
+optimizer = torch.optim.SGD(table.parameters(), lr=1e-3)
+
+def window(size):
+    return torch.tensor([float(k) for k in range(size)])
+
+def noise(size):
+    return torch.rand(size)
+
+for step in range(60):
+    rows = torch.zeros(4, 40, dtype=torch.long)
+    rows[:, :10] = torch.randint(1, 100, (4, 10))
+    loss = (table(rows) * window(8) * noise(8)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(float(table.weight.detach().sum()).hex())
+"""
+
+
+def test_functions_that_make_the_same_again(tmp_path: Path) -> None:
+    script = tmp_path / "again.py"
+    script.write_text(AGAIN)
+    plain = bare(script)
+    with Observed(script) as seen:
+        seen.run(3)
+        seen.run(2, watch="rounds")
+        found = seen.run(30, facts=True, watch="lines")
+        seen.end()
+        assert seen.output() == plain, "bit for bit"
+    constants = [one["function"] for one in found["constants"]]
+    assert constants == ["window"], "noise is another each time"
+    assert found["constants"][0]["calls"] == 2
+    assert found["facts"]["torch"]["padding"] == 0.75

@@ -47,8 +47,8 @@ constexpr double kSmallPart =
     0.25;                       // of a gap, or its logarithm, up to which something is no main cause of it
 constexpr double kSeenGap = 3;  // that is told, and what is booked to it, though no heats make it certain
 constexpr double kObvious = 2;  // gain that the first heat alone confirms at once
-constexpr double kLeastBooked = 0.1;   // share of the observed steps' time, from which on it names a cause
-constexpr double kMostOfGap = 0.5;     // of its logarithm
+constexpr double kLeastBooked = 0.1;  // share of the observed steps' time, from which on it names a cause
+constexpr double kMostOfGap = 0.5, kAllOfGap = 0.85;  // of its logarithm
 constexpr double kNothingLeft = 1.08;  // gap over the gains of its causes, up to which it is explained
 
 // Largest relative difference of the losses of equal steps; absent where there are none.
@@ -423,7 +423,9 @@ void Inquiry::confirm() {
       take_as_confirmed(cause);
     }
   }
-  const bool wide = out_.gap && out_.gap->value > kSeenGap && out_.gap->high > kSeenGap;
+  // A gap that is wide in the observed runs and in the heats is told, though they are too few to be certain.
+  const bool wide = pair() && out_.gap && out_.gap->value > kSeenGap && out_.gap->high > kSeenGap &&
+                    out_.subjects[0].mean_s() > kSeenGap * out_.subjects[1].mean_s();
   out_.equal = pair() && !out_.gap_is_certain() && !wide;
 }
 
@@ -538,20 +540,21 @@ void Inquiry::book() {
       const bool undecided = cause.finding == Finding::kOpen || cause.finding == Finding::kFailed;
       if (!undecided || cause.shared || rank(mine) != now) continue;
       if (cause.suspect.suspicion.booked.value_or(0) < kLeastBooked) continue;
-      if (mine.place_alone && mostly_explained()) continue;
+      if (explained() > (mine.place_alone ? kMostOfGap : kAllOfGap)) continue;
       if (!out_.told(cause)) cause.finding = Finding::kBooked;
     }
   }
 }
 
-bool Inquiry::mostly_explained() const {
+double Inquiry::explained() const {
+  if (!out_.gap || out_.gap->value <= 1) return 0;
   double explained = 0;
   for (const Cause& cause : out_.causes) {
     if (cause.finding == Finding::kConfirmed) explained += std::log(cause.measured->value);
     if (cause.finding == Finding::kBooked)
       explained -= std::log1p(-std::min(0.99, *cause.suspect.suspicion.booked));
   }
-  return explained > (out_.gap ? kMostOfGap * std::log(out_.gap->value) : 0);
+  return explained / std::log(out_.gap->value);
 }
 
 void measure_again(Cause& cause, const Estimate& later) {

@@ -89,8 +89,8 @@ class Inquiry {
   bool time_for_another(double share) const;
   bool gap_is_explained(const std::vector<Cause*>& confirmed) const;
   std::vector<Cause*> remaining();
-  // Whether what is named makes up half of the gap or more.
-  bool mostly_explained() const;
+  // Share of the gap, log scale, that named causes make up; 0 where there is none.
+  double explained() const;
 
   const ExplainJob& job_;
   Explanation& out_;

@@ -11,6 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kFirstSteps = 5;
+constexpr int64_t kTracedSteps = 2;
 constexpr int64_t kObservedSteps = 300;
 constexpr int64_t kFewestCalls = 64;  // of a model that nothing trains: runners/bakeoff_observe/observer.py
 constexpr double kLongestObserved = 5, kShortestObserved = 2;  // seconds
@@ -42,6 +43,7 @@ void append(Report& report, Report later) {
   report.lines = std::move(later.lines);
   report.loops = std::move(later.loops);
   report.accounts = std::move(later.accounts);
+  report.constants = std::move(later.constants);
   if (!later.conversions.is_null()) report.conversions = std::move(later.conversions);
   if (later.facts.is_object() && !later.facts.empty()) report.facts = std::move(later.facts);
   if (!later.environment.empty()) report.environment = std::move(later.environment);
@@ -155,7 +157,7 @@ Status observe(Subject& subject, const fs::path& folder, double budget_s) {
       process.run({.steps = 2, .seconds = kStartSeconds, .facts = true, .watch = Watch::kLines}));
   keep_start(subject);
   if (!subject.seen.ended) {
-    TRY(Report counted, process.run({.steps = 1, .seconds = observed_s, .watch = Watch::kRounds}));
+    TRY(Report counted, process.run({.steps = kTracedSteps, .seconds = observed_s, .watch = Watch::kRounds}));
     append(subject.seen, std::move(counted));
   }
   if (!subject.seen.ended && subject.seen.steps() < kFirstSteps) {  // of long steps fewer

@@ -100,6 +100,9 @@ Result<Report> parse_report(const std::string& line) {
     for (const Json& one : found.value("lines", Json::array()))
       report.lines.push_back(
           {one.at("file"), one.at("line"), one.at("function"), one.at("share"), one.value("eager", 0.0)});
+    for (const Json& one : found.value("constants", Json::array()))
+      report.constants.push_back(
+          {one.at("file"), one.at("function"), one.at("line"), one.at("calls"), one.at("share")});
     report.accounts = found.value("accounts", std::map<std::string, double>{});
     for (const Json& one : found.value("loops", Json::array()))
       report.loops.push_back(

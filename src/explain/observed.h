@@ -40,6 +40,14 @@ struct HotLine {
   double eager = 0;  // the same, within ops of JAX that belong to no compiled function
 };
 
+// A function of the user's files that returned the same array again, given the same.
+struct ConstantCall {
+  std::string file = {}, function = {};
+  int64_t line = 0;   // where it begins
+  int64_t calls = 0;  // in two steps
+  double share = 0;   // of all looks that are within it
+};
+
 // A loop of the user's files in Python, with the lines in it and what they call.
 struct PythonLoop {
   std::string file = {};  // full path
@@ -79,6 +87,8 @@ struct Report {
   std::vector<HotLine> lines = {};       // with Watch::kLines: the greatest share first
   std::map<std::string, double> accounts =
       {};  // the same looks by what the script did: shares that add up to 1
+  std::vector<ConstantCall> constants =
+      {};  // the same, of functions that were seen in the steps with kRounds
   // The same, of loops that a step goes round 8 times or more, or that JAX unrolls.
   std::vector<PythonLoop> loops = {};
   // What preparing a batch takes, s, where a graph reads batches and no step is seen to wait: read by themselves, at the

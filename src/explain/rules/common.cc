@@ -80,8 +80,12 @@ Maybe array_lists(const Subject& s, int) {
 // Where reasons are known, a shape is among them.
 Maybe shapes_vary(const Subject& s, int) {
   const std::string reasons = dump(fact(s, "retraces"));
-  if (reasons.find('"') != std::string::npos && reasons.find("shape") == std::string::npos) return {};
-  return recompiled(s);
+  const bool known = reasons.find('"') != std::string::npos,
+             shape = reasons.find("shape") != std::string::npos;
+  if (known && !shape) return {};
+  auto found = recompiled(s);
+  if (found && !shape) found->booked.reset();  // a run with equal shapes says whether they are the reason
+  return found;
 }
 
 Maybe collections(const Subject& s, int) {
@@ -129,6 +133,23 @@ Maybe page_faults(const Subject& s, int) {
 bool other_has(const Subject& s, int64_t line) {
   const std::string text(trimmed(line_at(s.source, line)));
   return text.empty() || s.other_source.find(text) != std::string::npos;
+}
+
+// A function that makes the same in each step.
+Maybe rebuilt(const Subject& s, int) {
+  const ConstantCall* most = nullptr;
+  for (const ConstantCall& one : s.seen.constants)
+    if (fs::path(one.file).filename() == s.file && (most == nullptr || one.share > most->share)) most = &one;
+  const double part = most == nullptr ? 0 : of_looks(most->share, s);
+  if (part < kHotConversion) return {};
+  return Suspicion{
+      .evidence = fmt::format(
+          "{} was called {} times in two steps, and returned the same array for the same arguments; it "
+          "takes {} of the time",
+          most->function, most->calls, share(part)),
+      .most = without(part),
+      .line = most->line,
+      .booked = at_least(part, s)};
 }
 
 // A loop in Python within one step, which the other script does not have. Its part of the backward pass is seen there, and
@@ -367,6 +388,15 @@ std::vector<Rule> common_rules() {
        .suspect = collections,
        .from = R"(^\s*gc\.collect\(.*\)\s*(#.*)?$)",
        .to = ""},
+      {.id = "R30",
+       .key = "rebuilt",
+       .signal =
+           "a function returns the same array for the same arguments in two steps, and takes at least 10% of the time",
+       .cause = "a function makes the same array again in each step",
+       .change = "call it once, before the loop, and keep what it returns: the values are the same",
+       .method = "",
+       .thrown = "",
+       .suspect = rebuilt},
       {.id = "R30",
        .key = "python_loop",
        .signal =

@@ -70,6 +70,23 @@ Maybe fits(const Subject& s, int) {
   return Suspicion{fmt::format("{:.1f} calls of fit a step", s.number("fits_per_step"))};
 }
 
+constexpr int64_t kSeveral = 3;
+
+Maybe compiled_again(const Subject& s, int) {
+  const Json calls = fact(s, "calls_per_step"), lines = fact(s, "lines");
+  const double steps = static_cast<double>(s.watched_steps);
+  const double times = calls.is_object() ? calls.value("model.compile", 0.0) * steps : 0;
+  if (times < static_cast<double>(kSeveral) || s.seen.compiles < kSeveral) return {};
+  const double seconds = 1e-9 * static_cast<double>(s.seen.compile_ns);
+  const auto booked = part_of_watched(s, seconds);
+  return Suspicion{
+      .evidence = fmt::format(
+          "{:.0f} calls of model.compile in {:.0f} steps, and {} traces and compilations: {:.2g} of {:.2g} s",
+          times, steps, s.seen.compiles, seconds, s.watched_s),
+      .line = lines.is_object() ? lines.value("model.compile", int64_t{0}) : 0,
+      .booked = booked};
+}
+
 Maybe metrics(const Subject& s, int) {
   const Json found = fact(s, "metrics");
   if (!by_fit(s) || found.empty()) return {};
@@ -136,6 +153,18 @@ std::vector<Rule> keras_rules() {
        .place = "\\.fit\\(",
        .numbers = true,
        .suspect = fits},
+      {.id = "R7",
+       .key = "compiled_again",
+       .framework = "keras",
+       .signal = "three or more calls of model.compile while it trains, and as many compilations",
+       .cause = "model.compile throws its compiled step away, which is traced and compiled again",
+       .change =
+           "set what changes in place, as model.optimizer.learning_rate = rate, or give a schedule; call compile once",
+       .method = "",
+       .thrown = "",
+       .place = "\\.compile\\(",
+       .suspect = compiled_again,
+       .within = "shapes"},
       {.id = "R5",
        .key = "metrics",
        .framework = "keras",

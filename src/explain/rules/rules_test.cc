@@ -52,6 +52,8 @@ Subject script(const std::string& framework, const Facts& all) {
   s.other_source = facts.value("OtherSource", "");
   if (const double part = facts.value("Loop", 0.0); part > 0)
     s.seen.loops = {{"/tmp/copy/train.py", 2, 40, part, 0}};
+  if (facts.contains("Constant"))
+    s.seen.constants = {{"/tmp/copy/train.py", "filters", 2, 2, facts.value("Constant", 0.0)}};
   if (facts.contains("Traced"))
     s.start_loops = {{"/tmp/copy/train.py", 2, 0, 0.2, facts.value("Traced", 0.0)}};
   Json own = {{"parameters", 1000}, {"threads", 2}};
@@ -113,6 +115,7 @@ const std::vector<Sign> kSigns = {
     line_sign("folders", "files = glob.glob('*.npy')"),
     line_sign("caches_emptied", "torch.cuda.empty_cache()"),
     line_sign("downloads", "x = requests.get(address)"),
+    {"rebuilt", "torch", {{"Constant", 0.6}}, {{"Constant", 0.05}}},
     {"python_loop",
      "torch",
      {{"Loop", 0.8}, {"OtherTime", 0.02}, {"Source", "a\nfor t in range(40):\n  h = cell(x[t], h)\n"}},
@@ -192,6 +195,15 @@ const std::vector<Sign> kSigns = {
      "torch",
      {{"Kind", "call"}, {"graphs_of_calls", 1}},
      {{"Kind", "optimizer"}, {"graphs_of_calls", 1}}},
+    {"padded",
+     "torch",
+     {{"padding", 0.8}},
+     {{"padding", 0.8}, {"OtherTime", 0.02}, {"Other", {{"padding", 0.7}}}}},
+    {"untrained",
+     "torch",
+     {{"untrained", {{"tensors", 8}, {"numbers", 90000}}}},
+     {{"untrained", {{"tensors", 8}, {"numbers", 90000}}},
+      {"Other", {{"untrained", {{"tensors", 8}, {"numbers", 90000}}}}}}},
     {"growing_input",
      "torch",
      {{"Kind", "call"},
@@ -282,6 +294,10 @@ const std::vector<Sign> kSigns = {
     {"profiler", "torch", {{"profiler", true}}, {{"profiler", false}}},
     {"mkldnn", "torch", {{"mkldnn", false}}, {{"mkldnn", true}}},
     {"layout", "torch", {{"convolutions", 2}, {"layout", "contiguous"}}, {{"layout", "channels_last"}}},
+    {"compiled_again",
+     "keras",
+     {{"calls_per_step", {{"model.compile", 0.1}}}, {"Watched", 40}, {"Compiles", 8}},
+     {{"calls_per_step", {{"model.compile", 0.01}}}, {"Watched", 40}, {"Compiles", 8}}},
     {"validation", "keras", {{"validation", true}, {"Epoch", 0.5}}, {{"validation", true}}},
     {"callbacks", "keras", {{"callbacks", {"Tell"}}}, {{"callbacks", Json::array()}}},
     {"one_step_calls", "keras", {{"Kind", "fit"}, {"Step", 0.01}}, {{"Kind", "fit"}, {"Step", 0.03}}},
@@ -385,7 +401,7 @@ std::optional<Suspicion> suspicion_of(const std::string& key, const Subject& s) 
 }
 
 TEST(RuleBooks, CompilationsThatGoOnAreBooked) {
-  Subject s = script("jax", {{"Compiles", 30}});
+  Subject s = script("jax", {{"Compiles", 30}, {"retraces", {{"step", {"x: shape"}}}}});
   EXPECT_FALSE(suspicion_of("shapes", s)->booked) << "its steps were not watched";
   s.watched_steps = 40;
   s.watched_s = 2;

@@ -187,6 +187,25 @@ Maybe growing_graph(const Subject& s, int) {
       .booked = std::clamp(more / s.profile.total_s, 0.0, 1.0)};
 }
 
+constexpr double kPadded = 0.2;
+
+// Columns that are padding in every row of a batch are computed for nothing: layers take time for each of them.
+Maybe padded(const Subject& s, int) {
+  const double part = s.number("padding"), other = number_of_other(s, "padding");
+  if (part < kPadded || (s.other_s > 0 && other > part / 2)) return {};
+  double layers = 0;
+  for (const char* account : {"model", "backward"})
+    if (const auto found = s.seen.accounts.find(account); found != s.seen.accounts.end())
+      layers += found->second;
+  return Suspicion{
+      .evidence = fmt::format(
+          "the last {} of the columns of its batch hold one value in all rows; layers and backward pass, "
+          "which go through them, take {} of the time",
+          share(part), share(of_looks(layers, s))),
+      .most = without(part * of_looks(layers, s)),
+      .booked = at_least(part * of_looks(layers, s), s)};
+}
+
 constexpr double kLonger = 3;  // times as large as the smallest input
 
 // Tokens are generated one by one, and the model is given all of them for each.
@@ -221,6 +240,17 @@ Maybe unused_gradients(const Subject& s, int) {
           "the gradients of {:.2g} backward passes a step are thrown away unused, by the zero_grad in "
           "line {}",
           passes, mine.value("line", int64_t{0}))};
+  if (s.other_s > 0) found.booked = at_least(more_of_backward(s) / s.mean_s(), s);
+  return found;
+}
+
+// A frozen part of the model through which backward passes go all the same.
+Maybe untrained(const Subject& s, int) {
+  const Json mine = fact(s, "untrained");
+  if (!mine.is_object() || fact_of_other(s, "untrained").is_object()) return {};
+  Suspicion found{.evidence = fmt::format(
+                      "backward passes make gradients of {} tensors with {} numbers that no optimizer holds",
+                      mine.value("tensors", int64_t{0}), mine.value("numbers", int64_t{0}))};
   if (s.other_s > 0) found.booked = at_least(more_of_backward(s) / s.mean_s(), s);
   return found;
 }
@@ -397,6 +427,18 @@ std::vector<Rule> dispatch_rules() {
        .method = "calls the model under torch.no_grad()",
        .thrown = "no_grad",
        .suspect = grad_in_calls},
+      {.id = "R28",
+       .key = "padded",
+       .framework = "torch",
+       .signal =
+           "at least 20% of the last columns of a batch of whole numbers hold one value in all rows, and of a pair twice as many as "
+           "in the other script",
+       .cause = "its batches are padded far beyond their longest row",
+       .change = "pad each batch to the longest of its rows, and put rows of like length into one batch",
+       .method = "",
+       .thrown = "",
+       .place = "pad|MAX_LEN|max_len",
+       .suspect = padded},
       {.id = "R30",
        .key = "growing_input",
        .framework = "torch",
@@ -410,6 +452,17 @@ std::vector<Rule> dispatch_rules() {
        .thrown = "",
        .numbers = true,
        .suspect = growing_input},
+      {.id = "R12",
+       .key = "untrained",
+       .framework = "torch",
+       .signal = "parameters get gradients that no optimizer holds",
+       .cause = "backward passes go through parameters that nothing trains",
+       .change =
+           "torch.no_grad() around the part that stays as it is, or requires_grad_(False) for its parameters",
+       .method = "",
+       .thrown = "",
+       .place = "\\.backward\\(",
+       .suspect = untrained},
       {.id = "R12",
        .key = "unused_gradients",
        .framework = "torch",
