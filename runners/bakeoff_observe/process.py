@@ -205,6 +205,8 @@ class Process:
 
     def forked(self) -> None:
         self.observer.forget()
+        if self.counter is not None:
+            self.counter.off()
         for fd in (self._requests, self._answers):
             try:
                 os.close(fd)

@@ -8,6 +8,7 @@ it makes needs a trace of every line, which is on for one step alone.
 from __future__ import annotations
 
 import ast
+import dis
 import sys
 import tokenize
 from types import CodeType, FrameType
@@ -119,11 +120,12 @@ class Rounds:
             self.lines[place] = self.lines.get(place, 0) + 1
             self.count += 1
             if self.count == _MOST:
-                self._off()
+                self.off()
                 return None
         return self._line
 
-    def _off(self) -> None:
+    def off(self) -> None:
+        """Nothing is counted any more."""
         if sys.gettrace() == self._call:
             sys.settrace(None)
         for frame in self.frames:
@@ -142,7 +144,7 @@ class Rounds:
                 code.co_filename,
                 code.co_name,
                 code.co_firstlineno,
-                max(line or 0 for _, _, line in code.co_lines()),
+                max(line or 0 for _, line in dis.findlinestarts(code)),
                 calls,
             )
             for code, calls in found.items()
@@ -152,7 +154,7 @@ class Rounds:
         """Rounds of each loop that was run, in one of so many steps."""
         if not self.on:
             return {}
-        self._off()
+        self.off()
         found: dict[Loop, int] = {}
         for (code, line), count in self.lines.items():
             part = code.co_name.startswith("<") and code.co_name != "<module>"

@@ -126,10 +126,10 @@ class Lines:
                 "share": part,
                 "traced": traced.get(loop, 0),
             }
-            for loop, part in share.items()
+            for loop, part in sorted(share.items(), key=lambda one: -one[1])
             if traced.get(loop) or (rounds.get(loop, 0) >= _ROUNDS and part >= _SHARE)
         ]
-        return sorted(found, key=lambda one: -one["share"])[:_MOST]
+        return found[:_MOST]
 
     def around(self, places: tuple[Place, ...]) -> set[Loop]:
         return {

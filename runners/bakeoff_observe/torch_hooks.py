@@ -573,7 +573,7 @@ def _padding(given: list[Any]) -> float:
     for x in given:
         if x.dim() == 2 and not x.is_floating_point() and x.shape[1] > 1:
             same = (x == x[0, -1]).all(0).flip(0)
-            return float(same.long().cumprod(0).sum()) / x.shape[1]
+            return int(same.long().cumprod(0).sum()) / int(x.shape[1])
     return 0.0
 
 

@@ -976,3 +976,45 @@ def test_functions_that_make_the_same_again(tmp_path: Path) -> None:
     assert constants == ["window"], "noise is another each time"
     assert found["constants"][0]["calls"] == 2
     assert found["facts"]["torch"]["padding"] == 0.75
+
+
+EPOCHS = """
+import sys
+import torch
+from torch.utils.data import DataLoader
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, i):
+        return torch.full((4,), 0.1 * i + (100 if sys.gettrace() else 0))
+
+if __name__ == "__main__":
+    torch.manual_seed(1)
+    torch.set_num_threads(1)
+    model = torch.nn.Linear(4, 1)
+    called = torch.compile(model, backend="eager") if "compile" in sys.argv else model
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for epoch in range(12):
+        for x in DataLoader(Rows(), batch_size=8, num_workers=1):
+            optimizer.zero_grad()
+            called(x).pow(2).mean().backward()
+            optimizer.step()
+    print(float(model.weight.detach().sum()).hex())
+"""
+
+
+@pytest.mark.parametrize("word", ["compile", ""])
+def test_a_trace_stays_out_of_workers_and_graphs(tmp_path: Path, word: str) -> None:
+    script = tmp_path / "epochs.py"
+    script.write_text(EPOCHS)
+    plain = bare(script, word)
+    with Observed(script, argv=[word]) as seen:
+        seen.run(3, facts=True)
+        before = seen.run(2, watch="rounds")  # workers of an epoch start in them
+        facts = seen.run(9, facts=True, watch="lines")["facts"]["torch"]
+        seen.end()
+        assert seen.output().splitlines()[-1] == plain.splitlines()[-1]
+    assert len(before["marks"]) == 2
+    assert facts["graphs"] == (1 if word else 0)

@@ -12,16 +12,31 @@ namespace fs = std::filesystem;
 constexpr double kWideGap = 0.3;        // of the other script's time, from which on a line is looked for
 constexpr double kLeastForward = 0.2;   // of a gap, that is held to be no backward pass
 constexpr double kLeastLoop = 0.1;      // of a gap, that a loop takes
+constexpr double kPreparing = 0.6;      // of its waits, that one line of the script takes
 constexpr double kHotConversion = 0.1;  // of the samples of its call stack
 
 // Where a framework reads its batches inside a graph, nobody sees it wait for a generator.
 Maybe waits(const Subject& s, int) {
+  static const Pattern reads_batches(R"(^for |\.fit\(|next\()");
   const std::string data = s.text("data");
   const bool in_python = data == "generator" || data == "PyDataset" || data == "Sequence";
   if (s.input_share() < kWaits && in_python) return Suspicion{"its batches come from a Python " + data};
   if (s.input_share() < kWaits) return {};
-  return Suspicion{
-      .evidence = input_words(s), .most = without(s.input_share()), .booked = of_steps(s.input_share(), s)};
+  std::string evidence = input_words(s);
+  int64_t line = 0;  // that prepares the data while it waits
+  for (const HotLine& hot : s.seen.lines) {
+    const std::string text = trimmed_line(s, hot);
+    const bool own = fs::path(hot.file).filename() == s.file && !reads_batches.in(text);
+    if (!own || hot.share < kPreparing * s.input_share()) continue;
+    line = hot.line;
+    evidence += fmt::format("; {} of the samples of its call stack are in '{}'", share(hot.share),
+                            text.substr(0, 100));
+    break;
+  }
+  return Suspicion{.evidence = std::move(evidence),
+                   .most = without(s.input_share()),
+                   .line = line,
+                   .booked = of_steps(s.input_share(), s)};
 }
 
 // What a hot line of the script makes an array of, as seen in some steps; empty: it was not seen.
