@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import gc
 import importlib
+import time
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Optional
 
 from bakeoff_observe.functions import words_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from bakeoff_observe.process import Process
 
 
+now = time.monotonic_ns
 JIT = ("jit_compile", "no_jit_compile")  # switches
 
 
@@ -138,7 +140,13 @@ class KerasHooks(Hooks):
         @functools.wraps(inner)
         def watched(model: Any, *args: Any, **kwargs: Any) -> Any:
             if observer.inside or observer.kind not in ("", "call"):
-                return inner(model, *args, **kwargs)
+                since = now()
+                try:
+                    return inner(model, *args, **kwargs)
+                finally:
+                    if observer.inside and name == "evaluate":  # of `fit`
+                        spent = observer.spent.get("validation", 0)
+                        observer.spent["validation"] = spent + now() - since
             made = self.within(model, inner, args, kwargs)
             if self.predicting is None:
                 of = self.of_batch(given(inner, args, kwargs) or {})
@@ -502,6 +510,8 @@ class KerasHooks(Hooks):
             found.update(self.compiled(model))
             found["metrics"] = self.metrics
             found["fits_per_step"] = self.observer.per_step("fits")
+            spent = self.observer.spent.get("validation", 0)
+            found["validation_s"] = 1e-9 * spent / max(1, len(self.observer.marks))
             trains = getattr(model, "optimizer", None)
             optimizers = [trains] if trains is not None else []
         found["optimizers"] = [self.optimizer(o) for o in optimizers]

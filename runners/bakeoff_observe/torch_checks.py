@@ -166,8 +166,9 @@ class Checks:
             self.cell_calls += 1
 
         def layer(module: Any, args: Any) -> None:
-            if args and args[0].dim() == 3 and not module.batch_first:
-                self.time_first[type(module).__name__] = list(args[0].shape)
+            rows = args[0] if args else None  # packed ones have no shape
+            if getattr(rows, "ndim", 0) == 3 and not module.batch_first:
+                self.time_first[type(module).__name__] = list(rows.shape)
 
         layers = self.torch.nn.RNNBase
         for root in roots:

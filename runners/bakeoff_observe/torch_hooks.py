@@ -201,6 +201,9 @@ class ModelCalls:
                     given = [*args, *kwargs.values()]
                     is_tensor = self.hooks.torch.is_tensor
                     found = [_described(x) for x in given if is_tensor(x)]
+                    if found and found[0]["shape"]:
+                        first = next(x for x in given if is_tensor(x))
+                        found[0]["shape"][0] *= _mapped(self.hooks.torch, first)
                     self.hooks.inputs = found
                     self.hooks.autocast = _autocast(self.hooks.torch)
                 observer.boundary("call")
@@ -565,6 +568,16 @@ def _reason(text: str) -> str:
     """Of a guard that failed: "L['n'] == 3", without numbers of compilations."""
     text = text.split("\n")[0].split("  # ")[0]
     return text.split(": ", 1)[-1].strip()[:100]
+
+
+def _mapped(torch: Any, x: Any) -> int:
+    """Over how many rows `torch.func.vmap` maps what takes this one."""
+    functorch, rows = torch._C._functorch, 1
+    while functorch.is_functorch_wrapped_tensor(x):
+        inner = functorch.get_unwrapped(x)
+        rows *= inner.numel() // max(1, x.numel())
+        x = inner
+    return rows
 
 
 def _padding(given: list[Any]) -> float:

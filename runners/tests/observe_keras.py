@@ -196,6 +196,7 @@ def check_fit(faces: Faces, backend: str) -> None:
         "threads": 1 if backend == "torch" else processors(),  # forks.py: 1 of OpenMP
     }
     assert {key: facts[key] for key in expected} == expected
+    assert facts["validation_s"] > 0
     (optimizer,) = facts["optimizers"]
     assert optimizer["class"] == "Adam" and optimizer["beta_1"] == 0.9
     assert optimizer["lr"] == pytest.approx(0.01)

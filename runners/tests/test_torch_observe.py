@@ -1018,3 +1018,52 @@ def test_a_trace_stays_out_of_workers_and_graphs(tmp_path: Path, word: str) -> N
         assert seen.output().splitlines()[-1] == plain.splitlines()[-1]
     assert len(before["marks"]) == 2
     assert facts["graphs"] == (1 if word else 0)
+
+
+MAPPED = """
+import torch
+
+model = torch.nn.Linear(4, 1)
+weights = dict(model.named_parameters())
+
+def score(x):
+    return torch.func.functional_call(model, weights, (x.unsqueeze(0),)).sum()
+
+for step in range(80):
+    torch.func.vmap(torch.func.grad(score))(torch.ones(32, 4))
+"""
+
+
+def test_samples_of_a_call_that_is_mapped(tmp_path: Path) -> None:
+    script = tmp_path / "mapped.py"
+    script.write_text(MAPPED)
+    with Observed(script) as seen:
+        facts = seen.run(5, facts=True)["facts"]["torch"]
+    assert facts["batch"] == 32
+
+
+PACKED = """
+import torch
+from torch.nn.utils.rnn import pack_padded_sequence
+
+torch.manual_seed(1)
+torch.set_num_threads(1)
+layer = torch.nn.LSTM(4, 8)
+optimizer = torch.optim.SGD(layer.parameters(), lr=1e-3)
+for step in range(40):
+    optimizer.zero_grad()
+    rows = pack_padded_sequence(torch.ones(6, 3, 4), [6, 4, 2])
+    layer(rows)[0].data.pow(2).mean().backward()
+    optimizer.step()
+print(float(layer.weight_ih_l0.detach().sum()).hex())
+"""
+
+
+def test_sequences_that_are_packed(tmp_path: Path) -> None:
+    script = tmp_path / "packed.py"
+    script.write_text(PACKED)
+    plain = bare(script)
+    with Observed(script) as seen:
+        seen.run(5, facts=True)
+        assert "error" not in seen.end()
+        assert seen.output() == plain

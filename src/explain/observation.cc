@@ -206,6 +206,8 @@ void prepare(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
     mine.other = other.facts();
     mine.other_s = other.mean_s();
     mine.other_source = other.source;
+    for (const auto& [account, part] : other.seen.accounts)
+      mine.other_accounts[account] = part * other.looked_at_s();
     mine.other_compile_s = other.start_compile_s;
     for (const LineTime& one : line_times(other)) mine.other_lines[one.text] += one.seconds;
     for (const PythonLoop& loop : other.seen.loops)

@@ -32,9 +32,10 @@ struct Subject {
   // Lines of that script by their texts, in s of its mean_s(), and that itself.
   std::map<std::string, double> other_lines = {};
   double other_s = 0;
-  double other_loop_s = 0;        // the same, of the loop that takes most
-  double other_compile_s = 0;     // its start_compile_s
-  std::string other_source = {};  // its text
+  std::map<std::string, double> other_accounts = {};  // the same, of its accounts
+  double other_loop_s = 0;                            // the same, of the loop that takes most
+  double other_compile_s = 0;                         // its start_compile_s
+  std::string other_source = {};                      // its text
 
   // The framework that trains: the one that reports parameters, else the first.
   std::string framework() const;

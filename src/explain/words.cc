@@ -20,12 +20,19 @@ constexpr double kLater = 1;      // s, by which a start is longer, from which o
 
 // Accounts of runners/bakeoff_observe/accounts.py.
 const std::pair<const char*, const char*> kAccounts[] = {
-    {"input", "loaders and pipelines"},   {"model", "layers, losses, jitted functions"},
-    {"backward", "backward pass"},        {"optimizer", "optimizer"},
-    {"compile", "tracing and compiling"}, {"ops", "other ops of the framework"},
-    {"read", "reading results"},          {"fit", "fit, predict and the like"},
-    {"callbacks", "callbacks"},           {"arrays", "NumPy and the like"},
-    {"save", "saving and logging"},       {"own", "its own lines and their calls"},
+    {"input", "loaders and pipelines"},
+    {"model", "layers, losses, jitted functions"},
+    {"weights", "weights made of other weights"},
+    {"backward", "backward pass"},
+    {"optimizer", "optimizer"},
+    {"compile", "tracing and compiling"},
+    {"ops", "other ops of the framework"},
+    {"read", "reading results"},
+    {"fit", "fit, predict and the like"},
+    {"callbacks", "callbacks"},
+    {"arrays", "NumPy and the like"},
+    {"save", "saving and logging"},
+    {"own", "its own lines and their calls"},
 };
 
 std::string duration(double s) {

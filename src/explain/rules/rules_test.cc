@@ -52,6 +52,7 @@ Subject script(const std::string& framework, const Facts& all) {
   s.other_source = facts.value("OtherSource", "");
   if (const double part = facts.value("Loop", 0.0); part > 0)
     s.seen.loops = {{"/tmp/copy/train.py", 2, 40, part, 0}};
+  if (facts.contains("Weights")) s.seen.accounts = {{"weights", facts.value("Weights", 0.0)}};
   if (facts.contains("Constant"))
     s.seen.constants = {{"/tmp/copy/train.py", "filters", 2, 2, facts.value("Constant", 0.0)}};
   if (facts.contains("Traced"))
@@ -106,7 +107,7 @@ const std::vector<Sign> kSigns = {
     line_sign("inverse", "y = torch.linalg.inv(a) @ b"),
     line_sign("covariance", "z = rng.multivariate_normal(mean, cov)"),
     line_sign("state_dicts", "for name, p in model.state_dict().items():"),
-    line_sign("tables", "table.to_csv('log.csv')"),
+    line_sign("tables", "with open(path, 'w') as file:"),
     line_sign("reads_files", "x = np.load(files[i])"),
     line_sign("tokens", "ids = tokenizer(text, padding=True)"),
     line_sign("number_checks", "if torch.isnan(h).any():"),
@@ -195,6 +196,7 @@ const std::vector<Sign> kSigns = {
      "torch",
      {{"Kind", "call"}, {"graphs_of_calls", 1}},
      {{"Kind", "optimizer"}, {"graphs_of_calls", 1}}},
+    {"made_weights", "torch", {{"Weights", 0.3}}, {{"Weights", 0.05}}},
     {"padded",
      "torch",
      {{"padding", 0.8}},

@@ -187,6 +187,23 @@ Maybe growing_graph(const Subject& s, int) {
       .booked = std::clamp(more / s.profile.total_s, 0.0, 1.0)};
 }
 
+constexpr double kSomeWeights = 0.1;
+
+// Weights that are computed from others, as weight_norm's, at each use and not once a step.
+Maybe made_weights(const Subject& s, int) {
+  const auto found = s.seen.accounts.find("weights");
+  const auto other = s.other_accounts.find("weights");
+  const double mine_s = found == s.seen.accounts.end() ? 0 : found->second * s.looked_at_s();
+  const double more_s = mine_s - (other == s.other_accounts.end() ? 0 : other->second);
+  if (mine_s < kSomeWeights * s.mean_s() || more_s < mine_s / 2) return {};
+  return Suspicion{
+      .evidence = fmt::format(
+          "weight_norm, spectral_norm or other parametrizations take {} of the time without their backward "
+          "pass",
+          share(mine_s / s.mean_s())),
+      .booked = at_least(more_s / s.mean_s(), s)};
+}
+
 constexpr double kPadded = 0.2;
 
 // Columns that are padding in every row of a batch are computed for nothing: layers take time for each of them.
@@ -427,6 +444,18 @@ std::vector<Rule> dispatch_rules() {
        .method = "calls the model under torch.no_grad()",
        .thrown = "no_grad",
        .suspect = grad_in_calls},
+      {.id = "R30",
+       .key = "made_weights",
+       .framework = "torch",
+       .signal =
+           "parametrizations take at least 10% of the time, and of a pair twice as much as in the other script",
+       .cause = "weights are computed again from other weights at each use",
+       .change =
+           "with torch.nn.utils.parametrize.cached(): around the forward pass, which computes them once",
+       .method = "",
+       .thrown = "",
+       .place = "weight_norm\\(|spectral_norm\\(|parametriz",
+       .suspect = made_weights},
       {.id = "R28",
        .key = "padded",
        .framework = "torch",
