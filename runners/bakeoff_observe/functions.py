@@ -37,6 +37,8 @@ _OTHERS = tuple(
         os.path.join(_RUNNERS, "bakeoff_runner"),
     )
 )
+# What torch.compile writes is nobody's own.
+_COMPILED = ("torchinductor_", "bakeoff_inductor_")
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _own: dict[str, bool] = {}
 
@@ -55,6 +57,7 @@ def is_own(file: str) -> bool:
             or "__autograph_generated_file" in file  # of TensorFlow, of the user's code
             or file.startswith(_OTHERS)
             or any(part in file for part in _INSTALLED)
+            or any(part in file for part in _COMPILED)
         )
         _own[file] = known
     return known

@@ -15,6 +15,8 @@ namespace bakeoff::explain {
 
 namespace {
 
+constexpr double kMuchCompiled = 0.3;  // share of the observed steps
+
 void find(const ExplainJob& job, Explanation& out, int64_t begin_ns, const Progress& progress) {
   if (out.subjects.size() > 1) {
     out.work = work_differences(out.subjects[0], out.subjects[1]);
@@ -31,6 +33,18 @@ void tell_observed(const std::vector<Subject>& subjects, const Progress& progres
   if (first_s > 0 && second_s > 0)
     progress(fmt::format("first standing: {} takes {:.3g} times as long as {}, each observed by itself",
                          subjects[0].name, first_s / second_s, subjects[1].name));
+}
+
+// A script that compiles in its first steps again and again, and then no more, shows no gap in later ones.
+void tell_compilations(Explanation& out) {
+  for (const Subject& subject : out.subjects)
+    for (const Suspect& one : suspects(subject, 1))
+      if (std::string(one.rule->id) == "R7" && one.suspicion.booked.value_or(0) > kMuchCompiled) {
+        out.remarks.push_back(
+            {subject.name, "R7",
+             fmt::format("in its first steps: {}: {}", one.rule->cause, one.suspicion.evidence), one.line});
+        break;
+      }
 }
 
 }  // namespace
@@ -60,6 +74,7 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
   }
   if (out.subjects.size() > 1 && !out.equal && out.subjects[0].name != job.subjects[0].name)
     out.notes.push_back(out.subjects[0].name + " is the slower one of the two");
+  if (out.equal) tell_compilations(out);
   if (out.others >= kBusy)
     out.notes.push_back(fmt::format(
         "other processes took up to {:.0f}% of the machine's processors while it was measured: less is certain "

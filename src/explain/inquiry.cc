@@ -49,6 +49,7 @@ constexpr double kSeenGap = 3;  // that is told, and what is booked to it, thoug
 constexpr double kObvious = 2;  // gain that the first heat alone confirms at once
 constexpr double kLeastBooked = 0.1;  // share of the observed steps' time, from which on it names a cause
 constexpr double kMostOfGap = 0.5, kAllOfGap = 0.85;  // of its logarithm
+constexpr double kFreshS = 2, kBurstsS = 2;           // of a lane in a heat, about, besides its start
 constexpr double kNothingLeft = 1.08;  // gap over the gains of its causes, up to which it is explained
 
 // Largest relative difference of the losses of equal steps; absent where there are none.
@@ -326,12 +327,23 @@ std::vector<size_t> Inquiry::open(bool shared) const {
   return all;
 }
 
+// Lanes with a switch that a heat has time for, besides these; one at least. Starts are made two at a time.
+size_t Inquiry::most_tried(const std::vector<Lane>& lanes) const {
+  const bool whole = out_.subjects[0].whole;
+  const double cost_s = whole             ? 2 * lanes[0].whole_s
+                        : ends_after_ > 0 ? 2 * (lanes[0].start_s + kFreshS)
+                                          : lanes[0].start_s / 2 + kBurstsS;
+  const double fit = (job_.seconds - seconds()) / std::max(0.1, cost_s) - static_cast<double>(lanes.size());
+  return static_cast<size_t>(std::clamp(fit, 1.0, 100.0));
+}
+
 // What one heat says of those causes; false: it says nothing, and no further one would.
 bool Inquiry::one_heat(Pass& pass, int number) {
   std::vector<Lane> lanes = {lane(0, "first", pass.base)};
   const bool with_second = pair() && pass.base.empty();
   if (with_second) lanes.push_back(lane(1, "second", Switches::object()));
-  const std::vector<size_t> tried = open(/*shared=*/false);
+  std::vector<size_t> tried = open(/*shared=*/false);
+  tried.resize(std::min(tried.size(), most_tried(lanes)));
   for (const size_t i : tried) {
     const Suspect& suspect = out_.causes[i].suspect;
     lanes.push_back(lane(0, suspect.rule->key, with(pass.base, suspect)));

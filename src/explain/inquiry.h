@@ -79,6 +79,7 @@ class Inquiry {
   // Whether every lane with a switch either explains much of a glaring gap, or next to nothing.
   bool says_enough(const std::vector<LaneHeat>& lanes) const;
   std::vector<size_t> open(bool shared) const;
+  size_t most_tried(const std::vector<Lane>& lanes) const;
   bool one_heat(Pass& pass, int number);
   bool shared_heat(Pass& pass);
   void tell_kept_compilations(const LaneHeat& plain);

@@ -12,6 +12,7 @@
 namespace bakeoff::explain {
 namespace {
 
+constexpr double kMostlyCompiles = 0.5;  // of the watched steps' time
 constexpr double kPartOfRun = 0.2;
 
 int64_t line_of(const std::string& source, const std::string& place) {
@@ -108,8 +109,10 @@ double number_of_other(const Subject& s, const char* name) {
 
 Maybe recompiled(const Subject& s) {
   const int64_t steps = s.watched_steps > 0 ? s.watched_steps : s.profile.steps;
-  if (s.stepless() || s.seen.compiles < 3 || s.seen.compiles * 20 < steps) return {};
   const double seconds = 1e-9 * static_cast<double>(s.seen.compile_ns);
+  const bool often = s.seen.compiles >= 3 && s.seen.compiles * 20 >= steps;
+  const bool long_ones = s.seen.compiles > 0 && s.watched_s > 0 && seconds > kMostlyCompiles * s.watched_s;
+  if (s.stepless() || (!often && !long_ones)) return {};
   Suspicion found{
       .evidence = fmt::format("{} compilations in {} steps after the first ones", s.seen.compiles, steps),
       .most = without(seconds / s.profile.total_s)};
