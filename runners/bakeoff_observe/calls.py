@@ -91,6 +91,7 @@ class Calls:
         self.files: dict[str, str] = {}
         self.main = ""  # the script, whose name is gone when it ends
         self.rows: dict[str, int] = {}  # of what a model predicted last
+        self.before: dict[str, Any] = {}  # calls, ns, file and line before a step
         self.saved: set[tuple[str, Any]] = set()
         self.copies: dict[Any, Any] = {}  # the first one of each line
         self.busy = False  # in one of them: what it calls itself is part of it
@@ -130,7 +131,8 @@ class Calls:
 
         @functools.wraps(inner)
         def called(*args: Any, **kwargs: Any) -> Any:
-            if self.busy or not observer.kind or get_ident() != main:
+            early = not observer.kind
+            if self.busy or get_ident() != main or (early and word == _CLOCK):
                 return inner(*args, **kwargs)
             if call.own and not is_own(sys._getframe(1).f_code.co_filename):
                 return inner(*args, **kwargs)
@@ -140,6 +142,8 @@ class Calls:
                 return inner(*args, **kwargs)
             if word == "logging" and not _is_told(args):
                 return inner(*args, **kwargs)
+            if early:
+                return self.early(word, inner, args, kwargs)
             self.count(word)
             if word == _CLOCK and any(pending() for pending in observer.pending):
                 observer.count("early_clocks")
@@ -164,6 +168,30 @@ class Calls:
 
         return called
 
+    def early(self, word: str, inner: Any, args: Any, kwargs: Any) -> Any:
+        """A call before the first step, which counts where no step comes."""
+        self.busy, since = True, now()
+        try:
+            return inner(*args, **kwargs)
+        finally:
+            self.busy = False
+            frame = own_frame(sys._getframe(2))
+            line = frame.f_lineno if frame is not None else 0
+            file = frame.f_code.co_filename if frame is not None else ""
+            calls, ns, *place = self.before.get(word, (0, 0, file, line))
+            self.name_main()
+            self.before[word] = (calls + 1, ns + now() - since, *place)
+
+    def take_early(self) -> None:
+        observer = self.observer
+        for word, (calls, ns, file, line) in self.before.items():
+            self.words.add(word)
+            observer.counts[word] = observer.counts.get(word, 0) + calls
+            observer.spent[word] = observer.spent.get(word, 0) + ns
+            self.lines.setdefault(word, line)
+            self.files.setdefault(word, file)
+        self.before = {}
+
     def copied(self, made: Any) -> Any:
         """Kept for the next call of this line."""
         self.copies[self.place_of(sys._getframe(2))] = made
@@ -177,12 +205,15 @@ class Calls:
         self.words.add(word)
         self.observer.count(word)
         if word not in self.lines:
-            main = sys.modules.get("__main__")
-            self.main = self.main or os.path.abspath(getattr(main, "__file__", ""))
+            self.name_main()
             frame = own_frame(sys._getframe(2))
             if frame is not None:
                 self.lines[word] = frame.f_lineno
                 self.files[word] = frame.f_code.co_filename
+
+    def name_main(self) -> None:
+        main = sys.modules.get("__main__")
+        self.main = self.main or os.path.abspath(getattr(main, "__file__", ""))
 
     def inert(self, switch: str, word: str, args: tuple[Any, ...]) -> bool:
         """Whether this call may be left out.
@@ -224,6 +255,8 @@ class Calls:
 
     def facts(self) -> dict[str, Any]:
         observer = self.observer
+        if observer.stepless:
+            self.take_early()
         found = {word: observer.per_step(word) for word in sorted(self.words)}
         found = {word: rate for word, rate in found.items() if rate > 0}
         told: dict[str, Any] = {"calls_per_step": found}

@@ -166,8 +166,10 @@ class Checks:
             self.cell_calls += 1
 
         def layer(module: Any, args: Any) -> None:
-            rows = args[0] if args else None  # packed ones have no shape
-            if getattr(rows, "ndim", 0) == 3 and not module.batch_first:
+            if not args or module.batch_first:
+                return
+            rows: Any = args[0]  # packed ones have no shape
+            if getattr(rows, "ndim", 0) == 3:
                 self.time_first[type(module).__name__] = list(rows.shape)
 
         layers = self.torch.nn.RNNBase
