@@ -4,7 +4,8 @@
         [--seconds 120] [--out public.json]
 
 `public/*.toml` names each pair with the address of its report, what is wrong, and an
-expression that a right answer has to contain in one of its first three causes. Results
+expression that a right answer has to contain in one of its first three causes; "line":
+it stands in the text of a line alone. Results
 are kept in --out as they come: a run that was cut off goes on where it was. A quiet
 machine is needed.
 """
@@ -21,6 +22,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+LINE = "one line takes most of the gap"  # it says where, and not what is wrong
 HERE = Path(__file__).resolve().parent / "public"
 
 
@@ -63,8 +65,13 @@ def judged(case: dict[str, str], found: dict[str, Any]) -> tuple[str, str]:
         causes.split("\nnot certain: ")[0].split("\nseen: ")[0].split("\nnote: ")[0]
     )
     heads = "; ".join(" ".join(text[at:].splitlines()[0].split()) for at in begins)
-    right = re.search(case["answer"], " ".join(causes.split()), re.IGNORECASE)
-    return "named" if right else "other", heads
+    parts = re.split(r"^ [0-9]+\. ", causes, flags=re.MULTILINE)[1:]
+    told = [part for part in parts if not part.startswith(LINE)]
+    for verdict, among in (("named", told), ("line", parts)):
+        text = " ".join(" ".join(among).split())
+        if re.search(case["answer"], text, re.IGNORECASE):
+            return verdict, heads
+    return "other", heads
 
 
 def main() -> None:
