@@ -260,6 +260,16 @@ TEST(Difference, OfTwoRoundsTellsAWideGapAlone) {
 }
 
 // Two rounds that are 264 times apart tell it on a quiet machine, and not beside other work.
+TEST(Differences, OneHeatBesideOtherWorkTellsLess) {
+  std::vector<double> slow(12, std::log(1.8)), fast(12, 0.0);
+  for (size_t i = 0; i < slow.size(); ++i) slow[i] += i % 2 == 0 ? 0.02 : -0.02;
+  Differences quiet, busy;
+  quiet.add(heat_of(slow), heat_of(fast), true);
+  busy.add(heat_of(slow), heat_of(fast), false);
+  EXPECT_GT(quiet.factor(0.002)->low, 1.5);
+  EXPECT_LT(busy.factor(0.002)->low, 1.02);
+}
+
 TEST(Differences, TwoRoundsTellAGlaringGapOnAQuietMachine) {
   const LaneHeat slow = heat_of({std::log(264), std::log(264) + 0.3}), fast = heat_of({0, 0});
   Differences quiet, busy, small, back;

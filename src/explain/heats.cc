@@ -218,10 +218,10 @@ void prepare(std::vector<Runner>& runners, const std::vector<size_t>& order, con
 }
 
 // Counted by process: what is left of the machine's time is no measure, as runs of ours that ended are in it.
-double cpu_of_others_s() {
+double cpu_of_others_s(const std::map<pid_t, sample::ProcessCpu>& before) {
   std::vector<pid_t> ours = proc::descendants(::getpid());
   ours.push_back(::getpid());
-  return sample::cpu_of_others_s(ours);
+  return sample::cpu_of_others_s(before, sample::cpu_by_process(), ours);
 }
 
 }  // namespace
@@ -237,7 +237,7 @@ Heat run_heat(const std::vector<Lane>& lanes, const HeatOptions& options) {
   if (!fresh) prepare(runners, order, options);
   const sample::HostProbe probe = sample::host_probe({});
   const sample::HostSnapshot before = probe();
-  const double others_s = cpu_of_others_s();
+  const auto others = sample::cpu_by_process();
   int64_t rounds = 0, round_ns = 0;  // and what the last one took
   const auto cut_short = [&] {
     return options.until_short &&
@@ -267,7 +267,7 @@ Heat run_heat(const std::vector<Lane>& lanes, const HeatOptions& options) {
   Heat heat;
   const auto seen = sample::change(before, probe(), 0);
   if (const double all_s = seen.wall_s * static_cast<double>(before.cpus); all_s > 0)
-    heat.others = std::clamp((cpu_of_others_s() - others_s) / all_s, 0.0, 1.0);
+    heat.others = std::clamp(cpu_of_others_s(others) / all_s, 0.0, 1.0);
   if (seen.steal) heat.others = std::min(1.0, heat.others + *seen.steal);
   for (const Runner& runner : runners) heat.lanes.push_back(result_of(runner, rounds));
   return heat;

@@ -32,6 +32,8 @@ constexpr double kPlain = 1.1;         // gain that one further heat confirms; r
 constexpr double kEpochSeconds = 3;    // up to which a burst takes whole epochs
 constexpr double kPrior = 0.25;        // typical size of a gain or a gap, log scale
 constexpr double kRestart = 0.01;      // sd of one process of a script, log scale, until heats show it
+constexpr double kBusyRestart =
+    0.15;  // the same beside other work: an equal pair was 1.8 times apart in one heat
 // A promise for a quiet machine: at most one burst of a hundred is off by more than a factor of 4 (its logarithm stands
 // here). Two rounds that are both off happen once in 10,000 pairs of rounds; so what all rounds have beyond it is a bound.
 constexpr double kWild = 1.39;
@@ -121,7 +123,9 @@ std::optional<Estimate> Differences::factor(double alpha) const {
   const auto n = static_cast<double>(heats_.size());
   for (const stats::PastHeat& heat : heats_) mean += heat.d / n;
   if (heats_.size() == 1) {
-    variance = processes_ * kRestart * kRestart + heats_[0].within;
+    // Of four processes two are on either side, and what slows the machine hits both.
+    const double restart = quiet_ || processes_ > 2 ? kRestart : kBusyRestart;
+    variance = processes_ * restart * restart + heats_[0].within;
   } else {
     const stats::HeatVariance of = stats::heat_variance(heats_);
     for (const stats::PastHeat& heat : heats_)
@@ -504,9 +508,9 @@ bool Inquiry::shared_heat(Pass& pass) {
     if (fails(cause, here) || fails(cause, there)) continue;
     if (cause.suspect.rule->numbers) cause.losses = loss_change(results[0].losses, here.losses);
     Differences once;
-    once.add(results[0], here);
+    once.add(results[0], here, quiet());
     if (!cause.first) cause.first = once.factor(alpha());
-    pass.gains[tried[t]].add(results[0], here);
+    pass.gains[tried[t]].add(results[0], here, quiet());
     auto& beyond = pass.beyond.try_emplace(tried[t], Differences(4)).first->second;
     beyond.add(gap, gap_of(here, there));
     cause.beyond = beyond.factor(alpha());
@@ -635,9 +639,9 @@ void Inquiry::combine() {
       applied.add(results[0], with_lines, quiet());
     }
     together.add(results[0], results[1], quiet());
-    if (pair()) residual.add(results[1], results.back());
+    if (pair()) residual.add(results[1], results.back(), quiet());
     if (confirmed.size() > 1)
-      for (size_t i = 0; i < confirmed.size(); ++i) without[i].add(results[2 + i], results[1]);
+      for (size_t i = 0; i < confirmed.size(); ++i) without[i].add(results[2 + i], results[1], quiet());
     if (!results[1].ok()) out_.notes.push_back("all together: " + results[1].failure);
   }
   if (const auto factor = together.factor(alpha())) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <optional>
 
@@ -81,16 +82,45 @@ Result<int64_t> cpu_time_ns(pid_t pid) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-double cpu_of_others_s(const std::vector<pid_t>& ours, const fs::path& root) {
+std::map<pid_t, ProcessCpu> cpu_by_process(const fs::path& root) {
   std::error_code code;
-  int64_t ticks = 0;
+  std::map<pid_t, ProcessCpu> all;
   for (const auto& entry : fs::directory_iterator(root / "proc", code)) {
     const std::string name = entry.path().filename().string();
     const bool number = std::ranges::all_of(name, [](unsigned char c) { return std::isdigit(c) != 0; });
-    if (!number || std::ranges::find(ours, std::atoi(name.c_str())) != ours.end()) continue;
+    if (!number) continue;
     const auto stat = read_kernel_file(entry.path() / "stat");
     const auto spent = stat ? parse_cpu_ticks(*stat) : Result<CpuTicks>(Error{});
-    if (spent) ticks += spent->own + spent->of_ended_children;
+    if (!spent) continue;
+    // After the name, which may hold anything, come the state and the parent.
+    const char* after_name = stat->c_str() + stat->rfind(')') + 1;
+    const char* state = after_name + std::strspn(after_name, " ");
+    const auto parent = static_cast<pid_t>(*state == '\0' ? 0 : std::atoi(state + 1));
+    all[static_cast<pid_t>(std::atoi(name.c_str()))] = {spent->own, spent->of_ended_children, parent};
+  }
+  return all;
+}
+
+double cpu_of_others_s(const std::map<pid_t, ProcessCpu>& before, const std::map<pid_t, ProcessCpu>& after,
+                       const std::vector<pid_t>& ours) {
+  const auto earlier = [&](pid_t pid) {
+    const auto found = before.find(pid);
+    return found == before.end() ? ProcessCpu{} : found->second;
+  };
+  // What ended processes had used at first is part of what those that waited for them gained.
+  std::map<pid_t, int64_t> inherited;
+  for (const auto& [pid, cpu] : before) {
+    if (after.contains(pid)) continue;
+    pid_t heir = cpu.parent;
+    while (heir > 0 && !after.contains(heir)) heir = earlier(heir).parent;
+    inherited[heir] += cpu.own_ticks + cpu.of_ended_ticks;
+  }
+  int64_t ticks = 0;
+  for (const auto& [pid, cpu] : after) {
+    if (std::ranges::find(ours, pid) != ours.end()) continue;
+    const ProcessCpu first = earlier(pid);
+    ticks += std::max<int64_t>(0, cpu.own_ticks - first.own_ticks);
+    ticks += std::max<int64_t>(0, cpu.of_ended_ticks - first.of_ended_ticks - inherited[pid]);
   }
   return static_cast<double>(ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }

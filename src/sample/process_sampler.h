@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <vector>
 
 #include "base/result.h"
@@ -31,9 +32,18 @@ ProcessSnapshot sample_process(pid_t pid, const std::filesystem::path& root = "/
 // clock_getcpuclockid(3)). Error: the process is gone.
 Result<int64_t> cpu_time_ns(pid_t pid);
 
-// Processor time so far of every process but `ours`, with that of children that they waited for, s. The difference of two
-// calls is what others used in between, those that began and ended in between included. 0 where /proc is not readable.
-double cpu_of_others_s(const std::vector<pid_t>& ours, const std::filesystem::path& root = "/");
+// Processor time so far of a process, and of children that ended and that it waited for.
+struct ProcessCpu {
+  int64_t own_ticks = 0, of_ended_ticks = 0;
+  pid_t parent = 0;
+  bool operator==(const ProcessCpu&) const = default;
+};
+// Of every process; none where /proc is not readable.
+std::map<pid_t, ProcessCpu> cpu_by_process(const std::filesystem::path& root = "/");
+// What processes but `ours` used between two looks, s. Those that began and ended in between are included where their parents
+// waited for them; of one that was there at first and ended unseen its last part is not.
+double cpu_of_others_s(const std::map<pid_t, ProcessCpu>& before, const std::map<pid_t, ProcessCpu>& after,
+                       const std::vector<pid_t>& ours);
 
 // Whether one of its threads runs, or would run if a processor were free. False if the process is gone.
 bool wants_processor(pid_t pid);

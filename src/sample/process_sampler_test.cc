@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <map>
+
 #include "base/testing.h"
 #include "sample/clock_probe.h"
 
@@ -34,18 +36,34 @@ TEST_F(ProcessSamplerTest, SumsOverThreads) {
   EXPECT_DOUBLE_EQ(*seen.wait_s, 2.5);
 }
 
-TEST_F(ProcessSamplerTest, OthersAreAllProcessesButOurs) {
-  const auto ticks = [&](const char* pid, int user, int system, int ended) {
+TEST_F(ProcessSamplerTest, CpuOfEveryProcessIsRead) {
+  const auto ticks = [&](const char* pid, int parent, int user, int system, int ended) {
     const std::string stat =
-        fmt::format("{} (a) b) S 1 2 3 4 5 6 41 900 5 901 {} {} {} 0\n", pid, user, system, ended);
+        fmt::format("{} (a) b) S {} 2 3 4 5 6 41 900 5 901 {} {} {} 0\n", pid, parent, user, system, ended);
     EXPECT_TRUE(write_file(root_ / "proc" / pid / "stat", stat));
   };
-  ticks("7", 100, 20, 3), ticks("8", 1000, 0, 0), ticks("9", 5, 5, 0);
+  ticks("7", 1, 100, 20, 3), ticks("8", 7, 1000, 0, 0);
   ASSERT_TRUE(write_file(root_ / "proc/stat", "cpu 1 2 3\n"));
+  const std::map<pid_t, ProcessCpu> expected = {{7, {120, 3, 1}}, {8, {1000, 0, 7}}};
+  EXPECT_EQ(cpu_by_process(root_), expected);
+  EXPECT_TRUE(cpu_by_process(root_ / "nowhere").empty());
+}
+
+TEST(CpuOfOthers, IsWhatEachUsedBetweenTwoLooks) {
   const double tick_s = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
-  EXPECT_DOUBLE_EQ(cpu_of_others_s({8}, root_), 133 * tick_s);
-  EXPECT_DOUBLE_EQ(cpu_of_others_s({7, 8, 9}, root_), 0);
-  EXPECT_DOUBLE_EQ(cpu_of_others_s({}, root_ / "nowhere"), 0);
+  const std::map<pid_t, ProcessCpu> before = {
+      {1, {5, 0, 0}}, {7, {100, 0, 1}}, {8, {40, 0, 7}}, {9, {900, 0, 1}}};
+  std::map<pid_t, ProcessCpu> after = before;
+  after[7].own_ticks += 30;
+  EXPECT_DOUBLE_EQ(cpu_of_others_s(before, after, {9}), 30 * tick_s);
+  EXPECT_DOUBLE_EQ(cpu_of_others_s(before, after, {7, 8}), 0);
+  after.erase(8);  // it ended after 12 more, and its parent waited for it
+  after[7].of_ended_ticks += 52;
+  EXPECT_DOUBLE_EQ(cpu_of_others_s(before, after, {9}), 42 * tick_s);
+  after.erase(7);  // so did that one, and nobody knows what it used
+  EXPECT_DOUBLE_EQ(cpu_of_others_s(before, after, {9}), 0) << "what is gone is no less work of others";
+  after[10] = {25, 0, 1};
+  EXPECT_DOUBLE_EQ(cpu_of_others_s(before, after, {9}), 25 * tick_s);
 }
 
 TEST_F(ProcessSamplerTest, OneThreadsGarbageLeavesNoSum) {
