@@ -280,6 +280,7 @@ class WithoutSteps(Explain):
         self.assertTrue(any("no steps were seen" in note for note in found["notes"]))
         self.assertEqual(named, ["sleep"], found)
 
+    @support.full_tier  # the same, from another reason
     def test_one_that_trains_in_another_process(self) -> None:
         source = SCRIPT.replace(
             "    main()",
