@@ -89,8 +89,7 @@ class Discarded:
     def __init__(self, torch: Any) -> None:
         optimizer = torch.optim.Optimizer
         self.made: dict[int, int] = {}  # gradients since the last step, by optimizer
-        self.thrown = 0
-        self.line = 0
+        self.thrown: dict[int, int] = {}  # passes, by the line of zero_grad
         self.steps = False  # an optimizer does, and may take gradients by itself
         zero = optimizer.zero_grad
 
@@ -98,9 +97,9 @@ class Discarded:
         def zeroed(one: Any, *args: Any, **kwargs: Any) -> Any:
             unused = self.made.get(id(one), 0)
             if unused and not self.steps:
-                self.thrown += unused
                 frame = own_frame(sys._getframe(1))
-                self.line = frame.f_lineno if frame is not None else 0
+                line = frame.f_lineno if frame is not None else 0
+                self.thrown[line] = self.thrown.get(line, 0) + unused
             elif id(one) not in self.made:
                 self.watch(one)
             self.made[id(one)] = 0
@@ -128,8 +127,9 @@ class Discarded:
     def facts(self, steps: int) -> dict[str, Any]:
         if not self.thrown:
             return {}
-        told = {"passes": self.thrown / max(1, steps), "line": self.line}
-        return {"unused_gradients": told}
+        line = max(self.thrown, key=lambda one: self.thrown[one])
+        passes = sum(self.thrown.values()) / max(1, steps)
+        return {"unused_gradients": {"passes": passes, "line": line}}
 
 
 class ModelCalls:
