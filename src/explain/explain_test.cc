@@ -413,11 +413,11 @@ TEST(Text, AccountsAddUpToTheTimeOfAStep) {
   const Explanation e{.subjects = {s}};
   const auto table = accounts(e);
   ASSERT_EQ(table.size(), 4u);
-  EXPECT_THAT(table[0], ElementsAre("what a step does, ms", "slow.py"));
+  EXPECT_THAT(table[0], ElementsAre("what a step does in the mean, ms", "slow.py"));
   EXPECT_THAT(table[1], ElementsAre("backward pass", "75.00"));
   EXPECT_THAT(table[2], ElementsAre("its own lines and their calls", "25.00"));
   EXPECT_THAT(table[3], ElementsAre("in all", "100.00"));
-  EXPECT_THAT(to_text(e, 80, false), HasSubstr("what a step does, ms"));
+  EXPECT_THAT(to_text(e, 80, false), HasSubstr("what a step does in the mean, ms"));
 }
 
 TEST(Text, TellsWhatTheChangedLinesGain) {

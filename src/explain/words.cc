@@ -214,7 +214,8 @@ std::vector<std::vector<std::string>> accounts(const Explanation& e) {
   const auto [scale, unit_word] = whole >= 1      ? std::pair(1.0, "s")
                                   : whole >= 1e-3 ? std::pair(1e3, "ms")
                                                   : std::pair(1e6, "us");
-  std::vector<std::vector<std::string>> table = {{fmt::format("what a {} does, {}", unit(e), unit_word)}};
+  std::vector<std::vector<std::string>> table = {
+      {fmt::format("what a {} does{}, {}", unit(e), e.subjects[0].whole ? "" : " in the mean", unit_word)}};
   for (const Subject& s : e.subjects) table[0].push_back(s.name);
   for (const Row& row : rows) {
     table.push_back({row.title});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "explain/words.h"
 #include "report/chart_waterfall.h"
@@ -36,7 +37,10 @@ View cause_view(const ex::Explanation& e, const ex::Cause& c) {
   View view;
   view.texts = {{"cause_name", c.suspect.rule->cause},
                 {"cause_place", where},
-                {"cause_gain", significant(c.size(), 3)},
+                {"cause_gain", c.finding == ex::Finding::kBooked
+                                   ? fmt::format("at least {:.0f}% of the time",
+                                                 std::floor(100 * *c.suspect.suspicion.booked))
+                                   : significant(c.size(), 3) + " times as fast"},
                 {"cause_seen", c.suspect.suspicion.evidence},
                 {"cause_method", c.finding == ex::Finding::kBooked
                                      ? "No run was changed for it: its time was measured in the observed run."
