@@ -85,6 +85,7 @@ Maybe compiled_again(const Subject& s, int) {
       .evidence = fmt::format(
           "{:.0f} calls of model.compile in {:.0f} steps, and {} traces and compilations: {:.2g} of {:.2g} s",
           times, steps, s.seen.compiles, seconds, s.watched_s),
+      .most = without(booked.value_or(0)),
       .line = lines.is_object() ? lines.value("model.compile", int64_t{0}) : 0,
       .booked = booked};
 }
