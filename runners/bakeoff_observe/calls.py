@@ -36,7 +36,7 @@ class Call(NamedTuple):
 
 _WRITER = "scalar scalars histogram image images figure text audio video embedding"
 _KERAS = "save save_weights"
-_PREDICTS = "compile predict evaluate predict_on_batch test_on_batch"
+_PREDICTS = "predict evaluate predict_on_batch test_on_batch"
 
 _CLOCK = "a clock"  # that the script reads
 
@@ -78,7 +78,7 @@ CALLS = [
     *(
         Call(module, f"Model.{name}", f"model.{name}")
         for module in ("keras", "tf_keras")
-        for name in _PREDICTS.split()
+        for name in ("compile", *_PREDICTS.split())
     ),
 ]
 

@@ -17,6 +17,7 @@ from bakeoff_observe.observer import Observer
 from bakeoff_observe.values import leaves
 
 __all__ = [
+    "GENERATES",
     "Loops",
     "Made",
     "Outer",
@@ -46,7 +47,7 @@ _own: dict[str, bool] = {}
 _LEAVES = {"append", "appendleft", "extend", "put", "write", "save", "add_scalar"}
 _MOST = 16  # functions that are looked at
 _VARIES = 3  # functions that differ in numbers alone, from which on they count as one
-_GENERATES = 0x20 | 0x80 | 0x200  # flags of generators and coroutines
+GENERATES = 0x20 | 0x80 | 0x200  # flags of generators and coroutines
 
 
 def is_own(file: str) -> bool:
@@ -136,7 +137,7 @@ def words_of(error: Exception) -> str:
 def plain_step(code: CodeType, refused: Iterable[str] = ()) -> bool:
     """Whether the function does nothing but to compute what it returns, as far as its
     own lines show, in which the refused names do not stand."""
-    if code.co_flags & _GENERATES or code.co_name == "<module>":
+    if code.co_flags & GENERATES or code.co_name == "<module>":
         return False
     if _LEAVES.union(refused).intersection(code.co_names):
         return False

@@ -2,7 +2,7 @@
 
 One call of a framework does in microseconds what a loop over rows, time steps or
 elements sends op by op. Looks at the stack tell what such a loop takes; how many rounds
-it makes needs a trace of every line, which is on for one step alone.
+it makes needs a trace of every line, which is on for two steps alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tokenize
 from types import CodeType, FrameType
 from typing import Any, Iterator, NamedTuple
 
-from bakeoff_observe.functions import is_own
+from bakeoff_observe.functions import GENERATES, is_own
 
 __all__ = ["Loop", "Rounds", "loops_of"]
 
@@ -23,7 +23,6 @@ _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 _PARTS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _MOST_MADE = 4096  # calls whose results are compared
 _LARGE = 1_000_000  # numbers of an array, above which none is compared
-_GENERATES = 0x20 | 0x80 | 0x200  # flags of generators and coroutines
 _loops: dict[str, list[Loop]] = {}
 
 
@@ -104,7 +103,7 @@ class Rounds:
         code = frame.f_code
         if not is_own(code.co_filename):
             return None
-        if not code.co_flags & _GENERATES and len(self.made) < _MOST_MADE:
+        if not code.co_flags & GENERATES and len(self.made) < _MOST_MADE:
             names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             self.given[frame] = tuple(_mark(frame.f_locals.get(n)) for n in names)
         return self._line

@@ -136,7 +136,7 @@ class Lines:
             loop
             for file, line, _ in places
             for loop in loops_of(file)
-            if loop.line <= line <= loop.last
+            if loop.has(file, line)
         }
 
 

@@ -80,6 +80,10 @@ std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second) {
   return gaps;
 }
 
+bool in_script(const Subject& s, const std::string& file) {
+  return std::filesystem::path(file).filename() == s.file;
+}
+
 std::string trimmed_line(const Subject& s, const HotLine& line) {
   const std::string file = std::filesystem::path(line.file).filename().string();
   if (file != s.file) return file + ":" + line.function;

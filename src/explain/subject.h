@@ -65,6 +65,8 @@ struct Subject {
 // sample or step those that come with every step, from the observed runs.
 std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second);
 
+// Whether a file that was seen is the script itself, and no other of the user's.
+bool in_script(const Subject& s, const std::string& file);
 // The text of a line of the script, without spaces at its ends; of another file its place.
 std::string trimmed_line(const Subject& s, const HotLine& line);
 

@@ -192,7 +192,6 @@ std::vector<std::vector<std::string>> accounts(const Explanation& e) {
     double most() const { return std::ranges::max(seconds); }
   };
   std::vector<Row> rows;
-  double whole = 0;
   for (const auto& [key, title] : kAccounts) {
     Row row{title};
     for (const Subject& s : e.subjects) {
@@ -210,7 +209,7 @@ std::vector<std::vector<std::string>> accounts(const Explanation& e) {
   }
   if (e.subjects[0].whole) rows.push_back(std::move(rest));
   rows.push_back(std::move(all));
-  whole = rows.back().most();
+  const double whole = rows.back().most();
   const auto [scale, unit_word] = whole >= 1      ? std::pair(1.0, "s")
                                   : whole >= 1e-3 ? std::pair(1e3, "ms")
                                                   : std::pair(1e6, "us");

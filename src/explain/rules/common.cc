@@ -1,13 +1,10 @@
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "explain/rules/parts.h"
 
 namespace bakeoff::explain {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr double kWideGap = 0.3;        // of the other script's time, from which on a line is looked for
 constexpr double kLeastForward = 0.2;   // of a gap, that is held to be no backward pass
@@ -26,7 +23,7 @@ Maybe waits(const Subject& s, int) {
   int64_t line = 0;  // that prepares the data while it waits
   for (const HotLine& hot : s.seen.lines) {
     const std::string text = trimmed_line(s, hot);
-    const bool own = fs::path(hot.file).filename() == s.file && !reads_batches.in(text);
+    const bool own = in_script(s, hot.file) && !reads_batches.in(text);
     if (!own || hot.share < kPreparing * s.input_share()) continue;
     line = hot.line;
     evidence += fmt::format("; {} of the samples of its call stack are in '{}'", share(hot.share),
@@ -41,10 +38,9 @@ Maybe waits(const Subject& s, int) {
 
 // What a hot line of the script makes an array of, as seen in some steps; empty: it was not seen.
 Json given_to(const Subject& s, const HotLine& hot) {
-  if (fs::path(hot.file).filename() != s.file || !s.seen.conversions.is_array()) return Json::object();
+  if (!in_script(s, hot.file) || !s.seen.conversions.is_array()) return Json::object();
   for (const Json& one : s.seen.conversions)
-    if (one.value("line", int64_t{0}) == hot.line && fs::path(one.value("file", "")).filename() == s.file)
-      return one;
+    if (one.value("line", int64_t{0}) == hot.line && in_script(s, one.value("file", ""))) return one;
   return Json::object();
 }
 
@@ -154,7 +150,7 @@ bool other_has(const Subject& s, int64_t line) {
 Maybe rebuilt(const Subject& s, int) {
   const ConstantCall* most = nullptr;
   for (const ConstantCall& one : s.seen.constants)
-    if (fs::path(one.file).filename() == s.file && (most == nullptr || one.share > most->share)) most = &one;
+    if (in_script(s, one.file) && (most == nullptr || one.share > most->share)) most = &one;
   const double part = most == nullptr ? 0 : of_looks(most->share, s);
   if (part < kHotConversion) return {};
   return Suspicion{
@@ -174,7 +170,7 @@ Maybe python_loop(const Subject& s, int) {
   if (s.other_s <= 0 || gap_s < kWideGap * s.other_s) return {};
   const PythonLoop* most = nullptr;
   for (const PythonLoop& loop : s.seen.loops) {
-    const bool here = fs::path(loop.file).filename() == s.file;
+    const bool here = in_script(s, loop.file);
     if (here && loop.rounds > 0 && !other_has(s, loop.line) && (most == nullptr || loop.share > most->share))
       most = &loop;
   }
@@ -212,7 +208,7 @@ Maybe hot_line(const Subject& s, int) {
     if (more_s > excess_s) most = &one, excess_s = more_s;
   }
   if (most == nullptr || excess_s < kPartOfGap * gap_s) return {};
-  const bool here = fs::path(most->line.file).filename() == s.file;
+  const bool here = in_script(s, most->line.file);
   return Suspicion{
       .evidence = fmt::format("{} of the samples of its call stack{} are in '{}', which is {} of the gap",
                               share(most->share), most->start ? " before its first steps" : "",
@@ -282,7 +278,7 @@ bool makes_array(const Subject& s, const HotLine& hot) {
   static const Pattern makes(
       R"((torch|tf|jnp|jax\.numpy)\.(tensor|as_tensor|constant|convert_to_tensor|array|asarray)\(|)"
       R"((np|numpy)\.(array|asarray|stack|vstack|concatenate)\(|torch\.(FloatTensor|LongTensor)\()");
-  return fs::path(hot.file).filename() == s.file && makes.in(line_at(s.source, hot.line));
+  return in_script(s, hot.file) && makes.in(line_at(s.source, hot.line));
 }
 
 std::vector<Rule> common_rules() {

@@ -29,7 +29,7 @@ Maybe eager_ops(const Subject& s, int) {
   for (const HotLine& hot : s.seen.lines) {
     if (makes_array(s, hot)) continue;  // a cause of its own
     part += hot.eager;
-    const bool here = hot.file.ends_with("/" + s.file) || hot.file == s.file;
+    const bool here = in_script(s, hot.file);
     if (here && hot.eager > most) most = hot.eager, line = hot.line;
   }
   if (part < kEager) return {};
@@ -47,7 +47,7 @@ Maybe unrolled(const Subject& s, int) {
   auto suspicion = compiles_longer(s);
   if (!suspicion || s.start_loops.empty()) return {};
   const auto& loop = std::ranges::max(s.start_loops, {}, &PythonLoop::traced);
-  if (!loop.file.ends_with("/" + s.file)) return {};
+  if (!in_script(s, loop.file)) return {};
   suspicion->line = loop.line;
   suspicion->evidence +=
       fmt::format("; the loop in line {} is part of what it traces, round by round", loop.line);
@@ -107,7 +107,7 @@ Maybe small_calls(const Subject& s, int) {
   if (s.other_s <= 0 || !others.is_object() || calls < kManyCalls || calls < kMoreCalls * other) return {};
   double seconds = 0;
   for (const LineTime& one : line_times(s))
-    if (one.line.line == line && one.line.file.ends_with("/" + s.file)) seconds += one.seconds;
+    if (one.line.line == line && in_script(s, one.line.file)) seconds += one.seconds;
   if (seconds < kPartOfGap * (s.mean_s() - s.other_s)) return {};
   return Suspicion{
       .evidence = fmt::format(

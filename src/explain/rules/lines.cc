@@ -5,9 +5,9 @@
 // needs no switch, as the time of the line is booked; a line that takes little, or as much in the other script, is left alone.
 
 #include <algorithm>
-#include <filesystem>
-#include <memory>
+#include <deque>
 
+#include "base/texts.h"
 #include "explain/rules/parts.h"
 
 namespace bakeoff::explain {
@@ -24,7 +24,8 @@ struct SlowCall {
   const char* cause;
   const char* change;
   bool numbers = false;
-  const char* source = "";  // that the script's text must have, too
+  // Of a line of the script, whose first group is a name: that name stands for NAME in the pattern.
+  const char* named = "";
 };
 
 const SlowCall kSlowCalls[] = {
@@ -37,11 +38,11 @@ const SlowCall kSlowCalls[] = {
      "change some elements of a JAX array",
      "it changes an array of JAX element by element, and copies all of it each time",
      "change all elements in one call, or within one jitted function (jax.lax.scan), where XLA changes them in place"},
-    {"R30", "deque_access", R"(random\.(sample|choices?)\(|\[[a-z_ +*-]*\])",
+    {"R30", "deque_access", R"(random\.(sample|choices?)\( *NAME|NAME *\[[^]]*[a-z])",
      "draw or index elements of a deque",
      "it takes elements from the middle of a deque, which is a linked list: each access walks through it",
      "keep a list and overwrite its oldest entry, or arrays of NumPy and an array of indices", false,
-     R"(deque\()"},
+     R"(^([A-Za-z_][A-Za-z0-9_.]*)(: *[^=]*)? *= *(collections\.)?deque\(.*$)"},
     {"R30", "choice", R"(random\.choice\(.*replace *= *False)",
      "draw without replacement with numpy.random.choice",
      "numpy.random.choice without replacement permutes the whole population for each draw",
@@ -76,7 +77,7 @@ const SlowCall kSlowCalls[] = {
      "subtract all pairs of rows",
      "it makes an array of all differences of two sets of vectors, to sum it up",
      "torch.cdist(x, y), or the squares of both less twice x @ y.T", true},
-    {"R30", "row_gradients", R"(autograd\.grad\(|(^|[^a-z_])(jacobian|hessian)\(|retain_graph *= *True)",
+    {"R30", "row_gradients", R"(autograd\.grad\(|(^|[^a-z_])(jacobian|hessian)\()",
      "take gradients one after another", "it takes gradients one by one, with a backward pass for each",
      "torch.func.vmap over torch.func.grad, torch.func.jacrev, jacobian(..., vectorize=True), or is_grads_batched=True"},
     {"R30", "inverse", R"(linalg\.inv\(|torch\.inverse\(|linalg\.pinv\()", "invert a matrix",
@@ -115,7 +116,7 @@ const SlowCall kSlowCalls[] = {
 
 // The line and what follows, while parentheses are open.
 std::string statement(const Subject& s, const LineTime& one) {
-  if (std::filesystem::path(one.line.file).filename() != s.file) return "";
+  if (!in_script(s, one.line.file)) return "";
   std::string text = one.text;
   for (int more = 1; more < kJoined; ++more) {
     if (std::ranges::count(text, '(') <= std::ranges::count(text, ')')) break;
@@ -124,13 +125,34 @@ std::string statement(const Subject& s, const LineTime& one) {
   return text;
 }
 
-Maybe slow_lines(const Subject& s, const SlowCall& call, const Pattern& pattern) {
-  if (*call.source != '\0' && !Pattern(call.source).in(s.source)) return {};
+// The pattern with the name in each place of NAME.
+std::string about(std::string pattern, const std::string& name) {
+  constexpr std::string_view kName = "NAME";
+  for (size_t at = pattern.find(kName); at != std::string::npos; at = pattern.find(kName, at + name.size()))
+    pattern.replace(at, kName.size(), name);
+  return pattern;
+}
+
+// Patterns of the call, one for each name that it is about.
+std::vector<std::string> patterns_of(const Subject& s, const SlowCall& call) {
+  if (*call.named == '\0') return {call.pattern};
+  const Pattern named(call.named);
+  std::vector<std::string> all;
+  for (const std::string& line : lines_of(s.source))
+    if (const auto name = named.replaced(std::string(trimmed(line)), "$1"))
+      all.push_back(about(call.pattern, *name));
+  return all;
+}
+
+Maybe slow_lines(const Subject& s, const SlowCall& call) {
+  std::deque<Pattern> patterns;
+  for (const std::string& text : patterns_of(s, call)) patterns.emplace_back(text.c_str());
   double seconds = 0;
   const std::vector<LineTime> lines = line_times(s);
   const LineTime* most = nullptr;
   for (const LineTime& one : lines) {
-    if (!pattern.in(statement(s, one))) continue;
+    const std::string text = statement(s, one);
+    if (std::ranges::none_of(patterns, [&](const Pattern& pattern) { return pattern.in(text); })) continue;
     seconds += one.seconds;
     if (most == nullptr || one.seconds > most->seconds) most = &one;
   }
@@ -155,17 +177,15 @@ std::vector<Rule> line_rules() {
   }();
   std::vector<Rule> all;
   for (size_t i = 0; const SlowCall& call : kSlowCalls) {
-    const auto pattern = std::make_shared<Pattern>(call.pattern);
-    all.push_back(
-        {.id = call.id,
-         .key = call.key,
-         .signal = signals[i++].c_str(),
-         .cause = call.cause,
-         .change = call.change,
-         .method = "",
-         .thrown = "",
-         .numbers = call.numbers,
-         .suspect = [&call, pattern](const Subject& s, int) { return slow_lines(s, call, *pattern); }});
+    all.push_back({.id = call.id,
+                   .key = call.key,
+                   .signal = signals[i++].c_str(),
+                   .cause = call.cause,
+                   .change = call.change,
+                   .method = "",
+                   .thrown = "",
+                   .numbers = call.numbers,
+                   .suspect = [&call](const Subject& s, int) { return slow_lines(s, call); }});
   }
   return all;
 }

@@ -138,7 +138,7 @@ const std::vector<Topic> kTopics = {
      "A loop in Python over rows, time steps or elements starts an op for each, where one op would take them all. And some "
      "lines copy, search, sort or build the whole of something for each small part of it.",
      "Looks at the stack, every 5 ms, say how much of the time is spent in a line or a loop, and the text of the line says what "
-     "it does. One step is traced to count the rounds of each loop. Of two scripts, what the other one spends on the same is "
+     "it does. Two steps are traced, to count the rounds of each loop. Of two scripts, what the other one spends on the same is "
      "left out."},
 };
 

@@ -83,7 +83,9 @@ Facts with(Facts facts, const Facts& more) {
 }
 
 // A line in which it is seen half of the time.
-Facts in_line(const std::string& text) { return {{"Hot", 0.5}, {"Source", "a = deque()\n" + text + "\n"}}; }
+Facts in_line(const std::string& text) {
+  return {{"Hot", 0.5}, {"Source", "memory = deque()\n" + text + "\n"}};
+}
 
 Sign line_sign(const char* key, const char* text) {
   return {key, "torch", in_line(text), in_line("loss = model(x)")};
@@ -93,6 +95,7 @@ const std::vector<Sign> kSigns = {
     line_sign("grown_array", "  self.rows = np.concatenate([self.rows, row])"),
     line_sign("array_updates", "x = x.at[i].set(row)"),
     line_sign("deque_access", "return random.sample(memory, 32)"),
+    {"deque_access", "torch", in_line("x = memory[pick]"), in_line("x = rows[pick]; memory.append(x)")},
     line_sign("choice", "rows = np.random.choice(n, 64, replace=False)"),
     line_sign("shuffles", "rows = torch.randperm(n)[:64]"),
     line_sign("table_rows", "row = table.iloc[i]"),
