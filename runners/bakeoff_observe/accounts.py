@@ -17,6 +17,8 @@ _MODULES = {
     "torch": "ops",
     "torch.utils.data": "input",
     "torch.autograd": "backward",
+    "torch.autograd.grad_mode": "ops",
+    "torch.autograd.profiler": "ops",
     "torch.optim": "optimizer",
     "torch.nn": "model",
     "torch.nn.utils": "ops",

@@ -59,6 +59,7 @@ def is_own(file: str) -> bool:
             or file.startswith(_OTHERS)
             or any(part in file for part in _INSTALLED)
             or any(part in file for part in _COMPILED)
+            or file.startswith(os.environ.get("TORCHINDUCTOR_CACHE_DIR") or "\0")
         )
         _own[file] = known
     return known

@@ -22,6 +22,7 @@ from bakeoff_observe.functions import Made, own_frame
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.jax_loops import EagerLoops
 from bakeoff_observe.observer import Facts, Hooks
+from bakeoff_observe.profiles import JaxProfile, Profile
 from bakeoff_observe.values import Inert, described, plain, processors, tiny_share
 
 if TYPE_CHECKING:
@@ -471,6 +472,9 @@ class JaxHooks(Hooks):
         self.block = block if not skipped else lambda x: [method(one) for one in x]
 
     # ---- facts
+
+    def profile(self) -> Optional[Profile]:
+        return JaxProfile(self.jax)
 
     def facts(self) -> Optional[Facts]:
         seen = self.observer.marks or self.observer.stepless

@@ -7,6 +7,8 @@ import time
 from threading import get_ident
 from typing import Any, Callable, Optional
 
+from bakeoff_observe.profiles import Profile
+
 __all__ = ["KINDS", "Observer"]
 
 # What a step can end with, the surest first. A kind is believed after so many of its
@@ -191,6 +193,10 @@ class Hooks:
 
     def facts(self) -> Optional[Facts]:
         """What it knows by now; None where the script only imported it."""
+        return None
+
+    def profile(self) -> Optional[Profile]:
+        """Its profiler, started; None where there is none, or the script has one on."""
         return None
 
     def input_seconds(self) -> float:

@@ -21,6 +21,7 @@ from bakeoff_observe.calls import Calls
 from bakeoff_observe.conversions import Given
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.observer import Hooks, Observer
+from bakeoff_observe.profiles import Profile, told
 from bakeoff_observe.rounds import Constant, Loop, Rounds
 from bakeoff_observe.stacks import HookCalls, Lines
 from bakeoff_runner.channel import strict
@@ -52,6 +53,7 @@ class Process:
         self.constants: list[Constant] = []  # seen then
         self.rounds: dict[Loop, int] = {}  # of each loop in the step that was counted
         self.given: Optional[Given] = None
+        self.profiles: list[Profile] = []  # that run
         self.started = time.monotonic_ns()
 
     def threw(self, switch: str) -> None:
@@ -92,10 +94,19 @@ class Process:
         elif request.get("watch") == "hooks":
             self.hook_calls = HookCalls(len(self.observer.marks))
             self.given = Given()
+        elif request.get("watch") == "profile":
+            self.profiles = [p for hooks in self.hooks if (p := self._profile(hooks))]
         elif request.get("watch") == "rounds":
             self.counter = Rounds()
             if not self.compiles:  # a graph of PyTorch that is made now would hold it
                 self.given = Given()
+
+    def _profile(self, hooks: Hooks) -> Optional[Profile]:
+        try:
+            return hooks.profile()
+        except Exception as error:  # another version has another profiler
+            self.observer.notes.append(f"{hooks.name} has no profile: {error!r}")
+            return None
 
     def _computes(self) -> bool:
         """Whether the training thread is in a compiled function, or compiles one."""
@@ -141,7 +152,9 @@ class Process:
 
     def _watched(self, ended: bool) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        last = ended or self.hook_calls is not None  # no step counts any more
+        last = ended or bool(
+            self.hook_calls or self.profiles
+        )  # no step counts any more
         if self.lines is not None:
             found = self.lines.stop(self.rounds, self.constants)
             self.lines = None
@@ -151,6 +164,12 @@ class Process:
         if self.counter is not None:
             self.rounds = self.counter.stop(steps)
             self.constants, self.counter = self.counter.constants(), None
+        if self.profiles:
+            try:
+                found["ops"] = told(self.profiles, steps)
+            except Exception as error:  # what cannot be read is not told
+                self.observer.notes.append(f"no profile can be read: {error!r}")
+            self.profiles = []
         if self.given is not None:
             found["conversions"], self.given = self.given.stop(steps), None
         for hooks in self.hooks if last else []:

@@ -13,7 +13,8 @@ from types import FrameType
 from typing import Any, Callable, Optional
 
 from bakeoff_observe.accounts import account_of
-from bakeoff_observe.functions import is_own
+from bakeoff_observe.children import Children
+from bakeoff_observe.functions import GENERATES, is_own
 from bakeoff_observe.observer import Observer
 from bakeoff_observe.rounds import Constant, Loop, loops_of
 
@@ -28,6 +29,8 @@ _EAGER = ("jax", "jaxlib", "optax", "flax")  # outside of compiled functions
 _TRACES = "jax._src.pjit"  # a function of the user's, called by this, is traced
 _STACKS = 4096  # that are kept apart
 _ROUNDS = 8  # of a loop in one step, from which on it is told
+_APART = 0.1  # of all looks, from which on a loop has books of its own
+_WITHIN = 0.95  # of a loop's looks, that are in another which it lies in
 _READS = "jax._src.array"  # where results are waited for
 _TRIED = 2000  # calls that tell what one costs
 _sleep = time.sleep  # as it was before anybody watched it
@@ -40,9 +43,10 @@ class Lines:
         self.thread, self.compiled = thread, compiled
         self.seen: dict[Place, int] = {}
         self.eager: dict[Place, int] = {}  # looks in ops of JAX alone
-        # By the places of the user's own frames, the innermost first, and how many of
-        # them JAX traces.
-        self.stacks: dict[tuple[tuple[Place, ...], int], int] = {}
+        # By the places of the user's own frames, the innermost first, how many of them
+        # JAX traces, and the account.
+        self.stacks: dict[tuple[tuple[Place, ...], int, str], int] = {}
+        self.children = Children()
         self.accounts: dict[str, int] = {}
         self.looks = 0
         self.on = True
@@ -61,11 +65,12 @@ class Lines:
                 continue
             place = places[0]
             self.seen[place] = self.seen.get(place, 0) + 1
-            stack = places, traced
+            account = account_of(inner, is_own, self.compiled)
+            stack = places, traced, account
             if stack in self.stacks or len(self.stacks) < _STACKS:
                 self.stacks[stack] = self.stacks.get(stack, 0) + 1
             self.looks += 1
-            account = account_of(inner, is_own, self.compiled)
+            self.children.look(time.monotonic())
             self.accounts[account] = self.accounts.get(account, 0) + 1
             module = str(inner.f_globals.get("__name__", ""))
             eager = module.split(".")[0] in _EAGER and module != _READS
@@ -96,6 +101,8 @@ class Lines:
             "lines": lines,
             "loops": self.loops(rounds),
             "accounts": accounts,
+            "books": self.books(),
+            "children": self.children.told(),
             "constants": [self.constant(one) for one in constants],
         }
 
@@ -103,7 +110,7 @@ class Lines:
         """With the share of looks within it."""
         within = sum(
             n
-            for (places, _), n in self.stacks.items()
+            for (places, _, _), n in self.stacks.items()
             if any(one.runs(*place) for place in places)
         )
         share = within / max(1, self.looks)
@@ -113,7 +120,7 @@ class Lines:
     def loops(self, rounds: dict[Loop, int]) -> list[dict[str, Any]]:
         share: dict[Loop, float] = {}
         traced: dict[Loop, float] = {}
-        for (places, inner), n in self.stacks.items():
+        for (places, inner, _), n in self.stacks.items():
             for loop in self.around(places):
                 share[loop] = share.get(loop, 0) + n / self.looks
             for loop in self.around(places[:inner]):
@@ -130,6 +137,44 @@ class Lines:
             if traced.get(loop) or (rounds.get(loop, 0) >= _ROUNDS and part >= _SHARE)
         ]
         return found[:_MOST]
+
+    def books(self) -> list[dict[str, Any]]:
+        """Of the loops that a script or one of its rounds consists of, where there are
+        two or more: what each takes of all looks, by its accounts."""
+        looks: dict[Loop, dict[str, int]] = {}
+        both: dict[tuple[Loop, Loop], int] = {}
+        for (places, _, account), n in self.stacks.items():
+            loops = [loop for loop in self.around(places) if not loop.part]
+            for loop in loops:
+                mine = looks.setdefault(loop, {})
+                mine[account] = mine.get(account, 0) + n
+                for other in loops:
+                    both[loop, other] = both.get((loop, other), 0) + n
+        size = {loop: sum(mine.values()) for loop, mine in looks.items()}
+        left = [loop for loop in looks if size[loop] >= _APART * self.looks]
+
+        def lies_in(inner: Loop, outer: Loop) -> bool:
+            if inner == outer or both.get((inner, outer), 0) < _WITHIN * size[inner]:
+                return False
+            return size[inner] < size[outer] or outer.last - outer.line > (
+                inner.last - inner.line
+            )
+
+        while left:
+            top = [a for a in left if not any(lies_in(a, b) for b in left)]
+            if len(top) != 1:
+                break
+            left.remove(top[0])
+        else:
+            top = []
+        return [
+            {
+                "file": loop.file,
+                "line": loop.line,
+                "accounts": {k: n / self.looks for k, n in looks[loop].items()},
+            }
+            for loop in sorted(top, key=lambda one: -size[one])[:_MOST]
+        ]
 
     def around(self, places: tuple[Place, ...]) -> set[Loop]:
         return {
@@ -165,8 +210,10 @@ class HookCalls:
             sys.setprofile(self._seen)
 
     def _seen(self, frame: FrameType, event: str, arg: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(_HERE):
-            self.count += 1
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(_HERE):
+            # Of a generator each round is a call: a report looks at all objects.
+            self.count += not code.co_flags & GENERATES
 
     def stop(self, steps: int) -> Optional[dict[str, float]]:
         if not self.on:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from bakeoff_observe.functions import Made, own_frame
 from bakeoff_observe.observer import Facts, Hooks
+from bakeoff_observe.profiles import Profile, TensorFlowProfile
 from bakeoff_observe.tensorflow_loops import EagerLoops, is_loss
 from bakeoff_observe.values import (
     Leader,
@@ -394,6 +395,9 @@ class TensorFlowHooks(Hooks):
         return most
 
     # ---- facts
+
+    def profile(self) -> Optional[Profile]:
+        return TensorFlowProfile(self.tf)
 
     def facts(self) -> Optional[Facts]:
         tf = self.tf

@@ -15,9 +15,10 @@ from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from bakeoff_observe.functions import own_frame
+from bakeoff_observe.functions import is_own, own_frame
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.observer import Facts, Hooks
+from bakeoff_observe.profiles import Profile, TorchProfile
 from bakeoff_observe.torch_checks import (
     Checks,
     throw_free_graph,
@@ -422,6 +423,11 @@ class TorchHooks(Hooks):
                 self.autocast = _autocast(self.torch)
 
         handle = root.register_forward_pre_hook(seen, with_kwargs=True)
+
+    def profile(self) -> Optional[Profile]:
+        if self.torch.autograd._profiler_enabled():
+            return None
+        return TorchProfile(self.torch)
 
     def facts(self) -> Optional[Facts]:
         torch = self.torch
@@ -887,17 +893,41 @@ def _nondeterministic(hooks: TorchHooks, on: Any) -> None:
 
 def _float32(hooks: TorchHooks, on: Any) -> None:
     torch = hooks.torch
+    double = torch.float64
 
     def single(x: Any, *args: Any, **kwargs: Any) -> Any:
         hooks.process.threw("float32")
         return x.float()
 
     def default(dtype: Any) -> None:
-        if dtype == torch.float64:
+        if dtype == double:
             hooks.process.threw("float32")
 
+    def named(module: Any) -> Any:
+        """Float64, as the user's own lines name it; PyTorch's own need it."""
+        if not is_own(sys._getframe(1).f_code.co_filename):
+            return double
+        hooks.process.threw("float32")
+        return torch.float32
+
+    kind = type(torch)
+    names = ("float64", "double")
+    torch.__class__ = type(
+        kind.__name__, (kind,), dict.fromkeys(names, property(named))
+    )
+    for name in names:
+        del torch.__dict__[name]
     torch.set_default_dtype = default
     torch.Tensor.double = torch.nn.Module.double = single
+    for name in ("tensor", "as_tensor", "from_numpy"):
+        make = getattr(torch, name)
+
+        @functools.wraps(make)
+        def made(*args: Any, _make: Any = make, **kwargs: Any) -> Any:
+            x = _make(*args, **kwargs)
+            return single(x) if x.dtype == double else x
+
+        setattr(torch, name, made)
 
 
 SWITCHES: dict[str, Throw] = {

@@ -9,6 +9,8 @@ import pytest
 from observed import Observed, bare
 from tiers import full_tier
 
+from bakeoff_observe.profiles import self_times
+
 pytest.importorskip("torch")
 
 TRAIN = """
@@ -209,8 +211,9 @@ def observed(path: Path, words: str = "", switches: Any = None, **more: Any) -> 
         first = script.run(14, facts=True)
         assert not first["ended"], script.output()
         assert first["notes"] == []
+        first["ops"] = script.run(2, watch="profile").get("ops", [])
         last = script.end()
-        assert len(first["marks"]) == 14 and len(last["marks"]) == STEPS - 14
+        assert len(first["marks"]) == 14 and len(last["marks"]) == STEPS - 16
         first["facts"] = first["facts"]["torch"]
         return first, last, numbers(script.output())
 
@@ -234,6 +237,8 @@ def test_steps_waits_facts_and_the_same_numbers(train: Path, plain: Any) -> None
     assert facts["mkldnn"] and not facts["history"] and facts["lines"] == {}
     wrong = {"broadcast_loss", "double_softmax", "unchanged", "cell_calls_per_step"}
     assert not wrong & set(facts)
+    ops = {one["name"]: one for one in first["ops"]}
+    assert ops["aten::addmm"]["calls"] == 1 and ops["aten::addmm"]["seconds"] > 0
     (loader,) = facts["loaders"]
     assert loader["workers"] == 0 and loader["dataset"] == "TensorDataset"
     assert lines == numbers(bare(train))
@@ -501,6 +506,71 @@ def test_lines_and_calls_of_hooks(tmp_path: Path) -> None:
     assert 3 < hooks["calls_per_step"] < 30
     assert 1e-7 < hooks["seconds_per_call"] < 1
     assert "lines" not in after and "hooks" not in after
+
+
+PHASES = """
+import multiprocessing, time
+import torch
+
+def act(model):
+    for t in range(30):
+        with torch.no_grad():
+            model(torch.ones(64, 64))
+
+def train(model, optimizer):
+    for k in range(2):
+        loss = (model(torch.ones(64, 64)) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+def turn(until):
+    while time.time() < until:
+        sum(range(10_000))
+
+torch.set_num_threads(1)
+model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(8)))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+two = multiprocessing.get_context("fork")
+others = [two.Process(target=turn, args=(time.time() + 60,)) for _ in range(2)]
+for other in others:
+    other.start()
+for episode in range(10_000):
+    act(model)
+    train(model, optimizer)
+"""
+
+
+def test_loops_with_books_of_their_own_and_processes(tmp_path: Path) -> None:
+    path = tmp_path / "phases.py"
+    path.write_text(PHASES)
+    lines = PHASES.splitlines()
+    acts = lines.index("    for t in range(30):") + 1
+    trains = lines.index("    for k in range(2):") + 1
+    with Observed(path, alone=True) as script:
+        script.run(5)
+        seen = script.run(100_000, seconds=2, watch="lines")
+    books = {one["line"]: one["accounts"] for one in seen["books"]}
+    assert set(books) == {acts, trains}, "the loop around them consists of them"
+    assert "backward" not in books[acts]
+    assert sum(books[acts].values()) > sum(books[trains].values())
+    assert seen["children"]["processes"] == 2
+    assert 0 < seen["children"]["running"] <= 2
+
+
+def test_a_profiler_of_its_own_stays(tmp_path: Path) -> None:
+    path = tmp_path / "profiled.py"
+    start = "torch.autograd.profiler.profile().__enter__()"
+    path.write_text(TOOLS.replace("torch.manual_seed", start + "; torch.manual_seed"))
+    with Observed(path, alone=True) as script:
+        script.run(2)
+        assert "ops" not in script.run(2, watch="profile")
+
+
+def test_what_lies_within_counts_once() -> None:
+    events = [(0, 10, "a"), (1, 4, "b"), (2, 3, "a"), (5, 9, "b"), (12, 13, "a")]
+    times = {name: (round(1e9 * s), n) for name, (s, n) in self_times(events).items()}
+    assert times == {"a": (10 - 3 - 4 + 1 + 1, 3), "b": (2 + 4, 2)}
 
 
 def test_a_notebook_that_was_exported(tmp_path: Path) -> None:

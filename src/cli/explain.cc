@@ -139,7 +139,7 @@ int explain(const ExplainOptions& options, const fs::path& config) {
     const std::string text = options.rule == "all" ? ex::index_page() : ex::page(options.rule);
     if (text.empty())
       return fail(
-          {.message = fmt::format("there is no rule '{}'", options.rule), .remedy = "R1 to R30, or all"});
+          {.message = fmt::format("there is no rule '{}'", options.rule), .remedy = fmt::format("R1 to {}, or all", ex::topics().back().id)});
     print(text);
     return 0;
   }

@@ -19,8 +19,10 @@ constexpr double kShareObserved = 1.0 / 15;                    // of the budget
 constexpr double kStartSeconds = 300;                          // until the first steps are made
 constexpr int64_t kHookSteps = 20;                             // in which calls of the hooks are counted
 constexpr double kHookSeconds = 2;
-constexpr double kMostlyLater = 0.4;  // share of a whole run
-constexpr int64_t kFewSteps = 40;     // of a script that ends, too few for bursts
+constexpr int64_t kProfiledSteps = 2;
+constexpr double kLongestProfiled = 3;  // seconds, of a step that is profiled
+constexpr double kMostlyLater = 0.4;    // share of a whole run
+constexpr int64_t kFewSteps = 40;       // of a script that ends, too few for bursts
 
 // `later` follows `report` in the same process.
 void append(Report& report, Report later) {
@@ -43,6 +45,9 @@ void append(Report& report, Report later) {
   report.lines = std::move(later.lines);
   report.loops = std::move(later.loops);
   report.accounts = std::move(later.accounts);
+  report.books = std::move(later.books);
+  report.children = later.children;
+  report.children_running = later.children_running;
   report.constants = std::move(later.constants);
   if (!later.conversions.is_null()) report.conversions = std::move(later.conversions);
   if (later.facts.is_object() && !later.facts.empty()) report.facts = std::move(later.facts);
@@ -134,6 +139,28 @@ void keep_start(Subject& subject) {
   subject.start_loops = seen.loops;
 }
 
+// Steps with a profiler, which are no part of the report: what was before moves up to what follows.
+Status profile(Observed& process, Report& seen) {
+  const size_t n = seen.marks.size();
+  if (seen.ended || n < 2 ||
+      1e-9 * static_cast<double>(seen.marks[n - 1] - seen.marks[n - 2]) > kLongestProfiled)
+    return Done{};
+  TRY(Report profiled, process.run({.steps = kProfiledSteps, .seconds = 1, .watch = Watch::kProfile}));
+  seen.ops = std::move(profiled.ops);
+  if (profiled.ended) {
+    append(seen, std::move(profiled));
+    return Done{};
+  }
+  const int64_t passed = profiled.begun + profiled.ns - (seen.begun + seen.ns);
+  for (int64_t* at : {&seen.started, &seen.begun}) *at += passed;
+  for (int64_t& mark : seen.marks) mark += passed;
+  for (Report::Import& one : seen.imports) {
+    one.begin += passed;
+    one.end += passed;
+  }
+  return Done{};
+}
+
 // A script that came to its end without steps, or with too few, was watched as a whole.
 void take_as_whole(Subject& subject) {
   subject.whole = true;
@@ -165,6 +192,7 @@ Status observe(Subject& subject, const fs::path& folder, double budget_s) {
         process.run({.steps = kFirstSteps - subject.seen.steps(), .seconds = observed_s, .facts = true}));
     append(subject.seen, std::move(more));
   }
+  CHECK_OK(profile(process, subject.seen));
   if (subject.seen.ended || subject.seen.steps() < 2) {
     if (!subject.seen.ended || !subject.seen.error.empty()) return no_steps(subject, process);
     if (subject.seen.steps() < kFirstSteps) {
@@ -206,8 +234,11 @@ void prepare(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
     mine.other = other.facts();
     mine.other_s = other.mean_s();
     mine.other_source = other.source;
+    mine.other_running = other.seen.children_running;
+    mine.other_grows = step_trend(other.seen).has_value();
     for (const auto& [account, part] : other.seen.accounts)
       mine.other_accounts[account] = part * other.looked_at_s();
+    for (OpTime& op : op_times(other)) mine.other_ops.emplace(op.name, op);
     mine.other_compile_s = other.start_compile_s;
     for (const LineTime& one : line_times(other)) mine.other_lines[one.text] += one.seconds;
     for (const PythonLoop& loop : other.seen.loops)

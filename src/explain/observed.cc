@@ -9,11 +9,9 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
-#include "base/temporary_folder.h"
 #include "base/texts.h"
 #include "emit/all/frameworks.h"
 #include "explain/folders.h"
-#include "proc/child.h"
 #include "proc/line_channel.h"
 #include "proc/process_tree.h"
 #include "table/text.h"
@@ -35,17 +33,15 @@ double loss_of(const Json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
-std::map<std::string, std::string> environment_of(const ScriptSpec& spec) {
-  std::map<std::string, std::string> all = {
-      {"BAKEOFF_OBSERVE", spec.runner.string()},
-      {"PYTHONUNBUFFERED", "1"},
-      {"PYTHONPATH", (spec.runner / "bakeoff_observe" / "site").string()},
-  };
-  for (const auto& [name, value] : spec.environment)
-    if (name != "PYTHONPATH") all[name] = value;
-  // The script sees the PYTHONPATH that it would have had.
+std::string own_python_path() {
   const char* ours = std::getenv("PYTHONPATH");
-  std::string own = ours != nullptr ? ours : "";
+  return ours != nullptr ? ours : "";
+}
+
+// What a script finds in its environment without Bakeoff, and what makes its runs alike.
+std::map<std::string, std::string> environment_of(const ScriptSpec& spec) {
+  std::map<std::string, std::string> all = {{"PYTHONUNBUFFERED", "1"}};
+  for (const auto& [name, value] : spec.environment) all[name] = value;
   // What a compiler keeps for the next process does not go with the temporary files of this one.
   std::error_code ignored;
   for (const emit::Framework* framework : emit::frameworks()) {
@@ -54,21 +50,36 @@ std::map<std::string, std::string> environment_of(const ScriptSpec& spec) {
     const fs::path kept = fs::temp_directory_path(ignored) / fmt::format("bakeoff_{}_{}", folder, ::getuid());
     all.emplace(variable, kept.string());
   }
-  if (const auto set = spec.environment.find("PYTHONPATH"); set != spec.environment.end())
-    own = own.empty() ? set->second : set->second + ":" + own;
-  if (!own.empty()) {
-    all["BAKEOFF_OBSERVED_PYTHONPATH"] = own;
-    all["PYTHONPATH"] += ":" + own;
-  }
+  const std::string own = own_python_path();
+  if (const auto set = all.find("PYTHONPATH"); set != all.end() && !own.empty()) set->second += ":" + own;
   return all;
+}
+
+// The script sees the PYTHONPATH that it would have had.
+void observe(std::map<std::string, std::string>& environment, const ScriptSpec& spec) {
+  const auto set = environment.find("PYTHONPATH");
+  const std::string own = set != environment.end() ? set->second : own_python_path();
+  environment["BAKEOFF_OBSERVE"] = spec.runner.string();
+  std::string& path = environment["PYTHONPATH"];
+  path = (spec.runner / "bakeoff_observe" / "site").string();
+  if (own.empty()) return;
+  environment["BAKEOFF_OBSERVED_PYTHONPATH"] = own;
+  path += ":" + own;
 }
 
 const char* word(Watch watch) {
   if (watch == Watch::kLines) return "lines";
+  if (watch == Watch::kProfile) return "profile";
   return watch == Watch::kRounds ? "rounds" : "hooks";
 }
 
 }  // namespace
+
+double LoopBook::share() const {
+  double all = 0;
+  for (const auto& [account, part] : accounts) all += part;
+  return all;
+}
 
 Result<Report> parse_report(const std::string& line) {
   const Json found = parse_json<Json>(line);
@@ -107,8 +118,16 @@ Result<Report> parse_report(const std::string& line) {
     for (const Json& one : found.value("loops", Json::array()))
       report.loops.push_back(
           {one.at("file"), one.at("line"), one.at("rounds"), one.at("share"), one.at("traced")});
+    for (const Json& one : found.value("ops", Json::array()))
+      report.ops.push_back({one.at("name"), one.at("seconds"), one.at("calls")});
     if (const auto at = found.find("hooks"); at != found.end() && at->is_object())
       report.hook_s = at->at("calls_per_step").get<double>() * at->at("seconds_per_call").get<double>();
+    for (const Json& one : found.value("books", Json::array()))
+      report.books.push_back({one.at("file"), one.at("line"), one.at("accounts")});
+    if (const auto at = found.find("children"); at != found.end() && !at->empty()) {
+      report.children = at->at("processes");
+      report.children_running = at->at("running");
+    }
     report.input_s = found.value("input_s", 0.0);
     report.conversions = found.value("conversions", Json());
     if (const auto at = found.find("environment"); at != found.end())
@@ -137,23 +156,27 @@ Observed::~Observed() {
   if (state_) state_->child.kill(0);
 }
 
+Result<Unobserved> unobserved(const ScriptSpec& spec) {
+  Unobserved made;
+  made.options.argv = {spec.python.string()};
+  made.options.argv.insert(made.options.argv.end(), spec.arguments.begin(), spec.arguments.end());
+  made.options.env = environment_of(spec);
+  made.options.cwd = spec.folder;
+  made.options.own_temporary_folder = true;
+  if (!spec.in_copy) return made;
+  TRY(TemporaryFolder copy, TemporaryFolder::make("run"));
+  made.options.cwd = copy.path() / spec.folder.filename();
+  CHECK_OK(copy_folder(spec.folder, made.options.cwd));
+  made.copy.emplace(std::move(copy));
+  return made;
+}
+
 Result<Observed> Observed::start(const ScriptSpec& spec, const Switches& switches) {
-  proc::ChildOptions options;
-  options.argv = {spec.python.string()};
-  options.argv.insert(options.argv.end(), spec.arguments.begin(), spec.arguments.end());
-  options.env = environment_of(spec);
-  options.cwd = spec.folder;
-  std::optional<TemporaryFolder> copy;
-  if (spec.in_copy) {
-    TRY(TemporaryFolder made, TemporaryFolder::make("run"));
-    options.cwd = made.path() / spec.folder.filename();
-    CHECK_OK(copy_folder(spec.folder, options.cwd));
-    copy.emplace(std::move(made));
-  }
-  options.log_file = spec.log_file;
-  options.own_temporary_folder = true;
-  TRY(proc::Child child, proc::Child::start(options));
-  auto state = std::make_unique<State>(std::move(copy), std::move(child), switches);
+  TRY(Unobserved made, unobserved(spec));
+  observe(made.options.env, spec);
+  made.options.log_file = spec.log_file;
+  TRY(proc::Child child, proc::Child::start(made.options));
+  auto state = std::make_unique<State>(std::move(made.copy), std::move(child), switches);
   state->notebook = spec.notebook;
   const int64_t deadline = monotonic_clock().now_ns() + static_cast<int64_t>(kHelloSeconds * kSecond);
   const auto hello = state->channel.receive(deadline, "start");

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/temporary_folder.h"
 #include "base/texts.h"
+#include "proc/child.h"
 
 namespace bakeoff::explain {
 
@@ -57,6 +59,22 @@ struct PythonLoop {
   double traced = 0;      // the same, while JAX traced a function that has the loop: it is unrolled
 };
 
+// What all calls of an op of the framework take in one step, by the framework's profiler.
+struct OpTime {
+  std::string name = {};  // "aten::sort"; empty: all ops that take less
+  double seconds = 0;     // of all threads
+  double calls = 0;
+};
+
+// One of several loops that the script, or a round of its outermost loop, consists of.
+struct LoopBook {
+  std::string file = {};  // full path
+  int64_t line = 0;       // where it begins
+  // Report::accounts of the looks within it, as shares of all looks.
+  std::map<std::string, double> accounts = {};
+  double share() const;  // of all looks
+};
+
 // What a process reports when it stops. Times in ns; points in time are those of the monotonic clock.
 struct Report {
   bool ended = false;                  // the script came to its own end
@@ -91,9 +109,14 @@ struct Report {
       {};  // the same, of functions that were seen in the steps with kRounds
   // The same, of loops that a step goes round 8 times or more, or that JAX unrolls.
   std::vector<PythonLoop> loops = {};
+  std::vector<LoopBook> books = {};  // the same, the greatest first; none of a script that has one loop
+  // Processes that the script started, and threads of them that ran at a time, in the mean; 0: none.
+  int64_t children = 0;
+  double children_running = 0;
   // What preparing a batch takes, s, where a graph reads batches and no step is seen to wait: read by themselves, at the
   // script's end or with Watch::kHooks; 0: nothing.
   double input_s = 0;
+  std::vector<OpTime> ops = {};     // with kProfile: the greatest first
   nlohmann::json conversions = {};  // with kHooks or kRounds: what lines make arrays of; null: not looked at
   std::optional<double> hook_s = {};  // with Watch::kHooks: what the hooks take of a step, at most
   // Versions of packages and of Python, and variables that may matter; with the facts alone.
@@ -109,7 +132,8 @@ enum class Watch {
   kNothing,
   kLines,   // in which lines it spends its time, by looks at its stack
   kRounds,  // how often a step goes round each Python loop, and what lines make arrays of; steps become slower
-  kHooks,   // how often hooks are called in a step, and what lines make arrays of; steps become slower
+  kProfile,  // of which ops a step consists
+  kHooks,    // how often hooks are called in a step, and what lines make arrays of; steps become slower
 };
 
 struct RunRequest {
@@ -119,6 +143,13 @@ struct RunRequest {
   double patience_s = 60;  // so much longer a script without a step is waited for
   Watch watch = Watch::kNothing;
 };
+
+// A script as it would be run without Bakeoff, and the copy of its folder that it runs in.
+struct Unobserved {
+  std::optional<TemporaryFolder> copy = {};  // removed with this: after the process has ended
+  proc::ChildOptions options = {};
+};
+Result<Unobserved> unobserved(const ScriptSpec& spec);
 
 class Observed {
  public:

@@ -1,6 +1,7 @@
 #include "explain/phases.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/clock.h"
@@ -9,8 +10,12 @@
 namespace bakeoff::explain {
 namespace {
 
-constexpr double kQueued = 3;  // mean time of a step over its median, from which on steps are queued
-constexpr size_t kWarmUp = 3;  // steps that may compile, allocate and tune themselves
+constexpr double kQueued = 3;        // mean time of a step over its median, from which on steps are queued
+constexpr int64_t kTrendSteps = 40;  // at least, of which a trend is told
+constexpr double kFromThird = 1.15;  // by which a third of the steps takes longer than the one before
+constexpr double kGrown = 1.5;       // the last step over the first
+constexpr double kSurely = 2.33;     // standard errors: 99%
+constexpr size_t kWarmUp = 3;        // steps that may compile, allocate and tune themselves
 
 double seconds(int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kSecond); }
 
@@ -44,6 +49,45 @@ double mean_of_queued(const Report& report) {
   return mean > kQueued * stats::median(own) ? mean : 0;
 }
 
+struct Numbered {
+  double number = 0;  // of a step
+  double seconds = 0;
+};
+
+// Whether steps with greater numbers take longer: from third to third of all, and by the slope of a line.
+std::optional<StepTrend> grown(std::vector<Numbered> steps) {
+  if (static_cast<int64_t>(steps.size()) < kTrendSteps) return std::nullopt;
+  std::ranges::stable_sort(steps, {}, &Numbered::number);
+  const size_t third = steps.size() / 3;
+  std::vector<double> thirds;
+  for (size_t k = 0; k < 3; ++k) {
+    std::vector<double> part;
+    for (size_t i = k * third; i < (k + 1) * third; ++i) part.push_back(steps[i].seconds);
+    thirds.push_back(stats::median(part));
+  }
+  if (thirds[1] < kFromThird * thirds[0] || thirds[2] < kFromThird * thirds[1]) return std::nullopt;
+  const auto n = static_cast<double>(steps.size());
+  double x = 0, y = 0, xx = 0, xy = 0, yy = 0;
+  for (Numbered& one : steps) {
+    one.seconds = std::min(one.seconds, 2 * thirds[2]);  // a step that something else held up
+    x += one.number / n;
+    y += one.seconds / n;
+  }
+  for (const Numbered& one : steps) {
+    xx += (one.number - x) * (one.number - x);
+    xy += (one.number - x) * (one.seconds - y);
+    yy += (one.seconds - y) * (one.seconds - y);
+  }
+  const double slope = xy / xx, error = std::sqrt(std::max(0.0, yy - slope * xy) / (n - 2) / xx);
+  const double from = steps.front().number, to = steps.back().number;
+  StepTrend trend{.first_s = std::max(0.0, y + slope * (from - x)),
+                  .last_s = y + slope * (to - x),
+                  .least_per_step_s = slope - kSurely * error,
+                  .steps = std::llround(to - from)};
+  if (trend.least_per_step_s <= 0 || trend.last_s < kGrown * trend.first_s) return std::nullopt;
+  return trend;
+}
+
 struct Split {
   int64_t warm_up = 0, wait = 0, epochs = 0, steps = 0;
 };
@@ -58,6 +102,31 @@ Profile profile_of_run(const Report& report) {
   profile.phases = {{"imports", "importing the framework", imports},
                     {"run", "all else", profile.total_s - imports}};
   return profile;
+}
+
+std::optional<StepTrend> step_trend(const Report& report) {
+  const std::vector<int64_t>& marks = report.marks;
+  // Steps that are only asked for take longer once a queue is full.
+  if (static_cast<int64_t>(marks.size()) < kTrendSteps || mean_of_queued(report) > 0) return std::nullopt;
+  const std::set<int64_t> compiles(report.compile_steps.begin(), report.compile_steps.end());
+  std::vector<Numbered> all, of_epochs;
+  int64_t since = 0, longest = 0;  // where the epoch began, and steps of the longest
+  for (size_t i = kWarmUp; i < marks.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    const bool begins = std::ranges::find(report.epochs, at) != report.epochs.end();
+    if (begins) since = at;
+    const int64_t whole = marks[i] - marks[i - 1];
+    if (begins || compiles.contains(at)) continue;
+    const double took = seconds(whole - std::min(whole, report.waits[i]));
+    all.push_back({static_cast<double>(at), took});
+    of_epochs.push_back({static_cast<double>(at - since), took});
+    longest = std::max(longest, at - since);
+  }
+  if (auto trend = grown(std::move(all))) return trend;
+  if (report.epochs.size() < 2 || longest < kTrendSteps / 2) return std::nullopt;
+  auto trend = grown(std::move(of_epochs));
+  if (trend) trend->of_epoch = true;
+  return trend;
 }
 
 Profile profile_of(const Report& report) {

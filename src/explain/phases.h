@@ -3,6 +3,7 @@
 // Where the time of one observed run went: phases that add up to the whole.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,17 @@ struct Profile {
 
 // A report of all steps since the process began, with at least two steps.
 Profile profile_of(const Report& report);
+
+// How the time of a step grows with its number.
+struct StepTrend {
+  double first_s = 0, last_s = 0;  // of the first and the last step, by a line through all
+  double least_per_step_s = 0;     // by which a step is longer than the one before, at least (99%)
+  int64_t steps = 0;               // of an epoch, or of all
+  bool of_epoch = false;           // it begins anew with each epoch
+};
+// Where the last step takes half as long again as the first, or more; steps that compile are left out.
+std::optional<StepTrend> step_trend(const Report& report);
+
 // Of a run that is taken as a whole: the import of its framework, and all else.
 Profile profile_of_run(const Report& report);
 

@@ -113,6 +113,16 @@ std::vector<LineTime> line_times(const Subject& s) {
   return all;
 }
 
+std::vector<OpTime> op_times(const Subject& s) {
+  double all = 0;
+  for (const OpTime& op : s.seen.ops) all += op.seconds;
+  const double most = s.profile.step_s;
+  const double steps = s.whole ? static_cast<double>(s.profile.steps) : 1 / s.samples();
+  std::vector<OpTime> found = s.seen.ops;
+  for (OpTime& op : found) op.seconds *= steps * (all > most ? most / all : 1);
+  return found;
+}
+
 double Subject::looked_at_s() const { return whole ? watched_s : mean_s(); }
 
 double Subject::compared_s() const { return whole ? profile.total_s : step_with_waits_s() / samples(); }

@@ -33,8 +33,11 @@ struct Subject {
   std::map<std::string, double> other_lines = {};
   double other_s = 0;
   std::map<std::string, double> other_accounts = {};  // the same, of its accounts
+  std::map<std::string, OpTime> other_ops = {};       // its op_times, by their names
   double other_loop_s = 0;                            // the same, of the loop that takes most
   double other_compile_s = 0;                         // its start_compile_s
+  double other_running = 0;                           // its Report::children_running
+  bool other_grows = false;                           // its steps become longer, too
   std::string other_source = {};                      // its text
 
   // The framework that trains: the one that reports parameters, else the first.
@@ -79,6 +82,9 @@ struct LineTime {
   bool start = false;  // before the first steps, which count in a whole run
 };
 std::vector<LineTime> line_times(const Subject& s);
+
+// Ops as the profiler saw them, in s of what is compared: together they take no more than its steps.
+std::vector<OpTime> op_times(const Subject& s);
 
 // Samples, or by step training steps, of one counted step by these facts of a report.
 double samples_of(const nlohmann::json& facts, bool by_step);

@@ -76,6 +76,16 @@ struct Writer {
       line(fmt::format("lines of {} in which its steps were seen most often:", s.name));
       for (const auto& [share, text] : seen) line(text, fmt::format("  {:>4}  ", share), "        ");
     }
+    for (const Subject& s : e.subjects) {
+      const auto books = loop_books(s);
+      if (!books.empty()) line(fmt::format("loops of {}, and what they do:", s.name));
+      for (const auto& [share, text] : books) line(text, fmt::format("  {:>4}  ", share), "        ");
+    }
+    for (const Subject& s : e.subjects) {
+      std::string ops;
+      for (const auto& [share, text] : hot_ops(s)) ops += (ops.empty() ? "" : "; ") + share + " " + text;
+      if (!ops.empty()) line(fmt::format("ops of {}, by a profile of two steps: {}", s.name, ops), "", "  ");
+    }
     out += "\n";
   }
 
@@ -186,6 +196,12 @@ table::Json json_of(const Subject& s) {
   for (const HotLine& one : s.seen.lines)
     lines.push_back(
         {{"file", one.file}, {"line", one.line}, {"function", one.function}, {"share", one.share}});
+  table::Json ops = table::Json::array();
+  for (const OpTime& op : s.seen.ops)
+    ops.push_back({{"name", op.name}, {"seconds_of_a_step", op.seconds}, {"calls_of_a_step", op.calls}});
+  table::Json books = table::Json::array();
+  for (const LoopBook& loop : s.seen.books)
+    books.push_back({{"file", loop.file}, {"line", loop.line}, {"accounts_share", loop.accounts}});
   return {{"name", s.name},
           {"framework", s.framework()},
           {"steps", s.profile.steps},
@@ -197,6 +213,8 @@ table::Json json_of(const Subject& s) {
           {"peak_rss_bytes", s.seen.peak_rss_bytes},
           {"lines", lines},
           {"accounts_share", s.seen.accounts},
+          {"loops", books},
+          {"ops", ops},
           {"hooks_share_of_a_step", table::number(hook_share(s))},
           {"facts", parse_json<table::Json>(dump(s.seen.facts))}};
 }

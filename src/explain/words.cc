@@ -14,9 +14,11 @@ using table::significant;
 namespace {
 constexpr double kHotShare = 0.05;  // of the looks at a stack, from which on a line is shown
 constexpr size_t kMostHotLines = 5;
-constexpr size_t kLongLine = 80;  // characters
-constexpr double kTold = 0.02;    // share of the gap, from which on a phase is told
-constexpr double kLater = 1;      // s, by which a start is longer, from which on it is told
+constexpr size_t kMostHotOps = 6;
+constexpr double kToldAccount = 0.02;  // of all looks, from which on an account of a loop is told
+constexpr size_t kLongLine = 80;       // characters
+constexpr double kTold = 0.02;         // share of the gap, from which on a phase is told
+constexpr double kLater = 1;           // s, by which a start is longer, from which on it is told
 
 // Accounts of runners/bakeoff_observe/accounts.py.
 const std::pair<const char*, const char*> kAccounts[] = {
@@ -253,6 +255,38 @@ std::vector<std::pair<std::string, std::string>> hot_lines(const Subject& s) {
       text += fmt::format(", in {}", one.function);
     }
     all.emplace_back(fmt::format("{:.0f}%", 100 * one.share), text);
+  }
+  return all;
+}
+
+std::vector<std::pair<std::string, std::string>> loop_books(const Subject& s) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const LoopBook& loop : s.seen.books) {
+    std::vector<std::pair<double, std::string>> parts;
+    for (const auto& [key, title] : kAccounts)
+      if (const auto found = loop.accounts.find(key);
+          found != loop.accounts.end() && found->second >= kToldAccount)
+        parts.emplace_back(-found->second, fmt::format("{} {:.0f}%", title, 100 * found->second));
+    std::ranges::sort(parts);
+    std::vector<std::string> texts;
+    for (const auto& [part, text] : parts) texts.push_back(text);
+    const std::string file = std::filesystem::path(loop.file).filename().string();
+    std::string line = trimmed_line(s, {.file = loop.file, .line = loop.line});
+    if (file != s.file) line = "another file";
+    all.emplace_back(
+        fmt::format("{:.0f}%", 100 * loop.share()),
+        fmt::format("{}:{}: {} {}", file, loop.line, line.substr(0, kLongLine), join(texts, ", ")));
+  }
+  return all;
+}
+
+std::vector<std::pair<std::string, std::string>> hot_ops(const Subject& s) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const OpTime& op : op_times(s)) {
+    const double part = op.seconds / s.mean_s();
+    if (op.name.empty() || part < kHotShare || all.size() == kMostHotOps) continue;
+    all.emplace_back(fmt::format("{:.0f}%", 100 * part),
+                     fmt::format("{}, {} a step", op.name, table::counted(std::llround(op.calls), "call")));
   }
   return all;
 }

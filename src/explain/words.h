@@ -48,6 +48,10 @@ std::string applied_words(const Explanation& e);
 std::string total_words(const Subject& s);
 // Lines in which the script's steps were seen most often: ("62%", "train.py:41: loss.backward()").
 std::vector<std::pair<std::string, std::string>> hot_lines(const Subject& subject);
+// Loops that it consists of, and what each does: ("62%", "train.py:41: for x in batches: layers 40%, backward pass 15%").
+std::vector<std::pair<std::string, std::string>> loop_books(const Subject& subject);
+// Ops of its steps by the profiler: ("45%", "aten::sort, 67 calls a step").
+std::vector<std::pair<std::string, std::string>> hot_ops(const Subject& subject);
 // What the hooks take of a step, at most; absent: it was not measured.
 std::optional<double> hook_share(const Subject& subject);
 // " Hooks took 0.05% of a step of slow.py."; empty: it was not measured.

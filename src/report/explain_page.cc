@@ -117,15 +117,22 @@ std::vector<View> tables(const ex::Explanation& e) {
               "What differs in what the two compute. A time per sample compares different things then.");
   differences(e.environment, "environment", "Environments",
               "What differs in versions and settings of the two processes.");
-  for (const ex::Subject& s : e.subjects) {
-    std::vector<std::vector<std::string>> seen = {{"share", "line"}};
-    for (const auto& [share, line] : ex::hot_lines(s)) seen.push_back({share, line});
-    if (seen.size() > 1)
-      all.push_back(table_view("lines-" + s.name, "Lines of " + s.name,
-                               "In which lines the steps of the observed run were seen, by looks at the "
-                               "script's stack every 5 ms.",
-                               seen, true));
-  }
+  const auto listed = [&](const auto& rows_of, const char* what, const char* id, const char* title,
+                          const char* text) {
+    for (const ex::Subject& s : e.subjects) {
+      std::vector<std::vector<std::string>> seen = {{"share", what}};
+      for (const auto& [share, row] : rows_of(s)) seen.push_back({share, row});
+      if (seen.size() > 1) all.push_back(table_view(id + s.name, title + s.name, text, seen, true));
+    }
+  };
+  listed(
+      ex::hot_lines, "line", "lines-", "Lines of ",
+      "In which lines the steps of the observed run were seen, by looks at the script's stack every 5 ms.");
+  listed(ex::loop_books, "loop", "loops-", "Loops of ",
+         "The loops that the script, or each round of its outermost loop, consists of, by the same looks.");
+  listed(
+      ex::hot_ops, "op", "ops-", "Ops of ",
+      "Share of its time that ops of the framework take, by the framework's profiler in two steps of the observed run.");
   std::vector<std::vector<std::string>> rows = {{"suspect", "seen", "found"}};
   for (const ex::Cause& c : e.causes)
     if (!is_named(e, c))

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/texts.h"
 #include "explain/rules/parts.h"
 
 namespace bakeoff::explain {
 namespace {
 
-constexpr double kWideGap = 0.3;        // of the other script's time, from which on a line is looked for
 constexpr double kLeastForward = 0.2;   // of a gap, that is held to be no backward pass
 constexpr double kLeastLoop = 0.1;      // of a gap, that a loop takes
 constexpr double kPreparing = 0.6;      // of its waits, that one line of the script takes
@@ -122,12 +122,30 @@ Maybe logs(const Subject& s, int) {
 Maybe double_precision(const Subject& s, int) {
   const Json dtypes = fact(s, "dtypes");
   if (dtypes.empty() || dtypes.front() != "float64") return {};
-  return Suspicion{"its parameters are float64"};
+  static const Pattern asks(R"(\.double\(\)|set_default_dtype\(|set_floatx\()");
+  Suspicion found{"its parameters are float64"};
+  for (int64_t line = 1; const std::string& text : lines_of(s.source)) {
+    if (found.line == 0 && asks.in(text)) found.line = line;
+    ++line;
+  }
+  const Json other = fact_of_other(s, "dtypes");
+  if (s.other_s <= 0 || other.empty() || other.front() == "float64") return found;
+  double more_s = 0;
+  for (const char* account : {"model", "backward", "optimizer"}) more_s += more_of_account(s, account);
+  if (more_s <= 0) return found;
+  found.evidence += fmt::format(
+      ", the other script's {}; what layers, backward passes and optimizer take more than there is {} of the time",
+      other.front().get<std::string>(), share(more_s / s.mean_s()));
+  found.booked = at_least(more_s / s.mean_s(), s);
+  return found;
 }
 
 constexpr double kFaultS = 0.25e-6;  // the least that a minor page fault costs, s
 constexpr double kFaultShare = 0.05;
 // What keeps freed memory in the process.
+constexpr double kCrowded = 1.5;      // running threads over processors
+constexpr double kMoreCrowded = 1.2;  // the same over the other script's
+
 const Json kMalloc = {{"MALLOC_MMAP_THRESHOLD_", "1073741824"},
                       {"MALLOC_TRIM_THRESHOLD_", "4294967296"},
                       {"MALLOC_TOP_PAD_", "268435456"}};
@@ -185,6 +203,29 @@ Maybe python_loop(const Subject& s, int) {
                               backward ? ", and the backward pass goes through what it made" : ""),
       .line = most->line,
       .booked = at_least(std::min(seconds, excess_s) / all_s, s)};
+}
+
+// Its steps become longer, and the other script's do not.
+Maybe growing_steps(const Subject& s, int) {
+  const auto trend = step_trend(s.seen);
+  if (!trend || s.whole || s.other_grows) return {};
+  const double mean_s = (trend->first_s + trend->last_s) / 2;
+  const double grown_s = trend->least_per_step_s * static_cast<double>(trend->steps) / 2;
+  return Suspicion{.evidence = fmt::format("a step takes {:.3g} ms at first and {:.3g} ms after {} steps{}",
+                                           1e3 * trend->first_s, 1e3 * trend->last_s, trend->steps,
+                                           trend->of_epoch ? ", in each epoch anew" : ""),
+                   .booked = of_steps(std::min(1.0, grown_s / mean_s), s)};
+}
+
+// More threads of its own processes want to run than there are processors.
+Maybe crowded(const Subject& s, int processors) {
+  const double running = s.seen.children_running;
+  if (s.seen.children < 2 || running < kCrowded * processors || running < kCrowded * s.other_running)
+    return {};
+  return Suspicion{.evidence = fmt::format(
+                       "of the {} processes that it starts {:.1f} threads run at a time, on {} processors",
+                       s.seen.children, running, processors),
+                   .value = {{"MKL_NUM_THREADS", "1"}, {"OMP_NUM_THREADS", "1"}}};
 }
 
 // A line that takes far longer than the same line of the other script, or that the other script does not have.
@@ -335,6 +376,29 @@ std::vector<Rule> common_rules() {
        .thrown = kEnvironment,
        .suspect = page_faults,
        .tries = [](const Subject&, int) { return only(true, kMalloc); }},
+      {.id = "R14",
+       .key = "crowded",
+       .signal =
+           "two processes of its own or more, with 1.5 times as many running threads as there are processors",
+       .cause = "its processes compute with more threads than there are processors",
+       .change =
+           "torch.set_num_threads(1) in each process, or start it with OMP_NUM_THREADS=1 MKL_NUM_THREADS=1",
+       .method = "lets each process compute with one thread",
+       .thrown = kEnvironment,
+       .numbers = true,
+       .suspect = crowded},
+      {.id = "R28",
+       .key = "growing_steps",
+       .signal =
+           "steps become longer with their number, by half or more, and those of the other script do not",
+       .cause = "its steps become longer and longer",
+       .change =
+           "look for what grows: an array or a list that is joined, copied or searched, a graph that is kept, an "
+           "input, a cache",
+       .method = "",
+       .thrown = "",
+       .suspect = growing_steps,
+       .place_alone = true},
       {.id = "R7",
        .key = "shapes",
        .signal = "three or more compilations after the first steps, and one in 20 steps",

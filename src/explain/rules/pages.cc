@@ -140,6 +140,12 @@ const std::vector<Topic> kTopics = {
      "Looks at the stack, every 5 ms, say how much of the time is spent in a line or a loop, and the text of the line says what "
      "it does. Two steps are traced, to count the rounds of each loop. Of two scripts, what the other one spends on the same is "
      "left out."},
+    {"R31", "Ops of the framework",
+     "A line like `loss.backward()`, a layer or a compiled step is made of ops, and one of them may take most of the time: a "
+     "sort, a copy, an update of places given by indices.",
+     "The framework's own profiler runs in two steps, behind those that are timed, and names the ops and what each takes in all "
+     "threads. Of two scripts the same ops are compared; what the other script spends more on any op counts against it. Four "
+     "fifths of what remains are booked."},
 };
 
 std::string changes_of(const Rule& rule) {

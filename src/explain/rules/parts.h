@@ -18,8 +18,9 @@ constexpr double kWaits = 0.15;       // share of steps from which on waiting is
 constexpr double kSomeWaits = 0.05;   // the same, where more speaks for the cause
 constexpr double kShortStep = 0.020;  // s, of a step in which dispatch may count
 constexpr double kPrintedBytes = 10;  // a step
-constexpr double kPartOfGap = 0.4;    // that one line, one loop or compiling takes
-constexpr double kOnce = 0.2;         // calls a step from which on something is done "at each step"
+constexpr double kWideGap = 0.3;    // of the other script's time, from which on a line or an op is looked for
+constexpr double kPartOfGap = 0.4;  // that one line, one loop or compiling takes
+constexpr double kOnce = 0.2;       // calls a step from which on something is done "at each step"
 
 // An extended regular expression of POSIX, whose characters are bytes. std::regex would take the compiler two seconds.
 class Pattern {
@@ -58,6 +59,9 @@ Maybe recompiled(const Subject& s);
 Maybe compiles_longer(const Subject& s);
 // By how much longer backward passes take than in the other script, s of what is compared.
 double more_of_backward(const Subject& s);
+// What an account takes, and by how much that is more than in the other script, s of what is compared.
+double account_s(const Subject& s, const char* account);
+double more_of_account(const Subject& s, const char* account);
 // Whether a line of the script makes an array of Python's or NumPy's numbers.
 bool makes_array(const Subject& s, const HotLine& hot);
 // Lower bound, at 99%, of a share of what is compared, from looks at the stack every 5 ms.
@@ -97,6 +101,7 @@ Remedies jax_remedies();
 
 std::vector<Rule> common_rules();
 std::vector<Rule> line_rules();
+std::vector<Rule> op_rules();
 std::vector<Rule> torch_rules();
 std::vector<Rule> keras_rules();
 std::vector<Rule> tensorflow_rules();

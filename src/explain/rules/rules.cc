@@ -143,6 +143,16 @@ double of_steps(double part, const Subject& s) { return s.whole ? part * part_of
 
 double of_looks(double part, const Subject& s) { return part * s.looked_at_s() / s.mean_s(); }
 
+double account_s(const Subject& s, const char* account) {
+  const auto found = s.seen.accounts.find(account);
+  return found == s.seen.accounts.end() ? 0 : found->second * s.looked_at_s();
+}
+
+double more_of_account(const Subject& s, const char* account) {
+  const auto other = s.other_accounts.find(account);
+  return account_s(s, account) - (other == s.other_accounts.end() ? 0 : other->second);
+}
+
 double at_least(double part, const Subject& s) {
   const double looks = std::max(1.0, (s.watched_s + (s.whole ? s.start_s : 0)) / 0.005);
   return std::max(0.0, part - 2.33 * std::sqrt(part * (1 - part) / looks));
@@ -239,7 +249,8 @@ std::optional<std::string> changed_line(const Suspect& suspect, const std::strin
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> all = [] {
     std::vector<Rule> joined;
-    for (auto part : {common_rules, line_rules, torch_rules, keras_rules, tensorflow_rules, jax_rules})
+    for (auto part :
+         {common_rules, line_rules, op_rules, torch_rules, keras_rules, tensorflow_rules, jax_rules})
       std::ranges::move(part(), std::back_inserter(joined));
     return joined;
   }();

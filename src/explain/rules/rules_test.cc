@@ -50,6 +50,16 @@ Subject script(const std::string& framework, const Facts& all) {
   s.start_compile_s = facts.value("StartCompile", 0.0);
   s.seen.input_s = facts.value("Input", 0.0);
   s.other_source = facts.value("OtherSource", "");
+  const Json ops = facts.value("Ops", Json::object());
+  for (const auto& [name, seconds] : ops.items())
+    s.seen.ops.push_back({name, seconds, facts.value("OpCalls", 2.0)});
+  const Json other_ops = facts.value("OtherOps", Json::object());
+  for (const auto& [name, seconds] : other_ops.items()) s.other_ops[name] = {name, seconds, 1};
+  s.seen.children = facts.value("Children", 0);
+  s.seen.children_running = facts.value("Running", 0.0);
+  for (int64_t k = 1; k <= 100 && facts.contains("Longer"); ++k)
+    s.seen.marks.push_back(k * 1'000'000 + k * k * facts.value("Longer", int64_t{0}));
+  s.seen.waits.resize(s.seen.marks.size());
   if (const double part = facts.value("Loop", 0.0); part > 0)
     s.seen.loops = {{"/tmp/copy/train.py", 2, 40, part, 0}};
   if (facts.contains("Weights")) s.seen.accounts = {{"weights", facts.value("Weights", 0.0)}};
@@ -91,7 +101,36 @@ Sign line_sign(const char* key, const char* text) {
   return {key, "torch", in_line(text), in_line("loss = model(x)")};
 }
 
+// An op that takes 90 of 100 ms, where the other script takes 20 ms in all, and by no other op as long.
+Sign op_sign(const char* key, const char* op) {
+  return {key,
+          "torch",
+          {{"OtherTime", 0.02}, {"Ops", {{op, 0.09}}}, {"OtherOps", {{op, 0.001}, {"aten::mm", 0.005}}}},
+          {{"OtherTime", 0.02}, {"Ops", {{op, 0.09}}}, {"OtherOps", {{"aten::fused", 0.08}}}}};
+}
+
 const std::vector<Sign> kSigns = {
+    op_sign("op_index", "aten::_index_put_impl_"),
+    op_sign("op_sort", "aten::_unique2"),
+    op_sign("op_copy", "aten::copy_"),
+    op_sign("op_random", "StatelessRandomUniformV2"),
+    op_sign("op_decomposition", "aten::linalg_inv_ex"),
+    op_sign("op_mask", "aten::nonzero"),
+    op_sign("op_slow_conv", "aten::slow_conv_dilated2d"),
+    op_sign("op_fill", "aten::fill_"),
+    op_sign("op_alone", "aten::cdist"),
+    {"unfused_recurrence",
+     "torch",
+     {{"OtherTime", 0.02},
+      {"OpCalls", 250},
+      {"Ops", {{"aten::mm", 0.05}}},
+      {"OtherOps", {{"aten::mkldnn_rnn_layer", 0.01}}}},
+     {{"OtherTime", 0.02},
+      {"OpCalls", 250},
+      {"Ops", {{"aten::mm", 0.05}}},
+      {"OtherOps", {{"aten::mm", 0.01}}}}},
+    {"growing_steps", "torch", {{"Longer", 10'000}}, {{"Longer", 0}}},
+    {"crowded", "torch", {{"Children", 4}, {"Running", 7.5}}, {{"Children", 4}, {"Running", 2.1}}},
     line_sign("grown_array", "  self.rows = np.concatenate([self.rows, row])"),
     line_sign("array_updates", "x = x.at[i].set(row)"),
     line_sign("deque_access", "return random.sample(memory, 32)"),

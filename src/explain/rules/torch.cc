@@ -168,7 +168,11 @@ Maybe dense_embedding(const Subject& s, int) {
 
 Maybe grad_in_calls(const Subject& s, int) {
   if (s.seen.kind != "call" || s.number("graphs_of_calls") < 0.5) return {};
-  return Suspicion{"it trains nothing, and gradients are enabled in the calls of its model"};
+  Suspicion found{"it trains nothing, and gradients are enabled in the calls of its model"};
+  if (s.other_s <= 0 || number_of_other(s, "graphs_of_calls") > 0) return found;
+  found.evidence += ", and not in those of the other script";
+  found.booked = at_least(std::max(0.0, more_of_account(s, "model")) / s.mean_s(), s);
+  return found;
 }
 
 Maybe growing_graph(const Subject& s, int) {
@@ -191,10 +195,7 @@ constexpr double kSomeWeights = 0.1;
 
 // Weights that are computed from others, as weight_norm's, at each use and not once a step.
 Maybe made_weights(const Subject& s, int) {
-  const auto found = s.seen.accounts.find("weights");
-  const auto other = s.other_accounts.find("weights");
-  const double mine_s = found == s.seen.accounts.end() ? 0 : found->second * s.looked_at_s();
-  const double more_s = mine_s - (other == s.other_accounts.end() ? 0 : other->second);
+  const double mine_s = account_s(s, "weights"), more_s = more_of_account(s, "weights");
   if (mine_s < kSomeWeights * s.mean_s() || more_s < mine_s / 2) return {};
   return Suspicion{
       .evidence = fmt::format(
@@ -210,17 +211,14 @@ constexpr double kPadded = 0.2;
 Maybe padded(const Subject& s, int) {
   const double part = s.number("padding"), other = number_of_other(s, "padding");
   if (part < kPadded || (s.other_s > 0 && other > part / 2)) return {};
-  double layers = 0;
-  for (const char* account : {"model", "backward"})
-    if (const auto found = s.seen.accounts.find(account); found != s.seen.accounts.end())
-      layers += found->second;
+  const double layers = (account_s(s, "model") + account_s(s, "backward")) / s.mean_s();
   return Suspicion{
       .evidence = fmt::format(
           "the last {} of the columns of its batch hold one value in all rows; layers and backward pass, "
           "which go through them, take {} of the time",
-          share(part), share(of_looks(layers, s))),
-      .most = without(part * of_looks(layers, s)),
-      .booked = at_least(part * of_looks(layers, s), s)};
+          share(part), share(layers)),
+      .most = without(part * layers),
+      .booked = at_least(part * layers, s)};
 }
 
 constexpr double kLonger = 3;  // times as large as the smallest input

@@ -1,0 +1,194 @@
+"""Of which ops a step consists, by the framework's own profiler, in a sample of steps.
+
+A look at the stack ends where Python does: of `loss.backward()` or a compiled step it
+says nothing more. Profilers name the ops within, in all threads, and cost so much that
+they run in two steps alone, behind those that are timed. XLA and TensorFlow write
+intervals that lie within one another; an op has what no op within it has.
+"""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import os
+import re
+import tempfile
+from types import ModuleType
+from typing import Any, Callable, Iterable, Iterator, Optional
+
+__all__ = ["JaxProfile", "Profile", "TensorFlowProfile", "TorchProfile", "self_times"]
+
+Times = dict[str, tuple[float, int]]  # by the name of an op: seconds, and calls
+Event = tuple[float, float, str]  # begin and end in ns, and a name
+
+_MOST = 24  # ops that are told
+_MOST_EVENTS = 400_000  # of a profile that is read
+_EAGER = "EagerLocalExecute: "
+_NUMBER = re.compile(r"[._]\d+(\.clone|\.remat\d*)?$")  # "sort.12"
+_XLA_INSIDE = re.compile(r"^end: |::|^[$<]|^Wait |^Parse|^Handle|^PjitFunction")
+
+
+class Profile:
+    """Runs from its making on; `stop` says what it saw."""
+
+    def stop(self) -> Times:
+        raise NotImplementedError
+
+
+def told(profiles: list[Profile], steps: int) -> list[dict[str, Any]]:
+    """The ops of one step that take most, by the name; seconds of all threads."""
+    all_ops: Times = {}
+    for profile in profiles:
+        for name, (seconds, calls) in profile.stop().items():
+            before = all_ops.get(name, (0.0, 0))
+            all_ops[name] = before[0] + seconds, before[1] + calls
+    n = max(1, steps)
+    most = sorted(all_ops.items(), key=lambda one: -one[1][0])
+    rest = sum(seconds for _, (seconds, _) in most[_MOST:])
+    found = [
+        {"name": name, "seconds": seconds / n, "calls": calls / n}
+        for name, (seconds, calls) in most[:_MOST]
+    ]
+    if rest > 0:
+        calls = sum(calls for _, (_, calls) in most[_MOST:])
+        found.append({"name": "", "seconds": rest / n, "calls": calls / n})
+    return found
+
+
+def self_times(events: Iterable[Event]) -> Times:
+    """Of the events of one thread, each without those that lie within it."""
+    found: dict[str, list[float]] = {}
+    open_: list[tuple[float, str]] = []  # ends and names, the outermost first
+    for begin, end, name in sorted(events, key=lambda e: (e[0], -e[1])):
+        while open_ and open_[-1][0] <= begin:
+            open_.pop()
+        if open_:
+            found[open_[-1][1]][0] -= end - begin
+        one = found.setdefault(name, [0.0, 0])
+        one[0] += end - begin
+        one[1] += 1
+        open_.append((end, name))
+    return {name: (1e-9 * ns, int(calls)) for name, (ns, calls) in found.items()}
+
+
+class TorchProfile(Profile):
+    def __init__(self, torch: ModuleType) -> None:
+        profiler = importlib.import_module("torch.profiler")
+        kinds = [profiler.ProfilerActivity.CPU]
+        if torch.cuda.is_available():
+            kinds.append(profiler.ProfilerActivity.CUDA)
+        self.profile = profiler.profile(activities=kinds)
+        self.profile.start()
+
+    def stop(self) -> Times:
+        self.profile.stop()
+        found: Times = {}
+        for one in self.profile.key_averages():
+            if "#" in one.key or one.key.startswith(("ProfilerStep", "cuda")):
+                continue  # Python's own time within an optimizer or a loader
+            device = getattr(one, "self_device_time_total", 0)
+            microseconds = device or one.self_cpu_time_total
+            found[one.key] = 1e-6 * microseconds, int(one.count)
+        return found
+
+
+class _Traced(Profile):
+    """Of a profiler that writes a file of planes, lines and events."""
+
+    def __init__(self, start: Callable[[str], None], stop: Callable[[], None]) -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="bakeoff_profile_")
+        self.end = stop
+        start(self.folder.name)
+
+    def stop(self) -> Times:
+        self.end()
+        found: Times = {}
+        try:
+            for file in glob.glob(
+                os.path.join(self.folder.name, "**", "*.xplane.pb"), recursive=True
+            ):
+                for events in self.lines(file):
+                    ops = [
+                        (begin, end, op)
+                        for begin, end, name in events
+                        if (op := self.op(name)) is not None
+                    ]
+                    for op, (seconds, calls) in self_times(ops).items():
+                        before = found.get(op, (0.0, 0))
+                        found[op] = before[0] + seconds, before[1] + calls
+        finally:
+            self.folder.cleanup()
+        return found
+
+    def lines(self, file: str) -> Iterator[list[Event]]:
+        raise NotImplementedError
+
+    def op(self, name: str) -> Optional[str]:
+        """An op of XLA, without its number: "sort.12" is a sort."""
+        return None if _XLA_INSIDE.search(name) else _NUMBER.sub("", name)
+
+
+class JaxProfile(_Traced):
+    def __init__(self, jax: ModuleType) -> None:
+        self.profiler = jax.profiler
+        options = self.profiler.ProfileOptions()
+        options.python_tracer_level = 0
+
+        def start(folder: str) -> None:
+            self.profiler.start_trace(folder, profiler_options=options)
+
+        super().__init__(start, self.profiler.stop_trace)
+
+    def lines(self, file: str) -> Iterator[list[Event]]:
+        left = _MOST_EVENTS
+        for plane in self.profiler.ProfileData.from_file(file).planes:
+            for line in plane.lines:
+                # Where ops run: threads of XLA on a processor, streams of a device.
+                if not ("XLA" in line.name or plane.name.startswith("/device:")):
+                    continue
+                events: list[Event] = []
+                for e in line.events:
+                    left -= 1
+                    if left < 0:
+                        return
+                    if e.duration_ns > 0:
+                        end = e.start_ns + e.duration_ns
+                        events.append((e.start_ns, end, e.name))
+                yield events
+
+
+class TensorFlowProfile(_Traced):
+    def __init__(self, tf: ModuleType) -> None:
+        self.planes = importlib.import_module(
+            "tensorflow.tsl.profiler.protobuf.xplane_pb2"
+        )
+        profiler = tf.profiler.experimental
+        options = profiler.ProfilerOptions(python_tracer_level=0)
+        super().__init__(lambda folder: profiler.start(folder, options), profiler.stop)
+
+    def lines(self, file: str) -> Iterator[list[Event]]:
+        space = self.planes.XSpace()
+        with open(file, "rb") as data:
+            space.ParseFromString(data.read())
+        left = _MOST_EVENTS
+        for plane in space.planes:
+            for line in plane.lines:
+                left -= len(line.events)
+                if left < 0:
+                    return
+                yield [
+                    (e.offset_ps / 1e3, (e.offset_ps + e.duration_ps) / 1e3, name)
+                    for e in line.events
+                    if e.duration_ps > 0
+                    for name in [plane.event_metadata[e.metadata_id].name]
+                ]
+
+    def op(self, name: str) -> Optional[str]:
+        """The type of an op, "model/dense/MatMul:MatMul"; or an op of XLA's."""
+        if name.startswith(_EAGER):
+            op = name.removeprefix(_EAGER)
+            return None if op.startswith("__") else op  # a function has ops of its own
+        if ":" in name and "::" not in name and " " not in name:
+            return name.rpartition(":")[2]
+        known = re.match(r"[a-z][a-z0-9_.-]*(fusion|dot|convolution|sort)", name)
+        return super().op(name) if known else None
