@@ -49,6 +49,11 @@ VersionRequest request_of(const GateOptions& options, const fs::path& config) {
           .config = config};
 }
 
+std::optional<rg::Metric> metric_of(const GateOptions& options) {
+  if (options.metric.empty()) return std::nullopt;
+  return rg::Metric{options.metric, options.better == "higher"};
+}
+
 Result<rg::Outcome> gated(const GateOptions& options, const fs::path& config, const Progress& progress) {
   const int64_t begin_ns = monotonic_clock().now_ns();
   const VersionRequest request = request_of(options, config);
@@ -59,9 +64,13 @@ Result<rg::Outcome> gated(const GateOptions& options, const fs::path& config, co
   rg::Outcome outcome{.base = base.info,
                       .head = head.info,
                       .target = options.target.empty() ? options.head : options.target,
+                      .metric = metric_of(options),
                       .settings = {options.margin, options.alpha, options.budget_s}};
-  const RaceTools tools{
-      .runner = runner, .folder = scratch.path(), .whole = options.whole, .budget_s = options.budget_s};
+  const RaceTools tools{.runner = runner,
+                        .folder = scratch.path(),
+                        .whole = options.whole,
+                        .budget_s = options.budget_s,
+                        .metric = outcome.metric};
   TRY(const auto pair, version_pair(std::make_shared<Version>(std::move(base)),
                                     std::make_shared<Version>(std::move(head)), request, tools, progress));
   CHECK_OK(rg::race(*pair, outcome, progress, begin_ns));

@@ -65,7 +65,7 @@ void add_gate_command(CLI::App& app, GateOptions& options) {
       "Exit codes: 0 no regression beyond the margin, 1 regression, 2 error, 3 undecided (it says what decides).\n\n"
       "Examples:\n  bakeoff gate --base main --head HEAD train.py\n"
       "  bakeoff gate --base old.py --head new.py --margin 5% --budget 20m\n"
-      "  bakeoff gate --base numpy==1.26.4 --head numpy==2.1.3 train.py\n  bakeoff gate --init github");
+      "  bakeoff gate --base numpy==1.26.4 --head numpy==2.1.3 train.py\n  bakeoff gate --base main --head . bench.py --metric 'tokens/s: ([0-9.]+)' --better higher\n  bakeoff gate --init github");
   gate->add_option("--base", options.base, std::string("the old version: ") + kVersionDoc);
   gate->add_option("--head", options.head, "the new version, named in the same ways");
   gate->add_option("target", options.target,
@@ -81,6 +81,13 @@ void add_gate_command(CLI::App& app, GateOptions& options) {
                    "shell command that is run in each commit's checkout before the race");
   gate->add_flag("--whole", options.whole,
                  "of scripts: compare whole runs, from the start of Python to the end, not steps");
+  gate->add_option("--metric", options.metric,
+                   "of scripts: compare a figure that they print instead of times. A regular expression; the "
+                   "figure is its first (group), or the first number after what it matches")
+      ->excludes("--whole");
+  gate->add_option("--better", options.better, "with --metric: which figures are better, lower or higher")
+      ->check(one_of({"lower", "higher"}))
+      ->needs("--metric");
   gate->add_option("--framework", options.framework,
                    "of a script: framework whose environment runs it; default the one that it imports");
   gate->add_option("--python", options.python,
@@ -162,6 +169,9 @@ std::string misuse(const GateOptions& options) {
     return fmt::format(
         "bakeoff: gate: name {}\n  for example `bakeoff gate --base main --head HEAD train.py`\n",
         options.base.empty() ? "the old version: --base" : "the new version: --head");
+  if (!options.metric.empty() && options.better.empty())
+    return "bakeoff: gate: say which figures of --metric are better\n  --better lower for times, losses and memory; "
+           "--better higher for rates, scores and accuracies\n";
   return "";
 }
 

@@ -14,8 +14,10 @@ struct GateOptions {
   std::filesystem::path repo = {};   // empty: the current folder
   double margin = 0.02, alpha = 0.01;
   double budget_s = 600;
-  std::string build = {};      // shell command for a checkout
-  bool whole = false;          // whole runs instead of steps
+  std::string build = {};   // shell command for a checkout
+  bool whole = false;       // whole runs instead of steps
+  std::string metric = {};  // regular expression of a figure that a script prints; empty: times are compared
+  std::string better = {};  // "lower" or "higher": which metric is better
   std::string framework = {};  // of a script: as of ExplainOptions, like the next two
   std::filesystem::path python = {};
   std::vector<std::string> arguments = {};

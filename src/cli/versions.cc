@@ -16,6 +16,7 @@
 #include "proc/run.h"
 #include "race/race.h"
 #include "recipe/shipped.h"
+#include "regression/metric_pair.h"
 #include "regression/package_versions.h"
 #include "regression/recipe_pair.h"
 #include "table/text.h"
@@ -343,10 +344,19 @@ Result<std::unique_ptr<regression::Pairing>> version_pair(std::shared_ptr<const 
                                                           std::shared_ptr<const Version> head,
                                                           const VersionRequest& request,
                                                           const RaceTools& tools, const Progress& progress) {
+  if (is_recipe(base->file) && tools.metric)
+    return Error{.message = "--metric is of scripts: a recipe's contenders print no figures of their own",
+                 .remedy = "leave --metric out; a recipe is compared by the time of a sample"};
   if (is_recipe(base->file))
     return recipe_versions(std::move(base), std::move(head), request, tools, progress);
   TRY(regression::ScriptSide base_side, script_side(*base, request, tools.runner));
   TRY(regression::ScriptSide head_side, script_side(*head, request, tools.runner));
+  if (tools.metric) {
+    TRY(auto pair, regression::MetricPair::make(std::move(base_side), std::move(head_side), *tools.metric));
+    pair->file = request.target.empty() ? head->info.name : file_in_repository(request);
+    return std::unique_ptr<regression::Pairing>(
+        new OwningPair(std::move(base), std::move(head), std::move(pair)));
+  }
   if (tools.observed != nullptr)
     if (const auto known = tools.observed->find(base); known != tools.observed->end())
       base_side = known->second;

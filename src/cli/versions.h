@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "base/texts.h"
 #include "regression/git.h"
+#include "regression/metric.h"
 #include "regression/outcome.h"
 #include "regression/script_pair.h"
 
@@ -42,10 +43,11 @@ struct Version {
 
 // What races of scripts need.
 struct RaceTools {
-  std::filesystem::path runner = {};  // the unpacked package bakeoff_runner
-  std::filesystem::path folder = {};  // for logs
-  bool whole = false;                 // whole runs instead of steps
-  double budget_s = 600;              // of all races
+  std::filesystem::path runner = {};              // the unpacked package bakeoff_runner
+  std::filesystem::path folder = {};              // for logs
+  bool whole = false;                             // whole runs instead of steps
+  double budget_s = 600;                          // of all races
+  std::optional<regression::Metric> metric = {};  // what scripts print, in place of their times
   // Scripts that were observed before, by version: those of the good end of a search.
   std::map<std::shared_ptr<const Version>, regression::ScriptSide>* observed = nullptr;
 };

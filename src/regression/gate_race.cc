@@ -33,6 +33,13 @@ struct Contest {
   }
 };
 
+// Where higher is better, what raced was one over the figure.
+void as_rate(Row& row) {
+  row.ratio = {1 / row.ratio.value, 1 / row.ratio.high, 1 / row.ratio.low};
+  row.base_ms = 1 / row.base_ms;
+  row.head_ms = 1 / row.head_ms;
+}
+
 void tell(Row& row, const Contest& contest, const Outcome& outcome) {
   row.change = contest.test.change();
   row.end = contest.next.what;
@@ -45,6 +52,7 @@ void tell(Row& row, const Contest& contest, const Outcome& outcome) {
   row.ratio = {std::exp(std::clamp(contest.test.mean(), d.low, d.high)), std::exp(d.low), std::exp(d.high)};
   row.base_ms = stats::median(contest.base_ms);
   row.head_ms = stats::median(contest.head_ms);
+  if (outcome.metric && outcome.metric->higher_is_better) as_rate(row);
   std::vector<double> all;
   for (const stats::PastHeat& heat : contest.past) all.push_back(heat.d);
   if (all.size() > 1) row.noise = std::sqrt(stats::variance(all));
@@ -89,6 +97,10 @@ Status race(Pairing& pairing, Outcome& outcome, const Progress& progress, int64_
       Contest& contest = contests[open[k]];
       CHECK_OK(contest.add(seen[k]));
       contest.next = next_step(contest.test, contest.past, pairing.whole_runs() ? 1 : rounds, time);
+      // What a few whole runs say about noise is too little to give up a budget.
+      if (pairing.whole_runs() && contest.next.what == stats::NextStep::What::kTooNoisy &&
+          time.spent_s + time.heat_s <= time.budget_s)
+        contest.next.what = stats::NextStep::What::kRunHeat;
       tell(outcome.rows[open[k]], contest, outcome);
       if (contest.next.what == stats::NextStep::What::kRunHeat) left.push_back(open[k]);
     }

@@ -75,6 +75,29 @@ TEST(GateRace, ARegressionIsNamedWithItsInterval) {
   EXPECT_DOUBLE_EQ(outcome.rows[1].alpha, 0.005) << "alpha is shared";
 }
 
+// What raced is one over the rate: twice as long is half the rate.
+TEST(GateRace, AMetricThatShouldBeHighIsToldAsPrinted) {
+  Played played({{"bench.py", 2.0}});
+  Outcome outcome{.metric = Metric{"tokens/s", true}};
+  ASSERT_TRUE(race(played, outcome, kSilent, monotonic_clock().now_ns()));
+  EXPECT_EQ(exit_code(outcome), 1);
+  const Row& row = outcome.rows[0];
+  EXPECT_NEAR(row.ratio.value, 0.5, 0.02);
+  EXPECT_LT(row.ratio.low, row.ratio.high);
+  EXPECT_NEAR(row.base_ms, 0.01, 1e-6);
+  const std::string text = to_text(outcome, 200);
+  EXPECT_NE(text.find("'tokens/s' is 0.50"), std::string::npos) << text;
+  EXPECT_NE(text.find("more than 2% worse"), std::string::npos) << text;
+  EXPECT_EQ(text.find(" ms"), std::string::npos) << text;
+}
+
+TEST(GateRace, FiguresWithoutAnyNoiseAreDecided) {
+  Played played({{"same.py", 1.0, 0.0}, {"larger.py", 1.1, 0.0}});
+  const Outcome outcome = raced(played);
+  EXPECT_EQ(outcome.rows[0].change, stats::Change::kNone);
+  EXPECT_EQ(outcome.rows[1].change, stats::Change::kRegression);
+}
+
 TEST(GateRace, ContendersThatAreDecidedRunNoMore) {
   Played played({{"near", 1.012, 0.01}, {"far", 3.0, 0.01}});
   raced(played);

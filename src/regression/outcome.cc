@@ -38,8 +38,8 @@ Json row_json(const Row& row, const Outcome& outcome) {
                 {{"value", finite(row.ratio.value)},
                  {"low", finite(row.ratio.low)},
                  {"high", finite(row.ratio.high)}}},
-               {"base_ms", row.base_ms},
-               {"head_ms", row.head_ms},
+               {outcome.metric ? "base" : "base_ms", row.base_ms},
+               {outcome.metric ? "head" : "head_ms", row.head_ms},
                {"heats", row.heats},
                {"noise", row.noise},
                {"alpha", row.alpha},
@@ -50,6 +50,13 @@ Json row_json(const Row& row, const Outcome& outcome) {
     json["budget_that_decides_s"] = row.outlook.decides_s ? Json(*row.outlook.decides_s) : Json();
   }
   return json;
+}
+
+// What a row's ratio says, and what lies beyond the margin: "more than 2% slower".
+std::pair<std::string, std::string> words_of(const Row& row, const Outcome& outcome) {
+  const std::string ratio = table::ratio(row.ratio.value);
+  if (!outcome.metric) return {fmt::format("{} takes {} times as long as before", row.name, ratio), "slower"};
+  return {fmt::format("{}: '{}' is {} times what it was", row.name, outcome.metric->pattern, ratio), "worse"};
 }
 
 // "10 min", "90 s".
@@ -78,16 +85,20 @@ std::string sentence(const Row& row, const Outcome& outcome) {
                                        : fmt::format("in {}, too few for an interval",
                                                      table::counted(static_cast<int64_t>(row.heats), "heat"));
   if (row.heats == 0) return fmt::format("UNDECIDED: {} was not compared.", row.name);
-  const std::string seen = fmt::format("{} takes {} times as long as before, {}", row.name,
-                                       table::ratio(row.ratio.value), interval);
+  const auto [what, worse] = words_of(row, outcome);
+  const std::string seen = fmt::format("{}, {}", what, interval);
   switch (row.change) {
     case stats::Change::kRegression:
-      return fmt::format("REGRESSION: {}: more than {} slower.", seen, margin);
+      return fmt::format("REGRESSION: {}: more than {} {}.", seen, margin, worse);
     case stats::Change::kNone:
-      return fmt::format("NO REGRESSION: {}: less than {} slower.", seen, margin);
+      return fmt::format("NO REGRESSION: {}: less than {} {}.", seen, margin, worse);
     default:
-      return fmt::format("UNDECIDED: {}: whether it is more than {} slower is not decided.", seen, margin);
+      return fmt::format("UNDECIDED: {}: whether it is more than {} {} is not decided.", seen, margin, worse);
   }
+}
+
+std::string shown(double ms, const Outcome& outcome) {
+  return outcome.metric ? table::significant(ms, 4) : table::milliseconds(ms) + " ms";
 }
 
 std::string what_decides(const Row& row, const Outcome& outcome) {
@@ -125,6 +136,9 @@ std::string to_json(const Outcome& outcome) {
       {"alpha", outcome.settings.alpha}, {"budget_s", outcome.settings.budget_s},
       {"seconds", outcome.seconds},      {"interrupted", outcome.interrupted},
       {"contenders", Json::array()},     {"notes", outcome.notes}};
+  if (outcome.metric)
+    json["metric"] = {{"pattern", outcome.metric->pattern},
+                      {"better", outcome.metric->higher_is_better ? "higher" : "lower"}};
   for (const Row& row : outcome.rows) json["contenders"].push_back(row_json(row, outcome));
   return dump(json, 2) + "\n";
 }

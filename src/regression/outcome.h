@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "regression/metric.h"
 #include "stats/regression.h"
 #include "table/numbers.h"
 
@@ -27,7 +28,7 @@ struct Row {
   stats::NextStep::What end = stats::NextStep::What::kRunHeat;
   stats::GateOutlook outlook = {};
   Estimate ratio = {};              // head / base; infinite ends are not known
-  double base_ms = 0, head_ms = 0;  // median over the heats
+  double base_ms = 0, head_ms = 0;  // median over the heats; with a metric its figures
   size_t heats = 0;
   double noise = 0;  // standard deviation of log(head / base) from heat to heat
   double alpha = 0;  // of this row
@@ -41,8 +42,9 @@ struct Settings {
 
 struct Outcome {
   SideInfo base = {}, head = {};
-  std::string target = {};  // "train.py"
-  std::string per = {};     // what a time is of: "sample", "step", "run"
+  std::string target = {};            // "train.py"
+  std::string per = {};               // what a time is of: "sample", "step", "run"
+  std::optional<Metric> metric = {};  // what is compared in place of times
   Settings settings = {};
   std::vector<Row> rows = {};
   std::vector<std::string> notes = {};  // what differs beside the time, what disturbed
@@ -60,6 +62,8 @@ std::string to_json(const Outcome& outcome);
 
 // "REGRESSION: torch takes 1.052 times as long (at least 1.031)."
 std::string sentence(const Row& row, const Outcome& outcome);
+// "12.3 ms"; with a metric the figure alone.
+std::string shown(double ms, const Outcome& outcome);
 // Why an undecided row is so, and what decides it.
 std::string what_decides(const Row& row, const Outcome& outcome);
 

@@ -96,11 +96,10 @@ std::string annotation(const char* kind, const Row& row, const Outcome& outcome)
                      command_text(whole_reason(row, outcome), false));
 }
 
-std::string summary_row(const Row& row) {
-  return fmt::format("| {} | {} | {} | {} | {} ms | {} ms | {} |\n", markdown(row.name),
-                     stats::name(row.change), table::ratio(row.ratio.value),
-                     markdown(table::interval(row.ratio, table::ratio)), table::milliseconds(row.base_ms),
-                     table::milliseconds(row.head_ms), row.heats);
+std::string summary_row(const Row& row, const Outcome& outcome) {
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", markdown(row.name), stats::name(row.change),
+                     table::ratio(row.ratio.value), markdown(table::interval(row.ratio, table::ratio)),
+                     shown(row.base_ms, outcome), shown(row.head_ms, outcome), row.heats);
 }
 
 }  // namespace
@@ -143,7 +142,7 @@ std::string to_step_summary(const Outcome& outcome) {
       table::percent(outcome.settings.alpha), table::duration(1e3 * outcome.seconds));
   out +=
       "| contender | verdict | ratio | interval | before | now | heats |\n|---|---|---:|---|---:|---:|---:|\n";
-  for (const Row& row : outcome.rows) out += summary_row(row);
+  for (const Row& row : outcome.rows) out += summary_row(row, outcome);
   out += "\n";
   for (const Row& row : outcome.rows)
     if (row.change != stats::Change::kNone)

@@ -19,14 +19,13 @@ std::string side_line(const char* what, const SideInfo& side, int width) {
 std::string row_text(const Row& row, const Outcome& outcome, int width) {
   std::string out = paragraph(table::one_line(sentence(row, outcome)), width) + "\n";
   if (row.heats > 0)
-    out +=
-        paragraph(fmt::format(
-                      "{} ms a {} before, {} ms now; {}, noise {:.1f}% from one to the next",
-                      table::milliseconds(row.base_ms), outcome.per, table::milliseconds(row.head_ms),
-                      table::counted(static_cast<int64_t>(row.heats), outcome.per == "run" ? "pair" : "heat"),
-                      100 * row.noise),
-                  width, "  ", "  ") +
-        "\n";
+    out += paragraph(fmt::format("{} a {} before, {} now; {}, noise {:.1f}% from one to the next",
+                                 shown(row.base_ms, outcome), outcome.per, shown(row.head_ms, outcome),
+                                 table::counted(static_cast<int64_t>(row.heats),
+                                                outcome.per == "run" ? "pair" : "heat"),
+                                 100 * row.noise),
+                     width, "  ", "  ") +
+           "\n";
   if (const std::string more = what_decides(row, outcome); !more.empty())
     out += paragraph(table::one_line(more), width, "  ", "  ") + "\n";
   return out;

@@ -137,7 +137,7 @@ class Scripts(Gate):
         self.place.write("new.py", jitter)
         got = self.place.run(
             *("gate", "--base", "old.py", "--head", "new.py", "--margin", "0.1%"),
-            *("--alpha", "0.0001%", "--budget", "10s"),
+            *("--alpha", "0.0001%", "--budget", "5s"),
             *("--junit", "out.xml", "--json", "out.json"),
         )
         self.assertEqual(got.code, 3, got.out + got.err)
@@ -158,6 +158,28 @@ class Scripts(Gate):
         self.assertIn("::error title=bakeoff gate::", got.out)
         suite = ElementTree.parse(self.place.path / "out.xml").getroot()
         self.assertEqual(suite.get("errors"), "1")
+
+    def test_a_printed_figure_is_compared_where_no_step_is_seen(self) -> None:
+        rate = "import sys, time\nprint('warm-up', 3)\nprint(f'rate: {RATE * (1 + time.time() % 1 / 100)} per s')\n"
+        for name, value in (("old.py", "80"), ("new.py", "20"), ("none.py", "0")):
+            (self.place.path / name).write_text(rate.replace("RATE", value))
+        asked = ("--metric", "rate: ([0-9.]+)", "--base", "old.py", "--json", "g.json")
+        got = self.gate(*asked, "--head", "new.py", "--better", "higher")
+        self.assertEqual(got.code, 1, got.err)
+        self.assertIn("'rate: ([0-9.]+)' is 0.2", got.out)
+        data = json.loads((self.place.path / "g.json").read_text())
+        self.assertLess(data["contenders"][0]["ratio"]["high"], 0.5)
+        self.assertEqual(data["metric"]["better"], "higher")
+        self.assertEqual(self.gate(*asked, "--head", "new.py", "--better", "lower").code, 0)
+        for words, said in (
+            (("--head", "new.py"), "--better higher"),
+            (("--head", "none.py", "--better", "lower"), "above 0"),
+            (("--head", "new.py", "--better", "lower", "--metric", "speed"), "speed"),
+            (("--head", "new.py", "--better", "lower", "--metric", "("), "no regular expression"),
+        ):
+            got = self.gate(*(asked if "--metric" not in words else asked[2:]), *words)
+            self.assertEqual(got.code, 2, got.out)
+            self.assertIn(said, got.err)
 
     def test_a_script_that_leaves_with_a_code_failed(self) -> None:
         """It ran into no exception, but what it took is no time of a run."""
