@@ -7,8 +7,8 @@ a C function that the line calls itself has no frame, and counts as the line's o
 
 from __future__ import annotations
 
-from types import FrameType
-from typing import Callable, Optional
+from types import CodeType
+from typing import Any, Callable, Optional, Sequence
 
 __all__ = ["account_of"]
 
@@ -68,13 +68,15 @@ _known: dict[str, str] = {}
 
 
 def account_of(
-    frame: Optional[FrameType],
+    stack: Sequence[tuple[CodeType, Optional[int], dict[str, Any]]],
     is_own: Callable[[str], bool],
     compiled: Callable[[], bool],
 ) -> str:
     """`compiled`: whether the thread is in a compiled function, or compiles one."""
-    while frame is not None and not is_own(frame.f_code.co_filename):
-        name = str(frame.f_globals.get("__name__", ""))
+    for code, _, names in stack:
+        if is_own(code.co_filename):
+            break
+        name = str(names.get("__name__", ""))
         found = _known.get(name)
         if found is None:
             found = _known[name] = _of_module(name)
@@ -82,7 +84,6 @@ def account_of(
             return "model"
         if found:
             return found
-        frame = frame.f_back
     return "own"
 
 

@@ -1,16 +1,26 @@
 """Where the time of a step goes: lines of the user's files, and calls of the hooks.
 
 Both are asked for in the observing run alone, by `watch` in a request.
+
+A frame that this thread holds while the other goes on keeps its locals alive, which
+then end in this thread: among them guards of PyTorch, which restore a state of the
+thread that they end in. And a frame that the other leaves while it is being read ends
+the process. So a look is one call of C, in which no other thread runs Python, not even
+by the garbage collector's callbacks; it keeps the code, the line and the globals alone.
 """
 
 from __future__ import annotations
 
 import _thread
+import functools
+import gc
+import itertools
+import operator
 import os
 import sys
 import time
-from types import FrameType
-from typing import Any, Callable, Optional
+from types import CodeType, FrameType
+from typing import Any, Callable, Optional, cast
 
 from bakeoff_observe.accounts import account_of
 from bakeoff_observe.children import Children
@@ -19,7 +29,10 @@ from bakeoff_observe.observer import Observer
 from bakeoff_observe.rounds import Constant, Loop, loops_of
 
 Place = tuple[str, int, str]  # file, line and function
+Part = tuple[CodeType, Optional[int], dict[str, Any]]  # of a frame, with its globals
 
+_CALL: Any = operator.methodcaller("__call__")
+_PART: Any = operator.attrgetter("f_code", "f_lineno", "f_globals")
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _EVERY = 0.005  # s between two looks
 _SWITCH = 1e-4  # s that the training thread may still run once this one wants to look
@@ -59,20 +72,20 @@ class Lines:
     def _run(self) -> None:
         while self.on:
             _sleep(_EVERY)
-            inner = sys._current_frames().get(self.thread)
-            places, traced = _own_places(inner)
-            if not places or inner is None or not self.on:
+            stack = stack_of(self.thread)
+            places, traced = _own_places(stack)
+            if not places or not self.on:
                 continue
             place = places[0]
             self.seen[place] = self.seen.get(place, 0) + 1
-            account = account_of(inner, is_own, self.compiled)
-            stack = places, traced, account
-            if stack in self.stacks or len(self.stacks) < _STACKS:
-                self.stacks[stack] = self.stacks.get(stack, 0) + 1
+            account = account_of(stack, is_own, self.compiled)
+            look = places, traced, account
+            if look in self.stacks or len(self.stacks) < _STACKS:
+                self.stacks[look] = self.stacks.get(look, 0) + 1
             self.looks += 1
             self.children.look(time.monotonic())
             self.accounts[account] = self.accounts.get(account, 0) + 1
-            module = str(inner.f_globals.get("__name__", ""))
+            module = str(stack[0][2].get("__name__", ""))
             eager = module.split(".")[0] in _EAGER and module != _READS
             if eager and not self.compiled():
                 self.eager[place] = self.eager.get(place, 0) + 1
@@ -185,18 +198,33 @@ class Lines:
         }
 
 
-def _own_places(frame: Optional[FrameType]) -> tuple[tuple[Place, ...], int]:
+def stack_of(thread: int) -> list[Part]:
+    """Its frames, the innermost first; none once the thread has ended."""
+    frames = map(operator.itemgetter(thread), iter(sys._current_frames, None))
+    outwards = itertools.chain(itertools.islice(frames, 1), itertools.repeat("f_back"))
+    all_frames = itertools.takewhile(bool, itertools.accumulate(outwards, getattr))
+    look: Callable[[], Any] = functools.partial(list, map(_PART, all_frames))
+    collects = gc.isenabled()
+    calls = (gc.disable, look, gc.enable) if collects else (int, look, int)
+    try:
+        stack = list(map(_CALL, calls))[1]  # here all of it happens
+        return cast("list[Part]", stack)
+    except KeyError:
+        if collects:
+            gc.enable()
+        return []
+
+
+def _own_places(stack: list[Part]) -> tuple[tuple[Place, ...], int]:
     """Of the user's own frames, the innermost first; and how many of them are within
     JAX's tracing of a function."""
     places: list[Place] = []
     traced = 0
-    while frame is not None:
-        code = frame.f_code
+    for code, line, names in stack:
         if is_own(code.co_filename):
-            places.append((code.co_filename, frame.f_lineno or 0, code.co_name))
-        elif places and frame.f_globals.get("__name__") == _TRACES:
+            places.append((code.co_filename, line or 0, code.co_name))
+        elif places and names.get("__name__") == _TRACES:
             traced = len(places)
-        frame = frame.f_back
     return tuple(places), traced
 
 

@@ -558,6 +558,39 @@ def test_loops_with_books_of_their_own_and_processes(tmp_path: Path) -> None:
     assert 0 < seen["children"]["running"] <= 2
 
 
+# What is printed is formatted within guards of PyTorch that live in frames' locals.
+PRINTS = """
+import gc
+import torch
+
+class Knot:
+    def __init__(self):
+        self.own = self  # for the garbage collector
+
+model = torch.nn.Linear(40, 10)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+gc.set_threshold(50, 5, 5)
+for i in range(1_000_000):
+    scores = model(torch.ones(8, 40))
+    loss = (scores ** 2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    text = str(scores) + str(model.bias)
+    knots = [Knot() for _ in range(20)]
+"""
+
+
+def test_looks_at_a_stack_leave_its_frames_alone(tmp_path: Path) -> None:
+    path = tmp_path / "prints.py"
+    path.write_text(PRINTS)
+    with Observed(path, alone=True) as script:
+        script.run(2, watch="lines")
+        seen = script.run(1_000_000, seconds=3, watch="lines")
+        assert not seen["ended"], seen["error"]
+        assert "optimizer" in seen["accounts"]
+
+
 def test_a_profiler_of_its_own_stays(tmp_path: Path) -> None:
     path = tmp_path / "profiled.py"
     start = "torch.autograd.profiler.profile().__enter__()"
