@@ -425,7 +425,12 @@ class TorchHooks(Hooks):
         handle = root.register_forward_pre_hook(seen, with_kwargs=True)
 
     def profile(self) -> Optional[Profile]:
-        if self.torch.autograd._profiler_enabled():
+        # A profiler with a schedule may be off now, and wants to be the only one later.
+        kinds = (
+            self.torch.profiler.profile,
+            self.torch.autograd.profiler.profile,
+        )
+        if any(issubclass(type(one), kinds) for one in gc.get_objects()):
             return None
         return TorchProfile(self.torch)
 

@@ -593,7 +593,7 @@ def test_looks_at_a_stack_leave_its_frames_alone(tmp_path: Path) -> None:
 
 def test_a_profiler_of_its_own_stays(tmp_path: Path) -> None:
     path = tmp_path / "profiled.py"
-    start = "torch.autograd.profiler.profile().__enter__()"
+    start = "profiler = torch.profiler.profile(schedule=lambda step: 0)"
     path.write_text(TOOLS.replace("torch.manual_seed", start + "; torch.manual_seed"))
     with Observed(path, alone=True) as script:
         script.run(2)

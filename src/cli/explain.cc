@@ -138,8 +138,8 @@ int explain(const ExplainOptions& options, const fs::path& config) {
   if (!options.rule.empty()) {
     const std::string text = options.rule == "all" ? ex::index_page() : ex::page(options.rule);
     if (text.empty())
-      return fail(
-          {.message = fmt::format("there is no rule '{}'", options.rule), .remedy = fmt::format("R1 to {}, or all", ex::topics().back().id)});
+      return fail({.message = fmt::format("there is no rule '{}'", options.rule),
+                   .remedy = fmt::format("R1 to {}, or all", ex::topics().back().id)});
     print(text);
     return 0;
   }

@@ -14,6 +14,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/recipe_options.h"
+#include "cli/why_accounts.h"
 #include "emit/all/frameworks.h"
 #include "environments/environments.h"
 #include "plan/lane.h"
@@ -101,19 +102,20 @@ std::string left_out(const Plan& plan) {
       count, table::duration(1e3 * all_s), table::duration(1e3 * left_s(plan)));
 }
 
-// The runner-up's settings raced one by one, in the run's folder "why"; it gets as much time again as the run,
-// 15 minutes at most.
+// The runner-up's settings raced one by one, in the run's folder "why", and what its steps and the leader's do; it gets as
+// much time again as the run, 15 minutes at most.
 Status ask_why(Plan& plan, const fs::path& config, ConsoleProgress& progress) {
   TRY(const Summary summary, summarise(plan.directory));
   TRY(const Interpreters interpreters, find_interpreters(config));
   const tune::RunRace race = [&](const recipe::Recipe& one, const std::string& name) {
     return raced(one, plan.directory.path() / name, interpreters, {}, progress);
   };
-  TRY(const auto found, tune::why(plan.recipe, summary, this_machine_to_tune(), race));
+  TRY(auto found, tune::why(plan.recipe, summary, this_machine_to_tune(), race));
   if (!found) {
     progress.lines()("why: no contender is certainly slower than the leader");
     return Done{};
   }
+  CHECK_OK(observe_accounts(plan, *found, progress.lines()));
   return plan.directory.append(*found);
 }
 

@@ -289,7 +289,7 @@ bool Inquiry::says_enough(const std::vector<LaneHeat>& lanes) const {
 void Inquiry::find_causes() {
   std::vector<Suspect> of_second;
   if (pair()) of_second = suspects(out_.subjects[1], job_.processors);
-  const double first_s = out_.subjects[0].compared_s(), second_s = pair() ? out_.subjects[1].compared_s() : 0;
+  const double first_s = out_.subjects[0].mean_s(), second_s = pair() ? out_.subjects[1].mean_s() : 0;
   size_t own = 0, shared = 0;
   for (Suspect& suspect : suspects(out_.subjects[0], job_.processors, job_.tuning)) {
     const bool both = is_shared(suspect, of_second, first_s, second_s);

@@ -187,38 +187,39 @@ std::string finding_words(const Cause& c) {
   return seen ? fmt::format("{} ({})", what, with_interval(*seen)) : what;
 }
 
-std::vector<std::vector<std::string>> accounts(const Explanation& e) {
-  struct Row {
-    const char* title;
-    std::vector<double> seconds = {};
-    double most() const { return std::ranges::max(seconds); }
-  };
-  std::vector<Row> rows;
+std::vector<AccountTimes> account_times(const std::vector<Subject>& subjects) {
+  std::vector<AccountTimes> all;
   for (const auto& [key, title] : kAccounts) {
-    Row row{title};
-    for (const Subject& s : e.subjects) {
+    AccountTimes row{title};
+    for (const Subject& s : subjects) {
       const auto found = s.seen.accounts.find(key);
       row.seconds.push_back(found == s.seen.accounts.end() ? 0 : found->second * s.looked_at_s());
     }
-    if (row.most() > 0) rows.push_back(std::move(row));
+    if (std::ranges::max(row.seconds) > 0) all.push_back(std::move(row));
   }
+  std::ranges::sort(all, std::greater<>{},
+                    [](const AccountTimes& row) { return std::ranges::max(row.seconds); });
+  return all;
+}
+
+std::vector<std::vector<std::string>> accounts(const Explanation& e) {
+  std::vector<AccountTimes> rows = account_times(e.subjects);
   if (rows.empty()) return {};
-  std::ranges::sort(rows, std::greater<>{}, &Row::most);
-  Row rest{"not looked at, as its start"}, all{"in all"};
+  AccountTimes rest{"not looked at, as its start"}, all{"in all"};
   for (const Subject& s : e.subjects) {
     rest.seconds.push_back(std::max(0.0, s.mean_s() - s.looked_at_s()));
     all.seconds.push_back(s.mean_s());
   }
   if (e.subjects[0].whole) rows.push_back(std::move(rest));
   rows.push_back(std::move(all));
-  const double whole = rows.back().most();
+  const double whole = std::ranges::max(rows.back().seconds);
   const auto [scale, unit_word] = whole >= 1      ? std::pair(1.0, "s")
                                   : whole >= 1e-3 ? std::pair(1e3, "ms")
                                                   : std::pair(1e6, "us");
   std::vector<std::vector<std::string>> table = {
       {fmt::format("what a {} does{}, {}", unit(e), e.subjects[0].whole ? "" : " in the mean", unit_word)}};
   for (const Subject& s : e.subjects) table[0].push_back(s.name);
-  for (const Row& row : rows) {
+  for (const AccountTimes& row : rows) {
     table.push_back({row.title});
     for (const double value : row.seconds) table.back().push_back(fmt::format("{:.2f}", scale * value));
   }

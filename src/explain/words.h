@@ -39,7 +39,14 @@ std::string shell_line(const Explanation& explanation);
 std::string numbers_words(const Explanation& explanation, const Cause& cause);
 // Of a cause that is not confirmed: "no gain (0.99 [0.97, 1.01])".
 std::string finding_words(const Cause& cause);
-// What the scripts were doing: a head and rows of a title and a figure of each script, the greatest first. They add up to the
+// What scripts were doing: seconds of each, of what is compared, the greatest first. They add up to all of it, but for the
+// start of a whole run.
+struct AccountTimes {
+  std::string title = {};  // "backward pass"
+  std::vector<double> seconds = {};
+};
+std::vector<AccountTimes> account_times(const std::vector<Subject>& subjects);
+// The same as a table: a head and rows of a title and a figure of each script, the greatest first. They add up to the
 // time that is compared. Empty where nothing was seen.
 std::vector<std::vector<std::string>> accounts(const Explanation& e);
 // What the script gains by the lines that are printed, applied to a copy; empty where that was not tried.

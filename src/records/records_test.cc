@@ -163,7 +163,8 @@ TEST(Failures, AStageIsItsWordInARecord) {
 TEST(Records, EveryFieldSurvivesTheJson) {
   testing::expect_kept(full_trial());
   testing::expect_kept(full_parity());
-  testing::expect_kept(Why{"torch", "jax", 1.5, {{"channels_last=true", 1.2, "faster"}}});
+  testing::expect_kept(
+      Why{"torch", "jax", 1.5, {{"channels_last=true", 1.2, "faster"}}, {{"backward pass", 5.1, 2.2}}});
   EXPECT_THAT(testing::empty_places(to_json(full_manifest())), ::testing::IsEmpty());
   EXPECT_THAT(testing::empty_places(to_json(Parity{.contender = "a"})), ::testing::SizeIs(13));
   const auto manifest = manifest_from_json(to_json(full_manifest()), "m");

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/texts.h"
 #include "explain/observed.h"
+#include "proc/interrupt.h"
 #include "proc/run.h"
 #include "stats/trimmed.h"
 #include "table/text.h"
@@ -51,6 +52,7 @@ Result<std::optional<double>> MetricPair::run(const ScriptSide& side, double lef
                          .on_line = [&](std::string_view line) {
                            if (const auto figure = reader_.figure(line)) figures.push_back(*figure);
                          }});
+  if (proc::interrupted()) return std::optional<double>();
   if (!done) return done.error();
   if (done->timed_out) return std::optional<double>();
   if (!done->ok()) return failed(side.what, "it ended with " + done->text(), done->output_tail);
@@ -76,7 +78,7 @@ Result<std::vector<PairHeats>> MetricPair::heat(const std::vector<size_t>&, int6
   double logs[2] = {0, 0};
   for (const size_t side : {first, 1 - first}) {
     TRY(const auto figure, run(sides_[side], left_s - seconds_since(begin)));
-    if (!figure && pairs_ > 0) return std::vector<PairHeats>{};
+    if (!figure && (pairs_ > 0 || proc::interrupted())) return std::vector<PairHeats>{};
     if (!figure)
       return Error{
           .message = fmt::format("{}: a pair of runs does not end within the budget", sides_[side].what),

@@ -26,6 +26,7 @@ SCRIPT = """
 import time
 for _ in range(5):
     time.sleep(STEP)
+print("took", 5 * STEP)
 """
 FAST = SCRIPT.replace("STEP", "0.006")
 SLOW = SCRIPT.replace("STEP", "0.06")
@@ -170,12 +171,17 @@ class Scripts(Gate):
         data = json.loads((self.place.path / "g.json").read_text())
         self.assertLess(data["contenders"][0]["ratio"]["high"], 0.5)
         self.assertEqual(data["metric"]["better"], "higher")
-        self.assertEqual(self.gate(*asked, "--head", "new.py", "--better", "lower").code, 0)
+        self.assertEqual(
+            self.gate(*asked, "--head", "new.py", "--better", "lower").code, 0
+        )
         for words, said in (
             (("--head", "new.py"), "--better higher"),
             (("--head", "none.py", "--better", "lower"), "above 0"),
             (("--head", "new.py", "--better", "lower", "--metric", "speed"), "speed"),
-            (("--head", "new.py", "--better", "lower", "--metric", "("), "no regular expression"),
+            (
+                ("--head", "new.py", "--better", "lower", "--metric", "("),
+                "no regular expression",
+            ),
         ):
             got = self.gate(*(asked if "--metric" not in words else asked[2:]), *words)
             self.assertEqual(got.code, 2, got.out)
@@ -274,11 +280,11 @@ class Refs(Gate):
         got = self.in_repo("--base", "fast", "--head", self.repo, "train.py")
         self.assertEqual(got.code, 0, got.out + got.err)
 
-    def stopped_by(self, number: int) -> None:
+    def stopped_by(self, number: int, *words: str) -> None:
         self.history()
         process = self.place.start(
             *("gate", "--repo", self.repo, "--base", "fast", "--head", "slow"),
-            *("--margin", "290%", "--alpha", "0.0001%", "train.py"),
+            *("--margin", "290%", "--alpha", "0.0001%", "train.py", *words),
         )
         assert process.stderr is not None
         while "heat 1" not in (line := process.stderr.readline()):
@@ -292,6 +298,9 @@ class Refs(Gate):
 
     def test_ctrl_c_leaves_nothing(self) -> None:
         self.stopped_by(signal.SIGINT)
+
+    def test_ctrl_c_while_figures_are_compared(self) -> None:
+        self.stopped_by(signal.SIGINT, "--metric", "took", "--better", "lower")
 
     @support.full_tier
     def test_sigterm_leaves_nothing(self) -> None:

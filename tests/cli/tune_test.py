@@ -59,5 +59,25 @@ class Tune(unittest.TestCase):
         self.assertIn("nothing.toml", got.err)
 
 
+@support.full_tier
+class Why(unittest.TestCase):
+    def test_it_says_what_steps_spend_time_on(self) -> None:
+        support.need("jax", "torch")
+        place = support.Place(["jax", "torch"], shared_proofs=True)
+        self.addCleanup(place.close)
+        place.variables["BAKEOFF_BRIEF"] = "1"
+        jax = '{ framework = "jax" }'
+        place.write("r.toml", RECIPE.replace(jax, jax + ', { framework = "torch" }'))
+        got = place.run("run", "r.toml", "--why", "--budget", "60s", "--out", "out")
+        self.assertEqual(got.code, 0, got.err)
+        self.assertEqual(place.none_left(), {})
+        kept = (place.path / "out" / "why.jsonl").read_text().splitlines()
+        accounts = json.loads(kept[-1])["accounts"]
+        self.assertGreater(sum(one["ms"] for one in accounts), 0)
+        self.assertGreater(sum(one["leader_ms"] for one in accounts), 0)
+        said = " ".join(got.out.split())
+        self.assertIn("What a step of each does, run by itself: ", said)
+
+
 if __name__ == "__main__":
     support.main()

@@ -54,6 +54,7 @@ Maybe eager_fit(const Subject& s, int) {
 Maybe validation(const Subject& s, int) {
   if (!s.flag("validation") || s.profile.epoch_start_s < s.profile.step_s) return {};
   const double spent_s = s.number("validation_s") * static_cast<double>(s.watched_steps);
+  if (s.watched_steps > 0 && spent_s == 0) return {};  // as validation_freq says
   return Suspicion{.evidence = fmt::format("epochs end with a validation, and begin {:.2g} s late",
                                            s.profile.epoch_start_s),
                    .booked = spent_s > 0 ? part_of_watched(s, spent_s) : std::nullopt};

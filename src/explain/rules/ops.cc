@@ -13,9 +13,10 @@
 namespace bakeoff::explain {
 namespace {
 
-constexpr double kSure = 0.8;   // of what two profiled steps say
-constexpr double kMany = 20;    // ops in the place of one
-constexpr double kFewest = 16;  // of them
+constexpr double kHalfOfGap = 0.5;  // of a gap, that ops take
+constexpr double kSure = 0.8;       // of what two profiled steps say
+constexpr double kMany = 20;        // ops in the place of one
+constexpr double kFewest = 16;      // of them
 
 struct SlowOp {
   const char* key;
@@ -114,7 +115,7 @@ Maybe slow_op(const Subject& s, const SlowOp& slow) {
   if (!wide(s)) return {};
   const std::vector<OpTime> ops = op_times(s);
   const Excess found = excess_of(s, ops, Pattern(slow.pattern));
-  if (found.most == nullptr || found.seconds < kPartOfGap * (s.mean_s() - s.other_s)) return {};
+  if (found.most == nullptr || found.seconds < kHalfOfGap * (s.mean_s() - s.other_s)) return {};
   return Suspicion{.evidence = op_words(s, *found.most),
                    .booked = kSure * std::min(1.0, found.seconds / s.mean_s())};
 }
@@ -128,7 +129,7 @@ Maybe any_op(const Subject& s, int) {
   for (const OpTime& op : ops)
     if (!op.name.empty() && more_of(s, op) > more_s) most = &op, more_s = more_of(s, op);
   more_s -= others_more(s, ops, [](const std::string&) { return false; });
-  if (most == nullptr || more_s < kPartOfGap * (s.mean_s() - s.other_s)) return {};
+  if (most == nullptr || more_s < kHalfOfGap * (s.mean_s() - s.other_s)) return {};
   return Suspicion{.evidence = op_words(s, *most), .booked = kSure * std::min(1.0, more_s / s.mean_s())};
 }
 
@@ -159,7 +160,7 @@ std::vector<Rule> op_rules() {
     std::vector<std::string> all;
     for (const SlowOp& slow : kSlowOps)
       all.push_back(std::string("of two scripts: ops that ") + slow.what +
-                    " take at least 40% of the gap, by the framework's profiler");
+                    " take at least half of the gap, by the framework's profiler");
     return all;
   }();
   std::vector<Rule> all;
@@ -190,7 +191,7 @@ std::vector<Rule> op_rules() {
   all.push_back(
       {.id = "R31",
        .key = "op_alone",
-       .signal = "of two scripts: one op takes at least 40% of the gap, by the framework's profiler",
+       .signal = "of two scripts: one op takes at least half of the gap, by the framework's profiler",
        .cause = "one op of the framework takes most of the gap",
        .change = "look for what calls it, and for what the other script does in its place",
        .method = "",
