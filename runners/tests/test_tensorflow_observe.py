@@ -218,7 +218,7 @@ def test_steps_waits_facts_and_the_same_numbers(
     first, last, lines = observed(train, "", {}, alone=True)
     assert first["kind"] == "function" and len(first["marks"]) == 24
     assert "AssignSubVariableOp" in {one["name"] for one in first["ops"]}
-    assert len(last["marks"]) == 60 - 26 and first["notes"] == []
+    assert len(last["marks"]) == 60 - 27 and first["notes"] == []
     assert first["epochs"] == [0, 6, 12, 18]
     assert all(wait > 0 for wait in first["waits"])
     facts = first["facts"]["tensorflow"]

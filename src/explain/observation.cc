@@ -139,7 +139,8 @@ void keep_start(Subject& subject) {
   subject.start_loops = seen.loops;
 }
 
-// Steps with a profiler, which are no part of the report: what was before moves up to what follows.
+// Steps with a profiler. They count as steps that took as long as the shortest so far, as it makes them slower, and what was
+// before moves up to what follows.
 Status profile(Observed& process, Report& seen) {
   const size_t n = seen.marks.size();
   if (seen.ended || n < 2 ||
@@ -151,7 +152,15 @@ Status profile(Observed& process, Report& seen) {
     append(seen, std::move(profiled));
     return Done{};
   }
-  const int64_t passed = profiled.begun + profiled.ns - (seen.begun + seen.ns);
+  int64_t shortest = seen.marks[1] - seen.marks[0], end = seen.begun + seen.ns;
+  for (size_t i = 2; i < n; ++i) shortest = std::min(shortest, seen.marks[i] - seen.marks[i - 1]);
+  for (const int64_t at : profiled.epochs) seen.epochs.push_back(at + seen.steps());
+  for (size_t i = 0; i < profiled.marks.size(); ++i) {
+    seen.marks.push_back(end += shortest);
+    seen.waits.push_back(0);
+  }
+  seen.ns = end - seen.begun;
+  const int64_t passed = profiled.begun + profiled.ns - end;
   for (int64_t* at : {&seen.started, &seen.begun}) *at += passed;
   for (int64_t& mark : seen.marks) mark += passed;
   for (Report::Import& one : seen.imports) {
