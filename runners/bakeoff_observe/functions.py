@@ -53,13 +53,14 @@ GENERATES = 0x20 | 0x80 | 0x200  # flags of generators and coroutines
 def is_own(file: str) -> bool:
     known = _own.get(file)
     if known is None:
+        compiled = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
         known = not (
             file.startswith("<")
             or "__autograph_generated_file" in file  # of TensorFlow, of the user's code
             or file.startswith(_OTHERS)
             or any(part in file for part in _INSTALLED)
             or any(part in file for part in _COMPILED)
-            or file.startswith(os.environ.get("TORCHINDUCTOR_CACHE_DIR") or "\0")
+            or (compiled and file.startswith(compiled))
         )
         _own[file] = known
     return known

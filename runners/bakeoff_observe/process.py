@@ -21,7 +21,7 @@ from bakeoff_observe.calls import Calls
 from bakeoff_observe.conversions import Given
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.observer import Hooks, Observer
-from bakeoff_observe.profiles import Profile, told
+from bakeoff_observe.profiles import Profile, Times, told
 from bakeoff_observe.rounds import Constant, Loop, Rounds
 from bakeoff_observe.stacks import HookCalls, Lines
 from bakeoff_runner.channel import strict
@@ -108,6 +108,13 @@ class Process:
             self.observer.notes.append(f"{hooks.name} has no profile: {error!r}")
             return None
 
+    def _profiled(self, profile: Profile) -> Times:
+        try:
+            return profile.stop()
+        except Exception as error:  # what cannot be read is not told
+            self.observer.notes.append(f"no profile can be read: {error!r}")
+            return {}
+
     def _computes(self) -> bool:
         """Whether the training thread is in a compiled function, or compiles one."""
         if self.observer.inside:
@@ -152,9 +159,7 @@ class Process:
 
     def _watched(self, ended: bool) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        last = ended or bool(
-            self.hook_calls or self.profiles
-        )  # no step counts any more
+        last = ended or self.hook_calls is not None  # no step counts any more
         if self.lines is not None:
             found = self.lines.stop(self.rounds, self.constants)
             self.lines = None
@@ -165,10 +170,7 @@ class Process:
             self.rounds = self.counter.stop(steps)
             self.constants, self.counter = self.counter.constants(), None
         if self.profiles:
-            try:
-                found["ops"] = told(self.profiles, steps)
-            except Exception as error:  # what cannot be read is not told
-                self.observer.notes.append(f"no profile can be read: {error!r}")
+            found["ops"] = told([self._profiled(p) for p in self.profiles], steps)
             self.profiles = []
         if self.given is not None:
             found["conversions"], self.given = self.given.stop(steps), None

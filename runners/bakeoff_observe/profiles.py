@@ -35,13 +35,19 @@ class Profile:
         raise NotImplementedError
 
 
-def told(profiles: list[Profile], steps: int) -> list[dict[str, Any]]:
+def joined(parts: Iterable[Times]) -> Times:
+    """The sums of seconds and calls."""
+    found: Times = {}
+    for part in parts:
+        for name, (seconds, calls) in part.items():
+            before = found.get(name, (0.0, 0))
+            found[name] = before[0] + seconds, before[1] + calls
+    return found
+
+
+def told(parts: list[Times], steps: int) -> list[dict[str, Any]]:
     """The ops of one step that take most, by the name; seconds of all threads."""
-    all_ops: Times = {}
-    for profile in profiles:
-        for name, (seconds, calls) in profile.stop().items():
-            before = all_ops.get(name, (0.0, 0))
-            all_ops[name] = before[0] + seconds, before[1] + calls
+    all_ops = joined(parts)
     n = max(1, steps)
     most = sorted(all_ops.items(), key=lambda one: -one[1][0])
     rest = sum(seconds for _, (seconds, _) in most[_MOST:])
@@ -102,23 +108,16 @@ class _Traced(Profile):
 
     def stop(self) -> Times:
         self.end()
-        found: Times = {}
-        try:
-            for file in glob.glob(
-                os.path.join(self.folder.name, "**", "*.xplane.pb"), recursive=True
-            ):
-                for events in self.lines(file):
-                    ops = [
-                        (begin, end, op)
-                        for begin, end, name in events
-                        if (op := self.op(name)) is not None
-                    ]
-                    for op, (seconds, calls) in self_times(ops).items():
-                        before = found.get(op, (0.0, 0))
-                        found[op] = before[0] + seconds, before[1] + calls
-        finally:
-            self.folder.cleanup()
-        return found
+        with self.folder as folder:
+            files = glob.glob(os.path.join(folder, "**", "*.xplane.pb"), recursive=True)
+            lines = [events for file in files for events in self.lines(file)]
+        return joined(self_times(self.ops(events)) for events in lines)
+
+    def ops(self, events: list[Event]) -> Iterator[Event]:
+        for begin, end, name in events:
+            op = self.op(name)
+            if op is not None:
+                yield begin, end, op
 
     def lines(self, file: str) -> Iterator[list[Event]]:
         raise NotImplementedError

@@ -164,6 +164,7 @@ class Lines:
                 for other in loops:
                     both[loop, other] = both.get((loop, other), 0) + n
         size = {loop: sum(mine.values()) for loop, mine in looks.items()}
+        # A loop around all others is taken away, until several are left side by side.
         left = [loop for loop in looks if size[loop] >= _APART * self.looks]
 
         def lies_in(inner: Loop, outer: Loop) -> bool:
@@ -176,18 +177,14 @@ class Lines:
         while left:
             top = [a for a in left if not any(lies_in(a, b) for b in left)]
             if len(top) != 1:
-                break
+                most = sorted(top, key=lambda one: -size[one])[:_MOST]
+                return [self.book(loop, looks[loop]) for loop in most]
             left.remove(top[0])
-        else:
-            top = []
-        return [
-            {
-                "file": loop.file,
-                "line": loop.line,
-                "accounts": {k: n / self.looks for k, n in looks[loop].items()},
-            }
-            for loop in sorted(top, key=lambda one: -size[one])[:_MOST]
-        ]
+        return []
+
+    def book(self, loop: Loop, looks: dict[str, int]) -> dict[str, Any]:
+        shares = {account: n / self.looks for account, n in looks.items()}
+        return {"file": loop.file, "line": loop.line, "accounts": shares}
 
     def around(self, places: tuple[Place, ...]) -> set[Loop]:
         return {

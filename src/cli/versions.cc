@@ -313,9 +313,14 @@ class OwningPair : public regression::Pairing {
   std::unique_ptr<regression::Pairing> inner_;  // ends before its checkouts vanish
 };
 
-}  // namespace
-
-namespace {
+// The pair, with the name of the file that its rows are about.
+template <typename Pair>
+std::unique_ptr<regression::Pairing> owned(std::shared_ptr<const Version> base,
+                                           std::shared_ptr<const Version> head, const VersionRequest& request,
+                                           std::unique_ptr<Pair> pair) {
+  pair->file = request.target.empty() ? head->info.name : file_in_repository(request);
+  return std::make_unique<OwningPair>(std::move(base), std::move(head), std::move(pair));
+}
 
 Result<std::unique_ptr<regression::Pairing>> recipe_versions(std::shared_ptr<const Version> base,
                                                              std::shared_ptr<const Version> head,
@@ -333,9 +338,7 @@ Result<std::unique_ptr<regression::Pairing>> recipe_versions(std::shared_ptr<con
                                                 if (now.stage != "race")
                                                   progress(fmt::format("{}: {}", now.stage, now.detail));
                                               }));
-  pair->file = request.target.empty() ? head->info.name : file_in_repository(request);
-  return std::unique_ptr<regression::Pairing>(
-      new OwningPair(std::move(base), std::move(head), std::move(pair)));
+  return owned(std::move(base), std::move(head), request, std::move(pair));
 }
 
 }  // namespace
@@ -344,28 +347,24 @@ Result<std::unique_ptr<regression::Pairing>> version_pair(std::shared_ptr<const 
                                                           std::shared_ptr<const Version> head,
                                                           const VersionRequest& request,
                                                           const RaceTools& tools, const Progress& progress) {
-  if (is_recipe(base->file) && tools.metric)
+  if (is_recipe(base->file)) {
+    if (!tools.metric) return recipe_versions(std::move(base), std::move(head), request, tools, progress);
     return Error{.message = "--metric is of scripts: a recipe's contenders print no figures of their own",
                  .remedy = "leave --metric out; a recipe is compared by the time of a sample"};
-  if (is_recipe(base->file))
-    return recipe_versions(std::move(base), std::move(head), request, tools, progress);
+  }
   TRY(regression::ScriptSide base_side, script_side(*base, request, tools.runner));
   TRY(regression::ScriptSide head_side, script_side(*head, request, tools.runner));
   if (tools.metric) {
     TRY(auto pair, regression::MetricPair::make(std::move(base_side), std::move(head_side), *tools.metric));
-    pair->file = request.target.empty() ? head->info.name : file_in_repository(request);
-    return std::unique_ptr<regression::Pairing>(
-        new OwningPair(std::move(base), std::move(head), std::move(pair)));
+    return owned(std::move(base), std::move(head), request, std::move(pair));
   }
   if (tools.observed != nullptr)
     if (const auto known = tools.observed->find(base); known != tools.observed->end())
       base_side = known->second;
   TRY(auto pair, regression::ScriptPair::make(std::move(base_side), std::move(head_side), tools.folder,
                                               tools.whole, tools.budget_s, progress));
-  pair->file = request.target.empty() ? head->info.name : file_in_repository(request);
   if (tools.observed != nullptr) tools.observed->insert({base, pair->base()});
-  return std::unique_ptr<regression::Pairing>(
-      new OwningPair(std::move(base), std::move(head), std::move(pair)));
+  return owned(std::move(base), std::move(head), request, std::move(pair));
 }
 
 std::string file_in_repository(const VersionRequest& request) {

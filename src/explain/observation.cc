@@ -247,7 +247,7 @@ void prepare(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
     mine.other_grows = step_trend(other.seen).has_value();
     for (const auto& [account, part] : other.seen.accounts)
       mine.other_accounts[account] = part * other.looked_at_s();
-    for (OpTime& op : op_times(other)) mine.other_ops.emplace(op.name, op);
+    for (const OpTime& op : op_times(other)) mine.other_ops.emplace(op.name, op);
     mine.other_compile_s = other.start_compile_s;
     for (const LineTime& one : line_times(other)) mine.other_lines[one.text] += one.seconds;
     for (const PythonLoop& loop : other.seen.loops)

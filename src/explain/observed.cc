@@ -55,8 +55,8 @@ std::map<std::string, std::string> environment_of(const ScriptSpec& spec) {
   return all;
 }
 
-// The script sees the PYTHONPATH that it would have had.
-void observe(std::map<std::string, std::string>& environment, const ScriptSpec& spec) {
+// Hooks are set before the script begins, which sees the PYTHONPATH that it would have had.
+void add_hooks(std::map<std::string, std::string>& environment, const ScriptSpec& spec) {
   const auto set = environment.find("PYTHONPATH");
   const std::string own = set != environment.end() ? set->second : own_python_path();
   environment["BAKEOFF_OBSERVE"] = spec.runner.string();
@@ -173,7 +173,7 @@ Result<Unobserved> unobserved(const ScriptSpec& spec) {
 
 Result<Observed> Observed::start(const ScriptSpec& spec, const Switches& switches) {
   TRY(Unobserved made, unobserved(spec));
-  observe(made.options.env, spec);
+  add_hooks(made.options.env, spec);
   made.options.log_file = spec.log_file;
   TRY(proc::Child child, proc::Child::start(made.options));
   auto state = std::make_unique<State>(std::move(made.copy), std::move(child), switches);

@@ -132,7 +132,7 @@ enum class Watch {
   kNothing,
   kLines,   // in which lines it spends its time, by looks at its stack
   kRounds,  // how often a step goes round each Python loop, and what lines make arrays of; steps become slower
-  kProfile,  // of which ops a step consists
+  kProfile,  // of which ops a step consists; steps become slower
   kHooks,    // how often hooks are called in a step, and what lines make arrays of; steps become slower
 };
 

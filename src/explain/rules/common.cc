@@ -134,7 +134,7 @@ Maybe double_precision(const Subject& s, int) {
   for (const char* account : {"model", "backward", "optimizer"}) more_s += more_of_account(s, account);
   if (more_s <= 0) return found;
   found.evidence += fmt::format(
-      ", the other script's {}; what layers, backward passes and optimizer take more than there is {} of the time",
+      ", the other script's {}; layers, backward passes and optimizer take longer than there, by {} of the time",
       other.front().get<std::string>(), share(more_s / s.mean_s()));
   found.booked = at_least(more_s / s.mean_s(), s);
   return found;

@@ -175,19 +175,7 @@ std::vector<Rule> line_rules() {
                     " take at least 10% of the time, by samples of the call stack");
     return all;
   }();
-  std::vector<Rule> all;
-  for (size_t i = 0; const SlowCall& call : kSlowCalls) {
-    all.push_back({.id = call.id,
-                   .key = call.key,
-                   .signal = signals[i++].c_str(),
-                   .cause = call.cause,
-                   .change = call.change,
-                   .method = "",
-                   .thrown = "",
-                   .numbers = call.numbers,
-                   .suspect = [&call](const Subject& s, int) { return slow_lines(s, call); }});
-  }
-  return all;
+  return booked_rules(kSlowCalls, signals, slow_lines);
 }
 
 }  // namespace bakeoff::explain

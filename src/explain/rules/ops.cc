@@ -24,42 +24,43 @@ struct SlowOp {
   const char* what;     // of the ops, as the signal: "ops that ..."
   const char* cause;
   const char* change;
+  const char* id = "R31";
+  bool numbers = true;
 };
 
 const SlowOp kSlowOps[] = {
     {"op_index",
      "^aten::(_?index_put_(impl_)?|_?unsafe_index_put|masked_scatter_?|index_add_?|scatter_add_?)$|^Scatter|^scatter",
-     "write to places given by indices",
-     "ops that write to places given by indices take most of what it takes more",
+     "write to places given by indices", "ops that write to places given by indices make up most of the gap",
      "whole rows or slices where there are any; for gradients of x[index]: torch.index_select, gather or F.embedding; "
      "for masks: torch.where or a product with the mask"},
     {"op_sort",
      "^aten::(sort|argsort|topk|kthvalue|msort|_?unique[a-z0-9_]*|median)$|^sort|^(TopK|Unique|Sort)", "sort",
-     "it sorts in each step, which takes most of what it takes more",
+     "it sorts in each step, and that makes up most of the gap",
      "sort once before the loop, or ask for the largest alone (topk, max, argmax)"},
     {"op_copy",
      "^aten::(copy_|clone|contiguous|_to_copy|constant_pad_nd)$|^(wrapped_)?(copy|transpose)|^(_Mkl)?(Transpose|Cast)$|^_MklTo",
-     "copy arrays", "copies of arrays, into another layout, type or place, take most of what it takes more",
+     "copy arrays", "copies of arrays, into another layout, type or place, make up most of the gap",
      "bring data into their layout, type and place once, before the loop; ask for views: expand in place of repeat, "
      "reshape in place of permute and contiguous"},
     {"op_random",
      "^aten::(normal_|uniform_|bernoulli_|random_|randperm|multinomial|exponential_|native_dropout)$|^rng|^(Stateless)?Random|"
      "^Multinomial",
-     "draw random numbers", "random numbers take most of what it takes more",
+     "draw random numbers", "random numbers make up most of the gap",
      "draw them once for many steps, or fewer of them; a cheaper distribution where it is enough"},
     {"op_decomposition",
      "^aten::(_?linalg_(svd|eigh?|qr|inv_ex|cholesky_ex|lu_factor_ex|solve_ex|lstsq|det)|linalg_inv|inverse|cholesky_inverse)$|"
      "^(Svd|SelfAdjointEigV2|Qr|MatrixInverse|Cholesky|MatrixSolve)|lapack|cholesky",
      "decompose or invert matrices", "it decomposes or inverts matrices in each step",
      "once for all steps where the matrix stays; solve in place of an inverse; cholesky_solve of one factor"},
-    {"op_mask", "^aten::(nonzero|masked_select|count_nonzero)$|^Where$", "look for what a mask has",
-     "it looks in each step for the elements that a mask has",
+    {"op_mask", "^aten::(nonzero|masked_select|count_nonzero)$|^Where$", "look up where a mask is true",
+     "it looks up in each step where a mask is true",
      "torch.where, or a product with the mask, in place of x[mask]"},
     {"op_slow_conv", "^aten::(_?slow_conv[a-z0-9_]*|thnn_conv[a-z0-9_]*|im2col|col2im|max_unpool[a-z0-9]*)$",
      "convolve without oneDNN's kernels", "its convolutions run without the kernels of oneDNN",
      "float32 or bfloat16 data, torch.backends.mkldnn.enabled left on, no unfold in place of a convolution"},
     {"op_fill", "^aten::(fill_|zero_)$|^(Fill|ZerosLike)$", "fill arrays with one value",
-     "filling arrays with one value takes most of what it takes more",
+     "filling arrays with one value makes up most of the gap",
      "zero_grad(set_to_none=True); torch.empty where all is written anyway; no gradients as large as a table of which few "
      "rows are used"},
 };
@@ -75,7 +76,8 @@ double more_of(const Subject& s, const OpTime& op) {
   return op.seconds - (other == s.other_ops.end() ? 0 : other->second.seconds);
 }
 
-// What the other script spends more on ops for which `among` says no: it may do by them what this one does by others.
+// By how much ops of the other script take longer than the same ops here, s: it may use them in place of ops that stand here
+// alone. Ops that `among` accepts count where they take less, too.
 template <class Among>
 double others_more(const Subject& s, const std::vector<OpTime>& ops, const Among& among) {
   double all = 0;
@@ -163,17 +165,7 @@ std::vector<Rule> op_rules() {
                     " take at least half of the gap, by the framework's profiler");
     return all;
   }();
-  std::vector<Rule> all;
-  for (size_t i = 0; const SlowOp& slow : kSlowOps)
-    all.push_back({.id = "R31",
-                   .key = slow.key,
-                   .signal = signals[i++].c_str(),
-                   .cause = slow.cause,
-                   .change = slow.change,
-                   .method = "",
-                   .thrown = "",
-                   .numbers = true,
-                   .suspect = [&slow](const Subject& s, int) { return slow_op(s, slow); }});
+  std::vector<Rule> all = booked_rules(kSlowOps, signals, slow_op);
   all.push_back(
       {.id = "R31",
        .key = "unfused_recurrence",

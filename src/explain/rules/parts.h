@@ -99,6 +99,24 @@ Remedies keras_remedies();
 Remedies tensorflow_remedies();
 Remedies jax_remedies();
 
+// A rule for each row of a table, with the signal in the same place. It has no switch: the time of what it names is booked.
+template <typename Row, size_t n>
+std::vector<Rule> booked_rules(const Row (&table)[n], const std::vector<std::string>& signals,
+                               Maybe (*suspect)(const Subject&, const Row&)) {
+  std::vector<Rule> all;
+  for (size_t i = 0; const Row& row : table)
+    all.push_back({.id = row.id,
+                   .key = row.key,
+                   .signal = signals[i++].c_str(),
+                   .cause = row.cause,
+                   .change = row.change,
+                   .method = "",
+                   .thrown = "",
+                   .numbers = row.numbers,
+                   .suspect = [&row, suspect](const Subject& s, int) { return suspect(s, row); }});
+  return all;
+}
+
 std::vector<Rule> common_rules();
 std::vector<Rule> line_rules();
 std::vector<Rule> op_rules();
