@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any, Callable, Optional, Sequence
 
-__all__ = ["account_of"]
+__all__ = ["account_of", "loads"]
 
 # By the beginnings of modules, the longest that fits.
 _MODULES = {
@@ -77,14 +77,24 @@ def account_of(
         if is_own(code.co_filename):
             break
         name = str(names.get("__name__", ""))
-        found = _known.get(name)
-        if found is None:
-            found = _known[name] = _of_module(name)
+        found = _kept(name)
         if found == "ops" and name.startswith("jax") and compiled():
             return "model"
         if found:
             return found
     return "own"
+
+
+def loads(stack: Sequence[tuple[CodeType, Optional[int], dict[str, Any]]]) -> bool:
+    """Whether a loader or pipeline called what runs."""
+    return any(_kept(str(names.get("__name__", ""))) == "input" for *_, names in stack)
+
+
+def _kept(name: str) -> str:
+    found = _known.get(name)
+    if found is None:
+        found = _known[name] = _of_module(name)
+    return found
 
 
 def _of_module(name: str) -> str:

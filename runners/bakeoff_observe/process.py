@@ -66,6 +66,7 @@ class Process:
         self._send({"event": "hello", "pid": os.getpid(), "python": version})
         request = self._receive()
         self.switches = dict(request.get("switches", {}))
+        self.observer.known = request.get("kind", "")
         if request.get("notebook"):
             builtins.get_ipython = _Notebook  # type: ignore[attr-defined]
         self._go(request)

@@ -22,7 +22,7 @@ import time
 from types import CodeType, FrameType
 from typing import Any, Callable, Optional, cast
 
-from bakeoff_observe.accounts import account_of
+from bakeoff_observe.accounts import account_of, loads
 from bakeoff_observe.children import Children
 from bakeoff_observe.functions import GENERATES, is_own
 from bakeoff_observe.observer import Observer
@@ -56,6 +56,7 @@ class Lines:
         self.thread, self.compiled = thread, compiled
         self.seen: dict[Place, int] = {}
         self.eager: dict[Place, int] = {}  # looks in ops of JAX alone
+        self.input: dict[Place, int] = {}  # looks in what a loader called
         # By the places of the user's own frames, the innermost first, how many of them
         # JAX traces, and the account.
         self.stacks: dict[tuple[tuple[Place, ...], int, str], int] = {}
@@ -78,6 +79,7 @@ class Lines:
                 continue
             place = places[0]
             self.seen[place] = self.seen.get(place, 0) + 1
+            self.input[place] = self.input.get(place, 0) + loads(stack)
             account = account_of(stack, is_own, self.compiled)
             look = places, traced, account
             if look in self.stacks or len(self.stacks) < _STACKS:
@@ -105,6 +107,7 @@ class Lines:
                 "function": name,
                 "share": n / self.looks,
                 "eager": self.eager.get((file, line, name), 0) / self.looks,
+                "input": self.input[file, line, name] / self.looks,
             }
             for (file, line, name), n in most
             if n >= _SHARE * self.looks

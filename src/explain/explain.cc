@@ -59,7 +59,7 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
     CHECK_OK(observe(subject, job.folder, job.seconds));
     if (proc::interrupted()) return Error{.message = "interrupted"};
     if (!subject.spec.in_copy)
-      out.notes.push_back(subject.name + ": its folder is too large to be copied, so its runs write into it");
+      out.notes.push_back(subject.spec.folder.string() + " is too large to be copied, so runs write into it");
     for (const std::string& note : subject.seen.notes) out.notes.push_back(subject.name + ": " + note);
   }
   prepare(out.subjects, out.notes);

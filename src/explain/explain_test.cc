@@ -127,6 +127,55 @@ TEST(Rules, OfCallsTakeAllOfOneKind) {
   EXPECT_EQ(found[0].line, 41);
 }
 
+constexpr const char* kSlowSource = R"("""A script
+that does something."""
+import torch
+
+def features(x):
+    return torch.stack([one(row) for row in x])
+
+class Net(Module):
+    def forward(self, x):
+        return self.head(features(x))
+
+net = Net(
+    width=8,
+)
+for batch in batches(4):
+    loss = net(batch)  # what it learns
+    log(loss)
+)";
+
+TEST(Differences, AreOfCodeAlone) {
+  std::string other = kSlowSource;
+  other.replace(other.find("torch.stack([one(row) for row in x])"), 36, "one(x)");
+  other.replace(other.find("that does something"), 19, "that does the same ");
+  other.replace(other.find("    log(loss)\n"), 14, "");
+  const auto found = differences(kSlowSource, other);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0], (Difference{.line = 6,
+                                  .last = 6,
+                                  .mine = {"    return torch.stack([one(row) for row in x])"},
+                                  .other = {"    return one(x)"}}));
+  EXPECT_EQ(found[1].line, 17);
+  EXPECT_TRUE(found[1].other.empty());
+  EXPECT_TRUE(differences(kSlowSource, kSlowSource).empty());
+  EXPECT_EQ(differences("", "a = 1\n").size(), 1u);
+  EXPECT_TRUE(differences(std::string(9000, '\n') + "a", std::string("# a\n")).size() == 1u);
+}
+
+TEST(Differences, AreMetByTheNamesOfALine) {
+  const auto lines = runs(kSlowSource, 16);
+  EXPECT_EQ(lines.front(), 16);
+  EXPECT_THAT(lines, ::testing::IsSupersetOf({5, 6, 8, 9, 10, 12, 13, 14}))
+      << "net is a Net, whose forward calls features";
+  EXPECT_THAT(lines, Not(Contains(17)));
+  EXPECT_TRUE(runs(kSlowSource, 0).empty());
+  EXPECT_TRUE(runs(kSlowSource, 99).empty());
+  EXPECT_THAT(runs("x = 'a b", 1), ::testing::ElementsAre(1)) << "quotes that are not closed";
+  EXPECT_THAT(runs("f = f(f)\n", 1), ::testing::ElementsAre(1));
+}
+
 TEST(Remarks, AreOfWhatIsWrong) {
   EXPECT_TRUE(remarks(torch_script({})).empty());
   const auto found = remarks(torch_script({{"broadcast_loss", {{16, 1}, {16}}},

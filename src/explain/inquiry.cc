@@ -179,6 +179,7 @@ Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) c
             .samples = of.samples(),
             .step_with_waits_s = of.step_with_waits_s(),
             .start_s = start_seconds(of.profile)};
+  lane.spec.kind = of.seen.kind;
   if (const auto set = lane.switches.find(kEnvironment); set != lane.switches.end())
     for (const auto& [variable, value] : set->items()) lane.spec.environment[variable] = value;
   if (of.seen.ended)
@@ -545,6 +546,17 @@ std::vector<Cause*> Inquiry::remaining() {
   return all;
 }
 
+// The confirmed general cause that a special one explains most of, by what is booked to it; none: nullptr.
+Cause* Inquiry::general_of(const Cause& special) {
+  const double its_gain = -std::log1p(-std::min(0.99, *special.suspect.suspicion.booked));
+  for (Cause& cause : out_.causes)
+    if (cause.finding == Finding::kConfirmed &&
+        std::string(special.suspect.rule->within) == cause.suspect.rule->key &&
+        its_gain >= kGivesWay * std::log(cause.measured->value))
+      return &cause;
+  return nullptr;
+}
+
 // What no run decided is named by the time that the observed run spent on it; a general cause only where no special one is,
 // and a place in the script only where causes leave most of the gap open.
 void Inquiry::book() {
@@ -556,6 +568,11 @@ void Inquiry::book() {
       const bool undecided = cause.finding == Finding::kOpen || cause.finding == Finding::kFailed;
       if (!undecided || cause.shared || rank(mine) != now) continue;
       if (cause.suspect.suspicion.booked.value_or(0) < kLeastBooked) continue;
+      if (Cause* general = general_of(cause)) {
+        general->finding = Finding::kCovered;
+        cause.finding = Finding::kBooked;
+        continue;
+      }
       if (explained() > (mine.place_alone ? kMostOfGap : kAllOfGap)) continue;
       if (!out_.told(cause)) cause.finding = Finding::kBooked;
     }

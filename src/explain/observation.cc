@@ -252,6 +252,7 @@ void prepare(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
     for (const LineTime& one : line_times(other)) mine.other_lines[one.text] += one.seconds;
     for (const PythonLoop& loop : other.seen.loops)
       mine.other_loop_s = std::max(mine.other_loop_s, loop.share * other.looked_at_s());
+    mine.code = code_times(mine);
   }
 }
 

@@ -109,8 +109,8 @@ Result<Report> parse_report(const std::string& line) {
     found.at("notes").get_to(report.notes);
     report.facts = found.at("facts");
     for (const Json& one : found.value("lines", Json::array()))
-      report.lines.push_back(
-          {one.at("file"), one.at("line"), one.at("function"), one.at("share"), one.value("eager", 0.0)});
+      report.lines.push_back({one.at("file"), one.at("line"), one.at("function"), one.at("share"),
+                              one.value("eager", 0.0), one.value("input", 0.0)});
     for (const Json& one : found.value("constants", Json::array()))
       report.constants.push_back(
           {one.at("file"), one.at("function"), one.at("line"), one.at("calls"), one.at("share")});
@@ -144,6 +144,7 @@ struct Observed::State {
   proc::Child child;
   proc::LineChannel channel;
   Switches switches;
+  std::string kind = {};
   bool notebook = false;
   int64_t id = 0;
   State(std::optional<TemporaryFolder> folder, proc::Child started, Switches thrown)
@@ -178,6 +179,7 @@ Result<Observed> Observed::start(const ScriptSpec& spec, const Switches& switche
   TRY(proc::Child child, proc::Child::start(made.options));
   auto state = std::make_unique<State>(std::move(made.copy), std::move(child), switches);
   state->notebook = spec.notebook;
+  state->kind = spec.kind;
   const int64_t deadline = monotonic_clock().now_ns() + static_cast<int64_t>(kHelloSeconds * kSecond);
   const auto hello = state->channel.receive(deadline, "start");
   if (!hello) {
@@ -198,6 +200,7 @@ Result<Report> Observed::run(const RunRequest& asked) {
   if (state_->id == 1) {
     request["switches"] = state_->switches;
     request["notebook"] = state_->notebook;
+    request["kind"] = state_->kind;
   }
   const double seconds = asked.seconds + asked.patience_s;
   const int64_t deadline = monotonic_clock().now_ns() + static_cast<int64_t>(seconds * kSecond);

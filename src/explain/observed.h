@@ -30,7 +30,8 @@ struct ScriptSpec {
   bool in_copy = true;                      // run in a copy of it (folders.h)
   Texts environment = {};                   // variables added to ours; PYTHONPATH stands before ours
   std::filesystem::path log_file = {};      // what the script prints
-  bool notebook = false;                    // it asks for its notebook, and gets one that does nothing
+  std::string kind = {};  // what its steps end with, as an earlier run told (Report::kind); empty: not known
+  bool notebook = false;  // it asks for its notebook, and gets one that does nothing
 };
 
 // A line of the user's files that the script was in whenever its stack was looked at.
@@ -40,6 +41,7 @@ struct HotLine {
   std::string function = {};
   double share = 0;  // of all looks
   double eager = 0;  // the same, within ops of JAX that belong to no compiled function
+  double input = 0;  // the same, within what a loader or pipeline called
 };
 
 // A function of the user's files that returned the same array again, given the same.

@@ -16,6 +16,15 @@ constexpr double kBinds = 0.6;
 
 const Json kNothing = Json::object();
 
+// Places of those that a line of the script runs, the nearest first.
+std::vector<size_t> differing(const std::vector<CodeTime>& all, const std::string& source, int64_t line) {
+  std::vector<size_t> found;
+  for (const int64_t run : runs(source, line))
+    for (size_t i = 0; i < all.size(); ++i)
+      if (all[i].text.has(run) && std::ranges::find(found, i) == found.end()) found.push_back(i);
+  return found;
+}
+
 // A framework that trains on another one, whose hooks see what trains it too, names it as its backend.
 std::string trained_by(const Json& facts) {
   if (!facts.is_object()) return "";
@@ -109,6 +118,28 @@ std::vector<LineTime> line_times(const Subject& s) {
     std::string text = trimmed_line(s, line);
     if (!text.starts_with("import ") && !text.starts_with("from "))
       all.push_back({line, std::move(text), line.share * s.start_s, line.share, true});
+  }
+  return all;
+}
+
+double more_of_line(const Subject& s, const LineTime& line) {
+  const auto same = s.other_lines.find(line.text);
+  return line.seconds - (same == s.other_lines.end() ? 0 : same->second);
+}
+
+std::vector<CodeTime> code_times(const Subject& s) {
+  std::vector<CodeTime> all;
+  for (Difference& one : differences(s.source, s.other_source)) all.push_back({.text = std::move(one)});
+  for (const LineTime& line : line_times(s)) {
+    const double more_s = more_of_line(s, line);
+    if (more_s <= 0 || all.empty() || !in_script(s, line.line.file)) continue;
+    bool nearest = true;
+    for (const size_t at : differing(all, s.source, line.line.line)) {
+      all[at].more_s += more_s;
+      if (nearest) all[at].nearest_s += more_s;
+      nearest = false;
+      if (all[at].line.seconds < line.seconds) all[at].line = line;
+    }
   }
   return all;
 }

@@ -5,10 +5,27 @@
 #include <string>
 #include <vector>
 
+#include "explain/differences.h"
 #include "explain/observed.h"
 #include "explain/phases.h"
 
 namespace bakeoff::explain {
+
+// What a line takes, in s of what is compared, as looks at the stack tell.
+struct LineTime {
+  HotLine line = {};
+  std::string text = {};  // trimmed_line
+  double seconds = 0;
+  double share = 0;    // of the looks
+  bool start = false;  // before the first steps, which count in a whole run
+};
+// Where the texts of two scripts differ, and by how much longer lines that run these take than in the other script.
+struct CodeTime {
+  Difference text = {};
+  double more_s = 0;     // s of what is compared: of all lines that run it
+  double nearest_s = 0;  // of those that run no other difference before it
+  LineTime line = {};    // that takes most of more_s
+};
 
 struct Subject {
   std::string name = {};    // as the user named it
@@ -39,6 +56,7 @@ struct Subject {
   double other_running = 0;                           // its Report::children_running
   bool other_grows = false;                           // its steps become longer, too
   std::string other_source = {};                      // its text
+  std::vector<CodeTime> code = {};                    // code_times of the two
 
   // The framework that trains: the one that reports parameters, else the first.
   std::string framework() const;
@@ -73,15 +91,11 @@ bool in_script(const Subject& s, const std::string& file);
 // The text of a line of the script, without spaces at its ends; of another file its place.
 std::string trimmed_line(const Subject& s, const HotLine& line);
 
-// What a line takes, in s of what is compared, as looks at the stack tell.
-struct LineTime {
-  HotLine line = {};
-  std::string text = {};  // trimmed_line
-  double seconds = 0;
-  double share = 0;    // of the looks
-  bool start = false;  // before the first steps, which count in a whole run
-};
 std::vector<LineTime> line_times(const Subject& s);
+// By how much longer a line takes than the same line of the other script, s of what is compared.
+double more_of_line(const Subject& s, const LineTime& line);
+// Of a script that knows its other_source and other_lines.
+std::vector<CodeTime> code_times(const Subject& s);
 
 // Ops as the profiler saw them, in s of what is compared: together they take no more than its steps.
 std::vector<OpTime> op_times(const Subject& s);

@@ -86,6 +86,10 @@ struct Writer {
       for (const auto& [share, text] : hot_ops(s)) ops += (ops.empty() ? "" : "; ") + share + " " + text;
       if (!ops.empty()) line(fmt::format("ops of {}, by a profile of two steps: {}", s.name, ops), "", "  ");
     }
+    const auto code = differing_lines(e);
+    if (!code.empty())
+      line(fmt::format("lines that {} (-) and {} (+) do not share:", e.subjects[0].name, e.subjects[1].name));
+    for (const auto& [mark, text] : code) out += fmt::format("{:>7} {}\n", mark, text);
     out += "\n";
   }
 
@@ -254,6 +258,9 @@ std::string to_json(const Explanation& e) {
   out["environment"] = table::Json::array();
   for (const WorkDifference& row : e.environment)
     out["environment"].push_back({{"what", row.what}, {"values", {row.first, row.second}}});
+  out["code"] = table::Json::array();
+  for (const CodeTime& one : e.subjects[0].code)
+    out["code"].push_back({{"line", one.text.line}, {"values", {one.text.mine, one.text.other}}});
   out["per"] = unit(e);
   out["gap"] = json_of(e.gap);
   out["gap_confirmed"] = e.gap_is_certain() && !e.equal;

@@ -15,6 +15,7 @@ namespace {
 constexpr double kHotShare = 0.05;  // of the looks at a stack, from which on a line is shown
 constexpr size_t kMostHotLines = 5;
 constexpr size_t kMostHotOps = 6;
+constexpr size_t kMostDiffering = 24;  // lines of both scripts that are shown
 constexpr double kToldAccount = 0.02;  // of all looks, from which on an account of a loop is told
 constexpr size_t kLongLine = 80;       // characters
 constexpr double kTold = 0.02;         // share of the gap, from which on a phase is told
@@ -277,6 +278,19 @@ std::vector<std::pair<std::string, std::string>> loop_books(const Subject& s) {
     all.emplace_back(
         fmt::format("{:.0f}%", 100 * loop.share()),
         fmt::format("{}:{}: {} {}", file, loop.line, line.substr(0, kLongLine), join(texts, ", ")));
+  }
+  return all;
+}
+
+std::vector<std::pair<std::string, std::string>> differing_lines(const Explanation& e) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const CodeTime& code : e.subjects[0].code) {
+    const Difference& one = code.text;
+    for (size_t i = 0; i < one.mine.size(); ++i)
+      all.emplace_back((i == 0 ? fmt::format("{} ", one.line) : "") + "-", one.mine[i]);
+    for (size_t i = 0; i < one.other.size(); ++i)
+      all.emplace_back((i == 0 && one.mine.empty() ? fmt::format("{} ", one.line) : "") + "+", one.other[i]);
+    if (all.size() > kMostDiffering) return {};
   }
   return all;
 }

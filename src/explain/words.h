@@ -57,6 +57,9 @@ std::string total_words(const Subject& s);
 std::vector<std::pair<std::string, std::string>> hot_lines(const Subject& subject);
 // Loops that it consists of, and what each does: ("62%", "train.py:41: for x in batches: layers 40%, backward pass 15%").
 std::vector<std::pair<std::string, std::string>> loop_books(const Subject& subject);
+// Where the texts of two scripts differ, as lines of both: ("24 -", "x = f(y)"), ("+", "x = g(y)"). Empty where they differ
+// too much to be shown.
+std::vector<std::pair<std::string, std::string>> differing_lines(const Explanation& e);
 // Ops of its steps by the profiler: ("45%", "aten::sort, 67 calls a step").
 std::vector<std::pair<std::string, std::string>> hot_ops(const Subject& subject);
 // What the hooks take of a step, at most; absent: it was not measured.

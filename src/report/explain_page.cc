@@ -133,6 +133,13 @@ std::vector<View> tables(const ex::Explanation& e) {
   listed(
       ex::hot_ops, "op", "ops-", "Ops of ",
       "Share of its time that ops of the framework take, by the framework's profiler in two steps of the observed run.");
+  std::vector<std::vector<std::string>> code = {{"line", "text"}};
+  for (const auto& [mark, text] : ex::differing_lines(e)) code.push_back({mark, text});
+  if (code.size() > 1)
+    all.push_back(table_view("code", "Lines that the scripts do not share",
+                             "Lines marked - are those of " + e.subjects[0].name +
+                                 ", lines marked + those of " + e.subjects[1].name + " in their place.",
+                             code, true));
   std::vector<std::vector<std::string>> rows = {{"suspect", "seen", "found"}};
   for (const ex::Cause& c : e.causes)
     if (!is_named(e, c))

@@ -7,8 +7,6 @@
 namespace bakeoff::explain {
 namespace {
 
-constexpr double kLeastForward = 0.2;   // of a gap, that is held to be no backward pass
-constexpr double kLeastLoop = 0.1;      // of a gap, that a loop takes
 constexpr double kPreparing = 0.6;      // of its waits, that one line of the script takes
 constexpr double kHotConversion = 0.1;  // of the samples of its call stack
 
@@ -24,9 +22,9 @@ Maybe waits(const Subject& s, int) {
   for (const HotLine& hot : s.seen.lines) {
     const std::string text = trimmed_line(s, hot);
     const bool own = in_script(s, hot.file) && !reads_batches.in(text);
-    if (!own || hot.share < kPreparing * s.input_share()) continue;
+    if (!own || hot.input < kPreparing * s.input_share()) continue;
     line = hot.line;
-    evidence += fmt::format("; {} of the samples of its call stack are in '{}'", share(hot.share),
+    evidence += fmt::format("; {} of the samples of its call stack are in '{}'", share(hot.input),
                             text.substr(0, 100));
     break;
   }
@@ -158,12 +156,6 @@ Maybe page_faults(const Subject& s, int) {
       .value = kMalloc};
 }
 
-// Whether the other script has a loop that begins with the same line.
-bool other_has(const Subject& s, int64_t line) {
-  const std::string text(trimmed(line_at(s.source, line)));
-  return text.empty() || s.other_source.find(text) != std::string::npos;
-}
-
 // A function that makes the same in each step.
 Maybe rebuilt(const Subject& s, int) {
   const ConstantCall* most = nullptr;
@@ -179,30 +171,6 @@ Maybe rebuilt(const Subject& s, int) {
       .most = without(part),
       .line = most->line,
       .booked = at_least(part, s)};
-}
-
-// A loop in Python within one step, which the other script does not have. Its part of the backward pass is seen there, and
-// is no part of the loop; so the loop is held against the gap without it.
-Maybe python_loop(const Subject& s, int) {
-  const double all_s = s.mean_s(), gap_s = all_s - s.other_s;
-  if (s.other_s <= 0 || gap_s < kWideGap * s.other_s) return {};
-  const PythonLoop* most = nullptr;
-  for (const PythonLoop& loop : s.seen.loops) {
-    const bool here = in_script(s, loop.file);
-    if (here && loop.rounds > 0 && !other_has(s, loop.line) && (most == nullptr || loop.share > most->share))
-      most = &loop;
-  }
-  if (most == nullptr) return {};
-  const double seconds = most->share * s.looked_at_s(), excess_s = seconds - s.other_loop_s;
-  const double forward_s = std::max(gap_s - more_of_backward(s), kLeastForward * gap_s);
-  if (excess_s < kPartOfGap * forward_s || excess_s < kLeastLoop * gap_s) return {};
-  const bool backward = excess_s < kPartOfGap * gap_s;
-  return Suspicion{
-      .evidence = fmt::format("a step goes {} times round the loop in line {}, which takes {} of it{}",
-                              most->rounds, most->line, share(most->share),
-                              backward ? ", and the backward pass goes through what it made" : ""),
-      .line = most->line,
-      .booked = at_least(std::min(seconds, excess_s) / all_s, s)};
 }
 
 // Its steps become longer, and the other script's do not.
@@ -226,36 +194,6 @@ Maybe crowded(const Subject& s, int processors) {
                        "of the {} processes that it starts {:.1f} threads run at a time, on {} processors",
                        s.seen.children, running, processors),
                    .value = {{"MKL_NUM_THREADS", "1"}, {"OMP_NUM_THREADS", "1"}}};
-}
-
-// A line that takes far longer than the same line of the other script, or that the other script does not have.
-Maybe hot_line(const Subject& s, int) {
-  const double all_s = s.mean_s(), gap_s = all_s - s.other_s;
-  if (s.other_s <= 0 || gap_s < kWideGap * s.other_s) return {};
-  // Where a framework computes behind the loop, a line that reads a result waits for what other lines asked for.
-  static const Pattern reads(
-      R"(float\(|int\(|\.item\(|\.numpy\(|block_until_ready|device_get|asarray\(|print\()");
-  const bool behind = s.uses("jax") || s.uses("tensorflow");
-  const bool looped = python_loop(s, 0).has_value();
-  const std::vector<LineTime> lines = line_times(s);
-  const LineTime* most = nullptr;
-  double excess_s = 0;
-  for (const LineTime& one : lines) {
-    if (behind && reads.in(one.text)) continue;
-    if (looped && one.text.find(".backward(") != std::string::npos)
-      continue;  // it goes through what the loop made
-    const auto same = s.other_lines.find(one.text);
-    const double more_s = one.seconds - (same == s.other_lines.end() ? 0 : same->second);
-    if (more_s > excess_s) most = &one, excess_s = more_s;
-  }
-  if (most == nullptr || excess_s < kPartOfGap * gap_s) return {};
-  const bool here = in_script(s, most->line.file);
-  return Suspicion{
-      .evidence = fmt::format("{} of the samples of its call stack{} are in '{}', which is {} of the gap",
-                              share(most->share), most->start ? " before its first steps" : "",
-                              most->text.substr(0, 100), share(std::min(1.0, excess_s / gap_s))),
-      .line = here ? most->line.line : 0,
-      .booked = at_least(std::min(most->seconds, excess_s) / all_s, s)};
 }
 
 Maybe compile_start(const Subject& s, int) { return compiles_longer(s); }
@@ -476,20 +414,6 @@ std::vector<Rule> common_rules() {
        .method = "",
        .thrown = "",
        .suspect = rebuilt},
-      {.id = "R30",
-       .key = "python_loop",
-       .signal =
-           "of two scripts: a loop with 8 rounds or more in a step, which the other script does not have, takes at "
-           "least 40% of the gap, by samples of the call stack",
-       .cause = "a Python loop does piece by piece what the other script does at once",
-       .change =
-           "one call over all pieces in place of the loop: a layer over the whole sequence, one product of larger "
-           "arrays, an array of indices",
-       .method = "",
-       .thrown = "",
-       .numbers = true,
-       .suspect = python_loop,
-       .place_alone = true},
       {.id = "R9",
        .key = "compile_start",
        .signal =
@@ -499,15 +423,6 @@ std::vector<Rule> common_rules() {
        .method = "",
        .thrown = "",
        .suspect = compile_start,
-       .place_alone = true},
-      {.id = "R28",
-       .key = "hot_line",
-       .signal = "of two scripts: one line takes at least 40% of the gap, by samples of the call stack",
-       .cause = "one line takes most of the gap",
-       .change = "look at what that line does, and at what the other script does in its place",
-       .method = "",
-       .thrown = "",
-       .suspect = hot_line,
        .place_alone = true},
       {.id = "R19",
        .key = "batch",

@@ -119,6 +119,7 @@ std::vector<Rule> booked_rules(const Row (&table)[n], const std::vector<std::str
 
 std::vector<Rule> common_rules();
 std::vector<Rule> line_rules();
+std::vector<Rule> otherwise_rules();
 std::vector<Rule> op_rules();
 std::vector<Rule> torch_rules();
 std::vector<Rule> keras_rules();

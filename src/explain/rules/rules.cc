@@ -249,8 +249,8 @@ std::optional<std::string> changed_line(const Suspect& suspect, const std::strin
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> all = [] {
     std::vector<Rule> joined;
-    for (auto part :
-         {common_rules, line_rules, op_rules, torch_rules, keras_rules, tensorflow_rules, jax_rules})
+    for (auto part : {common_rules, line_rules, op_rules, torch_rules, keras_rules, tensorflow_rules,
+                      jax_rules, otherwise_rules})
       std::ranges::move(part(), std::back_inserter(joined));
     return joined;
   }();

@@ -67,6 +67,7 @@ Subject script(const std::string& framework, const Facts& all) {
     s.seen.constants = {{"/tmp/copy/train.py", "filters", 2, 2, facts.value("Constant", 0.0)}};
   if (facts.contains("Traced"))
     s.start_loops = {{"/tmp/copy/train.py", 2, 0, 0.2, facts.value("Traced", 0.0)}};
+  if (!s.other_source.empty()) s.code = code_times(s);
   Json own = {{"parameters", 1000}, {"threads", 2}};
   own.update(facts);
   s.seen.facts = {{framework, own}};
@@ -101,6 +102,18 @@ Sign line_sign(const char* key, const char* text) {
   return {key, "torch", in_line(text), in_line("loss = model(x)")};
 }
 
+// A line in which it is seen 90% of the time, which the other script writes otherwise.
+Facts written(const std::string& mine, const std::string& other) {
+  return {{"Hot", 0.9},
+          {"OtherTime", 0.02},
+          {"Source", "import x\n" + mine + "\n"},
+          {"OtherSource", "import x\n" + other + "\n"}};
+}
+
+Sign code_sign(const char* key, const char* mine, const char* other) {
+  return {key, "torch", written(mine, other), written("y = f(x)", "y = g(x)")};
+}
+
 // An op that takes 90 of 100 ms, where the other script takes 20 ms in all, and by no other op as long.
 Sign op_sign(const char* key, const char* op) {
   return {key,
@@ -129,6 +142,42 @@ const std::vector<Sign> kSigns = {
       {"OpCalls", 250},
       {"Ops", {{"aten::mm", 0.05}}},
       {"OtherOps", {{"aten::mm", 0.01}}}}},
+    code_sign("not_donated", "y = jax.jit(f)(x)", "y = jax.jit(f, donate_argnums=0)(x)"),
+    code_sign("row_callbacks", "y = call(f, x, vmap_method='sequential')",
+              "y = call(f, x, vmap_method='broadcast_all')"),
+    code_sign("mapped_too_much", "y = vmap(f)(x, n)", "y = vmap(f, in_axes=(0, None))(x, n)"),
+    code_sign("whole_derivatives", "h = jax.hessian(f)(x) @ v", "h = jax.jvp(jax.grad(f), (x,), (v,))[1]"),
+    code_sign("row_at_a_time", "y = tf.map_fn(f, x)", "y = f(x)"),
+    code_sign("weights_by_numpy", "t.set_weights(mix(m.get_weights()))", "mix(t.variables, m.variables)"),
+    code_sign("metric_thresholds", "m = AUC(thresholds=list(r))", "m = AUC(num_thresholds=200)"),
+    code_sign("attention_weights", "y, w = attention(x, x, x)",
+              "y, _ = attention(x, x, x, need_weights=False)"),
+    code_sign("argument_checks", "d = Normal(m, s)", "d = Normal(m, s, validate_args=False)"),
+    code_sign("full_decomposition", "u, s, v = torch.linalg.svd(x)",
+              "u, s, v = torch.linalg.svd(x, full_matrices=False)"),
+    code_sign("moved_out",
+              "  kernel = make_kernel(n)\nfor x in xs:", "for x in xs:\nkernel = make_kernel(n)"),
+    code_sign("second_graph", "g = grad(y, x, create_graph=True)", "g = grad(y, x)"),
+    code_sign("full_sort", "best = torch.argsort(x)[:5]", "best = torch.topk(x, 5).indices"),
+    code_sign("direct_convolution", "y = F.conv1d(x, w)", "y = irfft(rfft(x) * rfft(w))"),
+    code_sign("dense_zeros", "y = adjacency @ x", "y = torch.sparse.mm(adjacency, x)"),
+    code_sign("skips_nothing", "y = head(h)", "y = head(h[mask])"),
+    code_sign("again_kept", "d = d.map(f)", "d = d.map(f).cache()"),
+    code_sign("whole_files", "x = load(path)[:64]", "x = load(path, mmap_mode='r')[:64]"),
+    code_sign("hooks_pile_up", "h = layer.register_forward_hook(f)", "h = None"),
+    code_sign("gradient_calls", "y = net(x)", "y = torch.no_grad()(net)(x)"),
+    code_sign("one_model_each", "y = [m(x) for m in models]", "y = torch.bmm(w, x)"),
+    code_sign("not_compiled", "y = step(x)", "y = tf.function(step)(x)"),
+    code_sign("not_scanned", "y = loop(f, x)", "y = jax.lax.scan(f, x, n)"),
+    code_sign("denormal_numbers", "pass", "torch.set_flush_denormal(True)"),
+    code_sign("another_precision", "y = f(x.astype(jnp.bfloat16))", "y = f(x)"),
+    code_sign("another_layout", "m = Net()", "m = Net().to(memory_format=torch.channels_last)"),
+    code_sign("array_copies", "y = x.repeat(9, 1)", "y = x.expand(9, -1)"),
+    code_sign("read_backs", "n += y.sum().item()", "n += y.sum()"),
+    {"other_code",
+     "torch",
+     written("y = f(x)", "y = g(x)"),
+     {{"Hot", 0.9}, {"OtherTime", 0.02}, {"Source", "a\ny = f(x)\n"}}},
     {"growing_steps", "torch", {{"Longer", 10'000}}, {{"Longer", 0}}},
     {"crowded", "torch", {{"Children", 4}, {"Running", 7.5}}, {{"Children", 4}, {"Running", 2.1}}},
     line_sign("grown_array", "  self.rows = np.concatenate([self.rows, row])"),

@@ -20,9 +20,12 @@ Maybe per_item(const Subject& s, int) {
   if (s.profile.wait_share < kSomeWaits || loader(s, "dataset") != "TensorDataset" ||
       loader(s, "default_collate") != true)
     return {};
-  return Suspicion{fmt::format("its rows lie in memory and are fetched one by one; waits: {} of its steps",
-                               share(s.profile.wait_share)),
-                   without(s.profile.wait_share)};
+  Suspicion found{
+      .evidence = fmt::format("its rows lie in memory and are fetched one by one; waits: {} of its steps",
+                              share(s.profile.wait_share)),
+      .most = without(s.profile.wait_share)};
+  if (workers(s) == 0) found.booked = of_steps(s.profile.wait_share, s);  // it waits for nothing else
+  return found;
 }
 
 // Loader workers of the other script; -1 where it has no loader.

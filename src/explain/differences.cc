@@ -1,0 +1,244 @@
+// The texts of two scripts say what a slow line does otherwise, though they do not say that it matters.
+//
+// Looks at the stack tell where the time of a gap goes: often into a call of a function that both scripts have by the same
+// name, a compiled one for example, which is a single look for Python. So the names in that line are followed, as a reader
+// would do it, to the lines that define them, until one is met that the other script does not have. This is no parser of
+// Python: a name that is defined twice counts twice, and what it cannot follow it does not find.
+
+#include "explain/differences.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "base/texts.h"
+
+namespace bakeoff::explain {
+namespace {
+
+constexpr size_t kMostLines = 3000;
+constexpr size_t kMostFollowed = 2000;  // lines that a line runs
+constexpr size_t kMostJoined = 30;      // lines of one statement
+constexpr size_t kToldLines = 2;        // of a difference, in one sentence
+constexpr size_t kToldCharacters = 110;
+
+struct Line {
+  int64_t number = 0;
+  std::string text = {};  // trimmed
+};
+
+size_t indent_of(const std::string& line) { return std::min(line.find_first_not_of(" \t"), line.size()); }
+
+bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// Lines that do something. Texts in triple quotes that are a statement of their own are documentation.
+std::vector<Line> code_lines(const std::string& source) {
+  std::vector<Line> all;
+  std::string open;  // the quotes that end a docstring
+  for (int64_t number = 1; const std::string& line : lines_of(source)) {
+    const std::string text(trimmed(line));
+    const int64_t here = number++;
+    if (!open.empty()) {
+      if (text.find(open) != std::string::npos) open.clear();
+      continue;
+    }
+    if (text.empty() || text[0] == '#') continue;
+    const std::string begin = text.substr(text.starts_with("r") ? 1 : 0, 3);
+    if (begin == "\"\"\"" || begin == "'''") {
+      const size_t after = text.find(begin) + 3;
+      if (text.find(begin, after) == std::string::npos) open = begin;
+      continue;
+    }
+    all.push_back({here, text});
+  }
+  return all;
+}
+
+// Which lines of two lists are a longest common part of both: pairs of places, in order.
+std::vector<std::pair<size_t, size_t>> common(const std::vector<Line>& a, const std::vector<Line>& b) {
+  const size_t n = a.size(), m = b.size();
+  std::vector<uint16_t> longest((n + 1) * (m + 1), 0);  // of what is left from these places on
+  const auto at = [&](size_t i, size_t j) -> uint16_t& { return longest[i * (m + 1) + j]; };
+  for (size_t i = n; i-- > 0;)
+    for (size_t j = m; j-- > 0;)
+      at(i, j) = a[i].text == b[j].text ? static_cast<uint16_t>(at(i + 1, j + 1) + 1)
+                                        : std::max(at(i + 1, j), at(i, j + 1));
+  std::vector<std::pair<size_t, size_t>> pairs;
+  for (size_t i = 0, j = 0; i < n && j < m;) {
+    if (a[i].text == b[j].text)
+      pairs.emplace_back(i++, j++);
+    else
+      at(i + 1, j) >= at(i, j + 1) ? ++i : ++j;
+  }
+  return pairs;
+}
+
+struct Names {
+  std::vector<std::string> plain = {}, attributes = {};  // `attributes` stand behind a dot
+};
+
+// Names in code, without those in texts and comments.
+Names names_in(const std::string& code) {
+  Names found;
+  for (size_t at = 0; at < code.size();) {
+    const char c = code[at];
+    if (c == '#') break;
+    if (c == '"' || c == '\'') {
+      at = std::min(code.find(c, at + 1), code.size() - 1) + 1;
+    } else if (in_word(c)) {
+      size_t end = at;
+      while (end < code.size() && in_word(code[end])) ++end;
+      const bool attribute = at > 0 && code[at - 1] == '.';
+      if (std::isdigit(static_cast<unsigned char>(c)) == 0)
+        (attribute ? found.attributes : found.plain).push_back(code.substr(at, end - at));
+      at = end;
+    } else {
+      ++at;
+    }
+  }
+  return found;
+}
+
+// Where names are defined, each by the lines that do it.
+class Definitions {
+ public:
+  explicit Definitions(const std::string& source) : lines_(lines_of(source)) {
+    for (size_t i = 0; i < lines_.size(); ++i) {
+      const std::string text(trimmed(lines_[i]));
+      for (const char* word : {"def ", "async def ", "class "})
+        if (text.starts_with(word)) define(text.substr(std::string_view(word).size()), block(i));
+      assignment(i, text);
+    }
+  }
+
+  // The lines of the statement that a line begins, while parentheses are open.
+  std::vector<int64_t> statement(size_t first) const {
+    std::vector<int64_t> all;
+    int64_t open = 0;
+    for (size_t i = first; i < lines_.size() && all.size() < kMostJoined; ++i) {
+      all.push_back(static_cast<int64_t>(i) + 1);
+      for (const char c : lines_[i])
+        open += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+      if (open <= 0) break;
+    }
+    return all;
+  }
+
+  std::vector<int64_t> follow(int64_t line) const {
+    std::vector<int64_t> all = statement(static_cast<size_t>(line) - 1);
+    std::set<int64_t> seen(all.begin(), all.end());
+    for (size_t next = 0; next < all.size() && all.size() < kMostFollowed; ++next) {
+      const Names names = names_in(lines_[static_cast<size_t>(all[next]) - 1]);
+      for (const auto* list : {&names.plain, &names.attributes})
+        for (const std::string& name : *list)
+          for (const auto* where : {&defined_, list == &names.plain ? &assigned_ : &kept_})
+            if (const auto found = where->find(name); found != where->end())
+              for (const int64_t one : found->second)
+                if (seen.insert(one).second) all.push_back(one);
+    }
+    return all;
+  }
+
+ private:
+  using Where = std::map<std::string, std::vector<int64_t>>;
+
+  // A function or class with its decorators.
+  std::vector<int64_t> block(size_t first) const {
+    const size_t indent = indent_of(lines_[first]);
+    size_t begin = first, end = first + 1;
+    while (begin > 0 && indent_of(lines_[begin - 1]) == indent &&
+           lines_[begin - 1].substr(indent).starts_with("@"))
+      --begin;
+    while (end < lines_.size() && (trimmed(lines_[end]).empty() || indent_of(lines_[end]) > indent ||
+                                   trimmed(lines_[end]).starts_with(")")))
+      ++end;
+    std::vector<int64_t> all;
+    for (size_t i = begin; i < end; ++i)
+      if (!trimmed(lines_[i]).empty()) all.push_back(static_cast<int64_t>(i) + 1);
+    return all;
+  }
+
+  void define(const std::string& rest, const std::vector<int64_t>& lines) {
+    size_t end = 0;
+    while (end < rest.size() && in_word(rest[end])) ++end;
+    add(defined_, rest.substr(0, end), lines);
+  }
+
+  // "a, b = ...", "self.net = ...", "with open(...) as a", "for a in ..."
+  void assignment(size_t i, const std::string& text) {
+    std::string targets;
+    if (const size_t in = text.find(" in "); text.starts_with("for ") && in != std::string::npos)
+      targets = text.substr(4, in - 4);
+    else if (const size_t as = text.find(" as "); text.starts_with("with ") && as != std::string::npos)
+      targets = text.substr(as + 4);
+    else if (const size_t is = text.find(" = ");
+             is != std::string::npos && text.find('(') > is && text.find('[') > is)
+      targets = text.substr(0, is);
+    const Names names = names_in(targets);
+    const std::vector<int64_t> lines = targets.empty() ? std::vector<int64_t>{} : statement(i);
+    for (const std::string& name : names.plain)
+      if (name != "self") add(assigned_, name, lines);
+    for (const std::string& name : names.attributes) add(kept_, name, lines);
+  }
+
+  static void add(Where& where, const std::string& name, const std::vector<int64_t>& lines) {
+    std::vector<int64_t>& all = where[name];
+    all.insert(all.end(), lines.begin(), lines.end());
+  }
+
+  std::vector<std::string> lines_;
+  Where defined_, assigned_, kept_;  // functions and classes; variables; attributes of objects
+};
+
+std::string told(const std::vector<std::string>& lines) {
+  std::string all;
+  for (size_t i = 0; i < std::min(lines.size(), kToldLines); ++i)
+    all += (i > 0 ? " " : "") + std::string(trimmed(lines[i]));
+  const bool cut = lines.size() > kToldLines || all.size() > kToldCharacters;
+  return "'" + all.substr(0, kToldCharacters) + (cut ? " ..." : "") + "'";
+}
+
+}  // namespace
+
+std::vector<Difference> differences(const std::string& mine, const std::string& other) {
+  const std::vector<Line> a = code_lines(mine), b = code_lines(other);
+  if (a.size() > kMostLines || b.size() > kMostLines) return {};
+  std::vector<std::pair<size_t, size_t>> pairs = common(a, b);
+  pairs.emplace_back(a.size(), b.size());
+  const std::vector<std::string> lines = lines_of(mine), others = lines_of(other);
+  const auto whole = [](const std::vector<std::string>& of, const Line& line) {
+    std::string text = of[static_cast<size_t>(line.number) - 1];
+    return text.erase(text.find_last_not_of(" \t\r") + 1);
+  };
+  std::vector<Difference> all;
+  size_t i = 0, j = 0;
+  for (const auto& [next_i, next_j] : pairs) {
+    if (i < next_i || j < next_j) {
+      const auto end = static_cast<int64_t>(lines.size());
+      Difference one{.line = i < a.size() ? a[i].number : end, .last = i > 0 ? a[i - 1].number : 1};
+      if (i < next_i) one.last = a[next_i - 1].number;
+      for (; i < next_i; ++i) one.mine.push_back(whole(lines, a[i]));
+      for (; j < next_j; ++j) one.other.push_back(whole(others, b[j]));
+      all.push_back(std::move(one));
+    }
+    i = next_i + 1, j = next_j + 1;
+  }
+  return all;
+}
+
+std::vector<int64_t> runs(const std::string& source, int64_t line) {
+  if (line < 1 || line > std::ssize(lines_of(source))) return {};
+  return Definitions(source).follow(line);
+}
+
+std::string difference_words(const Difference& difference) {
+  if (difference.mine.empty()) return "the other script has " + told(difference.other) + " before it";
+  if (difference.other.empty()) return told(difference.mine) + ", which the other script does not have";
+  return told(difference.mine) + ", in whose place the other script has " + told(difference.other);
+}
+
+}  // namespace bakeoff::explain

@@ -1,0 +1,35 @@
+#pragma once
+
+// How the texts of two scripts differ, and what a line of one of them runs.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace bakeoff::explain {
+
+// Neighbouring lines of one script, and what the other has in their place; one of the two may be empty.
+struct Difference {
+  // Numbers of the first and the last of its lines in the first script; where it has none, of the lines behind and before.
+  int64_t line = 0, last = 0;
+  std::vector<std::string> mine = {};  // without spaces at their ends
+  std::vector<std::string> other = {};
+  // Whether a line of the first script is one of its own; where it has none, the line before it or behind it.
+  bool has(int64_t number) const {
+    return mine.empty() ? number == line || number == last : number >= line && number <= last;
+  }
+  bool operator==(const Difference&) const = default;
+};
+
+// In the order of the lines; comments, empty lines, docstrings and indents count for nothing. Empty for scripts of more than
+// 3,000 lines.
+std::vector<Difference> differences(const std::string& mine, const std::string& other);
+
+// What a line of a Python source runs, by the names in it: the lines of its own statement first, then those that define its
+// names (functions with their decorators, classes, assignments), then those that define the names in these.
+std::vector<int64_t> runs(const std::string& source, int64_t line);
+
+// "'a = f(x)', in whose place the other script has 'a = g(x)'"
+std::string difference_words(const Difference& difference);
+
+}  // namespace bakeoff::explain

@@ -1,0 +1,303 @@
+// Of two scripts: what one writes otherwise than the other, where that takes most of a gap.
+//
+// Looks at the stack say in which lines the gap lies, and the texts say what these lines run that the other script has
+// otherwise (differences.h). Two scripts that are to do the same differ in little; so what a reader would find by comparing
+// them is named here, with the time that speaks for it. The table below knows what such differences mean; others are shown as
+// they are. None of it is a proof: the time of a line is measured, and that its difference is the reason is read. So all of it
+// comes after the causes that a switch confirms.
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/texts.h"
+#include "explain/rules/parts.h"
+
+namespace bakeoff::explain {
+namespace {
+
+constexpr double kLeastForward = 0.2;  // of a gap, that is held to be no backward pass
+constexpr double kLeastLoop = 0.1;     // of a gap, that a loop takes
+constexpr size_t kLeastMoved = 12;     // characters of a line that stands elsewhere in the other script
+
+bool is_wide(const Subject& s) { return s.other_s > 0 && s.mean_s() - s.other_s >= kWideGap * s.other_s; }
+
+double gap_s(const Subject& s) { return s.mean_s() - s.other_s; }
+
+struct Otherwise {
+  const char* key;
+  const char*
+      mine;  // regular expression of what this script has, and the other has not unless `other` is given; "": anything
+  const char* other;  // of what the other has in its place, and this one has not; "": anything
+  const char* what;   // as the signal: "lines that ..."
+  const char* cause;
+  const char* change;
+  const char* id = "R30";
+  bool numbers = true;
+};
+
+const Otherwise kOtherwise[] = {
+    {"not_donated", "", R"(donate_arg(nums|names)|donate *=)",
+     "donate no array that the other script donates",
+     "a compiled function copies a large array that it changes, as it may not reuse its buffer",
+     "jax.jit(f, donate_argnums=...) for arrays that nobody needs after the call: the values are the same",
+     "R12", false},
+    {"row_callbacks", R"(vmap_method *= *["']sequential|vectorized *= *False)", "",
+     "call Python back for one row after another",
+     "compiled code calls Python back for one row after another",
+     "vmap_method=\"broadcast_all\" and a function that takes all rows, or the same in jax.numpy", "R6"},
+    {"mapped_too_much", "", R"(in_axes *=)", "map all arguments where the other script names axes",
+     "jax.vmap maps an argument that is the same for all rows: what depends on it is computed for each of them, and of a "
+     "lax.cond both branches",
+     "in_axes with None for what all rows share", "R30"},
+    {"whole_derivatives", R"((hessian|jacfwd|jacrev|jacobian)\()",
+     R"((jvp|vjp|linearize|batch_jacobian|vmap|grad)\()", "make whole matrices of derivatives",
+     "it makes a whole matrix of derivatives, of which a product or a part is used",
+     "a product with a vector: jvp of grad, torch.func.jvp, torch.autograd.functional.hvp; blocks: batch_jacobian, vmap of grad"},
+    {"row_at_a_time", R"(map_fn\(|lax\.map\(|vectorize\(|\.apply\(|np\.apply_along_axis)", "",
+     "call a function for one row after another", "it calls a function for one row after another",
+     "ops that take the whole batch, vectorized_map or vmap", "R30", false},
+    {"weights_by_numpy", R"([gs]et_weights\()", "", "read and write weights as arrays of NumPy",
+     "weights are copied out of the model and back, all of them each time",
+     "assign variables to variables (t.assign(...)) within one compiled function, torch._foreach_lerp_",
+     "R11"},
+    {"metric_thresholds", "[^_]thresholds *=", "", "compare predictions with many thresholds",
+     "a metric compares each prediction with each of its thresholds",
+     "evenly spaced thresholds by their number (num_thresholds), fewer of them, or metrics once an epoch",
+     "R17"},
+    {"attention_weights", "", R"(need_weights *= *False|scaled_dot_product_attention)",
+     "ask attention for its weights",
+     "attention computes weights that nobody uses, which keeps it from one fused op",
+     "need_weights=False, scaled_dot_product_attention"},
+    {"argument_checks", "", R"(validate_args *= *False|set_default_validate_args)",
+     "let distributions check their arguments", "distributions check their arguments each time they are made",
+     "validate_args=False, or torch.distributions.Distribution.set_default_validate_args(False)", "R17",
+     false},
+    {"full_decomposition", R"(svd\(|eigh?\(|qr\()",
+     R"(full_matrices *= *False|svdvals|eigvalsh|svd_lowrank|mode *= *["']reduced)",
+     "decompose matrices in full", "it computes all of a decomposition of which a part is used",
+     "full_matrices=False, svdvals, eigvalsh, svd_lowrank"},
+    {"moved_out", "", "", "do at each step what the other script does outside of its loop",
+     "it does again and again what the other script does once",
+     "do it before the loop, and keep what it gives", "R30", false},
+    {"second_graph", R"(create_graph *= *True)", "", "keep a graph of the backward pass",
+     "gradients are made with a graph of their own, as if they were differentiated again",
+     "create_graph=False where nobody takes a second derivative, torch.autograd.grad for a single one", "R28",
+     false},
+    {"full_sort", R"(sort\(|sorted\()",
+     R"(topk\(|top_k\(|kthvalue\(|arg(max|partition)\(|nlargest|searchsorted)",
+     "sort where the other script selects", "it sorts everything where the largest are wanted",
+     "topk, kthvalue, argpartition, heapq.nlargest"},
+    {"direct_convolution", "conv", R"(r?fft[n2]?\()", "convolve directly where the other script transforms",
+     "a long convolution is computed directly",
+     "by Fourier transforms: torch.fft.rfft of both, and their product"},
+    {"dense_zeros", "", R"(sparse|index_add|segment_sum|scatter_add|csr|BCOO)",
+     "compute with dense arrays where the other's are sparse",
+     "arrays in which most is 0 are computed as dense ones",
+     "sparse matrices, or sums by index over what is not 0"},
+    {"skips_nothing", "",
+     R"(\[[a-z_]*(mask|idx|index|indices|keep|positions?|rows?|picked|chosen|selected)[a-z_]*\]|nonzero\()",
+     "compute for all what the other script computes for a part",
+     "it computes for all elements what is needed for some", "choose the elements first, then compute", "R30",
+     true},
+    {"again_kept", "", R"(\.cache\(|lru_cache|functools\.cache|persist\()",
+     "compute again what the other script keeps", "it computes again what could be kept",
+     "keep it: .cache(), functools.lru_cache, an array in memory", "R1", false},
+    {"whole_files", "", R"(mmap_mode|memmap|usecols|columns *=|nrows *=|num_frames|frame_offset)",
+     "read whole files where the other script reads parts", "it reads whole files of which it needs a part",
+     "np.load(..., mmap_mode=\"r\"), or files that can be read in parts", "R1", false},
+    {"hooks_pile_up", R"(register_[a-z_]*hook\()", "", "register hooks",
+     "hooks run that the other script does not have",
+     "register them once, keep the handle and call its remove(), or leave them out", "R28", false},
+    {"gradient_calls", "", R"(no_grad|inference_mode|stop_gradient|detach\()",
+     "compute with gradients where the other script does not",
+     "its calls keep what a backward pass would need",
+     "torch.no_grad or inference_mode around what is not trained", "R24", false},
+    {"one_model_each", R"(^ *for |for .* in )", R"(vmap\(|stack_module_state|bmm\(|einsum\(|groups *=)",
+     "call models or layers one after another", "models of one shape are called one after another",
+     "torch.func.stack_module_state and vmap, bmm of stacked weights, grouped convolutions", "R30"},
+    {"not_compiled", "", R"(tf\.function|jax\.jit|@jit|nnx\.jit|torch\.compile|jit_compile *= *True)",
+     "run op by op where the other script compiles", "what the other script compiles runs op by op here",
+     "compile the function that makes one step", "R6"},
+    {"not_scanned", "", R"(lax\.(scan|fori_loop|while_loop)|nnx\.scan|steps_per_execution)",
+     "call Python for each step where the other script scans",
+     "a loop in Python makes steps that the other script compiles into one",
+     "jax.lax.scan, steps_per_execution", "R5"},
+    {"denormal_numbers", "", "set_flush_denormal", "let numbers become very small",
+     "numbers that are almost 0 may slow its arithmetic", "torch.set_flush_denormal(True)", "R13"},
+    {"another_precision", R"(bfloat16|float16|autocast|\.half\(|float64|double\(|HIGHEST|highest)", "",
+     "compute in another number format", "it computes in a number format that is slow on this machine",
+     "the other script's: float32 on most processors", "R16"},
+    {"another_layout", "", R"(channels_last|contiguous\(|data_format)", "keep arrays in another layout",
+     "its arrays lie in a layout that its ops are slow on",
+     "channels_last for convolutions, contiguous() once", "R8", false},
+    {"array_copies", R"(\.clone\(|deepcopy\(|\.repeat\(|tile\()", "", "copy arrays",
+     "it copies arrays that the other script does not copy",
+     "views: expand, slices, as_tensor, from_numpy; copy once", "R30", false},
+    {"read_backs", R"(\.item\(|\.cpu\(|\.numpy\(|\.tolist\()", "", "read results in Python",
+     "it reads results in Python, number by number or at each step",
+     "compute with arrays, and read once in a while", "R11"},
+};
+
+std::string joined(const std::vector<std::string>& lines) { return join(lines, " "); }
+
+// A line of the script that the other has further out, where it runs less often.
+bool moved_out(const Subject& s, const CodeTime& code) {
+  const auto indent = [](const std::string& line) { return line.find_first_not_of(" \t"); };
+  for (const std::string& line : code.text.mine)
+    for (const CodeTime& one : s.code)
+      for (const std::string& there : one.text.other)
+        if (trimmed(line).size() >= kLeastMoved && trimmed(line) == trimmed(there) &&
+            indent(there) < indent(line))
+          return true;
+  return false;
+}
+
+bool fits(const Subject& s, const CodeTime& code, const Otherwise& row, const Pattern& mine,
+          const Pattern& other) {
+  if (*row.mine == '\0' && *row.other == '\0') return moved_out(s, code);
+  const std::string here = joined(code.text.mine), there = joined(code.text.other);
+  if (*row.other != '\0' && (!other.in(there) || other.in(here))) return false;
+  return *row.mine == '\0' || (mine.in(here) && (*row.other != '\0' || !mine.in(there)));
+}
+
+std::string line_words(const Subject& s, const LineTime& line, double more_s) {
+  return fmt::format("{} of the samples of its call stack{} are in '{}', which is {} of the gap",
+                     share(line.share), line.start ? " before its first steps" : "", line.text.substr(0, 100),
+                     share(std::min(1.0, more_s / gap_s(s))));
+}
+
+// Booked is what its lines take more than in the other script.
+Suspicion suspicion_of(const Subject& s, const CodeTime& code, double more_s) {
+  const int64_t at = code.line.line.line;
+  const bool itself = at >= code.text.line && at <= code.text.last;
+  return {.evidence = fmt::format("{}; {}: {}", line_words(s, code.line, more_of_line(s, code.line)),
+                                  itself ? "it differs" : fmt::format("it runs line {}", code.text.line),
+                                  difference_words(code.text)),
+          .line = code.text.line,
+          .booked = at_least(std::min(1.0, more_s / s.mean_s()), s)};
+}
+
+Maybe otherwise(const Subject& s, const Otherwise& row) {
+  if (!is_wide(s)) return {};
+  const Pattern mine(row.mine), other(row.other);
+  for (const CodeTime& code : s.code)
+    if (code.more_s >= kPartOfGap * gap_s(s) && fits(s, code, row, mine, other))
+      return suspicion_of(s, code, code.more_s);
+  return {};
+}
+
+// Whatever it is that differs.
+Maybe other_code(const Subject& s, int) {
+  const auto most = std::ranges::max_element(s.code, {}, &CodeTime::nearest_s);
+  if (!is_wide(s) || most == s.code.end() || most->nearest_s < kPartOfGap * gap_s(s)) return {};
+  return suspicion_of(s, *most, most->nearest_s);
+}
+
+// Whether the other script has a loop that begins with the same line.
+bool other_has(const Subject& s, int64_t line) {
+  const std::string text(trimmed(line_at(s.source, line)));
+  return text.empty() || s.other_source.find(text) != std::string::npos;
+}
+
+// A loop in Python within one step, which the other script does not have. Its part of the backward pass is seen there, and
+// is no part of the loop; so the loop is held against the gap without it.
+Maybe python_loop(const Subject& s, int) {
+  const double all_s = s.mean_s(), gap_s = all_s - s.other_s;
+  if (s.other_s <= 0 || gap_s < kWideGap * s.other_s) return {};
+  const PythonLoop* most = nullptr;
+  for (const PythonLoop& loop : s.seen.loops) {
+    const bool here = in_script(s, loop.file);
+    if (here && loop.rounds > 0 && !other_has(s, loop.line) && (most == nullptr || loop.share > most->share))
+      most = &loop;
+  }
+  if (most == nullptr) return {};
+  const double seconds = most->share * s.looked_at_s(), excess_s = seconds - s.other_loop_s;
+  const double forward_s = std::max(gap_s - more_of_backward(s), kLeastForward * gap_s);
+  if (excess_s < kPartOfGap * forward_s || excess_s < kLeastLoop * gap_s) return {};
+  const bool backward = excess_s < kPartOfGap * gap_s;
+  return Suspicion{
+      .evidence = fmt::format("a step goes {} times round the loop in line {}, which takes {} of it{}",
+                              most->rounds, most->line, share(most->share),
+                              backward ? ", and the backward pass goes through what it made" : ""),
+      .line = most->line,
+      .booked = at_least(std::min(seconds, excess_s) / all_s, s)};
+}
+
+// A line that takes far longer than the same line of the other script, or that the other script does not have.
+Maybe hot_line(const Subject& s, int processors) {
+  if (!is_wide(s) || other_code(s, processors)) return {};
+  // Where a framework computes behind the loop, a line that reads a result waits for what other lines asked for.
+  static const Pattern reads(
+      R"(float\(|int\(|\.item\(|\.numpy\(|block_until_ready|device_get|asarray\(|print\()");
+  const bool behind = s.uses("jax") || s.uses("tensorflow");
+  const bool looped = python_loop(s, processors).has_value();
+  const std::vector<LineTime> lines = line_times(s);
+  const LineTime* most = nullptr;
+  double more_s = 0;
+  for (const LineTime& one : lines) {
+    if (behind && reads.in(one.text)) continue;
+    if (looped && one.text.find(".backward(") != std::string::npos)
+      continue;  // it goes through what the loop made
+    if (more_of_line(s, one) > more_s) most = &one, more_s = more_of_line(s, one);
+  }
+  if (most == nullptr || more_s < kPartOfGap * gap_s(s)) return {};
+  return Suspicion{.evidence = line_words(s, *most, more_s),
+                   .line = in_script(s, most->line.file) ? most->line.line : 0,
+                   .booked = at_least(std::min(most->seconds, more_s) / s.mean_s(), s)};
+}
+
+}  // namespace
+
+std::vector<Rule> otherwise_rules() {
+  static const std::vector<std::string> signals = [] {
+    std::vector<std::string> all;
+    for (const Otherwise& row : kOtherwise)
+      all.push_back(std::string("of two scripts: lines that ") + row.what +
+                    ", by their text, take at least 40% of the gap, by samples of the call stack");
+    return all;
+  }();
+  std::vector<Rule> all = booked_rules(kOtherwise, signals, otherwise);
+  for (Rule& rule : all) rule.place_alone = true;
+  std::ranges::move(
+      std::vector<Rule>{
+          {.id = "R30",
+           .key = "python_loop",
+           .signal =
+               "of two scripts: a loop with 8 rounds or more in a step, which the other script does not have, takes at "
+               "least 40% of the gap, by samples of the call stack",
+           .cause = "a Python loop does piece by piece what the other script does at once",
+           .change =
+               "one call over all pieces in place of the loop: a layer over the whole sequence, one product of larger "
+               "arrays, an array of indices",
+           .method = "",
+           .thrown = "",
+           .numbers = true,
+           .suspect = python_loop,
+           .place_alone = true},
+          {.id = "R28",
+           .key = "other_code",
+           .signal =
+               "of two scripts: lines that run what the other script writes otherwise take at least 40% of the gap, by "
+               "samples of the call stack",
+           .cause = "most of the gap is in lines that the other script writes otherwise",
+           .change = "write them as the other script does, if its results are the ones that you want",
+           .method = "",
+           .thrown = "",
+           .numbers = true,
+           .suspect = other_code,
+           .place_alone = true},
+          {.id = "R28",
+           .key = "hot_line",
+           .signal = "of two scripts: one line takes at least 40% of the gap, by samples of the call stack",
+           .cause = "one line takes most of the gap",
+           .change = "look at what that line does, and at what the other script does in its place",
+           .method = "",
+           .thrown = "",
+           .suspect = hot_line,
+           .place_alone = true},
+      },
+      std::back_inserter(all));
+  return all;
+}
+
+}  // namespace bakeoff::explain
