@@ -1,11 +1,12 @@
 """`bakeoff explain` on pairs of scripts that were written after public reports.
 
     python3 bench/explain/public.py [--binary build/dev/bakeoff] [--only REGEX]
-        [--seconds 120] [--out public.json]
+        [--seconds 120] [--out public.json] [--write FOLDER]
 
 `public/*.toml` names each pair with the address of its report, what is wrong, and an
 expression that a right answer has to contain in one of its first three causes; "line":
-it stands in the text of a line alone. Results
+it stands in the text of a line alone. The faster script of a pair is the slower one with
+`fast.diff` (of `diff -U0`) applied; --write FOLDER writes both of each pair. Results
 are kept in --out as they come: a run that was cut off goes on where it was. A quiet
 machine is needed.
 """
@@ -33,13 +34,43 @@ def cases() -> list[dict[str, str]]:
     return found
 
 
+def patched(text: str, diff: str) -> str:
+    """The text with the hunks of `diff -U0`."""
+    lines, made, at = text.splitlines(True), [], 0
+    for line in diff.splitlines(True):
+        hunk = re.match(r"@@ -(\d+)(?:,(\d+))? ", line)
+        if hunk:
+            count = int(hunk[2] or 1)
+            begin = int(hunk[1]) - (count > 0)  # of none: behind that line
+            made += lines[at:begin]
+            at = begin + count
+        elif line.startswith("+"):
+            made.append(line[1:])
+    return "".join(made + lines[at:])
+
+
+def write(name: str, folder: Path) -> None:
+    """Both scripts of a pair."""
+    slow = (HERE / name / "slow.py").read_text()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "slow.py").write_text(slow)
+    fast = patched(slow, (HERE / name / "fast.diff").read_text())
+    (folder / "fast.py").write_text(fast)
+
+
 def explained(binary: Path, name: str, seconds: int) -> dict[str, Any]:
     """What it says of the pair, and how long that took."""
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="bakeoff_public_") as out:
-        command = [str(binary), "explain", "--seconds", str(seconds), "--out", out]
-        command += [str(HERE / name / script) for script in ("slow.py", "fast.py")]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    with tempfile.TemporaryDirectory(prefix="bakeoff_public_") as folder:
+        write(name, Path(folder))
+        command = [str(binary), "explain", "--seconds", str(seconds), "--out", "out"]
+        done = subprocess.run(
+            [*command, "slow.py", "fast.py"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
     took = time.monotonic() - begin
     return {
         "code": done.returncode,
@@ -80,6 +111,7 @@ def main() -> None:
     options.add_argument("--only", default="")
     options.add_argument("--seconds", type=int, default=120)
     options.add_argument("--out", type=Path)
+    options.add_argument("--write", type=Path)
     given = options.parse_args()
     kept: dict[str, Any] = {}
     if given.out and given.out.exists():
@@ -88,6 +120,9 @@ def main() -> None:
     for case in cases():
         name = case["name"]
         if not re.search(given.only, name):
+            continue
+        if given.write:
+            write(name, given.write / name)
             continue
         if name not in kept:
             kept[name] = explained(given.binary.resolve(), name, given.seconds)

@@ -91,6 +91,7 @@ class Calls:
         self.files: dict[str, str] = {}
         self.main = ""  # the script, whose name is gone when it ends
         self.rows: dict[str, int] = {}  # of what a model predicted last
+        self.batch = 0  # rows of a batch that `predict` was asked for last
         self.before: dict[str, Any] = {}  # calls, ns, file and line before a step
         self.saved: set[tuple[str, Any]] = set()
         self.copies: dict[Any, Any] = {}  # the first one of each line
@@ -149,6 +150,8 @@ class Calls:
                 observer.count("early_clocks")
             if predicts:
                 self.rows[word] = _rows(args, kwargs)
+            if word == "model.predict":
+                self.batch = _batch(args, kwargs)
             if skips and self.inert(skips, word, args):
                 self.process.threw(skips)
                 if skips == "no_copy":
@@ -280,6 +283,7 @@ class Calls:
         rows = {word: n for word, n in self.rows.items() if word in found and n}
         if rows:
             told["rows"] = rows
+            told["predict_batch"] = self.batch
         return told
 
 
@@ -297,3 +301,9 @@ def _rows(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
         return int(shape[0]) if shape is not None else 0
     except (IndexError, TypeError):
         return 0
+
+
+def _batch(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """Rows that `predict` takes at a time; 32 unless it is told otherwise."""
+    size = args[2] if len(args) > 2 else kwargs.get("batch_size")
+    return size if isinstance(size, int) and size > 0 else 32

@@ -131,6 +131,8 @@ class KerasHooks(Hooks):
             self.watch_predicting(trainer, name)
         if "direct_predict" in switches:
             self.throw_direct_predict(trainer)
+        if "predict_batch" in switches:
+            self.throw_predict_batch(trainer, int(switches["predict_batch"]))
         self.watch_callbacks(lists)
 
     def watch_predicting(self, trainer: Any, name: str) -> None:
@@ -177,6 +179,19 @@ class KerasHooks(Hooks):
                 return inner(model, *args, **kwargs)
             self.process.threw("direct_predict")
             return model.predict_on_batch(asked["x"])
+
+        trainer.predict = predict
+
+    def throw_predict_batch(self, trainer: Any, size: int) -> None:
+        inner = trainer.predict
+
+        @functools.wraps(inner)
+        def predict(model: Any, *args: Any, **kwargs: Any) -> Any:
+            asked = given(inner, args, kwargs)
+            if not asked or one_batch(asked) or not hasattr(asked.get("x"), "shape"):
+                return inner(model, *args, **kwargs)
+            self.process.threw("predict_batch")
+            return inner(model, **{**asked, "batch_size": size})
 
         trainer.predict = predict
 

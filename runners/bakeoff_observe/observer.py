@@ -17,6 +17,7 @@ __all__ = ["KINDS", "Observer"]
 KINDS = {"fit": 1, "optimizer": 1, "update": 1, "function": 3, "backward": 64}
 KINDS |= {"call": 64}
 _ORDER = list(KINDS)
+_FEWEST_CALLS, _LONG_CALLS = 16, 2_000_000_000  # calls, and ns that they take
 
 now = time.monotonic_ns
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -108,12 +109,19 @@ class Observer:
             self.losses.append(self.loss)
         if len(self.marks) < self.left and at < self.until:
             return
-        enough = 1 if kind == self.known else KINDS[kind]
-        if len(self.marks) >= enough or at >= self.until:
+        if at >= self.until or self._believed(kind):
             if kind == "call" and any(known() for known in self.trains):
                 self.restart()  # it trains later
                 return
             self.wait()
+
+    def _believed(self, kind: str) -> bool:
+        """Whether this kind ends steps, or a surer one would have come by now."""
+        calls = len(self.marks)
+        if kind == self.known or calls >= KINDS[kind]:
+            return True
+        long = calls > 0 and self.marks[-1] - self.marks[0] >= _LONG_CALLS
+        return kind == "call" and calls >= _FEWEST_CALLS and long
 
     def _take(self, kind: str) -> bool:
         if self.inside and kind != "fit":
@@ -179,10 +187,13 @@ class Observer:
             took = now() - self.collecting
             self.spent["collections"] = self.spent.get("collections", 0) + took
 
+    def count_no_steps(self) -> None:
+        self.boundary = lambda kind: None  # type: ignore[method-assign]
+
     def forget(self) -> None:
         """Observed no longer; a process of the script's own never is."""
         self.kind = ""  # calls count no longer, and are made
-        self.boundary = lambda kind: None  # type: ignore[method-assign]
+        self.count_no_steps()
         self.waited = lambda since: None  # type: ignore[method-assign]
         self.wait = lambda: None
 

@@ -67,6 +67,8 @@ class Process:
         request = self._receive()
         self.switches = dict(request.get("switches", {}))
         self.observer.known = request.get("kind", "")
+        if request.get("whole"):
+            self.observer.count_no_steps()
         if request.get("notebook"):
             builtins.get_ipython = _Notebook  # type: ignore[attr-defined]
         self._go(request)

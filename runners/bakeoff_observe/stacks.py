@@ -38,6 +38,7 @@ _EVERY = 0.005  # s between two looks
 _SWITCH = 1e-4  # s that the training thread may still run once this one wants to look
 _SHARE = 0.03  # of all looks, from which on a line is told
 _MOST = 8
+_CALLERS = 24  # lines that are told for what they call
 _EAGER = ("jax", "jaxlib", "optax", "flax")  # outside of compiled functions
 _TRACES = "jax._src.pjit"  # a function of the user's, called by this, is traced
 _STACKS = 4096  # that are kept apart
@@ -95,22 +96,24 @@ class Lines:
     def stop(
         self, rounds: dict[Loop, int], constants: list[Constant]
     ) -> dict[str, Any]:
-        """The lines that were seen most often, with their shares of all looks; and
-        loops: those with as many rounds in a step, and those that JAX unrolls."""
+        """The lines that were seen most often, with their shares of all looks, and
+        those that called them; and loops: those with as many rounds in a step, and those that JAX unrolls."""
         self.on = False
         sys.setswitchinterval(self.interval)
-        most = sorted(self.seen.items(), key=lambda one: -one[1])[:_MOST]
+        within = self.within()
+        most = [place for place, n in _most(self.seen) if n >= _SHARE * self.looks]
+        callers = [place for place, n in _most(within, _CALLERS) if place not in most]
         lines = [
             {
-                "file": file,
-                "line": line,
-                "function": name,
-                "share": n / self.looks,
-                "eager": self.eager.get((file, line, name), 0) / self.looks,
-                "input": self.input[file, line, name] / self.looks,
+                "file": place[0],
+                "line": place[1],
+                "function": place[2],
+                "share": self.seen.get(place, 0) / self.looks,
+                "within": within.get(place, 0) / self.looks,
+                "eager": self.eager.get(place, 0) / self.looks,
+                "input": self.input.get(place, 0) / self.looks,
             }
-            for (file, line, name), n in most
-            if n >= _SHARE * self.looks
+            for place in most + callers
         ]
         accounts = {name: n / self.looks for name, n in self.accounts.items()}
         return {
@@ -121,6 +124,14 @@ class Lines:
             "children": self.children.told(),
             "constants": [self.constant(one) for one in constants],
         }
+
+    def within(self) -> dict[Place, int]:
+        """Looks in which a line was on the stack, by itself or by what it called."""
+        found: dict[Place, int] = {}
+        for (places, _, _), n in self.stacks.items():
+            for place in set(places):
+                found[place] = found.get(place, 0) + n
+        return found
 
     def constant(self, one: Constant) -> dict[str, Any]:
         """With the share of looks within it."""
@@ -196,6 +207,10 @@ class Lines:
             for loop in loops_of(file)
             if loop.has(file, line)
         }
+
+
+def _most(seen: dict[Place, int], count: int = _MOST) -> list[tuple[Place, int]]:
+    return sorted(seen.items(), key=lambda one: -one[1])[:count]
 
 
 def stack_of(thread: int) -> list[Part]:

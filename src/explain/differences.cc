@@ -81,14 +81,26 @@ struct Names {
   std::vector<std::string> plain = {}, attributes = {};  // `attributes` stand behind a dot
 };
 
+void names_in(const std::string& code, Names& found);
+
+// "loss {float(value):.3f}" has float and value.
+void names_in_braces(const std::string& text, Names& found) {
+  for (size_t open = text.find('{'); open != std::string::npos; open = text.find('{', open + 1)) {
+    const size_t end = text.find_first_of("}:!", open);
+    names_in(text.substr(open + 1, std::min(end, text.size()) - open - 1), found);
+  }
+}
+
 // Names in code, without those in texts and comments.
-Names names_in(const std::string& code) {
-  Names found;
+void names_in(const std::string& code, Names& found) {
   for (size_t at = 0; at < code.size();) {
     const char c = code[at];
     if (c == '#') break;
     if (c == '"' || c == '\'') {
-      at = std::min(code.find(c, at + 1), code.size() - 1) + 1;
+      const size_t end = std::min(code.find(c, at + 1), code.size() - 1) + 1;
+      if (at > 0 && (code[at - 1] == 'f' || code[at - 1] == 'F'))
+        names_in_braces(code.substr(at + 1, end - at - 1), found);
+      at = end;
     } else if (in_word(c)) {
       size_t end = at;
       while (end < code.size() && in_word(code[end])) ++end;
@@ -100,7 +112,6 @@ Names names_in(const std::string& code) {
       ++at;
     }
   }
-  return found;
 }
 
 // Where names are defined, each by the lines that do it.
@@ -132,7 +143,8 @@ class Definitions {
     std::vector<int64_t> all = statement(static_cast<size_t>(line) - 1);
     std::set<int64_t> seen(all.begin(), all.end());
     for (size_t next = 0; next < all.size() && all.size() < kMostFollowed; ++next) {
-      const Names names = names_in(lines_[static_cast<size_t>(all[next]) - 1]);
+      Names names;
+      names_in(lines_[static_cast<size_t>(all[next]) - 1], names);
       for (const auto* list : {&names.plain, &names.attributes})
         for (const std::string& name : *list)
           for (const auto* where : {&defined_, list == &names.plain ? &assigned_ : &kept_})
@@ -168,9 +180,14 @@ class Definitions {
     add(defined_, rest.substr(0, end), lines);
   }
 
-  // "a, b = ...", "self.net = ...", "with open(...) as a", "for a in ..."
+  // "a, b = ...", "self.net = ...", "with open(...) as a", "for a in ...", and calls that set something up: "a.compile(...)"
   void assignment(size_t i, const std::string& text) {
     std::string targets;
+    size_t dot = 0;
+    while (dot < text.size() && in_word(text[dot])) ++dot;
+    for (const char* call :
+         {".compile(", ".add(", ".append(", ".extend(", ".set_", ".register_", ".to(", ".build(", ".apply("})
+      if (dot > 0 && text.find(call, dot) == dot) targets = text.substr(0, dot);
     if (const size_t in = text.find(" in "); text.starts_with("for ") && in != std::string::npos)
       targets = text.substr(4, in - 4);
     else if (const size_t as = text.find(" as "); text.starts_with("with ") && as != std::string::npos)
@@ -178,7 +195,8 @@ class Definitions {
     else if (const size_t is = text.find(" = ");
              is != std::string::npos && text.find('(') > is && text.find('[') > is)
       targets = text.substr(0, is);
-    const Names names = names_in(targets);
+    Names names;
+    names_in(targets, names);
     const std::vector<int64_t> lines = targets.empty() ? std::vector<int64_t>{} : statement(i);
     for (const std::string& name : names.plain)
       if (name != "self") add(assigned_, name, lines);
@@ -237,7 +255,7 @@ std::vector<int64_t> runs(const std::string& source, int64_t line) {
 
 std::string difference_words(const Difference& difference) {
   if (difference.mine.empty()) return "the other script has " + told(difference.other) + " before it";
-  if (difference.other.empty()) return told(difference.mine) + ", which the other script does not have";
+  if (difference.other.empty()) return told(difference.mine) + ", which the other script does not have there";
   return told(difference.mine) + ", in whose place the other script has " + told(difference.other);
 }
 

@@ -173,7 +173,11 @@ TEST(Differences, AreMetByTheNamesOfALine) {
   EXPECT_TRUE(runs(kSlowSource, 0).empty());
   EXPECT_TRUE(runs(kSlowSource, 99).empty());
   EXPECT_THAT(runs("x = 'a b", 1), ::testing::ElementsAre(1)) << "quotes that are not closed";
+  EXPECT_THAT(runs("m = Net()\nm.compile(\n  metrics=[a])\nm.fit(x)\n", 4),
+              ::testing::ElementsAre(4, 1, 2, 3));
   EXPECT_THAT(runs("f = f(f)\n", 1), ::testing::ElementsAre(1));
+  EXPECT_THAT(runs("v = f()\nprint(f\"loss {float(v):.3f} v\")\n", 2), ::testing::ElementsAre(2, 1));
+  EXPECT_THAT(runs("v = f()\nprint(\"loss {float(v)} v\")\n", 2), ::testing::ElementsAre(2));
 }
 
 TEST(Remarks, AreOfWhatIsWrong) {
@@ -247,7 +251,7 @@ TEST(Rules, PagesAreThoseOfTheDocuments) {
 TEST(Rules, PagesOfAllTopics) {
   for (int number = 1; number <= 31; ++number)
     EXPECT_THAT(page(fmt::format("R{}", number)), HasSubstr("## How it is measured")) << number;
-  EXPECT_EQ(topics().size(), 31u);
+  EXPECT_EQ(topics().size(), 32u);
   EXPECT_EQ(page("R99"), "");
   EXPECT_THAT(index_page(), HasSubstr("[R13](R13.md)"));
 }
@@ -452,6 +456,53 @@ TEST(Text, BookedCausesAreNamedAndSuspectsListed) {
 }
 
 // Each look at the stack belongs to one account, so they add up to the time that is compared.
+TEST(Text, LinesThatTwoScriptsDoNotShareAreShown) {
+  Explanation e{.subjects = {torch_script({}), torch_script({})}, .gap = Estimate{9, 8, 10}};
+  e.subjects[0].name = "slow.py";
+  e.subjects[1].name = "fast.py";
+  e.subjects[0].code = {{.text = {.line = 7, .last = 7, .mine = {"  y = f(x)"}, .other = {"  y = g(x)"}}},
+                        {.text = {.line = 9, .last = 8, .mine = {}, .other = {"close()"}}}};
+  EXPECT_THAT(to_text(e, 80, false), HasSubstr("lines that slow.py (-) and fast.py (+) do not share:\n"
+                                               "    7 -   y = f(x)\n"
+                                               "      +   y = g(x)\n"
+                                               "    9 + close()\n"));
+  EXPECT_EQ(parse_json<nlohmann::json>(to_json(e))["code"][1]["values"][1][0], "close()");
+  e.subjects[0].code.resize(40, e.subjects[0].code[0]);
+  EXPECT_THAT(to_text(e, 80, false), Not(HasSubstr("do not share"))) << "these are two scripts";
+}
+
+TEST(Text, AGapOfTheFirstStepsAloneIsToldAsSuch) {
+  Explanation e{
+      .subjects = {torch_script({}), torch_script({})}, .gap = Estimate{1.0, 0.9, 1.1}, .early = true};
+  EXPECT_THAT(headline(e), HasSubstr("is slower in its first steps: in the observed runs a sample took "));
+  EXPECT_THAT(headline(e), HasSubstr("After them no gap is certain: train.py takes 1.00 [0.90, 1.10] times"));
+}
+
+TEST(Subjects, DifferencesTakeTheTimeOfLinesThatNeedThem) {
+  Subject s = torch_script({});
+  s.source = "def f(x):\n  return slow(x)\nfor x in data:\n  y = f(x)\n  log(y)\n";
+  s.other_source = "def f(x):\n  return quick(x)\nfor x in data:\n  y = f(x)\n  log(y)\n";
+  // It is seen in `y = f(x)` alone, as in a compiled function.
+  s.seen.lines = {{.file = "train.py", .line = 4, .share = 0.9, .within = 0.9},
+                  {.file = "train.py", .line = 5, .share = 0.1, .within = 0.1}};
+  s.other_lines = {{"y = f(x)", 0.1 * s.looked_at_s()}, {"log(y)", 0.1 * s.looked_at_s()}};
+  auto code = code_times(s);
+  ASSERT_EQ(code.size(), 1u);
+  EXPECT_NEAR(code[0].more_s, 0.8 * s.looked_at_s(), 1e-9);
+  EXPECT_FALSE(code[0].own);
+  // It is seen in a library's code that line 2 calls.
+  s.seen.lines = {{.file = "library.py", .line = 1, .share = 0.9, .within = 0.9},
+                  {.file = "train.py", .line = 2, .share = 0, .within = 0.9},
+                  {.file = "train.py", .line = 4, .share = 0, .within = 0.9}};
+  s.other_lines = {};
+  s.other_within = {{"return quick(x)", 0.3 * s.looked_at_s()}};
+  code = code_times(s);
+  ASSERT_EQ(code.size(), 1u);
+  EXPECT_NEAR(code[0].more_s, 0.6 * s.looked_at_s(), 1e-9);
+  EXPECT_TRUE(code[0].own);
+  EXPECT_EQ(code[0].line.line.line, 2);
+}
+
 TEST(Text, AccountsAddUpToTheTimeOfAStep) {
   Subject s = torch_script({});
   s.name = "slow.py";

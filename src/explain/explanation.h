@@ -71,6 +71,7 @@ struct Explanation {
   std::vector<WorkDifference> environment = {};
   std::optional<Estimate> gap = {};  // time of a sample, first against second
   bool equal = false;                // there is no gap, or none that is worth a cause
+  bool early = false;                // the gap is in the first steps alone, which heats do not compare
   // Whether the gap is certain; one that is only seen is told, and what is booked to it.
   bool gap_is_certain() const { return gap && gap->low > 1 + kMargin; }
   std::vector<Remark> remarks = {};

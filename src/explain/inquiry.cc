@@ -386,7 +386,8 @@ void Inquiry::tell_kept_compilations(const LaneHeat& plain) {
   const Subject& first = out_.subjects[0];
   if (later_s <= 0 || first.profile.total_s < kFirstRun * later_s) return;
   out_.notes.push_back(fmt::format(
-      "{}: its observed run took {:.1f} s and later ones {:.1f} s, as caches keep files and compiled code",
+      "{}: its observed run took {:.1f} s and later ones {:.1f} s: caches keep files and compiled code, or other work was "
+      "running",
       first.name, first.profile.total_s, later_s));
 }
 
@@ -546,15 +547,17 @@ std::vector<Cause*> Inquiry::remaining() {
   return all;
 }
 
-// The confirmed general cause that a special one explains most of, by what is booked to it; none: nullptr.
-Cause* Inquiry::general_of(const Cause& special) {
+// Whether it says more of what a confirmed general cause says, and explains most of its gain by what is booked.
+bool Inquiry::tells_more(const Cause& special) const {
   const double its_gain = -std::log1p(-std::min(0.99, *special.suspect.suspicion.booked));
-  for (Cause& cause : out_.causes)
-    if (cause.finding == Finding::kConfirmed &&
-        std::string(special.suspect.rule->within) == cause.suspect.rule->key &&
-        its_gain >= kGivesWay * std::log(cause.measured->value))
-      return &cause;
-  return nullptr;
+  return std::ranges::any_of(out_.causes, [&](const Cause& cause) {
+    if (cause.finding != Finding::kConfirmed) return false;
+    const std::string key = cause.suspect.rule->key;
+    const bool same_line =
+        key == "input" && cause.suspect.line > 0 && cause.suspect.line == special.suspect.line;
+    return (same_line || key == special.suspect.rule->within) &&
+           its_gain >= kGivesWay * std::log(cause.measured->value);
+  });
 }
 
 // What no run decided is named by the time that the observed run spent on it; a general cause only where no special one is,
@@ -568,13 +571,8 @@ void Inquiry::book() {
       const bool undecided = cause.finding == Finding::kOpen || cause.finding == Finding::kFailed;
       if (!undecided || cause.shared || rank(mine) != now) continue;
       if (cause.suspect.suspicion.booked.value_or(0) < kLeastBooked) continue;
-      if (Cause* general = general_of(cause)) {
-        general->finding = Finding::kCovered;
-        cause.finding = Finding::kBooked;
-        continue;
-      }
-      if (explained() > (mine.place_alone ? kMostOfGap : kAllOfGap)) continue;
-      if (!out_.told(cause)) cause.finding = Finding::kBooked;
+      const bool left = explained() <= (mine.place_alone ? kMostOfGap : kAllOfGap) && !out_.told(cause);
+      if (left || tells_more(cause)) cause.finding = Finding::kBooked;
     }
   }
 }

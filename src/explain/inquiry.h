@@ -63,7 +63,7 @@ class Inquiry {
   void confirm_hidden();
   void confirm_shared();
   void combine();
-  Cause* general_of(const Cause& special);
+  bool tells_more(const Cause& special) const;
   void book();
   // The script with the lines of these causes changed as the answer prints it; nothing where it prints none.
   std::optional<Lane> changed_copy(const std::vector<Cause*>& causes) const;

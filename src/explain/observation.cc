@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 namespace bakeoff::explain {
 namespace {
@@ -22,6 +23,8 @@ constexpr double kHookSeconds = 2;
 constexpr int64_t kProfiledSteps = 2;
 constexpr double kLongestProfiled = 3;  // seconds, of a step that is profiled
 constexpr double kMostlyLater = 0.4;    // share of a whole run
+constexpr double kLongestWhole = 60;    // seconds
+constexpr double kAlike = 0.01;         // relative difference of numbers of parameters
 constexpr int64_t kFewSteps = 40;       // of a script that ends, too few for bursts
 
 // `later` follows `report` in the same process.
@@ -42,10 +45,13 @@ void append(Report& report, Report later) {
   report.cpu_ns = later.cpu_ns;
   report.peak_rss_bytes = later.peak_rss_bytes;
   report.minor_faults = later.minor_faults;
-  report.lines = std::move(later.lines);
-  report.loops = std::move(later.loops);
-  report.accounts = std::move(later.accounts);
-  report.books = std::move(later.books);
+  // The first calls of a model are as good as later ones: where a script then ends, they are all that was looked at.
+  if (report.kind != "call" || !later.lines.empty()) {
+    report.lines = std::move(later.lines);
+    report.loops = std::move(later.loops);
+    report.accounts = std::move(later.accounts);
+    report.books = std::move(later.books);
+  }
   report.children = later.children;
   report.children_running = later.children_running;
   report.constants = std::move(later.constants);
@@ -83,9 +89,8 @@ void compare_by_step(std::vector<Subject>& subjects, std::vector<std::string>& n
 void compare_whole_runs(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
   const auto stepless = std::ranges::find_if(subjects, &Subject::whole);
   if (stepless != subjects.end()) {
-    notes.push_back(fmt::format(
-        "{}: no steps were seen, or too few, so whole runs are compared, from the start of Python to the end",
-        stepless->name));
+    notes.push_back(fmt::format("{}: {}, so whole runs are compared, from the start of Python to the end",
+                                stepless->name, stepless->why_whole));
     for (Subject& subject : subjects) {
       subject.whole = true;
       subject.profile = profile_of_run(subject.seen);
@@ -170,6 +175,15 @@ Status profile(Observed& process, Report& seen) {
   return Done{};
 }
 
+Result<Observed> started(const Subject& subject, const fs::path& folder, const std::string& word) {
+  ScriptSpec spec = subject.spec;
+  std::string name = subject.name;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '.'; }, '_');
+  spec.log_file = folder / (name + "_" + word + ".log");
+  return Observed::start(spec, Switches::object());
+}
+
 // A script that came to its end without steps, or with too few, was watched as a whole.
 void take_as_whole(Subject& subject) {
   subject.whole = true;
@@ -183,12 +197,7 @@ void take_as_whole(Subject& subject) {
 
 Status observe(Subject& subject, const fs::path& folder, double budget_s) {
   const double observed_s = std::clamp(kShareObserved * budget_s, kShortestObserved, kLongestObserved);
-  ScriptSpec spec = subject.spec;
-  std::string name = subject.name;
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '.'; }, '_');
-  spec.log_file = folder / (name + "_observed.log");
-  TRY(Observed process, Observed::start(spec, Switches::object()));
+  TRY(Observed process, started(subject, folder, "observed"));
   TRY(subject.seen,
       process.run({.steps = 2, .seconds = kStartSeconds, .facts = true, .watch = Watch::kLines}));
   keep_start(subject);
@@ -232,6 +241,35 @@ Status observe(Subject& subject, const fs::path& folder, double budget_s) {
   return Done{};
 }
 
+Status observe_unlike(std::vector<Subject>& subjects, const fs::path& folder) {
+  if (subjects.size() < 2) return Done{};
+  const Subject &first = subjects[0], &second = subjects[1];
+  const auto calls = [](const Subject& s) { return s.seen.kind == "call" && !s.whole; };
+  const auto differ = [&](double a, double b) { return std::abs(a - b) > kAlike * std::max(a, b); };
+  const bool unlike =
+      first.seen.kind != second.seen.kind || differ(first.number("parameters"), second.number("parameters"));
+  if ((!calls(first) && !calls(second)) || !unlike) return Done{};
+  std::vector<Report> seen;
+  for (const Subject& subject : subjects) {
+    TRY(Observed process, started(subject, folder, "whole"));
+    auto report = process.run({.steps = int64_t{1} << 40,
+                               .seconds = kLongestWhole,
+                               .facts = true,
+                               .patience_s = 0,
+                               .watch = Watch::kLines,
+                               .whole = true});
+    if (!report || !report->ended || !report->error.empty()) return Done{};
+    seen.push_back(std::move(*report));
+  }
+  for (size_t i : {0, 1}) {
+    subjects[i].why_whole = "nothing is trained, and the two scripts call different models";
+    subjects[i].seen = std::move(seen[i]);
+    keep_start(subjects[i]);
+    take_as_whole(subjects[i]);
+  }
+  return Done{};
+}
+
 void prepare(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
   compare_whole_runs(subjects, notes);
   if (subjects.size() < 2) return;
@@ -249,7 +287,10 @@ void prepare(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
       mine.other_accounts[account] = part * other.looked_at_s();
     for (const OpTime& op : op_times(other)) mine.other_ops.emplace(op.name, op);
     mine.other_compile_s = other.start_compile_s;
-    for (const LineTime& one : line_times(other)) mine.other_lines[one.text] += one.seconds;
+    for (const LineTime& one : line_times(other)) {
+      mine.other_lines[one.text] += one.seconds;
+      mine.other_within[one.text] += one.within_s;
+    }
     for (const PythonLoop& loop : other.seen.loops)
       mine.other_loop_s = std::max(mine.other_loop_s, loop.share * other.looked_at_s());
     mine.code = code_times(mine);

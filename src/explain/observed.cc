@@ -110,7 +110,7 @@ Result<Report> parse_report(const std::string& line) {
     report.facts = found.at("facts");
     for (const Json& one : found.value("lines", Json::array()))
       report.lines.push_back({one.at("file"), one.at("line"), one.at("function"), one.at("share"),
-                              one.value("eager", 0.0), one.value("input", 0.0)});
+                              one.value("eager", 0.0), one.value("input", 0.0), one.value("within", 0.0)});
     for (const Json& one : found.value("constants", Json::array()))
       report.constants.push_back(
           {one.at("file"), one.at("function"), one.at("line"), one.at("calls"), one.at("share")});
@@ -201,6 +201,7 @@ Result<Report> Observed::run(const RunRequest& asked) {
     request["switches"] = state_->switches;
     request["notebook"] = state_->notebook;
     request["kind"] = state_->kind;
+    request["whole"] = asked.whole;
   }
   const double seconds = asked.seconds + asked.patience_s;
   const int64_t deadline = monotonic_clock().now_ns() + static_cast<int64_t>(seconds * kSecond);

@@ -39,9 +39,10 @@ struct HotLine {
   std::string file = {};  // full path
   int64_t line = 0;
   std::string function = {};
-  double share = 0;  // of all looks
-  double eager = 0;  // the same, within ops of JAX that belong to no compiled function
-  double input = 0;  // the same, within what a loader or pipeline called
+  double share = 0;   // of all looks
+  double eager = 0;   // the same, within ops of JAX that belong to no compiled function
+  double input = 0;   // the same, within what a loader or pipeline called
+  double within = 0;  // the same, with looks in what the line called
 };
 
 // A function of the user's files that returned the same array again, given the same.
@@ -144,6 +145,7 @@ struct RunRequest {
   bool facts = false;      // collect them, which takes up to a second
   double patience_s = 60;  // so much longer a script without a step is waited for
   Watch watch = Watch::kNothing;
+  bool whole = false;  // the first request: no steps are counted, and the script runs to its end
 };
 
 // A script as it would be run without Bakeoff, and the copy of its folder that it runs in.

@@ -42,6 +42,29 @@ std::string trained_by(const Json& facts) {
   return name.empty() ? first([](const Json&) { return true; }) : name;
 }
 
+// Its own lines, where these were seen for longer than lines that run them by their names.
+void take_own_lines(const Subject& s, const std::vector<LineTime>& lines, CodeTime& code) {
+  double own_s = 0, most_s = 0;
+  const LineTime* most = nullptr;
+  for (const LineTime& line : lines) {
+    const bool part = line.line.function.starts_with("<");  // a comprehension, in a line that was seen, too
+    if (part || code.text.mine.empty() || !code.text.has(line.line.line) || !in_script(s, line.line.file))
+      continue;
+    own_s += line.within_s;
+    if (line.within_s > most_s) most = &line, most_s = line.within_s;
+  }
+  for (const std::string& text : code.text.other)
+    if (const auto there = s.other_within.find(std::string(trimmed(text))); there != s.other_within.end())
+      own_s -= there->second;
+  own_s = std::min(own_s, s.mean_s());
+  if (most == nullptr || own_s < code.nearest_s) return;
+  code.more_s = std::max(code.more_s, own_s);
+  code.nearest_s = own_s;
+  code.line = *most;
+  code.line_more_s = std::min(own_s, most_s);
+  code.own = true;
+}
+
 }  // namespace
 
 const Json& facts_of(const Report& report) {
@@ -112,12 +135,14 @@ double Subject::mean_s() const {
 std::vector<LineTime> line_times(const Subject& s) {
   std::vector<LineTime> all;
   for (const HotLine& line : s.seen.lines)
-    all.push_back({line, trimmed_line(s, line), line.share * s.looked_at_s(), line.share});
+    all.push_back({line, trimmed_line(s, line), line.share * s.looked_at_s(), line.within * s.looked_at_s(),
+                   line.share});
   if (!s.whole) return all;
   for (const HotLine& line : s.start_lines) {
     std::string text = trimmed_line(s, line);
     if (!text.starts_with("import ") && !text.starts_with("from "))
-      all.push_back({line, std::move(text), line.share * s.start_s, line.share, true});
+      all.push_back(
+          {line, std::move(text), line.share * s.start_s, line.within * s.start_s, line.share, true});
   }
   return all;
 }
@@ -130,7 +155,8 @@ double more_of_line(const Subject& s, const LineTime& line) {
 std::vector<CodeTime> code_times(const Subject& s) {
   std::vector<CodeTime> all;
   for (Difference& one : differences(s.source, s.other_source)) all.push_back({.text = std::move(one)});
-  for (const LineTime& line : line_times(s)) {
+  const std::vector<LineTime> lines = line_times(s);
+  for (const LineTime& line : lines) {
     const double more_s = more_of_line(s, line);
     if (more_s <= 0 || all.empty() || !in_script(s, line.line.file)) continue;
     bool nearest = true;
@@ -138,9 +164,10 @@ std::vector<CodeTime> code_times(const Subject& s) {
       all[at].more_s += more_s;
       if (nearest) all[at].nearest_s += more_s;
       nearest = false;
-      if (all[at].line.seconds < line.seconds) all[at].line = line;
+      if (all[at].line_more_s < more_s) all[at].line = line, all[at].line_more_s = more_s;
     }
   }
+  for (CodeTime& code : all) take_own_lines(s, lines, code);
   return all;
 }
 

@@ -16,15 +16,19 @@ struct LineTime {
   HotLine line = {};
   std::string text = {};  // trimmed_line
   double seconds = 0;
-  double share = 0;    // of the looks
-  bool start = false;  // before the first steps, which count in a whole run
+  double within_s = 0;  // the same, with what it calls
+  double share = 0;     // of the looks
+  bool start = false;   // before the first steps, which count in a whole run
 };
-// Where the texts of two scripts differ, and by how much longer lines that run these take than in the other script.
+// Where the texts of two scripts differ, and by how much longer that takes than in the other script.
 struct CodeTime {
   Difference text = {};
-  double more_s = 0;     // s of what is compared: of all lines that run it
-  double nearest_s = 0;  // of those that run no other difference before it
-  LineTime line = {};    // that takes most of more_s
+  double more_s =
+      0;  // s of what is compared: of its own lines with what they call, or of all lines that run them
+  double nearest_s = 0;    // the same, without lines that run another difference before it
+  LineTime line = {};      // of its own lines, or of those that run them, the one that takes most
+  double line_more_s = 0;  // of that line
+  bool own = false;        // it is one of its own lines
 };
 
 struct Subject {
@@ -44,10 +48,12 @@ struct Subject {
   double start_s = 0, start_compile_s = 0;
   std::vector<HotLine> start_lines = {};     // in which it was seen then
   std::vector<PythonLoop> start_loops = {};  // that JAX unrolled then
+  std::string why_whole = "no steps were seen, or too few";
   bool whole = false;  // times are those of a run from start to end, as it makes few steps
   nlohmann::json other = nlohmann::json::object();  // facts of the script that it is compared with
   // Lines of that script by their texts, in s of its mean_s(), and that itself.
   std::map<std::string, double> other_lines = {};
+  std::map<std::string, double> other_within = {};  // the same, with what these lines call
   double other_s = 0;
   std::map<std::string, double> other_accounts = {};  // the same, of its accounts
   std::map<std::string, OpTime> other_ops = {};       // its op_times, by their names

@@ -138,7 +138,10 @@ struct Writer {
     size_t shown = 0;
     for (const Cause& c : e.causes) {
       const bool open = c.finding == Finding::kOpen || c.finding == Finding::kFailed;
-      const bool line_alone = c.suspect.rule->place_alone && e.named() > 0;
+      const bool told_place = c.suspect.line > 0 && std::ranges::any_of(e.causes, [&](const Cause& named) {
+                                return named.named() && named.suspect.line == c.suspect.line;
+                              });
+      const bool line_alone = told_place || (c.suspect.rule->place_alone && e.named() > 0);
       if (!open || line_alone || c.shared || e.told(c) ||
           c.suspect.suspicion.evidence.starts_with("nothing") || shown == kFirstCauses)
         continue;

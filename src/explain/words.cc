@@ -78,6 +78,11 @@ std::string headline(const Explanation& e) {
   const Subject& other = e.subjects[1];
   if (!e.gap) return fmt::format("{} and {} could not be compared.", s.name, other.name);
   const std::string takes = gap_words(e) + ".";
+  if (e.early)
+    return fmt::format(
+        "{} is slower in its first steps: in the observed runs a {} took {}, and {} in {}. After them no gap is "
+        "certain: {}",
+        s.name, unit(e), duration(s.mean_s()), duration(other.mean_s()), other.name, takes);
   if (!e.equal) return takes;
   if (e.gap->high < 1 / 1.02)
     return fmt::format("{} is the slower one: name it first. {}", other.name, takes);

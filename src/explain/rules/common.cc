@@ -173,18 +173,6 @@ Maybe rebuilt(const Subject& s, int) {
       .booked = at_least(part, s)};
 }
 
-// Its steps become longer, and the other script's do not.
-Maybe growing_steps(const Subject& s, int) {
-  const auto trend = step_trend(s.seen);
-  if (!trend || s.whole || s.other_grows) return {};
-  const double mean_s = (trend->first_s + trend->last_s) / 2;
-  const double grown_s = trend->least_per_step_s * static_cast<double>(trend->steps) / 2;
-  return Suspicion{.evidence = fmt::format("a step takes {:.3g} ms at first and {:.3g} ms after {} steps{}",
-                                           1e3 * trend->first_s, 1e3 * trend->last_s, trend->steps,
-                                           trend->of_epoch ? ", in each epoch anew" : ""),
-                   .booked = of_steps(std::min(1.0, grown_s / mean_s), s)};
-}
-
 // More threads of its own processes want to run than there are processors.
 Maybe crowded(const Subject& s, int processors) {
   const double running = s.seen.children_running;
@@ -325,18 +313,6 @@ std::vector<Rule> common_rules() {
        .thrown = kEnvironment,
        .numbers = true,
        .suspect = crowded},
-      {.id = "R28",
-       .key = "growing_steps",
-       .signal =
-           "steps become longer with their number, by half or more, and those of the other script do not",
-       .cause = "its steps become longer and longer",
-       .change =
-           "look for what grows: an array or a list that is joined, copied or searched, a graph that is kept, an "
-           "input, a cache",
-       .method = "",
-       .thrown = "",
-       .suspect = growing_steps,
-       .place_alone = true},
       {.id = "R7",
        .key = "shapes",
        .signal = "three or more compilations after the first steps, and one in 20 steps",

@@ -1,9 +1,13 @@
+#include <algorithm>
+#include <cmath>
+
 #include "base/json_text.h"
 #include "explain/rules/parts.h"
 
 namespace bakeoff::explain {
 namespace {
 
+constexpr double kManyBatches = 8;    // of a call of predict
 constexpr double kDrawnStep = 0.005;  // s, of a step that a progress bar may lengthen
 
 // Both generations of Keras have these facts; plain loops of its backends have not.
@@ -66,7 +70,37 @@ Maybe callbacks(const Subject& s, int) {
   return Suspicion{fmt::format("callbacks of its own: {}", dump(found))};
 }
 
-Maybe predicts(const Subject& s, int) { return called(s, {"model.predict"}); }
+// Batches of a call of predict; 0: not known.
+double predicted_batches(const Subject& s) {
+  const Json rows = fact(s, "rows");
+  const double batch = s.number("predict_batch");
+  return batch > 0 && rows.is_object() ? std::ceil(rows.value("model.predict", 0.0) / batch) : 0;
+}
+
+Maybe predicts(const Subject& s, int) {
+  if (predicted_batches(s) > 1) return {};
+  return called(s, {"model.predict"});
+}
+
+// Of two scripts that predict: what this one spends on it beyond the other's is booked.
+Maybe predict_batches(const Subject& s, int) {
+  const double batches = predicted_batches(s), other = number_of_other(s, "predict_batch");
+  if (batches < kManyBatches || (other > 0 && other < 2 * s.number("predict_batch"))) return {};
+  auto found = called(s, {"model.predict"});
+  if (!found) return {};
+  found->evidence +=
+      fmt::format(", each in {:.0f} batches of {:.0f} rows", batches, s.number("predict_batch"));
+  const double size = other > 0 ? other : s.number("predict_batch") * std::min(batches, kManyBatches * 4);
+  found->value = static_cast<int64_t>(size);
+  const auto seconds = [](const Json& of) { return of.is_object() ? of.value("model.predict", 0.0) : 0; };
+  const double mine_s = seconds(fact(s, "call_seconds_per_step")),
+               other_s = seconds(fact_of_other(s, "call_seconds_per_step"));
+  if (other <= 0 || mine_s <= 0)
+    found->booked.reset();
+  else if (found->booked)
+    *found->booked *= std::max(0.0, 1 - other_s / mine_s);
+  return found;
+}
 
 Maybe fits(const Subject& s, int) {
   if (!by_fit(s) || s.number("fits_per_step") < kOnce) return {};
@@ -146,6 +180,16 @@ std::vector<Rule> keras_rules() {
        .suspect = predicts,
        .from = R"(\.predict\(([^(),]+)[^()]*\))",
        .to = ".predict_on_batch($1)"},
+      {.id = "R6",
+       .key = "predict_batch",
+       .framework = "keras",
+       .signal = "predict is called at least every fifth step, on 8 batches or more",
+       .cause = "predict takes its rows in many small batches",
+       .change = "model.predict(x, batch_size={}), or as many rows as memory allows",
+       .method = "gives predict larger batches",
+       .thrown = "predict_batch",
+       .place = "\\.predict\\(",
+       .suspect = predict_batches},
       {.id = "R6",
        .key = "fits",
        .framework = "keras",

@@ -107,8 +107,9 @@ bool wide(const Subject& s) {
 
 std::string op_words(const Subject& s, const OpTime& op) {
   const auto other = s.other_ops.find(op.name);
-  return fmt::format("{:.{}f} calls of {} a step take {} of its time, and {} in the other script", op.calls,
-                     op.calls < 10 && op.calls != std::floor(op.calls) ? 1 : 0, op.name,
+  const bool whole = op.calls >= 10 || op.calls == std::floor(op.calls);
+  return fmt::format("{:.{}f} call{} of {} a step take{} {} of its time, and {} in the other script",
+                     op.calls, whole ? 0 : 1, op.calls == 1 ? "" : "s", op.name, op.calls == 1 ? "s" : "",
                      share(op.seconds / s.mean_s()),
                      other == s.other_ops.end() ? "none are made" : share(other->second.seconds / s.other_s));
 }

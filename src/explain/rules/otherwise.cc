@@ -15,9 +15,10 @@
 namespace bakeoff::explain {
 namespace {
 
-constexpr double kLeastForward = 0.2;  // of a gap, that is held to be no backward pass
-constexpr double kLeastLoop = 0.1;     // of a gap, that a loop takes
-constexpr size_t kLeastMoved = 12;     // characters of a line that stands elsewhere in the other script
+constexpr double kLeastForward = 0.2;   // of a gap, that is held to be no backward pass
+constexpr double kLeastLoop = 0.1;      // of a gap, that a loop takes
+constexpr double kMovedTime = 1.0 / 3;  // of a line's time, that it takes at its place in the other script
+constexpr size_t kLeastMoved = 12;      // characters of a line that stands elsewhere in the other script
 
 bool is_wide(const Subject& s) { return s.other_s > 0 && s.mean_s() - s.other_s >= kWideGap * s.other_s; }
 
@@ -31,7 +32,7 @@ struct Otherwise {
   const char* what;   // as the signal: "lines that ..."
   const char* cause;
   const char* change;
-  const char* id = "R30";
+  const char* id = "R32";
   bool numbers = true;
 };
 
@@ -48,14 +49,14 @@ const Otherwise kOtherwise[] = {
     {"mapped_too_much", "", R"(in_axes *=)", "map all arguments where the other script names axes",
      "jax.vmap maps an argument that is the same for all rows: what depends on it is computed for each of them, and of a "
      "lax.cond both branches",
-     "in_axes with None for what all rows share", "R30"},
+     "in_axes with None for what all rows share", "R32"},
     {"whole_derivatives", R"((hessian|jacfwd|jacrev|jacobian)\()",
      R"((jvp|vjp|linearize|batch_jacobian|vmap|grad)\()", "make whole matrices of derivatives",
      "it makes a whole matrix of derivatives, of which a product or a part is used",
      "a product with a vector: jvp of grad, torch.func.jvp, torch.autograd.functional.hvp; blocks: batch_jacobian, vmap of grad"},
     {"row_at_a_time", R"(map_fn\(|lax\.map\(|vectorize\(|\.apply\(|np\.apply_along_axis)", "",
      "call a function for one row after another", "it calls a function for one row after another",
-     "ops that take the whole batch, vectorized_map or vmap", "R30", false},
+     "ops that take the whole batch, vectorized_map or vmap", "R32", false},
     {"weights_by_numpy", R"([gs]et_weights\()", "", "read and write weights as arrays of NumPy",
      "weights are copied out of the model and back, all of them each time",
      "assign variables to variables (t.assign(...)) within one compiled function, torch._foreach_lerp_",
@@ -76,12 +77,13 @@ const Otherwise kOtherwise[] = {
      R"(full_matrices *= *False|svdvals|eigvalsh|svd_lowrank|mode *= *["']reduced)",
      "decompose matrices in full", "it computes all of a decomposition of which a part is used",
      "full_matrices=False, svdvals, eigvalsh, svd_lowrank"},
-    {"moved_out", "", "", "do at each step what the other script does outside of its loop",
-     "it does again and again what the other script does once",
-     "do it before the loop, and keep what it gives", "R30", false},
+    {"moved_out", "", "",
+     "stand at another place of the other script, where they take a third of the time or less,",
+     "it does again and again what the other script does less often, at another place",
+     "do it there, and keep what it gives", "R32", false},
     {"second_graph", R"(create_graph *= *True)", "", "keep a graph of the backward pass",
      "gradients are made with a graph of their own, as if they were differentiated again",
-     "create_graph=False where nobody takes a second derivative, torch.autograd.grad for a single one", "R28",
+     "create_graph=False where nobody takes a second derivative, torch.autograd.grad for a single one", "R32",
      false},
     {"full_sort", R"(sort\(|sorted\()",
      R"(topk\(|top_k\(|kthvalue\(|arg(max|partition)\(|nlargest|searchsorted)",
@@ -90,15 +92,15 @@ const Otherwise kOtherwise[] = {
     {"direct_convolution", "conv", R"(r?fft[n2]?\()", "convolve directly where the other script transforms",
      "a long convolution is computed directly",
      "by Fourier transforms: torch.fft.rfft of both, and their product"},
+    {"skips_nothing", "",
+     R"(\[[a-z_]*(mask|idx|index|indices|keep|positions?|rows?|picked|chosen|selected)[a-z_]*\]|nonzero\()",
+     "compute for all what the other script computes for a part",
+     "it computes for all elements what is needed for some", "choose the elements first, then compute", "R32",
+     true},
     {"dense_zeros", "", R"(sparse|index_add|segment_sum|scatter_add|csr|BCOO)",
      "compute with dense arrays where the other's are sparse",
      "arrays in which most is 0 are computed as dense ones",
      "sparse matrices, or sums by index over what is not 0"},
-    {"skips_nothing", "",
-     R"(\[[a-z_]*(mask|idx|index|indices|keep|positions?|rows?|picked|chosen|selected)[a-z_]*\]|nonzero\()",
-     "compute for all what the other script computes for a part",
-     "it computes for all elements what is needed for some", "choose the elements first, then compute", "R30",
-     true},
     {"again_kept", "", R"(\.cache\(|lru_cache|functools\.cache|persist\()",
      "compute again what the other script keeps", "it computes again what could be kept",
      "keep it: .cache(), functools.lru_cache, an array in memory", "R1", false},
@@ -107,14 +109,14 @@ const Otherwise kOtherwise[] = {
      "np.load(..., mmap_mode=\"r\"), or files that can be read in parts", "R1", false},
     {"hooks_pile_up", R"(register_[a-z_]*hook\()", "", "register hooks",
      "hooks run that the other script does not have",
-     "register them once, keep the handle and call its remove(), or leave them out", "R28", false},
+     "register them once, keep the handle and call its remove(), or leave them out", "R32", false},
     {"gradient_calls", "", R"(no_grad|inference_mode|stop_gradient|detach\()",
      "compute with gradients where the other script does not",
      "its calls keep what a backward pass would need",
-     "torch.no_grad or inference_mode around what is not trained", "R24", false},
+     "torch.no_grad or inference_mode around what is not trained", "R12", false},
     {"one_model_each", R"(^ *for |for .* in )", R"(vmap\(|stack_module_state|bmm\(|einsum\(|groups *=)",
      "call models or layers one after another", "models of one shape are called one after another",
-     "torch.func.stack_module_state and vmap, bmm of stacked weights, grouped convolutions", "R30"},
+     "torch.func.stack_module_state and vmap, bmm of stacked weights, grouped convolutions", "R32"},
     {"not_compiled", "", R"(tf\.function|jax\.jit|@jit|nnx\.jit|torch\.compile|jit_compile *= *True)",
      "run op by op where the other script compiles", "what the other script compiles runs op by op here",
      "compile the function that makes one step", "R6"},
@@ -132,7 +134,7 @@ const Otherwise kOtherwise[] = {
      "channels_last for convolutions, contiguous() once", "R8", false},
     {"array_copies", R"(\.clone\(|deepcopy\(|\.repeat\(|tile\()", "", "copy arrays",
      "it copies arrays that the other script does not copy",
-     "views: expand, slices, as_tensor, from_numpy; copy once", "R30", false},
+     "views: expand, slices, as_tensor, from_numpy; copy once", "R32", false},
     {"read_backs", R"(\.item\(|\.cpu\(|\.numpy\(|\.tolist\()", "", "read results in Python",
      "it reads results in Python, number by number or at each step",
      "compute with arrays, and read once in a while", "R11"},
@@ -140,16 +142,20 @@ const Otherwise kOtherwise[] = {
 
 std::string joined(const std::vector<std::string>& lines) { return join(lines, " "); }
 
-// A line of the script that the other has further out, where it runs less often.
+// A line of the script that the other has at another place, where it takes far less.
 bool moved_out(const Subject& s, const CodeTime& code) {
-  const auto indent = [](const std::string& line) { return line.find_first_not_of(" \t"); };
-  for (const std::string& line : code.text.mine)
-    for (const CodeTime& one : s.code)
-      for (const std::string& there : one.text.other)
-        if (trimmed(line).size() >= kLeastMoved && trimmed(line) == trimmed(there) &&
-            indent(there) < indent(line))
-          return true;
-  return false;
+  const auto elsewhere = [&](const std::string& text) {
+    return std::ranges::any_of(s.code, [&](const CodeTime& one) {
+      return &one != &code &&
+             std::ranges::any_of(one.text.other, [&](const auto& there) { return trimmed(there) == text; });
+    });
+  };
+  return std::ranges::any_of(line_times(s), [&](const LineTime& line) {
+    const auto there = s.other_within.find(line.text);
+    const double there_s = there == s.other_within.end() ? 0 : there->second;
+    return line.text.size() >= kLeastMoved && code.text.has(line.line.line) && in_script(s, line.line.file) &&
+           there_s <= kMovedTime * line.within_s && elsewhere(line.text);
+  });
 }
 
 bool fits(const Subject& s, const CodeTime& code, const Otherwise& row, const Pattern& mine,
@@ -160,21 +166,24 @@ bool fits(const Subject& s, const CodeTime& code, const Otherwise& row, const Pa
   return *row.mine == '\0' || (mine.in(here) && (*row.other != '\0' || !mine.in(there)));
 }
 
-std::string line_words(const Subject& s, const LineTime& line, double more_s) {
-  return fmt::format("{} of the samples of its call stack{} are in '{}', which is {} of the gap",
-                     share(line.share), line.start ? " before its first steps" : "", line.text.substr(0, 100),
-                     share(std::min(1.0, more_s / gap_s(s))));
+std::string line_words(const Subject& s, const LineTime& line, double part, double more_s, bool called) {
+  return fmt::format("{} of the samples of its call stack{} are in '{}'{}, which is {} of the gap",
+                     share(part), line.start ? " before its first steps" : "", line.text.substr(0, 100),
+                     called ? " and what it calls" : "", share(std::min(1.0, more_s / gap_s(s))));
 }
 
 // Booked is what its lines take more than in the other script.
 Suspicion suspicion_of(const Subject& s, const CodeTime& code, double more_s) {
-  const int64_t at = code.line.line.line;
-  const bool itself = at >= code.text.line && at <= code.text.last;
-  return {.evidence = fmt::format("{}; {}: {}", line_words(s, code.line, more_of_line(s, code.line)),
-                                  itself ? "it differs" : fmt::format("it runs line {}", code.text.line),
-                                  difference_words(code.text)),
-          .line = code.text.line,
-          .booked = at_least(std::min(1.0, more_s / s.mean_s()), s)};
+  const HotLine& line = code.line.line;
+  const bool called = code.own && line.within > line.share;
+  return {
+      .evidence = fmt::format(
+          "{}; {}: {}", line_words(s, code.line, called ? line.within : line.share, code.line_more_s, called),
+          code.own || code.text.has(line.line) ? "it differs"
+                                               : fmt::format("it needs line {}", code.text.line),
+          difference_words(code.text)),
+      .line = code.own ? line.line : code.text.line,
+      .booked = at_least(std::min(1.0, more_s / s.mean_s()), s)};
 }
 
 Maybe otherwise(const Subject& s, const Otherwise& row) {
@@ -223,6 +232,18 @@ Maybe python_loop(const Subject& s, int) {
       .booked = at_least(std::min(seconds, excess_s) / all_s, s)};
 }
 
+// Its steps become longer, and the other script's do not.
+Maybe growing_steps(const Subject& s, int) {
+  const auto trend = step_trend(s.seen);
+  if (!trend || s.whole || s.other_grows) return {};
+  const double mean_s = (trend->first_s + trend->last_s) / 2;
+  const double grown_s = trend->least_per_step_s * static_cast<double>(trend->steps) / 2;
+  return Suspicion{.evidence = fmt::format("a step takes {:.3g} ms at first and {:.3g} ms after {} steps{}",
+                                           1e3 * trend->first_s, 1e3 * trend->last_s, trend->steps,
+                                           trend->of_epoch ? ", in each epoch anew" : ""),
+                   .booked = of_steps(std::min(1.0, grown_s / mean_s), s)};
+}
+
 // A line that takes far longer than the same line of the other script, or that the other script does not have.
 Maybe hot_line(const Subject& s, int processors) {
   if (!is_wide(s) || other_code(s, processors)) return {};
@@ -241,7 +262,7 @@ Maybe hot_line(const Subject& s, int processors) {
     if (more_of_line(s, one) > more_s) most = &one, more_s = more_of_line(s, one);
   }
   if (most == nullptr || more_s < kPartOfGap * gap_s(s)) return {};
-  return Suspicion{.evidence = line_words(s, *most, more_s),
+  return Suspicion{.evidence = line_words(s, *most, most->share, more_s, false),
                    .line = in_script(s, most->line.file) ? most->line.line : 0,
                    .booked = at_least(std::min(most->seconds, more_s) / s.mean_s(), s)};
 }
@@ -274,7 +295,19 @@ std::vector<Rule> otherwise_rules() {
            .numbers = true,
            .suspect = python_loop,
            .place_alone = true},
-          {.id = "R28",
+          {.id = "R32",
+           .key = "growing_steps",
+           .signal =
+               "steps become longer with their number, by half or more, and those of the other script do not",
+           .cause = "its steps become longer and longer",
+           .change =
+               "look for what grows: an array or a list that is joined, copied or searched, a graph that is kept, an "
+               "input, a cache, hooks",
+           .method = "",
+           .thrown = "",
+           .suspect = growing_steps,
+           .place_alone = true},
+          {.id = "R32",
            .key = "other_code",
            .signal =
                "of two scripts: lines that run what the other script writes otherwise take at least 40% of the gap, by "
@@ -286,7 +319,7 @@ std::vector<Rule> otherwise_rules() {
            .numbers = true,
            .suspect = other_code,
            .place_alone = true},
-          {.id = "R28",
+          {.id = "R32",
            .key = "hot_line",
            .signal = "of two scripts: one line takes at least 40% of the gap, by samples of the call stack",
            .cause = "one line takes most of the gap",

@@ -42,7 +42,8 @@ Subject script(const std::string& framework, const Facts& all) {
   s.whole = facts.value("Whole", false);
   s.file = "train.py";
   s.source = facts.value("Source", "");
-  s.seen.lines = {{"/tmp/copy/train.py", 2, "main", facts.value("Hot", 0.0), facts.value("Eager", 0.0)}};
+  s.seen.lines = {{"/tmp/copy/train.py", 2, "main", facts.value("Hot", 0.0), facts.value("Eager", 0.0), 0,
+                   facts.value("Hot", 0.0)}};
   s.seen.conversions = facts.value("Given", Json());
   s.watched_steps = facts.value("Watched", 0);
   s.watched_s = 0.1 * static_cast<double>(s.watched_steps);
@@ -75,6 +76,13 @@ Subject script(const std::string& framework, const Facts& all) {
 }
 
 Facts calls(const char* word, double rate) { return {{"calls_per_step", Json{{word, rate}}}}; }
+
+Facts predicts(int64_t rows) {
+  Facts facts = calls("model.predict", 1);
+  facts["rows"] = Json{{"model.predict", rows}};
+  facts["predict_batch"] = 32;
+  return facts;
+}
 
 const Json kLoader = {{"workers", 0}, {"dataset", "TensorDataset"}, {"default_collate", true}};
 const Json kWorked = {{"workers", 2}, {"persistent", false}};
@@ -410,6 +418,7 @@ const std::vector<Sign> kSigns = {
      {{"Kind", "fit"}, {"metrics", {"mae"}}},
      {{"Kind", "fit"}, {"metrics", Json::array()}}},
     {"predict", "keras", calls("model.predict", 1), calls("model.predict_on_batch", 1)},
+    {"predict_batch", "keras", predicts(2048), predicts(32)},
     {"fits", "keras", {{"Kind", "fit"}, {"fits_per_step", 1}}, {{"Kind", "fit"}, {"fits_per_step", 0.01}}},
     {"no_graph", "tensorflow", {{"eager_loop", {{"function", "step"}}}}, {}},
     {"retraces", "tensorflow", {{"Compiles", 30}}, {{"Compiles", 10}}},
