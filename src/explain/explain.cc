@@ -21,7 +21,8 @@ constexpr double kMuchSlower = 3;      // observed steps over those of the other
 
 void find(const ExplainJob& job, Explanation& out, int64_t begin_ns, const Progress& progress) {
   if (out.subjects.size() > 1) {
-    out.work = work_differences(out.subjects[0], out.subjects[1]);
+    // What is known of the work is known of the model that is called first.
+    if (!out.subjects[0].unlike) out.work = work_differences(out.subjects[0], out.subjects[1]);
     out.environment = environment_differences(out.subjects[0], out.subjects[1]);
   }
   out.causes.clear();

@@ -262,7 +262,8 @@ Status observe_unlike(std::vector<Subject>& subjects, const fs::path& folder) {
     seen.push_back(std::move(*report));
   }
   for (size_t i : {0, 1}) {
-    subjects[i].why_whole = "nothing is trained, and the two scripts call different models";
+    subjects[i].unlike = true;
+    subjects[i].why_whole = "nothing is trained, and the models that are called first differ";
     subjects[i].seen = std::move(seen[i]);
     keep_start(subjects[i]);
     take_as_whole(subjects[i]);

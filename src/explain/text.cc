@@ -73,7 +73,8 @@ struct Writer {
     for (const Subject& s : e.subjects) {
       const auto seen = hot_lines(s);
       if (seen.empty()) continue;
-      line(fmt::format("lines of {} in which its steps were seen most often:", s.name));
+      line(fmt::format("lines of {} in which {} seen most often:", s.name,
+                       s.whole ? "it was" : "its steps were"));
       for (const auto& [share, text] : seen) line(text, fmt::format("  {:>4}  ", share), "        ");
     }
     for (const Subject& s : e.subjects) {

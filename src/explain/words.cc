@@ -257,6 +257,7 @@ std::vector<std::pair<std::string, std::string>> hot_lines(const Subject& s) {
     if (file == s.file && at >= 1 && at <= source.size()) {
       std::string line = source[at - 1];
       line.erase(0, line.find_first_not_of(" \t"));
+      if (!s.whole && (line.starts_with("import ") || line.starts_with("from "))) continue;  // no step
       text += ": " + (line.size() > kLongLine ? line.substr(0, kLongLine) + "..." : line);
     } else {
       text += fmt::format(", in {}", one.function);

@@ -55,7 +55,8 @@ Maybe conversions(const Subject& s, int) {
   for (const HotLine& hot : s.seen.lines) {
     if (hot.share < kHotConversion || !makes_array(s, hot)) continue;
     const Json given = given_to(s, hot);
-    if (!converts(s, hot, given)) continue;
+    static const Pattern reads(R"((np|numpy)\.asarray\( *[A-Za-z_.]+ *[,)])");  // an array, most likely
+    if (!converts(s, hot, given) || (given.empty() && reads.in(line_at(s.source, hot.line)))) continue;
     return Suspicion{.evidence = fmt::format(
                          "{} of the samples of its call stack are in line {}, which makes an array{}",
                          share(hot.share), hot.line, given.empty() ? "" : " of " + given.value("given", "")),
