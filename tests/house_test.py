@@ -128,6 +128,7 @@ MAY_NAME = {
     "src/explain/CMakeLists.txt": "each framework's rules are a file of its own",
     "src/explain/rules/common.cc": "functions by the names that they have in Python",
     "src/explain/rules/lines.cc": "calls of the user's lines, by the names that they have there",
+    "src/explain/rules/otherwise.cc": "what scripts write, and remedies, as in lines.cc",
     "src/explain/rules/ops.cc": "ops, by the names that profilers give them",
     "src/ir/elementwise.cc": "a row of an op has its spelling in every framework",
     "src/ir/spelled_ops.cc": "the same for ops over axes",

@@ -97,7 +97,8 @@ class Lines:
         self, rounds: dict[Loop, int], constants: list[Constant]
     ) -> dict[str, Any]:
         """The lines that were seen most often, with their shares of all looks, and
-        those that called them; and loops: those with as many rounds in a step, and those that JAX unrolls."""
+        those that called them; and loops: those with as many rounds in a step, and
+        those that JAX unrolls."""
         self.on = False
         sys.setswitchinterval(self.interval)
         within = self.within()

@@ -197,6 +197,13 @@ table::Json json_of_diff(const Explanation& e, const Cause& c) {
   return lines ? table::Json{{"before", lines->first}, {"after", lines->second}} : table::Json();
 }
 
+table::Json json_of(const std::vector<CodeTime>& code) {
+  table::Json all = table::Json::array();
+  for (const CodeTime& one : code)
+    all.push_back({{"line", one.text.line}, {"values", {one.text.mine, one.text.other}}});
+  return all;
+}
+
 table::Json json_of(const Subject& s) {
   table::Json phases = table::Json::object();
   for (const Phase& phase : s.profile.phases) phases[phase.key] = phase.seconds;
@@ -262,9 +269,7 @@ std::string to_json(const Explanation& e) {
   out["environment"] = table::Json::array();
   for (const WorkDifference& row : e.environment)
     out["environment"].push_back({{"what", row.what}, {"values", {row.first, row.second}}});
-  out["code"] = table::Json::array();
-  for (const CodeTime& one : e.subjects[0].code)
-    out["code"].push_back({{"line", one.text.line}, {"values", {one.text.mine, one.text.other}}});
+  out["code"] = json_of(e.subjects[0].code);
   out["per"] = unit(e);
   out["gap"] = json_of(e.gap);
   out["gap_confirmed"] = e.gap_is_certain() && !e.equal;

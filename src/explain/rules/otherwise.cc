@@ -270,6 +270,58 @@ Maybe hot_line(const Subject& s, int processors) {
                    .booked = at_least(std::min(most->seconds, more_s) / s.mean_s(), s)};
 }
 
+std::vector<Rule> place_rules() {
+  return {
+      {.id = "R30",
+       .key = "python_loop",
+       .signal =
+           "of two scripts: a loop with 8 rounds or more in a step, which the other script does not have, takes at "
+           "least 40% of the gap, by samples of the call stack",
+       .cause = "a Python loop does piece by piece what the other script does at once",
+       .change =
+           "one call over all pieces in place of the loop: a layer over the whole sequence, one product of larger "
+           "arrays, an array of indices",
+       .method = "",
+       .thrown = "",
+       .numbers = true,
+       .suspect = python_loop,
+       .place_alone = true},
+      {.id = "R32",
+       .key = "growing_steps",
+       .signal =
+           "steps become longer with their number, by half or more, and those of the other script do not",
+       .cause = "its steps become longer and longer",
+       .change =
+           "look for what grows: an array or a list that is joined, copied or searched, a graph that is kept, an "
+           "input, a cache, hooks",
+       .method = "",
+       .thrown = "",
+       .suspect = growing_steps,
+       .place_alone = true},
+      {.id = "R32",
+       .key = "other_code",
+       .signal =
+           "of two scripts: lines that run what the other script writes otherwise take at least 40% of the gap, by "
+           "samples of the call stack",
+       .cause = "most of the gap is in lines that the other script writes otherwise",
+       .change = "write them as the other script does, if its results are the ones that you want",
+       .method = "",
+       .thrown = "",
+       .numbers = true,
+       .suspect = other_code,
+       .place_alone = true},
+      {.id = "R32",
+       .key = "hot_line",
+       .signal = "of two scripts: one line takes at least 40% of the gap, by samples of the call stack",
+       .cause = "one line takes most of the gap",
+       .change = "look at what that line does, and at what the other script does in its place",
+       .method = "",
+       .thrown = "",
+       .suspect = hot_line,
+       .place_alone = true},
+  };
+}
+
 }  // namespace
 
 std::vector<Rule> otherwise_rules() {
@@ -282,57 +334,7 @@ std::vector<Rule> otherwise_rules() {
   }();
   std::vector<Rule> all = booked_rules(kOtherwise, signals, otherwise);
   for (Rule& rule : all) rule.place_alone = true;
-  std::ranges::move(
-      std::vector<Rule>{
-          {.id = "R30",
-           .key = "python_loop",
-           .signal =
-               "of two scripts: a loop with 8 rounds or more in a step, which the other script does not have, takes at "
-               "least 40% of the gap, by samples of the call stack",
-           .cause = "a Python loop does piece by piece what the other script does at once",
-           .change =
-               "one call over all pieces in place of the loop: a layer over the whole sequence, one product of larger "
-               "arrays, an array of indices",
-           .method = "",
-           .thrown = "",
-           .numbers = true,
-           .suspect = python_loop,
-           .place_alone = true},
-          {.id = "R32",
-           .key = "growing_steps",
-           .signal =
-               "steps become longer with their number, by half or more, and those of the other script do not",
-           .cause = "its steps become longer and longer",
-           .change =
-               "look for what grows: an array or a list that is joined, copied or searched, a graph that is kept, an "
-               "input, a cache, hooks",
-           .method = "",
-           .thrown = "",
-           .suspect = growing_steps,
-           .place_alone = true},
-          {.id = "R32",
-           .key = "other_code",
-           .signal =
-               "of two scripts: lines that run what the other script writes otherwise take at least 40% of the gap, by "
-               "samples of the call stack",
-           .cause = "most of the gap is in lines that the other script writes otherwise",
-           .change = "write them as the other script does, if its results are the ones that you want",
-           .method = "",
-           .thrown = "",
-           .numbers = true,
-           .suspect = other_code,
-           .place_alone = true},
-          {.id = "R32",
-           .key = "hot_line",
-           .signal = "of two scripts: one line takes at least 40% of the gap, by samples of the call stack",
-           .cause = "one line takes most of the gap",
-           .change = "look at what that line does, and at what the other script does in its place",
-           .method = "",
-           .thrown = "",
-           .suspect = hot_line,
-           .place_alone = true},
-      },
-      std::back_inserter(all));
+  std::ranges::move(place_rules(), std::back_inserter(all));
   return all;
 }
 
