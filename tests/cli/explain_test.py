@@ -95,8 +95,10 @@ with torch.no_grad():
 
 class Pairs(Explain):
     def test_calls_of_a_model_that_nothing_trains_and_that_end_soon(self) -> None:
-        self.place.write("slow.py", CALLS.replace("# HERE", "time.sleep(0.02)"))
-        self.place.write("fast.py", CALLS)
+        calls = CALLS.replace("range(200)", "range(300)")
+        self.assertIn("range(300)", calls)
+        self.place.write("slow.py", calls.replace("# HERE", "time.sleep(0.02)"))
+        self.place.write("fast.py", calls)
         for seconds in (20, 600):
             found = self.explained("slow.py", "fast.py", seconds=seconds)
             named = [cause for cause in found["causes"] if cause["named"]]
