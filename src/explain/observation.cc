@@ -288,6 +288,7 @@ void prepare(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
       mine.other_accounts[account] = part * other.looked_at_s();
     for (const OpTime& op : op_times(other)) mine.other_ops.emplace(op.name, op);
     mine.other_compile_s = other.start_compile_s;
+    for (const HotLine& line : other.seen.lines) mine.other_eager += line.eager;
     for (const LineTime& one : line_times(other)) {
       mine.other_lines[one.text] += one.seconds;
       mine.other_within[one.text] += one.within_s;

@@ -59,11 +59,12 @@ struct Subject {
   std::map<std::string, double> other_accounts = {};  // the same, of its accounts
   std::map<std::string, OpTime> other_ops = {};       // its op_times, by their names
   double other_loop_s = 0;                            // the same, of the loop that takes most
-  double other_compile_s = 0;                         // its start_compile_s
-  double other_running = 0;                           // its Report::children_running
-  bool other_grows = false;                           // its steps become longer, too
-  std::string other_source = {};                      // its text
-  std::vector<CodeTime> code = {};                    // code_times of the two
+  double other_eager = 0;           // share of its looks that are in ops of JAX outside of compiled functions
+  double other_compile_s = 0;       // its start_compile_s
+  double other_running = 0;         // its Report::children_running
+  bool other_grows = false;         // its steps become longer, too
+  std::string other_source = {};    // its text
+  std::vector<CodeTime> code = {};  // code_times of the two
 
   // The framework that trains: the one that reports parameters, else the first.
   std::string framework() const;

@@ -32,7 +32,8 @@ Maybe eager_ops(const Subject& s, int) {
     const bool here = in_script(s, hot.file);
     if (here && hot.eager > most) most = hot.eager, line = hot.line;
   }
-  if (part < kEager) return {};
+  // Where both scripts work so, it is no difference of theirs.
+  if (part < kEager || s.other_eager >= part / 2) return {};
   return Suspicion{
       .evidence = fmt::format("{} of the samples of its call stack are in ops of JAX outside of any jitted "
                               "function{}",

@@ -155,6 +155,7 @@ const std::vector<Sign> kSigns = {
               "y = call(f, x, vmap_method='broadcast_all')"),
     code_sign("mapped_too_much", "y = vmap(f)(x, n)", "y = vmap(f, in_axes=(0, None))(x, n)"),
     code_sign("whole_derivatives", "h = jax.hessian(f)(x) @ v", "h = jax.jvp(jax.grad(f), (x,), (v,))[1]"),
+    code_sign("reverse_mode", "j = jax.jacrev(f)(x)", "j = jax.jacfwd(f)(x)"),
     code_sign("row_at_a_time", "y = tf.map_fn(f, x)", "y = f(x)"),
     code_sign("weights_by_numpy", "t.set_weights(mix(m.get_weights()))", "mix(t.variables, m.variables)"),
     code_sign("metric_thresholds", "m = AUC(thresholds=list(r))", "m = AUC(num_thresholds=200)"),
