@@ -235,6 +235,10 @@ class ModelCalls:
         return {"growing_input": {**told, "more_s": 1e-9 * (mean - least)}}
 
 
+_DOUBLE = ("float64", "double")
+_HALF = ("float16", "half", "bfloat16")
+
+
 class TorchHooks(Hooks):
     def __init__(self, torch: Any, process: Process) -> None:
         super().__init__("torch", str(torch.__version__))
@@ -897,42 +901,52 @@ def _nondeterministic(hooks: TorchHooks, on: Any) -> None:
 
 
 def _float32(hooks: TorchHooks, on: Any) -> None:
-    torch = hooks.torch
-    double = torch.float64
+    """Numbers that the script wants in another format are float32."""
+    torch, switch = hooks.torch, "no_half" if on == "half" else "float32"
+    names = _HALF if on == "half" else _DOUBLE
+    wrong = {getattr(torch, name) for name in names}
 
     def single(x: Any, *args: Any, **kwargs: Any) -> Any:
-        hooks.process.threw("float32")
+        hooks.process.threw(switch)
         return x.float()
 
     def default(dtype: Any) -> None:
-        if dtype == double:
-            hooks.process.threw("float32")
+        if dtype in wrong:
+            hooks.process.threw(switch)
 
-    def named(module: Any) -> Any:
-        """Float64, as the user's own lines name it; PyTorch's own need it."""
-        if not is_own(sys._getframe(1).f_code.co_filename):
-            return double
-        hooks.process.threw("float32")
-        return torch.float32
+    def named(format: Any) -> Any:
+        """As the user's own lines name it; PyTorch's own need it."""
+
+        def get(module: Any) -> Any:
+            if not is_own(sys._getframe(1).f_code.co_filename):
+                return format
+            hooks.process.threw(switch)
+            return torch.float32
+
+        return property(get)
 
     kind = type(torch)
-    names = ("float64", "double")
-    torch.__class__ = type(
-        kind.__name__, (kind,), dict.fromkeys(names, property(named))
-    )
+    formats = {name: named(getattr(torch, name)) for name in names}
+    torch.__class__ = type(kind.__name__, (kind,), formats)
     for name in names:
         del torch.__dict__[name]
     torch.set_default_dtype = default
-    torch.Tensor.double = torch.nn.Module.double = single
+    for name in ("double",) if "double" in names else ("half", "bfloat16"):
+        for owner in (torch.Tensor, torch.nn.Module):
+            setattr(owner, name, single)
     for name in ("tensor", "as_tensor", "from_numpy"):
         make = getattr(torch, name)
 
         @functools.wraps(make)
         def made(*args: Any, _make: Any = make, **kwargs: Any) -> Any:
             x = _make(*args, **kwargs)
-            return single(x) if x.dtype == double else x
+            return single(x) if x.dtype in wrong else x
 
         setattr(torch, name, made)
+
+
+def _no_half(hooks: TorchHooks, on: Any) -> None:
+    _float32(hooks, "half")
 
 
 SWITCHES: dict[str, Throw] = {
@@ -952,6 +966,7 @@ SWITCHES: dict[str, Throw] = {
     "autocast": _use_autocast,
     "nondeterministic": _nondeterministic,
     "float32": _float32,
+    "no_half": _no_half,
     "free_graph": throw_free_graph,
     "mkldnn": throw_mkldnn,
     "no_profiler": throw_no_profiler,

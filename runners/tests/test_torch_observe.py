@@ -35,6 +35,8 @@ sums[16:] += 1e5  # of the first batch nothing like it is to be seen
 model = nn.Sequential(
     nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 6 * 6, 1)
 )
+if "half" in words:
+    model, images, sums = model.to(torch.bfloat16), images.bfloat16(), sums.half()
 if "compile" in words:
     model = torch.compile(model)
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -267,6 +269,8 @@ def test_switches_that_leave_numbers(train: Path) -> None:
 
 def test_switches_of_precision_and_kernels(train: Path, plain: Any) -> None:
     usual, _, _ = plain
+    first, _, _ = observed(train, "half", {"no_half": True})
+    assert first["thrown"] == ["no_half"] and first["facts"]["dtypes"] == ["float32"]
     first, _, _ = observed(train, "double", {"float32": True})
     assert first["thrown"] == ["float32"] and first["facts"]["dtypes"] == ["float32"]
     assert first["losses"] == usual["losses"]

@@ -256,7 +256,7 @@ std::vector<int64_t> runs(const std::string& source, int64_t line) {
 std::string difference_words(const Difference& difference) {
   if (difference.mine.empty()) return "the other script has " + told(difference.other) + " before it";
   if (difference.other.empty()) return told(difference.mine) + ", which the other script does not have there";
-  return told(difference.mine) + ", in whose place the other script has " + told(difference.other);
+  return told(difference.mine) + ", where the other script has " + told(difference.other);
 }
 
 }  // namespace bakeoff::explain

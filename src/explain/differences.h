@@ -29,7 +29,7 @@ std::vector<Difference> differences(const std::string& mine, const std::string& 
 // names (functions with their decorators, classes, assignments), then those that define the names in these.
 std::vector<int64_t> runs(const std::string& source, int64_t line);
 
-// "'a = f(x)', in whose place the other script has 'a = g(x)'"
+// "'a = f(x)', where the other script has 'a = g(x)'"
 std::string difference_words(const Difference& difference);
 
 }  // namespace bakeoff::explain

@@ -146,7 +146,7 @@ const std::vector<Topic> kTopics = {
      "The framework's own profiler runs in two steps, behind those that are timed, and names the ops and what each takes in all "
      "threads. Of two scripts the same ops are compared; what the other script spends more on any op counts against it. Four "
      "fifths of what remains are booked."},
-    {"R32", "What the other script writes otherwise",
+    {"R32", "What the other script writes differently",
      "Two scripts that are to do the same differ in a few lines, and one of them may be the reason of a gap: an array that is not "
      "donated, a whole matrix of which a part is used, work that the other script does once.",
      "The texts of the two scripts are compared line by line. Looks at the stack every 5 ms say how much longer each line takes than "

@@ -43,7 +43,8 @@ Maybe retraced_by_numbers(const Subject& s, int) {
 
 Maybe element_by_element(const Subject& s, int) {
   const double elements = s.number("generator_elements_per_step");
-  if (elements < kElements || s.input_share() < kWaits) return {};
+  const bool both = number_of_other(s, "generator_elements_per_step") >= elements / 2;
+  if (elements < kElements || s.input_share() < kWaits || both) return {};
   const Json lines = fact(s, "lines");
   return Suspicion{
       .evidence = fmt::format("its pipeline takes {:.0f} elements a step from a Python generator, one "
@@ -82,11 +83,9 @@ Maybe serial_map(const Subject& s, int) {
   return Suspicion{"a map of its pipeline is serial; " + input_words(s)};
 }
 
-// A map that stands before the batching is called for each element.
-Maybe map_of_rows(const Subject& s, int) {
-  if (s.input_share() < kWaits) return {};
-  const Json pipelines = fact(s, "pipelines");
-  for (const Json& one : pipelines) {
+// Whether a map stands before the batching, and so is called for each element.
+bool maps_rows(const Json& pipelines) {
+  return std::ranges::any_of(pipelines, [](const Json& one) {
     const Json stages = one.value("stages", Json::array());
     size_t map = stages.size(), batch = 0;
     for (size_t i = 0; i < stages.size(); ++i) {
@@ -94,23 +93,30 @@ Maybe map_of_rows(const Subject& s, int) {
       if (name.ends_with("map")) map = std::min(map, i);
       if (name.ends_with("batch")) batch = i;
     }
-    if (map < batch)
-      return Suspicion{.evidence = "its pipeline maps one element after another, before they are batched; " +
-                                   input_words(s),
-                       .most = without(s.input_share()),
-                       .booked = of_steps(s.input_share(), s)};
-  }
-  return {};
+    return map < batch;
+  });
+}
+
+// What both scripts do is no difference of theirs.
+Maybe map_of_rows(const Subject& s, int) {
+  if (s.input_share() < kWaits || !maps_rows(fact(s, "pipelines")) ||
+      maps_rows(fact_of_other(s, "pipelines")))
+    return {};
+  return Suspicion{
+      .evidence = "its pipeline maps one element after another, before they are batched; " + input_words(s),
+      .most = without(s.input_share()),
+      .booked = of_steps(s.input_share(), s)};
 }
 
 // A map that calls Python, for which only one thread computes at a time.
 Maybe python_map(const Subject& s, int) {
   if (s.input_share() < kWaits || !piped(s, "python", true)) return {};
-  return Suspicion{
+  Suspicion found{
       .evidence = "a map of its pipeline calls a Python function (tf.numpy_function, tf.py_function); " +
                   input_words(s),
-      .most = without(s.input_share()),
-      .booked = of_steps(s.input_share(), s)};
+      .most = without(s.input_share())};
+  if (!piped(fact_of_other(s, "pipelines"), "python", true)) found.booked = of_steps(s.input_share(), s);
+  return found;
 }
 
 // What a map makes of the data is made again in each epoch.

@@ -112,6 +112,14 @@ Maybe full_precision(const Subject& s, int) {
                    .value = *other};
 }
 
+Maybe half_weights(const Subject& s, int) {
+  const Json dtypes = fact(s, "dtypes");
+  if (dtypes.empty() || !dtypes.front().is_string() || s.text("device") != "cpu") return {};
+  const auto type = dtypes.front().get<std::string>();
+  if (type != "float16" && type != "bfloat16") return {};
+  return Suspicion{"its parameters are " + type + ", on a CPU"};
+}
+
 Maybe anomaly(const Subject& s, int) {
   if (!s.flag("anomaly")) return {};
   return Suspicion{"torch.is_anomaly_enabled()"};
@@ -581,6 +589,17 @@ std::vector<Rule> arithmetic_rules() {
        .place = "autocast",
        .numbers = true,
        .suspect = autocast},
+      {.id = "R16",
+       .key = "half_weights",
+       .framework = "torch",
+       .signal = "parameters in half precision on a CPU",
+       .cause = "this CPU computes in half precision more slowly than in float32",
+       .change = "float32: no half(), no bfloat16(), no dtype=torch.float16",
+       .method = "computes in float32",
+       .thrown = "no_half",
+       .place = "float16|bfloat16|half\\(",
+       .numbers = true,
+       .suspect = half_weights},
       {.id = "R19",
        .key = "full_precision",
        .framework = "torch",
