@@ -235,10 +235,6 @@ class ModelCalls:
         return {"growing_input": {**told, "more_s": 1e-9 * (mean - least)}}
 
 
-_DOUBLE = ("float64", "double")
-_HALF = ("float16", "half", "bfloat16")
-
-
 class TorchHooks(Hooks):
     def __init__(self, torch: Any, process: Process) -> None:
         super().__init__("torch", str(torch.__version__))
@@ -900,10 +896,11 @@ def _nondeterministic(hooks: TorchHooks, on: Any) -> None:
     torch.use_deterministic_algorithms = _asked(hooks, "nondeterministic")
 
 
-def _float32(hooks: TorchHooks, on: Any) -> None:
-    """Numbers that the script wants in another format are float32."""
-    torch, switch = hooks.torch, "no_half" if on == "half" else "float32"
-    names = _HALF if on == "half" else _DOUBLE
+def _as_float32(
+    hooks: TorchHooks, switch: str, names: tuple[str, ...], methods: tuple[str, ...]
+) -> None:
+    """Numbers that the script wants in one of these formats are float32."""
+    torch = hooks.torch
     wrong = {getattr(torch, name) for name in names}
 
     def single(x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -931,7 +928,7 @@ def _float32(hooks: TorchHooks, on: Any) -> None:
     for name in names:
         del torch.__dict__[name]
     torch.set_default_dtype = default
-    for name in ("double",) if "double" in names else ("half", "bfloat16"):
+    for name in methods:
         for owner in (torch.Tensor, torch.nn.Module):
             setattr(owner, name, single)
     for name in ("tensor", "as_tensor", "from_numpy"):
@@ -945,8 +942,13 @@ def _float32(hooks: TorchHooks, on: Any) -> None:
         setattr(torch, name, made)
 
 
+def _float32(hooks: TorchHooks, on: Any) -> None:
+    _as_float32(hooks, "float32", ("float64", "double"), ("double",))
+
+
 def _no_half(hooks: TorchHooks, on: Any) -> None:
-    _float32(hooks, "half")
+    formats = ("float16", "half", "bfloat16")
+    _as_float32(hooks, "no_half", formats, ("half", "bfloat16"))
 
 
 SWITCHES: dict[str, Throw] = {

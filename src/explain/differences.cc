@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/texts.h"
+#include "table/text.h"
 
 namespace bakeoff::explain {
 namespace {
@@ -24,7 +25,7 @@ constexpr size_t kMostLines = 3000;
 constexpr size_t kMostFollowed = 2000;  // lines that a line runs
 constexpr size_t kMostJoined = 30;      // lines of one statement
 constexpr size_t kToldLines = 2;        // of a difference, in one sentence
-constexpr size_t kToldCharacters = 110;
+constexpr int kToldWidth = 110;         // columns
 
 struct Line {
   int64_t number = 0;
@@ -216,8 +217,7 @@ std::string told(const std::vector<std::string>& lines) {
   std::string all;
   for (size_t i = 0; i < std::min(lines.size(), kToldLines); ++i)
     all += (i > 0 ? " " : "") + std::string(trimmed(lines[i]));
-  const bool cut = lines.size() > kToldLines || all.size() > kToldCharacters;
-  return "'" + all.substr(0, kToldCharacters) + (cut ? " ..." : "") + "'";
+  return "'" + table::fit(all + (lines.size() > kToldLines ? " …" : ""), kToldWidth) + "'";
 }
 
 }  // namespace

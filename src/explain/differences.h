@@ -10,7 +10,8 @@ namespace bakeoff::explain {
 
 // Neighbouring lines of one script, and what the other has in their place; one of the two may be empty.
 struct Difference {
-  // Numbers of the first and the last of its lines in the first script; where it has none, of the lines behind and before.
+  // Numbers of the first and the last of its lines in the first script. Where it has none there, `line` is the next line of the
+  // first script, and `last` the one before.
   int64_t line = 0, last = 0;
   std::vector<std::string> mine = {};  // without spaces at their ends
   std::vector<std::string> other = {};

@@ -164,6 +164,16 @@ TEST(Differences, AreOfCodeAlone) {
   EXPECT_TRUE(differences(std::string(9000, '\n') + "a", std::string("# a\n")).size() == 1u);
 }
 
+TEST(Differences, AreCutBetweenCharacters) {
+  std::string slow = "s = '", fast;
+  for (int i = 0; i < 90; ++i) slow += "慢";
+  fast = "t" + slow;
+  const std::string text =
+      difference_words({.line = 1, .last = 1, .mine = {slow}, .other = {fast, "a", "b"}});
+  EXPECT_THAT(text, HasSubstr("慢…', where the other script has 'ts = '慢"));
+  EXPECT_EQ(nlohmann::json(text).dump().size(), text.size() + 2) << "a part of a character cannot be dumped";
+}
+
 TEST(Differences, AreMetByTheNamesOfALine) {
   const auto lines = runs(kSlowSource, 16);
   EXPECT_EQ(lines.front(), 16);

@@ -244,11 +244,11 @@ Status observe(Subject& subject, const fs::path& folder, double budget_s) {
 Status observe_unlike(std::vector<Subject>& subjects, const fs::path& folder) {
   if (subjects.size() < 2) return Done{};
   const Subject &first = subjects[0], &second = subjects[1];
-  const auto calls = [](const Subject& s) { return s.seen.kind == "call" && !s.whole; };
+  const auto calls = [](const Subject& s) { return s.seen.kind == "call"; };
   const auto differ = [&](double a, double b) { return std::abs(a - b) > kAlike * std::max(a, b); };
-  const bool unlike =
-      first.seen.kind != second.seen.kind || differ(first.number("parameters"), second.number("parameters"));
-  if ((!calls(first) && !calls(second)) || !unlike) return Done{};
+  const bool one_calls = calls(first) != calls(second);
+  const bool unlike = one_calls || differ(first.number("parameters"), second.number("parameters"));
+  if (first.whole || second.whole || (!calls(first) && !calls(second)) || !unlike) return Done{};
   std::vector<Report> seen;
   for (const Subject& subject : subjects) {
     TRY(Observed process, started(subject, folder, "whole"));
@@ -263,7 +263,8 @@ Status observe_unlike(std::vector<Subject>& subjects, const fs::path& folder) {
   }
   for (size_t i : {0, 1}) {
     subjects[i].unlike = true;
-    subjects[i].why_whole = "nothing is trained, and the models that are called first differ";
+    subjects[i].why_whole = one_calls ? "a step is a call of a model in one of the two scripts alone"
+                                      : "nothing is trained, and the models that are called first differ";
     subjects[i].seen = std::move(seen[i]);
     keep_start(subjects[i]);
     take_as_whole(subjects[i]);

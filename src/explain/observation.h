@@ -15,8 +15,8 @@ namespace bakeoff::explain {
 // `budget_s`: of all that the caller does; its steps are watched for a fifteenth of that, 2 to 8 s.
 Status observe(Subject& subject, const std::filesystem::path& folder, double budget_s);
 
-// Of two scripts in which nothing trains: whether a step is something else in each, as they call different models; then both
-// are observed from start to end, if they end, and whole runs are compared.
+// Where a step is a call of a model in one of two scripts alone, or of different models, both scripts are observed from start
+// to end, if they end within a minute, and whole runs are compared.
 Status observe_unlike(std::vector<Subject>& subjects, const std::filesystem::path& folder);
 
 // What scripts need for a comparison: whole runs of scripts that make few steps; of two, the slower one comes

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/texts.h"
+#include "table/text.h"
 
 namespace bakeoff::explain {
 
@@ -17,7 +18,7 @@ constexpr size_t kMostHotLines = 5;
 constexpr size_t kMostHotOps = 6;
 constexpr size_t kMostDiffering = 24;  // lines of both scripts that are shown
 constexpr double kToldAccount = 0.02;  // of all looks, from which on an account of a loop is told
-constexpr size_t kLongLine = 80;       // characters
+constexpr int kLongLine = 80;          // columns
 constexpr double kTold = 0.02;         // share of the gap, from which on a phase is told
 constexpr double kLater = 1;           // s, by which a start is longer, from which on it is told
 
@@ -258,7 +259,7 @@ std::vector<std::pair<std::string, std::string>> hot_lines(const Subject& s) {
       std::string line = source[at - 1];
       line.erase(0, line.find_first_not_of(" \t"));
       if (!s.whole && (line.starts_with("import ") || line.starts_with("from "))) continue;  // no step
-      text += ": " + (line.size() > kLongLine ? line.substr(0, kLongLine) + "..." : line);
+      text += ": " + table::fit(line, kLongLine);
     } else {
       text += fmt::format(", in {}", one.function);
     }
@@ -283,7 +284,7 @@ std::vector<std::pair<std::string, std::string>> loop_books(const Subject& s) {
     if (file != s.file) line = "another file";
     all.emplace_back(
         fmt::format("{:.0f}%", 100 * loop.share()),
-        fmt::format("{}:{}: {} {}", file, loop.line, line.substr(0, kLongLine), join(texts, ", ")));
+        fmt::format("{}:{}: {} {}", file, loop.line, table::fit(line, kLongLine), join(texts, ", ")));
   }
   return all;
 }

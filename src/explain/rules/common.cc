@@ -3,6 +3,7 @@
 
 #include "base/texts.h"
 #include "explain/rules/parts.h"
+#include "table/text.h"
 
 namespace bakeoff::explain {
 namespace {
@@ -25,7 +26,7 @@ Maybe waits(const Subject& s, int) {
     if (!own || hot.input < kPreparing * s.input_share()) continue;
     line = hot.line;
     evidence += fmt::format("; {} of the samples of its call stack are in '{}'", share(hot.input),
-                            text.substr(0, 100));
+                            table::fit(text, kToldLine));
     break;
   }
   return Suspicion{.evidence = std::move(evidence),

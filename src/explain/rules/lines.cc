@@ -9,6 +9,7 @@
 
 #include "base/texts.h"
 #include "explain/rules/parts.h"
+#include "table/text.h"
 
 namespace bakeoff::explain {
 namespace {
@@ -159,7 +160,7 @@ Maybe slow_lines(const Subject& s, const SlowCall& call) {
   const double part = seconds / s.mean_s();
   if (most == nullptr || part < kSlowLine) return {};
   return Suspicion{.evidence = fmt::format("{} of the samples of its call stack are in lines like '{}'",
-                                           share(part), most->text.substr(0, 100)),
+                                           share(part), table::fit(most->text, kToldLine)),
                    .most = without(part),
                    .line = most->line.line,
                    .booked = at_least(part, s)};
@@ -168,14 +169,8 @@ Maybe slow_lines(const Subject& s, const SlowCall& call) {
 }  // namespace
 
 std::vector<Rule> line_rules() {
-  static const std::vector<std::string> signals = [] {
-    std::vector<std::string> all;
-    for (const SlowCall& call : kSlowCalls)
-      all.push_back(std::string("lines that ") + call.what +
-                    " take at least 10% of the time, by samples of the call stack");
-    return all;
-  }();
-  return booked_rules(kSlowCalls, signals, slow_lines);
+  return booked_rules(kSlowCalls, "lines that ",
+                      " take at least 10% of the time, by samples of the call stack", slow_lines);
 }
 
 }  // namespace bakeoff::explain

@@ -101,9 +101,7 @@ Excess excess_of(const Subject& s, const std::vector<OpTime>& ops, const Pattern
   return all;
 }
 
-bool wide(const Subject& s) {
-  return !s.other_ops.empty() && s.other_s > 0 && s.mean_s() - s.other_s >= kWideGap * s.other_s;
-}
+bool wide(const Subject& s) { return !s.other_ops.empty() && is_wide(s); }
 
 std::string op_words(const Subject& s, const OpTime& op) {
   const auto other = s.other_ops.find(op.name);
@@ -159,14 +157,9 @@ Maybe unfused_recurrence(const Subject& s, int) {
 }  // namespace
 
 std::vector<Rule> op_rules() {
-  static const std::vector<std::string> signals = [] {
-    std::vector<std::string> all;
-    for (const SlowOp& slow : kSlowOps)
-      all.push_back(std::string("of two scripts: ops that ") + slow.what +
-                    " take at least half of the gap, by the framework's profiler");
-    return all;
-  }();
-  std::vector<Rule> all = booked_rules(kSlowOps, signals, slow_op);
+  std::vector<Rule> all =
+      booked_rules(kSlowOps, "of two scripts: ops that ",
+                   " take at least half of the gap, by the framework's profiler", slow_op);
   all.push_back(
       {.id = "R31",
        .key = "unfused_recurrence",

@@ -11,6 +11,7 @@
 
 #include "base/texts.h"
 #include "explain/rules/parts.h"
+#include "table/text.h"
 
 namespace bakeoff::explain {
 namespace {
@@ -20,16 +21,13 @@ constexpr double kLeastLoop = 0.1;      // of a gap, that a loop takes
 constexpr double kMovedTime = 1.0 / 3;  // of a line's time, that it takes at its place in the other script
 constexpr size_t kLeastMoved = 12;      // characters of a line that stands elsewhere in the other script
 
-bool is_wide(const Subject& s) { return s.other_s > 0 && s.mean_s() - s.other_s >= kWideGap * s.other_s; }
-
-double gap_s(const Subject& s) { return s.mean_s() - s.other_s; }
-
 struct Otherwise {
   const char* key;
-  const char*
-      mine;  // regular expression of what this script has, and the other has not unless `other` is given; "": anything
-  const char* other;  // of what the other has in its place, and this one has not; "": anything
-  const char* what;   // as the signal: "lines that ..."
+  // Regular expressions; "" fits anything. `mine` is of what this script has, and the other has not, unless `other` is given:
+  // that is of what the other has in its place, and this one has not.
+  const char* mine;
+  const char* other;
+  const char* what;  // as the signal: "lines that ..."
   const char* cause;
   const char* change;
   const char* id = "R32";
@@ -175,8 +173,9 @@ bool fits(const Subject& s, const CodeTime& code, const Otherwise& row, const Pa
 
 std::string line_words(const Subject& s, const LineTime& line, double part, double more_s, bool called) {
   return fmt::format("{} of the samples of its call stack{} are in '{}'{}, which is {} of the gap",
-                     share(part), line.start ? " before its first steps" : "", line.text.substr(0, 100),
-                     called ? " and what it calls" : "", share(std::min(1.0, more_s / gap_s(s))));
+                     share(part), line.start ? " before its first steps" : "",
+                     table::fit(line.text, kToldLine), called ? " and what it calls" : "",
+                     share(std::min(1.0, more_s / gap_s(s))));
 }
 
 // Booked is what its lines take more than in the other script.
@@ -228,8 +227,7 @@ bool other_has(const Subject& s, int64_t line) {
 // A loop in Python within one step, which the other script does not have. Its part of the backward pass is seen there, and
 // is no part of the loop; so the loop is held against the gap without it.
 Maybe python_loop(const Subject& s, int) {
-  const double all_s = s.mean_s(), gap_s = all_s - s.other_s;
-  if (s.other_s <= 0 || gap_s < kWideGap * s.other_s) return {};
+  if (!is_wide(s)) return {};
   const PythonLoop* most = nullptr;
   for (const PythonLoop& loop : s.seen.loops) {
     const bool here = in_script(s, loop.file);
@@ -238,15 +236,15 @@ Maybe python_loop(const Subject& s, int) {
   }
   if (most == nullptr) return {};
   const double seconds = most->share * s.looked_at_s(), excess_s = seconds - s.other_loop_s;
-  const double forward_s = std::max(gap_s - more_of_backward(s), kLeastForward * gap_s);
-  if (excess_s < kPartOfGap * forward_s || excess_s < kLeastLoop * gap_s) return {};
-  const bool backward = excess_s < kPartOfGap * gap_s;
+  const double all_s = gap_s(s), forward_s = std::max(all_s - more_of_backward(s), kLeastForward * all_s);
+  if (excess_s < kPartOfGap * forward_s || excess_s < kLeastLoop * all_s) return {};
+  const bool backward = excess_s < kPartOfGap * all_s;
   return Suspicion{
       .evidence = fmt::format("a step goes {} times round the loop in line {}, which takes {} of it{}",
                               most->rounds, most->line, share(most->share),
                               backward ? ", and the backward pass goes through what it made" : ""),
       .line = most->line,
-      .booked = at_least(std::min(seconds, excess_s) / all_s, s)};
+      .booked = at_least(std::min(seconds, excess_s) / s.mean_s(), s)};
 }
 
 // Its steps become longer, and the other script's do not.
@@ -339,14 +337,9 @@ std::vector<Rule> place_rules() {
 }  // namespace
 
 std::vector<Rule> otherwise_rules() {
-  static const std::vector<std::string> signals = [] {
-    std::vector<std::string> all;
-    for (const Otherwise& row : kOtherwise)
-      all.push_back(std::string("of two scripts: lines that ") + row.what +
-                    ", by their text, take at least 40% of the gap, by samples of the call stack");
-    return all;
-  }();
-  std::vector<Rule> all = booked_rules(kOtherwise, signals, otherwise);
+  std::vector<Rule> all =
+      booked_rules(kOtherwise, "of two scripts: lines that ",
+                   ", by their text, take at least 40% of the gap, by samples of the call stack", otherwise);
   for (Rule& rule : all) rule.place_alone = true;
   std::ranges::move(place_rules(), std::back_inserter(all));
   return all;

@@ -20,6 +20,7 @@ constexpr double kShortStep = 0.020;  // s, of a step in which dispatch may coun
 constexpr double kPrintedBytes = 10;  // a step
 constexpr double kWideGap = 0.3;    // of the other script's time, from which on a line or an op is looked for
 constexpr double kPartOfGap = 0.4;  // that one line, one loop or compiling takes
+constexpr int kToldLine = 100;      // columns, that are shown of a line
 constexpr double kOnce = 0.2;       // calls a step from which on something is done "at each step"
 
 // An extended regular expression of POSIX, whose characters are bytes. std::regex would take the compiler two seconds.
@@ -82,6 +83,11 @@ Maybe uncompiled(const Subject& s);
 // `set_num_threads` and its like; of a pair, another number than the other script's, too.
 Maybe other_threads(const Subject& s, int processors);
 
+// By how much longer a script takes than the other, s of what is compared; and whether that is a gap in which a line or an op
+// is looked for.
+inline double gap_s(const Subject& s) { return s.mean_s() - s.other_s; }
+inline bool is_wide(const Subject& s) { return s.other_s > 0 && gap_s(s) >= kWideGap * s.other_s; }
+
 // One value, or none.
 inline std::vector<Json> only(bool tried, Json value = true) {
   return tried ? std::vector<Json>{std::move(value)} : std::vector<Json>{};
@@ -99,10 +105,16 @@ Remedies keras_remedies();
 Remedies tensorflow_remedies();
 Remedies jax_remedies();
 
-// A rule for each row of a table, with the signal in the same place. It has no switch: the time of what it names is booked.
+// A rule for each row of a table, whose signal is what the row says between two texts. It has no switch: the time of what it
+// names is booked.
 template <typename Row, size_t n>
-std::vector<Rule> booked_rules(const Row (&table)[n], const std::vector<std::string>& signals,
+std::vector<Rule> booked_rules(const Row (&table)[n], const std::string& before, const std::string& behind,
                                Maybe (*suspect)(const Subject&, const Row&)) {
+  static const std::vector<std::string> signals = [&] {
+    std::vector<std::string> texts;
+    for (const Row& row : table) texts.push_back(before + row.what + behind);
+    return texts;
+  }();
   std::vector<Rule> all;
   for (size_t i = 0; const Row& row : table)
     all.push_back({.id = row.id,
