@@ -57,23 +57,6 @@ Maybe unrolled(const Subject& s, int) {
 
 Maybe new_functions(const Subject& s, int) { return defined_anew(s); }
 
-// Reasons of compilations that end with one of these words: "cfg of train_step".
-std::string reasons_of(const Subject& s, const std::vector<std::string>& ends) {
-  std::string all;
-  const Json retraces = fact(s, "retraces");
-  for (const auto& [function, reasons] : retraces.items()) {
-    if (!reasons.is_array()) continue;
-    for (const Json& reason : reasons) {
-      const std::string text = reason.is_string() ? reason.get<std::string>() : "";
-      for (const std::string& end : ends)
-        if (text.ends_with(": " + end))
-          all += fmt::format("{}{} of {}", all.empty() ? "" : ", ",
-                             text.substr(0, text.size() - end.size() - 2), function);
-    }
-  }
-  return all;
-}
-
 Maybe static_values(const Subject& s, int) {
   auto suspicion = recompiled(s);
   const std::string objects = reasons_of(s, {"another object"}), values = reasons_of(s, {"Python value"});

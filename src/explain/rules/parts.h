@@ -56,6 +56,8 @@ Json fact_of_other(const Subject& s, const char* name);
 // The first of a list's objects; an empty object where there is none.
 Json first_of(const Json& list);
 Maybe recompiled(const Subject& s);
+// What it was compiled again for, of these kinds: "lr, temperature of train_step".
+std::string reasons_of(const Subject& s, const std::vector<std::string>& kinds);
 // Of a pair whose whole runs are compared: tracing and compiling before the first steps take longer than in the other script.
 Maybe compiles_longer(const Subject& s);
 // By how much longer backward passes take than in the other script, s of what is compared.

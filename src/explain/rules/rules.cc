@@ -127,6 +127,24 @@ Maybe recompiled(const Subject& s) {
   return found;
 }
 
+// JAX gives a list of reasons by function, TensorFlow an object that holds one.
+std::string reasons_of(const Subject& s, const std::vector<std::string>& kinds) {
+  std::string all;
+  const Json retraces = fact(s, "retraces");
+  for (const auto& [function, of] : retraces.items()) {
+    std::string names;
+    const Json reasons = of.is_object() ? of.value("reasons", Json::array()) : of;
+    for (const Json& reason : reasons) {
+      const std::string text = reason.is_string() ? reason.get<std::string>() : "";
+      for (const std::string& kind : kinds)
+        if (text.ends_with(": " + kind))
+          names += (names.empty() ? "" : ", ") + text.substr(0, text.size() - kind.size() - 2);
+    }
+    if (!names.empty()) all += fmt::format("{}{} of {}", all.empty() ? "" : "; ", names, function);
+  }
+  return all;
+}
+
 Maybe compiles_longer(const Subject& s) {
   const double more_s = s.start_compile_s - s.other_compile_s;
   if (!s.whole || s.other_s <= 0 || more_s < kPartOfGap * (s.mean_s() - s.other_s)) return {};

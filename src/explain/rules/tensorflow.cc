@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/json_text.h"
 #include "explain/rules/parts.h"
 
 namespace bakeoff::explain {
@@ -10,34 +9,11 @@ constexpr double kElements = 4;  // of a Python generator, in a step
 
 Maybe no_graph(const Subject& s, int) { return uncompiled(s); }
 Maybe retraced(const Subject& s, int) { return recompiled(s); }
-// Whether Python numbers are among the reasons of its traces.
-bool by_numbers(const Subject& s) {
-  return dump(fact(s, "retraces")).find("Python value") != std::string::npos;
-}
-
-// "lr, temperature of train_step": the arguments whose Python values differ from trace to trace.
-std::string numbers_of(const Subject& s) {
-  constexpr std::string_view kReason = ": Python value";
-  std::string all;
-  const Json retraces = fact(s, "retraces");
-  for (const auto& [function, of] : retraces.items()) {
-    std::string names;
-    if (!of.is_object()) continue;
-    const Json reasons = of.value("reasons", Json::array());
-    for (const Json& reason : reasons) {
-      const std::string text = reason.is_string() ? reason.get<std::string>() : "";
-      if (text.ends_with(kReason))
-        names += (names.empty() ? "" : ", ") + text.substr(0, text.size() - kReason.size());
-    }
-    if (!names.empty()) all += (all.empty() ? "" : "; ") + names + " of " + function;
-  }
-  return all;
-}
-
 Maybe retraced_by_numbers(const Subject& s, int) {
   auto suspicion = recompiled(s);
-  if (!suspicion || !by_numbers(s)) return {};
-  suspicion->evidence += ", for Python numbers that change: " + numbers_of(s);
+  const std::string numbers = reasons_of(s, {"Python value"});
+  if (!suspicion || numbers.empty()) return {};
+  suspicion->evidence += ", for Python numbers that change: " + numbers;
   return suspicion;
 }
 
