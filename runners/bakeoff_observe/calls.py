@@ -8,13 +8,12 @@ is the first one of its line again.
 from __future__ import annotations
 
 import functools
-import os
 import sys
 from threading import get_ident
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
-from bakeoff_observe.functions import is_own, own_frame
+from bakeoff_observe.functions import is_own, own_frame, own_line
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.observer import now
 
@@ -88,11 +87,9 @@ class Calls:
         self.process, self.observer = process, process.observer
         self.words: set[str] = set()
         self.lines: dict[str, int] = {}
-        self.files: dict[str, str] = {}
-        self.main = ""  # the script, whose name is gone when it ends
         self.rows: dict[str, int] = {}  # of what a model predicted last
         self.batch = 0  # rows of a batch that `predict` was asked for last
-        self.before: dict[str, Any] = {}  # calls, ns, file and line before a step
+        self.before: dict[str, Any] = {}  # calls, ns and line before a step
         self.saved: set[tuple[str, Any]] = set()
         self.copies: dict[Any, Any] = {}  # the first one of each line
         self.busy = False  # in one of them: what it calls itself is part of it
@@ -178,21 +175,17 @@ class Calls:
             return inner(*args, **kwargs)
         finally:
             self.busy = False
-            frame = own_frame(sys._getframe(2))
-            line = frame.f_lineno if frame is not None else 0
-            file = frame.f_code.co_filename if frame is not None else ""
-            calls, ns, *place = self.before.get(word, (0, 0, file, line))
-            self.name_main()
-            self.before[word] = (calls + 1, ns + now() - since, *place)
+            line = own_line(sys._getframe(2))
+            calls, ns, line = self.before.get(word, (0, 0, line))
+            self.before[word] = (calls + 1, ns + now() - since, line)
 
     def take_early(self) -> None:
         observer = self.observer
-        for word, (calls, ns, file, line) in self.before.items():
+        for word, (calls, ns, line) in self.before.items():
             self.words.add(word)
             observer.counts[word] = observer.counts.get(word, 0) + calls
             observer.spent[word] = observer.spent.get(word, 0) + ns
             self.lines.setdefault(word, line)
-            self.files.setdefault(word, file)
         self.before = {}
 
     def copied(self, made: Any) -> Any:
@@ -208,15 +201,9 @@ class Calls:
         self.words.add(word)
         self.observer.count(word)
         if word not in self.lines:
-            self.name_main()
-            frame = own_frame(sys._getframe(2))
-            if frame is not None:
-                self.lines[word] = frame.f_lineno
-                self.files[word] = frame.f_code.co_filename
-
-    def name_main(self) -> None:
-        main = sys.modules.get("__main__")
-        self.main = self.main or os.path.abspath(getattr(main, "__file__", ""))
+            line = own_line(sys._getframe(2))
+            if line:
+                self.lines[word] = line
 
     def inert(self, switch: str, word: str, args: tuple[Any, ...]) -> bool:
         """Whether this call may be left out.
@@ -270,13 +257,6 @@ class Calls:
             if word in observer.spent
         }
         told["lines"] = {w: self.lines[w] for w in found if w in self.lines}
-        others = {
-            word: self.files[word]
-            for word in told["lines"]
-            if os.path.abspath(self.files[word]) != self.main
-        }
-        if others:
-            told["files"] = others
         if _CLOCK in found:  # that is read is no cost
             reads = found.pop(_CLOCK)
             told["early_clocks"] = observer.per_step("early_clocks") / reads

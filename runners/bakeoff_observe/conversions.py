@@ -14,7 +14,7 @@ import time
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable
 
-from bakeoff_observe.functions import is_own
+from bakeoff_observe.functions import is_own, number_of
 from bakeoff_observe.imports import AfterImport
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Given:
         for known in self.seen.values():
             known["seconds"] /= max(1, steps)
         return [
-            {"file": file, "line": line, **known}
+            {"line": number_of(file, line), **known}
             for (file, line), known in self.seen.items()
         ]
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import dis
 import gc
 import os
+import sys
+import zlib
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Callable, Iterable, Optional
 
@@ -23,7 +25,10 @@ __all__ = [
     "Outer",
     "Step",
     "is_own",
+    "number_of",
     "own_frame",
+    "own_line",
+    "own_modules",
     "plain_step",
     "replace",
     "words_of",
@@ -42,6 +47,10 @@ _OTHERS = tuple(
 _COMPILED = ("torchinductor_", "bakeoff_inductor_")
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _own: dict[str, bool] = {}
+# A line is told by one number: that of its file, 0 of the script's, and its own.
+_LINES = 100_000  # that a file may have
+_numbers: dict[str, int] = {}
+_FOLDER = os.getcwd()  # in which the script was started: a copy of the user's
 
 # What a function leaves behind when it is traced, other than what it returns.
 _LEAVES = {"append", "appendleft", "extend", "put", "write", "save", "add_scalar"}
@@ -53,6 +62,7 @@ GENERATES = 0x20 | 0x80 | 0x200  # flags of generators and coroutines
 def is_own(file: str) -> bool:
     known = _own.get(file)
     if known is None:
+        _name_script()
         compiled = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
         known = not (
             file.startswith("<")
@@ -66,11 +76,51 @@ def is_own(file: str) -> bool:
     return known
 
 
+def _name_script() -> None:
+    """While it runs: its name is gone when it ends."""
+    if not _numbers:
+        file = getattr(sys.modules.get("__main__"), "__file__", None)
+        if file:
+            _numbers[os.path.abspath(file)] = 0
+
+
+def _name(path: str) -> str:
+    inside = path.startswith(_FOLDER + os.sep)
+    return os.path.relpath(path, _FOLDER) if inside else path
+
+
+def number_of(file: str, line: int = 0) -> int:
+    """Of a line of the user's own files, the same in each process of this script."""
+    path = os.path.abspath(file)
+    if path not in _numbers:
+        _numbers[path] = _LINES * (1 + zlib.crc32(_name(path).encode()))
+    return _numbers[path] + line
+
+
+def own_modules() -> dict[str, int]:
+    """The user's own files but the script, as named from its folder, with the numbers
+    that their lines count from."""
+    for module in list(sys.modules.values()):
+        try:  # no module is loaded by that
+            file = object.__getattribute__(module, "__dict__").get("__file__")
+        except AttributeError:
+            continue
+        if isinstance(file, str) and file.endswith(".py") and is_own(file):
+            number_of(file)
+    return {_name(path): number for path, number in _numbers.items() if number}
+
+
 def own_frame(frame: Optional[FrameType]) -> Optional[FrameType]:
     """The innermost frame of the user's own files, from this one outwards."""
     while frame is not None and not is_own(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
+
+
+def own_line(frame: Optional[FrameType]) -> int:
+    """The number of its line; 0 where no frame is the user's own."""
+    frame = own_frame(frame)
+    return 0 if frame is None else number_of(frame.f_code.co_filename, frame.f_lineno)
 
 
 class Loops:

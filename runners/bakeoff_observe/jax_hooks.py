@@ -18,7 +18,7 @@ from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from bakeoff_observe.functions import Made, own_frame
+from bakeoff_observe.functions import Made, own_line
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.jax_loops import EagerLoops
 from bakeoff_observe.observer import Facts, Hooks
@@ -179,8 +179,7 @@ class JaxHooks(Hooks):
                 return jitted(*args, **kwargs)
             seen.total += 1
             if seen.total == 1:
-                frame = own_frame(sys._getframe(1))
-                seen.line = frame.f_lineno if frame is not None else 0
+                seen.line = own_line(sys._getframe(1))
             if seen is not self.trainer:
                 return self.examine(seen, jitted, args, kwargs)
             compiles = observer.compiles

@@ -13,7 +13,15 @@ from threading import get_ident
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, Callable
 
-from bakeoff_observe.functions import Loops, Outer, Step, plain_step, replace, words_of
+from bakeoff_observe.functions import (
+    Loops,
+    Outer,
+    Step,
+    number_of,
+    plain_step,
+    replace,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from bakeoff_observe.jax_hooks import JaxHooks
@@ -43,8 +51,9 @@ class EagerLoops:
         if not self.loop:
             self.loop = {
                 "function": function,
-                "line": code.co_firstlineno if function else line,
-                "file": code.co_filename,
+                "line": number_of(
+                    code.co_filename, code.co_firstlineno if function else line
+                ),
                 "scope": "function" if function else "gradient",
             }
         if self.throws and (not function or not replace(code, self.jit)):

@@ -19,6 +19,7 @@ from typing import Any, Callable, Optional
 from bakeoff_observe import general_switches
 from bakeoff_observe.calls import Calls
 from bakeoff_observe.conversions import Given
+from bakeoff_observe.functions import own_modules
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.observer import Hooks, Observer
 from bakeoff_observe.profiles import Profile, Times, told
@@ -154,6 +155,7 @@ class Process:
                 "losses": [_number(loss) for loss in seen.losses],
                 "loss": _number(seen.loss),
                 "thrown": self.thrown,
+                "files": own_modules() if self.wants_facts or watched else {},
                 "notes": seen.notes,
                 **watched,
                 **self.error,

@@ -24,7 +24,7 @@ from typing import Any, Callable, Optional, cast
 
 from bakeoff_observe.accounts import account_of, loads
 from bakeoff_observe.children import Children
-from bakeoff_observe.functions import GENERATES, is_own
+from bakeoff_observe.functions import GENERATES, is_own, number_of
 from bakeoff_observe.observer import Observer
 from bakeoff_observe.rounds import Constant, Loop, loops_of
 
@@ -106,8 +106,7 @@ class Lines:
         callers = [place for place, n in _most(within, _CALLERS) if place not in most]
         lines = [
             {
-                "file": place[0],
-                "line": place[1],
+                "line": number_of(place[0], place[1]),
                 "function": place[2],
                 "share": self.seen.get(place, 0) / self.looks,
                 "within": within.get(place, 0) / self.looks,
@@ -142,7 +141,7 @@ class Lines:
             if any(one.runs(*place) for place in places)
         )
         share = within / max(1, self.looks)
-        told = {"file": one.file, "line": one.line, "function": one.function}
+        told = {"line": number_of(one.file, one.line), "function": one.function}
         return {**told, "calls": one.calls, "share": share}
 
     def loops(self, rounds: dict[Loop, int]) -> list[dict[str, Any]]:
@@ -155,8 +154,7 @@ class Lines:
                 traced[loop] = traced.get(loop, 0) + n / self.looks
         found = [
             {
-                "file": loop.file,
-                "line": loop.line,
+                "line": number_of(loop.file, loop.line),
                 "rounds": rounds.get(loop, 0),
                 "share": part,
                 "traced": traced.get(loop, 0),
@@ -199,7 +197,7 @@ class Lines:
 
     def book(self, loop: Loop, looks: dict[str, int]) -> dict[str, Any]:
         shares = {account: n / self.looks for account, n in looks.items()}
-        return {"file": loop.file, "line": loop.line, "accounts": shares}
+        return {"line": number_of(loop.file, loop.line), "accounts": shares}
 
     def around(self, places: tuple[Place, ...]) -> set[Loop]:
         return {

@@ -16,7 +16,7 @@ from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from bakeoff_observe.functions import Made, own_frame
+from bakeoff_observe.functions import Made, own_line
 from bakeoff_observe.observer import Facts, Hooks
 from bakeoff_observe.profiles import Profile, TensorFlowProfile
 from bakeoff_observe.tensorflow_loops import EagerLoops, is_loss
@@ -299,9 +299,7 @@ class TensorFlowHooks(Hooks):
 
         @functools.wraps(make)
         def made(generator: Any, *args: Any, **kwargs: Any) -> Any:
-            frame = own_frame(sys._getframe(1))
-            if frame is not None and not self.generator_line:
-                self.generator_line = frame.f_lineno
+            self.generator_line = self.generator_line or own_line(sys._getframe(1))
 
             @functools.wraps(generator)
             def counted(*given: Any, **named: Any) -> Any:

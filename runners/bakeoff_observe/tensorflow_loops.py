@@ -13,7 +13,15 @@ import sys
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable
 
-from bakeoff_observe.functions import Loops, Outer, Step, plain_step, replace, words_of
+from bakeoff_observe.functions import (
+    Loops,
+    Outer,
+    Step,
+    number_of,
+    plain_step,
+    replace,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from bakeoff_observe.tensorflow_hooks import TensorFlowHooks
@@ -56,8 +64,9 @@ class EagerLoops:
             models = any(getattr(h, "optimizers", []) for h in self.hooks.process.hooks)
             self.loop = {
                 "function": function,
-                "line": code.co_firstlineno if function else line,
-                "file": code.co_filename,
+                "line": number_of(
+                    code.co_filename, code.co_firstlineno if function else line
+                ),
                 "scope": "function" if function else "model" if models else "",
             }
         if not self.throws:

@@ -12,7 +12,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any, Callable
 
-from bakeoff_observe.functions import own_frame
+from bakeoff_observe.functions import own_line
 from bakeoff_observe.values import Inert
 
 if TYPE_CHECKING:
@@ -113,8 +113,7 @@ class Checks:
     def shapes(self, prediction: Any, target: Any) -> None:
         if not self.broadcast and prediction.shape != target.shape:
             self.broadcast = [list(prediction.shape), list(target.shape)]
-            frame = own_frame(sys._getframe(2))
-            self.line = frame.f_lineno if frame is not None else 0
+            self.line = own_line(sys._getframe(2))
 
     def probabilities(self, prediction: Any, target: Any) -> None:
         if not prediction.requires_grad or prediction.dim() < 2:
@@ -125,8 +124,7 @@ class Checks:
         found = found and bool(((x.sum(1) - 1).abs() < 1e-2).all())
         self.softmax.append(found)
         if found and not self.line:
-            frame = own_frame(sys._getframe(2))
-            self.line = frame.f_lineno if frame is not None else 0
+            self.line = own_line(sys._getframe(2))
 
     # ---- activations that are computed twice
 
@@ -140,8 +138,7 @@ class Checks:
         def checkpointed(function: Any, *args: Any, **kwargs: Any) -> Any:
             observer.count("checkpoints")
             if not self.checkpoint_line:
-                frame = own_frame(sys._getframe(1))
-                self.checkpoint_line = frame.f_lineno if frame is not None else 0
+                self.checkpoint_line = own_line(sys._getframe(1))
             if not skipped:
                 return inner(function, *args, **kwargs)
             process.threw("no_checkpoints")

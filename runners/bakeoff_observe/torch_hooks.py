@@ -15,7 +15,7 @@ from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from bakeoff_observe.functions import is_own, own_frame
+from bakeoff_observe.functions import is_own, own_line
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.observer import Facts, Hooks
 from bakeoff_observe.profiles import Profile, TorchProfile
@@ -52,8 +52,7 @@ class Trend:
         if retains:
             self.retains += 1
             if not self.line:
-                frame = own_frame(sys._getframe(2))
-                self.line = frame.f_lineno if frame is not None else -1
+                self.line = own_line(sys._getframe(2)) or -1
 
     def step(self) -> None:
         if len(self.now) >= _FEW_PASSES and len(self.steps) < 64:
@@ -98,8 +97,7 @@ class Discarded:
         def zeroed(one: Any, *args: Any, **kwargs: Any) -> Any:
             unused = self.made.get(id(one), 0)
             if unused and not self.steps:
-                frame = own_frame(sys._getframe(1))
-                line = frame.f_lineno if frame is not None else 0
+                line = own_line(sys._getframe(1))
                 self.thrown[line] = self.thrown.get(line, 0) + unused
             elif id(one) not in self.made:
                 self.watch(one)

@@ -362,7 +362,6 @@ def test_a_loop_that_is_not_compiled(loop: Path, steps: Any) -> None:
     assert plain["facts"]["tensorflow"]["eager_loop"] == {
         "function": "step",
         "line": line_of(loop, "@deco"),
-        "file": str(loop),
         "scope": "function",
     }
     assert lines == last_lines(bare(loop, "step"))

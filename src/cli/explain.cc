@@ -74,13 +74,15 @@ Result<ex::Subject> subject_of(const ExplainOptions& options, const std::string&
     return Error{.message = fmt::format("there is no script '{}'", name),
                  .remedy = "name a Python file, or a module with -m"};
   ex::Subject subject{.name = options.modules ? name : file.filename().string(),
-                      .file = file.filename().string()};
+                      .file = file.filename().string(),
+                      .folder = file.parent_path()};
   if (!file.empty()) {
-    TRY(subject.source, read_file(file));
+    TRY(const std::string text, read_file(file));
+    subject.source = ex::Source(text);
+    subject.spec.notebook = text.find("get_ipython(") != std::string::npos;
   }
   TRY(subject.spec.python, interpreter(options, file, config));
   subject.spec.runner = runner;
-  subject.spec.notebook = subject.source.find("get_ipython(") != std::string::npos;
   subject.spec.folder = fs::current_path();
   if (options.modules) subject.spec.arguments = {"-m"};
   subject.spec.arguments.push_back(options.modules ? name : argument_of(name, subject.spec.folder));

@@ -252,13 +252,15 @@ Result<Version> find_version(const std::string& what, const std::string& text, c
 Result<regression::ScriptSide> script_side(const Version& version, const VersionRequest& request,
                                            const fs::path& runner) {
   explain::Subject subject{.name = request.target.empty() ? version.info.name : request.target,
-                           .file = version.file.filename().string()};
-  TRY(subject.source, read_file(version.file));
+                           .file = version.file.filename().string(),
+                           .folder = version.file.parent_path()};
+  TRY(const std::string script, read_file(version.file));
+  subject.source = explain::Source(script);
   TRY(subject.spec.python, interpreter_for(version, request));
   subject.spec.runner = runner;
   subject.spec.folder = version.folder;
   subject.spec.in_copy = explain::too_large(version.folder).empty();
-  subject.spec.notebook = subject.source.find("get_ipython(") != std::string::npos;
+  subject.spec.notebook = script.find("get_ipython(") != std::string::npos;
   const fs::path inside = version.file.lexically_relative(version.folder);
   const bool below = !inside.empty() && *inside.begin() != "..";
   subject.spec.arguments = {below ? inside.string() : version.file.string()};

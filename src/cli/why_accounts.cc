@@ -27,7 +27,7 @@ std::optional<explain::Subject> script_of(const Plan& plan, const std::string& i
     return std::nullopt;
   const WorkerSpec& worker = lane->entry.worker;
   explain::Subject subject{.name = id, .file = lane->entry.script.filename().string(), .by_step = true};
-  subject.source = lane->entry.script_text;
+  subject.source = explain::Source(lane->entry.script_text);
   subject.spec = {.python = worker.python,
                   .runner = runner,
                   .arguments = {subject.file, "--steps", kSteps},

@@ -37,10 +37,10 @@ size_t indent_of(const std::string& line) { return std::min(line.find_first_not_
 bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // Lines that do something. Texts in triple quotes that are a statement of their own are documentation.
-std::vector<Line> code_lines(const std::string& source) {
+std::vector<Line> code_lines(const Source::File& file) {
   std::vector<Line> all;
   std::string open;  // the quotes that end a docstring
-  for (int64_t number = 1; const std::string& line : lines_of(source)) {
+  for (int64_t number = file.first + 1; const std::string& line : file.lines) {
     const std::string text(trimmed(line));
     const int64_t here = number++;
     if (!open.empty()) {
@@ -118,7 +118,14 @@ void names_in(const std::string& code, Names& found) {
 // Where names are defined, each by the lines that do it.
 class Definitions {
  public:
-  explicit Definitions(const std::string& source) : lines_(lines_of(source)) {
+  explicit Definitions(const Source& source) {
+    for (const Source::File& file : source.files()) {
+      for (int64_t number = file.first; const std::string& line : file.lines) {
+        places_.emplace(++number, lines_.size());
+        numbers_.push_back(number);
+        lines_.push_back(line);
+      }
+    }
     for (size_t i = 0; i < lines_.size(); ++i) {
       const std::string text(trimmed(lines_[i]));
       for (const char* word : {"def ", "async def ", "class "})
@@ -132,7 +139,7 @@ class Definitions {
     std::vector<int64_t> all;
     int64_t open = 0;
     for (size_t i = first; i < lines_.size() && all.size() < kMostJoined; ++i) {
-      all.push_back(static_cast<int64_t>(i) + 1);
+      all.push_back(numbers_[i]);
       for (const char c : lines_[i])
         open += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
       if (open <= 0) break;
@@ -141,11 +148,11 @@ class Definitions {
   }
 
   std::vector<int64_t> follow(int64_t line) const {
-    std::vector<int64_t> all = statement(static_cast<size_t>(line) - 1);
+    std::vector<int64_t> all = statement(places_.at(line));
     std::set<int64_t> seen(all.begin(), all.end());
     for (size_t next = 0; next < all.size() && all.size() < kMostFollowed; ++next) {
       Names names;
-      names_in(lines_[static_cast<size_t>(all[next]) - 1], names);
+      names_in(lines_[places_.at(all[next])], names);
       for (const auto* list : {&names.plain, &names.attributes})
         for (const std::string& name : *list)
           for (const auto* where : {&defined_, list == &names.plain ? &assigned_ : &kept_})
@@ -171,7 +178,7 @@ class Definitions {
       ++end;
     std::vector<int64_t> all;
     for (size_t i = begin; i < end; ++i)
-      if (!trimmed(lines_[i]).empty()) all.push_back(static_cast<int64_t>(i) + 1);
+      if (!trimmed(lines_[i]).empty()) all.push_back(numbers_[i]);
     return all;
   }
 
@@ -209,7 +216,9 @@ class Definitions {
     all.insert(all.end(), lines.begin(), lines.end());
   }
 
-  std::vector<std::string> lines_;
+  std::vector<std::string> lines_;  // of all files
+  std::vector<int64_t> numbers_;
+  std::map<int64_t, size_t> places_;
   Where defined_, assigned_, kept_;  // functions and classes; variables; attributes of objects
 };
 
@@ -220,37 +229,60 @@ std::string told(const std::vector<std::string>& lines) {
   return "'" + table::fit(all + (lines.size() > kToldLines ? " …" : ""), kToldWidth) + "'";
 }
 
-}  // namespace
-
-std::vector<Difference> differences(const std::string& mine, const std::string& other) {
+// Adds what differs of two files.
+void compare(const Source::File& mine, const Source::File& other, std::vector<Difference>& all) {
+  if (mine.lines == other.lines) return;
   const std::vector<Line> a = code_lines(mine), b = code_lines(other);
-  if (a.size() > kMostLines || b.size() > kMostLines) return {};
+  if (a.size() > kMostLines || b.size() > kMostLines) return;
   std::vector<std::pair<size_t, size_t>> pairs = common(a, b);
   pairs.emplace_back(a.size(), b.size());
-  const std::vector<std::string> lines = lines_of(mine), others = lines_of(other);
-  const auto whole = [](const std::vector<std::string>& of, const Line& line) {
-    std::string text = of[static_cast<size_t>(line.number) - 1];
+  const auto whole = [](const Source::File& of, const Line& line) {
+    std::string text = of.lines[static_cast<size_t>(line.number - of.first) - 1];
     return text.erase(text.find_last_not_of(" \t\r") + 1);
   };
-  std::vector<Difference> all;
   size_t i = 0, j = 0;
   for (const auto& [next_i, next_j] : pairs) {
     if (i < next_i || j < next_j) {
-      const auto end = static_cast<int64_t>(lines.size());
-      Difference one{.line = i < a.size() ? a[i].number : end, .last = i > 0 ? a[i - 1].number : 1};
+      const int64_t end = mine.first + std::ssize(mine.lines);
+      Difference one{.line = i < a.size() ? a[i].number : end,
+                     .last = i > 0 ? a[i - 1].number : mine.first + 1};
       if (i < next_i) one.last = a[next_i - 1].number;
-      for (; i < next_i; ++i) one.mine.push_back(whole(lines, a[i]));
-      for (; j < next_j; ++j) one.other.push_back(whole(others, b[j]));
+      for (; i < next_i; ++i) one.mine.push_back(whole(mine, a[i]));
+      for (; j < next_j; ++j) one.other.push_back(whole(other, b[j]));
       all.push_back(std::move(one));
     }
     i = next_i + 1, j = next_j + 1;
   }
+}
+
+// The script and its partner, files of one name, and what is left of both in the order of their names.
+std::vector<std::pair<Source::File, Source::File>> partners(const Source& mine, const Source& other) {
+  std::vector<std::pair<Source::File, Source::File>> all;
+  std::vector<Source::File> left, other_left = other.files();
+  for (const Source::File& file : mine.files()) {
+    const auto same = std::ranges::find(other_left, file.name, &Source::File::name);
+    if (same == other_left.end()) {
+      left.push_back(file);
+      continue;
+    }
+    all.emplace_back(file, *same);
+    other_left.erase(same);
+  }
+  other_left.resize(std::max(left.size(), other_left.size()));
+  for (size_t i = 0; i < left.size(); ++i) all.emplace_back(left[i], other_left[i]);
   return all;
 }
 
-std::vector<int64_t> runs(const std::string& source, int64_t line) {
-  if (line < 1 || line > std::ssize(lines_of(source))) return {};
-  return Definitions(source).follow(line);
+}  // namespace
+
+std::vector<Difference> differences(const Source& mine, const Source& other) {
+  std::vector<Difference> all;
+  for (const auto& [file, partner] : partners(mine, other)) compare(file, partner, all);
+  return all;
+}
+
+std::vector<int64_t> runs(const Source& source, int64_t line) {
+  return source.has(line) ? Definitions(source).follow(line) : std::vector<int64_t>{};
 }
 
 std::string difference_words(const Difference& difference) {

@@ -77,7 +77,7 @@ TEST(Phases, AddUpToTheWhole) {
 }
 
 Subject torch_script(nlohmann::json facts) {
-  Subject subject{.name = "train.py", .file = "train.py", .seen = steady()};
+  Subject subject{.name = "train.py", .file = "train.py", .source = std::string(60, '\n'), .seen = steady()};
   facts["parameters"] = 1000;
   if (!facts.contains("threads")) facts["threads"] = 2;
   subject.seen.facts = {{"torch", facts}};
@@ -127,7 +127,7 @@ TEST(Rules, OfCallsTakeAllOfOneKind) {
   EXPECT_EQ(found[0].line, 41);
 }
 
-constexpr const char* kSlowSource = R"("""A script
+const std::string kSlowSource = R"("""A script
 that does something."""
 import torch
 
@@ -160,7 +160,7 @@ TEST(Differences, AreOfCodeAlone) {
   EXPECT_EQ(found[1].line, 17);
   EXPECT_TRUE(found[1].other.empty());
   EXPECT_TRUE(differences(kSlowSource, kSlowSource).empty());
-  EXPECT_EQ(differences("", "a = 1\n").size(), 1u);
+  EXPECT_EQ(differences(std::string(), std::string("a = 1\n")).size(), 1u);
   EXPECT_TRUE(differences(std::string(9000, '\n') + "a", std::string("# a\n")).size() == 1u);
 }
 
@@ -182,12 +182,53 @@ TEST(Differences, AreMetByTheNamesOfALine) {
   EXPECT_THAT(lines, Not(Contains(17)));
   EXPECT_TRUE(runs(kSlowSource, 0).empty());
   EXPECT_TRUE(runs(kSlowSource, 99).empty());
-  EXPECT_THAT(runs("x = 'a b", 1), ::testing::ElementsAre(1)) << "quotes that are not closed";
-  EXPECT_THAT(runs("m = Net()\nm.compile(\n  metrics=[a])\nm.fit(x)\n", 4),
+  EXPECT_THAT(runs(std::string("x = 'a b"), 1), ::testing::ElementsAre(1)) << "quotes that are not closed";
+  EXPECT_THAT(runs(std::string("m = Net()\nm.compile(\n  metrics=[a])\nm.fit(x)\n"), 4),
               ::testing::ElementsAre(4, 1, 2, 3));
-  EXPECT_THAT(runs("f = f(f)\n", 1), ::testing::ElementsAre(1));
-  EXPECT_THAT(runs("v = f()\nprint(f\"loss {float(v):.3f} v\")\n", 2), ::testing::ElementsAre(2, 1));
-  EXPECT_THAT(runs("v = f()\nprint(\"loss {float(v)} v\")\n", 2), ::testing::ElementsAre(2));
+  EXPECT_THAT(runs(std::string("f = f(f)\n"), 1), ::testing::ElementsAre(1));
+  EXPECT_THAT(runs(std::string("v = f()\nprint(f\"loss {float(v):.3f} v\")\n"), 2),
+              ::testing::ElementsAre(2, 1));
+  EXPECT_THAT(runs(std::string("v = f()\nprint(\"loss {float(v)} v\")\n"), 2), ::testing::ElementsAre(2));
+}
+
+// A script and a module of its folder, of which one line differs.
+Source with_module(const std::string& line) {
+  Source source(std::string("from model import net\nfor x in data:\n    loss = net(x)\n"));
+  source.add({.name = "lib/model.py", .first = 700000, .lines = {"def net(x):", "    return " + line}});
+  return source;
+}
+
+TEST(Differences, AreOfTheFilesThatAScriptImports) {
+  const Source slow = with_module("slow(x)"), fast = with_module("fast(x)");
+  const auto found = differences(slow, fast);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].has(700002));
+  EXPECT_THAT(runs(slow, 3), ::testing::IsSupersetOf({3, 700001, 700002}));
+  EXPECT_EQ(slow.words(700002), "line 2 of lib/model.py");
+  EXPECT_EQ(slow.words(3), "line 3");
+  EXPECT_FALSE(slow.has(4));
+  EXPECT_FALSE(slow.has(700003));
+  EXPECT_EQ(slow.line(700002), "    return slow(x)");
+  Source other_name(std::string("from model import net\nfor x in data:\n    loss = net(x)\n"));
+  other_name.add({.name = "model2.py", .first = 100000, .lines = slow.files()[1].lines});
+  EXPECT_TRUE(differences(slow, other_name).empty()) << "the file has another name alone";
+  EXPECT_EQ(differences(slow, Source(std::string("x = 1\n"))).size(), 2u);
+}
+
+TEST(Text, PlacesAreThoseOfTheFile) {
+  Subject s = torch_script({});
+  s.source = with_module("slow(x)");
+  EXPECT_EQ(place_of(s, 700002), "lib/model.py:2");
+  EXPECT_EQ(place_of(s, 3), "train.py:3");
+  EXPECT_EQ(place_of(s, 44), "");
+  s.seen.lines = {{.line = 700002, .share = 0.9}, {.line = 9900001, .function = "g", .share = 0.1}};
+  const auto seen = hot_lines(s);
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[0].second, "lib/model.py:2: return slow(x)");
+  EXPECT_EQ(seen[1].second, "a file that cannot be read, in g");
+  const auto json = parse_json<nlohmann::json>(to_json({.subjects = {s}}));
+  EXPECT_EQ(json["scripts"][0]["lines"][0]["file"], "lib/model.py");
+  EXPECT_EQ(json["scripts"][0]["lines"][0]["line"], 2);
 }
 
 TEST(Remarks, AreOfWhatIsWrong) {
@@ -220,8 +261,8 @@ TEST(Rules, AreWellFormed) {
 
 TEST(Rules, NameTheLineButNoCommentAndNoImport) {
   Subject subject = torch_script({{"anomaly", true}});
-  subject.source =
-      "from torch.autograd import set_detect_anomaly\n# set_detect_anomaly\nx = 1\nset_detect_anomaly(True)\n";
+  subject.source = std::string(
+      "from torch.autograd import set_detect_anomaly\n# set_detect_anomaly\nx = 1\nset_detect_anomaly(True)\n");
   const auto found = suspects(subject, 2);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].line, 4);
@@ -490,20 +531,19 @@ TEST(Text, AGapOfTheFirstStepsAloneIsToldAsSuch) {
 
 TEST(Subjects, DifferencesTakeTheTimeOfLinesThatNeedThem) {
   Subject s = torch_script({});
-  s.source = "def f(x):\n  return slow(x)\nfor x in data:\n  y = f(x)\n  log(y)\n";
-  s.other_source = "def f(x):\n  return quick(x)\nfor x in data:\n  y = f(x)\n  log(y)\n";
+  s.source = std::string("def f(x):\n  return slow(x)\nfor x in data:\n  y = f(x)\n  log(y)\n");
+  s.other_source = std::string("def f(x):\n  return quick(x)\nfor x in data:\n  y = f(x)\n  log(y)\n");
   // It is seen in `y = f(x)` alone, as in a compiled function.
-  s.seen.lines = {{.file = "train.py", .line = 4, .share = 0.9, .within = 0.9},
-                  {.file = "train.py", .line = 5, .share = 0.1, .within = 0.1}};
+  s.seen.lines = {{.line = 4, .share = 0.9, .within = 0.9}, {.line = 5, .share = 0.1, .within = 0.1}};
   s.other_lines = {{"y = f(x)", 0.1 * s.looked_at_s()}, {"log(y)", 0.1 * s.looked_at_s()}};
   auto code = code_times(s);
   ASSERT_EQ(code.size(), 1u);
   EXPECT_NEAR(code[0].more_s, 0.8 * s.looked_at_s(), 1e-9);
   EXPECT_FALSE(code[0].own);
   // It is seen in a library's code that line 2 calls.
-  s.seen.lines = {{.file = "library.py", .line = 1, .share = 0.9, .within = 0.9},
-                  {.file = "train.py", .line = 2, .share = 0, .within = 0.9},
-                  {.file = "train.py", .line = 4, .share = 0, .within = 0.9}};
+  s.seen.lines = {{.line = 700001, .share = 0.9, .within = 0.9},
+                  {.line = 2, .share = 0, .within = 0.9},
+                  {.line = 4, .share = 0, .within = 0.9}};
   s.other_lines = {};
   s.other_within = {{"return quick(x)", 0.3 * s.looked_at_s()}};
   code = code_times(s);

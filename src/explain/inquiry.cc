@@ -597,25 +597,35 @@ void measure_again(Cause& cause, const Estimate& later) {
   }
 }
 
+// Files beside the script are changed, too. A module of a package is not: beside the copy it would not be found.
 std::optional<Lane> Inquiry::changed_copy(const std::vector<Cause*>& causes) const {
   const Subject& of = out_.subjects[0];
-  std::vector<std::string> lines = lines_of(of.source);
   Lane changed = lane(0, "changed", Switches::object());
-  const bool is_file =
-      !changed.spec.arguments.empty() && !of.file.empty() && changed.spec.arguments[0].ends_with(of.file);
-  bool any = false;
-  for (const Cause* cause : causes) {
-    const auto at = static_cast<size_t>(cause->suspect.line);
-    if (at < 1 || at > lines.size()) continue;
-    if (auto line = changed_line(cause->suspect, lines[at - 1])) lines[at - 1] = *line, any = true;
-  }
-  if (!any || !is_file) return std::nullopt;
-  const std::filesystem::path script = std::filesystem::path(of.spec.folder) / changed.spec.arguments[0];
-  const std::filesystem::path copy = job_.folder / "changed" / of.file;
+  if (changed.spec.arguments.empty() || of.file.empty() || !changed.spec.arguments[0].ends_with(of.file))
+    return std::nullopt;
+  std::map<int64_t, std::string> lines;
+  for (const Cause* cause : causes)
+    if (auto line = changed_line(cause->suspect, of.source.line(cause->suspect.line));
+        line && of.source.has(cause->suspect.line))
+      lines[cause->suspect.line] = *line;
+  if (lines.empty()) return std::nullopt;
+  const std::filesystem::path folder = job_.folder / "changed";
   std::error_code error;
-  std::filesystem::create_directories(copy.parent_path(), error);
-  if (error || !write_file(copy, join(lines, "\n") + "\n")) return std::nullopt;
-  changed.spec.arguments[0] = copy.string();
+  std::filesystem::create_directories(folder, error);
+  for (const Source::File& file : of.source.files()) {
+    std::string text;
+    bool any = file.name.empty();  // the script
+    for (int64_t number = file.first; const std::string& line : file.lines) {
+      const auto found = lines.find(++number);
+      any = any || found != lines.end();
+      text += (found == lines.end() ? line : found->second) + "\n";
+    }
+    if (any && file.name.find('/') != std::string::npos) return std::nullopt;
+    if (any && (error || !write_file(folder / (file.name.empty() ? of.file : file.name), text)))
+      return std::nullopt;
+  }
+  const std::filesystem::path script = std::filesystem::path(of.spec.folder) / changed.spec.arguments[0];
+  changed.spec.arguments[0] = (folder / of.file).string();
   std::string& path = changed.spec.environment["PYTHONPATH"];
   path = script.parent_path().string() + (path.empty() ? "" : ":" + path);
   return changed;

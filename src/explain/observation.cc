@@ -42,6 +42,7 @@ void append(Report& report, Report later) {
   report.error = later.error;
   report.where = later.where;
   report.notes = later.notes;
+  report.files.merge(later.files);
   report.cpu_ns = later.cpu_ns;
   report.peak_rss_bytes = later.peak_rss_bytes;
   report.minor_faults = later.minor_faults;
@@ -274,6 +275,7 @@ Status observe_unlike(std::vector<Subject>& subjects, const fs::path& folder) {
 
 void prepare(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
   compare_whole_runs(subjects, notes);
+  for (Subject& subject : subjects) read_files(subject);
   if (subjects.size() < 2) return;
   if (!subjects[0].whole) compare_by_step(subjects, notes);
   if (subjects[1].mean_s() > 1.05 * subjects[0].mean_s()) std::swap(subjects[0], subjects[1]);

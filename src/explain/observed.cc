@@ -108,22 +108,21 @@ Result<Report> parse_report(const std::string& line) {
     found.at("thrown").get_to(report.thrown);
     found.at("notes").get_to(report.notes);
     report.facts = found.at("facts");
+    report.files = found.value("files", std::map<std::string, int64_t>{});
     for (const Json& one : found.value("lines", Json::array()))
-      report.lines.push_back({one.at("file"), one.at("line"), one.at("function"), one.at("share"),
-                              one.value("eager", 0.0), one.value("input", 0.0), one.value("within", 0.0)});
+      report.lines.push_back({one.at("line"), one.at("function"), one.at("share"), one.value("eager", 0.0),
+                              one.value("input", 0.0), one.value("within", 0.0)});
     for (const Json& one : found.value("constants", Json::array()))
-      report.constants.push_back(
-          {one.at("file"), one.at("function"), one.at("line"), one.at("calls"), one.at("share")});
+      report.constants.push_back({one.at("function"), one.at("line"), one.at("calls"), one.at("share")});
     report.accounts = found.value("accounts", std::map<std::string, double>{});
     for (const Json& one : found.value("loops", Json::array()))
-      report.loops.push_back(
-          {one.at("file"), one.at("line"), one.at("rounds"), one.at("share"), one.at("traced")});
+      report.loops.push_back({one.at("line"), one.at("rounds"), one.at("share"), one.at("traced")});
     for (const Json& one : found.value("ops", Json::array()))
       report.ops.push_back({one.at("name"), one.at("seconds"), one.at("calls")});
     if (const auto at = found.find("hooks"); at != found.end() && at->is_object())
       report.hook_s = at->at("calls_per_step").get<double>() * at->at("seconds_per_call").get<double>();
     for (const Json& one : found.value("books", Json::array()))
-      report.books.push_back({one.at("file"), one.at("line"), one.at("accounts")});
+      report.books.push_back({one.at("line"), one.at("accounts")});
     if (const auto at = found.find("children"); at != found.end() && !at->empty()) {
       report.children = at->at("processes");
       report.children_running = at->at("running");

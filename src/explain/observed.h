@@ -36,8 +36,7 @@ struct ScriptSpec {
 
 // A line of the user's files that the script was in whenever its stack was looked at.
 struct HotLine {
-  std::string file = {};  // full path
-  int64_t line = 0;
+  int64_t line = 0;  // by number, as all lines of a report (source.h)
   std::string function = {};
   double share = 0;   // of all looks
   double eager = 0;   // the same, within ops of JAX that belong to no compiled function
@@ -47,7 +46,7 @@ struct HotLine {
 
 // A function of the user's files that returned the same array again, given the same.
 struct ConstantCall {
-  std::string file = {}, function = {};
+  std::string function = {};
   int64_t line = 0;   // where it begins
   int64_t calls = 0;  // in two steps
   double share = 0;   // of all looks that are within it
@@ -55,11 +54,10 @@ struct ConstantCall {
 
 // A loop of the user's files in Python, with the lines in it and what they call.
 struct PythonLoop {
-  std::string file = {};  // full path
-  int64_t line = 0;       // where it begins
-  int64_t rounds = 0;     // in one step; 0: not counted
-  double share = 0;       // of all looks
-  double traced = 0;      // the same, while JAX traced a function that has the loop: it is unrolled
+  int64_t line = 0;    // where it begins
+  int64_t rounds = 0;  // in one step; 0: not counted
+  double share = 0;    // of all looks
+  double traced = 0;   // the same, while JAX traced a function that has the loop: it is unrolled
 };
 
 // What all calls of an op of the framework take in one step, by the framework's profiler.
@@ -71,8 +69,7 @@ struct OpTime {
 
 // One of several loops that the script, or a round of its outermost loop, consists of.
 struct LoopBook {
-  std::string file = {};  // full path
-  int64_t line = 0;       // where it begins
+  int64_t line = 0;  // where it begins
   // Report::accounts of the looks within it, as shares of all looks.
   std::map<std::string, double> accounts = {};
   double share() const;  // of all looks
@@ -100,12 +97,13 @@ struct Report {
   int64_t collections = 0;                  // full garbage collections during these steps
   int64_t cpu_ns = 0;                       // processor time of the process so far
   int64_t peak_rss_bytes = 0;
-  int64_t minor_faults = 0;              // page faults of the process so far that needed no disk
-  std::vector<double> losses = {};       // of the first steps; NaN where it could not be read
-  std::vector<std::string> thrown = {};  // switches that changed something
-  std::vector<std::string> notes = {};   // what was seen and could not be followed
-  nlohmann::json facts = {};             // by framework; null unless asked for
-  std::vector<HotLine> lines = {};       // with Watch::kLines: the greatest share first
+  int64_t minor_faults = 0;                   // page faults of the process so far that needed no disk
+  std::vector<double> losses = {};            // of the first steps; NaN where it could not be read
+  std::vector<std::string> thrown = {};       // switches that changed something
+  std::vector<std::string> notes = {};        // what was seen and could not be followed
+  nlohmann::json facts = {};                  // by framework; null unless asked for
+  std::map<std::string, int64_t> files = {};  // the user's own that it imported: what their lines count from
+  std::vector<HotLine> lines = {};            // with Watch::kLines: the greatest share first
   std::map<std::string, double> accounts =
       {};  // the same looks by what the script did: shares that add up to 1
   std::vector<ConstantCall> constants =

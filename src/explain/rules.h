@@ -67,8 +67,8 @@ std::optional<std::string> changed_line(const Suspect& suspect, const std::strin
 
 // What was seen of a script that is wrong, or that no switch can change: no cause of slowness.
 struct Remark {
-  std::string script = {};
-  const char* id = "";  // of its topic
+  std::string script = {};  // or the file that it imports
+  const char* id = "";      // of its topic
   std::string text = {};
   int64_t line = 0;  // 0: not known
 };

@@ -1,8 +1,11 @@
 #include "explain/subject.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
+#include "base/files.h"
 #include "base/json_text.h"
 #include "base/texts.h"
 
@@ -14,10 +17,12 @@ using Json = nlohmann::json;
 // Share of a step, from which on a pipeline that works beside it is what it waits for.
 constexpr double kBinds = 0.6;
 
+constexpr size_t kLargestFile = 1 << 20;  // bytes
+
 const Json kNothing = Json::object();
 
 // Places of those that a line of the script runs, the nearest first.
-std::vector<size_t> differing(const std::vector<CodeTime>& all, const std::string& source, int64_t line) {
+std::vector<size_t> differing(const std::vector<CodeTime>& all, const Source& source, int64_t line) {
   std::vector<size_t> found;
   for (const int64_t run : runs(source, line))
     for (size_t i = 0; i < all.size(); ++i)
@@ -48,8 +53,7 @@ void take_own_lines(const Subject& s, const std::vector<LineTime>& lines, CodeTi
   const LineTime* most = nullptr;
   for (const LineTime& line : lines) {
     const bool part = line.line.function.starts_with("<");  // a comprehension, in a line that was seen, too
-    if (part || code.text.mine.empty() || !code.text.has(line.line.line) || !in_script(s, line.line.file))
-      continue;
+    if (part || code.text.mine.empty() || !code.text.has(line.line.line)) continue;
     own_s += line.within_s;
     if (line.within_s > most_s) most = &line, most_s = line.within_s;
   }
@@ -112,16 +116,22 @@ std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second) {
   return gaps;
 }
 
-bool in_script(const Subject& s, const std::string& file) {
-  return std::filesystem::path(file).filename() == s.file;
+void read_files(Subject& s) {
+  std::error_code failed;
+  for (const auto& [name, number] : s.seen.files) {
+    const std::filesystem::path path = s.spec.folder / name;
+    auto text = read_file(path);
+    if (!text || text->size() > kLargestFile) continue;
+    const std::string from_script = std::filesystem::relative(path, s.folder, failed).string();
+    s.source.add({.name = failed ? name : from_script, .first = number, .lines = lines_of(*text)});
+  }
 }
 
-std::string trimmed_line(const Subject& s, const HotLine& line) {
-  const std::string file = std::filesystem::path(line.file).filename().string();
-  if (file != s.file) return file + ":" + line.function;
-  const std::vector<std::string> lines = lines_of(s.source);
-  const auto at = static_cast<size_t>(line.line);
-  return at >= 1 && at <= lines.size() ? std::string(trimmed(lines[at - 1])) : "";
+std::string trimmed_line(const Subject& s, int64_t line) { return std::string(trimmed(s.source.line(line))); }
+
+std::string place_of(const Subject& s, int64_t line) {
+  const auto [name, number] = s.source.place(line);
+  return number == 0 ? "" : fmt::format("{}:{}", name.empty() ? s.file : name, number);
 }
 
 double Subject::mean_s() const {
@@ -134,12 +144,15 @@ double Subject::mean_s() const {
 
 std::vector<LineTime> line_times(const Subject& s) {
   std::vector<LineTime> all;
+  const auto text_of = [&](const HotLine& line) {
+    return s.source.has(line.line) ? trimmed_line(s, line.line) : "in " + line.function;
+  };
   for (const HotLine& line : s.seen.lines)
-    all.push_back({line, trimmed_line(s, line), line.share * s.looked_at_s(), line.within * s.looked_at_s(),
-                   line.share});
+    all.push_back(
+        {line, text_of(line), line.share * s.looked_at_s(), line.within * s.looked_at_s(), line.share});
   if (!s.whole) return all;
   for (const HotLine& line : s.start_lines) {
-    std::string text = trimmed_line(s, line);
+    std::string text = text_of(line);
     if (!text.starts_with("import ") && !text.starts_with("from "))
       all.push_back(
           {line, std::move(text), line.share * s.start_s, line.within * s.start_s, line.share, true});
@@ -158,7 +171,7 @@ std::vector<CodeTime> code_times(const Subject& s) {
   const std::vector<LineTime> lines = line_times(s);
   for (const LineTime& line : lines) {
     const double more_s = more_of_line(s, line);
-    if (more_s <= 0 || all.empty() || !in_script(s, line.line.file)) continue;
+    if (more_s <= 0 || all.empty()) continue;
     bool nearest = true;
     for (const size_t at : differing(all, s.source, line.line.line)) {
       all[at].more_s += more_s;

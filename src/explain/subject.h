@@ -2,6 +2,7 @@
 
 // One of the scripts that are compared, and what was seen of it.
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,10 @@ struct CodeTime {
 };
 
 struct Subject {
-  std::string name = {};    // as the user named it
-  std::string file = {};    // name of its file, without folders; empty: none is known
-  std::string source = {};  // its text; empty for a module that was not found
+  std::string name = {};              // as the user named it
+  std::string file = {};              // name of its file, without folders; empty: none is known
+  std::filesystem::path folder = {};  // of its file
+  Source source = {};                 // its text; empty for a module that was not found
   ScriptSpec spec = {};
   Report seen = {};  // its first steps, from the start of the process on
   Profile profile = {};
@@ -63,7 +65,7 @@ struct Subject {
   double other_compile_s = 0;       // its start_compile_s
   double other_running = 0;         // its Report::children_running
   bool other_grows = false;         // its steps become longer, too
-  std::string other_source = {};    // its text
+  Source other_source = {};         // its text
   std::vector<CodeTime> code = {};  // code_times of the two
 
   // The framework that trains: the one that reports parameters, else the first.
@@ -94,10 +96,12 @@ struct Subject {
 // sample or step those that come with every step, from the observed runs.
 std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second);
 
-// Whether a file that was seen is the script itself, and no other of the user's.
-bool in_script(const Subject& s, const std::string& file);
-// The text of a line of the script, without spaces at its ends; of another file its place.
-std::string trimmed_line(const Subject& s, const HotLine& line);
+// Adds the files that it was seen to import to its source; those that cannot be read are left out.
+void read_files(Subject& s);
+// The text of a line, without spaces at its ends; empty where it is not known.
+std::string trimmed_line(const Subject& s, int64_t line);
+// "slow.py:12"; empty where the line is not known.
+std::string place_of(const Subject& s, int64_t line);
 
 std::vector<LineTime> line_times(const Subject& s);
 // By how much longer a line takes than the same line of the other script, s of what is compared.

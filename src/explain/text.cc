@@ -197,10 +197,18 @@ table::Json json_of_diff(const Explanation& e, const Cause& c) {
   return lines ? table::Json{{"before", lines->first}, {"after", lines->second}} : table::Json();
 }
 
-table::Json json_of(const std::vector<CodeTime>& code) {
+// The line of a script, or of a file that it imports.
+table::Json with_place(table::Json row, const Subject& s, int64_t line) {
+  const auto [file, number] = s.source.place(line);
+  row["file"] = number == 0 ? table::Json() : table::Json(file.empty() ? s.file : file);
+  row["line"] = number == 0 ? table::Json() : table::Json(number);
+  return row;
+}
+
+table::Json json_of_code(const Subject& s) {
   table::Json all = table::Json::array();
-  for (const CodeTime& one : code)
-    all.push_back({{"line", one.text.line}, {"values", {one.text.mine, one.text.other}}});
+  for (const CodeTime& one : s.code)
+    all.push_back(with_place({{"values", {one.text.mine, one.text.other}}}, s, one.text.line));
   return all;
 }
 
@@ -209,14 +217,13 @@ table::Json json_of(const Subject& s) {
   for (const Phase& phase : s.profile.phases) phases[phase.key] = phase.seconds;
   table::Json lines = table::Json::array();
   for (const HotLine& one : s.seen.lines)
-    lines.push_back(
-        {{"file", one.file}, {"line", one.line}, {"function", one.function}, {"share", one.share}});
+    lines.push_back(with_place({{"function", one.function}, {"share", one.share}}, s, one.line));
   table::Json ops = table::Json::array();
   for (const OpTime& op : s.seen.ops)
     ops.push_back({{"name", op.name}, {"seconds_of_a_step", op.seconds}, {"calls_of_a_step", op.calls}});
   table::Json books = table::Json::array();
   for (const LoopBook& loop : s.seen.books)
-    books.push_back({{"file", loop.file}, {"line", loop.line}, {"accounts_share", loop.accounts}});
+    books.push_back(with_place({{"accounts_share", loop.accounts}}, s, loop.line));
   return {{"name", s.name},
           {"framework", s.framework()},
           {"steps", s.profile.steps},
@@ -269,7 +276,7 @@ std::string to_json(const Explanation& e) {
   out["environment"] = table::Json::array();
   for (const WorkDifference& row : e.environment)
     out["environment"].push_back({{"what", row.what}, {"values", {row.first, row.second}}});
-  out["code"] = json_of(e.subjects[0].code);
+  out["code"] = json_of_code(e.subjects[0]);
   out["per"] = unit(e);
   out["gap"] = json_of(e.gap);
   out["gap_confirmed"] = e.gap_is_certain() && !e.equal;
@@ -280,7 +287,7 @@ std::string to_json(const Explanation& e) {
   out["causes"] = table::Json::array();
   for (const Cause& c : e.causes) {
     const bool confirmed = c.finding == Finding::kConfirmed && !e.equal;
-    out["causes"].push_back({{"rule", c.suspect.rule->id},
+    const table::Json row = {{"rule", c.suspect.rule->id},
                              {"key", c.suspect.rule->key},
                              {"cause", c.suspect.rule->cause},
                              {"confirmed", confirmed},
@@ -300,8 +307,8 @@ std::string to_json(const Explanation& e) {
                              {"beyond_gain_of_second", json_of(c.beyond)},
                              {"may_change_numbers", c.suspect.rule->numbers},
                              {"loss_change", table::number(c.losses)},
-                             {"line", c.suspect.line > 0 ? table::Json(c.suspect.line) : table::Json()},
-                             {"reason", c.reason}});
+                             {"reason", c.reason}};
+    out["causes"].push_back(with_place(row, e.subjects[0], c.suspect.line));
   }
   out["remarks"] = table::Json::array();
   for (const Remark& r : e.remarks)

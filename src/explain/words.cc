@@ -102,7 +102,7 @@ std::string nothing_words(const Explanation& e) {
 }
 
 std::string place(const Explanation& e, const Cause& cause) {
-  return cause.suspect.line > 0 ? fmt::format("{}:{}", e.subjects[0].file, cause.suspect.line) : "";
+  return place_of(e.subjects[0], cause.suspect.line);
 }
 
 std::string remark_words(const Remark& r) {
@@ -155,12 +155,12 @@ std::string gain_words(const Explanation& e, const Cause& c) {
 std::string change_words(const Cause& c) { return filled(c.suspect.rule->change, c.suspect.suspicion.value); }
 
 std::optional<std::pair<std::string, std::string>> diff(const Explanation& e, const Cause& c) {
-  const auto source = lines_of(e.subjects[0].source);
-  const auto at = static_cast<size_t>(c.suspect.line);
-  if (at < 1 || at > source.size()) return std::nullopt;
-  const auto changed = changed_line(c.suspect, source[at - 1]);
+  const Source& source = e.subjects[0].source;
+  if (!source.has(c.suspect.line)) return std::nullopt;
+  const std::string line = source.line(c.suspect.line);
+  const auto changed = changed_line(c.suspect, line);
   if (!changed) return std::nullopt;
-  return std::pair(source[at - 1], *changed);
+  return std::pair(line, *changed);
 }
 
 std::string shell_line(const Explanation& e) {
@@ -248,21 +248,14 @@ std::string total_words(const Subject& s) {
 }
 
 std::vector<std::pair<std::string, std::string>> hot_lines(const Subject& s) {
-  const std::vector<std::string> source = lines_of(s.source);
   std::vector<std::pair<std::string, std::string>> all;
   for (const HotLine& one : s.seen.lines) {
     if (one.share < kHotShare || all.size() == kMostHotLines) break;
-    const std::string file = std::filesystem::path(one.file).filename().string();
-    const auto at = static_cast<size_t>(one.line);
-    std::string text = fmt::format("{}:{}", file, one.line);
-    if (file == s.file && at >= 1 && at <= source.size()) {
-      std::string line = source[at - 1];
-      line.erase(0, line.find_first_not_of(" \t"));
-      if (!s.whole && (line.starts_with("import ") || line.starts_with("from "))) continue;  // no step
-      text += ": " + table::fit(line, kLongLine);
-    } else {
-      text += fmt::format(", in {}", one.function);
-    }
+    const std::string line = trimmed_line(s, one.line);
+    if (!s.whole && (line.starts_with("import ") || line.starts_with("from "))) continue;  // no step
+    const std::string text = s.source.has(one.line)
+                                 ? place_of(s, one.line) + ": " + table::fit(line, kLongLine)
+                                 : "a file that cannot be read, in " + one.function;
     all.emplace_back(fmt::format("{:.0f}%", 100 * one.share), text);
   }
   return all;
@@ -279,12 +272,9 @@ std::vector<std::pair<std::string, std::string>> loop_books(const Subject& s) {
     std::ranges::sort(parts);
     std::vector<std::string> texts;
     for (const auto& [part, text] : parts) texts.push_back(text);
-    const std::string file = std::filesystem::path(loop.file).filename().string();
-    std::string line = trimmed_line(s, {.file = loop.file, .line = loop.line});
-    if (file != s.file) line = "another file";
-    all.emplace_back(
-        fmt::format("{:.0f}%", 100 * loop.share()),
-        fmt::format("{}:{}: {} {}", file, loop.line, table::fit(line, kLongLine), join(texts, ", ")));
+    all.emplace_back(fmt::format("{:.0f}%", 100 * loop.share()),
+                     fmt::format("{}: {} {}", place_of(s, loop.line),
+                                 table::fit(trimmed_line(s, loop.line), kLongLine), join(texts, ", ")));
   }
   return all;
 }
@@ -293,10 +283,12 @@ std::vector<std::pair<std::string, std::string>> differing_lines(const Explanati
   std::vector<std::pair<std::string, std::string>> all;
   for (const CodeTime& code : e.subjects[0].code) {
     const Difference& one = code.text;
+    const auto [file, number] = e.subjects[0].source.place(one.line);
+    const std::string where = fmt::format("{}{}{}", file, file.empty() ? "" : ":", number);
     for (size_t i = 0; i < one.mine.size(); ++i)
-      all.emplace_back((i == 0 ? fmt::format("{} ", one.line) : "") + "-", one.mine[i]);
+      all.emplace_back((i == 0 ? where + " " : "") + "-", one.mine[i]);
     for (size_t i = 0; i < one.other.size(); ++i)
-      all.emplace_back((i == 0 && one.mine.empty() ? fmt::format("{} ", one.line) : "") + "+", one.other[i]);
+      all.emplace_back((i == 0 && one.mine.empty() ? where + " " : "") + "+", one.other[i]);
     if (all.size() > kMostDiffering) return {};
   }
   return all;

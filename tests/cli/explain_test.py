@@ -92,12 +92,21 @@ with torch.no_grad():
         # HERE
 """
 
+# In a module, whose lines are named as such.
+PAUSE = """import time
+
+def wait():
+    time.sleep(0.02)
+"""
+
 
 class Pairs(Explain):
     def test_calls_of_a_model_that_nothing_trains_and_that_end_soon(self) -> None:
         calls = CALLS.replace("range(200)", "range(390)")  # 388 are observed
         self.assertIn("range(390)", calls)
-        self.place.write("slow.py", calls.replace("# HERE", "time.sleep(0.02)"))
+        slow = "import pause" + calls.replace("# HERE", "pause.wait()")
+        self.place.write("slow.py", slow)
+        self.place.write("pause.py", PAUSE)
         self.place.write("fast.py", calls)
         for seconds in (20, 600):
             found = self.explained("slow.py", "fast.py", seconds=seconds)
@@ -105,6 +114,8 @@ class Pairs(Explain):
             if named:
                 break
         self.assertEqual([cause["key"] for cause in named], ["sleep"], found)
+        line = PAUSE.splitlines().index("    time.sleep(0.02)") + 1
+        self.assertEqual((named[0]["file"], named[0]["line"]), ("pause.py", line))
         self.assertGreater(found["gap"]["value"], 3)
         # Beside other work so few bursts are made that the scripts do not end.
         expected = "first steps of fresh processes", "other processes took"

@@ -21,8 +21,8 @@ Maybe waits(const Subject& s, int) {
   std::string evidence = input_words(s);
   int64_t line = 0;  // that prepares the data while it waits
   for (const HotLine& hot : s.seen.lines) {
-    const std::string text = trimmed_line(s, hot);
-    const bool own = in_script(s, hot.file) && !reads_batches.in(text);
+    const std::string text = trimmed_line(s, hot.line);
+    const bool own = s.source.has(hot.line) && !reads_batches.in(text);
     if (!own || hot.input < kPreparing * s.input_share()) continue;
     line = hot.line;
     evidence += fmt::format("; {} of the samples of its call stack are in '{}'", share(hot.input),
@@ -37,9 +37,9 @@ Maybe waits(const Subject& s, int) {
 
 // What a hot line of the script makes an array of, as seen in some steps; empty: it was not seen.
 Json given_to(const Subject& s, const HotLine& hot) {
-  if (!in_script(s, hot.file) || !s.seen.conversions.is_array()) return Json::object();
+  if (!s.seen.conversions.is_array()) return Json::object();
   for (const Json& one : s.seen.conversions)
-    if (one.value("line", int64_t{0}) == hot.line && in_script(s, one.value("file", ""))) return one;
+    if (one.value("line", int64_t{0}) == hot.line) return one;
   return Json::object();
 }
 
@@ -47,7 +47,7 @@ Json given_to(const Subject& s, const HotLine& hot) {
 // if nothing in the line computes what the array is made of.
 bool converts(const Subject& s, const HotLine& hot, const Json& given) {
   static const Pattern computes(R"((^|[^a-z_])(map|lambda|for) *[( a-z])");
-  if (!given.contains("seconds")) return !computes.in(line_at(s.source, hot.line));
+  if (!given.contains("seconds")) return !computes.in(s.source.line(hot.line));
   return given.value("seconds", 0.0) >= kHotConversion * s.step_with_waits_s();
 }
 
@@ -57,12 +57,13 @@ Maybe conversions(const Subject& s, int) {
     if (hot.share < kHotConversion || !makes_array(s, hot)) continue;
     const Json given = given_to(s, hot);
     static const Pattern reads(R"((np|numpy)\.asarray\( *[A-Za-z_.]+ *[,)])");  // an array, most likely
-    if (!converts(s, hot, given) || (given.empty() && reads.in(line_at(s.source, hot.line)))) continue;
-    return Suspicion{.evidence = fmt::format(
-                         "{} of the samples of its call stack are in line {}, which makes an array{}",
-                         share(hot.share), hot.line, given.empty() ? "" : " of " + given.value("given", "")),
-                     .line = hot.line,
-                     .booked = at_least(of_looks(hot.share, s), s)};
+    if (!converts(s, hot, given) || (given.empty() && reads.in(s.source.line(hot.line)))) continue;
+    return Suspicion{
+        .evidence = fmt::format("{} of the samples of its call stack are in {}, which makes an array{}",
+                                share(hot.share), s.source.words(hot.line),
+                                given.empty() ? "" : " of " + given.value("given", "")),
+        .line = hot.line,
+        .booked = at_least(of_looks(hot.share, s), s)};
   }
   return {};
 }
@@ -124,10 +125,7 @@ Maybe double_precision(const Subject& s, int) {
   if (dtypes.empty() || dtypes.front() != "float64") return {};
   static const Pattern asks(R"(\.double\(\)|set_default_dtype\(|set_floatx\()");
   Suspicion found{"its parameters are float64"};
-  for (int64_t line = 1; const std::string& text : lines_of(s.source)) {
-    if (found.line == 0 && asks.in(text)) found.line = line;
-    ++line;
-  }
+  found.line = first_line(s.source, asks);
   const Json other = fact_of_other(s, "dtypes");
   if (s.other_s <= 0 || other.empty() || other.front() == "float64") return found;
   double more_s = 0;
@@ -162,7 +160,7 @@ Maybe page_faults(const Subject& s, int) {
 Maybe rebuilt(const Subject& s, int) {
   const ConstantCall* most = nullptr;
   for (const ConstantCall& one : s.seen.constants)
-    if (in_script(s, one.file) && (most == nullptr || one.share > most->share)) most = &one;
+    if (most == nullptr || one.share > most->share) most = &one;
   const double part = most == nullptr ? 0 : of_looks(most->share, s);
   if (part < kHotConversion) return {};
   return Suspicion{
@@ -247,7 +245,7 @@ bool makes_array(const Subject& s, const HotLine& hot) {
   static const Pattern makes(
       R"((torch|tf|jnp|jax\.numpy)\.(tensor|as_tensor|constant|convert_to_tensor|array|asarray)\(|)"
       R"((np|numpy)\.(array|asarray|stack|vstack|concatenate)\(|torch\.(FloatTensor|LongTensor)\()");
-  return in_script(s, hot.file) && makes.in(line_at(s.source, hot.line));
+  return makes.in(s.source.line(hot.line));
 }
 
 std::vector<Rule> common_rules() {

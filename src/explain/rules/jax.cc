@@ -29,15 +29,14 @@ Maybe eager_ops(const Subject& s, int) {
   for (const HotLine& hot : s.seen.lines) {
     if (makes_array(s, hot)) continue;  // a cause of its own
     part += hot.eager;
-    const bool here = in_script(s, hot.file);
-    if (here && hot.eager > most) most = hot.eager, line = hot.line;
+    if (s.source.has(hot.line) && hot.eager > most) most = hot.eager, line = hot.line;
   }
   // Where both scripts work so, it is no difference of theirs.
   if (part < kEager || s.other_eager >= part / 2) return {};
   return Suspicion{
       .evidence = fmt::format("{} of the samples of its call stack are in ops of JAX outside of any jitted "
                               "function{}",
-                              share(part), line > 0 ? fmt::format(", most of them in line {}", line) : ""),
+                              share(part), line > 0 ? ", most of them in " + s.source.words(line) : ""),
       .most = without(part),
       .line = line,
       .booked = at_least(of_looks(part, s), s)};
@@ -48,10 +47,9 @@ Maybe unrolled(const Subject& s, int) {
   auto suspicion = compiles_longer(s);
   if (!suspicion || s.start_loops.empty()) return {};
   const auto& loop = std::ranges::max(s.start_loops, {}, &PythonLoop::traced);
-  if (!in_script(s, loop.file)) return {};
   suspicion->line = loop.line;
   suspicion->evidence +=
-      fmt::format("; the loop in line {} is part of what it traces, round by round", loop.line);
+      fmt::format("; the loop in {} is part of what it traces, round by round", s.source.words(loop.line));
   return suspicion;
 }
 
@@ -91,13 +89,13 @@ Maybe small_calls(const Subject& s, int) {
   if (s.other_s <= 0 || !others.is_object() || calls < kManyCalls || calls < kMoreCalls * other) return {};
   double seconds = 0;
   for (const LineTime& one : line_times(s))
-    if (one.line.line == line && in_script(s, one.line.file)) seconds += one.seconds;
+    if (one.line.line == line) seconds += one.seconds;
   if (seconds < kPartOfGap * (s.mean_s() - s.other_s)) return {};
   return Suspicion{
       .evidence = fmt::format(
           "the jitted function {} was called {:.0f} times, and none of the other script more than "
-          "{:.0f} times; line {}, which calls it, takes {} of the time",
-          name, calls, other, line, share(seconds / s.mean_s())),
+          "{:.0f} times; {}, which calls it, takes {} of the time",
+          name, calls, other, s.source.words(line), share(seconds / s.mean_s())),
       .line = line,
       .booked = at_least(seconds / s.mean_s(), s)};
 }

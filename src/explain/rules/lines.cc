@@ -117,11 +117,10 @@ const SlowCall kSlowCalls[] = {
 
 // The line and what follows, while parentheses are open.
 std::string statement(const Subject& s, const LineTime& one) {
-  if (!in_script(s, one.line.file)) return "";
   std::string text = one.text;
   for (int more = 1; more < kJoined; ++more) {
     if (std::ranges::count(text, '(') <= std::ranges::count(text, ')')) break;
-    text += ' ' + line_at(s.source, one.line.line + more);
+    text += ' ' + s.source.line(one.line.line + more);
   }
   return text;
 }
@@ -139,9 +138,10 @@ std::vector<std::string> patterns_of(const Subject& s, const SlowCall& call) {
   if (*call.named == '\0') return {call.pattern};
   const Pattern named(call.named);
   std::vector<std::string> all;
-  for (const std::string& line : lines_of(s.source))
-    if (const auto name = named.replaced(std::string(trimmed(line)), "$1"))
-      all.push_back(about(call.pattern, *name));
+  for (const Source::File& file : s.source.files())
+    for (const std::string& line : file.lines)
+      if (const auto name = named.replaced(std::string(trimmed(line)), "$1"))
+        all.push_back(about(call.pattern, *name));
   return all;
 }
 

@@ -158,7 +158,7 @@ bool moved_out(const Subject& s, const CodeTime& code) {
   return std::ranges::any_of(line_times(s), [&](const LineTime& line) {
     const auto there = s.other_within.find(line.text);
     const double there_s = there == s.other_within.end() ? 0 : there->second;
-    return line.text.size() >= kLeastMoved && code.text.has(line.line.line) && in_script(s, line.line.file) &&
+    return line.text.size() >= kLeastMoved && code.text.has(line.line.line) &&
            there_s <= kMovedTime * line.within_s && elsewhere(line.text);
   });
 }
@@ -185,8 +185,7 @@ Suspicion suspicion_of(const Subject& s, const CodeTime& code, double more_s) {
   return {
       .evidence = fmt::format(
           "{}; {}: {}", line_words(s, code.line, called ? line.within : line.share, code.line_more_s, called),
-          code.own || code.text.has(line.line) ? "it differs"
-                                               : fmt::format("it needs line {}", code.text.line),
+          code.own || code.text.has(line.line) ? "it differs" : "it needs " + s.source.words(code.text.line),
           difference_words(code.text)),
       .line = code.own ? line.line : code.text.line,
       .booked = at_least(std::min(1.0, more_s / s.mean_s()), s)};
@@ -220,8 +219,8 @@ Maybe other_code(const Subject& s, int) {
 
 // Whether the other script has a loop that begins with the same line.
 bool other_has(const Subject& s, int64_t line) {
-  const std::string text(trimmed(line_at(s.source, line)));
-  return text.empty() || s.other_source.find(text) != std::string::npos;
+  const std::string text = trimmed_line(s, line);
+  return text.empty() || s.other_source.contains(text);
 }
 
 // A loop in Python within one step, which the other script does not have. Its part of the backward pass is seen there, and
@@ -230,8 +229,7 @@ Maybe python_loop(const Subject& s, int) {
   if (!is_wide(s)) return {};
   const PythonLoop* most = nullptr;
   for (const PythonLoop& loop : s.seen.loops) {
-    const bool here = in_script(s, loop.file);
-    if (here && loop.rounds > 0 && !other_has(s, loop.line) && (most == nullptr || loop.share > most->share))
+    if (loop.rounds > 0 && !other_has(s, loop.line) && (most == nullptr || loop.share > most->share))
       most = &loop;
   }
   if (most == nullptr) return {};
@@ -240,8 +238,8 @@ Maybe python_loop(const Subject& s, int) {
   if (excess_s < kPartOfGap * forward_s || excess_s < kLeastLoop * all_s) return {};
   const bool backward = excess_s < kPartOfGap * all_s;
   return Suspicion{
-      .evidence = fmt::format("a step goes {} times round the loop in line {}, which takes {} of it{}",
-                              most->rounds, most->line, share(most->share),
+      .evidence = fmt::format("a step goes {} times round the loop in {}, which takes {} of it{}",
+                              most->rounds, s.source.words(most->line), share(most->share),
                               backward ? ", and the backward pass goes through what it made" : ""),
       .line = most->line,
       .booked = at_least(std::min(seconds, excess_s) / s.mean_s(), s)};
@@ -278,7 +276,7 @@ Maybe hot_line(const Subject& s, int processors) {
   }
   if (most == nullptr || more_s < kPartOfGap * gap_s(s)) return {};
   return Suspicion{.evidence = line_words(s, *most, most->share, more_s, false),
-                   .line = in_script(s, most->line.file) ? most->line.line : 0,
+                   .line = s.source.has(most->line.line) ? most->line.line : 0,
                    .booked = at_least(std::min(most->seconds, more_s) / s.mean_s(), s)};
 }
 

@@ -42,8 +42,8 @@ class Pattern {
 std::string share(double value);
 // "waiting for data takes 92% of its steps"
 std::string input_words(const Subject& s);
-// A line of a text, from 1 on; empty where it has fewer.
-std::string line_at(const std::string& text, int64_t number);
+// The first line that matches, and is neither a comment nor an import; 0: none does.
+int64_t first_line(const Source& source, const Pattern& pattern);
 // Factor by which a step becomes shorter without this share of it.
 double without(double part);
 // The object or array of a fact; empty where there is none.

@@ -9,7 +9,9 @@ std::vector<Remark> remarks(const Subject& s) {
   std::vector<Remark> all;
   const Json lines = fact(s, "lines");
   const auto add = [&](const char* id, std::string text, const char* line_of = "") {
-    all.push_back({s.name, id, std::move(text), lines.is_object() ? lines.value(line_of, int64_t{0}) : 0});
+    const int64_t line = lines.is_object() ? lines.value(line_of, int64_t{0}) : 0;
+    const auto [file, number] = s.source.place(line);
+    all.push_back({file.empty() ? s.name : file, id, std::move(text), number});
   };
   if (const Json shapes = fact(s, "broadcast_loss"); shapes.size() == 2)
     add("R21",

@@ -14,21 +14,10 @@ namespace {
 
 constexpr double kMostlyCompiles = 0.5;  // of the watched steps' time
 constexpr double kPartOfRun = 0.2;
+constexpr size_t kMatched = 1000;  // characters of a line that a pattern is matched with
 
-int64_t line_of(const std::string& source, const std::string& place) {
-  if (place.empty()) return 0;
-  const Pattern wanted(place.c_str());
-  int64_t line = 1;
-  for (size_t begin = 0; begin < source.size(); ++line) {
-    const size_t end = std::min(source.find('\n', begin), source.size());
-    const std::string text = source.substr(begin, std::min<size_t>(end - begin, 1000));
-    const size_t first = text.find_first_not_of(" \t");
-    const bool comment = first != std::string::npos && text[first] == '#';
-    if (!comment && !text.starts_with("import ") && !text.starts_with("from ") && wanted.in(text))
-      return line;
-    begin = end + 1;
-  }
-  return 0;
+int64_t line_of(const Source& source, const std::string& place) {
+  return place.empty() ? 0 : first_line(source, Pattern(place.c_str()));
 }
 
 // Of a whole run.
@@ -67,12 +56,16 @@ std::optional<std::string> Pattern::replaced(const std::string& text, const std:
   return made + text.substr(groups[0].rm_eo);
 }
 
-std::string line_at(const std::string& text, int64_t number) {
-  std::istringstream lines(text);
-  std::string line;
-  for (int64_t n = 0; n < number; ++n)
-    if (!std::getline(lines, line)) return "";
-  return line;
+int64_t first_line(const Source& source, const Pattern& pattern) {
+  for (const Source::File& file : source.files()) {
+    for (int64_t number = file.first; const std::string& line : file.lines) {
+      ++number;
+      const std::string_view begin = trimmed(line);
+      const bool code = !begin.starts_with("#") && !line.starts_with("import ") && !line.starts_with("from ");
+      if (code && pattern.in(line.substr(0, kMatched))) return number;
+    }
+  }
+  return 0;
 }
 
 std::string share(double value) { return fmt::format("{:.0f}%", 100 * value); }
@@ -216,13 +209,10 @@ Maybe called(const Subject& s, const std::vector<std::string>& beginnings) {
     if (std::ranges::any_of(beginnings, [&](const std::string& b) { return word.starts_with(b); }) &&
         took.is_number())
       seconds += took.get<double>();
-  const Json files = fact(s, "files");
   if (s.stepless() && seconds < kPartOfRun * s.mean_s()) return {};
-  const bool elsewhere = files.is_object() && files.contains(name);
-  return Suspicion{.evidence = fmt::format("{:.{}f} calls of {} {}{}", most, s.stepless() ? 0 : 1, name,
-                                           s.stepless() ? "in its run" : "a step",
-                                           elsewhere ? " in " + files.value(name, "") : ""),
-                   .line = lines.is_object() && !elsewhere ? lines.value(name, int64_t{0}) : 0,
+  return Suspicion{.evidence = fmt::format("{:.{}f} calls of {} {}", most, s.stepless() ? 0 : 1, name,
+                                           s.stepless() ? "in its run" : "a step"),
+                   .line = lines.is_object() ? lines.value(name, int64_t{0}) : 0,
                    .booked = s.stepless()
                                  ? seconds / s.mean_s()
                                  : part_of_watched(s, seconds * static_cast<double>(s.watched_steps))};
@@ -231,14 +221,10 @@ Maybe called(const Subject& s, const std::vector<std::string>& beginnings) {
 Maybe uncompiled(const Subject& s) {
   const Json loop = fact(s, "eager_loop");
   if (!loop.is_object()) return {};
-  const std::string name = loop.value("function", ""), file = loop.value("file", "");
+  const std::string name = loop.value("function", "");
   std::string evidence = name.empty() ? "its loop computes op by op, outside of any compiled function"
                                       : "'" + name + "' computes op by op in Python";
-  // A line of another file is part of what was seen, and no line of the script.
-  const int64_t line = loop.value("line", int64_t{0});
-  const bool here = file.empty() || file == s.file || file.ends_with("/" + s.file);
-  if (!here) evidence += fmt::format(" ({}:{})", file, line);
-  return Suspicion{.evidence = evidence, .line = here ? line : 0};
+  return Suspicion{.evidence = std::move(evidence), .line = loop.value("line", int64_t{0})};
 }
 
 Maybe other_threads(const Subject& s, int processors) {

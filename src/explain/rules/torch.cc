@@ -263,9 +263,8 @@ Maybe unused_gradients(const Subject& s, int) {
   if (passes < kWasted || passes < 1.5 * others) return {};
   Suspicion found{
       .evidence = fmt::format(
-          "the gradients of {:.2g} backward passes a step are thrown away unused, by the zero_grad in "
-          "line {}",
-          passes, mine.value("line", int64_t{0}))};
+          "the gradients of {:.2g} backward passes a step are thrown away unused, by the zero_grad in {}",
+          passes, s.source.words(mine.value("line", int64_t{0})))};
   if (s.other_s > 0) found.booked = at_least(more_of_backward(s) / s.mean_s(), s);
   return found;
 }
