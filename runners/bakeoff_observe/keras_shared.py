@@ -66,6 +66,7 @@ class KerasHooks(Hooks):
         self.source: Any = None  # what it reads
         self.metrics: list[str] = []  # of the last `compile`
         self._reader: Any = None
+        self._computes = False  # a step may still do so
         self._running = False  # whether it tells the mean of the epoch
         self._mean: Any = None
         self._n = 0.0
@@ -142,6 +143,7 @@ class KerasHooks(Hooks):
         @functools.wraps(inner)
         def watched(model: Any, *args: Any, **kwargs: Any) -> Any:
             if observer.inside or observer.kind not in ("", "call"):
+                self.settle()
                 since = now()
                 try:
                     return inner(model, *args, **kwargs)
@@ -205,12 +207,28 @@ class KerasHooks(Hooks):
             self.depth -= 1
             self.observer.inside = self.depth > 0
 
+    def settle(self) -> None:
+        """Once an epoch has no more batches: what its steps compute belongs to them,
+        and not to the validation that would wait for it."""
+        observer = self.observer
+        if self.depth == 1 and self._computes and observer.kind == "fit":
+            self._computes = False
+            for barrier in observer.barriers:
+                barrier()
+            observer.marks[-1] = now()
+
     def watch_callbacks(self, lists: Any) -> None:
-        begin, end, observer = (
+        begin, end, over, observer = (
             lists.on_epoch_begin,
             lists.on_train_batch_end,
+            lists.on_epoch_end,
             self.observer,
         )
+
+        @functools.wraps(over)
+        def finished(callbacks: Any, epoch: int, logs: Any = None) -> None:
+            self.settle()
+            over(callbacks, epoch, logs)
 
         @functools.wraps(begin)
         def begun(callbacks: Any, epoch: int, logs: Any = None) -> None:
@@ -232,8 +250,10 @@ class KerasHooks(Hooks):
                 else:
                     observer.loss = mean
                 observer.boundary("fit")
+                self._computes = bool(observer.marks)  # none are there after a report
 
         lists.on_epoch_begin, lists.on_train_batch_end = begun, ended
+        lists.on_epoch_end = finished
 
     def weight(self, batch: int) -> float:
         """How many whole batches the epoch had by the end of this one."""

@@ -13,6 +13,7 @@ import resource
 import sys
 import time
 import traceback
+from threading import get_ident, main_thread
 from types import ModuleType, TracebackType
 from typing import Any, Callable, Optional
 
@@ -22,10 +23,14 @@ from bakeoff_observe.conversions import Given
 from bakeoff_observe.functions import own_modules
 from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.observer import Hooks, Observer
-from bakeoff_observe.profiles import Profile, Times, told
+from bakeoff_observe.profiles import Limit, Profile, Times, told
 from bakeoff_observe.rounds import Constant, Loop, Rounds
 from bakeoff_observe.stacks import HookCalls, Lines
 from bakeoff_runner.channel import strict
+
+# So long a profile lasts at most.
+_PROFILED_S = 3.0
+_PROFILED_STEPS = 6
 
 FRAMEWORKS = ("torch", "keras", "tf_keras", "tensorflow", "jax")
 
@@ -55,6 +60,8 @@ class Process:
         self.rounds: dict[Loop, int] = {}  # of each loop in the step that was counted
         self.given: Optional[Given] = None
         self.profiles: list[Profile] = []  # that run
+        self.limit: Optional[Limit] = None
+        self.step_s = 0.0  # the mean of the last report
         self.started = time.monotonic_ns()
 
     def threw(self, switch: str) -> None:
@@ -100,6 +107,9 @@ class Process:
             self.given = Given()
         elif request.get("watch") == "profile":
             self.profiles = [p for hooks in self.hooks if (p := self._profile(hooks))]
+            if get_ident() == main_thread().ident:
+                seconds = _PROFILED_S + _PROFILED_STEPS * self.step_s
+                self.limit = Limit(self.profiles, seconds)
         elif request.get("watch") == "rounds":
             self.counter = Rounds()
             if not self.compiles:  # a graph of PyTorch that is made now would hold it
@@ -128,6 +138,7 @@ class Process:
     def _answer(self, ended: bool) -> None:
         seen = self.observer
         done = time.monotonic_ns()
+        self.step_s = 1e-9 * (done - seen.begun) / max(1, len(seen.marks))
         watched = self._watched(ended)
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self._send(
@@ -174,9 +185,11 @@ class Process:
         if self.counter is not None:
             self.rounds = self.counter.stop(steps)
             self.constants, self.counter = self.counter.constants(), None
-        if self.profiles:
+        if self.profiles and (self.limit is None or self.limit.on):
+            if self.limit is not None:
+                self.limit.on = False
             found["ops"] = told([self._profiled(p) for p in self.profiles], steps)
-            self.profiles = []
+        self.profiles, self.limit = [], None
         if self.given is not None:
             found["conversions"], self.given = self.given.stop(steps), None
         for hooks in self.hooks if last else []:

@@ -8,15 +8,25 @@ intervals that lie within one another; an op has what no op within it has.
 
 from __future__ import annotations
 
+import _thread
+import ctypes
 import glob
 import importlib
 import os
 import re
 import tempfile
+import time
 from types import ModuleType
 from typing import Any, Callable, Iterable, Iterator, Optional
 
-__all__ = ["JaxProfile", "Profile", "TensorFlowProfile", "TorchProfile", "self_times"]
+__all__ = [
+    "JaxProfile",
+    "Limit",
+    "Profile",
+    "TensorFlowProfile",
+    "TorchProfile",
+    "self_times",
+]
 
 Times = dict[str, tuple[float, int]]  # by the name of an op: seconds, and calls
 Event = tuple[float, float, str]  # begin and end in ns, and a name
@@ -33,6 +43,42 @@ class Profile:
 
     def stop(self) -> Times:
         raise NotImplementedError
+
+    def drop(self) -> None:
+        """Ends it unread."""
+        raise NotImplementedError
+
+
+_CALL = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+_sleep = time.sleep  # as it was before anybody watched it
+
+
+class Limit:
+    """Drops profiles after some seconds unless they were stopped.
+
+    A script may do something else after the step that should have been profiled, and
+    for long: its profile would fill the memory, and be read for minutes. Profilers end
+    in the thread that began them, the main one, which is made to do so between two of
+    its instructions.
+    """
+
+    def __init__(self, profiles: list[Profile], seconds: float) -> None:
+        self.profiles, self.seconds = profiles, seconds
+        self.on = True
+        self.call = _CALL(self._drop)  # lives as long as it may be called
+        _thread.start_new_thread(self._wait, ())
+
+    def _wait(self) -> None:
+        _sleep(self.seconds)
+        if self.on:
+            ctypes.pythonapi.Py_AddPendingCall(self.call, None)
+
+    def _drop(self, _: Any) -> int:
+        if self.on:
+            self.on = False
+            for profile in self.profiles:
+                profile.drop()
+        return 0
 
 
 def joined(parts: Iterable[Times]) -> Times:
@@ -84,7 +130,11 @@ class TorchProfile(Profile):
         if torch.cuda.is_available():
             kinds.append(profiler.ProfilerActivity.CUDA)
         self.profile = profiler.profile(activities=kinds)
+        self.disable = torch.autograd._disable_profiler
         self.profile.start()
+
+    def drop(self) -> None:
+        self.disable()
 
     def stop(self) -> Times:
         self.profile.stop()
@@ -105,6 +155,10 @@ class _Traced(Profile):
         self.folder = tempfile.TemporaryDirectory(prefix="bakeoff_profile_")
         self.end = stop
         start(self.folder.name)
+
+    def drop(self) -> None:
+        self.end()
+        self.folder.cleanup()
 
     def stop(self) -> Times:
         self.end()

@@ -8,6 +8,7 @@ from pathlib import Path
 import observe_keras
 import pytest
 from observe_keras import Faces
+from observed import Observed
 from tiers import FULL, full_tier
 
 pytest.importorskip("numpy")
@@ -69,3 +70,38 @@ def test_others(faces: Faces) -> None:
 @pytest.mark.skipif(BACKEND == "jax", reason="its variables cannot be differentiated")
 def test_apply(faces: Faces) -> None:
     observe_keras.check_apply(faces)
+
+
+HEAVY = """
+import numpy as np
+import keras
+
+layers = keras.layers
+model = keras.Sequential(
+    [keras.Input((64,)), layers.Dense(2048), layers.Dense(2048), layers.Dense(1)]
+)
+model.compile("sgd", "mse")
+rows = np.zeros((1536, 64), "float32")
+model.fit(
+    rows,
+    rows[:, :1],
+    batch_size=256,
+    epochs=6,
+    verbose=0,
+    validation_data=(rows[:8], rows[:8, :1]),
+)
+"""
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="others compute before a call returns")
+def test_what_steps_compute_is_no_part_of_a_validation(tmp_path: Path) -> None:
+    path = tmp_path / "heavy.py"
+    path.write_text(HEAVY)
+    with Observed(path) as script:
+        script.run(8)
+        seen = script.run(12, facts=True)
+    spent = seen["facts"]["keras"]["validation_s"] * len(seen["marks"])
+    assert 0 < spent < 0.3e-9 * seen["ns"]
+    marks = [seen["begun"], *seen["marks"]]
+    steps = sorted(b - a for a, b in zip(marks, marks[1:]))
+    assert sum(steps[-3:]) > 0.5 * sum(steps), "an epoch's last step waits for all"

@@ -82,7 +82,7 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
       out.notes.push_back(subject.spec.folder.string() + " is too large to be copied, so runs write into it");
     for (const std::string& note : subject.seen.notes) out.notes.push_back(subject.name + ": " + note);
   }
-  CHECK_OK(observe_unlike(out.subjects, job.folder));
+  CHECK_OK(observe_whole(out.subjects, job.folder));
   prepare(out.subjects, out.notes);
   for (const Subject& subject : out.subjects)
     std::ranges::move(remarks(subject), std::back_inserter(out.remarks));

@@ -86,12 +86,25 @@ void compare_by_step(std::vector<Subject>& subjects, std::vector<std::string>& n
   for (Subject& subject : subjects) subject.by_step = true;
 }
 
+// What a script does after its training may be most of it: it predicts, or evaluates.
+std::string later_words(const Subject& s) {
+  if (!s.seen.ended || s.profile.phases.empty()) return "";
+  const double share = s.profile.phases.back().seconds / s.profile.total_s;
+  return share > kMostlyLater
+             ? fmt::format("{:.0f}% of its time comes after its last training step", 100 * share)
+             : "";
+}
+
+std::string whole_note(const Subject& s, const std::string& why) {
+  return fmt::format("{}: {}, so whole runs are compared, from the start of Python to the end", s.name, why);
+}
+
 // A script that ends after a few steps leaves none for bursts: its whole runs are compared.
 void compare_whole_runs(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
-  const auto stepless = std::ranges::find_if(subjects, &Subject::whole);
+  const auto stepless =
+      std::ranges::find_if(subjects, [](const Subject& s) { return s.whole && !s.why_whole.empty(); });
   if (stepless != subjects.end()) {
-    notes.push_back(fmt::format("{}: {}, so whole runs are compared, from the start of Python to the end",
-                                stepless->name, stepless->why_whole));
+    notes.push_back(whole_note(*stepless, stepless->why_whole));
     for (Subject& subject : subjects) {
       subject.whole = true;
       subject.profile = profile_of_run(subject.seen);
@@ -101,15 +114,9 @@ void compare_whole_runs(std::vector<Subject>& subjects, std::vector<std::string>
   const auto ends = [](const Subject& s) { return s.seen.ended; };
   const auto few = [](const Subject& s) { return s.seen.ended && s.profile.steps < kFewSteps; };
   if (!std::ranges::all_of(subjects, ends)) return;
-  // What a script does after its training may be most of it: it predicts, or evaluates.
-  const auto later = std::ranges::find_if(subjects, [](const Subject& s) {
-    return s.profile.phases.back().seconds > kMostlyLater * s.profile.total_s;
-  });
+  const auto later = std::ranges::find_if(subjects, [](const Subject& s) { return !later_words(s).empty(); });
   if (later != subjects.end()) {
-    notes.push_back(fmt::format(
-        "{} spends {:.0f}% of its time after its last training step, so whole runs are compared, from the start of "
-        "Python to the end",
-        later->name, 100 * later->profile.phases.back().seconds / later->profile.total_s));
+    notes.push_back(whole_note(*later, later_words(*later)));
     for (Subject& subject : subjects) subject.whole = true;
     return;
   }
@@ -194,6 +201,15 @@ void take_as_whole(Subject& subject) {
   subject.start_lines.clear();
 }
 
+// Why a step of one script is not one of the other; empty: it is.
+std::string unlike_words(const Subject& first, const Subject& second) {
+  const auto calls = [](const Subject& s) { return s.seen.kind == "call"; };
+  const auto differ = [&](double a, double b) { return std::abs(a - b) > kAlike * std::max(a, b); };
+  if (calls(first) != calls(second)) return "a step is a call of a model in one of the two scripts alone";
+  const bool differs = differ(first.number("parameters"), second.number("parameters"));
+  return calls(first) && differs ? "nothing is trained, and the models that are called first differ" : "";
+}
+
 }  // namespace
 
 Status observe(Subject& subject, const fs::path& folder, double budget_s) {
@@ -242,14 +258,11 @@ Status observe(Subject& subject, const fs::path& folder, double budget_s) {
   return Done{};
 }
 
-Status observe_unlike(std::vector<Subject>& subjects, const fs::path& folder) {
-  if (subjects.size() < 2) return Done{};
-  const Subject &first = subjects[0], &second = subjects[1];
-  const auto calls = [](const Subject& s) { return s.seen.kind == "call"; };
-  const auto differ = [&](double a, double b) { return std::abs(a - b) > kAlike * std::max(a, b); };
-  const bool one_calls = calls(first) != calls(second);
-  const bool unlike = one_calls || differ(first.number("parameters"), second.number("parameters"));
-  if (first.whole || second.whole || (!calls(first) && !calls(second)) || !unlike) return Done{};
+Status observe_whole(std::vector<Subject>& subjects, const fs::path& folder) {
+  if (subjects.size() < 2 || subjects[0].whole || subjects[1].whole) return Done{};
+  const std::string unlike = unlike_words(subjects[0], subjects[1]);
+  const auto unseen = [](const Subject& s) { return s.watched_steps == 0 && !later_words(s).empty(); };
+  if (unlike.empty() && std::ranges::none_of(subjects, unseen)) return Done{};
   std::vector<Report> seen;
   for (const Subject& subject : subjects) {
     TRY(Observed process, started(subject, folder, "whole"));
@@ -263,12 +276,12 @@ Status observe_unlike(std::vector<Subject>& subjects, const fs::path& folder) {
     seen.push_back(std::move(*report));
   }
   for (size_t i : {0, 1}) {
-    subjects[i].unlike = true;
-    subjects[i].why_whole = one_calls ? "a step is a call of a model in one of the two scripts alone"
-                                      : "nothing is trained, and the models that are called first differ";
-    subjects[i].seen = std::move(seen[i]);
-    keep_start(subjects[i]);
-    take_as_whole(subjects[i]);
+    Subject& subject = subjects[i];
+    subject.unlike = !unlike.empty();
+    subject.why_whole = unlike.empty() ? later_words(subject) : unlike;
+    subject.seen = std::move(seen[i]);
+    keep_start(subject);
+    take_as_whole(subject);
   }
   return Done{};
 }

@@ -15,9 +15,10 @@ namespace bakeoff::explain {
 // `budget_s`: of all that the caller does; its steps are watched for a fifteenth of that, 2 to 8 s.
 Status observe(Subject& subject, const std::filesystem::path& folder, double budget_s);
 
-// Where a step is a call of a model in one of two scripts alone, or of different models, both scripts are observed from start
-// to end, if they end within a minute, and whole runs are compared.
-Status observe_unlike(std::vector<Subject>& subjects, const std::filesystem::path& folder);
+// Where a step is a call of a model in one of two scripts alone, or of different models, or where most of the time comes after
+// the last step and nobody looked, both scripts are observed from start to end, if they end within a minute, and whole runs are
+// compared.
+Status observe_whole(std::vector<Subject>& subjects, const std::filesystem::path& folder);
 
 // What scripts need for a comparison: whole runs of scripts that make few steps; of two, the slower one comes
 // first, by what was observed, steps are compared where the samples of one are not known, and each knows the

@@ -122,8 +122,10 @@ void read_files(Subject& s) {
     const std::filesystem::path path = s.spec.folder / name;
     auto text = read_file(path);
     if (!text || text->size() > kLargestFile) continue;
-    const std::string from_script = std::filesystem::relative(path, s.folder, failed).string();
-    s.source.add({.name = failed ? name : from_script, .first = number, .lines = lines_of(*text)});
+    const std::string from_script =
+        std::filesystem::relative(path, s.spec.folder / s.folder, failed).string();
+    s.source.add(
+        {.name = from_script.empty() ? name : from_script, .first = number, .lines = lines_of(*text)});
   }
 }
 

@@ -51,7 +51,7 @@ struct Subject {
   std::vector<HotLine> start_lines = {};     // in which it was seen then
   std::vector<PythonLoop> start_loops = {};  // that JAX unrolled then
   std::string why_whole = "no steps were seen, or too few";
-  bool unlike = false;  // a step is not the same in the other script (observe_unlike)
+  bool unlike = false;  // a step is not the same in the other script (observe_whole)
   bool whole = false;   // times are those of a run from start to end, as it makes few steps
   nlohmann::json other = nlohmann::json::object();  // facts of the script that it is compared with
   // Lines of that script by their texts, in s of its mean_s(), and that itself.
