@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, ClassVar, Iterator
 
 from bakeoff_observe.keras_shared import KerasHooks
 from bakeoff_observe.observer import Hooks
-from bakeoff_observe.values import plain
+from bakeoff_observe.values import leaves, plain
 
 if TYPE_CHECKING:
     from bakeoff_observe.process import Process
@@ -130,7 +130,8 @@ class Keras3Hooks(KerasHooks):
         state = getattr(self.model, "_jax_state", None)
         for hooks in self.process.hooks:
             if hooks.name == "jax" and state:
-                hooks.block(state)  # type: ignore[attr-defined]
+                # Keras keeps it in containers of its own, of which JAX knows nothing.
+                hooks.block(leaves(state))  # type: ignore[attr-defined]
 
     def values(self, variables: list[Any]) -> list[Any]:
         """In `fit` on JAX the variables are empty: a state holds what they were."""

@@ -25,7 +25,7 @@ from bakeoff_observe.torch_checks import (
     throw_mkldnn,
     throw_no_profiler,
 )
-from bakeoff_observe.values import Inert, Leader
+from bakeoff_observe.values import Inert, Leader, leaves
 
 if TYPE_CHECKING:
     from bakeoff_observe.process import Process
@@ -359,9 +359,12 @@ class TorchHooks(Hooks):
         def timed_next(iterator: Any) -> Any:
             since = now()
             try:
-                return take(iterator)
+                batch = take(iterator)
             finally:
                 observer.waited(since)
+            if id(iterator._dataset) not in self.parts:
+                self.parts[id(iterator._dataset)] = len(leaves(batch))
+            return batch
 
         def timed_iter(loader: Any) -> Any:
             observer.epoch()
@@ -374,6 +377,7 @@ class TorchHooks(Hooks):
                 observer.waited(since)
 
         self.loaders: list[Any] = []
+        self.parts: dict[int, int] = {}  # tensors of a batch, by the data
         base.__next__ = timed_next
         loaders.DataLoader.__iter__ = timed_iter
 
@@ -562,6 +566,7 @@ class TorchHooks(Hooks):
             "sampler": sampler,
             "drop_last": bool(getattr(loader, "drop_last", False)),
             "default_collate": collate is self.torch.utils.data.default_collate,
+            "parts": self.parts.get(id(loader.dataset), 0),
             "batched": hasattr(loader.dataset, "__getitems__"),
         }
 

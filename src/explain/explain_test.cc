@@ -553,6 +553,19 @@ TEST(Subjects, DifferencesTakeTheTimeOfLinesThatNeedThem) {
   EXPECT_EQ(code[0].line.line.line, 2);
 }
 
+TEST(Subjects, AConditionOfTheOtherScriptIsOfTheLineBehindIt) {
+  Subject s = torch_script({});
+  s.source = std::string("for x in data:\n  y = f(x)\n  for n in y:\n    draw(y)\n  end(y)\n");
+  s.other_source =
+      std::string("for x in data:\n  y = f(x)\n  if k % 9 == 0:\n    for n in y:\n      draw(y)\n  end(y)\n");
+  s.seen.lines = {{.line = 4, .share = 0, .within = 0.9}, {.line = 5, .share = 0.1, .within = 0.1}};
+  s.other_within = {{"draw(y)", 0.1 * s.looked_at_s()}};
+  const auto code = code_times(s);
+  ASSERT_EQ(code.size(), 1u);
+  EXPECT_NEAR(code[0].more_s, 0.8 * s.looked_at_s(), 1e-9);
+  EXPECT_TRUE(code[0].own);
+}
+
 TEST(Text, AccountsAddUpToTheTimeOfAStep) {
   Subject s = torch_script({});
   s.name = "slow.py";

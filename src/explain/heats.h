@@ -38,6 +38,7 @@ inline constexpr const char* kNothingToChange = "the switch found nothing to cha
 struct LaneHeat {
   // Log of milliseconds per sample, or of a whole run, by round; NaN: it had no burst.
   std::vector<double> bursts = {};
+  bool whole = false;                    // bursts are whole runs
   double start_s = 0;                    // from the start of Python until its first steps were made
   std::vector<std::string> thrown = {};  // switches that changed something
   std::vector<double> losses = {};       // of its first steps

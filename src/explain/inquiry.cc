@@ -37,6 +37,7 @@ constexpr double kBusyRestart =
 // A promise for a quiet machine: at most one burst of a hundred is off by more than a factor of 4 (its logarithm stands
 // here). Two rounds that are both off happen once in 10,000 pairs of rounds; so what all rounds have beyond it is a bound.
 constexpr double kWild = 1.39;
+constexpr double kWildRun = 0.69;  // the same of a whole run, in which a stall is a small part: a factor of 2
 constexpr double kGivesWay = 0.7;  // share of a general cause's gain that a special one explains
 constexpr int64_t kMostRounds = 40, kFewestRuns = 4, kMostRuns = 8;  // of a heat: of bursts, of whole runs
 // Time of the observed run over that of later ones, from which on it is told.
@@ -50,7 +51,7 @@ constexpr double kSmallPart =
 constexpr double kSeenGap = 3;  // that is told, and what is booked to it, though no heats make it certain
 constexpr double kObvious = 2;  // gain that the first heat alone confirms at once
 constexpr double kLeastBooked = 0.1;  // share of the observed steps' time, from which on it names a cause
-constexpr double kMostOfGap = 0.5, kAllOfGap = 0.85;  // of its logarithm
+constexpr double kMostOfGap = 0.7, kAllOfGap = 0.85;  // of its logarithm
 constexpr double kFreshS = 2, kBurstsS = 2;           // of a lane in a heat, about, besides its start
 constexpr double kNothingLeft = 1.08;  // gap over the gains of its causes, up to which it is explained
 
@@ -115,6 +116,7 @@ void Differences::add(const LaneHeat& slower, const LaneHeat& faster, bool quiet
   least_ = heats_.size() == 1 ? found->least : std::min(least_, found->least);
   most_ = heats_.size() == 1 ? found->most : std::max(most_, found->most);
   quiet_ = quiet_ && quiet;
+  wild_ = slower.whole && faster.whole ? kWildRun : kWild;
 }
 
 std::optional<Estimate> Differences::factor(double alpha) const {
@@ -133,13 +135,14 @@ std::optional<Estimate> Differences::factor(double alpha) const {
   }
   const double half = stats::known_variance_half_width(variance, kPrior, alpha);
   Estimate factor{std::exp(mean), std::exp(mean - half), std::exp(mean + half)};
-  if (quiet_ && least_ > kWild) factor.low = std::max(factor.low, std::exp(least_ - kWild));
-  if (quiet_ && most_ < -kWild) factor.high = std::min(factor.high, std::exp(most_ + kWild));
+  if (quiet_ && least_ > wild_) factor.low = std::max(factor.low, std::exp(least_ - wild_));
+  if (quiet_ && most_ < -wild_) factor.high = std::min(factor.high, std::exp(most_ + wild_));
   return factor;
 }
 
 LaneHeat gap_of(const LaneHeat& slower, const LaneHeat& faster) {
-  LaneHeat gap{.failure = slower.ok() ? faster.failure : slower.failure};
+  LaneHeat gap{.whole = slower.whole && faster.whole,
+               .failure = slower.ok() ? faster.failure : slower.failure};
   for (size_t i = 0; i < std::min(slower.bursts.size(), faster.bursts.size()); ++i)
     gap.bursts.push_back(slower.bursts[i] - faster.bursts[i]);
   return gap;
@@ -565,8 +568,13 @@ bool Inquiry::tells_more(const Cause& special) const {
 void Inquiry::book() {
   if (out_.equal) return;
   const auto rank = [](const Rule& rule) { return rule.place_alone ? 2 : *rule.within == '\0' ? 1 : 0; };
+  std::vector<Cause*> most_first;
+  for (Cause& cause : out_.causes) most_first.push_back(&cause);
+  std::ranges::stable_sort(most_first, std::greater<>{},
+                           [](const Cause* c) { return c->suspect.suspicion.booked.value_or(0); });
   for (const int now : {0, 1, 2}) {
-    for (Cause& cause : out_.causes) {
+    for (Cause* one : most_first) {
+      Cause& cause = *one;
       const Rule& mine = *cause.suspect.rule;
       const bool undecided = cause.finding == Finding::kOpen || cause.finding == Finding::kFailed;
       if (!undecided || cause.shared || rank(mine) != now) continue;

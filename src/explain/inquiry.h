@@ -31,6 +31,7 @@ class Differences {
   std::vector<stats::PastHeat> heats_ = {};
   double least_ = 0, most_ = 0;  // of one round
   bool quiet_ = true;            // in all heats
+  double wild_ = 0;              // by how much a burst is rarely off, log scale
 };
 
 // Takes over what later heats measured of a cause that the first heat alone confirmed: their interval, where it holds up

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/files.h"
 #include "base/json_text.h"
@@ -47,17 +48,41 @@ std::string trained_by(const Json& facts) {
   return name.empty() ? first([](const Json&) { return true; }) : name;
 }
 
+// Where the other script has a condition and this one has none (`if step % 100 == 0:`): lines that stand behind it there.
+std::set<std::string> guarded_lines(const Difference& text, const Source& other) {
+  std::set<std::string> all;
+  if (!text.mine.empty() || text.other.empty()) return all;
+  const std::string_view last = trimmed(text.other.back());
+  if (!last.starts_with("if ") || !last.ends_with(":")) return all;
+  const auto indent = [](const std::string& line) { return line.find_first_not_of(" \t"); };
+  for (const Source::File& file : other.files()) {
+    size_t open = std::string::npos;  // the indent of the condition
+    for (const std::string& line : file.lines) {
+      if (trimmed(line).empty()) continue;
+      if (open != std::string::npos && indent(line) <= open) open = std::string::npos;
+      if (open != std::string::npos) all.emplace(trimmed(line));
+      if (trimmed(line) == last) open = indent(line);
+    }
+  }
+  return all;
+}
+
 // Its own lines, where these were seen for longer than lines that run them by their names.
 void take_own_lines(const Subject& s, const std::vector<LineTime>& lines, CodeTime& code) {
+  const std::set<std::string> guarded = guarded_lines(code.text, s.other_source);
   double own_s = 0, most_s = 0;
   const LineTime* most = nullptr;
   for (const LineTime& line : lines) {
     const bool part = line.line.function.starts_with("<");  // a comprehension, in a line that was seen, too
-    if (part || code.text.mine.empty() || !code.text.has(line.line.line)) continue;
+    const bool own = guarded.empty() ? !code.text.mine.empty() && code.text.has(line.line.line)
+                                     : line.line.line >= code.text.line && guarded.contains(line.text);
+    if (part || !own) continue;
     own_s += line.within_s;
     if (line.within_s > most_s) most = &line, most_s = line.within_s;
   }
-  for (const std::string& text : code.text.other)
+  std::vector<std::string> others = code.text.other;
+  others.insert(others.end(), guarded.begin(), guarded.end());
+  for (const std::string& text : others)
     if (const auto there = s.other_within.find(std::string(trimmed(text))); there != s.other_within.end())
       own_s -= there->second;
   own_s = std::min(own_s, s.mean_s());

@@ -323,7 +323,8 @@ class JaxBackend(Backend):
 
         # `fit` keeps the state outside of the model until it is requested.
         if not getattr(model, "_jax_state_synced", True):
-            jax.block_until_ready(model._jax_state)
+            # In containers of its own, which JAX would take for something else.
+            jax.block_until_ready([list(part) for part in model._jax_state.values()])
             trained = model._jax_state["trainable_variables"]
         else:
             variables = [*model.variables, *model.optimizer.variables]

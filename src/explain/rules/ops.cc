@@ -109,7 +109,7 @@ std::string op_words(const Subject& s, const OpTime& op) {
   return fmt::format("{:.{}f} call{} of {} a step take{} {} of its time, and {} in the other script",
                      op.calls, whole ? 0 : 1, op.calls == 1 ? "" : "s", op.name, op.calls == 1 ? "s" : "",
                      share(op.seconds / s.mean_s()),
-                     other == s.other_ops.end() ? "none are made" : share(other->second.seconds / s.other_s));
+                     other == s.other_ops.end() ? "none was seen" : share(other->second.seconds / s.other_s));
 }
 
 Maybe slow_op(const Subject& s, const SlowOp& slow) {
@@ -131,6 +131,8 @@ Maybe any_op(const Subject& s, int) {
     if (!op.name.empty() && more_of(s, op) > more_s) most = &op, more_s = more_of(s, op);
   more_s -= others_more(s, ops, [](const std::string&) { return false; });
   if (most == nullptr || more_s < kHalfOfGap * (s.mean_s() - s.other_s)) return {};
+  const auto known = [&](const SlowOp& slow) { return Pattern(slow.pattern).in(most->name); };
+  if (std::ranges::any_of(kSlowOps, known)) return {};  // a cause of its own
   return Suspicion{.evidence = op_words(s, *most), .booked = kSure * std::min(1.0, more_s / s.mean_s())};
 }
 

@@ -28,6 +28,24 @@ Maybe per_item(const Subject& s, int) {
   return found;
 }
 
+constexpr double kManyParts = 32;  // tensors of a batch
+constexpr double kMoreParts = 4;   // times as many as in the other script
+
+Maybe collated_lists(const Subject& s, int) {
+  const Json parts = loader(s, "parts");
+  if (s.profile.wait_share < kSomeWaits || loader(s, "default_collate") != true || !parts.is_number())
+    return {};
+  const double others = first_of(fact_of_other(s, "loaders")).value("parts", 0.0);
+  if (parts.get<double>() < kManyParts || (s.other_s > 0 && parts.get<double>() < kMoreParts * others))
+    return {};
+  Suspicion found{
+      .evidence = fmt::format("a batch of its loader consists of {} tensors; waits: {} of its steps",
+                              parts.get<int64_t>(), share(s.profile.wait_share)),
+      .most = without(s.profile.wait_share)};
+  if (workers(s) == 0) found.booked = of_steps(s.profile.wait_share, s);
+  return found;
+}
+
 // Loader workers of the other script; -1 where it has no loader.
 double workers_of_other(const Subject& s) {
   return first_of(fact_of_other(s, "loaders")).value("workers", -1.0);
@@ -305,6 +323,19 @@ std::vector<Rule> input_rules() {
        .thrown = "batched_fetch",
        .place = "DataLoader\\(",
        .suspect = per_item,
+       .within = "input"},
+      {.id = "R2",
+       .key = "collated_lists",
+       .framework = "torch",
+       .signal =
+           "a DataLoader with the default collate whose batch has 32 tensors or more, and waits of at least 5%",
+       .cause = "lists of numbers become a tensor for each of their places",
+       .change =
+           "make tensors or arrays of the lists in the dataset (torch.tensor(row)), once if they lie in memory",
+       .method = "",
+       .thrown = "",
+       .place = "DataLoader\\(",
+       .suspect = collated_lists,
        .within = "input"},
       {.id = "R3",
        .key = "workers",
