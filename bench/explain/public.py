@@ -58,12 +58,14 @@ def write(name: str, folder: Path) -> None:
     (folder / "fast.py").write_text(fast)
 
 
-def explained(binary: Path, name: str, seconds: int) -> dict[str, Any]:
+def explained(binary: Path, case: dict[str, str], seconds: int) -> dict[str, Any]:
     """What it says of the pair, and how long that took."""
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="bakeoff_public_") as folder:
-        write(name, Path(folder))
+        write(case["name"], Path(folder))
         command = [str(binary), "explain", "--seconds", str(seconds), "--out", "out"]
+        if "framework" in case:  # whose environment has the backend
+            command += ["--framework", case["framework"]]
         done = subprocess.run(
             [*command, "slow.py", "fast.py"],
             cwd=folder,
@@ -125,7 +127,7 @@ def main() -> None:
             write(name, given.write / name)
             continue
         if name not in kept:
-            kept[name] = explained(given.binary.resolve(), name, given.seconds)
+            kept[name] = explained(given.binary.resolve(), case, given.seconds)
             if given.out:
                 given.out.write_text(json.dumps(kept, indent=1))
         verdict, says = judged(case, kept[name])

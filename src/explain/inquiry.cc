@@ -43,13 +43,14 @@ constexpr int64_t kMostRounds = 40, kFewestRuns = 4, kMostRuns = 8;  // of a hea
 // Time of the observed run over that of later ones, from which on it is told.
 constexpr double kFirstRun = 1.5;
 constexpr double kRunStart = 0.5;      // s, of a process before Python runs the script
-constexpr int64_t kEnoughSteps = 400;  // of a script that ends, from which on bursts of fewer steps are tried
+constexpr int64_t kEnoughSteps = 200;  // of a script that ends, from which on bursts of fewer steps are tried
 constexpr int64_t kStepsOfRound = 8;   // at least, of a script that ends
 constexpr double kGlaringGap = 4;      // from which on a heat may end before its rounds are made
 constexpr double kSmallPart =
-    0.25;                       // of a gap, or its logarithm, up to which something is no main cause of it
-constexpr double kSeenGap = 3;  // that is told, and what is booked to it, though no heats make it certain
-constexpr double kObvious = 2;  // gain that the first heat alone confirms at once
+    0.25;  // of a gap, or its logarithm, up to which something is no main cause of it
+constexpr double kSeenGap = 3,
+                 kSeenQuiet = 2;  // that is told, and what is booked to it, though no heats make it certain
+constexpr double kObvious = 2;    // gain that the first heat alone confirms at once
 constexpr double kLeastBooked = 0.1;  // share of the observed steps' time, from which on it names a cause
 constexpr double kMostOfGap = 0.7, kAllOfGap = 0.85;  // of its logarithm
 constexpr double kFreshS = 2, kBurstsS = 2;           // of a lane in a heat, about, besides its start
@@ -445,8 +446,9 @@ void Inquiry::confirm() {
     }
   }
   // A gap that is wide in the observed runs and in the heats is told, though they are too few to be certain.
-  const bool wide = pair() && out_.gap && out_.gap->value > kSeenGap && out_.gap->high > kSeenGap &&
-                    out_.subjects[0].mean_s() > kSeenGap * out_.subjects[1].mean_s();
+  const double seen = quiet() ? kSeenQuiet : kSeenGap;
+  const bool wide = pair() && out_.gap && out_.gap->value > seen && out_.gap->high > seen &&
+                    out_.subjects[0].mean_s() > seen * out_.subjects[1].mean_s();
   out_.equal = pair() && !out_.gap_is_certain() && !wide;
 }
 

@@ -314,8 +314,8 @@ std::string hook_words(const Explanation& e) {
   std::string text;
   for (const Subject& s : e.subjects)
     if (const auto share = hook_share(s))
-      text += fmt::format("{}{:.1g}% of a step of {}", text.empty() ? " Hooks took at most " : ", ",
-                          100 * *share, s.name);
+      text += fmt::format("{}{}% of a step of {}", text.empty() ? " Hooks took at most " : ", ",
+                          significant(100 * *share, 1), s.name);
   return text.empty() ? text : text + ".";
 }
 
