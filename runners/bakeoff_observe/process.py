@@ -138,7 +138,9 @@ class Process:
     def _answer(self, ended: bool) -> None:
         seen = self.observer
         done = time.monotonic_ns()
-        self.step_s = 1e-9 * (done - seen.begun) / max(1, len(seen.marks))
+        if len(seen.marks) > 1:
+            first, *_, last = seen.marks
+            self.step_s = 1e-9 * (last - first) / (len(seen.marks) - 1)
         watched = self._watched(ended)
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self._send(

@@ -383,7 +383,9 @@ def test_calls_that_no_step_needs(tmp_path: Path) -> None:
             printed = script.output()
         facts = second["facts"]["torch"]
         assert facts["calls_per_step"] == expected and facts["lines"] == lines
-        assert second["files"] == {}
+        first = next(n for f, n in second["files"].items() if f.endswith("/writer.py"))
+        assert first % 100_000 == 0 and first > max(lines.values())
+        assert str(path) not in second["files"], "its lines count from 0"
         assert sorted(second["thrown"]) == sorted(switches)
         kept = sorted(each.name for each in folder.iterdir())
         if switches:
@@ -1174,3 +1176,30 @@ def test_sequences_that_are_packed(tmp_path: Path) -> None:
         seen.run(5, facts=True)
         assert "error" not in seen.end()
         assert seen.output() == plain
+
+
+ENDS = """
+import time
+import torch
+
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(6):
+    optimizer.zero_grad()
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+since = time.monotonic()
+while torch.autograd._profiler_enabled() and time.monotonic() < since + 60:
+    torch.ones(2) + 1
+print("over", torch.autograd._profiler_enabled())
+"""
+
+
+def test_a_profile_whose_steps_do_not_come_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "ends.py"
+    path.write_text(ENDS)
+    with Observed(path) as script:
+        script.run(5)
+        last = script.run(2, watch="profile")
+        assert last["ended"] and len(last["marks"]) == 1 and "ops" not in last
+        assert "error" not in last and "over False" in script.output()

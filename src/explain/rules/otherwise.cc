@@ -70,7 +70,7 @@ const Otherwise kOtherwise[] = {
     {"batch_metrics", R"([^_a-z]metrics *= *\[ *[^] ])", "",
      "ask for metrics that the other script does not have", "metrics are computed for every batch",
      "fewer metrics in compile, and costly ones at the end of an epoch", "R5"},
-    {"every_step", "", R"(% *[A-Za-z_0-9.]+ *(== *0|:)|(every|interval|frequency|freq)(_[a-z]+)? *=)",
+    {"every_step", "", R"(% *[^ =]+ *== *0|if .*% *[^ =]+:|(every|interval|frequency|freq)(_[a-z]+)? *=)",
      "do at each step what the other script does every so many steps",
      "it does at each step what the other script does every so many steps",
      "do it every so many steps: if step % every == 0", "R32"},

@@ -154,7 +154,7 @@ const std::vector<Sign> kSigns = {
     code_sign("weights_by_numpy", "t.set_weights(mix(m.get_weights()))", "mix(t.variables, m.variables)"),
     code_sign("metric_thresholds", "m = AUC(thresholds=list(r))", "m = AUC(num_thresholds=200)"),
     code_sign("batch_metrics", "m.compile(loss=f, metrics=[A()])", "m.compile(loss=f, metrics=[])"),
-    code_sign("every_step", "histogram(x)", "if step % 50 == 0: histogram(x)"),
+    code_sign("every_step", "histogram(x)", "if step % every[\"draw\"] == 0: histogram(x)"),
     code_sign("copied_updates", "bank = tf.tensor_scatter_nd_update(bank, i, x)",
               "bank.scatter_nd_update(i, x)"),
     code_sign("made_dense", "g = tf.convert_to_tensor(g)", "g = f(g)"),
