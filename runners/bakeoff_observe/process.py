@@ -28,7 +28,7 @@ from bakeoff_observe.rounds import Constant, Loop, Rounds
 from bakeoff_observe.stacks import HookCalls, Lines
 from bakeoff_runner.channel import strict
 
-# So long a profile lasts at most.
+# A profile is dropped after these seconds and the time of these steps.
 _PROFILED_S = 3.0
 _PROFILED_STEPS = 6
 

@@ -206,6 +206,7 @@ TEST(Differences, AreOfTheFilesThatAScriptImports) {
   EXPECT_THAT(runs(slow, 3), ::testing::IsSupersetOf({3, 700001, 700002}));
   EXPECT_EQ(slow.words(700002), "line 2 of lib/model.py");
   EXPECT_EQ(slow.words(3), "line 3");
+  EXPECT_EQ(slow.words(9900001), "a line of a file that cannot be read");
   EXPECT_FALSE(slow.has(4));
   EXPECT_FALSE(slow.has(700003));
   EXPECT_EQ(slow.line(700002), "    return slow(x)");

@@ -41,6 +41,7 @@ std::pair<std::string, int64_t> Source::place(int64_t number) const {
 
 std::string Source::words(int64_t number) const {
   const auto [name, line] = place(number);
+  if (line == 0) return "a line of a file that cannot be read";
   return fmt::format("line {}", line) + (name.empty() ? "" : " of " + name);
 }
 

@@ -31,7 +31,7 @@ class Source {
   bool contains(const std::string& text) const;
   // The file that has a line, and the line's number in it; "" and 0 where there is none.
   std::pair<std::string, int64_t> place(int64_t number) const;
-  // "line 12", "line 12 of model.py"
+  // "line 12", "line 12 of model.py", "a line of a file that cannot be read"
   std::string words(int64_t number) const;
   const std::vector<File>& files() const { return files_; }  // the script first
 
