@@ -24,27 +24,47 @@ namespace {
 constexpr size_t kMostLines = 3000;
 constexpr size_t kMostFollowed = 2000;  // lines that a line runs
 constexpr size_t kMostJoined = 30;      // lines of one statement
-constexpr size_t kToldLines = 2;        // of a difference, in one sentence
-constexpr int kToldWidth = 110;         // columns
+constexpr size_t kMostExchanged =
+    80;  // lines of both scripts that differ, up to which one becomes the other by parts
+constexpr size_t kToldLines = 2;  // of a difference, in one sentence
+constexpr int kToldWidth = 110;   // columns
 
 struct Line {
   int64_t number = 0;
-  std::string text = {};  // trimmed
+  std::string text = {};   // trimmed
+  std::string whole = {};  // with its indent
 };
 
 size_t indent_of(const std::string& line) { return std::min(line.find_first_not_of(" \t"), line.size()); }
 
 bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
+std::string whole_line(const std::string& line) { return line.substr(0, line.find_last_not_of(" \t\r") + 1); }
+
+// The triple quotes that a line opens and does not close.
+std::string opened(const std::string& text) {
+  for (const char* quotes : {"\"\"\"", "'''"}) {
+    size_t count = 0;
+    for (size_t at = text.find(quotes); at != std::string::npos; at = text.find(quotes, at + 3)) ++count;
+    if (count % 2 == 1) return quotes;
+  }
+  return "";
+}
+
 // Lines that do something. Texts in triple quotes that are a statement of their own are documentation.
 std::vector<Line> code_lines(const Source::File& file) {
   std::vector<Line> all;
-  std::string open;  // the quotes that end a docstring
+  std::string open, data;  // the quotes that end a docstring, or a text that is none
   for (int64_t number = file.first + 1; const std::string& line : file.lines) {
     const std::string text(trimmed(line));
     const int64_t here = number++;
     if (!open.empty()) {
       if (text.find(open) != std::string::npos) open.clear();
+      continue;
+    }
+    if (!data.empty()) {
+      if (text.find(data) != std::string::npos) data.clear();
+      all.push_back({here, text, whole_line(line)});
       continue;
     }
     if (text.empty() || text[0] == '#') continue;
@@ -54,28 +74,36 @@ std::vector<Line> code_lines(const Source::File& file) {
       if (text.find(begin, after) == std::string::npos) open = begin;
       continue;
     }
-    all.push_back({here, text});
+    data = opened(text);
+    all.push_back({here, text, whole_line(line)});
   }
   return all;
 }
 
-// Which lines of two lists are a longest common part of both: pairs of places, in order.
-std::vector<std::pair<size_t, size_t>> common(const std::vector<Line>& a, const std::vector<Line>& b) {
+// Places of neighbouring lines of one list, and of those that stand for them in another.
+struct Hunk {
+  size_t mine = 0, mine_end = 0, other = 0, other_end = 0;
+};
+
+// What two lists have beside a longest common part. `text`: what of a line is compared.
+std::vector<Hunk> hunks(const std::vector<Line>& a, const std::vector<Line>& b, std::string Line::*text) {
   const size_t n = a.size(), m = b.size();
+  if (n > kMostLines || m > kMostLines) return {};
   std::vector<uint16_t> longest((n + 1) * (m + 1), 0);  // of what is left from these places on
   const auto at = [&](size_t i, size_t j) -> uint16_t& { return longest[i * (m + 1) + j]; };
   for (size_t i = n; i-- > 0;)
     for (size_t j = m; j-- > 0;)
-      at(i, j) = a[i].text == b[j].text ? static_cast<uint16_t>(at(i + 1, j + 1) + 1)
-                                        : std::max(at(i + 1, j), at(i, j + 1));
-  std::vector<std::pair<size_t, size_t>> pairs;
-  for (size_t i = 0, j = 0; i < n && j < m;) {
-    if (a[i].text == b[j].text)
-      pairs.emplace_back(i++, j++);
-    else
-      at(i + 1, j) >= at(i, j + 1) ? ++i : ++j;
+      at(i, j) = a[i].*text == b[j].*text ? static_cast<uint16_t>(at(i + 1, j + 1) + 1)
+                                          : std::max(at(i + 1, j), at(i, j + 1));
+  std::vector<Hunk> all;
+  for (size_t i = 0, j = 0; i < n || j < m; ++i, ++j) {
+    Hunk one{i, i, j, j};
+    while (i < n && j < m && a[i].*text != b[j].*text) at(i + 1, j) >= at(i, j + 1) ? ++i : ++j;
+    if (i == n || j == m) i = n, j = m;
+    one.mine_end = i, one.other_end = j;
+    if (one.mine < i || one.other < j) all.push_back(one);
   }
-  return pairs;
+  return all;
 }
 
 struct Names {
@@ -147,8 +175,18 @@ class Definitions {
     return all;
   }
 
+  // What it gives a name.
+  std::set<std::string> names() const {
+    std::set<std::string> all;
+    for (const Where* where : {&defined_, &assigned_, &kept_})
+      for (const auto& [name, lines] : *where) all.insert(name);
+    return all;
+  }
+
   std::vector<int64_t> follow(int64_t line) const {
-    std::vector<int64_t> all = statement(places_.at(line));
+    const auto place = places_.find(line);
+    if (place == places_.end()) return {};
+    std::vector<int64_t> all = statement(place->second);
     std::set<int64_t> seen(all.begin(), all.end());
     for (size_t next = 0; next < all.size() && all.size() < kMostFollowed; ++next) {
       Names names;
@@ -233,25 +271,14 @@ std::string told(const std::vector<std::string>& lines) {
 void compare(const Source::File& mine, const Source::File& other, std::vector<Difference>& all) {
   if (mine.lines == other.lines) return;
   const std::vector<Line> a = code_lines(mine), b = code_lines(other);
-  if (a.size() > kMostLines || b.size() > kMostLines) return;
-  std::vector<std::pair<size_t, size_t>> pairs = common(a, b);
-  pairs.emplace_back(a.size(), b.size());
-  const auto whole = [](const Source::File& of, const Line& line) {
-    std::string text = of.lines[static_cast<size_t>(line.number - of.first) - 1];
-    return text.erase(text.find_last_not_of(" \t\r") + 1);
-  };
-  size_t i = 0, j = 0;
-  for (const auto& [next_i, next_j] : pairs) {
-    if (i < next_i || j < next_j) {
-      const int64_t end = mine.first + std::ssize(mine.lines);
-      Difference one{.line = i < a.size() ? a[i].number : end,
-                     .last = i > 0 ? a[i - 1].number : mine.first + 1};
-      if (i < next_i) one.last = a[next_i - 1].number;
-      for (; i < next_i; ++i) one.mine.push_back(whole(mine, a[i]));
-      for (; j < next_j; ++j) one.other.push_back(whole(other, b[j]));
-      all.push_back(std::move(one));
-    }
-    i = next_i + 1, j = next_j + 1;
+  for (const Hunk& hunk : hunks(a, b, &Line::text)) {
+    const int64_t end = mine.first + std::ssize(mine.lines);
+    Difference one{.line = hunk.mine < a.size() ? a[hunk.mine].number : end,
+                   .last = hunk.mine > 0 ? a[hunk.mine - 1].number : mine.first + 1};
+    if (hunk.mine < hunk.mine_end) one.last = a[hunk.mine_end - 1].number;
+    for (size_t i = hunk.mine; i < hunk.mine_end; ++i) one.mine.push_back(a[i].whole);
+    for (size_t j = hunk.other; j < hunk.other_end; ++j) one.other.push_back(b[j].whole);
+    all.push_back(std::move(one));
   }
 }
 
@@ -273,6 +300,54 @@ std::vector<std::pair<Source::File, Source::File>> partners(const Source& mine, 
   return all;
 }
 
+std::set<std::string> all_names(const Source& source) {
+  Names names;
+  for (const Source::File& file : source.files())
+    for (const std::string& line : file.lines) names_in(line, names);
+  std::set<std::string> all(names.plain.begin(), names.plain.end());
+  all.insert(names.attributes.begin(), names.attributes.end());
+  return all;
+}
+
+// Neighbouring lines that become those of the other script, and the names in both.
+struct Part {
+  Changes changes = {};
+  std::set<std::string> set = {};   // by either script, to a value or a definition
+  std::set<std::string> mine = {};  // in the lines of the first script, then those that the other has nowhere
+  std::set<std::string> other = {};  // the same of the other script's lines
+  std::set<std::string> uses = {};   // in all of these lines
+
+  void keep_own(const std::set<std::string>& all_mine, const std::set<std::string>& all_other) {
+    uses.insert(mine.begin(), mine.end());
+    uses.insert(other.begin(), other.end());
+    std::erase_if(mine, [&](const std::string& name) { return all_other.contains(name); });
+    std::erase_if(other, [&](const std::string& name) { return all_mine.contains(name); });
+  }
+  bool needs(const Part& from) const {
+    const auto share = [](const std::set<std::string>& a, const std::set<std::string>& b) {
+      return std::ranges::any_of(a, [&](const std::string& name) { return b.contains(name); });
+    };
+    return share(uses, from.set) || share(mine, from.mine) || share(other, from.other);
+  }
+};
+
+Part part_of(int64_t first, const std::vector<Line>& a, const std::vector<Line>& b, const Hunk& hunk) {
+  std::string old, made;
+  for (size_t i = hunk.mine; i < hunk.mine_end; ++i) old += a[i].whole + "\n";
+  for (size_t j = hunk.other; j < hunk.other_end; ++j) made += b[j].whole + "\n";
+  Part part{.set = Definitions(old).names(), .mine = all_names(old), .other = all_names(made)};
+  part.set.merge(Definitions(made).names());
+  if (hunk.mine < hunk.mine_end) {
+    for (size_t i = hunk.mine; i < hunk.mine_end; ++i) part.changes[a[i].number];
+    part.changes.begin()->second = made;
+  } else if (hunk.mine < a.size()) {
+    part.changes[a[hunk.mine].number] = made + a[hunk.mine].whole + "\n";
+  } else {
+    part.changes[a.empty() ? first + 1 : a.back().number + 1] = made;
+  }
+  return part;
+}
+
 }  // namespace
 
 std::vector<Difference> differences(const Source& mine, const Source& other) {
@@ -281,8 +356,56 @@ std::vector<Difference> differences(const Source& mine, const Source& other) {
   return all;
 }
 
-std::vector<int64_t> runs(const Source& source, int64_t line) {
-  return source.has(line) ? Definitions(source).follow(line) : std::vector<int64_t>{};
+std::map<int64_t, std::vector<int64_t>> runs(const Source& source, const std::vector<int64_t>& lines) {
+  const Definitions definitions(source);
+  std::map<int64_t, std::vector<int64_t>> all;
+  for (const int64_t line : lines) all.try_emplace(line, definitions.follow(line));
+  return all;
+}
+
+std::optional<std::string> changed_text(const Source::File& file, const Changes& changes) {
+  const int64_t end = file.first + std::ssize(file.lines) + 1;
+  if (const auto first = changes.upper_bound(file.first); first == changes.end() || first->first > end)
+    return std::nullopt;
+  std::string text;
+  for (int64_t number = file.first; const std::string& line : file.lines) {
+    const auto found = changes.find(++number);
+    text += found == changes.end() ? line + "\n" : found->second;
+  }
+  if (const auto added = changes.find(end); added != changes.end()) text += added->second;
+  return text;
+}
+
+std::vector<Changes> exchanges(const Source& mine, const Source& other) {
+  std::vector<Part> parts;
+  size_t lines = 0;
+  for (const auto& [file, partner] : partners(mine, other)) {
+    if (file.lines == partner.lines) continue;
+    const std::vector<Line> a = code_lines(file), b = code_lines(partner);
+    for (const Hunk& hunk : hunks(a, b, &Line::whole)) {
+      parts.push_back(part_of(file.first, a, b, hunk));
+      lines += hunk.mine_end - hunk.mine + hunk.other_end - hunk.other;
+    }
+  }
+  if (lines > kMostExchanged) return {};
+  const std::set<std::string> all_mine = all_names(mine), all_other = all_names(other);
+  for (Part& part : parts) part.keep_own(all_mine, all_other);
+  std::vector<Changes> groups;
+  while (!parts.empty()) {
+    std::vector<Part> group = {std::move(parts.back())};
+    parts.pop_back();
+    for (size_t i = 0; i < group.size(); ++i)
+      for (size_t k = parts.size(); k-- > 0;)
+        if (group[i].needs(parts[k]) || parts[k].needs(group[i])) {
+          group.push_back(std::move(parts[k]));
+          parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(k));
+        }
+    Changes& all = groups.emplace_back();
+    for (const Part& part : group)
+      for (const auto& [number, text] : part.changes) all[number] += text;
+  }
+  std::ranges::sort(groups, {}, [](const Changes& one) { return one.begin()->first; });
+  return groups;
 }
 
 std::string difference_words(const Difference& difference) {

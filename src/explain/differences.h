@@ -3,6 +3,8 @@
 // How the texts of two scripts differ, and what a line of one of them runs.
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,9 +30,20 @@ struct Difference {
 // of more than 3,000 lines, and of files that the other script has not.
 std::vector<Difference> differences(const Source& mine, const Source& other);
 
-// What a line of a Python source runs, by the names in it: the lines of its own statement first, then those that define its
+// What lines of a Python source run, by the names in them: the lines of its own statement first, then those that define its
 // names (functions with their decorators, classes, assignments), then those that define the names in these.
-std::vector<int64_t> runs(const Source& source, int64_t line);
+std::map<int64_t, std::vector<int64_t>> runs(const Source& source, const std::vector<int64_t>& lines);
+
+// By their numbers, lines of a script and what stands in place of each: lines that end with a newline, or nothing. The line
+// behind the last one stands for what is added there.
+using Changes = std::map<int64_t, std::string>;
+
+// The text of a file with its changes; nothing where none of them is of its lines.
+std::optional<std::string> changed_text(const Source::File& file, const Changes& changes);
+
+// How the first script becomes the other, in groups of lines: those of a group share names that one of the scripts alone has,
+// or one of them sets what another uses, so they are changed together. Nothing where more than 80 lines differ.
+std::vector<Changes> exchanges(const Source& mine, const Source& other);
 
 // "'a = f(x)', where the other script has 'a = g(x)'"
 std::string difference_words(const Difference& difference);

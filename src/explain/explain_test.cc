@@ -174,21 +174,23 @@ TEST(Differences, AreCutBetweenCharacters) {
   EXPECT_EQ(nlohmann::json(text).dump().size(), text.size() + 2) << "a part of a character cannot be dumped";
 }
 
+std::vector<int64_t> runs_of(const Source& source, int64_t line) { return runs(source, {line}).at(line); }
+
 TEST(Differences, AreMetByTheNamesOfALine) {
-  const auto lines = runs(kSlowSource, 16);
+  const auto lines = runs_of(kSlowSource, 16);
   EXPECT_EQ(lines.front(), 16);
   EXPECT_THAT(lines, ::testing::IsSupersetOf({5, 6, 8, 9, 10, 12, 13, 14}))
       << "net is a Net, whose forward calls features";
   EXPECT_THAT(lines, Not(Contains(17)));
-  EXPECT_TRUE(runs(kSlowSource, 0).empty());
-  EXPECT_TRUE(runs(kSlowSource, 99).empty());
-  EXPECT_THAT(runs(std::string("x = 'a b"), 1), ::testing::ElementsAre(1)) << "quotes that are not closed";
-  EXPECT_THAT(runs(std::string("m = Net()\nm.compile(\n  metrics=[a])\nm.fit(x)\n"), 4),
+  EXPECT_TRUE(runs_of(kSlowSource, 0).empty());
+  EXPECT_TRUE(runs_of(kSlowSource, 99).empty());
+  EXPECT_THAT(runs_of(std::string("x = 'a b"), 1), ::testing::ElementsAre(1)) << "quotes that are not closed";
+  EXPECT_THAT(runs_of(std::string("m = Net()\nm.compile(\n  metrics=[a])\nm.fit(x)\n"), 4),
               ::testing::ElementsAre(4, 1, 2, 3));
-  EXPECT_THAT(runs(std::string("f = f(f)\n"), 1), ::testing::ElementsAre(1));
-  EXPECT_THAT(runs(std::string("v = f()\nprint(f\"loss {float(v):.3f} v\")\n"), 2),
+  EXPECT_THAT(runs_of(std::string("f = f(f)\n"), 1), ::testing::ElementsAre(1));
+  EXPECT_THAT(runs_of(std::string("v = f()\nprint(f\"loss {float(v):.3f} v\")\n"), 2),
               ::testing::ElementsAre(2, 1));
-  EXPECT_THAT(runs(std::string("v = f()\nprint(\"loss {float(v)} v\")\n"), 2), ::testing::ElementsAre(2));
+  EXPECT_THAT(runs_of(std::string("v = f()\nprint(\"loss {float(v)} v\")\n"), 2), ::testing::ElementsAre(2));
 }
 
 // A script and a module of its folder, of which one line differs.
@@ -198,12 +200,72 @@ Source with_module(const std::string& line) {
   return source;
 }
 
+// Lines that do something, as text.
+std::string code_of(const std::string& text) {
+  std::string code;
+  for (const std::string& line : lines_of(text))
+    if (!trimmed(line).empty() && trimmed(line)[0] != '#') code += line + "\n";
+  return code;
+}
+
+TEST(Exchanges, AreOfLinesThatNeedEachOther) {
+  const Source slow(std::string(
+      "import time\n\nrows = [1, 2]\ndef load(i):\n    return list(rows)[i]\nfor step in range(9):\n"
+      "    x = load(step)\n    time.sleep(1)\n    print(x)\n"));
+  const Source fast(std::string(
+      "import time\nimport numpy as np\nrows = np.array([1, 2])\ndef load(i):\n    return rows[i]\n"
+      "for step in range(9):\n    x = load(step)\n    print(x)\nprint(1)\n"));
+  const auto found = exchanges(slow, fast);
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0],
+            (Changes{{3, "import numpy as np\nrows = np.array([1, 2])\n"}, {5, "    return rows[i]\n"}}));
+  EXPECT_EQ(found[1], (Changes{{8, ""}}));
+  EXPECT_EQ(found[2], (Changes{{10, "print(1)\n"}})) << "behind the last line";
+  EXPECT_EQ(changed_text(slow.files()[0], found[1]),
+            "import time\n\nrows = [1, 2]\ndef load(i):\n    return list(rows)[i]\nfor step in range(9):\n"
+            "    x = load(step)\n    print(x)\n");
+  EXPECT_EQ(changed_text({.name = "a.py", .first = 500, .lines = {"a"}}, found[1]), std::nullopt);
+  EXPECT_EQ(exchanges(slow, slow).size(), 0u);
+  EXPECT_EQ(exchanges(slow, std::string(300, '\n') + "a = 1\n# b\n").size(), 1u);
+  std::string many;
+  for (int i = 0; i < 90; ++i) many += "a = 1\n";
+  EXPECT_TRUE(exchanges(slow, many).empty()) << "hardly the same script";
+}
+
+// Whatever differs: all exchanges together make the other script of the first one.
+TEST(Exchanges, TogetherMakeTheOtherScript) {
+  std::mt19937 random(7);
+  const auto script = [&] {
+    std::string text;
+    for (int i = 0; i < 12; ++i) {
+      const std::string name(1, static_cast<char>('a' + random() % 6));
+      text += std::string(4 * (random() % 2), ' ') + name + " = f(" + static_cast<char>('a' + random() % 6) +
+              ")\n";
+      if (random() % 4 == 0) text += "\n# a\n";
+    }
+    return text;
+  };
+  for (int round = 0; round < 300; ++round) {
+    const std::string slow = script(), fast = script();
+    Changes all;
+    for (const Changes& one : exchanges(slow, fast)) all.insert(one.begin(), one.end());
+    EXPECT_EQ(code_of(changed_text(Source(slow).files()[0], all).value_or(slow)), code_of(fast)) << slow;
+  }
+}
+
+TEST(Differences, TextsInTripleQuotesAreNoEndOfTheCode) {
+  const std::string text = "data = \"\"\"\n1 2\n\"\"\"\nx = 1\n";
+  EXPECT_EQ(differences(text, text + "y = 2\n").size(), 1u);
+  EXPECT_EQ(differences(text, std::string("data = \"\"\"\n1 3\n\"\"\"\nx = 1\n"))[0].mine,
+            std::vector<std::string>{"1 2"});
+}
+
 TEST(Differences, AreOfTheFilesThatAScriptImports) {
   const Source slow = with_module("slow(x)"), fast = with_module("fast(x)");
   const auto found = differences(slow, fast);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_TRUE(found[0].has(700002));
-  EXPECT_THAT(runs(slow, 3), ::testing::IsSupersetOf({3, 700001, 700002}));
+  EXPECT_THAT(runs_of(slow, 3), ::testing::IsSupersetOf({3, 700001, 700002}));
   EXPECT_EQ(slow.words(700002), "line 2 of lib/model.py");
   EXPECT_EQ(slow.words(3), "line 3");
   EXPECT_EQ(slow.words(9900001), "a line of a file that cannot be read");

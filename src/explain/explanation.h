@@ -91,12 +91,11 @@ struct Explanation {
   // Whether a cause that is named says the same: a special one of it, its general one, another special one of that, or
   // one with the same switch.
   bool told(const Cause& cause) const {
-    const std::string key = cause.suspect.rule->key, within = cause.suspect.rule->within,
-                      thrown = cause.suspect.rule->thrown;
+    const std::string key = cause.suspect.rule->key, within = cause.suspect.rule->within;
     return std::ranges::any_of(causes, [&](const Cause& other) {
       const Rule& its = *other.suspect.rule;
       return &other != &cause && other.named() &&
-             ((!thrown.empty() && thrown == its.thrown) || key == its.within || within == its.key ||
+             (cause.suspect.same_switch(other.suspect) || key == its.within || within == its.key ||
               (!within.empty() && within == its.within));
     });
   }

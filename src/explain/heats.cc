@@ -172,7 +172,7 @@ void fresh_run(Runner& runner, const HeatOptions& options) {
   runner.bursts.push_back(std::log(1e3 * report->step_s() / runner.samples));
   // What was not thrown in these steps is not thrown in the same steps of another process.
   for (const auto& [name, value] : runner.lane->switches.items())
-    if (name != kEnvironment && std::ranges::find(report->thrown, name) == report->thrown.end())
+    if (!thrown_outside(name) && std::ranges::find(report->thrown, name) == report->thrown.end())
       runner.result.failure = kNothingToChange;
 }
 

@@ -30,6 +30,7 @@ constexpr double kMuchMore = 1.2;      // ceiling of a cause over that in the se
 constexpr double kGlaring = 1.5;       // gain that the first heat alone confirms
 constexpr double kPlain = 1.1;         // gain that one further heat confirms; restarts may differ by less
 constexpr double kEpochSeconds = 3;    // up to which a burst takes whole epochs
+constexpr const char* kNotAlone = "the script does not run with these lines of the other one alone";
 constexpr double kPrior = 0.25;        // typical size of a gain or a gap, log scale
 constexpr double kRestart = 0.01;      // sd of one process of a script, log scale, until heats show it
 constexpr double kBusyRestart =
@@ -98,7 +99,11 @@ bool is_shared(const Suspect& suspect, const std::vector<Suspect>& of_second, do
 }
 
 Switches with(Switches base, const Suspect& suspect) {
-  base[suspect.rule->thrown] = suspect.suspicion.value;
+  Switches& value = base[suspect.rule->thrown];
+  if (std::string(suspect.rule->thrown) == kOtherLines && value.is_array())
+    value.insert(value.end(), suspect.suspicion.value.begin(), suspect.suspicion.value.end());
+  else
+    value = suspect.suspicion.value;
   return base;
 }
 
@@ -186,6 +191,14 @@ Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) c
   lane.spec.kind = of.seen.kind;
   if (const auto set = lane.switches.find(kEnvironment); set != lane.switches.end())
     for (const auto& [variable, value] : set->items()) lane.spec.environment[variable] = value;
+  if (const auto set = lane.switches.find(kOtherLines); set != lane.switches.end()) {
+    Changes all;
+    for (const Switches& place : *set) {
+      const Changes& some = of.exchanges[place.get<size_t>()];
+      all.insert(some.begin(), some.end());
+    }
+    if (!put_lines(lane, all)) lane.spec.arguments.clear();  // which fails to start, and is told
+  }
   if (of.seen.ended)
     lane.steps_at_most = of.seen.steps();
   else if (steps_at_most_ > 0)
@@ -298,8 +311,7 @@ void Inquiry::find_causes() {
   size_t own = 0, shared = 0;
   for (Suspect& suspect : suspects(out_.subjects[0], job_.processors, job_.tuning)) {
     const bool both = is_shared(suspect, of_second, first_s, second_s);
-    const bool tried = *suspect.rule->thrown != '\0';
-    if (!tried)
+    if (!suspect.has_switch())
       out_.causes.push_back({.suspect = std::move(suspect), .shared = both});
     else if (both ? shared++ >= kMostShared : own++ >= (job_.tuning ? kMostTried : kMostSuspects))
       out_.notes.push_back(fmt::format("not tried for lack of time: {}", suspect.rule->cause));
@@ -331,7 +343,7 @@ std::vector<size_t> Inquiry::open(bool shared) const {
   std::vector<size_t> all;
   for (size_t i = 0; i < out_.causes.size(); ++i)
     if (out_.causes[i].finding == Finding::kOpen && out_.causes[i].shared == shared &&
-        *out_.causes[i].suspect.rule->thrown != '\0')
+        out_.causes[i].suspect.has_switch())
       all.push_back(i);
   return all;
 }
@@ -352,6 +364,9 @@ bool Inquiry::one_heat(Pass& pass, int number) {
   const bool with_second = pair() && pass.base.empty();
   if (with_second) lanes.push_back(lane(1, "second", Switches::object()));
   std::vector<size_t> tried = open(/*shared=*/false);
+  std::ranges::stable_partition(tried, [&](size_t i) {  // what the faster script does comes first
+    return std::string(out_.causes[i].suspect.rule->thrown) == kOtherLines;
+  });
   tried.resize(std::min(tried.size(), most_tried(lanes)));
   for (const size_t i : tried) {
     const Suspect& suspect = out_.causes[i].suspect;
@@ -399,8 +414,8 @@ void Inquiry::tell_kept_compilations(const LaneHeat& plain) {
 bool Inquiry::fails(Cause& cause, const LaneHeat& changed) const {
   const std::string thrown = cause.suspect.rule->thrown;
   if (!changed.ok())
-    cause.reason = changed.failure;
-  else if (thrown != kEnvironment && std::ranges::find(changed.thrown, thrown) == changed.thrown.end())
+    cause.reason = thrown == kOtherLines ? kNotAlone : changed.failure;
+  else if (!thrown_outside(thrown) && std::ranges::find(changed.thrown, thrown) == changed.thrown.end())
     cause.reason = kNothingToChange;
   else
     return false;
@@ -541,7 +556,7 @@ std::vector<Cause*> Inquiry::remaining() {
       if (other.finding != Finding::kConfirmed || &other == &cause) return false;
       const Rule &mine = *cause.suspect.rule, &its = *other.suspect.rule;
       const double gain = std::log(cause.measured->value), its_gain = std::log(other.measured->value);
-      const bool same = std::string(mine.thrown) == its.thrown;
+      const bool same = cause.suspect.same_switch(other.suspect);
       if (same && std::string(mine.within) == its.key) return false;
       if (same && std::string(its.within) == mine.key) return true;
       if (same) return its_gain > gain || (its_gain == gain && &other < &cause);
@@ -581,16 +596,23 @@ void Inquiry::book() {
       const bool undecided = cause.finding == Finding::kOpen || cause.finding == Finding::kFailed;
       if (!undecided || cause.shared || rank(mine) != now) continue;
       if (cause.suspect.suspicion.booked.value_or(0) < kLeastBooked) continue;
-      const bool left = explained() <= (mine.place_alone ? kMostOfGap : kAllOfGap) && !out_.told(cause);
+      const bool left =
+          explained(mine.place_alone) <= (mine.place_alone ? kMostOfGap : kAllOfGap) && !out_.told(cause);
       if (left || tells_more(cause)) cause.finding = Finding::kBooked;
     }
   }
+  for (Cause& cause : out_.causes)
+    if (cause.finding == Finding::kConfirmed && cause.suspect.rule->place_alone &&
+        explained(/*places=*/false) > kMostOfGap)
+      cause.finding = Finding::kCovered;
 }
 
-double Inquiry::explained() const {
+// Share of the gap's logarithm that named causes explain. `places`: those that only say where the time goes, too.
+double Inquiry::explained(bool places) const {
   if (!out_.gap || out_.gap->value <= 1) return 0;
   double explained = 0;
   for (const Cause& cause : out_.causes) {
+    if (cause.suspect.rule->place_alone && !places) continue;
     if (cause.finding == Finding::kConfirmed) explained += std::log(cause.measured->value);
     if (cause.finding == Finding::kBooked)
       explained -= std::log1p(-std::min(0.99, *cause.suspect.suspicion.booked));
@@ -608,36 +630,37 @@ void measure_again(Cause& cause, const Estimate& later) {
 }
 
 // Files beside the script are changed, too. A module of a package is not: beside the copy it would not be found.
+bool Inquiry::put_lines(Lane& lane, const Changes& changes) const {
+  const Subject& of = out_.subjects[0];
+  if (lane.spec.arguments.empty() || of.file.empty() || !lane.spec.arguments[0].ends_with(of.file))
+    return false;
+  const std::filesystem::path folder = job_.folder / lane.name;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return false;
+  for (const Source::File& file : of.source.files()) {
+    const auto text = changed_text(file, changes);
+    if (!text && !file.name.empty()) continue;
+    if (file.name.find('/') != std::string::npos) return false;
+    const std::string name = file.name.empty() ? of.file : file.name;
+    if (!write_file(folder / name, text.value_or(join(file.lines, "\n") + "\n"))) return false;
+  }
+  const std::filesystem::path script = std::filesystem::path(of.spec.folder) / lane.spec.arguments[0];
+  lane.spec.arguments[0] = (folder / of.file).string();
+  std::string& path = lane.spec.environment["PYTHONPATH"];
+  path = script.parent_path().string() + (path.empty() ? "" : ":" + path);
+  return true;
+}
+
 std::optional<Lane> Inquiry::changed_copy(const std::vector<Cause*>& causes) const {
   const Subject& of = out_.subjects[0];
-  Lane changed = lane(0, "changed", Switches::object());
-  if (changed.spec.arguments.empty() || of.file.empty() || !changed.spec.arguments[0].ends_with(of.file))
-    return std::nullopt;
-  std::map<int64_t, std::string> lines;
+  Changes changes;
   for (const Cause* cause : causes)
     if (auto line = changed_line(cause->suspect, of.source.line(cause->suspect.line));
         line && of.source.has(cause->suspect.line))
-      lines[cause->suspect.line] = *line;
-  if (lines.empty()) return std::nullopt;
-  const std::filesystem::path folder = job_.folder / "changed";
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  for (const Source::File& file : of.source.files()) {
-    std::string text;
-    bool any = file.name.empty();  // the script
-    for (int64_t number = file.first; const std::string& line : file.lines) {
-      const auto found = lines.find(++number);
-      any = any || found != lines.end();
-      text += (found == lines.end() ? line : found->second) + "\n";
-    }
-    if (any && file.name.find('/') != std::string::npos) return std::nullopt;
-    if (any && (error || !write_file(folder / (file.name.empty() ? of.file : file.name), text)))
-      return std::nullopt;
-  }
-  const std::filesystem::path script = std::filesystem::path(of.spec.folder) / changed.spec.arguments[0];
-  changed.spec.arguments[0] = (folder / of.file).string();
-  std::string& path = changed.spec.environment["PYTHONPATH"];
-  path = script.parent_path().string() + (path.empty() ? "" : ":" + path);
+      changes[cause->suspect.line] = *line + "\n";
+  Lane changed = lane(0, "changed", Switches::object());
+  if (changes.empty() || !put_lines(changed, changes)) return std::nullopt;
   return changed;
 }
 

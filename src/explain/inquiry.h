@@ -66,6 +66,8 @@ class Inquiry {
   void combine();
   bool tells_more(const Cause& special) const;
   void book();
+  // Gives a lane of the first script a copy of it with other lines, in a folder of the lane's name. False: it cannot be made.
+  bool put_lines(Lane& lane, const Changes& changes) const;
   // The script with the lines of these causes changed as the answer prints it; nothing where it prints none.
   std::optional<Lane> changed_copy(const std::vector<Cause*>& causes) const;
 
@@ -93,7 +95,7 @@ class Inquiry {
   bool gap_is_explained(const std::vector<Cause*>& confirmed) const;
   std::vector<Cause*> remaining();
   // Share of the gap, log scale, that named causes make up; 0 where there is none.
-  double explained() const;
+  double explained(bool places) const;
 
   const ExplainJob& job_;
   Explanation& out_;

@@ -312,6 +312,7 @@ void prepare(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
     for (const PythonLoop& loop : other.seen.loops)
       mine.other_loop_s = std::max(mine.other_loop_s, loop.share * other.looked_at_s());
     mine.code = code_times(mine);
+    if (mine.framework() == other.framework()) mine.exchanges = exchanges(mine.source, other.source);
   }
 }
 

@@ -23,8 +23,11 @@ struct Suspicion {
   std::optional<double> booked = {};
 };
 
-// The switch that sets environment variables, of its value's names, before Python starts.
+// Switches that are thrown before Python starts: one sets environment variables, of its value's names; one runs a copy of the
+// script with some of the other script's lines, its value being an array of places in Subject::exchanges (null: none are known).
 inline constexpr const char* kEnvironment = "environment";
+inline constexpr const char* kOtherLines = "other_lines";
+inline bool thrown_outside(const std::string& name) { return name == kEnvironment || name == kOtherLines; }
 
 struct Rule {
   const char* id;              // of its topic: "R13"
@@ -34,9 +37,9 @@ struct Rule {
   const char* cause;           // "denormal numbers slow its arithmetic"
   const char* change;          // what to change, in one line; "{}" is the switch's value
   const char* method;          // what the run with the switch does: "sets denormal numbers to 0"
-  const char* thrown;          // the switch, of runners/bakeoff_observe; "": there is none
-  const char* place = "";      // regular expression of the line to change in the source; "": none is known
-  bool numbers = false;        // the change may change numbers
+  const char* thrown;      // the switch, of runners/bakeoff_observe or one of the above; "": there is none
+  const char* place = "";  // regular expression of the line to change in the source; "": none is known
+  bool numbers = false;    // the change may change numbers
   // Whether the cause is suspect in this script, on a machine of so many processors.
   std::function<std::optional<Suspicion>(const Subject& subject, int processors)> suspect;
   // It says where the time goes and not what is wrong: named only where other causes explain less than half of a gap.
@@ -56,6 +59,15 @@ struct Suspect {
   const Rule* rule = nullptr;
   Suspicion suspicion = {};
   int64_t line = 0;  // of the source, where the change belongs; 0: not known
+  bool has_switch() const {
+    return *rule->thrown != '\0' && !(suspicion.value.is_null() && std::string(rule->thrown) == kOtherLines);
+  }
+  // Whether a run with the other one's switch thrown is a run with this one's, but for its value.
+  bool same_switch(const Suspect& other) const {
+    const std::string thrown = rule->thrown;
+    return has_switch() && thrown == other.rule->thrown &&
+           (thrown != kOtherLines || suspicion.value == other.suspicion.value);
+  }
 };
 
 // All suspects, those with the highest ceiling first. `tuning`: and after them what may be tried in any script.

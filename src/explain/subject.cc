@@ -22,10 +22,10 @@ constexpr size_t kLargestFile = 1 << 20;  // bytes
 
 const Json kNothing = Json::object();
 
-// Places of those that a line of the script runs, the nearest first.
-std::vector<size_t> differing(const std::vector<CodeTime>& all, const Source& source, int64_t line) {
+// Places of those that are among these lines, in their order.
+std::vector<size_t> differing(const std::vector<CodeTime>& all, const std::vector<int64_t>& lines) {
   std::vector<size_t> found;
-  for (const int64_t run : runs(source, line))
+  for (const int64_t run : lines)
     for (size_t i = 0; i < all.size(); ++i)
       if (all[i].text.has(run) && std::ranges::find(found, i) == found.end()) found.push_back(i);
   return found;
@@ -195,12 +195,17 @@ double more_of_line(const Subject& s, const LineTime& line) {
 std::vector<CodeTime> code_times(const Subject& s) {
   std::vector<CodeTime> all;
   for (Difference& one : differences(s.source, s.other_source)) all.push_back({.text = std::move(one)});
+  if (all.empty()) return all;
   const std::vector<LineTime> lines = line_times(s);
+  std::vector<int64_t> slower;
+  for (const LineTime& line : lines)
+    if (more_of_line(s, line) > 0) slower.push_back(line.line.line);
+  const auto run = runs(s.source, slower);
   for (const LineTime& line : lines) {
     const double more_s = more_of_line(s, line);
-    if (more_s <= 0 || all.empty()) continue;
+    if (more_s <= 0) continue;
     bool nearest = true;
-    for (const size_t at : differing(all, s.source, line.line.line)) {
+    for (const size_t at : differing(all, run.at(line.line.line))) {
       all[at].more_s += more_s;
       if (nearest) all[at].nearest_s += more_s;
       nearest = false;

@@ -67,6 +67,8 @@ struct Subject {
   bool other_grows = false;         // its steps become longer, too
   Source other_source = {};         // its text
   std::vector<CodeTime> code = {};  // code_times of the two
+  // By which this script becomes the other one (differences.h); none where they use different frameworks.
+  std::vector<Changes> exchanges = {};
 
   // The framework that trains: the one that reports parameters, else the first.
   std::string framework() const;

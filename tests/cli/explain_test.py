@@ -152,6 +152,22 @@ class Pairs(Explain):
         )
 
     @support.full_tier
+    def test_lines_of_the_other_script_are_tried_by_themselves(self) -> None:
+        busy = "for _ in range(ROUNDS):\n            torch.ones(90, 90) @ torch.ones(90, 90)"
+        calls = "ROUNDS = 1\n" + CALLS.replace("range(200)", "range(4000)").replace(
+            "# HERE", busy
+        )
+        self.place.write("fast.py", calls)
+        slow = calls.replace("ROUNDS = 1", "ROUNDS = 60") + "print('slow')\n"
+        self.place.write("slow.py", slow)
+        found = self.explained("slow.py", "fast.py", seconds=60)
+        named = [cause for cause in found["causes"] if cause["named"]]
+        self.assertEqual([cause["key"] for cause in named], ["other_code"], found)
+        self.assertTrue(named[0]["confirmed"], found)
+        self.assertGreater(named[0]["gain"]["low"], 1.5)
+        self.assertEqual(named[0]["line"], 1)
+
+    @support.full_tier
     def test_nothing_is_named_between_equal_scripts(self) -> None:
         for script, seconds in ((STEADY, 10), (SCRIPT, 30)):
             self.place.write("a.py", script)

@@ -19,7 +19,8 @@ namespace {
 constexpr double kLeastForward = 0.2;   // of a gap, that is held to be no backward pass
 constexpr double kLeastLoop = 0.1;      // of a gap, that a loop takes
 constexpr double kMovedTime = 1.0 / 3;  // of a line's time, that it takes at its place in the other script
-constexpr size_t kLeastMoved = 12;      // characters of a line that stands elsewhere in the other script
+constexpr const char* kExchanged = "runs with the other script's lines";  // of the exchange that has them
+constexpr size_t kLeastMoved = 12;  // characters of a line that stands elsewhere in the other script
 
 struct Otherwise {
   const char* key;
@@ -200,6 +201,17 @@ std::string line_words(const Subject& s, const LineTime& line, double part, doub
                      share(std::min(1.0, more_s / gap_s(s))));
 }
 
+// Of one of several exchanges, the one that has these lines, as the value of kOtherLines; null: there is none.
+Json exchange_of(const Subject& s, const Difference& text) {
+  const int64_t first = text.mine.empty() ? text.last + 1 : text.line;
+  const int64_t last = text.mine.empty() ? std::max(text.line, text.last + 1) : text.last;
+  for (size_t i = 0; i < s.exchanges.size() && s.exchanges.size() > 1; ++i)
+    if (const auto found = s.exchanges[i].lower_bound(first);
+        found != s.exchanges[i].end() && found->first <= last)
+      return Json::array({i});
+  return {};
+}
+
 // Booked is what its lines take more than in the other script.
 Suspicion suspicion_of(const Subject& s, const CodeTime& code, double more_s) {
   const HotLine& line = code.line.line;
@@ -209,17 +221,9 @@ Suspicion suspicion_of(const Subject& s, const CodeTime& code, double more_s) {
           "{}; {}: {}", line_words(s, code.line, called ? line.within : line.share, code.line_more_s, called),
           code.own || code.text.has(line.line) ? "it differs" : "it needs " + s.source.words(code.text.line),
           difference_words(code.text)),
+      .value = exchange_of(s, code.text),
       .line = code.own ? line.line : code.text.line,
       .booked = at_least(std::min(1.0, more_s / s.mean_s()), s)};
-}
-
-Maybe otherwise(const Subject& s, const Otherwise& row) {
-  if (!is_wide(s)) return {};
-  const Pattern mine(row.mine), other(row.other);
-  for (const CodeTime& code : s.code)
-    if (code.more_s >= kPartOfGap * gap_s(s) && fits(s, code, row, mine, other))
-      return suspicion_of(s, code, code.more_s);
-  return {};
 }
 
 // What differs, whatever it is, in most of the gap; nullptr: nothing does.
@@ -229,13 +233,50 @@ const CodeTime* most_of_gap(const Subject& s) {
   return &*most;
 }
 
+// Whether all that the texts differ in belongs together, and looks at the stack do not show where the gap lies.
+bool alone(const Subject& s) {
+  return is_wide(s) && s.exchanges.size() == 1 && !s.code.empty() && most_of_gap(s) == nullptr;
+}
+
+// Booked is the gap of the observed runs.
+Suspicion alone_suspicion(const Subject& s, const CodeTime& code) {
+  const size_t places = s.code.size();
+  return {.evidence = fmt::format("the texts of the scripts differ in {}: {}",
+                                  places > 1 ? fmt::format("{} places, one of them", places) : "one place",
+                                  difference_words(code.text)),
+          .value = {},
+          .line = code.text.line,
+          .booked = at_least(gap_s(s) / s.mean_s(), s)};
+}
+
+Maybe otherwise(const Subject& s, const Otherwise& row) {
+  if (!is_wide(s)) return {};
+  const Pattern mine(row.mine), other(row.other);
+  for (const CodeTime& code : s.code) {
+    if (!fits(s, code, row, mine, other)) continue;
+    if (code.more_s >= kPartOfGap * gap_s(s)) return suspicion_of(s, code, code.more_s);
+    if (alone(s)) return alone_suspicion(s, code);
+  }
+  return {};
+}
+
+// What differs, where looks at the stack do not find most of the gap in it. One of several exchanges is tried, and not booked.
+Maybe unlocated(const Subject& s) {
+  if (!is_wide(s) || s.exchanges.empty() || s.code.empty()) return {};
+  const CodeTime& most = *std::ranges::max_element(s.code, {}, &CodeTime::more_s);
+  if (alone(s)) return alone_suspicion(s, most);
+  return Suspicion{.evidence = "it differs: " + difference_words(most.text),
+                   .value = exchange_of(s, most.text),
+                   .line = most.text.line};
+}
+
 // The same, where the table does not say what it means.
 Maybe other_code(const Subject& s, int) {
   const CodeTime* most = most_of_gap(s);
-  if (most == nullptr) return {};
-  Suspicion found = suspicion_of(s, *most, most->nearest_s);
+  Maybe found = most == nullptr ? unlocated(s) : suspicion_of(s, *most, most->nearest_s);
+  if (!found) return {};
   for (const Otherwise& row : kOtherwise)
-    if (const auto known = otherwise(s, row); known && known->line == found.line) return {};
+    if (const auto known = otherwise(s, row); known && known->line == found->line) return {};
   return found;
 }
 
@@ -334,11 +375,11 @@ std::vector<Rule> place_rules() {
        .key = "other_code",
        .signal =
            "of two scripts: lines that run what the other script writes differently take at least 40% of the gap, by "
-           "samples of the call stack",
+           "samples of the call stack; or the texts differ in lines that belong together alone",
        .cause = "most of the gap is in lines that the other script writes differently",
        .change = "write them as the other script does, if its results are the ones that you want",
-       .method = "",
-       .thrown = "",
+       .method = kExchanged,
+       .thrown = kOtherLines,
        .numbers = true,
        .suspect = other_code,
        .place_alone = true},
@@ -360,7 +401,7 @@ std::vector<Rule> otherwise_rules() {
   std::vector<Rule> all =
       booked_rules(kOtherwise, "of two scripts: lines that ",
                    ", by their text, take at least 40% of the gap, by samples of the call stack", otherwise);
-  for (Rule& rule : all) rule.place_alone = true;
+  for (Rule& rule : all) rule.place_alone = true, rule.method = kExchanged, rule.thrown = kOtherLines;
   std::ranges::move(place_rules(), std::back_inserter(all));
   return all;
 }

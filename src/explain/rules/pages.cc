@@ -151,8 +151,10 @@ const std::vector<Topic> kTopics = {
      "donated, a whole matrix of which a part is used, work that the other script does once.",
      "The texts of the two scripts are compared line by line. Looks at the stack every 5 ms say how much longer each line takes than "
      "the same line of the other script, with what it calls; names in a line lead to the lines that define them. Where at least 40% "
-     "of the gap lies in lines that run such a difference, its time is booked. That the difference is the reason is read from the "
-     "text, and no run confirms it."},
+     "of the gap lies in lines that run such a difference, its time is booked. Differences that need one another, by their names, "
+     "belong together. Where there are several groups of them, a copy of the script with the other's lines of one group runs beside "
+     "it, and confirms the group or clears it; where there is one, the other script is that copy. That a part of a group is the "
+     "reason is read from the text."},
 };
 
 std::string changes_of(const Rule& rule) {
@@ -184,7 +186,10 @@ std::string page(const std::string& id) {
       text += fmt::format("| {} | {} |\n", all.framework, found->second);
   }
   const auto has_switch = [](const Rule* rule) { return *rule->thrown != '\0'; };
-  const bool told = std::ranges::none_of(mine, has_switch) || topic->measured == kPaired;
+  const auto has_own = [](const Rule* rule) {
+    return *rule->thrown != '\0' && std::string(rule->thrown) != kOtherLines;
+  };
+  const bool told = std::ranges::none_of(mine, has_own) || topic->measured == kPaired;
   text += fmt::format("\n## How it is measured\n\n{}{}\n", topic->measured,
                       told ? "" : std::string("\n\n") + kPaired);
   if (!mine.empty()) {

@@ -65,7 +65,10 @@ Subject script(const std::string& framework, const Facts& all) {
   if (facts.contains("Weights")) s.seen.accounts = {{"weights", facts.value("Weights", 0.0)}};
   if (facts.contains("Constant")) s.seen.constants = {{"filters", 2, 2, facts.value("Constant", 0.0)}};
   if (facts.contains("Traced")) s.start_loops = {{2, 0, 0.2, facts.value("Traced", 0.0)}};
-  if (facts.contains("OtherSource")) s.code = code_times(s);
+  if (facts.contains("OtherSource")) {
+    s.code = code_times(s);
+    s.exchanges = exchanges(s.source, s.other_source);
+  }
   Json own = {{"parameters", 1000}, {"threads", 2}};
   own.update(facts);
   s.seen.facts = {{framework, own}};
@@ -542,6 +545,27 @@ TEST(RuleBooks, CallsWaitsAndLooksAreBooked) {
   EXPECT_GT(found->booked.value(), 0.45);
   EXPECT_LT(found->booked.value(), 0.5) << "looks are a sample";
   EXPECT_THAT(found->evidence, ::testing::HasSubstr("a list of 64 arrays of 8 float32"));
+}
+
+TEST(RuleBooks, WhatAloneDiffersIsNamedThoughNoLineShowsIt) {
+  Subject s = script("torch", written("y = f(x)\nsetting = 1", "y = f(x)\nsetting = 2"));
+  s.watched_s = 5;
+  auto found = suspicion_of("other_code", s);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->line, 3);
+  EXPECT_THAT(found->evidence, ::testing::HasSubstr("differ in one place: 'setting = 1', where"));
+  EXPECT_GT(found->booked.value(), 0.7) << "0.08 of 0.1 s";
+  EXPECT_TRUE(found->value.is_null()) << "the other script is the run with these lines";
+
+  s = script("torch", written("y = f(x)\nsetting = 1\nz = 1", "y = f(x)\nz = 1\nother = 2"));
+  found = suspicion_of("other_code", s);
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->booked) << "one of two";
+  EXPECT_EQ(found->value, Json::array({0}));
+  const auto named = suspicion_of(
+      "another_layout",
+      script("torch", written("y = f(x)\nm = Net()", "y = f(x)\nm = Net().to(torch.channels_last)")));
+  EXPECT_TRUE(named && named->booked);
 }
 
 TEST(RuleBooks, PythonNumbersAreNamed) {
