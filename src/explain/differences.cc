@@ -106,6 +106,28 @@ std::vector<Hunk> hunks(const std::vector<Line>& a, const std::vector<Line>& b, 
   return all;
 }
 
+// Adds common lines that stand deeper or less deep than in the other list, though no line above them differs.
+std::vector<Hunk> with_moved(std::vector<Hunk> all, const std::vector<Line>& a, const std::vector<Line>& b) {
+  std::vector<Hunk> moved;
+  std::ptrdiff_t before = 0;  // by how much deeper the last common line is
+  bool open = false;          // the last moved lines go on
+  size_t i = 0, j = 0;
+  for (auto hunk = all.begin(); i < a.size() && j < b.size(); ++i, ++j) {
+    const bool behind = hunk != all.end() && hunk->mine == i && hunk->other == j;
+    if (behind) i = hunk->mine_end, j = hunk++->other_end;
+    if (i >= a.size() || j >= b.size()) break;
+    const std::ptrdiff_t deeper = static_cast<std::ptrdiff_t>(indent_of(a[i].whole)) -
+                                  static_cast<std::ptrdiff_t>(indent_of(b[j].whole));
+    open = !behind && deeper != 0 && (deeper != before || open);
+    if (open && deeper != before) moved.push_back({i, i, j, j});
+    if (open) moved.back().mine_end = i + 1, moved.back().other_end = j + 1;
+    before = deeper;
+  }
+  all.insert(all.end(), moved.begin(), moved.end());
+  std::ranges::sort(all, {}, &Hunk::mine);
+  return all;
+}
+
 struct Names {
   std::vector<std::string> plain = {}, attributes = {};  // `attributes` stand behind a dot
 };
@@ -271,7 +293,7 @@ std::string told(const std::vector<std::string>& lines) {
 void compare(const Source::File& mine, const Source::File& other, std::vector<Difference>& all) {
   if (mine.lines == other.lines) return;
   const std::vector<Line> a = code_lines(mine), b = code_lines(other);
-  for (const Hunk& hunk : hunks(a, b, &Line::text)) {
+  for (const Hunk& hunk : with_moved(hunks(a, b, &Line::text), a, b)) {
     const int64_t end = mine.first + std::ssize(mine.lines);
     Difference one{.line = hunk.mine < a.size() ? a[hunk.mine].number : end,
                    .last = hunk.mine > 0 ? a[hunk.mine - 1].number : mine.first + 1};
@@ -408,7 +430,13 @@ std::vector<Changes> exchanges(const Source& mine, const Source& other) {
   return groups;
 }
 
+bool Difference::deeper() const {
+  const auto same = [](const std::string& a, const std::string& b) { return trimmed(a) == trimmed(b); };
+  return !mine.empty() && std::ranges::equal(mine, other, same) && indent_of(mine[0]) > indent_of(other[0]);
+}
+
 std::string difference_words(const Difference& difference) {
+  if (difference.deeper()) return told(difference.mine) + ", which stands less deep in the other script";
   if (difference.mine.empty()) return "the other script has " + told(difference.other) + " before it";
   if (difference.other.empty()) return told(difference.mine) + ", which the other script does not have there";
   return told(difference.mine) + ", where the other script has " + told(difference.other);

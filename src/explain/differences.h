@@ -23,11 +23,13 @@ struct Difference {
   bool has(int64_t number) const {
     return mine.empty() ? number == line || number == last : number >= line && number <= last;
   }
+  // Whether its lines are those of the other script, but stand deeper in loops, conditions or functions.
+  bool deeper() const;
   bool operator==(const Difference&) const = default;
 };
 
-// File by file, in the order of the lines; comments, empty lines, docstrings and indents count for nothing. Nothing of files
-// of more than 3,000 lines, and of files that the other script has not.
+// File by file, in the order of the lines; comments, empty lines and docstrings count for nothing, and indents only where no
+// line above them differs. Nothing of files of more than 3,000 lines, and of files that the other script has not.
 std::vector<Difference> differences(const Source& mine, const Source& other);
 
 // What lines of a Python source run, by the names in them: the lines of its own statement first, then those that define its

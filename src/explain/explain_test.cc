@@ -253,6 +253,22 @@ TEST(Exchanges, TogetherMakeTheOtherScript) {
   }
 }
 
+TEST(Differences, OfIndentsAreToldWhereNoLineAboveDiffers) {
+  const std::string loop = "for b in data:\n    step(b)\n    print(b)\n";
+  const auto found = differences(loop + "    for v in test:\n        run(v)\nprint(1)\n",
+                                 loop + "for v in test:\n    run(v)\nprint(1)\n");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].line, 4);
+  EXPECT_EQ(found[0].last, 5);
+  EXPECT_TRUE(found[0].deeper());
+  EXPECT_EQ(difference_words(found[0]),
+            "'for v in test: run(v)', which stands less deep in the other script");
+  const auto within =
+      differences(loop, std::string("with a:\n    for b in data:\n        step(b)\n        print(b)\n"));
+  ASSERT_EQ(within.size(), 1u) << "lines below another one that differs";
+  EXPECT_FALSE(within[0].deeper());
+}
+
 TEST(Differences, TextsInTripleQuotesAreNoEndOfTheCode) {
   const std::string text = "data = \"\"\"\n1 2\n\"\"\"\nx = 1\n";
   EXPECT_EQ(differences(text, text + "y = 2\n").size(), 1u);

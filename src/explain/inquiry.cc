@@ -31,8 +31,8 @@ constexpr double kGlaring = 1.5;       // gain that the first heat alone confirm
 constexpr double kPlain = 1.1;         // gain that one further heat confirms; restarts may differ by less
 constexpr double kEpochSeconds = 3;    // up to which a burst takes whole epochs
 constexpr const char* kNotAlone = "the script does not run with these lines of the other one alone";
-constexpr double kPrior = 0.25;        // typical size of a gain or a gap, log scale
-constexpr double kRestart = 0.01;      // sd of one process of a script, log scale, until heats show it
+constexpr double kPrior = 0.25;    // typical size of a gain or a gap, log scale
+constexpr double kRestart = 0.01;  // sd of one process of a script, log scale, until heats show it
 constexpr double kBusyRestart =
     0.15;  // the same beside other work: an equal pair was 1.8 times apart in one heat
 // A promise for a quiet machine: at most one burst of a hundred is off by more than a factor of 4 (its logarithm stands
@@ -584,35 +584,39 @@ bool Inquiry::tells_more(const Cause& special) const {
 // and a place in the script only where causes leave most of the gap open.
 void Inquiry::book() {
   if (out_.equal) return;
-  const auto rank = [](const Rule& rule) { return rule.place_alone ? 2 : *rule.within == '\0' ? 1 : 0; };
+  const auto rank = [](const Rule& rule) {
+    return rule.place_unread ? 3 : rule.place_alone ? 2 : *rule.within == '\0' ? 1 : 0;
+  };
   std::vector<Cause*> most_first;
   for (Cause& cause : out_.causes) most_first.push_back(&cause);
   std::ranges::stable_sort(most_first, std::greater<>{},
                            [](const Cause* c) { return c->suspect.suspicion.booked.value_or(0); });
-  for (const int now : {0, 1, 2}) {
+  for (const int now : {0, 1, 2, 3}) {
     for (Cause* one : most_first) {
       Cause& cause = *one;
       const Rule& mine = *cause.suspect.rule;
       const bool undecided = cause.finding == Finding::kOpen || cause.finding == Finding::kFailed;
       if (!undecided || cause.shared || rank(mine) != now) continue;
       if (cause.suspect.suspicion.booked.value_or(0) < kLeastBooked) continue;
-      const bool left =
-          explained(mine.place_alone) <= (mine.place_alone ? kMostOfGap : kAllOfGap) && !out_.told(cause);
+      const double so_far = explained(/*places=*/mine.place_alone, /*waits=*/!mine.place_alone);
+      const bool left = so_far <= (mine.place_alone ? kMostOfGap : kAllOfGap) && !out_.told(cause);
       if (left || tells_more(cause)) cause.finding = Finding::kBooked;
     }
   }
   for (Cause& cause : out_.causes)
     if (cause.finding == Finding::kConfirmed && cause.suspect.rule->place_alone &&
-        explained(/*places=*/false) > kMostOfGap)
+        explained(/*places=*/false, /*waits=*/false) > kMostOfGap)
       cause.finding = Finding::kCovered;
 }
 
-// Share of the gap's logarithm that named causes explain. `places`: those that only say where the time goes, too.
-double Inquiry::explained(bool places) const {
+// Share of the gap's logarithm that named causes explain; `places`, `waits`: those that only say where the time goes, and
+// that it waits for data, too.
+double Inquiry::explained(bool places, bool waits) const {
   if (!out_.gap || out_.gap->value <= 1) return 0;
   double explained = 0;
   for (const Cause& cause : out_.causes) {
-    if (cause.suspect.rule->place_alone && !places) continue;
+    const Rule& rule = *cause.suspect.rule;
+    if ((rule.place_alone && !places) || (std::string(rule.key) == "input" && !waits)) continue;
     if (cause.finding == Finding::kConfirmed) explained += std::log(cause.measured->value);
     if (cause.finding == Finding::kBooked)
       explained -= std::log1p(-std::min(0.99, *cause.suspect.suspicion.booked));

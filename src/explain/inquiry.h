@@ -95,7 +95,7 @@ class Inquiry {
   bool gap_is_explained(const std::vector<Cause*>& confirmed) const;
   std::vector<Cause*> remaining();
   // Share of the gap, log scale, that named causes make up; 0 where there is none.
-  double explained(bool places) const;
+  double explained(bool places, bool waits) const;
 
   const ExplainJob& job_;
   Explanation& out_;

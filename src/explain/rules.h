@@ -44,6 +44,8 @@ struct Rule {
   std::function<std::optional<Suspicion>(const Subject& subject, int processors)> suspect;
   // It says where the time goes and not what is wrong: named only where other causes explain less than half of a gap.
   bool place_alone = false;
+  bool place_unread =
+      false;                // the same, and the text of the place means nothing to it: named after all others
   const char* within = "";  // key of a rule that has the same cause in general: it gives way to this one
   // How a line of the source is changed, where this regular expression matches it: "$1" is its first group, "{}"
   // the switch's value, "" no line any more. nullptr: not by a machine.

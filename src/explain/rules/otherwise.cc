@@ -137,11 +137,23 @@ const Otherwise kOtherwise[] = {
      "keep the handle that registering returns, and call its remove(); or register them once", "R32", false},
     {"hooks", R"(register_[a-z_]*hook\()", "", "register hooks",
      "hooks run that the other script does not have", "leave them out, or let them do less", "R32", false},
-    {"gradient_calls", "",
-     R"(^ *(with |@)?[a-z_.]*(no_grad|inference_mode)(\(\))?:?$|stop_gradient|detach\()",
+    {"gradient_calls", "", R"(^ *(with |@)?[a-z_.]*(no_grad|inference_mode)(\(\))?:?$)",
      "compute with gradients where the other script does not",
      "its calls keep what a backward pass would need",
      "torch.no_grad or inference_mode around what is not trained", "R12", false},
+    {"graph_kept", "", R"(stop_gradient|detach_?\()", "keep a graph that the other script cuts off",
+     "gradients go on into what the other script takes as constant",
+     "detach() or stop_gradient where gradients are to end: the model learns something else, if they did anything",
+     "R12"},
+    {"element_reads", "",
+     R"((^| )([A-Za-z_]+) *= *[a-z]+\.(asarray|array|device_get)\( *\2 *\)|(^| )([A-Za-z_]+) *= *\5(\.detach\(\))?(\.cpu\(\))?\.(tolist|numpy)\()",
+     "read arrays that the other script converts first",
+     "elements of an array of the framework are read one by one, each by a call of its own",
+     "convert the array once, before the loop: np.asarray(x), x.tolist()", "R11", false},
+    {"rows_of_file", "", R"(\["[A-Za-z_/]+"\]\[(:|\(\)|\.\.\.)\])",
+     "read rows of a file that the other script reads as a whole",
+     "rows are read from a file for each batch, and decompressed where they are compressed",
+     "read the whole of it once (file[\"x\"][:]), if it fits into memory", "R1", false},
     {"one_model_each", R"(^ *for |for .* in )", R"(vmap\(|stack_module_state|bmm\(|einsum\(|groups *=)",
      "call models or layers one after another", "models of one shape are called one after another",
      "torch.func.stack_module_state and vmap, bmm of stacked weights, grouped convolutions", "R32"},
@@ -188,7 +200,7 @@ bool moved_out(const Subject& s, const CodeTime& code) {
 
 bool fits(const Subject& s, const CodeTime& code, const Otherwise& row, const Pattern& mine,
           const Pattern& other) {
-  if (*row.mine == '\0' && *row.other == '\0') return moved_out(s, code);
+  if (*row.mine == '\0' && *row.other == '\0') return code.text.deeper() || moved_out(s, code);
   const std::string here = joined(code.text.mine), there = joined(code.text.other);
   if (*row.other != '\0' && (!other.in(there) || other.in(here))) return false;
   return *row.mine == '\0' || (mine.in(here) && (*row.other != '\0' || !mine.in(there)));
@@ -382,7 +394,8 @@ std::vector<Rule> place_rules() {
        .thrown = kOtherLines,
        .numbers = true,
        .suspect = other_code,
-       .place_alone = true},
+       .place_alone = true,
+       .place_unread = true},
       {.id = "R32",
        .key = "hot_line",
        .signal = "of two scripts: one line takes at least 40% of the gap, by samples of the call stack",
@@ -391,7 +404,8 @@ std::vector<Rule> place_rules() {
        .method = "",
        .thrown = "",
        .suspect = hot_line,
-       .place_alone = true},
+       .place_alone = true,
+       .place_unread = true},
   };
 }
 
