@@ -241,6 +241,7 @@ class TorchHooks(Hooks):
         self.optimizers: list[Any] = []  # first the one whose steps count
         self.leader = Leader()  # by the first parameter of an optimizer
         self.roots: Optional[list[Any]] = None
+        self.sums: dict[int, float] = {}  # of parameters with gradients
         self.inputs: list[dict[str, Any]] = []
         self.loss_name = ""
         self.padding = 0.0  # share of columns of its input that hold one value alone
@@ -503,7 +504,7 @@ class TorchHooks(Hooks):
         return found
 
     def untrained(self) -> dict[str, Any]:
-        """Parameters that backward passes give gradients, and no optimizer holds."""
+        """Parameters that backward passes give gradients, and nothing changes."""
         torch = self.torch
         alive = gc.get_objects()
         made = torch.optim.Optimizer
@@ -517,7 +518,10 @@ class TorchHooks(Hooks):
             for p in alive
             if type(p) is kind and id(p) not in trained and p.grad is not None
         ]
-        if not optimizers or not found:
+        if not optimizers:  # then a script changes by hand what it trains
+            before, self.sums = self.sums, {id(p): float(p.detach().sum()) for p in found}
+            found = [p for p in found if before.get(id(p)) == self.sums[id(p)]]
+        if not found:
             return {}
         numbers = sum(p.numel() for p in found)
         return {"untrained": {"tensors": len(found), "numbers": numbers}}

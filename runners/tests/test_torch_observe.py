@@ -1046,6 +1046,30 @@ def test_parameters_that_nothing_trains(tmp_path: Path) -> None:
     assert facts["untrained"] == {"tensors": 2, "numbers": 20}
 
 
+BY_HAND = """
+import torch
+
+torch.manual_seed(1)
+torch.set_num_threads(1)
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1))
+for step in range(600):
+    model(torch.ones(8, 4)).sum().backward()
+    with torch.no_grad():
+        for p in model[1].parameters():
+            p -= 1e-3 * p.grad
+            p.grad = None
+"""
+
+
+def test_parameters_that_no_line_changes(tmp_path: Path) -> None:
+    script = tmp_path / "by_hand.py"
+    script.write_text(BY_HAND)
+    with Observed(script) as seen:
+        facts = [seen.run(10, facts=True)["facts"]["torch"] for _ in range(2)]
+    assert "untrained" not in facts[0], "it may be trained yet"
+    assert facts[1]["untrained"] == {"tensors": 2, "numbers": 20}
+
+
 AGAIN = """
 import torch
 

@@ -99,6 +99,7 @@ struct Explanation {
               (!within.empty() && within == its.within));
     });
   }
+  bool has_booked() const { return std::ranges::count(causes, Finding::kBooked, &Cause::finding) > 0; }
   size_t named() const { return static_cast<size_t>(std::ranges::count_if(causes, &Cause::named)); }
 };
 

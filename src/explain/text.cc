@@ -14,7 +14,6 @@ namespace {
 
 using table::paragraph;
 
-constexpr double kSomeLeft = 1.02;  // of a gap
 constexpr size_t kFirstCauses = 3;  // that are shown without --all
 
 struct Writer {
@@ -129,8 +128,7 @@ struct Writer {
     if (e.together && std::ranges::count(e.causes, Finding::kConfirmed, &Cause::finding) > 1)
       line(fmt::format("All together: {} times as fast.", with_interval(*e.together)));
     if (const std::string applied = applied_words(e); !applied.empty()) line(applied);
-    if (e.residual && e.residual->value > kSomeLeft)
-      line(fmt::format("Not explained: {} is left of the gap.", with_interval(*e.residual)));
+    if (const std::string left = residual_words(e); !left.empty()) line(left);
     suspects();
   }
 

@@ -19,6 +19,7 @@ constexpr size_t kMostHotOps = 6;
 constexpr size_t kMostDiffering = 24;  // lines of both scripts that are shown
 constexpr double kToldAccount = 0.02;  // of all looks, from which on an account of a loop is told
 constexpr int kLongLine = 80;          // columns
+constexpr double kSomeLeft = 1.02;     // of a gap, from which on it is told
 constexpr double kTold = 0.02;         // share of the gap, from which on a phase is told
 constexpr double kLater = 1;           // s, by which a start is longer, from which on it is told
 
@@ -44,6 +45,8 @@ std::string duration(double s) {
   if (size >= 1) return significant(s, 3) + " s";
   return size >= 1e-3 ? significant(1e3 * s, 3) + " ms" : significant(1e6 * s, 3) + " us";
 }
+
+bool is_bounded(const Estimate& e) { return table::bounded_below(e) || table::bounded_above(e); }
 }  // namespace
 
 std::string unit(const Explanation& e) {
@@ -52,15 +55,15 @@ std::string unit(const Explanation& e) {
 
 std::string with_interval(const Estimate& e) {
   const auto three = [](double value) { return significant(value, 3); };
+  if (!is_bounded(e)) return "about " + three(e.value);
   return fmt::format("{} {}", three(e.value), table::interval(e, three));
 }
 
 std::string gap_words(const Explanation& e) {
-  const bool bounded = table::bounded_below(*e.gap) || table::bounded_above(*e.gap);
-  return fmt::format("{} takes {} times as long per {} as {}{}", e.subjects[0].name,
-                     bounded ? with_interval(*e.gap) : significant(e.gap->value, 3), unit(e),
-                     e.subjects[1].name,
-                     bounded ? "" : fmt::format(", in too few heats ({}) for an interval", e.heats));
+  return fmt::format(
+      "{} takes {} times as long per {} as {}{}", e.subjects[0].name,
+      is_bounded(*e.gap) ? with_interval(*e.gap) : significant(e.gap->value, 3), unit(e), e.subjects[1].name,
+      is_bounded(*e.gap) ? "" : fmt::format(", in too few heats ({}) for an interval", e.heats));
 }
 
 std::string headline(const Explanation& e) {
@@ -241,6 +244,12 @@ std::string applied_words(const Explanation& e) {
   if (!e.applied) return "";
   return fmt::format("A copy of {} with the lines marked + in place of those marked - is {} times as fast.",
                      e.subjects[0].name, with_interval(*e.applied));
+}
+
+std::string residual_words(const Explanation& e) {
+  if (!e.residual || e.residual->value <= kSomeLeft) return "";
+  return fmt::format("{}: {} is left of the gap.", e.has_booked() ? "Not confirmed" : "Not explained",
+                     with_interval(*e.residual));
 }
 
 std::string total_words(const Subject& s) {

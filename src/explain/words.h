@@ -51,6 +51,8 @@ std::vector<AccountTimes> account_times(const std::vector<Subject>& subjects);
 std::vector<std::vector<std::string>> accounts(const Explanation& e);
 // What the script gains by the lines that are printed, applied to a copy; empty where that was not tried.
 std::string applied_words(const Explanation& e);
+// What confirmed causes leave of the gap, which causes that are booked may explain; empty where that is nothing.
+std::string residual_words(const Explanation& e);
 // Seconds of its observed run, and in how many steps: "9.81 (26 steps)".
 std::string total_words(const Subject& s);
 // Lines in which the script's steps were seen most often: ("62%", "train.py:41: loss.backward()").

@@ -27,7 +27,9 @@ std::vector<View> tiles(const ex::Explanation& e) {
     add(significant(1e3 * s.compared_s(), 3) + " ms", "of a " + ex::unit(e) + ", " + s.name);
   if (e.gap) add(significant(e.gap->value, 3), "times as long, " + e.subjects[0].name);
   if (e.together && !e.equal) add(significant(e.together->value, 3), "times as fast with all changes");
-  if (e.residual && !e.equal) add(significant(e.residual->value, 3), "is left of the gap, unexplained");
+  if (e.residual && !e.equal)
+    add(significant(e.residual->value, 3),
+        e.has_booked() ? "is left of the gap, not confirmed" : "is left of the gap, unexplained");
   return all;
 }
 

@@ -292,7 +292,7 @@ Maybe untrained(const Subject& s, int) {
   const Json mine = fact(s, "untrained");
   if (!mine.is_object() || fact_of_other(s, "untrained").is_object()) return {};
   Suspicion found{.evidence = fmt::format(
-                      "backward passes make gradients of {} tensors with {} numbers that no optimizer holds",
+                      "backward passes make gradients of {} tensors with {} numbers that nothing changes",
                       mine.value("tensors", int64_t{0}), mine.value("numbers", int64_t{0}))};
   if (s.other_s > 0) found.booked = at_least(more_of_backward(s) / s.mean_s(), s);
   return found;
@@ -523,7 +523,7 @@ std::vector<Rule> dispatch_rules() {
       {.id = "R12",
        .key = "untrained",
        .framework = "torch",
-       .signal = "parameters get gradients that no optimizer holds",
+       .signal = "parameters get gradients, and no optimizer holds them; without any optimizer: they stay what they are",
        .cause = "backward passes go through parameters that nothing trains",
        .change =
            "torch.no_grad() around the part that stays as it is, or requires_grad_(False) for its parameters",
