@@ -519,7 +519,8 @@ class TorchHooks(Hooks):
             if type(p) is kind and id(p) not in trained and p.grad is not None
         ]
         if not optimizers:  # then a script changes by hand what it trains
-            before, self.sums = self.sums, {id(p): float(p.detach().sum()) for p in found}
+            before = self.sums
+            self.sums = {id(p): float(p.detach().sum()) for p in found}
             found = [p for p in found if before.get(id(p)) == self.sums[id(p)]]
         if not found:
             return {}

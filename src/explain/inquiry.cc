@@ -30,7 +30,7 @@ constexpr double kMuchMore = 1.2;      // ceiling of a cause over that in the se
 constexpr double kGlaring = 1.5;       // gain that the first heat alone confirms
 constexpr double kPlain = 1.1;         // gain that one further heat confirms; restarts may differ by less
 constexpr double kEpochSeconds = 3;    // up to which a burst takes whole epochs
-constexpr const char* kNotAlone = "the script does not run with these lines of the other one alone";
+constexpr const char* kNotAlone = "a copy with these lines of the other script alone does not run: ";
 constexpr double kPrior = 0.25;    // typical size of a gain or a gap, log scale
 constexpr double kRestart = 0.01;  // sd of one process of a script, log scale, until heats show it
 constexpr double kBusyRestart =
@@ -414,7 +414,7 @@ void Inquiry::tell_kept_compilations(const LaneHeat& plain) {
 bool Inquiry::fails(Cause& cause, const LaneHeat& changed) const {
   const std::string thrown = cause.suspect.rule->thrown;
   if (!changed.ok())
-    cause.reason = thrown == kOtherLines ? kNotAlone : changed.failure;
+    cause.reason = (thrown == kOtherLines ? kNotAlone : "") + changed.failure;
   else if (!thrown_outside(thrown) && std::ranges::find(changed.thrown, thrown) == changed.thrown.end())
     cause.reason = kNothingToChange;
   else
@@ -598,7 +598,9 @@ void Inquiry::book() {
       const bool undecided = cause.finding == Finding::kOpen || cause.finding == Finding::kFailed;
       if (!undecided || cause.shared || rank(mine) != now) continue;
       if (cause.suspect.suspicion.booked.value_or(0) < kLeastBooked) continue;
-      const double so_far = explained(/*places=*/mine.place_alone, /*waits=*/!mine.place_alone);
+      const std::string id = mine.id;
+      const bool of_waits = mine.place_alone || id == "R1" || id == "R2";  // that may say why it waits
+      const double so_far = explained(/*places=*/mine.place_alone, /*waits=*/!of_waits);
       const bool left = so_far <= (mine.place_alone ? kMostOfGap : kAllOfGap) && !out_.told(cause);
       if (left || tells_more(cause)) cause.finding = Finding::kBooked;
     }

@@ -264,11 +264,12 @@ Suspicion alone_suspicion(const Subject& s, const CodeTime& code) {
 Maybe otherwise(const Subject& s, const Otherwise& row) {
   if (!is_wide(s)) return {};
   const Pattern mine(row.mine), other(row.other);
-  for (const CodeTime& code : s.code) {
-    if (!fits(s, code, row, mine, other)) continue;
-    if (code.more_s >= kPartOfGap * gap_s(s)) return suspicion_of(s, code, code.more_s);
-    if (alone(s)) return alone_suspicion(s, code);
-  }
+  const CodeTime* most = nullptr;
+  for (const CodeTime& code : s.code)
+    if (fits(s, code, row, mine, other) && (most == nullptr || code.nearest_s > most->nearest_s))
+      most = &code;
+  if (most != nullptr && most->more_s >= kPartOfGap * gap_s(s)) return suspicion_of(s, *most, most->more_s);
+  if (most != nullptr && alone(s)) return alone_suspicion(s, *most);
   return {};
 }
 

@@ -523,7 +523,8 @@ std::vector<Rule> dispatch_rules() {
       {.id = "R12",
        .key = "untrained",
        .framework = "torch",
-       .signal = "parameters get gradients, and no optimizer holds them; without any optimizer: they stay what they are",
+       .signal =
+           "parameters get gradients, and no optimizer holds them; without any optimizer: they stay what they are",
        .cause = "backward passes go through parameters that nothing trains",
        .change =
            "torch.no_grad() around the part that stays as it is, or requires_grad_(False) for its parameters",
