@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/clock.h"
-#include "base/files.h"
+#include "base/json_text.h"
 #include "base/texts.h"
 #include "explain/words.h"
 #include "proc/interrupt.h"
@@ -197,7 +197,7 @@ Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) c
       const Changes& some = of.exchanges[place.get<size_t>()];
       all.insert(some.begin(), some.end());
     }
-    if (!put_lines(lane, all)) lane.spec.arguments.clear();  // which fails to start, and is told
+    if (!put_lines(lane, all)) lane.spec.texts.clear();
   }
   if (of.seen.ended)
     lane.steps_at_most = of.seen.steps();
@@ -311,6 +311,9 @@ void Inquiry::find_causes() {
   size_t own = 0, shared = 0;
   for (Suspect& suspect : suspects(out_.subjects[0], job_.processors, job_.tuning)) {
     const bool both = is_shared(suspect, of_second, first_s, second_s);
+    const bool lines = suspect.has_switch() && std::string(suspect.rule->thrown) == kOtherLines;
+    if (lines && lane(0, "copy", with(Switches::object(), suspect)).spec.texts.empty())
+      suspect.suspicion.value = nullptr;  // it runs in no copy of its folder
     if (!suspect.has_switch())
       out_.causes.push_back({.suspect = std::move(suspect), .shared = both});
     else if (both ? shared++ >= kMostShared : own++ >= (job_.tuning ? kMostTried : kMostSuspects))
@@ -370,7 +373,9 @@ bool Inquiry::one_heat(Pass& pass, int number) {
   tried.resize(std::min(tried.size(), most_tried(lanes)));
   for (const size_t i : tried) {
     const Suspect& suspect = out_.causes[i].suspect;
-    lanes.push_back(lane(0, suspect.rule->key, with(pass.base, suspect)));
+    std::string name = suspect.rule->key;
+    if (name == "other_code") name += dump(suspect.suspicion.value);  // of which there may be several
+    lanes.push_back(lane(0, name, with(pass.base, suspect)));
   }
   const bool gap_known = out_.gap && (out_.gap_is_certain() || out_.gap->high < 1 + kMargin);
   if (tried.empty() && (number > 1 ? !with_second || gap_known : number > 0 && !with_second)) return false;
@@ -635,26 +640,17 @@ void measure_again(Cause& cause, const Estimate& later) {
   }
 }
 
-// Files beside the script are changed, too. A module of a package is not: beside the copy it would not be found.
 bool Inquiry::put_lines(Lane& lane, const Changes& changes) const {
   const Subject& of = out_.subjects[0];
-  if (lane.spec.arguments.empty() || of.file.empty() || !lane.spec.arguments[0].ends_with(of.file))
-    return false;
-  const std::filesystem::path folder = job_.folder / lane.name;
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return false;
+  if (!of.spec.in_copy) return false;
   for (const Source::File& file : of.source.files()) {
-    const auto text = changed_text(file, changes);
-    if (!text && !file.name.empty()) continue;
-    if (file.name.find('/') != std::string::npos) return false;
-    const std::string name = file.name.empty() ? of.file : file.name;
-    if (!write_file(folder / name, text.value_or(join(file.lines, "\n") + "\n"))) return false;
+    auto text = changed_text(file, changes);
+    if (!text) continue;
+    const std::filesystem::path path = of.spec.folder / of.folder / (file.name.empty() ? of.file : file.name);
+    const std::string inside = path.lexically_normal().lexically_relative(of.spec.folder).string();
+    if (inside.empty() || inside.starts_with("..")) return false;
+    lane.spec.texts[inside] = std::move(*text);
   }
-  const std::filesystem::path script = std::filesystem::path(of.spec.folder) / lane.spec.arguments[0];
-  lane.spec.arguments[0] = (folder / of.file).string();
-  std::string& path = lane.spec.environment["PYTHONPATH"];
-  path = script.parent_path().string() + (path.empty() ? "" : ":" + path);
   return true;
 }
 

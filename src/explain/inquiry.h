@@ -66,7 +66,7 @@ class Inquiry {
   void combine();
   bool tells_more(const Cause& special) const;
   void book();
-  // Gives a lane of the first script a copy of it with other lines, in a folder of the lane's name. False: it cannot be made.
+  // Gives a lane of the first script other lines, in the copy of its folder in which it runs. False: it runs in none.
   bool put_lines(Lane& lane, const Changes& changes) const;
   // The script with the lines of these causes changed as the answer prints it; nothing where it prints none.
   std::optional<Lane> changed_copy(const std::vector<Cause*>& causes) const;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/json_text.h"
 #include "base/texts.h"
 #include "emit/all/frameworks.h"
@@ -167,6 +168,7 @@ Result<Unobserved> unobserved(const ScriptSpec& spec) {
   TRY(TemporaryFolder copy, TemporaryFolder::make("run"));
   made.options.cwd = copy.path() / spec.folder.filename();
   CHECK_OK(copy_folder(spec.folder, made.options.cwd));
+  for (const auto& [file, text] : spec.texts) CHECK_OK(write_file(made.options.cwd / file, text));
   made.copy.emplace(std::move(copy));
   return made;
 }

@@ -28,8 +28,10 @@ struct ScriptSpec {
   std::vector<std::string> arguments = {};  // script and its arguments, or "-m" and a module
   std::filesystem::path folder = {};        // working directory
   bool in_copy = true;                      // run in a copy of it (folders.h)
-  Texts environment = {};                   // variables added to ours; PYTHONPATH stands before ours
-  std::filesystem::path log_file = {};      // what the script prints
+  std::map<std::string, std::string> texts =
+      {};                  // of files in the copy, by their paths from the folder, in place of theirs
+  Texts environment = {};  // variables added to ours; PYTHONPATH stands before ours
+  std::filesystem::path log_file = {};  // what the script prints
   std::string kind = {};  // what its steps end with, as an earlier run told (Report::kind); empty: not known
   bool notebook = false;  // it asks for its notebook, and gets one that does nothing
 };

@@ -21,6 +21,7 @@ struct Suspicion {
   // Share of the observed steps' time that was measured as spent on it, and that goes with the change, at least; absent:
   // it was not measured.
   std::optional<double> booked = {};
+  std::vector<Suspicion> also = {};  // further ones of the same rule
 };
 
 // Switches that are thrown before Python starts: one sets environment variables, of its value's names; one runs a copy of the

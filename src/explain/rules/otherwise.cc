@@ -20,7 +20,8 @@ constexpr double kLeastForward = 0.2;   // of a gap, that is held to be no backw
 constexpr double kLeastLoop = 0.1;      // of a gap, that a loop takes
 constexpr double kMovedTime = 1.0 / 3;  // of a line's time, that it takes at its place in the other script
 constexpr const char* kExchanged = "runs with the other script's lines";  // of the exchange that has them
-constexpr size_t kLeastMoved = 12;  // characters of a line that stands elsewhere in the other script
+constexpr size_t kMostUnlocated = 4;  // exchanges that are tried where nothing tells which one takes the time
+constexpr size_t kLeastMoved = 12;    // characters of a line that stands elsewhere in the other script
 
 struct Otherwise {
   const char* key;
@@ -273,14 +274,25 @@ Maybe otherwise(const Subject& s, const Otherwise& row) {
   return {};
 }
 
-// What differs, where looks at the stack do not find most of the gap in it. One of several exchanges is tried, and not booked.
+// What differs, where looks at the stack do not find most of the gap in it. Of several exchanges each is tried, and not booked.
 Maybe unlocated(const Subject& s) {
   if (!is_wide(s) || s.exchanges.empty() || s.code.empty()) return {};
-  const CodeTime& most = *std::ranges::max_element(s.code, {}, &CodeTime::more_s);
-  if (alone(s)) return alone_suspicion(s, most);
-  return Suspicion{.evidence = "it differs: " + difference_words(most.text),
-                   .value = exchange_of(s, most.text),
-                   .line = most.text.line};
+  std::vector<const CodeTime*> all;
+  for (const CodeTime& code : s.code) all.push_back(&code);
+  std::ranges::stable_sort(all, std::greater<>{}, [](const CodeTime* code) { return code->more_s; });
+  if (alone(s)) return alone_suspicion(s, *all.front());
+  std::vector<Suspicion> found;
+  for (const CodeTime* code : all) {
+    Json value = exchange_of(s, code->text);
+    const bool known = std::ranges::any_of(found, [&](const Suspicion& one) { return one.value == value; });
+    if (!known && found.size() < kMostUnlocated)
+      found.push_back({.evidence = "it differs: " + difference_words(code->text),
+                       .value = std::move(value),
+                       .line = code->text.line});
+  }
+  Suspicion first = found.front();
+  first.also.assign(found.begin() + 1, found.end());
+  return first;
 }
 
 // The same, where the table does not say what it means.

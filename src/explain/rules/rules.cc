@@ -266,9 +266,10 @@ std::vector<Suspect> suspects(const Subject& subject, int processors, bool tunin
   for (const Rule& rule : rules()) {
     if (!subject.uses(rule.framework)) continue;
     std::vector<Suspicion> all;
-    if (auto suspicion = rule.suspect(subject, processors))
-      all.push_back(std::move(*suspicion));
-    else if (tuning && rule.tries != nullptr)
+    if (auto suspicion = rule.suspect(subject, processors)) {
+      all = std::move(suspicion->also);
+      all.insert(all.begin(), std::move(*suspicion));
+    } else if (tuning && rule.tries != nullptr)
       for (nlohmann::json& value : rule.tries(subject, processors))
         all.push_back({.evidence = "nothing; it was tried", .value = std::move(value)});
     for (Suspicion& one : all) {

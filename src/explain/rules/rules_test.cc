@@ -564,6 +564,10 @@ TEST(RuleBooks, WhatAloneDiffersIsNamedThoughNoLineShowsIt) {
   found = suspicion_of("other_code", s);
   ASSERT_TRUE(found);
   EXPECT_FALSE(found->booked) << "one of two";
+  const auto all = suspects(s, 2);
+  EXPECT_EQ(
+      std::ranges::count(all, std::string("other_code"), [](const Suspect& one) { return one.rule->key; }),
+      2);
   EXPECT_EQ(found->value, Json::array({0}));
   const auto named = suspicion_of(
       "another_layout",
