@@ -517,7 +517,10 @@ def stages(dataset: Any) -> list[str]:
             found.append(name)
         inputs = dataset._inputs()
         dataset = inputs[0] if inputs else None
-    return found[::-1]
+    found.reverse()
+    if found[:2] == ["tensor", "flat_map"]:  # of which from_generator consists
+        found[:2] = ["generator"]
+    return found
 
 
 def calls_python(dataset: Any) -> bool:

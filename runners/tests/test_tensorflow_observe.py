@@ -514,6 +514,8 @@ def test_elements_that_cross_one_by_one(tmp_path: Path) -> None:
     assert 12 <= facts["generator_elements_per_step"] <= 24  # a few are read ahead
     line = next(i for i, one in enumerate(ELEMENTS.splitlines()) if "from_gen" in one)
     assert facts["lines"]["from_generator"] == line + 1
+    stages = facts["pipelines"][0]["stages"]
+    assert stages[:2] == ["generator", "batch"], "no map of the user's"
     assert facts["parameters"] == 4, "what is differentiated, and no state"
     assert [one["shape"] for one in facts["inputs"]] == [[16, 4], [16]]
 
