@@ -24,10 +24,9 @@ namespace {
 constexpr size_t kMostLines = 3000;
 constexpr size_t kMostFollowed = 2000;  // lines that a line runs
 constexpr size_t kMostJoined = 30;      // lines of one statement
-constexpr size_t kMostExchanged =
-    80;  // lines of both scripts that differ, up to which one becomes the other by parts
-constexpr size_t kToldLines = 2;  // of a difference, in one sentence
-constexpr int kToldWidth = 110;   // columns
+constexpr size_t kMostExchanged = 80;   // differing lines of both scripts, up to which they are exchanged
+constexpr size_t kToldLines = 2;        // of a difference, in one sentence
+constexpr int kToldWidth = 110;         // columns
 
 struct Line {
   int64_t number = 0;

@@ -197,7 +197,7 @@ Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) c
       const Changes& some = of.exchanges[place.get<size_t>()];
       all.insert(some.begin(), some.end());
     }
-    if (!put_lines(lane, all)) lane.spec.texts.clear();
+    if (!put_lines(lane, all)) lane.spec.texts.clear();  // find_causes then tries no such switch
   }
   if (of.seen.ended)
     lane.steps_at_most = of.seen.steps();
