@@ -21,7 +21,7 @@
 namespace bakeoff::explain {
 namespace {
 
-constexpr size_t kMostLines = 3000;
+constexpr size_t kMostPairs = size_t{1} << 25;  // of lines, between the first and the last that differ
 constexpr size_t kMostFollowed = 2000;  // lines that a line runs
 constexpr size_t kMostJoined = 30;      // lines of one statement
 constexpr size_t kMostExchanged = 80;   // differing lines of both scripts, up to which they are exchanged
@@ -53,28 +53,21 @@ std::string opened(const std::string& text) {
 // Lines that do something. Texts in triple quotes that are a statement of their own are documentation.
 std::vector<Line> code_lines(const Source::File& file) {
   std::vector<Line> all;
-  std::string open, data;  // the quotes that end a docstring, or a text that is none
+  std::string open;   // the quotes that end a text of several lines
+  bool data = false;  // that text is a value, and no docstring
   for (int64_t number = file.first + 1; const std::string& line : file.lines) {
     const std::string text(trimmed(line));
     const int64_t here = number++;
     if (!open.empty()) {
+      if (data) all.push_back({here, text, whole_line(line)});
       if (text.find(open) != std::string::npos) open.clear();
-      continue;
-    }
-    if (!data.empty()) {
-      if (text.find(data) != std::string::npos) data.clear();
-      all.push_back({here, text, whole_line(line)});
       continue;
     }
     if (text.empty() || text[0] == '#') continue;
     const std::string begin = text.substr(text.starts_with("r") ? 1 : 0, 3);
-    if (begin == "\"\"\"" || begin == "'''") {
-      const size_t after = text.find(begin) + 3;
-      if (text.find(begin, after) == std::string::npos) open = begin;
-      continue;
-    }
-    data = opened(text);
-    all.push_back({here, text, whole_line(line)});
+    data = begin != "\"\"\"" && begin != "'''";
+    open = opened(text);
+    if (data) all.push_back({here, text, whole_line(line)});
   }
   return all;
 }
@@ -86,18 +79,23 @@ struct Hunk {
 
 // What two lists have beside a longest common part. `text`: what of a line is compared.
 std::vector<Hunk> hunks(const std::vector<Line>& a, const std::vector<Line>& b, std::string Line::*text) {
-  const size_t n = a.size(), m = b.size();
-  if (n > kMostLines || m > kMostLines) return {};
-  std::vector<uint16_t> longest((n + 1) * (m + 1), 0);  // of what is left from these places on
-  const auto at = [&](size_t i, size_t j) -> uint16_t& { return longest[i * (m + 1) + j]; };
-  for (size_t i = n; i-- > 0;)
-    for (size_t j = m; j-- > 0;)
-      at(i, j) = a[i].*text == b[j].*text ? static_cast<uint16_t>(at(i + 1, j + 1) + 1)
-                                          : std::max(at(i + 1, j), at(i, j + 1));
+  const auto same = [&](size_t i, size_t j) { return a[i].*text == b[j].*text; };
+  size_t begin = 0, n = a.size(), m = b.size();
+  while (begin < std::min(n, m) && same(begin, begin)) ++begin;
+  while (std::min(n, m) > begin && same(n - 1, m - 1)) --n, --m;
+  if (n == begin && m == begin) return {};
+  const size_t width = m - begin + 1;
+  if ((n - begin + 1) * width > kMostPairs) return {{begin, n, begin, m}};
+  std::vector<uint16_t> longest((n - begin + 1) * width, 0);  // of what is left from these places on
+  const auto at = [&](size_t i, size_t j) -> uint16_t& { return longest[(i - begin) * width + j - begin]; };
+  for (size_t i = n; i-- > begin;)
+    for (size_t j = m; j-- > begin;)
+      at(i, j) =
+          same(i, j) ? static_cast<uint16_t>(at(i + 1, j + 1) + 1) : std::max(at(i + 1, j), at(i, j + 1));
   std::vector<Hunk> all;
-  for (size_t i = 0, j = 0; i < n || j < m; ++i, ++j) {
+  for (size_t i = begin, j = begin; i < n || j < m; ++i, ++j) {
     Hunk one{i, i, j, j};
-    while (i < n && j < m && a[i].*text != b[j].*text) at(i + 1, j) >= at(i, j + 1) ? ++i : ++j;
+    while (i < n && j < m && !same(i, j)) at(i + 1, j) >= at(i, j + 1) ? ++i : ++j;
     if (i == n || j == m) i = n, j = m;
     one.mine_end = i, one.other_end = j;
     if (one.mine < i || one.other < j) all.push_back(one);
@@ -296,6 +294,7 @@ void compare(const Source::File& mine, const Source::File& other, std::vector<Di
     const int64_t end = mine.first + std::ssize(mine.lines);
     Difference one{.line = hunk.mine < a.size() ? a[hunk.mine].number : end,
                    .last = hunk.mine > 0 ? a[hunk.mine - 1].number : mine.first + 1};
+    if (mine.lines.empty()) one.line = one.last = 0;
     if (hunk.mine < hunk.mine_end) one.last = a[hunk.mine_end - 1].number;
     for (size_t i = hunk.mine; i < hunk.mine_end; ++i) one.mine.push_back(a[i].whole);
     for (size_t j = hunk.other; j < hunk.other_end; ++j) one.other.push_back(b[j].whole);
@@ -316,8 +315,9 @@ std::vector<std::pair<Source::File, Source::File>> partners(const Source& mine, 
     all.emplace_back(file, *same);
     other_left.erase(same);
   }
-  other_left.resize(std::max(left.size(), other_left.size()));
-  for (size_t i = 0; i < left.size(); ++i) all.emplace_back(left[i], other_left[i]);
+  const size_t count = std::max(left.size(), other_left.size());
+  left.resize(count), other_left.resize(count);
+  for (size_t i = 0; i < count; ++i) all.emplace_back(left[i], other_left[i]);
   return all;
 }
 
@@ -401,7 +401,8 @@ std::vector<Changes> exchanges(const Source& mine, const Source& other) {
   std::vector<Part> parts;
   size_t lines = 0;
   for (const auto& [file, partner] : partners(mine, other)) {
-    if (file.lines == partner.lines) continue;
+    // A file that the first script lacks stays where it is: lines that import it find it there.
+    if (file.lines == partner.lines || file.lines.empty()) continue;
     const std::vector<Line> a = code_lines(file), b = code_lines(partner);
     for (const Hunk& hunk : hunks(a, b, &Line::whole)) {
       parts.push_back(part_of(file.first, a, b, hunk));
@@ -436,6 +437,7 @@ bool Difference::deeper() const {
 
 std::string difference_words(const Difference& difference) {
   if (difference.deeper()) return told(difference.mine) + ", which stands less deep in the other script";
+  if (difference.line == 0) return "the other script has a file more, which begins with " + told(difference.other);
   if (difference.mine.empty()) return "the other script has " + told(difference.other) + " before it";
   if (difference.other.empty()) return told(difference.mine) + ", which the other script does not have there";
   return told(difference.mine) + ", where the other script has " + told(difference.other);

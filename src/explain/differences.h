@@ -15,7 +15,7 @@ namespace bakeoff::explain {
 // Neighbouring lines of one script, and what the other has in their place; one of the two may be empty.
 struct Difference {
   // Numbers of the first and the last of its lines in the first script (Source). Where it has none there, `line` is the next
-  // line of the first script, and `last` the one before.
+  // line of the first script, and `last` the one before; both are 0 for a file that it lacks.
   int64_t line = 0, last = 0;
   std::vector<std::string> mine = {};  // without spaces at their ends
   std::vector<std::string> other = {};
@@ -29,7 +29,7 @@ struct Difference {
 };
 
 // File by file, in the order of the lines; comments, empty lines and docstrings count for nothing, and indents only where no
-// line above them differs. Nothing of files of more than 3,000 lines, and of files that the other script has not.
+// line above them differs. Of very long files (5,800 lines by as many) all from the first to the last line that differs.
 std::vector<Difference> differences(const Source& mine, const Source& other);
 
 // What lines of a Python source run, by the names in them: the lines of its own statement first, then those that define its

@@ -39,7 +39,7 @@ void tell_observed(const std::vector<Subject>& subjects, const Progress& progres
 }
 
 // Of named causes, for their order: those that are read from the texts of scripts stand behind greater ones.
-double rank(const Cause& cause) { return cause.size() / (cause.suspect.rule->place_alone ? kReadOnly : 1); }
+double rank(const Cause& cause) { return cause.size() / (cause.suspect.rule->of_place() ? kReadOnly : 1); }
 
 bool compiles_often(const Suspect& one) {
   return std::string(one.rule->id) == "R7" && one.suspicion.booked.value_or(0) > kMuchCompiled;
@@ -103,7 +103,7 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
         100 * out.others));
   std::ranges::stable_sort(out.causes, [](const Cause& a, const Cause& b) {
     if (a.named() != b.named()) return a.named();
-    if (!a.named()) return !a.suspect.rule->place_alone && b.suspect.rule->place_alone;
+    if (!a.named()) return !a.suspect.rule->of_place() && b.suspect.rule->of_place();
     return rank(a) > rank(b);
   });
   std::set<std::string> told;  // a pass that began anew may say the same

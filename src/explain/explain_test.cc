@@ -276,6 +276,22 @@ TEST(Differences, TextsInTripleQuotesAreNoEndOfTheCode) {
             std::vector<std::string>{"1 2"});
 }
 
+TEST(Differences, AreOfLongFilesToo) {
+  std::string slow, fast;
+  for (int i = 0; i < 7000; ++i) {
+    slow += fmt::format("a{} = {}\n", i, i == 500 ? -1 : i);
+    fast += fmt::format("a{} = {}\n", i, i == 510 ? -1 : i);
+  }
+  const auto found = differences(slow, fast);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].line, 501);
+  EXPECT_EQ(found[1].mine, std::vector<std::string>{"a510 = 510"});
+  const auto all = differences(slow, std::string("b = 1\n") + fast + "b = 2\n");
+  ASSERT_EQ(all.size(), 1u) << "too long to be held against each other line by line";
+  EXPECT_EQ(all[0].last, 7000);
+  EXPECT_TRUE(exchanges(slow, std::string("b = 1\n") + fast + "b = 2\n").empty());
+}
+
 TEST(Differences, AreOfTheFilesThatAScriptImports) {
   const Source slow = with_module("slow(x)"), fast = with_module("fast(x)");
   const auto found = differences(slow, fast);
@@ -292,6 +308,11 @@ TEST(Differences, AreOfTheFilesThatAScriptImports) {
   other_name.add({.name = "model2.py", .first = 100000, .lines = slow.files()[1].lines});
   EXPECT_TRUE(differences(slow, other_name).empty()) << "the file has another name alone";
   EXPECT_EQ(differences(slow, Source(std::string("x = 1\n"))).size(), 2u);
+  const auto more = differences(std::string("from model import net\nfor x in data:\n    loss = net(x)\n"), slow);
+  ASSERT_EQ(more.size(), 1u) << "the other script has a file more";
+  EXPECT_EQ(more[0].line, 0);
+  EXPECT_EQ(difference_words(more[0]),
+            "the other script has a file more, which begins with 'def net(x): return slow(x)'");
 }
 
 TEST(Text, PlacesAreThoseOfTheFile) {

@@ -100,7 +100,7 @@ bool is_shared(const Suspect& suspect, const std::vector<Suspect>& of_second, do
 
 Switches with(Switches base, const Suspect& suspect) {
   Switches& value = base[suspect.rule->thrown];
-  if (std::string(suspect.rule->thrown) == kOtherLines && value.is_array())
+  if (suspect.rule->takes_other_lines() && value.is_array())
     value.insert(value.end(), suspect.suspicion.value.begin(), suspect.suspicion.value.end());
   else
     value = suspect.suspicion.value;
@@ -311,7 +311,7 @@ void Inquiry::find_causes() {
   size_t own = 0, shared = 0;
   for (Suspect& suspect : suspects(out_.subjects[0], job_.processors, job_.tuning)) {
     const bool both = is_shared(suspect, of_second, first_s, second_s);
-    const bool lines = suspect.has_switch() && std::string(suspect.rule->thrown) == kOtherLines;
+    const bool lines = suspect.has_switch() && suspect.rule->takes_other_lines();
     if (lines && lane(0, "copy", with(Switches::object(), suspect)).spec.texts.empty())
       suspect.suspicion.value = nullptr;  // it runs in no copy of its folder
     if (!suspect.has_switch())
@@ -368,7 +368,7 @@ bool Inquiry::one_heat(Pass& pass, int number) {
   if (with_second) lanes.push_back(lane(1, "second", Switches::object()));
   std::vector<size_t> tried = open(/*shared=*/false);
   std::ranges::stable_partition(tried, [&](size_t i) {  // what the faster script does comes first
-    return std::string(out_.causes[i].suspect.rule->thrown) == kOtherLines;
+    return out_.causes[i].suspect.rule->takes_other_lines();
   });
   tried.resize(std::min(tried.size(), most_tried(lanes)));
   for (const size_t i : tried) {
@@ -419,7 +419,7 @@ void Inquiry::tell_kept_compilations(const LaneHeat& plain) {
 bool Inquiry::fails(Cause& cause, const LaneHeat& changed) const {
   const std::string thrown = cause.suspect.rule->thrown;
   if (!changed.ok())
-    cause.reason = (thrown == kOtherLines ? kNotAlone : "") + changed.failure;
+    cause.reason = (cause.suspect.rule->takes_other_lines() ? kNotAlone : "") + changed.failure;
   else if (!thrown_outside(thrown) && std::ranges::find(changed.thrown, thrown) == changed.thrown.end())
     cause.reason = kNothingToChange;
   else
@@ -590,7 +590,7 @@ bool Inquiry::tells_more(const Cause& special) const {
 void Inquiry::book() {
   if (out_.equal) return;
   const auto rank = [](const Rule& rule) {
-    return rule.place_unread ? 3 : rule.place_alone ? 2 : *rule.within == '\0' ? 1 : 0;
+    return rule.says == Says::kUnreadPlace ? 3 : rule.of_place() ? 2 : *rule.within == '\0' ? 1 : 0;
   };
   std::vector<Cause*> most_first;
   for (Cause& cause : out_.causes) most_first.push_back(&cause);
@@ -604,14 +604,14 @@ void Inquiry::book() {
       if (!undecided || cause.shared || rank(mine) != now) continue;
       if (cause.suspect.suspicion.booked.value_or(0) < kLeastBooked) continue;
       const std::string id = mine.id;
-      const bool of_waits = mine.place_alone || id == "R1" || id == "R2";  // that may say why it waits
-      const double so_far = explained(/*places=*/mine.place_alone, /*waits=*/!of_waits);
-      const bool left = so_far <= (mine.place_alone ? kMostOfGap : kAllOfGap) && !out_.told(cause);
+      const bool of_waits = mine.of_place() || id == "R1" || id == "R2";  // that may say why it waits
+      const double so_far = explained(/*places=*/mine.of_place(), /*waits=*/!of_waits);
+      const bool left = so_far <= (mine.of_place() ? kMostOfGap : kAllOfGap) && !out_.told(cause);
       if (left || tells_more(cause)) cause.finding = Finding::kBooked;
     }
   }
   for (Cause& cause : out_.causes)
-    if (cause.finding == Finding::kConfirmed && cause.suspect.rule->place_alone &&
+    if (cause.finding == Finding::kConfirmed && cause.suspect.rule->of_place() &&
         explained(/*places=*/false, /*waits=*/false) > kMostOfGap)
       cause.finding = Finding::kCovered;
 }
@@ -623,7 +623,7 @@ double Inquiry::explained(bool places, bool waits) const {
   double explained = 0;
   for (const Cause& cause : out_.causes) {
     const Rule& rule = *cause.suspect.rule;
-    if ((rule.place_alone && !places) || (std::string(rule.key) == "input" && !waits)) continue;
+    if ((rule.of_place() && !places) || (std::string(rule.key) == "input" && !waits)) continue;
     if (cause.finding == Finding::kConfirmed) explained += std::log(cause.measured->value);
     if (cause.finding == Finding::kBooked)
       explained -= std::log1p(-std::min(0.99, *cause.suspect.suspicion.booked));

@@ -30,6 +30,10 @@ inline constexpr const char* kEnvironment = "environment";
 inline constexpr const char* kOtherLines = "other_lines";
 inline bool thrown_outside(const std::string& name) { return name == kEnvironment || name == kOtherLines; }
 
+// What a rule says of a script: what is wrong, or only where the time goes. A place is named only where causes leave most of
+// a gap open; one whose text means nothing to its rule is named after all others.
+enum class Says { kCause, kPlace, kUnreadPlace };
+
 struct Rule {
   const char* id;              // of its topic: "R13"
   const char* key;             // of this cause: "denormals"
@@ -43,10 +47,7 @@ struct Rule {
   bool numbers = false;    // the change may change numbers
   // Whether the cause is suspect in this script, on a machine of so many processors.
   std::function<std::optional<Suspicion>(const Subject& subject, int processors)> suspect;
-  // It says where the time goes and not what is wrong: named only where other causes explain less than half of a gap.
-  bool place_alone = false;
-  bool place_unread =
-      false;                // the same, and the text of the place means nothing to it: named after all others
+  Says says = Says::kCause;
   const char* within = "";  // key of a rule that has the same cause in general: it gives way to this one
   // How a line of the source is changed, where this regular expression matches it: "$1" is its first group, "{}"
   // the switch's value, "" no line any more. nullptr: not by a machine.
@@ -54,6 +55,10 @@ struct Rule {
   const char* to = "";
   // What `bakeoff tune` throws the switch to where nothing is suspect; nullptr: it does not.
   std::vector<nlohmann::json> (*tries)(const Subject& subject, int processors) = nullptr;
+
+  bool has_switch() const { return *thrown != '\0'; }
+  bool takes_other_lines() const { return std::string_view(thrown) == kOtherLines; }
+  bool of_place() const { return says != Says::kCause; }
 };
 
 const std::vector<Rule>& rules();
@@ -63,13 +68,12 @@ struct Suspect {
   Suspicion suspicion = {};
   int64_t line = 0;  // of the source, where the change belongs; 0: not known
   bool has_switch() const {
-    return *rule->thrown != '\0' && !(suspicion.value.is_null() && std::string(rule->thrown) == kOtherLines);
+    return rule->has_switch() && !(suspicion.value.is_null() && rule->takes_other_lines());
   }
   // Whether a run with the other one's switch thrown is a run with this one's, but for its value.
   bool same_switch(const Suspect& other) const {
-    const std::string thrown = rule->thrown;
-    return has_switch() && thrown == other.rule->thrown &&
-           (thrown != kOtherLines || suspicion.value == other.suspicion.value);
+    return has_switch() && std::string_view(rule->thrown) == other.rule->thrown &&
+           (!rule->takes_other_lines() || suspicion.value == other.suspicion.value);
   }
 };
 

@@ -140,7 +140,7 @@ struct Writer {
       const bool told_place = c.suspect.line > 0 && std::ranges::any_of(e.causes, [&](const Cause& named) {
                                 return named.named() && named.suspect.line == c.suspect.line;
                               });
-      const bool line_alone = told_place || (c.suspect.rule->place_alone && e.named() > 0);
+      const bool line_alone = told_place || (c.suspect.rule->of_place() && e.named() > 0);
       if (!open || line_alone || c.shared || e.told(c) ||
           c.suspect.suspicion.evidence.starts_with("nothing") || shown == kFirstCauses)
         continue;

@@ -147,7 +147,7 @@ std::string gain_words(const Explanation& e, const Cause& c) {
     text = fmt::format("at most {}; ", significant(*c.suspect.suspicion.most, 3));
   if (c.first) text += fmt::format("first heat {}; ", significant(c.first->value, 3));
   text += fmt::format("confirmed {} times as fast", with_interval(*c.measured));
-  if (std::string(c.suspect.rule->thrown) == kOtherLines) text += ", with the other script's lines";
+  if (c.suspect.rule->takes_other_lines()) text += ", with the other script's lines";
   text += pays_words(e, c);
   if (c.on_top) text += ", without the greater causes";
   if (c.beyond)

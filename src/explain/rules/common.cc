@@ -399,7 +399,7 @@ std::vector<Rule> common_rules() {
        .method = "",
        .thrown = "",
        .suspect = compile_start,
-       .place_alone = true},
+       .says = Says::kPlace},
       {.id = "R19",
        .key = "batch",
        .signal = "of two scripts: the samples of a step are at most two thirds of the other's",

@@ -186,7 +186,7 @@ std::vector<Rule> op_rules() {
        .thrown = "",
        .numbers = true,
        .suspect = any_op,
-       .place_alone = true});
+       .says = Says::kPlace});
   return all;
 }
 

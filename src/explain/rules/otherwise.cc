@@ -216,6 +216,7 @@ std::string line_words(const Subject& s, const LineTime& line, double part, doub
 
 // Of one of several exchanges, the one that has these lines, as the value of kOtherLines; null: there is none.
 Json exchange_of(const Subject& s, const Difference& text) {
+  if (text.line == 0) return {};
   const int64_t first = text.mine.empty() ? text.last + 1 : text.line;
   const int64_t last = text.mine.empty() ? std::max(text.line, text.last + 1) : text.last;
   for (size_t i = 0; i < s.exchanges.size() && s.exchanges.size() > 1; ++i)
@@ -383,7 +384,7 @@ std::vector<Rule> place_rules() {
        .thrown = "",
        .numbers = true,
        .suspect = python_loop,
-       .place_alone = true},
+       .says = Says::kPlace},
       {.id = "R32",
        .key = "growing_steps",
        .signal =
@@ -395,7 +396,7 @@ std::vector<Rule> place_rules() {
        .method = "",
        .thrown = "",
        .suspect = growing_steps,
-       .place_alone = true},
+       .says = Says::kPlace},
       {.id = "R32",
        .key = "other_code",
        .signal =
@@ -407,8 +408,7 @@ std::vector<Rule> place_rules() {
        .thrown = kOtherLines,
        .numbers = true,
        .suspect = other_code,
-       .place_alone = true,
-       .place_unread = true},
+       .says = Says::kUnreadPlace},
       {.id = "R32",
        .key = "hot_line",
        .signal = "of two scripts: one line takes at least 40% of the gap, by samples of the call stack",
@@ -417,8 +417,7 @@ std::vector<Rule> place_rules() {
        .method = "",
        .thrown = "",
        .suspect = hot_line,
-       .place_alone = true,
-       .place_unread = true},
+       .says = Says::kUnreadPlace},
   };
 }
 
@@ -428,7 +427,7 @@ std::vector<Rule> otherwise_rules() {
   std::vector<Rule> all =
       booked_rules(kOtherwise, "of two scripts: lines that ",
                    ", by their text, take at least 40% of the gap, by samples of the call stack", otherwise);
-  for (Rule& rule : all) rule.place_alone = true, rule.method = kExchanged, rule.thrown = kOtherLines;
+  for (Rule& rule : all) rule.says = Says::kPlace, rule.method = kExchanged, rule.thrown = kOtherLines;
   std::ranges::move(place_rules(), std::back_inserter(all));
   return all;
 }

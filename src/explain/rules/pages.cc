@@ -185,9 +185,8 @@ std::string page(const std::string& id) {
     if (const auto found = all.changes.find(id); found != all.changes.end())
       text += fmt::format("| {} | {} |\n", all.framework, found->second);
   }
-  const auto has_switch = [](const Rule* rule) { return *rule->thrown != '\0'; };
   const auto has_own = [](const Rule* rule) {
-    return *rule->thrown != '\0' && std::string(rule->thrown) != kOtherLines;
+    return rule->has_switch() && !rule->takes_other_lines();
   };
   const bool told = std::ranges::none_of(mine, has_own) || topic->measured == kPaired;
   text += fmt::format("\n## How it is measured\n\n{}{}\n", topic->measured,
@@ -199,7 +198,7 @@ std::string page(const std::string& id) {
     for (const Rule* rule : mine)
       text += fmt::format(
           "| {} | {} | {} | {}{} |\n", framework_of(*rule), rule->signal,
-          has_switch(rule) ? std::string("it ") + rule->method : "none: the time that it took is booked",
+          rule->has_switch() ? std::string("it ") + rule->method : "none: the time that it took is booked",
           changes_of(*rule), rule->numbers ? " (it may change numbers)" : "");
   }
   return text + "\n[All rules](index.md)\n";
