@@ -22,11 +22,11 @@ namespace bakeoff::explain {
 namespace {
 
 constexpr size_t kMostPairs = size_t{1} << 25;  // of lines, between the first and the last that differ
-constexpr size_t kMostFollowed = 2000;  // lines that a line runs
-constexpr size_t kMostJoined = 30;      // lines of one statement
-constexpr size_t kMostExchanged = 80;   // differing lines of both scripts, up to which they are exchanged
-constexpr size_t kToldLines = 2;        // of a difference, in one sentence
-constexpr int kToldWidth = 110;         // columns
+constexpr size_t kMostFollowed = 2000;          // lines that a line runs
+constexpr size_t kMostJoined = 30;              // lines of one statement
+constexpr size_t kMostExchanged = 80;  // differing lines of both scripts, up to which they are exchanged
+constexpr size_t kToldLines = 2;       // of a difference, in one sentence
+constexpr int kToldWidth = 110;        // columns
 
 struct Line {
   int64_t number = 0;
@@ -437,7 +437,8 @@ bool Difference::deeper() const {
 
 std::string difference_words(const Difference& difference) {
   if (difference.deeper()) return told(difference.mine) + ", which stands less deep in the other script";
-  if (difference.line == 0) return "the other script has a file more, which begins with " + told(difference.other);
+  if (difference.line == 0)
+    return "the other script has a file more, which begins with " + told(difference.other);
   if (difference.mine.empty()) return "the other script has " + told(difference.other) + " before it";
   if (difference.other.empty()) return told(difference.mine) + ", which the other script does not have there";
   return told(difference.mine) + ", where the other script has " + told(difference.other);

@@ -308,7 +308,8 @@ TEST(Differences, AreOfTheFilesThatAScriptImports) {
   other_name.add({.name = "model2.py", .first = 100000, .lines = slow.files()[1].lines});
   EXPECT_TRUE(differences(slow, other_name).empty()) << "the file has another name alone";
   EXPECT_EQ(differences(slow, Source(std::string("x = 1\n"))).size(), 2u);
-  const auto more = differences(std::string("from model import net\nfor x in data:\n    loss = net(x)\n"), slow);
+  const auto more =
+      differences(std::string("from model import net\nfor x in data:\n    loss = net(x)\n"), slow);
   ASSERT_EQ(more.size(), 1u) << "the other script has a file more";
   EXPECT_EQ(more[0].line, 0);
   EXPECT_EQ(difference_words(more[0]),
@@ -472,6 +473,31 @@ TEST(Differences, OneHeatBesideOtherWorkTellsLess) {
   busy.add(heat_of(slow), heat_of(fast), false);
   EXPECT_GT(quiet.factor(0.002)->low, 1.5);
   EXPECT_LT(busy.factor(0.002)->low, 1.02);
+}
+
+// Processes differ from one start to the next, beside other work much; rounds of processes of their own show by how much.
+TEST(Differences, RoundsOfOwnProcessesHaveTheNoiseOfRestarts) {
+  std::mt19937_64 rng(5);
+  std::normal_distribution<double> start(0, 0.15);
+  const auto heat = [&](double factor, int rounds) {
+    LaneHeat made{.apart = true};
+    for (int i = 0; i < rounds; ++i) made.bursts.push_back(std::log(factor) + start(rng));
+    return made;
+  };
+  constexpr int kTrials = 4000;
+  for (const int rounds : {2, 4, 8}) {
+    int wrong = 0, seen = 0;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      Differences equal, apart;
+      equal.add(heat(1, rounds), heat(1, rounds), false);
+      apart.add(heat(2, rounds), heat(1, rounds), false);
+      const auto none = equal.factor(0.01);
+      wrong += none->low > 1 || none->high < 1 ? 1 : 0;
+      seen += apart.factor(0.01)->low > 1 ? 1 : 0;
+    }
+    EXPECT_LE(wrong, 0.012 * kTrials) << rounds;
+    EXPECT_GT(seen, rounds == 8 ? 0.9 * kTrials : 0);
+  }
 }
 
 TEST(Differences, TwoRoundsTellAGlaringGapOnAQuietMachine) {

@@ -28,7 +28,6 @@ constexpr double kWarmUpSeconds = 1;
 constexpr size_t kFewestBursts = 4;
 constexpr int64_t kFirstAsked = 2;   // rounds, before a heat may say enough
 constexpr double kFreshSeconds = 2;  // of the first steps of a fresh process that are compared, about
-constexpr int64_t kFewestFresh = 6;  // the same, steps
 constexpr double kRunSeconds = 300;  // of a whole run, at most
 
 // One lane's process during a heat.
@@ -190,9 +189,10 @@ void whole_run(Runner& runner, const HeatOptions& options) {
   runner.bursts.push_back(std::log(1e3 * seconds_from_start(*report)));
 }
 
-LaneHeat result_of(const Runner& runner, int64_t rounds, bool whole) {
+LaneHeat result_of(const Runner& runner, int64_t rounds, const HeatOptions& options) {
   LaneHeat result = runner.result;
-  result.whole = whole;
+  result.whole = options.whole;
+  result.apart = options.whole || options.fresh_steps > 0;
   result.bursts = runner.bursts;
   result.bursts.resize(static_cast<size_t>(rounds), std::numeric_limits<double>::quiet_NaN());
   return result;
@@ -259,7 +259,7 @@ Heat run_heat(const std::vector<Lane>& lanes, const HeatOptions& options) {
     round_ns = monotonic_clock().now_ns() - begin;
     if (rounds + 1 < kFirstAsked || proc::interrupted()) continue;
     std::vector<LaneHeat> so_far;
-    for (const Runner& runner : runners) so_far.push_back(result_of(runner, rounds + 1, options.whole));
+    for (const Runner& runner : runners) so_far.push_back(result_of(runner, rounds + 1, options));
     if (options.enough(so_far)) {
       ++rounds;
       break;
@@ -270,7 +270,7 @@ Heat run_heat(const std::vector<Lane>& lanes, const HeatOptions& options) {
   if (const double all_s = seen.wall_s * static_cast<double>(before.cpus); all_s > 0)
     heat.others = std::clamp(cpu_of_others_s(others) / all_s, 0.0, 1.0);
   if (seen.steal) heat.others = std::min(1.0, heat.others + *seen.steal);
-  for (const Runner& runner : runners) heat.lanes.push_back(result_of(runner, rounds, options.whole));
+  for (const Runner& runner : runners) heat.lanes.push_back(result_of(runner, rounds, options));
   return heat;
 }
 

@@ -39,6 +39,7 @@ struct LaneHeat {
   // Log of milliseconds per sample, or of a whole run, by round; NaN: it had no burst.
   std::vector<double> bursts = {};
   bool whole = false;                    // bursts are whole runs
+  bool apart = false;                    // each burst is of a process of its own: a whole run, or first steps
   double start_s = 0;                    // from the start of Python until its first steps were made
   std::vector<std::string> thrown = {};  // switches that changed something
   std::vector<double> losses = {};       // of its first steps
@@ -88,6 +89,8 @@ struct Heat {
   // where it could not be read.
   double others = 0;
 };
+
+inline constexpr int64_t kFewestFresh = 6;  // first steps of a fresh process that can be compared
 
 // Fewest steps that a lane made until its end, where they are too few for bursts; 0: no lane ended so, or one ended so soon
 // that its first steps say nothing either.

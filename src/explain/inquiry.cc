@@ -43,9 +43,12 @@ constexpr double kGivesWay = 0.7;  // share of a general cause's gain that a spe
 constexpr int64_t kMostRounds = 40, kFewestRuns = 4, kMostRuns = 8;  // of a heat: of bursts, of whole runs
 // Time of the observed run over that of later ones, from which on it is told.
 constexpr double kFirstRun = 1.5;
+constexpr double kLatest =
+    1.1;  // share of the seconds asked for, until which what is confirmed is tried together
 constexpr double kRunStart = 0.5;      // s, of a process before Python runs the script
 constexpr int64_t kEnoughSteps = 200;  // of a script that ends, from which on bursts of fewer steps are tried
 constexpr int64_t kStepsOfRound = 8;   // at least, of a script that ends
+constexpr int64_t kNoBursts = 20;      // steps of a script that ends, up to which bursts are not tried
 constexpr double kGlaringGap = 4;      // from which on a heat may end before its rounds are made
 constexpr double kSmallPart =
     0.25;  // of a gap, or its logarithm, up to which something is no main cause of it
@@ -122,6 +125,7 @@ void Differences::add(const LaneHeat& slower, const LaneHeat& faster, bool quiet
   least_ = heats_.size() == 1 ? found->least : std::min(least_, found->least);
   most_ = heats_.size() == 1 ? found->most : std::max(most_, found->most);
   quiet_ = quiet_ && quiet;
+  apart_ = apart_ && slower.apart && faster.apart;
   wild_ = slower.whole && faster.whole ? kWildRun : kWild;
 }
 
@@ -131,8 +135,9 @@ std::optional<Estimate> Differences::factor(double alpha) const {
   const auto n = static_cast<double>(heats_.size());
   for (const stats::PastHeat& heat : heats_) mean += heat.d / n;
   if (heats_.size() == 1) {
-    // Of four processes two are on either side, and what slows the machine hits both.
-    const double restart = quiet_ || processes_ > 2 ? kRestart : kBusyRestart;
+    // Of four processes two are on either side, and what slows the machine hits both. Where each round has processes of its
+    // own, what restarts change is in the rounds.
+    const double restart = quiet_ || apart_ || processes_ > 2 ? kRestart : kBusyRestart;
     variance = processes_ * restart * restart + heats_[0].within;
   } else {
     const stats::HeatVariance of = stats::heat_variance(heats_);
@@ -148,6 +153,7 @@ std::optional<Estimate> Differences::factor(double alpha) const {
 
 LaneHeat gap_of(const LaneHeat& slower, const LaneHeat& faster) {
   LaneHeat gap{.whole = slower.whole && faster.whole,
+               .apart = slower.apart && faster.apart,
                .failure = slower.ok() ? faster.failure : slower.failure};
   for (size_t i = 0; i < std::min(slower.bursts.size(), faster.bursts.size()); ++i)
     gap.bursts.push_back(slower.bursts[i] - faster.bursts[i]);
@@ -159,12 +165,16 @@ Inquiry::Inquiry(const ExplainJob& job, Explanation& out, int64_t begin_ns, cons
 
 double Inquiry::seconds() const { return seconds_since(begin_ns_); }
 
-bool Inquiry::time_for_another(double share) const {
-  return !proc::interrupted() && seconds() + heat_s_ < share * job_.seconds;
+bool Inquiry::time_for_heat(size_t lanes, double share) const {
+  return !proc::interrupted() && seconds() + lane_s_ * static_cast<double>(lanes) < share * job_.seconds;
 }
 
 void Inquiry::run() {
   find_causes();
+  for (const Subject& subject : out_.subjects)
+    if (const int64_t steps = subject.seen.steps();
+        !subject.whole && subject.seen.ended && steps > kFewestFresh && steps <= kNoBursts)
+      compare_first_steps(steps);
   confirm();
   confirm_hidden();
   confirm_shared();
@@ -223,8 +233,8 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted, bool with_s
     places.push_back(static_cast<size_t>(same - lanes.begin()));
     if (same == lanes.end()) lanes.push_back(one);
   }
-  const int64_t begin = monotonic_clock().now_ns();
   const auto run = [&] {
+    const int64_t begin = monotonic_clock().now_ns();
     HeatOptions options = planned(lanes);
     options.progress = [&](const std::string& line) {
       progress_(fmt::format("heat {} ({} runs, {:.0f} s so far): {}", out_.heats + 1, lanes.size(), seconds(),
@@ -232,7 +242,9 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted, bool with_s
     };
     if (with_second)
       options.enough = [&](const std::vector<LaneHeat>& so_far) { return says_enough(so_far); };
-    return run_heat(lanes, options);
+    Heat made = run_heat(lanes, options);
+    lane_s_ = seconds_since(begin) / static_cast<double>(lanes.size());
+    return made;
   };
   Heat heat = run();
   int64_t ends_after = ended_after(heat);
@@ -243,18 +255,23 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted, bool with_s
     ends_after = ended_after(heat);
   }
   if (ends_after > 0 && ends_after_ == 0 && !proc::interrupted()) {
-    ends_after_ = ends_after;
-    out_.notes.push_back(fmt::format(
-        "a run ends after {} steps, so the first steps of fresh processes are compared, the same in all",
-        ends_after));
+    compare_first_steps(ends_after);
     heat = run();
   }
   out_.others = std::max(out_.others, heat.others);
-  heat_s_ = seconds_since(begin);
   if (!proc::interrupted()) ++out_.heats;
   std::vector<LaneHeat> all;
   for (const size_t place : places) all.push_back(heat.lanes[place]);
   return all;
+}
+
+void Inquiry::compare_first_steps(int64_t ends_after) {
+  if (ends_after_ > 0 && ends_after_ <= ends_after) return;
+  if (ends_after_ == 0)
+    out_.notes.push_back(fmt::format(
+        "a run ends after {} steps, so the first steps of fresh processes are compared, the same in all",
+        ends_after));
+  ends_after_ = ends_after;
 }
 
 HeatOptions Inquiry::planned(const std::vector<Lane>& lanes) const {
@@ -282,6 +299,10 @@ HeatOptions Inquiry::planned(const std::vector<Lane>& lanes) const {
           std::min(options.rounds, std::max(options.fewest_rounds, *lane.steps_at_most / kStepsOfRound));
   options.fewest_late = 2;
   options.until_ns = begin_ns_ + static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
+  const double until_s = seconds() + static_cast<double>(options.fewest_late) * round_s;
+  if (fresh && until_s > job_.seconds)
+    progress_(fmt::format("each of the {} scripts must start {} times: this takes about {:.0f} s in all",
+                          lanes.size(), options.fewest_late, until_s));
   return options;
 }
 
@@ -351,14 +372,15 @@ std::vector<size_t> Inquiry::open(bool shared) const {
   return all;
 }
 
-// Lanes with a switch that a heat has time for, besides these; one at least. Starts are made two at a time.
+// Lanes with a switch that a heat has time for, besides these; one at least where starts are made two at a time and
+// not once for each round.
 size_t Inquiry::most_tried(const std::vector<Lane>& lanes) const {
   const bool whole = out_.subjects[0].whole;
   const double cost_s = whole             ? 2 * lanes[0].whole_s
                         : ends_after_ > 0 ? 2 * (lanes[0].start_s + kFreshS)
                                           : lanes[0].start_s / 2 + kBurstsS;
   const double fit = (job_.seconds - seconds()) / std::max(0.1, cost_s) - static_cast<double>(lanes.size());
-  return static_cast<size_t>(std::clamp(fit, 1.0, 100.0));
+  return static_cast<size_t>(std::clamp(fit, whole || ends_after_ > 0 ? 0.0 : 1.0, 100.0));
 }
 
 // What one heat says of those causes; false: it says nothing, and no further one would.
@@ -451,7 +473,8 @@ void Inquiry::weigh(Pass& pass, size_t at, int number, const LaneHeat& base, con
 void Inquiry::confirm() {
   Pass pass;
   for (int number = 0; number <= kMostHeats; ++number) {
-    if (number > 0 && !time_for_another(number == 1 ? 1.0 : 0.6)) break;
+    const size_t lanes = open(/*shared=*/false).size() + (pair() ? 2 : 1);
+    if (number > 0 && !time_for_heat(lanes, number == 1 ? 1.0 : 0.6)) break;
     if (!one_heat(pass, number)) break;
     if (number > 0 && pair() && out_.gap && out_.gap->high < 1 + kMargin) break;  // there is no gap
   }
@@ -478,16 +501,19 @@ void Inquiry::confirm_hidden() {
     const std::vector<Cause*> confirmed = remaining();
     const bool much = std::ranges::any_of(
         confirmed, [](const Cause* cause) { return cause->measured->value > kHidesOthers; });
-    if (!much || !time_for_another(0.7)) return;
+    if (!much) return;
     Pass pass{.base = switches_of(confirmed)};
-    for (Cause& cause : out_.causes) {
-      const bool again = cause.finding == Finding::kNoGain && !cause.shared;
-      if (again && !pass.base.contains(cause.suspect.rule->thrown)) cause.finding = Finding::kOpen;
-    }
+    std::vector<Cause*> hidden;
+    for (Cause& cause : out_.causes)
+      if (cause.finding == Finding::kNoGain && !cause.shared &&
+          !pass.base.contains(cause.suspect.rule->thrown))
+        hidden.push_back(&cause);
+    if (!time_for_heat(open(/*shared=*/false).size() + hidden.size() + 1, 0.7)) return;
+    for (Cause* cause : hidden) cause->finding = Finding::kOpen;
     const std::vector<size_t> again = open(/*shared=*/false);
     if (again.empty()) return;
     for (int number = 1; number <= kHiddenHeats; ++number)
-      if (!time_for_another(0.85) || !one_heat(pass, number)) break;
+      if (!time_for_heat(again.size() + 1, 0.85) || !one_heat(pass, number)) break;
     bool found = false;
     for (const size_t i : again) {
       Cause& cause = out_.causes[i];
@@ -513,7 +539,7 @@ void Inquiry::confirm_shared() {
   if (gap_is_explained(confirmed)) return;
   Pass pass{.base = switches_of(confirmed)};
   for (int number = 0; number < kSharedHeats; ++number)
-    if (!time_for_another(0.9) || !shared_heat(pass)) break;
+    if (!time_for_heat(2 + 2 * open(/*shared=*/true).size(), 0.9) || !shared_heat(pass)) break;
 }
 
 bool Inquiry::shared_heat(Pass& pass) {
@@ -678,7 +704,6 @@ void Inquiry::combine() {
   Differences together, residual, applied;
   std::vector<Differences> without(confirmed.size());
   for (int number = 0; number < kTogetherHeats; ++number) {
-    if (number > 0 ? !time_for_another(0.6) : confirmed.size() == 1 && !time_for_another(1.5)) break;
     std::vector<Lane> lanes = {lane(0, "first", Switches::object()),
                                lane(0, "together", switches_of(confirmed))};
     if (confirmed.size() > 1) {
@@ -691,6 +716,7 @@ void Inquiry::combine() {
     const auto changed = changed_copy(confirmed);
     if (changed) lanes.push_back(*changed);
     if (pair()) lanes.push_back(lane(1, "second", switches_of(both)));
+    if (!time_for_heat(lanes.size(), number > 0 ? 0.6 : kLatest)) break;
     const auto results = heat(lanes);
     if (proc::interrupted()) return;
     if (changed) {

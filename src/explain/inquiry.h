@@ -31,6 +31,7 @@ class Differences {
   std::vector<stats::PastHeat> heats_ = {};
   double least_ = 0, most_ = 0;  // of one round
   bool quiet_ = true;            // in all heats
+  bool apart_ = true;            // all bursts are of processes of their own
   double wild_ = 0;              // by how much a burst is rarely off, log scale
 };
 
@@ -78,6 +79,8 @@ class Inquiry {
   Lane lane(size_t subject, const std::string& name, Switches switches) const;
   // `with_second`: of a first lane as it is, the other script, and lanes with a switch each; it ends once they say enough.
   std::vector<LaneHeat> heat(const std::vector<Lane>& lanes, bool with_second = false);
+  // From now on, as a script makes so few steps.
+  void compare_first_steps(int64_t ends_after);
   // Rounds of a heat of these lanes, and how long a burst of each is.
   HeatOptions planned(const std::vector<Lane>& lanes) const;
   // Whether every lane with a switch either explains much of a glaring gap, or next to nothing.
@@ -91,7 +94,8 @@ class Inquiry {
   void weigh(Pass& pass, size_t at, int number, const LaneHeat& base, const LaneHeat& changed);
   void take_as_confirmed(Cause& cause) const;  // by `measured`, and says so
   void judge(Cause& cause, const Differences& gains) const;
-  bool time_for_another(double share) const;
+  // Whether a heat of so many lanes, as long as those of the last one, ends within this share of the time.
+  bool time_for_heat(size_t lanes, double share) const;
   bool gap_is_explained(const std::vector<Cause*>& confirmed) const;
   std::vector<Cause*> remaining();
   // Share of the gap, log scale, that named causes make up; 0 where there is none.
@@ -101,7 +105,7 @@ class Inquiry {
   Explanation& out_;
   const Progress& progress_;
   int64_t begin_ns_;
-  double heat_s_ = 0;  // of the last one
+  double lane_s_ = 0;  // of a lane in the last heat
   int64_t steps_at_most_ =
       0;  // fewest steps that a lane made before its end, where they are enough for short bursts; 0: not known
   int64_t ends_after_ =
