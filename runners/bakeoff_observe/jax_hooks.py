@@ -14,6 +14,7 @@ import operator
 import os
 import sys
 import time
+from collections import Counter
 from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
@@ -23,7 +24,14 @@ from bakeoff_observe.imports import AfterImport
 from bakeoff_observe.jax_loops import EagerLoops
 from bakeoff_observe.observer import Facts, Hooks
 from bakeoff_observe.profiles import JaxProfile, Profile
-from bakeoff_observe.values import Inert, described, plain, processors, tiny_share
+from bakeoff_observe.values import (
+    Inert,
+    described,
+    main_reasons,
+    plain,
+    processors,
+    tiny_share,
+)
 
 if TYPE_CHECKING:
     from bakeoff_observe.process import Process
@@ -74,7 +82,7 @@ class Compiled:
         self.pick: Callable[[Any], Any] = lambda out: None
         self.compiles = 0  # calls that compiled it
         self.given: list[dict[str, Any]] = []  # what it was compiled for
-        self.reasons: set[str] = set()  # to compile it again
+        self.reasons: Counter[str] = Counter()  # to compile it again
         self.gradients = False  # it makes some, and the script updates by itself
 
 
@@ -232,7 +240,7 @@ class JaxHooks(Hooks):
             if len(self.seen) < 64:
                 self.seen.append(alike[-1])
             return alike[-1]
-        alike[0].reasons.add(_NEW)
+        alike[0].reasons[_NEW] += 1
         return alike[0]
 
     def explain(self, seen: Compiled, args: Any, kwargs: Any) -> None:
@@ -249,7 +257,7 @@ class JaxHooks(Hooks):
         seen.given.append(given)
         if found:
             sure, perhaps = min(found, key=lambda each: sum(map(len, each)))
-            seen.reasons |= sure or perhaps or {"placement"}
+            seen.reasons.update(sure or perhaps or {"placement"})
 
     def examine(self, seen: Compiled, jitted: Any, args: Any, kwargs: Any) -> Any:
         """A call of a function of which it is not known that it trains."""
@@ -492,7 +500,7 @@ class JaxHooks(Hooks):
             reads_per_step=self.observer.per_step("reads"),
             versions=_versions(),
             recompiled=self.recompiled(),
-            retraces={s.name: sorted(s.reasons) for s in self.seen if s.reasons},
+            retraces={s.name: main_reasons(s.reasons) for s in self.seen if s.reasons},
             optimizers=self.optimizers[:8],
             functions={s.name: [s.total, s.line] for s in most},
             threads=_threads(),

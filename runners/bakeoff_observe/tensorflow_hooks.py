@@ -12,6 +12,7 @@ import re
 import sys
 import time
 import weakref
+from collections import Counter
 from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
@@ -25,6 +26,7 @@ from bakeoff_observe.values import (
     described,
     given,
     leaves,
+    main_reasons,
     processors,
     scalar_finder,
     tiny_share,
@@ -491,7 +493,7 @@ def _reasons(function: Any) -> list[str]:
         }
         for c in function._list_all_concrete_functions()
     ]
-    found = set()
+    found: Counter[str] = Counter()
     for before, after in zip(types, types[1:]):
         for name in before.keys() & after.keys():
             a, b = before[name], after[name]
@@ -499,11 +501,11 @@ def _reasons(function: Any) -> list[str]:
                 continue
             a, b = (re.sub(r"Literal\[[^]]*\]", "", t) for t in (a, b))
             if a == b:
-                found.add(f"{name}: Python value")
+                found[f"{name}: Python value"] += 1
                 continue
             a, b = (re.sub(r"shape=(\([^)]*\)|None)", "", t) for t in (a, b))
-            found.add(f"{name}: shape" if a == b else f"{name}: type")
-    return sorted(found)
+            found[f"{name}: shape" if a == b else f"{name}: type"] += 1
+    return main_reasons(found)
 
 
 def stages(dataset: Any) -> list[str]:

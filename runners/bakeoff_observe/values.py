@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+from collections import Counter
 from typing import Any, Callable, Iterable, Optional
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "described",
     "given",
     "leaves",
+    "main_reasons",
     "plain",
     "processors",
     "scalar_finder",
@@ -49,6 +51,12 @@ def leaves(structure: Any) -> list[Any]:
     if isinstance(structure, (tuple, list)):
         return [leaf for part in structure for leaf in leaves(part)]
     return [structure]
+
+
+def main_reasons(counted: Counter[str]) -> list[str]:
+    """Those that come at least half as often as the most frequent one."""
+    most = max(counted.values(), default=0)
+    return sorted(reason for reason, n in counted.items() if 2 * n >= most)
 
 
 def tiny_share(arrays: Iterable[Any]) -> float:

@@ -395,9 +395,9 @@ def test_a_step_with_a_number_that_changes(eager: Path) -> None:
 @pytest.mark.parametrize(
     ("word", "function", "reasons"),
     [
-        ("static", "static", ["params: weak type", "rate: Python value"]),
+        ("static", "static", ["rate: Python value"]),
         pytest.param(
-            "shapes", "static", ["params: weak type", "x: shape"], marks=full_tier
+            "shapes", "static", ["x: shape"], marks=full_tier
         ),
         ("anew", "<lambda>", ["a new function each time"]),
     ],

@@ -125,6 +125,60 @@ std::vector<Hunk> with_moved(std::vector<Hunk> all, const std::vector<Line>& a, 
   return all;
 }
 
+// A function or class with its decorators, or lines between two of them.
+struct Block {
+  std::string name = {};  // "def f", "class A"; empty: neither
+  std::vector<Line> lines = {};
+};
+
+std::vector<Block> blocks_of(const std::vector<Line>& lines) {
+  std::vector<Block> all;
+  const size_t indent = lines.empty() ? 0 : indent_of(lines[0].whole);
+  bool decorated = false, within = false;
+  for (const Line& line : lines) {
+    const bool own = indent_of(line.whole) <= indent && !line.text.starts_with(")");
+    std::string name;
+    for (const char* word : {"def ", "async def ", "class "})
+      if (own && line.text.starts_with(word)) name = line.text.substr(0, line.text.find_first_of("(:"));
+    const bool decorates = own && line.text.starts_with("@");
+    if (own && !decorated && (decorates || !name.empty() || within || all.empty())) all.emplace_back();
+    if (!name.empty()) all.back().name = name;
+    if (own) decorated = decorates, within = decorates || !name.empty();
+    all.back().lines.push_back(line);
+  }
+  return all;
+}
+
+// The second script's lines, in which functions and classes that both have stand in the first one's order: that they stand
+// elsewhere is no difference.
+std::vector<Line> in_order_of(const std::vector<Line>& mine, const std::vector<Line>& other) {
+  const std::vector<Block> here = blocks_of(mine), there = blocks_of(other);
+  const auto count = [](const std::vector<Block>& all, const Block& one) {
+    return std::ranges::count(all, one.name, &Block::name);
+  };
+  const auto is_common = [&](const Block& one) {
+    return !one.name.empty() && count(here, one) == 1 && count(there, one) == 1;
+  };
+  std::vector<Line> all;
+  auto next = here.begin();
+  for (const Block& block : there) {
+    const Block* place = &block;
+    if (is_common(block)) {
+      next = std::find_if(next, here.end(), is_common);
+      place = &*std::ranges::find(there, next->name, &Block::name);
+      if (next->name.starts_with("class ") && next->lines.size() > 1 && place->lines.size() > 1) {
+        const auto body = [](const Block& of) { return std::vector(of.lines.begin() + 1, of.lines.end()); };
+        all.push_back(place->lines[0]);
+        std::ranges::move(in_order_of(body(*next++), body(*place)), std::back_inserter(all));
+        continue;
+      }
+      ++next;
+    }
+    all.insert(all.end(), place->lines.begin(), place->lines.end());
+  }
+  return all;
+}
+
 struct Names {
   std::vector<std::string> plain = {}, attributes = {};  // `attributes` stand behind a dot
 };
@@ -159,6 +213,30 @@ void names_in(const std::string& code, Names& found) {
     } else {
       ++at;
     }
+  }
+}
+
+// What code does whatever its variables are called: functions, attributes, values, texts, keywords and loops.
+void deeds_in(const std::string& code, std::set<std::string>& found) {
+  static const std::set<std::string> kWords = {"for",  "while", "if",    "else", "with",   "yield", "lambda",
+                                               "True", "False", "None",  "not",  "await",  "del",   "in",
+                                               "and",  "or",    "break", "def",  "assert", "is"};
+  for (size_t at = 0; at < code.size() && code[at] != '#';) {
+    const char c = code[at];
+    size_t end = at + 1;
+    if (c == '"' || c == '\'') {
+      end = std::min(code.find(c, at + 1), code.size() - 1) + 1;
+      found.insert(code.substr(at, end - at));
+    } else if (in_word(c)) {
+      while (end < code.size() && in_word(code[end])) ++end;
+      const std::string word = code.substr(at, end - at);
+      const bool named = std::isdigit(static_cast<unsigned char>(c)) != 0 || kWords.contains(word);
+      const bool used = (end < code.size() && code[end] == '(') || (at > 0 && code[at - 1] == '.');
+      if (named || used) found.insert(word);
+    } else if (std::string_view("+-*/%@<>|&^~").find(c) != std::string_view::npos) {
+      found.insert(std::string(1, c));
+    }
+    at = end;
   }
 }
 
@@ -289,7 +367,7 @@ std::string told(const std::vector<std::string>& lines) {
 // Adds what differs of two files.
 void compare(const Source::File& mine, const Source::File& other, std::vector<Difference>& all) {
   if (mine.lines == other.lines) return;
-  const std::vector<Line> a = code_lines(mine), b = code_lines(other);
+  const std::vector<Line> a = code_lines(mine), b = in_order_of(a, code_lines(other));
   for (const Hunk& hunk : with_moved(hunks(a, b, &Line::text), a, b)) {
     const int64_t end = mine.first + std::ssize(mine.lines);
     Difference one{.line = hunk.mine < a.size() ? a[hunk.mine].number : end,
@@ -433,6 +511,15 @@ std::vector<Changes> exchanges(const Source& mine, const Source& other) {
 bool Difference::deeper() const {
   const auto same = [](const std::string& a, const std::string& b) { return trimmed(a) == trimmed(b); };
   return !mine.empty() && std::ranges::equal(mine, other, same) && indent_of(mine[0]) > indent_of(other[0]);
+}
+
+bool Difference::renames() const {
+  const auto deeds = [](const std::vector<std::string>& lines) {
+    std::set<std::string> all;
+    for (const std::string& one : lines) deeds_in(one, all);
+    return all;
+  };
+  return !mine.empty() && !other.empty() && !deeper() && deeds(mine) == deeds(other);
 }
 
 std::string difference_words(const Difference& difference) {

@@ -25,10 +25,13 @@ struct Difference {
   }
   // Whether its lines are those of the other script, but stand deeper in loops, conditions or functions.
   bool deeper() const;
+  // Whether both scripts call and compute the same there, and call variables by other names.
+  bool renames() const;
   bool operator==(const Difference&) const = default;
 };
 
-// File by file, in the order of the lines; comments, empty lines and docstrings count for nothing, and indents only where no
+// File by file, in the order of the lines; comments, empty lines and docstrings count for nothing, nor does the order of
+// functions, of classes and of the methods of a class; indents count only where no
 // line above them differs. Of very long files (5,800 lines by as many) all from the first to the last line that differs.
 std::vector<Difference> differences(const Source& mine, const Source& other);
 

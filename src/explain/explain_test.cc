@@ -76,6 +76,22 @@ TEST(Phases, AddUpToTheWhole) {
   EXPECT_EQ(profile.epoch_steps, 20);
 }
 
+TEST(Phases, LongStepsHaveAPeriod) {
+  const auto profile_with = [](int64_t every) {
+    Report report{.kind = "step", .started = 0, .begun = 0};
+    int64_t at = 100 * kMs;
+    for (int64_t i = 0; i < 100; ++i) report.marks.push_back(at += (i % every == every - 1 ? 500 : 10) * kMs);
+    report.waits.assign(100, 0);
+    report.ns = at;
+    return profile_of(report);
+  };
+  EXPECT_EQ(profile_with(20).period_steps, 20);
+  EXPECT_NEAR(profile_with(20).period_s, 20 * 0.01 + 0.5, 0.02);
+  EXPECT_EQ(profile_with(60).period_steps, 56) << "the first three steps count for nothing";
+  EXPECT_NEAR(profile_with(60).period_s, 1.06, 0.02);
+  EXPECT_EQ(profile_with(1000).period_steps, 0);
+}
+
 Subject torch_script(nlohmann::json facts) {
   Subject subject{.name = "train.py", .file = "train.py", .source = std::string(60, '\n'), .seen = steady()};
   facts["parameters"] = 1000;
@@ -267,6 +283,40 @@ TEST(Differences, OfIndentsAreToldWhereNoLineAboveDiffers) {
       differences(loop, std::string("with a:\n    for b in data:\n        step(b)\n        print(b)\n"));
   ASSERT_EQ(within.size(), 1u) << "lines below another one that differs";
   EXPECT_FALSE(within[0].deeper());
+}
+
+TEST(Differences, TheOrderOfDefinitionsIsNone) {
+  const std::string one = "@jit\ndef one(a,\n        b):\n    return a\n";
+  const std::string two =
+      "class Two:\n    x = 1\n\n    def f(self):\n        pass\n\n    def g(self):\n        run(1)\n";
+  const std::string other_two =
+      "class Two:\n    x = 1\n\n    def g(self):\n        run(2)\n\n    def f(self):\n        pass\n";
+  const std::string slow = "import a\n" + one + two + "one(1, 2)\n",
+                    fast = "import a\n" + other_two + one + "one(1, 2)\n";
+  const auto found = differences(slow, fast);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].line, 13);
+  EXPECT_EQ(found[0].other, std::vector<std::string>{"        run(2)"});
+  EXPECT_TRUE(differences(slow, "import a\n" + two + one + "one(1, 2)\n").empty());
+  EXPECT_EQ(
+      differences(slow, std::string("import a\n") + one + "def more():\n    pass\n" + two + "one(1, 2)\n")
+          .size(),
+      1u);
+  const std::string twice = "def f():\n    a()\ndef f():\n    b()\n";
+  EXPECT_TRUE(differences(twice, twice).empty());
+}
+
+TEST(Differences, OfNamesAlone) {
+  const auto renames = [](const char* mine, const char* other) {
+    return Difference{.line = 1, .last = 1, .mine = {mine}, .other = {other}}.renames();
+  };
+  EXPECT_TRUE(renames("out, _ = self.rnn(x)", "hidden, _ = self.rnn(x)"));
+  EXPECT_FALSE(renames("out, _ = self.rnn(x)", "out, _ = self.gru(x)"));
+  EXPECT_FALSE(renames("for i in range(2):", "for i in range(40):"));
+  EXPECT_FALSE(renames("y = [f(x) for x in xs]", "y = f(xs)"));
+  EXPECT_FALSE(renames("y = a @ b", "y = a * b"));
+  EXPECT_FALSE(renames("y = f(x, 'sum')", "y = f(x, 'mean')"));
+  EXPECT_FALSE(Difference({.line = 1, .other = {"a = b"}}).renames());
 }
 
 TEST(Differences, TextsInTripleQuotesAreNoEndOfTheCode) {

@@ -28,6 +28,9 @@ constexpr double kWarmUpSeconds = 1;
 constexpr size_t kFewestBursts = 4;
 constexpr int64_t kFirstAsked = 2;   // rounds, before a heat may say enough
 constexpr double kFreshSeconds = 2;  // of the first steps of a fresh process that are compared, about
+constexpr int64_t kSomeFresh =
+    12;  // the same, steps, where they take less than this: a switch needs two to be thrown
+constexpr double kMostFreshSeconds = 5;
 constexpr double kRunSeconds = 300;  // of a whole run, at most
 
 // One lane's process during a heat.
@@ -282,8 +285,9 @@ int64_t ended_after(const Heat& heat) {
 }
 
 int64_t fresh_steps_of(int64_t ended_after, double step_s) {
-  return std::clamp(static_cast<int64_t>(kFreshSeconds / std::max(step_s, 1e-6)), kFewestFresh,
-                    ended_after - 1);
+  const int64_t fewest = kSomeFresh * step_s < kMostFreshSeconds ? kSomeFresh : kFewestFresh;
+  return std::min(std::max(static_cast<int64_t>(kFreshSeconds / std::max(step_s, 1e-6)), fewest),
+                  ended_after - 1);
 }
 
 std::optional<HeatDifference> difference(const LaneHeat& slower, const LaneHeat& faster) {

@@ -95,7 +95,8 @@ inline constexpr int64_t kFewestFresh = 6;  // first steps of a fresh process th
 // Fewest steps that a lane made until its end, where they are too few for bursts; 0: no lane ended so, or one ended so soon
 // that its first steps say nothing either.
 int64_t ended_after(const Heat& heat);
-// HeatOptions::fresh_steps of scripts that end after so many steps: those of 2 seconds, about. `step_s`: of the slowest.
+// HeatOptions::fresh_steps of scripts that end after so many steps: those of 2 seconds, about, and 12 if they take less than 5.
+// `step_s`: of the slowest.
 int64_t fresh_steps_of(int64_t ended_after, double step_s);
 
 // Returns early after Ctrl-C.

@@ -30,6 +30,7 @@ constexpr double kMuchMore = 1.2;      // ceiling of a cause over that in the se
 constexpr double kGlaring = 1.5;       // gain that the first heat alone confirms
 constexpr double kPlain = 1.1;         // gain that one further heat confirms; restarts may differ by less
 constexpr double kEpochSeconds = 3;    // up to which a burst takes whole epochs
+constexpr double kPeriodSeconds = 8;   // up to which it takes all steps from a long one to the next
 constexpr const char* kNotAlone = "a copy with these lines of the other script alone does not run: ";
 constexpr double kPrior = 0.25;    // typical size of a gain or a gap, log scale
 constexpr double kRestart = 0.01;  // sd of one process of a script, log scale, until heats show it
@@ -48,7 +49,7 @@ constexpr double kLatest =
 constexpr double kRunStart = 0.5;      // s, of a process before Python runs the script
 constexpr int64_t kEnoughSteps = 200;  // of a script that ends, from which on bursts of fewer steps are tried
 constexpr int64_t kStepsOfRound = 8;   // at least, of a script that ends
-constexpr int64_t kNoBursts = 20;      // steps of a script that ends, up to which bursts are not tried
+constexpr int64_t kNoBursts = 40;      // steps of a script that ends, up to which bursts are not tried
 constexpr double kGlaringGap = 4;      // from which on a heat may end before its rounds are made
 constexpr double kSmallPart =
     0.25;  // of a gap, or its logarithm, up to which something is no main cause of it
@@ -56,8 +57,10 @@ constexpr double kSeenGap = 3,
                  kSeenQuiet = 2;  // that is told, and what is booked to it, though no heats make it certain
 constexpr double kObvious = 2;    // gain that the first heat alone confirms at once
 constexpr double kLeastBooked = 0.1;  // share of the observed steps' time, from which on it names a cause
+constexpr double kNearlyAll =
+    0.95;  // from which on what is left of a gap of 3,000 may be the books' own error
 constexpr double kMostOfGap = 0.7, kAllOfGap = 0.85;  // of its logarithm
-constexpr double kFreshS = 2, kBurstsS = 2;           // of a lane in a heat, about, besides its start
+constexpr double kBurstsS = 2;                        // of a lane in a heat, about, besides its start
 constexpr double kNothingLeft = 1.08;  // gap over the gains of its causes, up to which it is explained
 
 // Largest relative difference of the losses of equal steps; absent where there are none.
@@ -85,6 +88,14 @@ bool whole_epochs(const Subject& s) {
   const Profile& p = s.profile;
   const bool counts = s.seen.kind == "fit" || p.epoch_start_s > kMargin * epoch_seconds(p);
   return p.epoch_steps > 1 && epoch_seconds(p) < kEpochSeconds && counts;
+}
+
+// Samples from one long step to the next, of the script in which they are most; 0: its steps are alike, or that takes long.
+double period_samples(const std::vector<Subject>& subjects) {
+  double most = 0;
+  for (const Subject& s : subjects)
+    if (s.profile.period_s < kPeriodSeconds) most = std::max(most, s.profile.period_steps * s.samples());
+  return most;
 }
 
 // Whether the second script is suspect of the same, as much, with the same remedy. Times are those of a sample of the
@@ -175,6 +186,7 @@ void Inquiry::run() {
     if (const int64_t steps = subject.seen.steps();
         !subject.whole && subject.seen.ended && steps > kFewestFresh && steps <= kNoBursts)
       compare_first_steps(steps);
+  compare_growing_steps();
   confirm();
   confirm_hidden();
   confirm_shared();
@@ -218,6 +230,9 @@ Lane Inquiry::lane(size_t subject, const std::string& name, Switches switches) c
   if (whole_epochs(of)) {
     lane.epoch_samples = of.profile.epoch_steps * of.samples();
     lane.epoch_s = epoch_seconds(of.profile);
+  } else if (const double samples = period_samples(out_.subjects); samples > 0) {
+    lane.epoch_samples = samples;
+    lane.epoch_s = std::max(of.profile.period_s, samples / of.samples() * of.profile.step_s);
   }
   return lane;
 }
@@ -256,6 +271,7 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted, bool with_s
   }
   if (ends_after > 0 && ends_after_ == 0 && !proc::interrupted()) {
     compare_first_steps(ends_after);
+    if (with_second) return {};
     heat = run();
   }
   out_.others = std::max(out_.others, heat.others);
@@ -274,13 +290,29 @@ void Inquiry::compare_first_steps(int64_t ends_after) {
   ends_after_ = ends_after;
 }
 
+// What grows makes bursts of later rounds incomparable with those of earlier ones.
+void Inquiry::compare_growing_steps() {
+  const Subject& first = out_.subjects[0];
+  const auto trend = step_trend(first.seen);
+  if (!pair() || ends_after_ > 0 || first.whole || first.other_grows || !trend || trend->of_epoch) return;
+  growing_steps_ = std::min(first.seen.steps(), out_.subjects[1].seen.steps()) - 1;
+  ends_after_ = growing_steps_ + 1;
+  out_.notes.push_back(fmt::format(
+      "{}: its steps become longer, so the first {} steps of fresh processes are compared, the same in all",
+      first.name, growing_steps_));
+}
+
+int64_t Inquiry::fresh_steps(double step_s) const {
+  return growing_steps_ > 0 ? growing_steps_ : fresh_steps_of(ends_after_, step_s);
+}
+
 HeatOptions Inquiry::planned(const std::vector<Lane>& lanes) const {
   HeatOptions options{.folder = job_.folder, .seed = static_cast<uint64_t>(out_.heats) + 1};
   options.whole = out_.subjects[0].whole;
   options.until_short = ends_after_ == 0 && !options.whole;
   double step_s = 0, round_s = 0;
   for (const Lane& lane : lanes) step_s = std::max(step_s, lane.step_with_waits_s);
-  if (ends_after_ > 0 && !options.whole) options.fresh_steps = fresh_steps_of(ends_after_, step_s);
+  if (ends_after_ > 0 && !options.whole) options.fresh_steps = fresh_steps(step_s);
   for (const Lane& lane : lanes) {
     if (options.whole)
       round_s += lane.whole_s + kRunStart;
@@ -376,8 +408,10 @@ std::vector<size_t> Inquiry::open(bool shared) const {
 // not once for each round.
 size_t Inquiry::most_tried(const std::vector<Lane>& lanes) const {
   const bool whole = out_.subjects[0].whole;
+  const double step_s = lanes[0].step_with_waits_s;
+  const double fresh_s = static_cast<double>(fresh_steps(step_s)) * step_s;
   const double cost_s = whole             ? 2 * lanes[0].whole_s
-                        : ends_after_ > 0 ? 2 * (lanes[0].start_s + kFreshS)
+                        : ends_after_ > 0 ? 2 * (lanes[0].start_s + fresh_s)
                                           : lanes[0].start_s / 2 + kBurstsS;
   const double fit = (job_.seconds - seconds()) / std::max(0.1, cost_s) - static_cast<double>(lanes.size());
   return static_cast<size_t>(std::clamp(fit, whole || ends_after_ > 0 ? 0.0 : 1.0, 100.0));
@@ -403,6 +437,7 @@ bool Inquiry::one_heat(Pass& pass, int number) {
   if (tried.empty() && (number > 1 ? !with_second || gap_known : number > 0 && !with_second)) return false;
   const auto results = heat(lanes, with_second);
   if (proc::interrupted()) return false;
+  if (results.empty()) return one_heat(pass, number);  // it has time for fewer of them now
   if (!results[0].ok()) {
     out_.notes.push_back(fmt::format("{}: {}", out_.subjects[0].name, results[0].failure));
     return false;
@@ -611,6 +646,14 @@ bool Inquiry::tells_more(const Cause& special) const {
   });
 }
 
+// Whether a named cause is that it waits for what this line makes.
+bool Inquiry::waits_at(int64_t line) const {
+  return std::ranges::any_of(out_.causes, [&](const Cause& cause) {
+    return line > 0 && cause.named() && std::string(cause.suspect.rule->key) == "input" &&
+           cause.suspect.line == line;
+  });
+}
+
 // What no run decided is named by the time that the observed run spent on it; a general cause only where no special one is,
 // and a place in the script only where causes leave most of the gap open.
 void Inquiry::book() {
@@ -630,7 +673,8 @@ void Inquiry::book() {
       if (!undecided || cause.shared || rank(mine) != now) continue;
       if (cause.suspect.suspicion.booked.value_or(0) < kLeastBooked) continue;
       const std::string id = mine.id;
-      const bool of_waits = mine.of_place() || id == "R1" || id == "R2";  // that may say why it waits
+      const bool of_waits = mine.of_place() || id == "R1" || id == "R2" ||
+                            waits_at(cause.suspect.line);  // that may say why it waits
       const double so_far = explained(/*places=*/mine.of_place(), /*waits=*/!of_waits);
       const bool left = so_far <= (mine.of_place() ? kMostOfGap : kAllOfGap) && !out_.told(cause);
       if (left || tells_more(cause)) cause.finding = Finding::kBooked;
@@ -651,8 +695,10 @@ double Inquiry::explained(bool places, bool waits) const {
     const Rule& rule = *cause.suspect.rule;
     if ((rule.of_place() && !places) || (std::string(rule.key) == "input" && !waits)) continue;
     if (cause.finding == Finding::kConfirmed) explained += std::log(cause.measured->value);
-    if (cause.finding == Finding::kBooked)
-      explained -= std::log1p(-std::min(0.99, *cause.suspect.suspicion.booked));
+    if (cause.finding != Finding::kBooked) continue;
+    const double booked = *cause.suspect.suspicion.booked;
+    if (booked >= kNearlyAll && !rule.of_place()) return 1;
+    explained -= std::log1p(-std::min(0.99, booked));
   }
   return explained / std::log(out_.gap->value);
 }

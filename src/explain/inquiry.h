@@ -66,6 +66,7 @@ class Inquiry {
   void confirm_shared();
   void combine();
   bool tells_more(const Cause& special) const;
+  bool waits_at(int64_t line) const;
   void book();
   // Gives a lane of the first script other lines, in the copy of its folder in which it runs. False: it runs in none.
   bool put_lines(Lane& lane, const Changes& changes) const;
@@ -77,10 +78,14 @@ class Inquiry {
   bool pair() const { return out_.subjects.size() > 1; }
   double alpha() const { return job_.alpha / static_cast<double>(2 + 3 * out_.causes.size()); }
   Lane lane(size_t subject, const std::string& name, Switches switches) const;
-  // `with_second`: of a first lane as it is, the other script, and lanes with a switch each; it ends once they say enough.
+  // `with_second`: of a first lane as it is, the other script, and lanes with a switch each; it ends once they say enough. Nothing
+  // where it found that first steps of fresh processes must be compared.
   std::vector<LaneHeat> heat(const std::vector<Lane>& lanes, bool with_second = false);
   // From now on, as a script makes so few steps.
   void compare_first_steps(int64_t ends_after);
+  void compare_growing_steps();
+  // First steps of a fresh process that are compared.
+  int64_t fresh_steps(double step_s) const;
   // Rounds of a heat of these lanes, and how long a burst of each is.
   HeatOptions planned(const std::vector<Lane>& lanes) const;
   // Whether every lane with a switch either explains much of a glaring gap, or next to nothing.
@@ -110,6 +115,8 @@ class Inquiry {
       0;  // fewest steps that a lane made before its end, where they are enough for short bursts; 0: not known
   int64_t ends_after_ =
       0;  // fewest steps that a lane made before its end, too few for bursts; 0: all made enough
+  int64_t growing_steps_ =
+      0;  // steps seen of both scripts, where those of the first become longer; 0: they do not
   Differences gap_ = Differences();
   std::vector<double> plain_losses_ = {};  // of the last run without switches
 };

@@ -6,6 +6,8 @@
 #include <cctype>
 #include <cmath>
 
+#include "stats/trimmed.h"
+
 namespace bakeoff::explain {
 namespace {
 
@@ -14,6 +16,8 @@ namespace fs = std::filesystem;
 constexpr int64_t kFirstSteps = 5;
 constexpr int64_t kTracedSteps = 2;
 constexpr int64_t kObservedSteps = 300;
+constexpr double kMayGrow =
+    1.05;  // the later half of its steps over the first, from which on it is observed for longer
 constexpr int64_t kFewestCalls = 64;  // of a model that nothing trains: runners/bakeoff_observe/observer.py
 constexpr double kLongestObserved = 5, kShortestObserved = 2;  // seconds
 constexpr double kShareObserved = 1.0 / 15;                    // of the budget
@@ -23,6 +27,9 @@ constexpr double kHookSeconds = 2;
 constexpr int64_t kProfiledSteps = 2;
 constexpr double kLongestProfiled = 3;  // seconds, of a step that is profiled
 constexpr double kMostlyLater = 0.4;    // share of a whole run
+constexpr double kLaterGap = 0.5;       // the same, of what one script takes more than the other
+constexpr double kSomeLater = 0.15;     // share of a whole run, from which on that counts
+constexpr int64_t kFewestShapes = 3;    // compilations after the first steps
 constexpr double kLongestWhole = 60;    // seconds
 constexpr double kAlike = 0.01;         // relative difference of numbers of parameters
 constexpr int64_t kFewSteps = 40;       // of a script that ends, too few for bursts
@@ -75,14 +82,28 @@ Error no_steps(const Subject& subject, const Observed& process) {
           kFirstSteps, kFewestCalls, process.log_tail())};
 }
 
-// Where the batch of one script is not known, samples of the two cannot be compared.
+// Whether it compiles again and again as its inputs' shapes change: padded, the same samples count as more.
+bool takes_many_shapes(const Subject& s) {
+  const auto found = s.facts().find("retraces");
+  return s.seen.compiles >= kFewestShapes && found != s.facts().end() &&
+         found->dump().find(": shape") != std::string::npos;
+}
+
+// Where the batch of one script is not known or varies, samples of the two cannot be compared.
 void compare_by_step(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
   const auto unknown =
       std::ranges::find_if(subjects, [](const Subject& s) { return s.number("batch") <= 0; });
-  if (unknown == subjects.end()) return;
-  notes.push_back(fmt::format(
-      "{}: the samples of a step are not known, so steps are compared; make sure that both take as many",
-      unknown->name));
+  const auto varying = std::ranges::find_if(subjects, takes_many_shapes);
+  if (unknown != subjects.end())
+    notes.push_back(fmt::format(
+        "{}: the samples of a step are not known, so steps are compared; make sure that both take as many",
+        unknown->name));
+  else if (varying != subjects.end())
+    notes.push_back(fmt::format(
+        "{}: its steps take inputs of several shapes, so steps are compared; make sure that both take as many samples",
+        varying->name));
+  else
+    return;
   for (Subject& subject : subjects) subject.by_step = true;
 }
 
@@ -97,6 +118,26 @@ std::string later_words(const Subject& s) {
 
 std::string whole_note(const Subject& s, const std::string& why) {
   return fmt::format("{}: {}, so whole runs are compared, from the start of Python to the end", s.name, why);
+}
+
+// What one of two scripts needs more, before its first step or after its last, where that is much of it or most of the gap.
+std::string outside_words(const std::vector<Subject>& subjects) {
+  if (subjects.size() < 2) return "";
+  const auto total = [](const Subject& s) { return s.profile.total_s; };
+  const double gap_s = std::abs(total(subjects[0]) - total(subjects[1]));
+  for (const bool later : {false, true}) {
+    const auto part = [&](const Subject& s) {
+      return later ? s.profile.phases.back().seconds : s.profile.phases[1].seconds;
+    };
+    const auto& slow = std::ranges::max(subjects, {}, part);
+    const auto& fast = std::ranges::min(subjects, {}, part);
+    const double more_s = part(slow) - part(fast), share = more_s / total(slow);
+    if (share > kMostlyLater ||
+        (share > kSomeLater && more_s > kLaterGap * gap_s && total(slow) > total(fast)))
+      return fmt::format("{} needs {:.1f} s more than {} {}", slow.name, more_s, fast.name,
+                         later ? "after its last training step" : "until its first step is made");
+  }
+  return "";
 }
 
 // A script that ends after a few steps leaves none for bursts: its whole runs are compared.
@@ -121,19 +162,10 @@ void compare_whole_runs(std::vector<Subject>& subjects, std::vector<std::string>
     return;
   }
   // So may what it does before: it prepares its data, or compiles.
-  const auto set_up = [](const Subject& s) { return s.profile.phases[1].seconds; };
-  if (subjects.size() == 2) {
-    const auto& slow = std::ranges::max(subjects, {}, set_up);
-    const auto& fast = std::ranges::min(subjects, {}, set_up);
-    const double more_s = set_up(slow) - set_up(fast);
-    if (more_s > kMostlyLater * slow.profile.total_s) {
-      notes.push_back(fmt::format(
-          "{} needs {:.1f} s more than {} until its first step is made, so whole runs are compared, from the start of "
-          "Python to the end",
-          slow.name, more_s, fast.name));
-      for (Subject& subject : subjects) subject.whole = true;
-      return;
-    }
+  if (const std::string outside = outside_words(subjects); !outside.empty()) {
+    notes.push_back(outside + ", so whole runs are compared, from the start of Python to the end");
+    for (Subject& subject : subjects) subject.whole = true;
+    return;
   }
   const auto first = std::ranges::find_if(subjects, few);
   if (first == subjects.end()) return;
@@ -181,6 +213,27 @@ Status profile(Observed& process, Report& seen) {
     one.end += passed;
   }
   return Done{};
+}
+
+// Steps in whose lines it is seen.
+Status watch(Subject& subject, Observed& process, RunRequest asked) {
+  asked.facts = true, asked.watch = Watch::kLines;
+  const int64_t printed = process.log_bytes();
+  TRY(Report later, process.run(asked));
+  const auto steps = static_cast<double>(std::max<int64_t>(1, later.steps()));
+  subject.output_bytes = static_cast<double>(process.log_bytes() - printed) / steps;
+  subject.faults = static_cast<double>(later.minor_faults - subject.seen.minor_faults) / steps;
+  subject.watched_steps = later.steps();
+  subject.watched_s = 1e-9 * static_cast<double>(later.ns);
+  append(subject.seen, std::move(later));
+  return Done{};
+}
+
+bool may_grow(const std::vector<int64_t>& marks) {
+  std::vector<double> first, last;
+  for (size_t i = 1; i < marks.size(); ++i)
+    (2 * i < marks.size() ? first : last).push_back(static_cast<double>(marks[i] - marks[i - 1]));
+  return !first.empty() && stats::median(last) > kMayGrow * stats::median(first);
 }
 
 Result<Observed> started(const Subject& subject, const fs::path& folder, const std::string& word) {
@@ -235,15 +288,10 @@ Status observe(Subject& subject, const fs::path& folder, double budget_s) {
       return Done{};
     }
   } else {
-    const int64_t printed = process.log_bytes();
-    TRY(Report later,
-        process.run({.steps = kObservedSteps, .seconds = observed_s, .facts = true, .watch = Watch::kLines}));
-    const auto steps = static_cast<double>(std::max<int64_t>(1, later.steps()));
-    subject.output_bytes = static_cast<double>(process.log_bytes() - printed) / steps;
-    subject.faults = static_cast<double>(later.minor_faults - subject.seen.minor_faults) / steps;
-    subject.watched_steps = later.steps();
-    subject.watched_s = 1e-9 * static_cast<double>(later.ns);
-    append(subject.seen, std::move(later));
+    CHECK_OK(watch(subject, process, {.steps = kObservedSteps, .seconds = observed_s}));
+    const double left_s = observed_s - subject.watched_s;
+    if (subject.seen.error.empty() && !subject.seen.ended && left_s > 1 && may_grow(subject.seen.marks))
+      CHECK_OK(watch(subject, process, {.steps = 2 * kObservedSteps, .seconds = left_s}));
     if (!subject.seen.error.empty()) return no_steps(subject, process);
   }
   subject.profile = profile_of(subject.seen);

@@ -16,6 +16,8 @@ constexpr double kFromThird = 1.15;  // by which a third of the steps takes long
 constexpr double kGrown = 1.5;       // the last step over the first
 constexpr double kSurely = 2.33;     // standard errors: 99%
 constexpr size_t kWarmUp = 3;        // steps that may compile, allocate and tune themselves
+constexpr double kLong = 8;          // a step over the median one, from which on it is no step like others
+constexpr double kLongShare = 0.15, kOneLongShare = 0.3;  // of the time, that several or one of them take
 
 double seconds(int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kSecond); }
 
@@ -86,6 +88,28 @@ std::optional<StepTrend> grown(std::vector<Numbered> steps) {
                   .steps = std::llround(to - from)};
   if (trend.least_per_step_s <= 0 || trend.last_s < kGrown * trend.first_s) return std::nullopt;
   return trend;
+}
+
+// Fills in how often a step takes far longer than others. The first three steps may compile.
+void find_period(const std::vector<double>& steps, Profile& profile) {
+  const double typical = stats::median(steps);
+  std::vector<double> lengths;
+  double all_s = 0, long_s = 0;
+  size_t last = 0, first = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    all_s += steps[i];
+    if (steps[i] < kLong * typical) continue;
+    long_s += steps[i];
+    if (lengths.empty()) first = i;
+    lengths.push_back(static_cast<double>(i - last));
+    last = i;
+  }
+  if (lengths.size() > 1) lengths.erase(lengths.begin());  // of which the begin is not known
+  if (lengths.empty() || long_s < (first == last ? kOneLongShare : kLongShare) * all_s) return;
+  const double length = stats::median(lengths);
+  if (length < 2) return;
+  profile.period_steps = length;
+  profile.period_s = length * typical + long_s / static_cast<double>(first == last ? 1 : lengths.size() + 1);
 }
 
 struct Split {
@@ -163,6 +187,7 @@ Profile profile_of(const Report& report) {
   for (auto at = begins.begin(); at != begins.end() && std::next(at) != begins.end(); ++at)
     lengths.push_back(static_cast<double>(*std::next(at) - *at));
   if (!lengths.empty()) profile.epoch_steps = stats::median(lengths);
+  if (begins.empty()) find_period(all, profile);
   const int64_t imports = union_of(report.imports);
   profile.phases = {
       {"imports", "importing the framework", seconds(imports)},

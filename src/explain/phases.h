@@ -26,6 +26,9 @@ struct Profile {
   double wait_share = 0;     // share of waiting in all steps after the first three
   double epoch_steps = 0;    // median number of steps of an epoch; 0: not seen
   double epoch_start_s = 0;  // median wait and excess of a step that begins an epoch; 0: none was seen
+  // Where no epochs were seen and some steps take far longer than others, as a script evaluates now and then: steps from one
+  // of them to the next, and what these take, s. 0: all steps are alike.
+  double period_steps = 0, period_s = 0;
   bool operator==(const Profile&) const = default;
 };
 

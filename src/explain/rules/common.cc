@@ -95,8 +95,10 @@ Maybe shapes_vary(const Subject& s, int) {
   const bool known = reasons.find('"') != std::string::npos,
              shape = reasons.find("shape") != std::string::npos;
   if (known && !shape) return {};
-  auto found = recompiled(s);
+  auto found = s.stepless() && shape ? compiles_longer(s) : recompiled(s);
   if (found && !shape) found->booked.reset();  // a run with equal shapes says whether they are the reason
+  if (const std::string what = reasons_of(s, {"shape"}); found && !what.empty())
+    found->evidence += ", as shapes change: " + what;
   return found;
 }
 
@@ -320,6 +322,7 @@ std::vector<Rule> common_rules() {
        .change = "keep shapes equal: drop_last=True, padding",
        .method = "gives the first batch again and again",
        .thrown = "cached_batch",
+       .place = "@jit|jax\\.jit|tf\\.function|jit_compile|torch\\.compile",
        .numbers = true,
        .suspect = shapes_vary},
       {.id = "R4",

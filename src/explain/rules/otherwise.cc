@@ -65,6 +65,19 @@ const Otherwise kOtherwise[] = {
      "weights are copied out of the model and back, all of them each time",
      "assign variables to variables (t.assign(...)) within one compiled function, torch._foreach_lerp_",
      "R11"},
+    {"one_hot_lookup", R"(one_hot\(|eye\()",
+     R"(gather\(|embedding_lookup|[.]embedding\(|Embedding\(|index_select|take\()",
+     "multiply one-hot rows with a table where the other script takes its rows",
+     "rows of a table are looked up by a product of one-hot vectors with all of it",
+     "gather, index_select or an embedding layer: only the rows that are needed, in the backward pass, too"},
+    {"single_rows",
+     R"(\.unsqueeze\(0\)|\[None(, *(\.\.\.|:))?\]|expand_dims\([^()]*, *(axis *= *)?0\)|\[(np|tf|jnp)\.newaxis|reshape\(\(?1, *-1)",
+     "", "make batches of one sample", "a model is called for one sample at a time",
+     "give it many samples at once: stack them, or take them from a loader", "R32", false},
+    {"all_pairs", R"(==.*\[(:, *)*None|\[(:, *)*None[^=]*==|\.eq\(.*unsqueeze)", "",
+     "compare each value with each possible one", "it compares each value with all that it may be",
+     "count or write by index: bincount, table[row, column] += 1, index_put_ with accumulate=True", "R32",
+     false},
     {"metric_thresholds", "[^_]thresholds *=", "", "compare predictions with many thresholds",
      "a metric compares each prediction with each of its thresholds",
      "evenly spaced thresholds by their number (num_thresholds), fewer of them, or metrics once an epoch",
@@ -132,6 +145,12 @@ const Otherwise kOtherwise[] = {
     {"whole_files", "", R"(mmap_mode|memmap|usecols|columns *=|nrows *=|num_frames|frame_offset)",
      "read whole files where the other script reads parts", "it reads whole files of which it needs a part",
      "np.load(..., mmap_mode=\"r\"), or files that can be read in parts", "R1", false},
+    {"state_kept", "",
+     R"((^|[ ,(])(h|c|hx|cx|hidden|states?|[a-z_]*cache|past[a-z_]*|carry)(, *[A-Za-z_]+)*\)? *= *[A-Za-z_.]+\(.+, *[[(]?([a-z_]+, *)?\2([^A-Za-z_]|$))",
+     "give a model a whole sequence where the other script gives it what is new and its last state",
+     "a model goes through all of a sequence again for each new element",
+     "keep the layers' states, or keys and values, from call to call, and give it the new element alone",
+     "R32"},
     {"hooks_kept", R"(register_[a-z_]*hook\()", R"(handle|\.remove\()",
      "register hooks that the other script removes",
      "hooks are registered and not removed, so that more and more of them run",
@@ -147,7 +166,7 @@ const Otherwise kOtherwise[] = {
      "detach() or stop_gradient where gradients are to end: the model learns something else, if they did anything",
      "R12"},
     {"element_reads", "",
-     R"((^| )([A-Za-z_]+) *= *[a-z]+\.(asarray|array|device_get)\( *\2 *\)|(^| )([A-Za-z_]+) *= *\5(\.detach\(\))?(\.cpu\(\))?\.(tolist|numpy)\()",
+     R"((^| )([A-Za-z_]+) *= *[a-z]+\.(asarray|array|device_get)\( *\2 *\)|(^| )([A-Za-z_]+) *= *\5(\.detach\(\))?(\.cpu\(\))?\.(tolist|numpy)\(|\.tolist\(\))",
      "read arrays that the other script converts first",
      "elements of an array of the framework are read one by one, each by a call of its own",
      "convert the array once, before the loop: np.asarray(x), x.tolist()", "R11", false},
@@ -195,7 +214,8 @@ bool moved_out(const Subject& s, const CodeTime& code) {
     const auto there = s.other_within.find(line.text);
     const double there_s = there == s.other_within.end() ? 0 : there->second;
     return line.text.size() >= kLeastMoved && code.text.has(line.line.line) &&
-           there_s <= kMovedTime * line.within_s && elsewhere(line.text);
+           there_s <= kMovedTime * line.within_s && line.within_s - there_s >= kPartOfGap * gap_s(s) &&
+           elsewhere(line.text);
   });
 }
 
@@ -240,11 +260,17 @@ Suspicion suspicion_of(const Subject& s, const CodeTime& code, double more_s) {
       .booked = at_least(std::min(1.0, more_s / s.mean_s()), s)};
 }
 
-// What differs, whatever it is, in most of the gap; nullptr: nothing does.
+// What differs, whatever it is, in a line that takes most of the gap; nullptr: nothing does. What many lines need a little may
+// be what all of them compute with, and says nothing; one that gives other names alone says least.
 const CodeTime* most_of_gap(const Subject& s) {
-  const auto most = std::ranges::max_element(s.code, {}, &CodeTime::nearest_s);
-  if (!is_wide(s) || most == s.code.end() || most->nearest_s < kPartOfGap * gap_s(s)) return nullptr;
-  return &*most;
+  const double least_s = kPartOfGap * gap_s(s);
+  const CodeTime* most = nullptr;
+  const auto rank = [](const CodeTime& code) { return std::pair(!code.text.renames(), code.nearest_s); };
+  for (const CodeTime& code : s.code)
+    if (std::min(code.nearest_s, code.line_more_s) >= least_s &&
+        (most == nullptr || rank(*most) < rank(code)))
+      most = &code;
+  return is_wide(s) ? most : nullptr;
 }
 
 // Whether all that the texts differ in belongs together, and looks at the stack do not show where the gap lies.

@@ -185,9 +185,7 @@ std::string page(const std::string& id) {
     if (const auto found = all.changes.find(id); found != all.changes.end())
       text += fmt::format("| {} | {} |\n", all.framework, found->second);
   }
-  const auto has_own = [](const Rule* rule) {
-    return rule->has_switch() && !rule->takes_other_lines();
-  };
+  const auto has_own = [](const Rule* rule) { return rule->has_switch() && !rule->takes_other_lines(); };
   const bool told = std::ranges::none_of(mine, has_own) || topic->measured == kPaired;
   text += fmt::format("\n## How it is measured\n\n{}{}\n", topic->measured,
                       told ? "" : std::string("\n\n") + kPaired);
