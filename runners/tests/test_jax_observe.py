@@ -396,9 +396,7 @@ def test_a_step_with_a_number_that_changes(eager: Path) -> None:
     ("word", "function", "reasons"),
     [
         ("static", "static", ["rate: Python value"]),
-        pytest.param(
-            "shapes", "static", ["x: shape"], marks=full_tier
-        ),
+        pytest.param("shapes", "static", ["x: shape"], marks=full_tier),
         ("anew", "<lambda>", ["a new function each time"]),
     ],
 )

@@ -54,13 +54,14 @@ constexpr double kGlaringGap = 4;      // from which on a heat may end before it
 constexpr double kSmallPart =
     0.25;  // of a gap, or its logarithm, up to which something is no main cause of it
 constexpr double kSeenGap = 3,
-                 kSeenQuiet = 2;  // that is told, and what is booked to it, though no heats make it certain
-constexpr double kObvious = 2;    // gain that the first heat alone confirms at once
+                 kSeenQuiet = 1.6;  // that is told, and what is booked to it, though no heats make it certain
+constexpr double kObvious = 2;      // gain that the first heat alone confirms at once
 constexpr double kLeastBooked = 0.1;  // share of the observed steps' time, from which on it names a cause
 constexpr double kNearlyAll =
     0.95;  // from which on what is left of a gap of 3,000 may be the books' own error
 constexpr double kMostOfGap = 0.7, kAllOfGap = 0.85;  // of its logarithm
-constexpr double kBurstsS = 2;                        // of a lane in a heat, about, besides its start
+constexpr double kRoundsOfApart = 3;   // of processes of their own, with which a gap of 2 can be certain
+constexpr double kBurstsS = 2;         // of a lane in a heat, about, besides its start
 constexpr double kNothingLeft = 1.08;  // gap over the gains of its causes, up to which it is explained
 
 // Largest relative difference of the losses of equal steps; absent where there are none.
@@ -295,7 +296,8 @@ void Inquiry::compare_growing_steps() {
   const Subject& first = out_.subjects[0];
   const auto trend = step_trend(first.seen);
   if (!pair() || ends_after_ > 0 || first.whole || first.other_grows || !trend || trend->of_epoch) return;
-  growing_steps_ = std::min(first.seen.steps(), out_.subjects[1].seen.steps()) - 1;
+  const Report& other = out_.subjects[1].seen;
+  growing_steps_ = (other.ended ? std::min(first.seen.steps(), other.steps()) : first.seen.steps()) - 1;
   ends_after_ = growing_steps_ + 1;
   out_.notes.push_back(fmt::format(
       "{}: its steps become longer, so the first {} steps of fresh processes are compared, the same in all",
@@ -410,8 +412,8 @@ size_t Inquiry::most_tried(const std::vector<Lane>& lanes) const {
   const bool whole = out_.subjects[0].whole;
   const double step_s = lanes[0].step_with_waits_s;
   const double fresh_s = static_cast<double>(fresh_steps(step_s)) * step_s;
-  const double cost_s = whole             ? 2 * lanes[0].whole_s
-                        : ends_after_ > 0 ? 2 * (lanes[0].start_s + fresh_s)
+  const double cost_s = whole             ? kRoundsOfApart * lanes[0].whole_s
+                        : ends_after_ > 0 ? kRoundsOfApart * (lanes[0].start_s + fresh_s)
                                           : lanes[0].start_s / 2 + kBurstsS;
   const double fit = (job_.seconds - seconds()) / std::max(0.1, cost_s) - static_cast<double>(lanes.size());
   return static_cast<size_t>(std::clamp(fit, whole || ends_after_ > 0 ? 0.0 : 1.0, 100.0));
@@ -434,7 +436,9 @@ bool Inquiry::one_heat(Pass& pass, int number) {
     lanes.push_back(lane(0, name, with(pass.base, suspect)));
   }
   const bool gap_known = out_.gap && (out_.gap_is_certain() || out_.gap->high < 1 + kMargin);
-  if (tried.empty() && (number > 1 ? !with_second || gap_known : number > 0 && !with_second)) return false;
+  // Where each round has processes of its own, one heat has their noise in it.
+  const int enough = out_.subjects[0].whole || ends_after_ > 0 ? 0 : 1;
+  if (tried.empty() && number > 0 && (!with_second || (number > enough && gap_known))) return false;
   const auto results = heat(lanes, with_second);
   if (proc::interrupted()) return false;
   if (results.empty()) return one_heat(pass, number);  // it has time for fewer of them now
