@@ -12,7 +12,6 @@ import re
 import sys
 import time
 import weakref
-from collections import Counter
 from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
@@ -26,7 +25,6 @@ from bakeoff_observe.values import (
     described,
     given,
     leaves,
-    main_reasons,
     processors,
     scalar_finder,
     tiny_share,
@@ -493,7 +491,7 @@ def _reasons(function: Any) -> list[str]:
         }
         for c in function._list_all_concrete_functions()
     ]
-    found: Counter[str] = Counter()
+    found = set()
     for before, after in zip(types, types[1:]):
         for name in before.keys() & after.keys():
             a, b = before[name], after[name]
@@ -501,11 +499,11 @@ def _reasons(function: Any) -> list[str]:
                 continue
             a, b = (re.sub(r"Literal\[[^]]*\]", "", t) for t in (a, b))
             if a == b:
-                found[f"{name}: Python value"] += 1
+                found.add(f"{name}: Python value")
                 continue
             a, b = (re.sub(r"shape=(\([^)]*\)|None)", "", t) for t in (a, b))
-            found[f"{name}: shape" if a == b else f"{name}: type"] += 1
-    return main_reasons(found)
+            found.add(f"{name}: shape" if a == b else f"{name}: type")
+    return sorted(found)
 
 
 def stages(dataset: Any) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any, Callable
@@ -12,6 +13,8 @@ from typing import Any, Callable
 import pytest
 from observed import RUNNERS, Observed, bare
 from tiers import full_tier
+
+from bakeoff_observe.values import main_reasons
 
 pytest.importorskip("jax")
 
@@ -395,8 +398,10 @@ def test_a_step_with_a_number_that_changes(eager: Path) -> None:
 @pytest.mark.parametrize(
     ("word", "function", "reasons"),
     [
-        ("static", "static", ["rate: Python value"]),
-        pytest.param("shapes", "static", ["x: shape"], marks=full_tier),
+        ("static", "static", ["params: weak type", "rate: Python value"]),
+        pytest.param(
+            "shapes", "static", ["params: weak type", "x: shape"], marks=full_tier
+        ),
         ("anew", "<lambda>", ["a new function each time"]),
     ],
 )
@@ -408,6 +413,12 @@ def test_functions_that_are_compiled_again(
         assert seen["kind"] == "function" and len(seen["marks"]) == 20
         assert seen["facts"]["jax"]["retraces"] == {function: reasons}
         assert seen["facts"]["jax"]["recompiled"][function] > 1
+
+
+def test_reasons_that_are_rare_are_not_told() -> None:
+    counted = Counter({"params: weak type": 1, "x: shape": 7, "y: shape": 4})
+    assert main_reasons(counted) == ["x: shape", "y: shape"]
+    assert main_reasons(Counter()) == []
 
 
 STEP = """
