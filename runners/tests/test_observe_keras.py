@@ -52,6 +52,11 @@ def test_calls(faces: Faces, tmp_path: Path) -> None:
     observe_keras.check_calls(faces, tmp_path)
 
 
+@pytest.mark.skipif(BACKEND != "jax", reason="others keep what takes any size")
+def test_predictions_of_many_sizes_are_compiled(faces: Faces, tmp_path: Path) -> None:
+    observe_keras.check_sizes(faces, tmp_path)
+
+
 @on_one_backend
 def test_logits(faces: Faces, tmp_path: Path) -> None:
     observe_keras.check_logits(faces, BACKEND, tmp_path)
