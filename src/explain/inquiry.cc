@@ -60,7 +60,7 @@ constexpr double kLeastBooked = 0.1;  // share of the observed steps' time, from
 constexpr double kNearlyAll =
     0.95;  // from which on what is left of a gap of 3,000 may be the books' own error
 constexpr double kMostOfGap = 0.7, kAllOfGap = 0.85;  // of its logarithm
-constexpr double kRoundsOfApart = 3;   // of processes of their own, with which a gap of 2 can be certain
+constexpr double kRoundsApart = 3;     // of processes of their own, with which a gap of 2 can be certain
 constexpr double kBurstsS = 2;         // of a lane in a heat, about, besides its start
 constexpr double kNothingLeft = 1.08;  // gap over the gains of its causes, up to which it is explained
 
@@ -412,8 +412,8 @@ size_t Inquiry::most_tried(const std::vector<Lane>& lanes) const {
   const bool whole = out_.subjects[0].whole;
   const double step_s = lanes[0].step_with_waits_s;
   const double fresh_s = static_cast<double>(fresh_steps(step_s)) * step_s;
-  const double cost_s = whole             ? kRoundsOfApart * lanes[0].whole_s
-                        : ends_after_ > 0 ? kRoundsOfApart * (lanes[0].start_s + fresh_s)
+  const double cost_s = whole             ? kRoundsApart * lanes[0].whole_s
+                        : ends_after_ > 0 ? kRoundsApart * (lanes[0].start_s + fresh_s)
                                           : lanes[0].start_s / 2 + kBurstsS;
   const double fit = (job_.seconds - seconds()) / std::max(0.1, cost_s) - static_cast<double>(lanes.size());
   return static_cast<size_t>(std::clamp(fit, whole || ends_after_ > 0 ? 0.0 : 1.0, 100.0));

@@ -115,8 +115,8 @@ class Inquiry {
       0;  // fewest steps that a lane made before its end, where they are enough for short bursts; 0: not known
   int64_t ends_after_ =
       0;  // fewest steps that a lane made before its end, too few for bursts; 0: all made enough
-  int64_t growing_steps_ =
-      0;  // steps seen of both scripts, where those of the first become longer; 0: they do not
+  // First steps of fresh processes that are compared, where the first script's become longer; 0: they do not.
+  int64_t growing_steps_ = 0;
   Differences gap_ = Differences();
   std::vector<double> plain_losses_ = {};  // of the last run without switches
 };

@@ -201,11 +201,11 @@ class WholeRuns(Explain):
         )
         slow = short.replace(
             "            optimizer.step()\n",
-            "            optimizer.step()\n            time.sleep(0.5)\n",
+            "            optimizer.step()\n            time.sleep(0.25)\n",
         )
         self.place.write("slow.py", slow)
         self.place.write("fast.py", short)
-        found = self.explained("slow.py", "fast.py", seconds=30)
+        found = self.explained("slow.py", "fast.py", seconds=90)
         self.assertEqual(found["per"], "run")
         self.assertTrue(found["gap_confirmed"], found)
         self.assertGreater(found["gap"]["value"], 1.5)
