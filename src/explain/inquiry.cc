@@ -503,7 +503,8 @@ void Inquiry::weigh(Pass& pass, size_t at, int number, const LaneHeat& base, con
       cause.measured = cause.first;
       take_as_confirmed(cause);
     }
-    return;
+    // Of one process each a heat says too little of restarts; of a process for each round it says as much as any other.
+    if (!changed.apart || cause.finding != Finding::kOpen) return;
   }
   pass.gains[at].add(base, changed, quiet());
   if (number > 1) judge(cause, pass.gains[at]);
