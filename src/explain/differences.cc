@@ -25,8 +25,9 @@ constexpr size_t kMostPairs = size_t{1} << 25;  // of lines, between the first a
 constexpr size_t kMostFollowed = 2000;          // lines that a line runs
 constexpr size_t kMostJoined = 30;              // lines of one statement
 constexpr size_t kMostExchanged = 80;  // differing lines of both scripts, up to which they are exchanged
-constexpr size_t kToldLines = 2;       // of a difference, in one sentence
-constexpr int kToldWidth = 110;        // columns
+constexpr const char* kDefines[] = {"def ", "async def ", "class "};
+constexpr size_t kToldLines = 2;  // of a difference, in one sentence
+constexpr int kToldWidth = 110;   // columns
 
 struct Line {
   int64_t number = 0;
@@ -138,7 +139,7 @@ std::vector<Block> blocks_of(const std::vector<Line>& lines) {
   for (const Line& line : lines) {
     const bool own = indent_of(line.whole) <= indent && !line.text.starts_with(")");
     std::string name;
-    for (const char* word : {"def ", "async def ", "class "})
+    for (const char* word : kDefines)
       if (own && line.text.starts_with(word)) name = line.text.substr(0, line.text.find_first_of("(:"));
     const bool decorates = own && line.text.starts_with("@");
     if (own && !decorated && (decorates || !name.empty() || within || all.empty())) all.emplace_back();
@@ -253,7 +254,7 @@ class Definitions {
     }
     for (size_t i = 0; i < lines_.size(); ++i) {
       const std::string text(trimmed(lines_[i]));
-      for (const char* word : {"def ", "async def ", "class "})
+      for (const char* word : kDefines)
         if (text.starts_with(word)) define(text.substr(std::string_view(word).size()), block(i));
       assignment(i, text);
     }

@@ -195,7 +195,7 @@ void whole_run(Runner& runner, const HeatOptions& options) {
 LaneHeat result_of(const Runner& runner, int64_t rounds, const HeatOptions& options) {
   LaneHeat result = runner.result;
   result.whole = options.whole;
-  result.apart = options.whole || options.fresh_steps > 0;
+  result.apart = options.apart();
   result.bursts = runner.bursts;
   result.bursts.resize(static_cast<size_t>(rounds), std::numeric_limits<double>::quiet_NaN());
   return result;
@@ -237,8 +237,7 @@ Heat run_heat(const std::vector<Lane>& lanes, const HeatOptions& options) {
   std::mt19937_64 rng(options.seed);
   std::ranges::shuffle(order, rng);
   for (size_t i = 0; i < lanes.size(); ++i) runners[i].lane = &lanes[i];
-  const bool fresh = options.whole || options.fresh_steps > 0;
-  if (!fresh) prepare(runners, order, options);
+  if (!options.apart()) prepare(runners, order, options);
   const sample::HostProbe probe = sample::host_probe({});
   const sample::HostSnapshot before = probe();
   const auto others = sample::cpu_by_process();
@@ -255,7 +254,7 @@ Heat run_heat(const std::vector<Lane>& lanes, const HeatOptions& options) {
     std::ranges::shuffle(order, rng);
     for (size_t i : order) {
       if (proc::interrupted()) break;
-      if (fresh && runners[i].result.ok())
+      if (options.apart() && runners[i].result.ok())
         options.whole ? whole_run(runners[i], options) : fresh_run(runners[i], options);
       if (runners[i].live()) burst(runners[i]);
     }

@@ -80,6 +80,8 @@ struct HeatOptions {
     return false;
   };
   uint64_t seed = 1;  // of the order of bursts
+  // Each burst is of a process of its own.
+  bool apart() const { return whole || fresh_steps > 0; }
   Progress progress = kSilent;
 };
 

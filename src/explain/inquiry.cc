@@ -323,20 +323,20 @@ HeatOptions Inquiry::planned(const std::vector<Lane>& lanes) const {
     else
       round_s += std::max({options.burst_s + lane.step_s, 2 * lane.step_s, lane.epoch_s});
   }
-  const bool fresh = options.whole || options.fresh_steps > 0;
-  if (fresh) options.fewest_rounds = kFewestRuns;
+  if (options.apart()) options.fewest_rounds = kFewestRuns;
   options.rounds = std::clamp(static_cast<int64_t>(job_.seconds / 6 / round_s), options.fewest_rounds,
-                              fresh ? kMostRuns : kMostRounds);
+                              options.apart() ? kMostRuns : kMostRounds);
   for (const Lane& lane : lanes)  // of the steps of a script that ends, a burst takes some
-    if (lane.steps_at_most && !fresh)
+    if (lane.steps_at_most && !options.apart())
       options.rounds =
           std::min(options.rounds, std::max(options.fewest_rounds, *lane.steps_at_most / kStepsOfRound));
   options.fewest_late = 2;
   options.until_ns = begin_ns_ + static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
   const double until_s = seconds() + static_cast<double>(options.fewest_late) * round_s;
-  if (fresh && until_s > job_.seconds)
-    progress_(fmt::format("each of the {} scripts must start {} times: this takes about {:.0f} s in all",
-                          lanes.size(), options.fewest_late, until_s));
+  if (options.apart() && until_s > job_.seconds)
+    progress_(fmt::format(
+        "each of the {} scripts and changed copies must start {} times: this takes about {:.0f} s in all",
+        lanes.size(), options.fewest_late, until_s));
   return options;
 }
 
@@ -416,7 +416,7 @@ size_t Inquiry::most_tried(const std::vector<Lane>& lanes) const {
                         : ends_after_ > 0 ? kRoundsApart * (lanes[0].start_s + fresh_s)
                                           : lanes[0].start_s / 2 + kBurstsS;
   const double fit = (job_.seconds - seconds()) / std::max(0.1, cost_s) - static_cast<double>(lanes.size());
-  return static_cast<size_t>(std::clamp(fit, whole || ends_after_ > 0 ? 0.0 : 1.0, 100.0));
+  return static_cast<size_t>(std::clamp(fit, apart() ? 0.0 : 1.0, 100.0));
 }
 
 // What one heat says of those causes; false: it says nothing, and no further one would.
@@ -437,7 +437,7 @@ bool Inquiry::one_heat(Pass& pass, int number) {
   }
   const bool gap_known = out_.gap && (out_.gap_is_certain() || out_.gap->high < 1 + kMargin);
   // Where each round has processes of its own, one heat has their noise in it.
-  const int enough = out_.subjects[0].whole || ends_after_ > 0 ? 0 : 1;
+  const int enough = apart() ? 0 : 1;
   if (tried.empty() && number > 0 && (!with_second || (number > enough && gap_known))) return false;
   const auto results = heat(lanes, with_second);
   if (proc::interrupted()) return false;

@@ -75,6 +75,8 @@ class Inquiry {
 
   double seconds() const;
   bool quiet() const { return out_.others < kBusy; }
+  // Whether each burst is of a process of its own.
+  bool apart() const { return out_.subjects[0].whole || ends_after_ > 0; }
   bool pair() const { return out_.subjects.size() > 1; }
   double alpha() const { return job_.alpha / static_cast<double>(2 + 3 * out_.causes.size()); }
   Lane lane(size_t subject, const std::string& name, Switches switches) const;
