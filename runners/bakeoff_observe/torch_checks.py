@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Callable
 
 from bakeoff_observe.functions import own_line
-from bakeoff_observe.values import Inert
+from bakeoff_observe.values import Inert, sums_of
 
 if TYPE_CHECKING:
     from bakeoff_observe.torch_hooks import TorchHooks
@@ -41,7 +41,7 @@ class Checks:
         self.line = 0
         self.checkpoint_line = 0
         self.softmax: list[bool] = []  # of each cross entropy that was looked at
-        self.sums: dict[str, float] = {}
+        self.sums: dict[str, tuple[float, float]] = {}  # and norms, of parameters
         self.unchanged: list[str] = []
         self.summed = 0  # steps when they were taken first
         self.kept = 0
@@ -225,7 +225,7 @@ class Checks:
     def compare_sums(self, steps: int) -> None:
         """Parameters that want gradients, and are what they were some steps ago."""
         sums = {
-            name: float(p.detach().sum(dtype=self.torch.float64))
+            name: sums_of(self.torch, p)
             for root in self.hooks.roots or []
             for name, p in root.named_parameters()
             if p.requires_grad and p.is_floating_point()

@@ -25,7 +25,7 @@ from bakeoff_observe.torch_checks import (
     throw_mkldnn,
     throw_no_profiler,
 )
-from bakeoff_observe.values import Inert, Leader, leaves
+from bakeoff_observe.values import Inert, Leader, leaves, sums_of
 
 if TYPE_CHECKING:
     from bakeoff_observe.process import Process
@@ -241,7 +241,7 @@ class TorchHooks(Hooks):
         self.optimizers: list[Any] = []  # first the one whose steps count
         self.leader = Leader()  # by the first parameter of an optimizer
         self.roots: Optional[list[Any]] = None
-        self.sums: dict[int, float] = {}  # of parameters with gradients
+        self.sums: dict[int, tuple[float, float]] = {}  # of parameters with gradients
         self.inputs: list[dict[str, Any]] = []
         self.loss_name = ""
         self.padding = 0.0  # share of columns of its input that hold one value alone
@@ -520,7 +520,7 @@ class TorchHooks(Hooks):
         ]
         if not optimizers:  # then a script changes by hand what it trains
             before = self.sums
-            self.sums = {id(p): float(p.detach().sum()) for p in found}
+            self.sums = {id(p): sums_of(torch, p) for p in found}
             found = [p for p in found if before.get(id(p)) == self.sums[id(p)]]
         if not found:
             return {}

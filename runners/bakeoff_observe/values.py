@@ -18,6 +18,7 @@ __all__ = [
     "plain",
     "processors",
     "scalar_finder",
+    "sums_of",
     "tiny_share",
 ]
 
@@ -51,6 +52,14 @@ def leaves(structure: Any) -> list[Any]:
     if isinstance(structure, (tuple, list)):
         return [leaf for part in structure for leaf in leaves(part)]
     return [structure]
+
+
+def sums_of(torch: Any, tensor: Any) -> tuple[float, float]:
+    """Sum and norm, which tell whether it changes. A bias of two classes goes up and
+    down by the same amount, so its sum alone stays as it was."""
+    values, double = tensor.detach(), torch.float64
+    norm = torch.linalg.vector_norm(values, dtype=double)
+    return float(values.sum(dtype=double)), float(norm)
 
 
 def main_reasons(counted: Counter[str]) -> list[str]:

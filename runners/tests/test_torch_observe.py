@@ -10,6 +10,7 @@ from observed import Observed, bare
 from tiers import full_tier
 
 from bakeoff_observe.profiles import self_times
+from bakeoff_observe.values import sums_of
 
 pytest.importorskip("torch")
 
@@ -303,6 +304,12 @@ def observed_wrong(path: Path, words: str, switches: Any = None) -> tuple[Any, A
         assert len(report["marks"]) == 62 and report["notes"] == []
         script.end()
         return report, numbers(script.output())
+
+
+def test_a_bias_of_two_classes_changes() -> None:
+    before, after = torch.tensor([0.25, -0.25]), torch.tensor([0.5, -0.5])
+    assert sums_of(torch, before) != sums_of(torch, after)
+    assert sums_of(torch, before) == sums_of(torch, before.clone())
 
 
 def test_what_is_wrong(tmp_path: Path) -> None:

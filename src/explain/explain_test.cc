@@ -729,6 +729,30 @@ TEST(Subjects, DifferencesTakeTheTimeOfLinesThatNeedThem) {
   EXPECT_EQ(code[0].line.line.line, 2);
 }
 
+TEST(Rules, AFunctionThatIsCalledElsewhereIsNamed) {
+  const std::string made = "def table(i):\n  return slow(i)\n";
+  Subject s = torch_script({});
+  s.other_s = 0.1 * s.looked_at_s();
+  s.source = made + "class Rows:\n  def __getitem__(self, index):\n    return table(index)\n";
+  s.other_source = made +
+                   "class Rows:\n  def __init__(self):\n    self.rows = [table(i) for i in range(9)]\n"
+                   "  def __getitem__(self, index):\n    return self.rows[index]\n";
+  s.seen.lines = {{.line = 2, .share = 0.9, .within = 0.9}, {.line = 5, .share = 0, .within = 0.9}};
+  const auto found = [&] {
+    s.code = code_times(s);
+    std::vector<std::string> keys;
+    for (const Suspect& suspect : suspects(s, 2))
+      if (std::string(suspect.rule->id) == "R32") keys.emplace_back(suspect.rule->key);
+    return keys;
+  };
+  EXPECT_THAT(found(), ElementsAre("moved_out")) << "and no other row: a place has one reason";
+  s.other_within = {{"self.rows = [table(i) for i in range(9)]", 0.8 * s.looked_at_s()}};
+  EXPECT_THAT(found(), Not(Contains("moved_out"))) << "it takes as long there";
+  s.other_within = {};
+  s.other_source = made + "class Rows:\n  def __getitem__(self, index):\n    return table(index % 9)\n";
+  EXPECT_THAT(found(), Not(Contains("moved_out"))) << "it stands at its place";
+}
+
 TEST(Subjects, AConditionOfTheOtherScriptIsOfTheLineBehindIt) {
   Subject s = torch_script({});
   s.source = std::string("for x in data:\n  y = f(x)\n  for n in y:\n    draw(y)\n  end(y)\n");

@@ -252,6 +252,7 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted, bool with_s
   const auto run = [&] {
     const int64_t begin = monotonic_clock().now_ns();
     HeatOptions options = planned(lanes);
+    tell_if_late(lanes, options);
     options.progress = [&](const std::string& line) {
       progress_(fmt::format("heat {} ({} runs, {:.0f} s so far): {}", out_.heats + 1, lanes.size(), seconds(),
                             line));
@@ -272,6 +273,7 @@ std::vector<LaneHeat> Inquiry::heat(const std::vector<Lane>& wanted, bool with_s
   }
   if (ends_after > 0 && ends_after_ == 0 && !proc::interrupted()) {
     compare_first_steps(ends_after);
+    lane_s_ = 0;  // it ended early
     if (with_second) return {};
     heat = run();
   }
@@ -308,6 +310,14 @@ int64_t Inquiry::fresh_steps(double step_s) const {
   return growing_steps_ > 0 ? growing_steps_ : fresh_steps_of(ends_after_, step_s);
 }
 
+// Of one lane in a round, from what was observed of the script without switches.
+double burst_seconds(const Lane& lane, const HeatOptions& options) {
+  if (options.whole) return lane.whole_s + kRunStart;
+  if (options.fresh_steps > 0)
+    return lane.start_s + static_cast<double>(options.fresh_steps) * lane.step_with_waits_s;
+  return std::max({options.burst_s + lane.step_s, 2 * lane.step_s, lane.epoch_s});
+}
+
 HeatOptions Inquiry::planned(const std::vector<Lane>& lanes) const {
   HeatOptions options{.folder = job_.folder, .seed = static_cast<uint64_t>(out_.heats) + 1};
   options.whole = out_.subjects[0].whole;
@@ -315,14 +325,7 @@ HeatOptions Inquiry::planned(const std::vector<Lane>& lanes) const {
   double step_s = 0, round_s = 0;
   for (const Lane& lane : lanes) step_s = std::max(step_s, lane.step_with_waits_s);
   if (ends_after_ > 0 && !options.whole) options.fresh_steps = fresh_steps(step_s);
-  for (const Lane& lane : lanes) {
-    if (options.whole)
-      round_s += lane.whole_s + kRunStart;
-    else if (options.fresh_steps > 0)
-      round_s += lane.start_s + static_cast<double>(options.fresh_steps) * lane.step_with_waits_s;
-    else
-      round_s += std::max({options.burst_s + lane.step_s, 2 * lane.step_s, lane.epoch_s});
-  }
+  for (const Lane& lane : lanes) round_s += burst_seconds(lane, options);
   if (options.apart()) options.fewest_rounds = kFewestRuns;
   options.rounds = std::clamp(static_cast<int64_t>(job_.seconds / 6 / round_s), options.fewest_rounds,
                               options.apart() ? kMostRuns : kMostRounds);
@@ -332,12 +335,17 @@ HeatOptions Inquiry::planned(const std::vector<Lane>& lanes) const {
           std::min(options.rounds, std::max(options.fewest_rounds, *lane.steps_at_most / kStepsOfRound));
   options.fewest_late = 2;
   options.until_ns = begin_ns_ + static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
-  const double until_s = seconds() + static_cast<double>(options.fewest_late) * round_s;
+  return options;
+}
+
+void Inquiry::tell_if_late(const std::vector<Lane>& lanes, const HeatOptions& options) const {
+  double until_s = seconds();
+  for (const Lane& lane : lanes)
+    until_s += static_cast<double>(options.fewest_late) * burst_seconds(lane, options);
   if (options.apart() && until_s > job_.seconds)
     progress_(fmt::format(
         "each of the {} scripts and changed copies must start {} times: this takes about {:.0f} s in all",
         lanes.size(), options.fewest_late, until_s));
-  return options;
 }
 
 bool Inquiry::says_enough(const std::vector<LaneHeat>& lanes) const {
@@ -406,21 +414,19 @@ std::vector<size_t> Inquiry::open(bool shared) const {
   return all;
 }
 
-// Lanes with a switch that a heat has time for, besides these; one at least where starts are made two at a time and
-// not once for each round.
-size_t Inquiry::most_tried(const std::vector<Lane>& lanes) const {
-  const bool whole = out_.subjects[0].whole;
-  const double step_s = lanes[0].step_with_waits_s;
-  const double fresh_s = static_cast<double>(fresh_steps(step_s)) * step_s;
-  const double cost_s = whole             ? kRoundsApart * lanes[0].whole_s
-                        : ends_after_ > 0 ? kRoundsApart * (lanes[0].start_s + fresh_s)
-                                          : lanes[0].start_s / 2 + kBurstsS;
-  const double fit = (job_.seconds - seconds()) / std::max(0.1, cost_s) - static_cast<double>(lanes.size());
-  return static_cast<size_t>(std::clamp(fit, apart() ? 0.0 : 1.0, 100.0));
+// Lanes with a switch that a heat has time for within this share of it, besides these; one at least in the first heat where
+// starts are made two at a time and not once for each round.
+size_t Inquiry::most_tried(const std::vector<Lane>& lanes, double share) const {
+  const double bursts_s = kRoundsApart * burst_seconds(lanes[0], planned({lanes[0]}));
+  const double guess_s = apart() ? bursts_s : lanes[0].start_s / 2 + std::max(kBurstsS, bursts_s);
+  const double cost_s = lane_s_ > 0 ? lane_s_ : guess_s;
+  const double fit =
+      (share * job_.seconds - seconds()) / std::max(0.1, cost_s) - static_cast<double>(lanes.size());
+  return static_cast<size_t>(std::clamp(fit, apart() || lane_s_ > 0 ? 0.0 : 1.0, 100.0));
 }
 
 // What one heat says of those causes; false: it says nothing, and no further one would.
-bool Inquiry::one_heat(Pass& pass, int number) {
+bool Inquiry::one_heat(Pass& pass, int number, double share) {
   std::vector<Lane> lanes = {lane(0, "first", pass.base)};
   const bool with_second = pair() && pass.base.empty();
   if (with_second) lanes.push_back(lane(1, "second", Switches::object()));
@@ -428,7 +434,12 @@ bool Inquiry::one_heat(Pass& pass, int number) {
   std::ranges::stable_partition(tried, [&](size_t i) {  // what the faster script does comes first
     return out_.causes[i].suspect.rule->takes_other_lines();
   });
-  tried.resize(std::min(tried.size(), most_tried(lanes)));
+  if (number > 0)
+    std::ranges::stable_sort(tried, std::greater(),
+                             [&](size_t i) {  // then what the first heat saw most gain of
+                               return out_.causes[i].first ? out_.causes[i].first->value : 0;
+                             });
+  tried.resize(std::min(tried.size(), most_tried(lanes, share)));
   for (const size_t i : tried) {
     const Suspect& suspect = out_.causes[i].suspect;
     std::string name = suspect.rule->key;
@@ -441,7 +452,7 @@ bool Inquiry::one_heat(Pass& pass, int number) {
   if (tried.empty() && number > 0 && (!with_second || (number > enough && gap_known))) return false;
   const auto results = heat(lanes, with_second);
   if (proc::interrupted()) return false;
-  if (results.empty()) return one_heat(pass, number);  // it has time for fewer of them now
+  if (results.empty()) return one_heat(pass, number, share);  // it has time for fewer of them now
   if (!results[0].ok()) {
     out_.notes.push_back(fmt::format("{}: {}", out_.subjects[0].name, results[0].failure));
     return false;
@@ -513,9 +524,9 @@ void Inquiry::weigh(Pass& pass, size_t at, int number, const LaneHeat& base, con
 void Inquiry::confirm() {
   Pass pass;
   for (int number = 0; number <= kMostHeats; ++number) {
-    const size_t lanes = open(/*shared=*/false).size() + (pair() ? 2 : 1);
-    if (number > 0 && !time_for_heat(lanes, number == 1 ? 1.0 : 0.6)) break;
-    if (!one_heat(pass, number)) break;
+    const double share = number < 2 ? 1.0 : 0.6;
+    if (number > 0 && !time_for_heat(pair() ? 2 : 1, share)) break;
+    if (!one_heat(pass, number, share)) break;
     if (number > 0 && pair() && out_.gap && out_.gap->high < 1 + kMargin) break;  // there is no gap
   }
   // One heat beside the first decides what is obvious; the first alone, where there was no time for another,
@@ -548,12 +559,12 @@ void Inquiry::confirm_hidden() {
       if (cause.finding == Finding::kNoGain && !cause.shared &&
           !pass.base.contains(cause.suspect.rule->thrown))
         hidden.push_back(&cause);
-    if (!time_for_heat(open(/*shared=*/false).size() + hidden.size() + 1, 0.7)) return;
+    if (!time_for_heat(2, 0.7)) return;
     for (Cause* cause : hidden) cause->finding = Finding::kOpen;
     const std::vector<size_t> again = open(/*shared=*/false);
     if (again.empty()) return;
     for (int number = 1; number <= kHiddenHeats; ++number)
-      if (!time_for_heat(again.size() + 1, 0.85) || !one_heat(pass, number)) break;
+      if (!time_for_heat(2, 0.85) || !one_heat(pass, number, 0.85)) break;
     bool found = false;
     for (const size_t i : again) {
       Cause& cause = out_.causes[i];
@@ -561,6 +572,10 @@ void Inquiry::confirm_hidden() {
       if (cause.finding != Finding::kConfirmed) continue;
       cause.on_top = found = true;
     }
+    for (Cause* cause : hidden)  // for which there was no time
+      if (cause->finding == Finding::kOpen &&
+          pass.gains[static_cast<size_t>(cause - out_.causes.data())].empty())
+        cause->finding = Finding::kNoGain;
     if (!found) return;
   }
 }

@@ -90,11 +90,14 @@ class Inquiry {
   int64_t fresh_steps(double step_s) const;
   // Rounds of a heat of these lanes, and how long a burst of each is.
   HeatOptions planned(const std::vector<Lane>& lanes) const;
+  // Says how long a heat of so few rounds takes, where that is longer than the time asked for.
+  void tell_if_late(const std::vector<Lane>& lanes, const HeatOptions& options) const;
   // Whether every lane with a switch either explains much of a glaring gap, or next to nothing.
   bool says_enough(const std::vector<LaneHeat>& lanes) const;
   std::vector<size_t> open(bool shared) const;
-  size_t most_tried(const std::vector<Lane>& lanes) const;
-  bool one_heat(Pass& pass, int number);
+  size_t most_tried(const std::vector<Lane>& lanes, double share) const;
+  // `share` of the time in which it has to end.
+  bool one_heat(Pass& pass, int number, double share);
   bool shared_heat(Pass& pass);
   void tell_kept_compilations(const LaneHeat& plain);
   bool fails(Cause& cause, const LaneHeat& changed) const;

@@ -14,9 +14,8 @@ constexpr double kHotConversion = 0.1;  // of the samples of its call stack
 // Where a framework reads its batches inside a graph, nobody sees it wait for a generator.
 Maybe waits(const Subject& s, int) {
   static const Pattern reads_batches(R"(^for |\.fit\(|next\()");
-  const std::string data = s.text("data");
-  const bool in_python = data == "generator" || data == "PyDataset" || data == "Sequence";
-  if (s.input_share() < kWaits && in_python) return Suspicion{"its batches come from a Python " + data};
+  if (s.input_share() < kWaits && batches_in_python(s))
+    return Suspicion{"its batches come from a Python " + s.text("data")};
   if (s.input_share() < kWaits) return {};
   std::string evidence = input_words(s);
   int64_t line = 0;  // that prepares the data while it waits
@@ -56,7 +55,8 @@ Maybe conversions(const Subject& s, int) {
   for (const HotLine& hot : s.seen.lines) {
     if (hot.share < kHotConversion || !makes_array(s, hot)) continue;
     const Json given = given_to(s, hot);
-    static const Pattern reads(R"((np|numpy)\.asarray\( *[A-Za-z_.]+ *[,)])");  // an array, most likely
+    // An array, most likely, or what a call returned.
+    static const Pattern reads(R"((^|[^j])(np|numpy)\.asarray\( *[A-Za-z_.]+ *[,(])");
     if (!converts(s, hot, given) || (given.empty() && reads.in(s.source.line(hot.line)))) continue;
     return Suspicion{
         .evidence = fmt::format("{} of the samples of its call stack are in {}, which makes an array{}",
@@ -241,6 +241,11 @@ double more_of_backward(const Subject& s) {
   for (const auto& [text, seconds] : s.other_lines)
     if (text.find(".backward(") != std::string::npos) more_s -= seconds;
   return std::max(0.0, more_s);
+}
+
+bool batches_in_python(const Subject& s) {
+  const std::string data = s.text("data");
+  return data == "generator" || data == "PyDataset" || data == "Sequence";
 }
 
 bool makes_array(const Subject& s, const HotLine& hot) {

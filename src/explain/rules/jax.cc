@@ -6,9 +6,10 @@
 namespace bakeoff::explain {
 namespace {
 
-constexpr double kManyCalls = 500;  // of a jitted function in the observed run
-constexpr double kMoreCalls = 8;    // times as many as in the other script
-constexpr double kEager = 0.2;      // of the samples of its call stack
+constexpr double kManyCalls = 500;    // of a jitted function in the observed run
+constexpr double kMoreCalls = 8;      // times as many as in the other script
+constexpr double kEager = 0.2;        // of the samples of its call stack
+constexpr double kMostOfEager = 0.6;  // of these, from which on lines that index arrays are what is told
 
 Maybe debug_nans(const Subject& s, int) {
   if (!s.flag("debug_nans")) return {};
@@ -22,25 +23,46 @@ Maybe jit_off(const Subject& s, int) {
 
 Maybe no_jit(const Subject& s, int) { return uncompiled(s); }
 
-// Ops that JAX is sent one by one, in lines whose functions are not compiled.
-Maybe eager_ops(const Subject& s, int) {
-  double part = 0, most = 0;
-  int64_t line = 0;
+// Looks in ops that JAX is sent one by one, in lines whose functions are not compiled.
+struct EagerLines {
+  double part = 0, elements = 0;      // shares of all looks; of lines that take elements of arrays
+  int64_t line = 0, of_elements = 0;  // in which they were most often
+};
+
+EagerLines eager_lines(const Subject& s) {
+  static const Pattern element(R"([A-Za-z_)]\[ *-?[a-z_]+([-+][a-z0-9_]+)? *\])");  // x[t], x[t + 1]
+  EagerLines all;
+  double most = 0, most_of_elements = 0;
   for (const HotLine& hot : s.seen.lines) {
     if (makes_array(s, hot)) continue;  // a cause of its own
-    part += hot.eager;
-    if (s.source.has(hot.line) && hot.eager > most) most = hot.eager, line = hot.line;
+    const bool own = s.source.has(hot.line);
+    all.part += hot.eager;
+    if (own && hot.eager > most) most = hot.eager, all.line = hot.line;
+    if (!own || !element.in(s.source.line(hot.line))) continue;
+    all.elements += hot.eager;
+    if (hot.eager > most_of_elements) most_of_elements = hot.eager, all.of_elements = hot.line;
   }
-  // Where both scripts work so, it is no difference of theirs.
-  if (part < kEager || s.other_eager >= part / 2) return {};
+  return all;
+}
+
+// Where both scripts work so, it is no difference of theirs.
+Maybe eager(const Subject& s, bool elements) {
+  const EagerLines all = eager_lines(s);
+  if (all.part < kEager || s.other_eager >= all.part / 2) return {};
+  if ((all.elements >= kMostOfEager * all.part) != elements) return {};
+  const int64_t line = elements ? all.of_elements : all.line;
   return Suspicion{
       .evidence = fmt::format("{} of the samples of its call stack are in ops of JAX outside of any jitted "
                               "function{}",
-                              share(part), line > 0 ? ", most of them in " + s.source.words(line) : ""),
-      .most = without(part),
+                              share(all.part), line > 0 ? ", most of them in " + s.source.words(line) : ""),
+      .most = without(all.part),
       .line = line,
-      .booked = at_least(of_looks(part, s), s)};
+      .booked = at_least(of_looks(all.part, s), s)};
 }
+
+Maybe eager_ops(const Subject& s, int) { return eager(s, false); }
+
+Maybe eager_elements(const Subject& s, int) { return eager(s, true); }
 
 // A loop in Python within a function that is compiled.
 Maybe unrolled(const Subject& s, int) {
@@ -167,6 +189,21 @@ std::vector<Rule> jax_rules() {
        .method = "",
        .thrown = "",
        .suspect = eager_ops,
+       .within = "no_jit"},
+      {.id = "R11",
+       .key = "eager_elements",
+       .framework = "jax",
+       .signal =
+           "at least 20% of the samples of its call stack are in ops of JAX outside of any jitted function, and most "
+           "of these in lines that index arrays by a name, as x[t]",
+       .cause =
+           "Python goes through elements of JAX arrays, and each index and each sum is a call of its own",
+       .change =
+           "convert the arrays before the loop (x = np.asarray(x)), or make the loop a jax.lax.scan within a jitted "
+           "function",
+       .method = "",
+       .thrown = "",
+       .suspect = eager_elements,
        .within = "no_jit"},
       {.id = "R9",
        .key = "unrolled",

@@ -8,6 +8,8 @@ namespace bakeoff::explain {
 namespace {
 
 constexpr double kManyBatches = 8;    // of a call of predict
+constexpr double kShortEpoch = 4;     // of an epoch, up to which its start may take most of it
+constexpr double kMuchOfEpoch = 0.2;  // of the time, from which on starts of epochs are told
 constexpr double kDrawnStep = 0.005;  // s, of a step that a progress bar may lengthen
 
 // Both generations of Keras have these facts; plain loops of its backends have not.
@@ -107,6 +109,23 @@ Maybe fits(const Subject& s, int) {
   return Suspicion{fmt::format("{:.1f} calls of fit a step", s.number("fits_per_step"))};
 }
 
+// What each epoch makes anew is seen as waits for data of its first step, and as time between epochs.
+Maybe short_epochs(const Subject& s, int) {
+  const double steps = s.profile.epoch_steps, step_s = s.step_with_waits_s();
+  if (!by_fit(s) || steps < 1 || steps > kShortEpoch || s.number("steps_per_execution", 1) > 1 ||
+      batches_in_python(s))
+    return {};
+  const double start_s = s.profile.epoch_start_s / steps;
+  const double part = (s.input_share() * step_s + start_s) / (step_s + start_s);
+  if (part < kMuchOfEpoch) return {};
+  return Suspicion{
+      .evidence = fmt::format("an epoch has {:.0f} step{}; what fit does at its start, and waiting for its "
+                              "data, take {} of the time",
+                              steps, steps > 1 ? "s" : "", share(part)),
+      .most = without(part),
+      .booked = of_steps(part, s)};
+}
+
 constexpr int64_t kSeveral = 3;
 
 Maybe compiled_again(const Subject& s, int) {
@@ -201,6 +220,19 @@ std::vector<Rule> keras_rules() {
        .place = "\\.fit\\(",
        .numbers = true,
        .suspect = fits},
+      {.id = "R6",
+       .key = "short_epochs",
+       .framework = "keras",
+       .signal =
+           "epochs of fit have 4 steps at most, and 20% of the time is waiting for data or lies between epochs",
+       .cause = "each epoch is a few steps long, and fit makes a new iterator over the data for each",
+       .change =
+           "fewer and longer epochs: a dataset with .repeat() and steps_per_epoch, or a loop over train_on_batch",
+       .method = "",
+       .thrown = "",
+       .place = "\\.fit\\(",
+       .suspect = short_epochs,
+       .within = "input"},
       {.id = "R7",
        .key = "compiled_again",
        .framework = "keras",

@@ -15,6 +15,7 @@ namespace bakeoff::explain {
 namespace {
 
 constexpr double kSlowLine = 0.1;  // of the time, from which on such lines are told
+constexpr double kEncloses = 0.8;  // of the time of a line, that a loop around it takes
 constexpr int kJoined = 3;         // lines of one statement that are read together
 
 struct SlowCall {
@@ -27,6 +28,7 @@ struct SlowCall {
   bool numbers = false;
   // Of a line of the script, whose first group is a name: that name stands for NAME in the pattern.
   const char* named = "";
+  bool looped = false;  // only in a loop within a step
 };
 
 const SlowCall kSlowCalls[] = {
@@ -78,9 +80,12 @@ const SlowCall kSlowCalls[] = {
      "subtract all pairs of rows",
      "it makes an array of all differences of two sets of vectors, to sum it up",
      "torch.cdist(x, y), or the squares of both less twice x @ y.T", true},
-    {"R30", "row_gradients", R"(autograd\.grad\(|(^|[^a-z_])(jacobian|hessian)\()",
-     "take gradients one after another", "it takes gradients one by one, with a backward pass for each",
-     "torch.func.vmap over torch.func.grad, torch.func.jacrev, jacobian(..., vectorize=True), or is_grads_batched=True"},
+    {"R30", "row_gradients", R"(autograd\.grad\()", "take gradients one after another in a loop",
+     "it takes gradients one by one, with a backward pass for each",
+     "torch.func.vmap over torch.func.grad, torch.func.jacrev, or is_grads_batched=True", false, "", true},
+    {"R30", "row_derivatives", R"((^|[^a-z_])(jacobian|hessian)\()", "make matrices of derivatives",
+     "it makes a matrix of derivatives row by row, with a backward pass for each",
+     "torch.func.jacrev, torch.func.vmap over torch.func.grad, or jacobian(..., vectorize=True)"},
     {"R30", "inverse", R"(linalg\.inv\(|torch\.inverse\(|linalg\.pinv\()", "invert a matrix",
      "it inverts a matrix", "linalg.solve, or a Cholesky factor that is kept", true},
     {"R30", "covariance", R"(multivariate_normal\(|MultivariateNormal\()",
@@ -145,6 +150,14 @@ std::vector<std::string> patterns_of(const Subject& s, const SlowCall& call) {
   return all;
 }
 
+// Whether a loop within a step goes through the line: one of its own, or one that takes as long.
+bool in_loop(const Subject& s, const LineTime& one) {
+  return one.text.find(" for ") != std::string::npos ||
+         std::ranges::any_of(s.seen.loops, [&](const PythonLoop& loop) {
+           return loop.rounds > 1 && loop.share >= kEncloses * one.share;
+         });
+}
+
 Maybe slow_lines(const Subject& s, const SlowCall& call) {
   std::deque<Pattern> patterns;
   for (const std::string& text : patterns_of(s, call)) patterns.emplace_back(text.c_str());
@@ -153,6 +166,7 @@ Maybe slow_lines(const Subject& s, const SlowCall& call) {
   const LineTime* most = nullptr;
   for (const LineTime& one : lines) {
     const std::string text = statement(s, one);
+    if (call.looped && !in_loop(s, one)) continue;
     if (std::ranges::none_of(patterns, [&](const Pattern& pattern) { return pattern.in(text); })) continue;
     seconds += one.seconds;
     if (most == nullptr || one.seconds > most->seconds) most = &one;

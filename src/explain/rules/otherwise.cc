@@ -7,7 +7,9 @@
 // comes after the causes that a switch confirms.
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <deque>
 
 #include "base/texts.h"
 #include "explain/rules/parts.h"
@@ -34,6 +36,7 @@ struct Otherwise {
   const char* change;
   const char* id = "R32";
   bool numbers = true;
+  bool alike = false;  // only where the other script's lines have most of their words from this one's
 };
 
 const Otherwise kOtherwise[] = {
@@ -115,6 +118,11 @@ const Otherwise kOtherwise[] = {
      R"(full_matrices *= *False|svdvals|eigvalsh|svd_lowrank|mode *= *["']reduced)",
      "decompose matrices in full", "it computes all of a decomposition of which a part is used",
      "full_matrices=False, svdvals, eigvalsh, svd_lowrank"},
+    {"decompositions",
+     R"((^|[^A-Za-z])(svd|svdvals|eigh?|eigvalsh?|qr|cholesky|p?inv|inverse|matrix_(power|exp|norm|rank)|expm|s?logdet|det)\(|norm\(.*ord *= *(-?2|.nuc))",
+     "", "decompose or invert matrices",
+     "it decomposes or inverts matrices, which takes the third power of their size",
+     "products and sums of what is known (a power iteration, a trace), a solve, or the same less often"},
     {"moved_out", "", "",
      "stand at another place of the other script, where they take a third of the time or less,",
      "it does again and again what the other script does less often, at another place",
@@ -130,6 +138,10 @@ const Otherwise kOtherwise[] = {
     {"direct_convolution", "conv", R"(r?fft[n2]?\()", "convolve directly where the other script transforms",
      "a long convolution is computed directly",
      "by Fourier transforms: torch.fft.rfft of both, and their product"},
+    {"separable_filter", "conv", R"(conv[123]d?\(.*conv[123]d?\()",
+     "filter an area where the other script filters one side after the other",
+     "a filter of a whole area is used, where one along each side makes the same",
+     "two convolutions with filters of one row and of one column", "R32"},
     {"skips_nothing", "",
      R"(\[[a-z_]*(mask|idx|index|indices|keep|positions?|rows?|picked|chosen|selected)[a-z_]*\]|nonzero\()",
      "compute for all what the other script computes for a part",
@@ -139,9 +151,36 @@ const Otherwise kOtherwise[] = {
      "compute with dense arrays where the other's are sparse",
      "arrays in which most is 0 are computed as dense ones",
      "sparse matrices, or sums by index over what is not 0"},
-    {"again_kept", "", R"(\.cache\(|lru_cache|functools\.cache|persist\()",
+    {"again_kept", "",
+     R"(\.cache\(|lru_cache|functools\.cache|persist\(|(cache|memo)[a-z]*(\[|\.get|\()|if .* in [a-z_.]*(cache|memo|seen|known))",
      "compute again what the other script keeps", "it computes again what could be kept",
      "keep it: .cache(), functools.lru_cache, an array in memory", "R1", false},
+    {"new_iterators", R"(next\( *iter\()", "", "make an iterator over the data for each batch",
+     "an iterator over the data is made anew for each batch: it shuffles, fills buffers or starts workers each time",
+     "make it once: for batch in loader, or keep iter(loader) and call next of it", "R1"},
+    {"compressed_files", R"(gzip|savez_compressed|compress|zlib|bz2|lzma)", "", "compress or decompress data",
+     "it compresses or decompresses what the other script keeps as it is",
+     "files as they are, where the disk has room", "R1", false},
+    {"lists_searched", R"(not in |if .* in |\.index\(|\.count\()",
+     R"((set|frozenset|Counter|defaultdict|dict)\(|\{.* for .* in )",
+     "search lists where the other script looks up",
+     "it searches a list from its beginning, where a set or a dictionary is looked up at once",
+     "a set, a dictionary or a Counter, made once", "R32", false},
+    {"joined_again", R"((np|numpy|jnp|torch|tf|ops)\.(cat|concat|concatenate|append|vstack|hstack)\()",
+     R"((empty|zeros|full)(_like)?\(|\.append\(|stack\()",
+     "join arrays that the other script fills or joins once",
+     "an array is made longer again and again, and all of it is copied each time",
+     "an array of the full size that is filled, or a list that is joined once", "R32", false},
+    {"random_draws", R"((choices?|multinomial|categorical|permutation|randperm|shuffle|sample)\()",
+     R"((randint|integers|searchsorted|rand|random|uniform)\()",
+     "draw from all where the other script draws numbers",
+     "it draws by going through all that may be drawn, where a few random numbers are enough",
+     "random integers, or cumulative weights that are kept and searched", "R32"},
+    {"recomputed",
+     R"(use_reentrant|checkpoint_sequential|jax\.checkpoint|(nn|jax)\.remat|recompute_grad|utils\.checkpoint|[^_a-z]checkpoint\((self\.|[a-z_]*(block|layer)))",
+     "", "compute again in the backward pass",
+     "the backward pass computes again what the forward pass had, to save memory",
+     "no checkpoint or remat where the memory is enough: the values are the same", "R12", false},
     {"whole_files", "", R"(mmap_mode|memmap|usecols|columns *=|nrows *=|num_frames|frame_offset)",
      "read whole files where the other script reads parts", "it reads whole files of which it needs a part",
      "np.load(..., mmap_mode=\"r\"), or files that can be read in parts", "R1", false},
@@ -164,7 +203,7 @@ const Otherwise kOtherwise[] = {
     {"graph_kept", "", R"(stop_gradient|detach_?\()", "keep a graph that the other script cuts off",
      "gradients go on into what the other script takes as constant",
      "detach() or stop_gradient where gradients are to end: the model learns something else, if they did anything",
-     "R12"},
+     "R12", true, true},
     {"element_reads", "",
      R"((^| )([A-Za-z_]+) *= *[a-z]+\.(asarray|array|device_get)\( *\2 *\)|(^| )([A-Za-z_]+) *= *\5(\.detach\(\))?(\.cpu\(\))?\.(tolist|numpy)\(|\.tolist\(\))",
      "read arrays that the other script converts first",
@@ -177,6 +216,10 @@ const Otherwise kOtherwise[] = {
     {"one_model_each", R"(^ *for |for .* in )", R"(vmap\(|stack_module_state|bmm\(|einsum\(|groups *=)",
      "call models or layers one after another", "models of one shape are called one after another",
      "torch.func.stack_module_state and vmap, bmm of stacked weights, grouped convolutions", "R32"},
+    {"compile_off",
+     R"((jit_compile|jit) *= *False|run_eagerly *= *True|run_functions_eagerly\(True|disable_jit)", "",
+     "turn compilation off", "compilation is turned off, so that its steps run op by op",
+     "leave that argument out: the values are the same but for rounding", "R6"},
     {"not_compiled", "", R"(tf\.function|jax\.jit|@jit|nnx\.jit|torch\.compile|jit_compile *= *True)",
      "run op by op where the other script compiles", "what the other script compiles runs op by op here",
      "compile the function that makes one step", "R6"},
@@ -186,6 +229,16 @@ const Otherwise kOtherwise[] = {
      "jax.lax.scan, steps_per_execution", "R5"},
     {"denormal_numbers", "", "set_flush_denormal", "let numbers become very small",
      "numbers that are almost 0 may slow its arithmetic", "torch.set_flush_denormal(True)", "R13"},
+    {"compiled_loop",
+     R"((while_loop|fori_loop|lax\.scan|tf\.scan|functional\.scan)\(|in tf\.range|TensorArray)", "",
+     "loop within compiled code",
+     "a loop within compiled code does piece by piece what the other script does at once",
+     "ops over all pieces: cumsum, associative_scan, a product of larger arrays"},
+    {"picked_by_mask", R"(boolean_mask|masked_select|nonzero\(|\[[a-z_]*mask[a-z_]*\])",
+     R"(where\(|masked_fill|\* *[a-z_]*mask)",
+     "pick elements by a mask where the other script computes with it",
+     "it picks elements by a mask, which copies them and makes arrays of ever new sizes",
+     "where(mask, x, 0), or a product with the mask"},
     {"another_precision", R"(bfloat16|float16|autocast|\.half\(|float64|double\(|HIGHEST|highest)", "",
      "compute in another number format", "it computes in a number format that is slow on this machine",
      "the other script's: float32 on most processors", "R16"},
@@ -198,6 +251,15 @@ const Otherwise kOtherwise[] = {
     {"read_backs", R"(\.item\(|\.cpu\(|\.numpy\(|\.tolist\()", "", "read results in Python",
      "it reads results in Python, number by number or at each step",
      "compute with arrays, and read once in a while", "R11"},
+    {"each_alone", R"((^|[[({ ])for .* in )", "", "go through elements in Python",
+     "Python goes through elements one by one, where the other script takes all of them at once",
+     "ops over whole arrays, or one call for all", "R30", false},
+    {"switched_off", "", "[A-Za-z_]+ *= *(False|None)[,)]", "leave on what the other script switches off",
+     "it does what the other script switches off by an argument",
+     "give that argument, where nobody needs what it switches off", "R32", true, true},
+    {"switched_on", "", "[A-Za-z_]+ *= *True[,)]", "leave off what the other script switches on",
+     "it leaves off what the other script switches on by an argument", "give that argument", "R32", true,
+     true},
 };
 
 std::string joined(const std::vector<std::string>& lines) { return join(lines, " "); }
@@ -219,12 +281,92 @@ bool moved_out(const Subject& s, const CodeTime& code) {
   });
 }
 
-bool fits(const Subject& s, const CodeTime& code, const Otherwise& row, const Pattern& mine,
-          const Pattern& other) {
-  if (*row.mine == '\0' && *row.other == '\0') return code.text.deeper() || moved_out(s, code);
+size_t indent(const std::string& line) { return std::min(line.find_first_not_of(" \t"), line.size()); }
+
+bool calls(const std::string& line, const std::string& function) {
+  const size_t at = line.find(function + "(");
+  const auto part_of_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  return at != std::string::npos && (at == 0 || !part_of_name(line[at - 1])) &&
+         line.find("def " + function) == std::string::npos;
+}
+
+// Functions that the script defines and a line calls.
+std::vector<std::string> own_calls(const Subject& s, const std::string& line) {
+  std::vector<std::string> all;
+  for (size_t open = line.find('('); open != std::string::npos; open = line.find('(', open + 1)) {
+    size_t begin = open;
+    while (begin > 0 &&
+           (std::isalnum(static_cast<unsigned char>(line[begin - 1])) != 0 || line[begin - 1] == '_'))
+      --begin;
+    const std::string name = line.substr(begin, open - begin);
+    if (!name.empty() && s.source.contains("def " + name + "(")) all.push_back(name);
+  }
+  return all;
+}
+
+// A function that a line calls, which the other script calls at another place, or less deep in its loops and functions, where
+// it takes far less.
+bool moved_call(const Subject& s, const CodeTime& code) {
+  if (!code.own) return false;
+  const size_t depth = indent(s.source.line(code.line.line.line));
+  return std::ranges::any_of(own_calls(s, code.line.text), [&](const std::string& function) {
+    bool stays = false, elsewhere = false;
+    for (const CodeTime& one : s.code)
+      for (const std::string& line : one.text.other) {
+        if (!calls(line, function)) continue;
+        const bool here = &one == &code && indent(line) >= depth;
+        (here ? stays : elsewhere) = true;
+      }
+    double there_s = 0;
+    for (const auto& [line, seconds] : s.other_within)
+      if (calls(line, function)) there_s += seconds;
+    return elsewhere && !stays && there_s <= kMovedTime * code.line.within_s &&
+           code.line.within_s - there_s >= kPartOfGap * gap_s(s);
+  });
+}
+
+// Whether most words of some lines stand in the others, too.
+bool most_words_in(const std::string& some, const std::string& others) {
+  const auto words = [](const std::string& text) {
+    std::string spaced = text;
+    std::ranges::replace_if(
+        spaced, [](unsigned char c) { return std::isalnum(c) == 0 && c != '_'; }, ' ');
+    auto all = split(spaced, " ");
+    std::erase(all, "");
+    return all;
+  };
+  const auto all = words(some), known = words(others);
+  const auto found = std::ranges::count_if(
+      all, [&](const auto& word) { return std::ranges::find(known, word) != known.end(); });
+  return 2 * found >= std::ssize(all);
+}
+
+// A row of the table with its expressions.
+struct Known {
+  explicit Known(const Otherwise& row) : says(&row), mine(row.mine), other(row.other) {}
+  const Otherwise* says;
+  Pattern mine, other;
+};
+
+const std::deque<Known>& table_of_lines() {
+  static const std::deque<Known> all(std::begin(kOtherwise), std::end(kOtherwise));
+  return all;
+}
+
+bool fits(const Subject& s, const CodeTime& code, const Known& row) {
+  const bool any_mine = *row.says->mine == '\0', any_other = *row.says->other == '\0';
+  if (any_mine && any_other) return code.text.deeper() || moved_out(s, code) || moved_call(s, code);
   const std::string here = joined(code.text.mine), there = joined(code.text.other);
-  if (*row.other != '\0' && (!other.in(there) || other.in(here))) return false;
-  return *row.mine == '\0' || (mine.in(here) && (*row.other != '\0' || !mine.in(there)));
+  if (!any_other && (!row.other.in(there) || row.other.in(here))) return false;
+  if (row.says->alike && !most_words_in(there, here)) return false;
+  return any_mine || (row.mine.in(here) && (!any_other || !row.mine.in(there)));
+}
+
+// The first row of the table that knows what differs; nullptr: none does.
+const Otherwise* known_as(const Subject& s, const CodeTime& code) {
+  const auto row =
+      std::ranges::find_if(table_of_lines(), [&](const Known& one) { return fits(s, code, one); });
+  return row == table_of_lines().end() ? nullptr : row->says;
 }
 
 std::string line_words(const Subject& s, const LineTime& line, double part, double more_s, bool called) {
@@ -291,13 +433,13 @@ Suspicion alone_suspicion(const Subject& s, const CodeTime& code) {
 
 Maybe otherwise(const Subject& s, const Otherwise& row) {
   if (!is_wide(s)) return {};
-  const Pattern mine(row.mine), other(row.other);
+  const auto of_row = std::ranges::find(table_of_lines(), &row, &Known::says);
   const CodeTime* most = nullptr;
   for (const CodeTime& code : s.code)
-    if (fits(s, code, row, mine, other) && (most == nullptr || code.nearest_s > most->nearest_s))
-      most = &code;
-  if (most != nullptr && most->more_s >= kPartOfGap * gap_s(s)) return suspicion_of(s, *most, most->more_s);
-  if (most != nullptr && alone(s)) return alone_suspicion(s, *most);
+    if (fits(s, code, *of_row) && (most == nullptr || code.nearest_s > most->nearest_s)) most = &code;
+  if (most == nullptr || known_as(s, *most) != &row) return {};
+  if (most->more_s >= kPartOfGap * gap_s(s)) return suspicion_of(s, *most, most->more_s);
+  if (alone(s)) return alone_suspicion(s, *most);
   return {};
 }
 
@@ -351,6 +493,10 @@ Maybe python_loop(const Subject& s, int) {
   const double seconds = most->share * s.looked_at_s(), excess_s = seconds - s.other_loop_s;
   const double all_s = gap_s(s), forward_s = std::max(all_s - more_of_backward(s), kLeastForward * all_s);
   if (excess_s < kPartOfGap * forward_s || excess_s < kLeastLoop * all_s) return {};
+  for (const CodeTime& code : s.code)  // what the table says of that line is more
+    if (code.text.has(most->line) && !code.text.mine.empty() && known_as(s, code) != nullptr &&
+        std::string(known_as(s, code)->key) != "each_alone" && code.nearest_s >= kPartOfGap * all_s)
+      return {};
   const bool backward = excess_s < kPartOfGap * all_s;
   return Suspicion{
       .evidence = fmt::format("a step goes {} times round the loop in {}, which takes {} of it{}",

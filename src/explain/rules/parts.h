@@ -67,6 +67,8 @@ double account_s(const Subject& s, const char* account);
 double more_of_account(const Subject& s, const char* account);
 // Whether a line of the script makes an array of Python's or NumPy's numbers.
 bool makes_array(const Subject& s, const HotLine& hot);
+// Whether the batches of `fit` come from the script's own Python: a generator, a PyDataset or a Sequence.
+bool batches_in_python(const Subject& s);
 // Lower bound, at 99%, of a share of what is compared, from looks at the stack every 5 ms.
 double at_least(double part, const Subject& s);
 // Looks with this share of all, as a share of what is compared.

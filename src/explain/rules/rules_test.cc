@@ -33,6 +33,7 @@ Subject script(const std::string& framework, const Facts& all) {
   s.profile.step_s = facts.value("Step", 0.1);
   s.profile.wait_share = facts.value("Waits", 0.0);
   s.profile.epoch_start_s = facts.value("Epoch", 0.0);
+  s.profile.epoch_steps = facts.value("EpochSteps", 0);
   s.seen.compiles = facts.value("Compiles", 0);
   s.seen.compile_ns = s.seen.compiles * 50'000'000;
   s.seen.collections = facts.value("Collections", 0);
@@ -194,6 +195,20 @@ const std::vector<Sign> kSigns = {
     code_sign("another_precision", "y = f(x.astype(jnp.bfloat16))", "y = f(x)"),
     code_sign("another_layout", "m = Net()", "m = Net().to(memory_format=torch.channels_last)"),
     code_sign("array_copies", "y = x.repeat(9, 1)", "y = x.expand(9, -1)"),
+    code_sign("decompositions", "s = jnp.linalg.svd(w)[1][0]", "s = u @ w @ v"),
+    code_sign("new_iterators", "x, y = next(iter(loader))", "x, y = next(batches)"),
+    code_sign("compressed_files", "np.savez_compressed(path, x)", "np.save(path, x)"),
+    code_sign("lists_searched", "if word not in words: continue", "known = set(words)"),
+    code_sign("joined_again", "all = np.concatenate([all, x])", "parts.append(x)"),
+    code_sign("random_draws", "i = rng.choice(n, 64, p=w)", "i = np.searchsorted(c, rng.random(64))"),
+    code_sign("recomputed", "x = checkpoint(layer, x, use_reentrant=False)", "x = layer(x)"),
+    code_sign("compiled_loop", "y = jax.lax.fori_loop(0, n, f, y)", "y = jnp.cumsum(x)"),
+    code_sign("picked_by_mask", "y = x[mask].sum()", "y = torch.where(mask, x, 0).sum()"),
+    code_sign("compile_off", "m.compile(loss=f, jit_compile=False)", "m.compile(loss=f)"),
+    code_sign("separable_filter", "y = F.conv2d(x, w)", "y = F.conv2d(F.conv2d(x, a), b)"),
+    code_sign("switched_off", "out = model(x)", "out = model(x, forces=False)"),
+    code_sign("switched_on", "out = model(x)", "out = model(x, packed=True)"),
+    code_sign("each_alone", "y = [f(v) for v in x]", "y = f(x)"),
     code_sign("read_backs", "n += y.sum().item()", "n += y.sum()"),
     {"other_code",
      "torch",
@@ -215,7 +230,9 @@ const std::vector<Sign> kSigns = {
     line_sign("one_hot_product", "y = F.one_hot(i, n).float() @ table"),
     line_sign("einsum_of_three", "y = torch.einsum('bi,ij,bj->b', x, w, z)"),
     line_sign("all_differences", "d = ((x[:, None] - c[None]) ** 2).sum(-1)"),
-    line_sign("row_gradients", "g = torch.autograd.grad(y[i], x)"),
+    {"row_gradients", "torch", with(in_line("g = torch.autograd.grad(y[i], x)"), {{"Loop", 0.5}}),
+     in_line("g = torch.autograd.grad(y[i], x)")},
+    line_sign("row_derivatives", "j = torch.autograd.functional.jacobian(f, x)"),
     line_sign("inverse", "y = torch.linalg.inv(a) @ b"),
     line_sign("covariance", "z = rng.multivariate_normal(mean, cov)"),
     line_sign("state_dicts", "for name, p in model.state_dict().items():"),
@@ -440,6 +457,10 @@ const std::vector<Sign> kSigns = {
      {{"Kind", "fit"}, {"metrics", Json::array()}}},
     {"predict", "keras", calls("model.predict", 1), calls("model.predict_on_batch", 1)},
     {"predict_batch", "keras", predicts(2048), predicts(32)},
+    {"short_epochs",
+     "keras",
+     {{"Kind", "fit"}, {"Waits", 0.7}, {"EpochSteps", 1}},
+     {{"Kind", "fit"}, {"Waits", 0.7}, {"EpochSteps", 100}}},
     {"fits", "keras", {{"Kind", "fit"}, {"fits_per_step", 1}}, {{"Kind", "fit"}, {"fits_per_step", 0.01}}},
     {"no_graph", "tensorflow", {{"eager_loop", {{"function", "step"}}}}, {}},
     {"retraces", "tensorflow", {{"Compiles", 30}}, {{"Compiles", 10}}},
@@ -488,6 +509,8 @@ const std::vector<Sign> kSigns = {
      {{"Waits", 0.1}, {"pipelines", Json::array({Json{{"prefetch", true}}})}}},
     {"no_jit", "jax", {{"eager_loop", {{"function", "step"}}}}, {}},
     {"eager_ops", "jax", {{"Eager", 0.6}, {"Hot", 0.8}}, {{"Eager", 0.1}, {"Hot", 0.8}}},
+    {"eager_elements", "jax", with({{"Eager", 0.6}}, in_line("acc = rewards[t] + acc")),
+     with({{"Eager", 0.6}}, in_line("acc = f(rewards, params['w'])"))},
     {"blocks", "jax", {{"blocks_per_step", 1}}, {{"blocks_per_step", 0.1}}},
     {"jax_threads", "jax", {{"threads", 1}}, {{"threads", 2}}},
     {"debug_nans", "jax", {{"debug_nans", true}}, {{"debug_nans", false}}},
