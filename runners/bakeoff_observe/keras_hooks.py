@@ -165,8 +165,7 @@ class Keras3Hooks(KerasHooks):
         if hasattr(rate, "dtype"):
             return {**found, "lr": float(self.values([rate])[0])}
         found["schedule"] = type(rate).__name__
-        steps = int(self.values([optimizer._iterations])[0])
-        return {**found, "lr": float(self.keras.ops.convert_to_numpy(rate(steps)))}
+        return {**found, "lr": float(self.keras.ops.convert_to_numpy(rate(0)))}
 
     def compiled(self, model: Any) -> dict[str, Any]:
         return {

@@ -617,7 +617,11 @@ def _described(tensor: Any) -> dict[str, Any]:
 
 
 def _optimizer(optimizer: Any) -> dict[str, Any]:
+    """What it was made with: a scheduler changes the rate from step to step."""
     group = {k: v for k, v in optimizer.param_groups[0].items() if k != "params"}
+    if "lr" in group:
+        made_with = optimizer.defaults.get("lr", group["lr"])
+        group["lr"] = group.get("initial_lr", made_with)
     plain = {
         k: v if isinstance(v, (bool, int, float, str, type(None))) else str(v)
         for k, v in group.items()

@@ -9,10 +9,11 @@ import pytest
 from observed import Observed, bare
 from tiers import full_tier
 
+from bakeoff_observe import torch_hooks
 from bakeoff_observe.profiles import self_times
 from bakeoff_observe.values import sums_of
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 TRAIN = """
 import gc
@@ -310,6 +311,16 @@ def test_a_bias_of_two_classes_changes() -> None:
     before, after = torch.tensor([0.25, -0.25]), torch.tensor([0.5, -0.5])
     assert sums_of(torch, before) != sums_of(torch, after)
     assert sums_of(torch, before) == sums_of(torch, before.clone())
+
+
+def test_a_rate_is_the_one_at_its_start() -> None:
+    parameter = torch.nn.Parameter(torch.zeros(2))
+    optimizer = torch.optim.SGD([parameter], lr=0.5)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    optimizer.step()
+    scheduler.step()
+    assert optimizer.param_groups[0]["lr"] < 0.1
+    assert torch_hooks._optimizer(optimizer)["lr"] == 0.5
 
 
 def test_what_is_wrong(tmp_path: Path) -> None:

@@ -109,13 +109,14 @@ Maybe fits(const Subject& s, int) {
   return Suspicion{fmt::format("{:.1f} calls of fit a step", s.number("fits_per_step"))};
 }
 
-// What each epoch makes anew is seen as waits for data of its first step, and as time between epochs.
+// What each epoch makes anew is seen as waits for data of its first step, and as time between epochs; validation is a cause
+// of its own.
 Maybe short_epochs(const Subject& s, int) {
   const double steps = s.profile.epoch_steps, step_s = s.step_with_waits_s();
   if (!by_fit(s) || steps < 1 || steps > kShortEpoch || s.number("steps_per_execution", 1) > 1 ||
       batches_in_python(s))
     return {};
-  const double start_s = s.profile.epoch_start_s / steps;
+  const double start_s = std::max(0.0, s.profile.epoch_start_s / steps - s.number("validation_s"));
   const double part = (s.input_share() * step_s + start_s) / (step_s + start_s);
   if (part < kMuchOfEpoch) return {};
   return Suspicion{

@@ -155,6 +155,11 @@ const Otherwise kOtherwise[] = {
      R"(\.cache\(|lru_cache|functools\.cache|persist\(|(cache|memo)[a-z]*(\[|\.get|\()|if .* in [a-z_.]*(cache|memo|seen|known))",
      "compute again what the other script keeps", "it computes again what could be kept",
      "keep it: .cache(), functools.lru_cache, an array in memory", "R1", false},
+    {"read_again",
+     R"((^|[^a-z_.])open\(|loadtxt\(|genfromtxt\(|json\.loads?\(|csv\.(reader|DictReader)|read_(csv|text|bytes|file)\(|\.readlines?\(|(np|torch)\.load\(|pickle\.loads?\()",
+     "", "read a file that the other script does not read there",
+     "it reads and parses a file again each time, where the other script keeps what it read",
+     "read it once, and keep the arrays", "R1", false},
     {"new_iterators", R"(next\( *iter\()", "", "make an iterator over the data for each batch",
      "an iterator over the data is made anew for each batch: it shuffles, fills buffers or starts workers each time",
      "make it once: for batch in loader, or keep iter(loader) and call next of it", "R1"},
@@ -307,9 +312,8 @@ std::vector<std::string> own_calls(const Subject& s, const std::string& line) {
 // A function that a line calls, which the other script calls at another place, or less deep in its loops and functions, where
 // it takes far less.
 bool moved_call(const Subject& s, const CodeTime& code) {
-  if (!code.own) return false;
-  const size_t depth = indent(s.source.line(code.line.line.line));
-  return std::ranges::any_of(own_calls(s, code.line.text), [&](const std::string& function) {
+  const auto moved = [&](const LineTime& time, const std::string& function) {
+    const size_t depth = indent(s.source.line(time.line.line));
     bool stays = false, elsewhere = false;
     for (const CodeTime& one : s.code)
       for (const std::string& line : one.text.other) {
@@ -320,8 +324,13 @@ bool moved_call(const Subject& s, const CodeTime& code) {
     double there_s = 0;
     for (const auto& [line, seconds] : s.other_within)
       if (calls(line, function)) there_s += seconds;
-    return elsewhere && !stays && there_s <= kMovedTime * code.line.within_s &&
-           code.line.within_s - there_s >= kPartOfGap * gap_s(s);
+    return elsewhere && !stays && there_s <= kMovedTime * time.within_s &&
+           time.within_s - there_s >= kPartOfGap * gap_s(s);
+  };
+  return !code.text.mine.empty() && std::ranges::any_of(line_times(s), [&](const LineTime& time) {
+    return code.text.has(time.line.line) &&
+           std::ranges::any_of(own_calls(s, time.text),
+                               [&](const auto& function) { return moved(time, function); });
   });
 }
 
