@@ -46,6 +46,8 @@ constexpr int64_t kMostRounds = 40, kFewestRuns = 4, kMostRuns = 8;  // of a hea
 constexpr double kFirstRun = 1.5;
 constexpr double kLatest =
     1.1;  // share of the seconds asked for, until which what is confirmed is tried together
+constexpr double kLatestRuns = 1.5;    // the same of two whole runs of each script
+constexpr double kSeenOnce = 2;        // gap of whole runs that were observed once, from which on it is told
 constexpr double kRunStart = 0.5;      // s, of a process before Python runs the script
 constexpr int64_t kEnoughSteps = 200;  // of a script that ends, from which on bursts of fewer steps are tried
 constexpr int64_t kStepsOfRound = 8;   // at least, of a script that ends
@@ -521,9 +523,28 @@ void Inquiry::weigh(Pass& pass, size_t at, int number, const LaneHeat& base, con
   if (number > 1) judge(cause, pass.gains[at]);
 }
 
+// Two more whole runs of each may take far longer than was asked for: what was observed is then all that there is.
+bool Inquiry::only_observed() {
+  const Subject& first = out_.subjects[0];
+  if (!pair() || !first.whole) return false;
+  const Profile &mine = first.profile, &its = out_.subjects[1].profile;
+  const double more_s = 2 * (mine.total_s + its.total_s + 2 * kRunStart);
+  if (seconds() + more_s <= kLatestRuns * job_.seconds) return false;
+  lane_s_ = more_s / 2;
+  out_.notes.push_back(fmt::format(
+      "two more runs of each script take {:.0f} s, so each was observed once, and nothing was tried: --seconds {:.0f} does both",
+      more_s, std::ceil(seconds() + 3 * more_s)));
+  // Files that were never read before make the first start slow.
+  const double later = (mine.total_s - start_seconds(mine)) / std::max(0.1, its.total_s - start_seconds(its));
+  const double gap = mine.total_s / std::max(0.1, its.total_s);
+  if (std::min(gap, later) > kSeenOnce) out_.gap = Estimate{gap, 0, std::numeric_limits<double>::infinity()};
+  return true;
+}
+
 void Inquiry::confirm() {
   Pass pass;
-  for (int number = 0; number <= kMostHeats; ++number) {
+  const int heats = only_observed() ? -1 : kMostHeats;
+  for (int number = 0; number <= heats; ++number) {
     const double share = number < 2 ? 1.0 : 0.6;
     if (number > 0 && !time_for_heat(pair() ? 2 : 1, share)) break;
     if (!one_heat(pass, number, share)) break;

@@ -61,6 +61,7 @@ class Inquiry {
   };
 
   void find_causes();
+  bool only_observed();
   void confirm();
   void confirm_hidden();
   void confirm_shared();

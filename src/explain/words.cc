@@ -60,10 +60,12 @@ std::string with_interval(const Estimate& e) {
 }
 
 std::string gap_words(const Explanation& e) {
-  return fmt::format(
-      "{} takes {} times as long per {} as {}{}", e.subjects[0].name,
-      is_bounded(*e.gap) ? with_interval(*e.gap) : significant(e.gap->value, 3), unit(e), e.subjects[1].name,
-      is_bounded(*e.gap) ? "" : fmt::format(", in too few heats ({}) for an interval", e.heats));
+  return fmt::format("{} takes {} times as long per {} as {}{}", e.subjects[0].name,
+                     is_bounded(*e.gap) ? with_interval(*e.gap) : significant(e.gap->value, 3), unit(e),
+                     e.subjects[1].name,
+                     is_bounded(*e.gap) ? ""
+                     : e.heats == 0     ? ", each observed once"
+                                        : fmt::format(", in too few heats ({}) for an interval", e.heats));
 }
 
 std::string headline(const Explanation& e) {

@@ -215,6 +215,19 @@ class WholeRuns(Explain):
         self.assertGreater(phases["steps"], 0.8 * sum(phases.values()))
 
 
+    def test_runs_that_are_too_long_to_be_made_again(self) -> None:
+        short = SCRIPT.replace("default=1000", "default=1")
+        for name, nap in (("slow.py", 0.2), ("fast.py", 0.02)):
+            after = f"\nimport time\nfor i in range(75):\n    time.sleep({nap})\n"
+            self.place.write(name, short + after)
+        found = self.explained("slow.py", "fast.py", seconds=30)
+        self.assertEqual((found["per"], found["heats"]), ("run", 0))
+        self.assertFalse(found["gap_confirmed"])
+        self.assertGreater(found["gap"]["value"], 2)
+        self.assertIn("each was observed once", " ".join(found["notes"]))
+        self.assertLess(found["whole_seconds"], 45)
+
+
 @support.full_tier
 class Published(Explain):
     """The scripts of published comparisons, as they are timed there."""

@@ -97,7 +97,9 @@ Maybe predict_batches(const Subject& s, int) {
   const auto seconds = [](const Json& of) { return of.is_object() ? of.value("model.predict", 0.0) : 0; };
   const double mine_s = seconds(fact(s, "call_seconds_per_step")),
                other_s = seconds(fact_of_other(s, "call_seconds_per_step"));
-  if (other <= 0 || mine_s <= 0)
+  if (found->booked && other <= 0 && s.other_s > 0)  // the other script predicts in another way
+    found->booked = std::min(*found->booked, at_least(std::min(1.0, gap_s(s) / s.mean_s()), s));
+  else if (other <= 0 || mine_s <= 0)
     found->booked.reset();
   else if (found->booked)
     *found->booked *= std::max(0.0, 1 - other_s / mine_s);
@@ -204,8 +206,9 @@ std::vector<Rule> keras_rules() {
        .key = "predict_batch",
        .framework = "keras",
        .signal = "predict is called at least every fifth step, on 8 batches or more",
-       .cause = "predict takes its rows in many small batches",
-       .change = "model.predict(x, batch_size={}), or as many rows as memory allows",
+       .cause = "predict sets up a data pipeline for each call, and takes its rows in many small batches",
+       .change =
+           "model.predict(x, batch_size={}) or as many rows as memory allows, or model(x, training=False)",
        .method = "gives predict larger batches",
        .thrown = "predict_batch",
        .place = "\\.predict\\(",

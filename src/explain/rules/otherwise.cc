@@ -49,6 +49,10 @@ const Otherwise kOtherwise[] = {
      "call Python back for one row after another",
      "compiled code calls Python back for one row after another",
      "vmap_method=\"broadcast_all\" and a function that takes all rows, or the same in jax.numpy", "R6"},
+    {"both_branches", "", R"(cond\(.*lambda[^:]*: *[A-Za-z_.]+\()",
+     "compute before a condition what the other script computes in it",
+     "what one branch of a condition needs is computed always",
+     "call the function within the branch: lax.cond(done, lambda: reset(key), ...)", "R32", false, true},
     {"mapped_too_much", "", R"(in_axes *=)", "map all arguments where the other script names axes",
      "jax.vmap maps an argument that is the same for all rows: what depends on it is computed for each of them, and of a "
      "lax.cond both branches",
@@ -180,7 +184,7 @@ const Otherwise kOtherwise[] = {
      R"((randint|integers|searchsorted|rand|random|uniform)\()",
      "draw from all where the other script draws numbers",
      "it draws by going through all that may be drawn, where a few random numbers are enough",
-     "random integers, or cumulative weights that are kept and searched", "R32"},
+     "random integers, or cumulative weights that are kept and searched", "R32", true, true},
     {"recomputed",
      R"(use_reentrant|checkpoint_sequential|jax\.checkpoint|(nn|jax)\.remat|recompute_grad|utils\.checkpoint|[^_a-z]checkpoint\((self\.|[a-z_]*(block|layer)))",
      "", "compute again in the backward pass",
@@ -259,6 +263,9 @@ const Otherwise kOtherwise[] = {
     {"each_alone", R"((^|[[({ ])for .* in )", "", "go through elements in Python",
      "Python goes through elements one by one, where the other script takes all of them at once",
      "ops over whole arrays, or one call for all", "R30", false},
+    {"another_number", "", "", "give another number than the other script",
+     "it works with another number than the other script",
+     "the other script's number, if its results are the ones that you want"},
     {"switched_off", "", "[A-Za-z_]+ *= *(False|None)[,)]", "leave on what the other script switches off",
      "it does what the other script switches off by an argument",
      "give that argument, where nobody needs what it switches off", "R32", true, true},
@@ -350,6 +357,22 @@ bool most_words_in(const std::string& some, const std::string& others) {
   return 2 * found >= std::ssize(all);
 }
 
+// Whether the lines are the same but for numbers; digits of names are none.
+bool other_numbers(const Difference& text) {
+  const auto without = [](const std::vector<std::string>& lines) {
+    std::string kept;
+    bool number = false;
+    for (const char c : joined(lines)) {
+      const bool word =
+          !kept.empty() && (std::isalnum(static_cast<unsigned char>(kept.back())) != 0 || kept.back() == '_');
+      number = (std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.') && (number || !word);
+      if (!number) kept += c;
+    }
+    return kept;
+  };
+  return without(text.mine) == without(text.other);
+}
+
 // A row of the table with its expressions.
 struct Known {
   explicit Known(const Otherwise& row) : says(&row), mine(row.mine), other(row.other) {}
@@ -364,7 +387,10 @@ const std::deque<Known>& table_of_lines() {
 
 bool fits(const Subject& s, const CodeTime& code, const Known& row) {
   const bool any_mine = *row.says->mine == '\0', any_other = *row.says->other == '\0';
-  if (any_mine && any_other) return code.text.deeper() || moved_out(s, code) || moved_call(s, code);
+  if (any_mine && any_other)
+    return std::string_view(row.says->key) == "another_number"
+               ? other_numbers(code.text)
+               : code.text.deeper() || moved_out(s, code) || moved_call(s, code);
   const std::string here = joined(code.text.mine), there = joined(code.text.other);
   if (!any_other && (!row.other.in(there) || row.other.in(here))) return false;
   if (row.says->alike && !most_words_in(there, here)) return false;

@@ -200,13 +200,16 @@ const std::vector<Sign> kSigns = {
     code_sign("compressed_files", "np.savez_compressed(path, x)", "np.save(path, x)"),
     code_sign("lists_searched", "if word not in words: continue", "known = set(words)"),
     code_sign("joined_again", "all = np.concatenate([all, x])", "parts.append(x)"),
-    code_sign("random_draws", "i = rng.choice(n, 64, p=w)", "i = np.searchsorted(c, rng.random(64))"),
+    code_sign("random_draws", "i = rng.choice(n, 64, p=w)", "i = rng.integers(n, size=64)"),
     code_sign("recomputed", "x = checkpoint(layer, x, use_reentrant=False)", "x = layer(x)"),
     code_sign("compiled_loop", "y = jax.lax.fori_loop(0, n, f, y)", "y = jnp.cumsum(x)"),
     code_sign("picked_by_mask", "y = x[mask].sum()", "y = torch.where(mask, x, 0).sum()"),
     code_sign("compile_off", "m.compile(loss=f, jit_compile=False)", "m.compile(loss=f)"),
     code_sign("separable_filter", "y = F.conv2d(x, w)", "y = F.conv2d(F.conv2d(x, a), b)"),
     code_sign("read_again", "for line in open(path): yield f(line)", "yield from rows"),
+    code_sign("another_number", "rows = write(path, chunk=64)", "rows = write(path, chunk=1)"),
+    code_sign("both_branches", "y = lax.cond(done, lambda: fresh, lambda: x)",
+              "y = lax.cond(done, lambda: reset(key), lambda: x)"),
     code_sign("switched_off", "out = model(x)", "out = model(x, forces=False)"),
     code_sign("switched_on", "out = model(x)", "out = model(x, packed=True)"),
     code_sign("each_alone", "y = [f(v) for v in x]", "y = f(x)"),
@@ -583,12 +586,12 @@ TEST(RuleBooks, CallsWaitsAndLooksAreBooked) {
 }
 
 TEST(RuleBooks, WhatAloneDiffersIsNamedThoughNoLineShowsIt) {
-  Subject s = script("torch", written("y = f(x)\nsetting = 1", "y = f(x)\nsetting = 2"));
+  Subject s = script("torch", written("y = f(x)\nsetting = 'a'", "y = f(x)\nsetting = 'b'"));
   s.watched_s = 5;
   auto found = suspicion_of("other_code", s);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->line, 3);
-  EXPECT_THAT(found->evidence, ::testing::HasSubstr("differ in one place: 'setting = 1', where"));
+  EXPECT_THAT(found->evidence, ::testing::HasSubstr("differ in one place: 'setting = 'a'', where"));
   EXPECT_GT(found->booked.value(), 0.7) << "0.08 of 0.1 s";
   EXPECT_TRUE(found->value.is_null()) << "the other script is the run with these lines";
 
