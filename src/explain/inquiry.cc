@@ -419,12 +419,16 @@ std::vector<size_t> Inquiry::open(bool shared) const {
 // Lanes with a switch that a heat has time for within this share of it, besides these; one at least in the first heat where
 // starts are made two at a time and not once for each round.
 size_t Inquiry::most_tried(const std::vector<Lane>& lanes, double share) const {
-  const double bursts_s = kRoundsApart * burst_seconds(lanes[0], planned({lanes[0]}));
-  const double guess_s = apart() ? bursts_s : lanes[0].start_s / 2 + std::max(kBurstsS, bursts_s);
-  const double cost_s = lane_s_ > 0 ? lane_s_ : guess_s;
-  const double fit =
-      (share * job_.seconds - seconds()) / std::max(0.1, cost_s) - static_cast<double>(lanes.size());
-  return static_cast<size_t>(std::clamp(fit, apart() || lane_s_ > 0 ? 0.0 : 1.0, 100.0));
+  const HeatOptions options = planned(lanes);
+  const auto cost_s = [&](const Lane& lane) {
+    const double bursts_s = kRoundsApart * burst_seconds(lane, options);
+    if (lane_s_ > 0) return lane_s_;
+    return std::max(0.1, apart() ? bursts_s : lane.start_s / 2 + std::max(kBurstsS, bursts_s));
+  };
+  double left_s = share * job_.seconds - seconds();
+  for (const Lane& lane : lanes) left_s -= cost_s(lane);
+  return static_cast<size_t>(
+      std::clamp(left_s / cost_s(lanes[0]), apart() || lane_s_ > 0 ? 0.0 : 1.0, 100.0));
 }
 
 // What one heat says of those causes; false: it says nothing, and no further one would.
