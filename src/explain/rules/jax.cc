@@ -23,6 +23,18 @@ Maybe jit_off(const Subject& s, int) {
 
 Maybe no_jit(const Subject& s, int) { return uncompiled(s); }
 
+// Whether a line indexes something by a name that counts, as x[t] or x[t + 1] where t comes from range or enumerate; the keys of
+// a dictionary do not.
+bool takes_elements(const Subject& s, const std::string& line) {
+  static const Pattern index(R"(^.*[A-Za-z0-9_)]\[ *-?([A-Za-z_]+) *([-+] *[A-Za-z0-9_]+ *)?\].*$)");
+  const auto name = index.replaced(line, "$1");
+  if (!name) return false;
+  const Pattern counted(("for ([^=]*[ ,(])?" + *name + "([ ,)][^=]*)? in .*(range|enumerate)\\(").c_str());
+  return std::ranges::any_of(s.source.files(), [&](const Source::File& file) {
+    return std::ranges::any_of(file.lines, [&](const std::string& one) { return counted.in(one); });
+  });
+}
+
 // Looks in ops that JAX is sent one by one, in lines whose functions are not compiled.
 struct EagerLines {
   double part = 0, elements = 0;      // shares of all looks; of lines that take elements of arrays
@@ -30,7 +42,6 @@ struct EagerLines {
 };
 
 EagerLines eager_lines(const Subject& s) {
-  static const Pattern element(R"([A-Za-z_)]\[ *-?[a-z_]+([-+][a-z0-9_]+)? *\])");  // x[t], x[t + 1]
   EagerLines all;
   double most = 0, most_of_elements = 0;
   for (const HotLine& hot : s.seen.lines) {
@@ -38,7 +49,7 @@ EagerLines eager_lines(const Subject& s) {
     const bool own = s.source.has(hot.line);
     all.part += hot.eager;
     if (own && hot.eager > most) most = hot.eager, all.line = hot.line;
-    if (!own || !element.in(s.source.line(hot.line))) continue;
+    if (hot.eager == 0 || !own || !takes_elements(s, s.source.line(hot.line))) continue;
     all.elements += hot.eager;
     if (hot.eager > most_of_elements) most_of_elements = hot.eager, all.of_elements = hot.line;
   }
