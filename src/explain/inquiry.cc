@@ -541,7 +541,8 @@ bool Inquiry::only_observed() {
   // Files that were never read before make the first start slow.
   const double later = (mine.total_s - start_seconds(mine)) / std::max(0.1, its.total_s - start_seconds(its));
   const double gap = mine.total_s / std::max(0.1, its.total_s);
-  if (std::min(gap, later) > kSeenOnce) out_.gap = Estimate{gap, 0, std::numeric_limits<double>::infinity()};
+  seen_once_ = std::min(gap, later);
+  out_.gap = Estimate{gap, 0, std::numeric_limits<double>::infinity()};
   return true;
 }
 
@@ -567,6 +568,7 @@ void Inquiry::confirm() {
   // A gap that is wide in the observed runs and in the heats is told, though they are too few to be certain.
   const double seen = quiet() ? kSeenQuiet : kSeenGap;
   const bool wide = pair() && out_.gap && out_.gap->value > seen && out_.gap->high > seen &&
+                    (!seen_once_ || *seen_once_ > kSeenOnce) &&
                     out_.subjects[0].mean_s() > seen * out_.subjects[1].mean_s();
   out_.equal = pair() && !out_.gap_is_certain() && !wide;
 }

@@ -124,6 +124,8 @@ class Inquiry {
   // First steps of fresh processes that are compared, where the first script's become longer; 0: they do not.
   int64_t growing_steps_ = 0;
   Differences gap_ = Differences();
+  std::optional<double> seen_once_ =
+      {};  // gap of whole runs that are observed once, from what is after their start
   std::vector<double> plain_losses_ = {};  // of the last run without switches
 };
 

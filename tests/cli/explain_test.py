@@ -225,6 +225,10 @@ class WholeRuns(Explain):
         self.assertGreater(found["gap"]["value"], 2)
         self.assertIn("each was observed once", " ".join(found["notes"]))
         self.assertLess(found["seconds"], 45)
+        found = self.explained("slow.py", "slow.py", seconds=30)
+        named = [cause for cause in found["causes"] if cause["named"]]
+        self.assertEqual((found["heats"], named), (0, []))
+        self.assertLess(found["gap"]["value"], 2)
 
 
 @support.full_tier
