@@ -130,6 +130,14 @@ Switches switches_of(const std::vector<Cause*>& causes) {
   return all;
 }
 
+// Of one lane in a round, from what was observed of the script without switches.
+double burst_seconds(const Lane& lane, const HeatOptions& options) {
+  if (options.whole) return lane.whole_s + kRunStart;
+  if (options.fresh_steps > 0)
+    return lane.start_s + static_cast<double>(options.fresh_steps) * lane.step_with_waits_s;
+  return std::max({options.burst_s + lane.step_s, 2 * lane.step_s, lane.epoch_s});
+}
+
 }  // namespace
 
 void Differences::add(const LaneHeat& slower, const LaneHeat& faster, bool quiet) {
@@ -310,14 +318,6 @@ void Inquiry::compare_growing_steps() {
 
 int64_t Inquiry::fresh_steps(double step_s) const {
   return growing_steps_ > 0 ? growing_steps_ : fresh_steps_of(ends_after_, step_s);
-}
-
-// Of one lane in a round, from what was observed of the script without switches.
-double burst_seconds(const Lane& lane, const HeatOptions& options) {
-  if (options.whole) return lane.whole_s + kRunStart;
-  if (options.fresh_steps > 0)
-    return lane.start_s + static_cast<double>(options.fresh_steps) * lane.step_with_waits_s;
-  return std::max({options.burst_s + lane.step_s, 2 * lane.step_s, lane.epoch_s});
 }
 
 HeatOptions Inquiry::planned(const std::vector<Lane>& lanes) const {

@@ -523,10 +523,11 @@ Maybe python_loop(const Subject& s, int) {
   const double seconds = most->share * s.looked_at_s(), excess_s = seconds - s.other_loop_s;
   const double all_s = gap_s(s), forward_s = std::max(all_s - more_of_backward(s), kLeastForward * all_s);
   if (excess_s < kPartOfGap * forward_s || excess_s < kLeastLoop * all_s) return {};
-  for (const CodeTime& code : s.code)  // what the table says of that line is more
-    if (code.text.has(most->line) && !code.text.mine.empty() && known_as(s, code) != nullptr &&
-        std::string(known_as(s, code)->key) != "each_alone" && code.nearest_s >= kPartOfGap * all_s)
-      return {};
+  for (const CodeTime& code : s.code) {  // what the table says of that line is more
+    if (code.text.mine.empty() || !code.text.has(most->line) || code.nearest_s < kPartOfGap * all_s) continue;
+    const Otherwise* known = known_as(s, code);
+    if (known != nullptr && std::string_view(known->key) != "each_alone") return {};
+  }
   const bool backward = excess_s < kPartOfGap * all_s;
   return Suspicion{
       .evidence = fmt::format("a step goes {} times round the loop in {}, which takes {} of it{}",
