@@ -166,7 +166,8 @@ Result<std::vector<Trial>> CalibrationWork::run(const Controls& controls, int bl
     watch(shown);
   };
   const size_t at_once = machine.cpus.size() > 1 ? 2 : 1;  // as in a race after its first heat
-  std::vector<Trial> trials = run_heat(*plan_, {0, 1}, block, {.at_once = at_once}, quiet, happening);
+  std::vector<Trial> trials =
+      run_heat(*plan_, {.number = block, .members = {0, 1}, .at_once = at_once}, {}, quiet, happening).trials;
   for (const Trial& trial : trials) {
     if (trial.failure) {
       return Error{.message = fmt::format("{} failed in stage {}: {}", trial.contender,

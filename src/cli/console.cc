@@ -10,9 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 
-#include "base/clock.h"
 #include "proc/interrupt.h"
 #include "report/progress.h"
 #include "table/numbers.h"
@@ -114,8 +112,7 @@ struct ConsoleProgress::State {
   bool colour = terminal && takes_colour(STDERR_FILENO);
   bool drawn = false;
   int frame = 0;
-  std::optional<double> limit_s;  // since `begin`
-  int64_t begin = monotonic_clock().now_ns();
+  TimeBudget time = TimeBudget();
   report::ProgressState last;
 
   void clear() {
@@ -133,8 +130,8 @@ struct ConsoleProgress::State {
     ++last.heat;
   }
   void show(report::ProgressState now) {
-    if (now.elapsed_s <= 0) now.elapsed_s = seconds_since(begin);
-    if (!now.left_s && limit_s) now.left_s = std::max(0.0, *limit_s - seconds_since(begin));
+    if (now.elapsed_s <= 0) now.elapsed_s = time.spent_s();
+    if (!now.left_s && std::isfinite(time.seconds())) now.left_s = time.left_s();
     if (terminal) {
       const std::string shown = report::progress_line(now, columns_of(STDERR_FILENO) - 1, colour, frame++);
       std::fprintf(stderr, "\r\x1b[K%s", table::for_screen(shown, colour).c_str());
@@ -172,8 +169,10 @@ Watch ConsoleProgress::race() {
   };
 }
 
-void ConsoleProgress::limit(double left_s) {
-  if (std::isfinite(left_s)) state_->limit_s = seconds_since(state_->begin) + left_s;
+run::Teller ConsoleProgress::teller() {
+  return {.line = lines(), .watch = race(), .time = [state = state_](const TimeBudget& time) {
+            state->time = time;
+          }};
 }
 
 }  // namespace bakeoff::cli

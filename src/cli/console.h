@@ -7,7 +7,8 @@
 
 #include "base/progress.h"
 #include "base/result.h"
-#include "race/race.h"
+#include "records/watch.h"
+#include "run/session.h"
 
 namespace bakeoff::cli {
 
@@ -42,10 +43,11 @@ std::string longest_text(double seconds);
 class ConsoleProgress {
  public:
   ConsoleProgress();
-  ~ConsoleProgress();         // clears the line
-  Progress lines();           // for preparation
-  Watch race();               // for gate and race
-  void limit(double left_s);  // of the budget, from now on; infinite: none
+  ~ConsoleProgress();  // clears the line
+  Progress lines();    // for preparation
+  Watch race();        // for gate and race
+  run::Teller teller();
+
  private:
   struct State;
   State* state_;

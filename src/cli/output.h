@@ -1,24 +1,17 @@
 #pragma once
 
-// What several commands need: the interpreters, and showing a finished summary.
+// What several commands need: showing a finished summary, and what is imported.
 
 #include <filesystem>
 #include <string>
 
 #include "base/result.h"
 #include "cli/options.h"
+#include "environments/interpreters.h"
 #include "import/origin.h"
-#include "plan/lane.h"
-#include "plan/plan.h"
-#include "recipe/recipe.h"
 #include "summary/summary.h"
 
 namespace bakeoff::cli {
-
-Result<Interpreters> find_interpreters(const std::filesystem::path& config);
-
-// "jax cannot start: its environment was never created; `bakeoff env create jax` makes it"; empty: all can.
-std::string environments_to_make(const recipe::Recipe& recipe, const Interpreters& interpreters);
 
 // What `bakeoff import` is asked for, with the interpreter of the model's framework.
 Result<ImportRequest> import_request(const ImportOptions& options, const std::filesystem::path& config);

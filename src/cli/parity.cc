@@ -6,14 +6,11 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/recipe_options.h"
+#include "cli/surroundings.h"
 #include "evidence/precision.h"
 #include "gate/gate_variants.h"
-#include "gate/prove_all.h"
-#include "plan/lane.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
-#include "race/race.h"
-#include "records/names.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -48,18 +45,20 @@ int parity(const ParityOptions& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   const auto recipe = chosen_recipe(options.recipe, options.changes);
   if (!recipe) return fail(recipe.error());
-  const auto interpreters = find_interpreters(config);
-  if (!interpreters) return fail(interpreters.error());
   const auto temporary = TemporaryFolder::make("parity");
   if (!temporary) return fail(temporary.error());
   const fs::path folder = options.out.empty() ? temporary->path() : options.out;
   const auto proven = [&]() -> Result<std::vector<Parity>> {
     ConsoleProgress progress;
-    if (const std::string how = environments_to_make(*recipe, *interpreters); !how.empty())
-      progress.lines()(how);
-    TRY(Plan plan, make_plan(*recipe, folder, *interpreters, progress.lines()));
-    TRY(std::vector<Parity> all, gate_all(plan, {}, with_names(plan.manifest.contenders, progress.race())));
-    for (const Lane& lane : plan.lanes) {
+    TRY(run::Surroundings with, surroundings(config, progress));
+    with.proofs.clear();
+    if (const std::string how = environments_to_make(*recipe, with.interpreters); !how.empty())
+      with.tell.line(how);
+    TRY(run::Session session, run::Session::make(*recipe, folder, with));
+    session.limit({.minutes = recipe::Budget::kNoLimit});
+    CHECK_OK(session.prove());
+    std::vector<Parity> all = session.parities();
+    for (const Lane& lane : session.plan().lanes) {
       if (lane.failure) all.push_back({.contender = lane.entry.contender.id, .failure = lane.failure});
     }
     return all;

@@ -2,28 +2,24 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <optional>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/texts.h"
-#include "cli/carry_out.h"
 #include "cli/console.h"
 #include "cli/index_run.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/recipe_options.h"
+#include "cli/surroundings.h"
 #include "cli/why_accounts.h"
-#include "emit/all/frameworks.h"
-#include "environments/environments.h"
-#include "plan/lane.h"
-#include "plan/plan.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "recipe/recipe.h"
+#include "run/races.h"
+#include "run/taken_profile.h"
 #include "study/all/studies.h"
-#include "summary/summarise.h"
 #include "table/numbers.h"
 #include "tune/why.h"
 
@@ -61,16 +57,17 @@ std::string beyond_the_budget(const recipe::Recipe& recipe) {
       budget.minutes, join(wanted, ", "), wanted.size() == 1 ? "s" : "");
 }
 
-Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleProgress& progress) {
-  TRY(const auto interpreters, find_interpreters(config));
+Result<run::Session> prepare(const RunOptions& options, const run::Surroundings& with) {
   if (!options.resume.empty()) {
-    TRY(Plan plan, reopen_plan(options.resume, interpreters));
-    TRY(const std::vector<Trial> trials, plan.directory.read<Trial>());
+    TRY(run::Session session, run::Session::reopen(options.resume, with));
+    TRY(const std::vector<Trial> trials, session.plan().directory.read<Trial>());
     int64_t ran = 0;
     for (const Trial& trial : trials) ran = std::max<int64_t>(ran, trial.heat);
-    apply(options.budget, ran, plan.recipe.budget);
-    if (!options.baseline.empty()) CHECK_OK(recipe::check_baseline(plan.recipe, options.baseline));
-    return plan;
+    recipe::Budget budget = session.plan().recipe.budget;
+    apply(options.budget, ran, budget);
+    session.limit(budget);
+    if (!options.baseline.empty()) CHECK_OK(recipe::check_baseline(session.plan().recipe, options.baseline));
+    return session;
   }
   TRY(recipe::Recipe recipe, chosen_recipe(options.recipe, options.changes));
   apply(options.budget, 0, recipe.budget);
@@ -80,42 +77,42 @@ Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleP
   }
   if (const Status enough = check_budget(recipe); !enough)
     return of_option(enough.error(), recipe, options.budget);
-  const auto calibration = use_profile(options.profile, recipe, progress);
+  const auto calibration = run::take_profile(options.profile, recipe, with.tell.line);
   if (!calibration) return of_option(calibration.error(), recipe, options.budget);
-  if (const std::string how = environments_to_make(recipe, interpreters); !how.empty()) progress.lines()(how);
-  if (const std::string beyond = beyond_the_budget(recipe); !beyond.empty()) progress.lines()(beyond);
+  if (const std::string how = environments_to_make(recipe, with.interpreters); !how.empty())
+    with.tell.line(how);
+  if (const std::string beyond = beyond_the_budget(recipe); !beyond.empty()) with.tell.line(beyond);
   const fs::path folder = options.out.empty() ? dated_folder(recipe.name) : options.out;
-  return make_plan(recipe, folder, interpreters, progress.lines(), *calibration);
+  return run::Session::make(recipe, folder, with, *calibration);
 }
 
 // What a new run's budget that is too short for all leaves out, by what contenders take on a machine with two processors;
 // empty: it may hold a heat of each.
-std::string left_out(const Plan& plan) {
+std::string left_out(const run::Session& session) {
   constexpr double kProof = 6, kHeat = 3;  // seconds of a contender
-  const auto count = static_cast<double>(
-      std::ranges::count_if(plan.lanes, [](const Lane& lane) { return !lane.failure.has_value(); }));
+  const auto count = static_cast<double>(std::ranges::count_if(
+      session.plan().lanes, [](const Lane& lane) { return !lane.failure.has_value(); }));
   const double all_s = count * (kProof + kHeat);
-  if (count < 3 || plan.recipe.budget.unlimited_time() || all_s <= left_s(plan)) return "";
+  if (count < 3 || all_s <= session.left_s()) return "";
   return fmt::format(
       "{:.0f} contenders: it takes about {} until each is proven and has had a heat, less where proofs are kept; in "
       "{} some will have none",
-      count, table::duration(1e3 * all_s), table::duration(1e3 * left_s(plan)));
+      count, table::duration(1e3 * all_s), table::duration(1e3 * session.left_s()));
 }
 
 // The runner-up's settings raced one by one, in the run's folder "why", and what its steps and the leader's do; it gets as
 // much time again as the run, 15 minutes at most.
-Status ask_why(Plan& plan, const fs::path& config, ConsoleProgress& progress) {
-  TRY(const Summary summary, summarise(plan.directory));
-  TRY(const Interpreters interpreters, find_interpreters(config));
-  const tune::RunRace race = [&](const recipe::Recipe& one, const std::string& name) {
-    return raced(one, plan.directory.path() / name, interpreters, {}, progress);
-  };
-  TRY(auto found, tune::why(plan.recipe, summary, this_machine_to_tune(), race));
+Status ask_why(const run::Session& session, const run::Surroundings& with) {
+  const Plan& plan = session.plan();
+  TRY(const Summary summary, session.summary());
+  run::RealRaces races(with);
+  TRY(auto found,
+      tune::why(plan.recipe, summary, tune::this_machine(), races, plan.directory.path() / "why"));
   if (!found) {
-    progress.lines()("why: no contender is certainly slower than the leader");
+    with.tell.line("why: no contender is certainly slower than the leader");
     return Done{};
   }
-  CHECK_OK(observe_accounts(plan, *found, progress.lines()));
+  CHECK_OK(observe_accounts(plan, *found, with.tell.line));
   return plan.directory.append(*found);
 }
 
@@ -127,82 +124,42 @@ void say_what_to_make(const Plan& plan, const fs::path& config) {
     note("bakeoff: " + how);
 }
 
-// "missing: never created; run ..." as part of a sentence: "was never created", "is outdated: numpy is 1, not 2".
-std::string state_in_words(const std::string& why_not) {
-  const std::string what = why_not.substr(0, why_not.find("; run "));
-  return what == "missing: never created" ? "was never created" : "is " + what;
-}
-
 }  // namespace
-
-Result<Interpreters> find_interpreters(const fs::path& config) {
-  const fs::path home = bakeoff_home();
-  TRY(const auto loaded, load_config(config, home, environment_names()));
-  Interpreters interpreters;
-  for (const Environment& e : list_environments({.home = home, .config = loaded})) {
-    std::string identity = e.python.string();
-    for (const auto& [package, version] : e.versions) identity += "\n" + package + " " + version;
-    interpreters[e.name] = {e.python, e.why_not(), identity};
-  }
-  return interpreters;
-}
-
-std::string environments_to_make(const recipe::Recipe& recipe, const Interpreters& interpreters) {
-  std::vector<std::string> names;
-  std::map<std::string, std::vector<std::string>> by_state;
-  for (const recipe::Contender& contender : recipe.contenders) {
-    const std::string name = emit::find_framework(contender.framework)->environment(contender.settings);
-    const auto found = interpreters.find(name);
-    if (found == interpreters.end() || found->second.why_not.find("bakeoff env create") == std::string::npos)
-      continue;
-    if (std::ranges::find(names, name) != names.end()) continue;
-    names.push_back(name);
-    by_state[state_in_words(found->second.why_not)].push_back(name);
-  }
-  if (names.empty()) return "";
-  const bool one = names.size() == 1;
-  std::vector<std::string> states;
-  for (const auto& [state, of] : by_state)
-    states.push_back(one                    ? "its environment " + state
-                     : by_state.size() == 1 ? fmt::format("the environment of each {}", state)
-                                            : fmt::format("the environment of {} {}", join(of, ", "), state));
-  return fmt::format("{} cannot start: {}; `bakeoff env create {}` makes {}", join(names, ", "),
-                     join(states, "; "), join(names, " "), one ? "it" : "them");
-}
 
 int run(const RunOptions& options, const fs::path& config) {
   const int64_t begin = monotonic_clock().now_ns();
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
-  std::optional<Plan> plan;
+  std::optional<run::Session> session;
   {
     ConsoleProgress progress;
-    auto prepared = prepare(options, config, progress);
+    auto with = surroundings(config, progress);
+    if (!with) return fail(with.error());
+    with->begin_ns = begin;
+    if (options.prove_again) with->proofs.clear();
+    auto prepared = prepare(options, *with);
     if (!prepared) return fail(prepared.error());
-    plan.emplace(std::move(*prepared));
-    plan->begin_ns = begin;
-    if (!plan->recipe.budget.until_decided) progress.limit(left_s(*plan));
-    apply_sensor_variables(*plan);
-    if (!options.prove_again) plan->proofs = bakeoff_home() / "proofs";
-    for (const std::string& note : plan->manifest.notes) progress.lines()(note);
-    progress.lines()(fmt::format("run directory: {}", plan->directory.path().string()));
-    if (const std::string some = left_out(*plan); options.resume.empty() && !some.empty())
-      progress.lines()(some);
-    const auto done = carry_out(*plan, progress);
+    session.emplace(std::move(*prepared));
+    for (const std::string& note : session->plan().manifest.notes) with->tell.line(note);
+    with->tell.line(fmt::format("run directory: {}", session->plan().directory.path().string()));
+    if (const std::string some = left_out(*session); options.resume.empty() && !some.empty())
+      with->tell.line(some);
+    const auto done = session->carry_out();
     if (!done && !proc::interrupted()) return fail(done.error());
     if (options.why && !proc::interrupted()) {
-      if (const auto asked = ask_why(*plan, config, progress); !asked && !proc::interrupted())
+      if (const auto asked = ask_why(*session, *with); !asked && !proc::interrupted())
         return fail(asked.error());
     }
   }
-  auto summary = summarise(plan->directory);
+  auto summary = session->summary();
   if (!summary) return fail(summary.error());
+  const Plan& plan = session->plan();
   if (!options.baseline.empty()) summary->baseline = options.baseline;
   summary->interrupted = proc::interrupted();
-  if (plan->recipe.budget.until_decided && !summary->outlooks.empty() && !summary->interrupted)
+  if (plan.recipe.budget.until_decided && !summary->outlooks.empty() && !summary->interrupted)
     note("bakeoff: stopped undecided: to decide would take more than 24 hours in all");
-  index_run(plan->directory.path());
-  const int code = present(*summary, options.format, plan->directory.path() / "report.html");
-  if (summary->ranked.empty()) say_what_to_make(*plan, config);
+  index_run(plan.directory.path());
+  const int code = present(*summary, options.format, plan.directory.path() / "report.html");
+  if (summary->ranked.empty()) say_what_to_make(plan, config);
   return code;
 }
 

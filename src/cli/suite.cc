@@ -1,32 +1,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
-#include <set>
+#include <memory>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/file_lock.h"
 #include "base/files.h"
-#include "base/nearest.h"
-#include "cli/carry_out.h"
 #include "cli/console.h"
 #include "cli/index_run.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/surroundings.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
-#include "race/race.h"
-#include "recipe/recipe.h"
-#include "recipe/shipped.h"
-#include "recipe/suite_file.h"
 #include "report/html.h"
 #include "report/phrases.h"
 #include "report/suite_formats.h"
 #include "report/suite_page.h"
-#include "suite/suite_record.h"
-#include "suite/suite_table.h"
-#include "summary/summarise.h"
+#include "suite/suite_run.h"
 #include "table/text.h"
 
 namespace bakeoff::cli {
@@ -34,218 +25,6 @@ namespace {
 
 using suite::Entry;
 using suite::Record;
-
-// In a row of a table the remedy follows on the same line.
-std::string in_a_row(Error error) {
-  const std::string remedy = std::exchange(error.remedy, {});
-  return remedy.empty() ? error.text() : error.text() + "; " + remedy;
-}
-
-// A recipe of a suite, as every command finds recipes, with what the suite replaces.
-Result<recipe::Recipe> recipe_of_suite(const fs::path& file, const std::string& every) {
-  TRY(const recipe::Recipe recipe, recipe::load(file));
-  return recipe::with_every(recipe, every);
-}
-
-// A folder where a recipe or a suite file is expected.
-Error folder_as_recipe(const fs::path& folder) {
-  std::error_code ignored;
-  const std::string name = folder.string();
-  if (fs::exists(folder / "suite.json", ignored))
-    return {.message = fmt::format("'{}' is the folder of a suite, not a recipe", name),
-            .remedy = fmt::format(
-                "`bakeoff suite --report {0}` shows it, `bakeoff suite --resume {0}` continues it", name)};
-  if (fs::exists(folder / "run.json", ignored))
-    return {.message = fmt::format("'{}' is the folder of a run, not a recipe", name),
-            .remedy = fmt::format("`bakeoff report {}` shows it", name)};
-  return {.message = fmt::format("'{}' is a folder, not a recipe", name),
-          .remedy = "name recipes, or a suite: `bakeoff suite quick` is inside the program"};
-}
-
-// The suite that the command line names: a suite file, or recipes.
-Result<recipe::SuiteFile> named_suite(const std::vector<fs::path>& what) {
-  recipe::SuiteFile found{.name = suite::kNamedByRecipes};
-  for (const fs::path& file : what) {
-    if (std::error_code ignored; fs::is_directory(file, ignored)) return folder_as_recipe(file);
-    const auto text = read_file(file);
-    if (text && recipe::is_suite(*text)) {
-      if (what.size() == 1) return recipe::parse_suite(*text, file);
-      return Error{
-          .message = fmt::format("'{}' is a suite, and {} files are named", file.string(), what.size()),
-          .remedy = "name one suite alone, or recipes alone"};
-    }
-    if (const auto shipped = recipe::find_shipped_suite(file); what.size() == 1 && !text && shipped)
-      return recipe::parse_suite(shipped->text, shipped->file, true);
-    if (what.size() == 1 && !text && !recipe::find_shipped(file)) {
-      std::vector<std::string> known = recipe::shipped_suite_names();
-      for (const recipe::ShippedRecipe& one : recipe::shipped_recipes()) known.push_back(one.name);
-      const std::string near = nearest(file.string(), known);
-      return Error{.message = text.error().message,
-                   .remedy = (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) +
-                             "Name recipes, or a suite: `bakeoff suite quick` is inside the program"};
-    }
-    found.recipes.push_back(file);
-  }
-  return found;
-}
-
-// Names of rows are unique.
-std::string row_name(const std::string& name, const fs::path& file, std::set<std::string>& taken) {
-  std::string unique = taken.contains(name) ? fmt::format("{} ({})", name, file.filename().string()) : name;
-  for (int i = 2; taken.contains(unique); ++i) unique = fmt::format("{} ({})", name, i);
-  taken.insert(unique);
-  return unique;
-}
-
-// What is to be raced. A recipe that cannot be read has its reason from the start; it is an error if none can.
-Result<Record> new_record(const SuiteOptions& options, std::vector<std::string>& contenders) {
-  TRY(const recipe::SuiteFile file, named_suite(options.what));
-  Record record{.name = file.name,
-                .file = file.file.string(),
-                .started = utc_now(),
-                .minutes = options.minutes > 0 ? options.minutes : file.minutes,
-                .baseline = options.baseline.empty() ? file.baseline : options.baseline,
-                .every = file.every};
-  std::set<std::string> taken;
-  std::optional<Error> first;
-  for (const fs::path& path : file.recipes) {
-    const auto recipe = recipe_of_suite(path, record.every);
-    const fs::path found = recipe ? recipe->file : path;
-    Entry entry{.recipe = recipe && recipe->shipped ? found.string()
-                                                    : fs::weakly_canonical(fs::absolute(found)).string()};
-    const std::string name = recipe ? recipe->name : path.stem().string();
-    entry.name = row_name(name, path, taken);
-    entry.folder = suite::folder_name(record.entries.size(), name);
-    if (recipe) {
-      for (const recipe::Contender& contender : recipe->contenders) contenders.push_back(contender.id);
-    } else {
-      entry.state = "failed";
-      entry.failure = in_a_row(recipe.error());
-      if (!first) first = recipe.error();
-    }
-    record.entries.push_back(std::move(entry));
-  }
-  if (contenders.empty() && first) return *first;
-  return record;
-}
-
-Status check_suite_baseline(const std::string& baseline, std::vector<std::string> contenders) {
-  std::sort(contenders.begin(), contenders.end());
-  contenders.erase(std::unique(contenders.begin(), contenders.end()), contenders.end());
-  if (baseline.empty() || std::find(contenders.begin(), contenders.end(), baseline) != contenders.end())
-    return Done{};
-  return Error{
-      .message = fmt::format("the baseline '{}' is no contender of any recipe of the suite", baseline),
-      .remedy = suggest(baseline, contenders)};
-}
-
-// A suite that is being carried out.
-struct Session {
-  Record record;
-  fs::path folder;
-  std::string profile;
-  const fs::path& config;
-};
-
-// What a killed process left before its run began holds no record.
-void clear_half_made(const fs::path& run) {
-  std::error_code ignored;
-  if (fs::exists(run, ignored) && !fs::exists(run / "run.json", ignored)) fs::remove_all(run, ignored);
-}
-
-Result<Summary> race_entry(const Session& session, const Entry& entry, ConsoleProgress& progress) {
-  TRY(recipe::Recipe recipe, recipe_of_suite(entry.recipe, session.record.every));
-  if (session.record.minutes > 0) {
-    recipe.budget.minutes = suite::share(session.record);
-    recipe.budget.includes_studies = true;
-  }
-  const auto of_share = [&](const Error& error) {
-    return session.record.minutes > 0 ? of_budget(error, recipe, {"minutes"}, "its share of the suite's time")
-                                      : error;
-  };
-  if (const Status enough = check_budget(recipe); !enough) return of_share(enough.error());
-  if (recipe::check_baseline(recipe, session.record.baseline)) recipe.baseline = session.record.baseline;
-  const auto calibration = use_profile(session.profile, recipe, progress);
-  if (!calibration) return of_share(calibration.error());
-  TRY(const Interpreters interpreters, find_interpreters(session.config));
-  const fs::path run = session.folder / entry.folder;
-  clear_half_made(run);
-  return raced(recipe, run, interpreters, *calibration, progress);
-}
-
-// Seconds that the budgets of what is still to be raced allow; nothing where one has no limit.
-std::optional<double> longest_s(const Session& session) {
-  double sum = 0;
-  for (const Entry& entry : session.record.entries) {
-    if (entry.state == "ended" || entry.state == "failed") continue;
-    const auto recipe = recipe_of_suite(entry.recipe, session.record.every);
-    if (!recipe) continue;
-    if (session.record.minutes <= 0 && recipe->budget.unlimited_time()) return std::nullopt;
-    sum += 60 * (session.record.minutes > 0 ? suite::share(session.record) : recipe->budget.minutes);
-  }
-  return sum;
-}
-
-// Races what has not come to its end. A recipe that fails is no end of the others.
-Status race_all(Session& session) {
-  const size_t all = session.record.entries.size();
-  if (const auto longest = longest_s(session); longest && *longest > 0) note(longest_text(*longest));
-  for (size_t i = 0; i < all && !proc::interrupted(); ++i) {
-    Entry& entry = session.record.entries[i];
-    if (entry.state == "failed")
-      note(fmt::format("recipe {} of {}: {} cannot be raced: {}", i + 1, all, entry.name, entry.failure));
-    if (entry.state == "ended" || entry.state == "failed") continue;
-    entry.state = "running";
-    CHECK_OK(suite::write(session.record, session.folder));
-    const int64_t begin = monotonic_clock().now_ns();
-    ConsoleProgress progress;
-    progress.lines()(fmt::format("recipe {} of {}: {}, in {}", i + 1, all, entry.name,
-                                 (session.folder / entry.folder).string()));
-    const auto summary = race_entry(session, entry, progress);
-    entry.seconds += static_cast<double>(monotonic_clock().now_ns() - begin) / 1e9;
-    if (!proc::interrupted()) {
-      entry.state = summary ? "ended" : "failed";
-      if (!summary) entry.failure = in_a_row(summary.error());
-      if (!summary) progress.lines()(fmt::format("{}: {}", entry.name, entry.failure));
-    }
-    CHECK_OK(suite::write(session.record, session.folder));
-    if (summary) index_run(session.folder / entry.folder);
-    if (summary)
-      CHECK_OK(write_file(session.folder / entry.folder / "report.html", report::render_html(*summary)));
-  }
-  return Done{};
-}
-
-suite::Input input_of(const Entry& entry, const fs::path& folder) {
-  suite::Input input{
-      .name = entry.name, .recipe = entry.recipe, .folder = entry.folder, .failure = entry.failure};
-  std::error_code ignored;
-  if (!fs::exists(folder / entry.folder / "run.json", ignored)) {
-    if (input.failure.empty())
-      input.failure = entry.state == "waiting" ? "was not raced: the suite was stopped before its turn"
-                                               : "was not raced: the suite was stopped while it was prepared";
-    return input;
-  }
-  const auto directory = RunDirectory::open(folder / entry.folder);
-  auto summary = directory ? summarise(*directory) : Result<Summary>(directory.error());
-  if (!summary) {
-    input.failure = in_a_row(summary.error());
-    return input;
-  }
-  summary->interrupted = entry.state == "running";
-  input.summary = std::move(*summary);
-  return input;
-}
-
-Result<suite::Table> table_of_suite(const Record& record, const fs::path& folder,
-                                    const std::string& baseline) {
-  std::vector<suite::Input> inputs;
-  for (const Entry& entry : record.entries) inputs.push_back(input_of(entry, folder));
-  const suite::Table table =
-      suite::table_of(record.name, inputs, baseline.empty() ? record.baseline : baseline);
-  if (!baseline.empty()) CHECK_OK(check_suite_baseline(baseline, table.contenders));
-  return table;
-}
 
 // 0; 1 if a recipe failed or ranked nobody; 3 if a verdict is refused; 130 after Ctrl-C.
 int code_of(const suite::Table& table) {
@@ -290,7 +69,7 @@ std::string next_step(const Record& record, const suite::Table& table, const fs:
 }
 
 int present_suite(const Record& record, const fs::path& folder, const SuiteOptions& options) {
-  auto table = table_of_suite(record, folder, options.baseline);
+  auto table = suite::table_of_folder(record, folder, options.baseline);
   if (!table) return fail(table.error());
   table->interrupted |= proc::interrupted();
   const fs::path html = options.html.empty() ? folder / "report.html" : options.html;
@@ -313,30 +92,31 @@ int present_suite(const Record& record, const fs::path& folder, const SuiteOptio
 }
 
 // A new suite in its folder, or the one that the folder holds, ready to go on.
-Result<Session> open_session(const SuiteOptions& options, const fs::path& config) {
+Result<suite::SuiteSession> open_session(const SuiteOptions& options, run::Surroundings with) {
+  suite::SuiteSession session{
+      .record = {}, .folder = options.resume, .profile = options.profile, .with = std::move(with)};
   if (!options.resume.empty()) {
-    TRY(Record record, suite::read(options.resume));
-    if (options.minutes > 0) {
-      record.minutes = options.minutes;
-      for (Entry& entry : record.entries) entry.seconds = 0;
-    }
-    for (Entry& entry : record.entries) {
-      if (entry.state != "failed") continue;
-      entry.state = "waiting";
-      entry.failure.clear();
-    }
-    return Session{std::move(record), options.resume, options.profile, config};
+    TRY(session.record, suite::resumed_record(options.resume, options.minutes));
+    return session;
   }
-  std::vector<std::string> contenders;
-  TRY(Record record, new_record(options, contenders));
-  CHECK_OK(check_suite_baseline(record.baseline, contenders));
-  const fs::path folder = options.out.empty() ? dated_folder(record.name) : options.out;
+  TRY(session.record, suite::new_record({options.what, options.minutes, options.baseline}));
+  session.folder = options.out.empty() ? dated_folder(session.record.name) : options.out;
   std::error_code failed;
-  if (fs::exists(folder / "suite.json", failed))
-    return Error{.message = fmt::format("'{}' holds a suite already", folder.string()),
-                 .remedy = fmt::format("continue it: bakeoff suite --resume {}", folder.string())};
-  CHECK_OK(suite::write(record, folder));
-  return Session{std::move(record), folder, options.profile, config};
+  if (fs::exists(session.folder / "suite.json", failed))
+    return Error{.message = fmt::format("'{}' holds a suite already", session.folder.string()),
+                 .remedy = fmt::format("continue it: bakeoff suite --resume {}", session.folder.string())};
+  CHECK_OK(suite::write(session.record, session.folder));
+  return session;
+}
+
+Status race_suite(suite::SuiteSession& session) {
+  session.ended = [](const Summary& summary, const fs::path& run) {
+    index_run(run);
+    return write_file(run / "report.html", report::render_html(summary));
+  };
+  if (const auto longest = suite::longest_s(session); longest && *longest > 0)
+    session.with.tell.line(longest_text(*longest));
+  return suite::race_all(session);
 }
 
 }  // namespace
@@ -349,11 +129,16 @@ int suite(const SuiteOptions& options, const fs::path& config) {
     return present_suite(*record, options.report, options) == kBadInput ? kBadInput : 0;
   }
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
-  auto session = open_session(options, config);
+  auto progress = std::make_unique<ConsoleProgress>();
+  auto with = surroundings(config, *progress);
+  if (!with) return fail(with.error());
+  auto session = open_session(options, std::move(*with));
   if (!session) return fail(session.error());
   const auto lock = FileLock::attempt(session->folder / ".lock");
   if (!lock) return fail(lock.error());
-  if (const auto done = race_all(*session); !done) return fail(done.error());
+  const auto done = race_suite(*session);
+  progress.reset();
+  if (!done) return fail(done.error());
   return present_suite(session->record, session->folder, options);
 }
 

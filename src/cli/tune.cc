@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
-#include "cli/carry_out.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/recipe_options.h"
+#include "cli/surroundings.h"
 #include "environments/environments.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "recipe/shipped.h"
+#include "run/taken_profile.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -18,15 +19,14 @@ namespace {
 Result<tune::Outcome> tuned(const TuneOptions& options, const fs::path& config, const fs::path& folder,
                             recipe::Recipe& recipe) {
   ConsoleProgress progress;
-  TRY(const Interpreters interpreters, find_interpreters(config));
-  if (const std::string how = environments_to_make(recipe, interpreters); !how.empty()) progress.lines()(how);
-  TRY(const Texts calibration, use_profile(options.profile, recipe, progress));
+  TRY(const run::Surroundings with, surroundings(config, progress));
+  if (const std::string how = environments_to_make(recipe, with.interpreters); !how.empty())
+    with.tell.line(how);
+  TRY(const Texts calibration, run::take_profile(options.profile, recipe, with.tell.line));
   recipe.budget.until_decided = false;
-  progress.lines()(longest_text(60 * options.minutes));
-  const tune::RunRace race = [&](const recipe::Recipe& one, const std::string& name) {
-    return raced(one, folder / name, interpreters, calibration, progress);
-  };
-  return tune::tune(recipe, this_machine_to_tune(), options.minutes, race, progress.lines());
+  with.tell.line(longest_text(60 * options.minutes));
+  run::RealRaces races(with, calibration);
+  return tune::tune(recipe, tune::this_machine(), options.minutes, races, folder, with.tell.line);
 }
 
 Status write_outcome(const tune::Outcome& outcome, const recipe::Recipe& recipe, const fs::path& folder) {

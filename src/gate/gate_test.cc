@@ -1017,13 +1017,11 @@ TEST_F(PortionsTest, WithoutTimeLeftNoProofBegins) {
 
 TEST_F(PortionsTest, StoredProofsCount) {
   Plan earlier = plan_of("earlier", {contender("b"), contender("d")});
-  earlier.proofs = folder_ / "proofs";
-  ASSERT_TRUE(gate_all(earlier, {}, watch_));
+  ASSERT_TRUE(gate_all(earlier, {}, watch_, folder_ / "proofs"));
   referees_ = 0;
 
   Plan plan = plan_of("run", {contender("a"), contender("b"), contender("c"), contender("d")});
-  plan.proofs = folder_ / "proofs";
-  auto gate = Gate::open(plan, {});
+  auto gate = Gate::open(plan, {}, folder_ / "proofs");
   ASSERT_TRUE(gate) << gate.error().text();
   EXPECT_THAT(ids_of(gate->parities()), ElementsAre("b", "d"));
   EXPECT_TRUE(gate->parities()[0].reused);

@@ -257,9 +257,9 @@ class Portion {
 };
 
 // Finds the proofs of earlier runs.
-Status reuse(const Plan& plan, std::vector<GateTask>& tasks) {
-  if (plan.proofs.empty()) return Done{};
-  const ProofStore proofs(plan.proofs);
+Status reuse(const Plan& plan, const std::filesystem::path& folder, std::vector<GateTask>& tasks) {
+  if (folder.empty()) return Done{};
+  const ProofStore proofs(folder);
   const Host& host = plan.manifest.host;
   const std::string job = job_key(plan.gate, plan.manifest.data_sha256, plan.manifest.weights_sha256);
   for (GateTask& task : tasks) {
@@ -282,6 +282,7 @@ Status note_referee_losses(Plan& plan, const std::vector<double>& losses) {
 
 struct Gate::State {
   Plan& plan;
+  std::filesystem::path proofs;
   std::vector<Parity> parities = {};
   std::vector<GateTask> left = {};
   std::unique_ptr<Referee> referee = {};
@@ -338,8 +339,8 @@ Gate::~Gate() = default;
 const std::vector<Parity>& Gate::parities() const { return state_->parities; }
 bool Gate::finished() const { return state_->left.empty(); }
 
-Result<Gate> Gate::open(Plan& plan, std::vector<Parity> done) {
-  auto state = std::make_unique<State>(State{.plan = plan});
+Result<Gate> Gate::open(Plan& plan, std::vector<Parity> done, const std::filesystem::path& proofs) {
+  auto state = std::make_unique<State>(State{.plan = plan, .proofs = proofs});
   for (size_t i = 0; i < plan.lanes.size(); ++i) {
     const bool known = std::any_of(done.begin(), done.end(), [&](const Parity& p) {
       return p.contender == plan.manifest.contenders[i].id;
@@ -348,7 +349,7 @@ Result<Gate> Gate::open(Plan& plan, std::vector<Parity> done) {
     state->left.push_back({.entry = plan.lanes[i].entry, .identity = plan.lanes[i].identity});
   }
   state->parities = std::move(done);
-  CHECK_OK(reuse(plan, state->left));
+  CHECK_OK(reuse(plan, proofs, state->left));
   for (const GateTask& task : state->left) {
     if (!task.over()) continue;
     CHECK_OK(note_referee_losses(plan, task.parity.referee_losses));
@@ -370,13 +371,14 @@ Status Gate::prove(const Watch& watch, size_t enough, const TimeLeft& time_left)
   for (GateTask& task : s.left) {
     if (!task.over()) continue;
     task.parity.referee_losses = losses;
-    CHECK_OK(ProofStore(s.plan.proofs).keep(task.key, task.parity));
+    CHECK_OK(ProofStore(s.proofs).keep(task.key, task.parity));
   }
   return s.record();
 }
 
-Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const Watch& watch) {
-  TRY(Gate gate, Gate::open(plan, std::move(done)));
+Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const Watch& watch,
+                                     const std::filesystem::path& proofs) {
+  TRY(Gate gate, Gate::open(plan, std::move(done), proofs));
   CHECK_OK(gate.prove(watch));
   return gate.parities();
 }

@@ -4,6 +4,7 @@
 // them at once or in portions.
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -31,9 +32,10 @@ class Gate {
   using TimeLeft = std::function<double()>;
   static double unlimited() { return std::numeric_limits<double>::infinity(); }
 
-  // `done`: the parities that the run directory holds already. Stored proofs of earlier runs are appended to
-  // it. No process is started. The plan must outlive the gate.
-  static Result<Gate> open(Plan& plan, std::vector<Parity> done);
+  // `done`: the parities that the run directory holds already. Stored proofs of earlier runs, in the folder `proofs`
+  // (gate/proofs.h), are appended to it; empty: none are reused or kept. No process is started. The plan must outlive
+  // the gate.
+  static Result<Gate> open(Plan& plan, std::vector<Parity> done, const std::filesystem::path& proofs = {});
   Gate(Gate&&) noexcept;
   ~Gate();
 
@@ -56,6 +58,7 @@ class Gate {
 };
 
 // Proves every lane that is not in `done`, in one portion.
-Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const Watch& watch);
+Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const Watch& watch,
+                                     const std::filesystem::path& proofs = {});
 
 }  // namespace bakeoff

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "environments/interpreters.h"
 #include "ir/training.h"
 #include "ir/workload.h"
 #include "records/trial.h"
@@ -61,13 +62,5 @@ struct Lane {
   std::optional<Failure> failure = {};
   std::string identity = {};  // Interpreter::identity of its environment
 };
-
-// Interpreters by name of the environment ("torch"); one that is missing has a reason.
-struct Interpreter {
-  std::filesystem::path python = {};
-  std::string why_not = {};
-  std::string identity = {};  // changes with the interpreter and its packages
-};
-using Interpreters = std::map<std::string, Interpreter>;
 
 }  // namespace bakeoff

@@ -254,12 +254,6 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
 
 }  // namespace
 
-double left_s(const Plan& plan) {
-  const recipe::Budget& budget = plan.recipe.budget;
-  if (budget.unlimited_time()) return recipe::Budget::kNoLimit;
-  return std::max(0.0, 60 * budget.minutes - plan.studies_s - seconds_since(plan.begin_ns));
-}
-
 Texts worker_environment(const recipe::Recipe& recipe) {
   Texts all = {{"PYTHONHASHSEED", "0"}};
   for (const emit::Framework* framework : emit::frameworks())

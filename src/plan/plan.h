@@ -4,21 +4,15 @@
 // every contender.
 
 #include <filesystem>
-#include <functional>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/progress.h"
 #include "base/result.h"
 #include "plan/lane.h"
 #include "recipe/recipe.h"
 #include "records/records.h"
 #include "records/trial.h"
-#include "roofline/limits.h"
-#include "sample/host_probe.h"
 
 namespace bakeoff {
 
@@ -28,20 +22,7 @@ struct Plan {
   Manifest manifest = {};
   GateJob gate = {};
   std::vector<Lane> lanes = {};  // in the recipe's order
-  // Measures the limits of these CPUs if the run has no machine report; empty: roofline::measure_bounds.
-  std::function<roofline::Limits(const std::vector<int>& cpus)> measure_peak = {};
-  sample::HostProbe host = {};          // reads the host around every round; empty: this machine
-  std::filesystem::path sensors = "/";  // folder that contains the /proc and /sys of evidence/usage.h
-  std::filesystem::path gpu_library = "libnvidia-ml.so.1";  // the driver's library, for race/sensing.h
-  std::string gpu_clock = {};  // result of locking the GPU clocks (machine/clock_keeper.h); empty: not done
-  // When the command that the budget is of began (monotonic clock).
-  int64_t begin_ns = monotonic_clock().now_ns();
-  double studies_s = 0;               // of the budget, kept for the studies after the race
-  std::filesystem::path proofs = {};  // proofs of earlier runs (gate/proofs.h); empty: none are reused
 };
-
-// Seconds until the budget is spent but for what is kept for studies, counted from plan.begin_ns; infinite where heats alone are limited.
-double left_s(const Plan& plan);
 
 // Writes scripts, data.safetensors and weights.safetensors into `folder`. Each script then runs alone.
 Status write_scripts(const recipe::Recipe& recipe, const std::filesystem::path& folder,

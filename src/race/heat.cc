@@ -56,32 +56,32 @@ int64_t steps_of_burst(double step_s, double burst_s) {
 // A running heat.
 class Heat {
  public:
-  Heat(const Plan& plan, const std::vector<size_t>& lanes, int number, const HeatOptions& options,
+  Heat(const Plan& plan, const HeatOrder& order, const Sensed& sensed, const AuditGround* audit,
        const Watch& watch, Happening happening)
       : plan_(plan),
-        lanes_(lanes),
-        options_(options),
+        options_(order),
+        sensed_(sensed),
         watch_(watch),
         now_(std::move(happening)),
-        rng_(plan.recipe.training.seed * 1000003 + static_cast<uint64_t>(number)),
-        members_(lanes.size()),
-        order_(lanes.size()),
-        rounds_(options.plan.rounds) {
+        rng_(plan.recipe.training.seed * 1000003 + static_cast<uint64_t>(order.number)),
+        members_(order.members.size()),
+        order_(order.members.size()) {
+    options_.plan = with_stated(order.plan, plan.recipe.race);
+    rounds_ = options_.plan.rounds;
     std::iota(order_.begin(), order_.end(), size_t{0});
-    now_.total = static_cast<int>(lanes.size() * (3 + static_cast<size_t>(options_.plan.rounds)));
+    now_.total = static_cast<int>(lanes_.size() * (3 + static_cast<size_t>(rounds_)));
     now_.done = 0;
-    host_ =
-        plan.host ? plan.host : sample::host_probe(plan.lanes[lanes.front()].entry.worker.cpus, plan.sensors);
-    for (size_t i = 0; i < lanes.size(); ++i) {
-      members_[i].trial.contender = plan.lanes[lanes[i]].entry.contender.id;
-      members_[i].trial.heat = number;
-      members_[i].trial.confirms = options.confirms;
-      members_[i].audit = options.audit;
+    host_ = sensed.probe(plan.lanes[lanes_.front()].entry.worker.cpus);
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      members_[i].trial.contender = plan.lanes[lanes_[i]].entry.contender.id;
+      members_[i].trial.heat = order.number;
+      members_[i].trial.confirms = order.confirms;
+      members_[i].audit = audit;
       members_[i].far_behind = options_.plan.far_behind.contains(i);
-      const auto* framework = emit::find_framework(plan.lanes[lanes[i]].entry.contender.framework);
+      const auto* framework = emit::find_framework(plan.lanes[lanes_[i]].entry.contender.framework);
       members_[i].nudges = framework == nullptr || !framework->weights_are_constants;
     }
-    draw_start_order(number);
+    draw_start_order(order.number);
   }
 
   void start() {
@@ -95,7 +95,7 @@ class Heat {
         member.trial.alone = options_.at_once == 1;
         report("starting", order_[k]);
         const int64_t begin = monotonic_clock().now_ns();
-        start_member(plan_, plan_.lanes[lanes_[order_[k]]].entry, sensing_, member);
+        start_member(plan_, plan_.lanes[lanes_[order_[k]]].entry, sensed_, sensing_, member);
         const std::lock_guard lock(telling_);
         starts_s_ += seconds_since(begin);
         ++started_;
@@ -119,32 +119,31 @@ class Heat {
     while (more_rounds()) settle(run_stretch());
   }
 
-  std::vector<Trial> end() {
-    std::vector<Trial> trials;
+  HeatResult end() {
+    HeatResult result;
     for (Member& member : members_) {
       const auto goes_on = [&] { return member.worker && member.worker->ok() && !proc::interrupted(); };
       if (goes_on()) judge_barrier(member);
-      if (goes_on()) take_memory(*member.worker, plan_.sensors, member.trial);
+      if (goes_on()) take_memory(*member.worker, sensed_.root, member.trial);
       if (goes_on()) take_transfer(*member.worker, member.trial);
       find_warm_up(member.trial, plan_.recipe.margin);
       if (member.worker && member.worker->ok()) end_member(member);
     }
-    audit_members();
+    result.audits_s = audit_members();
     const int64_t heat_ns = monotonic_clock().now_ns() - begin_;
     for (Member& member : members_) {
       member.trial.heat_ns = heat_ns;
-      if (member.began) trials.push_back(std::move(member.trial));
+      if (member.began) result.trials.push_back(std::move(member.trial));
     }
-    return trials;
+    return result;
   }
 
  private:
   // Timing is over. Members that fewer than two heats have audited come first; the others in random order, while
-  // audits have taken little of the race.
-  void audit_members() {
+  // audits have taken little of the race. Returns the seconds that it took.
+  double audit_members() {
     constexpr double kShare = 0.1;
     const double share_s = kShare * (options_.race_s + seconds_since(begin_));
-    const double before_s = options_.audits_s != nullptr ? *options_.audits_s : 0;
     const int64_t begin = monotonic_clock().now_ns();
     tensor::shuffle(order_, rng_);
     std::stable_partition(order_.begin(), order_.end(),
@@ -155,9 +154,9 @@ class Heat {
       const bool again = options_.audited.contains(lanes_[i]) && !options_.confirms && begins_alike(member);
       report("auditing", i);
       audit(group_of(plan_.manifest.contenders[lanes_[i]]), member,
-            again && before_s + seconds_since(begin) > share_s, [this] { return late(); });
+            again && options_.audits_s + seconds_since(begin) > share_s, [this] { return late(); });
     }
-    if (options_.audits_s != nullptr) *options_.audits_s += seconds_since(begin);
+    return seconds_since(begin);
   }
 
   // Whether its bursts begin with losses as the referee's first steps have: all begin at the initial weights, nudged.
@@ -447,12 +446,13 @@ class Heat {
   }
 
   const Plan& plan_;
-  const std::vector<size_t>& lanes_;
-  const HeatOptions options_;
+  HeatOrder options_;
+  const std::vector<size_t>& lanes_ = options_.members;
+  const Sensed& sensed_;
   const Watch& watch_;
   Happening now_;
   Sensing sensing_{
-      {.root = plan_.sensors, .sample_ms = plan_.recipe.race.sample_ms, .gpu_library = plan_.gpu_library}};
+      {.root = sensed_.root, .sample_ms = plan_.recipe.race.sample_ms, .gpu_library = sensed_.gpu_library}};
   std::mutex telling_;
   double starts_s_ = 0, started_ = 0;  // durations of the starts so far, together, and their number
   tensor::Rng rng_;
@@ -467,11 +467,9 @@ class Heat {
 
 }  // namespace
 
-std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& lanes, int heat,
-                            const HeatOptions& options, const Watch& watch, Happening happening) {
-  HeatOptions stated = options;
-  stated.plan = with_stated(options.plan, plan.recipe.race);
-  Heat running(plan, lanes, heat, stated, watch, std::move(happening));
+HeatResult run_heat(const Plan& plan, const HeatOrder& order, const Sensed& sensed, const Watch& watch,
+                    Happening happening, const AuditGround* audit) {
+  Heat running(plan, order, sensed, audit, watch, std::move(happening));
   running.start();
   running.time();
   return running.end();

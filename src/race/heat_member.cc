@@ -178,7 +178,8 @@ bool put_back(const ContenderStart& entry) {
 
 }  // namespace
 
-void start_member(const Plan& plan, const ContenderStart& entry, Sensing& sensing, Member& member) {
+void start_member(const Plan& plan, const ContenderStart& entry, const Sensed& sensed, Sensing& sensing,
+                  Member& member) {
   Trial& trial = member.trial;
   trial.started = utc_now();
   const int64_t begin = monotonic_clock().now_ns();
@@ -202,8 +203,8 @@ void start_member(const Plan& plan, const ContenderStart& entry, Sensing& sensin
   if (changed) trial.effective["script"] = "it was changed while the race ran, and put back";
   if (plan.recipe.race.cooldown_seconds > 0)
     trial.effective["cooldown"] = fmt::format("{:g} s", plan.recipe.race.cooldown_seconds);
-  if (!plan.gpu_clock.empty() && trial.memory.contains("on_gpu"))
-    trial.effective["gpu_clock"] = plan.gpu_clock;
+  if (!sensed.gpu_clock.empty() && trial.memory.contains("on_gpu"))
+    trial.effective["gpu_clock"] = sensed.gpu_clock;
   const bool as_is = plan.recipe.training.track == ir::Track::kAsIs;
   const auto built =
       worker.build({.script = entry.script,
@@ -216,7 +217,7 @@ void start_member(const Plan& plan, const ContenderStart& entry, Sensing& sensin
                     .predict = plan.recipe.training.predicts()},
                    trial.effective);
   if (built) trial.build_ns = *built;
-  if (built) take_built_memory(worker, plan.sensors, trial);
+  if (built) take_built_memory(worker, sensed.root, trial);
   if (const auto first = worker.run(1, Stage::kFirstStep)) {
     trial.first_step_ns = first->burst.ns;
     trial.start_up_ns = monotonic_clock().now_ns() - begin - first->burst.late_ns;

@@ -10,6 +10,7 @@
 #include "audit/audit.h"
 #include "plan/lane.h"
 #include "plan/plan.h"
+#include "race/sensed.h"
 #include "race/sensing.h"
 #include "records/trial.h"
 #include "worker/worker.h"
@@ -40,7 +41,8 @@ struct Member {
 };
 
 // Imports, builds and makes the first step; then freezes the worker.
-void start_member(const Plan& plan, const ContenderStart& entry, Sensing& sensing, Member& member);
+void start_member(const Plan& plan, const ContenderStart& entry, const Sensed& sensed, Sensing& sensing,
+                  Member& member);
 // Runs steps before the bursts while no other worker runs; their time also decides how many steps a burst
 // has.
 void warm_up(Member& member, Sensing& sensing, int64_t steps);

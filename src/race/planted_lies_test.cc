@@ -45,7 +45,7 @@ TEST(PlantedLies, AreBrokenInARaceAndTheHonestOneIsNot) {
                                   : std::map<std::string, std::string>{{"step_ms", "2"}, {"lie", lie}});
     plan.lanes.push_back(std::move(lane));
   }
-  ASSERT_TRUE(race(plan, parities, {}, [](const Happening&) {}));
+  ASSERT_TRUE(race(plan, parities, {}, {.time = plan.recipe.budget.time(monotonic_clock().now_ns())}));
   const auto stored = plan.directory.read<Trial>();
   ASSERT_TRUE(stored) << stored.error().text();
   std::map<std::string, std::vector<Trial>> by_id;

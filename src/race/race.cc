@@ -104,7 +104,7 @@ std::map<std::string, TrialBounds> bounds_in(const Plan& plan, const std::vector
 
 // FLOP/s always have a limit: a run without a usable machine report measures the peak of the CPUs that it
 // races on.
-Status measure_peak_of_run(const Plan& plan) {
+Status measure_peak_of_run(const Plan& plan, const Sensed& sensed) {
   std::string ignored;
   const std::filesystem::path& run = plan.directory.path();
   const auto machine = machine_of_run(run, plan.manifest.host, ignored);
@@ -118,8 +118,8 @@ Status measure_peak_of_run(const Plan& plan) {
     for (const int cpu : sample::allowed_cpus()) cpus.insert(cpu);
   }
   const std::vector<int> over(cpus.begin(), cpus.end());
-  const roofline::Limits limits = plan.measure_peak
-                                      ? plan.measure_peak(over)
+  const roofline::Limits limits = sensed.measure_peak
+                                      ? sensed.measure_peak(over)
                                       : roofline::measure_bounds({.cpus = over, .stop = proc::interrupted});
   // Only a whole measurement bounds a contender: of one that was cut short, the peak may be the scalar loop's.
   if (proc::interrupted()) return Done{};
@@ -133,41 +133,31 @@ size_t refused_in(const Plan& plan, const std::vector<Parity>& parities) {
   return static_cast<size_t>(failed) + parities.size() - eligible(plan, parities).size();
 }
 
-// What audits of this run need; nothing if its work cannot be audited.
-Result<std::optional<AuditGround>> audit_ground(const Plan& plan) {
-  std::optional<AuditGround> audit;
-  if (can_audit(plan.gate.workload, plan.gate.training)) {
-    TRY(audit, make_audit_ground(plan.gate.workload, plan.gate.training, plan.gate.data, plan.gate.rows,
-                                 plan.directory.scripts() / "weights.safetensors"));
-  }
-  return audit;
-}
-
 // The race of one group of contenders (evidence/groups.h), between two heats.
 class GroupRace {
  public:
   // `trials`: of the whole run; heats are numbered over the run. `seconds`: time of this group; `left_s`:
   // time of this group and of those after it.
   GroupRace(const Plan& plan, const std::vector<Parity>& parities, const Group& group, double seconds,
-            double left_s, const std::vector<Trial>& trials, const AuditGround* audit)
+            double left_s, const std::vector<Trial>& trials, Heats& heats)
       : plan_(plan),
-        audit_(audit),
+        heats_(heats),
         parities_(parities),
         bounds_(bounds_in(plan, parities)),
         lanes_(group.members),
         alpha_(group.alpha),
-        seconds_(seconds),
-        left_s_(left_s),
+        time_(seconds),
+        all_time_(left_s),
         refused_(refused_in(plan, parities)) {
     for (const size_t lane : lanes_) contenders_.push_back(plan.manifest.contenders[lane].id);
-    std::set<int> heats;
+    std::set<int> numbers;
     for (const Trial& trial : mark_broken(trials, bounds_)) {
       last_number_ = std::max(last_number_, trial.heat);
       if (std::find(contenders_.begin(), contenders_.end(), trial.contender) == contenders_.end()) continue;
-      heats.insert(trial.heat);
+      numbers.insert(trial.heat);
       trials_.push_back(trial);
     }
-    heat_ = static_cast<int>(heats.size());
+    heat_ = static_cast<int>(numbers.size());
     if (!trials_.empty()) last_heat_s_ = static_cast<double>(trials_.back().heat_ns) / 1e9;
   }
 
@@ -225,7 +215,7 @@ class GroupRace {
   // The members of another heat that ends within the budget. If it does not hold all: the leader and those that had
   // no heat yet, contenders without settings first; none if it holds no two.
   std::vector<size_t> those_that_fit(const std::vector<size_t>& members, const Watch& watch) const {
-    const double left_s = seconds_ - seconds_since(begin_);
+    const double left_s = time_.left_s();
     if (expected_s(members) <= left_s) return members;
     std::vector<size_t> waiting, chosen;
     for (const size_t m : members) {
@@ -318,7 +308,7 @@ class GroupRace {
   std::optional<double> time_left() const {
     const recipe::Budget& budget = plan_.recipe.budget;
     if (budget.until_decided) return std::nullopt;
-    if (!budget.unlimited_time()) return std::max(0.0, left_s_ - seconds_since(begin_));
+    if (!budget.unlimited_time()) return all_time_.left_s();
     if (last_heat_s_ == 0) return std::nullopt;
     return last_heat_s_ * static_cast<double>(budget.heats - heat_ + 1);
   }
@@ -328,7 +318,7 @@ class GroupRace {
         std::count_if(known_.begin(), known_.end(), [](const stats::ContenderState& e) { return e.out; }));
     Happening now{.stage = next.phase == stats::Phase::kConfirm ? "confirmation" : "race",
                   .heat = heat_,
-                  .elapsed_s = seconds_since(begin_),
+                  .elapsed_s = time_.spent_s(),
                   .survivors = static_cast<int>(contenders_.size() - state_.eliminated.size()) - out,
                   .contenders = static_cast<int>(plan_.lanes.size()),
                   .failed = static_cast<int>(refused_) + out};
@@ -389,24 +379,25 @@ class GroupRace {
     // the heats that measure the winner again: start-up times without contention, held against our clock.
     const bool confirms = next.phase == stats::Phase::kConfirm;
     const int64_t begin = monotonic_clock().now_ns();
-    std::vector<Trial> fresh = run_heat(plan_, members, ++last_number_,
-                                        {.at_once = confirms ? size_t{1} : size_t{2},
-                                         .plan = heat_plan,
-                                         .left_s = std::max(0.0, seconds_ - seconds_since(begin_)),
-                                         .start_s = starts(members),
-                                         .bases_first = heat_ == 1,
-                                         .confirms = confirms,
-                                         .leader_step_s = leader_step_s(),
-                                         .timed = timed,
-                                         .audit = audit_,
-                                         .audited = audited,
-                                         .race_s = heats_s_,
-                                         .audits_s = &audits_s_},
-                                        watch, about(next));
+    TRY(HeatResult fresh, heats_.run({.number = ++last_number_,
+                                      .members = members,
+                                      .at_once = confirms ? size_t{1} : size_t{2},
+                                      .plan = heat_plan,
+                                      .left_s = time_.left_s(),
+                                      .start_s = starts(members),
+                                      .bases_first = heat_ == 1,
+                                      .confirms = confirms,
+                                      .leader_step_s = leader_step_s(),
+                                      .timed = timed,
+                                      .audited = audited,
+                                      .race_s = heats_s_,
+                                      .audits_s = audits_s_},
+                                     watch, about(next)));
     last_heat_s_ = seconds_since(begin);
     heats_s_ += last_heat_s_;
+    audits_s_ += fresh.audits_s;
     if (proc::interrupted()) return Done{};  // a heat cut short is void
-    for (Trial& trial : mark_broken(std::move(fresh), bounds_)) {
+    for (Trial& trial : mark_broken(std::move(fresh.trials), bounds_)) {
       trial.cold = first_of_its_kind(trial, trials_, parities_);
       CHECK_OK(plan_.directory.append(trial));
       fresh_.push_back(trial);
@@ -416,7 +407,7 @@ class GroupRace {
   }
 
   const Plan& plan_;
-  const AuditGround* audit_;
+  Heats& heats_;
   const std::vector<Parity>& parities_;
   std::map<std::string, TrialBounds> bounds_;
   std::vector<size_t> lanes_;
@@ -425,7 +416,8 @@ class GroupRace {
   stats::Race state_;
   std::optional<Outlook> outlook_;
   std::vector<stats::ContenderState> known_;
-  double alpha_ = 0, seconds_ = 0, left_s_ = 0;
+  double alpha_ = 0;
+  TimeBudget time_, all_time_;  // of this group; of this group and of those after it
   size_t refused_ =
       0;  // in all groups: not installed, or not proven; contenders without a proof yet are none
   std::vector<Trial> fresh_;
@@ -433,27 +425,42 @@ class GroupRace {
   int last_number_ = 0;  // of the run's last heat
   double last_heat_s_ = 0;
   double heats_s_ = 0, audits_s_ = 0;  // all heats; of them the audits
-  int64_t begin_ = monotonic_clock().now_ns();
 };
 
 }  // namespace
 
+HeatsHere::HeatsHere(const Plan& plan, const Sensed& sensed, std::optional<AuditGround> audit)
+    : plan_(plan), sensed_(sensed), audit_(std::move(audit)) {}
+
+Result<std::unique_ptr<HeatsHere>> HeatsHere::open(const Plan& plan, const Sensed& sensed) {
+  std::optional<AuditGround> audit;
+  if (can_audit(plan.gate.workload, plan.gate.training)) {
+    TRY(audit, make_audit_ground(plan.gate.workload, plan.gate.training, plan.gate.data, plan.gate.rows,
+                                 plan.directory.scripts() / "weights.safetensors"));
+  }
+  return std::unique_ptr<HeatsHere>(new HeatsHere(plan, sensed, std::move(audit)));
+}
+
+Result<HeatResult> HeatsHere::run(const HeatOrder& order, const Watch& watch, const Happening& happening) {
+  return run_heat(plan_, order, sensed_, watch, happening, audit_ ? &*audit_ : nullptr);
+}
+
 Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
-            const Watch& watch) {
-  CHECK_OK(measure_peak_of_run(plan));
+            const RaceContext& with) {
+  CHECK_OK(measure_peak_of_run(plan, with.sensed));
   std::vector<Group> groups =
       groups_of(plan.manifest.contenders, eligible(plan, parities), plan.recipe.alpha);
-  double left_s = bakeoff::left_s(plan);
+  double left_s = with.time.left_s();
   size_t left = 0;
   for (const Group& group : groups) left += group.members.size();
-  TRY(const std::optional<AuditGround> audit, audit_ground(plan));
+  TRY(const auto here, HeatsHere::open(plan, with.sensed));
   for (const Group& group : groups) {
     // Time is divided by the number of contenders; later groups get what a group leaves.
     const double seconds =
         left_s * static_cast<double>(group.members.size()) / static_cast<double>(std::max<size_t>(1, left));
     const int64_t begin = monotonic_clock().now_ns();
-    GroupRace group_race(plan, parities, group, seconds, left_s, trials, audit ? &*audit : nullptr);
-    CHECK_OK(group_race.run(watch));
+    GroupRace group_race(plan, parities, group, seconds, left_s, trials, with.heats ? *with.heats : *here);
+    CHECK_OK(group_race.run(with.watch));
     if (proc::interrupted()) break;
     for (Trial& trial : group_race.take_fresh()) trials.push_back(std::move(trial));
     left_s = std::max(0.0, left_s - seconds_since(begin));
@@ -462,17 +469,17 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
   return Done{};
 }
 
-Status first_heat(const Plan& plan, const std::vector<Parity>& parities, const Watch& watch) {
+Status first_heat(const Plan& plan, const std::vector<Parity>& parities, const RaceContext& with) {
   std::vector<Group> groups =
       groups_of(plan.manifest.contenders, eligible(plan, parities), plan.recipe.alpha);
   std::erase_if(groups, [](const Group& group) { return group.members.size() < 2; });
   if (groups.empty()) return Done{};
-  CHECK_OK(measure_peak_of_run(plan));
-  TRY(const std::optional<AuditGround> audit, audit_ground(plan));
-  const double seconds = left_s(plan);
+  CHECK_OK(measure_peak_of_run(plan, with.sensed));
+  TRY(const auto here, HeatsHere::open(plan, with.sensed));
+  const double seconds = with.time.left_s();
   for (const Group& group : groups) {
-    GroupRace race(plan, parities, group, seconds, seconds, {}, audit ? &*audit : nullptr);
-    CHECK_OK(race.run_first(watch));
+    GroupRace race(plan, parities, group, seconds, seconds, {}, with.heats ? *with.heats : *here);
+    CHECK_OK(race.run_first(with.watch));
   }
   return Done{};
 }

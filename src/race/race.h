@@ -14,16 +14,18 @@
 // stats/racing.h decides which contenders run next and when the race ends; evidence/evidence.h says what
 // the records prove.
 
-#include <set>
-#include <string>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "audit/audit.h"
 #include "base/result.h"
+#include "base/time_budget.h"
 #include "evidence/evidence.h"
 #include "evidence/heats.h"
 #include "plan/plan.h"
-#include "race/heat_plan.h"
+#include "race/heat_order.h"
+#include "race/sensed.h"
 #include "records/trial.h"
 #include "records/watch.h"
 
@@ -39,43 +41,48 @@ std::vector<size_t> left_after_the_race(const Plan& plan, const std::vector<Pari
 // Refuses a budget with which nothing can be decided; the error names one that is large enough.
 Status check_budget(const recipe::Recipe& recipe);
 
-// How a heat is run.
-struct HeatOptions {
-  // Number of members that start at the same time; with 2, start-up times include contention (Trial::alone).
-  size_t at_once = 1;
-  HeatPlan plan = {};  // its bursts; what the recipe states counts instead
-  // Seconds until the budget ends. As many rounds are run as fit, at least kFewestInTime. Left out are members that
-  // would start later, or whose warm-up and bursts would end later (two stay), and audits that would.
-  double left_s = std::numeric_limits<double>::infinity();
-  std::map<size_t, double> start_s = {};  // lanes: seconds that their starts took; absent: not known
-  bool bases_first = false;  // contenders with settings start after those without, and are left out first
-  bool confirms = false;     // a confirmation heat, which measures the winner again (stats/racing.h)
-  // Step time of the leader in seconds. 0 = unknown: use the fastest in this heat. A contender that was
-  // never timed and looks hopeless against it (stats/racing.h), by the fastest of its first three steps, is
-  // not timed further.
-  double leader_step_s = 0;
-  std::set<size_t> timed = {};         // lanes that were timed in an earlier heat, or looked at often enough
-  const AuditGround* audit = nullptr;  // what audits need (audit/audit.h); null: no audits
-  // Lanes audited in two earlier heats. They are audited again in confirmation heats, and in others while audits have
-  // taken at most a tenth of the race.
-  std::set<size_t> audited = {};
-  double race_s = 0;           // duration of the heats before
-  double* audits_s = nullptr;  // of it for audits; the heat adds its own. Null: none before
+// Runs one heat in this process, with workers of its own. Members start in random order; an even heat uses the reverse
+// order of the heat before, so the effect of an early start cancels over two heats. `audit`: what audits need
+// (audit/audit.h); null: there are none. `happening`: what is told of the heat as a whole.
+HeatResult run_heat(const Plan& plan, const HeatOrder& order, const Sensed& sensed, const Watch& watch,
+                    Happening happening, const AuditGround* audit = nullptr);
+
+// Who runs the heats of a race: this process (HeatsHere), or one elsewhere that has the run directory.
+class Heats {
+ public:
+  virtual ~Heats() = default;
+  // An error ends the race: no process could run the heat. Members that fail are trials with their reasons.
+  virtual Result<HeatResult> run(const HeatOrder& order, const Watch& watch, const Happening& happening) = 0;
 };
 
-// Runs one heat; returns trials in the order of `members` (indices of lanes). The trial of a member that
-// fails has the reason. Members start in random order; an even heat uses the reverse order of the heat
-// before, so the effect of an early start cancels over two heats.
-std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& members, int heat,
-                            const HeatOptions& options, const Watch& watch, Happening happening);
+// With audits, where the plan's work can be audited. The plan outlives it.
+class HeatsHere : public Heats {
+ public:
+  static Result<std::unique_ptr<HeatsHere>> open(const Plan& plan, const Sensed& sensed);
+  Result<HeatResult> run(const HeatOrder& order, const Watch& watch, const Happening& happening) override;
+
+ private:
+  HeatsHere(const Plan& plan, const Sensed& sensed, std::optional<AuditGround> audit);
+  const Plan& plan_;
+  const Sensed& sensed_;
+  std::optional<AuditGround> audit_;
+};
+
+// What a race needs beside its plan.
+struct RaceContext {
+  TimeBudget time = TimeBudget();  // what is left of it is for heats
+  Sensed sensed = {};
+  Watch watch = [](const Happening&) {};
+  Heats* heats = nullptr;  // null: this process
+};
 
 // Runs heats until everything is decided and the winner is confirmed, the budget is spent, or Ctrl-C comes.
 // Appends trials to the run directory.
 Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
-            const Watch& watch);
+            const RaceContext& with);
 
 // One heat of each group (evidence/groups.h) with at least two eligible contenders: a first standing, while others
 // wait for their proofs. It counts like any other heat.
-Status first_heat(const Plan& plan, const std::vector<Parity>& parities, const Watch& watch);
+Status first_heat(const Plan& plan, const std::vector<Parity>& parities, const RaceContext& with);
 
 }  // namespace bakeoff

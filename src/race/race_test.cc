@@ -54,16 +54,41 @@ sample::HostSnapshot quiet(int64_t apart_ns = 300'000'000) {
   return snapshot;
 }
 
+// A plan and what it is raced with.
+struct TestPlan : Plan {
+  Sensed sensed = {};
+  int64_t begin_ns = monotonic_clock().now_ns();
+
+  TimeBudget time() const { return recipe.budget.time(begin_ns); }
+  RaceContext with(const Watch& watch) const { return {.time = time(), .sensed = sensed, .watch = watch}; }
+};
+
+Status race(const TestPlan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
+            const Watch& watch) {
+  return bakeoff::race(plan, parities, std::move(trials), plan.with(watch));
+}
+
+Status first_heat(const TestPlan& plan, const std::vector<Parity>& parities, const Watch& watch) {
+  return bakeoff::first_heat(plan, parities, plan.with(watch));
+}
+
+std::vector<Trial> run_heat(const TestPlan& plan, const std::vector<size_t>& members, int number,
+                            HeatOrder order, const Watch& watch) {
+  order.members = members;
+  order.number = number;
+  return bakeoff::run_heat(plan, order, plan.sensed, watch, {}).trials;
+}
+
 // A run whose lanes are fakes, a name and the fake's options each; on a machine that counts as quiet.
-Plan make_plan_of(const fs::path& folder, const std::vector<std::pair<std::string, Options>>& lanes) {
-  Plan plan{.recipe = {}, .directory = RunDirectory::create(folder).value()};
+TestPlan make_plan_of(const fs::path& folder, const std::vector<std::pair<std::string, Options>>& lanes) {
+  TestPlan plan{{.recipe = {}, .directory = RunDirectory::create(folder).value()}};
   plan.recipe.alpha = 0.05;
   plan.recipe.race.warmup_steps = 2;
   plan.recipe.race.bursts = 2;
   plan.recipe.race.burst_seconds = 0.03;
   plan.recipe.race.host.max_others = 0.9;
-  plan.host = [] { return quiet(); };
-  plan.measure_peak = [](const std::vector<int>&) { return roofline::Limits{}; };
+  plan.sensed.host = [] { return quiet(); };
+  plan.sensed.measure_peak = [](const std::vector<int>&) { return roofline::Limits{}; };
   for (const auto& [id, options] : lanes) {
     const Contender contender{.id = id, .framework = "fake", .environment = "fake", .script = id + ".py"};
     plan.manifest.contenders.push_back(contender);
@@ -173,8 +198,8 @@ TEST(Tabulate, WhoeverFailedOnceCountsInNoHeat) {
 
 TEST(Eligible, AreThoseThatCanStartAndPassedTheGate) {
   const TestFolder folder;
-  Plan plan = make_plan_of(folder / "run",
-                           {{"ok", {}}, {"absent", {}}, {"differs", {}}, {"broke", {}}, {"unproven", {}}});
+  TestPlan plan = make_plan_of(
+      folder / "run", {{"ok", {}}, {"absent", {}}, {"differs", {}}, {"broke", {}}, {"unproven", {}}});
   plan.lanes[1].failure = Failure{Stage::kEnvironment, "there is no environment 'fake'", ""};
   std::vector<Parity> parities = all_pass(plan);
   parities[2].diverges_at = "loss";
@@ -258,7 +283,7 @@ void expect_healthy(const Trial& healthy, double least_ms) {
 
 TEST_F(RaceTest, AHeatSurvivesWhateverItsMembersDo) {
   // Steps: 1 first, 2 and 3 warm-up, 4 the first one of a burst.
-  Plan plan =
+  TestPlan plan =
       make_plan_of(folder_ / "run", {{"healthy", {{"step_ms", "2"}}},
                                      {"import", {{"crash_at", "import"}}},
                                      {"first", {{"crash_step", "1"}, {"crash_how", "exit"}}},
@@ -275,7 +300,7 @@ TEST_F(RaceTest, AHeatSurvivesWhateverItsMembersDo) {
     EXPECT_LT(now.done, now.total);
     last_done = now.done;
   };
-  const auto trials = run_heat(plan, {0, 1, 2, 3, 4, 5, 6}, 3, {}, watch, {});
+  const auto trials = run_heat(plan, {0, 1, 2, 3, 4, 5, 6}, 3, {}, watch);
   ASSERT_EQ(trials.size(), 7u);
   for (size_t i = 0; i < 7; ++i) {
     EXPECT_EQ(trials[i].contender, plan.manifest.contenders[i].id) << "in the order of the members";
@@ -310,15 +335,15 @@ TEST_F(RaceTest, AHeatSurvivesWhateverItsMembersDo) {
 
 // The machine sleeps during the second of three rounds.
 TEST_F(RaceTest, ADisturbedRoundIsRecordedAndCounts) {
-  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "3"}}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "3"}}}});
   plan.recipe.race.bursts = 3;
   int looks = 0;
-  plan.host = [&] {
+  plan.sensed.host = [&] {
     sample::HostSnapshot snapshot = quiet();
     if (++looks == 4) snapshot.uptime_s = *snapshot.uptime_s + 60;
     return snapshot;
   };
-  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
+  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody);
   EXPECT_EQ(looks, 6) << "before and after each round, and none is run again";
   for (const Trial& trial : trials) {
     EXPECT_EQ(trial.bursts.size(), 3u);
@@ -339,10 +364,11 @@ TEST_F(RaceTest, ADisturbedRoundIsRecordedAndCounts) {
 
 // Of a step that takes 0.2 s and 16 rounds of 10 ms: it takes part in few of them, and is timed.
 TEST_F(RaceTest, WhoseStepIsLongTakesPartInFewRounds) {
-  Plan plan = make_plan_of(folder_ / "run", {{"long", {{"step_ms", "200"}}}, {"light", {{"step_ms", "2"}}}});
+  TestPlan plan =
+      make_plan_of(folder_ / "run", {{"long", {{"step_ms", "200"}}}, {"light", {{"step_ms", "2"}}}});
   plan.recipe.race.bursts = 16;
   plan.recipe.race.burst_seconds = 0.01;
-  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
+  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody);
   EXPECT_EQ(trials[0].bursts.size(), 2u);
   EXPECT_EQ(trials[0].rounds.size(), 2u);
   EXPECT_EQ(trials[1].bursts.size(), 16u);
@@ -352,11 +378,11 @@ TEST_F(RaceTest, WhoseStepIsLongTakesPartInFewRounds) {
 
 // Steps: 1 first, 2 and 3 warm-up, 4 and perhaps 5 lead-in, then up to 10 of the first burst.
 TEST_F(RaceTest, AClockThatJumpsVoidsTheRoundForBothArms) {
-  Plan plan =
+  TestPlan plan =
       make_plan_of(folder_ / "run", {{"jumps", {{"step_ms", "20"}, {"jump_step", "7"}, {"jump_ms", "50000"}}},
                                      {"steady", {{"step_ms", "20"}}}});
   plan.recipe.race.burst_seconds = 0.2;
-  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
+  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody);
   for (const Trial& trial : trials) {
     EXPECT_FALSE(trial.failure) << trial.failure->reason;
     EXPECT_EQ(trial.bursts.size(), 1u);
@@ -368,12 +394,13 @@ TEST_F(RaceTest, AClockThatJumpsVoidsTheRoundForBothArms) {
 }
 
 TEST_F(RaceTest, AWarmUpGoesOnUntilItTellsHowLongALightStepTakes) {
-  Plan plan = make_plan_of(folder_ / "run", {{"light", {{"step_ms", "1"}}}, {"heavy", {{"step_ms", "60"}}}});
+  TestPlan plan =
+      make_plan_of(folder_ / "run", {{"light", {{"step_ms", "1"}}}, {"heavy", {{"step_ms", "60"}}}});
   plan.recipe.race.burst_seconds = 0.2;
   std::vector<Trial> trials;
   // Beside other work a light step may look heavy; then again.
   EXPECT_TRUE(testing::soon([&] {
-    trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
+    trials = run_heat(plan, {0, 1}, 1, {}, kNobody);
     return trials[0].warmup_step_ns.size() >= 15;
   })) << "after the one step asked for 16 more";
   ASSERT_FALSE(trials[0].failure || trials[1].failure);
@@ -382,10 +409,10 @@ TEST_F(RaceTest, AWarmUpGoesOnUntilItTellsHowLongALightStepTakes) {
 }
 
 TEST_F(RaceTest, AWorkerThatDiesInTheMiddleVoidsThePair) {
-  Plan plan =
+  TestPlan plan =
       make_plan_of(folder_ / "run", {{"dies", {{"step_ms", "2"}, {"crash_step", "6"}, {"crash_how", "kill"}}},
                                      {"lives", {{"step_ms", "2"}}}});
-  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
+  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody);
   ASSERT_TRUE(trials[0].failure);
   EXPECT_THAT(trials[0].failure->reason, HasSubstr("SIGKILL"));
   EXPECT_EQ(heat_value(trials[0]), std::nullopt);
@@ -397,17 +424,17 @@ TEST_F(RaceTest, AWorkerThatDiesInTheMiddleVoidsThePair) {
 
 TEST_F(RaceTest, AnAnswerBeforeTheWorkIsDoneBreaksARule) {
   // Beside others a burst must leave more than 100 ms undone, and a single step less than that.
-  Plan plan = make_plan_of(folder_ / "run", {{"honest", {{"step_ms", "10"}, {"busy", "1"}}},
-                                             {"late", {{"step_ms", "30"}, {"barrier", "late"}}},
-                                             {"none", {{"step_ms", "30"}, {"barrier", "none"}}},
-                                             {"spins", {{"step_ms", "10"}, {"pool_spin_ms", "60"}}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"honest", {{"step_ms", "10"}, {"busy", "1"}}},
+                                                 {"late", {{"step_ms", "30"}, {"barrier", "late"}}},
+                                                 {"none", {{"step_ms", "30"}, {"barrier", "none"}}},
+                                                 {"spins", {{"step_ms", "10"}, {"pool_spin_ms", "60"}}}});
   plan.recipe.race.burst_seconds = 0.3;
-  plan.host = [] { return quiet(5'000'000'000); };
+  plan.sensed.host = [] { return quiet(5'000'000'000); };
   std::vector<Trial> trials;
   // Beside other work a thread that spins lives longer than it would, and may be taken for work; and where the
   // machine halts during a single step, that step is as late as a burst, and nobody is accused. Then again.
   EXPECT_TRUE(testing::soon([&] {
-    trials = run_heat(plan, {0, 1, 2, 3}, 1, {}, kNobody, {});
+    trials = run_heat(plan, {0, 1, 2, 3}, 1, {}, kNobody);
     return trials[1].invalid && trials[2].invalid && !trials[3].invalid;
   })) << "threads that spin for a while are no outstanding work: "
       << trials[3].invalid.value_or("");
@@ -421,9 +448,9 @@ TEST_F(RaceTest, AnAnswerBeforeTheWorkIsDoneBreaksARule) {
 }
 
 TEST_F(RaceTest, WhoeverDriftsInEveryHeatIsOutAndNotRanked) {
-  Plan plan = make_plan_of(folder_ / "run", {{"steady", {{"step_ms", "3"}}},
-                                             {"drifts", {{"step_ms", "2"}, {"drift", "0.02"}}},
-                                             {"also", {{"step_ms", "3"}}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"steady", {{"step_ms", "3"}}},
+                                                 {"drifts", {{"step_ms", "2"}, {"drift", "0.02"}}},
+                                                 {"also", {{"step_ms", "3"}}}});
   plan.recipe.race.bursts = 4;
   plan.recipe.race.burst_seconds = 0.06;
   plan.recipe.margin = 0.1;
@@ -432,8 +459,7 @@ TEST_F(RaceTest, WhoeverDriftsInEveryHeatIsOutAndNotRanked) {
   ASSERT_TRUE(testing::soon([&] {
     trials.clear();
     for (int heat = 1; heat <= 4; ++heat) {
-      for (Trial& trial : run_heat(plan, {0, 1, 2}, heat, {}, kNobody, {}))
-        trials.push_back(std::move(trial));
+      for (Trial& trial : run_heat(plan, {0, 1, 2}, heat, {}, kNobody)) trials.push_back(std::move(trial));
     }
     const auto unsteady = not_steady(trials, 0.1);
     return unsteady.size() == 1 && unsteady.contains("drifts");
@@ -445,11 +471,11 @@ TEST_F(RaceTest, WhoeverDriftsInEveryHeatIsOutAndNotRanked) {
 }
 
 TEST_F(RaceTest, WhatAWorkerRunsUnderIsAnEffectiveSetting) {
-  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "2"}}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "2"}}}});
   plan.recipe.race.cooldown_seconds = 0.001;
   const Machine machine = this_machine();
   ASSERT_TRUE(apply({.allocator = "tuned", .threads = 1}, machine, plan.lanes[1].entry.worker));
-  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
+  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody);
   EXPECT_EQ(trials[0].effective.at("allocator"), "default");
   EXPECT_EQ(trials[1].effective.at("allocator"), "tuned");
   EXPECT_EQ(trials[1].effective.at("cpus"), std::to_string(machine.cpus.front()));
@@ -468,7 +494,7 @@ std::vector<std::string> heats_of(const std::vector<Trial>& trials) {
 }
 
 TEST_F(RaceTest, EndsWhenEverythingIsDecidedAndTheWinnerWasMeasuredAgain) {
-  Plan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "15"}}}, {"f", {{"step_ms", "3"}}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "15"}}}, {"f", {{"step_ms", "3"}}}});
   plan.recipe.race.noise_ceiling = 0;  // without a promise: by intervals alone
   plan.recipe.race.confirm_heats = 2;
   std::vector<Happening> seen;
@@ -511,7 +537,7 @@ TEST_F(RaceTest, EndsWhenEverythingIsDecidedAndTheWinnerWasMeasuredAgain) {
 }
 
 TEST_F(RaceTest, AFirstHeatOfThoseThatAreProvenCountsLikeTheOthers) {
-  Plan plan =
+  TestPlan plan =
       make_plan_of(folder_ / "run",
                    {{"late", {{"step_ms", "15"}}}, {"f", {{"step_ms", "2"}}}, {"s", {{"step_ms", "15"}}}});
   plan.recipe.race.noise_ceiling = 0;
@@ -541,7 +567,7 @@ TEST_F(RaceTest, APromisedCeilingEndsAnObviousGapAfterTwoHeats) {
   // Beside other work a heat may be added, to know whether the host was quiet; then again.
   EXPECT_TRUE(testing::soon([&] {
     fs::remove_all(folder_ / "run");
-    Plan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
+    TestPlan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
     plan.recipe.race.confirm_heats = 0;
     plan.recipe.race.noise_ceiling = 0.15;
     return race(plan, all_pass(plan), {}, kNobody) && plan.directory.read<Trial>()->size() == 4;
@@ -549,10 +575,10 @@ TEST_F(RaceTest, APromisedCeilingEndsAnObviousGapAfterTwoHeats) {
 }
 
 TEST_F(RaceTest, HeatsAreAddedUntilItIsKnownWhetherTheHostWasQuiet) {
-  Plan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
   plan.recipe.race.confirm_heats = 0;
   plan.recipe.race.noise_ceiling = 0.15;
-  plan.host = [] { return quiet(120'000'000); };
+  plan.sensed.host = [] { return quiet(120'000'000); };
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
   const auto trials = plan.directory.read<Trial>().value();
   EXPECT_EQ(trials.size(), 8u) << "heats of less than a quarter of a second are judged once each";
@@ -568,7 +594,7 @@ TEST_F(RaceTest, HeatsAreAddedUntilItIsKnownWhetherTheHostWasQuiet) {
     fs::remove_all(folder_ / "run");
     plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
     plan.recipe.race.confirm_heats = 0;
-    plan.host = [] {
+    plan.sensed.host = [] {
       sample::HostSnapshot snapshot = quiet();
       snapshot.busy_s = snapshot.steal_s = sample::Reading::absent("there is no /proc/stat");
       return snapshot;
@@ -584,7 +610,7 @@ TEST_F(RaceTest, HeatsAreAddedUntilItIsKnownWhetherTheHostWasQuiet) {
 
 // A neighbour takes four fifths of both processors.
 TEST_F(RaceTest, ABusyHostIsSeenHoweverShortTheRace) {
-  Plan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "5"}}}, {"f", {{"step_ms", "1"}}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "5"}}}, {"f", {{"step_ms", "1"}}}});
   plan.recipe.race.burst_seconds = 0.005;
   plan.recipe.race.host.max_others = 0.1;
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
@@ -600,11 +626,11 @@ TEST_F(RaceTest, TheEliminatedAndTheFailedLeaveAndTheBudgetEndsIt) {
   int last = 0;
   // One twin may be called slower with a probability of alpha, which is large to need few heats; then again.
   for (int attempt = 0; attempt < 5 && last < budget; ++attempt) {
-    Plan plan = make_plan_of(folder_ / fmt::format("run{}", attempt),
-                             {{"twin", {{"step_ms", "3"}}},
-                              {"slow", {{"step_ms", "30"}}},
-                              {"crash", {{"step_ms", "3"}, {"crash_step", "5"}, {"crash_how", "exit"}}},
-                              {"brother", {{"step_ms", "3"}}}});
+    TestPlan plan = make_plan_of(folder_ / fmt::format("run{}", attempt),
+                                 {{"twin", {{"step_ms", "3"}}},
+                                  {"slow", {{"step_ms", "30"}}},
+                                  {"crash", {{"step_ms", "3"}, {"crash_step", "5"}, {"crash_how", "exit"}}},
+                                  {"brother", {{"step_ms", "3"}}}});
     plan.recipe.alpha = 0.2;
     plan.recipe.margin = 1e-6;  // twins are never "the same"
     plan.recipe.race.noise_ceiling = 0;
@@ -633,10 +659,10 @@ const Options kHopeless = {{"step_ms", "60"}, {"jump_step", "1-3"}, {"jump_ms", 
 
 // Fast, slow by ten times, and far slower with steps that cost more than a second.
 TEST_F(RaceTest, ALookAtItsFirstStepsEndsTheHeatOfWhoeverIsFarTooSlow) {
-  Plan plan =
+  TestPlan plan =
       make_plan_of(folder_ / "run",
                    {{"fast", {{"step_ms", "2"}}}, {"slow", {{"step_ms", "20"}}}, {"hopeless", kHopeless}});
-  const auto trials = run_heat(plan, {0, 1, 2}, 1, {}, kNobody, {});  // a block is taken for a second
+  const auto trials = run_heat(plan, {0, 1, 2}, 1, {}, kNobody);  // a block is taken for a second
   EXPECT_EQ(trials[0].dropped, "");
   EXPECT_EQ(trials[1].dropped, "");
   EXPECT_EQ(trials[1].bursts.size(), 2u);
@@ -649,14 +675,14 @@ TEST_F(RaceTest, ALookAtItsFirstStepsEndsTheHeatOfWhoeverIsFarTooSlow) {
   EXPECT_EQ(heat_value(trials[2]), std::nullopt);
   EXPECT_THAT(out_of_race(trials, 0.03), IsEmpty()) << "one process may have stood still";
   // Whoever was timed before is timed again; four times the leader's block is the most that it gets.
-  const auto known = run_heat(plan, {2}, 2, {.timed = {2}}, kNobody, {});
+  const auto known = run_heat(plan, {2}, 2, {.timed = {2}}, kNobody);
   EXPECT_EQ(known[0].dropped, "");
   ASSERT_EQ(known[0].bursts.size(), 2u);
   EXPECT_EQ(known[0].bursts[0].steps, 1);
 }
 
 TEST_F(RaceTest, WhoeverLooksHopelessIsLookedAtAgainInAFreshProcess) {
-  Plan plan =
+  TestPlan plan =
       make_plan_of(folder_ / "run",
                    {{"fast", {{"step_ms", "2"}}}, {"slow", {{"step_ms", "20"}}}, {"hopeless", kHopeless}});
   plan.recipe.race.confirm_heats = 0;
@@ -669,7 +695,7 @@ TEST_F(RaceTest, WhoeverLooksHopelessIsLookedAtAgainInAFreshProcess) {
 }
 
 TEST_F(RaceTest, ALookBesideOtherWorkIsNoneAndAfterFourItIsTimed) {
-  Plan plan = make_plan_of(folder_ / "run", {{"fast", {{"step_ms", "2"}}}, {"hopeless", kHopeless}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"fast", {{"step_ms", "2"}}}, {"hopeless", kHopeless}});
   plan.recipe.race.confirm_heats = 0;
   plan.recipe.budget.heats = 5;
   plan.recipe.race.host.max_others = 0.1;
@@ -701,7 +727,7 @@ TEST_F(RaceTest, AStallAtItsFirstStepsCostsNobodyItsPlace) {
 }
 
 TEST_F(RaceTest, AnEvenHeatStartsInTheReverseOrderOfTheOneBefore) {
-  Plan plan = make_plan_of(folder_ / "run", {{"a", {}}, {"b", {}}, {"c", {}}, {"d", {}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"a", {}}, {"b", {}}, {"c", {}}, {"d", {}}});
   for (Lane& lane : plan.lanes)
     lane.entry.worker.python = "/no/such/python";  // the order of attempts is enough
   const auto order = [&](int heat, const std::vector<size_t>& members) {
@@ -709,7 +735,7 @@ TEST_F(RaceTest, AnEvenHeatStartsInTheReverseOrderOfTheOneBefore) {
     const Watch watch = [&](const Happening& now) {
       if (now.detail.starts_with("starting ")) names += now.detail.back();
     };
-    run_heat(plan, members, heat, {}, watch, {});
+    run_heat(plan, members, heat, {}, watch);
     return names;
   };
   std::set<std::string> seen;
@@ -724,7 +750,7 @@ TEST_F(RaceTest, AnEvenHeatStartsInTheReverseOrderOfTheOneBefore) {
 }
 
 TEST_F(RaceTest, ALoneContenderIsTimedThoughNothingIsToBeDecided) {
-  Plan plan = make_plan_of(folder_ / "run", {{"alone", {{"step_ms", "2"}}}, {"differs", {}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"alone", {{"step_ms", "2"}}}, {"differs", {}}});
   std::vector<Parity> parities = all_pass(plan);
   parities[1].diverges_at = "loss";
   ASSERT_TRUE(race(plan, parities, {}, kNobody));
@@ -737,18 +763,18 @@ TEST_F(RaceTest, ALoneContenderIsTimedThoughNothingIsToBeDecided) {
 }
 
 TEST_F(RaceTest, APeakWhoseMeasurementWasInterruptedBoundsNobody) {
-  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "2"}}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "2"}}}});
   plan.recipe.workload = zoo::build("mlp_small").value();
   plan.recipe.budget.heats = 1;
   proc::install_interrupt_handlers();
-  plan.measure_peak = [](const std::vector<int>&) {
+  plan.sensed.measure_peak = [](const std::vector<int>&) {
     ::raise(SIGINT);
     return roofline::Limits{.peaks = {{.dtype = "f32", .isa = "scalar", .ops = {1e6, 1e6}}}};
   };
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
   EXPECT_FALSE(run_peak(plan.directory.path(), plan.manifest.host));
   proc::clear_interrupt();
-  plan.measure_peak = [](const std::vector<int>&) { return roofline::Limits{}; };
+  plan.sensed.measure_peak = [](const std::vector<int>&) { return roofline::Limits{}; };
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
   const auto trials = plan.directory.read<Trial>().value();
   ASSERT_FALSE(trials.empty());
@@ -756,12 +782,12 @@ TEST_F(RaceTest, APeakWhoseMeasurementWasInterruptedBoundsNobody) {
 }
 
 TEST_F(RaceTest, ARunWithoutAMachineReportMeasuresThePeakItselfAndHoldsEverybodyAgainstIt) {
-  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "2"}}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "2"}}}});
   plan.recipe.workload = zoo::build("mlp_small").value();
   plan.recipe.budget.heats = 1;
   int measured = 0;
   double peak = 1e12;
-  plan.measure_peak = [&](const std::vector<int>& cpus) {
+  plan.sensed.measure_peak = [&](const std::vector<int>& cpus) {
     ++measured;
     EXPECT_FALSE(cpus.empty());
     return roofline::Limits{.peaks = {{.dtype = "f32", .isa = "avx2", .ops = {peak, peak}}}};
@@ -781,24 +807,24 @@ TEST_F(RaceTest, ARunWithoutAMachineReportMeasuresThePeakItselfAndHoldsEverybody
 
 TEST_F(RaceTest, AHeatHasTheRoundsThatItsTimeAllows) {
   const std::map<std::string, std::string> step = {{"step_ms", "100"}};
-  Plan plan = make_plan_of(folder_ / "run", {{"a", step}, {"b", step}, {"c", step}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"a", step}, {"b", step}, {"c", step}});
   plan.recipe.race.bursts = 40;
   plan.recipe.race.burst_seconds = 0.1;
   // A member's burst and lead-in take 0.2 s a round; on a slow machine one of the three leaves.
-  const auto some = run_heat(plan, {0, 1, 2}, 1, {.left_s = 5}, kNobody, {});
+  const auto some = run_heat(plan, {0, 1, 2}, 1, {.left_s = 5}, kNobody);
   EXPECT_GE(some.size(), 2u);
   for (const Trial& trial : some) {
     ASSERT_FALSE(trial.failure) << trial.failure->reason;
     EXPECT_GE(trial.bursts.size(), 3u);
     EXPECT_LE(0.2 * static_cast<double>(trial.bursts.size() * some.size()), 5);
   }
-  const auto late = run_heat(plan, {0, 1, 2}, 2, {.left_s = 0}, kNobody, {});
+  const auto late = run_heat(plan, {0, 1, 2}, 2, {.left_s = 0}, kNobody);
   ASSERT_EQ(late.size(), 2u) << "two are started, and can be compared; for the third no time was left";
   for (const Trial& trial : late) EXPECT_EQ(trial.bursts.size(), 3u) << trial.contender;
 }
 
 TEST_F(RaceTest, TimeIsABudgetToo) {
-  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "3"}}}, {"b", {{"step_ms", "3"}}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "3"}}}, {"b", {{"step_ms", "3"}}}});
   plan.recipe.margin = 1e-6;
   plan.recipe.budget.minutes = 1.0 / 600;  // 0.1 s: less than a heat
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
@@ -807,9 +833,9 @@ TEST_F(RaceTest, TimeIsABudgetToo) {
 
 TEST_F(RaceTest, AMemberThatCouldNotEndInTimeIsNotPrepared) {
   const std::map<std::string, std::string> slow = {{"step_ms", "100"}};
-  const Plan plan = make_plan_of(folder_ / "run", {{"a", slow}, {"b", slow}, {"c", slow}});
+  const TestPlan plan = make_plan_of(folder_ / "run", {{"a", slow}, {"b", slow}, {"c", slow}});
   // Two rounds of two members, of three steps each, take 1.2 s.
-  const auto trials = run_heat(plan, {0, 1, 2}, 1, {.left_s = 1.5}, kNobody, {});
+  const auto trials = run_heat(plan, {0, 1, 2}, 1, {.left_s = 1.5}, kNobody);
   ASSERT_EQ(trials.size(), 2u);
   for (const Trial& trial : trials) EXPECT_EQ(trial.bursts.size(), 2u) << trial.contender;
 }
@@ -831,13 +857,13 @@ TEST(ExpectedHeat, IsTheLastOneForItsShareOfMembers) {
 }
 
 TEST_F(RaceTest, AHeatThatDoesNotFitIsForThoseWithoutOneAndElseNotBegun) {
-  Plan plan = make_plan_of(folder_ / "run",
-                           {{"a", {{"step_ms", "3"}}}, {"b", {{"step_ms", "3"}}}, {"c", {{"step_ms", "3"}}}});
+  TestPlan plan = make_plan_of(
+      folder_ / "run", {{"a", {{"step_ms", "3"}}}, {"b", {{"step_ms", "3"}}}, {"c", {{"step_ms", "3"}}}});
   plan.recipe.margin = 1e-6;
   plan.recipe.budget = {.minutes = 10, .heats = 2};
   std::vector<Trial> trials;
   ASSERT_TRUE(testing::soon([&] {
-    trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
+    trials = run_heat(plan, {0, 1}, 1, {}, kNobody);
     return heat_value(trials[0]) && heat_value(trials[1]);
   }));
   const auto put = [&](double heat_s) {
@@ -863,20 +889,20 @@ TEST_F(RaceTest, AHeatThatDoesNotFitIsForThoseWithoutOneAndElseNotBegun) {
 }
 
 TEST_F(RaceTest, TheBudgetCountsFromTheStartOfTheCommand) {
-  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "3"}}}, {"b", {{"step_ms", "3"}}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "3"}}}, {"b", {{"step_ms", "3"}}}});
   plan.recipe.margin = 1e-6;
   plan.recipe.budget.minutes = 10;
-  EXPECT_NEAR(left_s(plan), 600, 60);
+  EXPECT_NEAR(plan.time().left_s(), 600, 60);
   plan.begin_ns -= 3600 * kSecond;
-  EXPECT_EQ(left_s(plan), 0);
+  EXPECT_EQ(plan.time().left_s(), 0);
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
   EXPECT_EQ(plan.directory.read<Trial>()->size(), 2u) << "one heat in any case";
   plan.recipe.budget.minutes = recipe::Budget::kNoLimit;
-  EXPECT_EQ(left_s(plan), recipe::Budget::kNoLimit);
+  EXPECT_EQ(plan.time().left_s(), recipe::Budget::kNoLimit);
 }
 
 TEST_F(RaceTest, UntilDecidedItGivesUpWhereThatIsPlannedToTakeTooLong) {
-  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "3"}}}, {"b", {{"step_ms", "3"}}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "3"}}}, {"b", {{"step_ms", "3"}}}});
   plan.recipe.margin = 1e-6;
   plan.recipe.alpha = 1e-9;  // of two twins one is called slower with this probability: never by chance
   plan.recipe.budget = {.minutes = 1, .heats = std::numeric_limits<int64_t>::max(), .until_decided = true};
@@ -884,7 +910,7 @@ TEST_F(RaceTest, UntilDecidedItGivesUpWhereThatIsPlannedToTakeTooLong) {
   const auto trials = plan.directory.read<Trial>().value();
   EXPECT_GE(heats_of(trials).size(), 6u) << "fewer heats do not tell";
   EXPECT_LT(heats_of(trials).size(), 60u) << "a minute of heats";
-  EXPECT_GT(left_s(plan), 15);
+  EXPECT_GT(plan.time().left_s(), 15);
   const auto open = outlook(plan.recipe, trials, {"a", "b"}, plan.recipe.alpha);
   ASSERT_TRUE(open);
   EXPECT_TRUE(open->rest->more || open->rest->seconds > 60);
@@ -893,9 +919,9 @@ TEST_F(RaceTest, UntilDecidedItGivesUpWhereThatIsPlannedToTakeTooLong) {
 TEST_F(RaceTest, CtrlCEndsItAtOnceAndVoidsTheHeat) {
   proc::install_interrupt_handlers();
   proc::clear_interrupt();
-  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "50"}}},
-                                             {"b", {{"step_ms", "50"}, {"ignore_sigterm", "1"}}},
-                                             {"c", {{"step_ms", "50"}}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "50"}}},
+                                                 {"b", {{"step_ms", "50"}, {"ignore_sigterm", "1"}}},
+                                                 {"c", {{"step_ms", "50"}}}});
   plan.recipe.race.burst_seconds = 600;
   std::atomic<double> raised{0};
   std::thread user;
@@ -918,7 +944,7 @@ TEST_F(RaceTest, CtrlCEndsItAtOnceAndVoidsTheHeat) {
 }
 
 TEST_F(RaceTest, TheGateRecordsFailuresOnceAndTheRefereesLosses) {
-  Plan plan =
+  TestPlan plan =
       make_plan_of(folder_ / "run", {{"known", {}}, {"absent", {}}, {"crash", {{"crash_at", "import"}}}});
   ASSERT_TRUE(make_folder(folder_ / "gate"));
   plan.gate = testing::gate_job(folder_ / "gate");
@@ -941,7 +967,7 @@ TEST_F(RaceTest, TheGateRecordsFailuresOnceAndTheRefereesLosses) {
 }
 
 TEST_F(RaceTest, Tf32OnACpuIsARowWithItsReasonAsIsToo) {
-  Plan plan = make_plan_of(folder_ / "run", {{"plain", {}}, {"rounded", {}}});
+  TestPlan plan = make_plan_of(folder_ / "run", {{"plain", {}}, {"rounded", {}}});
   ASSERT_TRUE(make_folder(folder_ / "gate"));
   plan.gate = testing::gate_job(folder_ / "gate");
   plan.recipe.training.track = plan.gate.training.track = ir::Track::kAsIs;

@@ -142,7 +142,6 @@ class GpuHeatTest : public ::testing::Test {
     plan.recipe.race.bursts = 2;
     plan.recipe.race.burst_seconds = 0.25;  // the GPU is looked at ten times a second
     plan.recipe.race.sample_ms = 10;
-    plan.gpu_library = BAKEOFF_FAKE_NVML;
     Lane lane;
     lane.entry.contender = {.id = "a", .framework = "fake", .environment = "fake", .script = "a.py"};
     lane.entry.script = plan.directory.scripts() / "a.py";
@@ -155,7 +154,8 @@ class GpuHeatTest : public ::testing::Test {
     const Watch watch = [&](const Happening& here) {
       if (here.detail.starts_with("timing")) at_burst(++burst);
     };
-    return run_heat(plan, {0}, 1, {}, watch, {}).front();
+    const Sensed sensed{.gpu_library = BAKEOFF_FAKE_NVML};
+    return run_heat(plan, {.number = 1, .members = {0}}, sensed, watch, {}).trials.front();
   }
   TestFolder folder_;
 };

@@ -8,14 +8,14 @@
 
 namespace bakeoff {
 
-HostRound watched(const Plan& plan, const std::vector<int>& cpus, pid_t pid,
+HostRound watched(const recipe::HostRule& rule, const Sensed& sensed, const std::vector<int>& cpus, pid_t pid,
                   const std::function<void()>& act) {
-  const sample::HostProbe look = plan.host ? plan.host : sample::host_probe(cpus, plan.sensors);
+  const sample::HostProbe look = sensed.probe(cpus);
   const sample::HostSnapshot before = look();
   const double used = tree_cpu_s(pid);
   act();
   const double own = std::max(0.0, tree_cpu_s(pid) - used);
-  return host_round(before, look(), own, plan.recipe.race.host);
+  return host_round(before, look(), own, rule);
 }
 
 }  // namespace bakeoff

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/time_budget.h"
 #include "ir/training.h"
 #include "ir/workload.h"
 #include "recipe/contender.h"
@@ -40,9 +41,10 @@ struct Budget {
   bool until_decided = false;
   // The minutes are those of the studies after the race too: --budget. False: those of proofs and race alone.
   bool includes_studies = false;
-  static constexpr double kNoLimit =
-      std::numeric_limits<double>::infinity();  // minutes: heats alone are limited
+  static constexpr double kNoLimit = TimeBudget::kNoLimit;  // minutes: heats alone are limited
   bool unlimited_time() const { return minutes == kNoLimit; }
+  // The same as a clock that began at `begin_ns` (monotonic).
+  TimeBudget time(int64_t begin_ns) const { return TimeBudget(60 * minutes, begin_ns); }
   bool operator==(const Budget&) const = default;
 };
 

@@ -7,10 +7,10 @@
 
 #include "base/clock.h"
 #include "evidence/heats.h"
-#include "gate/prove_all.h"
 #include "proc/interrupt.h"
 #include "race/race.h"
 #include "records/names.h"
+#include "run/session.h"
 
 namespace bakeoff::regression {
 namespace {
@@ -27,15 +27,18 @@ struct Proven {
 Result<Proven> proven(const RecipeSide& side, const std::filesystem::path& folder,
                       const std::filesystem::path& proofs, const Progress& progress, const Watch& watch) {
   progress(fmt::format("preparing {}", side.what));
-  auto plan = make_plan(side.recipe, folder, side.interpreters, progress);
-  if (!plan)
-    return Error{.message = fmt::format("{}: {}", side.what, plan.error().message),
-                 .where = plan.error().where,
-                 .remedy = plan.error().remedy};
-  plan->proofs = proofs;
-  TRY(const std::vector<Parity> parities, gate_all(*plan, {}, with_names(plan->manifest.contenders, watch)));
+  auto session = run::Session::make(
+      side.recipe, folder,
+      {.interpreters = side.interpreters, .proofs = proofs, .tell = {.line = progress, .watch = watch}});
+  if (!session)
+    return Error{.message = fmt::format("{}: {}", side.what, session.error().message),
+                 .where = session.error().where,
+                 .remedy = session.error().remedy};
+  session->limit({.minutes = recipe::Budget::kNoLimit});  // the budget is the gate's, not the recipe's
+  CHECK_OK(session->prove());
   if (proc::interrupted()) return Error{.message = "interrupted"};
-  Proven all{.plan = std::move(*plan)};
+  const std::vector<Parity> parities = session->parities();
+  Proven all{.plan = session->plan()};
   for (const size_t lane : eligible(all.plan, parities))
     all.lanes[all.plan.manifest.contenders[lane].id] = lane;
   for (size_t i = 0; i < all.plan.lanes.size(); ++i)
@@ -163,9 +166,9 @@ Result<std::vector<PairHeats>> RecipePair::part(const std::vector<size_t>& open,
                                                 double left_s) {
   std::vector<size_t> members;
   for (const size_t row : open) members.insert(members.end(), {2 * row, 2 * row + 1});
-  HeatOptions options{.plan = HeatPlan{.rounds = rounds}};
-  if (members.size() == 2) options.left_s = left_s;  // of more it would leave some out
-  const std::vector<Trial> trials = run_heat(plan_, members, ++number_, options, watch_, {.stage = "race"});
+  HeatOrder order{.number = ++number_, .members = members, .plan = HeatPlan{.rounds = rounds}};
+  if (members.size() == 2) order.left_s = left_s;  // of more it would leave some out
+  const std::vector<Trial> trials = run_heat(plan_, order, {}, watch_, {.stage = "race"}).trials;
   std::vector<PairHeats> all;
   if (proc::interrupted()) return all;
   double awake_s = 0, bursts = 0;

@@ -116,7 +116,9 @@ Status try_barriers(const SelfTestContender& contender, const fs::path& folder,
                                          {name + "_never_read", without + faults.unread_loss}};
   TRY(const Plan plan,
       plan_of(folder, "barrier_" + name, contender, variants, emitted.layout, interpreters, progress));
-  const auto heat = run_heat(plan, {0, 1, 2}, 1'000'000, {.at_once = 2}, watch, {.stage = "race"});
+  const auto heat =
+      run_heat(plan, {.number = 1'000'000, .members = {0, 1, 2}, .at_once = 2}, {}, watch, {.stage = "race"})
+          .trials;
   if (proc::interrupted()) return Done{};
   const char* const what[] = {" as emitted", ", waited for after the clock was read", ", never waited for"};
   for (size_t i = 0; i < heat.size(); ++i)
@@ -158,21 +160,23 @@ Result<const SelfTestContender*> choose(const std::string& wanted, const Interpr
 // Blocks of the self-test: member 0 is the reference, member 1 is identical, the others are planted.
 class SelfTestRace {
  public:
-  SelfTestRace(const Plan& plan, const SelfTestOptions& options, int64_t begin, const Watch& watch,
+  SelfTestRace(const Plan& plan, const SelfTestOptions& options, const TimeBudget& time, const Watch& watch,
                SelfTestEvidence& evidence)
-      : plan_(plan), options_(options), begin_(begin), watch_(watch), evidence_(evidence) {}
+      : plan_(plan), options_(options), time_(time), watch_(watch), evidence_(evidence) {}
 
   // Blocks until time is up.
   Status run(std::vector<Trial>& trials) {
-    for (int heat = 1; !proc::interrupted() && left_s() > last_s_ / 2; ++heat) {
+    for (int heat = 1; !proc::interrupted() && time_.left_s() > last_s_ / 2; ++heat) {
       const std::vector<size_t> members = next_members();
       const int64_t begin = monotonic_clock().now_ns();
-      const auto fresh = run_heat(plan_, members, heat, {.at_once = 2}, watch_,
-                                  {.stage = "race",
-                                   .heat = heat,
-                                   .elapsed_s = seconds_since(begin_),
-                                   .left_s = std::max(0.0, left_s()),
-                                   .contenders = static_cast<int>(plan_.lanes.size())});
+      const std::vector<Trial> fresh =
+          run_heat(plan_, {.number = heat, .members = members, .at_once = 2}, {}, watch_,
+                   {.stage = "race",
+                    .heat = heat,
+                    .elapsed_s = time_.spent_s(),
+                    .left_s = time_.left_s(),
+                    .contenders = static_cast<int>(plan_.lanes.size())})
+              .trials;
       last_s_ = seconds_since(begin);
       if (proc::interrupted()) break;
       CHECK_OK(take(members, fresh));
@@ -182,11 +186,9 @@ class SelfTestRace {
   }
 
  private:
-  double left_s() const { return options_.minutes * 60 - seconds_since(begin_); }
-
   std::vector<size_t> next_members() const {
     std::vector<size_t> members = {0, 1};
-    if (left_s() < (1 - kPlantedShare) * options_.minutes * 60) return members;
+    if (time_.left_s() < (1 - kPlantedShare) * time_.seconds()) return members;
     for (size_t i = 0; i < evidence_.planted.size(); ++i) {
       if (!pairs_to_decide(evidence_.planted[i].d, kSelfTestAlpha)) members.push_back(2 + i);
     }
@@ -212,7 +214,7 @@ class SelfTestRace {
 
   const Plan& plan_;
   const SelfTestOptions& options_;
-  int64_t begin_;
+  TimeBudget time_;
   const Watch& watch_;
   SelfTestEvidence& evidence_;
   double last_s_ = 0;
@@ -247,7 +249,7 @@ std::string block_line(const Trial& a, const Trial& b) {
 
 Result<SelfTestEvidence> selftest(const SelfTestOptions& options, const Interpreters& interpreters,
                                   const Progress& progress, const Watch& watch) {
-  const int64_t begin = monotonic_clock().now_ns();
+  const TimeBudget time(60 * options.minutes);
   SelfTestEvidence evidence;
   TRY(const SelfTestContender* contender, choose(options.framework, interpreters));
   evidence.framework = contender->name;
@@ -267,7 +269,7 @@ Result<SelfTestEvidence> selftest(const SelfTestOptions& options, const Interpre
   }
   TRY(const Plan plan, plan_of(options.folder, "duel", *contender, variants, emitted.layout, interpreters,
                                progress, options.identical_only ? kShortBursts : kBursts));
-  CHECK_OK(SelfTestRace(plan, options, begin, watch, evidence).run(trials));
+  CHECK_OK(SelfTestRace(plan, options, time, watch, evidence).run(trials));
   evidence.host = tally(trials);
   return evidence;
 }

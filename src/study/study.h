@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "plan/plan.h"
 #include "proc/interrupt.h"
+#include "race/sensed.h"
 #include "recipe/recipe.h"
 #include "records/records.h"
 #include "records/trial.h"
@@ -27,6 +28,7 @@ struct Afterwards {
   const Plan& plan;
   const std::vector<Parity>& parities;
   const std::vector<Trial>& trials;
+  Sensed sensed = {};
   std::optional<double> left_s = {};  // of the recipe's budget, in seconds; empty: there is no limit in time
   // Asked before each piece of work: Ctrl-C came, or the time of a budget that includes the studies is spent.
   std::function<bool()> over = proc::interrupted;

@@ -94,8 +94,7 @@ class Translating {
     }
     if (rows.empty()) return Done{};
     TRY(Plan plan, make_plan(recipe, folder, job_.interpreters, progress_));
-    plan.proofs = bakeoff_home() / "proofs";
-    TRY(const std::vector<Parity> parities, gate_all(plan, {}, watch_));
+    TRY(const std::vector<Parity> parities, gate_all(plan, {}, watch_, bakeoff_home() / "proofs"));
     if (proc::interrupted()) return interrupted();
     for (size_t at = 0; at < rows.size(); ++at) {
       Translated& row = rows_[rows[at]];

@@ -2,7 +2,6 @@
 
 // What one change does alone, read from the race of a contender and of its copy with that change.
 
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -29,8 +28,5 @@ const Row* row_of(const Summary& summary, const std::string& id);
 bool timed(const Row* row);
 // Whether a verdict says that a row is surely slower than another.
 bool certain(const std::string& verdict);
-
-// Gate and race of these contenders; `name` is the folder's, unique.
-using RunRace = std::function<Result<Summary>(const recipe::Recipe& recipe, const std::string& name)>;
 
 }  // namespace bakeoff::tune

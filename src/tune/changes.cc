@@ -1,9 +1,13 @@
 #include "tune/changes.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "emit/all/frameworks.h"
+#include "recipe/schema.h"
+#include "sample/machine_limits.h"
+#include "worker/grants.h"
 
 namespace bakeoff::tune {
 
@@ -59,6 +63,19 @@ recipe::Recipe with_half_precision(recipe::Recipe recipe) {
       recipe.contenders.push_back(std::move(added));
   }
   return recipe;
+}
+
+Machine this_machine() {
+  Machine machine;
+  machine.processors = static_cast<int64_t>(sample::allowed_cpus().size());
+  machine.gpu = std::filesystem::exists("/dev/nvidia0");
+  for (const emit::Setting& setting : recipe::common_settings()) {
+    if (setting.name != "allocator") continue;
+    for (const std::string& name : setting.values)
+      if (name == "tuned" || (name != "default" && allocator_library(name)))
+        machine.allocators.push_back(name);
+  }
+  return machine;
 }
 
 }  // namespace bakeoff::tune

@@ -23,6 +23,7 @@ struct Machine {
   bool gpu = false;
   std::vector<std::string> allocators = {};  // that are installed, besides the system's: "tuned", "jemalloc"
 };
+Machine this_machine();
 
 // What is worth trying for a contender on this machine, one value at a time.
 std::vector<Change> changes(const recipe::Contender& base, ir::Scenario scenario, const Machine& machine);

@@ -22,23 +22,20 @@ constexpr double kSearchAndLast = 1.5;
 constexpr double kLeastSearch = 0.5;  // minutes, of one framework: proofs and a heat of some settings
 
 // The time of all races. Each has its share of what those before it left, so that they end together when it does.
-class Time {
+class Time : public TimeBudget {
  public:
-  Time(double minutes, double shares) : minutes_(minutes), shares_(shares) {}
+  Time(double minutes, double shares) : TimeBudget(60 * minutes), shares_(shares) {}
   // Minutes of the race that comes next.
   double take(double share) {
-    const double left = minutes_ - seconds_since(begin_) / 60;
-    const double mine = left * share / std::max(shares_, share);
+    const double mine = left_s() / 60 * share / std::max(shares_, share);
     shares_ -= share;
     return std::max(kLeastMinutes, mine);
   }
   // A race that is not run leaves its share to the others.
   void leave(double share) { shares_ -= share; }
-  double left_s() const { return 60 * minutes_ - seconds_since(begin_); }
 
  private:
-  double minutes_, shares_;
-  int64_t begin_ = monotonic_clock().now_ns();
+  double shares_;
 };
 
 // Of the contenders that nothing distinguishes from the leader, the one with the fewest changes.
@@ -57,9 +54,14 @@ size_t simplest_best(const Summary& summary, const std::vector<recipe::Contender
 // One framework's search.
 class Search {
  public:
-  Search(const recipe::Recipe& recipe, const Machine& machine, Time& time, const RunRace& race,
-         const Progress& progress)
-      : recipe_(recipe), machine_(machine), time_(time), race_(race), progress_(progress) {}
+  Search(const recipe::Recipe& recipe, const Machine& machine, Time& time, run::Races& races,
+         const std::filesystem::path& folder, const Progress& progress)
+      : recipe_(recipe),
+        machine_(machine),
+        time_(time),
+        races_(races),
+        folder_(folder),
+        progress_(progress) {}
 
   Result<Tuned> run(const recipe::Contender& base) {
     Tuned tuned{.base = base, .best = base};
@@ -89,7 +91,7 @@ class Search {
     one.contenders = contenders;
     one.budget.minutes = time_.take(share);
     progress_(fmt::format("{}: {} contenders, {}", spoken(tuned.base), contenders.size(), stage));
-    return race_(one, tuned.base.file + "_" + stage);
+    return races_.race(one, folder_ / (tuned.base.file + "_" + stage));
   }
 
   Status try_alone(const std::vector<Change>& tried, Tuned& tuned) {
@@ -141,7 +143,8 @@ class Search {
   const recipe::Recipe& recipe_;
   const Machine& machine_;
   Time& time_;
-  const RunRace& race_;
+  run::Races& races_;
+  const std::filesystem::path& folder_;
   const Progress& progress_;
 };
 
@@ -160,8 +163,8 @@ std::vector<recipe::Contender> bases_of(const recipe::Recipe& recipe) {
 
 }  // namespace
 
-Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, double minutes,
-                     const RunRace& race, const Progress& progress) {
+Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, double minutes, run::Races& races,
+                     const std::filesystem::path& folder, const Progress& progress) {
   Outcome outcome;
   const std::vector<recipe::Contender> bases = bases_of(recipe);
   // Of no framework is the search begun that has too little time for anything: it races as the recipe states it.
@@ -173,14 +176,13 @@ Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, doubl
   const auto count = static_cast<double>(most);
   const double last = count * (bases.size() > 1 ? kBestShare : kBestShare / 2);
   Time time(minutes, count * (kAloneShare + kTogetherShare) + last);
-  Search search(recipe, machine, time, race, progress);
+  Search search(recipe, machine, time, races, folder, progress);
   double longest_s = 0;  // search so far
   for (const recipe::Contender& base : bases) {
     std::string untried = outcome.tuned.size() >= most ? short_of : "";
     if (untried.empty() && time.left_s() < kSearchAndLast * longest_s)
-      untried =
-          fmt::format("a search takes up to {} here, {} were left (--minutes)",
-                      table::duration(1e3 * longest_s), table::duration(std::max(0.0, 1e3 * time.left_s())));
+      untried = fmt::format("a search takes up to {} here, {} were left (--minutes)",
+                            table::duration(1e3 * longest_s), table::duration(1e3 * time.left_s()));
     if (!untried.empty()) {
       outcome.tuned.push_back({.base = base, .best = base, .untried = untried});
       continue;
@@ -199,7 +201,7 @@ Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, doubl
     return Error{.message = "no contender could be raced: " + outcome.tuned[0].failure};
   best.budget.minutes = time.take(last);
   progress(fmt::format("best against best: {} contenders", best.contenders.size()));
-  TRY(outcome.best, race(best, "best"));
+  TRY(outcome.best, races.race(best, folder / "best"));
   return outcome;
 }
 

@@ -4,12 +4,14 @@
 // framework's contender as the recipe states it; what gains is raced together; then the best of all frameworks
 // race each other. Every race has its gate, so a setting that computes something else is proven wrong first.
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/progress.h"
 #include "base/result.h"
 #include "recipe/recipe.h"
+#include "run/races.h"
 #include "summary/summary.h"
 #include "tune/alone.h"
 
@@ -32,9 +34,10 @@ struct Outcome {
   Summary best = {};              // the race of the best settings
 };
 
-// `minutes`: of all races together. Returns early after Ctrl-C, with what is known by then.
-Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, double minutes,
-                     const RunRace& race, const Progress& progress);
+// `minutes`: of all races together, each in a folder of `folder`. Returns early after Ctrl-C, with what is known by
+// then.
+Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, double minutes, run::Races& races,
+                     const std::filesystem::path& folder, const Progress& progress);
 
 // For a terminal of `width` columns: what each setting gains, framework by framework. The race of the best is
 // rendered as any race.

@@ -43,12 +43,12 @@ recipe::Recipe recipe_of() {
 }
 
 // Races with known step times: each change multiplies it.
-struct Known {
+struct Known : run::Races {
   std::map<std::string, double> factors = {};  // by words(change)
   std::vector<std::vector<std::string>> races = {};
   bool fail_keras = false;
 
-  Result<Summary> operator()(const recipe::Recipe& recipe, const std::string&) {
+  Result<Summary> race(const recipe::Recipe& recipe, const std::filesystem::path&) override {
     Summary summary;
     races.emplace_back();
     for (const recipe::Contender& c : recipe.contenders) {
@@ -83,6 +83,7 @@ struct Known {
   }
 };
 
+const std::filesystem::path kFolder = "races";
 const Machine kMachine = {.processors = 2, .gpu = false, .allocators = {"tuned"}};
 
 TEST(Changes, AreThoseOfTheFrameworkAndOfTheMachine) {
@@ -105,7 +106,7 @@ TEST(Changes, OfPrecisionAreContendersOfTheirOwn) {
   EXPECT_THAT(ids, Contains("torch[precision=bfloat16]"));
   EXPECT_EQ(with_half_precision(both).contenders.size(), both.contenders.size());
   Known known;
-  const auto found = tune(both, kMachine, 10, std::ref(known), kSilent);
+  const auto found = tune(both, kMachine, 10, known, kFolder, kSilent);
   ASSERT_TRUE(found.has_value());
   std::vector<std::string> bases;
   for (const Tuned& tuned : found->tuned) bases.push_back(tuned.base.id);
@@ -125,8 +126,9 @@ TEST(Changes, OfEveryFrameworkAreAllowedValues) {
 }
 
 TEST(Tune, FindsTheBestOfEachFrameworkAndRacesThem) {
-  Known known{.factors = {{"channels_last=true", 0.5}, {"allocator=tuned", 0.8}, {"threads=1", 1.5}}};
-  const auto found = tune(recipe_of(), kMachine, 10, std::ref(known), kSilent);
+  Known known;
+  known.factors = {{"channels_last=true", 0.5}, {"allocator=tuned", 0.8}, {"threads=1", 1.5}};
+  const auto found = tune(recipe_of(), kMachine, 10, known, kFolder, kSilent);
   ASSERT_TRUE(found.has_value());
   ASSERT_EQ(found->tuned.size(), 2u) << "one torch, one Keras";
   const Tuned& torch = found->tuned[0];
@@ -158,9 +160,10 @@ TEST(Tune, SaysHowManySettingsWereTimed) {
 }
 
 TEST(Tune, WhatTheTimeDoesNotHoldRacesAsTheRecipeStatesIt) {
-  Known known{.factors = {{"channels_last=true", 0.5}}};
+  Known known;
+  known.factors = {{"channels_last=true", 0.5}};
   std::vector<std::string> said;
-  const auto found = tune(recipe_of(), kMachine, 0.6, std::ref(known),
+  const auto found = tune(recipe_of(), kMachine, 0.6, known, kFolder,
                           [&](const std::string& line) { said.push_back(line); });
   ASSERT_TRUE(found.has_value());
   ASSERT_FALSE(said.empty());
@@ -173,31 +176,34 @@ TEST(Tune, WhatTheTimeDoesNotHoldRacesAsTheRecipeStatesIt) {
 }
 
 TEST(Tune, StaysWithTheRecipeWhereNothingGains) {
-  Known known{.factors = {{"channels_last=true", 1.2}}};
-  const auto found = tune(recipe_of(), kMachine, 10, std::ref(known), kSilent);
+  Known known;
+  known.factors = {{"channels_last=true", 1.2}};
+  const auto found = tune(recipe_of(), kMachine, 10, known, kFolder, kSilent);
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->tuned[0].best, found->tuned[0].base);
   EXPECT_THAT(to_text(*found, 80), HasSubstr("nothing gains"));
 }
 
 TEST(Tune, OneFrameworkThatFailsIsARow) {
-  Known known{.fail_keras = true};
-  const auto found = tune(recipe_of(), kMachine, 10, std::ref(known), kSilent);
+  Known known;
+  known.fail_keras = true;
+  const auto found = tune(recipe_of(), kMachine, 10, known, kFolder, kSilent);
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->tuned[1].failure, "not installed");
   EXPECT_EQ(known.races.back().size(), 1u);
 }
 
 TEST(Why, SharesTheGapOutOverSettings) {
-  Known known{.factors = {{"jit_compile=true", 0.8}, {"steps_per_execution=8", 0.9}}};
+  Known known;
+  known.factors = {{"jit_compile=true", 0.8}, {"steps_per_execution=8", 0.9}};
   const recipe::Recipe recipe = recipe_of();
-  const auto raced = known(recipe, "");
+  const auto raced = known.race(recipe, kFolder);
   ASSERT_TRUE(raced.has_value());
   // torch 10 ms, Keras 20 ms: the next that is slower than the leader is Keras.
   recipe::Recipe two = recipe;
   std::erase_if(two.contenders, [](const recipe::Contender& c) { return c.id == "torch[channels_last]"; });
-  const auto summary = known(two, "");
-  const auto found = why(two, *summary, kMachine, std::ref(known));
+  const auto summary = known.race(two, kFolder);
+  const auto found = why(two, *summary, kMachine, known, kFolder);
   ASSERT_TRUE(found.has_value() && found->has_value());
   EXPECT_EQ((*found)->leader, "torch");
   EXPECT_NEAR((*found)->gap, 2, 1e-9);
@@ -212,16 +218,17 @@ TEST(Why, NothingIsSaidOfATie) {
   Known known;
   recipe::Recipe recipe = recipe_of();
   recipe.contenders.resize(2);
-  const auto summary = known(recipe, "");
-  const auto found = why(recipe, *summary, kMachine, std::ref(known));
+  const auto summary = known.race(recipe, kFolder);
+  const auto found = why(recipe, *summary, kMachine, known, kFolder);
   ASSERT_TRUE(found.has_value());
   EXPECT_FALSE(found->has_value());
   EXPECT_EQ(known.races.size(), 1u) << "no race for nothing";
 }
 
 TEST(Tune, TheBestRecipeIsARecipe) {
-  Known known{.factors = {{"channels_last=true", 0.5}, {"threads=1", 0.9}}};
-  const auto found = tune(recipe_of(), kMachine, 10, std::ref(known), kSilent);
+  Known known;
+  known.factors = {{"channels_last=true", 0.5}, {"threads=1", 0.9}};
+  const auto found = tune(recipe_of(), kMachine, 10, known, kFolder, kSilent);
   ASSERT_TRUE(found.has_value());
   const auto text = best_recipe(kRecipe, *found);
   ASSERT_TRUE(text.has_value());

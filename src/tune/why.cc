@@ -16,7 +16,7 @@ const recipe::Contender* contender_with(const recipe::Recipe& recipe, const std:
 }  // namespace
 
 Result<std::optional<Why>> why(const recipe::Recipe& recipe, const Summary& raced, const Machine& machine,
-                               const RunRace& race) {
+                               run::Races& races, const std::filesystem::path& folder) {
   if (raced.ranked.size() < 2) return std::optional<Why>();
   const Row& leader = raced.ranked[0];
   const auto next = std::find_if(raced.ranked.begin() + 1, raced.ranked.end(), [&](const Row& row) {
@@ -32,7 +32,7 @@ Result<std::optional<Why>> why(const recipe::Recipe& recipe, const Summary& race
   one.budget = {.minutes = std::min(recipe.budget.minutes, kMostMinutes)};
   const auto tried = changes(*base, scenario, machine);
   for (const Change& change : tried) one.contenders.push_back(with(*base, scenario, {change}));
-  TRY(const Summary summary, race(one, "why"));
+  TRY(const Summary summary, races.race(one, folder));
   const Row *as_is = row_of(summary, base->id), *first = row_of(summary, fastest->id);
   if (!timed(as_is) || !timed(first)) return std::optional<Why>();
   Why found{.contender = base->id, .leader = fastest->id, .gap = as_is->ratio.value / first->ratio.value};

@@ -146,12 +146,13 @@ class BatchSearch {
       now.elapsed_s = seconds_since(begin_);
       race_.watch(now);
     };
-    std::vector<Trial> trials = run_heat(at, {0}, process, {.timed = {0}}, told, now);
+    HeatResult result =
+        run_heat(at, {.number = process, .members = {0}, .timed = {0}}, race_.sensed, told, now);
     if (proc::interrupted()) return Done{};
     const TrialBounds bounds = trial_bounds(
         plan_.manifest.contenders[lane], nullptr, plan_.recipe.workload, at.recipe.training,
         plan_.manifest.host.cpus, machine_ && machine_->disturbed.empty() ? &machine_->limits : nullptr);
-    trials = mark_broken(std::move(trials), {{id(lane), bounds}});
+    std::vector<Trial> trials = mark_broken(std::move(result.trials), {{id(lane), bounds}});
     return add({batch, std::move(trials.front())});
   }
 

@@ -118,12 +118,12 @@ class LargestSearch {
 };
 
 // One limit for all contenders, and for a run that goes on.
-Result<int64_t> limit_of(const Plan& plan, const std::vector<LargestTrial>& known) {
+Result<int64_t> limit_of(const Afterwards& race, const std::vector<LargestTrial>& known) {
   for (const LargestTrial& trial : known) {
     if (trial.limit_bytes > 0) return trial.limit_bytes;
   }
-  TRY(const int64_t most, memory_to_give(plan.sensors));
-  const int64_t asked = plan.recipe.largest_batch.memory_bytes;
+  TRY(const int64_t most, memory_to_give(race.sensed.root));
+  const int64_t asked = race.plan.recipe.largest_batch.memory_bytes;
   return asked > 0 ? std::min(asked, most) : most;
 }
 
@@ -146,7 +146,7 @@ Status search_largest(const Afterwards& race, const LaneAt& lane_at) {
   const Plan& plan = race.plan;
   if (!plan.recipe.largest_batch.wanted) return Done{};
   TRY(auto done, Ledger<LargestTrial>::open(plan.directory));
-  const auto limit = limit_of(plan, done.all());
+  const auto limit = limit_of(race, done.all());
   LargestSearch search(race, lane_at, std::move(done), limit);
   for (const size_t lane : lanes_of(race)) {
     const std::string& id = plan.manifest.contenders[lane].id;

@@ -200,13 +200,14 @@ TEST(MemoryToGive, IsTheLeastOfMachineAndCgroupLessAReserve) {
 struct Fakes {
   TestFolder folder;
   Plan plan{.recipe = {}, .directory = RunDirectory::create(folder / "run").value()};
+  Sensed sensed;
   std::vector<Parity> parities;
   std::vector<int64_t> tried;
   std::map<std::string, std::string> options;
 
   explicit Fakes(const recipe::LargestBatch& asked, int64_t batch = 64) {
     EXPECT_TRUE(write_file(folder.path() / "root/proc/meminfo", "MemAvailable: 10485760 kB\n"));
-    plan.sensors = folder / "root";
+    sensed.root = folder / "root";
     plan.recipe.largest_batch = asked;
     plan.recipe.training.batch = batch;
     plan.gate.rows = 10'000;
@@ -227,7 +228,7 @@ struct Fakes {
       at.entry.worker = fake_spec(own);
       return at;
     };
-    return search_largest({.plan = plan, .parities = parities, .trials = {}}, lane_at);
+    return search_largest({.plan = plan, .parities = parities, .trials = {}, .sensed = sensed}, lane_at);
   }
   LargestRow row() {
     return largest_rows(plan.directory.read<LargestTrial>().value(), {"a"}, plan.recipe.largest_batch.most,
@@ -288,7 +289,7 @@ TEST(SearchLargest, TheMachineHasTheLastWord) {
 
 TEST(SearchLargest, WithoutKnownMemoryNothingIsTried) {
   Fakes fakes({.wanted = true});
-  fakes.plan.sensors = fakes.folder / "nowhere";
+  fakes.sensed.root = fakes.folder / "nowhere";
   ASSERT_TRUE(fakes.search());
   EXPECT_EQ(fakes.row().largest, std::nullopt);
   EXPECT_THAT(fakes.row().note, HasSubstr("how much memory is available is not known"));

@@ -54,8 +54,14 @@ Status write_arrivals(const fs::path& file, const std::vector<int64_t>& arrivals
 // One process, in every mode that is not recorded yet.
 class ServingProcess {
  public:
-  ServingProcess(const Plan& plan, const ContenderStart& entry, int round, double step_ms)
-      : plan_(plan), latency_(plan.recipe.latency), entry_(entry), round_(round), step_ms_(step_ms) {}
+  ServingProcess(const Plan& plan, const Sensed& sensed, const ContenderStart& entry, int round,
+                 double step_ms)
+      : plan_(plan),
+        sensed_(sensed),
+        latency_(plan.recipe.latency),
+        entry_(entry),
+        round_(round),
+        step_ms_(step_ms) {}
 
   // Records in the order of `rates`; fewer after Ctrl-C, or where there is no time for all.
   std::vector<LatencyTrial> serve(const std::vector<double>& rates, const std::function<bool()>& over) {
@@ -125,7 +131,7 @@ class ServingProcess {
       }
     }
     std::optional<Served> served;
-    trial.host = watched(plan_, entry_.worker.cpus, worker_->pid(),
+    trial.host = watched(plan_.recipe.race.host, sensed_, entry_.worker.cpus, worker_->pid(),
                          [&] { served = serve_once(arrivals, requests, limit_s); });
     std::error_code ignored;
     fs::remove(arrivals, ignored);
@@ -143,6 +149,7 @@ class ServingProcess {
   }
 
   const Plan& plan_;
+  const Sensed& sensed_;
   const recipe::Latency& latency_;
   const ContenderStart& entry_;
   const int round_;
@@ -204,7 +211,8 @@ Status measure_latencies(const Afterwards& race) {
       if (rates.empty()) continue;
       if (race.over()) return Done{};
       for (LatencyTrial& trial :
-           ServingProcess(plan, entry, round, fastest_step_ms(race.trials, id)).serve(rates, race.over))
+           ServingProcess(plan, race.sensed, entry, round, fastest_step_ms(race.trials, id))
+               .serve(rates, race.over))
         CHECK_OK(done.add(std::move(trial)));
     }
   }

@@ -161,8 +161,8 @@ class Fits {
       const int64_t steps =
           next_stretch(end.steps, total_, of_epoch_, step_s, plan_.recipe.race.stage_seconds);
       std::optional<Ran> ran;
-      HostRound round =
-          watched(plan_, plan_.lanes[lane].entry.worker.cpus, worker.pid(), [&] { ran = worker.run(steps); });
+      HostRound round = watched(plan_.recipe.race.host, race_.sensed, plan_.lanes[lane].entry.worker.cpus,
+                                worker.pid(), [&] { ran = worker.run(steps); });
       if (!ran) break;
       end.steps += ran->burst.steps;
       end.ns += stretch_ns(ran->burst, trial.stretches.empty());

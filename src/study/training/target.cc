@@ -143,9 +143,9 @@ class Trainings {
     TargetLook so_far;
     while (so_far.steps < last && worker.ok() && !cut_short()) {
       std::optional<Ran> ran;
-      trial.rounds.push_back(watched(plan_, plan_.lanes[lane].entry.worker.cpus, worker.pid(), [&] {
-        ran = worker.run(std::min(target_.every, last - so_far.steps));
-      }));
+      trial.rounds.push_back(
+          watched(plan_.recipe.race.host, race_.sensed, plan_.lanes[lane].entry.worker.cpus, worker.pid(),
+                  [&] { ran = worker.run(std::min(target_.every, last - so_far.steps)); }));
       if (!ran) return Done{};
       bursts.push_back(ran->burst);
       TRY(const auto weights, ground_.state(worker));

@@ -1,0 +1,27 @@
+#pragma once
+
+// What commands that race find where they start.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/console.h"
+#include "recipe/recipe.h"
+#include "run/session.h"
+
+namespace bakeoff::cli {
+
+// Interpreters by the configuration file, proofs of earlier runs, this machine's sensors, and the terminal. For tests
+// BAKEOFF_SENSORS names another folder than / for sensors' files, and BAKEOFF_NVML another library than NVIDIA's.
+Result<run::Surroundings> surroundings(const std::filesystem::path& config, ConsoleProgress& progress);
+
+// "runs/NAME-20261124-101500".
+std::filesystem::path dated_folder(const std::string& name);
+
+// An error that names one of these keys of the recipe's [budget] names `instead`, which replaces them.
+Error of_budget(Error error, const recipe::Recipe& recipe, const std::vector<std::string>& keys,
+                const std::string& instead);
+
+}  // namespace bakeoff::cli

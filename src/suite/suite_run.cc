@@ -1,0 +1,139 @@
+#include "suite/suite_run.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "proc/interrupt.h"
+#include "race/race.h"
+#include "recipe/recipe.h"
+#include "run/races.h"
+#include "run/taken_profile.h"
+#include "summary/summarise.h"
+
+namespace bakeoff::suite {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a killed process left before its run began holds no record.
+void clear_half_made(const fs::path& run) {
+  std::error_code ignored;
+  if (fs::exists(run, ignored) && !fs::exists(run / "run.json", ignored)) fs::remove_all(run, ignored);
+}
+
+Result<Summary> race_entry(const SuiteSession& session, const Entry& entry) {
+  TRY(recipe::Recipe recipe, recipe_of_suite(entry.recipe, session.record.every));
+  if (session.record.minutes > 0) {
+    recipe.budget.minutes = suite::share(session.record);
+    recipe.budget.includes_studies = true;
+  }
+  const auto of_share = [&](Error error) {
+    if (session.record.minutes > 0 && error.where == recipe::where(recipe, "budget", "minutes"))
+      error.where = "its share of the suite's time";
+    return error;
+  };
+  if (const Status enough = check_budget(recipe); !enough) return of_share(enough.error());
+  if (recipe::check_baseline(recipe, session.record.baseline)) recipe.baseline = session.record.baseline;
+  const auto calibration = run::take_profile(session.profile, recipe, session.with.tell.line);
+  if (!calibration) return of_share(calibration.error());
+  const fs::path folder = session.folder / entry.folder;
+  clear_half_made(folder);
+  return run::RealRaces(session.with, *calibration).race(recipe, folder);
+}
+
+Input input_of(const Entry& entry, const fs::path& folder) {
+  Input input{.name = entry.name, .recipe = entry.recipe, .folder = entry.folder, .failure = entry.failure};
+  std::error_code ignored;
+  if (!fs::exists(folder / entry.folder / "run.json", ignored)) {
+    if (input.failure.empty())
+      input.failure = entry.state == "waiting" ? "was not raced: the suite was stopped before its turn"
+                                               : "was not raced: the suite was stopped while it was prepared";
+    return input;
+  }
+  const auto directory = RunDirectory::open(folder / entry.folder);
+  auto summary = directory ? summarise(*directory) : Result<Summary>(directory.error());
+  if (!summary) {
+    input.failure = in_a_row(summary.error());
+    return input;
+  }
+  summary->interrupted = entry.state == "running";
+  input.summary = std::move(*summary);
+  return input;
+}
+
+}  // namespace
+
+std::string in_a_row(Error error) {
+  const std::string remedy = std::exchange(error.remedy, {});
+  return remedy.empty() ? error.text() : error.text() + "; " + remedy;
+}
+
+Result<recipe::Recipe> recipe_of_suite(const fs::path& file, const std::string& every) {
+  TRY(const recipe::Recipe recipe, recipe::load(file));
+  return recipe::with_every(recipe, every);
+}
+
+std::optional<double> longest_s(const SuiteSession& session) {
+  double sum = 0;
+  for (const Entry& entry : session.record.entries) {
+    if (entry.state == "ended" || entry.state == "failed") continue;
+    const auto recipe = recipe_of_suite(entry.recipe, session.record.every);
+    if (!recipe) continue;
+    if (session.record.minutes <= 0 && recipe->budget.unlimited_time()) return std::nullopt;
+    sum += 60 * (session.record.minutes > 0 ? suite::share(session.record) : recipe->budget.minutes);
+  }
+  return sum;
+}
+
+Status race_all(SuiteSession& session) {
+  const size_t all = session.record.entries.size();
+  for (size_t i = 0; i < all && !proc::interrupted(); ++i) {
+    Entry& entry = session.record.entries[i];
+    if (entry.state == "failed")
+      session.with.tell.line(
+          fmt::format("recipe {} of {}: {} cannot be raced: {}", i + 1, all, entry.name, entry.failure));
+    if (entry.state == "ended" || entry.state == "failed") continue;
+    entry.state = "running";
+    CHECK_OK(write(session.record, session.folder));
+    const int64_t begin = monotonic_clock().now_ns();
+    session.with.tell.line(fmt::format("recipe {} of {}: {}, in {}", i + 1, all, entry.name,
+                                       (session.folder / entry.folder).string()));
+    const auto summary = race_entry(session, entry);
+    entry.seconds += seconds_since(begin);
+    if (!proc::interrupted()) {
+      entry.state = summary ? "ended" : "failed";
+      if (!summary) entry.failure = in_a_row(summary.error());
+      if (!summary) session.with.tell.line(fmt::format("{}: {}", entry.name, entry.failure));
+    }
+    CHECK_OK(write(session.record, session.folder));
+    if (summary) CHECK_OK(session.ended(*summary, session.folder / entry.folder));
+  }
+  return Done{};
+}
+
+Result<Table> table_of_folder(const Record& record, const fs::path& folder, const std::string& baseline) {
+  std::vector<Input> inputs;
+  for (const Entry& entry : record.entries) inputs.push_back(input_of(entry, folder));
+  const Table table = table_of(record.name, inputs, baseline.empty() ? record.baseline : baseline);
+  if (!baseline.empty()) CHECK_OK(check_baseline(baseline, table.contenders));
+  return table;
+}
+
+Result<Record> resumed_record(const fs::path& folder, double minutes) {
+  TRY(Record record, read(folder));
+  if (minutes > 0) {
+    record.minutes = minutes;
+    for (Entry& entry : record.entries) entry.seconds = 0;
+  }
+  for (Entry& entry : record.entries) {
+    if (entry.state != "failed") continue;
+    entry.state = "waiting";
+    entry.failure.clear();
+  }
+  return record;
+}
+
+}  // namespace bakeoff::suite

@@ -1,0 +1,59 @@
+#pragma once
+
+// A suite carried out: what is to be raced, the races one after another, and the table of what they came to.
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "recipe/recipe.h"
+#include "run/session.h"
+#include "suite/suite_record.h"
+#include "suite/suite_table.h"
+#include "summary/summary.h"
+
+namespace bakeoff::suite {
+
+// What the command line asks for.
+struct Request {
+  std::vector<std::filesystem::path> what = {};  // recipes, or one suite file
+  double minutes = 0;                            // of all races together; 0: as the suite or the recipes say
+  std::string baseline = {};                     // id of a contender, in place of the suite's
+};
+
+// The record of a new suite. A recipe that cannot be read has its reason from the start; it is an error if none can be
+// read, or if no recipe has the baseline.
+Result<Record> new_record(const Request& request);
+// That of a suite that was stopped. What failed is tried again; other minutes replace the suite's, from now on.
+Result<Record> resumed_record(const std::filesystem::path& folder, double minutes);
+
+struct SuiteSession {
+  Record record;
+  std::filesystem::path folder;
+  std::string profile;  // as of run::take_profile()
+  run::Surroundings with;
+  // Told of each race that came to its end, with the folder of its run.
+  std::function<Status(const Summary&, const std::filesystem::path&)> ended = {};
+};
+
+// Races what has not come to its end. A recipe that fails does not end the others.
+Status race_all(SuiteSession& session);
+// Seconds that the budgets of what is still to be raced allow; nullopt where one has no limit.
+std::optional<double> longest_s(const SuiteSession& session);
+
+// The table of the runs in the suite's folder, offline. `baseline`: in place of the record's, if not empty.
+Result<Table> table_of_folder(const Record& record, const std::filesystem::path& folder,
+                              const std::string& baseline);
+// Error: no contender has this id.
+Status check_baseline(const std::string& baseline, std::vector<std::string> contenders);
+
+// An error as a row of the table shows it: the remedy follows on the same line.
+std::string in_a_row(Error error);
+
+// A recipe of a suite, as every command finds recipes, with what the suite replaces.
+Result<recipe::Recipe> recipe_of_suite(const std::filesystem::path& file, const std::string& every);
+
+}  // namespace bakeoff::suite
