@@ -414,7 +414,7 @@ std::vector<OptimizerWay> optimizer_ways(const GateJob& job, const Reference& re
     twist(fmt::format("the gradient of each parameter clipped to a norm of {:g}", limit), Twist::kClipNorms,
           limit);
   }
-  // The first update is proportional to the learning rate, whatever the optimizer: the rate that fits best.
+  // Every optimizer's first update is proportional to the learning rate: the rate that fits best.
   double product = 0, square = 0;
   for (size_t p = 0; p < answer.updated.size(); ++p) {
     const auto &from = reference.weights[p].data, &to = reference.updated[p].data,

@@ -251,7 +251,7 @@ class Heat {
     return round_ < rounds_ && !proc::interrupted() && !(late() && round_ >= kFewestInTime);
   }
 
-  // Seconds that the start of a member takes: as in its last heat, or as long as those that have started in this one.
+  // Seconds that the start of a member takes: as in its last heat, or the mean of this heat's starts.
   double start_s(size_t member) {
     const auto known = options_.start_s.find(lanes_[member]);
     if (known != options_.start_s.end()) return known->second;

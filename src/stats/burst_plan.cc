@@ -214,7 +214,7 @@ struct Turn {
   int64_t samples = 0;
 };
 
-// Mean over pairs of the variance of d when so many rounds of these bursts alternate in random order, by
+// Mean over pairs of the variance of d when `rounds` rounds of these bursts alternate in random order, by
 // twice the sample variance of the contenders' means. Spikes count as far as more than a quarter of the
 // bursts have some.
 double variance_of_d(const Noise& noise, std::vector<Turn> turns, int64_t rounds, size_t contenders) {

@@ -70,8 +70,8 @@ std::vector<size_t> pelt(std::span<const double> values, double penalty, size_t 
         last[end] = begin;
       }
     }
-    // Whoever could end its segment at `turn` and begin another one there without loss never needs `begin`
-    // again; `turn` is the last one that every later end may use, so that the minimum stays exact.
+    // If the segment from `begin` costs no less when it is cut at `turn`, `begin` is never needed again.
+    // `turn` is the last cut that every later end may use, so the minimum stays exact.
     const size_t turn = end + 1 - shortest;
     std::erase_if(candidates, [&](size_t begin) {
       return begin < turn && best[begin] + cost.of(begin, turn) >= best[turn];

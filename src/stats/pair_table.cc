@@ -190,7 +190,7 @@ Status PairTable::add(const HeatResult& heat) {
 
 namespace {
 
-// Half-width in standard errors of the 80% interval by Student's t from so many values.
+// Half-width in standard errors of the 80% interval by Student's t from n values.
 double width_of_80_percent(size_t n) {
   static const std::vector<double> kWidths = [] {
     std::vector<double> widths(2, std::numeric_limits<double>::infinity());

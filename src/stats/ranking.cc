@@ -97,7 +97,7 @@ class Levels {
   }
 
   std::vector<Level> levels_;  // by pass
-  std::vector<size_t> left_;   // the pass in which a contender left; of those that stay, the last one
+  std::vector<size_t> left_;   // the pass in which a contender left; the last pass if it stays
 };
 
 std::optional<size_t> lead(const PairTable& table, const std::vector<size_t>& order,
@@ -134,7 +134,7 @@ void compare_with_leader(const PairTable& table, Levels& levels, size_t i, size_
   if (standing.verdict == Verdict::kUndecided && standing.eliminated_by) standing.verdict = Verdict::kSlower;
 }
 
-// Whatever leads from one to another by a chain becomes a direct relation.
+// Transitive closure (Warshall): i > via and via > j give i > j.
 void close_chains(Matrix& relation) {
   for (size_t via = 0; via < relation.size(); ++via) {
     for (size_t i = 0; i < relation.size(); ++i) {

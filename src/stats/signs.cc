@@ -52,7 +52,7 @@ class Stretches {
   std::vector<double> squares_ = {0};
 };
 
-// The best split of ascending values into so many groups.
+// The best split of ascending values into this number of groups.
 Split best_split(std::span<const double> ascending, size_t groups) {
   const size_t n = ascending.size();
   const Stretches stretches(ascending);
