@@ -4,8 +4,8 @@
 //
 // A candidate is a path whose layers follow one another without a foreign layer between them (spans_of,
 // params_in). find_ends() walks on from the last layer and collects the nodes at which one value is still
-// needed later, the node's own. The walk stops at the next layer, or at a node that reads a new value from
-// outside:
+// needed later, the node's own. The walk stops at the next layer or, once it has an end, at a node that
+// reads a new value from outside:
 //
 //   encoder.3:  linear  gelu  linear  dropout  add  |  layer_norm (encoder.4)
 //                             ^       ^        ^       possible ends; add reads x, as the first linear does

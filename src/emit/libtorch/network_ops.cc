@@ -137,7 +137,7 @@ Tensor resize_linear(Tensor x, torch::IntArrayRef size) {
 
 )";
 
-// A resize in this mode that F::interpolate does not have.
+// Whether some resize in this mode is one that F::interpolate does not have.
 bool resizes_itself(const ir::Workload& workload, bool linear) {
   const auto types = ir::infer(workload);
   return std::any_of(workload.nodes.begin(), workload.nodes.end(), [&](const Node& node) {

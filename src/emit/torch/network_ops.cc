@@ -70,7 +70,7 @@ constexpr const char* kResize =
     return x
 )";
 
-// A resize that F.interpolate does not have.
+// Whether some resize is one that F.interpolate does not have.
 bool resizes_itself(const ir::Workload& workload) {
   const auto types = ir::infer(workload);
   return std::any_of(workload.nodes.begin(), workload.nodes.end(), [&](const ir::Node& node) {
