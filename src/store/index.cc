@@ -1,4 +1,4 @@
-// All SQL of the index. Each change is one transaction. Statements use the SQL that SQLite and PostgreSQL
+// The queries of the index. Each change is one transaction. Statements use the SQL that SQLite and PostgreSQL
 // share.
 //
 // A series keeps its number of runs and its first and latest start, so that lists need no pass over the
