@@ -1,5 +1,5 @@
 // T8, T9: many contenders, raced in heats, against running all of them equally often with the same guarantee
-// (the same intervals, family and stopping rule). Cost = processes started, whatever they take: the worst
+// (the same intervals, family and stopping rule). Cost = processes started, for any duration: the worst
 // case for the race, as those it drops early are the slow ones. T8 with simulated noise, and with that of
 // recorded blocks where there are some.
 

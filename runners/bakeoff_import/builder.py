@@ -21,7 +21,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 class Builder:
     def __init__(self, ops: Sequence[str] = ()) -> None:
-        """ops: those that the IR has; empty: not known."""
+        """ops: of the IR; empty: not known."""
         self._ops = set(ops)
         self.graph = Graph()
         self.refusals: list[Refusal] = []

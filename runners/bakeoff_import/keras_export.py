@@ -96,7 +96,7 @@ class Importer:
         return model if kept or (functional and own) else None
 
     def _specs(self, given: Sequence[InputSpec]) -> list[InputSpec]:
-        """The inputs' types: the user's, else those that the model names."""
+        """The inputs' types: the user's, else the model's own."""
         if self.graph is None:
             if not given:
                 raise ImportProblem(

@@ -1,7 +1,20 @@
 """Walks an exported program and maps its ops, by the table of rows (rows.py).
 
-Whatever depends on no input and no trained parameter is computed here and now, with
-kRows rows where the batch enters: masks, position ids, relative position tables.
+Constants. What depends on no input and no trained parameter is computed here, by torch
+itself: masks, position ids, relative position tables. torch.export gives sizes as
+expressions of the batch size, so one batch size suffices (ROWS_FOLDED; ONNX files,
+which have no expressions, need two): `layout_of` reads from the traced tensor which
+axis is c N. A constant with N may enter the workload if all its rows are equal
+(`one_row`); else it would depend on the number of a row within its batch.
+
+In-place ops. The IR has values only. `x.add_(1)` gives a new value, and from then on
+every name of the tensor stands for that (`_alias`). Two names are the same if an
+in-place op returned one for the other (`_same`). A view shares memory without being
+the same (`_views`, by the tensor that owns it); if a view is read after such a change,
+InPlaceOnView is raised, and the caller exports a functional graph instead.
+
+Refusals. An op that cannot be mapped blocks its readers, and the walk goes on, so that
+one message lists all that is missing.
 """
 
 from __future__ import annotations

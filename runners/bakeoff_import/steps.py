@@ -305,7 +305,7 @@ def einsum(m: Builder, equation: str, values: Sequence[Value]) -> Value:
     sizes = {**dict(zip(two, values[1].shape)), **dict(zip(one, values[0].shape))}
 
     def matrix(v: Value, word: str, first: list[str], second: list[str]) -> Value:
-        """Axes: those that lead (size 1 where v lacks them), then a matrix."""
+        """Axes: leading ones (size 1 where v lacks them), then a matrix."""
         own = [c for c in lead if c in word]
         v = m.permuted(v, [word.index(c) for c in (*own, *first, *second)])
         shape = (

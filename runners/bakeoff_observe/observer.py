@@ -209,7 +209,7 @@ class Hooks:
         return None
 
     def profile(self) -> Optional[Profile]:
-        """Its profiler, started; None where there is none, or the script has one on."""
+        """Its profiler, started; None if absent, or if the script has one on."""
         return None
 
     def input_seconds(self) -> float:

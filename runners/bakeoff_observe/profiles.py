@@ -108,7 +108,7 @@ def told(parts: list[Times], steps: int) -> list[dict[str, Any]]:
 
 
 def self_times(events: Iterable[Event]) -> Times:
-    """Of the events of one thread, each without those that lie within it."""
+    """The events of one thread, each without the events inside it."""
     found: dict[str, list[float]] = {}
     open_: list[tuple[float, str]] = []  # ends and names, the outermost first
     for begin, end, name in sorted(events, key=lambda e: (e[0], -e[1])):

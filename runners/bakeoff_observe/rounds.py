@@ -150,7 +150,7 @@ class Rounds:
         ]
 
     def stop(self, steps: int) -> dict[Loop, int]:
-        """Rounds of each loop that was run, in one of so many steps."""
+        """Rounds of each loop that was run, in one of `steps` steps."""
         if not self.on:
             return {}
         self.off()

@@ -63,7 +63,7 @@ def sums_of(torch: Any, tensor: Any) -> tuple[float, float]:
 
 
 def main_reasons(counted: Counter[str]) -> list[str]:
-    """Those that come at least half as often as the most frequent one."""
+    """The values at least half as frequent as the most frequent one."""
     most = max(counted.values(), default=0)
     return sorted(reason for reason, n in counted.items() if 2 * n >= most)
 

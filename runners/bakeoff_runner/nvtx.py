@@ -21,7 +21,7 @@ class NvtxError(Exception):
 
 
 class Ranges:
-    """Ranges of one thread: those that are open nest."""
+    """Ranges of one thread: open ones nest."""
 
     def __init__(self, library: str) -> None:
         try:

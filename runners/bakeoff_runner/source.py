@@ -224,7 +224,7 @@ def _walk(nodes: list[ast.AST], closed: tuple[type, ...]) -> Iterator[ast.AST]:
 
 
 def free_names(node: ast.AST) -> list[str]:
-    """Free names, in order; those that a lambda or comprehension binds left out."""
+    """Free names, in order, without those bound by a lambda or comprehension."""
     bound: set[str] = set()
     for n in ast.walk(node):
         if isinstance(n, ast.arg):
@@ -289,7 +289,7 @@ def methods_in(node: ast.AST) -> set[str]:
 
 
 def _text(node: Optional[ast.expr]) -> str:
-    """Of a literal string; empty: it is none."""
+    """Of a literal string; empty if it is not one."""
     value = node.value if isinstance(node, ast.Constant) else None
     return value if isinstance(value, str) else ""
 

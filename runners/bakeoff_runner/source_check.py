@@ -65,7 +65,7 @@ class Check(ABC):
             self.unsolved.append(otherwise)
 
     def takes(self, name: str, count: int) -> None:
-        """A function of the script must be callable with so many arguments."""
+        """A function of the script must be callable with `count` arguments."""
         function = self.script.functions.get(name)
         if function is None or function.args.vararg:
             return

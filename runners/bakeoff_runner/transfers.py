@@ -34,7 +34,7 @@ Arrays = Mapping[type, Callable[[Any], Any]]
 
 
 def time_batch(device: Device, arrays: Sequence[Array], steps: int = 1) -> Transfer:
-    """Of `arrays`, the batches of so many steps: a step's share."""
+    """Of `arrays`, the batches of several steps: a step's share."""
     _copy(device, arrays)  # the first one sets up buffers
     times = [_copy(device, arrays) for _ in range(_BATCH_COPIES)]
     size = sum(array.nbytes for array in arrays)

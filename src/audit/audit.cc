@@ -197,7 +197,7 @@ class Judge {
     }
   }
 
-  // What float32 may make of a parameter and of its sum, in so many steps.
+  // What float32 may make of a parameter and of its sum, in these steps.
   double rounding(size_t id) const {
     const auto steps = static_cast<double>(shown_.lead + shown_.steps + 1);
     const double size = std::max(tensor::norm(ground_.initial[id]), tensor::norm(shown_.nudge[id]));

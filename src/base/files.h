@@ -12,7 +12,7 @@ namespace bakeoff {
 
 namespace fs = std::filesystem;
 
-// A descriptor to read a file by, for the caller to close. Errors: whatever is no regular file, as a pipe, a device
+// A descriptor to read a file by, for the caller to close. Errors: not a regular file, such as a pipe, a device
 // or a folder: a read of those may wait for ever, or never end.
 Result<int> open_regular(const fs::path& path);
 

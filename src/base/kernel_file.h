@@ -1,6 +1,6 @@
 #pragma once
 
-// Files of the kernel (/proc, /sys, control groups), read whole. Whatever replaces such a file must not
+// Files of the kernel (/proc, /sys, control groups), read whole. What replaces such a file must not
 // block the program: a pipe in a fake root, or in a container a file of lxcfs, whose server may be gone.
 
 #include <cstdint>

@@ -41,7 +41,7 @@ inline double now_s() { return static_cast<double>(monotonic_clock().now_ns()) /
 // Processor time of this program, which does not grow with what else runs.
 inline double cpu_s() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// Only a net against hanging: whatever a test waits for comes at once, or never.
+// Only a net against hanging: a test waits for things that come at once, or never.
 inline constexpr double kNet = 120;  // seconds
 
 // Whether what others see in part is tested, too (`make full`).

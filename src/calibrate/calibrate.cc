@@ -125,7 +125,7 @@ class Calibration {
     return Done{};
   }
 
-  // Decides about the groups that were held against `against`; gives those that passed.
+  // Decides about the groups that were compared with `against`; returns the ones that passed.
   std::vector<size_t> passed(size_t against) {
     std::vector<size_t> kept;
     const Measured& rival = groups_[against].entry;

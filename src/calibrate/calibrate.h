@@ -5,7 +5,7 @@
 //
 // 1. Allocators: the default and every other one on this machine, in rounds of one block each in random
 // order, so
-//    that a change of the machine affects all of them. Of those that pass, the one with the least noise is
+//    that a change of the machine affects all of them. Of the settings that pass, the one with the least noise is
 //    kept.
 // 2. The other controls, each alone in addition to those kept so far, in rounds again.
 // 3. If several passed, all of them together against the best one alone.

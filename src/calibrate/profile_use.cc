@@ -25,7 +25,7 @@ double block_seconds(const recipe::Race& race) {
   return static_cast<double>(bursts) * (burst_s + race.cooldown_seconds);
 }
 
-// A ceiling promised from A/A blocks: so many times the upper end of their spread, but never less.
+// A ceiling promised from A/A blocks: a multiple of the upper end of their spread, but never less.
 constexpr double kCeilingFactor = 2, kLeastCeiling = 0.02;
 
 // The most informative measurement for a race under `wanted`: the same controls, else the same allocator

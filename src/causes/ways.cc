@@ -1,3 +1,19 @@
+// Some ways are enumerated: the 23 other orders of an LSTM's gates, usual divisors of inputs, usual limits
+// of clipping. Others have one unknown number. It is computed from the contender's answer, so one way
+// replaces a search:
+//
+//   a penalty l on the weights adds l w to the gradients    l by least squares of (theirs - exact) on w
+//   all gradients are scaled, or clipped to a norm          the quotient of the norms; the norm itself
+//   gradients are clipped to values                         the largest value
+//   another learning rate                                   least squares of their first update on the recipe's
+//
+// A fit alone proves nothing: every wrong answer has some quotient of norms. A way explains a contender
+// only if it reproduces the whole answer (causes/explain.h).
+//
+// Layouts of weights. A port that reads a weight in another order computes with permuted numbers. `to_use`
+// permutes the canonical weights for the evaluation, `back` returns gradients to canonical places by the
+// inverse permutation.
+
 #include "causes/ways.h"
 
 #include <fmt/format.h>
@@ -398,7 +414,7 @@ std::vector<OptimizerWay> optimizer_ways(const GateJob& job, const Reference& re
     twist(fmt::format("the gradient of each parameter clipped to a norm of {:g}", limit), Twist::kClipNorms,
           limit);
   }
-  // The first update is proportional to the learning rate, whatever the optimizer: the rate that fits best.
+  // Every optimizer's first update is proportional to the learning rate: the rate that fits best.
   double product = 0, square = 0;
   for (size_t p = 0; p < answer.updated.size(); ++p) {
     const auto &from = reference.weights[p].data, &to = reference.updated[p].data,

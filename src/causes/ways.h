@@ -30,9 +30,9 @@ struct ModelWay {
   bool inference = false;  // uses running statistics instead of the batch's, and updates none
   referee::Deviations deviations = {};
   std::function<void(referee::Inputs&)> inputs = {};
-  // Converts canonical weights to those that its formulas use, and gradients of those back.
+  // Converts canonical weights to the ones that its formulas use, and their gradients back.
   WeightsChange to_use = {}, back = {};
-  // Turns the gradients of the loss into those that the optimizer gets; `weights` are those of the step.
+  // Turns the gradients of the loss into the optimizer's gradients; `weights`: before the step.
   std::function<void(referee::Weights& gradients, const referee::Weights& weights)> gradients = {};
   // The term that it adds to the loss.
   std::function<double(const referee::Weights& weights)> penalty = {};

@@ -28,7 +28,7 @@ struct Planes {
 // (19595 R + 38470 G + 7471 B + 32768) / 65536.
 Planes planes_of(const Picture& picture, int64_t channels);
 
-// How a picture comes to another size. kStretch: the whole picture, its proportions changed. kCrop: the
+// How a picture is brought to another size. kStretch: the whole picture, its proportions changed. kCrop: the
 // largest part around its middle that has the wanted proportions.
 enum class Resize { kStretch, kCrop };
 

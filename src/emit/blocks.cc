@@ -1,3 +1,20 @@
+// Repeated parts are found in printed text, not in the graph. Stretches with the same ops are printed one
+// by one. Those whose statements differ in numbers only become one class, with parameters in place of the
+// numbers. The text decides, so no rule per op or per framework is needed: if two parts print alike, one
+// class can print both. This is anti-unification (Plotkin, A note on inductive generalization, 1970) of
+// lists of statements, restricted to numbers: the most special text of which all members are instances.
+//
+//   nn.Conv2d(16, 16, kernel_size=3, stride=1)        nn.Conv2d(16, out_channels, kernel_size=3, stride=stride)
+//   nn.Conv2d(16, 32, kernel_size=3, stride=2)   ->   made as Block(16) and Block(32, stride=2)
+//
+// pieces_of() cuts a text into numbers and the text between them. skeleton() is the text without numbers;
+// members with equal skeletons form a group. merge() walks through all members side by side and calls back
+// for each number that is not the same in all. A Varying is the column of such values, one per member;
+// places with equal columns share a parameter. A group that would need more than 8 parameters is divided
+// into groups of equal texts.
+//
+// Short stretches come first: a long stretch is then printed with calls of the families inside it.
+
 #include "emit/blocks.h"
 
 #include <fmt/format.h>
@@ -238,7 +255,8 @@ class Planner {
     return members.size() >= 2 && (nodes >= 4 || (nodes == 3 && members.size() >= 3));
   }
 
-  // The family with its blocks; empty where it would have too many parameters.
+  // The family with its blocks; nullopt if it would have too many parameters. merge() runs twice: first to
+  // collect what varies, then, with names chosen, to write them.
   std::optional<Family> family(const std::vector<Member>& members, std::vector<Block>& blocks) {
     std::vector<const std::vector<Statement>*> layers, bodies;
     for (const Member& member : members) {

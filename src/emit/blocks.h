@@ -75,7 +75,7 @@ class Blocks {
   Blocks() = default;
   // How a script writes them.
   struct Style {
-    Namer names;               // those that families must not have
+    Namer names;               // taken: families get other names
     bool functions = false;    // families are functions, "encoder_layer", instead of classes
     std::string in_body = {};  // what precedes a parameter's name in a body: "self."
   };
@@ -84,7 +84,7 @@ class Blocks {
 
   const std::vector<Family>& families() const { return families_; }
   // The longest block that starts at a node, ends by `end` and is not the whole range from `first` to `end`;
-  // null: none.
+  // null if there is no such block.
   const Block* at(int node, int first, int end) const;
   const Family& family(const Block& block) const { return families_[block.family]; }
   // What a block is called with: "64" for parameters without a keyword, "stride=2"; values that mean the same

@@ -1,3 +1,11 @@
+// Variables. A person writes x = relu(conv(x)), and a second name only for a value that is needed later. So
+// does target(): it takes over the variable of an input that nothing reads later (last_use_). Of several
+// such inputs it prefers main_, the variable of the function's first input: the network then reads as one
+// column of `x = ...`, also after a residual sum. A value that the workload names keeps its name, except in
+// the function of a block, which other parts of the workload call too.
+//
+// Outputs have their last use behind all nodes, so no node takes over their variables.
+
 #include "emit/forward_printer.h"
 
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 // Prints the forward pass of a Python framework that works on N,H,W,C and plain functions (JAX, TensorFlow):
 // one statement per node, with variables named as one would by hand.
 //
-// The nodes printed are those that the loss depends on, without the loss itself; in a graph that predicts,
-// those that the prediction depends on, without dropout. A node whose input dies with
+// It prints the nodes that the loss depends on, without the loss itself; in a graph that predicts, the nodes that
+// the prediction depends on, without dropout. A node whose input dies with
 // it takes over that input's variable ("x = relu(x)"), unless the workload gave its value a name of its own.
 // Values held in another order than a node reads are transposed inside its argument list.
 
@@ -84,7 +84,7 @@ int dropouts(const Graph& graph, int first, int end);
 // Where a block is, as an expression of Python: "encoder.0", f"{prefix}.attention" within another path, in a loop
 // over i from its number on f"encoder.{i}".
 std::string block_path(const std::string& path, const std::string& within, char separator, bool loop);
-// The number at the end of its path; -1: none.
+// The number at the end of its path; -1 if it has no number.
 int block_number(const Block& block);
 // How many blocks of a chain have one family, the same arguments and successive numbers at the end of one path.
 size_t numbered_alike(const Blocks& blocks, const std::vector<const Block*>& chain);
@@ -99,7 +99,7 @@ class ForwardPrinter {
 
   // Prints the live nodes of the model.
   void print(const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks, const BlockCalls& calls);
-  // Prints those of a stretch, which ends in "return value", for a function of its own. Gives all but the body.
+  // Prints those of a stretch, which ends in "return value", for a function of its own. Returns all but the body.
   Printed print(const OpFunctions<ForwardPrinter>& functions, const Stretch& stretch, const Blocks& blocks,
                 const BlockCalls& calls);
 
@@ -147,7 +147,7 @@ class ForwardPrinter {
   void fixed(const std::string& expression);
   // variable = the input's variable
   void alias();
-  // The outputs. `widen`: a format string that is put around those that are real.
+  // The outputs. `widen`: a format string that is put around real outputs.
   std::vector<std::string> results(const std::string& widen = "{}") const;
 
  private:

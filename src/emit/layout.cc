@@ -1,3 +1,17 @@
+// A fixed point of passes. A Pass walks the graph forwards and decides for every node the orders that it
+// reads and gives. It takes two sets as given: inputs that are loaded in N,H,W,C, and flattens that must
+// not keep N,H,W,C. A pass can show that a set is too small: a node converts an input (so load it in that
+// order), or two nodes need one linear weight in different orders (so block their flattens). The set grows
+// and the walk starts again. Sets only grow, so this ends.
+//
+// One walk forwards suffices because the rules are local: convolutions want N,H,W,C, elementwise ops follow
+// their inputs. What depends on later nodes is computed backwards before, in wanted_by_spatial_ops().
+//
+// The weight behind a flatten. If x is held in N,H,W,C, flatten(x) has its features in the order H,W,C. The
+// weight of the linear that follows is stored to match: O,(C,H,W) is viewed as O,C,H,W, transposed to
+// H,W,C,O and reshaped to (H,W,C),O. This costs nothing at run time. Pass::origin() names the flatten that
+// a value comes from, directly or through elementwise ops.
+
 #include "emit/layout.h"
 
 #include <fmt/format.h>

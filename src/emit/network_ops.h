@@ -28,7 +28,7 @@ struct NetworkHelpers {
   RecurrentHelper gru;
 };
 
-// Those that live nodes need, two blank lines after each.
+// The helpers that live nodes need, each followed by two blank lines.
 void print_network_helpers(CodeWriter& out, const Graph& graph, const NetworkHelpers& texts);
 
 void lrn(ForwardPrinter& p, const ir::Node& node);

@@ -19,7 +19,7 @@ Status check_eps_form(const ir::Training& training);
 // learning rate mean nothing.
 ir::Optimizer effective_optimizer(const ir::Training& training, ir::Optimizer defaults);
 
-// Collects the arguments of an optimizer: those that the script says, and those that it says always.
+// Collects the arguments of an optimizer: those stated in the recipe, and the mandatory ones.
 class Arguments {
  public:
   Arguments(const ir::Training& training, std::vector<std::string> first)

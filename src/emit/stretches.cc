@@ -1,3 +1,18 @@
+// Names and data flow together show what a person would write as a module. Names alone ("encoder.3.") tell
+// which layers belong to it, but not where it ends: a residual sum and a last activation have no
+// parameters. Data flow alone finds too many parts with one output.
+//
+// A candidate is a path whose layers follow one another without a foreign layer between them (spans_of,
+// params_in). find_ends() walks on from the last layer and collects the nodes at which one value is still
+// needed later, the node's own. The walk stops at the next layer or, once it has an end, at a node that
+// reads a new value from outside:
+//
+//   encoder.3:  linear  gelu  linear  dropout  add  |  layer_norm (encoder.4)
+//                             ^       ^        ^       possible ends; add reads x, as the first linear does
+//
+// Candidates with the same ops are probably repetitions. common_end() gives them the longest end that is
+// possible in all; if there is none, each gets its shortest.
+
 #include "emit/stretches.h"
 
 #include <algorithm>

@@ -12,7 +12,7 @@
 
 namespace bakeoff::emit {
 
-// "WARMUP_STEPS = 100", ..., of a Python script: those that its update needs beside the learning rate.
+// "WARMUP_STEPS = 100", ..., of a Python script: what its update needs beside the learning rate.
 std::vector<std::string> update_constants(const ir::Optimizer& optimizer);
 
 // NO_DECAY = ("fc1.bias", ...): `names`, by ParamId, of the parameters that do not decay.

@@ -3,7 +3,7 @@
 // The user's configuration file, $BAKEOFF_CONFIG or $BAKEOFF_HOME/config.toml:
 //
 //   [environment.torch]
-//   python = "/usr/bin/python3"      # races use the torch of this interpreter, whatever its version
+//   python = "/usr/bin/python3"      # races use the torch of this interpreter, in any version
 //
 // It is read once. Errors name file, line, key and the nearest valid word.
 

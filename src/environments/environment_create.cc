@@ -1,3 +1,11 @@
+// One environment is ready, or the old one is still there. The old folder is moved to .NAME.old, the new
+// one is made in its place, and its stamp is written last. If making fails, the old one is moved back. If
+// the process is killed, the next process does that: a folder without a stamp is not finished. A lock file
+// per environment keeps two processes apart. Several environments are made at once, each in a thread.
+//
+// pip is not run if every pinned package is there already, for example after a comment of the list has
+// changed: the stamp is renewed.
+
 #include <fmt/format.h>
 
 #include <algorithm>

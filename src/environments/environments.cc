@@ -17,7 +17,7 @@ constexpr const char* kListPackages =
     "import importlib.metadata as m\n"
     "for d in m.distributions(): print('bakeoff:' + str(d.metadata['Name']) + '==' + d.version)\n";
 
-// An interpreter of the user's: whatever versions it has are fine, as long as the framework is there.
+// An interpreter of the user's: any versions are fine if the framework is there.
 Environment inspect_named(const std::string& name, const fs::path& python) {
   Environment e{.name = name, .python = python, .named_by_user = true, .state = EnvironmentState::kBroken};
   e.remedy = "correct 'environment." + name + ".python' in the configuration file";

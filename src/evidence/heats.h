@@ -32,7 +32,7 @@ std::set<std::string> failed_in(const std::vector<Trial>& trials);
 // the machine may have been stopped for a moment.
 std::map<std::string, double> hopeless(const std::vector<Trial>& trials);
 
-// Contenders of hopeless() and failed_in(), and those that never become steady (evidence/warm_up.h): they
+// Contenders of hopeless() and failed_in(), and contenders that never become steady (evidence/warm_up.h): they
 // run in no further heat and get no interval. `tolerance`: the recipe's margin.
 std::set<std::string> out_of_race(const std::vector<Trial>& trials, double tolerance);
 

@@ -67,7 +67,7 @@ std::optional<Broken> check_within(double parts_s, double whole_s);
 // The same number of steps on the same batches from the same weights gives the same loss, within a relative
 // `tolerance`.
 std::optional<Broken> check_loss(int64_t steps, double loss, double expected, double tolerance);
-// Latencies rise with their percentiles, and none is negative.
+// Latencies are not negative and rise with their percentiles.
 std::optional<Broken> check_percentiles(const std::map<double, double>& latency_by_percentile);
 // Little's law: requests in flight = rate x mean latency, within 5%.
 std::optional<Broken> check_littles_law(double in_flight, double per_s, double latency_s);

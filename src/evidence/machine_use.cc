@@ -46,7 +46,7 @@ double least_bytes(const ir::Workload& workload, const ir::Training& training) {
   return bytes;
 }
 
-// Capacity of the caches that so many threads use, at most one cache each; 0 threads: of all caches.
+// Capacity of the caches that these threads use, at most one cache each; 0 threads: of all caches.
 double capacity_of(const roofline::Level& level, int64_t threads) {
   const int64_t all = std::max<int64_t>(level.caches, 1);
   return static_cast<double>(level.capacity * (threads > 0 ? std::min(all, threads) : all));

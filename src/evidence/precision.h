@@ -16,7 +16,7 @@ inline constexpr const char* kGradients = " gradients";
 // Text of a check whose distance was measured against the float32 counterpart instead of the referee.
 inline constexpr const char* kAgainst = "against float32";
 
-// The distances that prove_variant measured; empty if there are none.
+// The distances that prove_variant measured; empty if it measured none.
 std::optional<double> loss_distance(const Parity& parity);
 std::optional<double> gradient_distance(const Parity& parity);
 

@@ -11,7 +11,7 @@
 namespace bakeoff {
 
 // One note for each kind of sign that some pair shows, with its figures, and one on the consequence; one on
-// pairs whose verdicts rest on all bursts because their stalls differ. Nothing if there is none of these.
+// pairs whose verdicts rest on all bursts because their stalls differ. Empty if no pair shows any.
 // `contenders`: ids, by the table's index.
 std::vector<std::string> sign_notes(const stats::PairTable& table,
                                     const std::vector<std::string>& contenders);

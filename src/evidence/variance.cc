@@ -54,7 +54,7 @@ std::string percent(double fraction) {
   return p >= 10 ? fmt::format("{:.0f}%", p) : p >= 1 ? fmt::format("{:.1f}%", p) : fmt::format("{:.2f}%", p);
 }
 
-// The upper 95% bound of a variance that was estimated with so many degrees of freedom.
+// The upper 95% bound of a variance that was estimated with `degrees` degrees of freedom.
 double upper(double seen, double degrees) {
   return seen * degrees / stats::chi_squared_quantile(degrees, 0.05);
 }

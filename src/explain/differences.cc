@@ -73,7 +73,7 @@ std::vector<Line> code_lines(const Source::File& file) {
   return all;
 }
 
-// Places of neighbouring lines of one list, and of those that stand for them in another.
+// Places of neighbouring lines of one list, and of their counterparts in another.
 struct Hunk {
   size_t mine = 0, mine_end = 0, other = 0, other_end = 0;
 };
@@ -217,7 +217,7 @@ void names_in(const std::string& code, Names& found) {
   }
 }
 
-// What code does whatever its variables are called: functions, attributes, values, texts, keywords and loops.
+// What code does, without the names of its variables: functions, attributes, values, texts, keywords and loops.
 void deeds_in(const std::string& code, std::set<std::string>& found) {
   static const std::set<std::string> kWords = {"for",  "while", "if",    "else", "with",   "yield", "lambda",
                                                "True", "False", "None",  "not",  "await",  "del",   "in",

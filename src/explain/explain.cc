@@ -38,7 +38,7 @@ void tell_observed(const std::vector<Subject>& subjects, const Progress& progres
                          subjects[0].name, first_s / second_s, subjects[1].name));
 }
 
-// Of named causes, for their order: those that are read from the texts of scripts stand behind greater ones.
+// Of named causes, for their order: causes read from the texts of scripts stand behind greater ones.
 double rank(const Cause& cause) { return cause.size() / (cause.suspect.rule->of_place() ? kReadOnly : 1); }
 
 bool compiles_often(const Suspect& one) {

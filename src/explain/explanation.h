@@ -14,7 +14,7 @@
 
 namespace bakeoff::explain {
 
-constexpr double kMargin = 0.02;  // a gain or a gap below it is none
+constexpr double kMargin = 0.02;  // a smaller gain or gap counts as 0
 
 struct ExplainJob {
   std::vector<Subject> subjects =

@@ -26,7 +26,7 @@ struct Lane {
   double step_with_waits_s = 0;               // the same, with its waits for data
   double start_s = 0;                         // of the script, until its first steps are made
   bool by_step = false;                       // Subject::by_step
-  double epoch_samples = 0;                   // a burst takes whole epochs of so many; 0: any steps
+  double epoch_samples = 0;                   // samples; a burst takes whole epochs of it; 0: any steps
   double epoch_s = 0;                         // what one takes
   double whole_s = 0;                         // what a whole run takes, where it ends by itself
   std::optional<int64_t> steps_at_most = {};  // that the script makes until its end; absent: not known

@@ -66,7 +66,7 @@ constexpr double kRoundsApart = 3;     // of processes of their own, with which 
 constexpr double kBurstsS = 2;         // of a lane in a heat, about, besides its start
 constexpr double kNothingLeft = 1.08;  // gap over the gains of its causes, up to which it is explained
 
-// Largest relative difference of the losses of equal steps; absent where there are none.
+// Largest relative difference of the losses of equal steps; absent without such steps.
 std::optional<double> loss_change(const std::vector<double>& one, const std::vector<double>& other) {
   std::optional<double> worst;
   for (size_t i = 0; i < std::min(one.size(), other.size()); ++i) {
@@ -733,8 +733,8 @@ void Inquiry::book() {
       cause.finding = Finding::kCovered;
 }
 
-// Share of the gap's logarithm that named causes explain; `places`, `waits`: those that only say where the time goes, and
-// that it waits for data, too.
+// Share of the gap's logarithm that named causes explain; `places`: with causes that only say
+// where the time goes; `waits`: with waiting for data.
 double Inquiry::explained(bool places, bool waits) const {
   if (!out_.gap || out_.gap->value <= 1) return 0;
   double explained = 0;

@@ -105,11 +105,11 @@ class Inquiry {
   void weigh(Pass& pass, size_t at, int number, const LaneHeat& base, const LaneHeat& changed);
   void take_as_confirmed(Cause& cause) const;  // by `measured`, and says so
   void judge(Cause& cause, const Differences& gains) const;
-  // Whether a heat of so many lanes, as long as those of the last one, ends within this share of the time.
+  // Whether a heat of `lanes` lanes, each as long as in the last heat, ends within this share of the time.
   bool time_for_heat(size_t lanes, double share) const;
   bool gap_is_explained(const std::vector<Cause*>& confirmed) const;
   std::vector<Cause*> remaining();
-  // Share of the gap, log scale, that named causes make up; 0 where there is none.
+  // Share of the gap, log scale, that named causes make up; 0 without causes.
   double explained(bool places, bool waits) const;
 
   const ExplainJob& job_;

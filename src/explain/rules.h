@@ -42,10 +42,10 @@ struct Rule {
   const char* cause;           // "denormal numbers slow its arithmetic"
   const char* change;          // what to change, in one line; "{}" is the switch's value
   const char* method;          // what the run with the switch does: "sets denormal numbers to 0"
-  const char* thrown;      // the switch, of runners/bakeoff_observe or one of the above; "": there is none
-  const char* place = "";  // regular expression of the line to change in the source; "": none is known
+  const char* thrown;      // the switch, of runners/bakeoff_observe or one of the above; "" if it has none
+  const char* place = "";  // regular expression of the line to change in the source; "" if unknown
   bool numbers = false;    // the change may change numbers
-  // Whether the cause is suspect in this script, on a machine of so many processors.
+  // Whether the cause is suspect in this script, on a machine with this number of processors.
   std::function<std::optional<Suspicion>(const Subject& subject, int processors)> suspect;
   Says says = Says::kCause;
   const char* within = "";  // key of a rule that has the same cause in general: it gives way to this one

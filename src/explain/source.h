@@ -25,11 +25,11 @@ class Source {
   void add(File file) { files_.push_back(std::move(file)); }
 
   bool has(int64_t number) const { return text(number) != nullptr; }
-  // The whole line; empty where there is none.
+  // The whole line; empty if absent.
   std::string line(int64_t number) const;
   // Whether one of its lines contains the text.
   bool contains(const std::string& text) const;
-  // The file that has a line, and the line's number in it; "" and 0 where there is none.
+  // The file that has a line, and the line's number in it; "" and 0 if absent.
   std::pair<std::string, int64_t> place(int64_t number) const;
   // "line 12", "line 12 of model.py", "a line of a file that cannot be read"
   std::string words(int64_t number) const;

@@ -22,7 +22,7 @@ constexpr size_t kLargestFile = 1 << 20;  // bytes
 
 const Json kNothing = Json::object();
 
-// Places of those that are among these lines, in their order.
+// Places of the hot lines that are among these lines, in their order.
 std::vector<size_t> differing(const std::vector<CodeTime>& all, const std::vector<int64_t>& lines) {
   std::vector<size_t> found;
   for (const int64_t run : lines)

@@ -27,14 +27,14 @@ struct CodeTime {
   double more_s =
       0;  // s of what is compared: of its own lines with what they call, or of all lines that run them
   double nearest_s = 0;    // the same, without lines that run another difference before it
-  LineTime line = {};      // of its own lines, or of those that run them, the one that takes most
+  LineTime line = {};      // of its own lines, or of lines that run them, the slowest
   double line_more_s = 0;  // of that line
   bool own = false;        // it is one of its own lines
 };
 
 struct Subject {
   std::string name = {};              // as the user named it
-  std::string file = {};              // name of its file, without folders; empty: none is known
+  std::string file = {};              // name of its file, without folders; empty if unknown
   std::filesystem::path folder = {};  // of its file
   Source source = {};                 // its text; empty for a module that was not found
   ScriptSpec spec = {};
@@ -74,7 +74,7 @@ struct Subject {
   std::string framework() const;
   // Whether it trains with this framework, in any of its generations, or on it; "" is any.
   bool uses(const std::string& wanted) const;
-  // Its facts; an empty object where there are none.
+  // Its facts; an empty object if it has none.
   const nlohmann::json& facts() const;
   double number(const char* fact, double otherwise = 0) const;
   std::string text(const char* fact) const;
@@ -98,7 +98,7 @@ struct Subject {
 // sample or step those that come with every step, from the observed runs.
 std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second);
 
-// Adds the files that it was seen to import to its source; those that cannot be read are left out.
+// Adds the files that it was seen to import to its source; unreadable files are left out.
 void read_files(Subject& s);
 // The text of a line, without spaces at its ends; empty where it is not known.
 std::string trimmed_line(const Subject& s, int64_t line);

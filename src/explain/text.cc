@@ -1,3 +1,7 @@
+// The answer in the order in which a reader needs it: whether the two scripts do the same work, where the
+// time goes, the lines, then causes with their evidence, gain and change. Sentences that the HTML page has
+// too are in words.h. The JSON has all causes that were tried, with shares and factors as numbers.
+
 #include "table/text.h"
 
 #include <fmt/format.h>

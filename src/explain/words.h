@@ -17,7 +17,7 @@ std::string unit(const Explanation& explanation);
 std::string with_interval(const Estimate& estimate);
 // "slow.py takes 2.1 [1.9, 2.3] times as long per step as fast.py", of an explanation with a gap.
 std::string gap_words(const Explanation& explanation);
-// The gap, or that there is none, or how fast the one script is.
+// The gap, or that the scripts are equal, or how fast the one script is.
 std::string headline(const Explanation& explanation);
 // What is said where no cause is confirmed.
 std::string nothing_words(const Explanation& explanation);

@@ -13,7 +13,7 @@ namespace {
 
 using table::Json;
 
-// What one line is of; null where there is none.
+// The subject of one line; null if absent.
 struct Line {
   const Recorded& run;
   const Row& row;

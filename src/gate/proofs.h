@@ -30,7 +30,7 @@ class ProofStore {
   // With an empty path nothing is kept or found.
   explicit ProofStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // The passed proof under this key, marked as reused; nothing if there is none or it is damaged.
+  // The passed proof under this key, marked as reused; nullopt if absent or damaged.
   std::optional<Parity> find(const std::string& key) const;
   // Keeps the proof if it passed.
   Status keep(const std::string& key, const Parity& parity) const;

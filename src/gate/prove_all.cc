@@ -182,7 +182,7 @@ class Portion {
     return order;
   }
 
-  // The next one to prove. Nothing: enough have passed, or none is left. Waits while those under way may be
+  // The next one to prove. Nullopt: enough have passed, or all are done. Waits while those under way may be
   // enough.
   std::optional<size_t> take(const std::vector<GateTask>& tasks, const std::vector<size_t>& order) {
     std::unique_lock lock(mutex_);

@@ -183,7 +183,7 @@ class Columns {
  private:
   // What a column's cells are like.
   struct Kind {
-    size_t rows = 0, numbers = 0, whole = 0;  // cells, those that are numbers, and those that are whole ones
+    size_t rows = 0, numbers = 0, whole = 0;  // all cells, numbers, whole numbers
     size_t texts = 0, changes = 0;  // texts that differ, and rows with another one than the row before
     bool measure = false;           // its name says that it holds a time or a rate
     bool setting() const { return !measure && rows > 0 && whole == rows && texts <= 16 && 4 * texts <= rows; }
@@ -322,7 +322,7 @@ std::optional<Pairs> pairs_of(const FileTable& table, const Columns& columns, si
   return found;
 }
 
-// The columns of the values, those that tell series apart, and what of it was guessed.
+// The columns of values, the columns that separate series, and which of these were guessed.
 struct Chosen {
   std::vector<size_t> values = {}, by = {};
   std::vector<std::string> notes = {};

@@ -42,7 +42,7 @@ struct FileOfSeries {
 // Columns are known by their names in the header, in any order:
 //   value, seconds, seconds_per_step   the time, in `unit` seconds, above 0
 //   name                               the series of a row; without it a file has one, called as the file is
-//   machine, line                      rows that differ in them are of two series, whatever their name
+//   machine, line                      rows that differ here are different series, also under one name
 //   started, time, timestamp, date     numbers (from 10^6 on seconds since 1970) or ISO 8601: rows are sorted by it;
 //                                      without it, or where any is neither, they are in order of time
 //   run, commit, host, bakeoff_version, packages (a JSON object), note, low, high

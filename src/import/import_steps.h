@@ -1,6 +1,6 @@
 #pragma once
 
-// What imports have in common, whatever they come from.
+// What imports from all sources have in common.
 
 #include <filesystem>
 #include <string>

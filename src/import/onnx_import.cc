@@ -1,3 +1,19 @@
+// An ONNX file becomes a workload (onnx/mapper.h), is proven against the file, and is written.
+//
+// Why slopes: a file has no backward pass to compare gradients with. So the proof draws a random change v
+// of all trained weights and a random projection r of the outputs, and compares two numbers:
+//
+//   of the file       r . (f(w + h v) - f(w - h v)), two outputs in float64
+//   of the referee    its gradient of r . f at w, times the change 2 h v
+//
+// A wrong gradient of one parameter changes the second number. `bend` is r . (f(w + h v) + f(w - h v) - 2
+// f(w)): at a kink (a ReLU at 0) the slopes of the two sides differ by that much, and so may the two
+// numbers.
+//
+// In float64, weights are moved first: a bias of 0 that is never added would not show. The IR's weights are
+// not always the file's (merged, transposed, split), so weights_of() maps the file again with other numbers
+// in place of its initialisers.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -287,6 +303,7 @@ class OnnxProof {
   Result<referee::Evaluation> projected_gradients(const referee::Inputs& inputs,
                                                   const referee::Weights& weights, const Tensor& prediction,
                                                   const Tensor& r) const {
+    // The gradient of sum (p - aim)^2 at the prediction p is r if aim = p - r / 2.
     ir::Workload changed = workload_;
     changed.inputs.back().type = {ir::DType::kF32, prediction_};
     project(changed);

@@ -80,8 +80,8 @@ class Origin {
   Result<OriginModel> export_model();
   std::filesystem::path weights() const;
 
-  // Computes with these weights (empty: those that it has) and inputs, safetensors files, in training mode without dropout, or in
-  // inference mode. The tensors of `out`: "output"; in training "gradient:NAME" and "running:NAME".
+  // Computes with these weights (empty: its own) and inputs, safetensors files, in training mode without
+  // dropout, or in inference mode. The tensors of `out`: "output"; in training "gradient:NAME" and "running:NAME".
   Status compute(const std::filesystem::path& weights, const std::filesystem::path& inputs, bool train,
                  const std::filesystem::path& out);
   // Its values by the names of the IR, with the weights of the last compute(), in training mode.

@@ -1,3 +1,7 @@
+// Rows by families. Ops that differ in their number of axes only (conv1d to conv3d, the pools) are made by
+// one function, so their attributes, docs and rules cannot drift apart; elementwise ops come from the table
+// of ir/elementwise.h.
+
 #include "ir/op_table.h"
 
 #include <fmt/format.h>

@@ -39,7 +39,7 @@ struct OpInfo {
   std::vector<ParamSpec> params = {};
   AxisRule axes = AxisRule::kElementwise;
   bool sums = false;  // adds up many elements, which half precision must not
-  // Index of an input that holds integers in [0, bound(view)); -1 if there is none. The input may be
+  // Index of an input that holds integers in [0, bound(view)); -1 if no input does. The input may be
   // optional.
   int integer_input = -1;
   int64_t (*bound)(const NodeView&) = nullptr;

@@ -1,3 +1,8 @@
+// First the structure of all nodes, then types. Shape rules (op_shapes.h) read inputs, parameters and
+// attributes without asking whether they exist, so that is checked before: number of inputs, kinds of
+// attributes, parameters in the order of the op's slots. Types follow in the order of the nodes, since
+// every node reads earlier values only.
+
 #include "ir/verify.h"
 
 #include <fmt/format.h>

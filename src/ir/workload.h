@@ -214,14 +214,14 @@ struct Workload {
   // The node that computes `id`; not for inputs.
   const Node& producer(ValueId id) const { return nodes[static_cast<size_t>(id) - inputs.size()]; }
   const std::string& value_name(ValueId id) const;
-  ParamId find_parameter(std::string_view name) const;  // -1 if there is none
+  ParamId find_parameter(std::string_view name) const;  // -1 if unknown
   // The number of nodes before the first loss: the model.
   int model_end() const;
   const Node& first_loss() const { return nodes[static_cast<size_t>(model_end())]; }
   // The value that the first loss compares with its target: what `predict` returns.
   ValueId prediction() const { return first_loss().inputs[0]; }
-  // What the model gives the losses: the prediction, then whatever else they read that is no input (computed
-  // targets, other predictions), each once.
+  // What the model gives the losses: the prediction, then other values that they read, without inputs
+  // (computed targets, other predictions), each once.
   std::vector<ValueId> outputs() const;
   ValueId loss() const { return value_count() - 1; }
   // Number of trained scalars.

@@ -15,7 +15,7 @@
 namespace bakeoff {
 namespace {
 
-// The value of "key<separator> value" in a text of such lines; empty if there is none.
+// The value of "key<separator> value" in a text of such lines; empty if absent.
 std::string value_of(std::string_view text, std::string_view key, char separator) {
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());

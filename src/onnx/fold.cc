@@ -1,3 +1,12 @@
+// Computes ops whose inputs are all constants, as numpy would: one function from arrays to arrays per op.
+// Exporters leave shapes, masks, positions and rearranged weights as ops for the runtime to fold.
+//
+// Speed hardly matters here, so operations on axes are lists of indices (picked() of array.h), and
+// operations on elements are loops over expanded operands. A file may be hostile: indices are checked
+// before use, and Add, Sub and Mul of integers wrap, because signed overflow is undefined.
+//
+// Reals are doubles, also where the file has 32 bits; the proof compares the results.
+
 #include <fmt/format.h>
 #include <onnx/onnx.pb.h>
 
@@ -363,7 +372,7 @@ Result<Arrays> trilu(const Call& call, const Arrays& in) {
 
 enum class Reduction { kSum, kProd, kMax, kMin, kMean };
 
-// Over axes: the elements of one result after another.
+// Moves the reduced axes to the end, so that the elements of each result follow one another.
 Result<Arrays> reduce(const Call& call, const Arrays& in, Reduction rule) {
   CHECK_OK(want(in, 1));
   const Array& x = *in[0];

@@ -1,3 +1,23 @@
+// What the rows use: layouts, broadcasting, weights and their names.
+//
+// Layouts. A value of ONNX has N on one axis, perhaps merged with elements before and after it. The IR's
+// value is the same numbers with N as axis 0 and the merged parts as axes of their own:
+//
+//   ONNX                 Layout                                  IR
+//   [N, 3, 8]            dims 1,3,8   n 0                        [N, 3, 8]
+//   [T, N, F]            dims T,1,F   n 1                        [N, T, F]
+//   [N * 4, 8]           dims 4,8     n 0   before 1, after 4    [N, 4, 8]
+//   [3, 8]               dims 3,8     n kAdded (one row)         [N, 3, 8]
+//
+// So a reshape or transposition of ONNX is a new Layout and at most one node. regrouped() finds the layout
+// after a reshape: the axis that holds N has the same quotient size / batch at both batch sizes, and the
+// elements of a row in front of N and behind it stay the same. If several axes fit, one with N alone is
+// preferred. If none fits, the reshape cuts the batch.
+//
+// Constants that meet values (operand): all rows along the batch must be equal, and become one row. The
+// result is a number or a parameter. The parameter is trained only if its name looks like one from a person
+// (given_name), because exporters store masks and positions in the same way.
+
 #include "onnx/mapper.h"
 
 #include <fmt/format.h>
@@ -269,6 +289,9 @@ Result<std::string> Mapper::weight(const Value& v, const std::string& slot, bool
   if (!v.fixed()) return refused(fmt::format("its {} depends on the batch size", slot));
   if (!v.at[0]->is_float()) return refused(fmt::format("its {} holds integers", slot));
   const Array& array = *v.at[0];
+  // Exporters merge equal initialisers, so all zero biases of a model may be one. Each layer gets a
+  // parameter of its own from such a vector. With moved numbers (`given`) they are no longer equal; the
+  // list of the first import then says which vectors these are.
   const bool level =
       array.shape.size() == 1 && array.size() > 1 &&
       std::all_of(array.reals.begin(), array.reals.end(), [&](double x) { return x == array.reals[0]; });

@@ -25,7 +25,7 @@ class ValueInfoProto;
 }  // namespace wire
 
 // Where the batch lies in a value of ONNX. Axis n has before * N * after elements; n = kAdded: the file computes one
-// row, and N is an axis in front of those that it knows.
+// row, and N is an axis in front of its own axes.
 inline constexpr int kAdded = -1;
 struct Layout {
   Shape dims = {};  // per row: at axis n before * after
@@ -122,7 +122,7 @@ struct MapResult {
 class Mapper {
  public:
   Mapper(const ModelFile& file, MapOptions options);
-  // Errors: all ops that have no counterpart, in one; a graph that is none.
+  // Errors: unsupported ops (all listed), or an invalid graph.
   Result<MapResult> run();
 
   // -- for the rows

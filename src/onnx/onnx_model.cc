@@ -45,7 +45,7 @@ Result<std::string> workload_text(const MapResult& mapped, const std::string& na
   if (named.op == "softmax_cross_entropy") {
     kind = Kind::kInt;
     shape.pop_back();
-  } else if (named.op == "ctc" && shape.size() > 1) {  // labels that fit, whatever they are
+  } else if (named.op == "ctc" && shape.size() > 1) {  // the largest number of labels that surely fits
     kind = Kind::kInt;
     shape = {shape[0], (shape[1] + 1) / 2};
   }

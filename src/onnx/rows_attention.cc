@@ -1,3 +1,7 @@
+// Attention and rotary embedding, spelled out with matmul and softmax. The IR has an op for attention, but
+// ONNX's has a past, masks of any rank, grouped heads, a soft cap, and an output of its scores. All masks
+// are added before the softmax. A hidden place gets -1e30, not -inf: a fully hidden row would become NaN.
+
 #include <fmt/format.h>
 #include <onnx/onnx.pb.h>
 

@@ -1,3 +1,9 @@
+// Ops along axes: reductions, softmax, places of maxima, running sums. ir_axis() turns axes of ONNX into
+// those of the IR. The axis of the batch cannot be reduced.
+//
+// The IR has no arithmetic with integers. OneHot and Hardmax therefore look up rows of a frozen table, an
+// identity matrix, by embedding.
+
 #include <fmt/format.h>
 
 #include <algorithm>

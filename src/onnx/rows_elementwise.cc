@@ -1,3 +1,10 @@
+// Ops on elements. Most have the same meaning in the IR (unary, binary); the others are spelled out with
+// those. Integers that depend on the inputs can only be ids, classes and places in the IR: arithmetic with
+// them is refused.
+//
+// Exporters write `x W + b` as MatMul and Add; with_bias() puts b back into the linear layer, if no other
+// node reads the product. Otherwise every framework would print a layer without bias and an addition.
+
 #include <fmt/format.h>
 
 #include <cmath>

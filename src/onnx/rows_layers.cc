@@ -1,3 +1,13 @@
+// Products, Einsum and norms.
+//
+// A MatMul or Gemm with a constant matrix is a linear layer (weight transposed to O,I); with two values it
+// is the IR's matmul, whose leading axes broadcast, N among them.
+//
+// Einsum is reduced to what the IR has, two operands at a time from the left: diagonals by a mask, sums
+// over letters that only one operand has, then one matmul. Letters in both operands and in the result
+// become leading axes; an operand's own letters, and the contracted ones, are merged into one axis each.
+// `bqhd,bkhd->bhqk` is a matmul over d with leading axes b and h.
+
 #include <fmt/format.h>
 #include <onnx/onnx.pb.h>
 

@@ -1,3 +1,14 @@
+// LSTM, GRU and RNN, in one of two ways. by_op() uses the IR's op: the layer starts from zero states, has
+// the usual activations, and its cell is not read (Layer::is_op). step_by_step() spells out ONNX's formulas
+// for each step, up to 64 of them.
+//
+// ONNX packs weights as [directions, gates x units, ...] with the gates in its own order (i, o, f, c); the
+// IR has i, f, g, o. gates() reorders the rows. A bidirectional layer is two ops whose states are joined.
+// ONNX has two biases that an LSTM only adds: their sum becomes one parameter.
+//
+// A parameter made of a part of an initialiser has a source with a suffix (".forward", ".ih", ".zr"). Equal
+// sources would be one shared parameter (Graph::parameter).
+
 #include <fmt/format.h>
 #include <onnx/onnx.pb.h>
 

@@ -1,3 +1,9 @@
+// ONNX's Resize has 3 modes, 6 rules of coordinates, 4 of rounding, antialiasing, regions and policies of
+// aspect ratio; the IR's resize has few of these. But along one axis every resize is linear: output =
+// matrix x input. fill_matrix() computes this matrix for each axis that changes, from ONNX's definitions.
+// as_resize() compares the matrices with those of the IR's op in each of its modes. If none has the same,
+// the result is a product with a frozen matrix along each axis.
+
 #include <fmt/format.h>
 
 #include <algorithm>

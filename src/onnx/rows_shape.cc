@@ -1,3 +1,9 @@
+// Ops on shapes and places. Their targets (the shape of a Reshape, the ends of a Slice) are constants at
+// two batch sizes, or the row refuses. A row of the table then finds where N went (Mapper::regrouped). It
+// refuses to cut, join or repeat rows of the batch, which are independent samples in the IR.
+//
+// The result of Shape is a constant here, so chains of ops that compute a shape leave no node behind.
+
 #include <fmt/format.h>
 
 #include <algorithm>

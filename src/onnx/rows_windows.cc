@@ -1,3 +1,13 @@
+// Convolutions and pools. ONNX gives pads as numbers, as SAME (more behind, or more before) or VALID, and
+// may round the number of windows up; window_of() turns all of that into pads before and after each axis,
+// which is what the IR has. Rounding up becomes pads behind: Window::extra, which an average must not
+// count.
+//
+// The IR's pools have no holes, and pads of at most half a window. Wider pads become a pad op. Windows with
+// holes, and averages with a divisor that the IR cannot state, are spelled out (spelled_pool): one axis
+// after the other, each place of the window as a strided slice, combined by maximum or add. An average is
+// then multiplied by a table of 1 / (places that count).
+
 #include <fmt/format.h>
 #include <onnx/onnx.pb.h>
 

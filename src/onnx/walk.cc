@@ -1,3 +1,29 @@
+// The walk: inputs, nodes in the order of the file, functions and branches within them, the output.
+//
+// Two batch sizes. A file may compute shapes from its input (Shape, Gather, Mul, Reshape). The workload
+// wants them as numbers or as N. Instead of a symbolic algebra every constant is computed twice, as if the
+// batch were 7 and as if it were 11 (Mapper::sizes): Value::at[0] and at[1]. For example, x is f32[N,4,8]
+// and is reshaped to [x.shape[0] * 4, 8]:
+//
+//   Shape(x)            [7, 4, 8]    [11, 4, 8]
+//   Gather 0, Mul 4     28           44
+//   Reshape             [28, 8]      [44, 8]      28 / 7 == 44 / 11: this axis is N x 4
+//
+// A constant that is equal in both does not depend on the batch (Value::fixed). 7 and 11 are primes that
+// rarely occur as sizes of layers. A coincidence does not stay hidden: the proof runs the file at another
+// batch size. If the file states the batch as a number, both sizes are that number, because its Reshapes
+// may repeat it.
+//
+// Where N lies is a Layout (mapper.h). The IR has N as axis 0; ONNX may have it anywhere, and a reshape may
+// merge it with its neighbours.
+//
+// Errors. A node without a counterpart is noted and its outputs are blocked; nodes that read a blocked
+// value are skipped. So one message lists every missing op, and no consequences of one. An invalid
+// file (a name given twice, nodes in a circle) ends the walk at once.
+//
+// Scopes. Values in the body of a function have the prefix scope_, so two calls do not share names. A
+// branch of an If sees the names around it and has no scope of its own.
+
 #include <fmt/format.h>
 #include <onnx/onnx.pb.h>
 
@@ -28,6 +54,7 @@ Status Mapper::define(const std::string& name, Value value) {
 Result<Value> Mapper::look_up(const std::string& name) {
   if (name.empty()) return Value{};
   if (const auto found = values_.find(scope_ + name); found != values_.end()) return found->second;
+  // Initialisers belong to the model: a function's body does not see them.
   const auto tensor =
       scope_.find('\x01') == std::string::npos ? initialisers_.find(name) : initialisers_.end();
   if (tensor == initialisers_.end()) {
@@ -279,6 +306,8 @@ Result<std::optional<Values>> Mapper::folded(const Call& call) {
       if (fixed_all) made[i].at[1] = results[i];
     }
   }
+  // A weight that is only rearranged is still that weight: it keeps its name, and the parameter can be
+  // trained.
   static const std::set<std::string> kRearranged = {"Reshape",   "Squeeze",  "Unsqueeze",
                                                     "Transpose", "Identity", "Flatten"};
   if (!call.inputs.empty() && kRearranged.contains(call.op()) && !made.empty())

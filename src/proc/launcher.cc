@@ -115,7 +115,7 @@ std::string read_order(int fd) {
 constexpr int64_t kGuardiansPatience = 10 * kSecond;  // in which they clear up: processes, then files
 constexpr int64_t kEndPatience = kGuardiansPatience + 2 * kSecond;
 
-// Whatever is left below this process goes when the program goes. Guardians end by themselves, having cleared up;
+// Processes that are left below this one end with the program. Guardians end by themselves, having cleared up;
 // the others had guardians that were killed.
 void bury_all(const std::vector<pid_t>& guardians) {
   const int64_t begin = monotonic_clock().now_ns();

@@ -11,7 +11,7 @@
 //     proc::start_launcher();   // first, before threads and data
 //
 // If this program dies, even by SIGKILL, every guardian sees its socket close and kills its child with all
-// descendants; the launcher does the same with whatever is left of them, and ends.
+// descendants; the launcher does the same with what is left of them, and ends.
 
 #include "base/result.h"
 #include "proc/launch_order.h"

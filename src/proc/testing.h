@@ -67,7 +67,7 @@ inline bool alive(pid_t pid) {
   return state != '\0' && state != 'Z';
 }
 
-// The integer behind "key": in a line of JSON; -1 if there is none.
+// The integer behind "key": in a line of JSON; -1 if absent.
 inline int64_t number_in(const std::string& json, const std::string& key) {
   const size_t at = json.find("\"" + key + "\": ");
   return at == std::string::npos ? -1 : std::atoll(json.c_str() + at + key.size() + 4);

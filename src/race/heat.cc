@@ -1,3 +1,21 @@
+// A heat: start(), time(), end().
+//
+// The members, the length of bursts and the number of rounds are fixed before the first burst, from the
+// warm-up and the rest of the budget. They do not change afterwards: a heat that ends or grows because of
+// what it shows would bias its own d. Only the end of the budget (after at least three rounds) and Ctrl-C
+// cut a heat short.
+//
+//   warm_up(1)       one step of each; members that look hopeless leave (look_again: the fastest of three steps)
+//   finish_warm_up   the other steps; more of them while they are too short to plan a burst from
+//   rehearse         restores weights, nudges and leads in once, so that frameworks compile these now
+//   fit_into_time    fewer rounds if the budget has no time for the planned ones
+//   run_stretch      rounds of one burst each in random order, until the host's counters can judge them
+//   settle           records them, or none if a clock jumped
+//   audit_members    the referee repeats bursts; timing is over
+//
+// A member with long steps, or far behind, has a burst in every n-th round only (Member::every). Otherwise
+// it would take most of a heat's time.
+
 #include <fmt/format.h>
 #include <poll.h>
 #include <time.h>
@@ -232,7 +250,7 @@ class Heat {
     return round_ < rounds_ && !proc::interrupted() && !(late() && round_ >= kFewestInTime);
   }
 
-  // Seconds that the start of a member takes: as in its last heat, or as long as those that have started in this one.
+  // Seconds that the start of a member takes: as in its last heat, or the mean of this heat's starts.
   double start_s(size_t member) {
     const auto known = options_.start_s.find(lanes_[member]);
     if (known != options_.start_s.end()) return known->second;

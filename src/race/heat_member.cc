@@ -146,7 +146,7 @@ double mean_loss(const ShownBurst& shown) {
          static_cast<double>(shown.losses.size());
 }
 
-// The bursts to audit: those that were drawn, and the burst whose losses differ most from the others', if
+// The bursts to audit: the drawn ones, and the burst whose losses differ most from the others', if
 // they differ too much; or only that one. Predictions have no losses.
 std::vector<size_t> to_audit(const std::vector<ShownBurst>& all, bool predicts, bool apart_alone) {
   std::vector<size_t> chosen;

@@ -75,7 +75,7 @@ struct Look {
     return with_stated(plan_heat(recipe, trials, contenders, race, next, alpha), recipe.race).rounds;
   }
 
-  // Those that take part and were not compared yet.
+  // Contenders that take part and were not compared yet.
   std::vector<std::string> waiting() const {
     std::vector<std::string> ids;
     for (size_t i = 0; i < states.size(); ++i) {

@@ -38,7 +38,7 @@ struct Outlook {
   std::string leader = {};
   std::vector<Rival> rivals = {};         // by their estimate, fastest first
   std::vector<std::string> waiting = {};  // take part, and have met none of these yet
-  // Until all rivals are decided; those that wait are not in it. Empty: no rival has met the leader in two heats.
+  // Until all rivals are decided; waiting rivals excluded. Empty: no rival has met the leader in two heats.
   std::optional<stats::Rest> rest = {};
   // Where the rest is long: a larger margin that takes at most half an hour, and what it takes.
   std::optional<double> wider_margin = {};

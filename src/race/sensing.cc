@@ -16,7 +16,7 @@ bool of_highest(const std::string& name) {
          name == "gpu_processes";
 }
 
-// "cpu" and "cpu:0" are none.
+// "cpu" and "cpu:0" are not GPUs.
 bool computes_on_gpu(const Trial& trial) {
   const auto device = trial.effective.find("device");
   return device != trial.effective.end() && !device->second.empty() && !device->second.starts_with("cpu");

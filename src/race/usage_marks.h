@@ -50,7 +50,7 @@ UsageMark mark_usage(pid_t pid, const std::filesystem::path& root = "/");
 // that is absent or went backwards (a thread ended) is left out; `absent` has the reason.
 std::map<std::string, double> usage_between(const UsageMark& before, const UsageMark& after, Texts& absent);
 
-// CPU seconds of a process, its living descendants (workers of a DataLoader) and those that ended;
+// CPU seconds of a process, its living descendants (workers of a DataLoader) and ended ones;
 // descendants in the kernel's ticks, from `root`/proc/<pid>/stat. What cannot be read adds nothing.
 double tree_cpu_s(pid_t pid, const std::filesystem::path& root = "/");
 

@@ -46,7 +46,7 @@ Result<Key> key_named(const Change& change) {
                             : fmt::format("did you mean '{}'?", near));
 }
 
-// One value of TOML; nothing where the text is none.
+// One value of TOML; nullopt if the text is not one.
 std::optional<toml::table> as_toml(const std::string& value) {
   auto parsed = parse_toml("value = " + value);
   if (!parsed || parsed->size() != 1) return std::nullopt;

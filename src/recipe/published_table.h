@@ -34,7 +34,7 @@ struct Published {
   std::vector<PublishedRow> rows = {};
   double agreement = 0;  // Kendall's tau of the two orders: 1 the same, -1 reversed
   int compared = 0;      // number of rows with a published and a measured time
-  int64_t epochs = 0;    // above 0: the measured time is that of a training of so many epochs; 0: of a step
+  int64_t epochs = 0;    // above 0: the measured time is that of this number of epochs; 0: of a step
   bool operator==(const Published&) const = default;
 };
 

@@ -1,3 +1,11 @@
+// From a text to a Recipe, in three steps. Reader::check() tests each key by itself against the schema:
+// name, type, range. fill() and the read_ functions then take values without further tests. What concerns
+// several keys, or the workload, is tested where both are known (check_optimizer_keys, check_as_is, ...);
+// these errors name the line of the key that has to change.
+//
+// A recorded recipe, from the record of a run, is read offline: its workload and other files are not
+// opened, because they may have changed or gone since.
+
 #include "recipe/recipe.h"
 
 #include <fmt/format.h>

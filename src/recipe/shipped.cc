@@ -43,7 +43,7 @@ std::vector<ShippedRecipe> read_shipped() {
   return all;
 }
 
-// "did you mean 'x'? " of the recipe with the nearest name; empty: none is near.
+// "did you mean 'x'? " of the recipe with the nearest name; empty if no name is near.
 std::string nearest_recipe(const fs::path& name) {
   std::vector<std::string> names;
   for (const ShippedRecipe& one : shipped_recipes()) names.push_back(one.name);

@@ -20,13 +20,13 @@ struct ShippedRecipe {
 
 // By name.
 const std::vector<ShippedRecipe>& shipped_recipes();
-// "mnist_cnn", "mnist_cnn.toml" or "recipes/mnist_cnn.toml"; null: there is none.
+// "mnist_cnn", "mnist_cnn.toml" or "recipes/mnist_cnn.toml"; null if unknown.
 const ShippedRecipe* find_shipped(const std::filesystem::path& name);
 // The same; its error has the nearest name.
 Result<const ShippedRecipe*> shipped_named(const std::filesystem::path& name);
 // A file that recipes name, by its path below recipes/: "digits_cnn.ir".
 std::optional<std::string_view> shipped_file(std::string_view path);
-// A suite inside the program: "quick", "quick.toml" or "recipes/suites/quick.toml"; none: there is none.
+// A suite inside the program: "quick", "quick.toml" or "recipes/suites/quick.toml"; nullopt if unknown.
 struct ShippedSuite {
   std::filesystem::path file = {};  // "recipes/suites/quick.toml"
   std::string_view text = {};

@@ -57,7 +57,7 @@ struct Fit {
   int64_t epochs = 0;  // 0: none
   int64_t seeds = 1;
   std::optional<int64_t> rows = {};  // held-out rows; empty: all of MNIST's test pictures, none of other data
-  // A training ends when the held-out loss has not fallen by more than min_delta for so many epochs; 0: never.
+  // A training ends when the held-out loss has not fallen by more than min_delta for this number of epochs; 0: never.
   int64_t patience = 0;
   double min_delta = 0;
   bool wanted() const { return epochs > 0; }

@@ -37,7 +37,7 @@ bool is_suite(std::string_view text);
 Result<SuiteFile> parse_suite(std::string_view text, const std::filesystem::path& file, bool shipped = false);
 
 // The recipe with every key of `every` in place of its own; tables are merged key by key. The text of the result
-// is that of both together. Error: of the recipe as it is, or of what both come to, which names [every].
+// is that of both together. Error: of the recipe as it is, or of the combination, which names [every].
 Result<Recipe> with_every(const Recipe& recipe, const std::string& every);
 
 }  // namespace bakeoff::recipe

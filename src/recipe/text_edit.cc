@@ -47,7 +47,7 @@ std::string written(const toml::node& node) {
   return out.str();
 }
 
-// The line of "[section]" ends here; nothing: there is none.
+// The line of "[section]" ends here; nullopt if absent.
 std::optional<size_t> end_of_header(std::string_view text, std::string_view section) {
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());

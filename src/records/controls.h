@@ -2,7 +2,7 @@
 
 // Controls: settings of a contender's process that reduce noise (allocator, threads, CPUs, ...); they are not
 // settings of its framework. In the equalised track all contenders have the same controls unless the recipe
-// crosses them; in the as-is track a contender has only those that the recipe states.
+// crosses them; in the as-is track a contender has only the ones stated in the recipe.
 //
 //   TRY(Controls controls, control_set(recipe, contender.controls, allowed_cpus().size()));
 //   CHECK_OK(apply(controls, machine, spec));   // changes the WorkerSpec that the worker is started from

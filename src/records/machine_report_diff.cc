@@ -61,7 +61,7 @@ std::set<std::string> words_of(const std::string& text) {
   return all;
 }
 
-// Of two long lists of words only those that the other lacks.
+// Of two long lists of words, only the words that the other list lacks.
 std::string without(const std::string& text, const std::string& other) {
   const std::set<std::string> known = words_of(other);
   std::string left;

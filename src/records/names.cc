@@ -47,7 +47,7 @@ bool in_word(char c) {
          std::string_view("_-/'`").find(c) != std::string_view::npos;
 }
 
-// Whether text[begin, end) is a word of its own: in "torch.compile", "torch[jit]" and "backend = torch" it is none.
+// Whether text[begin, end) is a word of its own: in "torch.compile", "torch[jit]" and "backend = torch" it is not.
 bool stands_alone(std::string_view text, size_t begin, size_t end) {
   if (begin > 0 && (in_word(text[begin - 1]) || text[begin - 1] == '=')) return false;
   if (begin > 1 && text.substr(begin - 2, 2) == "= ") return false;

@@ -15,7 +15,7 @@ struct Standing {
   bool to_go_at_least = false;
   bool decided = false;
   int busy = 0, judged = 0;  // rounds so far that the host disturbed, and all that could be judged
-  bool refused = false;      // by so many that there is no verdict unless quiet rounds follow
+  bool refused = false;      // so many disturbed rounds that the verdict will be refused
   bool operator==(const Standing&) const = default;
 };
 

@@ -65,7 +65,7 @@ struct OpFunctions {
   void (*backward)(const NodeContext&, const Tensor& output, const Tensor& grad, const Gradients&);
 };
 
-// Null for an op that the referee lacks (a test demands that there is none).
+// Null for an op that the referee lacks (a test demands every op).
 const OpFunctions* find_functions(ir::Op op);
 
 // The parts of the table, by source file.

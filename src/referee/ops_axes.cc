@@ -68,7 +68,7 @@ AnyTensor extreme(const NodeContext& c, double sign) {
 AnyTensor max(const NodeContext& c) { return extreme(c, 1); }
 AnyTensor min(const NodeContext& c) { return extreme(c, -1); }
 
-// Equal elements share the gradient. Where edges are open the first of those that rounding cannot order takes
+// Equal elements share the gradient. Where edges are open the first of the elements that rounding cannot order takes
 // it, where they are closed the last.
 void extreme_backward(const NodeContext& c, const Tensor& y, const Tensor& grad, const Gradients& to) {
   if (to.inputs[0] == nullptr) return;
@@ -129,7 +129,7 @@ void prod_backward(const NodeContext& c, const Tensor&, const Tensor& grad, cons
   });
 }
 
-// Where edges are open the first of those that rounding cannot order, where they are closed the last.
+// Where edges are open the first of the elements that rounding cannot order, where they are closed the last.
 AnyTensor argmax(const NodeContext& c) {
   const Tensor& x = c.input(0);
   const double edge = c.edge();

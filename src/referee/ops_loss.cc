@@ -1,3 +1,8 @@
+// Losses, in forms that do not overflow: softmax relative to the largest logit, binary cross entropy as
+// max(x, 0) - x t + log(1 + exp(-|x|)), and the paths of CTC as logarithms of their probabilities.
+// options.deviations are mistakes of ports that causes/ways.h tries; without them the losses are the
+// recipe's.
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -1,3 +1,13 @@
+// Pools and resize. A pool along one, two or three axes is the same loop over d, h and w; missing axes have
+// size 1. A window is cut to the elements that exist. Padding therefore never wins a maximum, and an
+// average adds it to the divisor only (count_include_pad).
+//
+// max_pool saves the index of each maximum for the backward pass. With Edges::kClosed (eval_options.h) it
+// takes the last of the values that rounding cannot tell apart, otherwise the first.
+//
+// A resize is linear along each axis and goes over one axis after the other. each_tap() lists its weights:
+// forwards y[j] += w x[i], backwards dx[i] += w dy[j].
+
 #include <algorithm>
 
 #include "ir/resize.h"

@@ -16,7 +16,7 @@ struct OptimizerState {
   int64_t steps = 0;  // updates made so far
   Weights first;      // SGD velocity; RMSprop momentum buffer b; Adam m
   Weights second;     // RMSprop and Adam v
-  Weights average;    // Optimizer::ema; empty before the first update, and where there is none
+  Weights average;    // Optimizer::ema; empty before the first update, and without ema
 };
 
 // All zero, one slot per parameter.
@@ -29,7 +29,7 @@ bool clipping_acts(const ir::Optimizer& optimizer, const Weights& gradients);
 
 // One update, clipping and average included. Parameters whose gradient is without data (running statistics) stay. Weight decay reaches every
 // trained parameter that Optimizer::no_decay does not name, biases and scales too. EpsForm::kHat is for Adam(W) only; AdamW decays decoupled
-// whatever decay_form says.
+// for any decay_form.
 void step(const ir::Optimizer& optimizer, const Weights& gradients, OptimizerState& state, Weights& weights);
 
 }  // namespace bakeoff::referee

@@ -1,3 +1,22 @@
+// Which function computes which statistic of the header:
+//
+//   predictions    along_directions (8 directions of random signs), Predictions (mean and spread);
+//                  BatchNumbers (spread by position, rows of one step together)
+//   loss           losses_of_rows
+//   gradients      learn and gradients_apart (mean), gradient_spread, along_mean
+//   statistics     learn_moves (mean move), moved (a step along it)
+//   single rows    row_numbers: zeros, and shares of the squared norm
+//
+// Most statistics need the mean and variance of a direction, or of a gradient's element. draw_dropout()
+// learns these from some steps of the referee, then measures further steps of the referee by them. Steps
+// must not be measured by a mean that they are part of: their distances would be too small. The contender's
+// steps are measured by the same learned numbers. So with right masks both sides are samples of one
+// distribution, whatever error the learned numbers have.
+//
+// Worst keeps the comparison that uses the largest share of its limit. If that is more than half, the
+// contender takes three times as many steps again, and all are compared: the statistic of wrong masks grows
+// with the steps, that of chance does not.
+
 #include "reference/dropout.h"
 
 #include <fmt/format.h>
@@ -184,7 +203,7 @@ double along_mean(const Tensor& seen, const Tensor& mean) {
   return std::abs(product) / std::max(square, 1e-300);
 }
 
-// Parameters whose gradient says something.
+// Trained parameters whose gradient is not zero by mathematics.
 template <class Visit>
 void for_each_moved(const ir::Workload& workload, const DropoutReference& r, const Visit& visit) {
   for (size_t p = 0; p < workload.parameters.size(); ++p) {
@@ -260,6 +279,7 @@ class BatchNumbers {
       }
       places_seen[static_cast<size_t>(row * places() / batch)].add(square / kDirections);
     }
+    // About 1 if the masks of rows are independent; about batch / distinct if all rows have one mask.
     double together = 0;
     for (const auto& of_kind : sums) {
       for (const double sum : of_kind) together += sum * sum;
@@ -556,6 +576,7 @@ Result<DropoutReference> draw_dropout(const GateJob& job, const referee::Weights
   Predictions learned(r.distinct), compared(r.distinct);
   r.gradients.resize(weights.size()), r.variances.resize(weights.size()), r.moves.resize(weights.size());
   r.statistics = weights;
+  // Learn: directions of predictions, elements of gradients, the mean move of running statistics.
   for (int64_t step = 0; step < count; ++step) {
     TRY(const auto e, draw(inputs));
     learned.add(e.prediction, batch);
@@ -575,6 +596,7 @@ Result<DropoutReference> draw_dropout(const GateJob& job, const referee::Weights
   const BatchNumbers numbers(job, r);
   r.batches.names = numbers.names();
   r.moved_biased.names = r.moved_unbiased.names = moved_names(job.workload, r);
+  // Measure further steps by what was learned.
   for (int64_t step = 0; step < std::max(r.compared_steps, kLeastSteps); ++step) {
     TRY(auto e, draw(inputs));
     compared.add(e.prediction, batch);
@@ -585,6 +607,7 @@ Result<DropoutReference> draw_dropout(const GateJob& job, const referee::Weights
   }
   r.spread = compared.spread(r.directions);
   r.loss = loss.drawn();
+  // Statistics of single rows need no learned numbers.
   TRY(const auto row, read_inputs(job.workload, file, job.training.input_divisor, 0, 1));
   r.rows.names = row_names(job.workload, r);
   for (int64_t step = 0; step < (1 + kMore) * r.single_steps; ++step) {

@@ -56,11 +56,11 @@ struct Reference {
   // Parameters after those steps. The noise, by ParamId: the sum over elements of how far rounding of the
   // gradients alone moves a parameter (reference/rounding.h).
   referee::Weights after64 = {}, after32 = {};
-  referee::Weights average64 = {};  // Optimizer::ema after those of proof 2; empty: there is none
+  referee::Weights average64 = {};  // Optimizer::ema after those of proof 2; empty without ema
   int64_t clipped64 = 0;            // steps of proof 2 in which clipping changed the gradients
   std::vector<double> noise64 = {}, noise32 = {};
   std::vector<std::string> batches = {};  // batch hashes of proof 3
-  // The same with channels last in inputs whose rows have equal axes; empty where there are none.
+  // The same with channels last in inputs whose rows have equal axes; empty without such inputs.
   std::vector<std::string> batches_last = {};
   DropoutReference dropout = {};  // for proof 4, from `weights`
   std::filesystem::path weights_file = {}, gradients_file = {}, initial_file = {};

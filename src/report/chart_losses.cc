@@ -1,3 +1,7 @@
+// Two charts of the same losses. In the first all lines lie on one another, as the proof demands; the
+// second shows how far each is from the referee's, relative and logarithmic. An equal loss has no place on
+// a logarithmic axis, so it stands at the foot, "equal". The bands are what the proof allowed at each step.
+
 #include <fmt/format.h>
 
 #include <algorithm>

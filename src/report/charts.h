@@ -2,7 +2,7 @@
 
 // The pictures of the HTML report as inline SVG. Each is a pure function of the summary and the width in
 // pixels; below 600 labels stand above their rows, for a phone. Empty text where there is nothing to draw.
-// Whatever is downsampled is so deterministically: the same summary gives the same bytes.
+// Downsampling is deterministic: the same summary gives the same bytes.
 
 #include <string>
 #include <vector>

@@ -210,7 +210,7 @@ Mask masked(std::string_view clause) {
 Numbers::Numbers(const Json& json) { add(json, Unit::kNone, 1); }
 
 void Numbers::add(const Json& json, Unit unit, double scale) {
-  // Every heat and step: so many numbers that any figure would be among them.
+  // Every heat and step: among so much data any figure would be found by chance.
   static const std::set<std::string> kSeries = {"heat_ms", "step_ms", "losses", "referee_losses", "checks"};
   if (json.is_number()) all_.push_back({unit, json.get<double>() * scale, json.get<double>()});
   if (json.is_array())

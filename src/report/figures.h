@@ -26,7 +26,7 @@ struct Figure {
   bool rough = false;  // rounded up or down, not to the nearest: "about 6 more minutes", "93% sure"
 };
 
-// A range ("3 to 16 minutes") is two figures of one unit. Digits within a word or a date are none.
+// A range ("3 to 16 minutes") is two figures of one unit. Digits within a word or a date are no figures.
 std::vector<Figure> figures_in(std::string_view text);
 
 // The parts of a line that make a statement each: split at full stops, colons, semicolons, middle dots.

@@ -41,7 +41,7 @@ struct FirstScreen {
   std::vector<FirstRow> rows = {};     // ranked, then those without a result
   double most = 0;                     // the right end of the scale, in samples per second
   std::string confidence = {};         // stated once
-  std::string fastest_script = {};     // its file; empty: there is none
+  std::string fastest_script = {};     // its file; empty if absent
   std::vector<Doubt> doubts = {};
 };
 

@@ -1,3 +1,8 @@
+// Histories and the store's lists for a terminal. The chart has a logarithmic axis of 12 rows, so equal
+// ratios are equal heights. With more runs than columns several runs share a column; levels are drawn first
+// and points over them. Texts from files and databases go through one_line(), which removes the codes that
+// a terminal would obey.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -19,7 +19,7 @@ namespace bakeoff::report {
 using namespace table;
 namespace {
 
-// A code span that shows `text` whatever it holds. Within a table a "|" is escaped also there.
+// A code span that shows any `text`. Within a table a "|" is escaped also there.
 std::string code(std::string_view text) {
   std::string body;
   size_t longest = 0, run = 0;
@@ -33,7 +33,7 @@ std::string code(std::string_view text) {
   return longest > 0 ? fence + ' ' + body + ' ' + fence : fence + body + fence;
 }
 
-// Text as it is, whatever it holds; what stands between two back-ticks is a code span.
+// Any text as it is; what stands between two back-ticks is a code span.
 std::string escape(std::string_view text) {
   std::string out;
   const std::string line = one_line(text);

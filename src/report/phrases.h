@@ -29,7 +29,7 @@ std::string track_meaning(const Summary& summary);
 
 // "batch 256", "563,018 parameters", "12.5 GFLOP per step", "9 heats, 4 min 12 s together": what is known of them.
 std::vector<std::string> facts(const Summary& summary);
-// The range of a cell that is shown behind its value; empty where there is none: "–" there would say nothing.
+// The range of a cell that is shown behind its value; empty if absent: "–" there would say nothing.
 std::string range_beside(const table::Cell& cell);
 // "9 heats, 4 min 12 s together".
 std::string heats_in_words(const Summary& summary);

@@ -21,7 +21,7 @@ struct ProgressState {
   double elapsed_s = 0;
   std::optional<double> left_s;       // of the budget
   std::optional<double> heat_left_s;  // until this heat ends; empty: not known
-  std::string leader;                 // race only; empty as long as there is none
+  std::string leader;                 // race only; empty until there is one
   double leader_ms = 0;               // per step
   int survivors = 0;                  // contenders still raced
   int contenders = 0;

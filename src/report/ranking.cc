@@ -18,7 +18,7 @@ using Entries = std::vector<Entry>;
 
 // Entries that only ranked rows have a value of.
 Json if_ranked(const Place& p, Json value) { return p.ranked ? std::move(value) : Json(nullptr); }
-// The same, and only those that were timed; of the others a bound alone is known.
+// The same for timed rows only; of the others a bound alone is known.
 Json if_timed(const Place& p, double value) {
   return p.ranked && !p.row->at_least && value > 0 ? number(value) : Json(nullptr);
 }

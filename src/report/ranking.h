@@ -36,7 +36,7 @@ table::Cell ratio_cell(const Summary& summary, const Row& row);
 table::Cell step_time_cell(const Row& row);
 std::string rank_range(const Row& row);  // "1", "2–4"
 
-// The columns for people, filled with the ranked rows; those that no row has anything in are left out.
+// The columns for people, filled with the ranked rows; columns without any value are left out.
 std::vector<table::FilledColumn> ranking_columns(const Summary& summary);
 
 }  // namespace bakeoff::report

@@ -186,7 +186,7 @@ class Screen {
   const TerminalOptions& options_;
   int width_;
   FirstScreen first_ = first_screen(s_, s_.run);
-  std::vector<FilledColumn> columns_ = {};  // of the ranking, those that there is room for
+  std::vector<FilledColumn> columns_ = {};  // of the ranking, as many as fit
   std::string out_;
 };
 

@@ -17,7 +17,7 @@ std::string word(const fs::path& path) {
   return line.substr(0, line.find(' '));
 }
 
-// The number at the beginning of `text`, which loses it; nothing where there is none.
+// Removes the number at the beginning of `text` and returns it; nullopt if there is no number.
 std::optional<int64_t> take_number(std::string_view& text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

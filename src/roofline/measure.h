@@ -41,8 +41,8 @@ struct MeasureOptions {
 Limits measure(const MeasureOptions& options);
 
 // Measures only the arithmetic peaks in f32 and bf16, in about two seconds, as upper bounds that no program
-// here can exceed even if other work runs meanwhile: the best of very many windows of a millisecond; all
-// CPUs count as so many times one; and for f32 at least width of the vectors x units x the fastest clock
+// here can exceed even if other work runs meanwhile: the best of very many windows of a millisecond;
+// n CPUs count as n times one; and for f32 at least width of the vectors x units x the fastest clock
 // that was seen (two units if the processor's number is unknown). Other work lowers the measured peaks of
 // bf16 and f32 by the same share, so bf16 is corrected by that of f32. No peaks after a stop: those of the loops
 // measured until then are no bounds.

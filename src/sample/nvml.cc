@@ -70,7 +70,7 @@ struct Nvml::Calls {
 
 namespace {
 
-// The value that `call` writes through its last argument, or why there is none.
+// The value that `call` writes through its last argument, or why it is absent.
 template <typename Value, typename Calls, typename Function, typename... Args>
 Result<Value> ask(const Calls& calls, const char* what, Function function, Args... args) {
   if (function == nullptr)

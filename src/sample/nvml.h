@@ -31,7 +31,7 @@ struct GpuSnapshot {
   Reading processes;                // number of processes that compute on it, ours included
   std::vector<unsigned> pids = {};  // their ids, at most 64; in a container perhaps none, or the host's
   Reading throttled;                // 1: its clocks are reduced (why_throttled); 0: not
-  std::string why_throttled = {};   // "power cap, heat": reasons that slow work down; idling is none
+  std::string why_throttled = {};   // "power cap, heat": reasons that slow work down, without idling
   uint64_t throttle_bits = 0;       // bits of kThrottleReasons
 };
 

@@ -107,7 +107,7 @@ double cpu_of_others_s(const std::map<pid_t, ProcessCpu>& before, const std::map
     const auto found = before.find(pid);
     return found == before.end() ? ProcessCpu{} : found->second;
   };
-  // What ended processes had used at first is part of what those that waited for them gained.
+  // What ended processes had used at first is part of the gain of the processes that waited for them.
   std::map<pid_t, int64_t> inherited;
   for (const auto& [pid, cpu] : before) {
     if (after.contains(pid)) continue;

@@ -1,6 +1,6 @@
 #pragma once
 
-// A number read from the machine, or the reason why there is none. An absent number never becomes zero.
+// A number read from the machine, or the reason why it is absent. An absent number never becomes zero.
 
 #include <optional>
 #include <string>

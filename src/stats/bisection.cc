@@ -47,7 +47,8 @@ void Bisection::skip(size_t position) {
   skipped_[position] = true;
 }
 
-// log weight of "first slow is i": a probe at m counts for it if m >= i.
+// log weight of "the first slow version is i": all probes at m >= i count, since version m is slow if i is
+// the culprit. A running sum from the end gives all weights. Subtracting the largest keeps exp() finite.
 std::vector<double> Bisection::posterior() const {
   const size_t n = log_odds_.size() - 1;
   std::vector<double> weight(n);

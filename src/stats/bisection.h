@@ -75,7 +75,7 @@ class Bisection {
 struct Probe {
   std::optional<ProbeSeen> seen = {};  // absent: it does not build or run
 };
-// A probe ends after so many heats even if they do not say enough; the next one may return to the same version.
+// A probe ends after this number of heats even if they do not say enough; a later probe may return to the version.
 inline constexpr size_t kMostHeatsOfProbe = 12;
 // Runs one probe; an error ends the search, as the end of time does.
 using RunProbe = std::function<Result<Probe>(size_t position)>;

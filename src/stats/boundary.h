@@ -14,7 +14,7 @@
 // intervals of all heats hold together with probability 1 - alpha, for whatever reason one stops.
 //
 // The critical values come from importance sampling: the e-process E_n is the likelihood ratio of its mixture
-// against "no gap", so P0(A) = E_mixture[1_A / E_n] for whatever A the first n heats decide (Siegmund 1976).
+// against "no gap", so P0(A) = E_mixture[1_A / E_n] for every event A of the first n heats (Siegmund 1976).
 // One set of 20,000 paths with a fixed seed serves all levels; a probability of any size is known to about
 // 3% at each n, and to less than 1% over all n.
 //

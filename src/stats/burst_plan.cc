@@ -1,3 +1,16 @@
+// From the steps of one heat to the length of bursts:
+//
+//   samples_of     turns steps into (contender, time, log); pools short steps until at most 2,500 samples remain
+//   noise_of       fits variances of the machine and of processes, by time constant
+//   variance_of_d  predicts the variance of a heat's d for bursts of one length under this noise
+//   plan_bursts    tries lengths from 0.5 s downwards and keeps the best variance per second of wall time
+//
+// Why products of pairs of samples and not a spectrum: the samples of one contender have gaps while the
+// others run. Products need no regular grid. For two samples a time t apart, the expected product is the
+// sum of v_k exp(-t / T_k): over the machine's parts if the contenders differ, over machine and process if
+// they are one. This is linear in the variances v_k, so the average products by distance determine them by
+// least squares with v_k >= 0. The number of pairs is quadratic, hence the limit of 2,500 samples.
+
 #include "stats/burst_plan.h"
 
 #include <algorithm>
@@ -128,6 +141,9 @@ void set_spikes_aside(std::vector<Sample>& samples, Noise& noise) {
   if (noise.spike_share > 0) noise.spike /= noise.spike_share * static_cast<double>(samples.size());
 }
 
+// Time constants grow by 2.5 from twice the shortest sample; bins of distance by the root of 2. The first
+// equation is the mean square, to which every part contributes. A bin with fewer pairs than samples weighs
+// less.
 Noise noise_of(std::vector<Sample> samples, double shortest_s) {
   Noise noise;
   set_spikes_aside(samples, noise);
@@ -172,7 +188,9 @@ Noise noise_of(std::vector<Sample> samples, double shortest_s) {
   return noise;
 }
 
-// Variance of a weighted sum of a state of variance 1 at ascending times.
+// Variance of a weighted sum of a state of variance 1 at ascending times. Values a time t apart have the
+// correlation exp(-t / lasting), a product over the gaps between them. So one number, the sum of the
+// earlier weights decayed to the present, replaces a pass over all earlier values.
 class WeightedState {
  public:
   explicit WeightedState(double lasting_s) : lasting_s_(lasting_s) {}
@@ -196,7 +214,7 @@ struct Turn {
   int64_t samples = 0;
 };
 
-// Mean over pairs of the variance of d when so many rounds of these bursts alternate in random order, by
+// Mean over pairs of the variance of d when `rounds` rounds of these bursts alternate in random order, by
 // twice the sample variance of the contenders' means. Spikes count as far as more than a quarter of the
 // bursts have some.
 double variance_of_d(const Noise& noise, std::vector<Turn> turns, int64_t rounds, size_t contenders) {
@@ -219,6 +237,8 @@ double variance_of_d(const Noise& noise, std::vector<Turn> turns, int64_t rounds
         }
       }
     }
+    // The machine's state is common, so the mean over pairs of Var(m_a - m_b) is twice the sample variance
+    // of the contenders' means m. Processes are independent: their part is 2 Var(m).
     double apart = 0;
     for (const Turn& turn : turns) apart += own[turn.contender].variance();
     total += 2 * noise.process[p] * apart / k;
@@ -226,6 +246,8 @@ double variance_of_d(const Noise& noise, std::vector<Turn> turns, int64_t rounds
   }
   for (const Turn& turn : turns) {
     const auto samples = static_cast<double>(turn.samples);
+    // Trimming removes the slowest quarter of the bursts: `left` is the share of spiked bursts that
+    // remains.
     const double hit = 1 - std::pow(1 - noise.spike_share, samples);
     const double left = hit > kTrimmedBursts ? 1 - kTrimmedBursts / hit : 0;
     const double each = noise.sample + noise.spike_share * noise.spike * left;

@@ -51,7 +51,7 @@ inline constexpr double kShortestBurst =
     0.02;                                    // seconds, of contenders whose step takes less than kShortStep
 inline constexpr double kShortStep = 0.005;  // seconds
 
-// The number of counted steps for bursts of about so many seconds: at least one, and at least 20 ms of steps
+// The number of counted steps for bursts of about `burst_s` seconds: at least one, and at least 20 ms of steps
 // that are shorter than 5 ms. step_s > 0.
 int64_t counted_steps(double step_s, double burst_s);
 

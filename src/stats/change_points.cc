@@ -70,8 +70,9 @@ std::vector<size_t> pelt(std::span<const double> values, double penalty, size_t 
         last[end] = begin;
       }
     }
-    // Whoever could end its segment at `turn` and begin another one there without loss never needs `begin`
-    // again; `turn` is the last one that every later end may use, so that the minimum stays exact.
+    // If a segment from `begin` to `turn` is no cheaper than the best solution up to `turn`, a segment that
+    // begins at `turn` is at least as good for every later end, and `begin` is dropped. `turn` is the last
+    // start that every later end may use, so the minimum stays exact.
     const size_t turn = end + 1 - shortest;
     std::erase_if(candidates, [&](size_t begin) {
       return begin < turn && best[begin] + cost.of(begin, turn) >= best[turn];

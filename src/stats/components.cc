@@ -1,3 +1,7 @@
+// One function for each line of the header's table, from steps to heats: each needs the components found
+// before it, whose share of the sum of squares is `known`. P has the weight 2 (m - 1), because V_ih and
+// V_jh both contain it. Cell::own is the part of V that comes from bursts and steps.
+
 #include "stats/components.h"
 
 #include <algorithm>

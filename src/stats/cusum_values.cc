@@ -1,3 +1,8 @@
+// Critical values of the CUSUM at alpha = 1%, computed once by CusumTable (stats/history.h): simulating
+// takes one or two seconds per series, and `bakeoff history` looks at many series. They fall with the
+// length, towards those of a Brownian bridge, and rise with phi: a short, correlated series looks like one
+// that has changed.
+
 #include <algorithm>
 #include <array>
 #include <cmath>

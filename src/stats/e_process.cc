@@ -1,3 +1,11 @@
+// Evidence is kept as a logarithm: E_n exceeds the range of a double after some 150 heats of an obvious
+// gap. In the header's formula ratio = t^2 / nu. It is infinite if the values have no spread; log_part()
+// then gives the supremum, (n - 1)/2 log(1 + ng).
+//
+// The critical ratio of a mixture has no closed form. log_mixture() rises with the ratio, so the root is
+// bracketed and found by TOMS 748, in the logarithm of the ratio: the root is large for few heats and near
+// 0 for many.
+
 #include "stats/e_process.h"
 
 #include <algorithm>

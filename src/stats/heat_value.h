@@ -16,7 +16,7 @@ namespace bakeoff::stats {
 
 inline constexpr double kTrimmedBursts = 0.25;
 
-// Number of bursts that are left out, of so many: floor(bursts / 4), so none of fewer than 4.
+// Number of bursts that are left out: floor(bursts / 4), so 0 of fewer than 4.
 size_t trimmed_bursts(size_t bursts);
 
 struct HeatMeasure {

@@ -1,3 +1,10 @@
+// max_cusum() finds the candidate, then estimates the noise. The noise is the hard part. About one mean, a
+// change of level looks like noise with a long memory and hides itself. Differences of neighbours do not
+// see the change, but with white noise on top of a slow wander they underestimate the correlation.
+// Residuals about the means before and after the candidate are good if there is one change. The smaller of
+// the two estimates is used. This favours finding changes, as the search for the candidate does. Neither
+// bias is corrected: the critical values come from the same function applied to series without a change.
+
 #include "stats/history.h"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 //   Interval d = level.of(a, b);
 //
 // How its alpha is shared. Either the quicker bursts or the mean decide between two contenders, by what their
-// stalls show so far (PairTable::stalls). Whatever chooses, a choice errs only if the chosen interval does:
+// stalls show so far (PairTable::stalls). However the choice is made, it errs only if the chosen interval does:
 // so nine tenths go to the quicker bursts and one tenth to the mean, and both are right with probability
 // 1 - alpha. A promised ceiling has a share of alpha for itself. It is about the quicker bursts, so it
 // decides nothing where the mean decides.

@@ -24,11 +24,11 @@ enum class Shape { kNormal, kExponential, kLognormal };
 // Noise on log step times; all zero: none. Standard deviations are relative (0.01 = 1%).
 struct NoiseModel {
   double process = 0;     // of a fresh process about its contender
-  double process_df = 0;  //   Student's t with so many degrees of freedom; 0: `process_shape`
+  double process_df = 0;  //   degrees of freedom of Student's t; 0: `process_shape`
   Shape process_shape = Shape::kNormal;
   double process_phi = 0;  //   correlation from heat to heat (AR(1)): fresh processes, and yet alike
   double (*loudness)(int heat) = nullptr;  // factor on `process` and `step` in a heat, counted from 0
-  double order_gain = 0;                   // whoever starts first in a heat runs faster by this
+  double order_gain = 0;                   // the first to start in a heat runs faster by this
   double mode_gap = 0;                     // a process runs this much slower in its second mode, one in two
   double machine = 0;                      // state of the machine, common to all, AR(1) from burst to burst
   double machine_phi = 0;                  //   and from heat to heat

@@ -1,3 +1,11 @@
+// The rest of a race has no formula: the boundary is a table, verdicts have several edges, and a pair's
+// distance from an edge is uncertain. So 63 courses are simulated. Each draws every pair's true gap once,
+// from what its heats have shown, and then further heats about it.
+//
+// Heats serve several pairs: the leader and live - 1 others run in each. A course therefore needs as many
+// heats as its slowest pair, or all turns / (live - 1) if that is more. The report gives the median course,
+// and the 7th from either end as the range of 8 in 10.
+
 #include "stats/outlook.h"
 
 #include <algorithm>

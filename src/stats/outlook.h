@@ -47,7 +47,7 @@ OpenPair open_pair(const PairTable& table, const Race& race, const RankingOption
 struct Rest {
   double heats = 0, seconds = 0;
   double low_s = 0, high_s = 0;  // of 8 in 10 courses
-  bool more = false;             // so many heats are not enough in half of the courses: a lower bound
+  bool more = false;             // in half of the courses these heats are not enough: a lower bound
   bool operator==(const Rest&) const = default;
 };
 

@@ -1,3 +1,12 @@
+// effects(): one scale for contenders that never met. A heat of m members contributes the sum of (log_ms_i
+// - h - c_i)^2 with an unknown h of its own. Minimised over h this is the sum over its pairs of (d_ij -
+// (c_i - c_j))^2 / m, so h drops out. The normal equations are L c = r, with L the Laplacian of a graph:
+// each heat adds 1/m to the edge of each of its pairs, and d_ij / m to r_i.
+//
+// L is singular: a constant may be added to c, and contenders without common heats form separate parts.
+// Conjugate gradients tolerate that if r lies in the range of L, which holds for the largest part alone.
+// They need few steps, and no factorisation of a 256 x 256 matrix after each heat.
+
 #include "stats/pair_table.h"
 
 #include <fmt/format.h>
@@ -181,7 +190,7 @@ Status PairTable::add(const HeatResult& heat) {
 
 namespace {
 
-// Half-width in standard errors of the 80% interval by Student's t from so many values.
+// Half-width in standard errors of the 80% interval by Student's t from n values.
 double width_of_80_percent(size_t n) {
   static const std::vector<double> kWidths = [] {
     std::vector<double> widths(2, std::numeric_limits<double>::infinity());

@@ -29,7 +29,10 @@ int64_t least_count(int64_t n, double p, double share) {
   return low;
 }
 
-// Autocovariances of pairs of lags, (0, 1), (2, 3), ...: positive and not rising, else the sum ends there.
+// 1 + 2 x the sum of the autocorrelations. Estimates at long lags are noise, so the sum must end somewhere.
+// Sums of neighbouring lags, (0, 1), (2, 3), ..., are positive and falling for a reversible Markov chain
+// (Geyer). The first that is not positive ends the sum; one that rises is cut to the one before. Lag 0
+// counts once, not twice: total starts at -1.
 double geyer_sum(const std::vector<double>& centred, double variance) {
   const size_t n = centred.size();
   const auto lag = [&](size_t k) {
@@ -92,6 +95,7 @@ Percentile percentile(const std::vector<std::vector<double>>& series, double p, 
   }
   const auto worth = static_cast<int64_t>(std::max(1.0, std::floor(found.n_eff)));
   const Ranks ranks = quantile_ranks(worth, p, level);
+  // Ranks among `worth` independent values, stretched to n and rounded outwards.
   const double scale = n / static_cast<double>(worth);
   if (ranks.low > 0) found.bounds.low = at(std::floor(static_cast<double>(ranks.low) * scale + 1e-9));
   if (ranks.high <= worth) found.bounds.high = at(std::ceil(static_cast<double>(ranks.high) * scale - 1e-9));

@@ -43,6 +43,8 @@ Queue judge_queue(std::span<const double> arrival, std::span<const double> start
     queue.state = QueueState::kGrowing;
     return queue;
   }
+  // With the upper end of the load's interval: near capacity a small error of the load is a large one of
+  // the relaxation time.
   const double variation = variance(service) / (mean_s * mean_s);
   const double forgets = relaxation(queue.load_interval.high, variation);
   queue.wanted = std::ceil(kRelaxations * forgets);

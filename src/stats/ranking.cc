@@ -1,3 +1,16 @@
+// Levels steps down. A pass computes intervals of all open pairs at alpha / (number of pairs) and
+// eliminates. Fewer open pairs have a larger share each, so passes repeat until one eliminates nobody. 256
+// contenders have 32,640 pairs, judged after every heat. Most are alike at any level: that_may_differ()
+// drops a pair if even the whole of alpha does not separate it.
+//
+// left_[i] is the pass in which contender i left. A pair is judged at the level of the earlier of its two.
+//
+// The leader needs no proof: all statements are about pairs and hold whichever contender leads. It is kept
+// stable (leader_band), because heats pair contenders with the leader, and a new leader starts new pairs.
+//
+// Ranks and tie groups: collect "a is slower than b", close it over chains (a > b and b > c give a > c,
+// also if a and c never met), and count.
+
 #include "stats/ranking.h"
 
 #include <algorithm>
@@ -84,7 +97,7 @@ class Levels {
   }
 
   std::vector<Level> levels_;  // by pass
-  std::vector<size_t> left_;   // the pass in which a contender left; of those that stay, the last one
+  std::vector<size_t> left_;   // the pass in which a contender left; the last pass if it stays
 };
 
 std::optional<size_t> lead(const PairTable& table, const std::vector<size_t>& order,
@@ -121,7 +134,7 @@ void compare_with_leader(const PairTable& table, Levels& levels, size_t i, size_
   if (standing.verdict == Verdict::kUndecided && standing.eliminated_by) standing.verdict = Verdict::kSlower;
 }
 
-// Whatever leads from one to another by a chain becomes a direct relation.
+// Transitive closure (Warshall): i > via and via > j give i > j.
 void close_chains(Matrix& relation) {
   for (size_t via = 0; via < relation.size(); ++via) {
     for (size_t i = 0; i < relation.size(); ++i) {

@@ -99,7 +99,7 @@ struct Race {
   bool operator==(const Race&) const = default;
 };
 
-// The number of pairs among which alpha is shared while so many contenders are open: n(n-1)/2, at least 1.
+// The number of pairs that share alpha while `open` contenders are open: n(n-1)/2, at least 1.
 size_t comparisons(size_t open);
 
 // O(K^2), and again for the open ones each time that one leaves. Contenders not linked to the leader by
@@ -113,8 +113,8 @@ struct PairGap {  // d = log(a / b), a < b
   double gap = 0;
   Interval interval;     // at the pair's level
   StallGap stalls = {};  // see Standing
-  // At alpha / (K(K-1)/2), whoever has left: all pairs' intervals, and whatever follows from several of them, hold
-  // together with probability >= 1 - alpha (union bound).
+  // At alpha / (K(K-1)/2), eliminated contenders included: the intervals of all pairs, and statements derived from
+  // several of them, hold together with probability >= 1 - alpha (union bound).
   Interval together = {};
   bool operator==(const PairGap&) const = default;
 };

@@ -1,3 +1,8 @@
+// When a gate gives up. kTooNoisy needs a half-width, with 0.75 of the sd seen and all heats that the
+// budget allows, that exceeds both epsilon (identical versions would stay undecided) and |d - epsilon|
+// (these versions would). The factor is there because few heats may overestimate the sd, and stopping
+// wrongly costs more than a few heats.
+
 #include "stats/regression.h"
 
 #include <algorithm>

@@ -62,7 +62,7 @@ class RegressionTest {
   PairTable table_;
 };
 
-// What a gate has used and may use, in seconds. Whatever made it stop, its claims hold.
+// What a gate has used and may use, in seconds. Its claims hold for any reason to stop.
 struct GateTime {
   double spent_s = 0;
   double heat_s = 0;  // of the next heat

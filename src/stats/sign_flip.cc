@@ -8,7 +8,8 @@
 namespace bakeoff::stats {
 namespace {
 
-// log(1 + tanh z) = log 2 - log(1 + exp(-2z)), without overflow.
+// log(1 + tanh z) = log 2 - log(1 + exp(-2z)), without overflow. Far below 0, 1 + tanh z rounds to 0, but
+// its logarithm is about 2z + log 2.
 double log_wager(double z) {
   const double tail = z >= 0 ? std::log1p(std::exp(-2 * z)) : -2 * z + std::log1p(std::exp(2 * z));
   return std::log(2.0) - tail;
@@ -54,7 +55,8 @@ void SymmetricBackup::add(double d) {
 Interval SymmetricBackup::widen(const Interval& d, double alpha) const {
   const double target = std::log(2 / alpha);
   Interval wide = d;
-  // From the inside out, so that the farthest point in doubt decides.
+  // From the inside out, so that the farthest point in doubt decides. A bound moves just beyond its point,
+  // because an interval that ends at epsilon exactly is still within the margin.
   for (size_t i = 0; i < points_.size(); ++i) {
     const SignFlip& low = points_[points_.size() - 1 - i];
     if (low.centre() <= wide.low && low.log_e_above() < target) {

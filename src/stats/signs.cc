@@ -1,3 +1,11 @@
+// Modes: the best groups of sorted values are contiguous (Fisher, On grouping for maximum homogeneity,
+// 1958). With running sums all splits into two cost O(n), into three O(n^2). The share that the best split
+// leaves has no simple distribution under normal noise, so its quantile is simulated once for each number
+// of heats. Two and three groups are tried, each at half the chance.
+//
+// The tests repeat after each heat without a correction. A false sign makes no verdict wrong: it turns the
+// backup on, which only widens intervals.
+
 #include "stats/signs.h"
 
 #include <algorithm>
@@ -44,7 +52,7 @@ class Stretches {
   std::vector<double> squares_ = {0};
 };
 
-// The best split of ascending values into so many groups.
+// The best split of ascending values into this number of groups.
 Split best_split(std::span<const double> ascending, size_t groups) {
   const size_t n = ascending.size();
   const Stretches stretches(ascending);

@@ -16,6 +16,7 @@ constexpr double kMostEnumerated = 50000;
 constexpr int kDraws = 20000;
 
 // Counts the ways to choose `left` more of pooled[at..] whose sum, on top of `sum`, is at most `limit`.
+// That enumerates all divisions of the pooled |d| into two groups without storing any.
 struct Dealing {
   const std::vector<double>& pooled;
   double limit;

@@ -1,3 +1,11 @@
+// All tests use one number, `long_run`: the variance of a mean of many neighbouring steps, times their
+// number. It comes from differences, so warm-up and drift do not enter it. Relative to it a mean of n steps
+// has variance 1 / n, a slope 1 / sum (t - mean t)^2, and a change of level costs 3 ln n. With the plain
+// variance instead, correlated steps would show changes everywhere.
+//
+// PELT knows no slopes: it turns a slow drift into stairs, and the last stair looks steady. last_line()
+// therefore asks whether one line through the last stairs fits as well as the stairs.
+
 #include "stats/steady.h"
 
 #include <fmt/format.h>

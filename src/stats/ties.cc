@@ -1,3 +1,8 @@
+// Groups are maximal cliques of the graph "not separated", enough to cover each tied pair. If ties are
+// overlaps of intervals on a line, they are contiguous in the order. Pairs that never met make other
+// graphs, for which the smallest cover is NP-hard to find. So each uncovered pair grows into a clique, and
+// cliques whose pairs are all covered by others are dropped at the end.
+
 #include "stats/ties.h"
 
 #include <algorithm>

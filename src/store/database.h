@@ -63,7 +63,7 @@ class Transaction {
   Database* database_;
 };
 
-// Creates the file, and folders above it, where there is none. `stop`: whether to end a wait for another process.
+// Creates the file, and folders above it, if absent. `stop`: whether to end a wait for another process.
 Result<std::unique_ptr<Database>> open_sqlite(
     const std::filesystem::path& file, std::function<bool()> stop = [] { return false; });
 

@@ -29,7 +29,7 @@ struct Imported {
   bool stopped = false;  // before the end; what was read so far is stored
 };
 
-// Each batch is one transaction: whatever ends the process, the index is as after some batch, and the same import
+// Each batch is one transaction: if the process is killed, the index is as after some batch, and the same import
 // goes on from there. Several may run at once. Errors are those of the database; the error's remedy says what is
 // kept.
 Result<Imported> import_runs(Index& index, const ImportWish& wish);

@@ -1,3 +1,14 @@
+// The queries of the index. Each change is one transaction. Statements use the SQL that SQLite and PostgreSQL
+// share.
+//
+// A series keeps its number of runs and its first and latest start, so that lists need no pass over the
+// results. A new run only adds to these (added_). A removed or replaced run may have been the first or the
+// latest, so its series is counted anew (again_). recount() does both at the end of the transaction.
+//
+// A run can appear twice: its directory was moved (the row with its id is replaced), or copied (is_copy:
+// left out while the other directory exists, or if that is on another machine). In a shared database a
+// directory belongs to the machine in kept_on_, because paths of other machines mean nothing here.
+
 #include "store/index.h"
 
 #include <fmt/format.h>

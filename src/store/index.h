@@ -99,7 +99,7 @@ class Index {
 
   std::unique_ptr<Database> database_;
   std::string kept_on_;  // of a shared database this machine's name, to which its directories belong
-  // Of the transaction at hand: series whose runs were counted up, and those that must be counted again.
+  // Of the transaction at hand: series with new runs, and series that must be counted again.
   struct Counted {
     int64_t runs = 0;
     std::string first = {}, latest = {};
@@ -108,7 +108,7 @@ class Index {
   std::map<std::string, bool> again_ = {};
 };
 
-// $BAKEOFF_DB; empty: there is none. Error: it is no address of PostgreSQL.
+// $BAKEOFF_DB; empty if not set. Error: it is no address of PostgreSQL.
 Result<std::string> database_url();
 // index.sqlite of a home.
 std::filesystem::path index_file(const std::filesystem::path& home);

@@ -66,7 +66,7 @@ Series series_of(const Row& row, const Summary& summary, const std::string& work
   return s;
 }
 
-// A number that is none, or no time of a step, is not stored.
+// NaN, and a number that cannot be the time of a step, is not stored.
 std::optional<double> seconds(double ms) {
   return std::isfinite(ms) && ms > 0 && ms < 1e12 ? std::optional(ms / 1e3) : std::nullopt;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// A study's records while it runs: those that an earlier run left on disk, and new ones, which are written at
+// A study's records while it runs: records that an earlier run left on disk, and new ones, which are written at
 // once. They tell what is left to do.
 //
 //   TRY(auto done, Ledger<FitTrial>::open(plan.directory));

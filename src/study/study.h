@@ -46,7 +46,7 @@ struct RankedContender {
   std::optional<double> step_ms = {};  // of the race; absent: it was not timed there
 };
 
-// What the report knows when it comes to the studies. What it refers to outlives it.
+// What the report knows when it renders the studies. What it refers to outlives it.
 struct StudyContext {
   const Manifest& manifest;
   const recipe::Recipe& recipe;
@@ -63,7 +63,7 @@ struct Study {
   // Measures what the recipe asks for and the records do not hold yet. Returns when all is done, or when the
   // race is over(): what was cut short leaves no record, so that a resumed run makes it. A contender that fails is a record with its reason.
   Status (*run)(const Afterwards& race);
-  // What the records come to, as a finished table.
+  // The results of the records as a finished table.
   StudySection (*section)(const RunDirectory& directory, const StudyContext& context);
 };
 

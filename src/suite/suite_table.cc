@@ -1,3 +1,16 @@
+// The interval of a geometric mean (mean_of): on the log scale the mean of the rows' lower ends and the
+// mean of their upper ends. If all rows' intervals hold, the mean of the true ratios lies between these. By
+// the union bound they all hold with probability at least 1 - (sum of the rows' alpha), whatever the
+// dependence between the races; and the intervals are those that hold for all pairs of a race together, so
+// every mean and every comparison of means is covered at once. An interval from the variance between rows
+// would answer another question: it would take the recipes for a sample of all recipes, and be undefined
+// for one row. Precisions of one recipe share a race, so its alpha counts once.
+//
+// Which rows count (compared_of): means of different rows cannot be compared, so all compared contenders
+// need a time in all rows used. The best choice maximises contenders x (rows - 1). To find it is hard in
+// general (a biclique with the most edges), so only prefixes of the contenders, sorted by their number of
+// rows, are tried.
+
 #include "suite/suite_table.h"
 
 #include <fmt/format.h>

@@ -44,7 +44,7 @@ std::string advice(const SettingEffect& effect, double margin);
 
 // "1.15x faster [1.12, 1.18]", "1.20x slower [1.15, 1.26]".
 std::string speed_in_words(const Estimate& speed);
-// "channels_last = true, compile = none"; empty: there are none.
+// "channels_last = true, compile = none"; empty without settings.
 std::string with_in_words(const EffectPair& pair);
 
 }  // namespace bakeoff

@@ -41,7 +41,7 @@
 namespace bakeoff {
 namespace {
 
-// The machine's roofs over so many threads; empty where it was not measured.
+// The machine's roofs for this number of threads; empty if it was not measured.
 using RoofsOver = std::function<std::optional<Roofline>(int threads)>;
 
 // The records of a run, with what follows from them for every row.
@@ -57,7 +57,7 @@ class Summariser {
         roofs_over_(std::move(roofs_over)) {}
 
   Result<Summary> summary(std::vector<Source> sources) {
-    std::vector<size_t> contenders;  // those that ever passed the gate, in the recipe's order
+    std::vector<size_t> contenders;  // that ever passed the gate, in the recipe's order
     for (size_t i = 0; i < manifest_.contenders.size(); ++i) {
       if (may_race(i)) contenders.push_back(i);
     }
@@ -313,7 +313,7 @@ class Summariser {
     rank_last(s, first, std::move(last));
   }
 
-  // Those that looked hopeless, behind the ranked ones of their group, which begin at `first`: slowest last.
+  // Hopeless contenders, behind the ranked ones of their group, which begin at `first`: slowest last.
   void rank_last(Summary& s, size_t first, std::vector<Row> rows) const {
     const auto seen = [&](const Row& row) { return hopeless_.at(row.contender.id); };
     std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return seen(a) < seen(b); });
@@ -440,7 +440,7 @@ class Summariser {
     for (Row& row : s.ranked) row.limit = limit_of(row);
   }
 
-  // A row that was taken out is open no more, and without its leader an outlook is none.
+  // Drops outlooks of removed rows, and outlooks whose leader was removed.
   static void keep_what_is_open(Summary& s) {
     const auto reads = [&](const std::string& id, const char* verdict) {
       return std::any_of(s.ranked.begin(), s.ranked.end(),

@@ -12,7 +12,7 @@
 
 namespace bakeoff {
 
-// `machine`: the limits that the run was made under, or null; `peak`: those that the run measured for itself,
+// `machine`: the limits that the run was made under, or null; `peak`: the limits that the run measured for itself,
 // or null. A contender with a trial that breaks a rule (evidence/invariants.h) is not ranked.
 //
 // Times and ratios are one estimate. A ratio is the mean of the log ratios over the heats of the race that

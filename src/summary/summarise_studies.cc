@@ -17,7 +17,7 @@ namespace bakeoff {
 
 namespace {
 
-// Of a study that the recipe asks for: the ranked contenders that have no row; empty: there are none.
+// Of a study that the recipe asks for: the ranked contenders without a row.
 std::string not_measured(const std::vector<Row>& ranked, const std::optional<table::Section>& section) {
   if (ranked.empty()) return "";
   if (!section) return "nothing is measured";

@@ -64,13 +64,13 @@ struct Row {
   std::optional<Behind> behind = {};
   Estimate ms_per_step = {};  // the leader's times the ratio (summary/summarise.h)
   Estimate ratio = {};        // to the leader; 1 for the leader itself
-  // It looked hopeless twice and was not timed: it is at least so many times slower than the leader. Its
+  // It looked hopeless twice and was not timed: it is at least this many times slower than the leader. Its
   // times are these bounds then, in `value` and `low`, and `high` is infinite.
   std::optional<double> at_least = {};
   double samples_per_second = 0;
   double gflops = 0;  // model FLOPs of a step / time
   int threads = 0;    // that it computes with: its effective settings, at most its CPUs
-  // Shares of the machine's measured limits for so many threads, 1 = all of it: the model's FLOPs, and the
+  // Shares of the machine's measured limits for its threads, 1 = all of it: the model's FLOPs, and the
   // bytes that its ops move where nothing is fused (above 1: the framework moves fewer).
   std::optional<double> flop_use = {}, byte_use = {};
   Usage usage = {};       // of processors, memory and energy, a step

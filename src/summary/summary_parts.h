@@ -14,7 +14,7 @@
 
 namespace bakeoff {
 
-// Medians over sound trials: over those that started with the machine to themselves, where there are any.
+// Medians over sound trials: over trials that started alone on the machine, if there are any.
 StartUp start_up(std::vector<const Trial*> trials, const std::optional<Parity>& proof);
 
 // The trial with the median time; absent where none has a number.

@@ -42,8 +42,9 @@ std::string plain(const std::optional<double>& value);
 // 0 is open.
 std::string interval(const Estimate& estimate, std::string (*show)(double));
 
-// Whether the interval has an end on that side. An end at or below 0 is none, nor is one farther than a factor of
-// `far` from the estimate, unless it tells a ratio from 1: so wide is an interval only while too few heats were run.
+// Whether the interval has an end on that side. An end at or below 0 does not count, nor does one
+// farther than a factor of `far` from the estimate, unless it tells a ratio from 1: intervals are that wide only
+// while too few heats were run.
 inline constexpr double kSaysNothing = 100;
 bool bounded_below(const Estimate& estimate, double far = kSaysNothing);
 bool bounded_above(const Estimate& estimate, double far = kSaysNothing);

@@ -83,14 +83,14 @@ struct Quantity {
       : column(std::move(of)), value(std::move(for_programs)), read(std::move(for_people)) {}
 
   Column column;
-  Value value;  // absent: there is none for programs
+  Value value;  // absent: not for programs
   Show show = nullptr;
   Read read;
 };
 
 // `value` as people read it: a number by `show`, an estimate with its interval, a text as it is.
 Cell shown(const Json& value, std::string (*show)(double));
-// For a CSV: the value at `pointer`, with every digit; empty where there is none.
+// For a CSV: the value at `pointer`, with every digit; empty if absent.
 std::string plain(const Json& value, const std::string& pointer);
 // Sets `out` at `key`, whose "/" stand between objects.
 void set(Json& out, const std::string& key, Json value);

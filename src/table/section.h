@@ -36,7 +36,7 @@ struct Picture {
   std::string x_title = {}, y_title = {};
   std::vector<Curve> curves = {};
   bool log_x = false;
-  std::vector<std::pair<double, std::string>> ticks = {};  // of x, where numbers are none: "p99"
+  std::vector<std::pair<double, std::string>> ticks = {};  // of x, where they are not numbers: "p99"
   std::vector<FactorBar> bars = {};                        // instead of curves
   bool operator==(const Picture&) const = default;
 };
@@ -46,12 +46,12 @@ struct Section {
   std::string label = {};                   // for a page's navigation: "Whole training"
   std::string title = {};                   // "Whole training: 41 epochs of 60,000 rows"
   std::string legend = {};                  // what its numbers are, in sentences
-  std::vector<std::string> sentences = {};  // what it comes to, above the table
+  std::vector<std::string> sentences = {};  // the result in words, above the table
   std::vector<FilledColumn> columns = {};
   std::string next = {};                    // what may be done about it, in sentences; empty: nothing
   std::string command = {};                 // that does it, for copying
   std::vector<std::string> row_names = {};  // one a row, for the notes: "torch, single stream"
-  std::vector<std::string> notes = {};      // one a row; empty: there is none
+  std::vector<std::string> notes = {};      // one a row; empty if there is none
   std::vector<std::string> remarks = {};    // for the notes of the whole report
   Json json = {};                           // under its key
   // Names of the columns of a CSV, and by contender their values, parallel to the names.

@@ -2,7 +2,7 @@
 
 // Text for people: cleaning what a worker printed, and laying UTF-8 out in terminal columns.
 //
-//   pad_right(fit(clean(name), 20), 20)    // exactly 20 columns, whatever the name holds
+//   pad_right(fit(clean(name), 20), 20)    // exactly 20 columns for any name
 //
 // Widths are columns of a terminal: 0 for combining marks, 2 for East Asian wide characters and emoji,
 // else 1.

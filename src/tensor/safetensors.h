@@ -88,7 +88,7 @@ class SafetensorsFile {
 
   const std::vector<Entry>& entries() const { return entries_; }  // by offset
   const Metadata& metadata() const { return metadata_; }
-  const Entry* find(std::string_view tensor) const;  // null if there is none
+  const Entry* find(std::string_view tensor) const;  // null if absent
 
   // Any dtype as doubles (I64 beyond 2^53 fails).
   Result<Tensor> read(std::string_view tensor) const;

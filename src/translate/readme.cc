@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Above it a bound is none of a relative difference: of dropout's masks, of batches.
+// A larger bound is not one of a relative difference, but of dropout's masks or of batches.
 constexpr double kLargestBound = 1e-2;
 
 // In a cell of a Markdown table.

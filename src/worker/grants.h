@@ -30,7 +30,7 @@ struct Machine {
 };
 Machine this_machine();
 
-// The library to preload. If there is none, the error names the package to install.
+// The library to preload. If it is missing, the error names the package to install.
 Result<std::filesystem::path> allocator_library(const std::string& allocator,
                                                 const std::filesystem::path& root = "/");
 

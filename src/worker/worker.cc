@@ -41,7 +41,7 @@ double number(const Json& value) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-// The text under `key`; `otherwise` where there is none.
+// The text under `key`; `otherwise` if absent.
 std::string text_of(const Json& answer, const char* key, const std::string& otherwise = {}) {
   const auto found = answer.find(key);
   return found != answer.end() && found->is_string() ? found->get<std::string>() : otherwise;

@@ -27,7 +27,7 @@ namespace bakeoff::zoo {
 
 // A workload around one `op`, with shapes and attributes over their whole legal range.
 ir::Workload random_case(ir::Op op, tensor::Rng& rng);
-// False for an op without a generator (a test demands that there is none).
+// False for an op without a generator (a test demands one for every op).
 bool has_random_case(ir::Op op);
 
 // A picture, sequence or vector network of a few blocks: residual sums, concatenated branches, gates, batch

@@ -1,3 +1,8 @@
+// Random networks for the tests that compare frameworks with the referee. A network is a chain of blocks
+// that keep the rank of their input: any block can follow any other. repeated() draws a block two or three
+// times from a copy of the random state: the parts are alike, so emitters print them as one class
+// (emit/blocks.h), and blocks meet every op.
+
 #include <cassert>
 #include <string>
 

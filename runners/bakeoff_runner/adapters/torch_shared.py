@@ -38,10 +38,10 @@ def torch_arrays() -> Arrays:
 
 
 def limit_threads(threads: int) -> None:
-    """Gives torch so many, unless it has them by ``OMP_NUM_THREADS`` already.
+    """Gives torch this number, unless it has it by ``OMP_NUM_THREADS`` already.
 
-    The call switches off MKL's own choice of fewer threads for small products, which
-    whoever sets the variable alone keeps.
+    The call switches off MKL's own choice of fewer threads for small products; setting
+    the variable alone keeps it.
     """
     import torch
 

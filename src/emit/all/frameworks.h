@@ -10,6 +10,6 @@
 namespace bakeoff::emit {
 
 const std::vector<const Framework*>& frameworks();
-const Framework* find_framework(std::string_view name);  // null if there is none
+const Framework* find_framework(std::string_view name);  // null if unknown
 
 }  // namespace bakeoff::emit

@@ -33,7 +33,7 @@ class ForwardPrinter {
   // The expression for a value; ends the value's life where this is its last use.
   std::string use(ir::ValueId id);
   const std::string& module_of(const ir::Node& node) const { return modules_.module_of(node); }
-  // The parameter in a slot; "{}", an undefined tensor, where there is none.
+  // The parameter in a slot; "{}", an undefined tensor, if the slot is empty.
   std::string param(const ir::Node& node, std::string_view slot) const;
   void call(const std::string& head, const std::vector<std::string>& arguments);
   void binary(const std::string& a, char symbol, const std::string& b);

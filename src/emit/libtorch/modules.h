@@ -5,7 +5,7 @@
 // A node whose parameters are <layer>.weight, <layer>.bias, ... becomes an nn module of that name; the dotted
 // layer "block1.conv1" is the member block1_conv1, registered as "conv1" of a module "block1". A parameter
 // that is tied, shared under other attributes or oddly named is a Tensor member, and its op is called as a
-// function. A block (emit/blocks.h) is a member of a struct of its own; those that fill a list are an
+// function. A block (emit/blocks.h) is a member of a struct of its own; blocks that fill a list are an
 // nn::ModuleList. Either way the keys of named_parameters() and named_buffers() are the canonical names.
 
 #include <map>

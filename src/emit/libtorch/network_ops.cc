@@ -137,7 +137,7 @@ Tensor resize_linear(Tensor x, torch::IntArrayRef size) {
 
 )";
 
-// Some resize in this mode is none of F::interpolate.
+// Whether some resize in this mode is one that F::interpolate does not have.
 bool resizes_itself(const ir::Workload& workload, bool linear) {
   const auto types = ir::infer(workload);
   return std::any_of(workload.nodes.begin(), workload.nodes.end(), [&](const Node& node) {
@@ -178,7 +178,7 @@ void attention(ForwardPrinter& p, const Node& node) {
   p.call("attention", arguments);
 }
 
-// nn::LSTM and nn::GRU begin at the first place: those that begin at the last one get the sequence turned.
+// nn::LSTM and nn::GRU begin at the first place. A layer that begins at the last one gets the sequence reversed.
 void recurrent(ForwardPrinter& p, const Node& node) {
   const bool reverse = node.flag("reverse");
   const std::string x = p.use(node.inputs[0]) + (reverse ? ".flip(1)" : "");

@@ -267,7 +267,7 @@ void print_surrounded(CodeWriter& out, const Optimizer& o, const std::string& ba
   out.print("};\n\n");
 }
 
-// Groups of parameters: those that decay, and those that do not.
+// Two groups of parameters: with and without decay.
 void print_groups(CodeWriter& out, const std::string& made, const std::string& options) {
   out.print(R"(std::vector<Tensor> decayed, kept;
 for (const auto& item : model->named_parameters()) {
@@ -276,7 +276,7 @@ for (const auto& item : model->named_parameters()) {
 )");
   call(out, made + " optimizer", {"std::vector<torch::optim::OptimizerParamGroup>{decayed, kept}", "options"},
        ";");
-  // A group takes from the others whatever it has at the constructor's default: 0 of a weight decay.
+  // A group takes from the others every option that it leaves at the constructor's default, also a weight decay of 0.
   out.line("auto& still = optimizer.param_groups().back().options();");
   statement(out, fmt::format("static_cast<torch::optim::{}&>(still).weight_decay(0.0);", options));
   out.line("return optimizer;");
@@ -328,7 +328,7 @@ void print_make_optimizer(CodeWriter& out, const ir::Training& training, const s
   }
   const std::string decay = python_real(o.weight_decay);
   const bool beside = name.starts_with("Decoupled");
-  // AdamW has a decay of its own where none is written.
+  // AdamW has a default decay where none is written.
   if (!beside)
     options.add("weight_decay", fmt::format("weight_decay({})", decay), name.ends_with("EpsInside"));
   out.line(fmt::format("{} make_optimizer({}& model) {{", made, model));

@@ -25,7 +25,7 @@ enum class Input { kPreloaded, kTensorDataset, kDataset, kBatchedIndex };
 Input input_of(const Request& request);
 // Error: workers where there is no DataLoader.
 Status check_input(const Request& request);
-// The line that imports from torch.utils.data; empty: none is needed.
+// The line that imports from torch.utils.data; empty if not needed.
 std::string input_imports(const Request& request);
 // WORKERS = n, where there are any.
 void print_input_constants(CodeWriter& out, const Request& request);

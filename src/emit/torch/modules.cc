@@ -1,3 +1,13 @@
+// Parameters have paths as names, and torch holds a parameter a.b.weight only in a module b of a module a.
+// insert() creates the missing modules as containers. Their kind follows from their children when all nodes
+// are added (Entry::list): modules called 0, 1, 2, ... are an nn.ModuleList, others an nn.ModuleDict. So
+// expressions of paths, self.a[0] or self.a["0"], are made when they are asked for, and only paths are
+// stored.
+//
+// A parameter that fits no layer is registered by itself in its container (loose), and the forward pass
+// calls a function with it. In every case the keys of state_dict() are the canonical names, and weights
+// load without a table of names.
+
 #include "emit/torch/modules.h"
 
 #include <fmt/format.h>
@@ -204,6 +214,9 @@ std::string Modules::module_of(const Block& block) const {
   return expression(stretch_.relative(block.stretch.path));
 }
 
+// Example: blocks encoder.0, encoder.1 and encoder.2 give "self.encoder" if encoder is an nn.ModuleList of
+// these three. forward() then says `for block in self.encoder: x = block(x)`. If the list has a fourth
+// module the result is "", because the loop would call that too.
 std::string Modules::list_of(const std::vector<const Block*>& blocks) const {
   const std::string path = layer_of(stretch_.relative(blocks[0]->stretch.path));
   const Entry* at = &root_;

@@ -5,7 +5,7 @@
 // A node whose parameters are <layer>.weight, <layer>.bias, ... becomes an nn layer of that name; dotted
 // layers sit in nested nn.ModuleDict. A parameter that is tied, shared under other attributes or oddly named
 // is registered by itself, and its op is called through torch.nn.functional. A block (emit/blocks.h) is a module
-// of a class of its own; those that fill a list sit in an nn.ModuleList, layers in a row in an nn.Sequential
+// of a class of its own; blocks that fill a list sit in an nn.ModuleList, layers in a row in an nn.Sequential
 // (emit/torch/sequences.h). Either way the keys of state_dict() are the canonical names.
 
 #include <map>
@@ -38,7 +38,7 @@ class Modules {
   std::string module_of(const Block& block) const;
   // "self.encoder" where that is a list, all of whose modules are these blocks, in this order; else "".
   std::string list_of(const std::vector<const Block*>& blocks) const;
-  // The sequence that begins with a node; nullptr: none does.
+  // The sequence that begins with a node; null if there is none.
   const Sequence* sequence_at(int node) const;
   // "self.features"
   std::string module_of(const Sequence& sequence) const { return expression(sequence.path); }

@@ -70,7 +70,7 @@ constexpr const char* kResize =
     return x
 )";
 
-// Some resize is none of F.interpolate.
+// Whether some resize is one that F.interpolate does not have.
 bool resizes_itself(const ir::Workload& workload) {
   const auto types = ir::infer(workload);
   return std::any_of(workload.nodes.begin(), workload.nodes.end(), [&](const ir::Node& node) {
@@ -111,7 +111,7 @@ void attention(ForwardPrinter& p, const ir::Node& node) {
   p.call("F.scaled_dot_product_attention", arguments, ".transpose(1, 2)");
 }
 
-// nn.LSTM and nn.GRU begin at the first place: those that begin at the last one get the sequence turned.
+// nn.LSTM and nn.GRU begin at the first place. A layer that begins at the last one gets the sequence reversed.
 void recurrent(ForwardPrinter& p, const ir::Node& node) {
   const std::string turn = node.flag("reverse") ? ".flip(1)" : "", x = p.use(node.inputs[0]) + turn;
   if (const std::string module = p.module_of(node); !module.empty()) return p.call(module, {x}, "[0]" + turn);

@@ -1,3 +1,8 @@
+// Rules for every framework. A function returns nothing if its signal is absent, else what it saw. It sets
+// `booked` only if the observed run itself measured the time: then the cause can be named without a further
+// run. `most` is a ceiling, by which suspects are sorted. Of a pair of scripts, what both do alike is no
+// cause of the gap.
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,7 @@
+// JAX. Most slow scripts work outside of compiled functions, or compile again. Looks at the stack say which
+// lines send ops one by one (HotLine::eager); one and the same signal is two causes, by whether these lines
+// index elements of arrays. Reasons for compiling again come from the fact "retraces".
+
 #include <algorithm>
 #include <tuple>
 

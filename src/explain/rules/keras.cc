@@ -1,3 +1,6 @@
+// Keras 2 and 3 on any backend. Most rules concern fit(), whose facts both generations have (by_fit).
+// Training loops of the user's own are left to the rules of the backend.
+
 #include <algorithm>
 #include <cmath>
 

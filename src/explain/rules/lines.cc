@@ -1,4 +1,4 @@
-// Lines that are slow by what they call, whatever the framework.
+// Lines that are slow by what they call, in any framework.
 //
 // Looks at the stack say how much of the time a line takes; what the line says tells why. Each entry of the table below is a
 // rule: a call that is known to copy all of something, to search it, to read a file or to build what does not change. It

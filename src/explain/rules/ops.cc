@@ -121,7 +121,7 @@ Maybe slow_op(const Subject& s, const SlowOp& slow) {
                    .booked = kSure * std::min(1.0, found.seconds / s.mean_s())};
 }
 
-// Whatever op it is.
+// For any op.
 Maybe any_op(const Subject& s, int) {
   if (!wide(s)) return {};
   const std::vector<OpTime> ops = op_times(s);

@@ -352,7 +352,7 @@ bool most_words_in(const std::string& some, const std::string& others) {
   return 2 * found >= std::ssize(all);
 }
 
-// Whether the lines are the same but for numbers; digits of names are none.
+// Whether the lines are the same but for numbers; digits of names do not count.
 bool other_numbers(const Difference& text) {
   const auto without = [](const std::vector<std::string>& lines) {
     std::string kept;
@@ -406,7 +406,7 @@ std::string line_words(const Subject& s, const LineTime& line, double part, doub
                      share(std::min(1.0, more_s / gap_s(s))));
 }
 
-// Of one of several exchanges, the one that has these lines, as the value of kOtherLines; null: there is none.
+// Of one of several exchanges, the one that has these lines, as the value of kOtherLines; null if absent.
 Json exchange_of(const Subject& s, const Difference& text) {
   if (text.line == 0) return {};
   const int64_t first = text.mine.empty() ? text.last + 1 : text.line;
@@ -432,7 +432,7 @@ Suspicion suspicion_of(const Subject& s, const CodeTime& code, double more_s) {
       .booked = at_least(std::min(1.0, more_s / s.mean_s()), s)};
 }
 
-// What differs, whatever it is, in a line that takes most of the gap; nullptr: nothing does. What many lines need a little may
+// Any difference in a line that takes most of the gap; nullptr if there is none. What many lines need a little may
 // be what all of them compute with, and says nothing; one that gives other names alone says least.
 const CodeTime* most_of_gap(const Subject& s) {
   const double least_s = kPartOfGap * gap_s(s);

@@ -1,3 +1,5 @@
+// The pages of docs/rules: meaning and measurement by topic, remedies from the file of each framework.
+
 #include <algorithm>
 
 #include "explain/rules/parts.h"

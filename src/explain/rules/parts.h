@@ -46,14 +46,14 @@ std::string input_words(const Subject& s);
 int64_t first_line(const Source& source, const Pattern& pattern);
 // Factor by which a step becomes shorter without this share of it.
 double without(double part);
-// The object or array of a fact; empty where there is none.
+// The object or array of a fact; empty if absent.
 Json fact(const Subject& s, const char* name);
-// What the first of its loaders says; null where there is none.
+// What the first of its loaders says; null without a loader.
 Json loader(const Subject& s, const char* fact);
 // Of a pair: facts of the other script; 0 and empty where it has none.
 double number_of_other(const Subject& s, const char* name);
 Json fact_of_other(const Subject& s, const char* name);
-// The first of a list's objects; an empty object where there is none.
+// The first of a list's objects; an empty object if the list has none.
 Json first_of(const Json& list);
 Maybe recompiled(const Subject& s);
 // What it was compiled again for, of these kinds: "lr, temperature of train_step".
@@ -97,7 +97,7 @@ inline std::vector<Json> only(bool tried, Json value = true) {
   return tried ? std::vector<Json>{std::move(value)} : std::vector<Json>{};
 }
 
-// What to change in one framework, in Markdown, by topic; "any": whatever the framework.
+// What to change in one framework, in Markdown, by topic; "any": for every framework.
 struct Remedies {
   const char* framework;
   std::map<std::string, const char*> changes;

@@ -1,3 +1,6 @@
+// TensorFlow: tf.function and its traces, pipelines of tf.data (the fact "pipelines"), and switches for
+// debugging.
+
 #include <algorithm>
 
 #include "explain/rules/parts.h"

@@ -1,3 +1,5 @@
+// PyTorch: loaders, compiling, optimizers, the graph of gradients and its backward passes.
+
 #include <algorithm>
 
 #include "explain/rules/parts.h"

@@ -9,7 +9,7 @@
 namespace bakeoff {
 
 const std::vector<Study>& studies();
-// The tables of those that a recipe asks for, as it writes them: "[fit]".
+// The tables of the studies that a recipe asks for, as it writes them: "[fit]".
 std::vector<std::string> wanted_studies(const recipe::Recipe& recipe);
 
 }  // namespace bakeoff

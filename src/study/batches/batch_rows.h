@@ -1,6 +1,6 @@
 #pragma once
 
-// What recorded throughputs at several batches come to. Pure functions of the records.
+// Results of recorded throughputs at several batches. Pure functions of the records.
 
 #include <cstdint>
 #include <optional>

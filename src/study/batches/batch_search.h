@@ -1,6 +1,6 @@
 #pragma once
 
-// Which batch gives a contender its best throughput. A larger batch spreads what a step costs whatever its
+// Which batch gives a contender its best throughput. A larger batch spreads what a step costs at any
 // size (calls, launches, synchronisation) over more samples, until arithmetic or memory is what limits.
 //
 // Every batch has a script of its own, the same but for that number, and fresh processes: a heat of one

@@ -1,6 +1,6 @@
 #pragma once
 
-// What attempts at several batches come to: the largest one that fits, and what stopped the next. Pure
+// Results of attempts at several batches: the largest one that fits, and what stopped the next. Pure
 // functions of the records.
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 //
 // Measured after the race, of those that the gate has proven and that the race did not throw out: one fresh
 // process after the other, alone on the machine, in random order within a round. Each warms up, then serves
-// single stream and every rate. Records are the raw times (latency.jsonl); what they come to is a pure
+// single stream and every rate. Records are the raw times (latency.jsonl); their results are a pure
 // function of them (study/latency/latency_summary.h).
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 
-// What recorded requests come to: percentiles with bounds where the queue is steady, its growth where it is
+// Results of recorded requests: percentiles with bounds where the queue is steady, its growth where it is
 // not. Pure functions of the records.
 
 #include <string>

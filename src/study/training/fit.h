@@ -1,7 +1,7 @@
 #pragma once
 
-// Whole trainings beside the race: so many epochs in one process, by the contender's own pipeline on the real
-// data, and what they come to: seconds, the loss of rows that were trained on, loss and accuracy of rows that
+// Whole trainings beside the race: some epochs in one process, by the contender's own pipeline on the real
+// data, and their results: seconds, the loss of rows that were trained on, loss and accuracy of rows that
 // were not. What published tables state, and step times alone do not show: the first step's compilation,
 // every epoch's first batch, and whether the training is worth its time.
 //

@@ -1,6 +1,6 @@
 #pragma once
 
-// What recorded whole trainings come to. Pure functions of the records.
+// Results of recorded whole trainings. Pure functions of the records.
 
 #include <cstdint>
 #include <optional>
@@ -30,7 +30,7 @@ struct FitRow {
   std::optional<double> wait_s = {};     // of `seconds`: the loop waited for batches; absent: it cannot tell
   std::optional<double> over_steps =
       {};                              // `seconds` over the race's step time x steps; absent: not timed there
-  std::optional<SeedRange> loss = {};  // of rows that were trained on; absent: it was no number any more
+  std::optional<SeedRange> loss = {};  // of rows that were trained on; absent: it was NaN
   std::optional<SeedRange> held_loss = {};  // of the rows held out
   std::optional<SeedRange> accuracy = {};   // of the rows held out, else of those trained on; a share
   bool outlier = false;                     // its loss is further from its group's than kLossTolerance allows

@@ -13,7 +13,7 @@ namespace bakeoff {
 using namespace table;
 namespace {
 
-// Losses may be small: three digits whatever their size.
+// Losses may be small: three digits at any size.
 std::string three(double value) { return value < 1 ? fmt::format("{:.3g}", value) : significant(value, 3); }
 
 // Accuracies lie close together: two decimals.

@@ -15,7 +15,7 @@ Study fit_study();
 
 table::Section fit_section(const std::vector<FitRow>& rows, const FitFacts& facts);
 
-// Median seconds of a whole training by contender, of those that ended well.
+// Median seconds of a whole training by contender, over trainings that ended well.
 Result<std::vector<std::pair<std::string, double>>> fit_seconds(const RunDirectory& directory,
                                                                 const StudyContext& context);
 

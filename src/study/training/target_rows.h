@@ -1,6 +1,6 @@
 #pragma once
 
-// What recorded trainings towards a target come to, over seeds. Pure functions of the records.
+// Results of recorded trainings towards a target, over seeds. Pure functions of the records.
 
 #include <cstdint>
 #include <optional>
@@ -31,12 +31,12 @@ struct TargetRow {
   std::string contender = {};
   int seeds = 0;    // trainings that did not fail
   int reached = 0;  // of them
-  // Of those that reached it, where all did.
+  // Of the seeds that reached it, if all did.
   std::optional<OverSeeds> steps = {}, epochs = {}, seconds = {};
   double start_up_s = 0;                    // median, on top of `seconds`
   double best_loss = 0, best_accuracy = 0;  // median of the last looks
   Convergence convergence = Convergence::kNotCompared;
-  double p = 1;      // of so many steps or more, were it no worse than the referee
+  double p = 1;      // of this number of steps or more, if it is no worse than the referee
   double ratio = 0;  // of its steps to the referee's, geometric mean; 0: not compared
   std::string note = {};
   bool is_referee() const { return contender == TargetTrial::kReferee; }
