@@ -373,9 +373,9 @@ Result<Plan> make_plan(const recipe::Recipe& recipe, const fs::path& folder, con
   return plan;
 }
 
-Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreters) {
+Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreters, Reopen how) {
   TRY(RunDirectory directory, RunDirectory::open(folder));
-  CHECK_OK(directory.lock());
+  if (how == Reopen::kContinue) CHECK_OK(directory.lock());
   TRY(Manifest manifest, directory.manifest());
   for (const Contender& contender : manifest.contenders) {
     if (emit::find_framework(contender.framework) != nullptr) continue;
@@ -409,7 +409,7 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
   }
   const auto programs =
       compile_programs(manifest, directory.scripts(), interpreters, [](const std::string&) {});
-  CHECK_OK(directory.write(manifest));
+  if (how == Reopen::kContinue) CHECK_OK(directory.write(manifest));
   return assemble(std::move(recipe), directory, manifest, programs, interpreters, entry->shape[0]);
 }
 

@@ -35,8 +35,11 @@ Result<Plan> make_plan(const recipe::Recipe& recipe, const std::filesystem::path
                        const Interpreters& interpreters, const Progress& progress,
                        const Texts& calibration = {});
 // Reopens an interrupted run with its own recipe, scripts, data and weights. Error: its data, or a text
-// that rows are held out of, has changed (plan/data_digests.h).
-Result<Plan> reopen_plan(const std::filesystem::path& folder, const Interpreters& interpreters);
+// that rows are held out of, has changed (plan/data_digests.h). kContinue keeps other processes from continuing it;
+// kHelp is for a process that runs a part of it for the one that continues it: it changes no record.
+enum class Reopen { kContinue, kHelp };
+Result<Plan> reopen_plan(const std::filesystem::path& folder, const Interpreters& interpreters,
+                         Reopen how = Reopen::kContinue);
 
 // A contender of the plan, by index, at another batch: its script is emitted again next to the others, and
 // compiled if it is a program. The lane has a failure if that is impossible or the script is the user's own.

@@ -379,7 +379,8 @@ class GroupRace {
     // the heats that measure the winner again: start-up times without contention, held against our clock.
     const bool confirms = next.phase == stats::Phase::kConfirm;
     const int64_t begin = monotonic_clock().now_ns();
-    TRY(HeatResult fresh, heats_.run({.number = ++last_number_,
+    TRY(HeatResult fresh, heats_.run(plan_,
+                                     {.number = ++last_number_,
                                       .members = members,
                                       .at_once = confirms ? size_t{1} : size_t{2},
                                       .plan = heat_plan,
@@ -429,8 +430,8 @@ class GroupRace {
 
 }  // namespace
 
-HeatsHere::HeatsHere(const Plan& plan, const Sensed& sensed, std::optional<AuditGround> audit)
-    : plan_(plan), sensed_(sensed), audit_(std::move(audit)) {}
+HeatsHere::HeatsHere(const Sensed& sensed, std::optional<AuditGround> audit)
+    : sensed_(sensed), audit_(std::move(audit)) {}
 
 Result<std::unique_ptr<HeatsHere>> HeatsHere::open(const Plan& plan, const Sensed& sensed) {
   std::optional<AuditGround> audit;
@@ -438,11 +439,12 @@ Result<std::unique_ptr<HeatsHere>> HeatsHere::open(const Plan& plan, const Sense
     TRY(audit, make_audit_ground(plan.gate.workload, plan.gate.training, plan.gate.data, plan.gate.rows,
                                  plan.directory.scripts() / "weights.safetensors"));
   }
-  return std::unique_ptr<HeatsHere>(new HeatsHere(plan, sensed, std::move(audit)));
+  return std::unique_ptr<HeatsHere>(new HeatsHere(sensed, std::move(audit)));
 }
 
-Result<HeatResult> HeatsHere::run(const HeatOrder& order, const Watch& watch, const Happening& happening) {
-  return run_heat(plan_, order, sensed_, watch, happening, audit_ ? &*audit_ : nullptr);
+Result<HeatResult> HeatsHere::run(const Plan& plan, const HeatOrder& order, const Watch& watch,
+                                  const Happening& happening) {
+  return run_heat(plan, order, sensed_, watch, happening, audit_ ? &*audit_ : nullptr);
 }
 
 Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,

@@ -52,18 +52,19 @@ class Heats {
  public:
   virtual ~Heats() = default;
   // An error ends the race: no process could run the heat. Members that fail are trials with their reasons.
-  virtual Result<HeatResult> run(const HeatOrder& order, const Watch& watch, const Happening& happening) = 0;
+  virtual Result<HeatResult> run(const Plan& plan, const HeatOrder& order, const Watch& watch,
+                                 const Happening& happening) = 0;
 };
 
-// With audits, where the plan's work can be audited. The plan outlives it.
+// With audits, where the work of the plan can be audited; each of its heats is of that plan.
 class HeatsHere : public Heats {
  public:
   static Result<std::unique_ptr<HeatsHere>> open(const Plan& plan, const Sensed& sensed);
-  Result<HeatResult> run(const HeatOrder& order, const Watch& watch, const Happening& happening) override;
+  Result<HeatResult> run(const Plan& plan, const HeatOrder& order, const Watch& watch,
+                         const Happening& happening) override;
 
  private:
-  HeatsHere(const Plan& plan, const Sensed& sensed, std::optional<AuditGround> audit);
-  const Plan& plan_;
+  HeatsHere(const Sensed& sensed, std::optional<AuditGround> audit);
   const Sensed& sensed_;
   std::optional<AuditGround> audit_;
 };
