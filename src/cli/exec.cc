@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "cli/console.h"
 #include "cli/options.h"
-#include "cli/script_environment.h"
+#include "environments/script_environment.h"
 #include "proc/launcher.h"
 
 namespace bakeoff::cli {

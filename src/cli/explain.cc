@@ -9,11 +9,8 @@
 #include "base/texts.h"
 #include "cli/console.h"
 #include "cli/options.h"
-#include "cli/script_environment.h"
-#include "emit/all/frameworks.h"
 #include "environments/runner_files.h"
-#include "explain/folders.h"
-#include "plan/plan.h"
+#include "environments/script_environment.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "report/explain_page.h"
@@ -34,27 +31,12 @@ fs::path file_of(std::string module) {
 
 Result<fs::path> interpreter(const ExplainOptions& options, const fs::path& file, const fs::path& config) {
   if (!options.python.empty()) return options.python;
-  const emit::Framework* imported = framework_of_script(file);
-  const std::string framework =
-      options.framework.empty() && imported != nullptr ? imported->name : options.framework;
-  if (framework.empty()) {
-    return Error{
-        .message = fmt::format(
-            "neither '{}' nor a module beside it imports a framework, so its environment is not known",
-            file.string()),
-        .remedy = "name one: --framework NAME, or the interpreter: --python PATH"};
-  }
-  if (emit::find_framework(framework) == nullptr) {
-    std::vector<std::string> names;
-    for (const emit::Framework* known : emit::frameworks()) names.emplace_back(known->name);
-    return Error{.message = fmt::format("there is no framework '{}'", framework),
-                 .remedy = fmt::format("one of {}", join(names, ", "))};
-  }
-  TRY(const auto contender, contender_of(file, framework));
-  TRY(const auto environment, environment_of(contender, config));
-  if (environment.ok()) return environment.python;
-  return Error{.message = environment.reason,
-               .remedy = environment.remedy + ", or name an interpreter: --python PATH"};
+  TRY(const auto python, interpreter_of_script(file, options.framework, config));
+  if (python) return *python;
+  return Error{.message = fmt::format(
+                   "neither '{}' nor a module beside it imports a framework, so its environment is not known",
+                   file.string()),
+               .remedy = "name one: --framework NAME, or the interpreter: --python FILE"};
 }
 
 // As a file is called from the folder, or from a copy of it; one that lies elsewhere by its full path.
@@ -73,20 +55,14 @@ Result<ex::Subject> subject_of(const ExplainOptions& options, const std::string&
   if (!options.modules && !fs::is_regular_file(file))
     return Error{.message = fmt::format("there is no script '{}'", name),
                  .remedy = "name a Python file, or a module with -m"};
-  ex::Subject subject{.name = options.modules ? name : file.filename().string(),
-                      .file = file.filename().string(),
-                      .folder = file.parent_path()};
-  if (!file.empty()) {
-    TRY(const std::string text, read_file(file));
-    subject.source = ex::Source(text);
-    subject.spec.notebook = text.find("get_ipython(") != std::string::npos;
+  TRY(const fs::path python, interpreter(options, file, config));
+  TRY(ex::Subject subject,
+      ex::subject_of_file(file, {.python = python, .runner = runner, .folder = fs::current_path()}));
+  if (options.modules) {
+    subject.name = name;
+    subject.spec.arguments = {"-m"};
   }
-  TRY(subject.spec.python, interpreter(options, file, config));
-  subject.spec.runner = runner;
-  subject.spec.folder = fs::current_path();
-  if (options.modules) subject.spec.arguments = {"-m"};
   subject.spec.arguments.push_back(options.modules ? name : argument_of(name, subject.spec.folder));
-  subject.spec.in_copy = ex::too_large(subject.spec.folder).empty();
   subject.spec.arguments.insert(subject.spec.arguments.end(), arguments.begin(), arguments.end());
   return subject;
 }

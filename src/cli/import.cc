@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <sstream>
 
 #include "base/files.h"
@@ -12,6 +11,7 @@
 #include "environments/runner_files.h"
 #include "ir/type.h"
 #include "proc/launcher.h"
+#include "recipe/contenders.h"
 
 namespace bakeoff::cli {
 
@@ -19,18 +19,14 @@ namespace {
 
 constexpr const char* kKerasEnvironments[] = {"torch", "jax", "tensorflow"};  // each has Keras 3
 
-// Whether a line of a Python file begins with an import of this module.
-bool imports(const fs::path& file, std::string_view module) {
+// Whether a Python file imports this module, or one below it.
+bool imports(const fs::path& file, const std::string& module) {
   const auto text = read_file(file);
   if (!text) return false;
   std::istringstream lines(*text);
-  for (std::string keyword, rest; lines >> keyword; std::getline(lines, rest)) {
-    if (keyword != "import" && keyword != "from") continue;
-    lines >> std::ws;
-    std::string name;
-    while (std::isalnum(lines.peek()) != 0 || lines.peek() == '_') name += static_cast<char>(lines.get());
-    if (name == module) return true;
-  }
+  for (std::string line; std::getline(lines, line);)
+    for (const std::string& name : recipe::imported_modules(line))
+      if (name == module || name.starts_with(module + ".")) return true;
   return false;
 }
 

@@ -45,8 +45,8 @@ std::string quoted_words(const std::vector<std::string>& words) {
 
 // What to type next, with what it does: the first of the open matters.
 std::string next_step(const Record& record, const suite::Table& table, const fs::path& folder) {
-  const bool open =
-      std::ranges::any_of(record.entries, [](const Entry& one) { return one.state != "ended"; });
+  const bool open = std::ranges::any_of(
+      record.entries, [](const Entry& one) { return one.state != suite::EntryState::kEnded; });
   if (open)
     return fmt::format("to race what is left: bakeoff suite --resume {}", quoted_words({folder.string()}));
   for (const suite::TableRow& row : table.rows) {

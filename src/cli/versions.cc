@@ -10,9 +10,8 @@
 #include "base/sha256.h"
 #include "base/texts.h"
 #include "cli/output.h"
-#include "cli/script_environment.h"
 #include "emit/all/frameworks.h"
-#include "explain/folders.h"
+#include "environments/script_environment.h"
 #include "proc/run.h"
 #include "race/race.h"
 #include "recipe/shipped.h"
@@ -112,18 +111,8 @@ Result<fs::path> interpreter_for(const Version& version, const VersionRequest& r
         if (executable(folder / request.python)) return folder / request.python;
     return request.python;
   }
-  const emit::Framework* imported = framework_of_script(version.file);
-  const std::string framework =
-      request.framework.empty() && imported != nullptr ? imported->name : request.framework;
-  if (framework.empty()) return fs::path("python3");  // a script of no framework
-  if (emit::find_framework(framework) == nullptr)
-    return Error{.message = fmt::format("there is no framework '{}'", framework),
-                 .remedy = "leave --framework out, or name an interpreter: --python FILE"};
-  TRY(const auto contender, contender_of(version.file, framework));
-  TRY(const auto environment, environment_of(contender, request.config));
-  if (environment.ok()) return environment.python;
-  return Error{.message = environment.reason,
-               .remedy = environment.remedy + ", or name an interpreter: --python FILE"};
+  TRY(const auto python, interpreter_of_script(version.file, request.framework, request.config));
+  return python.value_or("python3");  // of a script of no framework
 }
 
 // What an interpreter is, for proofs: another package makes another proof.
@@ -251,16 +240,10 @@ Result<Version> find_version(const std::string& what, const std::string& text, c
 
 Result<regression::ScriptSide> script_side(const Version& version, const VersionRequest& request,
                                            const fs::path& runner) {
-  explain::Subject subject{.name = request.target.empty() ? version.info.name : request.target,
-                           .file = version.file.filename().string(),
-                           .folder = version.file.parent_path()};
-  TRY(const std::string script, read_file(version.file));
-  subject.source = explain::Source(script);
-  TRY(subject.spec.python, interpreter_for(version, request));
-  subject.spec.runner = runner;
-  subject.spec.folder = version.folder;
-  subject.spec.in_copy = explain::too_large(version.folder).empty();
-  subject.spec.notebook = script.find("get_ipython(") != std::string::npos;
+  TRY(const fs::path python, interpreter_for(version, request));
+  TRY(explain::Subject subject,
+      explain::subject_of_file(version.file, {.python = python, .runner = runner, .folder = version.folder}));
+  subject.name = request.target.empty() ? version.info.name : request.target;
   const fs::path inside = version.file.lexically_relative(version.folder);
   const bool below = !inside.empty() && *inside.begin() != "..";
   subject.spec.arguments = {below ? inside.string() : version.file.string()};

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/json_text.h"
 #include "base/texts.h"
+#include "explain/folders.h"
 
 namespace bakeoff::explain {
 namespace {
@@ -124,6 +125,17 @@ double Subject::input_share() const {
   const double batches = number("steps_per_execution", 1);
   const double reads = profile.step_s > 0 ? std::min(1.0, seen.input_s * batches / profile.step_s) : 0;
   return std::max(profile.wait_share, reads > kBinds ? reads : 0);
+}
+
+Result<Subject> subject_of_file(const std::filesystem::path& file, ScriptSpec spec) {
+  const std::string name = file.filename().string();
+  Subject subject{.name = name, .file = name, .folder = file.parent_path(), .spec = std::move(spec)};
+  subject.spec.in_copy = too_large(subject.spec.folder).empty();
+  if (file.empty()) return subject;
+  TRY(const std::string text, read_file(file));
+  subject.source = Source(text);
+  subject.spec.notebook = text.find("get_ipython(") != std::string::npos;
+  return subject;
 }
 
 std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second) {

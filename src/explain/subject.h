@@ -94,6 +94,10 @@ struct Subject {
   double compared_s() const;
 };
 
+// A script by its file, with the text of that; no file: a module that is not here. `spec` has the interpreter, the
+// runner and the working directory; arguments are left to the caller. Error: the file cannot be read.
+Result<Subject> subject_of_file(const std::filesystem::path& file, ScriptSpec spec);
+
 // By how much longer each phase takes in the first script, s of what is compared: of a whole run all phases; of a
 // sample or step those that come with every step, from the observed runs.
 std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second);

@@ -35,7 +35,6 @@ inline Recorded sample_recorded() {
   Recorded run{.run = "run-1"};
   Summary& s = run.summary;
   s.title = "tiny";
-  s.track = "equalised";
   s.batch = 100;
   s.manifest.started = "2026-11-21T08:00:00Z";
   Row best = sample_row(kEvil, ParityState::kPassed);

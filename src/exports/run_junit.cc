@@ -78,7 +78,7 @@ table::JunitSuite junit_suite(const Recorded& run) {
   table::JunitSuite suite{.name = s.title,
                           .started = started,
                           .properties = {{"run", run.run},
-                                         {"track", s.track},
+                                         {"track", ir::name(s.track)},
                                          {"verdict", report::headline(s)},
                                          {"bakeoff", s.manifest.bakeoff_version},
                                          {"host", s.manifest.host.name}}};

@@ -33,10 +33,10 @@ std::vector<Quantity<Against>> baseline_quantities() {
         .range_title = "interval",
         .range_priority = 0},
        [](const Against& a) {
-         return a.ratio || a.verdict == "baseline" ? estimate(a.speed) : Json(nullptr);
+         return a.ratio || a.verdict == PairVerdict::kBaseline ? estimate(a.speed) : Json(nullptr);
        },
        [](const Against& a) {
-         if (a.verdict == "baseline") return Cell{"1.000"};
+         if (a.verdict == PairVerdict::kBaseline) return Cell{"1.000"};
          return speed_cell(a.ratio, a.speed, a.verdict);
        }},
       {{.key = "verdict",
@@ -44,8 +44,8 @@ std::vector<Quantity<Against>> baseline_quantities() {
         .title = "verdict",
         .meaning = "What the interval says.",
         .left = true},
-       [](const Against& a) { return Json(a.verdict); },
-       [](const Against& a) { return Cell{a.verdict}; }},
+       [](const Against& a) { return Json(word(a.verdict)); },
+       [](const Against& a) { return Cell{word(a.verdict)}; }},
       {{.key = "note", .in_csv = false},
        [](const Against& a) { return a.note.empty() ? Json(nullptr) : Json(a.note); }},
   };
@@ -72,9 +72,10 @@ std::string why_no_baseline(const Summary& s) {
 // "JAX is 1.32x as fast as PyTorch [1.25, 1.40]."
 std::string sentence_of(const Summary& s, const std::vector<Against>& all) {
   const auto best = std::max_element(all.begin(), all.end(), [](const Against& a, const Against& b) {
-    return (a.verdict == "faster" ? a.speed.value : 0) < (b.verdict == "faster" ? b.speed.value : 0);
+    return (a.verdict == PairVerdict::kFaster ? a.speed.value : 0) <
+           (b.verdict == PairVerdict::kFaster ? b.speed.value : 0);
   });
-  if (best == all.end() || best->verdict != "faster")
+  if (best == all.end() || best->verdict != PairVerdict::kFaster)
     return fmt::format("No contender is surely faster than {}.", spoken(s.manifest.contenders, s.baseline));
   const Cell cell = speed_cell(best->ratio, best->speed, best->verdict);
   return fmt::format("{} is {}x as fast as {} {}.", spoken(s.manifest.contenders, best->contender), cell.text,
@@ -90,9 +91,10 @@ void add_baseline_bars(const Summary& s, const std::vector<Against>& all, Sectio
         {.name = spoken(s.manifest.contenders, a.contender),
          .factor = a.speed,
          .label = cell.text + "  " + cell.range,
-         .hint = fmt::format("{} {}x as fast as {} {}, {}", spoken(s.manifest.contenders, a.contender),
-                             cell.text, spoken(s.manifest.contenders, s.baseline), cell.range, a.verdict),
-         .sure = a.verdict == "faster" || a.verdict == "slower"});
+         .hint =
+             fmt::format("{} {}x as fast as {} {}, {}", spoken(s.manifest.contenders, a.contender), cell.text,
+                         spoken(s.manifest.contenders, s.baseline), cell.range, word(a.verdict)),
+         .sure = ordered(a.verdict)});
   }
   section.pictures = {std::move(picture)};
 }
@@ -106,9 +108,11 @@ std::string together_statement(const Summary& s) {
       percent(s.alpha), percent(s.margin));
 }
 
-Cell speed_cell(const std::optional<PairRatio>& pair, const Estimate& speed, const std::string& verdict) {
+Cell speed_cell(const std::optional<PairRatio>& pair, const Estimate& speed, PairVerdict verdict) {
   if (!pair) return Cell{};
-  const Ink ink = verdict == "faster" ? Ink::kGood : verdict == "slower" ? Ink::kWarn : Ink::kPlain;
+  const Ink ink = verdict == PairVerdict::kFaster   ? Ink::kGood
+                  : verdict == PairVerdict::kSlower ? Ink::kWarn
+                                                    : Ink::kPlain;
   if (pair->bound) {
     const bool least = speed.value > 1;
     return {(least ? "≥ " : "≤ ") + table::ratio(least ? speed.low : speed.high), "", ink};
@@ -120,7 +124,7 @@ std::optional<Section> baseline_section(const Summary& s) {
   if (s.baseline.empty()) return std::nullopt;
   std::vector<Against> all = against_baseline(s);
   const bool ranked = !all.empty();
-  if (!ranked) all = {{.contender = s.baseline, .verdict = "not ranked"}};
+  if (!ranked) all = {{.contender = s.baseline, .verdict = PairVerdict::kNotRanked}};
   Section section{.key = "baseline",
                   .label = "Baseline",
                   .title = fmt::format("Against the baseline {}", spoken(s.manifest.contenders, s.baseline))};

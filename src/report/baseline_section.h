@@ -17,7 +17,6 @@ std::optional<table::Section> baseline_section(const Summary& summary);
 std::string together_statement(const Summary& summary);
 
 // "1.32", with its interval as range; "≥ 10.0" of a bound.
-table::Cell speed_cell(const std::optional<PairRatio>& ratio, const Estimate& speed,
-                       const std::string& verdict);
+table::Cell speed_cell(const std::optional<PairRatio>& ratio, const Estimate& speed, PairVerdict verdict);
 
 }  // namespace bakeoff::report

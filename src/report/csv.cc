@@ -35,13 +35,13 @@ std::string settings(const Contender& contender) {
 Fields fields_of_row(const Summary& s, const std::vector<Quantity<Place>>& quantities, const Place& place) {
   const Row& row = *place.row;
   Fields all = {{"recipe", s.title},
-                {"track", s.track},
+                {"track", ir::name(s.track)},
                 {"contender", row.contender.id},
                 {"framework", row.contender.framework},
                 {"settings", settings(row.contender)},
                 {"state", !place.ranked       ? "not ranked"
                           : s.refusal.empty() ? "ranked"
-                                              : kNotJudged}};
+                                              : word(PairVerdict::kNotJudged)}};
   const auto add = [&](const Fields& more) { all.insert(all.end(), more.begin(), more.end()); };
   add(fields_of(quantities, &place));
   for (const Section& section : sections_of(s)) add(fields(section, row.contender.id));

@@ -67,8 +67,8 @@ std::vector<Quantity<EffectRow>> effect_quantities() {
         .meaning = "What the interval says.",
         .priority = 1,
         .left = true},
-       [](const EffectRow& r) { return Json(r.pair->verdict); },
-       [](const EffectRow& r) { return Cell{r.pair->verdict}; }},
+       [](const EffectRow& r) { return Json(word(r.pair->verdict)); },
+       [](const EffectRow& r) { return Cell{word(r.pair->verdict)}; }},
       {{.key = "heats", .title = "heats", .meaning = "Heats in which both ran.", .priority = 5},
        [](const EffectRow& r) { return r.pair->ratio ? Json(r.pair->ratio->heats) : Json(nullptr); },
        [](const EffectRow& r) {
@@ -108,7 +108,7 @@ void add_effects_csv(const std::vector<EffectRow>& rows, Section& section) {
                                                            plain(speed, "/low"), plain(speed, "/high"))
                                              : "";
     text += fmt::format("{}{}={} against {}:{} {}", text.empty() ? "" : "; ", r.effect->setting, r.effect->to,
-                        r.effect->from, number, r.pair->verdict);
+                        r.effect->from, number, word(r.pair->verdict));
   }
   for (const auto& [contender, text] : by_contender) add_fields(section, contender, {{"effects", text}});
 }
@@ -124,8 +124,8 @@ void add_bars(const std::vector<EffectRow>& rows, Section& section) {
          .factor = r.pair->speed,
          .label = cell.text + "  " + cell.range,
          .hint = fmt::format("{}\nagainst {}: {} {}, {}", one_line(r.pair->after), one_line(r.pair->before),
-                             cell.text, cell.range, r.pair->verdict),
-         .sure = r.pair->verdict == "faster" || r.pair->verdict == "slower"});
+                             cell.text, cell.range, word(r.pair->verdict)),
+         .sure = ordered(r.pair->verdict)});
   }
   section.pictures = {std::move(picture)};
 }

@@ -32,13 +32,13 @@ void add_row(Summary& s, const std::string& id, const std::map<std::string, std:
   for (const auto& [key, value] : changed) c.settings[key] = value;
   s.manifest.contenders.push_back(c);
   s.ranked.push_back({.contender = c, .rank_best = 1, .rank_worst = 2});
-  s.ranked.back().verdict = s.ranked.size() == 1 ? "leader" : "slower";
+  s.ranked.back().verdict = s.ranked.size() == 1 ? RowVerdict::kLeader : RowVerdict::kSlower;
   s.ranked.back().ratio = {ratio, ratio / 1.02, ratio * 1.02};
   s.ranked.back().ms_per_step = {10 * ratio, 9 * ratio, 11 * ratio};
 }
 
 Summary raced_summary() {
-  Summary s{.title = "t", .track = "equalised", .decided = true, .margin = 0.03, .alpha = 0.01};
+  Summary s{.title = "t", .decided = true, .margin = 0.03, .alpha = 0.01};
   add_row(s, "torch[compile=default]", {{"compile", "default"}}, 1);
   add_row(s, "torch", {}, 1.15);
   add_row(s, "jax", {}, 2.3);

@@ -82,7 +82,7 @@ size_t proven(const Summary& s) {
 
 std::string equal_work(const Summary& s) {
   const size_t all = s.ranked.size() + s.unranked.size(), equal = proven(s);
-  if (s.track == "as-is")
+  if (s.track == ir::Track::kAsIs)
     return "Each uses its framework's own defaults, so they do not all compute the same.";
   if (all == 0) return "";
   if (equal == all && all > 1) return fmt::format("All {} compute the same (proven).", all);
@@ -217,7 +217,7 @@ Doubt about_work(const Summary& s) {
       worst = std::max(worst, check.error);
     }
   }
-  if (s.track == "as-is")
+  if (s.track == ir::Track::kAsIs)
     doubt.text = "own defaults: what differs is listed under Defaults";
   else if (known)
     doubt.text =

@@ -191,14 +191,14 @@ Summary bounded_summary() {
   Summary s = sample_summary(5);
   Row& last = s.ranked.back();
   last.at_least = 10;
-  last.verdict = "at least 10 times slower";
+  last.verdict = RowVerdict::kAtLeast;
   last.ratio = {10, 10, std::numeric_limits<double>::infinity()};
   last.ms_per_step = {756, 756, std::numeric_limits<double>::infinity()};
   last.samples_per_second = last.gflops = 0;
   last.heat_ms.clear();
   last.step_ms.clear();
   Row& out = s.ranked[3];
-  out.verdict = "behind another";
+  out.verdict = RowVerdict::kBehindAnother;
   out.behind = Behind{"third", 1.12};
   out.ratio = {1.2, 0.9, 1.6};
   return s;

@@ -144,7 +144,7 @@ void add_fairness(const Summary& s, View& page) {
     }
     page.lists["fairness"].push_back(std::move(v));
   }
-  page.texts["fairness_text"] = s.track == "as-is"
+  page.texts["fairness_text"] = s.track == ir::Track::kAsIs
                                     ? "What each framework does where the user says nothing. In this track "
                                       "the differences are part of what was timed."
                                     : "What each framework does where the user says nothing. In this track "

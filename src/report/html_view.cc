@@ -360,7 +360,7 @@ View page_view(const Summary& s, bool sources) {
   View page;
   page.texts = {{"title", s.title.empty() ? "untitled" : one_line(s.title)},
                 {"track", track_label(s)},
-                {"track_class", s.track == "as-is" ? "as-is" : "equalised"},
+                {"track_class", ir::name(s.track)},
                 {"track_meaning", track_meaning(s)},
                 {"headline", headline(s)},
                 {"margin", percent(s.margin)},

@@ -173,7 +173,7 @@ Json head(const Summary& s) {
           {"tool", "bakeoff"},
           {"version", kVersion},
           {"title", s.title},
-          {"track", s.track},
+          {"track", ir::name(s.track)},
           {"sentence", headline(s)},
           {"decided", s.decided},
           {"interrupted", s.interrupted},

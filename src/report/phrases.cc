@@ -35,7 +35,9 @@ void append_sentence(std::string& text, const std::string& more) {
 
 }  // namespace
 
-std::string verdict_word(const Row& row) { return row.verdict == "refused" ? kNotJudged : row.verdict; }
+std::string verdict_word(const Row& row) {
+  return row.verdict == RowVerdict::kRefused ? word(PairVerdict::kNotJudged) : verdict_of(row);
+}
 
 std::string verdict_text(const Row& row) {
   if (!row.behind) return lower(one_line(verdict_word(row)));
@@ -93,12 +95,12 @@ std::string unranked_reason(const Row& row, bool with_stage) {
 }
 
 std::string track_label(const Summary& summary) {
-  return (summary.track.empty() ? "unnamed" : one_line(summary.track)) + " track" +
+  return ir::name(summary.track) + " track" +
          (summary.predicts ? ", predictions: a step is one batch forward" : "");
 }
 
 std::string track_meaning(const Summary& summary) {
-  if (summary.track == "as-is") {
+  if (summary.track == ir::Track::kAsIs) {
     return "Every framework with its own defaults, as a user gets them by writing the obvious code. What "
            "differs "
            "is listed in the fairness diff.";

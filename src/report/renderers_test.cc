@@ -32,7 +32,7 @@ using ::testing::Not;
 TEST(Renderers, ARowWithoutAVerdictIsNotJudgedInEveryFormat) {
   Summary s = single_summary();
   s.refusal = "this host was busy throughout";
-  for (Row& row : s.ranked) row.verdict = "refused";
+  for (Row& row : s.ranked) row.verdict = RowVerdict::kRefused;
   for (const std::string& text : {render_terminal(s, {.width = 200}), render_markdown(s), render_csv(s),
                                   render_json(s), render_html(s)}) {
     EXPECT_THAT(text, HasSubstr("not judged"));
@@ -183,10 +183,10 @@ TEST(Terminal, FailedRowShowsReasonAndLog) {
 
 TEST(Renderers, CarryTheTrackLabel) {
   for (const Summary& s : {sample_summary(10), single_summary(), empty_summary()}) {
-    SCOPED_TRACE(s.track);
-    EXPECT_THAT(split(render_terminal(s), "\n").front(), HasSubstr(s.track + " track"));
-    EXPECT_THAT(split(render_markdown(s), "\n").front(), HasSubstr(s.track + " track"));
-    EXPECT_EQ(nlohmann::json::parse(render_json(s)).at("track"), s.track);
+    SCOPED_TRACE(ir::name(s.track));
+    EXPECT_THAT(split(render_terminal(s), "\n").front(), HasSubstr(ir::name(s.track) + " track"));
+    EXPECT_THAT(split(render_markdown(s), "\n").front(), HasSubstr(ir::name(s.track) + " track"));
+    EXPECT_EQ(nlohmann::json::parse(render_json(s)).at("track"), ir::name(s.track));
   }
   for (const std::string& line : split(render_csv(sample_summary(10)), "\r\n")) {
     const bool labelled = line.empty() || line.find("equalised") != std::string::npos;

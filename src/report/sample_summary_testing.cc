@@ -36,7 +36,8 @@ struct Spec {
   const char* framework;
   const char* settings;  // "compile=none,channels_last=true"
   int best, worst;
-  const char *ties, *verdict;
+  const char* ties;
+  RowVerdict verdict;
   double ms, ratio, low, high;
   double start, import, build, first_step, cold;  // ms; cold = 0: there is no such step
   double break_even;                              // 0: none
@@ -54,21 +55,22 @@ std::map<std::string, std::string> settings_of(const Spec& spec) {
 }
 
 constexpr Spec kSpecs[] = {
-    {"tensorflow", "mode=function", 1, 2, "a", "leader", 75.6, 1, 1, 1, 210, 1610, 190, 352, 0, 0, 0.92},
-    {"keras", "backend=tensorflow,steps_per_execution=1", 1, 2, "a", "same", 76.5, 1.012, 0.994, 1.027, 215,
-     1720, 260, 711, 0, 0, 0.98},
-    {"torch", "channels_last=true", 3, 3, "b", "materially slower", 86.8, 1.148, 1.121, 1.176, 180, 905, 120,
-     326, 0, 74, 0.61},
-    {"torch", "compile=none", 4, 5, "c", "materially slower", 93.0, 1.230, 1.199, 1.262, 180, 902, 118, 393,
-     0, 44, 0.63},
-    {"keras", "backend=torch,jit_compile=false", 4, 7, "cd", "undecided", 96.4, 1.275, 0, kInf, 190, 2010,
-     210, 189, 0, 0, 0.83},
+    {"tensorflow", "mode=function", 1, 2, "a", RowVerdict::kLeader, 75.6, 1, 1, 1, 210, 1610, 190, 352, 0, 0,
+     0.92},
+    {"keras", "backend=tensorflow,steps_per_execution=1", 1, 2, "a", RowVerdict::kSame, 76.5, 1.012, 0.994,
+     1.027, 215, 1720, 260, 711, 0, 0, 0.98},
+    {"torch", "channels_last=true", 3, 3, "b", RowVerdict::kMateriallySlower, 86.8, 1.148, 1.121, 1.176, 180,
+     905, 120, 326, 0, 74, 0.61},
+    {"torch", "compile=none", 4, 5, "c", RowVerdict::kMateriallySlower, 93.0, 1.230, 1.199, 1.262, 180, 902,
+     118, 393, 0, 44, 0.63},
+    {"keras", "backend=torch,jit_compile=false", 4, 7, "cd", RowVerdict::kUndecided, 96.4, 1.275, 0, kInf,
+     190, 2010, 210, 189, 0, 0, 0.83},
     {"torch", "channels_last=true,compile=reduce-overhead,matmul_precision=highest", 5, 7, "d",
-     "materially slower", 107.3, 1.419, 1.22, kInf, 182, 911, 130, 1754, 20654, 0, 0.97},
-    {"tensorflow", "jit_compile=true,mode=function", 6, 7, "d", "materially slower", 128.5, 1.700, 1.655,
-     1.745, 208, 1690, 195, 1262, 1305, 0, 1.02},
-    {"jax", "donate=true,jit=true", 8, 8, "e", "materially slower", 417.4, 5.521, 5.38, 5.67, 160, 705, 140,
-     1435, 1490, 0.61, 0.71},
+     RowVerdict::kMateriallySlower, 107.3, 1.419, 1.22, kInf, 182, 911, 130, 1754, 20654, 0, 0.97},
+    {"tensorflow", "jit_compile=true,mode=function", 6, 7, "d", RowVerdict::kMateriallySlower, 128.5, 1.700,
+     1.655, 1.745, 208, 1690, 195, 1262, 1305, 0, 1.02},
+    {"jax", "donate=true,jit=true", 8, 8, "e", RowVerdict::kMateriallySlower, 417.4, 5.521, 5.38, 5.67, 160,
+     705, 140, 1435, 1490, 0.61, 0.71},
 };
 
 std::string id_of(const Spec& spec) { return fmt::format("{}[{}]", spec.framework, spec.settings); }
@@ -346,7 +348,6 @@ Summary sample_summary(int steps) {
 Summary empty_summary() {
   Summary s;
   s.title = "mnist_cnn";
-  s.track = "equalised";
   s.margin = 0.03;
   s.alpha = 0.01;
   s.batch = 256;
@@ -358,7 +359,7 @@ Summary empty_summary() {
 
 Summary single_summary() {
   Summary s = empty_summary();
-  s.track = "as-is";
+  s.track = ir::Track::kAsIs;
   s.heats = 1;
   s.interrupted = true;
   s.ranked.push_back(ranked_row(kSpecs[2], 1, 5));
@@ -368,7 +369,7 @@ Summary single_summary() {
   row.ratio = {1, 0, kInf};
   row.heat_ms = {86.8};
   row.heats = 1;
-  row.verdict = "";
+  row.verdict = RowVerdict::kNone;
   row.parity = ParityState::kReported;
   row.proof->losses[4] = std::nan("");
   s.manifest = manifest(s);

@@ -31,7 +31,7 @@ Summary refused() {
   Summary s = sample_summary(6);
   s.refusal = "this host was busy throughout";
   s.outlooks.clear();
-  for (Row& row : s.ranked) row.verdict = "refused";
+  for (Row& row : s.ranked) row.verdict = RowVerdict::kRefused;
   return s;
 }
 

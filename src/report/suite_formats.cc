@@ -177,7 +177,7 @@ Json json_of_cell(const suite::TableCell& cell) {
   out["surely_fastest"] = cell.surely_fastest;
   out["reason"] = text_or_null(cell.reason);
   out["times_as_fast"] = cell.against ? estimate(cell.speed) : Json(nullptr);
-  out["against_baseline"] = text_or_null(cell.verdict);
+  out["against_baseline"] = text_or_null(word(cell.verdict));
   return out;
 }
 
@@ -188,7 +188,7 @@ Json json_of_mean(const suite::Mean& mean) {
           {"may_be_best", mean.may_be_best},
           {"surely_best", mean.surely_best},
           {"times_as_fast", mean.speed ? estimate(*mean.speed) : Json(nullptr)},
-          {"against_baseline", text_or_null(mean.verdict)},
+          {"against_baseline", text_or_null(word(mean.verdict))},
           {"rows_with_a_time", mean.rows},
           {"why_not", text_or_null(mean.why_not)}};
 }

@@ -29,7 +29,7 @@ suite::TableCell timed(double ratio, bool sure = false, bool may_be = false) {
   cell.may_be_fastest = sure || may_be;
   cell.against = PairRatio{.ratio = {ratio, ratio, ratio}};
   cell.speed = {1 / ratio, 1 / ratio, 1 / ratio};
-  cell.verdict = "slower";
+  cell.verdict = PairVerdict::kSlower;
   return cell;
 }
 
@@ -57,9 +57,9 @@ suite::Table sample_table() {
       .compared = true, .ratio = {1, 1, 1}, .to_best = {1, 1, 1}, .may_be_best = true, .surely_best = true};
   t.means[1] = {.compared = true, .ratio = {1.04, 1.02, 1.06}, .to_best = {1.04, 1.02, 1.06}};
   t.means[0].speed = Estimate{1.04, 1.02, 1.06};
-  t.means[0].verdict = "faster";
+  t.means[0].verdict = PairVerdict::kFaster;
   t.means[1].speed = Estimate{1, 1, 1};
-  t.means[1].verdict = "baseline";
+  t.means[1].verdict = PairVerdict::kBaseline;
   t.means[2].why_not = "not ranked in mlp_small";
   t.means[3].why_not = "only a bound in mlp_small";
   t.alpha = 0.02;

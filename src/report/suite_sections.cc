@@ -53,10 +53,10 @@ Cell ratio_in_row(const TableCell& cell) {
 
 Cell speed_in_row(const TableCell& cell) {
   if (auto none = without_time(cell)) return *none;
-  if (cell.verdict == "baseline") return {"1.000", "", Ink::kDim, "the baseline"};
+  if (cell.verdict == PairVerdict::kBaseline) return {"1.000", "", Ink::kDim, "the baseline"};
   if (!cell.against) return {kNone, "", Ink::kDim, "the baseline has no time in this race"};
   Cell out = without_dash(speed_cell(cell.against, cell.speed, cell.verdict));
-  out.hint = cell.verdict;
+  out.hint = word(cell.verdict);
   return out;
 }
 
@@ -71,7 +71,7 @@ Cell mean_cell(const Mean& mean) {
 Cell mean_speed_cell(const Mean& mean) {
   if (!mean.compared || !mean.speed)
     return {kNone, "", Ink::kDim, mean.compared ? "the baseline has no mean" : one_line(mean.why_not)};
-  if (mean.verdict == "baseline") return {"1.000", "", Ink::kDim, "the baseline"};
+  if (mean.verdict == PairVerdict::kBaseline) return {"1.000", "", Ink::kDim, "the baseline"};
   return without_dash(speed_cell(PairRatio{}, *mean.speed, mean.verdict));
 }
 
@@ -142,14 +142,14 @@ Section baseline_table(const suite::Table& t) {
   Picture picture{.x_title = fmt::format("times as fast as {}, geometric mean", t.name_of(t.baseline))};
   for (size_t i = 0; i < t.means.size(); ++i) {
     const Mean& mean = t.means[i];
-    if (!mean.speed || mean.verdict == "baseline") continue;
+    if (!mean.speed || mean.verdict == PairVerdict::kBaseline) continue;
     const Cell cell = mean_speed_cell(mean);
     picture.bars.push_back({.name = t.name_of(t.contenders[i]),
                             .factor = *mean.speed,
                             .label = cell.text + (cell.range.empty() ? "" : "  " + cell.range),
                             .hint = fmt::format("{}: {} {}, {}", t.name_of(t.contenders[i]), cell.text,
-                                                cell.range, mean.verdict),
-                            .sure = mean.verdict == "faster" || mean.verdict == "slower"});
+                                                cell.range, word(mean.verdict)),
+                            .sure = ordered(mean.verdict)});
   }
   section.pictures = {std::move(picture)};
   return section;

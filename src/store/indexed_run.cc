@@ -57,7 +57,7 @@ Series series_of(const Row& row, const Summary& summary, const std::string& work
            .machine = machine_class(summary.manifest.host),
            .packages = json_of(row.versions),
            .measured = fmt::format("seconds per step: {}, {}, {}", summary.predicts ? "predict" : "train",
-                                   summary.track, row.group)};
+                                   ir::name(summary.track), row.group)};
   if (const std::string device = device_of(row); !device.empty()) s.machine += ", " + device;
   const std::vector<std::string> parts = {s.contender, s.settings, s.workload,
                                           s.training,  s.machine,  s.measured};
@@ -73,7 +73,7 @@ std::optional<double> seconds(double ms) {
 
 Indexed result_of(const Row& row, Series series) {
   Indexed result{.series = std::move(series),
-                 .verdict = row.failure ? "not ranked" : row.verdict,
+                 .verdict = row.failure ? word(PairVerdict::kNotRanked) : verdict_of(row),
                  .heats = row.heats,
                  .reason = row.failure ? row.failure->reason : ""};
   if (row.failure) return result;

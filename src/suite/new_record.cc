@@ -88,7 +88,7 @@ Result<Record> record_of(const Request& request, std::vector<std::string>& conte
     if (recipe) {
       for (const recipe::Contender& contender : recipe->contenders) contenders.push_back(contender.id);
     } else {
-      entry.state = "failed";
+      entry.state = EntryState::kFailed;
       entry.failure = in_a_row(recipe.error());
       if (!first) first = recipe.error();
     }

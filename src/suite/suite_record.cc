@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -12,6 +13,21 @@
 #include "records/record_json.h"
 
 namespace bakeoff::suite {
+namespace {
+
+constexpr std::array kStates = {"waiting", "running", "ended", "failed"};
+
+}  // namespace
+
+void to_json(RecordJson& j, const EntryState& state) { j = kStates[static_cast<size_t>(state)]; }
+
+void from_json(const RecordJson& j, EntryState& state) {
+  const auto found =
+      std::ranges::find(kStates, j.get<std::string>(), [](const char* word) { return std::string(word); });
+  if (found == kStates.end())
+    throw RecordJson::other_error::create(500, dump(j) + " is no state of a race", &j);
+  state = static_cast<EntryState>(found - kStates.begin());
+}
 
 BAKEOFF_RECORD(Entry, name, recipe, folder, state, failure, seconds)
 BAKEOFF_RECORD(Record, version, name, file, started, minutes, baseline, every, entries)
@@ -26,7 +42,6 @@ bool is_plain(const std::string& name) {
 }
 
 Status check_record(const Record& record, const std::string& file) {
-  const std::set<std::string> states = {"waiting", "running", "ended", "failed"};
   std::set<std::string> folders;
   const auto bad = [&](const std::string& what) {
     return Error{
@@ -36,7 +51,6 @@ Status check_record(const Record& record, const std::string& file) {
   for (const Entry& entry : record.entries) {
     if (!is_plain(entry.folder)) return bad(fmt::format("'{}' is no plain name of a folder", entry.folder));
     if (!folders.insert(entry.folder).second) return bad(fmt::format("'{}' is there twice", entry.folder));
-    if (!states.contains(entry.state)) return bad(fmt::format("'{}' is no state of a race", entry.state));
   }
   return Done{};
 }
@@ -91,7 +105,7 @@ double share(const Record& record, double least) {
   int open = 0;
   for (const Entry& entry : record.entries) {
     spent += entry.seconds / 60;
-    open += entry.state == "waiting" || entry.state == "running";
+    open += entry.open();
   }
   return std::max(least, (record.minutes - spent) / std::max(open, 1));
 }

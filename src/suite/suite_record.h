@@ -19,15 +19,18 @@
 
 namespace bakeoff::suite {
 
-// "waiting": its turn did not come. "running": it was begun and did not come to its end. "ended": the race came
-// to its end, decided or not. "failed": it could not be raced, for the reason `failure`.
+// kWaiting: its turn did not come. kRunning: it was begun and did not come to its end. kEnded: the race came to its
+// end, decided or not. kFailed: it could not be raced, for the reason `failure`.
+enum class EntryState { kWaiting, kRunning, kEnded, kFailed };
+
 struct Entry {
   std::string name = {};    // of the recipe, as the table shows it
   std::string recipe = {};  // its file
   std::string folder = {};  // of its run, below the suite's; a plain name
-  std::string state = "waiting";
+  EntryState state = EntryState::kWaiting;
   std::string failure = {};
   double seconds = 0;  // spent on it so far
+  bool open() const { return state == EntryState::kWaiting || state == EntryState::kRunning; }
   bool operator==(const Entry&) const = default;
 };
 

@@ -49,8 +49,9 @@ Input input_of(const Entry& entry, const fs::path& folder) {
   std::error_code ignored;
   if (!fs::exists(folder / entry.folder / "run.json", ignored)) {
     if (input.failure.empty())
-      input.failure = entry.state == "waiting" ? "was not raced: the suite was stopped before its turn"
-                                               : "was not raced: the suite was stopped while it was prepared";
+      input.failure = entry.state == EntryState::kWaiting
+                          ? "was not raced: the suite was stopped before its turn"
+                          : "was not raced: the suite was stopped while it was prepared";
     return input;
   }
   const auto directory = RunDirectory::open(folder / entry.folder);
@@ -59,7 +60,7 @@ Input input_of(const Entry& entry, const fs::path& folder) {
     input.failure = in_a_row(summary.error());
     return input;
   }
-  summary->interrupted = entry.state == "running";
+  summary->interrupted = entry.state == EntryState::kRunning;
   input.summary = std::move(*summary);
   return input;
 }
@@ -79,7 +80,7 @@ Result<recipe::Recipe> recipe_of_suite(const fs::path& file, const std::string& 
 std::optional<double> longest_s(const SuiteSession& session) {
   double sum = 0;
   for (const Entry& entry : session.record.entries) {
-    if (entry.state == "ended" || entry.state == "failed") continue;
+    if (!entry.open()) continue;
     const auto recipe = recipe_of_suite(entry.recipe, session.record.every);
     if (!recipe) continue;
     if (session.record.minutes <= 0 && recipe->budget.unlimited_time()) return std::nullopt;
@@ -92,11 +93,11 @@ Status race_all(SuiteSession& session) {
   const size_t all = session.record.entries.size();
   for (size_t i = 0; i < all && !proc::interrupted(); ++i) {
     Entry& entry = session.record.entries[i];
-    if (entry.state == "failed")
+    if (entry.state == EntryState::kFailed)
       session.with.tell.line(
           fmt::format("recipe {} of {}: {} cannot be raced: {}", i + 1, all, entry.name, entry.failure));
-    if (entry.state == "ended" || entry.state == "failed") continue;
-    entry.state = "running";
+    if (!entry.open()) continue;
+    entry.state = EntryState::kRunning;
     CHECK_OK(write(session.record, session.folder));
     const int64_t begin = monotonic_clock().now_ns();
     session.with.tell.line(fmt::format("recipe {} of {}: {}, in {}", i + 1, all, entry.name,
@@ -104,7 +105,7 @@ Status race_all(SuiteSession& session) {
     const auto summary = race_entry(session, entry);
     entry.seconds += seconds_since(begin);
     if (!proc::interrupted()) {
-      entry.state = summary ? "ended" : "failed";
+      entry.state = summary ? EntryState::kEnded : EntryState::kFailed;
       if (!summary) entry.failure = in_a_row(summary.error());
       if (!summary) session.with.tell.line(fmt::format("{}: {}", entry.name, entry.failure));
     }
@@ -129,8 +130,8 @@ Result<Record> resumed_record(const fs::path& folder, double minutes) {
     for (Entry& entry : record.entries) entry.seconds = 0;
   }
   for (Entry& entry : record.entries) {
-    if (entry.state != "failed") continue;
-    entry.state = "waiting";
+    if (entry.state != EntryState::kFailed) continue;
+    entry.state = EntryState::kWaiting;
     entry.failure.clear();
   }
   return record;

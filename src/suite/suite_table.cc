@@ -68,13 +68,13 @@ void add_against(const Summary& s, const std::string& baseline, Raced& raced) {
   for (auto& [id, cell] : raced.cells) {
     if (cell.standing != Standing::kTimed && cell.standing != Standing::kBound) continue;
     if (id == baseline) {
-      cell.verdict = "baseline";
+      cell.verdict = PairVerdict::kBaseline;
       continue;
     }
     cell.against = raced.ratios->between(id, baseline);
     if (!cell.against) continue;
     cell.speed = inverse(cell.against->ratio);
-    cell.verdict = s.refusal.empty() ? word_of(cell.against->ratio, s.margin) : "undecided";
+    cell.verdict = s.refusal.empty() ? compared(cell.against->ratio, s.margin) : PairVerdict::kUndecided;
   }
 }
 
@@ -266,7 +266,7 @@ void add_means(const std::vector<Raced>& rows, const Ids& contenders, Table& tab
     if (base == means.end() || !base->second.compared) continue;
     const Estimate time = over(table.baseline);
     mean.speed = inverse(time);
-    mean.verdict = id == table.baseline ? "baseline" : word_of(time, table.margin);
+    mean.verdict = id == table.baseline ? PairVerdict::kBaseline : bakeoff::compared(time, table.margin);
   }
   if (!best.empty()) means[best].surely_best = alone;
   table.contenders = contenders;

@@ -36,9 +36,9 @@ struct TableCell {
   bool may_be_fastest = false;  // the evidence allows the first place, and does not make it improbable
   bool surely_fastest = false;  // and no other
   std::string reason = {};
-  std::optional<PairRatio> against = {};  // step time over the baseline's
-  Estimate speed = {};                    // times as fast as the baseline, where `against` is there
-  std::string verdict = {};               // "faster", "slower", "same", "undecided", "baseline"
+  std::optional<PairRatio> against = {};     // step time over the baseline's
+  Estimate speed = {};                       // times as fast as the baseline, where `against` is there
+  PairVerdict verdict = PairVerdict::kNone;  // against the baseline
   bool operator==(const TableCell&) const = default;
 };
 
@@ -65,10 +65,10 @@ struct Mean {
   Estimate ratio = {};    // of the ratios to the rows' leaders
   Estimate to_best = {};  // over that of the contender with the least mean
   bool may_be_best = false, surely_best = false;
-  std::optional<Estimate> speed = {};  // times as fast as the baseline
-  std::string verdict = {};            // of `speed`
-  size_t rows = 0;                     // in which it has a time
-  std::string why_not = {};            // it has no mean
+  std::optional<Estimate> speed = {};        // times as fast as the baseline
+  PairVerdict verdict = PairVerdict::kNone;  // of `speed`
+  size_t rows = 0;                           // in which it has a time
+  std::string why_not = {};                  // it has no mean
   bool operator==(const Mean&) const = default;
 };
 

@@ -27,7 +27,7 @@ Summary race(const std::vector<std::pair<std::string, double>>& ms, double width
     row.rank_worst = static_cast<int>(ms.size() - std::count_if(ms.begin(), ms.end(), [&](const auto& other) {
                                         return ms[i].second * width < other.second;
                                       }));
-    row.verdict = i == 0 ? "leader" : "slower";
+    row.verdict = i == 0 ? RowVerdict::kLeader : RowVerdict::kSlower;
     row.ratio = i == 0 ? Estimate{1, 1, 1} : Estimate{ratio, ratio / width, ratio * width};
     row.ms_per_step = {ms[i].second, ms[i].second, ms[i].second};
     row.samples_per_second = 1e5 / ms[i].second;
@@ -159,14 +159,14 @@ TEST(SuiteTable, AgainstTheBaseline) {
                             {.name = "b", .summary = race({{"x", 10}, {"y", 40}, {"z", 40.1}})}},
                            "y");
   EXPECT_NEAR(cell(t, 0, "x").speed.value, 2, 1e-9);
-  EXPECT_EQ(cell(t, 0, "x").verdict, "faster");
-  EXPECT_EQ(cell(t, 0, "y").verdict, "baseline");
-  EXPECT_EQ(cell(t, 0, "z").verdict, "same");
+  EXPECT_EQ(cell(t, 0, "x").verdict, PairVerdict::kFaster);
+  EXPECT_EQ(cell(t, 0, "y").verdict, PairVerdict::kBaseline);
+  EXPECT_EQ(cell(t, 0, "z").verdict, PairVerdict::kSame);
   ASSERT_TRUE(mean_of(t, "x").speed);
   EXPECT_NEAR(mean_of(t, "x").speed->value, std::sqrt(8), 1e-9);
   EXPECT_NEAR(mean_of(t, "x").speed->low, std::sqrt(8) / 1.02, 1e-9);
-  EXPECT_EQ(mean_of(t, "x").verdict, "faster");
-  EXPECT_EQ(mean_of(t, "z").verdict, "same");
+  EXPECT_EQ(mean_of(t, "x").verdict, PairVerdict::kFaster);
+  EXPECT_EQ(mean_of(t, "z").verdict, PairVerdict::kSame);
 }
 
 // Each precision is a race of its own, and so a row of its own.
@@ -176,7 +176,7 @@ TEST(SuiteTable, PrecisionsAreRowsOfTheirOwn) {
            .group = "bfloat16",
            .rank_best = 1,
            .rank_worst = 1,
-           .verdict = "leader"};
+           .verdict = RowVerdict::kLeader};
   half.ratio = {1, 1, 1};
   s.ranked.push_back(half);
   const Table t = table_of("", {{.name = "a", .summary = s}}, "");
@@ -199,7 +199,7 @@ TEST(SuiteTable, WhatOneLookMakesImprobableIsNotCalledPossible) {
                  {.contender = "once", .heats = 1}};
   s.outlooks = {open};
   for (size_t i = 1; i < s.ranked.size(); ++i) {
-    s.ranked[i].verdict = "undecided";
+    s.ranked[i].verdict = RowVerdict::kUndecided;
     s.ranked[i].rank_best = 1;
     s.ranked[i].ratio.low = 0;
     s.ranked[i].ratio.high = INFINITY;
@@ -220,7 +220,7 @@ TEST(SuiteTable, WhatIsNotKnownIsOpen) {
   Summary s = race({{"x", 10}, {"y", 20}});
   s.pairs.clear();
   s.ranked[1].ratio = {2, 0, INFINITY};
-  Row slow{.contender = {.id = "slow"}, .verdict = "at least 10 times slower", .ratio = {10, 10, INFINITY}};
+  Row slow{.contender = {.id = "slow"}, .verdict = RowVerdict::kAtLeast, .ratio = {10, 10, INFINITY}};
   slow.at_least = 10;
   s.ranked.push_back(slow);
   const Table t = table_of("", {{.name = "a", .summary = s}}, "");

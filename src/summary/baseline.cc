@@ -13,10 +13,10 @@ namespace {
 AgainstBaseline compare(const Summary& s, const PairRatios& ratios, const Row& row, const Row& base) {
   AgainstBaseline out{.contender = row.contender.id};
   if (&row == &base) {
-    out.verdict = "baseline";
+    out.verdict = PairVerdict::kBaseline;
     return out;
   }
-  out.verdict = s.refusal.empty() ? "undecided" : kNotJudged;
+  out.verdict = s.refusal.empty() ? PairVerdict::kUndecided : PairVerdict::kNotJudged;
   if (row.group != base.group) {
     out.note = fmt::format("computes in {}, the baseline in {}: each precision is a race of its own",
                            row.group, base.group);
@@ -28,7 +28,7 @@ AgainstBaseline compare(const Summary& s, const PairRatios& ratios, const Row& r
     return out;
   }
   out.speed = inverse(out.ratio->ratio);
-  if (s.refusal.empty()) out.verdict = word_of(out.ratio->ratio, s.margin);
+  if (s.refusal.empty()) out.verdict = compared(out.ratio->ratio, s.margin);
   if (out.ratio->bound)
     out.note =
         fmt::format("a bound: {} looked hopeless and was not timed", row.at_least ? "it" : "the baseline");

@@ -11,15 +11,12 @@
 
 namespace bakeoff {
 
-// A contender's verdict where the run has none. A record keeps it as "refused".
-inline constexpr const char* kNotJudged = "not judged";
-
 struct AgainstBaseline {
   std::string contender = {};
-  std::optional<PairRatio> ratio = {};  // step time over the baseline's; absent: nothing links the two
-  Estimate speed = {1, 1, 1};           // times as fast as the baseline
-  std::string verdict = {};             // "baseline", "faster", "slower", "same", "undecided", "not judged"
-  std::string note = {};                // why there is no ratio, or on what it rests
+  std::optional<PairRatio> ratio = {};       // step time over the baseline's; absent: nothing links the two
+  Estimate speed = {1, 1, 1};                // times as fast as the baseline
+  PairVerdict verdict = PairVerdict::kNone;  // kNotJudged: the run has no verdict
+  std::string note = {};                     // why there is no ratio, or on what it rests
   bool operator==(const AgainstBaseline&) const = default;
 };
 

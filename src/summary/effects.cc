@@ -99,7 +99,7 @@ SettingEffect effect_of(const Summary& s, const PairRatios& ratios, const Ends& 
     pair.ratio = ratios.between(pair.after, pair.before);
     if (pair.ratio) {
       pair.speed = inverse(pair.ratio->ratio);
-      pair.verdict = word_of(pair.ratio->ratio, s.margin);
+      pair.verdict = compared(pair.ratio->ratio, s.margin);
     }
     effect.pairs.push_back(std::move(pair));
   }

@@ -20,7 +20,7 @@ struct EffectPair {
   std::map<std::string, std::string> with = {};  // settings that both have, and that tell the pairs apart
   std::optional<PairRatio> ratio = {};  // step time after over that before; absent: nothing links them
   Estimate speed = {};                  // times as fast with `to`; where `ratio` is there
-  std::string verdict = "undecided";    // "faster", "slower", "same", "undecided"
+  PairVerdict verdict = PairVerdict::kUndecided;
   bool operator==(const EffectPair&) const = default;
 };
 

@@ -66,7 +66,7 @@ struct Crossed {
     const stats::Ranking ranking = stats::rank(*table, {.alpha = s.alpha, .margin = s.margin});
     for (const size_t i : ranking.order) {
       s.ranked.push_back({.contender = s.manifest.contenders[i]});
-      s.ranked.back().verdict = s.ranked.size() == 1 ? "leader" : "slower";
+      s.ranked.back().verdict = s.ranked.size() == 1 ? RowVerdict::kLeader : RowVerdict::kSlower;
     }
     add_pairs(ranking, ids, s);
     keep_pairs_of_ranked(s);
@@ -93,7 +93,7 @@ TEST(Effects, OneSettingThatGains) {
   EXPECT_EQ(e.to, "true");
   ASSERT_THAT(e.pairs, SizeIs(1));
   const EffectPair& pair = e.pairs.front();
-  EXPECT_EQ(pair.verdict, "faster");
+  EXPECT_EQ(pair.verdict, PairVerdict::kFaster);
   EXPECT_LT(pair.speed.low, 1.15);
   EXPECT_GT(pair.speed.high, 1.15);
   EXPECT_GT(pair.speed.low, 1.12);
@@ -147,8 +147,8 @@ TEST(Effects, WhereItDependsTheSentenceSaysOnWhat) {
   run.race({0, 1, 2, 3}, 25);
   run.finish();
   const SettingEffect compile = effects_of(run.s).at(0);
-  EXPECT_EQ(compile.pairs[0].verdict, "slower");
-  EXPECT_EQ(compile.pairs[1].verdict, "faster");
+  EXPECT_EQ(compile.pairs[0].verdict, PairVerdict::kSlower);
+  EXPECT_EQ(compile.pairs[1].verdict, PairVerdict::kFaster);
   EXPECT_THAT(
       advice(compile, 0.03),
       AllOf(HasSubstr("Whether compile = default gains in PyTorch depends on channels_last: 1.25x slower ["),
@@ -285,20 +285,20 @@ TEST(Baseline, IsOneOfTheContendersAndAllAreHeldAgainstIt) {
   const auto all = against_baseline(run.s);
   ASSERT_THAT(all, SizeIs(3));
   EXPECT_EQ(all[0].contender, "jax");
-  EXPECT_EQ(all[0].verdict, "faster");
+  EXPECT_EQ(all[0].verdict, PairVerdict::kFaster);
   EXPECT_NEAR(all[0].speed.value, 4.0 / 3, 0.01);
   EXPECT_LT(all[0].speed.low, 4.0 / 3);
   EXPECT_GT(all[0].speed.high, 4.0 / 3);
   for (const AgainstBaseline& one : all) {
     if (one.contender == "torch") {
-      EXPECT_EQ(one.verdict, "baseline");
+      EXPECT_EQ(one.verdict, PairVerdict::kBaseline);
     }
     if (one.contender == "tensorflow") {
-      EXPECT_THAT(one.verdict, ::testing::AnyOf("same", "slower"));
+      EXPECT_THAT(one.verdict, ::testing::AnyOf(PairVerdict::kSame, PairVerdict::kSlower));
     }
   }
   run.s.refusal = "the host was busy";
-  EXPECT_EQ(against_baseline(run.s)[0].verdict, kNotJudged);
+  EXPECT_EQ(against_baseline(run.s)[0].verdict, PairVerdict::kNotJudged);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ std::string factor(double value) { return table::significant(value, 3); }
 
 std::string change(const SettingEffect& e) { return fmt::format("{} = {}", e.setting, e.to); }
 
-std::vector<const EffectPair*> with_verdict(const SettingEffect& e, const std::string& verdict) {
+std::vector<const EffectPair*> with_verdict(const SettingEffect& e, PairVerdict verdict) {
   std::vector<const EffectPair*> found;
   for (const EffectPair& pair : e.pairs) {
     if (pair.verdict == verdict) found.push_back(&pair);
@@ -32,7 +32,7 @@ std::string speeds(const std::vector<const EffectPair*>& pairs) {
     const EffectPair& one = *pairs.front();
     if (one.ratio && one.ratio->bound)
       return fmt::format("at least {}x {}", factor(one.speed.value > 1 ? one.speed.low : 1 / one.speed.high),
-                         one.verdict);
+                         word(one.verdict));
     return speed_in_words(one.speed);
   }
   double least = INFINITY, most = 0;
@@ -41,13 +41,13 @@ std::string speeds(const std::vector<const EffectPair*>& pairs) {
     least = std::min(least, x);
     most = std::max(most, x);
   }
-  return fmt::format("{}x to {}x {}", factor(least), factor(most), pairs.front()->verdict);
+  return fmt::format("{}x to {}x {}", factor(least), factor(most), word(pairs.front()->verdict));
 }
 
 std::string said_of(const EffectPair& pair, double margin) {
   if (!pair.ratio) return "not compared";
-  if (pair.verdict == "same") return "the same within " + table::percent(margin);
-  if (pair.verdict == "undecided") return "not decided";
+  if (pair.verdict == PairVerdict::kSame) return "the same within " + table::percent(margin);
+  if (pair.verdict == PairVerdict::kUndecided) return "not decided";
   return speeds({&pair});
 }
 
@@ -80,7 +80,7 @@ std::vector<std::string> on_what(const SettingEffect& e) {
   std::vector<std::string> found;
   const std::vector<std::string> all = crossed(e);
   for (const std::string& name : all) {
-    std::map<std::string, std::set<std::string>> verdicts;
+    std::map<std::string, std::set<PairVerdict>> verdicts;
     for (const EffectPair& pair : e.pairs) verdicts[value_in(pair, name)].insert(pair.verdict);
     if (std::all_of(verdicts.begin(), verdicts.end(), [](const auto& v) { return v.second.size() == 1; }))
       found.push_back(name);
@@ -126,8 +126,8 @@ std::string with_in_words(const EffectPair& pair) {
 }
 
 std::string advice(const SettingEffect& e, double margin) {
-  const auto faster = with_verdict(e, "faster"), slower = with_verdict(e, "slower"),
-             same = with_verdict(e, "same");
+  const auto faster = with_verdict(e, PairVerdict::kFaster), slower = with_verdict(e, PairVerdict::kSlower),
+             same = with_verdict(e, PairVerdict::kSame);
   const size_t all = e.pairs.size();
   if (faster.size() == all)
     return fmt::format("Set {} in {}: {} than {}{}.", change(e), e.place, speeds(faster), e.from, alike(e));

@@ -98,19 +98,19 @@ std::optional<PairRatio> PairRatios::between(const std::string& a, const std::st
                    .bound = best->bound};
 }
 
-std::string word_of(const Estimate& time_ratio, double margin) {
+PairVerdict compared(const Estimate& time_ratio, double margin) {
   switch (stats::judge(log_of(time_ratio), margin)) {
     case stats::Verdict::kFaster:
-      return "faster";
+      return PairVerdict::kFaster;
     case stats::Verdict::kSame:
-      return "same";
+      return PairVerdict::kSame;
     case stats::Verdict::kSlower:
     case stats::Verdict::kMateriallySlower:
-      return "slower";
+      return PairVerdict::kSlower;
     case stats::Verdict::kUndecided:
       break;
   }
-  return "undecided";
+  return PairVerdict::kUndecided;
 }
 
 Estimate inverse(const Estimate& e) {

@@ -43,9 +43,8 @@ class PairRatios {
   std::map<std::string, std::map<std::string, Link>> links_;
 };
 
-// What an interval of log(time after / time before) says, as the verdicts of a race do: "faster", "slower",
-// "same" (within the margin) or "undecided".
-std::string word_of(const Estimate& time_ratio, double margin);
+// What an interval of log(time after / time before) says, as the verdicts of a race do; kSame: within the margin.
+PairVerdict compared(const Estimate& time_ratio, double margin);
 
 // The inverse: times as fast instead of times as long.
 Estimate inverse(const Estimate& ratio);

@@ -27,10 +27,10 @@ Field field_of(const Summary& s, const std::string& group) {
     if (!field.leader)
       field.leader = &row;
     else
-      (row.verdict == "same"        ? field.tied
-       : row.verdict != "undecided" ? field.behind
-       : probably_slower(s, row)    ? field.probable
-                                    : field.open)
+      (row.verdict == RowVerdict::kSame        ? field.tied
+       : row.verdict != RowVerdict::kUndecided ? field.behind
+       : probably_slower(s, row)               ? field.probable
+                                               : field.open)
           .push_back(&row);
   }
   return field;
@@ -38,8 +38,9 @@ Field field_of(const Summary& s, const std::string& group) {
 
 Finish finish_of(const Summary& s, const Row& row) {
   if (!s.refusal.empty()) return Finish::kMayBe;
-  if (row.verdict == "undecided") return probably_slower(s, row) ? Finish::kProbably : Finish::kMayBe;
-  if (row.verdict == "same") return Finish::kEqual;
+  if (row.verdict == RowVerdict::kUndecided)
+    return probably_slower(s, row) ? Finish::kProbably : Finish::kMayBe;
+  if (row.verdict == RowVerdict::kSame) return Finish::kEqual;
   if (&row != &leader_of(s, row)) return Finish::kSlower;
   const Field field = field_of(s, row.group);
   return !field.open.empty() || !field.probable.empty() ? Finish::kMayBe

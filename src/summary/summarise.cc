@@ -141,7 +141,7 @@ class Summariser {
   Summary header(std::vector<Source> sources) const {
     Summary s;
     s.title = manifest_.recipe_name;
-    s.track = ir::name(recipe_.training.track);
+    s.track = recipe_.training.track;
     s.predicts = recipe_.training.predicts();
     s.margin = recipe_.margin;
     s.alpha = recipe_.alpha;
@@ -292,11 +292,11 @@ class Summariser {
       row.rank_worst = static_cast<int>(place.worst);
       row.ties = place.letters;
       const bool leads = ranking.race.leader == e || order.size() == 1;
-      row.verdict = leads ? "leader" : verdict_word(standing.verdict);
+      row.verdict = leads ? RowVerdict::kLeader : row_verdict(standing.verdict);
       // Out by its comparison with a third: its own interval does not say that it is slower than the leader.
       if (!leads && standing.eliminated_by && standing.eliminated_by != ranking.race.leader &&
           standing.interval.low <= 0) {
-        row.verdict = "behind another";
+        row.verdict = RowVerdict::kBehindAnother;
         row.behind = Behind{manifest_.contenders[group.members[*standing.eliminated_by]].id,
                             std::exp(standing.behind)};
       }
@@ -341,7 +341,7 @@ class Summariser {
       row.at_least = stats::kBoundOfHopeless;
       row.rank_best = static_cast<int>(ahead + 1);
       row.rank_worst = static_cast<int>(timed + rows.size());
-      row.verdict = fmt::format("at least {:g} times slower", *row.at_least);
+      row.verdict = RowVerdict::kAtLeast;
       row.ratio = {*row.at_least, *row.at_least, std::numeric_limits<double>::infinity()};
       row.remarks.push_back(fmt::format(
           "its fastest step in {} fresh processes took {:.3g} times as long as the leader's; it was "
@@ -369,7 +369,7 @@ class Summariser {
     for (auto from = s.ranked.begin(); from != s.ranked.end();) {  // a group after the other
       const auto to =
           std::find_if(from, s.ranked.end(), [&](const Row& r) { return r.group != from->group; });
-      std::stable_partition(from, to, [](const Row& r) { return r.verdict == "leader"; });
+      std::stable_partition(from, to, [](const Row& r) { return r.verdict == RowVerdict::kLeader; });
       fill_against_leader(from, to);
       from = to;
     }
@@ -442,19 +442,21 @@ class Summariser {
 
   // Drops outlooks of removed rows, and outlooks whose leader was removed.
   static void keep_what_is_open(Summary& s) {
-    const auto reads = [&](const std::string& id, const char* verdict) {
+    const auto reads = [&](const std::string& id, RowVerdict verdict) {
       return std::any_of(s.ranked.begin(), s.ranked.end(),
                          [&](const Row& row) { return row.contender.id == id && row.verdict == verdict; });
     };
     for (Outlook& outlook : s.outlooks)
-      std::erase_if(outlook.rivals, [&](const Rival& rival) { return !reads(rival.contender, "undecided"); });
+      std::erase_if(outlook.rivals,
+                    [&](const Rival& rival) { return !reads(rival.contender, RowVerdict::kUndecided); });
     std::erase_if(s.outlooks, [&](const Outlook& outlook) {
-      return outlook.rivals.empty() || !reads(outlook.leader, "leader");
+      return outlook.rivals.empty() || !reads(outlook.leader, RowVerdict::kLeader);
     });
   }
 
   static bool any_undecided(const Summary& s) {
-    return std::ranges::any_of(s.ranked, [](const Row& row) { return row.verdict == "undecided"; });
+    return std::ranges::any_of(s.ranked,
+                               [](const Row& row) { return row.verdict == RowVerdict::kUndecided; });
   }
 
   // Over all ranked contenders together.
@@ -476,7 +478,7 @@ class Summariser {
     s.host = tally(trials_);
     const auto refusal = s.host.refusal(recipe_.race.host);
     const bool nothing_said = std::all_of(s.ranked.begin(), s.ranked.end(), [](const Row& row) {
-      return row.verdict == "leader" || row.verdict == "undecided";
+      return row.verdict == RowVerdict::kLeader || row.verdict == RowVerdict::kUndecided;
     });
     if (!refusal || (nothing_said && !s.host.busy_throughout(recipe_.race.host))) return;
     refuse(s, *refusal);
@@ -506,7 +508,7 @@ class Summariser {
     s.outlooks.clear();
     s.sentence = fmt::format("No verdict: {}.", why);
     for (Row& row : s.ranked) {
-      row.verdict = "refused";
+      row.verdict = RowVerdict::kRefused;
       row.ties.clear();
       row.rank_best = 1;
       row.rank_worst = static_cast<int>(s.ranked.size());

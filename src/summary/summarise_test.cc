@@ -113,9 +113,9 @@ TEST(Summarise, RanksByTimeWithTiesVerdictsAndIntervals) {
   const Summary s = run.summary();
   ASSERT_THAT(ids(s.ranked), ElementsAre("a", "b", "slow"));
   const Row &a = s.ranked[0], &b = s.ranked[1], &slow = s.ranked[2];
-  EXPECT_EQ(a.verdict, "leader");
-  EXPECT_EQ(b.verdict, "same");
-  EXPECT_EQ(slow.verdict, "materially slower");
+  EXPECT_EQ(a.verdict, RowVerdict::kLeader);
+  EXPECT_EQ(b.verdict, RowVerdict::kSame);
+  EXPECT_EQ(slow.verdict, RowVerdict::kMateriallySlower);
   EXPECT_EQ(a.ratio, (Estimate{1, 1, 1}));
   EXPECT_NEAR(slow.ratio.value, 2, 0.01);
   EXPECT_LT(slow.ratio.low, slow.ratio.value);
@@ -160,7 +160,7 @@ TEST(Summarise, AHostThatWasBusyThroughoutAllowsNoVerdict) {
   EXPECT_THAT(s.sentence, HasSubstr("No verdict: this host was busy throughout"));
   ASSERT_EQ(s.ranked.size(), 2u) << "the times are shown";
   for (const Row& row : s.ranked) {
-    EXPECT_EQ(row.verdict, "refused");
+    EXPECT_EQ(row.verdict, RowVerdict::kRefused);
     EXPECT_EQ(row.rank_best, 1);
     EXPECT_EQ(row.rank_worst, 2);
   }
@@ -193,7 +193,7 @@ TEST(Summarise, WhoeverNeverBecomesSteadyIsShownWithItsDriftAndNotRanked) {
   }
   const Summary s = run.summary();
   EXPECT_THAT(ids(s.ranked), ElementsAre("a", "b"));
-  EXPECT_EQ(s.ranked[0].verdict, "leader") << "the fastest of those that are steady";
+  EXPECT_EQ(s.ranked[0].verdict, RowVerdict::kLeader) << "the fastest of those that are steady";
   ASSERT_THAT(ids(s.unranked), ElementsAre("warming"));
   EXPECT_EQ(s.unranked[0].failure->stage, Stage::kWarmUp);
   EXPECT_THAT(s.unranked[0].failure->reason, HasSubstr("never became steady: in 8 of 8 heats"));
@@ -257,7 +257,7 @@ TEST(Summarise, WhatRacingSparedIsCounted) {
   const Summary s = run.summary();
   EXPECT_TRUE(s.decided);
   EXPECT_EQ(s.ranked[2].heats, 2);
-  EXPECT_EQ(s.ranked[2].verdict, "materially slower") << "by the promise about the noise";
+  EXPECT_EQ(s.ranked[2].verdict, RowVerdict::kMateriallySlower) << "by the promise about the noise";
   EXPECT_GT(s.ranked[2].ratio.low, 10);
   EXPECT_LT(s.ranked[2].ratio.high, 1000);
   EXPECT_TRUE(s.rests_on_promise);
@@ -307,7 +307,7 @@ TEST(Summarise, WhoeverLooksHopelessTwiceIsRankedLastWithABound) {
   ASSERT_THAT(ids(s.ranked), ElementsAre("fast", "slow", "creeps", "crawls"));
   EXPECT_TRUE(s.decided);
   const Row& last = s.ranked[3];
-  EXPECT_EQ(last.verdict, "at least 10 times slower");
+  EXPECT_EQ(verdict_of(last), "at least 10 times slower");
   EXPECT_EQ(last.at_least, 10);
   EXPECT_EQ(last.ratio, (Estimate{10, 10, std::numeric_limits<double>::infinity()}));
   EXPECT_EQ(last.ms_per_step.low, 10 * s.ranked[0].ms_per_step.value);
@@ -334,7 +334,7 @@ TEST(Summarise, WhoeverIsOutByAThirdIsBehindThatOne) {
       std::find_if(s.ranked.begin(), s.ranked.end(), [](const Row& row) { return row.contender.id == "c"; });
   ASSERT_NE(c, s.ranked.end());
   EXPECT_LE(c->ratio.low, 1);
-  EXPECT_EQ(c->verdict, "behind another");
+  EXPECT_EQ(c->verdict, RowVerdict::kBehindAnother);
   ASSERT_TRUE(c->behind);
   EXPECT_EQ(c->behind->contender, "b");
   EXPECT_GT(c->behind->at_least, 1.3);
@@ -371,7 +371,7 @@ TEST(Summarise, ValuesOfARow) {
   run.race({{"a", 4}, {"b", 6}}, 11);
   const Summary s = run.summary();
   EXPECT_EQ(s.title, "by hand");
-  EXPECT_EQ(s.track, "equalised");
+  EXPECT_EQ(s.track, ir::Track::kEqualised);
   EXPECT_EQ(s.alpha, 0.05);
   EXPECT_EQ(s.margin, 0.1);
   EXPECT_EQ(s.batch, kBatch);
@@ -498,11 +498,11 @@ TEST(Summarise, ALeaderThatFailedIsNoLongerTheMeasure) {
   run.add("flash", 16, 1).failure = Failure{Stage::kRun, "exit code 1", ""};
   const Summary s = run.summary();
   ASSERT_THAT(ids(s.ranked), ElementsAre("a", "b"));
-  EXPECT_EQ(s.ranked[0].verdict, "leader");
+  EXPECT_EQ(s.ranked[0].verdict, RowVerdict::kLeader);
   EXPECT_EQ(s.ranked[0].rank_best, 1);
   EXPECT_EQ(s.ranked[0].ratio.value, 1);
   EXPECT_NEAR(s.ranked[1].ratio.value, 2, 0.02);
-  EXPECT_EQ(s.ranked[1].verdict, "materially slower");
+  EXPECT_EQ(s.ranked[1].verdict, RowVerdict::kMateriallySlower);
   EXPECT_THAT(s.sentence, HasSubstr("a is the fastest here: the next, b, takes 2.0"));
   EXPECT_THAT(ids(s.unranked), ElementsAre("flash"));
 }
@@ -519,7 +519,7 @@ TEST(Summarise, TooLittleEvidenceIsUndecided) {
   run.race({{"a", 4}, {"b", 4.1}}, 3, 0.05);
   const Summary s = run.summary();
   ASSERT_EQ(s.ranked.size(), 2u);
-  EXPECT_EQ(s.ranked[1].verdict, "undecided");
+  EXPECT_EQ(s.ranked[1].verdict, RowVerdict::kUndecided);
   EXPECT_GT(s.ranked[1].ratio.high, 1.2) << "bounded by the promise about the noise alone";
   EXPECT_LT(s.ranked[1].ratio.low, 0.9);
   EXPECT_FALSE(s.decided);
@@ -543,7 +543,7 @@ TEST(Summarise, ALoneContenderHasATimeButNoRival) {
   for (int heat = 1; heat <= 3; ++heat) run.add("a", heat, 4);
   const Summary s = run.summary();
   ASSERT_THAT(ids(s.ranked), ElementsAre("a"));
-  EXPECT_EQ(s.ranked[0].verdict, "leader");
+  EXPECT_EQ(s.ranked[0].verdict, RowVerdict::kLeader);
   EXPECT_NEAR(s.ranked[0].ms_per_step.value, 4, 1e-6);
   EXPECT_EQ(s.sentence, "Only a could be ranked.");
 }
@@ -608,7 +608,7 @@ TEST(Summarise, AsIsRowsReportTheirDifferencesAndAreRankedAllTheSame) {
   run.race({{"a", 4}, {"b", 8}}, 12);
   run.parity("b").diverges_at = "update/fc1.weight";
   const Summary s = run.summary();
-  EXPECT_EQ(s.track, "as-is");
+  EXPECT_EQ(s.track, ir::Track::kAsIs);
   ASSERT_EQ(s.ranked.size(), 2u);
   EXPECT_EQ(s.ranked[0].parity, ParityState::kPassed);
   EXPECT_EQ(s.ranked[1].parity, ParityState::kReported);

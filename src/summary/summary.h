@@ -13,9 +13,11 @@
 #include "evidence/roofline.h"
 #include "evidence/usage.h"
 #include "evidence/variance.h"
+#include "ir/training.h"
 #include "race/outlook.h"
 #include "recipe/published_table.h"
 #include "records/trial.h"
+#include "summary/verdicts.h"
 #include "table/numbers.h"
 #include "table/section.h"
 
@@ -57,10 +59,8 @@ struct Row {
   // Ranked rows.
   int rank_best = 0;  // rank range: places that the evidence allows, from 1
   int rank_worst = 0;
-  std::string ties = {};  // letters; contenders sharing one cannot be distinguished
-  // Against the leader: "leader", "slower", "same", "undecided", ... "behind another": surely slower than
-  // `behind`, hence not the fastest, while its own interval does not tell it from the leader.
-  std::string verdict = {};
+  std::string ties = {};                   // letters; contenders sharing one cannot be distinguished
+  RowVerdict verdict = RowVerdict::kNone;  // kBehindAnother: that one is `behind`
   std::optional<Behind> behind = {};
   Estimate ms_per_step = {};  // the leader's times the ratio (summary/summarise.h)
   Estimate ratio = {};        // to the leader; 1 for the leader itself
@@ -102,6 +102,9 @@ struct Row {
   bool operator==(const Row&) const = default;
 };
 
+// What the race says of it: word(row.verdict), with the bound of a row that has one.
+std::string verdict_of(const Row& row);
+
 // Bytes that follow from the recipe alone, in float32: of the parameters, of as many gradients, and of the
 // optimizer's state. Without training the weights alone.
 struct ModelBytes {
@@ -128,8 +131,8 @@ struct Source {
 };
 
 struct Summary {
-  std::string title = {};     // recipe name
-  std::string track = {};     // "equalised" | "as-is"
+  std::string title = {};  // recipe name
+  ir::Track track = ir::Track::kEqualised;
   bool predicts = false;      // the scenario "predict": a step is one batch forward
   std::string sentence = {};  // the verdict in one or two plain sentences
   // Every contender is distinguished from the leader or within the margin, and none waits for its first heat.

@@ -227,8 +227,8 @@ std::string group_sentence(const Summary& s, const std::vector<const Row*>& rows
   if (rows.size() == 1) return fmt::format("{}only {} could be ranked.", words, leader.contender.id);
   std::vector<std::string> tied, open;
   for (const Row* row : rows) {
-    if (row->verdict == "same") tied.push_back(row->contender.id);
-    if (row->verdict == "undecided") open.push_back(row->contender.id);
+    if (row->verdict == RowVerdict::kSame) tied.push_back(row->contender.id);
+    if (row->verdict == RowVerdict::kUndecided) open.push_back(row->contender.id);
   }
   if (tied.empty() && open.empty()) {
     const Row& next = *rows[1];

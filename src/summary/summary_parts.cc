@@ -63,20 +63,20 @@ ModelBytes model_bytes(const recipe::Recipe& recipe) {
   return {.weights = weights, .gradients = trained, .optimizer = slots * trained};
 }
 
-std::string verdict_word(stats::Verdict verdict) {
+RowVerdict row_verdict(stats::Verdict verdict) {
   switch (verdict) {
     case stats::Verdict::kFaster:
-      return "faster";
+      return RowVerdict::kFaster;
     case stats::Verdict::kSame:
-      return "same";
+      return RowVerdict::kSame;
     case stats::Verdict::kSlower:
-      return "slower";
+      return RowVerdict::kSlower;
     case stats::Verdict::kMateriallySlower:
-      return "materially slower";
+      return RowVerdict::kMateriallySlower;
     case stats::Verdict::kUndecided:
       break;
   }
-  return "undecided";
+  return RowVerdict::kUndecided;
 }
 
 std::vector<double> step_times(const Trial& trial) {

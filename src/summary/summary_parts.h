@@ -22,7 +22,7 @@ std::optional<Transfer> transfer_of(const std::vector<const Trial*>& trials);
 
 ModelBytes model_bytes(const recipe::Recipe& recipe);
 
-std::string verdict_word(stats::Verdict verdict);  // "faster", "same", ..., "undecided"
+RowVerdict row_verdict(stats::Verdict verdict);
 
 // Step times for the picture; where marks do not show work the bursts' means stand for the steps.
 std::vector<double> step_times(const Trial& trial);

@@ -11,16 +11,12 @@ const Row* row_of(const Summary& summary, const std::string& id) {
 
 bool timed(const Row* row) { return row != nullptr && !row->failure && !row->at_least && row->rank_best > 0; }
 
-bool certain(const std::string& verdict) {
-  return verdict == "slower" || verdict == "materially slower" || verdict == "behind another";
-}
-
 namespace {
 
 // Of the two, as far as the race tells them from the leader.
-std::string verdict_of(const Row& base, const Row& changed) {
-  if (certain(base.verdict) && changed.verdict == "leader") return "faster";
-  if (base.verdict == "leader" && certain(changed.verdict)) return "slower";
+std::string compared(const Row& base, const Row& changed) {
+  if (surely_slower(base.verdict) && changed.verdict == RowVerdict::kLeader) return "faster";
+  if (base.verdict == RowVerdict::kLeader && surely_slower(changed.verdict)) return "slower";
   if (base.ratio.high < changed.ratio.low) return "slower";
   if (changed.ratio.high < base.ratio.low) return "faster";
   return "no difference is certain";
@@ -37,10 +33,10 @@ Alone alone_of(const Summary& summary, const recipe::Contender& base, const reci
   } else if (row->failure) {
     alone.verdict = row->failure->reason;
   } else if (row->at_least) {
-    alone.verdict = row->verdict;
+    alone.verdict = verdict_of(*row);
   } else if (timed(as_is) && timed(row)) {
     alone.gain = as_is->ratio.value / row->ratio.value;
-    alone.verdict = verdict_of(*as_is, *row);
+    alone.verdict = compared(*as_is, *row);
   } else {
     alone.verdict = "not timed";
   }

@@ -26,7 +26,5 @@ Alone alone_of(const Summary& summary, const recipe::Contender& base, const reci
 // The row with this id; null: it has none.
 const Row* row_of(const Summary& summary, const std::string& id);
 bool timed(const Row* row);
-// Whether a verdict says that a row is surely slower than another.
-bool certain(const std::string& verdict);
 
 }  // namespace bakeoff::tune

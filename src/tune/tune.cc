@@ -44,8 +44,8 @@ size_t simplest_best(const Summary& summary, const std::vector<recipe::Contender
   size_t best = contenders.size();
   for (size_t i = 0; i < contenders.size(); ++i) {
     const Row* row = row_of(summary, contenders[i].id);
-    if (!timed(row) || certain(row->verdict)) continue;
-    if (row->verdict != "leader" && row->verdict != "same") continue;
+    if (!timed(row) || surely_slower(row->verdict)) continue;
+    if (row->verdict != RowVerdict::kLeader && row->verdict != RowVerdict::kSame) continue;
     if (best == contenders.size() || changes[i].size() < changes[best].size()) best = i;
   }
   return best == contenders.size() ? 0 : best;

@@ -77,7 +77,7 @@ struct Known : run::Races {
       const double ratio = row.ms_per_step.value / summary.ranked[0].ms_per_step.value;
       row.ratio = {ratio, ratio * 0.99, ratio * 1.01};
       row.rank_best = ++place;
-      row.verdict = place == 1 ? "leader" : ratio < 1.02 ? "same" : "slower";
+      row.verdict = place == 1 ? RowVerdict::kLeader : ratio < 1.02 ? RowVerdict::kSame : RowVerdict::kSlower;
     }
     return summary;
   }

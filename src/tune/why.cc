@@ -20,7 +20,7 @@ Result<std::optional<Why>> why(const recipe::Recipe& recipe, const Summary& race
   if (raced.ranked.size() < 2) return std::optional<Why>();
   const Row& leader = raced.ranked[0];
   const auto next = std::find_if(raced.ranked.begin() + 1, raced.ranked.end(), [&](const Row& row) {
-    return row.group == leader.group && certain(row.verdict) && !row.at_least;
+    return row.group == leader.group && surely_slower(row.verdict) && !row.at_least;
   });
   if (next == raced.ranked.end()) return std::optional<Why>();
   const recipe::Contender* base = contender_with(recipe, next->contender.id);

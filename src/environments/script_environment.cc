@@ -1,4 +1,4 @@
-#include "cli/script_environment.h"
+#include "environments/script_environment.h"
 
 #include <fmt/format.h>
 
@@ -8,11 +8,11 @@
 
 #include "base/files.h"
 #include "base/json_text.h"
+#include "base/texts.h"
 #include "emit/all/frameworks.h"
-#include "plan/plan.h"
 #include "recipe/contenders.h"
 
-namespace bakeoff::cli {
+namespace bakeoff {
 namespace {
 
 namespace fs = std::filesystem;
@@ -71,4 +71,24 @@ Result<Environment> environment_of(const recipe::Contender& contender, const std
   return inspect_environment(store, *found);
 }
 
-}  // namespace bakeoff::cli
+Result<std::optional<std::filesystem::path>> interpreter_of_script(const std::filesystem::path& script,
+                                                                   const std::string& framework,
+                                                                   const std::filesystem::path& config) {
+  const emit::Framework* imported = framework_of_script(script);
+  if (framework.empty() && imported == nullptr) return std::optional<std::filesystem::path>();
+  const std::string name = framework.empty() ? imported->name : framework;
+  if (emit::find_framework(name) == nullptr) {
+    std::vector<std::string> names;
+    for (const emit::Framework* known : emit::frameworks()) names.emplace_back(known->name);
+    return Error{
+        .message = fmt::format("there is no framework '{}'", name),
+        .remedy = fmt::format("one of {}; or name an interpreter: --python FILE", join(names, ", "))};
+  }
+  TRY(const auto contender, contender_of(script, name));
+  TRY(const auto environment, environment_of(contender, config));
+  if (environment.ok()) return std::optional(environment.python);
+  return Error{.message = environment.reason,
+               .remedy = environment.remedy + ", or name an interpreter: --python FILE"};
+}
+
+}  // namespace bakeoff
