@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "cli/options.h"
+#include "cli/import_options.h"
 #include "import/origin.h"
 #include "plan/lane.h"
 #include "plan/plan.h"

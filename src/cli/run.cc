@@ -9,11 +9,13 @@
 #include "base/files.h"
 #include "base/texts.h"
 #include "cli/carry_out.h"
+#include "cli/command.h"
 #include "cli/console.h"
 #include "cli/index_run.h"
-#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/recipe_options.h"
+#include "cli/shared_options.h"
+#include "cli/usage.h"
 #include "cli/why_accounts.h"
 #include "emit/all/frameworks.h"
 #include "environments/environments.h"
@@ -28,6 +30,20 @@
 #include "tune/why.h"
 
 namespace bakeoff::cli {
+
+struct RunOptions {
+  fs::path recipe = {};
+  RecipeChanges changes = {};
+  fs::path out = {};     // empty: runs/<recipe>-<date>
+  fs::path resume = {};  // the run to continue
+  Budget budget = {};
+  std::string format = "text";
+  bool why = false;           // race the runner-up's settings afterwards
+  bool prove_again = false;   // do not reuse proofs of earlier runs
+  std::string baseline = {};  // id of a contender, in place of the recipe's baseline
+  std::string profile = {};   // as add_profile() says
+};
+
 namespace {
 
 // A race that is not decided within a day is not worth its time.
@@ -205,5 +221,69 @@ int run(const RunOptions& options, const fs::path& config) {
   if (summary->ranked.empty()) say_what_to_make(*plan, config);
   return code;
 }
+
+namespace {
+
+void add_limits(CLI::App& sub, Budget& budget) {
+  sub.add_option_function<std::string>(
+         "--budget",
+         [&budget](const std::string& text) {
+           const bool until = budget.until_decided;
+           budget = *parse_budget(text);
+           budget.until_decided = until;
+         },
+         "time of the whole command, proofs included (90s, 3m, 1h; 6 is 6 minutes), or number of paired blocks "
+         "(20pairs), instead of the recipe's [budget]")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return parse_budget(text) ? std::string()
+                                      : "must be a time above 0, or whole pairs: 90s, 3m, 1h, 20pairs";
+          },
+          ""));
+  sub.add_option_function<std::string>(
+         "--until", [&budget](const std::string&) { budget.until_decided = true; },
+         "decided: race until every contender is decided, without a limit; Ctrl-C ends it with what is known")
+      ->type_name("WHEN")
+      ->check(one_of({"decided"}));
+}
+
+void check_usage(const RunOptions& options) {
+  if (options.recipe.empty() && options.resume.empty())
+    misuse(
+        "name a recipe",
+        "for example `bakeoff run mnist_cnn` (`bakeoff recipes` lists those inside this program), or --resume DIR");
+  if (!options.changes.empty() && !options.resume.empty())
+    misuse(fmt::format("{} changes a recipe, and --resume goes on with the run's own",
+                       options.changes[0].option),
+           "leave out one of the two");
+  if (options.budget.until_decided && (options.budget.minutes > 0 || options.budget.pairs > 0))
+    misuse("--until decided races without a limit, and --budget states one", "leave out one of the two");
+}
+
+Action add_run(CLI::App& sub) {
+  const auto options = std::make_shared<RunOptions>();
+  auto* recipe = sub.add_option("recipe", options->recipe, kRecipeDoc);
+  add_recipe_options(sub, options->changes);
+  sub.add_option("--out", options->out, "run directory; default runs/<recipe>-<date>");
+  auto* resume = sub.add_option("--resume", options->resume, "continue an interrupted or undecided run");
+  add_limits(sub, options->budget);
+  add_format(sub, options->format);
+  sub.add_flag(
+      "--why", options->why,
+      "afterwards race the runner-up with its settings changed one by one, and say which part of the gap "
+      "each is");
+  sub.add_flag("--prove-again", options->prove_again,
+               "do not reuse parity proofs of earlier runs with the same inputs");
+  add_profile(sub, options->profile);
+  add_baseline(sub, options->baseline);
+  recipe->excludes(resume);
+  sub.callback([options] { check_usage(*options); });
+  return [options](const Invocation& line) { return run(*options, line.config); };
+}
+
+}  // namespace
+
+const Command kRun = {"run", "Prove that the contenders of a recipe compute the same, race them and report",
+                      "bakeoff run mnist_cnn --budget 6m", add_run};
 
 }  // namespace bakeoff::cli
