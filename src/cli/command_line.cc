@@ -160,7 +160,7 @@ int run_command_line(int argc, char** argv) {
       note(fmt::format("bakeoff: unknown command '{}'\n  {}", word, suggest(word, command_names(app))));
       return kBadInput;
     }
-    if (at == 1) argc = take_tail(*named, at, argc, argv, line.tail);
+    argc = take_tail(*named, at, argc, argv, line.tail);
   }
   if (const auto code = parse(app, argc, argv)) return *code;
   const CLI::App* chosen = app.get_subcommands().at(0);
