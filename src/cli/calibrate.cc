@@ -128,7 +128,7 @@ Action add_calibrate(CLI::App& sub) {
   sub.add_option("--framework", options->framework,
                  fmt::format("{}, or kernel for the built-in one; default: the first installed",
                              join(frameworks_that_train(), ", ")));
-  sub.add_option("--output", options->output, "default: profile.json in the bakeoff home");
+  sub.add_option("--output", options->output, "default: profile.json in the bakeoff home")->type_name("FILE");
   sub.add_flag("--serve-kernel", options->serve_kernel)->group("");
   sub.add_option("--ring", options->ring)->group("");
   return [options](const Invocation& line) { return calibrate(*options, line.config); };

@@ -40,10 +40,11 @@ constexpr const char* kStart =
 
 // What the value of an option is, as --help shows it, where the option itself does not say.
 constexpr std::pair<const char*, const char*> kValueNames[] = {
-    {"--out", "DIR"},        {"--resume", "DIR"},         {"--repo", "DIR"},          {"--html", "FILE"},
-    {"--output", "FILE"},    {"--json", "FILE"},          {"--profile", "FILE"},      {"--python", "FILE"},
-    {"--framework", "NAME"}, {"--format", "FORMAT"},      {"--minutes", "NUMBER"},    {"--seconds", "NUMBER"},
-    {"--last", "NUMBER"},    {"--build", "COMMAND"},      {"--budget", "TIME|PAIRS"}, {"recipe", "RECIPE"},
+    {"--out", "DIR"},        {"--resume", "DIR"},         {"--repo", "DIR"},
+    {"--html", "FILE"},      {"--json", "FILE"},          {"--profile", "FILE"},
+    {"--python", "FILE"},    {"--framework", "NAME"},     {"--format", "FORMAT"},
+    {"--minutes", "NUMBER"}, {"--seconds", "NUMBER"},     {"--last", "NUMBER"},
+    {"--build", "COMMAND"},  {"--budget", "TIME|PAIRS"},  {"recipe", "RECIPE"},
     {"script", "SCRIPT"},    {"target", "RECIPE|SCRIPT"},
 };
 

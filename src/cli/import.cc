@@ -142,7 +142,8 @@ void add_model_options(CLI::App& sub, ImportOptions& options, const std::string&
                  "forward function: 'ids=i32[16,128]'; once for each input. A Keras model may know its own")
       ->allow_extra_args(false);
   sub.add_option("--output", options.output,
-                 "name or number of the output that the loss compares, where the model has several");
+                 "name or number of the output that the loss compares, where the model has several")
+      ->type_name("NAME");
   sub.add_option("--framework", options.framework,
                  "framework that the model is of; where it is not named that which the file imports")
       ->check(one_of({"torch", "keras"}));
