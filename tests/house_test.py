@@ -121,8 +121,13 @@ LISTED = re.compile(r"&(\w+)_framework\(\)")
 # Files that may name a framework outside of its own folder, and why.
 MAY_NAME = {
     "src/causes/explain.cc": "tells a reader how another framework writes a number",
+    "src/cli/check.cc": "scripts of these can be contenders",
+    "src/cli/exec.cc": "an example of a command",
+    "src/cli/history.cc": "an example of a command",
     "src/cli/import.cc": "names the environment that computes ONNX files",
-    "src/cli/options.cc": "an example of a command",
+    "src/cli/shared_options.cc": "examples of a contender's id",
+    "src/cli/sources.cc": "an example of a command",
+    "src/cli/suite.cc": "an example of a command",
     "src/emit/CMakeLists.txt": "torch_rules.cc is shared by both front ends of torch",
     "src/environments/config.cc": "an example of a section",
     "src/explain/CMakeLists.txt": "each framework's rules are a file of its own",

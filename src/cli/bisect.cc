@@ -6,9 +6,11 @@
 #include "base/files.h"
 #include "base/home.h"
 #include "base/temporary_folder.h"
+#include "cli/command.h"
 #include "cli/console.h"
-#include "cli/options.h"
+#include "cli/shared_options.h"
 #include "cli/surroundings.h"
+#include "cli/usage.h"
 #include "cli/versions.h"
 #include "environments/runner_files.h"
 #include "proc/interrupt.h"
@@ -17,6 +19,24 @@
 
 namespace bakeoff::cli {
 namespace {
+
+struct BisectOptions {
+  std::string good = {}, bad = {};  // commits
+  std::string package = {};         // "numpy==1.26..2.1" or "numpy==1.26.4,2.0.0": package versions instead
+  std::string target = {};          // script or recipe
+  fs::path repo = {};               // empty: the current folder
+  double margin = 0.02, alpha = 0.01;
+  double budget_s = 3600;
+  std::string build = {};      // shell command for a checkout
+  std::string contender = {};  // empty: the one that regressed most
+  bool whole = false;          // whole runs instead of steps
+  std::string framework = {};  // of a script: as of ExplainOptions, like the next two
+  fs::path python = {};
+  std::vector<std::string> arguments = {};
+  fs::path out = {};     // empty: runs/bisect-<date>
+  fs::path resume = {};  // the search to continue
+  fs::path json = {};    // file; empty: not written
+};
 
 namespace rg = bakeoff::regression;
 using Header = nlohmann::json;
@@ -153,8 +173,6 @@ Result<rg::BisectOutcome> searched(const BisectOptions& options, const fs::path&
   }
 }
 
-}  // namespace
-
 int bisect(const BisectOptions& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   Result<rg::BisectOutcome> outcome = Error{};
@@ -170,5 +188,72 @@ int bisect(const BisectOptions& options, const fs::path& config) {
       return fail(written.error());
   return rg::exit_code(*outcome);
 }
+
+constexpr const char* kBisectFooter =
+    "Exit codes: 0 found and confirmed, 1 the bad end is not slower, 2 error, 3 undecided.\n\n"
+    "Examples:\n  bakeoff bisect --good v1.0 --bad main train.py\n"
+    "  bakeoff bisect --package numpy==1.26..2.1 train.py\n  bakeoff bisect --resume runs/bisect-20261124-101500";
+
+void add_probe_options(CLI::App& sub, BisectOptions& options) {
+  sub.add_option("target", options.target,
+                 "script or recipe that the versions have; a script's arguments stand behind --");
+  add_share(sub, "--margin", options.margin, 10, "slower by less than this is nothing to find; default 2%");
+  add_share(
+      sub, "--alpha", options.alpha, 0.5,
+      "at most so many of the commits that are named are not slower than their parent by the margin; default 1%");
+  add_time(sub, options.budget_s, "time of all races and builds together; default 60m");
+  sub.add_option("--contender", options.contender,
+                 "of a recipe: id of the contender that is searched for; default the one that regressed most")
+      ->type_name("ID");
+  sub.add_option("--repo", options.repo, "folder in the repository; default the current folder");
+  sub.add_option("--build", options.build,
+                 "shell command that is run in each commit's checkout; where it fails the commit is skipped");
+  sub.add_flag("--whole", options.whole,
+               "of scripts: compare whole runs, from the start of Python to the end, not steps");
+  add_interpreter(sub, options.framework, options.python);
+}
+
+void check_usage(const BisectOptions& options) {
+  if (!options.resume.empty()) return;
+  if (options.package.empty() && (options.good.empty() || options.bad.empty()))
+    misuse("name both ends: --good and --bad",
+           "for example `bakeoff bisect --good v1.0 --bad main train.py`; or --package numpy==1.26..2.1");
+  if (options.target.empty())
+    misuse("name a script or a recipe", "for example `bakeoff bisect --good v1.0 --bad main train.py`");
+}
+
+Action add_bisect(CLI::App& sub) {
+  const auto options = std::make_shared<BisectOptions>();
+  sub.footer(kBisectFooter);
+  auto* good = sub.add_option("--good", options->good, "a commit that is fast")->type_name("COMMIT");
+  sub.add_option("--bad", options->bad, "a later commit that is slow")->needs(good)->type_name("COMMIT");
+  auto* package =
+      sub.add_option(
+             "--package", options->package,
+             "versions of a package instead of commits, oldest first: numpy==1.26..2.1 for all that pip's "
+             "index has between, or a list, numpy==1.26.4,2.0.2,2.1.3")
+          ->type_name("SPEC");
+  add_probe_options(sub, *options);
+  sub.add_option("--out", options->out, "folder of the search's record; default runs/bisect-<date>");
+  auto* resume = sub.add_option("--resume", options->resume, "continue a search in its folder");
+  sub.add_option("--json", options->json, "write all figures to this file");
+  good->excludes(package);
+  resume->excludes(good)->excludes(package);
+  sub.callback([options] { check_usage(*options); });
+  return [options](const Invocation& line) {
+    options->arguments = line.tail;
+    return bisect(*options, line.config);
+  };
+}
+
+}  // namespace
+
+const Command kBisect = {
+    "bisect",
+    "Which commit or package version made a script slower? Each probe is a race against the good end",
+    nullptr,
+    add_bisect,
+    Home::kNeeded,
+    Tail::kBehindDashes};
 
 }  // namespace bakeoff::cli

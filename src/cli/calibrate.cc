@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/texts.h"
 #include "base/version.h"
 #include "calibrate/calibrate_work.h"
+#include "cli/command.h"
 #include "cli/console.h"
-#include "cli/options.h"
 #include "cli/output.h"
+#include "emit/all/frameworks.h"
 #include "machine/host.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
@@ -20,6 +23,15 @@
 
 namespace bakeoff::cli {
 namespace {
+
+struct CalibrateCommand {
+  double minutes = 0;  // 0: 10, or 2 with `quick`
+  bool quick = false;
+  std::string framework = {};  // empty: the first whose environment is ready
+  fs::path output = {};        // empty: profile.json in the bakeoff home
+  bool serve_kernel = false;   // be the built-in worker
+  std::string ring = {};       // every worker gets this option; the built-in worker ignores it
+};
 
 constexpr double kQuickMinutes = 2, kFullMinutes = 10;
 
@@ -77,8 +89,6 @@ Result<Profile> measure(const CalibrateCommand& options, const fs::path& config)
   return profile;
 }
 
-}  // namespace
-
 int calibrate(const CalibrateCommand& options, const fs::path& config) {
   if (options.serve_kernel) return serve_kernel();
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
@@ -92,5 +102,43 @@ int calibrate(const CalibrateCommand& options, const fs::path& config) {
   print(table(*profile) + "\n" + file.string() + "\n");
   return proc::interrupted() ? kInterrupted : 0;
 }
+
+CLI::Validator above_zero() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        char* end = nullptr;
+        const double minutes = std::strtod(text.c_str(), &end);
+        return *end == '\0' && minutes > 0 && minutes < 1e6 ? std::string() : "must be a number above 0";
+      },
+      "");
+}
+
+std::vector<std::string> frameworks_that_train() {
+  std::vector<std::string> names;
+  for (const emit::Framework* framework : emit::frameworks())
+    if (emit::can(*framework, ir::Scenario::kTrain)) names.push_back(framework->name);
+  return names;
+}
+
+Action add_calibrate(CLI::App& sub) {
+  const auto options = std::make_shared<CalibrateCommand>();
+  sub.add_option("--minutes", options->minutes, "duration in minutes; default 10, with --quick 2")
+      ->check(above_zero());
+  sub.add_flag("--quick", options->quick, "two minutes and fewer controls");
+  sub.add_option("--framework", options->framework,
+                 fmt::format("{}, or kernel for the built-in one; default: the first installed",
+                             join(frameworks_that_train(), ", ")));
+  sub.add_option("--output", options->output, "default: profile.json in the bakeoff home")->type_name("FILE");
+  sub.add_flag("--serve-kernel", options->serve_kernel)->group("");
+  sub.add_option("--ring", options->ring)->group("");
+  return [options](const Invocation& line) { return calibrate(*options, line.config); };
+}
+
+}  // namespace
+
+const Command kCalibrate = {
+    "calibrate",
+    "Measure how much identical workers differ on this machine, and which controls reduce the difference",
+    "bakeoff calibrate --quick", add_calibrate};
 
 }  // namespace bakeoff::cli

@@ -9,9 +9,10 @@
 #include "base/json_text.h"
 #include "base/temporary_folder.h"
 #include "base/texts.h"
+#include "cli/command.h"
 #include "cli/console.h"
-#include "cli/options.h"
 #include "cli/recipe_options.h"
+#include "cli/usage.h"
 #include "emit/all/frameworks.h"
 #include "environments/environments.h"
 #include "environments/runner_files.h"
@@ -23,6 +24,13 @@
 #include "recipe/recipe.h"
 
 namespace bakeoff::cli {
+
+struct CheckOptions {
+  fs::path script = {};
+  std::string framework = {};  // empty: the one that the script imports
+  fs::path recipe = {};        // trained for two steps on its data; empty: not trained
+};
+
 namespace {
 
 using nlohmann::json;
@@ -182,5 +190,24 @@ int check(const CheckOptions& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   return answer(options, config);
 }
+
+namespace {
+
+Action add_check(CLI::App& sub) {
+  const auto options = std::make_shared<CheckOptions>();
+  sub.add_option("script", options->script, "Python script")->required();
+  sub.add_option("--framework", options->framework,
+                 "torch, keras, keras2 or jax; default the one that it imports")
+      ->check(one_of({"torch", "keras", "keras2", "jax"}));
+  sub.add_option("--recipe", options->recipe, "train two steps on this recipe's data, from its weights")
+      ->type_name("RECIPE");
+  return [options](const Invocation& line) { return check(*options, line.config); };
+}
+
+}  // namespace
+
+const Command kCheck = {"check",
+                        "Say what a script of your own lacks to be a contender, and the lines to add",
+                        "bakeoff check mine.py --recipe race.toml", add_check};
 
 }  // namespace bakeoff::cli

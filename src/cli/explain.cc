@@ -7,8 +7,12 @@
 #include "base/files.h"
 #include "base/temporary_folder.h"
 #include "base/texts.h"
+#include "cli/command.h"
 #include "cli/console.h"
-#include "cli/options.h"
+#include "cli/explain.h"
+#include "cli/shared_options.h"
+#include "cli/usage.h"
+#include "emit/all/frameworks.h"
 #include "environments/runner_files.h"
 #include "environments/script_environment.h"
 #include "proc/interrupt.h"
@@ -129,5 +133,47 @@ int explain(const ExplainOptions& options, const fs::path& config) {
   print(options.format == "json" ? ex::to_json(*found) : ex::to_text(*found, output_width(), options.all));
   return proc::interrupted() ? kInterrupted : 0;
 }
+
+namespace {
+
+void add_explain_options(CLI::App& sub, ExplainOptions& options) {
+  sub.add_option("scripts", options.scripts,
+                 "one Python script, or the slow one and the fast one; their "
+                 "arguments stand behind --, those of the second one behind another -- if they differ")
+      ->expected(1, 2)
+      ->type_name("SCRIPT");
+  sub.add_flag("-m,--module", options.modules, "the names are modules, as of python -m");
+  sub.add_option("--framework", options.framework,
+                 "framework whose environment runs them; default the one that they import");
+  sub.add_option("--python", options.python, "interpreter that runs them, in place of an environment's");
+  sub.add_option("--seconds", options.seconds, "time of all runs together, about")
+      ->check(number_from(at_least(30.0), 36000.0))
+      ->capture_default_str();
+  sub.add_option("--out", options.out, "folder for logs of the scripts, explain.json and explain.html");
+  sub.add_option("--html", options.html, "path of the HTML report");
+  sub.add_flag("--all", options.all, "show what was tried and not confirmed, too");
+  sub.add_option("--rule", options.rule, "print what a rule is about (R13), or all: their table");
+  sub.add_option("--format", options.format, "text or json")->check(one_of({"text", "json"}));
+}
+
+Action add_explain(CLI::App& sub) {
+  const auto options = std::make_shared<ExplainOptions>();
+  add_explain_options(sub, *options);
+  return [options](const Invocation& line) {
+    const auto second = std::find(line.tail.begin(), line.tail.end(), "--");
+    options->arguments.assign(line.tail.begin(), second);
+    if (second != line.tail.end()) options->second_arguments.emplace(second + 1, line.tail.end());
+    return explain(*options, line.config);
+  };
+}
+
+}  // namespace
+
+const Command kExplain = {"explain",
+                          "Say why a training script is slower than another, or what would make it faster",
+                          "bakeoff explain slow.py fast.py -- --epochs 3",
+                          add_explain,
+                          Home::kNeeded,
+                          Tail::kBehindDashes};
 
 }  // namespace bakeoff::cli

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "base/texts.h"
+#include "cli/command.h"
 #include "cli/console.h"
-#include "cli/options.h"
+#include "cli/usage.h"
 #include "exports/event_file.h"
 #include "exports/json_lines.h"
 #include "exports/recorded.h"
@@ -13,6 +15,13 @@
 
 namespace bakeoff::cli {
 namespace {
+
+struct ExportOptions {
+  fs::path run = {};
+  std::string to = {};   // "tensorboard", "jsonl", ...
+  fs::path out = {};     // empty: standard output, or a place in the run directory
+  fs::path python = {};  // that has the client of W&B or MLflow; empty: the one beside the program
+};
 
 // To standard output, or into a file.
 int text_out(const std::string& text, const fs::path& out) {
@@ -45,8 +54,6 @@ int tracker_out(const exports::Experiment& experiment, const ExportOptions& opti
   return 0;
 }
 
-}  // namespace
-
 int export_run(const ExportOptions& options) {
   const auto directory = RunDirectory::open(options.run);
   if (!directory) return fail(directory.error());
@@ -63,5 +70,27 @@ int export_run(const ExportOptions& options) {
   return tracker_out(experiment, options,
                      options.to == "wandb" ? exports::Tracker::kWandb : exports::Tracker::kMlflow);
 }
+
+Action add_export(CLI::App& sub) {
+  const auto options = std::make_shared<ExportOptions>();
+  const std::vector<std::string> tools = {"tensorboard", "wandb", "mlflow", "junit", "csv", "jsonl"};
+  sub.add_option("run", options->run, "run directory")->required()->type_name("DIR");
+  sub.add_option("--to", options->to, join(tools, ", "))->required()->check(one_of(tools))->type_name("TOOL");
+  sub.add_option("--out", options->out,
+                 "file of junit, csv and jsonl, default standard output; folder of tensorboard, default "
+                 "RUN/tensorboard, and of wandb, default RUN; SQLite file of mlflow, default RUN/mlflow.db")
+      ->type_name("PATH");
+  sub.add_option(
+      "--python", options->python,
+      "interpreter that has the package wandb or mlflow; default: the one beside this program, else "
+      "python3 in PATH");
+  return [options](const Invocation&) { return export_run(*options); };
+}
+
+}  // namespace
+
+const Command kExport = {"export", "Write a run for another tool: TensorBoard, W&B, MLflow, JUnit, tables",
+                         "bakeoff export runs/mnist_cnn-20261121-080000 --to tensorboard --out logs",
+                         add_export, Home::kUnused};
 
 }  // namespace bakeoff::cli

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string_view>
 
 #include "base/nearest.h"
 #include "base/texts.h"
+#include "cli/command.h"
 #include "cli/console.h"
 #include "cli/glossary.h"
 #include "cli/guides.h"
@@ -62,6 +62,10 @@ std::string help_text(const CLI::App& command, int width) {
   return out;
 }
 
+namespace {
+
+// Explains a command, a word of the glossary ("terms": all of them) or a key of recipes; or prints a page ("docs" lists
+// them).
 int help(const CLI::App& app, const std::vector<std::string>& words) {
   const int width = output_width();
   if (words.empty()) {
@@ -101,5 +105,22 @@ int help(const CLI::App& app, const std::vector<std::string>& words) {
            (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) +
            "`bakeoff help` lists the commands, `bakeoff help terms` the words, `bakeoff help docs` the pages"});
 }
+
+Action add_help(CLI::App& sub) {
+  const auto words = std::make_shared<std::vector<std::string>>();
+  sub.add_option("words", *words, "a command, a word, or terms: all words");
+  return [words, &sub](const Invocation&) { return help(*sub.get_parent(), *words); };
+}
+
+Action add_terms(CLI::App& sub) {
+  return [&sub](const Invocation&) { return help(*sub.get_parent(), {"terms"}); };
+}
+
+}  // namespace
+
+const Command kHelp = {"help", "Explain a command, or a word of tables and reports", "bakeoff help heat",
+                       add_help, Home::kUnused};
+const Command kExplainTerms = {"explain-terms", "Explain all words of tables and reports",
+                               "bakeoff explain-terms", add_terms, Home::kUnused};
 
 }  // namespace bakeoff::cli

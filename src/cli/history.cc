@@ -9,8 +9,9 @@
 #include "base/files.h"
 #include "base/nearest.h"
 #include "base/texts.h"
+#include "cli/command.h"
 #include "cli/console.h"
-#include "cli/options.h"
+#include "cli/usage.h"
 #include "history/series_file.h"
 #include "proc/interrupt.h"
 #include "records/marks.h"
@@ -23,6 +24,21 @@
 
 namespace bakeoff::cli {
 namespace {
+
+struct HistoryOptions {
+  std::string series = {};           // an id, a name or a part of one; empty: all
+  int64_t last = 0;                  // points of each series; 0: 1,000, or as many as a page has room for
+  fs::path read = {};                // a CSV file with series of other programs; empty: the index
+  double unit = 1;                   // of its times, in seconds
+  std::string time = {};             // its column of times; empty: guessed
+  std::vector<std::string> by = {};  // its columns that tell series apart; empty: guessed
+  std::string format = "text";
+  fs::path html = {};
+  bool accept = false;
+  bool withdraw = false;  // take back what was accepted
+  std::string run = {};   // where the step begins; empty: the latest nominated shift
+  std::string note = {};
+};
 
 constexpr int64_t kPointsOfOne = 1000;
 constexpr int64_t kPointsInList = 100;  // of each series
@@ -197,8 +213,6 @@ Result<std::string> accept_step(const HistoryOptions& options) {
                      point.started, (folder / Kept<AcceptedStep>::kFile).string());
 }
 
-}  // namespace
-
 int history(const HistoryOptions& options) {
   if (!options.accept) return show(options);
   if (!options.read.empty())
@@ -210,5 +224,59 @@ int history(const HistoryOptions& options) {
   print(*done);
   return 0;
 }
+
+void add_file_options(CLI::App& sub, HistoryOptions& options) {
+  sub.add_option("--read", options.read,
+                 "take the series from this CSV file instead of the index: times that another program "
+                 "measured, with a header ('time,commit,seconds')")
+      ->check(CLI::ExistingFile);
+  sub.add_option("--unit", options.unit, "unit of the times in the file of --read; default: s")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, double>{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}));
+  sub.add_option("--time", options.time,
+                 "column of that file that holds the times, or a rate; default: by its name and its cells");
+  sub.add_option(
+         "--by", options.by,
+         "columns of that file whose texts tell series apart (benchmark,host); default: those whose texts "
+         "come again and again")
+      ->delimiter(',');
+}
+
+void add_accept(CLI::App& sub, HistoryOptions& options) {
+  CLI::App* accept = add_subcommand(
+      sub, "accept", "Mark a step in a history as accepted: no alert, and later runs are judged from there",
+      "bakeoff history accept 3f2a91bc --note \"float64 is meant\"");
+  accept->add_option("series", options.series, "id, or name, of the series")->required()->type_name("SERIES");
+  accept
+      ->add_option("--run", options.run,
+                   "id of the run that the step begins with; default: the latest nominated shift")
+      ->type_name("RUN");
+  accept->add_option("--note", options.note, "why, for those who look at it later");
+  accept->add_flag("--withdraw", options.withdraw, "take the mark of --run back");
+  accept->callback([&options] { options.accept = true; });
+}
+
+Action add_history(CLI::App& sub) {
+  const auto options = std::make_shared<HistoryOptions>();
+  sub.add_option("series", options->series, "id, name or part of a name; default: a list of all")
+      ->type_name("SERIES");
+  sub.add_option("--last", options->last,
+                 "number of runs of each series; default 1000, of a page as many as it has room for")
+      ->check(number_from(1, 1e9));
+  sub.add_flag_callback(
+      "--json", [options] { options->format = "json"; }, "print JSON");
+  sub.add_flag_callback(
+      "--csv", [options] { options->format = "csv"; }, "print CSV, a line for each run");
+  sub.add_option("--html", options->html, "write a page with all of it into this file");
+  add_file_options(sub, *options);
+  add_accept(sub, *options);
+  return [options](const Invocation&) { return history(*options); };
+}
+
+}  // namespace
+
+const Command kHistory = {"history",
+                          "Show how step times developed over all runs, and where their level shifted",
+                          "bakeoff history \"mnist_cnn torch\"", add_history};
 
 }  // namespace bakeoff::cli

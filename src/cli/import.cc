@@ -5,9 +5,11 @@
 #include <sstream>
 
 #include "base/files.h"
+#include "cli/command.h"
 #include "cli/console.h"
-#include "cli/options.h"
+#include "cli/import_options.h"
 #include "cli/output.h"
+#include "cli/usage.h"
 #include "environments/runner_files.h"
 #include "ir/type.h"
 #include "proc/launcher.h"
@@ -124,5 +126,54 @@ int import(const ImportOptions& options, const fs::path& config) {
   print(fmt::format("next: bakeoff run {}\n", report->recipe.string()));
   return 0;
 }
+
+void add_model_options(CLI::App& sub, ImportOptions& options, const std::string& others) {
+  sub.add_option(
+         "model", options.model,
+         "FILE.py:NAME: a function without arguments that makes the model, its class, or the model; " +
+             others)
+      ->required();
+  sub.add_option("--input", options.inputs,
+                 "type of an input, the batch first: 'f32[8,3,32,32]'; by the name of a parameter of the "
+                 "forward function: 'ids=i32[16,128]'; once for each input. A Keras model may know its own")
+      ->allow_extra_args(false);
+  sub.add_option("--output", options.output,
+                 "name or number of the output that the loss compares, where the model has several")
+      ->type_name("NAME");
+  sub.add_option("--framework", options.framework,
+                 "framework that the model is of; where it is not named that which the file imports")
+      ->check(one_of({"torch", "keras"}));
+  sub.add_option("--python", options.python,
+                 "interpreter that has the framework and what the model's file imports; default: that of the "
+                 "framework's environment");
+  sub.add_option("--socket", options.socket)->group("");  // python/bakeoff
+  sub.add_option("--seconds", options.seconds, "time limit of each step of the framework's process")
+      ->check(number_from(1.0, 1e6))
+      ->capture_default_str();
+  sub.add_flag("--force", options.force, "replace what exists");
+  sub.add_option(
+      "--loss", options.loss,
+      "loss of the training, an op of `bakeoff ops` with its attributes: mse, or "
+      "softmax_cross_entropy,label_smoothing=0.1,ignore_index=-100; a Keras model may be compiled with its "
+      "own");
+}
+
+namespace {
+
+Action add_import_command(CLI::App& sub) {
+  const auto options = std::make_shared<ImportOptions>();
+  add_model_options(sub, *options, "or an ONNX file");
+  sub.add_option("--out", options->out, "IR file; weights and recipe are written next to it")
+      ->required()
+      ->type_name("FILE");
+  return [options](const Invocation& line) { return import(*options, line.config); };
+}
+
+}  // namespace
+
+const Command kImport = {
+    "import", "Import a model of your own: proven against its origin, written as IR, weights and a recipe",
+    "bakeoff import model.py:make --input 'f32[8,3,32,32]' --loss softmax_cross_entropy --out my.ir",
+    add_import_command};
 
 }  // namespace bakeoff::cli

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/version.h"
+#include "cli/command.h"
 #include "cli/console.h"
-#include "cli/options.h"
 #include "environments/environments.h"
 #include "evidence/host_rounds.h"
 #include "machine/host.h"
@@ -22,6 +22,12 @@
 
 namespace bakeoff::cli {
 namespace {
+
+struct MachineOptions {
+  bool json = false;
+  bool again = false;                // measure even if there is a record
+  fs::path before = {}, after = {};  // two records to compare
+};
 
 // Processor seconds of this process and of the children that have ended.
 double own_cpu_s() {
@@ -92,8 +98,6 @@ int compare(const MachineOptions& options) {
   return changes.empty() ? 0 : 1;
 }
 
-}  // namespace
-
 int machine(const MachineOptions& options, const fs::path& config) {
   if (!options.before.empty()) return compare(options);
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
@@ -105,5 +109,24 @@ int machine(const MachineOptions& options, const fs::path& config) {
   print(options.json ? to_json(*report) : report::render_machine(*report, output_width()));
   return 0;
 }
+
+Action add_machine(CLI::App& sub) {
+  const auto options = std::make_shared<MachineOptions>();
+  sub.add_flag("--json", options->json, "print the record as JSON");
+  sub.add_flag("--again", options->again, "measure even if there is a record of this machine");
+  CLI::App* diff =
+      add_subcommand(sub, "diff", "Compare two records: what changed, and which changes are known to matter",
+                     "bakeoff machine diff before.json after.json");
+  diff->add_option("before", options->before, "record, from `bakeoff machine --json`")
+      ->required()
+      ->type_name("FILE");
+  diff->add_option("after", options->after, "the record to compare with")->required()->type_name("FILE");
+  return [options](const Invocation& line) { return machine(*options, line.config); };
+}
+
+}  // namespace
+
+const Command kMachine = {"machine", "Measure this machine's limits (once, in under a minute) and show them",
+                          "bakeoff machine --json > before.json", add_machine};
 
 }  // namespace bakeoff::cli

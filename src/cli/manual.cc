@@ -1,13 +1,14 @@
-#include "cli/manual.h"
+// The manual page and the shells' completions, generated from the same commands and options as --help.
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "base/texts.h"
 #include "base/version.h"
+#include "cli/command.h"
+#include "cli/console.h"
 #include "cli/glossary.h"
 #include "cli/usage.h"
 #include "recipe/shipped.h"
@@ -143,8 +144,7 @@ void add_commands(const CLI::App& app, const std::string& before, std::string& p
   }
 }
 
-}  // namespace
-
+// In the macros of man(7).
 std::string man_page(const CLI::App& app) {
   std::string page = fmt::format(".TH BAKEOFF 1 \"\" \"bakeoff {}\"\n.SH NAME\nbakeoff \\- {}\n", kVersion,
                                  plain("same recipe, every framework, one honest verdict"));
@@ -163,11 +163,31 @@ std::string man_page(const CLI::App& app) {
   return page;
 }
 
-std::optional<std::string> completion(const CLI::App& app, const std::string& shell) {
-  if (shell == "bash") return bash(app);
-  if (shell == "zsh") return zsh(app);
-  if (shell == "fish") return fish(app);
-  return std::nullopt;
+std::string completion(const CLI::App& app, const std::string& shell) {
+  return shell == "bash" ? bash(app) : shell == "zsh" ? zsh(app) : fish(app);
 }
+
+Action add_completion(CLI::App& sub) {
+  const auto shell = std::make_shared<std::string>();
+  sub.add_option("shell", *shell, "bash, zsh or fish")->required()->check(one_of({"bash", "zsh", "fish"}));
+  return [shell, &sub](const Invocation&) {
+    print(completion(*sub.get_parent(), *shell));
+    return 0;
+  };
+}
+
+Action add_man(CLI::App& sub) {
+  return [&sub](const Invocation&) {
+    print(man_page(*sub.get_parent()));
+    return 0;
+  };
+}
+
+}  // namespace
+
+const Command kCompletion = {"completion", "Print a shell's completion of these commands",
+                             "bakeoff completion bash > /etc/bash_completion.d/bakeoff", add_completion,
+                             Home::kUnused};
+const Command kMan = {"man", "Print the manual page", "bakeoff man | man -l -", add_man, Home::kUnused};
 
 }  // namespace bakeoff::cli

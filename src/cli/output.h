@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "cli/options.h"
+#include "cli/import_options.h"
 #include "environments/interpreters.h"
 #include "import/origin.h"
 #include "summary/summary.h"

@@ -2,8 +2,8 @@
 
 #include "base/files.h"
 #include "base/temporary_folder.h"
+#include "cli/command.h"
 #include "cli/console.h"
-#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/recipe_options.h"
 #include "cli/surroundings.h"
@@ -13,6 +13,13 @@
 #include "proc/launcher.h"
 
 namespace bakeoff::cli {
+
+struct ParityOptions {
+  fs::path recipe = {};
+  RecipeChanges changes = {};
+  fs::path out = {};  // empty: a temporary folder
+};
+
 namespace {
 
 // A precision variant is not the same: its float32 twin is.
@@ -72,5 +79,20 @@ int parity(const ParityOptions& options, const fs::path& config) {
   if (proc::interrupted()) return kInterrupted;
   return same ? 0 : 1;
 }
+
+namespace {
+
+Action add_parity(CLI::App& sub) {
+  const auto options = std::make_shared<ParityOptions>();
+  sub.add_option("recipe", options->recipe, kRecipeDoc)->required();
+  add_recipe_options(sub, options->changes);
+  sub.add_option("--out", options->out, "keep scripts, logs and records here");
+  return [options](const Invocation& line) { return parity(*options, line.config); };
+}
+
+}  // namespace
+
+const Command kParity = {"parity", "Run only the parity gate: do all contenders compute the same?",
+                         "bakeoff parity mnist_cnn", add_parity};
 
 }  // namespace bakeoff::cli

@@ -43,35 +43,33 @@ Error script_instead_of_recipe(const fs::path& script) {
 
 }  // namespace
 
-void add_recipe_options(CLI::App* command, std::vector<recipe::Change>& changes) {
+void add_recipe_options(CLI::App& sub, RecipeChanges& changes) {
   for (const Shorthand& one : kShorthands) {
-    command
-        ->add_option_function<std::string>(
-            one.option,
-            [&changes, one](const std::string& value) {
-              changes.push_back({one.key, value, fmt::format("{} {}", one.option, value)});
-            },
-            one.what)
+    sub.add_option_function<std::string>(
+           one.option,
+           [&changes, one](const std::string& value) {
+             changes.push_back({one.key, value, fmt::format("{} {}", one.option, value)});
+           },
+           one.what)
         ->type_name(one.type)
         ->check(
             CLI::Validator([](const std::string& text) { return text.empty() ? "needs a value" : ""; }, ""));
   }
-  command
-      ->add_option_function<std::vector<std::string>>(
-          "--set",
-          [&changes](const std::vector<std::string>& all) {
-            for (const std::string& text : all) {
-              const size_t at = text.find('=');
-              changes.push_back({text.substr(0, at), text.substr(at + 1), "--set " + text});
-            }
-          },
-          "any key of the recipe, for example race.threads=2; without a value the key is removed; once for each key")
+  sub.add_option_function<std::vector<std::string>>(
+         "--set",
+         [&changes](const std::vector<std::string>& all) {
+           for (const std::string& text : all) {
+             const size_t at = text.find('=');
+             changes.push_back({text.substr(0, at), text.substr(at + 1), "--set " + text});
+           }
+         },
+         "any key of the recipe, for example race.threads=2; without a value the key is removed; once for each key")
       ->type_name("KEY=VALUE")
       ->check(CLI::Validator(no_key_and_value, ""))
       ->allow_extra_args(false);
 }
 
-Result<recipe::Recipe> chosen_recipe(const fs::path& name, const std::vector<recipe::Change>& changes) {
+Result<recipe::Recipe> chosen_recipe(const fs::path& name, const RecipeChanges& changes) {
   if (name.extension() == ".py") return script_instead_of_recipe(name);
   TRY(const recipe::Recipe recipe, recipe::load(name));
   TRY(recipe::Recipe changed, recipe::with_changes(recipe, changes));

@@ -16,11 +16,14 @@ class App;
 
 namespace bakeoff::cli {
 
+using RecipeChanges = std::vector<recipe::Change>;  // --batch 64 and the like
+
+inline constexpr const char* kRecipeDoc = "a file (TOML), or the name of one of `bakeoff recipes`";
+
 // --frameworks, --batch, --lr, --seed, --threads and --set.
-void add_recipe_options(CLI::App* command, std::vector<recipe::Change>& changes);
+void add_recipe_options(CLI::App& sub, RecipeChanges& changes);
 
 // Says on standard error which recipe it is, where the name alone does not: one inside the program, one changed.
-Result<recipe::Recipe> chosen_recipe(const std::filesystem::path& name,
-                                     const std::vector<recipe::Change>& changes = {});
+Result<recipe::Recipe> chosen_recipe(const std::filesystem::path& name, const RecipeChanges& changes = {});
 
 }  // namespace bakeoff::cli

@@ -8,8 +8,8 @@
 
 #include "base/embedded.h"
 #include "base/files.h"
+#include "cli/command.h"
 #include "cli/console.h"
-#include "cli/options.h"
 #include "data/image_sets.h"
 #include "recipe/recipe.h"
 #include "recipe/shipped.h"
@@ -21,6 +21,11 @@ const std::vector<File>& first_recipe();
 
 namespace bakeoff::cli {
 namespace {
+
+struct InitOptions {
+  std::string name = {};  // of a recipe inside the program; empty: a first one, to edit
+  bool force = false;     // replace what exists
+};
 
 constexpr const char* kFirstRecipe = "race";  // what `bakeoff init` calls it
 
@@ -52,9 +57,7 @@ Result<std::vector<NewFile>> files_of(const std::string& name) {
   return files;
 }
 
-}  // namespace
-
-int recipes(const RecipesOptions&) {
+int recipes() {
   std::set<std::string> absent;
   size_t longest = 0;
   for (const recipe::ShippedRecipe& one : recipe::shipped_recipes())
@@ -91,5 +94,24 @@ int init(const InitOptions& options) {
   print(fmt::format("next: bakeoff run {}\n", files->front().path.string()));
   return 0;
 }
+
+Action add_recipes(CLI::App&) {
+  return [](const Invocation&) { return recipes(); };
+}
+
+Action add_init(CLI::App& sub) {
+  const auto options = std::make_shared<InitOptions>();
+  sub.add_option("name", options->name,
+                 "one of `bakeoff recipes`; default: a first race with comments, race.toml");
+  sub.add_flag("--force", options->force, "replace what exists");
+  return [options](const Invocation&) { return init(*options); };
+}
+
+}  // namespace
+
+const Command kRecipes = {"recipes", "List the recipes inside this program", "bakeoff recipes", add_recipes,
+                          Home::kUnused};
+const Command kInit = {"init", "Write a recipe into this folder, to edit", "bakeoff init mnist_cnn", add_init,
+                       Home::kUnused};
 
 }  // namespace bakeoff::cli

@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "cli/command.h"
 #include "cli/console.h"
-#include "cli/options.h"
 #include "cli/output.h"
+#include "cli/shared_options.h"
 #include "report/csv.h"
 #include "report/html.h"
 #include "report/json.h"
@@ -15,6 +16,14 @@
 #include "table/numbers.h"
 
 namespace bakeoff::cli {
+
+struct ReportOptions {
+  fs::path run = {};
+  std::string format = "text";
+  fs::path html = {};         // empty: RUN/report.html
+  std::string baseline = {};  // id of a contender, in place of the run's
+  bool check = false;         // hold the formats against each other instead of printing one
+};
 
 int present(const Summary& summary, const std::string& format, const fs::path& html, Page page) {
   const auto written = write_file(html, report::render_html(summary));
@@ -74,5 +83,25 @@ int report(const ReportOptions& options) {
   const Page page = named ? Page::kNeeded : Page::kIfPossible;
   return present(*summary, options.format, html, page) == kBadInput ? kBadInput : 0;
 }
+
+namespace {
+
+Action add_report(CLI::App& sub) {
+  const auto options = std::make_shared<ReportOptions>();
+  sub.add_option("run", options->run, "run directory")->required()->type_name("DIR");
+  add_format(sub, options->format);
+  sub.add_option("--html", options->html, "path of the HTML report; default RUN/report.html");
+  add_baseline(sub, options->baseline);
+  sub.add_flag("--check", options->check,
+               "read text, JSON, Markdown, CSV and the page back, and say whether every figure agrees")
+      ->excludes("--format");
+  return [options](const Invocation&) { return report(*options); };
+}
+
+}  // namespace
+
+const Command kReport = {"report", "Recompute table and HTML report from a run directory, offline",
+                         "bakeoff report runs/mnist_cnn-20261121-080000 --format markdown", add_report,
+                         Home::kUnused};
 
 }  // namespace bakeoff::cli

@@ -7,16 +7,19 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/texts.h"
+#include "cli/command.h"
 #include "cli/console.h"
 #include "cli/index_run.h"
-#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/recipe_options.h"
+#include "cli/shared_options.h"
 #include "cli/surroundings.h"
+#include "cli/usage.h"
 #include "cli/why_accounts.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "recipe/recipe.h"
+#include "run/heats_by_command.h"
 #include "run/races.h"
 #include "run/taken_profile.h"
 #include "study/all/studies.h"
@@ -24,6 +27,24 @@
 #include "tune/why.h"
 
 namespace bakeoff::cli {
+
+struct RunOptions {
+  fs::path recipe = {};
+  RecipeChanges changes = {};
+  fs::path out = {};     // empty: runs/<recipe>-<date>
+  fs::path resume = {};  // the run to continue
+  Budget budget = {};
+  std::string format = "text";
+  bool why = false;           // race the runner-up's settings afterwards
+  bool prove_again = false;   // do not reuse proofs of earlier runs
+  std::string baseline = {};  // id of a contender, in place of the recipe's baseline
+  std::string profile = {};   // as add_profile() says
+  // For fleets and tests. A command that runs the heats (run/heats_by_command.h), its words with spaces between them;
+  // and the other side: the folder of a run, the file of an order and that of its result.
+  std::string heats_by = {};
+  std::vector<fs::path> serve_heat = {};
+};
+
 namespace {
 
 // A race that is not decided within a day is not worth its time.
@@ -136,6 +157,8 @@ int run(const RunOptions& options, const fs::path& config) {
     if (!with) return fail(with.error());
     with->begin_ns = begin;
     if (options.prove_again) with->proofs.clear();
+    run::HeatsByCommand elsewhere(split(options.heats_by, " "));
+    if (!options.heats_by.empty()) with->heats = &elsewhere;
     auto prepared = prepare(options, *with);
     if (!prepared) return fail(prepared.error());
     session.emplace(std::move(*prepared));
@@ -162,5 +185,83 @@ int run(const RunOptions& options, const fs::path& config) {
   if (summary->ranked.empty()) say_what_to_make(plan, config);
   return code;
 }
+
+namespace {
+
+int serve_heat(const std::vector<fs::path>& files, const fs::path& config) {
+  if (const auto started = proc::start_launcher(); !started) return fail(started.error());
+  ConsoleProgress progress;
+  const auto with = surroundings(config, progress);
+  if (!with) return fail(with.error());
+  const auto done = run::run_ordered_heat(files[0], files[1], files[2], with->interpreters, with->sensed);
+  return done ? 0 : fail(done.error());
+}
+
+void add_limits(CLI::App& sub, Budget& budget) {
+  sub.add_option_function<std::string>(
+         "--budget",
+         [&budget](const std::string& text) {
+           const bool until = budget.until_decided;
+           budget = *parse_budget(text);
+           budget.until_decided = until;
+         },
+         "time of the whole command, proofs included (90s, 3m, 1h; 6 is 6 minutes), or number of paired blocks "
+         "(20pairs), instead of the recipe's [budget]")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return parse_budget(text) ? std::string()
+                                      : "must be a time above 0, or whole pairs: 90s, 3m, 1h, 20pairs";
+          },
+          ""));
+  sub.add_option_function<std::string>(
+         "--until", [&budget](const std::string&) { budget.until_decided = true; },
+         "decided: race until every contender is decided, without a limit; Ctrl-C ends it with what is known")
+      ->type_name("WHEN")
+      ->check(one_of({"decided"}));
+}
+
+void check_usage(const RunOptions& options) {
+  if (options.recipe.empty() && options.resume.empty() && options.serve_heat.empty())
+    misuse(
+        "name a recipe",
+        "for example `bakeoff run mnist_cnn` (`bakeoff recipes` lists those inside this program), or --resume DIR");
+  if (!options.changes.empty() && !options.resume.empty())
+    misuse(fmt::format("{} changes a recipe, and --resume goes on with the run's own",
+                       options.changes[0].option),
+           "leave out one of the two");
+  if (options.budget.until_decided && (options.budget.minutes > 0 || options.budget.pairs > 0))
+    misuse("--until decided races without a limit, and --budget states one", "leave out one of the two");
+}
+
+Action add_run(CLI::App& sub) {
+  const auto options = std::make_shared<RunOptions>();
+  auto* recipe = sub.add_option("recipe", options->recipe, kRecipeDoc);
+  add_recipe_options(sub, options->changes);
+  sub.add_option("--out", options->out, "run directory; default runs/<recipe>-<date>");
+  auto* resume = sub.add_option("--resume", options->resume, "continue an interrupted or undecided run");
+  add_limits(sub, options->budget);
+  add_format(sub, options->format);
+  sub.add_flag(
+      "--why", options->why,
+      "afterwards race the runner-up with its settings changed one by one, and say which part of the gap "
+      "each is");
+  sub.add_flag("--prove-again", options->prove_again,
+               "do not reuse parity proofs of earlier runs with the same inputs");
+  add_profile(sub, options->profile);
+  add_baseline(sub, options->baseline);
+  recipe->excludes(resume);
+  sub.add_option("--heats-by", options->heats_by)->group("");
+  sub.add_option("--serve-heat", options->serve_heat)->expected(3)->group("");
+  sub.callback([options] { check_usage(*options); });
+  return [options](const Invocation& line) {
+    return options->serve_heat.empty() ? run(*options, line.config)
+                                       : serve_heat(options->serve_heat, line.config);
+  };
+}
+
+}  // namespace
+
+const Command kRun = {"run", "Prove that the contenders of a recipe compute the same, race them and report",
+                      "bakeoff run mnist_cnn --budget 6m", add_run};
 
 }  // namespace bakeoff::cli

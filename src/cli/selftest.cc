@@ -3,16 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/files.h"
 #include "base/temporary_folder.h"
+#include "base/texts.h"
+#include "cli/command.h"
 #include "cli/console.h"
-#include "cli/options.h"
 #include "cli/output.h"
+#include "cli/usage.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 
 namespace bakeoff::cli {
+
+struct SelfTestCommand {
+  double minutes = 8;
+  std::string framework = {};  // empty: the first that is installed
+  fs::path record = {};        // file for step times of identical contenders, one line for each block
+  bool identical_only = false;
+};
+
 namespace {
 
 std::string_view word(Claim::Outcome outcome) {
@@ -76,5 +87,32 @@ int selftest(const SelfTestCommand& options, const fs::path& config) {
                                   [](const Claim& c) { return c.outcome == Claim::Outcome::kMissed; });
   return missed ? 1 : 0;
 }
+
+namespace {
+
+Action add_selftest(CLI::App& sub) {
+  const auto options = std::make_shared<SelfTestCommand>();
+  sub.add_option("--minutes", options->minutes, "duration in minutes")
+      ->check(number_from(0.1, 100000.0))
+      ->capture_default_str();
+  const SelfTestNames names = selftest_names();
+  const auto plantable = std::span(names.all).first(names.plantable);
+  sub.add_option("--framework", options->framework,
+                 fmt::format("default: the first installed of {}", join(plantable, ", ")))
+      ->check(one_of(names.all));
+  sub.add_option(
+         "--record", options->record,
+         "append the step times of identical contenders, one line for each block: {\"a\":[ms],\"b\":[ms]}")
+      ->type_name("FILE");
+  sub.add_flag("--identical-only", options->identical_only,
+               "plant no faults and use shorter blocks: more races of identical contenders in the same time");
+  return [options](const Invocation& line) { return selftest(*options, line.config); };
+}
+
+}  // namespace
+
+const Command kSelfTest = {
+    "selftest", "Race identical contenders and planted faults on this machine: is the verdict right?",
+    "bakeoff selftest --minutes 8", add_selftest};
 
 }  // namespace bakeoff::cli

@@ -2,9 +2,11 @@
 
 #include "base/files.h"
 #include "base/nearest.h"
+#include "base/texts.h"
+#include "cli/command.h"
 #include "cli/console.h"
-#include "cli/options.h"
 #include "cli/recipe_options.h"
+#include "cli/usage.h"
 #include "data/data.h"
 #include "data/image_sets.h"
 #include "ir/cost.h"
@@ -19,6 +21,22 @@
 
 namespace bakeoff::cli {
 namespace {
+
+struct EmitOptions {
+  fs::path recipe = {};
+  RecipeChanges changes = {};
+  fs::path out = {};
+};
+struct OpsOptions {
+  bool markdown = false;
+  bool workloads = false;
+};
+struct RecipeOptions {
+  fs::path recipe = {};  // checked if given
+  RecipeChanges changes = {};
+  bool schema = false;
+  bool markdown = false;
+};
 
 constexpr int kWorkloadColumn = 20, kOpColumn = 23;  // of what is said of them
 
@@ -39,8 +57,6 @@ Result<ir::Workload> find_workload(const std::string& what) {
   return shipped;
 }
 
-}  // namespace
-
 int emit(const EmitOptions& options) {
   const auto recipe = chosen_recipe(options.recipe, options.changes);
   if (!recipe) return fail(recipe.error());
@@ -57,8 +73,8 @@ int emit(const EmitOptions& options) {
   return 0;
 }
 
-int show(const ShowOptions& options) {
-  const auto workload = find_workload(options.what);
+int show(const std::string& what) {
+  const auto workload = find_workload(what);
   if (!workload) return fail(workload.error());
   print(ir::dump(*workload));
   const auto types = *ir::infer(*workload);
@@ -110,15 +126,66 @@ int recipe(const RecipeOptions& options) {
   return 0;
 }
 
-int data(const DataOptions& options) {
+int fetch_data(const std::string& name) {
   ConsoleProgress progress;
   const fs::path cache = bakeoff_home() / "data";
   for (const ImageSet* set : image_sets()) {
-    if (set->name != options.name) continue;
+    if (set->name != name) continue;
     if (const auto done = prepare_images(*set, cache, progress.lines()); !done) return fail(done.error());
     print(split_file(cache, *set, "train").string() + "\n");
   }
   return 0;
 }
+
+Action add_emit(CLI::App& sub) {
+  const auto options = std::make_shared<EmitOptions>();
+  sub.add_option("recipe", options->recipe, kRecipeDoc)->required();
+  add_recipe_options(sub, options->changes);
+  sub.add_option("--out", options->out, "folder")->required();
+  return [options](const Invocation&) { return emit(*options); };
+}
+
+Action add_show(CLI::App& sub) {
+  const auto what = std::make_shared<std::string>();
+  sub.add_option("what", *what, "shipped workload, .ir file, or recipe")->required();
+  return [what](const Invocation&) { return show(*what); };
+}
+
+Action add_ops(CLI::App& sub) {
+  const auto options = std::make_shared<OpsOptions>();
+  sub.add_flag("--markdown", options->markdown, "docs/ops.md");
+  sub.add_flag("--workloads", options->workloads, "list workloads instead");
+  return [options](const Invocation&) { return ops(*options); };
+}
+
+Action add_recipe(CLI::App& sub) {
+  const auto options = std::make_shared<RecipeOptions>();
+  sub.add_option("recipe", options->recipe, std::string(kRecipeDoc) + ", to check");
+  add_recipe_options(sub, options->changes);
+  sub.add_flag("--schema", options->schema, "JSON Schema");
+  sub.add_flag("--markdown", options->markdown, "docs/recipe.md");
+  return [options](const Invocation&) { return recipe(*options); };
+}
+
+Action add_data(CLI::App& sub) {
+  const auto chosen = std::make_shared<std::string>();
+  std::vector<std::string> names;
+  for (const ImageSet* set : image_sets()) names.push_back(set->name);
+  sub.add_option("name", *chosen, join(names, ", "))->required()->check(one_of(names));
+  return [chosen](const Invocation&) { return fetch_data(*chosen); };
+}
+
+}  // namespace
+
+const Command kEmit = {
+    "emit", "Write the training scripts of a recipe, with data and weights; they run alone",
+    "bakeoff emit mnist_cnn --out scripts && bakeoff exec scripts/train_torch.py", add_emit};
+const Command kShow = {"show", "Show a workload: IR text, shapes, parameters, FLOPs and bytes of a step",
+                       "bakeoff show mnist_cnn", add_show, Home::kUnused};
+const Command kOps = {"ops", "List the ops of the IR, or the shipped workloads", "bakeoff ops --workloads",
+                      add_ops, Home::kUnused};
+const Command kRecipe = {"recipe", "Check a recipe, or print the schema of recipes",
+                         "bakeoff recipe mnist_cnn", add_recipe, Home::kUnused};
+const Command kData = {"data", "Download a data set and check it", "bakeoff data mnist", add_data};
 
 }  // namespace bakeoff::cli

@@ -2,8 +2,9 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "cli/command.h"
 #include "cli/console.h"
-#include "cli/options.h"
+#include "cli/usage.h"
 #include "proc/interrupt.h"
 #include "report/history_formats.h"
 #include "store/import.h"
@@ -13,6 +14,16 @@
 
 namespace bakeoff::cli {
 namespace {
+
+struct StoreOptions {
+  int (*action)(const StoreOptions&) = nullptr;
+  std::vector<fs::path> folders = {};
+  bool again = false;    // import what has not changed, too
+  bool forget = false;   // rebuild: drop runs whose directories are gone
+  bool skipped = false;  // list what could not be read
+  int64_t most = 20;     // rows of the list
+  std::string format = "text";
+};
 
 constexpr size_t kShownReasons = 10;
 
@@ -157,7 +168,7 @@ int rebuild(const StoreOptions& options) {
   return import_folders(*index, std::move(folders), true);
 }
 
-int path() {
+int path(const StoreOptions&) {
   const auto url = store::database_url();
   if (!url) return fail(url.error());
   if (url->empty()) {
@@ -170,20 +181,55 @@ int path() {
   return 0;
 }
 
+void add_import(CLI::App& store, StoreOptions& options) {
+  CLI::App* sub = add_subcommand(
+      store, "import", "Add the runs in and below folders; what is known and unchanged is not read again",
+      "bakeoff store import runs /srv/ci/bakeoff");
+  sub->add_option("folders", options.folders, "run directories, or folders that hold some")
+      ->required()
+      ->type_name("DIR");
+  sub->add_flag("--again", options.again, "read runs whose files have not changed, too");
+  sub->callback([&options] { options.action = import_into_index; });
+}
+
+void add_list(CLI::App& store, StoreOptions& options) {
+  CLI::App* sub = add_subcommand(store, "list", "List the latest runs", "bakeoff store list --last 50");
+  sub->add_option("--last", options.most, "number of runs")
+      ->check(number_from(1, 1e9))
+      ->capture_default_str();
+  sub->add_flag("--skipped", options.skipped, "list folders that could not be read instead, with the reason");
+  sub->add_option("--format", options.format, "text or json")
+      ->check(one_of({"text", "json"}))
+      ->capture_default_str();
+  sub->callback([&options] { options.action = list; });
+}
+
+void add_rebuild(CLI::App& store, StoreOptions& options) {
+  CLI::App* sub = add_subcommand(
+      store, "rebuild", "Make the index again from the run directories; a damaged file is moved aside",
+      "bakeoff store rebuild");
+  sub->add_option("folders", options.folders,
+                  "further folders that hold runs; those imported before are known")
+      ->type_name("DIR");
+  sub->add_flag("--forget", options.forget, "drop runs whose directories are gone");
+  sub->callback([&options] { options.action = rebuild; });
+}
+
+Action add_store(CLI::App& sub) {
+  const auto options = std::make_shared<StoreOptions>();
+  sub.require_subcommand(1);
+  add_import(sub, *options);
+  add_list(sub, *options);
+  add_rebuild(sub, *options);
+  add_subcommand(sub, "path", "Print where the index is, for SQL of your own",
+                 "sqlite3 \"$(bakeoff store path)\" 'SELECT COUNT(*) FROM runs'")
+      ->callback([options] { options->action = path; });
+  return [options](const Invocation&) { return options->action(*options); };
+}
+
 }  // namespace
 
-int store(const StoreOptions& options) {
-  switch (options.action) {
-    case StoreAction::kImport:
-      return import_into_index(options);
-    case StoreAction::kRebuild:
-      return rebuild(options);
-    case StoreAction::kPath:
-      return path();
-    case StoreAction::kList:
-      break;
-  }
-  return list(options);
-}
+const Command kStore = {"store", "Keep an index of all runs: import, list, rebuild",
+                        "bakeoff store import runs", add_store};
 
 }  // namespace bakeoff::cli

@@ -6,11 +6,14 @@
 
 #include "base/file_lock.h"
 #include "base/files.h"
+#include "base/home.h"
+#include "cli/command.h"
 #include "cli/console.h"
 #include "cli/index_run.h"
-#include "cli/options.h"
 #include "cli/output.h"
+#include "cli/shared_options.h"
 #include "cli/surroundings.h"
+#include "cli/usage.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "report/html.h"
@@ -21,6 +24,19 @@
 #include "table/text.h"
 
 namespace bakeoff::cli {
+
+struct SuiteOptions {
+  std::vector<fs::path> what = {};  // recipes, or one suite file
+  fs::path out = {};                // empty: runs/<suite>-<date>
+  fs::path resume = {};             // the suite to continue
+  fs::path report = {};             // the suite whose table is computed again, offline
+  double minutes = 0;               // of all races together; 0: as the suite or the recipes say
+  std::string baseline = {};        // id of a contender, in place of the suite's
+  std::string format = "text";
+  fs::path html = {};        // empty: report.html in the suite's folder
+  std::string profile = {};  // as add_profile() says
+};
+
 namespace {
 
 using suite::Entry;
@@ -141,5 +157,52 @@ int suite(const SuiteOptions& options, const fs::path& config) {
   if (!done) return fail(done.error());
   return present_suite(session->record, session->folder, options);
 }
+
+namespace {
+
+void add_budget(CLI::App& sub, double& minutes) {
+  sub.add_option_function<std::string>(
+         "--budget", [&minutes](const std::string& text) { minutes = parse_budget(text)->minutes; },
+         "time of all races together (90s, 20m, 1h; 6 is 6 minutes), shared out among the recipes; instead of "
+         "the suite's minutes and the recipes' [budget]")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const auto budget = parse_budget(text);
+            return budget && budget->minutes > 0 ? std::string() : "must be a time above 0: 90s, 20m, 1h";
+          },
+          "TIME"));
+}
+
+Action add_suite(CLI::App& sub) {
+  const auto options = std::make_shared<SuiteOptions>();
+  auto* what = sub.add_option("recipes", options->what, "recipes (TOML), or one suite file");
+  sub.add_option("--out", options->out, "folder of the suite; default runs/<suite>-<date>");
+  auto* resume = sub.add_option("--resume", options->resume, "continue an interrupted suite in its folder");
+  auto* report =
+      sub.add_option("--report", options->report, "compute the table again from a suite's folder, offline");
+  add_budget(sub, options->minutes);
+  add_baseline(sub, options->baseline);
+  add_format(sub, options->format);
+  sub.add_option("--html", options->html, "path of the HTML page; default report.html in the suite's folder");
+  add_profile(sub, options->profile);
+  what->excludes(resume)->excludes(report);
+  resume->excludes(report);
+  sub.callback([options] {
+    if (options->what.empty() && options->resume.empty() && options->report.empty())
+      misuse("name recipes, or a suite",
+             "for example `bakeoff suite quick`; or --resume DIR, or --report DIR");
+  });
+  return [options](const Invocation& line) {
+    if (const auto home = check_home(); !home && options->report.empty()) return fail(home.error());
+    return suite(*options, line.config);
+  };
+}
+
+}  // namespace
+
+const Command kSuite = {"suite",
+                        "Race several recipes one after another: one table of models by contenders, with "
+                        "their geometric mean",
+                        "bakeoff suite quick --baseline torch", add_suite, Home::kUnused};
 
 }  // namespace bakeoff::cli

@@ -6,14 +6,27 @@
 
 #include "base/files.h"
 #include "base/temporary_folder.h"
+#include "base/texts.h"
+#include "cli/command.h"
 #include "cli/console.h"
-#include "cli/options.h"
+#include "cli/import_options.h"
 #include "cli/output.h"
+#include "cli/usage.h"
+#include "emit/all/frameworks.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "recipe/shipped.h"
 
 namespace bakeoff::cli {
+
+struct TranslateOptions {
+  ImportOptions model = {};  // FILE.py:NAME, an ONNX file, a workload or a recipe; without `out`
+  std::string to = {};       // "keras,jax"
+  fs::path weights = {};
+  fs::path out = {};  // empty: <model>_translated
+  std::string format = "text";
+};
+
 namespace {
 
 // "model.py:make" and "dir/model.onnx" give model_translated.
@@ -83,5 +96,35 @@ int translate(const TranslateOptions& options, const fs::path& config) {
     show(*done);
   return done->complete() ? 0 : 1;
 }
+
+namespace {
+
+Action add_translate(CLI::App& sub) {
+  const auto options = std::make_shared<TranslateOptions>();
+  std::vector<std::string> names;
+  for (const emit::Framework* framework : emit::frameworks()) names.push_back(framework->name);
+  sub.footer(
+      "Example:\n  bakeoff translate model.py:make --input 'f32[8,3,32,32]' --loss softmax_cross_entropy --to " +
+      names.back());
+  add_model_options(sub, options->model, "an ONNX file; a workload (.ir) with weights; or a recipe (.toml)");
+  sub.add_option("--to", options->to, fmt::format("names, with commas between them: {}", join(names, ", ")))
+      ->required();
+  sub.add_option("--weights", options->weights,
+                 "weights of a workload; default: the .safetensors file of its name next to it")
+      ->type_name("FILE");
+  sub.add_option("--out", options->out, "folder; default MODEL_translated");
+  sub.add_option("--format", options->format, "text or json")
+      ->check(one_of({"text", "json"}))
+      ->capture_default_str();
+  return [options](const Invocation& line) { return translate(*options, line.config); };
+}
+
+}  // namespace
+
+const Command kTranslate = {
+    "translate",
+    "Write a model of your own in other frameworks, with its weights: proven equal, one folder for each, which runs "
+    "alone",
+    nullptr, add_translate};
 
 }  // namespace bakeoff::cli

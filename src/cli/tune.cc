@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/files.h"
-#include "cli/options.h"
+#include "cli/command.h"
+#include "cli/explain.h"
 #include "cli/output.h"
 #include "cli/recipe_options.h"
+#include "cli/shared_options.h"
 #include "cli/surroundings.h"
+#include "cli/usage.h"
 #include "environments/environments.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
@@ -14,6 +19,20 @@
 #include "run/taken_profile.h"
 
 namespace bakeoff::cli {
+
+struct TuneOptions {
+  fs::path recipe = {};  // or a script
+  RecipeChanges changes = {};
+  fs::path out = {};            // empty: runs/tune-<recipe>-<date>; races that it has are not run again
+  double minutes = 20;          // of all races together
+  bool half_precision = false;  // of a recipe: try bfloat16, too
+  std::string format = "text";
+  std::string profile = {};    // as add_profile() says
+  std::string framework = {};  // of a script: as of ExplainOptions, like the next two
+  fs::path python = {};
+  std::vector<std::string> arguments = {};
+};
+
 namespace {
 
 Result<tune::Outcome> tuned(const TuneOptions& options, const fs::path& config, const fs::path& folder,
@@ -80,5 +99,39 @@ int tune(const TuneOptions& options, const fs::path& config) {
                     (folder / "best" / "scripts" / outcome->best.ranked[0].contender.script).string()));
   return code;
 }
+
+namespace {
+
+Action add_tune(CLI::App& sub) {
+  const auto options = std::make_shared<TuneOptions>();
+  sub.add_option("recipe", options->recipe,
+                 std::string(kRecipeDoc) + ", or a training script (.py) whose arguments stand behind --")
+      ->required();
+  add_recipe_options(sub, options->changes);
+  sub.add_option("--minutes", options->minutes, "time of all races together, about")
+      ->check(number_from(at_least(1.0), 10000.0))
+      ->capture_default_str();
+  sub.add_flag(
+      "--half-precision", options->half_precision,
+      "of a recipe: tune and race bfloat16 as well, as a group of its own, since it changes numbers");
+  sub.add_option("--out", options->out,
+                 "folder of its races; default runs/tune-<recipe>-<date>. Races that it has are continued");
+  sub.add_option("--format", options->format, "text or json")->check(one_of({"text", "json"}));
+  add_interpreter(sub, options->framework, options->python);
+  add_profile(sub, options->profile);
+  return [options](const Invocation& line) {
+    options->arguments.assign(line.tail.begin(), std::find(line.tail.begin(), line.tail.end(), "--"));
+    return tune(*options, line.config);
+  };
+}
+
+}  // namespace
+
+const Command kTune = {"tune",
+                       "Find the best setting of every framework of a recipe, or of a training script",
+                       "bakeoff tune mnist_cnn --minutes 30",
+                       add_tune,
+                       Home::kNeeded,
+                       Tail::kBehindDashes};
 
 }  // namespace bakeoff::cli

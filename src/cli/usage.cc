@@ -152,6 +152,10 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
       "");
 }
 
+void misuse(const std::string& what, const std::string& remedy) {
+  throw CLI::ValidationError(what + "\n" + remedy);
+}
+
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))

@@ -18,6 +18,9 @@ CLI::Validator one_of(const std::vector<std::string>& words);
 
 CLI::Validator number_from(double least, double most);
 
+// Says, from a command's callback, what no option alone shows: "bakeoff: run: WHAT\n  REMEDY\n".
+[[noreturn]] void misuse(const std::string& what, const std::string& remedy);
+
 // "run has no option '--budgt'\n  did you mean '--budget'?\n", without blaming what is right.
 std::string usage_error(const CLI::App& app, int argc, char** argv, const CLI::ParseError& error);
 

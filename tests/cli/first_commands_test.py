@@ -196,6 +196,10 @@ class FirstCommands(unittest.TestCase):
         )
         mine = self.place.run("exec", "--framework", "torch", "mine.py", "--help", "--")
         self.assertEqual((mine.code, mine.out), (3, "['--help', '--']\n"))
+        elsewhere = self.place.run(
+            "--config", "home/config.toml", "exec", "mine.py", "--lr", "1"
+        )
+        self.assertEqual((elsewhere.code, elsewhere.out), (3, "['--lr', '1']\n"))
         self.assertEqual(self.place.none_left(), {})
         self.place.set_interpreters({})
         missing = self.place.run("exec", "s/train_torch.py")

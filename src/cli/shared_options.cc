@@ -1,0 +1,96 @@
+#include "cli/shared_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
+
+#include "cli/usage.h"
+
+namespace bakeoff::cli {
+namespace {
+
+// "5%", "0.05".
+std::optional<double> share_of(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end == text.c_str()) return std::nullopt;
+  if (std::string_view(end) == "%") return value / 100;
+  return *end == '\0' ? std::optional(value) : std::nullopt;
+}
+
+// "90s", "10m", "1h"; 10 is 10 minutes.
+std::optional<double> seconds_of(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  const std::string_view unit = end;
+  if (end == text.c_str() || !(value > 0 && value < 1e7)) return std::nullopt;
+  if (unit.empty() || unit == "m" || unit == "min") return 60 * value;
+  if (unit == "s") return value;
+  return unit == "h" ? std::optional(3600 * value) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Budget> parse_budget(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const std::string unit = end;
+  if (end == text.c_str() || !(number > 0 && number < 1e9)) return std::nullopt;
+  if (unit.empty() || unit == "min" || unit == "m") return Budget{.minutes = number};
+  if (unit == "s") return Budget{.minutes = number / 60};
+  if (unit == "h") return Budget{.minutes = number * 60};
+  if (unit != "pairs" || number != std::floor(number)) return std::nullopt;
+  return Budget{.pairs = static_cast<int64_t>(number)};
+}
+
+void add_format(CLI::App& sub, std::string& format) {
+  sub.add_option("--format", format, "text, json, markdown or csv")
+      ->check(one_of({"text", "json", "markdown", "csv"}))
+      ->capture_default_str();
+}
+
+void add_profile(CLI::App& sub, std::string& profile) {
+  sub.add_option("--profile", profile,
+                 "machine profile of `bakeoff calibrate`, or none; default profile.json in the bakeoff home");
+}
+
+void add_baseline(CLI::App& sub, std::string& baseline) {
+  sub.add_option(
+      "--baseline", baseline,
+      "contender that the others are compared with, by its id, as JSON has it (torch, or keras[backend=jax]): a further "
+      "table says how many times as fast as it each of them is");
+}
+
+void add_share(CLI::App& sub, const std::string& name, double& into, double most, const std::string& doc) {
+  const std::string wrong = fmt::format("must be above 0 and below {:g}%: 5%, or 0.05", 100 * most);
+  sub.add_option_function<std::string>(
+         name, [&into](const std::string& text) { into = *share_of(text); }, doc)
+      ->check(CLI::Validator(
+          [most, wrong](const std::string& text) {
+            const auto share = share_of(text);
+            return share && *share > 0 && *share < most ? std::string() : wrong;
+          },
+          "SHARE"));
+}
+
+void add_time(CLI::App& sub, double& seconds, const std::string& doc) {
+  sub.add_option_function<std::string>(
+         "--budget", [&seconds](const std::string& text) { seconds = *seconds_of(text); }, doc)
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return seconds_of(text) ? std::string() : "must be a time above 0: 90s, 10m, 1h";
+          },
+          "TIME"));
+}
+
+void add_interpreter(CLI::App& sub, std::string& framework, std::filesystem::path& python) {
+  sub.add_option("--framework", framework,
+                 "of a script: framework whose environment runs it; default the one that it imports");
+  sub.add_option("--python", python, "of a script: interpreter that runs it, in place of an environment's");
+}
+
+double at_least(double time) { return std::getenv("BAKEOFF_BRIEF") != nullptr ? 0.1 : time; }
+
+}  // namespace bakeoff::cli
