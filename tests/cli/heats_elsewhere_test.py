@@ -1,0 +1,67 @@
+"""Heats of a race that another process runs: an order goes out in a file, a result comes back in one.
+
+python3 -m tests.cli.heats_elsewhere_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import json
+import unittest
+
+from tests.cli import support
+
+
+class HeatsElsewhere(unittest.TestCase):
+    def setUp(self) -> None:
+        support.need("onnxruntime")
+        self.place = support.Place(["onnxruntime"], shared_proofs=True)
+        self.addCleanup(self.place.close)
+        self.place.write("mlp.ir", support.MLP)
+        text = support.recipe(
+            ['framework = "onnxruntime"'],
+            top=support.PREDICTIONS,
+            optimizer="",
+            budget="minutes = 4\nheats = 2\n",
+        )
+        self.recipe = self.place.write("race.toml", text)
+
+    def race(self, command: str) -> support.Outcome:
+        arguments = ("run", self.recipe, "--out", "r", "--format", "json")
+        return self.place.run(*arguments, "--heats-by", command)
+
+    def test_a_race_is_the_same_whoever_runs_its_heats(self) -> None:
+        log = self.place.path / "served"
+        server = self.place.write(
+            "server.sh",
+            f'#!/bin/sh\necho "$@" >> {log}\nexec {support.BAKEOFF} run --serve-heat "$@"\n',
+        )
+        server.chmod(0o755)
+        done = self.race(str(server))
+        self.assertEqual(done.code, 0, done.err)
+        self.assertEqual(len(log.read_text().splitlines()), 2)
+        self.assertEqual(done.json()["contenders"][0]["heats"], 2)
+        run = self.place.path / "r"
+        trials = [
+            json.loads(line) for line in (run / "trials.jsonl").read_text().splitlines()
+        ]
+        self.assertEqual([trial["heat"] for trial in trials], [1, 2])
+        self.assertEqual(list(run.glob("heat_*.json")), [], "orders and results go")
+
+    def test_a_heat_that_nobody_runs_ends_the_race_with_the_reason(self) -> None:
+        done = self.race("/bin/false")
+        self.assertEqual(done.code, 2, done.err)
+        self.assertIn("heat 1 was not run by '/bin/false': exit code 1", done.err)
+
+    def test_an_order_of_another_run_is_refused(self) -> None:
+        order = self.place.write("order.json", '{"members": [7], "number": 1}')
+        done = self.place.run("run", self.recipe, "--out", "r", "--budget", "2pairs")
+        self.assertEqual(done.code, 0, done.err)
+        result = self.place.path / "result.json"
+        served = self.place.run("run", "--serve-heat", "r", order, result)
+        self.assertEqual(served.code, 2)
+        self.assertIn("has no contender number 7", served.err)
+        self.assertFalse(result.exists())
+
+
+if __name__ == "__main__":
+    support.main()
