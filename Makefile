@@ -23,8 +23,9 @@ bench:  ## the benchmarks (on a quiet machine)
 prove:  ## the whole statistical proof: error rates, power and cost of verdicts (about 20 minutes)
 	@scripts/prove --full
 
-verdicts:  ## the same, and rewrite the tables and the plot of docs/measured/verdicts.md
+verdicts:  ## the same, and rewrite tables and plots of docs/measured/verdicts.md, verdicts.md
 	@scripts/prove --full --document docs/measured/verdicts.md $(if $(TRACES),--traces $(TRACES))
+	@python3 scripts/verdict_figure.py
 
 networks:  ## train the networks in full for 3 steps in every framework (a quarter of an hour; docs/networks.md)
 	@scripts/build dev bakeoff && python3 scripts/full_networks.py

@@ -6,6 +6,7 @@ Run alone: python3 tests/docs_test.py
 from __future__ import annotations
 
 import re
+import runpy
 import tempfile
 import unittest
 from collections.abc import Iterator
@@ -143,6 +144,12 @@ class Documents(unittest.TestCase):
         self.assertGreater(len(found), 80)
         # `samples/` has the currency of the recipe behind it.
         self.assertEqual(sorted(found - words(ROOT) - {"samples/", "at "}), [])
+
+    def test_the_figure_of_verdicts_shows_the_measured_tables(self) -> None:
+        drawn = runpy.run_path(str(ROOT / "scripts/verdict_figure.py"))["figure"]
+        text = (ROOT / "docs/measured/verdicts.md").read_text(encoding="utf-8")
+        svg = (ROOT / "docs/images/verdicts.svg").read_text(encoding="utf-8")
+        self.assertEqual(svg, drawn(text), "run: python3 scripts/verdict_figure.py")
 
     def test_every_link_leads_somewhere(self) -> None:
         self.assertEqual(dead_links(ROOT), [])

@@ -439,23 +439,19 @@ TEST(Rules, NameTheLineThatWasSeen) {
 }
 
 TEST(Rules, PagesAreThoseOfTheDocuments) {
-  const fs::path folder = fs::path(BAKEOFF_SOURCE_DIR) / "docs/rules";
-  const auto index = read_file(folder / "index.md");
-  ASSERT_TRUE(index.has_value());
-  EXPECT_EQ(*index, index_page()) << "run: scripts/rule_pages";
-  for (const Topic& topic : topics()) {
-    const auto text = read_file(folder / (std::string(topic.id) + ".md"));
-    ASSERT_TRUE(text.has_value()) << topic.id;
-    EXPECT_EQ(*text, page(topic.id)) << "run: scripts/rule_pages";
-  }
+  const auto text = read_file(fs::path(BAKEOFF_SOURCE_DIR) / "docs/rules.md");
+  ASSERT_TRUE(text.has_value());
+  std::string pages = index_page();
+  for (const Topic& topic : topics()) pages += "\n" + page(topic.id);
+  EXPECT_EQ(*text, pages) << "run: scripts/rule_pages";
 }
 
 TEST(Rules, PagesOfAllTopics) {
   for (int number = 1; number <= 31; ++number)
-    EXPECT_THAT(page(fmt::format("R{}", number)), HasSubstr("## How it is measured")) << number;
+    EXPECT_THAT(page(fmt::format("R{}", number)), HasSubstr("### How it is measured")) << number;
   EXPECT_EQ(topics().size(), 32u);
   EXPECT_EQ(page("R99"), "");
-  EXPECT_THAT(index_page(), HasSubstr("[R13](R13.md)"));
+  EXPECT_THAT(index_page(), HasSubstr("[R13](#r13-denormal-numbers)"));
 }
 
 LaneHeat heat_of(std::vector<double> bursts) { return {.bursts = std::move(bursts)}; }

@@ -93,7 +93,7 @@ struct Remark {
 };
 std::vector<Remark> remarks(const Subject& subject);
 
-// What one page of docs/rules tells: several rules may be about one topic, and some topics have none, because
+// What one section of docs/rules.md tells: several rules may be about one topic, and some topics have none, because
 // another part of the program sees to them.
 struct Topic {
   const char* id;        // "R13"
@@ -103,9 +103,9 @@ struct Topic {
 };
 
 const std::vector<Topic>& topics();
-// Page of a topic in Markdown; empty where there is no such topic.
+// Section of a topic in Markdown; empty where there is no such topic.
 std::string page(const std::string& id);
-// Table of all topics in Markdown.
+// Table of all topics in Markdown, with links to their sections.
 std::string index_page();
 
 }  // namespace bakeoff::explain

@@ -1,11 +1,15 @@
 // The pages of docs/rules: meaning and measurement by topic, remedies from the file of each framework.
 
 #include <algorithm>
+#include <cctype>
 
 #include "explain/rules/parts.h"
+#include "table/text.h"
 
 namespace bakeoff::explain {
 namespace {
+
+constexpr int kPageWidth = 120;  // of a line of the page
 
 const char* const kPaired =
     "Your script runs as it is and, in another process, with one thing changed from outside: the changed run. Short "
@@ -165,6 +169,19 @@ std::string changes_of(const Rule& rule) {
   return text;
 }
 
+std::string heading_of(const Topic& topic) { return fmt::format("{}: {}", topic.id, topic.title); }
+
+// The name by which GitHub links to a heading.
+std::string anchor_of(const std::string& heading) {
+  std::string anchor;
+  for (const char c : heading) {
+    if (c == ' ') anchor += '-';
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return anchor;
+}
+
 // The column's words of a rule for every framework.
 std::string framework_of(const Rule& rule) { return *rule.framework == '\0' ? "any" : rule.framework; }
 
@@ -178,22 +195,22 @@ std::string page(const std::string& id) {
   std::vector<const Rule*> mine;
   for (const Rule& rule : rules())
     if (rule.id == id) mine.push_back(&rule);
-  std::string text = fmt::format(
-      "# {}: {}\n\nOne of the things that `bakeoff explain train.py` looks for in a training script.\n\n{}\n\n"
-      "## What to change\n\n| framework | change |\n|---|---|\n",
-      topic->id, topic->title, topic->meaning);
+  std::string changes;
   for (auto part : {common_remedies, torch_remedies, keras_remedies, tensorflow_remedies, jax_remedies}) {
     const Remedies all = part();
     if (const auto found = all.changes.find(id); found != all.changes.end())
-      text += fmt::format("| {} | {} |\n", all.framework, found->second);
+      changes += fmt::format("| {} | {} |\n", all.framework, found->second);
   }
+  std::string text =
+      fmt::format("## {}\n\n{}\n", heading_of(*topic), table::paragraph(topic->meaning, kPageWidth));
+  if (!changes.empty()) text += "\n### What to change\n\n| framework | change |\n|---|---|\n" + changes;
   const auto has_own = [](const Rule* rule) { return rule->has_switch() && !rule->takes_other_lines(); };
   const bool told = std::ranges::none_of(mine, has_own) || topic->measured == kPaired;
-  text += fmt::format("\n## How it is measured\n\n{}{}\n", topic->measured,
-                      told ? "" : std::string("\n\n") + kPaired);
+  text += fmt::format("\n### How it is measured\n\n{}{}\n", table::paragraph(topic->measured, kPageWidth),
+                      told ? "" : "\n\n" + table::paragraph(kPaired, kPageWidth));
   if (!mine.empty()) {
     text +=
-        "\n## What is tried\n\n| framework | when | what the changed run does | the change in short |\n"
+        "\n### What is tried\n\n| framework | when | what the changed run does | the change in short |\n"
         "|---|---|---|---|\n";
     for (const Rule* rule : mine)
       text += fmt::format(
@@ -201,20 +218,24 @@ std::string page(const std::string& id) {
           rule->has_switch() ? std::string("it ") + rule->method : "none: the time that it took is booked",
           changes_of(*rule), rule->numbers ? " (it may change numbers)" : "");
   }
-  return text + "\n[All rules](index.md)\n";
+  return text;
 }
 
 std::string index_page() {
   std::string text =
-      "# Rules of `bakeoff explain`\n\nMade by `bakeoff explain --rule all`. A rule makes a cause suspect; it is "
-      "named only if the script is faster with that one thing changed, or if the observed run measured what it takes.\n\n"
-      "| rule | about | causes |\n|---|---|---|\n";
+      "# Rules of `bakeoff explain`\n\n" +
+      table::paragraph(
+          "`bakeoff explain train.py` looks for these causes in a training script. A rule makes a cause suspect; it is "
+          "named only if the script is faster with that one thing changed, or if the observed run measured what it takes.",
+          kPageWidth) +
+      "\n\n| rule | about | causes |\n|---|---|---|\n";
   for (const Topic& topic : kTopics) {
     std::string causes;
     for (const Rule& rule : rules())
       if (std::string(rule.id) == topic.id && causes.find(rule.cause) == std::string::npos)
         causes += (causes.empty() ? "" : "; ") + std::string(rule.cause);
-    text += fmt::format("| [{0}]({0}.md) | {1} | {2} |\n", topic.id, topic.title, causes);
+    text +=
+        fmt::format("| [{}](#{}) | {} | {} |\n", topic.id, anchor_of(heading_of(topic)), topic.title, causes);
   }
   return text;
 }
