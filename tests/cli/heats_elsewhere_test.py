@@ -39,7 +39,7 @@ class HeatsElsewhere(unittest.TestCase):
         done = self.race(str(server))
         self.assertEqual(done.code, 0, done.err)
         self.assertEqual(len(log.read_text().splitlines()), 2)
-        self.assertEqual(done.json()["contenders"][0]["heats"], 2)
+        self.assertEqual(done.json()["ranked"][0]["heats"], 2)
         run = self.place.path / "r"
         trials = [
             json.loads(line) for line in (run / "trials.jsonl").read_text().splitlines()
