@@ -12,9 +12,7 @@
 #include "ir/op_table.h"
 
 namespace bakeoff::emit {
-namespace {
 
-// Where the bracket opened at `open` is closed.
 size_t closing(const std::string& text, size_t open) {
   int depth = 0;
   for (size_t at = open; at < text.size(); ++at) {
@@ -23,6 +21,25 @@ size_t closing(const std::string& text, size_t open) {
   }
   return std::string::npos;
 }
+
+std::vector<std::string> split_arguments(const std::string& text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    if (c == ')' || c == ']' || c == '}') --depth;
+    if (c == ',' && depth == 0) {
+      parts.emplace_back();
+      while (at + 1 < text.size() && text[at + 1] == ' ') ++at;
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+namespace {
 
 // True for "torch.exp(x)": a name and one pair of brackets up to the end.
 bool is_call(const std::string& text) {
@@ -50,23 +67,6 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
   return text;
-}
-
-std::vector<std::string> split_arguments(const std::string& text) {
-  std::vector<std::string> parts(1);
-  int depth = 0;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (c == '(' || c == '[' || c == '{') ++depth;
-    if (c == ')' || c == ']' || c == '}') --depth;
-    if (c == ',' && depth == 0) {
-      parts.emplace_back();
-      while (at + 1 < text.size() && text[at + 1] == ' ') ++at;
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
 }
 
 bool any_order(ir::Op op) { return op == ir::Op::kMaximum || op == ir::Op::kMinimum; }

@@ -27,6 +27,11 @@ struct Spelled {
 Spelled spell(const ir::Spelling& spelling, const ir::Node& node, std::vector<std::string> inputs,
               Language language = Language::kPython, const Axes& axes = {});
 
+// Where the bracket opened at `open` is closed; npos: nowhere.
+size_t closing(const std::string& text, size_t open);
+// The parts between commas outside of brackets.
+std::vector<std::string> split_arguments(const std::string& text);
+
 // A real number: "0.5", and float("inf") or INFINITY.
 std::string real_literal(double value, Language language = Language::kPython);
 // The text is a number.

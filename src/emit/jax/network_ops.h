@@ -9,7 +9,4 @@ namespace bakeoff::emit::jax {
 void position_embedding(ForwardPrinter& p, const ir::Node& node);
 void recurrent(ForwardPrinter& p, const ir::Node& node);
 
-// `mixed`: activations are in half precision.
-void print_network_helpers(CodeWriter& out, const Graph& graph, bool mixed);
-
 }  // namespace bakeoff::emit::jax
