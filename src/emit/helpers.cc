@@ -15,14 +15,17 @@ using Strings = std::vector<std::string>;
 bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // Without the text of strings and comments, so that no bracket, comma or name in them counts.
-std::string code_of(const std::string& text) {
+std::string code_of(const std::string& text, Language language) {
+  const std::string comment = language == Language::kCpp ? "//" : "#";
   std::string code = text;
   const auto blank = [&](size_t begin, size_t end, char filler) {
     std::fill(code.begin() + static_cast<long>(begin), code.begin() + static_cast<long>(end), filler);
     return end;
   };
   for (size_t at = 0; at < text.size();) {
-    if (text[at] == '#') {
+    if (text.compare(at, 3, "'\"'") == 0) {
+      at += 3;
+    } else if (text.compare(at, comment.size(), comment) == 0) {
       at = blank(at, std::min(text.find('\n', at), text.size()), ' ');
     } else if (text[at] == '"') {
       const std::string quote = text.compare(at, 3, "\"\"\"") == 0 ? "\"\"\"" : "\"";
@@ -46,13 +49,14 @@ size_t find_word(const std::string& text, const std::string& name, size_t from) 
   return std::string::npos;
 }
 
-// Where `code` uses a function or class: not as another's member, as an option, or where it is defined.
+// Where `code` uses a function or class: not as a member of something, as an option, or where it is defined.
 std::vector<size_t> uses_of(const std::string& code, const std::string& name) {
   std::vector<size_t> all;
   for (size_t at = find_word(code, name, 0); at != std::string::npos; at = find_word(code, name, at + 1)) {
     const std::string_view before = std::string_view(code).substr(0, at);
     const bool defined = before.ends_with("def ") || before.ends_with("class ");
-    if (!before.ends_with('.') && !defined && code[at + name.size()] != '=') all.push_back(at);
+    const bool member = before.ends_with('.') || before.ends_with("::") || before.ends_with("->");
+    if (!member && !defined && code[at + name.size()] != '=') all.push_back(at);
   }
   return all;
 }
@@ -135,6 +139,14 @@ void take_out(std::string& text, const std::string& part) {
   }
 }
 
+// "y = add(a, name)" and "return add(a, name)" become "y = a" and "return a".
+void take_summand(std::string& line, const std::string& name) {
+  const size_t begin = expression_begin(line, line.size()), open = line.find('(', begin);
+  if (!line.ends_with(", " + name + ")") || closing(line, open) != line.size() - 1) return;
+  const Strings arguments = split_arguments(line.substr(open + 1, line.size() - open - 2));
+  line.replace(begin, std::string::npos, arguments[arguments.size() - 2]);
+}
+
 size_t indentation(const std::string& line) { return std::min(line.find_first_not_of(' '), line.size()); }
 
 // Takes `if condition:` away, with its block unless `keep`.
@@ -164,11 +176,7 @@ void leave_out(Strings& body, const Formal& p) {
     take_out(line, ", " + p.name + "=" + p.name);
     if (p.fallback == "0.0") {
       take_out(line, " + " + p.name);
-      const std::string sum = "in_float32(tf.add, ", end = ", " + p.name + ")";
-      if (line.ends_with(end) && line.find(sum) != std::string::npos) {
-        line.resize(line.size() - end.size());
-        take_out(line, sum);
-      }
+      take_summand(line, p.name);
     }
     decide(line, " if " + p.name + " is None else ", false);
     decide(line, " if " + p.name + " else ", true);
@@ -250,17 +258,29 @@ std::string renamed(std::string text, const std::string& from, const std::string
   return text;
 }
 
+// What a part of a file defines, without the comment above it in Python; empty: nothing.
+std::string defined_name(std::string& text, Language language) {
+  if (language == Language::kCpp) {
+    size_t line = 0;
+    while (text.compare(line, 2, "//") == 0) line = text.find('\n', line) + 1;
+    const size_t end = std::min(text.find('(', line), text.size());
+    return text.ends_with("\n}") ? text.substr(text.rfind(' ', end) + 1, end - text.rfind(' ', end) - 1) : "";
+  }
+  while (text.starts_with("#")) text.erase(0, text.find('\n') + 1);
+  const size_t keyword = text.starts_with("@") ? text.find('\n') + 1 : 0, begin = text.find(' ', keyword) + 1;
+  const bool defines = text.compare(keyword, 4, "def ") == 0 || text.compare(keyword, 6, "class ") == 0;
+  return defines ? text.substr(begin, text.find_first_of("(:", begin) - begin) : "";
+}
+
 }  // namespace
 
-Helpers::Helpers(const std::vector<embedded::File>& files) {
+Helpers::Helpers(const std::vector<embedded::File>& files, Copy copy)
+    : copy_(copy), language_(files[0].path.ends_with(".cc") ? Language::kCpp : Language::kPython) {
   for (const embedded::File& file : files) {
-    for (std::string text : split(file.text, "\n\n\n")) {
-      while (text.starts_with("#")) text.erase(0, text.find('\n') + 1);
-      const size_t keyword = text.starts_with("@") ? text.find("\n") + 1 : 0;
-      if (text.compare(keyword, 4, "def ") != 0 && text.compare(keyword, 6, "class ") != 0) continue;
-      const size_t begin = text.find(' ', keyword) + 1;
-      definitions_.push_back({text.substr(begin, text.find_first_of("(:", begin) - begin),
-                              std::string(text, 0, text.find_last_not_of('\n') + 1) + "\n"});
+    for (std::string text : split(file.text, language_ == Language::kCpp ? "\n\n" : "\n\n\n")) {
+      text.erase(text.find_last_not_of('\n') + 1);
+      if (const std::string name = defined_name(text, language_); !name.empty())
+        definitions_.push_back({name, text + "\n"});
     }
   }
 }
@@ -288,13 +308,15 @@ std::vector<Helpers::Definition> Helpers::variants_of(const std::set<std::string
 
 std::string Helpers::used_by(const std::string& script, const std::set<std::string>& variants) const {
   const std::vector<Definition> definitions = variants_of(variants);
+  const std::string gap = language_ == Language::kCpp ? "\n" : "\n\n";
   std::string used, before;
   do {
     before = used;
     used.clear();
-    const std::string code = code_of(script + before);
+    const std::string code = code_of(script + before, language_);
     for (const Definition& d : definitions) {
-      if (!uses_of(code, d.name).empty()) used += as_called(d.name, d.text, code) + "\n\n";
+      if (uses_of(code, d.name).empty()) continue;
+      used += (copy_ == Copy::kWhole ? d.text : as_called(d.name, d.text, code)) + gap;
     }
   } while (used != before);
   return used;

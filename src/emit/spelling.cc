@@ -187,37 +187,4 @@ Spelled spell(const ir::Spelling& spelling, const ir::Node& node, std::vector<st
   return made;
 }
 
-std::vector<const ir::Node*> nodes_of(const ir::Workload& workload) {
-  std::vector<const ir::Node*> all;
-  for (const ir::Node& node : workload.nodes) all.push_back(&node);
-  return all;
-}
-
-std::set<std::string> spelled_names() {
-  std::set<std::string> names;
-  for (const ir::OpInfo& row : ir::op_table()) {
-    const ir::Spellings* const all = ir::spellings(row.op);
-    if (all == nullptr) continue;
-    for (const auto of :
-         {&ir::Spellings::torch, &ir::Spellings::jax, &ir::Spellings::tensorflow, &ir::Spellings::keras}) {
-      const std::string& helper = (all->*of).helper;
-      const size_t begin = helper.find(' ') + 1;
-      if (!helper.empty()) names.insert(helper.substr(begin, helper.find('(') - begin));
-    }
-  }
-  return names;
-}
-
-std::vector<std::string> spelled_helpers(const std::vector<const ir::Node*>& nodes,
-                                         ir::Spelling ir::Spellings::*of) {
-  std::vector<std::string> helpers;
-  for (const ir::Node* node : nodes) {
-    const ir::Spellings* const all = ir::spellings(node->op);
-    if (all == nullptr || (all->*of).helper.empty()) continue;
-    const std::string& helper = (all->*of).helper;
-    if (std::find(helpers.begin(), helpers.end(), helper) == helpers.end()) helpers.push_back(helper);
-  }
-  return helpers;
-}
-
 }  // namespace bakeoff::emit

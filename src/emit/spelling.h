@@ -37,14 +37,4 @@ std::string real_literal(double value, Language language = Language::kPython);
 // The text is a number.
 bool is_literal(const std::string& text);
 
-// The spellings' helper functions that the nodes need, in the order of the table, without duplicates.
-// `of`: the spelling in this framework.
-// The nodes of a workload; those of a graph that are live.
-std::vector<const ir::Node*> nodes_of(const ir::Workload& workload);
-
-// The names of all of these helper functions; no variable of a script has such a name.
-std::set<std::string> spelled_names();
-std::vector<std::string> spelled_helpers(const std::vector<const ir::Node*>& nodes,
-                                         ir::Spelling ir::Spellings::*of);
-
 }  // namespace bakeoff::emit

@@ -60,51 +60,18 @@ def conv3d(x, kernel, bias=None, *, stride, padding, dilation=(1, 1, 1), groups=
     return y if bias is None else half(y + bias)
 
 
-def conv_transpose1d(x, kernel, bias=None, *, stride, padding, dilation=(1,), groups=1):
+def conv_transpose(x, kernel, bias=None, *, stride, padding, dilation=None, groups=1):
     """`padding`: around the input with zeros between its places."""
+    places = "DHW"[-len(stride) :]
     y = lax.conv_general_dilated(
         x,
-        jnp.flip(kernel, (0,)),
-        window_strides=(1,),
-        lhs_dilation=stride,
+        jnp.flip(kernel, range(len(stride))),
+        window_strides=(1,) * len(stride),
         padding=padding,
+        lhs_dilation=stride,
         rhs_dilation=dilation,
         feature_group_count=groups,
-        dimension_numbers=("NWC", "WIO", "NWC"),
-    )
-    return y if bias is None else half(y + bias)
-
-
-def conv_transpose2d(
-    x, kernel, bias=None, *, stride, padding, dilation=(1, 1), groups=1
-):
-    """`padding`: around the input with zeros between its places."""
-    y = lax.conv_general_dilated(
-        x,
-        jnp.flip(kernel, (0, 1)),
-        window_strides=(1, 1),
-        lhs_dilation=stride,
-        padding=padding,
-        rhs_dilation=dilation,
-        feature_group_count=groups,
-        dimension_numbers=("NHWC", "HWIO", "NHWC"),
-    )
-    return y if bias is None else half(y + bias)
-
-
-def conv_transpose3d(
-    x, kernel, bias=None, *, stride, padding, dilation=(1, 1, 1), groups=1
-):
-    """`padding`: around the input with zeros between its places."""
-    y = lax.conv_general_dilated(
-        x,
-        jnp.flip(kernel, (0, 1, 2)),
-        window_strides=(1, 1, 1),
-        lhs_dilation=stride,
-        padding=padding,
-        rhs_dilation=dilation,
-        feature_group_count=groups,
-        dimension_numbers=("NDHWC", "DHWIO", "NDHWC"),
+        dimension_numbers=(f"N{places}C", f"{places}IO", f"N{places}C"),
     )
     return y if bias is None else half(y + bias)
 

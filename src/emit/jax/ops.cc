@@ -60,7 +60,7 @@ void conv_transpose(ForwardPrinter& p, const Node& node) {
   if (!all_are(dilation, 1)) arguments.push_back(option("dilation", python_tuple(dilation)));
   if (node.integer("groups") != 1)
     arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
-  p.assign(ir::info(node.op).name, arguments);
+  p.assign("conv_transpose", arguments);
 }
 
 void linear(ForwardPrinter& p, const Node&) {
@@ -287,7 +287,7 @@ const OpFunctions<ForwardPrinter>& op_functions() {
 }
 
 const Helpers& helpers() {
-  static const Helpers all(embedded::jax_helpers());
+  static const Helpers all(embedded::jax_helpers(), Helpers::Copy::kAsCalled);
   return all;
 }
 

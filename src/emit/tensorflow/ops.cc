@@ -397,7 +397,7 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
 }
 
 const Helpers& helpers() {
-  static const Helpers all(embedded::tensorflow_helpers());
+  static const Helpers all(embedded::tensorflow_helpers(), Helpers::Copy::kAsCalled);
   return all;
 }
 
