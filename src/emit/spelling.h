@@ -2,7 +2,6 @@
 
 // Fills in the spellings of ops (ir/spelling.h).
 
-#include <set>
 #include <string>
 #include <vector>
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/texts.h"
-#include "emit/jax/network_ops.h"
 #include "emit/jax/optimizer.h"
+#include "emit/network_ops.h"
 #include "emit/resize.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"
@@ -226,6 +226,17 @@ void add(ForwardPrinter& p, const Node&) {
 void mul(ForwardPrinter& p, const Node&) {
   if (p.mixed() && p.broadcasts()) return p.assign_full("jnp.multiply", {p.input(0), p.input(1)});
   p.assign_flat(p.input(0) + " * " + p.input(1), "jnp.multiply", {p.input(0), p.input(1)});
+}
+
+// A weight of a linear layer or an LSTM as I,O.
+std::string stored_weight(const ForwardPrinter& p, std::string_view slot) {
+  return p.full_param(slot) + (p.stored_as_table(slot) ? ".T" : "");
+}
+
+void position_embedding(ForwardPrinter& p, const Node&) { emit::position_embedding(p, "jnp.add"); }
+
+void recurrent(ForwardPrinter& p, const Node&) {
+  emit::recurrent(p, stored_weight(p, "weight_ih"), stored_weight(p, "weight_hh"));
 }
 
 void nothing(ForwardPrinter&, const Node&) {}  // losses are printed by loss_fn

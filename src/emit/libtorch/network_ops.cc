@@ -2,15 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <set>
-#include <utility>
-
 #include "base/texts.h"
-#include "emit/resize.h"
-#include "emit/windows.h"
 #include "ir/op_table.h"
-#include "ir/verify.h"
 
 namespace bakeoff::emit::libtorch {
 using ir::Node;

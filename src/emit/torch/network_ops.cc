@@ -2,16 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <utility>
-
-#include "emit/resize.h"
-#include "emit/spelling.h"
-#include "ir/verify.h"
+#include "ir/op_table.h"
 
 namespace bakeoff::emit::torch {
-using ir::Op;
-
 // torch divides alpha by the size.
 void lrn(ForwardPrinter& p, const ir::Node& node) {
   const int64_t size = node.integer("size");
