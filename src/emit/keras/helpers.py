@@ -59,6 +59,18 @@ class ConvTranspose(layers.Layer):
         return y + self.bias if self.use_bias else y
 
 
+class Expand(layers.Layer):
+    """Repeats a value to these sizes, with as many rows as the second input."""
+
+    def __init__(self, sizes, **kwargs):
+        super().__init__(**kwargs)
+        self.sizes = sizes
+
+    def call(self, inputs):
+        x, rows = inputs
+        return ops.broadcast_to(x, (ops.shape(rows)[0], *self.sizes))
+
+
 class GRUCell(layers.Layer):
     """As layers.GRUCell, with the gates r, z, n and two biases of their own."""
 

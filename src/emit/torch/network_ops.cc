@@ -5,6 +5,7 @@
 #include "ir/op_table.h"
 
 namespace bakeoff::emit::torch {
+
 // torch divides alpha by the size.
 void lrn(ForwardPrinter& p, const ir::Node& node) {
   const int64_t size = node.integer("size");
