@@ -52,12 +52,6 @@ bool Graph::has(ir::Op op) const {
                      [&](int n) { return workload.nodes[static_cast<size_t>(n)].op == op; });
 }
 
-std::vector<const ir::Node*> nodes_of(const Graph& graph) {
-  std::vector<const ir::Node*> all;
-  for (const int n : graph.live) all.push_back(&graph.workload.nodes[static_cast<size_t>(n)]);
-  return all;
-}
-
 bool any_live(const Graph& graph, ir::Op op, bool (*holds)(const ir::Node&)) {
   return std::any_of(graph.live.begin(), graph.live.end(), [&](int n) {
     const ir::Node& node = graph.workload.nodes[static_cast<size_t>(n)];

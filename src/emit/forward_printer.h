@@ -49,9 +49,6 @@ struct Graph {
 // True where a live node of this op satisfies `holds`.
 bool any_live(const Graph& graph, ir::Op op, bool (*holds)(const ir::Node&));
 
-// Its live nodes.
-std::vector<const ir::Node*> nodes_of(const Graph& graph);
-
 Graph make_graph(const ir::Workload& workload, const std::vector<ir::Type>& types, const LayoutPlan& plan,
                  Namer& names, bool predicts = false);
 // Statements of loss_fn in which `loss` is made of the outputs and of inputs. `outputs`: their variables.

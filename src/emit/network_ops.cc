@@ -5,49 +5,7 @@
 #include "ir/op_table.h"
 
 namespace bakeoff::emit {
-namespace {
-
 using ir::Node;
-using ir::Op;
-
-void print_attention(CodeWriter& out, const Graph& graph, const NetworkHelpers& texts) {
-  const bool padded = any_live(graph, Op::kAttention, [](const Node& n) { return n.inputs.size() == 4; });
-  const bool whole = any_live(graph, Op::kAttention, [](const Node& n) { return n.inputs.size() == 3; });
-  const bool causal = any_live(graph, Op::kAttention, [](const Node& n) { return n.flag("causal"); });
-  out.print(texts.attention, {{"last", !padded ? ""
-                                       : whole ? ", last=None"
-                                               : ", last"},
-                              {"causal", causal ? ", *, causal=False" : ""}});
-  const auto body = out.indent();
-  if (causal) out.print(texts.causal);
-  if (padded && whole) {
-    out.line("if last is not None:");
-    const auto given = out.indent();
-    out.print(texts.padding);
-  } else if (padded) {
-    out.print(texts.padding);
-  }
-  out.print(texts.product);
-}
-
-// `bias`, `defaulted`: the parameters of the biases where all nodes have them, and where some have.
-void print_recurrent(CodeWriter& out, const Graph& graph, Op op, const RecurrentHelper& text,
-                     const char* bias, const char* defaulted) {
-  if (!graph.has(op)) return;
-  const bool with = any_live(graph, op, [](const Node& n) { return n.params.size() > 2; });
-  const bool without = any_live(graph, op, [](const Node& n) { return n.params.size() == 2; });
-  const bool back = any_live(graph, op, [](const Node& n) { return n.flag("reverse"); });
-  out.print(text.function, {{"bias", !with     ? ""
-                                     : without ? defaulted
-                                               : bias},
-                            {"reverse", back ? ", reverse=False" : ""},
-                            {"order", back ? text.order : ""},
-                            {"gates", with ? text.biased_gates : text.gates},
-                            {"hidden", with ? " + bias_hh" : ""}});
-  out.blank(2);
-}
-
-}  // namespace
 
 void lrn(ForwardPrinter& p, const Node& node) {
   p.assign_full(
@@ -76,19 +34,6 @@ void recurrent(ForwardPrinter& p, const std::string& weight_ih, const std::strin
   }
   if (p.node().flag("reverse")) arguments.push_back("reverse=True");
   p.assign(ir::info(p.node().op).name, arguments);
-}
-
-void print_network_helpers(CodeWriter& out, const Graph& graph, const NetworkHelpers& texts) {
-  if (graph.has(Op::kLrn)) {
-    out.print(texts.lrn);
-    out.blank(2);
-  }
-  if (graph.has(Op::kAttention)) {
-    print_attention(out, graph, texts);
-    out.blank(2);
-  }
-  print_recurrent(out, graph, Op::kLstm, texts.lstm, ", bias", ", bias=0.0");
-  print_recurrent(out, graph, Op::kGru, texts.gru, ", bias_ih, bias_hh", ", bias_ih=0.0, bias_hh=0.0");
 }
 
 }  // namespace bakeoff::emit

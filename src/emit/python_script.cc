@@ -98,14 +98,11 @@ void print_load_weights(CodeWriter& out, const Request& request, bool has_layout
       "return weights\n");
 }
 
-std::string in_float32_text(const std::string& cast) {
-  return fmt::format(R"(def in_float32(function, x, *arguments, **options):
-    """What adds up many elements, here or for a gradient; x comes in half precision."""
-    return half(function({}, *arguments, **options))
-
-
-)",
-                     cast);
+std::set<std::string> helper_variants(const Precision& precision, bool predicts) {
+  std::set<std::string> all;
+  if (precision.mixed()) all = {"mixed", precision.half};
+  if (predicts) all.insert("predicts");
+  return all;
 }
 
 void drop_unused(std::string& text, const std::string& definition, const std::string& use) {

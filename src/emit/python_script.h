@@ -2,12 +2,14 @@
 
 // Parts of a script that JAX and TensorFlow share: reading data and weights, the command line.
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "emit/code_writer.h"
 #include "emit/emit.h"
 #include "emit/forward_printer.h"
+#include "emit/precision.h"
 
 namespace bakeoff::emit {
 
@@ -22,8 +24,8 @@ void print_constants(CodeWriter& out, const Request& request, const Graph& graph
 void print_load_data(CodeWriter& out, const Request& request, const Graph& graph);
 // def load_weights(path): the arrays of the weights file, by the script's names and in its layouts.
 void print_load_weights(CodeWriter& out, const Request& request, bool has_layout);
-// def in_float32(function, x, ...), `cast` being x in single precision.
-std::string in_float32_text(const std::string& cast);
+// The variants of helpers.h: "mixed" and the type of half precision, "predicts".
+std::set<std::string> helper_variants(const Precision& precision, bool predicts);
 // Takes `definition` out of a script that has no `use` ("in_float32(") beside it.
 void drop_unused(std::string& text, const std::string& definition, const std::string& use);
 

@@ -28,10 +28,7 @@ std::string interpolate_mode(const ir::Node& resize, const ir::Shape& from);
 std::vector<int64_t> whole_factors(const ir::Node& resize, const ir::Shape& from);
 // Linear, at the half-way coordinates that most frameworks have.
 bool half_pixel_linear(const ir::Node& resize);
-// "mode="linear"", "coordinates="asymmetric"": what the helper functions below take.
+// "mode="linear"", "coordinates="asymmetric"": what the function resize of scripts takes.
 std::vector<std::string> resize_options(const ir::Node& resize);
-
-// A function of numpy: the matrix of one axis.
-extern const char* const kResizeMatrix;
 
 }  // namespace bakeoff::emit

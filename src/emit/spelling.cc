@@ -12,9 +12,7 @@
 #include "ir/op_table.h"
 
 namespace bakeoff::emit {
-namespace {
 
-// Where the bracket opened at `open` is closed.
 size_t closing(const std::string& text, size_t open) {
   int depth = 0;
   for (size_t at = open; at < text.size(); ++at) {
@@ -23,6 +21,25 @@ size_t closing(const std::string& text, size_t open) {
   }
   return std::string::npos;
 }
+
+std::vector<std::string> split_arguments(const std::string& text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    if (c == ')' || c == ']' || c == '}') --depth;
+    if (c == ',' && depth == 0) {
+      parts.emplace_back();
+      while (at + 1 < text.size() && text[at + 1] == ' ') ++at;
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+namespace {
 
 // True for "torch.exp(x)": a name and one pair of brackets up to the end.
 bool is_call(const std::string& text) {
@@ -50,23 +67,6 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
   return text;
-}
-
-std::vector<std::string> split_arguments(const std::string& text) {
-  std::vector<std::string> parts(1);
-  int depth = 0;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (c == '(' || c == '[' || c == '{') ++depth;
-    if (c == ')' || c == ']' || c == '}') --depth;
-    if (c == ',' && depth == 0) {
-      parts.emplace_back();
-      while (at + 1 < text.size() && text[at + 1] == ' ') ++at;
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
 }
 
 bool any_order(ir::Op op) { return op == ir::Op::kMaximum || op == ir::Op::kMinimum; }
@@ -185,39 +185,6 @@ Spelled spell(const ir::Spelling& spelling, const ir::Node& node, std::vector<st
     made.arguments.push_back(filled(part));
   made.flat = fmt::format("{}({})", made.head, join(made.arguments, ", "));
   return made;
-}
-
-std::vector<const ir::Node*> nodes_of(const ir::Workload& workload) {
-  std::vector<const ir::Node*> all;
-  for (const ir::Node& node : workload.nodes) all.push_back(&node);
-  return all;
-}
-
-std::set<std::string> spelled_names() {
-  std::set<std::string> names;
-  for (const ir::OpInfo& row : ir::op_table()) {
-    const ir::Spellings* const all = ir::spellings(row.op);
-    if (all == nullptr) continue;
-    for (const auto of :
-         {&ir::Spellings::torch, &ir::Spellings::jax, &ir::Spellings::tensorflow, &ir::Spellings::keras}) {
-      const std::string& helper = (all->*of).helper;
-      const size_t begin = helper.find(' ') + 1;
-      if (!helper.empty()) names.insert(helper.substr(begin, helper.find('(') - begin));
-    }
-  }
-  return names;
-}
-
-std::vector<std::string> spelled_helpers(const std::vector<const ir::Node*>& nodes,
-                                         ir::Spelling ir::Spellings::*of) {
-  std::vector<std::string> helpers;
-  for (const ir::Node* node : nodes) {
-    const ir::Spellings* const all = ir::spellings(node->op);
-    if (all == nullptr || (all->*of).helper.empty()) continue;
-    const std::string& helper = (all->*of).helper;
-    if (std::find(helpers.begin(), helpers.end(), helper) == helpers.end()) helpers.push_back(helper);
-  }
-  return helpers;
 }
 
 }  // namespace bakeoff::emit

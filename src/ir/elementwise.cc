@@ -231,40 +231,6 @@ std::vector<Elementwise> arithmetic() {
   };
 }
 
-constexpr const char* kHardSwishTf = R"(def hard_swish(x):
-    return x * tf.nn.relu6(x + 3) / 6
-)";
-constexpr const char* kHardSigmoidJax = R"(def hard_sigmoid(x, alpha, beta):
-    return jnp.clip(alpha * x + beta, 0, 1)
-)";
-constexpr const char* kHardSigmoidTf = R"(def hard_sigmoid(x, alpha, beta):
-    return tf.clip_by_value(alpha * x + beta, 0, 1)
-)";
-constexpr const char* kHardSigmoidKeras = R"(def hard_sigmoid(x, alpha, beta):
-    return ops.clip(alpha * x + beta, 0, 1)
-)";
-constexpr const char* kEluTf = R"(def elu(x, alpha):
-    return tf.where(x > 0, x, alpha * tf.math.expm1(tf.minimum(x, 0)))
-)";
-constexpr const char* kLeakyReluTf = R"(def leaky_relu(x, slope):
-    """Exact also in float64, where tf.nn.leaky_relu has its slope rounded to float32."""
-    return tf.where(x > 0, x, slope * x)
-)";
-constexpr const char* kLeakyReluKeras = R"(def leaky_relu(x, slope):
-    """Exact also in float64, where TensorFlow's own has its slope rounded to float32."""
-    return ops.where(x > 0, x, slope * x)
-)";
-constexpr const char* kMishTf = R"(def mish(x):
-    return x * tf.tanh(tf.math.softplus(x))
-)";
-constexpr const char* kMishKeras = R"(def mish(x):
-    return x * ops.tanh(ops.softplus(x))
-)";
-constexpr const char* kSoftplusTorch = R"(def softplus(x):
-    """Exact for all x, where F.softplus is x above a threshold."""
-    return torch.logaddexp(x, torch.zeros_like(x))
-)";
-
 std::vector<Elementwise> activations() {
   return {
       {.op = Op::kSilu,
@@ -296,7 +262,7 @@ std::vector<Elementwise> activations() {
            },
        .spellings = {{"F.hardswish({0})"},
                      {"jax.nn.hard_swish({0})"},
-                     {"hard_swish({0})", kHardSwishTf},
+                     {"hard_swish({0})"},
                      {"ops.hard_swish({0})"},
                      {"torch::hardswish({0})"},
                      {"Mul({0}, Div(Clip(Add({0}, 3), 0, 6), 6))"}}},
@@ -311,9 +277,9 @@ std::vector<Elementwise> activations() {
              return Points{-a[1] / a[0], (1 - a[1]) / a[0]};
            },
        .spellings = {{"torch.clamp({alpha} * {0} + {beta}, 0, 1)"},
-                     {"hard_sigmoid({0}, {alpha}, {beta})", kHardSigmoidJax},
-                     {"hard_sigmoid({0}, {alpha}, {beta})", kHardSigmoidTf},
-                     {"hard_sigmoid({0}, {alpha}, {beta})", kHardSigmoidKeras},
+                     {"hard_sigmoid({0}, {alpha}, {beta})"},
+                     {"hard_sigmoid({0}, {alpha}, {beta})"},
+                     {"hard_sigmoid({0}, {alpha}, {beta})"},
                      {"torch::clamp({alpha} * {0} + {beta}, 0, 1)"},
                      {"Clip(Add(Mul({0}, {alpha}), {beta}), 0, 1)"}}},
       {.op = Op::kElu,
@@ -325,7 +291,7 @@ std::vector<Elementwise> activations() {
        .kinks = [](X a) { return a[0] == 1 ? Points{} : Points{0}; },
        .spellings = {{"F.elu({0}, {alpha})"},
                      {"jax.nn.elu({0}, {alpha})"},
-                     {"elu({0}, {alpha})", kEluTf},
+                     {"elu({0}, {alpha})"},
                      {"ops.elu({0}, {alpha})"},
                      {"torch::elu({0}, {alpha})"},
                      {"Where(Greater({0}, 0), {0}, Mul(Sub(Exp({0}), 1), {alpha}))"}}},
@@ -358,8 +324,8 @@ std::vector<Elementwise> activations() {
        .kinks = [](X) { return Points{0}; },
        .spellings = {{"F.leaky_relu({0}, {slope})"},
                      {"jax.nn.leaky_relu({0}, {slope})"},
-                     {"leaky_relu({0}, {slope})", kLeakyReluTf},
-                     {"leaky_relu({0}, {slope})", kLeakyReluKeras},
+                     {"leaky_relu({0}, {slope})"},
+                     {"leaky_relu({0}, {slope})"},
                      {"torch::leaky_relu({0}, {slope})"},
                      {"Where(Greater({0}, 0), {0}, Mul({0}, {slope}))"}}},
       {.op = Op::kSoftplus,
@@ -367,7 +333,7 @@ std::vector<Elementwise> activations() {
        .doc = "log(1 + exp(x)).",
        .value = [](X x, X) { return log_1p_exp(x[0]); },
        .slope = [](size_t, X x, double, X) { return logistic(x[0]); },
-       .spellings = {{"softplus({0})", kSoftplusTorch},
+       .spellings = {{"softplus({0})"},
                      {"jax.nn.softplus({0})"},
                      {"tf.math.softplus({0})"},
                      {"ops.softplus({0})"},
@@ -384,8 +350,8 @@ std::vector<Elementwise> activations() {
            },
        .spellings = {{"F.mish({0})"},
                      {"jax.nn.mish({0})"},
-                     {"mish({0})", kMishTf},
-                     {"mish({0})", kMishKeras},
+                     {"mish({0})"},
+                     {"mish({0})"},
                      {"torch::mish({0})"},
                      {"Mul({0}, Tanh(Softplus({0})))"}}},
       {.op = Op::kSoftsign,
@@ -486,11 +452,11 @@ std::vector<Elementwise> pairs() {
                    X) { return x[0] == x[1]                ? 0.5
                                : (x[0] > x[1]) == (i == 0) ? 1.0
                                                            : 0.0; },
-       .spellings = {{"torch.maximum({0}, {1})", {}, "torch.clamp({0}, min={1})"},
+       .spellings = {{"torch.maximum({0}, {1})", "torch.clamp({0}, min={1})"},
                      {"jnp.maximum({0}, {1})"},
                      {"tf.maximum({0}, {1})"},
                      {"ops.maximum({0}, {1})"},
-                     {"torch::maximum({0}, {1})", {}, "torch::clamp_min({0}, {1})"},
+                     {"torch::maximum({0}, {1})", "torch::clamp_min({0}, {1})"},
                      {"Max({0}, {1})"}}},
       {.op = Op::kMinimum,
        .name = "minimum",
@@ -502,11 +468,11 @@ std::vector<Elementwise> pairs() {
                    X) { return x[0] == x[1]                ? 0.5
                                : (x[0] < x[1]) == (i == 0) ? 1.0
                                                            : 0.0; },
-       .spellings = {{"torch.minimum({0}, {1})", {}, "torch.clamp({0}, max={1})"},
+       .spellings = {{"torch.minimum({0}, {1})", "torch.clamp({0}, max={1})"},
                      {"jnp.minimum({0}, {1})"},
                      {"tf.minimum({0}, {1})"},
                      {"ops.minimum({0}, {1})"},
-                     {"torch::minimum({0}, {1})", {}, "torch::clamp_max({0}, {1})"},
+                     {"torch::minimum({0}, {1})", "torch::clamp_max({0}, {1})"},
                      {"Min({0}, {1})"}}},
       {.op = Op::kLess,
        .name = "less",

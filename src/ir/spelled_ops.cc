@@ -8,18 +8,6 @@
 namespace bakeoff::ir {
 namespace {
 
-constexpr const char* kExpandKeras = R"(class Expand(layers.Layer):
-    """Repeats a value to these sizes, with as many rows as the second input."""
-
-    def __init__(self, sizes, **kwargs):
-        super().__init__(**kwargs)
-        self.sizes = sizes
-
-    def call(self, inputs):
-        x, rows = inputs
-        return ops.broadcast_to(x, (ops.shape(rows)[0], *self.sizes))
-)";
-
 std::map<Op, Spellings> rows() {
   return {
       {Op::kSum,
@@ -103,7 +91,7 @@ std::map<Op, Spellings> rows() {
        {{"{0}.expand({1}.shape[0], {sizes})"},
         {"jnp.broadcast_to({0}, ({1}.shape[0], {sizes}))"},
         {"tf.broadcast_to({0}, (tf.shape({1})[0], {sizes}))"},
-        {"Expand(({sizes},))([{0}, {1}])", kExpandKeras},
+        {"Expand(({sizes},))([{0}, {1}])"},
         {"{0}.expand({{1}.size(0), {sizes}})"},
         {"Expand({0}, Concat(Slice(Shape({1}), [0], [1]), [{sizes}], axis=0))"}}},
       {Op::kMatmul,

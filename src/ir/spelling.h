@@ -15,7 +15,6 @@ namespace bakeoff::ir {
 
 struct Spelling {
   std::string call;
-  std::string helper = {};
   std::string scalar = {};  // in place of `call` where input 1 is a literal that it does not take
 };
 

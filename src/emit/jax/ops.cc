@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/texts.h"
-#include "emit/jax/network_ops.h"
+#include "emit/jax/optimizer.h"
+#include "emit/network_ops.h"
 #include "emit/resize.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"
+
+namespace bakeoff::embedded {
+const std::vector<File>& jax_helpers();
+}
 
 namespace bakeoff::emit::jax {
 namespace {
@@ -56,7 +60,7 @@ void conv_transpose(ForwardPrinter& p, const Node& node) {
   if (!all_are(dilation, 1)) arguments.push_back(option("dilation", python_tuple(dilation)));
   if (node.integer("groups") != 1)
     arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
-  p.assign(ir::info(node.op).name, arguments);
+  p.assign("conv_transpose", arguments);
 }
 
 void linear(ForwardPrinter& p, const Node&) {
@@ -224,144 +228,18 @@ void mul(ForwardPrinter& p, const Node&) {
   p.assign_flat(p.input(0) + " * " + p.input(1), "jnp.multiply", {p.input(0), p.input(1)});
 }
 
+// A weight of a linear layer or an LSTM as I,O.
+std::string stored_weight(const ForwardPrinter& p, std::string_view slot) {
+  return p.full_param(slot) + (p.stored_as_table(slot) ? ".T" : "");
+}
+
+void position_embedding(ForwardPrinter& p, const Node&) { emit::position_embedding(p, "jnp.add"); }
+
+void recurrent(ForwardPrinter& p, const Node&) {
+  emit::recurrent(p, stored_weight(p, "weight_ih"), stored_weight(p, "weight_hh"));
+}
+
 void nothing(ForwardPrinter&, const Node&) {}  // losses are printed by loss_fn
-
-constexpr const char* kConv = R"(def $name$(x, kernel$bias_parameter$, *, stride, padding$extra$):
-$doc$    $result$lax.conv_general_dilated(
-        x,
-        $kernel$,
-        $strides$,
-        padding=padding,
-$options$        dimension_numbers=("N$places$C", "$places$IO", "N$places$C"),
-    )
-)";
-
-// "(0, 1)"
-std::string kernel_axes(size_t axes) {
-  Ints all(axes);
-  std::iota(all.begin(), all.end(), 0);
-  return python_tuple(all);
-}
-
-// The function of one kind of convolution.
-void print_conv(CodeWriter& out, const Graph& graph, Op op, bool mixed) {
-  const size_t axes = ir::info(op).attributes[0].count;
-  const bool transposed = ir::is_conv_transpose(op);
-  const bool dilated = any_live(graph, op, [](const Node& n) { return !all_are(n.integers("dilation"), 1); });
-  const bool grouped = any_live(graph, op, [](const Node& n) { return n.integer("groups") != 1; });
-  const bool with = any_live(graph, op, [](const Node& n) { return n.has("bias"); });
-  const bool without = any_live(graph, op, [](const Node& n) { return !n.has("bias"); });
-  out.print(
-      kConv,
-      {{"name", ir::info(op).name},
-       {"places", std::string("DHW").substr(3 - axes)},
-       {"bias_parameter", !with     ? ""
-                          : without ? ", bias=None"
-                                    : ", bias"},
-       {"doc",
-        transposed ? "    \"\"\"`padding`: around the input with zeros between its places.\"\"\"\n" : ""},
-       {"kernel", transposed ? fmt::format("jnp.flip(kernel, {})", kernel_axes(axes)) : "kernel"},
-       {"strides", transposed ? fmt::format("window_strides={},\n        lhs_dilation=stride",
-                                            python_tuple(Ints(axes, 1)))
-                              : "window_strides=stride"},
-       {"extra", (dilated ? ", dilation=" + python_tuple(Ints(axes, 1)) : std::string()) +
-                     (grouped ? ", groups=1" : "")},
-       {"result", with ? "y = " : "return "},
-       {"options", std::string(dilated ? "        rhs_dilation=dilation,\n" : "") +
-                       (grouped ? "        feature_group_count=groups,\n" : "")}});
-  const auto body = out.indent();
-  const char* sum = mixed ? "half(y + bias)" : "y + bias";
-  if (with) out.line(fmt::format("return {}{}", without ? "y if bias is None else " : "", sum));
-}
-
-constexpr const char* kLinear = R"(def linear(x, weight, bias):
-    return x @ weight + bias
-)";
-constexpr const char* kMixedLinear = R"(def linear(x, weight, bias):
-    return half(x @ weight + bias)
-)";
-constexpr const char* kBatchNorm =
-    R"(def batch_norm(x, scale, shift, stats, mean, var, *, eps$eps$, momentum$momentum$):
-    """Normalises with the statistics of the batch and updates the running ones."""
-    axes = tuple(range(x.ndim - 1))
-    batch_mean, batch_var = x.mean(axes), x.var(axes)
-    stats[mean] = (1 - momentum) * stats[mean] + momentum * batch_mean
-    stats[var] = (1 - momentum) * stats[var] + momentum * batch_var
-    return (x - batch_mean) * (lax.rsqrt(batch_var + eps) * scale) + shift
-)";
-constexpr const char* kInferenceBatchNorm =
-    R"(def batch_norm(x, scale, shift, mean, var, *, eps$eps$):
-    """Normalises with the running statistics."""
-    return (x - mean) * (lax.rsqrt(var + eps) * scale) + shift
-)";
-constexpr const char* kLayerNorm = R"(def layer_norm(x, $affine$, *, dims, eps$eps$):
-    axes = tuple(range(x.ndim - dims, x.ndim))
-    mean, var = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
-    return (x - mean) * lax.rsqrt(var + eps) * scale + shift
-)";
-constexpr const char* kRmsNorm = R"(def rms_norm(x, scale$scale$, *, dims, eps):
-    axes = tuple(range(x.ndim - dims, x.ndim))
-    return x * lax.rsqrt(jnp.mean(x * x, axes, keepdims=True) + eps) * scale
-)";
-constexpr const char* kGroupNorm = R"(def group_norm(x, $affine$, *, groups, eps):
-    y = x.reshape(*x.shape[:-1], groups, -1)
-    axes = (*range(1, x.ndim - 1), -1)
-    mean, var = y.mean(axes, keepdims=True), y.var(axes, keepdims=True)
-    return ((y - mean) * lax.rsqrt(var + eps)).reshape(x.shape) * scale + shift
-)";
-constexpr const char* kDropout = R"(def dropout(key, x, rate):
-    keep = jax.random.bernoulli(key, 1 - rate, x.shape)
-    return jnp.where(keep, x / (1 - rate), 0)
-)";
-constexpr const char* kResize = R"(def resize(x, size, *, mode, coordinates):
-    """By a product along each axis; jax.image.resize reads other places."""
-    for axis, new in enumerate(size, 1):
-        matrix = resize_matrix(x.shape[axis], new, mode, coordinates)
-        product = jnp.tensordot(x, matrix.astype(x.dtype), (axis, 0))
-        x = jnp.moveaxis(product, -1, axis)
-    return x
-)";
-constexpr const char* kMaxPool = R"(def $name$(x, *, window, stride, padding):
-    return lax.reduce_window(
-        x,
-        -jnp.inf,
-        lax.max,
-        window_dimensions=(1, *window, 1),
-        window_strides=(1, *stride, 1),
-        padding=((0, 0), *padding, (0, 0)),
-    )
-)";
-constexpr const char* kAvgPool = R"(def $name$(x, *, window, stride, padding, count_include_pad):
-    def window_sum(values):
-        return lax.reduce_window(
-            values,
-            0.0,
-            lax.add,
-            window_dimensions=(1, *window, 1),
-            window_strides=(1, *stride, 1),
-            padding=((0, 0), *padding, (0, 0)),
-        )
-
-    if count_include_pad:
-        return window_sum(x) / $area$
-    return window_sum(x) / window_sum(jnp.ones((1, *x.shape[1:$end$], 1), x.dtype))
-)";
-
-bool resizes_itself(const Graph& graph) {
-  return std::any_of(graph.live.begin(), graph.live.end(), [&](int n) {
-    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
-    return node.op == Op::kResize &&
-           !native_resize(node, graph.types[static_cast<size_t>(node.inputs[0])].shape);
-  });
-}
-
-bool linear_with_bias(const Graph& graph) {
-  for (const int n : graph.live) {
-    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
-    if (node.op == Op::kLinear && node.has("bias")) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -419,53 +297,9 @@ const OpFunctions<ForwardPrinter>& op_functions() {
   return table;
 }
 
-void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, bool mixed) {
-  const auto helper = [&](bool used, const char* text, const char* eps = "", const char* momentum = "") {
-    if (!used) return;
-    out.print(text, {{"eps", explicit_norms ? "" : eps}, {"momentum", explicit_norms ? "" : momentum}});
-    out.blank(2);
-  };
-  const auto norm = [&](Op op, const char* text, const char* eps = "") {
-    if (!graph.has(op)) return;
-    const bool partly = any_live(graph, op, [](const Node& n) { return n.params.size() < 2; });
-    const bool plain = any_live(graph, op, [](const Node& n) { return n.params.empty(); });
-    out.print(text, {{"eps", explicit_norms ? "" : eps},
-                     {"affine", partly ? "scale=1.0, shift=0.0" : "scale, shift"},
-                     {"scale", plain ? "=1.0" : ""}});
-    out.blank(2);
-  };
-  for (const Op op : {Op::kConv1d, Op::kConv2d, Op::kConv3d, Op::kConvTranspose1d, Op::kConvTranspose2d,
-                      Op::kConvTranspose3d}) {
-    if (!graph.has(op)) continue;
-    print_conv(out, graph, op, mixed);
-    out.blank(2);
-  }
-  helper(linear_with_bias(graph), mixed ? kMixedLinear : kLinear);
-  helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-5", "=0.01");
-  norm(Op::kLayerNorm, kLayerNorm, "=1e-6");
-  norm(Op::kRmsNorm, kRmsNorm);
-  norm(Op::kGroupNorm, kGroupNorm);
-  for (const Op op : {Op::kMaxPool1d, Op::kMaxPool2d, Op::kMaxPool3d}) {
-    if (!graph.has(op)) continue;
-    out.print(kMaxPool, {{"name", ir::info(op).name}});
-    out.blank(2);
-  }
-  size_t axes = 0;
-  for (const Op op : {Op::kAvgPool1d, Op::kAvgPool2d, Op::kAvgPool3d}) {
-    ++axes;
-    if (!graph.has(op)) continue;
-    const char* const areas[] = {"window[0]", "(window[0] * window[1])",
-                                 "(window[0] * window[1] * window[2])"};
-    out.print(kAvgPool,
-              {{"name", ir::info(op).name}, {"area", areas[axes - 1]}, {"end", std::to_string(axes + 1)}});
-    out.blank(2);
-  }
-  helper(resizes_itself(graph), kResizeMatrix);
-  helper(resizes_itself(graph), kResize);
-  helper(graph.has(Op::kDropout) && !graph.predicts, kDropout);
-  for (const std::string& text : spelled_helpers(nodes_of(graph), &ir::Spellings::jax))
-    helper(true, text.c_str());
-  print_network_helpers(out, graph, mixed);
+const Helpers& helpers() {
+  static const Helpers all(embedded::jax_helpers(), Helpers::Copy::kAsCalled);
+  return all;
 }
 
 void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& given,
@@ -491,14 +325,13 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
 }
 
 std::set<std::string> reserved_names() {
-  std::set<std::string> names = spelled_names();
+  std::set<std::string> names = helpers().names();
+  names.merge(optimizer_names());
   names.merge(words(
-      "params prefix i stats key keys state opt_state loss data path np jax jnp lax optax conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linear batch_norm "
-      "layer_norm rms_norm group_norm resize resize_matrix dropout max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d local_response_norm attention lstm gru half in_float32 "
-      "forward loss_fn train_step batches load_data load_weights load_file prediction target losses smoothed kept l "
+      "params prefix i stats key keys state opt_state loss data path np jax jnp lax optax forward loss_fn train_step batches load_data load_weights load_file prediction target losses smoothed kept l "
       "I O json argparse itertools partial Path NamedTuple Any TrainState init_params init_state "
       "make_optimizer grads updates BATCH_SIZE LEARNING_RATE OPTIMIZER dropout_key metrics arrays "
-      "predict_step output decays average_weights AverageState "
+      "predict_step output "
       "WARMUP_STEPS WARMUP_FROM DECAY_STEPS FINAL_SHARE STEP_EVERY STEP_FACTOR CLIP_NORM CLIP_VALUE EMA_DECAY ACCUMULATE NO_DECAY learning_rate"));
   return names;
 }

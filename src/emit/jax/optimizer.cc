@@ -5,8 +5,13 @@
 #include <vector>
 
 #include "base/texts.h"
+#include "emit/helpers.h"
 #include "emit/optimizer_terms.h"
 #include "emit/updates.h"
+
+namespace bakeoff::embedded {
+const std::vector<File>& jax_optimizer_helpers();
+}
 
 namespace bakeoff::emit::jax {
 namespace {
@@ -20,6 +25,11 @@ struct Part {
   std::string head;
   std::vector<std::string> arguments;
 };
+
+bool needs_eps_hat(const ir::Training& training) {
+  const Optimizer& o = training.optimizer;
+  return o.adam() && o.eps_form == EpsForm::kHat && training.says("eps_form");
+}
 
 // b1, b2 and epsilon, which optax can put outside the root (eps), inside (eps_root) or, by our own, as "hat".
 std::vector<std::string> adam_arguments(const ir::Training& training, std::vector<std::string> first) {
@@ -118,89 +128,16 @@ std::vector<Part> chain(const ir::Training& training) {
   return parts;
 }
 
-constexpr const char* kDecays = R"(def decays(params):
-    return {name: name not in NO_DECAY for name in params}
-
-
-)";
-
-constexpr const char* kAverage = R"(class AverageState(NamedTuple):
-    count: Any
-    average: Any
-
-
-def average_weights(decay):
-    """Keeps a moving average of the updated parameters; the first update copies."""
-
-    def init(params):
-        return AverageState(jnp.zeros([], jnp.int32), optax.tree.zeros_like(params))
-
-    def update(updates, state, params):
-        kept = jnp.where(state.count > 0, decay, 0.0)
-        average = jax.tree.map(
-            lambda a, p, u: (kept * a + (1 - kept) * (p + u)).astype(p.dtype),
-            state.average,
-            params,
-            updates,
-        )
-        return updates, AverageState(state.count + 1, average)
-
-    return optax.GradientTransformation(init, update)
-
-
-)";
-
 const RateSpelling kJaxRate = {"step = jnp.asarray(step, dtype=float)", "jnp.where", "jnp.minimum", "jnp.cos",
                                "jnp.pi"};
 
-constexpr const char* kEpsHat = R"(class ScaleByAdamState(NamedTuple):
-    count: Any
-    mu: Any
-    nu: Any
-
-
-def scale_by_adam_eps_hat(b1, b2, eps):
-    """Adam with the "epsilon hat" of Kingma & Ba (2015), section 2, as Keras has it.
-
-    optax.scale_by_adam divides by sqrt(v_hat) + eps. Here epsilon is added to the
-    root of the uncorrected v: sqrt(1 - b2^t) / (1 - b1^t) * m / (sqrt(v) + eps).
-    """
-
-    def init(params):
-        mu, nu = optax.tree.zeros_like(params), optax.tree.zeros_like(params)
-        return ScaleByAdamState(jnp.zeros([], jnp.int32), mu, nu)
-
-    def update(grads, state, params=None):
-        count = state.count + 1
-        mu = optax.tree.update_moment(grads, state.mu, b1, 1)
-        nu = optax.tree.update_moment(grads, state.nu, b2, 2)
-        scale = jnp.sqrt(1 - b2**count) / (1 - b1**count)
-        updates = jax.tree.map(
-            lambda m, v: (scale * m / (jnp.sqrt(v) + eps)).astype(m.dtype), mu, nu
-        )
-        return updates, ScaleByAdamState(count, mu, nu)
-
-    return optax.GradientTransformation(init, update)
-
-
-)";
-
-}  // namespace
-
-bool needs_eps_hat(const ir::Training& training) {
-  const Optimizer& o = training.optimizer;
-  return o.adam() && o.eps_form == EpsForm::kHat && training.says("eps_form");
+const Helpers& optimizer_helpers() {
+  static const Helpers all(embedded::jax_optimizer_helpers());
+  return all;
 }
 
-bool needs_states(const ir::Training& training) {
-  return needs_eps_hat(training) || training.optimizer.ema != 0;
-}
-
-void print_optimizer(CodeWriter& out, const ir::Training& training) {
+void print_make_optimizer(CodeWriter& out, const ir::Training& training) {
   const Optimizer& o = training.optimizer;
-  if (needs_eps_hat(training)) out.print(kEpsHat);
-  if (o.ema != 0) out.print(kAverage);
-  if (!o.no_decay.empty()) out.print(kDecays);
   if (o.schedule.varies()) {
     print_learning_rate(out, o, kJaxRate);
     out.blank(2);
@@ -225,6 +162,17 @@ void print_optimizer(CodeWriter& out, const ir::Training& training) {
     }
   }
   out.line(")");
+}
+
+}  // namespace
+
+std::set<std::string> optimizer_names() { return optimizer_helpers().names(); }
+
+void print_optimizer(CodeWriter& out, const ir::Training& training) {
+  CodeWriter maker;
+  print_make_optimizer(maker, training);
+  out.print(optimizer_helpers().used_by(maker.text()));
+  out.print(maker.text());
 }
 
 }  // namespace bakeoff::emit::jax

@@ -2,6 +2,7 @@
 
 // make_optimizer() of a JAX script.
 
+#include <set>
 #include <string>
 
 #include "emit/code_writer.h"
@@ -9,10 +10,9 @@
 
 namespace bakeoff::emit::jax {
 
-// def make_optimizer(), preceded by the transformation that optax lacks ("epsilon hat" of Adam).
+// def make_optimizer(), preceded by what it needs that optax lacks (optimizer_helpers.py).
 void print_optimizer(CodeWriter& out, const ir::Training& training);
-bool needs_eps_hat(const ir::Training& training);
-// Whether it prints a named tuple of its own.
-bool needs_states(const ir::Training& training);
+// The names of optimizer_helpers.py.
+std::set<std::string> optimizer_names();
 
 }  // namespace bakeoff::emit::jax

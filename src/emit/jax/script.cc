@@ -14,8 +14,6 @@
 namespace bakeoff::emit::jax {
 namespace {
 
-const std::string kInFloat32 = in_float32_text("x.astype(jnp.float32)");
-
 // block(params, stats, "encoder.0", x, keys[2:], stride=2)
 class Calls : public BlockCalls {
  public:
@@ -82,8 +80,7 @@ class Script {
     load_data();
     print_batches(out_, request_);
     out_.blank(2);
-    if (precision_.mixed()) half();
-    print_helpers(out_, graph_, equalised(request_), precision_.mixed());
+    const size_t head = out_.text().size();
     forward();
     if (predicts()) {
       print_initialisers(out_, request_, graph_, state_);
@@ -99,7 +96,8 @@ class Script {
       print_main();
     }
     std::string text = out_.text();
-    drop_unused(text, kInFloat32, "in_float32(");
+    text.insert(head, helpers().used_by(text.substr(head), helper_variants(precision_, predicts())));
+    drop_unused(text, "from typing import Any, NamedTuple\n", "NamedTuple)");
     drop_unused(text, "import jax.numpy as jnp\n", "jnp.");
     drop_unused(text, "from jax import lax\n", "lax.");
     return text;
@@ -121,9 +119,8 @@ class Script {
     if (exact && has_layout_) out_.line("import json");
     if (donate()) out_.line("from functools import partial");
     out_.line("from pathlib import Path");
-    if (!predicts() && (stateful() || needs_states(request_.training)))
-      out_.line("from typing import Any, NamedTuple");
-    out_.print("\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\n");
+    out_.print(
+        "from typing import Any, NamedTuple\n\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\n");
     if (!predicts()) out_.line("import optax");
     out_.line("from jax import lax");
     out_.line("from safetensors.numpy import load_file");
@@ -238,17 +235,6 @@ class Script {
                    stats() ? ", stats" : "");
     }
     out_.blank(2);
-  }
-
-  void half() {
-    out_.print(R"(def half(array):
-    """In $half$; its gradient comes back in float32."""
-    return array.astype(jnp.$half$)
-
-
-)",
-               {{"half", precision_.half}});
-    out_.print(kInFloat32);
   }
 
   void loss_fn() {

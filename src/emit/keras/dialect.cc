@@ -16,6 +16,7 @@ const std::map<std::string_view, const char*>& tensorflow_names() {
       {"add", "tf.add"},
       {"average_pool", "tf.nn.avg_pool2d"},
       {"cast", "tf.cast"},
+      {"clip", "tf.clip_by_value"},
       {"concatenate", "tf.concat"},
       {"convert_to_tensor", "tf.convert_to_tensor"},
       {"copy", "tf.identity"},

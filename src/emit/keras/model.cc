@@ -352,7 +352,8 @@ Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
   }
 
   ModelText text;
-  text.build_model = p.helpers() + functions_text(blocks) + p.out.text();
+  const std::string script = functions_text(blocks) + p.out.text();
+  text.build_model = p.helpers(script) + script;
   text.load_data = load_data_text(request, plan, inputs, losses);
   if (!request.training.predicts()) add_losses(request, dialect, losses, text);
   text.inputs = inputs.size();

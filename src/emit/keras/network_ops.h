@@ -1,7 +1,6 @@
 #pragma once
 
-// The functions of the op table for the ops of particular networks; helpers that their calls need go to
-// Printer::need_helper.
+// The functions of the op table for the ops of particular networks.
 
 #include "emit/keras/printer.h"
 

@@ -75,66 +75,6 @@ void conv(Printer& p, const Node& node) {
   p.out.line(fmt::format("{0} = {0}[:{1}]  # strides; Keras rejects them with dilation", h, steps));
 }
 
-// Keras's own layer has no groups, and dilation only where the backend has it.
-constexpr const char* kConvTranspose = R"(class ConvTranspose(layers.Layer):
-    """A transposed convolution with groups and dilation."""
-
-    def __init__(
-        self,
-        filters,
-        kernel_size,
-        strides,
-        output_padding,
-        dilation,
-        groups,
-        use_bias=True,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.filters, self.kernel_size, self.strides = filters, kernel_size, strides
-        self.output_padding, self.dilation = output_padding, dilation
-        self.groups, self.use_bias = groups, use_bias
-
-    def build(self, input_shape):
-        shape = (*self.kernel_size, self.filters // self.groups, input_shape[-1])
-        self.kernel = self.add_weight(shape=shape, name="kernel")
-        if self.use_bias:
-            self.bias = self.add_weight(
-                shape=(self.filters,), initializer="zeros", name="bias"
-            )
-
-    def call(self, x):
-        kernel = self.kernel
-        for axis, step in enumerate(self.dilation):  # zeros between the kernel's places
-            *before, n = kernel.shape[: axis + 1]
-            after = kernel.shape[axis + 1 :]
-            places = [[0, 0]] * (len(kernel.shape) + 1)
-            places[axis + 1] = [0, step - 1]
-            kernel = ops.pad(ops.expand_dims(kernel, axis + 1), places)
-            kernel = ops.reshape(kernel, (*before, n * step, *after))
-            kernel = kernel[(slice(None),) * axis + (slice(n * step - step + 1),)]
-        parts = zip(ops.split(x, self.groups, -1), ops.split(kernel, self.groups, -1))
-$products$        y = ops.concatenate(y, -1)
-        return y + self.bias if self.use_bias else y
-)";
-
-constexpr const char* kProducts =
-    R"(        options = dict(padding="valid", output_padding=self.output_padding)
-        y = [ops.conv_transpose(a, k, self.strides, **options) for a, k in parts]
-)";
-constexpr const char* kProducts2 =
-    R"(        sizes = zip(x.shape[1:-1], self.strides, kernel.shape, self.output_padding)
-        sizes = [(n - 1) * step + k + more for n, step, k, more in sizes]
-        shape = (tf.shape(x)[0], *sizes, self.filters // self.groups)
-        y = [tf.nn.conv_transpose(a, k, shape, self.strides, "VALID") for a, k in parts]
-)";
-
-std::string conv_transpose_class(const Dialect& dialect) {
-  std::string text = dialect.translate(kConvTranspose);
-  const std::string mark = "$products$";
-  return text.replace(text.find(mark), mark.size(), dialect.second ? kProducts2 : kProducts);
-}
-
 void conv_transpose(Printer& p, const Node& node) {
   const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
   const Ints &stride = node.integers("stride"), &extra = node.integers("output_pad");
@@ -144,7 +84,6 @@ void conv_transpose(Printer& p, const Node& node) {
   Strings args = {std::to_string(w[1] * groups), python_tuple(kernel)};
   const bool own = groups != 1 || !all_are(dilation, 1);
   if (own) {
-    p.need_helper(conv_transpose_class(p.dialect));
     args.insert(args.end(),
                 {python_tuple(stride), python_tuple(extra), python_tuple(dilation), std::to_string(groups)});
   } else {
@@ -195,7 +134,7 @@ void linear(Printer& p, const Node& node) {
     const std::string product = p.dialect.second ? "tf.tensordot(x, {}, 1)" : "ops.matmul(x, {})";
     std::string weight = table ? p.op("transpose") + "(self.owner.embeddings)" : "self.owner.kernel";
     if (table && !p.half.empty()) weight = fmt::format("tf.cast({}, x.dtype)", weight);  // Keras leaves it
-    p.need_helper(
+    p.need_class(
         tied_dense(name, table ? "an embedding" : "another", fmt::format(fmt::runtime(product), weight)));
     args.insert(args.begin(), owner);
     return p.layer(node, name, args, p.input(node, 0), {{"weight", "kernel"}, {"bias", "bias"}});
@@ -210,16 +149,7 @@ std::string old_weight(double momentum) {
   return python_real(std::abs(rounded - exact) < 1e-15 ? rounded : exact);
 }
 
-constexpr const char* kFixedScale = R"(class BatchNormalizationOfFixedScale(layers.BatchNormalization):
-    """gamma and beta stay what they are; the statistics move."""
-
-    def build(self, input_shape):
-        super().build(input_shape)
-        self.gamma.trainable = self.beta.trainable = False
-)";
-
 void batch_norm(Printer& p, const Node& node) {
-  if (p.fixes_scale(node)) p.need_helper(kFixedScale);
   Strings args;
   if (p.equalised()) {
     args = {"axis=-1", "momentum=" + old_weight(node.real("momentum")),
@@ -257,37 +187,12 @@ void layer_norm(Printer& p, const Node& node) {
   norm_layer(p, node, "layers.LayerNormalization", args);
 }
 
-constexpr const char* kRmsNorm2 = R"(class RMSNormalization(layers.Layer):
-    """Divides by the root mean square over the last axes."""
-
-    def __init__(self, axis, epsilon, **kwargs):
-        super().__init__(**kwargs)
-        self.axis, self.epsilon = axis, epsilon
-
-    def build(self, input_shape):
-        shape = [input_shape[axis] for axis in self.axis]
-        self.scale = self.add_weight(shape=shape, initializer="ones", name="scale")
-
-    def call(self, x):
-        square = tf.reduce_mean(x * x, self.axis, keepdims=True)
-        return x * tf.math.rsqrt(square + self.epsilon) * self.scale
-)";
-
 void rms_norm(Printer& p, const Node& node) {
   const std::string axes = last_axes(node.integer("dims")), eps = python_real(node.real("eps"));
   if (node.params.empty()) {
     const std::string x = p.input(node, 0);
-    p.need_helper(p.dialect.second ? R"(def rms_norm(x, axes, epsilon):
-    square = tf.reduce_mean(x * x, axes, keepdims=True)
-    return x * tf.math.rsqrt(square + epsilon)
-)"
-                                   : R"(def rms_norm(x, axes, epsilon):
-    square = ops.mean(ops.square(x), axes, keepdims=True)
-    return x * ops.rsqrt(square + epsilon)
-)");
     return p.assign("rms_norm", {x, axes, "epsilon=" + p.literal(node.real("eps"))});
   }
-  if (p.dialect.second) p.need_helper(kRmsNorm2);
   p.layer(node, p.dialect.second ? "RMSNormalization" : "layers.RMSNormalization",
           {"axis=" + axes, "epsilon=" + eps}, p.input(node, 0), {{"weight", "scale"}});
 }
@@ -344,32 +249,7 @@ void max_pool(Printer& p, const Node& node) {
 }
 
 // TensorFlow's pools along three axes have no float64.
-std::string pool3d_text(const Dialect& dialect) {
-  constexpr std::string_view text = R"(def pool3d(pool, x, pool_size, strides):
-    """Over H and W, then over D: TensorFlow's pools along three axes have no float64."""
-    d, h, w, c = x.shape[1:]
-    x = {0}(x, (-1, h, w, c))
-    x = pool(x, pool_size[1:], strides[1:], padding="{1}")
-    h, w = x.shape[1:3]
-    x = {0}(x, (-1, d, h * w, c))
-    x = pool(x, (pool_size[0], 1), (strides[0], 1), padding="{1}")
-    return {0}(x, (-1, x.shape[1], h, w, c))
-)";
-  return dialect.second ? fmt::format(text, "tf.reshape", "VALID")
-                        : fmt::format(text, "ops.reshape", "valid");
-}
-
-constexpr const char* kAveragePool3d = R"(def average_pool3d(x, pool_size, strides, padding):
-    """The mean over the part of each window that lies inside."""
-    padding = ((0, 0), *padding, (0, 0))
-    ones = ops.pad(ops.ones((1, *x.shape[1:-1], 1), x.dtype), padding)
-    share = pool3d(ops.average_pool, ones, pool_size, strides)
-    x = ops.pad(x, padding)
-    return pool3d(ops.average_pool, x, pool_size, strides) / share
-)";
-
 void pool3d(Printer& p, const Node& node, const char* function, const std::string& x) {
-  p.need_helper(pool3d_text(p.dialect));
   p.assign("pool3d", {p.dialect.translate(function), x, python_tuple(node.integers("kernel")),
                       python_tuple(node.integers("stride"))});
 }
@@ -380,32 +260,14 @@ void avg_pool3d(Printer& p, const Node& node) {
   const Ints& pad = node.integers("pad");
   if (all_are(pad, 0) || node.flag("count_include_pad"))
     return pool3d(p, node, "ops.average_pool", zero_padded(p, node));
-  p.need_helper(pool3d_text(p.dialect));
-  p.need_helper(p.dialect.translate(kAveragePool3d));
   p.assign("average_pool3d", {p.input(node, 0), python_tuple(node.integers("kernel")),
                               python_tuple(node.integers("stride")), pairs(pad)});
-}
-
-std::string average_pool(const Dialect& dialect) {
-  constexpr std::string_view text =
-      R"(def average_pool(x, pool_size, strides, padding):
-    """Averages over windows; Keras has no padding that does not count."""
-    padding = ((0, 0), *padding, (0, 0))
-    ones = ops.pad({0}, padding)
-    share = {1}(ones, pool_size, strides, padding="{2}")
-    x = ops.pad(x, padding)
-    return {1}(x, pool_size, strides, padding="{2}") / share
-)";
-  return dialect.second
-             ? fmt::format(text, "tf.ones((1, *x.shape[1:-1], 1), x.dtype)", "tf.nn.avg_pool", "VALID")
-             : fmt::format(text, "ops.ones((1, *x.shape[1:-1], 1))", "ops.average_pool", "valid");
 }
 
 void avg_pool(Printer& p, const Node& node) {
   const Ints& pad = node.integers("pad");
   const size_t axes = pad.size() / 2;
   if (!all_are(pad, 0) && !node.flag("count_include_pad")) {
-    p.need_helper(average_pool(p.dialect));
     p.assign("average_pool",
              {p.input(node, 0), python_tuple(node.integers("kernel")), python_tuple(node.integers("stride")),
               axes == 1 ? fmt::format("({},)", pairs(pad)) : pairs(pad)});
@@ -419,45 +281,6 @@ void global_avg_pool2d(Printer& p, const Node& node) {
   p.assign("layers.GlobalAveragePooling2D", {}, "(" + p.input(node, 0) + ")");
 }
 
-constexpr const char* kResize = R"(def resize(x, size, mode, coordinates):
-    """By a product along each axis; ops.image.resize reads other places."""
-    for axis, new in enumerate(size, 1):
-        matrix = resize_matrix(x.shape[axis], new, mode, coordinates)
-        matrix = ops.convert_to_tensor(matrix, x.dtype)
-        x = ops.tensordot(x, matrix, ([axis], [0]))
-        last = len(x.shape) - 1
-        x = ops.transpose(x, (*range(axis), last, *range(axis, last)))
-    return x
-)";
-constexpr const char* kResize2 = R"(def resize(x, size, mode, coordinates):
-    """By a product along each axis; tf.image.resize reads other places."""
-    for axis, new in enumerate(size, 1):
-        matrix = resize_matrix(x.shape[axis], new, mode, coordinates)
-        x = tf.tensordot(x, tf.constant(matrix, x.dtype), (axis, 0))
-        last = x.shape.rank - 1
-        x = tf.transpose(x, (*range(axis), last, *range(axis, last)))
-    return x
-)";
-constexpr const char* kResizeBilinear = R"(def resize_bilinear(x, size):
-    """ops.image.resize, which TensorFlow computes in float32; float64 by products."""
-    if keras.backend.standardize_dtype(x.dtype) == "float64":
-        return resize(x, size, mode="linear", coordinates="half_pixel")
-    return ops.image.resize(
-        x, size, interpolation="bilinear", data_format="channels_last"
-    )
-)";
-constexpr const char* kResizeBilinear2 = R"(def resize_bilinear(x, size):
-    """tf.image.resize, which computes in float32; float64 by products."""
-    if x.dtype == tf.float64:
-        return resize(x, size, mode="linear", coordinates="half_pixel")
-    return tf.cast(tf.image.resize(x, size), x.dtype)
-)";
-
-void need_resize(Printer& p) {
-  p.need_helper(kResizeMatrix);
-  p.need_helper(p.dialect.second ? kResize2 : kResize);
-}
-
 void resize(Printer& p, const Node& node) {
   const ir::Shape& from = p.shape(node.inputs[0]);
   const std::string x = p.input(node, 0);
@@ -467,15 +290,10 @@ void resize(Printer& p, const Node& node) {
     return p.assign(layer_class("UpSampling", factors.size()), {times}, "(" + x + ")");
   }
   if (half_pixel_linear(node) && from.size() == 4) {
-    if (p.backend == "tensorflow") {
-      need_resize(p);
-      p.need_helper(p.dialect.second ? kResizeBilinear2 : kResizeBilinear);
-      return p.assign("resize_bilinear", {x, python_tuple(size)});
-    }
+    if (p.backend == "tensorflow") return p.assign("resize_bilinear", {x, python_tuple(size)});
     return p.assign("ops.image.resize",
                     {x, python_tuple(size), "interpolation=\"bilinear\"", "data_format=\"channels_last\""});
   }
-  need_resize(p);
   std::vector<std::string> arguments = resize_options(node);
   arguments.insert(arguments.begin(), {x, python_tuple(size)});
   p.assign("resize", arguments);
@@ -525,26 +343,9 @@ void concat(Printer& p, const Node& node) {
   p.assign(p.op("concatenate"), {name, axis});
 }
 
-constexpr const char* kParameterValue = R"(class Parameter(layers.Layer):
-    """Weights that are a value of the model by themselves; the input is not used."""
-
-    def __init__(self, shape, **kwargs):
-        super().__init__(**kwargs)
-        self.shape = shape
-
-    def build(self, input_shape):
-        self.value = self.add_weight(
-            shape=self.shape, initializer="uniform", name="value"
-        )
-
-    def call(self, x):
-        return ops.copy(self.value)
-)";
-
 void spelled(Printer& p, const Node& node) {
   const ir::Spellings& all = *ir::spellings(node.op);
   const ir::Spelling& spelling = p.dialect.second ? all.tensorflow : all.keras;
-  if (!spelling.helper.empty()) p.need_helper(spelling.helper);
   Strings inputs;
   for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(p.input(node, i));
   const Spelled made = spell(spelling, node, inputs, Language::kPython, p.axes());
@@ -552,23 +353,9 @@ void spelled(Printer& p, const Node& node) {
   p.out.line(fmt::format("{} = {}", p.value_name(p.workload.output_of(p.node)), made.flat));
 }
 void constant(Printer& p, const Node& node) { p.fixed(p.literal(node.real("value"))); }
-constexpr const char* kWeightOfDense = R"(class WeightOfDense(layers.Layer):
-    """The weight of a dense layer as a value, O,I; the input is not used."""
-
-    def __init__(self, owner, **kwargs):
-        super().__init__(**kwargs)
-        self.owner = owner
-
-    def call(self, x):
-        return ops.transpose(self.owner.kernel)
-)";
-
 void parameter(Printer& p, const Node& node) {
-  if (const std::string owner = p.tied_owner(); !owner.empty()) {
-    p.need_helper(kWeightOfDense);
+  if (const std::string owner = p.tied_owner(); !owner.empty())
     return p.layer(node, "WeightOfDense", {owner}, p.first_input(), {});
-  }
-  p.need_helper(kParameterValue);
   const ir::ParamId id = node.param("weight");
   const ir::Shape shape = stored_shape(p.plan.params[static_cast<size_t>(id)],
                                        p.workload.parameters[static_cast<size_t>(id)].shape);

@@ -6,13 +6,23 @@
 #include <cmath>
 
 #include "base/texts.h"
+#include "emit/helpers.h"
 #include "emit/spelling.h"
 #include "ir/op_table.h"
+
+namespace bakeoff::embedded {
+const std::vector<File>& keras_helpers();
+}
 
 namespace bakeoff::emit::keras {
 namespace {
 
 constexpr size_t kColumns = 88;
+
+const Helpers& helpers_file() {
+  static const Helpers all(embedded::keras_helpers());
+  return all;
+}
 
 std::vector<ir::ParamId> param_ids(const ir::Node& node) {
   std::vector<ir::ParamId> ids;
@@ -78,12 +88,11 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
       stretch{"", 0, w.model_end()},
       backend(used),
       names_(words(
-          "keras layers ops np os json argparse Path load_file tf jax torch inputs average_pool "
-          "local_response_norm rms_norm RMSNormalization GRUCell resize resize_matrix resize_bilinear pool3d average_pool3d ConvTranspose padding_mask attention build_model compile_model load_data load_weights fit "
-          "outputs summed_error smoothed_cross_entropy masked_cross_entropy ctc Parameter prefix i l I O "
+          "keras layers ops np os json argparse Path load_file tf jax torch inputs build_model compile_model load_data load_weights fit "
+          "outputs summed_error smoothed_cross_entropy masked_cross_entropy ctc prefix i l I O "
           "Schedule WARMUP_STEPS WARMUP_FROM DECAY_STEPS FINAL_SHARE STEP_EVERY STEP_FACTOR CLIP_NORM CLIP_VALUE EMA_DECAY ACCUMULATE NO_DECAY learning_rate")),
       needs_(needs) {
-  for (const std::string& name : spelled_names()) names_.reserve(name);
+  for (const std::string& name : helpers_file().names()) names_.reserve(name);
   reserved_ = names_;
   for (const ir::Parameter& parameter : w.parameters) needs_.targets.push_back(parameter.name);
 }
@@ -289,10 +298,11 @@ bool Printer::tied_to_embedding() const {
   return found != tied_.end() && workload.nodes[static_cast<size_t>(found->second)].op == ir::Op::kEmbedding;
 }
 
-std::string Printer::helpers() const {
+std::string Printer::helpers(const std::string& script) const {
   std::string text;
-  for (const std::string& helper : needs_.helpers) text += helper + "\n\n";
-  return text;
+  for (const std::string& tied : needs_.classes) text += tied + "\n\n";
+  const std::string variant = dialect.second ? "keras2" : mixed ? "mixed" : "";
+  return text + dialect.translate(helpers_file().used_by(script, {variant}));
 }
 
 }  // namespace bakeoff::emit::keras

@@ -29,7 +29,7 @@ void print_list(CodeWriter& out, const std::string& head, const std::vector<std:
 
 // What a script needs, found while its parts are printed.
 struct ModelNeeds {
-  std::set<std::string> helpers = {};     // functions that build_model calls
+  std::set<std::string> classes = {};     // that build_model calls and helpers.py does not have
   std::vector<std::string> targets = {};  // the variable for each parameter, by ParamId
 };
 
@@ -90,10 +90,9 @@ class Printer {
   // The value is held by this variable.
   void name_value(ir::ValueId id, const std::string& variable) { fixed_[id] = variable; }
   const Namer& names() const { return names_; }
-  // A function of the script, as Keras 3 has it.
-  void need_helper(const std::string& text) { needs_.helpers.insert(dialect.translate(text)); }
-
-  std::string helpers() const;
+  void need_class(const std::string& text) { needs_.classes.insert(text); }
+  // What build_model and its parts, the `script`, call.
+  std::string helpers(const std::string& script) const;
 
   const ir::Workload& workload;
   const std::vector<ir::Type>& types;

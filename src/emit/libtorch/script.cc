@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/texts.h"
+#include "emit/helpers.h"
 #include "emit/libtorch/autocast.h"
 #include "emit/libtorch/cpp.h"
 #include "emit/libtorch/forward.h"
@@ -18,20 +19,30 @@
 #include "emit/namer.h"
 #include "emit/precision.h"
 
+namespace bakeoff::embedded {
+const std::vector<File>& libtorch_helpers();
+}
+
 namespace bakeoff::emit::libtorch {
 namespace {
+
+// What the functions of ops call.
+const Helpers& helpers() {
+  static const Helpers all(embedded::libtorch_helpers());
+  return all;
+}
 
 // Everything else in the program that an input or a member must not be called.
 std::set<std::string> reserved() {
   std::set<std::string> all = cpp_words();
+  all.merge(helpers().names());
   all.merge(words(
       "torch at c10 nn F std Tensor Batch Batches kBatchSize kLearningRate kDevice model optimizer "
       "loss tensors path file data data_ first first_ rows order_ batches weights steps step forward "
       "parameters buffers modules children name clone apply train eval is_training to zero_grad save "
       "load pretty_print is_serializable as named_parameters named_buffers named_modules "
       "named_children shared_from_this load_data load_weights load_safetensors field train_step "
-      "make_model make_optimizer next argc argv avg_pool2d_uneven attention padding_mask "
-      "causal_padding_mask lrn lstm_sequence gru_sequence resize_nearest resize_linear register_module register_parameter "
+      "make_model make_optimizer next argc argv register_module register_parameter "
       "register_buffer unregister_module autocast Autocast RMSpropEpsInside AdamEpsInside AdamEpsHat "
       "DecoupledSGD "
       "DecoupledRMSprop abs exp log pow sin cos tan sqrt floor ceil round index INFINITY NULL EOF "
@@ -59,7 +70,7 @@ class Program {
     Namer flat_names = names_;
     const Modules flat(request_, types_, whole, no_blocks_, flat_names);
     header();
-    print_helpers(out_, workload_, flat);
+    const size_t head = out_.text().size();
     for (const Family& family : blocks_.families()) {
       names_.name("family " + family.name, family.name);
       block_class(family);
@@ -77,7 +88,8 @@ class Program {
     if (equalised()) load_weights(flat);
     batches();
     main();
-    return out_.text();
+    std::string text = out_.text();
+    return text.insert(head, helpers().used_by(text.substr(head)));
   }
 
  private:

@@ -62,8 +62,6 @@ class GraphPrinter {
 };
 
 const OpFunctions<GraphPrinter>& op_functions();
-// Functions that build_model calls, two blank lines after each.
-void print_helpers(CodeWriter& out, const Graph& graph);
 
 // "[1, 2]", and for names "[\"a\", \"b\"]".
 std::string list_of(const std::vector<int64_t>& numbers);

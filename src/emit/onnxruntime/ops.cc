@@ -345,29 +345,6 @@ void gru(P& p, const Node& node) {
 
 void nothing(P&, const Node&) {}  // losses are no part of a prediction
 
-constexpr const char* kCausalMask = R"(def causal_mask(queries, keys, real):
-    """What is added to the scores: 0 where a query sees a key, else -inf."""
-    return np.where(np.tri(queries, keys, dtype=bool), 0, -np.inf).astype(real)
-)";
-constexpr const char* kLstmGates = R"(def lstm_gates(array):
-    """The gates i, f, g, o in ONNX's order i, o, f, c, with an axis of directions."""
-    i, f, g, o = np.split(array, 4)
-    return np.concatenate([i, o, f, g])[np.newaxis]
-)";
-constexpr const char* kGruGates = R"(def gru_gates(array):
-    """The gates r, z, n in ONNX's order z, r, h, with an axis of directions."""
-    r, z, n = np.split(array, 3)
-    return np.concatenate([z, r, n])[np.newaxis]
-)";
-constexpr const char* kGruBiases = R"(def gru_biases(bias_ih, bias_hh):
-    return np.concatenate([gru_gates(bias_ih), gru_gates(bias_hh)], axis=1)
-)";
-constexpr const char* kLstmBiases = R"(def lstm_biases(bias):
-    """ONNX has a second bias, which stays zero."""
-    gates = lstm_gates(bias)
-    return np.concatenate([gates, np.zeros_like(gates)], axis=1)
-)";
-
 }  // namespace
 
 const OpFunctions<GraphPrinter>& op_functions() {
@@ -422,19 +399,6 @@ const OpFunctions<GraphPrinter>& op_functions() {
       },
       spelled);
   return table;
-}
-
-void print_helpers(CodeWriter& out, const Graph& graph) {
-  const auto helper = [&](bool used, const char* text) {
-    if (!used) return;
-    out.print(text);
-    out.blank(2);
-  };
-  helper(any_live(graph, Op::kAttention, [](const Node& n) { return n.flag("causal"); }), kCausalMask);
-  helper(graph.has(Op::kLstm), kLstmGates);
-  helper(any_live(graph, Op::kLstm, [](const Node& n) { return n.has("bias"); }), kLstmBiases);
-  helper(graph.has(Op::kGru), kGruGates);
-  helper(any_live(graph, Op::kGru, [](const Node& n) { return n.has("bias_ih"); }), kGruBiases);
 }
 
 }  // namespace bakeoff::emit::onnxruntime

@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include "base/texts.h"
+#include "emit/helpers.h"
 #include "emit/onnxruntime/graph_printer.h"
 #include "emit/python_script.h"
+
+namespace bakeoff::embedded {
+const std::vector<File>& onnxruntime_helpers();
+}
 
 namespace bakeoff::emit::onnxruntime {
 namespace {
@@ -20,12 +25,14 @@ class Script {
     print_load_weights(out_, request_, false);
     out_.blank(2);
     batches();
-    print_helpers(out_, graph_);
+    const size_t head = out_.text().size();
     build_model();
     make_session();
     predict_step();
     print_main();
-    return out_.text();
+    static const Helpers helpers(embedded::onnxruntime_helpers());
+    std::string text = out_.text();
+    return text.insert(head, helpers.used_by(text.substr(head)));
   }
 
  private:

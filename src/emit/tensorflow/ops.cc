@@ -5,10 +5,14 @@
 #include <algorithm>
 
 #include "base/texts.h"
+#include "emit/network_ops.h"
 #include "emit/resize.h"
-#include "emit/tensorflow/network_ops.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"
+
+namespace bakeoff::embedded {
+const std::vector<File>& tensorflow_helpers();
+}
 
 namespace bakeoff::emit::tensorflow {
 namespace {
@@ -104,7 +108,8 @@ void conv_transpose(ForwardPrinter& p, const Node& node) {
   if (!all_are(dilation, 1)) arguments.push_back(option("dilations", python_tuple(dilation)));
   if (node.integer("groups") != 1)
     arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
-  p.assign(fmt::format("conv{}d_transpose", dilation.size()), arguments);
+  arguments.insert(arguments.begin(), fmt::format("tf.nn.conv{}d_transpose", dilation.size()));
+  p.assign("conv_transpose", arguments);
   if (p.has("bias")) p.again_full("tf.nn.bias_add", {p.full_param("bias")});
 }
 
@@ -329,193 +334,18 @@ void mul(ForwardPrinter& p, const Node&) {
   p.assign_flat(p.input(0) + " * " + p.input(1), "tf.multiply", {p.input(0), p.input(1)});
 }
 
+// A weight of a linear layer or an LSTM as I,O.
+std::string stored_weight(const ForwardPrinter& p, std::string_view slot) {
+  return p.stored_as_table(slot) ? fmt::format("tf.transpose({})", p.full_param(slot)) : p.full_param(slot);
+}
+
+void position_embedding(ForwardPrinter& p, const Node&) { emit::position_embedding(p, "tf.add"); }
+
+void recurrent(ForwardPrinter& p, const Node&) {
+  emit::recurrent(p, stored_weight(p, "weight_ih"), stored_weight(p, "weight_hh"));
+}
+
 void nothing(ForwardPrinter&, const Node&) {}  // losses are printed by loss_fn
-
-constexpr const char* kConvXla = R"(@tf.function(jit_compile=True)
-def conv2d_xla(x, kernel, *, strides, padding, dilations):
-    """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
-    return tf.nn.conv2d(x, kernel, strides, padding, dilations=dilations)
-)";
-constexpr const char* kConv1dXla = R"(@tf.function(jit_compile=True)
-def conv1d_xla(x, kernel, *, stride, padding, dilations):
-    """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
-    return tf.nn.conv1d(x, kernel, stride, padding, dilations=dilations)
-)";
-constexpr const char* kDilated = R"(def dilated(kernel, dilations):
-    """Zeros between the kernel's places: TensorFlow's CPU kernels lack this dilation."""
-    for axis, step in enumerate(dilations):
-        before, n, after = kernel.shape[:axis], kernel.shape[axis], kernel.shape[axis + 1 :]
-        places = [[0, 0]] * (len(kernel.shape) + 1)
-        places[axis + 1] = [0, step - 1]
-        kernel = tf.pad(tf.expand_dims(kernel, axis + 1), places)
-        kernel = tf.reshape(kernel, (*before, n * step, *after))
-        kernel = tf.gather(kernel, range(n * step - step + 1), axis=axis)
-    return kernel
-)";
-constexpr const char* kConv3d = R"(def conv3d(x, kernel, *, strides, padding, dilations, groups):
-    """tf.nn.conv3d itself has neither dilation nor groups on a CPU."""
-    kernel = dilated(kernel, dilations)
-    parts = zip(tf.split(x, groups, -1), tf.split(kernel, groups, -1))
-    return tf.concat([tf.nn.conv3d(a, k, strides, padding) for a, k in parts], -1)
-)";
-constexpr const char* kConvTranspose = R"(def $name$(x, kernel, *, size, strides$cut$$dilations$$groups$):
-    """`size`: of the output$before$."""
-)";
-constexpr const char* kBatchNorm =
-    R"(def batch_norm(x, scale, shift, running_mean, running_var, *, eps$eps$, momentum$momentum$):
-    """Normalises with the statistics of the batch and updates the running ones."""
-    mean, var = tf.nn.moments(x, axes=list(range(x.shape.rank - 1)))
-    running_mean.assign((1 - momentum) * running_mean + momentum * mean)
-    running_var.assign((1 - momentum) * running_var + momentum * var)
-    return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
-)";
-constexpr const char* kInferenceBatchNorm =
-    R"(def batch_norm(x, scale, shift, mean, var, *, eps$eps$):
-    """Normalises with the running statistics."""
-    return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
-)";
-constexpr const char* kLayerNorm = R"(def layer_norm(x, $affine$, *, dims, eps$eps$):
-    mean, var = tf.nn.moments(x, axes=list(range(-dims, 0)), keepdims=True)
-    return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
-)";
-constexpr const char* kRmsNorm = R"(def rms_norm(x, scale$scale$, *, dims, eps):
-    square = tf.reduce_mean(x * x, axis=list(range(-dims, 0)), keepdims=True)
-    return x * tf.math.rsqrt(square + eps) * scale
-)";
-constexpr const char* kGroupNorm = R"(def group_norm(x, $affine$, *, groups, eps):
-    *places, c = x.shape[1:]
-    y = tf.reshape(x, (-1, *places, groups, c // groups))
-    axes = (*range(1, x.shape.rank - 1), x.shape.rank)
-    mean, var = tf.nn.moments(y, axes=axes, keepdims=True)
-    y = (y - mean) * tf.math.rsqrt(var + eps)
-    return tf.reshape(y, (-1, *places, c)) * scale + shift
-)";
-constexpr const char* kGelu = R"(def gelu(x):
-    """Exact also in float64, where tf.nn.gelu has its constants rounded to float32."""
-    return 0.5 * x * (1 + tf.math.erf(x / math.sqrt(2)))
-)";
-constexpr const char* kGeluTanh = R"(def gelu_tanh(x):
-    """Exact also in float64, where tf.nn.gelu has its constants rounded to float32."""
-    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
-    return 0.5 * x * (1 + tf.tanh(inner))
-)";
-constexpr const char* kMaxPool = R"(def $name$(x, *, ksize, strides, padding):
-    """$why$"""
-    x = tf.pad(x, padding, constant_values=x.dtype.min)
-    return tf.nn.$name$(x, ksize, strides, "VALID")
-)";
-constexpr const char* kPool3d = R"(def pool3d(pool, x, *, ksize, strides):
-    """Over H and W, then over D: TensorFlow's own pools along three axes have no float64."""
-    d, h, w, c = x.shape[1:]
-    x = pool(tf.reshape(x, (-1, h, w, c)), ksize[1:], strides[1:], "VALID")
-    h, w = x.shape[1:3]
-    x = tf.reshape(x, (-1, d, h * w, c))
-    x = pool(x, (ksize[0], 1), (strides[0], 1), "VALID")
-    return tf.reshape(x, (-1, x.shape[1], h, w, c))
-)";
-constexpr const char* kAvgPool3d = R"(def avg_pool3d(x, *, ksize, strides, padding):
-    """The mean over the part of each window that lies inside."""
-
-    def mean(values):
-        values = tf.pad(values, padding)
-        return pool3d(tf.nn.avg_pool2d, values, ksize=ksize, strides=strides)
-
-    return mean(x) / mean(tf.ones((1, *x.shape[1:4], 1), x.dtype))
-)";
-constexpr const char* kAvgPool = R"(def $name$(x, *, ksize, strides, padding, count_include_pad):
-    """tf.nn.$name$ takes no explicit padding."""
-    y = tf.nn.$name$(tf.pad(x, padding), ksize, strides, "VALID")
-    if count_include_pad:
-        return y
-    inside = tf.pad(tf.ones((1, *x.shape[1:$end$], 1), x.dtype), padding)
-    return y / tf.nn.$name$(inside, ksize, strides, "VALID")
-)";
-
-constexpr const char* kResize = R"(def resize(x, size, *, mode, coordinates):
-    """By a product along each axis; tf.image.resize reads other places."""
-    for axis, new in enumerate(size, 1):
-        matrix = resize_matrix(x.shape[axis], new, mode, coordinates)
-        x = tf.tensordot(x, tf.constant(matrix, x.dtype), (axis, 0))
-        last = x.shape.rank - 1
-        x = tf.transpose(x, (*range(axis), last, *range(axis, last)))
-    return x
-)";
-constexpr const char* kResizeBilinear = R"(def resize_bilinear(x, size):
-    """tf.image.resize, which computes in float32; float64 by products."""
-    if x.dtype == tf.float64:
-        return resize(x, size, mode="linear", coordinates="half_pixel")
-    return tf.cast(tf.image.resize(x, size), x.dtype)
-)";
-constexpr const char* kRepeatPlaces = R"(def repeat_places(x, times):
-    """Every place so many times along each axis."""
-    for axis, count in enumerate(times, 1):
-        sizes = (*x.shape[1:axis], count * x.shape[axis], *x.shape[axis + 1 :])
-        x = tf.reshape(tf.stack([x] * count, axis + 1), (-1, *sizes))
-    return x
-)";
-
-bool any_resize(const Graph& graph, Resize form, bool xla) {
-  return std::any_of(graph.live.begin(), graph.live.end(), [&](int n) {
-    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
-    return node.op == Op::kResize &&
-           resize_form(node, graph.types[static_cast<size_t>(node.inputs[0])].shape, xla) == form;
-  });
-}
-
-bool any_node(const Graph& graph, bool (*holds)(const Node&)) {
-  return std::any_of(graph.live.begin(), graph.live.end(),
-                     [&](int n) { return holds(graph.workload.nodes[static_cast<size_t>(n)]); });
-}
-
-bool any_conv_xla(const Graph& graph) {
-  return std::any_of(graph.live.begin(), graph.live.end(), [&](int n) {
-    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
-    return node.op == Op::kConv2d && !graph.plan.depthwise[static_cast<size_t>(n)] &&
-           (needs_xla(node) || node.integer("groups") != 1);
-  });
-}
-
-void print_conv_transpose(CodeWriter& out, const Graph& graph, Op op) {
-  if (!graph.has(op)) return;
-  const std::string name = fmt::format("conv{}d_transpose", ir::info(op).attributes[0].count);
-  const bool cuts = any_live(graph, op, [](const Node& n) { return !all_are(n.integers("pad"), 0); });
-  const bool dilated = any_live(graph, op, [](const Node& n) { return !all_are(n.integers("dilation"), 1); });
-  const bool grouped = any_live(graph, op, [](const Node& n) { return n.integer("groups") != 1; });
-  out.print(kConvTranspose, {{"name", name},
-                             {"cut", cuts ? ", cut=()" : ""},
-                             {"dilations", dilated ? ", dilations=()" : ""},
-                             {"groups", grouped ? ", groups=1" : ""},
-                             {"before", cuts ? " before `cut` is taken off" : ""}});
-  {
-    const auto body = out.indent();
-    if (dilated) out.line("kernel = dilated(kernel, dilations)");
-    out.line("shape = (tf.shape(x)[0], *size, kernel.shape[-2])");
-    const std::string function = "tf.nn." + name;
-    if (grouped) {
-      out.print("parts = zip(tf.split(x, groups, -1), tf.split(kernel, groups, -1))\n");
-      out.call("y = tf.concat",
-               {fmt::format("[{}(a, k, shape, strides, \"VALID\") for a, k in parts]", function), "-1"});
-    } else {
-      out.line(
-          fmt::format("{}{}(x, kernel, shape, strides, \"VALID\")", cuts ? "y = " : "return ", function));
-    }
-    if (cuts) {
-      out.print("places = [slice(a, n - b) for (a, b), n in zip(cut, size)]\n");
-      out.line("return y[(slice(None), *places)]");
-    } else if (grouped) {
-      out.line("return y");
-    }
-  }
-  out.blank(2);
-}
-
-// Convolutions whose kernels are stretched by themselves.
-bool dilates_kernels(const Graph& graph) {
-  const auto dilated = [](const Node& n) { return !all_are(n.integers("dilation"), 1); };
-  return any_live(graph, Op::kConvTranspose1d, dilated) || any_live(graph, Op::kConvTranspose2d, dilated) ||
-         any_live(graph, Op::kConvTranspose3d, dilated) ||
-         any_live(graph, Op::kConv3d, [](const Node& n) { return !plain_conv3d(n); });
-}
 
 }  // namespace
 
@@ -577,58 +407,9 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
       spelled);
 }
 
-void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
-  const auto helper = [&](bool used, const char* text, const char* eps = "", const char* momentum = "") {
-    if (!used) return;
-    out.print(text,
-              {{"eps", style.explicit_norms ? "" : eps}, {"momentum", style.explicit_norms ? "" : momentum}});
-    out.blank(2);
-  };
-  const auto norm = [&](Op op, const char* text, const char* eps = "") {
-    if (!graph.has(op)) return;
-    const bool partly = any_live(graph, op, [](const Node& n) { return n.params.size() < 2; });
-    const bool plain = any_live(graph, op, [](const Node& n) { return n.params.empty(); });
-    out.print(text, {{"eps", style.explicit_norms ? "" : eps},
-                     {"affine", partly ? "scale=1.0, shift=0.0" : "scale, shift"},
-                     {"scale", plain ? "=1.0" : ""}});
-    out.blank(2);
-  };
-  const auto padded = [&](Op op) {
-    return any_live(graph, op, [](const Node& n) { return !all_are(n.integers("pad"), 0); });
-  };
-  helper(any_conv_xla(graph), kConvXla);
-  helper(any_live(graph, Op::kConv1d, needs_xla), kConv1dXla);
-  helper(dilates_kernels(graph), kDilated);
-  helper(any_live(graph, Op::kConv3d, [](const Node& n) { return !plain_conv3d(n); }), kConv3d);
-  for (const Op op : {Op::kConvTranspose1d, Op::kConvTranspose2d, Op::kConvTranspose3d})
-    print_conv_transpose(out, graph, op);
-  helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-3", "=0.01");
-  norm(Op::kLayerNorm, kLayerNorm, "=1e-3");
-  norm(Op::kRmsNorm, kRmsNorm);
-  helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "erf"; }), kGelu);
-  helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "tanh"; }),
-         kGeluTanh);
-  norm(Op::kGroupNorm, kGroupNorm);
-  const auto pool = [&](Op op, const char* text, const char* why, const char* end) {
-    if (!padded(op)) return;
-    out.print(text, {{"name", ir::info(op).name}, {"why", why}, {"end", end}});
-    out.blank(2);
-  };
-  pool(Op::kMaxPool1d, kMaxPool, "tf.nn.max_pool1d takes no explicit padding.", "");
-  if (style.xla) pool(Op::kMaxPool2d, kMaxPool, "XLA has no pooling with explicit padding.", "");
-  pool(Op::kAvgPool1d, kAvgPool, "", "2");
-  pool(Op::kAvgPool2d, kAvgPool, "", "3");
-  helper(graph.has(Op::kMaxPool3d) || graph.has(Op::kAvgPool3d), kPool3d);
-  helper(any_live(graph, Op::kAvgPool3d, counts_real_places), kAvgPool3d);
-  const bool bilinear = any_resize(graph, Resize::kBilinear, style.xla);
-  const bool products = bilinear || any_resize(graph, Resize::kProducts, style.xla);
-  helper(products, kResizeMatrix);
-  helper(products, kResize);
-  helper(bilinear, kResizeBilinear);
-  helper(any_resize(graph, Resize::kRepeat, style.xla), kRepeatPlaces);
-  for (const std::string& text : spelled_helpers(nodes_of(graph), &ir::Spellings::tensorflow))
-    helper(true, text.c_str());
-  print_network_helpers(out, graph, style.mixed);
+const Helpers& helpers() {
+  static const Helpers all(embedded::tensorflow_helpers(), Helpers::Copy::kAsCalled);
+  return all;
 }
 
 void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& given,
@@ -658,13 +439,11 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
 }
 
 std::set<std::string> reserved_names() {
-  std::set<std::string> names = spelled_names();
+  std::set<std::string> names = helpers().names();
   names.merge(words(
       "weights prefix block tf np self model optimizer tape loss losses smoothed kept count gradients variables prediction target path data "
       "arrays json argparse itertools Path load_file load_data load_weights batches loss_fn train_step "
-      "make_model make_optimizer batch_norm layer_norm rms_norm group_norm resize resize_matrix resize_bilinear repeat_places max_pool1d max_pool2d avg_pool1d avg_pool2d avg_pool3d pool3d local_response_norm "
-      "attention lstm gru half in_float32 conv1d_xla conv2d_xla conv3d conv1d_transpose conv2d_transpose conv3d_transpose dilated gelu gelu_tanh glorot_uniform math predict_step "
-      "compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE "
+      "make_model make_optimizer math predict_step compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE "
       "WARMUP_STEPS WARMUP_FROM DECAY_STEPS FINAL_SHARE STEP_EVERY STEP_FACTOR CLIP_NORM CLIP_VALUE EMA_DECAY ACCUMULATE NO_DECAY learning_rate"));
   return names;
 }

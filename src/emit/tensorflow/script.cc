@@ -19,8 +19,6 @@ namespace {
 
 using ir::Role;
 
-const std::string kInFloat32 = in_float32_text("tf.cast(x, tf.float32)");
-
 class Script {
  public:
   Script(const Request& request, const Graph& graph, const Namer& names, const Model& model, bool has_layout)
@@ -45,10 +43,7 @@ class Script {
     }
     print_batches(out_, request_);
     out_.blank(2);
-    if (precision_.mixed()) half();
-    print_helpers(out_, graph_,
-                  {.explicit_norms = equalised(request_), .mixed = precision_.mixed(), .xla = xla()});
-    if (draws(Role::kWeight)) glorot_uniform();
+    const size_t head = out_.text().size();
     model_.print(out_);
     if (predicts()) {
       predict_step();
@@ -69,8 +64,7 @@ class Script {
       print_main();
     }
     std::string text = out_.text();
-    drop_unused(text, kInFloat32, "in_float32(");
-    return text;
+    return text.insert(head, helpers().used_by(text.substr(head), helper_variants(precision_, predicts())));
   }
 
  private:
@@ -121,19 +115,6 @@ class Script {
           "tf.config.experimental.enable_tensor_float_32_execution(False)\n");
     }
     out_.blank(2);
-  }
-
-  void glorot_uniform() {
-    out_.print(
-        "def glorot_uniform(shape):\n"
-        "    fan_in, fan_out = (math.prod(shape[:-2]) * n for n in shape[-2:])\n"
-        "    limit = math.sqrt(6 / (fan_in + fan_out))\n"
-        "    return tf.random.uniform(shape, -limit, limit)\n\n\n");
-  }
-
-  void half() {
-    out_.print("def half(x):\n    return tf.cast(x, tf.$half$)\n\n\n", {{"half", precision_.half}});
-    out_.print(kInFloat32);
   }
 
   std::vector<std::string> forward_inputs() const { return graph_.forward_names(); }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/texts.h"
+#include "emit/helpers.h"
 #include "emit/losses.h"
 #include "emit/namer.h"
 #include "emit/precision.h"
@@ -19,6 +20,10 @@
 #include "emit/torch/optimizer.h"
 #include "emit/torch_rules.h"
 #include "emit/updates.h"
+
+namespace bakeoff::embedded {
+const std::vector<File>& torch_helpers();
+}
 
 namespace bakeoff::emit::torch {
 namespace {
@@ -74,12 +79,6 @@ const std::set<std::string> kReserved = {"argparse",
                                          "predict_step",
                                          "make_model",
                                          "make_optimizer",
-                                         "avg_pool2d_uneven",
-                                         "padding_mask",
-                                         "causal_padding_mask",
-                                         "lstm",
-                                         "gru",
-                                         "resize",
                                          "RMSpropEpsInside",
                                          "AdamEpsInside",
                                          "AdamEpsHat",
@@ -105,8 +104,14 @@ const std::set<std::string> kReserved = {"argparse",
                                          "ValueError",
                                          "_"};
 
+// What the ops' functions call.
+const Helpers& helpers() {
+  static const Helpers all(embedded::torch_helpers());
+  return all;
+}
+
 std::set<std::string> reserved() {
-  std::set<std::string> names = spelled_names();
+  std::set<std::string> names = helpers().names();
   names.insert(kReserved.begin(), kReserved.end());
   return names;
 }
@@ -134,7 +139,7 @@ class Script {
     TRY(const Modules flat, Modules::plan(request_, types_, whole, Blocks()));
     freezes_biases_ = flat.freezes_biases();
     header();
-    print_helpers(out_, workload_, flat);
+    const size_t head = out_.text().size();
     for (const Family& family : blocks_.families()) block_class(family);
     model_class(modules);
     if (!predicts()) print_optimizer_class(out_, request_.training);
@@ -151,6 +156,7 @@ class Script {
     print_input(out_, request_, loaded_, inputs_, on_device());
     main();
     std::string text = out_.text();
+    text.insert(head, helpers().used_by(text.substr(head)));
     const std::string functional = "import torch.nn.functional as F\n";
     if (text.find(" F.") == std::string::npos && text.find("(F.") == std::string::npos)
       text.erase(text.find(functional), functional.size());

@@ -1,0 +1,82 @@
+"""What torch scripts call (emit/helpers.h)."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def avg_pool1d_uneven(x: Tensor, kernel, stride, pad: tuple[int, ...]) -> Tensor:
+    """Mean over the part of each window that lies inside the picture.
+
+    `pad` is before, after of each axis from the last; F.avg_pool1d pads evenly only.
+    """
+    inside = F.avg_pool1d(F.pad(torch.ones_like(x[:1, :1]), pad), kernel, stride)
+    return F.avg_pool1d(F.pad(x, pad), kernel, stride) / inside
+
+
+def avg_pool2d_uneven(x: Tensor, kernel, stride, pad: tuple[int, ...]) -> Tensor:
+    """Mean over the part of each window that lies inside the picture.
+
+    `pad` is before, after of each axis from the last; F.avg_pool2d pads evenly only.
+    """
+    inside = F.avg_pool2d(F.pad(torch.ones_like(x[:1, :1]), pad), kernel, stride)
+    return F.avg_pool2d(F.pad(x, pad), kernel, stride) / inside
+
+
+def avg_pool3d_uneven(x: Tensor, kernel, stride, pad: tuple[int, ...]) -> Tensor:
+    """Mean over the part of each window that lies inside the picture.
+
+    `pad` is before, after of each axis from the last; F.avg_pool3d pads evenly only.
+    """
+    inside = F.avg_pool3d(F.pad(torch.ones_like(x[:1, :1]), pad), kernel, stride)
+    return F.avg_pool3d(F.pad(x, pad), kernel, stride) / inside
+
+
+def padding_mask(last: Tensor, keys: int) -> Tensor:
+    """True up to the last token of each row: N, 1, 1, keys."""
+    return torch.arange(keys, device=last.device) <= last[:, None, None, None]
+
+
+def causal_padding_mask(last: Tensor, keys: int) -> Tensor:
+    """True up to the query and to the last token of each row: N, 1, keys, keys."""
+    places = torch.arange(keys, device=last.device)
+    return (places <= places[:, None]) & (places <= last[:, None, None, None])
+
+
+def lstm(x: Tensor, weight_ih: Tensor, weight_hh: Tensor, *bias: Tensor) -> Tensor:
+    """The whole sequence from a zero state; the gates are i, f, g, o."""
+    state = x.new_zeros(1, len(x), weight_hh.shape[1])
+    weights = [weight_ih, weight_hh, *bias]
+    weights += [torch.zeros_like(b) for b in bias]  # torch has two biases
+    return torch.lstm(
+        x, (state, state), weights, len(bias) > 0, 1, 0.0, True, False, True
+    )[0]
+
+
+def gru(x: Tensor, weight_ih: Tensor, weight_hh: Tensor, *bias: Tensor) -> Tensor:
+    """The whole sequence from a zero state; the gates are r, z, n."""
+    state = x.new_zeros(1, len(x), weight_hh.shape[1])
+    weights = [weight_ih, weight_hh, *bias]
+    return torch.gru(x, state, weights, len(bias) > 0, 1, 0.0, True, False, True)[0]
+
+
+def resize(x: Tensor, size: tuple[int, ...], mode: str, coordinates: str) -> Tensor:
+    """Along each axis in turn; F.interpolate reads other places."""
+    shift = 1 if coordinates == "half_pixel" else 0
+    for axis, new in enumerate(size, 2):
+        old = x.shape[axis]
+        places = (2 * torch.arange(new, device=x.device) + shift) * old
+        low = places // (2 * new)
+        lower = x.index_select(axis, low)
+        if mode == "nearest":
+            x = lower
+            continue
+        upper = x.index_select(axis, (low + 1).clamp(max=old - 1))
+        share = (places % (2 * new)).to(x.dtype) / (2 * new)
+        x = lower + (upper - lower) * share.view(-1, *[1] * (x.ndim - axis - 1))
+    return x
+
+
+def softplus(x):
+    """Exact for all x, where F.softplus is x above a threshold."""
+    return torch.logaddexp(x, torch.zeros_like(x))
