@@ -8,6 +8,7 @@
 
 #include "records/names.h"
 #include "summary/baseline.h"
+#include "summary/standing.h"
 #include "table/numbers.h"
 #include "table/text.h"
 

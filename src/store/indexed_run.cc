@@ -11,6 +11,7 @@
 #include "base/sha256.h"
 #include "ir/training.h"
 #include "recipe/recipe.h"
+#include "summary/standing.h"
 #include "table/text.h"
 
 namespace bakeoff::store {

@@ -1,5 +1,7 @@
 #include "summary/standing.h"
 
+#include <fmt/format.h>
+
 namespace bakeoff {
 namespace {
 
@@ -46,6 +48,12 @@ Finish finish_of(const Summary& s, const Row& row) {
   return !field.open.empty() || !field.probable.empty() ? Finish::kMayBe
          : !field.tied.empty()                          ? Finish::kEqual
                                                         : Finish::kFastest;
+}
+
+std::string verdict_of(const Row& row) {
+  return row.verdict == RowVerdict::kAtLeast
+             ? fmt::format("at least {:g} times slower", row.at_least.value_or(1))
+             : word(row.verdict);
 }
 
 }  // namespace bakeoff

@@ -2,6 +2,8 @@
 
 // Where a contender stands, in the words that every report uses: in a race's first lines, in a suite's table.
 
+#include <string>
+
 #include "summary/summary.h"
 
 namespace bakeoff {
@@ -23,5 +25,8 @@ Field field_of(const Summary& summary, const std::string& group);
 const Rival* rival_of(const Summary& summary, const Row& row);
 
 Finish finish_of(const Summary& summary, const Row& ranked_row);
+
+// What the race says of a row: word(row.verdict), with the bound of a row that has one.
+std::string verdict_of(const Row& row);
 
 }  // namespace bakeoff

@@ -13,6 +13,7 @@
 #include "plan/testing.h"
 #include "records/machine_report.h"
 #include "study/training/fit_trial.h"
+#include "summary/standing.h"
 #include "worker/grants.h"
 #include "zoo/zoo.h"
 

@@ -102,9 +102,6 @@ struct Row {
   bool operator==(const Row&) const = default;
 };
 
-// What the race says of it: word(row.verdict), with the bound of a row that has one.
-std::string verdict_of(const Row& row);
-
 // Bytes that follow from the recipe alone, in float32: of the parameters, of as many gradients, and of the
 // optimizer's state. Without training the weights alone.
 struct ModelBytes {

@@ -1,10 +1,6 @@
 #include "summary/verdicts.h"
 
-#include <fmt/format.h>
-
 #include <array>
-
-#include "summary/summary.h"
 
 namespace bakeoff {
 namespace {
@@ -21,11 +17,5 @@ static_assert(kOfPairs.size() == static_cast<size_t>(PairVerdict::kNotRanked) + 
 
 std::string word(RowVerdict verdict) { return kOfRows[static_cast<size_t>(verdict)]; }
 std::string word(PairVerdict verdict) { return kOfPairs[static_cast<size_t>(verdict)]; }
-
-std::string verdict_of(const Row& row) {
-  return row.verdict == RowVerdict::kAtLeast
-             ? fmt::format("at least {:g} times slower", row.at_least.value_or(1))
-             : word(row.verdict);
-}
 
 }  // namespace bakeoff

@@ -1,5 +1,7 @@
 #include "tune/alone.h"
 
+#include "summary/standing.h"
+
 namespace bakeoff::tune {
 
 const Row* row_of(const Summary& summary, const std::string& id) {
