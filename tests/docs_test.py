@@ -20,7 +20,7 @@ LINK = re.compile(r"\]\(\s*<?([^)>\s]+)>?[^)]*\)")
 HEADING = re.compile(r"^#{1,6} +(.*?) *#*$", re.MULTILINE)
 # A document that a source, a script or a message names: "docs/verdicts.md".
 NAMED = re.compile(r"(?<![\w/:.])docs/[\w/]+\.md\b")
-# A file or folder of this repository that a document names: `src/gate/gate.h`.
+# A file or folder of this repository that a document names: `src/parity/proof.h`.
 PATH = re.compile(
     r"`((?:src|runners|tests|prove|bench|scripts|envs|recipes|docs)/[\w./-]*\w/?)`"
 )

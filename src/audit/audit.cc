@@ -302,7 +302,7 @@ class Judge {
     std::vector<double> losses;
     for (size_t k = 0; k < expected.losses.size(); ++k) {
       const double steps = static_cast<double>(shown_.lead) + static_cast<double>(k);
-      // Half precision: what gate/gate_variants.h allows of losses and gradients.
+      // Half precision: what parity/proof_variants.h allows of losses and gradients.
       losses.push_back(full ? std::min(t.loss + t.loss_growth * steps, t.loss_most) : 0.25);
     }
     const auto steps = static_cast<double>(shown_.lead + shown_.steps);

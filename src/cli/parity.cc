@@ -8,7 +8,7 @@
 #include "cli/recipe_options.h"
 #include "cli/surroundings.h"
 #include "evidence/precision.h"
-#include "gate/gate_variants.h"
+#include "parity/proof_variants.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 

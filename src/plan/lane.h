@@ -43,7 +43,7 @@ struct ContenderStart {
   WorkerSpec worker = {};
   bool unbiased_running_var = false;
   int64_t steps_per_call = 1;  // training steps that one call makes
-  // For a precision variant: its float32 counterpart (gate/gate_variants.h). Empty: it computes in float32
+  // For a precision variant: its float32 counterpart (parity/proof_variants.h). Empty: it computes in float32
   // itself.
   std::filesystem::path twin_script = {}, twin_layout = {};
   std::map<std::string, std::string> twin_options = {};

@@ -12,7 +12,7 @@
 
 #include "evidence/host_rounds.h"
 #include "evidence/warm_up.h"
-#include "gate/prove_all.h"
+#include "parity/gate.h"
 #include "plan/lane.h"
 #include "plan/testing.h"
 #include "proc/interrupt.h"

@@ -178,7 +178,7 @@ struct Parity {
   Texts effective = {};
   Texts versions = {};
   std::string proven = {};  // UTC
-  bool reused = false;      // proven by an earlier run from exactly the same inputs (gate/proofs.h)
+  bool reused = false;      // proven by an earlier run from exactly the same inputs (parity/proof_store.h)
   bool passed() const { return !failure && diverges_at.empty(); }
   bool operator==(const Parity&) const = default;
 };

@@ -3,7 +3,7 @@
 // A run: the plan of a recipe, its clock, and whom it tells. Its steps follow each other:
 //
 //   make or reopen   data, weights, scripts, lanes            (plan/plan.h)
-//   prove            parity.jsonl                             (gate/prove_all.h)
+//   prove            parity.jsonl                             (parity/gate.h)
 //   first_heat       trials.jsonl: a first standing early     (race/race.h)
 //   race             trials.jsonl
 //   study            a file of each study                     (study/study.h)
@@ -23,7 +23,7 @@
 #include "base/result.h"
 #include "base/time_budget.h"
 #include "environments/interpreters.h"
-#include "gate/prove_all.h"
+#include "parity/gate.h"
 #include "plan/plan.h"
 #include "race/race.h"
 #include "records/watch.h"
@@ -43,7 +43,7 @@ struct Teller {
 struct Surroundings {
   Interpreters interpreters = {};
   std::filesystem::path proofs =
-      {};  // folder of earlier runs' proofs (gate/proofs.h); empty: none are reused or kept
+      {};  // folder of earlier runs' proofs (parity/proof_store.h); empty: none are reused or kept
   Sensed sensed = {};
   Teller tell = {};
   int64_t begin_ns = monotonic_clock().now_ns();  // when the command began that the budget is of

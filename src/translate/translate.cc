@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "base/temporary_folder.h"
-#include "gate/prove_all.h"
+#include "parity/gate.h"
 #include "plan/plan.h"
 #include "proc/interrupt.h"
 #include "translate/folder.h"

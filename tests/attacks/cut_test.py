@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import unittest
 
-from tests.attacks.gate_test import REFUSED, verdicts
+from tests.attacks.parity_test import REFUSED, verdicts
 from tests.cli import support
 
 NET = """

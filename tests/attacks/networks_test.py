@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import unittest
 
-from tests.attacks.gate_test import Ground, verdicts
+from tests.attacks.parity_test import Ground, verdicts
 from tests.attacks.tables import FRAMEWORKS
 from tests.cli import support
 

@@ -14,9 +14,9 @@
 // 3. float32, from the recipe's initial weights, exactly as it will be timed: the loss of every step, the
 //    parameters after them, and the hash of every batch of an epoch that its own pipeline delivers
 //    (data/batch_hashes.h). Then prediction and gradients of the first batch: a contender that rounds more
-//    than float32 does is a different contender (gate/gate_variants.h).
+//    than float32 does is a different contender (parity/proof_variants.h).
 // 4. float32, with the recipe's dropout: predictions, loss and gradients over many random masks, compared
-//    with the referee's own random masks (gate/gate_dropout.h).
+//    with the referee's own random masks (parity/proof_dropout.h).
 //
 // Results decide. Outputs of layers are requested only if a result differs, to find where the difference
 // begins.

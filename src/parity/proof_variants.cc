@@ -1,4 +1,4 @@
-#include "gate/gate_variants.h"
+#include "parity/proof_variants.h"
 
 #include <fmt/format.h>
 

@@ -33,7 +33,7 @@ class Gate {
   static double unlimited() { return std::numeric_limits<double>::infinity(); }
 
   // `done`: the parities that the run directory holds already. Stored proofs of earlier runs, in the folder `proofs`
-  // (gate/proofs.h), are appended to it; empty: none are reused or kept. No process is started. The plan must outlive
+  // (parity/proof_store.h), are appended to it; empty: none are reused or kept. No process is started. The plan must outlive
   // the gate.
   static Result<Gate> open(Plan& plan, std::vector<Parity> done, const std::filesystem::path& proofs = {});
   Gate(Gate&&) noexcept;

@@ -1,4 +1,4 @@
-#include "gate/gate.h"
+#include "parity/proof.h"
 
 #include <fmt/format.h>
 
@@ -14,8 +14,8 @@
 #include "causes/explain.h"
 #include "data/batch_hashes.h"
 #include "data/inputs.h"
-#include "gate/gate_dropout.h"
-#include "gate/gate_variants.h"
+#include "parity/proof_dropout.h"
+#include "parity/proof_variants.h"
 #include "referee/init.h"
 #include "referee/optimizer.h"
 #include "referee/train.h"

@@ -1,4 +1,4 @@
-#include "gate/gate_dropout.h"
+#include "parity/proof_dropout.h"
 
 #include <cmath>
 #include <string>

@@ -1,4 +1,4 @@
-#include "gate/prove_all.h"
+#include "parity/gate.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -14,9 +14,9 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "evidence/groups.h"
-#include "gate/gate.h"
-#include "gate/gate_variants.h"
-#include "gate/proofs.h"
+#include "parity/proof.h"
+#include "parity/proof_store.h"
+#include "parity/proof_variants.h"
 #include "plan/lane.h"
 #include "proc/interrupt.h"
 #include "reference/reference.h"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "gate/gate.h"
+#include "parity/proof.h"
 #include "plan/lane.h"
 
 namespace bakeoff {

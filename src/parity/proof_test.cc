@@ -1,4 +1,4 @@
-#include "gate/gate.h"
+#include "parity/proof.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -13,8 +13,8 @@
 #include "base/texts.h"
 #include "data/inputs.h"
 #include "evidence/precision.h"
-#include "gate/gate_variants.h"
-#include "gate/prove_all.h"
+#include "parity/gate.h"
+#include "parity/proof_variants.h"
 #include "plan/lane.h"
 #include "plan/testing.h"
 #include "plan/weights.h"

@@ -1,4 +1,4 @@
-#include "gate/proofs.h"
+#include "parity/proof_store.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/version.h"
-#include "gate/gate_variants.h"
 #include "ir/text.h"
+#include "parity/proof_variants.h"
 #include "records/records.h"
 
 namespace bakeoff::embedded {

@@ -1,8 +1,8 @@
 """Wrong scripts through the gate: each is refused; right ones pass, however written.
 
-python3 -m tests.attacks.gate_test build/dev/bakeoff
-python3 -m tests.attacks.gate_test build/dev/bakeoff Wrong.test_torch
-python3 -m tests.attacks.gate_test build/dev/bakeoff --table torch att,cnn [NAME...]
+python3 -m tests.attacks.parity_test build/dev/bakeoff
+python3 -m tests.attacks.parity_test build/dev/bakeoff Wrong.test_torch
+python3 -m tests.attacks.parity_test build/dev/bakeoff --table torch att,cnn [NAME...]
 
 Every day a few of each kind, with BAKEOFF_FULL_TESTS=1 all. --table checks nothing; it
 prints what the gate says of all wrong and right scripts of a framework and recipes.

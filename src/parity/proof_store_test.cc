@@ -1,4 +1,4 @@
-#include "gate/proofs.h"
+#include "parity/proof_store.h"
 
 #include <gtest/gtest.h>
 
@@ -71,7 +71,7 @@ TEST_F(ProofsTest, AnotherGateIsAnotherKey) {
     EXPECT_EQ(file.text, *source) << file.path;
     EXPECT_EQ(file.path.find("_test"), std::string_view::npos) << file.path;
     for (const char* needed :
-         {"gate/gate.cc", "gate/gate.h", "gate/gate_dropout.cc", "reference/reference.cc",
+         {"parity/proof.cc", "parity/proof.h", "parity/proof_dropout.cc", "reference/reference.cc",
           "causes/explain.cc", "referee/optimizer.cc", "ir/verify.cc"})
       found += file.path == needed;
   }
