@@ -2,10 +2,77 @@
 
 #include <fmt/format.h>
 
+#include "base/texts.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit {
 using ir::Node;
+
+namespace {
+
+// The input and the parameters of a norm.
+std::vector<std::string> affine(ForwardPrinter& p) {
+  std::vector<std::string> arguments = {p.input()};
+  if (p.has("weight")) arguments.push_back(p.full_param("weight"));
+  if (p.has("bias")) arguments.push_back((p.has("weight") ? "" : "shift=") + p.full_param("bias"));
+  return arguments;
+}
+
+}  // namespace
+
+std::string option(const char* name, const std::string& value) { return fmt::format("{}={}", name, value); }
+
+void layer_norm(ForwardPrinter& p, const Node& node) {
+  std::vector<std::string> arguments = affine(p);
+  arguments.push_back(option("dims", std::to_string(node.integer("dims"))));
+  if (p.explicit_norms()) arguments.push_back(option("eps", python_real(node.real("eps"))));
+  p.assign_full("layer_norm", arguments);
+}
+
+void rms_norm(ForwardPrinter& p, const Node& node) {
+  std::vector<std::string> arguments = affine(p);
+  arguments.push_back(option("dims", std::to_string(node.integer("dims"))));
+  arguments.push_back(option("eps", python_real(node.real("eps"))));
+  p.assign_full("rms_norm", arguments);
+}
+
+void group_norm(ForwardPrinter& p, const Node& node) {
+  std::vector<std::string> arguments = affine(p);
+  arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
+  arguments.push_back(option("eps", python_real(node.real("eps"))));
+  p.assign_full("group_norm", arguments);
+}
+
+void softmax(ForwardPrinter& p, const Node& node, const char* function) {
+  p.assign_full(function, {p.input(), option("axis", std::to_string(p.axes().at(node.integer("axis"))))});
+}
+
+void transpose(ForwardPrinter& p, const Node& node, const char* function) {
+  const std::vector<int64_t> perm = physical_perm(p.reads(), p.gives(), node.integers("perm"));
+  if (is_identity(perm)) return p.alias();
+  p.assign(function, {p.input(), python_tuple(perm)});
+}
+
+void pad(ForwardPrinter& p, const Node& node, const char* function, const char* brackets) {
+  const auto within = [&](const std::string& text) { return brackets[0] + text + brackets[1]; };
+  const std::vector<int64_t>& pads = node.integers("pad");
+  std::vector<std::string> widths(p.input_shape().size(), within("0, 0"));
+  for (size_t axis = 1; axis < widths.size(); ++axis) {
+    const auto at = static_cast<size_t>(p.axes().at(static_cast<int64_t>(axis)));
+    widths[at] = within(fmt::format("{}, {}", pads[2 * axis - 2], pads[2 * axis - 1]));
+  }
+  p.assign(function, {p.input(), within(join(widths, ", ")),
+                      option("constant_values", python_real(node.real("value")))});
+}
+
+void concat(ForwardPrinter& p, const Node& node, const char* function) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(p.input(i));
+  p.assign_sequence(function, parts, option("axis", std::to_string(p.axes().at(node.integer("axis")))));
+}
+
+void constant(ForwardPrinter& p, const Node& node) { p.fixed(real_literal(node.real("value"))); }
+void parameter(ForwardPrinter& p, const Node&) { p.fixed(p.param("weight")); }
 
 void lrn(ForwardPrinter& p, const Node& node) {
   p.assign_full(

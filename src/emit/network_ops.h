@@ -1,12 +1,25 @@
 #pragma once
 
-// The ops of particular networks (LRN, attention, LSTM, GRU) as frameworks of plain functions print them: what is
-// the same in JAX and TensorFlow.
+// Ops as frameworks of plain functions print them: what is the same in JAX and TensorFlow, but for the name of the
+// function that they call.
 
 #include "emit/forward_printer.h"
 
 namespace bakeoff::emit {
 
+// An argument by its name: "axis=1".
+std::string option(const char* name, const std::string& value);
+
+void layer_norm(ForwardPrinter& p, const ir::Node& node);
+void rms_norm(ForwardPrinter& p, const ir::Node& node);
+void group_norm(ForwardPrinter& p, const ir::Node& node);
+void softmax(ForwardPrinter& p, const ir::Node& node, const char* function);
+void transpose(ForwardPrinter& p, const ir::Node& node, const char* function);
+// `brackets`: around the pads of an axis, and around all of them: "()".
+void pad(ForwardPrinter& p, const ir::Node& node, const char* function, const char* brackets);
+void concat(ForwardPrinter& p, const ir::Node& node, const char* function);
+void constant(ForwardPrinter& p, const ir::Node& node);
+void parameter(ForwardPrinter& p, const ir::Node& node);
 void lrn(ForwardPrinter& p, const ir::Node& node);
 void attention(ForwardPrinter& p, const ir::Node& node);
 // `add`: the framework's function, where a sum is too long for a line.

@@ -29,8 +29,6 @@ std::string pairs(const Ints& pads) {
   return fmt::format("({}{})", join(all, ", "), all.size() == 1 ? "," : "");
 }
 
-std::string option(const char* name, const std::string& value) { return fmt::format("{}={}", name, value); }
-
 void conv(ForwardPrinter& p, const Node& node) {
   std::vector<std::string> arguments = {p.input(), p.param("weight")};
   if (p.has("bias")) arguments.push_back(p.full_param("bias"));
@@ -86,35 +84,6 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
   p.assign_full("batch_norm", arguments);
 }
 
-// The input and the parameters of a norm.
-std::vector<std::string> affine(ForwardPrinter& p) {
-  std::vector<std::string> arguments = {p.input()};
-  if (p.has("weight")) arguments.push_back(p.full_param("weight"));
-  if (p.has("bias")) arguments.push_back((p.has("weight") ? "" : "shift=") + p.full_param("bias"));
-  return arguments;
-}
-
-void layer_norm(ForwardPrinter& p, const Node& node) {
-  std::vector<std::string> arguments = affine(p);
-  arguments.push_back(option("dims", std::to_string(node.integer("dims"))));
-  if (p.explicit_norms()) arguments.push_back(option("eps", python_real(node.real("eps"))));
-  p.assign_full("layer_norm", arguments);
-}
-
-void rms_norm(ForwardPrinter& p, const Node& node) {
-  std::vector<std::string> arguments = affine(p);
-  arguments.push_back(option("dims", std::to_string(node.integer("dims"))));
-  arguments.push_back(option("eps", python_real(node.real("eps"))));
-  p.assign_full("rms_norm", arguments);
-}
-
-void group_norm(ForwardPrinter& p, const Node& node) {
-  std::vector<std::string> arguments = affine(p);
-  arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
-  arguments.push_back(option("eps", python_real(node.real("eps"))));
-  p.assign_full("group_norm", arguments);
-}
-
 void embedding(ForwardPrinter& p, const Node&) {
   const std::string ids = p.input(), table = p.full_param("weight"), rows = table + "[" + ids + "]";
   if (p.mixed()) return p.assign("half", {rows});
@@ -135,11 +104,6 @@ void tanh(ForwardPrinter& p, const Node&) { p.assign("jnp.tanh", {p.input()}); }
 
 void gelu(ForwardPrinter& p, const Node& node) {
   p.assign("jax.nn.gelu", {p.input(), option("approximate", python_bool(node.word("form") == "tanh"))});
-}
-
-void softmax(ForwardPrinter& p, const Node& node) {
-  const int64_t axis = p.axes().at(node.integer("axis"));
-  p.assign_full("jax.nn.softmax", {p.input(), option("axis", std::to_string(axis))});
 }
 
 std::vector<std::string> window(ForwardPrinter& p, const Node& node) {
@@ -189,33 +153,11 @@ void reshape(ForwardPrinter& p, const Node&) {
   p.assign(x + ".reshape", arguments);
 }
 
-void transpose(ForwardPrinter& p, const Node& node) {
-  const Ints perm = physical_perm(p.reads(), p.gives(), node.integers("perm"));
-  if (is_identity(perm)) return p.alias();
-  p.assign("jnp.transpose", {p.input(), python_tuple(perm)});
-}
-
-void pad(ForwardPrinter& p, const Node& node) {
-  const Ints& pads = node.integers("pad");
-  std::vector<std::string> widths(p.input_shape().size(), "(0, 0)");
-  for (size_t axis = 1; axis < widths.size(); ++axis) {
-    const auto at = static_cast<size_t>(p.axes().at(static_cast<int64_t>(axis)));
-    widths[at] = fmt::format("({}, {})", pads[2 * axis - 2], pads[2 * axis - 1]);
-  }
-  p.assign("jnp.pad", {p.input(), fmt::format("({})", join(widths, ", ")),
-                       option("constant_values", python_real(node.real("value")))});
-}
-
-void concat(ForwardPrinter& p, const Node& node) {
-  std::vector<std::string> parts;
-  for (size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(p.input(i));
-  const int64_t axis = p.axes().at(node.integer("axis"));
-  p.assign_sequence("jnp.concatenate", parts, option("axis", std::to_string(axis)));
-}
-
+void softmax(ForwardPrinter& p, const Node& node) { emit::softmax(p, node, "jax.nn.softmax"); }
+void transpose(ForwardPrinter& p, const Node& node) { emit::transpose(p, node, "jnp.transpose"); }
+void pad(ForwardPrinter& p, const Node& node) { emit::pad(p, node, "jnp.pad", "()"); }
+void concat(ForwardPrinter& p, const Node& node) { emit::concat(p, node, "jnp.concatenate"); }
 void spelled(ForwardPrinter& p, const Node& node) { p.spelled(ir::spellings(node.op)->jax); }
-void constant(ForwardPrinter& p, const Node& node) { p.fixed(real_literal(node.real("value"))); }
-void parameter(ForwardPrinter& p, const Node&) { p.fixed(p.param("weight")); }
 void where(ForwardPrinter& p, const Node&) { p.assign("jnp.where", {p.input(0), p.input(1), p.input(2)}); }
 
 void add(ForwardPrinter& p, const Node&) {
@@ -244,54 +186,40 @@ void nothing(ForwardPrinter&, const Node&) {}  // losses are printed by loss_fn
 }  // namespace
 
 const OpFunctions<ForwardPrinter>& op_functions() {
-  static const OpFunctions<ForwardPrinter> table = with_spelled<ForwardPrinter>(
+  static const OpFunctions<ForwardPrinter> table = op_table<ForwardPrinter>(
       {
-          {Op::kConv1d, conv},
-          {Op::kConv2d, conv},
-          {Op::kConv3d, conv},
-          {Op::kConvTranspose1d, conv_transpose},
-          {Op::kConvTranspose2d, conv_transpose},
-          {Op::kConvTranspose3d, conv_transpose},
-          {Op::kLinear, linear},
-          {Op::kBatchNorm, batch_norm},
-          {Op::kLayerNorm, layer_norm},
-          {Op::kRmsNorm, rms_norm},
-          {Op::kEmbedding, embedding},
-          {Op::kDropout, dropout},
-          {Op::kRelu, relu},
-          {Op::kGelu, gelu},
-          {Op::kSigmoid, sigmoid},
-          {Op::kTanh, tanh},
-          {Op::kSoftmax, softmax},
-          {Op::kMaxPool1d, max_pool},
-          {Op::kMaxPool2d, max_pool},
-          {Op::kMaxPool3d, max_pool},
-          {Op::kAvgPool1d, avg_pool},
-          {Op::kAvgPool2d, avg_pool},
-          {Op::kAvgPool3d, avg_pool},
-          {Op::kGlobalAvgPool2d, global_avg_pool2d},
-          {Op::kResize, resize},
-          {Op::kFlatten, reshape},
-          {Op::kReshape, reshape},
-          {Op::kTranspose, transpose},
-          {Op::kPad, pad},
-          {Op::kConcat, concat},
-          {Op::kAdd, add},
-          {Op::kMul, mul},
-          {Op::kLrn, lrn},
-          {Op::kPositionEmbedding, position_embedding},
-          {Op::kAttention, attention},
-          {Op::kLstm, recurrent},
-          {Op::kGru, recurrent},
-          {Op::kConstant, constant},
-          {Op::kParameter, parameter},
-          {Op::kWhere, where},
-          {Op::kSoftmaxCrossEntropy, nothing},
-          {Op::kCtc, nothing},
-          {Op::kMse, nothing},
-          {Op::kL1, nothing},
-          {Op::kBceWithLogits, nothing},
-          {Op::kGroupNorm, group_norm},
+          {{Op::kConv1d, Op::kConv2d, Op::kConv3d}, conv},
+          {{Op::kConvTranspose1d, Op::kConvTranspose2d, Op::kConvTranspose3d}, conv_transpose},
+          {{Op::kLinear}, linear},
+          {{Op::kBatchNorm}, batch_norm},
+          {{Op::kLayerNorm}, layer_norm},
+          {{Op::kRmsNorm}, rms_norm},
+          {{Op::kEmbedding}, embedding},
+          {{Op::kDropout}, dropout},
+          {{Op::kRelu}, relu},
+          {{Op::kGelu}, gelu},
+          {{Op::kSigmoid}, sigmoid},
+          {{Op::kTanh}, tanh},
+          {{Op::kSoftmax}, softmax},
+          {{Op::kMaxPool1d, Op::kMaxPool2d, Op::kMaxPool3d}, max_pool},
+          {{Op::kAvgPool1d, Op::kAvgPool2d, Op::kAvgPool3d}, avg_pool},
+          {{Op::kGlobalAvgPool2d}, global_avg_pool2d},
+          {{Op::kResize}, resize},
+          {{Op::kFlatten, Op::kReshape}, reshape},
+          {{Op::kTranspose}, transpose},
+          {{Op::kPad}, pad},
+          {{Op::kConcat}, concat},
+          {{Op::kAdd}, add},
+          {{Op::kMul}, mul},
+          {{Op::kLrn}, lrn},
+          {{Op::kPositionEmbedding}, position_embedding},
+          {{Op::kAttention}, attention},
+          {{Op::kLstm, Op::kGru}, recurrent},
+          {{Op::kConstant}, constant},
+          {{Op::kParameter}, parameter},
+          {{Op::kWhere}, where},
+          {kLosses, nothing},
+          {{Op::kGroupNorm}, group_norm},
       },
       spelled);
   return table;

@@ -21,8 +21,6 @@ using ir::Node;
 using ir::Op;
 using Ints = std::vector<int64_t>;
 
-std::string option(const char* name, const std::string& value) { return fmt::format("{}={}", name, value); }
-
 // "[1, 1], [0, 2]"
 std::string joined_pairs(const Ints& pads) {
   std::vector<std::string> all;
@@ -136,35 +134,6 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
   p.assign_full("batch_norm", arguments);
 }
 
-// The input and the parameters of a norm.
-std::vector<std::string> affine(ForwardPrinter& p) {
-  std::vector<std::string> arguments = {p.input()};
-  if (p.has("weight")) arguments.push_back(p.full_param("weight"));
-  if (p.has("bias")) arguments.push_back((p.has("weight") ? "" : "shift=") + p.full_param("bias"));
-  return arguments;
-}
-
-void layer_norm(ForwardPrinter& p, const Node& node) {
-  std::vector<std::string> arguments = affine(p);
-  arguments.push_back(option("dims", std::to_string(node.integer("dims"))));
-  if (p.explicit_norms()) arguments.push_back(option("eps", python_real(node.real("eps"))));
-  p.assign_full("layer_norm", arguments);
-}
-
-void rms_norm(ForwardPrinter& p, const Node& node) {
-  std::vector<std::string> arguments = affine(p);
-  arguments.push_back(option("dims", std::to_string(node.integer("dims"))));
-  arguments.push_back(option("eps", python_real(node.real("eps"))));
-  p.assign_full("rms_norm", arguments);
-}
-
-void group_norm(ForwardPrinter& p, const Node& node) {
-  std::vector<std::string> arguments = affine(p);
-  arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
-  arguments.push_back(option("eps", python_real(node.real("eps"))));
-  p.assign_full("group_norm", arguments);
-}
-
 void embedding(ForwardPrinter& p, const Node&) {
   const std::string table = p.full_param("weight"), ids = p.input();
   if (!p.mixed()) return p.assign("tf.nn.embedding_lookup", {table, ids});
@@ -183,11 +152,6 @@ void tanh(ForwardPrinter& p, const Node&) { p.assign("tf.tanh", {p.input()}); }
 
 void gelu(ForwardPrinter& p, const Node& node) {
   p.assign(node.word("form") == "tanh" ? "gelu_tanh" : "gelu", {p.input()});
-}
-
-void softmax(ForwardPrinter& p, const Node& node) {
-  const int64_t axis = p.axes().at(node.integer("axis"));
-  p.assign_full("tf.nn.softmax", {p.input(), option("axis", std::to_string(axis))});
 }
 
 std::vector<std::string> window(ForwardPrinter& p, const Node& node, const std::string& pad_text) {
@@ -284,38 +248,16 @@ void reshape(ForwardPrinter& p, const Node&) {
   p.assign("tf.reshape", {p.input(), python_tuple(shape)});
 }
 
-void transpose(ForwardPrinter& p, const Node& node) {
-  const Ints perm = physical_perm(p.reads(), p.gives(), node.integers("perm"));
-  if (is_identity(perm)) return p.alias();
-  p.assign("tf.transpose", {p.input(), python_tuple(perm)});
-}
-
-void pad(ForwardPrinter& p, const Node& node) {
-  const Ints& pads = node.integers("pad");
-  std::vector<std::string> widths(p.input_shape().size(), "[0, 0]");
-  for (size_t axis = 1; axis < widths.size(); ++axis) {
-    const auto at = static_cast<size_t>(p.axes().at(static_cast<int64_t>(axis)));
-    widths[at] = fmt::format("[{}, {}]", pads[2 * axis - 2], pads[2 * axis - 1]);
-  }
-  p.assign("tf.pad", {p.input(), fmt::format("[{}]", join(widths, ", ")),
-                      option("constant_values", python_real(node.real("value")))});
-}
-
-void concat(ForwardPrinter& p, const Node& node) {
-  std::vector<std::string> parts;
-  for (size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(p.input(i));
-  const int64_t axis = p.axes().at(node.integer("axis"));
-  p.assign_sequence("tf.concat", parts, option("axis", std::to_string(axis)));
-}
-
 // Of sizes that differ: a gradient is a sum.
 void broadcast(ForwardPrinter& p, const char* function) {
   p.assign_full(function, {p.input(0), fmt::format("tf.cast({}, tf.float32)", p.input(1))});
 }
 
+void softmax(ForwardPrinter& p, const Node& node) { emit::softmax(p, node, "tf.nn.softmax"); }
+void transpose(ForwardPrinter& p, const Node& node) { emit::transpose(p, node, "tf.transpose"); }
+void pad(ForwardPrinter& p, const Node& node) { emit::pad(p, node, "tf.pad", "[]"); }
+void concat(ForwardPrinter& p, const Node& node) { emit::concat(p, node, "tf.concat"); }
 void spelled(ForwardPrinter& p, const Node& node) { p.spelled(ir::spellings(node.op)->tensorflow); }
-void constant(ForwardPrinter& p, const Node& node) { p.fixed(real_literal(node.real("value"))); }
-void parameter(ForwardPrinter& p, const Node&) { p.fixed(p.param("weight")); }
 // Of two branches the first decides the type: a number of Python's would be float32.
 void where(ForwardPrinter& p, const Node& node) {
   std::string first = p.input(1);
@@ -355,54 +297,45 @@ bool native_depthwise(const Node& conv) {
 }
 
 OpFunctions<ForwardPrinter> op_functions(bool xla) {
-  return with_spelled<ForwardPrinter>(
+  return op_table<ForwardPrinter>(
       {
-          {Op::kConv1d, conv1d},
-          {Op::kConv2d, conv2d},
-          {Op::kConv3d, conv3d},
-          {Op::kConvTranspose1d, conv_transpose},
-          {Op::kConvTranspose2d, conv_transpose},
-          {Op::kConvTranspose3d, conv_transpose},
-          {Op::kLinear, linear},
-          {Op::kBatchNorm, batch_norm},
-          {Op::kLayerNorm, layer_norm},
-          {Op::kRmsNorm, rms_norm},
-          {Op::kEmbedding, embedding},
-          {Op::kDropout, dropout},
-          {Op::kRelu, relu},
-          {Op::kGelu, gelu},
-          {Op::kSigmoid, sigmoid},
-          {Op::kTanh, tanh},
-          {Op::kSoftmax, softmax},
-          {Op::kMaxPool1d, max_pool1d},
-          {Op::kMaxPool2d, xla ? max_pool2d_xla : max_pool2d},
-          {Op::kMaxPool3d, max_pool3d},
-          {Op::kAvgPool1d, avg_pool},
-          {Op::kAvgPool2d, avg_pool},
-          {Op::kAvgPool3d, avg_pool3d},
-          {Op::kGlobalAvgPool2d, global_avg_pool2d},
-          {Op::kResize, xla ? resize_xla : resize},
-          {Op::kFlatten, reshape},
-          {Op::kReshape, reshape},
-          {Op::kTranspose, transpose},
-          {Op::kPad, pad},
-          {Op::kConcat, concat},
-          {Op::kAdd, add},
-          {Op::kMul, mul},
-          {Op::kLrn, lrn},
-          {Op::kPositionEmbedding, position_embedding},
-          {Op::kAttention, attention},
-          {Op::kLstm, recurrent},
-          {Op::kGru, recurrent},
-          {Op::kConstant, constant},
-          {Op::kParameter, parameter},
-          {Op::kWhere, where},
-          {Op::kSoftmaxCrossEntropy, nothing},
-          {Op::kCtc, nothing},
-          {Op::kMse, nothing},
-          {Op::kL1, nothing},
-          {Op::kBceWithLogits, nothing},
-          {Op::kGroupNorm, group_norm},
+          {{Op::kConv1d}, conv1d},
+          {{Op::kConv2d}, conv2d},
+          {{Op::kConv3d}, conv3d},
+          {{Op::kConvTranspose1d, Op::kConvTranspose2d, Op::kConvTranspose3d}, conv_transpose},
+          {{Op::kLinear}, linear},
+          {{Op::kBatchNorm}, batch_norm},
+          {{Op::kLayerNorm}, layer_norm},
+          {{Op::kRmsNorm}, rms_norm},
+          {{Op::kEmbedding}, embedding},
+          {{Op::kDropout}, dropout},
+          {{Op::kRelu}, relu},
+          {{Op::kGelu}, gelu},
+          {{Op::kSigmoid}, sigmoid},
+          {{Op::kTanh}, tanh},
+          {{Op::kSoftmax}, softmax},
+          {{Op::kMaxPool1d}, max_pool1d},
+          {{Op::kMaxPool2d}, xla ? max_pool2d_xla : max_pool2d},
+          {{Op::kMaxPool3d}, max_pool3d},
+          {{Op::kAvgPool1d, Op::kAvgPool2d}, avg_pool},
+          {{Op::kAvgPool3d}, avg_pool3d},
+          {{Op::kGlobalAvgPool2d}, global_avg_pool2d},
+          {{Op::kResize}, xla ? resize_xla : resize},
+          {{Op::kFlatten, Op::kReshape}, reshape},
+          {{Op::kTranspose}, transpose},
+          {{Op::kPad}, pad},
+          {{Op::kConcat}, concat},
+          {{Op::kAdd}, add},
+          {{Op::kMul}, mul},
+          {{Op::kLrn}, lrn},
+          {{Op::kPositionEmbedding}, position_embedding},
+          {{Op::kAttention}, attention},
+          {{Op::kLstm, Op::kGru}, recurrent},
+          {{Op::kConstant}, constant},
+          {{Op::kParameter}, parameter},
+          {{Op::kWhere}, where},
+          {kLosses, nothing},
+          {{Op::kGroupNorm}, group_norm},
       },
       spelled);
 }
