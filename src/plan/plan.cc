@@ -20,6 +20,7 @@
 #include "plan/data_digests.h"
 #include "plan/fairness.h"
 #include "plan/plan_scripts.h"
+#include "plan/recorded_recipe.h"
 #include "plan/rows.h"
 #include "plan/weights.h"
 #include "recipe/published_table.h"
@@ -117,30 +118,6 @@ std::string missing(const Contender& contender, const Interpreters& interpreters
   return found != interpreters.end() ? found->second.why_not
                                      : fmt::format("there is no environment '{}'", contender.environment);
 }
-
-}  // namespace
-
-void take_recorded(const Manifest& manifest, recipe::Recipe& recipe) {
-  recipe.published.text = manifest.published_text;
-  recipe.contenders.clear();
-  for (const Contender& c : manifest.contenders) {
-    recipe.contenders.push_back({.framework = c.framework,
-                                 .settings = c.settings,
-                                 .controls = c.stated,
-                                 .script = c.own_script,
-                                 .id = c.id,
-                                 .file = c.script});
-  }
-  const auto recorded = [&](const char* key, auto set) {
-    if (const auto found = manifest.controls.find(key); found != manifest.controls.end())
-      set(found->second.c_str());
-  };
-  // Older records have a ceiling that was not measured; without a profile only the recipe's own counts.
-  if (manifest.calibration.contains(kTakenCeiling))
-    recorded("noise_ceiling", [&](const char* text) { recipe.race.noise_ceiling = std::atof(text); });
-}
-
-namespace {
 
 // Workers compiled for the contenders that are programs, by contender; empty for the others. An error is the
 // contender's failure.
@@ -253,6 +230,18 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
 }
 
 }  // namespace
+
+fs::path initial_weights(const Plan& plan) { return plan.directory.scripts() / kWeights; }
+
+Build build_of(const Plan& plan, const ContenderStart& entry) {
+  const bool as_is = plan.recipe.training.track == ir::Track::kAsIs;
+  const fs::path weights = entry.weights.empty() ? initial_weights(plan) : entry.weights;
+  return {.script = entry.script,
+          .weights = as_is ? fs::path() : weights,
+          .data = entry.data.empty() ? plan.gate.data : entry.data,
+          .layout = entry.layout,
+          .predict = plan.recipe.training.predicts()};
+}
 
 Texts worker_environment(const recipe::Recipe& recipe) {
   Texts all = {{"PYTHONHASHSEED", "0"}};
@@ -384,8 +373,14 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
                  .where = (folder / "run.json").string(),
                  .remedy = "the run directory is damaged: start a new run"};
   }
-  TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
-  TRY(recipe.workload, ir::parse(manifest.workload_text, (folder / "run.json").string()));
+  if (const std::string other = other_machine(manifest.host, read_host());
+      !other.empty() && manifest.calibration.erase(kTakenCeiling) > 0) {
+    manifest.notes.push_back(
+        "Resumed on another machine: the profile's promise of low noise does not apply and is dropped (the "
+        "profile is " +
+        other + ").");
+  }
+  TRY(recipe::Recipe recipe, recorded_recipe(manifest, folder / "run.json"));
   TRY(const auto data, tensor::SafetensorsFile::open(directory.scripts() / kData));
   const auto* entry = data.find(recipe.workload.inputs[0].name);
   if (entry == nullptr || entry->shape.empty()) {
@@ -394,13 +389,6 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
                  .remedy = "the run directory is damaged: start a new run"};
   }
   CHECK_OK(check_unchanged(recipe, manifest, directory.scripts() / kData));
-  if (const std::string other = other_machine(manifest.host, read_host());
-      !other.empty() && manifest.calibration.erase(kTakenCeiling) > 0) {
-    manifest.notes.push_back(
-        "Resumed on another machine: the profile's promise of low noise does not apply and is dropped (the "
-        "profile is " +
-        other + ").");
-  }
   for (size_t i = 0; i < manifest.contenders.size(); ++i) {  // an environment may have been made since
     Failure& failure = manifest.not_started[i];
     if (failure.stage == Stage::kEnvironment && missing(manifest.contenders[i], interpreters).empty())

@@ -45,9 +45,11 @@ Result<Plan> reopen_plan(const std::filesystem::path& folder, const Interpreters
 // compiled if it is a program. The lane has a failure if that is impossible or the script is the user's own.
 Lane lane_at_batch(const Plan& plan, size_t lane, int64_t batch, const Progress& progress);
 
-// Replaces parts of the recipe by what the record holds: contenders, the published table, and values taken
-// from the machine's profile (number of bursts, promise about noise).
-void take_recorded(const Manifest& manifest, recipe::Recipe& recipe);
+// The run's initial weights, with which all contenders of the equalised track start.
+std::filesystem::path initial_weights(const Plan& plan);
+// What a worker of a contender builds in the race: the recipe's own step, from these weights; as-is from its framework's
+// own. A contender of another run has that run's data and weights.
+Build build_of(const Plan& plan, const ContenderStart& entry);
 
 // Variables set for every worker, independent of its controls: quiet logs; no TF32 in the equalised track.
 Texts worker_environment(const recipe::Recipe& recipe);

@@ -205,17 +205,7 @@ void start_member(const Plan& plan, const ContenderStart& entry, const Sensed& s
     trial.effective["cooldown"] = fmt::format("{:g} s", plan.recipe.race.cooldown_seconds);
   if (!sensed.gpu_clock.empty() && trial.memory.contains("on_gpu"))
     trial.effective["gpu_clock"] = sensed.gpu_clock;
-  const bool as_is = plan.recipe.training.track == ir::Track::kAsIs;
-  const auto built =
-      worker.build({.script = entry.script,
-                    .weights = as_is                   ? fs::path()
-                               : entry.weights.empty() ? plan.directory.scripts() / "weights.safetensors"
-                                                       : entry.weights,
-                    .data = entry.data.empty() ? plan.gate.data : entry.data,
-                    .layout = entry.layout,
-                    .dropout = true,
-                    .predict = plan.recipe.training.predicts()},
-                   trial.effective);
+  const auto built = worker.build(build_of(plan, entry), trial.effective);
   if (built) trial.build_ns = *built;
   if (built) take_built_memory(worker, sensed.root, trial);
   if (const auto first = worker.run(1, Stage::kFirstStep)) {

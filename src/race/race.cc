@@ -437,7 +437,7 @@ Result<std::unique_ptr<HeatsHere>> HeatsHere::open(const Plan& plan, const Sense
   std::optional<AuditGround> audit;
   if (can_audit(plan.gate.workload, plan.gate.training)) {
     TRY(audit, make_audit_ground(plan.gate.workload, plan.gate.training, plan.gate.data, plan.gate.rows,
-                                 plan.directory.scripts() / "weights.safetensors"));
+                                 initial_weights(plan)));
   }
   return std::unique_ptr<HeatsHere>(new HeatsHere(sensed, std::move(audit)));
 }

@@ -133,7 +133,7 @@ Result<std::string> with_contenders(std::string_view text, const std::vector<Con
 Result<Recipe> parse(std::string_view text, const std::filesystem::path& file, bool shipped = false);
 
 // Reads a recipe from a run's record. It opens no file: neither workload nor published table nor scripts.
-// The record has their contents (take_recorded in plan/plan.h).
+// The record has their contents (plan/recorded_recipe.h).
 Result<Recipe> parse_recorded(std::string_view text, const std::filesystem::path& file);
 
 // Error: no contender of the recipe has this id; it names the nearest, or all.

@@ -86,7 +86,7 @@ void take_lane(const Proven& from, const std::string& id, const std::string& wha
   Lane lane = from.plan.lanes[at];
   lane.entry.contender.id = fmt::format("{} {}", what, id);
   lane.entry.data = from.plan.gate.data;
-  lane.entry.weights = from.plan.directory.scripts() / "weights.safetensors";
+  lane.entry.weights = initial_weights(from.plan);
   into.lanes.push_back(std::move(lane));
   into.manifest.contenders.push_back(from.plan.manifest.contenders[at]);
   into.manifest.contenders.back().id = into.lanes.back().entry.contender.id;

@@ -10,6 +10,7 @@
 #include "base/json_text.h"
 #include "base/sha256.h"
 #include "ir/training.h"
+#include "plan/recorded_recipe.h"
 #include "recipe/recipe.h"
 #include "summary/standing.h"
 #include "table/text.h"
@@ -141,7 +142,7 @@ Result<IndexedRun> indexed_run(const Summary& summary, const std::vector<Commit>
   const Manifest& m = summary.manifest;
   const auto started = unix_seconds(m.started);
   if (!started) return Error{fmt::format("started '{}' is no time", table::one_line(m.started))};
-  TRY(const recipe::Recipe recipe, recipe::parse_recorded(m.recipe_text, m.recipe_file));
+  TRY(const recipe::Recipe recipe, recorded_recipe(m));
   IndexedRun run{.id = run_id(*started * 1000, sha256(manifest_text + "\n" + first_trial)),
                  .started = m.started,
                  .host = m.host.name,

@@ -20,7 +20,7 @@
 #include "ir/cost.h"
 #include "ir/text.h"
 #include "parity/proof_variants.h"
-#include "plan/plan.h"
+#include "plan/recorded_recipe.h"
 #include "recipe/published_table.h"
 #include "recipe/recipe.h"
 #include "records/controls.h"
@@ -547,9 +547,7 @@ std::string from_here(const std::filesystem::path& folder) {
 Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& parities,
                           const std::vector<Trial>& trials, std::vector<Source> sources,
                           const MachineReport* machine, const MachineReport* peak) {
-  TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
-  take_recorded(manifest, recipe);
-  TRY(recipe.workload, ir::parse(manifest.workload_text, "run.json"));
+  TRY(recipe::Recipe recipe, recorded_recipe(manifest));
   TRY(const ir::Cost cost, ir::step_cost(recipe.workload, recipe.training));
   const std::vector<Trial> checked =
       mark_broken(trials, bounds_of(manifest, parities, recipe.workload, recipe.training, machine, peak));

@@ -33,7 +33,7 @@ std::string not_measured(const std::vector<Row>& ranked, const std::optional<tab
 }  // namespace
 
 Status add_studies(const RunDirectory& directory, Summary& s) {
-  TRY(const recipe::Recipe recipe, recipe::parse_recorded(s.manifest.recipe_text, s.manifest.recipe_file));
+  TRY(const recipe::Recipe recipe, recorded_recipe(s.manifest));
   StudyContext context{.manifest = s.manifest, .recipe = recipe};
   for (const Row& row : s.ranked)
     context.contenders.push_back(

@@ -80,15 +80,8 @@ class LargestSearch {
         plan_.directory.logs() / fmt::format("{}.fits{}.log", entry.script.stem().string(), trial.batch);
     const auto worker = Worker::start(spec);
     worker->import();
-    const bool as_is = plan_.recipe.training.track == ir::Track::kAsIs;
     Texts effective;
-    worker->build({.script = entry.script,
-                   .weights = as_is ? fs::path() : plan_.directory.scripts() / "weights.safetensors",
-                   .data = plan_.gate.data,
-                   .layout = entry.layout,
-                   .dropout = true,
-                   .predict = plan_.recipe.training.predicts()},
-                  effective);
+    worker->build(build_of(plan_, entry), effective);
     worker->run(1, Stage::kFirstStep);
     worker->run(kSteps);
     if (!worker->ok()) trial.failure = worker->failure();

@@ -96,13 +96,7 @@ class ServingProcess {
     worker_ = Worker::start(spec);
     if (const auto imported = worker_->import()) effective_ = imported->effective;
     effective_.merge(observe(worker_->pid()));
-    const bool as_is = plan_.recipe.training.track == ir::Track::kAsIs;
-    worker_->build({.script = entry_.script,
-                    .weights = as_is ? fs::path() : plan_.directory.scripts() / "weights.safetensors",
-                    .data = plan_.gate.data,
-                    .layout = entry_.layout,
-                    .predict = true},
-                   effective_);
+    worker_->build(build_of(plan_, entry_), effective_);
     worker_->run(1, Stage::kFirstStep);
     worker_->run(std::max<int64_t>(1, plan_.recipe.race.warmup_steps), Stage::kWarmUp);
     // The first requests after a burst are no requests like others.

@@ -80,7 +80,7 @@ using Quantities = std::vector<Quantity<LatencyRow>>;
 
 const Quantities kWho = {
     {{.title = "requests",
-      .meaning = "How requests arrive: one after the other, or at random at so many a second.",
+      .meaning = "How requests arrive: one after the other, or at random, with this mean number per second.",
       .left = true},
      nullptr,
      [](const LatencyRow& r) { return Cell{mode_name(r)}; }},
