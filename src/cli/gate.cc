@@ -75,7 +75,7 @@ std::optional<rg::Metric> metric_of(const GateOptions& options) {
 }
 
 Result<rg::Outcome> gated(const GateOptions& options, const fs::path& config, const Progress& progress) {
-  const int64_t begin_ns = monotonic_clock().now_ns();
+  const TimeBudget time(options.budget_s);
   const VersionRequest request = request_of(options, config);
   TRY(const fs::path runner, unpack_runner(bakeoff_home()));
   TRY(const TemporaryFolder scratch, TemporaryFolder::make("explain"));
@@ -93,7 +93,7 @@ Result<rg::Outcome> gated(const GateOptions& options, const fs::path& config, co
                         .metric = outcome.metric};
   TRY(const auto pair, version_pair(std::make_shared<Version>(std::move(base)),
                                     std::make_shared<Version>(std::move(head)), request, tools, progress));
-  CHECK_OK(rg::race(*pair, outcome, progress, begin_ns));
+  CHECK_OK(rg::race(*pair, outcome, progress, time));
   return outcome;
 }
 
@@ -158,7 +158,7 @@ void add_race_options(CLI::App& sub, GateOptions& options) {
   add_share(sub, "--margin", options.margin, 10, "slower by more than this is a regression; default 2%");
   add_share(
       sub, "--alpha", options.alpha, 0.5,
-      "at most so many gates of versions that are not slower by more than the margin are red; default 1%");
+      "largest share of red gates among versions that are not slower by more than the margin; default 1%");
   add_time(sub, options.budget_s, "time of the race, checkouts and builds not counted; default 10m");
   sub.add_option("--repo", options.repo, "folder in the repository; default the current folder");
   sub.add_option("--build", options.build,

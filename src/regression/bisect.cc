@@ -22,7 +22,9 @@ constexpr double kLeastShift = 0.002;
 class Search {
  public:
   Search(BisectOutcome& out, BisectFile& file, const MakePair& make, const Progress& progress)
-      : out_(out), file_(file), make_(make), progress_(progress) {}
+      : out_(out), file_(file), make_(make), progress_(progress), time_(out.settings.budget_s) {
+    time_.keep(kShareOfProof * time_.seconds());
+  }
 
   Status run() {
     CHECK_OK(ends());
@@ -48,9 +50,6 @@ class Search {
   }
 
  private:
-  double left_s() const { return out_.settings.budget_s - seconds_since(begin_); }
-  // What probes may still take: the rest is kept for the proof.
-  double left_for_probes_s() const { return left_s() - kShareOfProof * out_.settings.budget_s; }
   Progress progress_of(const std::string& what) const {
     return [this, what](const std::string& line) { progress_(what + ": " + line); };
   }
@@ -66,7 +65,7 @@ class Search {
     TRY(const auto pair, make_(0, out_.versions.size() - 1));
     Outcome gate{.settings = out_.settings};
     gate.settings.budget_s *= kShareOfEnds;
-    CHECK_OK(race(*pair, gate, progress_of("good against bad"), monotonic_clock().now_ns()));
+    CHECK_OK(race(*pair, gate, progress_of("good against bad"), TimeBudget(gate.settings.budget_s)));
     const auto worst = std::ranges::max_element(gate.rows, {}, [&](const Row& row) {
       return out_.contender.empty() || row.contender == out_.contender ? row.ratio.low : -1.0;
     });
@@ -112,13 +111,13 @@ class Search {
     double heat_s = 0;
     while (past.size() < stats::kMostHeatsOfProbe && !proc::interrupted()) {
       if (past.size() >= kFewestHeats && says_enough(stats::seen_in(past), *shift_)) break;
-      if (left_for_probes_s() <
-          heat_s) {  // a probe that ends early says less, and is not kept as one that failed
+      // A probe that ends early says less, and is not kept as one that failed.
+      if (time_.left_s() <= heat_s) {
         if (past.size() >= kFewestHeats) break;
         return time_over();
       }
       const int64_t heat_begin = monotonic_clock().now_ns();
-      const auto heat = (*pair)->heat({row}, kRoundsOfProbe, std::max(0.0, left_for_probes_s()));
+      const auto heat = (*pair)->heat({row}, kRoundsOfProbe, time_.left_s());
       heat_s = seconds_since(heat_begin);
       if (proc::interrupted()) return Error{.message = "interrupted"};
       if (!heat || heat->empty()) {
@@ -134,7 +133,7 @@ class Search {
 
   Result<stats::Probe> probe(const stats::Bisection& bisection, size_t at) {
     if (proc::interrupted()) return Error{.message = "interrupted"};
-    if (left_for_probes_s() < 0) return time_over();
+    if (time_.left_s() <= 0) return time_over();
     const auto now = bisection.found();
     progress_(fmt::format("probe {}: {} ({} of {}; most likely {} to {}, {:.0f}%)", out_.probes.size() + 1,
                           out_.versions[at].name, at, out_.versions.size() - 1, now.first, now.last,
@@ -160,12 +159,13 @@ class Search {
       return Done{};
     }
     Outcome gate{.settings = out_.settings};
-    gate.settings.budget_s = left_s();
+    time_.keep(0);
+    gate.settings.budget_s = time_.left_s();
     if (gate.settings.budget_s <= 0) {
       out_.stopped = "the time was over before what was found could be raced against its parent";
       return Done{};
     }
-    CHECK_OK(race(**pair, gate, progress_of("confirming"), monotonic_clock().now_ns()));
+    CHECK_OK(race(**pair, gate, progress_of("confirming"), TimeBudget(gate.settings.budget_s)));
     const auto row = std::ranges::find(gate.rows, out_.contender, &Row::contender);
     if (row != gate.rows.end() && row->heats > 0) out_.confirmed = *row;
     return Done{};
@@ -175,7 +175,7 @@ class Search {
   BisectFile& file_;
   const MakePair& make_;
   const Progress& progress_;
-  int64_t begin_ = monotonic_clock().now_ns();
+  TimeBudget time_;  // of which a share is kept for the proof
   std::optional<double> shift_ = {};
 };
 

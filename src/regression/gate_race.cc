@@ -74,7 +74,7 @@ std::string standing(const Row& row) {
 
 }  // namespace
 
-Status race(Pairing& pairing, Outcome& outcome, const Progress& progress, int64_t begin_ns) {
+Status race(Pairing& pairing, Outcome& outcome, const Progress& progress, const TimeBudget& time) {
   outcome.rows = pairing.rows();
   const double alpha = outcome.settings.alpha / static_cast<double>(std::max<size_t>(1, outcome.rows.size()));
   std::vector<Contest> contests;
@@ -85,21 +85,20 @@ Status race(Pairing& pairing, Outcome& outcome, const Progress& progress, int64_
   }
   int64_t rounds = kFirstRounds;
   for (int number = 1; !open.empty() && !proc::interrupted(); ++number) {
-    progress(fmt::format("heat {} ({:.0f} of {:.0f} s){}", number, seconds_since(begin_ns),
-                         outcome.settings.budget_s, standing(outcome.rows[open.front()])));
+    progress(fmt::format("heat {} ({:.0f} of {:.0f} s){}", number, time.spent_s(), time.seconds(),
+                         standing(outcome.rows[open.front()])));
     const int64_t heat_begin = monotonic_clock().now_ns();
-    TRY(const std::vector<PairHeats> seen,
-        pairing.heat(open, rounds, std::max(0.0, outcome.settings.budget_s - seconds_since(begin_ns))));
+    TRY(const std::vector<PairHeats> seen, pairing.heat(open, rounds, time.left_s()));
     if (proc::interrupted() || seen.size() != open.size()) break;
-    const stats::GateTime time{seconds_since(begin_ns), seconds_since(heat_begin), outcome.settings.budget_s};
+    const stats::GateTime spent{time.spent_s(), seconds_since(heat_begin), time.seconds()};
     std::vector<size_t> left;
     for (size_t k = 0; k < open.size(); ++k) {
       Contest& contest = contests[open[k]];
       CHECK_OK(contest.add(seen[k]));
-      contest.next = next_step(contest.test, contest.past, pairing.whole_runs() ? 1 : rounds, time);
+      contest.next = next_step(contest.test, contest.past, pairing.whole_runs() ? 1 : rounds, spent);
       // What a few whole runs say about noise is too little to give up a budget.
       if (pairing.whole_runs() && contest.next.what == stats::NextStep::What::kTooNoisy &&
-          time.spent_s + time.heat_s <= time.budget_s)
+          spent.spent_s + spent.heat_s <= spent.budget_s)
         contest.next.what = stats::NextStep::What::kRunHeat;
       tell(outcome.rows[open[k]], contest, outcome);
       if (contest.next.what == stats::NextStep::What::kRunHeat) left.push_back(open[k]);
@@ -107,12 +106,12 @@ Status race(Pairing& pairing, Outcome& outcome, const Progress& progress, int64_
     open = left;
     if (!open.empty() && !pairing.whole_runs())
       rounds =
-          rounds_of(contests[open.front()], time, pairing.round_s(open), outcome.settings.margin, rounds);
+          rounds_of(contests[open.front()], spent, pairing.round_s(open), outcome.settings.margin, rounds);
   }
   outcome.per = pairing.per();
   outcome.notes = pairing.notes();
   outcome.interrupted = proc::interrupted();
-  outcome.seconds = seconds_since(begin_ns);
+  outcome.seconds = time.spent_s();
   return Done{};
 }
 

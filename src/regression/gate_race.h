@@ -8,6 +8,7 @@
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "base/time_budget.h"
 #include "regression/outcome.h"
 #include "stats/burst_plan.h"
 #include "stats/regression.h"
@@ -38,8 +39,8 @@ class Pairing {
   virtual std::vector<std::string> notes() const { return {}; }
 };
 
-// Fills rows and seconds of `outcome`, whose settings it takes; `begin_ns`: when its budget began. It returns early
+// Fills rows and seconds of `outcome`, whose settings it takes but for the budget, which `time` is. It returns early
 // after Ctrl-C.
-Status race(Pairing& pairing, Outcome& outcome, const Progress& progress, int64_t begin_ns);
+Status race(Pairing& pairing, Outcome& outcome, const Progress& progress, const TimeBudget& time);
 
 }  // namespace bakeoff::regression

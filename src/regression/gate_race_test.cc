@@ -52,7 +52,7 @@ class Played : public Pairing {
 
 Outcome raced(Played& played, double margin = 0.02) {
   Outcome outcome{.settings = {.margin = margin}};
-  EXPECT_TRUE(race(played, outcome, kSilent, monotonic_clock().now_ns()));
+  EXPECT_TRUE(race(played, outcome, kSilent, TimeBudget(outcome.settings.budget_s)));
   return outcome;
 }
 
@@ -79,7 +79,7 @@ TEST(GateRace, ARegressionIsNamedWithItsInterval) {
 TEST(GateRace, AMetricThatShouldBeHighIsToldAsPrinted) {
   Played played({{"bench.py", 2.0}});
   Outcome outcome{.metric = Metric{"tokens/s", true}};
-  ASSERT_TRUE(race(played, outcome, kSilent, monotonic_clock().now_ns()));
+  ASSERT_TRUE(race(played, outcome, kSilent, TimeBudget(outcome.settings.budget_s)));
   EXPECT_EQ(exit_code(outcome), 1);
   const Row& row = outcome.rows[0];
   EXPECT_NEAR(row.ratio.value, 0.5, 0.02);
@@ -107,7 +107,7 @@ TEST(GateRace, ContendersThatAreDecidedRunNoMore) {
 TEST(GateRace, NoiseForbidsGreen) {
   Played played({{"torch", 1.0, 0.3}});
   Outcome outcome{.settings = {.budget_s = 0.0001}};
-  ASSERT_TRUE(race(played, outcome, kSilent, monotonic_clock().now_ns()));
+  ASSERT_TRUE(race(played, outcome, kSilent, TimeBudget(outcome.settings.budget_s)));
   EXPECT_EQ(exit_code(outcome), 3);
   EXPECT_FALSE(what_decides(outcome.rows[0], outcome).empty());
 }
@@ -116,7 +116,7 @@ TEST(GateRace, AFailureOfOneVersionIsAnError) {
   Played played({{"torch", 1.0, 0.3}});
   played.fails_at = 2;
   Outcome outcome;
-  const Status done = race(played, outcome, kSilent, monotonic_clock().now_ns());
+  const Status done = race(played, outcome, kSilent, TimeBudget(outcome.settings.budget_s));
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().message, "head: it ended with ValueError");
 }
