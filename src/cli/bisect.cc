@@ -200,7 +200,7 @@ void add_probe_options(CLI::App& sub, BisectOptions& options) {
   add_share(sub, "--margin", options.margin, 10, "slower by less than this is nothing to find; default 2%");
   add_share(
       sub, "--alpha", options.alpha, 0.5,
-      "at most so many of the commits that are named are not slower than their parent by the margin; default 1%");
+      "largest share of named commits that are not slower than their parent by the margin; default 1%");
   add_time(sub, options.budget_s, "time of all races and builds together; default 60m");
   sub.add_option("--contender", options.contender,
                  "of a recipe: id of the contender that is searched for; default the one that regressed most")

@@ -261,7 +261,7 @@ Action add_history(CLI::App& sub) {
   sub.add_option("series", options->series, "id, name or part of a name; default: a list of all")
       ->type_name("SERIES");
   sub.add_option("--last", options->last,
-                 "number of runs of each series; default 1000, of a page as many as it has room for")
+                 "number of runs of each series; default 1000, for --html as many as fit")
       ->check(number_from(1, 1e9));
   sub.add_flag_callback(
       "--json", [options] { options->format = "json"; }, "print JSON");

@@ -59,8 +59,8 @@ void add_profile(CLI::App& sub, std::string& profile) {
 void add_baseline(CLI::App& sub, std::string& baseline) {
   sub.add_option(
       "--baseline", baseline,
-      "contender that the others are compared with, by its id, as JSON has it (torch, or keras[backend=jax]): a further "
-      "table says how many times as fast as it each of them is");
+      "contender that the others are compared with, by its id as in JSON (torch, or keras[backend=jax]); adds a table "
+      "of how many times as fast the others are");
 }
 
 void add_share(CLI::App& sub, const std::string& name, double& into, double most, const std::string& doc) {

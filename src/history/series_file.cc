@@ -72,14 +72,9 @@ std::optional<double> number_in(const std::string& cell) {
   return value;
 }
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 // "ops_per_second", "fps": a word of it, at its end or of its own.
 bool has_word(const std::string& column, std::span<const char* const> words) {
-  const std::string name = lower(column);
+  const std::string name = lowered(column);
   return std::ranges::any_of(words, [&](const std::string word) {
     const size_t at = name.rfind(word);
     if (at == std::string::npos) return false;

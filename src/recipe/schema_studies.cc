@@ -100,9 +100,8 @@ std::vector<Key> keys_of_whole_trainings() {
                       "number of held-out rows, on which no contender trains: of MNIST's test pictures, of "
                       "the last tenth of a text, or the last rows of other data")),
           integer_key("patience", "0", from(0, 1e6),
-                      "number of epochs: a training ends early when the held-out loss has not fallen below "
-                      "its lowest so far, by more than min_delta, in so many epochs in a row. 0: it never "
-                      "ends early"),
+                      "number of epochs: a training ends when this many epochs in a row brought no new "
+                      "lowest held-out loss, lower by more than min_delta. 0: it never ends early"),
           real_key("min_delta", "0", from(0), "smallest fall of the held-out loss that counts for patience"),
       });
 }

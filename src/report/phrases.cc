@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/texts.h"
 #include "records/names.h"
 #include "summary/baseline.h"
 #include "summary/standing.h"
@@ -16,11 +17,6 @@ namespace bakeoff::report {
 
 using namespace table;
 namespace {
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return text;
-}
 
 // Of one step: "12.4 GFLOP", "0.31 MFLOP".
 std::string flops(double gflop) {
@@ -41,7 +37,7 @@ std::string verdict_word(const Row& row) {
 }
 
 std::string verdict_text(const Row& row) {
-  if (!row.behind) return lower(one_line(verdict_word(row)));
+  if (!row.behind) return lowered(one_line(verdict_word(row)));
   return fmt::format("behind {} by at least {}", one_line(row.behind->contender),
                      percent(row.behind->at_least - 1));
 }
@@ -196,7 +192,7 @@ std::string roofline_statement(const Roofline& r) {
       fmt::format("Of peak: the model's arithmetic over the {} GFLOP/s that {} reached here ({})",
                   significant(r.peak_flops / 1e9, 3), counted(r.threads, "thread"), one_line(r.peak_of));
   if (r.fewest_threads < r.threads)
-    text += "; a contender with fewer threads is held against what so many reached";
+    text += "; a contender with fewer threads is compared with what its number of threads reached";
   if (r.gemm_flops > 0)
     text += fmt::format("; the best matrix product of a library ({}) reaches {:.0f}% of it",
                         one_line(r.gemm_of), 100 * r.gemm_flops / r.peak_flops);

@@ -115,8 +115,8 @@ class Fits {
   std::string announcement(const std::vector<size_t>& lanes, double seconds) const {
     const std::string times = fit_.seeds > 1 ? fmt::format(", {} times", fit_.seeds) : "";
     return fmt::format(
-        "fit: {} by {} contender{}{} take about {} by the race's step times; budget.minutes limits the race "
-        "alone, --budget both",
+        "fit: {} by {} contender{}{} take about {}, estimated from the race; budget.minutes does not limit "
+        "this, --budget does",
         fit_text(plan_.recipe, ground_.rows()), lanes.size(), lanes.size() == 1 ? "" : "s", times,
         time_text(seconds));
   }

@@ -68,7 +68,7 @@ class FitAccumulator {
       row.loss = range_of(loss_);
       row.held_loss = range_of(held_loss_);
       if (classes) row.accuracy = range_of(accuracy_);
-      if (!row.loss) notes.push_back("its loss is no number any more");
+      if (!row.loss) notes.push_back("its loss is NaN or infinite");
       if (overdone_ > 0)
         notes.push_back(
             fmt::format("it did {} steps, as it runs several at once; the seconds are those of {:.0f}",
