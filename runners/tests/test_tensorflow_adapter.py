@@ -5,7 +5,6 @@ Everything is executed. Needs an interpreter with tensorflow.
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,13 @@ import pytest
 np = pytest.importorskip("numpy")
 pytest.importorskip("tensorflow")
 
-import forks  # noqa: E402
+from golden_cnn import (  # noqa: E402
+    check_alone,
+    check_gradients,
+    insert_after,
+    write_files,
+    write_script,
+)
 from tiers import FULL, full_tier  # noqa: E402
 
 from bakeoff_runner.adapter import (  # noqa: E402
@@ -23,12 +28,8 @@ from bakeoff_runner.adapter import (  # noqa: E402
     ParityRequest,
 )
 from bakeoff_runner.adapters.tensorflow_adapter import TensorFlowAdapter  # noqa: E402
-from bakeoff_runner.tensors import (  # noqa: E402
-    read_safetensors,
-    write_safetensors,
-)
+from bakeoff_runner.tensors import write_safetensors  # noqa: E402
 
-GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "tensorflow"
 SMALL = """
 import itertools
 import numpy as np
@@ -252,74 +253,22 @@ def test_what_is_missing_is_named(
         build(adapter, small["folder"])
 
 
-def golden(name: str, folder: Path, batch: int) -> Path:
-    """A golden script with a smaller batch, its layout beside it."""
-    text = (GOLDEN / f"{name}.py").read_text()
-    head, _, tail = text.partition("BATCH_SIZE = ")
-    script = folder / "train_tensorflow.py"
-    script.write_text(f"{head}BATCH_SIZE = {batch}{tail[tail.index(chr(10)) :]}")
-    return script
-
-
-def cnn_files(folder: Path) -> None:
-    rng = np.random.default_rng(2)
-    shapes = {
-        "conv1": (32, 1, 3, 3), "conv2": (32, 32, 3, 3), "conv3": (32, 32, 3, 3),
-        "conv4": (64, 32, 3, 3), "fc1": (128, 4096), "fc2": (10, 128),
-    }  # fmt: skip
-    weights = {}
-    for layer, shape in shapes.items():
-        scale = np.sqrt(2 / np.prod(shape[1:]))
-        weights[f"{layer}.weight"] = (scale * rng.normal(size=shape)).astype("f4")
-        weights[f"{layer}.bias"] = rng.normal(size=shape[0]).astype("f4") / 10
-    write_safetensors(folder / "weights.safetensors", weights)
-    pictures = rng.integers(0, 256, size=(40, 1, 28, 28)).astype("u1")
-    labels = rng.integers(0, 10, size=40).astype("u1")
-    write_safetensors(folder / "data.safetensors", {"x": pictures, "y": labels})
-
-
 @full_tier
 def test_gradients_of_the_cnn_are_those_of_its_loss(
     adapter: Any, tmp_path: Path
 ) -> None:
-    cnn_files(tmp_path)
-    script = golden("mnist_cnn", tmp_path, 16)
-    layout = GOLDEN / "mnist_cnn.layout.json"
-    files = (tmp_path / "weights.safetensors", tmp_path / "data.safetensors", layout)
-    adapter.build(BuildRequest(script, *files, dtype="float64"))
-    at = adapter.parity(ParityRequest(0, 8, None))
-    weights = read_safetensors(files[0])
-    rng = np.random.default_rng(3)
-    direction = {k: rng.normal(size=v.shape) for k, v in weights.items()}
-    slope = sum(np.vdot(at[f"grad/{k}"], d) for k, d in direction.items())
-    loss = []
-    for sign in (1, -1):
-        moved = {k: v + sign * 1e-8 * direction[k] for k, v in weights.items()}
-        write_safetensors(tmp_path / "moved.safetensors", moved)
-        moved_files = (tmp_path / "moved.safetensors", *files[1:])
-        adapter.build(BuildRequest(script, *moved_files, dtype="float64"))
-        loss.append(float(adapter.parity(ParityRequest(0, 8, None))["loss"]))
-    assert slope == pytest.approx((loss[0] - loss[1]) / 2e-8, rel=1e-5)
+    check_gradients(adapter, "tensorflow", tmp_path)
 
 
 def test_scripts_run_alone(tmp_path: Path) -> None:
-    cnn_files(tmp_path)
-    shutil.copy(
-        GOLDEN / "mnist_cnn.layout.json", tmp_path / "train_tensorflow.layout.json"
-    )
+    write_files(tmp_path)
     names = ("mnist_cnn", "mnist_cnn_eager", "mnist_cnn_as_is", "mnist_cnn_loop")
-    names = names if FULL else names[2:]
-    for name in names:
-        script = golden(name, tmp_path, 16)
+    for name in names if FULL else names[2:]:
+        script = write_script("tensorflow", name, tmp_path, 16)
         # Weights of the framework's own are other ones every time.
-        head, line, rest = script.read_text().partition("import tensorflow as tf\n")
-        script.write_text(f"{head}{line}tf.keras.utils.set_random_seed(1)\n{rest}")
-        run = forks.run([str(script), "--steps", "11"])
-        assert run.returncode == 0, run.stderr
-        lines = run.stdout.splitlines()
-        second = "step 8" if name == names[-1] else "step 10"
-        assert [line.split(":")[0] for line in lines] == ["step 0", second]
-        assert float(lines[1].split()[-1]) < float(lines[0].split()[-1])
+        seed = "tf.keras.utils.set_random_seed(1)"
+        insert_after(script, "import tensorflow as tf", seed)
+        check_alone(script, "step 8" if name == names[-1] else "step 10")
 
 
 @pytest.mark.parametrize("blank", [0, 2, -1])
