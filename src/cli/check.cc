@@ -180,8 +180,6 @@ int answer(const CheckOptions& options, const fs::path& config) {
   return lines.empty() ? 0 : 1;
 }
 
-}  // namespace
-
 int check(const CheckOptions& options, const fs::path& config) {
   if (!fs::is_regular_file(options.script)) {
     return fail({.message = fmt::format("there is no script '{}'", options.script.string()),
@@ -190,8 +188,6 @@ int check(const CheckOptions& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   return answer(options, config);
 }
-
-namespace {
 
 Action add_check(CLI::App& sub) {
   const auto options = std::make_shared<CheckOptions>();

@@ -46,8 +46,6 @@ std::string text_of(const Parity& parity) {
   return text;
 }
 
-}  // namespace
-
 int parity(const ParityOptions& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   const auto recipe = chosen_recipe(options.recipe, options.changes);
@@ -79,8 +77,6 @@ int parity(const ParityOptions& options, const fs::path& config) {
   if (proc::interrupted()) return kInterrupted;
   return same ? 0 : 1;
 }
-
-namespace {
 
 Action add_parity(CLI::App& sub) {
   const auto options = std::make_shared<ParityOptions>();

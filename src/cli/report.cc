@@ -65,8 +65,6 @@ int check_report(const Summary& summary, const fs::path& html) {
   return check.findings.empty() ? 0 : 1;
 }
 
-}  // namespace
-
 int report(const ReportOptions& options) {
   const auto directory = RunDirectory::open(options.run);
   if (!directory) return fail(directory.error());
@@ -83,8 +81,6 @@ int report(const ReportOptions& options) {
   const Page page = named ? Page::kNeeded : Page::kIfPossible;
   return present(*summary, options.format, html, page) == kBadInput ? kBadInput : 0;
 }
-
-namespace {
 
 Action add_report(CLI::App& sub) {
   const auto options = std::make_shared<ReportOptions>();

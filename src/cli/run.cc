@@ -145,8 +145,6 @@ void say_what_to_make(const Plan& plan, const fs::path& config) {
     note("bakeoff: " + how);
 }
 
-}  // namespace
-
 int run(const RunOptions& options, const fs::path& config) {
   const int64_t begin = monotonic_clock().now_ns();
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
@@ -185,8 +183,6 @@ int run(const RunOptions& options, const fs::path& config) {
   if (summary->ranked.empty()) say_what_to_make(plan, config);
   return code;
 }
-
-namespace {
 
 int serve_heat(const std::vector<fs::path>& files, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());

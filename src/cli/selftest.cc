@@ -64,8 +64,6 @@ Result<SelfTestEvidence> measure(const SelfTestCommand& options, const fs::path&
   return selftest(wanted, interpreters, progress.lines(), progress.race());
 }
 
-}  // namespace
-
 int selftest(const SelfTestCommand& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   const auto workspace = TemporaryFolder::make("selftest");
@@ -87,8 +85,6 @@ int selftest(const SelfTestCommand& options, const fs::path& config) {
                                   [](const Claim& c) { return c.outcome == Claim::Outcome::kMissed; });
   return missed ? 1 : 0;
 }
-
-namespace {
 
 Action add_selftest(CLI::App& sub) {
   const auto options = std::make_shared<SelfTestCommand>();

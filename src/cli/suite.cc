@@ -135,8 +135,6 @@ Status race_suite(suite::SuiteSession& session) {
   return suite::race_all(session);
 }
 
-}  // namespace
-
 int suite(const SuiteOptions& options, const fs::path& config) {
   if (!options.report.empty()) {
     const auto record = suite::read(options.report);
@@ -157,8 +155,6 @@ int suite(const SuiteOptions& options, const fs::path& config) {
   if (!done) return fail(done.error());
   return present_suite(session->record, session->folder, options);
 }
-
-namespace {
 
 void add_budget(CLI::App& sub, double& minutes) {
   sub.add_option_function<std::string>(

@@ -81,8 +81,6 @@ void show(const Translation& translation) {
   for (const std::string& note : translation.notes) print("note: " + note + "\n");
 }
 
-}  // namespace
-
 int translate(const TranslateOptions& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   const auto done = [&] {
@@ -96,8 +94,6 @@ int translate(const TranslateOptions& options, const fs::path& config) {
     show(*done);
   return done->complete() ? 0 : 1;
 }
-
-namespace {
 
 Action add_translate(CLI::App& sub) {
   const auto options = std::make_shared<TranslateOptions>();

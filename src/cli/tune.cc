@@ -69,8 +69,6 @@ ExplainOptions of_script(const TuneOptions& options) {
           .format = options.format};
 }
 
-}  // namespace
-
 int tune(const TuneOptions& options, const fs::path& config) {
   if (options.recipe.extension() == ".py") {
     if (!options.changes.empty())
@@ -99,8 +97,6 @@ int tune(const TuneOptions& options, const fs::path& config) {
                     (folder / "best" / "scripts" / outcome->best.ranked[0].contender.script).string()));
   return code;
 }
-
-namespace {
 
 Action add_tune(CLI::App& sub) {
   const auto options = std::make_shared<TuneOptions>();
