@@ -198,9 +198,8 @@ void add_probe_options(CLI::App& sub, BisectOptions& options) {
   sub.add_option("target", options.target,
                  "script or recipe that the versions have; a script's arguments stand behind --");
   add_share(sub, "--margin", options.margin, 10, "slower by less than this is nothing to find; default 2%");
-  add_share(
-      sub, "--alpha", options.alpha, 0.5,
-      "largest share of named commits that are not slower than their parent by the margin; default 1%");
+  add_share(sub, "--alpha", options.alpha, 0.5,
+            "largest share of named commits that are not slower than their parent by the margin; default 1%");
   add_time(sub, options.budget_s, "time of all races and builds together; default 60m");
   sub.add_option("--contender", options.contender,
                  "of a recipe: id of the contender that is searched for; default the one that regressed most")
