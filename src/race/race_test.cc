@@ -620,7 +620,8 @@ TEST_F(RaceTest, ABusyHostIsSeenHoweverShortTheRace) {
 }
 
 TEST_F(RaceTest, TheEliminatedAndTheFailedLeaveAndTheBudgetEndsIt) {
-  const int64_t least = least_heats(0.2, 4), budget = least + 3;
+  // One disturbed heat among the first costs several that are not, until "slow" is surely slower all the same.
+  const int64_t least = least_heats(0.2, 4), budget = least + 8;
   std::vector<Trial> trials;
   std::map<std::string, int64_t> heats;
   int last = 0;
