@@ -57,10 +57,21 @@ class HeatsElsewhere(unittest.TestCase):
         done = self.place.run("run", self.recipe, "--out", "r", "--budget", "2pairs")
         self.assertEqual(done.code, 0, done.err)
         result = self.place.path / "result.json"
-        served = self.place.run("run", "--serve-heat", "r", order, result)
-        self.assertEqual(served.code, 2)
-        self.assertIn("has no contender number 7", served.err)
-        self.assertFalse(result.exists())
+        empty = self.place.write("empty.json", '{"members": [], "number": 1}')
+        for file, said in ((order, "has no contender number 7"), (empty, "no round")):
+            served = self.place.run("run", "--serve-heat", "r", file, result)
+            self.assertEqual(served.code, 2, served.err)
+            self.assertIn(said, served.err)
+            self.assertFalse(result.exists())
+
+    def test_a_result_that_was_not_ordered_is_refused(self) -> None:
+        trial = '{"contender": "onnxruntime", "heat": 9}'
+        answer = f'{{"trials": [{trial}], "audits_s": 0}}'
+        liar = self.place.write("liar.sh", f"#!/bin/sh\necho '{answer}' > \"$3\"\n")
+        liar.chmod(0o755)
+        done = self.race(str(liar))
+        self.assertEqual(done.code, 2, done.err)
+        self.assertIn("with a trial of onnxruntime in heat 9", done.err)
 
 
 if __name__ == "__main__":
