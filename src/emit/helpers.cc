@@ -7,6 +7,12 @@
 #include "emit/code_writer.h"
 #include "emit/spelling.h"
 
+// Why a script's copy is cut down: a script has to read as if written by hand, and nobody writes a `bias=None` that every
+// call gives. Why it works on text: the files are ours and formatted, so that the few shapes of the table in helpers.h
+// are all that is needed; a shape that is not among them stays as it is, and the copy is longer but right. A cut that
+// is wrong shows: goldens hold every line, and each emitted script is executed and proven against the referee.
+// Definitions name each other, so a script's helpers are collected until none is added.
+
 namespace bakeoff::emit {
 namespace {
 
