@@ -19,6 +19,7 @@
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "recipe/recipe.h"
+#include "run/budget_error.h"
 #include "run/heats_by_command.h"
 #include "run/races.h"
 #include "run/taken_profile.h"
@@ -64,7 +65,7 @@ void apply(const Budget& wanted, int64_t ran, recipe::Budget& budget) {
 // An error that names the recipe's budget names --budget instead where that states it.
 Error of_option(const Error& error, const recipe::Recipe& recipe, const Budget& wanted) {
   const bool stated = wanted.minutes > 0 || wanted.pairs > 0;
-  return stated ? of_budget(error, recipe, {"minutes", "heats"}, "--budget") : error;
+  return stated ? run::of_budget(error, recipe, {"minutes", "heats"}, "--budget") : error;
 }
 
 // What the budget does not limit, said before anything starts; empty: it limits all.

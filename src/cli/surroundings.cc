@@ -4,7 +4,6 @@
 #include <ctime>
 
 #include "base/files.h"
-#include "recipe/schema.h"
 
 namespace bakeoff::cli {
 
@@ -26,13 +25,6 @@ fs::path dated_folder(const std::string& name) {
   char date[32];
   std::strftime(date, sizeof date, "%Y%m%d-%H%M%S", &local);
   return fs::path("runs") / (name + "-" + date);
-}
-
-Error of_budget(Error error, const recipe::Recipe& recipe, const std::vector<std::string>& keys,
-                const std::string& instead) {
-  for (const std::string& key : keys)
-    if (error.where == recipe::where(recipe, "budget", key)) error.where = instead;
-  return error;
 }
 
 }  // namespace bakeoff::cli

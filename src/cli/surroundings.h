@@ -4,11 +4,9 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "cli/console.h"
-#include "recipe/recipe.h"
 #include "run/session.h"
 
 namespace bakeoff::cli {
@@ -19,9 +17,5 @@ Result<run::Surroundings> surroundings(const std::filesystem::path& config, Cons
 
 // "runs/NAME-20261124-101500".
 std::filesystem::path dated_folder(const std::string& name);
-
-// An error that names one of these keys of the recipe's [budget] names `instead`, which replaces them.
-Error of_budget(Error error, const recipe::Recipe& recipe, const std::vector<std::string>& keys,
-                const std::string& instead);
 
 }  // namespace bakeoff::cli

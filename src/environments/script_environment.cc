@@ -74,9 +74,12 @@ Result<Environment> environment_of(const recipe::Contender& contender, const std
 Result<std::optional<std::filesystem::path>> interpreter_of_script(const std::filesystem::path& script,
                                                                    const std::string& framework,
                                                                    const std::filesystem::path& config) {
-  const emit::Framework* imported = framework_of_script(script);
-  if (framework.empty() && imported == nullptr) return std::optional<std::filesystem::path>();
-  const std::string name = framework.empty() ? imported->name : framework;
+  std::string name = framework;
+  if (name.empty()) {
+    const emit::Framework* imported = framework_of_script(script);
+    if (imported == nullptr) return std::optional<std::filesystem::path>();
+    name = imported->name;
+  }
   if (emit::find_framework(name) == nullptr) {
     std::vector<std::string> names;
     for (const emit::Framework* known : emit::frameworks()) names.emplace_back(known->name);

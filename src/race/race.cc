@@ -447,6 +447,17 @@ Result<HeatResult> HeatsHere::run(const Plan& plan, const HeatOrder& order, cons
   return run_heat(plan, order, sensed_, watch, happening, audit_ ? &*audit_ : nullptr);
 }
 
+namespace {
+
+// Who runs the heats: the one that the context names, else this process, for which `here` is opened.
+Result<Heats*> heats_of(const Plan& plan, const RaceContext& with, std::unique_ptr<HeatsHere>& here) {
+  if (with.heats != nullptr) return with.heats;
+  TRY(here, HeatsHere::open(plan, with.sensed));
+  return static_cast<Heats*>(here.get());
+}
+
+}  // namespace
+
 Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
             const RaceContext& with) {
   CHECK_OK(measure_peak_of_run(plan, with.sensed));
@@ -455,13 +466,14 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
   double left_s = with.time.left_s();
   size_t left = 0;
   for (const Group& group : groups) left += group.members.size();
-  TRY(const auto here, HeatsHere::open(plan, with.sensed));
+  std::unique_ptr<HeatsHere> here;
+  TRY(Heats* const heats, heats_of(plan, with, here));
   for (const Group& group : groups) {
     // Time is divided by the number of contenders; later groups get what a group leaves.
     const double seconds =
         left_s * static_cast<double>(group.members.size()) / static_cast<double>(std::max<size_t>(1, left));
     const int64_t begin = monotonic_clock().now_ns();
-    GroupRace group_race(plan, parities, group, seconds, left_s, trials, with.heats ? *with.heats : *here);
+    GroupRace group_race(plan, parities, group, seconds, left_s, trials, *heats);
     CHECK_OK(group_race.run(with.watch));
     if (proc::interrupted()) break;
     for (Trial& trial : group_race.take_fresh()) trials.push_back(std::move(trial));
@@ -477,10 +489,11 @@ Status first_heat(const Plan& plan, const std::vector<Parity>& parities, const R
   std::erase_if(groups, [](const Group& group) { return group.members.size() < 2; });
   if (groups.empty()) return Done{};
   CHECK_OK(measure_peak_of_run(plan, with.sensed));
-  TRY(const auto here, HeatsHere::open(plan, with.sensed));
+  std::unique_ptr<HeatsHere> here;
+  TRY(Heats* const heats, heats_of(plan, with, here));
   const double seconds = with.time.left_s();
   for (const Group& group : groups) {
-    GroupRace race(plan, parities, group, seconds, seconds, {}, with.heats ? *with.heats : *here);
+    GroupRace race(plan, parities, group, seconds, seconds, {}, *heats);
     CHECK_OK(race.run_first(with.watch));
   }
   return Done{};

@@ -9,6 +9,7 @@
 #include "proc/interrupt.h"
 #include "race/race.h"
 #include "recipe/recipe.h"
+#include "run/budget_error.h"
 #include "run/races.h"
 #include "run/taken_profile.h"
 #include "summary/summarise.h"
@@ -30,10 +31,9 @@ Result<Summary> race_entry(const SuiteSession& session, const Entry& entry) {
     recipe.budget.minutes = suite::share(session.record);
     recipe.budget.includes_studies = true;
   }
-  const auto of_share = [&](Error error) {
-    if (session.record.minutes > 0 && error.where == recipe::where(recipe, "budget", "minutes"))
-      error.where = "its share of the suite's time";
-    return error;
+  const auto of_share = [&](const Error& error) {
+    if (session.record.minutes <= 0) return error;
+    return run::of_budget(error, recipe, {"minutes"}, "its share of the suite's time");
   };
   if (const Status enough = check_budget(recipe); !enough) return of_share(enough.error());
   if (recipe::check_baseline(recipe, session.record.baseline)) recipe.baseline = session.record.baseline;
