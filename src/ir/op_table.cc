@@ -464,6 +464,11 @@ std::vector<OpInfo> mixed_ops() {
        .max_inputs = 2,
        .axes = AxisRule::kAxis,
        .shape = rules::take},
+      {.op = Op::kStopGradient,
+       .name = "stop_gradient",
+       .doc = "x; no gradient passes.",
+       .attributes = {},
+       .shape = rules::same},
       {.op = Op::kGroupNorm,
        .name = "group_norm",
        .doc =

@@ -115,6 +115,13 @@ std::map<Op, Spellings> rows() {
         {"ops.take({0}, {1}, axis={axis})"},
         {"torch::index_select({0}, {axis}, {1})"},
         {"Gather({0}, {1}, axis={axis})"}}},
+      {Op::kStopGradient,
+       {{"{0}.detach()"},
+        {"jax.lax.stop_gradient({0})"},
+        {"tf.stop_gradient({0})"},
+        {"ops.stop_gradient({0})"},
+        {"{0}.detach()"},
+        {"Identity({0})"}}},
   };
 }
 

@@ -120,6 +120,7 @@ enum class Op {
   kMatmul,
   kCast,
   kTake,
+  kStopGradient,
   kGroupNorm,
   kSoftmaxCrossEntropy,
   kMse,

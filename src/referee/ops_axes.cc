@@ -308,6 +308,7 @@ AnyTensor cast(const NodeContext& c) {
   for (const double x : c.input(0).data) y.data.push_back(static_cast<int64_t>(x));
   return y;
 }
+AnyTensor passed_on(const NodeContext& c) { return c.input(0); }
 void no_backward(const NodeContext&, const Tensor&, const Tensor&, const Gradients&) {}
 
 // visit(i, at): element i of the output is element `at` of the input; -1 where the place does not exist.
@@ -359,7 +360,8 @@ std::vector<OpFunctions> axis_ops() {
           {Op::kExpand, viewed, viewed_backward},
           {Op::kMatmul, matmul, matmul_backward},
           {Op::kCast, cast, no_backward},
-          {Op::kTake, take, take_backward}};
+          {Op::kTake, take, take_backward},
+          {Op::kStopGradient, passed_on, no_backward}};
 }
 
 }  // namespace bakeoff::referee

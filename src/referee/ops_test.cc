@@ -507,6 +507,8 @@ double over_axes(const View& v, const Index& i) {
       return operand(v.integers[0], i) != 0 ? operand(v, 0, i) : operand(v, 1, i);
     case ir::Op::kTake:
       return taken(v, i);
+    case ir::Op::kStopGradient:
+      return operand(v, 0, i);
     case ir::Op::kGroupNorm:
       return group_norm(v, i);
     case ir::Op::kResize:
@@ -664,6 +666,16 @@ TEST(Prod, GradientIsRightWhereElementsAre0) {
   const auto two = evaluate(w, {{{1, 3}, {0, 1, 0}}}, {Tensor{{1, 3}, {2, 3, 5}}, Tensor{{1, 1}, {-0.5}}});
   ASSERT_TRUE(two);
   EXPECT_EQ(two->gradients[0].data, (std::vector<double>{0, 0, 0}));
+}
+
+TEST(StopGradient, LetsNoGradientThrough) {
+  const auto w = *ir::parse(
+      "workload w(x: f32[N,1], t: f32[N,1]) {\n c = linear(x; weight=c.w[1,1])\n s = stop_gradient(c)\n"
+      " h = mul(c, s)\n loss = mse(h, t) reduction=sum\n}");
+  const auto e = evaluate(w, {{{1, 1}, {3}}}, {Tensor{{1, 1}, {2}}, tensor::zeros({1, 1})});
+  ASSERT_TRUE(e);
+  EXPECT_DOUBLE_EQ(e->prediction.data[0], 36);
+  EXPECT_DOUBLE_EQ(e->gradients[0].data[0], 2 * 36 * 6 * 2);  // not twice that
 }
 
 TEST(MaxPool, GivesTheGradientOfATieToTheFirst) {

@@ -433,6 +433,15 @@ ir::Workload cast_case(Rng& rng) {
   return with_mse(Op::kCast, {{floats("x", shape)}, body});
 }
 
+// x s + x^2, where s is x stopped: a framework that lets the gradient through gives 4 x, not 3 x.
+ir::Workload stop_gradient_case(Rng& rng) {
+  const auto body = [](Builder& b, const Values& in) {
+    const ValueId x = pre(b, in[0]);
+    return after_step(b, x, b.apply(Op::kStopGradient, {x}));
+  };
+  return with_mse(Op::kStopGradient, {{floats("x", random_shape(rng, rng.integer(2, 4), 3))}, body});
+}
+
 ir::Workload take_case(Rng& rng) {
   const Shape shape = random_shape(rng, rng.integer(2, 4), 2);
   const int64_t axis = rng.integer(1, static_cast<int64_t>(shape.size()) - 1), count = rng.integer(1, 6);
@@ -734,6 +743,7 @@ constexpr Row kRows[] = {
     {Op::kMatmul, matmul_case},
     {Op::kCast, cast_case},
     {Op::kTake, take_case},
+    {Op::kStopGradient, stop_gradient_case},
     {Op::kGroupNorm, group_norm_case},
     {Op::kSoftmaxCrossEntropy, softmax_cross_entropy_case},
     {Op::kMse, loss_case<Op::kMse>},
