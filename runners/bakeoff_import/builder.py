@@ -17,6 +17,7 @@ from bakeoff_import.problems import Refusal, Unsupported
 from bakeoff_import.values import Layout, Shape, Value
 
 LARGEST = float(np.finfo(np.float32).max)
+MOST_JOINED = 64  # values that the IR's concat takes
 
 
 class Builder:
@@ -108,7 +109,10 @@ class Builder:
         dtype: str = "f32",
         **more: Any,
     ) -> Value:
-        """One op whose result lies as `layout` says; spread if every input is."""
+        """One op whose result lies as `layout` says; spread if every input is. Dropout
+        draws a mask for every row, also of what is the same in all rows."""
+        if op == "dropout":
+            inputs = [self.spread_out(v) for v in inputs]
         spread = layout.n is not None and not any(
             v.layout.n is not None and not v.spread for v in inputs
         )
@@ -190,6 +194,10 @@ class Builder:
     def concat(self, values: Sequence[Value], axis: int) -> Value:
         if len(values) == 1:
             return values[0]
+        if len(values) > MOST_JOINED:
+            parts = range(0, len(values), MOST_JOINED)
+            joined = [self.concat(values[i : i + MOST_JOINED], axis) for i in parts]
+            return self.concat(joined, axis)
         lead = next((v for v in values if v.layout.n is not None), values[0])
         fitted = []
         for v in values:

@@ -9,18 +9,18 @@ import inspect
 import re
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import torch
 from torch._decomp import decomposition_table
-from torch.utils import _pytree as pytree
 
 import bakeoff_import.layers  # noqa: F401
 from bakeoff_import.float64 import in_float64, masks_as_given, seen_functions
 from bakeoff_import.graph import Graph, Names, Node, ir_word
 from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin
-from bakeoff_import.modes import same_in_both_modes
+from bakeoff_import.modes import IN_BOTH_MODES, same_graphs
 from bakeoff_import.origin import user_place
+from bakeoff_import.outputs import Outputs
 from bakeoff_import.patterns import spelled_norms
 from bakeoff_import.problems import (
     ImportProblem,
@@ -33,8 +33,13 @@ from bakeoff_import.sizes import kept_symbolic
 from bakeoff_import.values import N, Shape, Value
 from bakeoff_import.writing import InputSpec
 
+MOST_ROWS = 512  # on both sides of a branch on the batch size
 _INPUTS = "give each --input the type and sizes that forward takes, the batch first"
 _FIXED = "use x.shape[0] (or -1) where the batch size is written as a number"
+_NO_KEY = (
+    "where a mask leaves an attention no key, torch gives 0 and the import the mean of "
+    "all values: keep one key in every row"
+)
 _TWO_BIASES = (
     "the two biases of each LSTM become one, their sum: its gradient is that of each, "
     "so plain SGD moves the sum half as far as it moves in torch"
@@ -44,8 +49,9 @@ _TWO_BIASES = (
 def drawn(spec: InputSpec, rows: int) -> Any:
     """An input of this type."""
     sizes = (rows, *spec.shape[1:])
-    if spec.dtype == "i32":
-        return torch.zeros(sizes, dtype=torch.int64)
+    if spec.dtype != "f32":
+        whole = torch.bool if spec.dtype == "bool" else torch.int64
+        return torch.zeros(sizes, dtype=whole)
     generator = torch.Generator().manual_seed(1)
     return torch.randn(sizes, generator=generator, dtype=torch.float64)
 
@@ -62,6 +68,7 @@ class Exported:
     program: Any = None
     mapper: Any = None
     notes: list[str] = field(default_factory=list)
+    reached: set[str] = field(default_factory=set)  # the origin's tensors that it reads
 
 
 def _modules(found: torch.nn.Module) -> torch.nn.Module:
@@ -181,13 +188,30 @@ class Importer:
         self.ops = list(ops)
         self.specs = list(specs)
         self.folder = folder
-        self.output = output
+        self.outputs = Outputs(output)
         _refuse_by_sight(found)
         self.module = _modules(_initialised(found, self.specs))
+        self._give_one_output()
         self.padding: dict[str, int] = {}  # tables with a row that is 0 and stays so
         self.names = input_names(self.module, self.specs)
         self.keys = self._tied()
         self.exported: Optional[Exported] = None
+
+    def _give_one_output(self) -> None:
+        forward = self.module.forward
+
+        def one(*args: Any, **kwargs: Any) -> Any:
+            return self.outputs.of(self.module.training, forward(*args, **kwargs))
+
+        one.__wrapped__ = forward  # type: ignore[attr-defined]  # its signature
+        self.module.forward = one
+        if self.outputs.wanted:
+            return
+        self.module.eval()
+        tensors = [drawn(spec, 2) for spec in self.specs]
+        args, kwargs = arguments(self.module, self.specs, tensors)
+        with contextlib.suppress(Exception), torch.no_grad():
+            self.outputs.look(False, forward(*args, **kwargs))
 
     # -- what the module holds
 
@@ -228,14 +252,8 @@ class Importer:
         self.module.train(train)
         # Batch sizes of 0 and 1 are special to torch; any other stands for all.
         rows = max(3, min(self.specs[0].shape[0], 8))
-        tensors = [drawn(spec, rows) for spec in self.specs]
-        args, kwargs = arguments(self.module, self.specs, tensors)
         batch = torch.export.Dim("N", min=2, max=1 << 20)
-        shapes = (
-            tuple({0: batch} for _ in args),
-            {key: {0: batch} for key in kwargs},
-        )
-        dynamic = _dynamic(self.module, args, kwargs, shapes)
+        args, kwargs, dynamic = self._given(rows, batch)
         try:
             return self._traced(args, kwargs, dynamic)
         except ImportProblem:
@@ -248,7 +266,29 @@ class Importer:
                     kept_symbolic(self.module, self.folder),
                 ):
                     return self._traced(args, kwargs, dynamic)
+                with contextlib.suppress(Exception):
+                    return self._branching(rows)
             raise problem or _explained(error, self.folder, train) from error
+
+    def _given(self, rows: int, axis: Any) -> tuple[Any, Any, Any]:
+        """Drawn inputs, and dynamic shapes whose axis 0 is `axis`."""
+        tensors = [drawn(spec, rows) for spec in self.specs]
+        args, kwargs = arguments(self.module, self.specs, tensors)
+        shapes = (tuple({0: axis} for _ in args), {key: {0: axis} for key in kwargs})
+        return args, kwargs, _dynamic(self.module, args, kwargs, shapes)
+
+    def _branching(self, rows: int) -> Any:
+        """Where forward branches on the batch size: the program at this size. What it
+        computes beyond the sizes that it holds for is compared with it later."""
+        program = self._traced(*self._given(rows, torch.export.Dim.AUTO))
+        (held,) = program.range_constraints.values()
+        for size in (int(held.lower) - 1, int(held.upper) + 1):
+            if 2 <= size <= MOST_ROWS:
+                given = self._given(size, torch.export.Dim.AUTO)
+                self.others.append((size, self._traced(*given)))
+        if held.upper > MOST_ROWS or self.others:
+            return program
+        raise ImportProblem("the batch size is fixed")
 
     def _traced(self, args: Any, kwargs: Any, dynamic: Any) -> Any:
         with warnings.catch_warnings():
@@ -306,7 +346,8 @@ class Importer:
             elif kind == "USER_INPUT" and hasattr(spec.arg, "name"):
                 key, dtype, shape = next(names)
                 inputs[spec.arg.name] = (key, (N, *shape[1:]), dtype)
-        return Origin(parameters, constants, inputs, self.folder)
+        below = {name: s.below for name, s in zip(self.names, self.specs) if s.below}
+        return Origin(parameters, constants, inputs, self.folder, below)
 
     def names_in_order(self) -> list[tuple[str, str, Shape]]:
         """Inputs as the exported program takes them: positional ones first."""
@@ -320,7 +361,22 @@ class Importer:
         self, train: bool, modes: Optional[Sequence[bool]] = None
     ) -> tuple[Any, list[Mapper], list[Value]]:
         """The program, mapped with dropout and without, and their results."""
-        program = self._program(train)
+        self.others: list[tuple[int, Any]] = []
+        found = self._mapped_program(self._program(train), train, modes)
+        for rows, program in self.others:
+            _, mappers, results = self._mapped_program(program, train, modes)
+            same_graphs(
+                (found[1][-1].graph, found[2][-1].name),
+                (mappers[-1].graph, results[-1].name),
+                f"the model computes something else with {rows} rows than with fewer "
+                "or more",
+                "remove the branch on the batch size",
+            )
+        return found
+
+    def _mapped_program(
+        self, program: Any, train: bool, modes: Optional[Sequence[bool]]
+    ) -> tuple[Any, list[Mapper], list[Value]]:
         refused: Optional[Refused] = None
         tried: set[str] = set()  # ops whose formula took their place
         for _ in range(DECOMPOSITIONS + 1):
@@ -332,12 +388,10 @@ class Importer:
                     mapper = Mapper(
                         program.graph_module, origin, ROWS, modes, dropout, self.ops
                     )
-                    outputs = mapper.run()
+                    output = mapper.run()
                     if mapper.refusals:
                         raise Refused(mapper.refusals)
-                    count = len(_user_outputs(program))  # behind those of buffers
-                    chosen = self._chosen(program, outputs[len(outputs) - count :])
-                    value = _as_output(mapper, chosen)
+                    value = _as_output(mapper, output)
                     mappers.append(mapper)
                     results.append(value)
             except InPlaceOnView:
@@ -369,24 +423,33 @@ class Importer:
         """A functional graph gives the new buffers back, where no op changes them."""
         parameters = mapper.graph.parameters
         moved = {key for name in mapper.running for key in parameters[name].targets}
+        reached = self.reached(program, mapper)
         for spec in program.graph_signature.output_specs:
             key = self.keys.get(spec.target, spec.target)
             changes = spec.kind.name == "BUFFER_MUTATION" and key not in moved
-            if changes and not key.endswith("num_batches_tracked"):
+            if changes and key in reached and not key.endswith("num_batches_tracked"):
                 raise ImportProblem(
                     f"forward changes the buffer '{key}'",
                     "only batch norm's running statistics may change",
                 )
 
+    def reached(self, program: Any, mapper: Mapper) -> set[str]:
+        """Parameters and buffers that the output depends on."""
+        names = {node.name for node in mapper.needed if node.op == "placeholder"}
+        return {
+            self.keys.get(spec.target, spec.target)
+            for spec in program.graph_signature.input_specs
+            if spec.kind.name in ("PARAMETER", "BUFFER") and spec.arg.name in names
+        }
+
     def run(self) -> Exported:
         """Exports in both modes. Raises ImportProblem, or Refused with the list."""
         program, (mapper, plain), (value, result) = self._mapped(True)
         _, (inference,), (other,) = self._mapped(False, mapper.norm_modes)
-        same_in_both_modes(
-            plain.graph,
-            result.name,
-            inference.graph,
-            other.name,
+        same_graphs(
+            (plain.graph, result.name),
+            (inference.graph, other.name),
+            IN_BOTH_MODES,
             "only dropout and batch norm may differ by the mode: remove the branch on "
             "self.training",
         )
@@ -395,59 +458,39 @@ class Importer:
         mapper.graph.declare_as_read([value.name])
         mapper.graph.hoist()
         mapper.graph.repeat_for_rows([value.name])
+        untrained = mapper.graph.freeze_untrained([value.name], mapper.running)
         nodes = mapper.graph.live([value.name])
-        _check_padding(mapper.padding, mapper.graph, nodes)
         inputs = {
-            name: (spec.dtype, (N, *spec.shape[1:]))
+            name: ("f32" if spec.dtype == "f32" else "i32", (N, *spec.shape[1:]))
             for name, spec in zip(self.names, self.specs)
         }
         notes = [_TWO_BIASES] if mapper.merged_biases else []
+        notes += _notes(mapper, self.outputs.unused, untrained)
         self.padding = mapper.padding
         self.exported = Exported(
             mapper.graph, nodes, value, inputs, mapper.running, program, mapper, notes
         )
+        self.exported.reached = self.reached(program, mapper)
         return self.exported
 
-    def _chosen(self, program: Any, outputs: Sequence[Any]) -> Any:
-        """The output that the loss compares, by its place or key."""
-        outputs = list(outputs)
-        spec = program.call_spec.out_spec
-        tree = pytree.tree_unflatten(list(range(len(outputs))), spec)
-        named = {
-            pytree.keystr(path).strip("[]'\"."): i
-            for path, i in pytree.tree_flatten_with_path(tree)[0]
-        }
-        tensors = {key: i for key, i in named.items() if outputs[i] is not None}
-        if self.output:
-            if self.output not in tensors:
-                raise ImportProblem(
-                    f"the model has no output '{self.output}'",
-                    f"it has {', '.join(tensors)}",
-                )
-            return outputs[tensors[self.output]]
-        if len(tensors) != 1:
-            raise ImportProblem(
-                f"the model gives {len(tensors)} outputs: {', '.join(tensors)}",
-                "name the one that the loss compares: --output "
-                + next(iter(tensors), "0"),
-            )
-        return outputs[next(iter(tensors.values()))]
 
-
-def _check_padding(
-    padding: Mapping[str, int], graph: Graph, nodes: Sequence[Node]
-) -> None:
-    """A row that an embedding keeps from training is trained by no other op."""
-    for node in nodes:
-        for _, name in node.params:
-            key = (graph.parameters[name].targets or ("",))[0]
-            if key in padding and node.op != "embedding":
-                raise ImportProblem(
-                    f"'{key}' has a row that padding_idx keeps from training, and "
-                    "another layer reads and trains it",
-                    "leave padding_idx out, and mask what pads",
-                    node.where,
-                )
+def _notes(mapper: Mapper, outputs: Sequence[str], untrained: list[str]) -> list[str]:
+    notes = [
+        f"the integers of '{name}' are 0 and 1, as in a mask; for others below 1000 "
+        "its --input ends in '<1000'"
+        for name in sorted(mapper.masks)
+    ]
+    if mapper.masked:
+        notes.append(_NO_KEY)
+    if outputs:
+        notes.append(
+            "the loss does not compare what training gives besides: "
+            + ", ".join(outputs)
+        )
+    if untrained:
+        shown = untrained[:8] + [f"{len(untrained) - 8} more"] * (len(untrained) > 8)
+        notes.append(f"no gradient reaches these, they are frozen: {', '.join(shown)}")
+    return notes
 
 
 def _as_output(mapper: Mapper, chosen: Any) -> Value:
@@ -466,14 +509,6 @@ def _as_output(mapper: Mapper, chosen: Any) -> Value:
     return value
 
 
-def _user_outputs(program: Any) -> list[Any]:
-    return [
-        s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"
-    ]
-
-
-# Their formulas let the gradient through.
-STOPS = {"aten.detach", "aten.detach_", "aten.detach_copy"}
 DECOMPOSITIONS = 3  # rounds at most: a formula may hold an op that has one too
 
 
@@ -485,7 +520,7 @@ def _formulas(program: Any, refused: Refused, mapper: Mapper) -> dict[Any, Any]:
     for node in program.graph.nodes:
         op = node.target
         called = isinstance(op, torch._ops.OpOverload) and not op._schema.is_mutable
-        if called and Mapper.op_name(op) in wanted - STOPS:
+        if called and Mapper.op_name(op) in wanted:
             formula = known[op] if op in known else decomposition_table.get(op)
             if formula is not None:
                 found[op] = formula

@@ -56,6 +56,13 @@ class Parameter:
     targets: tuple[str, ...] = ()
 
 
+# Ops of the IR that pass no gradient.
+WITHOUT_GRADIENT = {
+    "stop_gradient", "cast", "argmax", "less", "less_equal", "equal", "logical_and",
+    "logical_or", "logical_not",
+}  # fmt: skip
+
+
 @dataclass
 class Node:
     op: str
@@ -249,6 +256,25 @@ class Graph:
                 node.shape = (N, *node.shape[1:])
                 if node.op in ("reshape", "expand"):
                     node.attrs["shape"] = node.shape
+
+    def freeze_untrained(
+        self, results: Sequence[str], besides: Iterable[str]
+    ) -> list[str]:
+        """Freezes what no gradient of the results reaches; its names. `besides`:
+        running statistics, which no gradient moves."""
+        wanted, slots, trained = set(results), set(), set()
+        for node in reversed(self.live(results)):
+            names = [name for _, name in node.params]
+            slots.update(names)
+            if node.output in wanted and node.op not in WITHOUT_GRADIENT:
+                wanted.update(node.inputs)
+                trained.update(names)
+        found = []
+        for name in sorted(slots - trained - set(besides)):
+            if not self.parameters[name].frozen:
+                self.parameters[name].frozen = True
+                found.append(name)
+        return found
 
     def live(self, results: Sequence[str]) -> list[Node]:
         """The nodes that these values depend on."""

@@ -9,6 +9,7 @@ from typing import Any, Callable, Optional, Sequence
 import numpy as np
 import torch
 
+from bakeoff_import.builder import LARGEST
 from bakeoff_import.mapping import Args, Mapper, Row
 from bakeoff_import.problems import Unsupported
 from bakeoff_import.rows import _axes, repeat_interleave, row
@@ -102,15 +103,17 @@ def bilinear(m: Mapper, a: Args) -> Value:
 
 @row("embedding")
 def embedding(m: Mapper, a: Args) -> Value:
-    """`embedding`; of constant ids `take`; padding_idx: `mul` by a frozen 0 or 1"""
+    """`embedding`; of constant ids `take`; padding_idx: `mul` by 0 or 1, or `where`
+
+    `where` with `stop_gradient` if that row is not 0 or another op trains it."""
     padding = int(a.get("padding_idx", -1))
     ids = a.indices
     trained = isinstance(a.weight, Param) and a.weight.tensor.requires_grad
     masked = padding >= 0 and trained
-    if masked and (isinstance(ids, Const) or bool(a.weight.tensor[padding].any())):
+    if masked and isinstance(ids, Const) and bool((ids.tensor == padding).any()):
         raise Unsupported(
-            "padding_idx keeps a row from training that is not 0",
-            "set that row to 0, as nn.Embedding does",
+            "looks up constant ids, the row of padding_idx among them",
+            "leave padding_idx out",
         )
     if a.get("scale_grad_by_freq") or a.get("sparse"):
         raise Unsupported("scales gradients by frequency, or keeps them sparse")
@@ -130,14 +133,18 @@ def embedding(m: Mapper, a: Args) -> Value:
     out = m.made("embedding", [x], layout, params=_weights(m, weight=a.weight))
     if not masked:
         return out
-    m.padding[a.weight.key] = padding
     trains = torch.ones(a.weight.tensor.shape[0], 1, dtype=torch.float64)
     trains[padding] = 0
     owner = a.weight.key.rpartition(".")[0]
     slot = m.graph.parameter(f"{owner}.trains".lstrip("."), trains, frozen=True)
     single = layout.sized(layout.rank - 1, 1)
     mask = m.made("embedding", [x], single, params=[("weight", slot)])
-    return m.made("mul", [out, mask], layout)
+    zero = not bool(a.weight.tensor[padding].any())
+    if zero and not m.read_elsewhere(a.weight.key, padding):
+        m.padding[a.weight.key] = padding
+        return m.made("mul", [out, mask], layout)
+    counts = m.made("less", [m.number(0.5), mask], single, "bool")
+    return m.made("where", [counts, out, m.stopped(out)], layout)
 
 
 @row("embedding_bag")
@@ -259,16 +266,22 @@ def _conv_by_product_of(
 
 
 def _windows(
-    m: Mapper, x: Value, kernel: Sequence[int], sizes: Sequence[int], attrs: Any
+    m: Mapper,
+    x: Value,
+    kernel: Sequence[int],
+    sizes: Sequence[int],
+    attrs: Any,
+    beyond: float = 0.0,
 ) -> Value:
-    """Each place of a window as a channel of its own: a slice, with the strides."""
+    """Each place of a window as a channel of its own: a slice, with the strides.
+    beyond: what the padding holds."""
     pads = attrs["pad"]
     if any(pads):
         grown = [
             size + pads[2 * i] + pads[2 * i + 1] for i, size in enumerate(x.shape[2:])
         ]
         wide = Layout((*x.shape[:2], *grown), 0)
-        x = m.made("pad", [x], wide, pad=[0, 0, *pads], value=0.0)
+        x = m.made("pad", [x], wide, pad=[0, 0, *pads], value=beyond)
     parts = []
     for place in np.ndindex(*kernel):
         part = x
@@ -409,48 +422,70 @@ def _reaches_far(attrs: dict[str, Any]) -> bool:
     return any(2 * p > attrs["kernel"][i // 2] for i, p in enumerate(attrs["pad"]))
 
 
-def _as_ceil(attrs: dict[str, Any], extra: list[int]) -> None:
-    """Lets the op round up, where a pad of more than half a window would be needed."""
-    attrs["pad"] = [
-        p - (extra[i // 2] if i % 2 else 0) for i, p in enumerate(attrs["pad"])
-    ]
-    attrs["ceil"] = True
-
-
 @row("max_pool1d", "max_pool2d", "max_pool3d")
 def max_pool(m: Mapper, a: Args) -> Value:
-    """`max_pool1d`, `max_pool2d`, `max_pool3d`; ceil_mode as padding at the end"""
+    """`max_pool1d`, `max_pool2d`, `max_pool3d`; with holes: `slice`, `concat`, pool"""
     name = m._op_name(m.node).removeprefix("aten.")
     count = int(name[8])
-    if any(d != 1 for d in _pairs(a.dilation, count)):
-        raise Unsupported("dilates its windows", "dilation 1")
-    x, attrs, extra = _pool(m, a, count)
-    if _reaches_far(attrs):
-        _as_ceil(attrs, extra)
+    x, attrs, _ = _pool(m, a, count)
+    if _reaches_far(attrs) or any(d != 1 for d in _pairs(a.dilation, count)):
+        return _stacked_again(m, _maxima(m, a, x, count), a.input)
     out = pool_made(m, name, x, _pooled(m, x, m.out()[0][2:]), attrs)
     return _stacked_again(m, out, a.input)
+
+
+def _maxima(m: Mapper, a: Args, x: Value, count: int) -> Value:
+    """Windows that the IR's pools lack, one below the other: a pool over them gives the
+    gradient of equal ones to the first, as torch does."""
+    kernel, pad = _pairs(a.kernel_size, count), _pairs(a.padding, count)
+    stride, dilation = _pairs(a.stride or kernel, count), _pairs(a.dilation, count)
+    sizes = m.out()[0][2:]
+    pads = []
+    for size, k, s, p, d, o in zip(x.shape[2:], kernel, stride, pad, dilation, sizes):
+        pads += [p, max(p, (o - 1) * s + d * (k - 1) + 1 - size - p)]
+    attrs = {"stride": stride, "pad": pads, "dilation": dilation}
+    windows = _windows(m, x, kernel, sizes, attrs, -LARGEST)
+    channels, places = x.shape[1], math.prod(sizes)
+    flat = m.reshaped(windows, Layout((1, channels, math.prod(kernel), places), 0))
+    over = [math.prod(kernel), 1]
+    made = m.made("max_pool2d", [flat], Layout((1, channels, 1, places), 0),
+                  kernel=over, stride=over, pad=[0, 0, 0, 0])  # fmt: skip
+    return m.reshaped(made, Layout((1, channels, *sizes), 0))
 
 
 @row("avg_pool1d", "avg_pool2d", "avg_pool3d")
 def avg_pool(m: Mapper, a: Args) -> Value:
-    """`avg_pool1d`, `avg_pool2d`, `avg_pool3d`; ceil_mode as padding at the end"""
+    """`avg_pool1d`, `avg_pool2d`, `avg_pool3d`; others `matmul` with constants"""
     name = m._op_name(m.node).removeprefix("aten.")
     count = int(name[8])
     x, attrs, extra = _pool(m, a, count)
-    include = bool(a.count_include_pad)
-    if not any(_pairs(a.padding, count)):
-        include = False  # what ceil_mode adds never counts
-    elif include and any(extra):
-        _as_ceil(attrs, extra)
-    if not attrs.get("ceil") and _reaches_far(attrs):
-        _as_ceil(attrs, extra)
-    attrs["count_include_pad"] = include
+    include = bool(a.count_include_pad) and any(_pairs(a.padding, count))
+    whole = a.get("divisor_override")
+    if whole or (include and any(extra)) or _reaches_far(attrs):
+        return _stacked_again(m, _averages(m, a, x, attrs, include), a.input)
+    attrs["count_include_pad"] = include  # what ceil_mode adds never counts
     out = pool_made(m, name, x, _pooled(m, x, m.out()[0][2:]), attrs)
-    if a.get("divisor_override"):
-        if include is False and any(attrs["pad"]):
-            raise Unsupported("divisor_override together with padding")
-        out = m.binary("mul", out, math.prod(attrs["kernel"]) / a.divisor_override)
     return _stacked_again(m, out, a.input)
+
+
+def _averages(m: Mapper, a: Args, x: Value, attrs: Any, include: bool) -> Value:
+    """An average pool that the IR lacks: by a constant matrix along each axis.
+
+    Of a window that begins at b, places beyond the padding never count, and padding
+    counts where `include`; divisor_override replaces the product of all counts."""
+    whole = a.get("divisor_override")
+    for i, (size, out) in enumerate(zip(x.shape[2:], m.out()[0][2:])):
+        kernel, pad = attrs["kernel"][i], attrs["pad"][2 * i]
+        matrix = np.zeros((out, size))
+        for place in range(out):
+            begin = place * attrs["stride"][i] - pad
+            end = min(begin + kernel, size + pad)
+            low, high = max(begin, 0), min(end, size)
+            matrix[place, low:high] = 1 / (end - begin if include else high - low)
+            if whole:
+                matrix[place, low:high] = 1
+        x = along(m, x, 2 + i, matrix)
+    return m.binary("mul", x, 1 / whole) if whole else x
 
 
 def _adaptive(
@@ -591,12 +626,12 @@ def _resizing(m: Mapper, axis: int, size: int, out: int) -> Any:
     sizes = [int(s) for s in node.args[0].meta["val"].shape[2:]]
     target = [int(s) for s in node.meta["val"].shape[2:]]
     for other in range(len(sizes)):
-        if other != axis - 2:
-            sizes[other] = target[other] = 1
+        if other != axis - 2:  # two: antialiasing of one place beside it is wrong
+            sizes[other] = target[other] = 2
     unit = torch.eye(size, dtype=torch.float64)
     picture = unit.reshape(
         size, 1, *(size if i == axis - 2 else 1 for i in range(len(sizes)))
-    )
+    ).expand(size, 1, *sizes)
     factors = m._bind(node).get("scale_factors")
     if factors and abs(size * factors[axis - 2] - out) > 1e-9:
         raise Unsupported(
@@ -607,6 +642,9 @@ def _resizing(m: Mapper, axis: int, size: int, out: int) -> Any:
     if "scale_factors" in given:
         given["scale_factors"] = None
     made = node.target(*given.values())
+    for other in reversed(range(len(sizes))):
+        if other != axis - 2:
+            made = made.select(2 + other, 0)
     return made.reshape(size, out).T.contiguous()
 
 
@@ -943,8 +981,8 @@ def _masked(m: Mapper, scores: Value, mask: Any) -> Value:
     if isinstance(mask, Const):
         kind = "bool" if mask.tensor.dtype == torch.bool else "f32"
     else:
-        kind = m.value(mask).dtype
         mask = m.value(mask)
+        kind, m.masked = mask.dtype, True
     fitted = m._fitted(mask, layout)
     if kind == "bool":
         return m.made("where", [fitted, scores, m.number(-1e30)], layout)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Sequence
 
@@ -30,6 +30,7 @@ import torch
 
 from bakeoff_import.builder import Builder
 from bakeoff_import.graph import ir_word, numbered, value_of
+from bakeoff_import.liveness import needed
 from bakeoff_import.problems import Refusal, Unsupported, is_users
 from bakeoff_import.values import (
     Const,
@@ -42,6 +43,8 @@ from bakeoff_import.values import (
 )
 
 ROWS_FOLDED = 7  # the batch size that constants are computed with
+LARGEST_INDEX = 2**31 - 1
+TRUTH = 2  # integers of a mask are below it
 MOST_COMPARED = 1 << 20  # elements of constants that are told apart by their contents
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
@@ -122,6 +125,8 @@ class Origin:
     constants: Mapping[str, tuple[str, Any]]
     inputs: Mapping[str, tuple[str, Shape, str]]  # -> (name, IR shape, dtype)
     folder: str  # of the user's files
+    # Integers of inputs are below these numbers, where the user says so.
+    below: Mapping[str, int] = field(default_factory=dict)
 
 
 class Mapper(Builder):
@@ -142,6 +147,7 @@ class Mapper(Builder):
         self.norm_modes: list[bool] = []
         self.known_modes = norm_modes
         self.merged_biases = False  # of LSTMs
+        self.masked = False  # the data say which keys an attention sees
         self.padding: dict[str, int] = {}  # tables -> the row that is 0 and stays so
         self.named: dict[str, Value] = {}  # values by their names in the exported graph
         self._module = module
@@ -163,12 +169,24 @@ class Mapper(Builder):
         self._real: dict[int, Const] = {}  # constants as floats, by identity
         self._blocked: set[Any] = set()
         self.node: Any = None
+        self.needed = needed(module.graph, _MUTATES_STATISTICS)
+        self.masks: set[str] = set()  # inputs that are taken to hold 0 and 1 alone
+
+    @property
+    def dead_dropout(self) -> bool:
+        """Whether the model drops in a part that the output does not depend on."""
+        return any(
+            node not in self.needed and _DRAWS.search(self._op_name(node))
+            for node in self._module.graph.nodes
+            if node.op == "call_function"
+        )
 
     # -- the walk
 
-    def run(self) -> list[Any]:
-        """Maps all nodes; the outputs. Look at `refusals` first."""
-        outputs: list[Any] = []
+    def run(self) -> Any:
+        """Maps what the last output depends on; that output. Look at `refusals`
+        first."""
+        last: Any = None
         for node in self._module.graph.nodes:
             self.node = node
             if node.op == "placeholder":
@@ -176,15 +194,12 @@ class Mapper(Builder):
             elif node.op == "get_attr":
                 self._env[node] = getattr(self._module, node.target)
             elif node.op == "output":
-                outputs = list(node.args[0])
-            elif node.op == "call_function":
+                last = node.args[0][-1]  # in front are new values of buffers
+            elif node.op == "call_function" and node in self.needed:
                 self._call(node)
-        blocked = any(
-            o in self._blocked for o in outputs if isinstance(o, torch.fx.Node)
-        )
-        if self.refusals or blocked:
-            return []
-        return [self._get(o) for o in outputs]
+        if self.refusals or last in self._blocked:
+            return None
+        return self._get(last)
 
     def _placeholder(self, node: Any) -> Any:
         origin, name = self._origin, node.name
@@ -196,8 +211,13 @@ class Mapper(Builder):
         key, shape, dtype = origin.inputs[name]
         self.graph.input_shapes[key] = shape
         self.graph.names.unique(key)
-        self.named[name] = value_of(key, shape, dtype)
-        return self.named[name]
+        if dtype != "bool":
+            self.named[name] = value_of(key, shape, dtype)
+            return self.named[name]
+        with self.graph.called(key):
+            number = self._looked_up(value_of(key, shape, "i32"), 0, TRUTH)
+            half = self.number(0.5)
+            return self.made("less", [half, number], number.layout, "bool")
 
     def _get(self, arg: Any) -> Any:
         if isinstance(arg, torch.fx.Node):
@@ -333,16 +353,24 @@ class Mapper(Builder):
         name = self._op_name(node)
         if name == "wrap_with_autocast" and node.args[2] is False:
             return self._inline(node, self._get(node.args[4]), node.args[5:])
-        if name == "wrap_with_set_grad_enabled" and node.args[0] is True:
-            return self._inline(node, self._get(node.args[1]), node.args[2:])
-        if name in ("wrap_with_set_grad_enabled", "wrap_with_autocast"):
+        if name == "wrap_with_set_grad_enabled":
+            made = self._inline(node, self._get(node.args[1]), node.args[2:])
+            return made if node.args[0] else [self.stopped(one) for one in made]
+        if name == "wrap_with_autocast":
             raise Unsupported(
-                "a part of forward runs under torch.no_grad() or torch.autocast()",
-                "freeze by requires_grad_(False); the recipe has the precision",
+                "a part of forward runs under torch.autocast()",
+                "leave it out: the recipe has the precision",
             )
         raise Unsupported(
             f"'{name}' is no tensor op", "spell it with torch's tensor ops"
         )
+
+    def stopped(self, arg: Any) -> Any:
+        """The same numbers; no gradient passes."""
+        if isinstance(arg, Param):
+            arg = self.value(arg)
+        real = isinstance(arg, Value) and arg.dtype == "f32"
+        return self.unary("stop_gradient", arg) if real else arg
 
     def _inline(self, call: Any, module: Any, args: Sequence[Any]) -> Any:
         """The nodes of a part of forward that stands in a graph of its own."""
@@ -805,9 +833,25 @@ class Mapper(Builder):
             held = self._env.get(ids) if isinstance(ids, torch.fx.Node) else None
             if isinstance(held, Value) and held.name == name:
                 rows = max(rows, int(table.meta["val"].shape[0]))
+        if name in self._origin.below:
+            return min(rows or LARGEST_INDEX, self._origin.below[name])
         if rows == 0:
-            raise Unsupported("computes with integers that no table bounds", _REAL)
-        return rows
+            self.masks.add(name)
+        return rows or TRUTH
+
+    def read_elsewhere(self, key: str, padding: int) -> bool:
+        """Whether anything but lookups with this padding_idx reads a table."""
+        for node in self._module.graph.nodes:
+            held = self._env.get(node) if node.op == "placeholder" else None
+            if not isinstance(held, Param) or held.key != key:
+                continue
+            for user in node.users:
+                lookup = self._op_name(user) == "aten.embedding"
+                if user in self.needed and (
+                    not lookup or self._bind(user).padding_idx != padding
+                ):
+                    return True
+        return False
 
     def ids(self, v: Value) -> Value:
         """For an op that reads integers."""
@@ -823,6 +867,7 @@ _RANDOM = {
     "aten.normal", "aten.uniform", "aten.randint", "aten.multinomial", "aten.randperm",
 }  # fmt: skip
 _RANDOM |= {f"{name}_" for name in _RANDOM} | {"aten.exponential_", "aten.random_"}
+_DRAWS = re.compile(r"dropout|bernoulli|attention|\.(lstm|gru|rnn_\w+)$")
 _TURNS = {
     "aten.t", "aten.transpose", "aten.permute", "aten.numpy_T", "aten.mT", "aten.mH",
     "aten.adjoint", "aten.swapaxes", "aten.swapdims",
@@ -907,5 +952,4 @@ _INSTEAD = [
     ("col2im", "nn.ConvTranspose2d"),
     ("im2col unfold", "nn.Conv2d, or slices"),
     ("deform_conv2d", "nn.Conv2d"),
-    ("detach", "freeze parameters by requires_grad_(False)"),
 ]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import math
+from collections import Counter
 from typing import Any, Mapping
 
 import torch
-from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from bakeoff_import.exporting import Importer, arguments
+from bakeoff_import.exporting import Importer, arguments, drawn
 from bakeoff_import.float64 import WithoutDropout
 from bakeoff_import.origin import user_place
 from bakeoff_import.problems import ImportProblem
-from bakeoff_import.values import Layout, Value
+from bakeoff_import.values import Layout, N, Value
 
 
 def set_weights(importer: Importer, weights: Mapping[str, Any]) -> None:
@@ -62,12 +64,31 @@ def _call(importer: Importer, inputs: Mapping[str, Any]) -> Any:
             "their tables",
             user_place(error, importer.folder),
         ) from error
-    flat = pytree.tree_flatten(made)[0]
     exported = importer.exported
     assert exported is not None
-    program = exported.program
-    chosen = importer._chosen(program, flat)
-    return _as_ir(chosen, exported.output)
+    return _as_ir(made, exported.output)
+
+
+class _Keys(TorchDispatchMode):  # type: ignore[misc]
+    """Looks for softmaxes of a row that is -inf throughout: of no key at all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.none_left = False
+
+    def _look(self, scores: Any, axis: int) -> None:
+        gone = scores == -math.inf if scores.is_floating_point() else ~scores.bool()
+        self.none_left = self.none_left or bool(gone.all(axis).any())
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if func._schema.name in ("aten::_safe_softmax", "aten::_softmax"):
+            self._look(args[0], args[1])
+        mask = (kwargs or {}).get("attn_mask")
+        if mask is not None and func._schema.name.startswith("aten::_scaled_dot"):
+            self._look(mask, -1)
+        return func(*args, **(kwargs or {}))
 
 
 def compute(
@@ -92,7 +113,14 @@ def compute(
                 stack.enter_context(WithoutDropout())
             else:
                 stack.enter_context(torch.no_grad())
+            keys = stack.enter_context(_Keys())
             output = _call(importer, inputs)
+            if keys.none_left:
+                raise ImportProblem(
+                    "for drawn inputs a mask leaves an attention no key in some rows, "
+                    "where torch gives 0 or nan",
+                    "keep one key in every row, for example mask[:, 0] = True",
+                )
             answer["output"] = output.detach()
             if projection is not None:
                 answer.update(_gradients(importer, (output * projection).sum()))
@@ -115,7 +143,17 @@ def _gradients(importer: Importer, projected: Any) -> dict[str, Any]:
         for name, p in exported.graph.parameters.items()
         if p.targets and not p.frozen and tensors[p.targets[0]].requires_grad
     }
-    flat = [t for ts in wanted.values() for t in ts]
+    known = {
+        importer.keys[key]
+        for name in wanted
+        for key in exported.graph.parameters[name].targets
+    }
+    others = {
+        key: t
+        for key, t in tensors.items()
+        if t.requires_grad and importer.keys[key] == key and key not in known
+    }
+    flat = [t for ts in wanted.values() for t in ts] + list(others.values())
     if not projected.requires_grad:
         grads: list[Any] = [None] * len(flat)
     else:
@@ -127,6 +165,13 @@ def _gradients(importer: Importer, projected: Any) -> dict[str, Any]:
                 f"torch cannot compute the model's gradients: {first}",
                 "the model must train in torch first",
             ) from error
+    for key, grad in zip(others, grads[len(flat) - len(others) :]):
+        if grad is not None and bool(grad.any()):
+            raise ImportProblem(
+                f"the model trains '{key}', and the import would not",
+                "nothing was written; this is a defect of bakeoff, please report it "
+                "with the model",
+            )
     found, at = {}, iter(grads)
     for name, ts in wanted.items():
         own = [next(at) for _ in ts]
@@ -139,6 +184,72 @@ def _gradients(importer: Importer, projected: Any) -> dict[str, Any]:
         shape = exported.graph.parameters[name].tensor.shape
         found[f"gradient:{name}"] = full[0].detach().reshape(shape)
     return found
+
+
+class _Masks(TorchDispatchMode):  # type: ignore[misc]
+    """Counts the random numbers of every draw, by the probability to keep one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.draws: list[tuple[float, int]] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        name = func._schema.name
+        if name.startswith("aten::bernoulli") and func._overloadname in ("float", "p"):
+            keep = args[1] if len(args) > 1 else (kwargs or {}).get("p", 0.5)
+            self.draws.append((round(float(keep), 9), args[0].numel()))
+        elif name == "aten::native_dropout" and args[2]:
+            self.draws.append((round(1 - float(args[1]), 9), args[0].numel()))
+        return func(*args, **(kwargs or {}))
+
+
+def check_dropout(importer: Importer) -> None:
+    """Compares how many random numbers each dropout draws, at two batch sizes, with
+    what the module draws: a mask that rows share would show. Raises ImportProblem."""
+    exported = importer.exported
+    assert exported is not None
+    ours = [node for node in exported.nodes if node.op == "dropout"]
+    importer.module.train()
+    seen: list[list[tuple[float, int]]] = []
+    tensors = importer.tensors()
+    before = {
+        key: t.detach().clone() for key, t in tensors.items() if not t.requires_grad
+    }
+    for rows in (2, 3):
+        given = [drawn(spec, rows) for spec in importer.specs]
+        args, kwargs = arguments(importer.module, importer.specs, given)
+        with torch.no_grad(), _Masks() as masks:
+            importer.module(*args, **kwargs)
+        seen.append([draw for draw in masks.draws if draw[0] < 1])
+    with torch.no_grad():
+        for key, tensor in before.items():
+            tensors[key].copy_(tensor)
+    left = Counter(zip(*seen))
+    for node in ours:
+        keep = round(1 - float(node.attrs["rate"]), 9)  # type: ignore[arg-type]
+        sizes = [
+            math.prod(rows if s == N else s for s in node.shape) for rows in (2, 3)
+        ]
+        draw = tuple((keep, size) for size in sizes)
+        if not left[draw]:
+            raise ImportProblem(
+                f"a dropout of rate {1 - keep:g} would draw {sizes[0]} numbers for 2 "
+                f"rows and {sizes[1]} for 3, and the model draws no such mask",
+                "nothing was written; this is a defect of bakeoff, please report it "
+                "with the model",
+                node.where,
+            )
+        left[draw] -= 1
+    if left.total() and not exported.mapper.dead_dropout:
+        (keep, size), _ = next(iter(left.elements()))
+        raise ImportProblem(
+            f"the model draws a mask of rate {1 - keep:g}, of {size} numbers for 2 "
+            "rows, that the import lacks",
+            "nothing was written; this is a defect of bakeoff, please report it with "
+            "the model",
+        )
 
 
 def trace(importer: Importer, train: bool, inputs: Mapping[str, Any]) -> dict[str, Any]:

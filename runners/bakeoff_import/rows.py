@@ -11,9 +11,16 @@ from typing import Any, Callable, Optional, Sequence
 
 import torch
 
-from bakeoff_import.mapping import Args, Mapper, Row, coefficient, dtype_of
+from bakeoff_import.mapping import (
+    ROWS_FOLDED,
+    Args,
+    Mapper,
+    Row,
+    coefficient,
+    dtype_of,
+)
 from bakeoff_import.problems import Unsupported
-from bakeoff_import.steps import global_pool, selected
+from bakeoff_import.steps import global_pool, product, selected
 from bakeoff_import.values import Const, Layout, Noise, Param, Stacked, Value
 
 ROWS: dict[str, Row] = {}
@@ -432,8 +439,8 @@ def _with_axis(m: Mapper, v: Value, axis: int) -> Value:
 @row("addcmul")
 def addcmul(m: Mapper, a: Args) -> Value:
     """`mul`, `add`"""
-    product = m.pointwise("mul", a.tensor1, a.tensor2)
-    return m.pointwise("add", a.input, _scaled(m, product, a.get("value", 1)))
+    both = m.pointwise("mul", a.tensor1, a.tensor2)
+    return m.pointwise("add", a.input, _scaled(m, both, a.get("value", 1)))
 
 
 @row("lerp")
@@ -566,6 +573,12 @@ for _name, _number in {
 def same(m: Mapper, a: Args) -> Any:
     """nothing"""
     return a.input
+
+
+@row("detach", "detach_copy")
+def detach(m: Mapper, a: Args) -> Any:
+    """`stop_gradient`"""
+    return m.stopped(a.input)
 
 
 @row("dropout", "feature_dropout", "native_dropout")
@@ -974,15 +987,68 @@ def channel_shuffle(m: Mapper, a: Args) -> Value:
     return m.reshaped(y, x.layout)
 
 
+def _counts_rows(m: Mapper, x: Value, ids: Any) -> bool:
+    """Whether an index is 0, 1, 2, ... along the batch: each row takes of its own."""
+    if x.layout.n != 0 or not isinstance(ids, Const) or ids.n is None:
+        return False
+    count = ids.tensor.shape[ids.n]
+    whole = ids.tensor.numel() == count == ROWS_FOLDED
+    return whole and bool(torch.equal(ids.tensor.reshape(-1), torch.arange(count)))
+
+
+def _places_of_rows(m: Mapper, x: Value, rest: Sequence[Any]) -> Value:
+    """x[rows, i, j, ...] with constant places: one `take` of axes that are made one."""
+    shape, n = m.out()
+    count = len(rest)
+    sizes, kept = x.shape[1 : 1 + count], x.shape[1 + count :]
+    places = torch.zeros((), dtype=torch.int64)
+    for size, ids in zip(sizes, rest):
+        places = places * size + ids.tensor.to(torch.int64) % size
+    lay = x.layout
+    flat = m.reshaped(x, Layout((1, math.prod(sizes), *kept), 0, lay.before, lay.after))
+    numbers = flat if flat.dtype == "f32" else m.real(flat)
+    whole = torch.equal(places.reshape(-1), torch.arange(math.prod(sizes)))
+    taken = flat if whole else m.taken(numbers, places.reshape(-1), 1)
+    if x.dtype == "bool" and not whole:
+        taken = m.made("less", [m.number(0.5), taken], taken.layout, "bool")
+    return m.reshaped(taken, Layout(shape, n))
+
+
+def _place_of_rows(m: Mapper, x: Value, ids: Value) -> Value:
+    """x[rows, i] with a computed place i for each row: a product with a one-hot row."""
+    size, kept = x.shape[1], x.shape[2:]
+    unit = m.slot(Const(torch.eye(size, dtype=torch.float64)))
+    row_ = m.made(
+        "embedding", [m.ids(ids)], Layout((1, size), 0), params=[("weight", unit)]
+    )
+    wide = m.reshaped(m.real(x), Layout((1, size, math.prod(kept)), 0))
+    made = product(m, m.reshaped(row_, Layout((1, 1, size), 0)), wide)
+    return m.reshaped(made, Layout((1, *kept), 0))
+
+
 @row("index")
 def index(m: Mapper, a: Args) -> Value:
-    """`take` by a constant vector of integers along one axis"""
+    """`take` by a constant vector of integers along one axis; x[torch.arange(N), i]"""
     x = m.value(a.input)
     given = [(axis, one) for axis, one in enumerate(a.indices) if one is not None]
+    axes = [axis for axis, _ in given]
+    if len(given) > 1 and axes == list(range(len(given))) and x.layout.alone:
+        first, *rest = (one for _, one in given)
+        if _counts_rows(m, x, first):
+            if all(isinstance(one, Const) and one.n is None for one in rest):
+                return _places_of_rows(m, x, rest)
+            computed = rest[0] if len(rest) == 1 else None
+            if (
+                isinstance(computed, Value)
+                and computed.shape == (1,)
+                and m.out()[1] == 0
+            ):
+                return _place_of_rows(m, x, computed)
     if len(given) != 1 or not isinstance(given[0][1], Const):
         raise Unsupported(
             "indexes by tensors along several axes, or by a computed one",
-            "one constant index vector along one axis, slices, or nn.Embedding",
+            "one constant index vector along one axis, slices, nn.Embedding, or "
+            "x[torch.arange(len(x)), i] for a row of each",
         )
     axis, ids = given[0]
     if axis == x.layout.n:

@@ -74,6 +74,7 @@ class Service(Answering):
             found, specs, folder, fields.get("output", ""), fields.get("ops", [])
         )
         made = self.importer.run()
+        proof.check_dropout(self.importer)
         parameters = parameters_text(made.graph, made.nodes)
         answer = workload_answer(
             fields["name"],
@@ -91,19 +92,36 @@ class Service(Answering):
             "names": {name: list(p.targets) for name, p in parameters.items()},
             "notes": made.notes + _classes(fields["loss"], made.output),
             "version": f"torch {torch.__version__}",
-            "unused": sorted(
-                {key for key in self.importer.keys.values() if not _counts(key)}
-                - {key for p in parameters.values() for key in p.targets}
-            ),
+            "unused": [key for key in self._own_keys() if key not in made.reached],
+            "numbers": self._numbers(made, parameters),
         }
+
+    def _own_keys(self) -> list[str]:
+        """Names of what the module holds, once each, without batch norm's counters."""
+        return sorted({key for key in self.importer.keys.values() if not _counts(key)})
+
+    def _numbers(self, made: Any, parameters: Mapping[str, Any]) -> dict[str, int]:
+        """How many numbers of the module are trained, frozen, left out."""
+        tensors = self.importer.tensors()
+        trained: set[str] = set()
+        for name, p in parameters.items():
+            if not p.frozen and name not in made.running:
+                trained.update(p.targets)
+        known = {self.importer.keys[key] for key in trained}
+        counts = {"trained": 0, "frozen": 0, "left_out": 0}
+        for key in self._own_keys():
+            kind = "frozen" if key in made.reached else "left_out"
+            if tensors[key].is_floating_point():
+                counts["trained" if key in known else kind] += tensors[key].numel()
+        return counts
 
     def _inputs(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         held = load_file(fields["inputs"])
         importer = self.importer
         inputs = {}
         for name, spec in zip(importer.names, importer.specs):
-            wanted = torch.int64 if spec.dtype == "i32" else torch.float64
-            inputs[name] = held[name].to(wanted)
+            wanted = {"i32": torch.int64, "bool": torch.bool}
+            inputs[name] = held[name].to(wanted.get(spec.dtype, torch.float64))
         return inputs, held.get("projection of the outputs")
 
     def _compute(self, fields: Mapping[str, Any]) -> dict[str, Any]:

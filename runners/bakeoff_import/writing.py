@@ -17,12 +17,13 @@ class InputSpec:
     name: str
     dtype: str
     shape: tuple[int, ...]  # with a batch size of an example at axis 0
+    below: int = 0  # of integers; 0: what the ops that read them allow
 
 
 def input_specs(fields: Mapping[str, Any]) -> list[InputSpec]:
     """Of an export's request."""
     return [
-        InputSpec(one["name"], one["dtype"], tuple(one["shape"]))
+        InputSpec(one["name"], one["dtype"], tuple(one["shape"]), one.get("below", 0))
         for one in fields["inputs"]
     ]
 

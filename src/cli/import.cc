@@ -108,9 +108,11 @@ int import(const ImportOptions& options, const fs::path& config) {
     return import_model(*request, progress.lines());
   }();
   if (!report) return fail(report.error());
-  print(fmt::format("{}: {} inputs, constants and ops in its graph, {} trained numbers\n",
-                    report->workload.name, report->workload.nodes.size(),
-                    report->workload.parameter_count()));
+  print(fmt::format("{}: {} inputs, constants and ops in its graph\n", report->workload.name,
+                    report->workload.nodes.size()));
+  const auto& [trained, frozen, left_out] = report->numbers;
+  print(fmt::format("of the model's numbers {} are trained, {} frozen, {} left out\n", trained, frozen,
+                    left_out));
   if (request->is_onnx()) {
     print(fmt::format(
         "proven against the file: outputs differ from ONNX Runtime's in float32 by {:.1e}, from those of ONNX's "

@@ -81,9 +81,16 @@ Result<ImportReport> import_model(const ImportRequest& asked, const Progress& pr
   TRY(const referee::Weights weights, read_weights(report.workload, origin.weights()));
   TRY(report.proof, prove_import(origin, model, report.workload, weights, scratch.path(), progress));
   report.notes = model.notes;
-  if (!model.unused.empty())
+  report.numbers = model.numbers;
+  if (!model.unused.empty()) {
+    constexpr size_t kNamed = 8;
+    std::vector<std::string> named(
+        model.unused.begin(),
+        model.unused.begin() + static_cast<long>(std::min(kNamed, model.unused.size())));
+    if (model.unused.size() > kNamed) named.push_back(fmt::format("{} more", model.unused.size() - kNamed));
     report.notes.push_back(
-        fmt::format("tensors that the output does not depend on are left out: {}", join(model.unused, ", ")));
+        fmt::format("tensors that the output does not depend on are left out: {}", join(named, ", ")));
+  }
   if (report.workload.parameter_count() == 0)
     report.notes.push_back(
         "no trained parameter reaches the output: there is nothing for `bakeoff run` to train");

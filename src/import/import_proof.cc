@@ -119,9 +119,7 @@ class Proof {
         inputs.emplace_back(std::move(x));
         continue;
       }
-      tensor::IntTensor ids{shape, std::vector<int64_t>(static_cast<size_t>(tensor::elements(shape)))};
-      for (size_t k = 0; k < ids.data.size(); ++k)
-        ids.data[k] = rng.integer(0, bounds[i][k % bounds[i].size()].value_or(kUnboundIntegers).end - 1);
+      tensor::IntTensor ids = drawn_integers(shape, bounds[i], rng);
       TRY(auto raw, tensor::encode(ids, tensor::DType::kI64));
       named.emplace_back(input.name, std::move(raw));
       inputs.emplace_back(std::move(ids));
@@ -315,6 +313,18 @@ void project(ir::Workload& workload) {
   ir::set_attribute(loss, "reduction", std::string("sum"));
   workload.nodes.resize(static_cast<size_t>(workload.model_end()));
   workload.nodes.push_back(std::move(loss));
+}
+
+tensor::IntTensor drawn_integers(const ir::Shape& shape, const ir::RowBounds& bounds, tensor::Rng& rng) {
+  tensor::IntTensor ids{shape, std::vector<int64_t>(static_cast<size_t>(tensor::elements(shape)))};
+  const auto end = [&](size_t k) { return bounds[k % bounds.size()].value_or(kUnboundIntegers).end; };
+  const auto length = static_cast<size_t>(shape.size() > 1 ? shape.back() : 1);
+  bool mask = length > 1;
+  for (size_t k = 0; k < bounds.size(); ++k) mask = mask && end(k) == 2;
+  for (size_t k = 0; k < ids.data.size(); ++k) ids.data[k] = mask ? 0 : rng.integer(0, end(k) - 1);
+  for (size_t k = 0; mask && k < ids.data.size(); k += length)
+    std::fill_n(ids.data.begin() + static_cast<long>(k), rng.integer(1, static_cast<int64_t>(length)), 1);
+  return ids;
 }
 
 double import_distance(const Tensor& a, const Tensor& b, double least_scale) {

@@ -9,8 +9,10 @@
 #include "base/progress.h"
 #include "base/result.h"
 #include "import/origin.h"
+#include "ir/bounds.h"
 #include "ir/workload.h"
 #include "referee/evaluate.h"
+#include "tensor/rng.h"
 
 namespace bakeoff {
 
@@ -40,6 +42,10 @@ inline constexpr int64_t kProofFlops = 20'000'000'000;
 
 // The distance that the bounds are about; infinity where shapes differ or a number is not finite.
 double import_distance(const tensor::Tensor& a, const tensor::Tensor& b, double least_scale = 0);
+
+// Integers within the bounds. Those that may be 0 and 1 alone are drawn as masks are: ones, at least one, and zeros
+// behind them along the last axis, so that no row of an attention is left without a key.
+tensor::IntTensor drawn_integers(const ir::Shape& shape, const ir::RowBounds& bounds, tensor::Rng& rng);
 
 // Puts sum((prediction - target)^2) in the place of the losses; the target's type is left to the caller.
 void project(ir::Workload& workload);

@@ -19,6 +19,7 @@ struct ImportReport {
   ImportProof proof = {};
   std::filesystem::path ir = {}, weights = {}, recipe = {};  // the files
   std::vector<std::string> notes = {};
+  OriginNumbers numbers = {};
 };
 
 // The recipe's text. Contenders: every framework that trains, but for compiled ones: they take minutes.

@@ -20,7 +20,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kInputExample = "for example 'f32[8,3,32,32]' or 'ids=i32[16,128]', the batch first";
+constexpr const char* kInputExample =
+    "for example 'f32[8,3,32,32]', 'ids=i32[16,128]' or 'mask=bool[16,128]', the batch first";
 
 std::string text_of(const Json& json, const char* key) {
   const auto found = json.find(key);
@@ -77,8 +78,19 @@ Result<ImportInput> parse_import_input(const std::string& text) {
   }
   if (rest.starts_with("i32["))
     input.type.dtype = ir::DType::kI32;
-  else if (!rest.starts_with("f32["))
-    return wrong("the type must be f32 or i32, with sizes in brackets");
+  else if (rest.starts_with("bool[")) {
+    input.type.dtype = ir::DType::kBool;
+    rest.remove_prefix(1);
+  } else if (!rest.starts_with("f32["))
+    return wrong("the type must be f32, i32 or bool, with sizes in brackets");
+  if (const size_t at = rest.find('<'); at != std::string_view::npos) {
+    const std::string_view end = rest.substr(at + 1);
+    const auto [last, code] = std::from_chars(end.data(), end.data() + end.size(), input.below);
+    if (input.type.dtype != ir::DType::kI32 || code != std::errc() || last != end.data() + end.size() ||
+        input.below < 2 || input.below > INT32_MAX)
+      return wrong("behind '<' stands the number that all integers of an i32 are below, 2 or more");
+    rest = rest.substr(0, at);
+  }
   if (!rest.ends_with("]")) return wrong("the sizes must end in ']'");
   rest = rest.substr(4, rest.size() - 5);
   while (!rest.empty()) {
@@ -89,7 +101,7 @@ Result<ImportInput> parse_import_input(const std::string& text) {
       return wrong(fmt::format("'{}' is no size", rest.substr(0, comma)));
     input.type.shape.push_back(size);
     rest.remove_prefix(std::min(comma + 1, rest.size()));
-    if (rest.empty() && text[text.size() - 2] == ',') return wrong("a size is missing");
+    if (rest.empty() && text.find(",]") != std::string::npos) return wrong("a size is missing");
   }
   if (input.type.shape.empty()) return wrong("the batch axis is missing");
   return input;
@@ -170,8 +182,10 @@ Result<OriginModel> Origin::export_model() {
   const ImportRequest& r = impl_->request;
   Json inputs = Json::array();
   for (const ImportInput& input : r.inputs) {
-    inputs.push_back(
-        {{"name", input.name}, {"dtype", ir::name(input.type.dtype)}, {"shape", input.type.shape}});
+    inputs.push_back({{"name", input.name},
+                      {"dtype", ir::name(input.type.dtype)},
+                      {"shape", input.type.shape},
+                      {"below", input.below}});
   }
   TRY(const Json answer, impl_->ask("export", {{"file", fs::absolute(r.file).string()},
                                                {"function", r.function},
@@ -187,6 +201,8 @@ Result<OriginModel> Origin::export_model() {
     model.targets[name] = targets.get<std::vector<std::string>>();
   model.notes = texts_of(answer, "notes");
   model.unused = texts_of(answer, "unused");
+  if (const auto n = answer.find("numbers"); n != answer.end())
+    model.numbers = {n->at("trained"), n->at("frozen"), n->at("left_out")};
   model.version = text_of(answer, "version");
   model.batch = answer.value("batch", int64_t{0});
   model.biased_variance = answer.value("biased", false);

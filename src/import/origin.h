@@ -17,10 +17,11 @@ namespace bakeoff {
 
 struct ImportInput {
   std::string name = {};  // a parameter of the model's forward function; empty: by position
-  ir::Type type = {};     // with the batch size that the recipe gets at axis 0
+  ir::Type type = {};     // with the batch size that the recipe gets at axis 0; bool: i32 in the workload
+  int64_t below = 0;      // integers are in [0, below); 0: what the ops that read them allow
 };
 
-// "f32[8,3,32,32]" or "ids=i32[16,128]". The error says what is wrong with it.
+// "f32[8,3,32,32]", "ids=i32[16,128]", "t=i32[16]<1000" or "mask=bool[16,128]". The error says what is wrong with it.
 Result<ImportInput> parse_import_input(const std::string& text);
 
 struct ImportRequest {
@@ -53,6 +54,14 @@ struct OriginLine {
   std::string source = {};  // "aten.conv2d"
 };
 
+// Numbers of the original model, each counted once.
+struct OriginNumbers {
+  int64_t trained = 0;   // that training moves
+  int64_t frozen = 0;    // that the output reads, and training does not move; running statistics among them
+  int64_t left_out = 0;  // that the output does not depend on
+  bool operator==(const OriginNumbers&) const = default;
+};
+
 // What the origin exports.
 struct OriginModel {
   std::string text = {};                                         // IR
@@ -61,6 +70,7 @@ struct OriginModel {
   std::vector<OriginLine> lines = {};                            // in order of evaluation
   std::vector<std::string> notes = {};
   std::vector<std::string> unused = {};  // tensors of the origin that the output does not depend on
+  OriginNumbers numbers = {};
   std::string version = {};
   int64_t batch = 0;             // of the recipe; 0: that of the inputs which the user gave
   bool biased_variance = false;  // enters the running variance (divisor n, not n - 1)

@@ -778,7 +778,7 @@ class ChangesBuffer(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.calls += 1  # BUFFER
-        return self.fc(x)
+        return self.fc(x) + self.calls
 
 
 class TwoOutputs(nn.Module):
@@ -1021,3 +1021,111 @@ class Factors(nn.Module):
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         rows = self.table(ids + self.begins)
         return rows.sum(1).square() - rows.square().sum(1)
+
+
+class Queries(nn.Module):
+    """What is the same in all rows, and drops differently in each (DETR, Tacotron 2)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries = nn.Parameter(torch.randn(1, 5, 8))
+        self.attention = nn.MultiheadAttention(8, 2, dropout=0.2, batch_first=True)
+        self.lstm = nn.LSTM(8, 8, 2, dropout=0.4, batch_first=True)
+        self.table, self.drop = nn.Parameter(torch.randn(5, 8)), nn.Dropout(0.3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q = self.queries.expand(len(x), -1, -1)
+        first = self.drop(q)
+        if self.training:  # stochastic depth
+            q = q * x.new_empty(len(x), 1, 1).bernoulli_(0.75).div_(0.75)
+        own = self.attention(q, q, q, need_weights=False)[0]
+        channels = nn.functional.dropout1d(q, 0.1, self.training)
+        one_mask_for_all_rows = self.drop(self.table)
+        return self.lstm(first + own + channels)[0] + one_mask_for_all_rows + x
+
+
+class Cache:
+    """A class that no export knows (transformers' DynamicCache)."""
+
+    def __init__(self, held: torch.Tensor) -> None:
+        self.held = held
+
+
+class WordsOfMasks(nn.Module):
+    """Masks of integers and truth, a tied table with padding, places of its rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(30, 8, padding_idx=0)
+        self.head = nn.Linear(8, 30)
+        self.head.weight = self.table.weight
+        self.other = nn.Linear(8, 8)
+
+    def forward(
+        self, ids: torch.Tensor, mask: torch.Tensor, gone: torch.Tensor, t: torch.Tensor
+    ) -> dict[str, object]:
+        x = self.table(ids) + t.double()[:, None, None] / 1000
+        rows, columns = torch.arange(len(ids)), torch.arange(ids.shape[1])
+        seen = mask.bool()[rows[:, None, None], columns[None, None, :]]
+        scores = x @ x.transpose(1, 2) + (1.0 - mask[:, None, :].to(x.dtype)) * -1e4
+        x = torch.softmax(scores.masked_fill(~seen, -1e4), -1) @ x
+        x = x.masked_fill(gone[..., None], 0.0)
+        last = x[torch.arange(len(x)), ids.argmax(-1)]
+        made = {"logits": self.head(x + last[:, None]), "past": Cache(x)}
+        if self.training:
+            made["auxiliary"] = self.other(x)
+        return made
+
+
+class Places(nn.Module):
+    """Pools and sizes that the IR has no op for, and a long loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1)
+        self.cell = nn.Linear(4, 4)
+        self.pools = nn.ModuleList(
+            [
+                nn.MaxPool2d(3, 2, 1, dilation=2),
+                nn.MaxPool2d(2, 3, 1, dilation=(1, 3), ceil_mode=True),
+                nn.AvgPool2d(3, 2, 1, ceil_mode=True),
+                nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False),
+                nn.AvgPool2d(5, 4, 2, ceil_mode=True, divisor_override=3),
+            ]
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.shape[0] >= 64:  # a layout for large batches (diffusers)
+            x = x.contiguous()
+        x = torch.relu(self.conv(x))
+        sized = [
+            nn.functional.interpolate(pool(x), size=(5, 4), mode=mode, antialias=True)
+            for pool, mode in zip(self.pools, ["bilinear", "bicubic"] * 3, strict=False)
+        ]
+        h, frames = sum(sized).mean((2, 3)), []
+        for _ in range(70):
+            h = torch.tanh(self.cell(h))
+            frames.append(h)
+        return torch.stack(frames, 1)
+
+
+class GrowsBeyond20(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(x) * 2 if x.shape[0] > 20 else self.fc(x)  # BATCH BRANCH
+
+
+class Blind(nn.Module):
+    """Rows whose mask may leave no key."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(3, 8)
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.table(ids)
+        return self.attention(x, x, x, key_padding_mask=ids == 0, need_weights=False)[0]

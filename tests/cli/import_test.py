@@ -381,8 +381,12 @@ class Refused(Importing):
     def test_a_backward_of_its_own(self) -> None:
         self.refuses("OwnBackward", line_of("OWN BACKWARD"), "'Twice'")
 
-    def test_stopped_gradients(self) -> None:
-        self.refuses("StopsGradients", line_of("DETACH"), "detach")
+    def test_a_branch_on_the_batch_size(self) -> None:
+        self.refuses("GrowsBeyond20", line_of("BATCH BRANCH"), "with 21 rows")
+
+    def test_rows_of_an_attention_without_a_key(self) -> None:
+        text = self.refuses("Blind", "leaves an attention no key", given="i32[8,3]")
+        self.assertNotIn("defect", text)
 
     def test_all_unsupported_ops_in_one_list(self) -> None:
         text = self.refuses("Unsupported", line_of("SORT"), "aten.sort")
@@ -401,8 +405,12 @@ class Refused(Importing):
 
     def test_several_outputs(self) -> None:
         self.refuses("TwoOutputs", "logits", "other", "--output")
+        done = self.imported("TwoOutputs", ROW, more=("--output", "b"))
+        self.assertIn("has no output 'b'", done.err)
+        self.assertIn("it has logits, other", done.err)
         done = self.imported("TwoOutputs", ROW, more=("--output", "logits"))
         self.assertEqual(done.code, 0, done.err)
+        self.assertIn("15 are trained, 0 frozen, 10 left out", done.out)
         self.assertNotIn("b.weight", (self.place.path / "my.ir").read_text())
 
     def test_what_no_export_keeps(self) -> None:
@@ -411,10 +419,6 @@ class Refused(Importing):
         self.refuses("Scripted", "'part' is a ScriptModule")
         self.refuses("spectral", "'fc' has spectral_norm")
         self.refuses("spectral_by_hook", "'fc' has spectral_norm")
-        self.refuses("Teacher", line_of("NO GRADIENT") + ": ", "torch.no_grad()")
-
-    def test_a_row_that_pads_and_is_trained(self) -> None:
-        self.refuses("PaddedHead", "'table.weight'", "padding_idx", given="i32[8,5]")
 
     def test_complex_numbers(self) -> None:
         self.refuses("Complex", line_of("COMPLEX") + ": aten.view_as_complex")
@@ -524,6 +528,40 @@ class Trains(unittest.TestCase):
         )
 
 
+class Whole(Proving):
+    """What networks of libraries are made of: several ways in one import."""
+
+    def test_every_row_has_masks_of_its_own(self) -> None:
+        text = self.proves("Queries", "f32[8,5,8]")
+        self.assertIn("rate=0.25", text)
+        self.assertRegex(text, r"expand\(queries\w*, x\) shape=N,5,8")
+        self.assertRegex(text, r"dropout\(table\w*\) rate=0.3")
+
+    def test_masks_caches_and_tied_padding(self) -> None:
+        inputs = ("i32[8,6]", "i32[8,6]", "bool[8,6]", "i32[8]<1000")
+        text = self.proves("WordsOfMasks", *inputs, loss="softmax_cross_entropy")
+        self.assertIn("gone: i32[N,6], t: i32[N], y: i32[N,6]", text)
+        self.assertIn("numbers_2[1000,1] frozen", text)
+        self.assertIn("stop_gradient(table)", text)
+        self.assertIn("weight=table.weight[30,8], bias=head.bias[30]", text)
+        done = self.imported("WordsOfMasks", *inputs, more=("--force",))
+        self.assertIn("270 are trained, 0 frozen, 72 left out", done.out)
+        self.assertIn("training gives besides: auxiliary", done.out)
+        self.assertIn("the integers of 'mask' are 0 and 1", done.out)
+
+    def test_pools_sizes_and_a_branch_that_changes_nothing(self) -> None:
+        text = self.proves("Places", "f32[4,3,9,12]")
+        self.assertEqual(text.count("= concat(") - text.count("max_pool2d("), 3)
+
+    def test_stopped_gradients(self) -> None:
+        self.assertIn("stop_gradient(fc)", self.proves("StopsGradients", ROW))
+        done = self.imported("Teacher", ROW, more=("--force",))
+        self.assertIn("20 are trained, 20 frozen, 0 left out", done.out)
+        self.assertIn("no gradient reaches these", done.out)
+        text = (self.place.path / "my.ir").read_text(encoding="utf-8")
+        self.assertIn("old.weight[4,4] frozen", text)
+
+
 class WrongMappings(Importing):
     """A row of the table is wrong on purpose: the proof sees it."""
 
@@ -585,6 +623,29 @@ class WrongMappings(Importing):
             "ROWS['batch_norm'] = batch_norm"
         )
         self.caught("FunctionalNorm", "f32[8,1,7,7]", "running statistics 'mean'")
+
+    def test_a_mask_that_rows_share(self) -> None:
+        self.plant(
+            "from bakeoff_import.builder import Builder\n"
+            "Builder.spread_out = lambda self, v: v"
+        )
+        self.caught("Queries", "f32[8,5,8]", "draws no such mask")
+
+    def test_a_dropout_that_is_lost(self) -> None:
+        self.plant("ROWS['dropout'] = ROWS['alias']")
+        self.caught("ResNet", PICTURE, "that the import lacks")
+
+    def test_a_weight_that_is_frozen(self) -> None:
+        self.plant(
+            "from bakeoff_import import mapping\n"
+            "old = mapping.Mapper._placeholder\n"
+            "def placeholder(self, node):\n"
+            "    made = old(self, node)\n"
+            "    held = getattr(made, 'key', '') == 'first.weight'\n"
+            "    return mapping.Const(made.tensor.detach()) if held else made\n"
+            "mapping.Mapper._placeholder = placeholder"
+        )
+        self.caught("HiddenScale", ROW, "the model trains 'first.weight'")
 
 
 class Documentation(unittest.TestCase):
