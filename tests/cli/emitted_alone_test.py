@@ -33,6 +33,27 @@ CONTENDERS = [
     'framework = "keras", backend = ["tensorflow", "torch"]',
     'framework = "keras2"',
 ]
+# Layers of Bakeoff's own behind products by a number, which Keras takes for sparse.
+AFTER_PRODUCTS = """
+workload products(x: f32[N,3,4,4], ids: i32[N,5], y: f32[N,5,9]) {
+  two = constant() value=2
+  x2 = mul(x, two)
+  up = conv_transpose2d(x2; weight=up[3,1,2,2]) stride=2,2 output_pad=1,1 groups=3
+  h = embedding(ids; weight=table[9,4])
+  h2 = mul(h, two)
+  placed = position_embedding(h2; weight=places[5,4])
+  p2 = mul(placed, two)
+  w = parameter(; weight=w[1,1,4])
+  rows = expand(w, p2) shape=N,5,4
+  sum = add(p2, rows)
+  sum2 = mul(sum, two)
+  logits = linear(sum2; weight=table[9,4])
+  scale = mean(up) axes=1,2,3 keepdims=true
+  flat = reshape(scale) shape=N,1,1
+  scaled = mul(logits, flat)
+  loss = mse(scaled, y)
+}
+"""
 LINE = re.compile(r"^step\s+(\d+):?\s+loss (\S+)$", re.MULTILINE)
 
 
@@ -81,6 +102,29 @@ class EmittedAlone(unittest.TestCase):
                 self.assertEqual(sorted(losses), [0, 10, 20])
                 for step, loss in losses.items():
                     self.assertAlmostEqual(loss, first[step], delta=1e-5 * first[step])
+
+    def test_keras_layers_take_what_keras_calls_sparse(self) -> None:
+        support.need("jax")
+        self.place.write("mlp.ir", AFTER_PRODUCTS)
+        text = support.recipe(['framework = "keras", backend = "jax"'])
+        path = self.place.write("keras.toml", text)
+        emitted = self.place.run("emit", path, "--out", "k")
+        self.assertEqual(emitted.code, 0, emitted.err)
+        (name,) = emitted.out.split()
+        build = f"import {name.removeprefix('k/').removesuffix('.py')} as script"
+        done = subprocess.run(
+            [
+                str(support.interpreter("jax")),
+                "-c",
+                f"{build}; print(script.build_model().output.shape)",
+            ],
+            cwd=self.place.path / "k",
+            env={**self.place.variables, **QUIET},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertIn("(None, 5, 9)", done.stdout, done.stderr)
 
 
 if __name__ == "__main__":

@@ -58,6 +58,20 @@ class ConvTranspose(layers.Layer):
         y = ops.concatenate(y, -1)
         return y + self.bias if self.use_bias else y
 
+    def compute_output_shape(self, input_shape):
+        sizes = [
+            (n - 1) * s + d * (k - 1) + 1 + p
+            for n, s, d, k, p in zip(
+                input_shape[1:-1],
+                self.strides,
+                self.dilation,
+                self.kernel_size,
+                self.output_padding,
+                strict=True,
+            )
+        ]
+        return (input_shape[0], *sizes, self.filters)
+
 
 class Expand(layers.Layer):
     """Repeats a value to these sizes, with as many rows as the second input."""
@@ -69,6 +83,9 @@ class Expand(layers.Layer):
     def call(self, inputs):
         x, rows = inputs
         return ops.broadcast_to(x, (ops.shape(rows)[0], *self.sizes))
+
+    def compute_output_shape(self, input_shape):
+        return (input_shape[1][0], *self.sizes)
 
 
 class GRUCell(layers.Layer):
@@ -124,6 +141,9 @@ class Parameter(layers.Layer):
     def call(self, x):
         return ops.copy(self.value)
 
+    def compute_output_shape(self, input_shape):
+        return self.shape
+
 
 class PositionEmbedding(layers.Layer):
     """Adds a trained vector to each place of a sequence."""
@@ -139,6 +159,9 @@ class PositionEmbedding(layers.Layer):
 
     def call(self, x):
         return x + self.embeddings[: x.shape[1]]
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
 
 
 class RMSNormalization(layers.Layer):
@@ -166,6 +189,9 @@ class WeightOfDense(layers.Layer):
 
     def call(self, x):
         return ops.transpose(self.owner.kernel)
+
+    def compute_output_shape(self, input_shape):
+        return self.owner.kernel.shape[::-1]
 
 
 # ops.dot_product_attention is jax.nn's on that backend.

@@ -119,6 +119,9 @@ std::string tied_dense(const std::string& name, const std::string& owner, const 
     def call(self, x):
         x = {}
         return x + self.bias if self.use_bias else x
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.units)
 )",
                      name, owner, product);
 }

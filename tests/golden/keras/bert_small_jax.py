@@ -46,6 +46,9 @@ class DenseTiedToEmbedding(layers.Layer):
         x = ops.matmul(x, ops.transpose(self.owner.embeddings))
         return x + self.bias if self.use_bias else x
 
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.units)
+
 
 class PositionEmbedding(layers.Layer):
     """Adds a trained vector to each place of a sequence."""
@@ -61,6 +64,9 @@ class PositionEmbedding(layers.Layer):
 
     def call(self, x):
         return x + self.embeddings[: x.shape[1]]
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
 
 
 def attention(q, k, v, mask=None, is_causal=False):

@@ -44,6 +44,9 @@ class DenseTiedToEmbedding(layers.Layer):
         x = ops.matmul(x, ops.transpose(self.owner.embeddings))
         return x + self.bias if self.use_bias else x
 
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.units)
+
 
 def build_model():
     """Builds the model."""

@@ -44,6 +44,9 @@ class PositionEmbedding(layers.Layer):
     def call(self, x):
         return x + self.embeddings[: x.shape[1]]
 
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
 
 def attention(q, k, v, mask=None, is_causal=False):
     """Products are in half precision, scores and softmax in float32."""

@@ -45,6 +45,9 @@ class DenseTiedToEmbedding(layers.Layer):
         x = ops.matmul(x, ops.transpose(self.owner.embeddings))
         return x + self.bias if self.use_bias else x
 
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.units)
+
 
 def average_pool(x, pool_size, strides, padding):
     """Averages over windows; Keras has no padding that does not count."""

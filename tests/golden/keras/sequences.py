@@ -43,6 +43,9 @@ class PositionEmbedding(layers.Layer):
     def call(self, x):
         return x + self.embeddings[: x.shape[1]]
 
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
 
 def padding_mask(last, keys):
     """True up to the last token of each row: N, 1, 1, keys."""

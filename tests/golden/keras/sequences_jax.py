@@ -43,6 +43,9 @@ class PositionEmbedding(layers.Layer):
     def call(self, x):
         return x + self.embeddings[: x.shape[1]]
 
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
 
 def attention(q, k, v, mask=None, is_causal=False):
     """As jax.nn.dot_product_attention, whose softmax is float32 even for float64."""

@@ -43,6 +43,9 @@ class DenseTiedToEmbedding(layers.Layer):
         x = tf.tensordot(x, tf.transpose(self.owner.embeddings), 1)
         return x + self.bias if self.use_bias else x
 
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.units)
+
 
 class PositionEmbedding(layers.Layer):
     """Adds a trained vector to each place of a sequence."""
@@ -58,6 +61,9 @@ class PositionEmbedding(layers.Layer):
 
     def call(self, x):
         return x + self.embeddings[: x.shape[1]]
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
 
 
 def attention(q, k, v, mask=None, is_causal=False):

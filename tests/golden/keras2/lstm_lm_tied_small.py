@@ -41,6 +41,9 @@ class DenseTiedToEmbedding(layers.Layer):
         x = tf.tensordot(x, tf.transpose(self.owner.embeddings), 1)
         return x + self.bias if self.use_bias else x
 
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.units)
+
 
 def build_model():
     """Builds the model."""

@@ -42,6 +42,9 @@ class DenseTiedToEmbedding(layers.Layer):
         x = tf.tensordot(x, tf.cast(tf.transpose(self.owner.embeddings), x.dtype), 1)
         return x + self.bias if self.use_bias else x
 
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.units)
+
 
 def build_model():
     """Builds the model."""

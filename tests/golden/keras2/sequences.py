@@ -40,6 +40,9 @@ class PositionEmbedding(layers.Layer):
     def call(self, x):
         return x + self.embeddings[: x.shape[1]]
 
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
 
 def attention(q, k, v, mask=None, is_causal=False):
     """Scaled dot-product attention over N, tokens, heads, width."""
