@@ -31,8 +31,9 @@ _DOUBLE = onnx.TensorProto.DOUBLE
 
 
 def _shortest(number: float) -> float:
-    """1e-5 where a float of 32 bits is the nearest one to 1e-5."""
-    return float(str(np.float32(number)))
+    """1e-5 where a float of 32 bits is the nearest one to 1e-5; 1/6 has no short form."""
+    single = np.float32(number)
+    return 1 / 6 if single == np.float32(1 / 6) else float(str(single))
 
 
 def _wide_tensor(tensor: onnx.TensorProto) -> None:
@@ -73,6 +74,42 @@ def _wide_graph(graph: onnx.GraphProto) -> None:
         kind = info.type.tensor_type
         if kind.elem_type in _FLOATS:
             kind.elem_type = _DOUBLE
+
+
+def _rows_later(graph: onnx.GraphProto) -> bool:
+    """Recurrent layers with the batch in front (layout=1), which ONNX Runtime lacks, with
+    the steps in front, between transpositions. Whether there were any."""
+    nodes: list[onnx.NodeProto] = []
+    for node in graph.node:
+        if any(a.name == "layout" and a.i for a in node.attribute):
+            kept = [a for a in node.attribute if a.name != "layout"]
+            del node.attribute[:]
+            node.attribute.extend(kept)
+            behind = []
+            for names, places, perms in (
+                (node.input, (0, 5, 6), ([1, 0, 2],) * 3),
+                (node.output, (0, 1, 2), ([2, 0, 1, 3], [1, 0, 2], [1, 0, 2])),
+            ):
+                for place, perm in zip(places, perms):
+                    if place >= len(names) or not names[place]:
+                        continue
+                    inner = f"{node.output[0] or node.output[1]}/steps/{names[place]}"
+                    ends = [names[place], inner]
+                    if names is node.output:
+                        ends.reverse()
+                    turned = onnx.helper.make_node(
+                        "Transpose", ends[:1], ends[1:], perm=perm
+                    )
+                    (nodes if names is node.input else behind).append(turned)
+                    names[place] = inner
+            nodes += [node, *behind]
+        else:
+            nodes.append(node)
+    changed = len(nodes) > len(graph.node)
+    copies = [onnx.NodeProto.FromString(one.SerializeToString()) for one in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+    return changed
 
 
 def _inference(graph: onnx.GraphProto) -> bool:
@@ -117,7 +154,8 @@ class OnnxService:
             raise ImportProblem(
                 f"onnx cannot read the file: {str(error)[:300]}"
             ) from error
-        self.changed = _inference(self.model.graph)
+        changed = [_inference(self.model.graph), _rows_later(self.model.graph)]
+        self.changed = any(changed)
         return {}
 
     def _compute(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,11 +167,19 @@ class OnnxService:
         save_file({"output": np.ascontiguousarray(output)}, fields["out"])
         return {}
 
-    def _replaced(self, model: Any, weights: Mapping[str, Any]) -> None:
-        for tensor in model.graph.initializer:
+    def _replaced(self, graph: Any, weights: Mapping[str, Any]) -> None:
+        for tensor in graph.initializer:
             if tensor.name in weights:
                 array = numpy_helper.from_array(weights[tensor.name], tensor.name)
                 tensor.CopyFrom(array)
+        for node in graph.node:
+            if node.op_type == "Constant" and node.output[0] in weights:
+                node.attribute[0].t.CopyFrom(
+                    numpy_helper.from_array(weights[node.output[0]])
+                )
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    self._replaced(attribute.g, weights)
 
     def _wide(self, inputs: Mapping[str, Any], weights: Mapping[str, Any]) -> Any:
         from onnx.reference import ReferenceEvaluator
@@ -147,7 +193,7 @@ class OnnxService:
                     _wide_node(node)
             self.sessions["wide"] = model
         model = self.sessions["wide"]
-        self._replaced(model, weights)
+        self._replaced(model.graph, weights)
         try:
             evaluator = ReferenceEvaluator(model, new_ops=_own_ops(_opset(model)))
             _exact_attributes(evaluator)
@@ -187,8 +233,14 @@ class OnnxService:
         return found
 
     def _feeds(self, inputs: Mapping[str, Any], real: Any) -> dict[str, Any]:
+        kinds = {one.name: one.type.tensor_type for one in self.model.graph.input}
+        truths = {
+            name for name, one in kinds.items() if one.elem_type == onnx.TensorProto.BOOL
+        }
         return {
-            name: array.astype(real) if array.dtype.kind == "f" else array
+            name: array.astype(
+                real if array.dtype.kind == "f" else bool if name in truths else np.int64
+            )
             for name, array in inputs.items()
         }
 
@@ -203,7 +255,7 @@ def _opset(model: Any) -> int:
 def _own_ops(opset: int) -> list[Any]:
     """Batch norm, which the reference computes as in training before opset 14;
     dropout, which it applies before opset 12; softmax, which it takes along one axis
-    before opset 13 too; erf, which it rounds to float32."""
+    before opset 13 too; erf, and the 1/6 of hard swish, which it rounds to float32."""
     import math
 
     from onnx.reference.op_run import OpRun
@@ -243,6 +295,12 @@ def _own_ops(opset: int) -> list[Any]:
                 return (0.5 * x * (1 + np.tanh(inner)),)
             return (0.5 * x * (1 + erf(x / np.sqrt(2.0))),)
 
+    class HardSwish(OpRun):  # type: ignore[misc]
+        op_domain = ""
+
+        def _run(self, x: Any, **named: Any) -> Any:
+            return (x * np.clip(x / 6 + 0.5, 0, 1),)
+
     def log_softmax(x: Any, axis: int) -> Any:
         flat = x.reshape(*x.shape[:axis], -1)  # the axes from this one on are one
         top = flat - flat.max(axis=-1, keepdims=True)
@@ -261,7 +319,7 @@ def _own_ops(opset: int) -> list[Any]:
             return (log_softmax(x, _axis(self.onnx_node, x.ndim)),)
 
     old = [Softmax, LogSoftmax] if opset < 13 else []
-    return [BatchNormalization, Dropout, Erf, Gelu, *old]
+    return [BatchNormalization, Dropout, Erf, Gelu, HardSwish, *old]
 
 
 def _axis(node: Any, rank: int) -> int:

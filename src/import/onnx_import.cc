@@ -6,6 +6,9 @@
 //   of the file       r . (f(w + h v) - f(w - h v)), two outputs in float64
 //   of the referee    its gradient of r . f at w, times the change 2 h v
 //
+// Every tensor of which the workload trains a number is changed as a whole: what the workload keeps frozen in a copy of
+// it shows.
+//
 // A wrong gradient of one parameter changes the second number. `bend` is r . (f(w + h v) + f(w - h v) - 2
 // f(w)): at a kink (a ReLU at 0) the slopes of the two sides differ by that much, and so may the two
 // numbers.
@@ -88,12 +91,10 @@ ArrayPtr moved(const onnx::Array& array, const std::string& name) {
 class OnnxProof {
  public:
   OnnxProof(const ImportRequest& request, const fs::path& folder, const onnx::ModelFile& file,
-            const onnx::MapOptions& options, const onnx::MapResult& mapped, const OriginModel& model,
-            const ir::Workload& workload)
+            const onnx::MapResult& mapped, const OriginModel& model, const ir::Workload& workload)
       : request_(request),
         folder_(folder),
         file_(file),
-        options_(options),
         mapped_(mapped),
         model_(model),
         workload_(workload) {}
@@ -116,7 +117,6 @@ class OnnxProof {
     return proof_;
   }
 
- public:
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -138,9 +138,7 @@ class OnnxProof {
       }
       const std::string& onnx = mapped_.input_names.at(input.name);
       if (input.type.dtype == ir::DType::kI32) {
-        tensor::IntTensor ids{shape, std::vector<int64_t>(static_cast<size_t>(tensor::elements(shape)))};
-        for (size_t k = 0; k < ids.data.size(); ++k)
-          ids.data[k] = rng.integer(0, bounds[i][k % bounds[i].size()].value_or(kUnboundIntegers).end - 1);
+        tensor::IntTensor ids = drawn_integers(shape, bounds[i], rng);
         onnx::Array rows{.kind = onnx::Kind::kInt, .shape = shape, .ints = ids.data};
         const ArrayPtr laid = as_in_file(rows, mapped_.input_layouts.at(input.name));
         TRY(auto raw, tensor::encode(tensor::IntTensor{laid->shape, laid->ints}, tensor::DType::kI64));
@@ -173,7 +171,7 @@ class OnnxProof {
   Result<Given> moved_initialisers() const {
     Given given;
     for (const std::string& source : mapped_.trained_sources) {
-      TRY(const ArrayPtr array, onnx::initialiser(file_, source));
+      TRY(const ArrayPtr array, onnx::stated(file_, source));
       if (array != nullptr) given[source] = moved(*array, source);
     }
     return given;
@@ -181,7 +179,7 @@ class OnnxProof {
 
   // The IR's weights where the file had these initialisers.
   Result<referee::Weights> weights_of(const Given& given) const {
-    onnx::MapOptions options = options_;
+    onnx::MapOptions options = mapped_.options;
     for (const auto& [name, array] : given) options.given[name] = array;
     options.unshared = mapped_.unshared;
     TRY(const onnx::MapResult again, onnx::Mapper(file_, options).run());
@@ -240,13 +238,45 @@ class OnnxProof {
   }
 
   // The slope of a random projection of the outputs along a random change of all trained weights: by differences of
-  // the origin's outputs, and by the referee's gradients.
+  // the origin's outputs, and by the referee's gradients. Smaller steps where they meet a kink.
   Status compare_slope(Origin& origin, const referee::Inputs& inputs, const Given& given) {
     if (given.empty()) return Done{};
+    TRY(const referee::Weights at, weights_of(given));
+    TRY(const auto plain, referee::evaluate(workload_, at, inputs, inference(false)));
+    Tensor r = plain.prediction;
+    tensor::Rng rng(kProofSeed, "projection");
+    for (double& x : r.data) x = rng.normal();
+    TRY(const auto mine, projected_gradients(inputs, at, plain.prediction, r));
+    for (const Tensor& gradient : mine.gradients) proof_.parameters += gradient.data.empty() ? 0 : 1;
+    for (const double step : {kStep, kStep / 10, kStep / 100}) {
+      TRY(const Slope slope, slope_along(origin, given, step, at, mine.gradients, plain.prediction, r));
+      proof_.gradients = slope.apart;
+      if (slope.flat)
+        notes_.push_back("slopes were not compared: the outputs hardly change with the weights");
+      if (slope.flat || slope.apart <= kImportSlope) return Done{};
+      if (slope.bent) continue;
+      return Error{
+          .message = fmt::format("the outputs agree, but their slopes differ by {:.1e}", slope.apart),
+          .where = request_.title(),
+          .remedy = kDefect};
+    }
+    notes_.push_back("slopes agree up to a kink of the outputs (a ReLU at 0, equal maxima)");
+    return Done{};
+  }
+
+  struct Slope {
+    double apart = 0;
+    bool flat = false, bent = false;
+  };
+
+  Result<Slope> slope_along(Origin& origin, const Given& given, double step, const referee::Weights& at,
+                            const std::vector<Tensor>& gradients, const Tensor& plain, const Tensor& r) {
     std::set<std::string> running;  // statistics have no gradients
     for (const onnx::GraphParameter& p : mapped_.parameters) {
       const ir::ParamId id = workload_.find_parameter(p.name);
-      if (id >= 0 && !ir::trainable(workload_.parameters[static_cast<size_t>(id)])) running.insert(p.source);
+      if (id < 0) continue;
+      const ir::Role role = workload_.parameters[static_cast<size_t>(id)].role;
+      if (role == ir::Role::kRunningMean || role == ir::Role::kRunningVar) running.insert(p.source);
     }
     Given sides[2] = {given, given};
     for (const auto& [name, array] : given) {
@@ -256,48 +286,28 @@ class OnnxProof {
       for (const int side : {0, 1}) {
         auto made = std::make_shared<onnx::Array>(*array);
         tensor::Rng rng(kProofSeed, "slope/" + name);
-        for (double& x : made->reals) x += (side == 0 ? -kStep : kStep) * scale * rng.uniform(-1, 1);
+        for (double& x : made->reals) x += (side == 0 ? -step : step) * scale * rng.uniform(-1, 1);
         sides[side][name] = std::move(made);
       }
     }
     TRY(const Tensor low, origin_output(origin, sides[0], "float64"));
     TRY(const Tensor high, origin_output(origin, sides[1], "float64"));
     TRY(const referee::Weights change, change_of(sides));
-    TRY(const referee::Weights at, weights_of(given));
-    TRY(const auto plain, referee::evaluate(workload_, at, inputs, inference(false)));
-    Tensor r = plain.prediction;
-    tensor::Rng rng(kProofSeed, "projection");
-    double wanted = 0, size = 0, bend = 0;
-    if (import_distance(high, low) < kStep * 1e-4) {
-      notes_.push_back("slopes were not compared: the outputs hardly change with the weights");
-      return Done{};
-    }
+    if (import_distance(high, low) < step * 1e-4) return Slope{.flat = true};
+    double wanted = 0, size = 0, bend = 0, got = 0;
     for (size_t i = 0; i < r.data.size(); ++i) {
-      r.data[i] = rng.normal();
       wanted += r.data[i] * (high.data[i] - low.data[i]);
-      bend += r.data[i] * (high.data[i] + low.data[i] - 2 * plain.prediction.data[i]);
-      size += std::abs(r.data[i] * plain.prediction.data[i]);
+      bend += r.data[i] * (high.data[i] + low.data[i] - 2 * plain.data[i]);
+      size += std::abs(r.data[i] * plain.data[i]);
     }
-    TRY(const auto mine, projected_gradients(inputs, at, plain.prediction, r));
-    double got = 0;
     for (size_t id = 0; id < at.size(); ++id) {
-      if (mine.gradients[id].data.empty()) continue;
-      ++proof_.parameters;
-      for (size_t i = 0; i < at[id].data.size(); ++i) got += mine.gradients[id].data[i] * change[id].data[i];
+      for (size_t i = 0; i < gradients[id].data.size(); ++i)
+        got += gradients[id].data[i] * change[id].data[i];
     }
     // Differences of two outputs lose what rounding takes of each; at a kink (a ReLU at 0, equal maxima) the slopes on
     // the two sides differ, and the gradient may be either.
-    const double scale = std::max(std::abs(wanted), kStep / 100 * size);
-    proof_.gradients = scale == 0 ? 0 : std::abs(got - wanted) / scale;
-    if (proof_.gradients > kImportSlope && std::abs(got - wanted) <= std::abs(bend)) {
-      notes_.push_back("slopes agree up to a kink of the outputs (a ReLU at 0, equal maxima)");
-      return Done{};
-    }
-    if (proof_.gradients <= kImportSlope) return Done{};
-    return Error{
-        .message = fmt::format("the outputs agree, but their slopes differ by {:.1e}", proof_.gradients),
-        .where = request_.title(),
-        .remedy = kDefect};
+    const double scale = std::max(std::abs(wanted), step / 100 * size), apart = std::abs(got - wanted);
+    return Slope{.apart = scale == 0 ? 0 : apart / scale, .bent = apart <= std::abs(bend)};
   }
 
   Result<referee::Evaluation> projected_gradients(const referee::Inputs& inputs,
@@ -317,7 +327,6 @@ class OnnxProof {
   const ImportRequest& request_;
   fs::path folder_;
   const onnx::ModelFile& file_;
-  const onnx::MapOptions& options_;
   const onnx::MapResult& mapped_;
   const OriginModel& model_;
   const ir::Workload& workload_;
@@ -333,6 +342,7 @@ Result<onnx::MapOptions> options_of(const ImportRequest& request) {
       return Error{.message = "the inputs of an ONNX file are given by name",
                    .remedy = "for example --input 'input_ids=i32[8,128]'"};
     options.shapes[input.name] = input.type.shape;
+    if (input.below > 0) options.below[input.name] = input.below;
   }
   return options;
 }
@@ -357,7 +367,16 @@ Status import_onnx(const ImportRequest& asked, const fs::path& folder, ImportRep
   }
   TRY(report.workload, parse_import(request, model));
   TRY(const referee::Weights weights, onnx::onnx_weights(mapped, report.workload));
-  OnnxProof proof(request, folder, file, options, mapped, model, report.workload);
+  const onnx::FileNumbers& numbers = mapped.numbers;
+  report.numbers = {numbers.trained, numbers.frozen, numbers.left_out};
+  if (report.workload.parameter_count() != numbers.trained - numbers.summed + numbers.apart)
+    return Error{
+        .message = fmt::format(
+            "the workload trains {} numbers, and {} of the file ({} of them in sums, {} more in copies)",
+            report.workload.parameter_count(), numbers.trained, numbers.summed, numbers.apart),
+        .where = request.title(),
+        .remedy = kDefect};
+  OnnxProof proof(request, folder, file, mapped, model, report.workload);
   TRY(report.proof, proof.run(weights, progress));
   report.notes = model.notes;
   report.notes.insert(report.notes.end(), proof.notes().begin(), proof.notes().end());

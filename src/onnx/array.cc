@@ -32,6 +32,15 @@ std::vector<size_t> walk(const Shape& shape, const Ints& strides, int64_t first 
   return at;
 }
 
+void set_origins(Array& made, Ints origins) {
+  bool run = !origins.empty() && origins.size() == made.size();
+  for (size_t i = 0; run && i < origins.size(); ++i)
+    run = origins[i] >= 0 && origins[i] == origins[0] + static_cast<int64_t>(i);
+  made.first = run ? origins[0] : -1;
+  if (!run && std::ranges::any_of(origins, [](int64_t one) { return one >= 0; }))
+    made.origins = std::move(origins);
+}
+
 }  // namespace
 
 ArrayPtr of_ints(Ints numbers) {
@@ -57,6 +66,14 @@ ArrayPtr filled(Kind kind, Shape shape, double value) {
   return made;
 }
 
+ArrayPtr without_origins(const ArrayPtr& array) {
+  if (array == nullptr || !array->has_origins()) return array;
+  auto copy = std::make_shared<Array>(*array);
+  copy->first = -1;
+  copy->origins.clear();
+  return copy;
+}
+
 ArrayPtr picked(const Array& array, Shape shape, const std::vector<size_t>& at) {
   auto made = std::make_shared<Array>(Array{array.kind, std::move(shape), {}, {}});
   if (array.is_float()) {
@@ -66,6 +83,12 @@ ArrayPtr picked(const Array& array, Shape shape, const std::vector<size_t>& at) 
     made->ints.reserve(at.size());
     for (const size_t i : at) made->ints.push_back(array.ints[i]);
   }
+  if (!array.has_origins()) return made;
+  Ints origins;
+  for (size_t summand = 0; summand < array.summands(); ++summand) {
+    for (const size_t i : at) origins.push_back(array.origin(summand * array.size() + i));
+  }
+  set_origins(*made, std::move(origins));
   return made;
 }
 
@@ -99,9 +122,13 @@ ArrayPtr joined(const std::vector<ArrayPtr>& arrays, size_t axis) {
   for (const ArrayPtr& one : arrays) shape[axis] += one->shape[axis];
   if (outer == 0) return filled(arrays[0]->kind, shape, 0);
   auto made = std::make_shared<Array>(Array{arrays[0]->kind, shape, {}, {}});
+  const bool tracked = std::ranges::any_of(arrays, [](const ArrayPtr& one) { return one->has_origins(); });
+  Ints origins;
   for (int64_t row = 0; row < outer; ++row) {
     for (const ArrayPtr& one : arrays) {
       const auto width = static_cast<int64_t>(one->size()) / outer;
+      for (int64_t i = row * width; tracked && i < (row + 1) * width; ++i)
+        origins.push_back(one->origin(static_cast<size_t>(i)));
       const auto copy = [&](const auto& from, auto& to) {
         to.insert(to.end(), from.begin() + row * width, from.begin() + (row + 1) * width);
       };
@@ -111,6 +138,7 @@ ArrayPtr joined(const std::vector<ArrayPtr>& arrays, size_t axis) {
         copy(one->ints, made->ints);
     }
   }
+  set_origins(*made, std::move(origins));
   return made;
 }
 

@@ -24,7 +24,16 @@ struct Array {
   Shape shape = {};
   std::vector<double> reals = {};
   Ints ints = {};
+  // Which of the file's numbers these are, counted over its tensors (walk.cc): number i is first + i, or origins[i] where
+  // they are not empty; -1: none. A sum has as many of them for each summand, one summand after the other.
+  int64_t first = -1;
+  Ints origins = {};
 
+  bool has_origins() const { return first >= 0 || !origins.empty(); }
+  int64_t origin(size_t i) const {
+    return origins.empty() ? (first < 0 ? -1 : first + static_cast<int64_t>(i)) : origins[i];
+  }
+  size_t summands() const { return origins.empty() ? 1 : origins.size() / size(); }
   bool is_float() const { return kind == Kind::kFloat; }
   size_t size() const { return is_float() ? reals.size() : ints.size(); }
   double real(size_t i) const { return is_float() ? reals[i] : static_cast<double>(ints[i]); }
@@ -36,6 +45,7 @@ ArrayPtr of_ints(Ints numbers);                    // rank 1
 ArrayPtr of_real(double number);                   // rank 0
 ArrayPtr shaped(const Array& array, Shape shape);  // the same numbers
 ArrayPtr filled(Kind kind, Shape shape, double value);
+ArrayPtr without_origins(const ArrayPtr& array);
 
 // Elements of `array` by their flat indices, in a new shape.
 ArrayPtr picked(const Array& array, Shape shape, const std::vector<size_t>& at);

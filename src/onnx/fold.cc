@@ -97,6 +97,7 @@ Result<Arrays> constant(const Call& call, const Arrays&) {
   if (call.has_attribute("value_ints")) return Arrays{of_ints(call.integers("value_ints"))};
   if (call.has_attribute("value_floats")) {
     std::vector<double> numbers = call.reals("value_floats");
+    for (double& x : numbers) x = shortest(x);
     const auto size = static_cast<int64_t>(numbers.size());
     return Arrays{std::make_shared<Array>(Array{Kind::kFloat, {size}, std::move(numbers), {}})};
   }
@@ -370,7 +371,7 @@ Result<Arrays> trilu(const Call& call, const Arrays& in) {
   return Arrays{made};
 }
 
-enum class Reduction { kSum, kProd, kMax, kMin, kMean };
+enum class Reduction { kSum, kProd, kMax, kMin, kMean, kL1, kL2, kSquares };
 
 // Moves the reduced axes to the end, so that the elements of each result follow one another.
 Result<Arrays> reduce(const Call& call, const Arrays& in, Reduction rule) {
@@ -391,7 +392,13 @@ Result<Arrays> reduce(const Call& call, const Arrays& in, Reduction rule) {
   }
   perm.insert(perm.end(), axes.begin(), axes.end());
   if (perm.size() != x.shape.size()) return refused("its axes repeat");
-  const ArrayPtr lined = transposed(x, perm);
+  ArrayPtr lined = transposed(x, perm);
+  if (rule >= Reduction::kL1) {
+    if (!x.is_float()) return refused("computes a real function of integers");
+    auto sizes = std::make_shared<Array>(*lined);
+    for (double& one : sizes->reals) one = rule == Reduction::kL1 ? std::abs(one) : one * one;
+    lined = std::move(sizes);
+  }
   const auto results = static_cast<size_t>(tensor::elements(plain));
   const size_t each = results == 0 ? 0 : x.size() / results;
   if (each == 0) return refused("reduces nothing");
@@ -417,6 +424,7 @@ Result<Arrays> reduce(const Call& call, const Arrays& in, Reduction rule) {
           break;
       }
     }
+    if (rule == Reduction::kL2) real = std::sqrt(real);
     if (rule == Reduction::kMean) real /= static_cast<double>(each), whole /= static_cast<int64_t>(each);
     if (x.is_float())
       made->reals.push_back(real);
@@ -444,6 +452,32 @@ Result<Arrays> split(const Call& call, const Arrays& in) {
     begin += n;
   }
   return made;
+}
+
+Result<Arrays> cumsum(const Call& call, const Arrays& in) {
+  CHECK_OK(want(in, 2));
+  auto made = std::make_shared<Array>(*in[0]);
+  if (in[1]->size() != 1) return refused("its axis is no number");
+  TRY(const size_t axis, axis_of(static_cast<int64_t>(in[1]->real(0)), made->shape.size()));
+  const bool reverse = call.integer("reverse", 0) != 0, exclusive = call.integer("exclusive", 0) != 0;
+  int64_t step = 1;
+  for (size_t i = axis + 1; i < made->shape.size(); ++i) step *= made->shape[i];
+  const int64_t size = made->shape[axis], all = static_cast<int64_t>(made->size());
+  for (int64_t line = 0; line < (size == 0 ? 0 : all / size); ++line) {
+    double real = 0;
+    uint64_t whole = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t place = reverse ? size - 1 - i : i;
+      const auto at = static_cast<size_t>(line / step * size * step + place * step + line % step);
+      const double before = real;
+      const uint64_t whole_before = whole;
+      if (made->is_float())
+        real += made->reals[at], made->reals[at] = exclusive ? before : real;
+      else
+        whole += bits(made->ints[at]), made->ints[at] = wrap(exclusive ? whole_before : whole);
+    }
+  }
+  return Arrays{made};
 }
 
 Result<Arrays> non_zero(const Call&, const Arrays& in) {
@@ -510,6 +544,7 @@ std::map<std::string, Fold> shape_folds() {
       {"Where", where},
       {"Trilu", trilu},
       {"Split", split},
+      {"CumSum", cumsum},
       {"NonZero", non_zero},
       {"Identity", identity},
       {"Not", logical_not},
@@ -519,6 +554,9 @@ std::map<std::string, Fold> shape_folds() {
       {"ReduceMax", BAKEOFF_REDUCE_FOLD(kMax)},
       {"ReduceMin", BAKEOFF_REDUCE_FOLD(kMin)},
       {"ReduceMean", BAKEOFF_REDUCE_FOLD(kMean)},
+      {"ReduceL1", BAKEOFF_REDUCE_FOLD(kL1)},
+      {"ReduceL2", BAKEOFF_REDUCE_FOLD(kL2)},
+      {"ReduceSumSquare", BAKEOFF_REDUCE_FOLD(kSquares)},
   };
 }
 
@@ -558,6 +596,9 @@ std::map<std::string, Fold> number_folds() {
       {"Sin", BAKEOFF_UNARY_FOLD(std::sin(a))},
       {"Cos", BAKEOFF_UNARY_FOLD(std::cos(a))},
       {"Tanh", BAKEOFF_UNARY_FOLD(std::tanh(a))},
+      {"Sigmoid", BAKEOFF_UNARY_FOLD(1 / (1 + std::exp(-a)))},
+      {"Softplus", BAKEOFF_UNARY_FOLD(std::max(a, 0.0) + std::log1p(std::exp(-std::abs(a))))},
+      {"Erf", BAKEOFF_UNARY_FOLD(std::erf(a))},
       {"Reciprocal", BAKEOFF_UNARY_FOLD(1 / a)},
       {"Abs",
        +[](const Call&, const Arrays& in) -> Result<Arrays> {
@@ -576,6 +617,7 @@ const std::map<std::string, Fold>& folds() {
   static const std::map<std::string, Fold> all = [] {
     auto joined_ = shape_folds();
     joined_.merge(number_folds());
+    joined_.insert(place_folds().begin(), place_folds().end());
     return joined_;
   }();
   return all;

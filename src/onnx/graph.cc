@@ -88,29 +88,24 @@ std::string Graph::transpose(const std::string& value, const Ints& perm) {
   return node("transpose", {value}, moved, {{"perm", numbers_text(perm)}});
 }
 
-Result<std::string> Graph::parameter(const std::string& wanted, const ArrayPtr& array, bool frozen,
-                                     const std::string& origin, bool share) {
-  if (!origin.empty() && share) {
-    const auto [begin, end] = by_source_.equal_range(origin);
+std::string Graph::parameter(const std::string& wanted, const ArrayPtr& array, bool frozen,
+                             const std::string& origin, bool share) {
+  share = share && array->has_origins();
+  if (share) {
+    const auto [begin, end] = by_origin_.equal_range(array->origin(0));
     for (auto at = begin; at != end; ++at) {
       GraphParameter& known = parameters_.at(at->second);
-      if (known.array == array || *known.array == *array) {
-        known.frozen = known.frozen && frozen;
-        return known.name;
-      }
-      if (!known.frozen && !frozen)
-        return Error{
-            .message = fmt::format("the weight '{}' is used in two layouts ({} and {})", origin,
-                                   tensor::to_text(known.array->shape), tensor::to_text(array->shape)),
-            .remedy = "export the model so that the two uses have weights of their own"};
+      if (known.array != array && *known.array != *array) continue;
+      known.frozen = known.frozen && frozen;
+      return known.name;
     }
   }
   const std::string word = ir_word(wanted);
   std::string name = word;
   for (int count = 2; !lower_names_.insert(lowered(name)).second; ++count)
     name = fmt::format("{}_{}", word, count);
-  parameters_[name] = {name, array, frozen, origin};
-  if (!origin.empty() && share) by_source_.emplace(origin, name);
+  parameters_[name] = {name, array, frozen, origin, !share && array->has_origins()};
+  if (share) by_origin_.emplace(array->origin(0), name);
   return name;
 }
 

@@ -37,6 +37,7 @@ struct GraphParameter {
   ArrayPtr array = {};
   bool frozen = false;
   std::string source = {};  // the initialiser that it is made of; empty: none
+  bool apart = false;       // one of several copies of that
 };
 
 class Graph {
@@ -51,10 +52,9 @@ class Graph {
   const Shape& shape(const std::string& value) const { return shapes_.at(value); }
   GraphNode* producer(const std::string& value);  // null for an input
 
-  // Declares a parameter and gives its name. One source with the same numbers and shape is one parameter. An error
-  // where a trained source is needed in two shapes.
-  Result<std::string> parameter(const std::string& wanted, const ArrayPtr& array, bool frozen,
-                                const std::string& source, bool share = true);
+  // Declares a parameter and gives its name. The same numbers of the file in the same shape are one parameter.
+  std::string parameter(const std::string& wanted, const ArrayPtr& array, bool frozen,
+                        const std::string& source, bool share = true);
 
   // The nodes that `result` depends on.
   std::vector<const GraphNode*> live(const std::string& result) const;
@@ -69,7 +69,7 @@ class Graph {
   std::map<std::string, size_t> by_output_;
   std::map<std::string, Shape> shapes_;
   std::map<std::string, GraphParameter> parameters_;
-  std::multimap<std::string, std::string> by_source_;
+  std::multimap<int64_t, std::string> by_origin_;
   std::set<std::string> names_;        // of values
   std::set<std::string> lower_names_;  // of parameters, in lower case
   std::map<std::string, int> counters_;

@@ -16,7 +16,7 @@
 //
 // Constants that meet values (operand): all rows along the batch must be equal, and become one row. The
 // result is a number or a parameter. The parameter is trained only if its name looks like one from a person
-// (given_name), because exporters store masks and positions in the same way.
+// (tensors.cc), because exporters store masks and positions in the same way.
 
 #include "onnx/mapper.h"
 
@@ -29,23 +29,16 @@
 #include "base/texts.h"
 
 namespace bakeoff::onnx {
-namespace {
-
-// A name as people give them, not one that an exporter made.
-bool given_name(const std::string& name) {
-  if (name.starts_with("onnx::") || name.starts_with("val_") || name.starts_with("_")) return false;
-  if (name.empty() || name[0] == '/' || (name[0] >= '0' && name[0] <= '9')) return false;
-  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/';
-  });
+double shortest(double number) {
+  const auto single = static_cast<float>(number);
+  // The slope of HardSigmoid in torch, which has no short form.
+  return single == 1.0F / 6 ? 1.0 / 6 : number_in(fmt::format("{}", single));
 }
-
-}  // namespace
 
 Error refused(const std::string& why) { return Error{.message = why}; }
 
 Shape ir_shape(const Layout& layout) {
-  Shape shape = {kBatch};
+  Shape shape = {layout.n == kNone ? 1 : kBatch};
   for (size_t axis = 0; axis < layout.rank(); ++axis) {
     if (!layout.holds_batch(axis)) {
       shape.push_back(layout.dims[axis]);
@@ -58,7 +51,7 @@ Shape ir_shape(const Layout& layout) {
 }
 
 int64_t ir_axis(const Layout& layout, size_t axis) {
-  if (layout.n == kAdded) return static_cast<int64_t>(axis) + 1;
+  if (layout.n < 0) return static_cast<int64_t>(axis) + 1;
   const auto a = static_cast<int64_t>(axis);
   if (a < layout.n) return a + 1;
   return a + (layout.before > 1 ? 1 : 0) + (layout.after > 1 ? 1 : 0);
@@ -71,8 +64,8 @@ size_t Call::outputs() const {
       std::count_if(node.output().begin(), node.output().end(), [](const auto& o) { return !o.empty(); }));
 }
 const Value& Call::in(size_t input) const {
-  static const Value kNone;
-  return input < inputs.size() ? inputs[input] : kNone;
+  static const Value kAbsent;
+  return input < inputs.size() ? inputs[input] : kAbsent;
 }
 int64_t Call::integer(const std::string& name, int64_t fallback) const {
   const auto found = attributes.find(name);
@@ -80,9 +73,7 @@ int64_t Call::integer(const std::string& name, int64_t fallback) const {
 }
 double Call::real(const std::string& name, double fallback) const {
   const auto found = attributes.find(name);
-  if (found == attributes.end()) return fallback;
-  // 1e-5 in a float of 32 bits means 1e-5.
-  return number_in(fmt::format("{}", found->second->f()));
+  return found == attributes.end() ? fallback : shortest(found->second->f());
 }
 std::vector<double> Call::reals(const std::string& name) const {
   const auto found = attributes.find(name);
@@ -148,10 +139,11 @@ Result<Layout> Mapper::broadcast_layout(const Values& operands) const {
   size_t rank = 0;
   for (const Value& v : operands)
     rank = std::max(rank, v.is_const() ? v.at[0]->shape.size() : v.layout.rank());
-  Layout out{.dims = Shape(rank, 1), .n = kAdded};
+  const auto has_rows = [](const Value& v) { return v.is_graph() && v.layout.n != kNone; };
+  Layout out{.dims = Shape(rank, 1), .n = std::ranges::any_of(operands, has_rows) ? kAdded : kNone};
   bool found = false;
   for (const Value& v : operands) {
-    if (!v.is_graph() || v.layout.n == kAdded) continue;
+    if (!v.is_graph() || v.layout.n < 0) continue;
     const int n = v.layout.n + static_cast<int>(rank - v.layout.rank());
     if (found && (n != out.n || v.layout.before != out.before || v.layout.after != out.after))
       return refused("rows of the batch meet: N lies on different axes of the inputs");
@@ -170,7 +162,7 @@ Result<Layout> Mapper::broadcast_layout(const Values& operands) const {
       if (dims[i] != 1) out.dims[axis] = dims[i];
     }
   }
-  if (out.n != kAdded) out.dims[static_cast<size_t>(out.n)] = out.before * out.after;
+  if (out.n >= 0) out.dims[static_cast<size_t>(out.n)] = out.before * out.after;
   return out;
 }
 
@@ -180,7 +172,7 @@ namespace {
 Result<ArrayPtr> one_row(const ArrayPtr& array, const Layout& out, int64_t batch) {
   Shape shape(out.rank() - array->shape.size(), 1);
   shape.insert(shape.end(), array->shape.begin(), array->shape.end());
-  if (out.n == kAdded) return shaped(*array, shape);
+  if (out.n < 0) return shaped(*array, shape);
   const auto n = static_cast<size_t>(out.n);
   Shape split(shape.begin(), shape.begin() + out.n);
   const bool whole = shape[n] == out.before * batch * out.after && !(shape[n] == 1 && batch != 1);
@@ -193,7 +185,8 @@ Result<ArrayPtr> one_row(const ArrayPtr& array, const Layout& out, int64_t batch
   const ArrayPtr first = sliced(*all, n + 1, 0, 1);
   if (rows > 1) {
     TRY(const ArrayPtr again, expanded(first, split));
-    if (*again != *all) return refused("a constant differs between rows of the batch");
+    if (again->reals != all->reals || again->ints != all->ints)
+      return refused("a constant differs between rows of the batch");
   }
   Shape kept(split.begin(), split.begin() + out.n);
   if (out.before > 1) kept.push_back(before);
@@ -213,6 +206,19 @@ Result<std::string> Mapper::frozen(const std::string& wanted, ArrayPtr array) {
 }
 
 Result<std::string> Mapper::operand(const Value& v, const Layout& out) {
+  if (v.is_graph() && v.layout.n == kNone && out.n != kNone) {
+    // One row for all.
+    const auto before = static_cast<int>(out.rank() - v.layout.rank());
+    Layout padded{.dims = Shape(out.rank(), 1), .n = out.n, .before = 1, .after = 1};
+    std::copy(v.layout.dims.begin(), v.layout.dims.end(), padded.dims.begin() + before);
+    if (out.n >= before && v.layout.dims[static_cast<size_t>(out.n - before)] != 1)
+      return refused("weights have several rows where the batch is");
+    Shape shape = ir_shape(padded);
+    shape[0] = 1;
+    if (out.n >= 0)
+      shape.insert(shape.begin() + out.n + 1, size_t{out.before > 1} + size_t{out.after > 1}, 1);
+    return graph.reshape(v.name, shape);
+  }
   if (v.is_graph()) {
     Layout padded = out;
     std::fill(padded.dims.begin(), padded.dims.end(), 1);
@@ -224,21 +230,14 @@ Result<std::string> Mapper::operand(const Value& v, const Layout& out) {
   TRY(const ArrayPtr b, one_row(v.at[1], out, sizes[1]));
   if (*a != *b) return refused("a constant depends on the batch size");
   if (a->kind == Kind::kBool) return refused("a constant of booleans has no counterpart here");
-  if (a->size() == 1 && v.source.empty()) return scalar(a->real(0));
+  if (a->size() == 1 && !tracked(*a)) {
+    for (const Tensor* one : tensors_of(*a)) computed_with_.insert(one->name);
+    return scalar(a->real(0));
+  }
+  TRY(const ArrayPtr reals, converted(a, Kind::kFloat));
   Shape shape = a->shape;
   shape.insert(shape.begin(), 1);
-  ArrayPtr whole = shaped(*a, shape);
-  if (!whole->is_float()) {
-    Array reals{.kind = Kind::kFloat, .shape = shape};
-    for (const int64_t i : whole->ints) reals.reals.push_back(static_cast<double>(i));
-    whole = std::make_shared<Array>(std::move(reals));
-  }
-  // Rows that an exporter has repeated are no parameter.
-  const bool trained = given_name(v.source) && a->size() > 1 && a->size() == v.at[0]->size();
-  if (a->size() == 1) return scalar(a->real(0));
-  TRY(const std::string name,
-      graph.parameter(v.source.empty() ? graph.base + ".constant" : v.source, whole, !trained, v.source));
-  return graph.node("parameter", {}, shape, {}, {{"weight", name}});
+  return stored(v, reals, shape);
 }
 
 Result<Value> Mapper::elementwise(const std::string& op, const Values& operands, Attributes attributes,
@@ -277,10 +276,11 @@ std::string layer_of_scopes(const std::string& node) {
 }  // namespace
 
 std::string Mapper::weight_name(const Value& v, const std::string& slot) const {
-  if (given_name(v.source)) return v.source;
+  const std::string source = this->source(v);
+  if (tracked(v)) return source;
   const std::string node = current_ == nullptr ? "" : current_->name();
   if (node.starts_with('/') && node.rfind('/') > 0) return layer_of_scopes(node) + "." + slot;
-  if (!v.source.empty() && !v.source.starts_with("onnx::")) return v.source;
+  if (!source.empty() && !source.starts_with("onnx::") && !source.starts_with('/')) return source;
   return graph.base + "." + slot;
 }
 
@@ -289,27 +289,28 @@ Result<std::string> Mapper::weight(const Value& v, const std::string& slot, bool
   if (!v.fixed()) return refused(fmt::format("its {} depends on the batch size", slot));
   if (!v.at[0]->is_float()) return refused(fmt::format("its {} holds integers", slot));
   const Array& array = *v.at[0];
+  if (trained && array.has_origins() && !fits_slot(array))
+    return cannot_train(array, fmt::format("the {} of {} is made of parts of it", slot, graph.source));
+  const std::string source = this->source(v);
   // Exporters merge equal initialisers, so all zero biases of a model may be one. Each layer gets a
   // parameter of its own from such a vector. With moved numbers (`given`) they are no longer equal; the
   // list of the first import then says which vectors these are.
   const bool level =
       array.shape.size() == 1 && array.size() > 1 &&
       std::all_of(array.reals.begin(), array.reals.end(), [&](double x) { return x == array.reals[0]; });
-  const bool own =
-      !v.source.empty() && (options_.given.contains(v.source) ? options_.unshared.contains(v.source) : level);
+  const bool own = !source.empty() && !is_whole(array) &&
+                   (options_.given.contains(source) ? options_.unshared.contains(source) : level);
   std::string name = weight_name(v, slot);
-  if (own) result_.unshared.insert(v.source);
-  if (own && !weights_seen_.insert(v.source).second) {
-    Value nameless = v;
-    nameless.source = "onnx::";
-    name = weight_name(nameless, slot);
+  if (own) result_.unshared.insert(source);
+  if (own && !weights_seen_.insert(source).second) {
+    name = weight_name(constant(without_origins(v.at[0])), slot);
     notes.insert("weights of equal numbers that the file shares between layers are apart in the workload");
   }
-  return graph.parameter(name, v.at[0], !trained || v.source.empty(), v.source, !own);
+  return graph.parameter(name, v.at[0], !trained || source.empty(), source, !own);
 }
 
 Result<Value> Mapper::rows_first(const Value& v) {
-  if (!v.is_graph()) return refused("its first input is a constant");
+  if (!v.is_graph() || v.layout.n == kNone) return refused("its first input is a constant");
   Layout out = v.layout;
   if (v.layout.n == kAdded) {
     if (v.layout.rank() == 0 || v.layout.dims[0] != 1)
@@ -322,7 +323,7 @@ Result<Value> Mapper::rows_first(const Value& v) {
 }
 
 Value Mapper::as_before(const Value& rows, const Value& like) {
-  if (like.layout.n != kAdded) return rows;
+  if (like.layout.n >= 0) return rows;
   Layout out = rows.layout;
   out.n = kAdded;
   return reshaped(rows, out);
@@ -350,13 +351,13 @@ Result<double> Mapper::fixed_real(const Call& call, size_t input, const char* wh
 Shape Mapper::shape_at(const Value& v, int which) const {
   if (v.is_const()) return v.at[which]->shape;
   Shape shape = v.layout.dims;
-  if (v.layout.n != kAdded) shape[static_cast<size_t>(v.layout.n)] *= sizes[which];
+  if (v.layout.n >= 0) shape[static_cast<size_t>(v.layout.n)] *= sizes[which];
   return shape;
 }
 
 Result<Layout> Mapper::regrouped(const Layout& from, const Shape& a, const Shape& b) const {
-  Layout out{.dims = a, .n = kAdded};
-  if (from.n == kAdded) {
+  Layout out{.dims = a, .n = from.n};
+  if (from.n < 0) {
     if (a != b) return refused("a size depends on the batch size");
     return out;
   }

@@ -25,8 +25,9 @@ class ValueInfoProto;
 }  // namespace wire
 
 // Where the batch lies in a value of ONNX. Axis n has before * N * after elements; n = kAdded: the file computes one
-// row, and N is an axis in front of its own axes.
-inline constexpr int kAdded = -1;
+// row, and N is an axis in front of its own axes; n = kNone: weights, and what is computed from them alone, with an axis
+// of size 1 in front.
+inline constexpr int kAdded = -1, kNone = -2;
 struct Layout {
   Shape dims = {};  // per row: at axis n before * after
   int n = kAdded;
@@ -43,8 +44,6 @@ int64_t ir_axis(const Layout& layout, size_t axis);
 // A constant (at both batch sizes), a value of the graph, or nothing (an optional input that is absent).
 struct Value {
   ArrayPtr at[2] = {};
-  std::string source =
-      {};                 // of a constant: the initialiser whose numbers these are, in another order at most
   std::string name = {};  // of the graph
   Kind kind = Kind::kFloat;
   Layout layout = {};
@@ -90,9 +89,22 @@ struct MapOptions {
   std::string output = {};                     // of several
   std::map<std::string, ArrayPtr> given = {};  // numbers in place of initialisers, or of inputs
   std::map<std::string, Shape> shapes = {};    // of inputs, where the file leaves sizes open
+  std::map<std::string, int64_t> below = {};   // that integers of inputs are below
   std::map<std::string, int> batch_axes =
       {};                               // of inputs; else axis 0, or the open one that is called "batch"
   std::set<std::string> unshared = {};  // MapResult::unshared of the file without `given`
+  // What a walk has found out for the next one (Mapper::run).
+  std::set<std::string> whole =
+      {};  // tensors that are one parameter each, of which nodes of the graph take parts
+  std::set<std::string> everywhere = {};  // tensors of exporters' names that train in arithmetic, too
+  std::map<std::string, std::string> frozen = {};  // tensors that cannot be trained, and why
+};
+
+// Floats of the file: initialisers of rank 1 and more, and what else is trained.
+struct FileNumbers {
+  int64_t trained = 0, frozen = 0, left_out = 0;
+  // Why the workload trains another number of them: summands of one parameter, copies of what exporters have merged.
+  int64_t summed = 0, apart = 0;
 };
 
 // What an output of a node became.
@@ -112,7 +124,10 @@ struct MapResult {
   std::vector<MappedValue> values = {};
   std::vector<std::pair<std::string, std::string>> ops =
       {};  // op of the IR, op of ONNX and node: what is needed
-  std::set<std::string> trained_sources = {};
+  std::set<std::string> trained_sources =
+      {};  // initialisers and Constant nodes of which any number is trained
+  FileNumbers numbers = {};
+  MapOptions options = {};  // with which the same walk is done again
   // Initialisers of equal numbers alone (biases of 0), which exporters merge: every layer has its own.
   std::set<std::string> unshared = {};
   std::vector<std::string> notes = {};
@@ -122,7 +137,7 @@ struct MapResult {
 class Mapper {
  public:
   Mapper(const ModelFile& file, MapOptions options);
-  // Errors: unsupported ops (all listed), or an invalid graph.
+  // Walks until every tensor is trained in one way. Errors: unsupported ops (all listed), or an invalid graph.
   Result<MapResult> run();
 
   // -- for the rows
@@ -145,8 +160,19 @@ class Mapper {
   // The IR's name of a value that broadcasts to `out`, for one operand.
   Result<std::string> operand(const Value& v, const Layout& out);
   std::string scalar(double number);
+  // A constant of floats as a value of the graph.
+  Result<Value> as_value(const Value& v);
   // A constant in the place of a layer's weight.
   Result<std::string> weight(const Value& v, const std::string& slot, bool trained = true);
+  // Whether a constant of these numbers can stand there; if not, as_value() may do.
+  bool fits_slot(const Array& array) const;
+  // Whether numbers are trained wherever they are read: those of tensors that people name.
+  bool tracked(const Value& v) const { return v.is_const() && tracked(*v.at[0]); }
+  // From here on they are, whoever named them: this is the slope of a PReLU, the scale of a norm.
+  void train_everywhere(const Value& v);
+  bool made_by_exporter(const Value& v) const;
+  // The tensor that a constant's numbers come from, if they do.
+  std::string source(const Value& v) const;
   Result<std::string> frozen(const std::string& wanted, ArrayPtr array);
   // A value of the graph with N in front: axis 0 of ONNX is the batch, or the file computes one row whose axis 0 is 1.
   Result<Value> rows_first(const Value& v);
@@ -167,12 +193,38 @@ class Mapper {
   std::string weight_name(const Value& v, const std::string& slot) const;
 
  private:
+  // Floats that the file states under a name.
+  struct Tensor {
+    std::string name = {};
+    ArrayPtr array = {};
+    bool named = false;     // by people: trained in arithmetic, too
+    bool constant = false;  // a Constant node
+  };
+
   template <typename Nodes>
   void count_readers(const Nodes& nodes, const std::string& scope);
+  Result<MapResult> walk();
+  Value of_file(const std::string& name, ArrayPtr array, bool constant = false);
+  bool named_by_people(const std::string& name, const Array& array) const;
+  const Tensor* tensor_of(int64_t origin) const;
+  std::set<const Tensor*> tensors_of(const Array& array) const;
+  bool tracked(const Array& array) const;
+  bool is_whole(const Array& array) const;
+  Error cannot_train(const Array& array, const std::string& why);
+  void give_up(const Call& call, const std::string& why);
+  void remember_weights(const Call& call, const Values& made);
+  bool clean(const Value& made) const;
+  Status on_graph(Call& call);
+  Result<std::string> stored(const Value& v, const ArrayPtr& array, const Shape& shape);
+  void settle_tensors(const std::set<std::string>& statistics);
+  void count_numbers();
+  void note_copies();
+  std::set<std::string> needed() const;
   Status start();
   Status add_inputs();
   Status add_input(const wire::ValueInfoProto& info);
   int batch_axis(const wire::ValueInfoProto& info) const;
+  int64_t bound_of(const std::string& input) const;
   template <typename Nodes>
   Status walk_nodes(const Nodes& nodes, int64_t opset, int depth);
   Status node(const wire::NodeProto& n, int64_t opset, int depth);
@@ -195,6 +247,15 @@ class Mapper {
   std::map<std::string, const wire::FunctionProto*> functions_;
   std::vector<Refusal> refusals_;
   std::vector<MappedValue> mapped_;
+  std::map<int64_t, Tensor> tensors_;  // by the first of their numbers
+  int64_t next_origin_ = 0;
+  std::map<std::string, std::set<std::string>>
+      fed_by_;                           // values without rows: the tensors that they are made of
+  std::set<std::string> computed_with_;  // tensors of exporters' names, in arithmetic
+  std::map<std::string, int64_t> trained_, moved_,
+      read_;              // numbers of tensors: by gradients, as statistics, at all
+  MapOptions next_ = {};  // what this walk has found out
+  bool gave_up_ = false;  // on weights of the node that is mapped
   MapResult result_;
   const wire::NodeProto* current_ = nullptr;
   std::string scope_ = {};  // before the names of values within functions
@@ -203,6 +264,9 @@ class Mapper {
   std::set<std::string> ops_seen_ = {};
   std::set<std::string> weights_seen_ = {};
 };
+
+// A float of 32 bits as the shortest number that it is the nearest to: 1e-5 means 1e-5.
+double shortest(double number);
 
 // `x` in messages: "a value f32 [N,3]".
 Error refused(const std::string& why);

@@ -66,11 +66,33 @@ Result<std::vector<tensor::Tensor>> onnx_weights(const MapResult& mapped, const 
   return weights;
 }
 
-Result<ArrayPtr> initialiser(const ModelFile& file, const std::string& name) {
-  for (const auto& tensor : file.model().graph().initializer()) {
+namespace {
+
+Result<ArrayPtr> stated_in(const ModelFile& file, const wire::GraphProto& graph, const std::string& name) {
+  for (const auto& tensor : graph.initializer()) {
     if (tensor.name() == name) return file.decode(tensor);
   }
+  for (const auto& node : graph.node()) {
+    const bool here = node.op_type() == "Constant" && node.output_size() == 1 && node.output(0) == name;
+    for (const auto& a : node.attribute()) {
+      if (here && a.name() == "value") return file.decode(a.t());
+      if (here && a.name() == "value_floats") {
+        Array numbers{.kind = Kind::kFloat, .shape = {a.floats_size()}};
+        numbers.reals.assign(a.floats().begin(), a.floats().end());
+        return std::make_shared<const Array>(std::move(numbers));
+      }
+      if (!a.has_g()) continue;
+      TRY(const ArrayPtr inner, stated_in(file, a.g(), name));
+      if (inner != nullptr) return inner;
+    }
+  }
   return ArrayPtr();
+}
+
+}  // namespace
+
+Result<ArrayPtr> stated(const ModelFile& file, const std::string& name) {
+  return stated_in(file, file.model().graph(), name);
 }
 
 std::string producer(const ModelFile& file) {

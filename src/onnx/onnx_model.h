@@ -18,8 +18,8 @@ std::string target_name(const MapResult& mapped);
 // By ParamId.
 Result<std::vector<tensor::Tensor>> onnx_weights(const MapResult& mapped, const ir::Workload& workload);
 
-// The numbers of an initialiser; of "name.forward" and the like those of "name" are not given: null.
-Result<ArrayPtr> initialiser(const ModelFile& file, const std::string& name);
+// The numbers of an initialiser or a Constant node; null: there is none.
+Result<ArrayPtr> stated(const ModelFile& file, const std::string& name);
 
 // "pytorch 2.3.0, opset 17"
 std::string producer(const ModelFile& file);

@@ -6,7 +6,7 @@ const Rows& rows() {
   static const Rows all = [] {
     Rows joined;
     for (Rows part : {elementwise_rows(), shape_rows(), axis_rows(), resize_rows(), layer_rows(),
-                      window_rows(), recurrent_rows(), attention_rows()})
+                      window_rows(), place_rows(), recurrent_rows(), attention_rows()})
       joined.merge(part);
     return joined;
   }();

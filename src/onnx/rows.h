@@ -20,6 +20,7 @@ Rows axis_rows();
 Rows resize_rows();
 Rows layer_rows();
 Rows window_rows();
+Rows place_rows();
 Rows recurrent_rows();
 Rows attention_rows();
 
@@ -28,12 +29,12 @@ Rows attention_rows();
 size_t rank_of(const Value& v);
 // An error where the input is a constant.
 Status want_graph(const Call& call, size_t input = 0);
-// A constant of other numbers from the same source.
+// A constant of other numbers.
 Value with_array(const Value& v, ArrayPtr array);
 // Of constants and of values of the graph: an axis of size 1 in front of axis `at`.
 Value with_axis(Mapper& m, const Value& v, size_t at);
-// x W^T + b on the last axis; the weight O,I and the bias are constants, the bias may be absent.
-Result<Value> linear(Mapper& m, const Value& x, const Value& weight_oi, const Value& bias);
+// x W^T + b on the last axis; the bias may be absent. The weight is O,I, or I,O: x W + b.
+Result<Value> linear(Mapper& m, const Value& x, const Value& weight, const Value& bias, bool io = false);
 // The matrix product over the last two axes; those before them broadcast. One of the two may be a constant.
 Result<Value> product(Mapper& m, Value a, Value b);
 // Elements begin, begin + step, ... before end along an axis that is not the batch's.
@@ -43,6 +44,10 @@ Value flipped(Mapper& m, const Value& x, size_t axis);
 Result<Value> concatenated(Mapper& m, const Values& parts, int64_t axis);
 // A constant as a value of the graph that lies as `like` says, but for the sizes of its axes.
 Result<Value> with_rows(Mapper& m, const Value& v, const Layout& like);
+// Places along an axis in any order.
+Result<Value> taken_places(Mapper& m, const Value& x, size_t axis, const Ints& places);
+// Whether integers of the graph are not 0.
+Result<Value> truths_of(Mapper& m, const Value& ids);
 // `op` over axes of ONNX: sum, mean, max, min, prod or logsumexp.
 Result<Value> reduced(Mapper& m, const Value& x, const std::set<size_t>& axes, bool keep,
                       const std::string& op);
@@ -55,5 +60,6 @@ Result<Value> as_numbers(Mapper& m, const Value& condition, double yes = 1, doub
 using Arrays = std::vector<ArrayPtr>;
 using Fold = Result<Arrays> (*)(const Call&, const Arrays&);
 const std::map<std::string, Fold>& folds();
+const std::map<std::string, Fold>& place_folds();
 
 }  // namespace bakeoff::onnx

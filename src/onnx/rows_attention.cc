@@ -42,7 +42,6 @@ Result<Value> mask_of(Mapper& m, const Call& call, size_t most_axes, int64_t key
   Value mask = call.in(3);
   if (mask.is_const()) {
     for (ArrayPtr& at : mask.at) at = mask_numbers(*at, masked);
-    mask.source.clear();
   } else if (mask.kind == Kind::kBool) {
     if (std::isinf(masked)) return refused("it shows scores that the inputs mask");
     TRY(mask, as_numbers(m, mask));
@@ -192,7 +191,6 @@ Result<Value> angles(Mapper& m, const Call& call, size_t input) {
         }
         cache.at[which] = taken(*cache.at[which], 0, *at.at[which]);
       }
-      cache.source.clear();
     } else if (cache.is_const() && cache.fixed() && rank_of(cache) == 2) {
       TRY(const std::string table, m.weight(cache, "weight", false));
       Layout rows = at.layout;
@@ -204,6 +202,7 @@ Result<Value> angles(Mapper& m, const Call& call, size_t input) {
   }
   const size_t rank = rank_of(cache);
   if (rank != 3) return refused("its cache does not fit");
+  for (ArrayPtr& at : cache.at) at = without_origins(at);
   return with_axis(m, cache, 2);
 }
 

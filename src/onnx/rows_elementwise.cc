@@ -42,10 +42,47 @@ Result<Values> unary(Mapper& m, const Call& call, const char* op) {
   TRY(const Value x, floats(call.in(0)));
   return one(m.elementwise(op, {x}));
 }
+// Exporters write a group norm as an instance norm of its groups, and the scales of channels as arithmetic.
+void train_scale_of_norm(Mapper& m, const Call& call) {
+  for (const size_t at : {size_t{0}, size_t{1}}) {
+    const Value &x = call.in(at), &scale = call.in(1 - at);
+    if (!x.is_graph() || !scale.is_const() || x.layout.rank() < 3) continue;
+    const GraphNode* made = m.layer_of(x);
+    while (made != nullptr && (made->op == "reshape" || (made->op == "mul" && call.op() == "Add")))
+      made = m.graph.producer(made->inputs[0]);
+    Shape wanted(x.layout.rank(), 1), shape = scale.at[0]->shape;
+    wanted[1] = x.layout.dims[1];
+    shape.insert(shape.begin(), wanted.size() - std::min(wanted.size(), shape.size()), 1);
+    if (made != nullptr && made->source == "InstanceNormalization" && shape == wanted)
+      m.train_everywhere(scale);
+  }
+}
+
+// Integers as floats: rows of a table whose row i is i.
+Result<Value> numbers_of(Mapper& m, const Value& ids, bool truths = false) {
+  if (ids.bound < 1 || ids.bound > (1 << 20))
+    return refused("computes with integers that depend on the inputs");
+  if (ids.bound == 2 && !truths)
+    m.notes.insert(
+        "integers that look up no table are taken for 0 and 1: --input 'x=i32[8,16]<100' says more");
+  Array table{.kind = Kind::kFloat, .shape = {ids.bound, 1}};
+  for (int64_t i = 0; i < ids.bound; ++i) table.reals.push_back(static_cast<double>(i));
+  TRY(const std::string name, m.frozen("integers", std::make_shared<Array>(std::move(table))));
+  Layout wide = ids.layout;
+  wide.dims.push_back(1);
+  return m.reshaped(m.make("embedding", {ids.name}, wide, {}, {{"weight", name}}), ids.layout);
+}
+
+// For an op that compares.
+Result<Value> compared(Mapper& m, const Value& v) {
+  return v.is_graph() && v.kind == Kind::kInt ? numbers_of(m, v) : Result<Value>(v);
+}
+
 Result<Values> binary(Mapper& m, const Call& call, const char* op, Kind kind) {
   CHECK_OK(old_broadcast(call));
-  TRY(const Value a, floats(call.in(0)));
-  TRY(const Value b, floats(call.in(1)));
+  if (call.op() == "Mul") train_scale_of_norm(m, call);
+  TRY(const Value a, kind == Kind::kBool ? compared(m, call.in(0)) : floats(call.in(0)));
+  TRY(const Value b, kind == Kind::kBool ? compared(m, call.in(1)) : floats(call.in(1)));
   return one(m.elementwise(op, {a, b}, {}, kind));
 }
 
@@ -75,14 +112,15 @@ Result<std::optional<Value>> with_bias(Mapper& m, const Call& call) {
     if (shape.empty() || shape.back() != features || static_cast<int64_t>(bias.at[0]->size()) != features ||
         shape.size() > x.layout.rank())
       continue;
+    if (bias.at[0]->has_origins() && !m.fits_slot(*bias.at[0])) continue;
     Value flat = bias;
     if (shape.size() != 1) flat.at[0] = flat.at[1] = shaped(*bias.at[0], {features});
     std::string wanted = layer->params[0].second;
     if (wanted.ends_with(".weight")) wanted.resize(wanted.size() - 7);
-    TRY(const std::string name,
-        flat.source.starts_with("onnx::") || flat.source.empty()
-            ? m.graph.parameter(wanted + ".bias", flat.at[0], flat.source.empty(), flat.source)
-            : m.weight(flat, "bias"));
+    const std::string source = m.source(flat);
+    TRY(const std::string name, source.starts_with("onnx::") || source.empty()
+                                    ? m.graph.parameter(wanted + ".bias", flat.at[0], source.empty(), source)
+                                    : m.weight(flat, "bias"));
     layer->params.emplace_back("bias", name);
     return std::optional<Value>(x);
   }
@@ -93,6 +131,7 @@ Result<Values> add(Mapper& m, const Call& call) {
   CHECK_OK(old_broadcast(call));
   TRY(const auto layer, with_bias(m, call));
   if (layer) return Values{*layer};
+  train_scale_of_norm(m, call);
   return one(fold_left(m, call, "add"));
 }
 
@@ -106,7 +145,7 @@ Result<Values> power(Mapper& m, const Call& call) {
   CHECK_OK(old_broadcast(call));
   TRY(const Value x, floats(call.in(0)));
   TRY(const Value y, floats(call.in(1)));
-  if (!x.is_graph() || !y.is_const() || !y.fixed() || y.at[0]->size() != 1)
+  if (!x.is_graph() || !y.is_const() || !y.fixed() || y.at[0]->size() != 1 || m.tracked(y))
     return one(m.elementwise("pow", {x, y}));
   const double p = y.at[0]->real(0);
   if (y.at[0]->shape.size() > x.layout.rank()) return one(m.elementwise("pow", {x, y}));
@@ -141,25 +180,32 @@ Result<Values> remainder(Mapper& m, const Call& call) {
 }
 
 Result<Values> greater(Mapper& m, const Call& call, const char* op) {
-  TRY(const Value a, floats(call.in(0)));
-  TRY(const Value b, floats(call.in(1)));
+  TRY(const Value a, compared(m, call.in(0)));
+  TRY(const Value b, compared(m, call.in(1)));
   return one(m.elementwise(op, {b, a}, {}, Kind::kBool));
 }
 
-Result<Value> bools(const Value& v) {
-  if (v.is_const()) return refused("a constant of booleans meets values of the graph");
-  return v;
+// A constant mask is a table of ones and zeros that is compared with a half.
+Result<Value> bools(Mapper& m, const Value& v) {
+  if (!v.is_const()) return v;
+  Value table = v;
+  for (ArrayPtr& at : table.at) {
+    TRY(at, converted(at, Kind::kBool));
+    TRY(at, converted(at, Kind::kFloat));
+  }
+  TRY(const Value numbers, m.as_value(table));
+  return m.elementwise("less", {m.constant(of_real(0.5)), numbers}, {}, Kind::kBool);
 }
 
 Result<Values> logic(Mapper& m, const Call& call, const char* op) {
-  TRY(const Value a, bools(call.in(0)));
-  TRY(const Value b, bools(call.in(1)));
+  TRY(const Value a, bools(m, call.in(0)));
+  TRY(const Value b, bools(m, call.in(1)));
   return one(m.elementwise(op, {a, b}, {}, Kind::kBool));
 }
 
 Result<Values> exclusive_or(Mapper& m, const Call& call) {
-  TRY(const Value a, bools(call.in(0)));
-  TRY(const Value b, bools(call.in(1)));
+  TRY(const Value a, bools(m, call.in(0)));
+  TRY(const Value b, bools(m, call.in(1)));
   TRY(const Value any, m.elementwise("logical_or", {a, b}, {}, Kind::kBool));
   TRY(const Value both, m.elementwise("logical_and", {a, b}, {}, Kind::kBool));
   TRY(const Value unlike, m.elementwise("logical_not", {both}, {}, Kind::kBool));
@@ -175,30 +221,16 @@ Result<Value> chosen_number(Mapper& m, const std::string& condition, const Layou
 }
 
 Result<Values> where(Mapper& m, const Call& call) {
-  const Value& condition = call.in(0);
+  if (call.in(0).is_const() && call.in(0).at[0]->size() == 1)
+    return Values{call.in(0).at[0]->real(0) != 0 ? call.in(1) : call.in(2)};
+  TRY(const Value condition, bools(m, call.in(0)));
   TRY(const Value a, floats(call.in(1)));
   TRY(const Value b, floats(call.in(2)));
-  if (condition.is_graph()) {
-    const auto number = [](const Value& v) { return v.is_const() && v.at[0]->size() == 1; };
-    if (!number(a) || !number(b)) return one(m.elementwise("where", {condition, a, b}));
-    TRY(const Layout out, m.broadcast_layout({condition, a, b}));
-    TRY(const std::string chosen, m.operand(condition, out));
-    return one(chosen_number(m, chosen, out, a.at[0]->real(0), b.at[0]->real(0)));
-  }
-  // A constant mask is a table of ones and zeros that is compared with a half.
-  if (!condition.fixed()) return refused("a constant mask depends on the batch size");
-  const Array& mask = *condition.at[0];
-  Array table{.kind = Kind::kFloat, .shape = mask.shape};
-  for (const int64_t i : mask.ints) table.reals.push_back(i != 0 ? 1 : 0);
-  const Value half = m.constant(std::make_shared<Array>(std::move(table)));
-  if (mask.size() == 1) return Values{mask.ints[0] != 0 ? a : b};
-  TRY(const Layout out, m.broadcast_layout({half, a, b}));
-  TRY(const std::string number, m.operand(half, out));
-  const Shape small = m.graph.shape(number);
-  const std::string chosen = m.graph.node("less", {m.scalar(0.5), number}, small);
-  TRY(const std::string first, m.operand(a, out));
-  TRY(const std::string second, m.operand(b, out));
-  return Values{m.make("where", {chosen, first, second}, out)};
+  const auto number = [&](const Value& v) { return v.is_const() && v.at[0]->size() == 1 && !m.tracked(v); };
+  if (!number(a) || !number(b)) return one(m.elementwise("where", {condition, a, b}));
+  TRY(const Layout out, m.broadcast_layout({condition, a, b}));
+  TRY(const std::string chosen, m.operand(condition, out));
+  return one(chosen_number(m, chosen, out, a.at[0]->real(0), b.at[0]->real(0)));
 }
 
 Result<Values> clip(Mapper& m, const Call& call) {
@@ -291,6 +323,7 @@ Result<Values> shrink(Mapper& m, const Call& call) {
 Result<Values> prelu(Mapper& m, const Call& call) {
   const Value &x = call.in(0), zero = m.constant(of_real(0));
   Value slope = call.in(1);
+  m.train_everywhere(slope);
   // Before opset 7 a slope for each channel.
   if (call.opset < 7 && slope.is_const() && slope.at[0]->shape.size() == 1 && slope.at[0]->size() > 1) {
     Shape shape(x.layout.rank() - 1, 1);
@@ -358,18 +391,6 @@ Result<Values> area_tangent(Mapper& m, const Call& call) {
 Result<Value> unlike_zero(Mapper& m, const Value& x) {
   TRY(const Value zero, m.elementwise("equal", {x, m.constant(of_real(0))}, {}, Kind::kBool));
   return m.elementwise("logical_not", {zero}, {}, Kind::kBool);
-}
-
-// Integers as floats: rows of a table whose row i is i.
-Result<Value> numbers_of(Mapper& m, const Value& ids) {
-  if (ids.bound < 1 || ids.bound > (1 << 20))
-    return refused("computes with integers that depend on the inputs");
-  Array table{.kind = Kind::kFloat, .shape = {ids.bound, 1}};
-  for (int64_t i = 0; i < ids.bound; ++i) table.reals.push_back(static_cast<double>(i));
-  TRY(const std::string name, m.frozen("integers", std::make_shared<Array>(std::move(table))));
-  Layout wide = ids.layout;
-  wide.dims.push_back(1);
-  return m.reshaped(m.make("embedding", {ids.name}, wide, {}, {{"weight", name}}), ids.layout);
 }
 
 Result<Values> is_nan(Mapper& m, const Call& call) {
@@ -520,7 +541,7 @@ Rows joining_rows() {
       {"Xor", exclusive_or},
       {"Not",
        +[](Mapper& m, const Call& c) -> Result<Values> {
-         TRY(const Value a, bools(c.in(0)));
+         TRY(const Value a, bools(m, c.in(0)));
          return one(m.elementwise("logical_not", {a}, {}, Kind::kBool));
        }},
       {"Where", where},
@@ -535,6 +556,11 @@ Rows joining_rows() {
 
 Result<Value> as_numbers(Mapper& m, const Value& condition, double yes, double no) {
   return chosen_number(m, condition.name, condition.layout, yes, no);
+}
+
+Result<Value> truths_of(Mapper& m, const Value& ids) {
+  TRY(const Value numbers, numbers_of(m, ids, true));
+  return unlike_zero(m, numbers);
 }
 
 Rows elementwise_rows() {

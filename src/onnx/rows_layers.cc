@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "ir/op_table.h"
@@ -45,30 +46,56 @@ Value with_axis(Mapper& m, const Value& v, size_t at) {
   return m.reshaped(v, out);
 }
 
-// x W^T + b on the last axis.
-Result<Value> linear(Mapper& m, const Value& x, const Value& weight_oi, const Value& bias) {
+namespace {
+
+// The last axis of x times a matrix I,O or O,I that is a value without rows.
+Result<Value> computed_linear(Mapper& m, const Value& x, const Value& weight, bool io) {
+  const Shape shape = ir_shape(x.layout);
+  Layout out = x.layout;
+  out.dims.back() = weight.layout.dims[io ? 1 : 0];
+  int64_t places = 1;
+  for (size_t i = 1; i + 1 < shape.size(); ++i) places *= shape[i];
+  const std::string rows = m.graph.reshape(x.name, {shape[0], places, shape.back()});
+  const std::string matrix = io ? weight.name : m.graph.transpose(weight.name, {0, 2, 1});
+  const std::string made = m.graph.node("matmul", {rows, matrix}, {shape[0], places, out.dims.back()});
+  return Value{.name = m.graph.reshape(made, ir_shape(out)), .layout = out};
+}
+
+}  // namespace
+
+Result<Value> linear(Mapper& m, const Value& x, const Value& weight, const Value& bias, bool io) {
   if (!x.is_graph() || x.layout.rank() == 0 || x.layout.holds_batch(x.layout.rank() - 1))
     return refused("multiplies along the batch");
-  const int64_t features = weight_oi.at[0]->shape[0];
-  if (weight_oi.at[0]->shape[1] != x.layout.dims.back()) return refused("its sizes do not fit");
+  if (rank_of(weight) != 2) return refused("its weight is no matrix");
+  if (weight.is_graph() ? weight.layout.n != kNone : !weight.fixed())
+    return refused("its weight is computed from the inputs");
+  const Shape sizes = m.shape_at(weight, 0);
+  if (sizes[io ? 0 : 1] != x.layout.dims.back()) return refused("its sizes do not fit");
+  if (ir_shape(x.layout).size() < 2) return refused("needs an axis after the batch");
+  const Value oi = io && weight.is_const() ? with_array(weight, transposed(*weight.at[0], {1, 0})) : weight;
+  if (weight.is_graph() || (oi.at[0]->has_origins() && !m.fits_slot(*oi.at[0])) || bias.is_graph()) {
+    TRY(const Value matrix, weight.is_graph() ? Result<Value>(weight) : m.as_value(weight));
+    TRY(const Value made, computed_linear(m, x, matrix, io));
+    return bias.absent() ? made : m.elementwise("add", {made, bias});
+  }
   Params params;
-  TRY(const std::string w, m.weight(weight_oi, "weight"));
+  TRY(const std::string w, m.weight(oi, "weight"));
   params.emplace_back("weight", w);
   if (!bias.absent()) {
     TRY(const std::string b, m.weight(bias, "bias"));
     params.emplace_back("bias", b);
   }
   Value rows = x;
-  if (ir_shape(x.layout).size() < 2) return refused("needs an axis after the batch");
-  rows.layout.dims.back() = features;
+  rows.layout.dims.back() = sizes[io ? 1 : 0];
   return m.make("linear", {x.name}, rows.layout, {}, params);
 }
 
 // Batched, of two values of the graph (one may be a constant).
 Result<Value> product(Mapper& m, Value a, Value b) {
   for (Value* v : {&a, &b}) {
-    const size_t rank = v->is_const() ? v->at[0]->shape.size() : v->layout.rank();
+    const size_t rank = rank_of(*v);
     if (rank < 2) return refused("multiplies a vector");
+    m.train_everywhere(*v);
     if (v->is_graph() && v->layout.n >= static_cast<int>(rank) - 2)
       return refused("multiplies along the batch");
   }
@@ -112,11 +139,8 @@ namespace {
 
 // ---- products
 
-Result<Value> matrix_transposed(const Value& v) {
-  if (!v.is_const() || !v.fixed()) return refused("its weight is computed from the inputs");
-  if (v.at[0]->shape.size() != 2) return refused("its weight is no matrix");
-  return with_array(v, transposed(*v.at[0], {1, 0}));
-}
+// A weight, not a value of the inputs.
+bool is_matrix(const Value& v) { return rank_of(v) == 2 && (v.is_const() || v.layout.n == kNone); }
 
 Value without_axis(Mapper& m, const Value& v, size_t from_end) {
   Layout out = v.layout;
@@ -128,9 +152,8 @@ Value without_axis(Mapper& m, const Value& v, size_t from_end) {
 
 Result<Values> mat_mul(Mapper& m, const Call& call) {
   Value a = call.in(0), b = call.in(1);
-  if (a.is_graph() && b.is_const() && rank_of(b) == 2) {
-    TRY(const Value weight, matrix_transposed(b));
-    TRY(const Value made, linear(m, a, weight, {}));
+  if (a.is_graph() && is_matrix(b) && (b.is_const() || a.layout.n != kNone)) {
+    TRY(const Value made, linear(m, a, b, {}, true));
     return Values{made};
   }
   if (rank_of(a) == 0 || rank_of(b) == 0) return refused("multiplies a scalar");
@@ -149,28 +172,23 @@ Result<Values> gemm(Mapper& m, const Call& call) {
   for (const Value& v : {a, b})
     if (v.is_graph() && rank_of(v) != 2) return refused("multiplies what is no matrix");
   if (call.integer("transA", 0) != 0) {
-    if (!a.is_graph() || a.layout.n != kAdded) return refused("multiplies along the batch (transA)");
+    if (!a.is_graph() || a.layout.n >= 0) return refused("multiplies along the batch (transA)");
     a = m.transposed_value(a, {1, 0});
   }
   const bool transposed_b = call.integer("transB", 0) != 0;
   Value made;
-  const bool layer = a.is_graph() && b.is_const();
+  const bool layer = a.is_graph() && is_matrix(b) && (b.is_const() || a.layout.n != kNone);
   const bool fused = layer && alpha == 1 && beta == 1 && c.is_const() && c.fixed() &&
-                     c.at[0]->shape.size() <= 2 && rank_of(b) == 2 &&
-                     static_cast<int64_t>(c.at[0]->size()) == b.at[0]->shape[transposed_b ? 0 : 1];
+                     c.at[0]->shape.size() <= 2 &&
+                     static_cast<int64_t>(c.at[0]->size()) == m.shape_at(b, 0)[transposed_b ? 0 : 1] &&
+                     (!c.at[0]->has_origins() || m.fits_slot(*c.at[0]));
   if (layer) {
-    if (!transposed_b) {
-      TRY(b, matrix_transposed(b));
-    }
     if (fused && c.at[0]->shape.size() != 1)
       c = with_array(c, shaped(*c.at[0], {static_cast<int64_t>(c.at[0]->size())}));
-    if (rank_of(b) != 2) return refused("its weight is no matrix");
-    TRY(made, linear(m, a, b, fused ? c : Value{}));
+    TRY(made, linear(m, a, b, fused ? c : Value{}, !transposed_b));
   } else {
-    if (transposed_b && b.is_graph()) b = m.transposed_value(b, {1, 0});
-    if (transposed_b && b.is_const()) {
-      TRY(b, matrix_transposed(b));
-    }
+    if (transposed_b && rank_of(b) == 2)
+      b = b.is_graph() ? m.transposed_value(b, {1, 0}) : with_array(b, transposed(*b.at[0], {1, 0}));
     TRY(made, product(m, a, b));
   }
   if (fused) return Values{made};
@@ -179,10 +197,13 @@ Result<Values> gemm(Mapper& m, const Call& call) {
   }
   if (c.absent() || beta == 0) return Values{made};
   if (beta != 1) {
+    if (m.tracked(c)) {
+      TRY(c, m.as_value(c));
+    }
     if (c.is_graph()) {
       TRY(c, m.scalar_op("mul", c, beta));
     } else {
-      Array scaled = *c.at[0];
+      Array scaled = *without_origins(c.at[0]);
       for (double& x : scaled.reals) x *= beta;
       c = m.constant(std::make_shared<Array>(std::move(scaled)));
     }
@@ -300,7 +321,7 @@ Result<Term> contracted(Mapper& m, const Term& a, const Term& b, const std::stri
     return Term{made, all};
   }
   const auto batch_in = [&](const Term& t, const std::string& letters) {
-    return t.value.is_graph() && t.value.layout.n != kAdded &&
+    return t.value.is_graph() && t.value.layout.n >= 0 &&
            has(letters, t.letters[static_cast<size_t>(t.value.layout.n)]);
   };
   if (batch_in(a, inner) || batch_in(b, inner)) return refused("sums over the batch");
@@ -408,12 +429,45 @@ Result<std::string> norm_parameter(Mapper& m, const Value& v, const char* slot, 
                                    double fallback) {
   if (v.absent()) return m.frozen(m.graph.base + "." + slot, filled(Kind::kFloat, shape, fallback));
   if (!v.is_const()) return refused(fmt::format("its {} is computed from the inputs", slot));
+  // What an exporter writes for a norm without weights.
+  const bool filler = !m.tracked(v) && m.made_by_exporter(v) &&
+                      std::ranges::all_of(v.at[0]->reals, [&](double x) { return x == fallback; });
   if (static_cast<int64_t>(v.at[0]->size()) == tensor::elements(shape))
-    return m.weight(with_array(v, shaped(*v.at[0], shape)), slot);
+    return m.weight(with_array(v, shaped(*v.at[0], shape)), slot, !filler);
   return refused(fmt::format("its {} is of shape {}", slot, tensor::to_text(v.at[0]->shape)));
 }
 
+// N in front alone, then the channels, then all other axes as one: of rows that the batch is merged with, too.
+Result<Value> channels_second(Mapper& m, const Value& x, Ints& perm) {
+  const Shape shape = ir_shape(x.layout);
+  perm.resize(shape.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  const int64_t at = ir_axis(x.layout, 1);
+  std::rotate(perm.begin() + 1, perm.begin() + at, perm.begin() + at + 1);
+  const int64_t channels = x.layout.dims[1], places = tensor::elements(x.layout.dims) / channels;
+  const Layout out{.dims = {1, channels, 1, places}, .n = 0};
+  return Value{.name = m.graph.reshape(m.graph.transpose(x.name, perm), ir_shape(out)), .layout = out};
+}
+
+Value channels_back(Mapper& m, const Value& made, const Value& x, const Ints& perm) {
+  const Shape shape = ir_shape(x.layout);
+  Shape moved;
+  Ints inverse(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i) {
+    moved.push_back(shape[static_cast<size_t>(perm[i])]);
+    inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+  }
+  return Value{.name = m.graph.transpose(m.graph.reshape(made.name, moved), inverse), .layout = x.layout};
+}
+
 Result<Values> batch_norm(Mapper& m, const Call& call) {
+  if (call.in(0).is_graph() && call.in(0).layout.n == 0 && !call.in(0).layout.plain()) {
+    Ints perm;
+    Call inner = call;
+    TRY(inner.inputs[0], channels_second(m, call.in(0), perm));
+    TRY(const Values made, batch_norm(m, inner));
+    return Values{channels_back(m, made[0], call.in(0), perm)};
+  }
   TRY(const Value x, m.rows_first(call.in(0)));
   if (call.opset < 9 && call.integer("spatial", 1) == 0)
     return refused("normalises every pixel apart (spatial = 0)");

@@ -5,9 +5,6 @@
 // ONNX packs weights as [directions, gates x units, ...] with the gates in its own order (i, o, f, c); the
 // IR has i, f, g, o. gates() reorders the rows. A bidirectional layer is two ops whose states are joined.
 // ONNX has two biases that an LSTM only adds: their sum becomes one parameter.
-//
-// A parameter made of a part of an initialiser has a source with a suffix (".forward", ".ih", ".zr"). Equal
-// sources would be one shared parameter (Graph::parameter).
 
 #include <fmt/format.h>
 #include <onnx/onnx.pb.h>
@@ -48,12 +45,6 @@ struct Layer {
   std::vector<std::string> activations = {};  // of all directions
 
   bool back(int64_t d) const { return call.text("direction", "forward") == "reverse" || d == 1; }
-  // Numbers of one direction.
-  Value named(const Value& v, ArrayPtr array, int64_t d) const {
-    Value made = with_array(v, std::move(array));
-    if (directions > 1 && !made.source.empty()) made.source += d == 0 ? ".forward" : ".backward";
-    return made;
-  }
   bool used(size_t input) const {
     if (!call.has(input)) return false;
     const Value& v = call.in(input);
@@ -124,6 +115,13 @@ std::pair<ArrayPtr, ArrayPtr> biases_of(const Layer& layer, int64_t d) {
 
 ArrayPtr sum_of(const Array& a, const Array& b) {
   Array sum = a;
+  if (a.has_origins() || b.has_origins()) {
+    sum.first = -1;
+    sum.origins.clear();
+    for (const Array* one : {&a, &b}) {
+      for (size_t i = 0; i < one->size(); ++i) sum.origins.push_back(one->origin(i));
+    }
+  }
   for (size_t i = 0; i < sum.reals.size(); ++i) sum.reals[i] += b.reals[i];
   return std::make_shared<Array>(std::move(sum));
 }
@@ -136,14 +134,12 @@ Status add_biases(Mapper& m, const Layer& layer, int64_t d, Params& params) {
                  second = gates(*biases.second, layer.kind.order);
   if (layer.kind.op == "lstm") {
     m.notes.insert("the two biases of an LSTM are one, their sum");
-    TRY(const std::string bias, m.weight(layer.named(b, sum_of(*first, *second), d), "bias"));
+    TRY(const std::string bias, m.weight(with_array(b, sum_of(*first, *second)), "bias"));
     params.emplace_back("bias", bias);
     return Done{};
   }
-  Value one = layer.named(b, first, d), two = layer.named(b, second, d);
-  if (!b.source.empty()) one.source += ".ih", two.source += ".hh";
-  TRY(const std::string ih_bias, m.weight(one, "bias_ih"));
-  TRY(const std::string hh_bias, m.weight(two, "bias_hh"));
+  TRY(const std::string ih_bias, m.weight(with_array(b, first), "bias_ih"));
+  TRY(const std::string hh_bias, m.weight(with_array(b, second), "bias_hh"));
   params.emplace_back("bias_ih", ih_bias);
   params.emplace_back("bias_hh", hh_bias);
   return Done{};
@@ -168,7 +164,7 @@ struct States {
 Result<States> by_op(Mapper& m, const Layer& layer, int64_t d) {
   const Value &w = layer.call.in(1), &u = layer.call.in(2);
   const auto weight = [&](const Value& v, const char* slot) {
-    return m.weight(layer.named(v, gates(*direction_of(*v.at[0], d), layer.kind.order), d), slot);
+    return m.weight(with_array(v, gates(*direction_of(*v.at[0], d), layer.kind.order)), slot);
   };
   TRY(const std::string ih, weight(w, "weight_ih"));
   TRY(const std::string hh, weight(u, "weight_hh"));
@@ -219,18 +215,15 @@ Result<Value> first_state(Mapper& m, const Layer& layer, size_t input, int64_t d
     const ArrayPtr part = sliced(*at, axis, d, 1);
     at = shaped(*part, {part->shape[1 - axis], layer.units});
   }
-  one.source.clear();
   return with_rows(m, one, row);
 }
 
 // x W^T + b of some gates; the state of 0 gives nothing but the bias.
 Result<Value> gates_of(Mapper& m, const Layer& layer, int64_t d, const Value& state, int64_t first,
-                       int64_t count, const char* part) {
+                       int64_t count) {
   const Value& u = layer.call.in(2);
   const ArrayPtr rows = sliced(*direction_of(*u.at[0], d), 0, first * layer.units, count * layer.units);
-  Value weight = layer.named(u, rows, d);
-  if (!weight.source.empty() && count != layer.kind.gates) weight.source += part;
-  return linear(m, state, weight, {});
+  return linear(m, state, with_array(u, rows), {});
 }
 
 Result<Value> plus(Mapper& m, const Value& a, const Value& b) {
@@ -247,12 +240,16 @@ Result<Value> inputs_share(Mapper& m, const Layer& layer, int64_t d) {
     const auto [ih, hh] = biases_of(layer, d);
     auto own = std::make_shared<Array>(*hh);
     const bool apart = layer.kind.op == "gru" && layer.call.integer("linear_before_reset", 0) != 0;
-    if (apart) std::fill(own->reals.begin() + 2 * layer.units, own->reals.end(), 0);
-    bias = layer.named(b, sum_of(*ih, *own), d);
-    if (!bias.source.empty()) bias.source += ".sum";
+    if (apart) {
+      const auto kept = static_cast<size_t>(2 * layer.units);
+      own->origins.clear();
+      for (size_t i = 0; i < own->size(); ++i) own->origins.push_back(i < kept ? hh->origin(i) : -1);
+      std::fill(own->reals.begin() + 2 * layer.units, own->reals.end(), 0);
+    }
+    bias = with_array(b, sum_of(*ih, *own));
     m.notes.insert("biases of recurrent layers that add up are one, their sum");
   }
-  return linear(m, layer.x, layer.named(w, direction_of(*w.at[0], d), d), bias);
+  return linear(m, layer.x, with_array(w, direction_of(*w.at[0], d)), bias);
 }
 
 struct Step {
@@ -267,7 +264,7 @@ Value part_of(Mapper& m, const Layer& layer, const Value& all, int64_t gate) {
 Result<Step> lstm_step(Mapper& m, const Layer& layer, int64_t d, const Value& x, const Step& before) {
   Value all = x;
   if (!before.state.absent()) {
-    TRY(const Value own, gates_of(m, layer, d, before.state, 0, 4, ""));
+    TRY(const Value own, gates_of(m, layer, d, before.state, 0, 4));
     TRY(all, plus(m, x, own));
   }
   const auto gate = [&](int64_t which, int64_t peephole, const Value& cell) -> Result<Value> {
@@ -275,8 +272,8 @@ Result<Step> lstm_step(Mapper& m, const Layer& layer, int64_t d, const Value& x,
     if (layer.used(7) && !cell.absent()) {
       const Value& p = layer.call.in(7);
       const ArrayPtr row = direction_of(*p.at[0], d);
-      Value weight = layer.named(p, sliced(*row, 0, peephole * layer.units, layer.units), d);
-      if (!weight.source.empty()) weight.source += fmt::format(".{}", "iof"[peephole]);
+      const Value weight = with_array(p, sliced(*row, 0, peephole * layer.units, layer.units));
+      m.train_everywhere(weight);
       TRY(const Value seen, m.elementwise("mul", {cell, weight}));
       TRY(sum, plus(m, sum, seen));
     }
@@ -303,7 +300,7 @@ Result<Step> gru_step(Mapper& m, const Layer& layer, int64_t d, const Value& x, 
   const Value& h = before.state;
   Value zr = cut(m, x, 1, 0, 2 * layer.units, 1), fresh = part_of(m, layer, x, 2);
   if (!h.absent()) {
-    TRY(const Value own, gates_of(m, layer, d, h, 0, 2, ".zr"));
+    TRY(const Value own, gates_of(m, layer, d, h, 0, 2));
     TRY(zr, plus(m, zr, own));
   }
   TRY(const Value gates_zr, activated(m, layer, d, 0, zr));
@@ -311,16 +308,16 @@ Result<Step> gru_step(Mapper& m, const Layer& layer, int64_t d, const Value& x, 
   Value seen;
   if (!h.absent() && !after) {
     TRY(const Value reset, m.elementwise("mul", {r, h}));
-    TRY(seen, gates_of(m, layer, d, reset, 2, 1, ".h"));
+    TRY(seen, gates_of(m, layer, d, reset, 2, 1));
   }
   if (after) {
     if (!h.absent()) {
-      TRY(seen, gates_of(m, layer, d, h, 2, 1, ".h"));
+      TRY(seen, gates_of(m, layer, d, h, 2, 1));
     }
     if (layer.call.has(3)) {
-      Value bias = layer.named(layer.call.in(3),
-                               sliced(*biases_of(layer, d).second, 0, 2 * layer.units, layer.units), d);
-      if (!bias.source.empty()) bias.source += ".hh";
+      const Value bias =
+          with_array(layer.call.in(3), sliced(*biases_of(layer, d).second, 0, 2 * layer.units, layer.units));
+      m.train_everywhere(bias);
       if (seen.absent()) {
         TRY(seen, m.elementwise("mul", {r, bias}));
       } else {
@@ -346,7 +343,7 @@ Result<Step> gru_step(Mapper& m, const Layer& layer, int64_t d, const Value& x, 
 Result<Step> rnn_step(Mapper& m, const Layer& layer, int64_t d, const Value& x, const Step& before) {
   Value sum = x;
   if (!before.state.absent()) {
-    TRY(const Value own, gates_of(m, layer, d, before.state, 0, 1, ""));
+    TRY(const Value own, gates_of(m, layer, d, before.state, 0, 1));
     TRY(sum, plus(m, x, own));
   }
   Step made;

@@ -229,7 +229,7 @@ Result<std::vector<Resized>> resized_axes(Mapper& m, const Value& x, const Asked
     }
     const bool whole = one.begin == 0 && one.end == 1;
     if (whole && one.to == one.from && (sized || one.scale == 1)) continue;
-    if (axis == 0 && x.layout.n == kAdded && x.layout.rank() == 4) return refused("resizes its first axis");
+    if (axis == 0 && x.layout.n < 0 && x.layout.rank() == 4) return refused("resizes its first axis");
     CHECK_OK(fill_matrix(one, s));
     changed.push_back(std::move(one));
   }

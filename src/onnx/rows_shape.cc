@@ -18,9 +18,9 @@ namespace bakeoff::onnx {
 
 Result<Value> with_rows(Mapper& m, const Value& v, const Layout& like) {
   if (v.absent()) return refused("an input is missing");
-  if (v.is_graph()) return v;
+  if (v.is_graph() && (v.layout.n != kNone || like.n == kNone)) return v;
   Layout out = like;
-  const Shape& shape = v.at[0]->shape;
+  const Shape& shape = v.is_const() ? v.at[0]->shape : v.layout.dims;
   if (shape.size() != like.rank()) return refused("its inputs differ in rank");
   for (size_t i = 0; i < shape.size(); ++i) {
     if (!like.holds_batch(i)) out.dims[i] = shape[i];
@@ -32,13 +32,16 @@ Result<Value> with_rows(Mapper& m, const Value& v, const Layout& like) {
                  filled(Kind::kFloat, Shape(ir_shape(out).size(), 1), v.at[0]->real(0))));
     name = m.graph.node("parameter", {}, Shape(ir_shape(out).size(), 1), {}, {{"weight", table}});
   }
+  if (like.n == kNone) return Value{.name = name, .layout = out};
   const Value* rows = m.any_input();
   if (rows == nullptr) return refused("there is no input");
   return m.make("expand", {name, rows->name}, out, {{"shape", numbers_text(ir_shape(out))}});
 }
 
 Result<Value> concatenated(Mapper& m, const Values& parts, int64_t along) {
-  const auto found = std::find_if(parts.begin(), parts.end(), [](const Value& v) { return v.is_graph(); });
+  auto found =
+      std::ranges::find_if(parts, [](const Value& v) { return v.is_graph() && v.layout.n != kNone; });
+  if (found == parts.end()) found = std::ranges::find_if(parts, &Value::is_graph);
   if (found == parts.end()) return refused("computes with constants alone");
   Layout out = found->layout;
   TRY(const size_t axis, axis_of(along, out.rank()));
@@ -71,6 +74,16 @@ Value cut(Mapper& m, const Value& x, size_t axis, int64_t begin, int64_t end, in
                       {}, x.kind);
   made.bound = x.bound;
   return made;
+}
+
+Result<Value> taken_places(Mapper& m, const Value& x, size_t axis, const Ints& places) {
+  Layout out = x.layout;
+  out.dims[axis] = static_cast<int64_t>(places.size());
+  TRY(const std::string stored,
+      m.frozen(m.graph.base + ".places", *converted(of_ints(places), Kind::kFloat)));
+  const std::string reals = m.graph.node("parameter", {}, {out.dims[axis]}, {}, {{"weight", stored}});
+  const std::string whole = m.graph.node("cast", {reals}, {out.dims[axis]}, {{"to", "i32"}});
+  return m.make("take", {x.name, whole}, out, {{"axis", std::to_string(ir_axis(x.layout, axis))}});
 }
 
 Value flipped(Mapper& m, const Value& x, size_t axis) {
@@ -375,15 +388,9 @@ Result<Values> gather(Mapper& m, const Call& call) {
   bool even = step >= 1;
   for (size_t i = 1; i < places.size(); ++i) even = even && places[i] - places[i - 1] == step;
   if (even) return Values{m.reshaped(cut(m, x, axis, places.front(), places.back() + 1, step), out)};
-  // Pieces that are joined: any order.
-  std::vector<std::string> names;
-  for (const int64_t one : places) names.push_back(cut(m, x, axis, one, one + 1, 1).name);
-  if (names.size() > 64) return refused("takes more than 64 places in no even order");
-  Layout flat = x.layout;
-  flat.dims[axis] = static_cast<int64_t>(places.size());
-  const Value joined =
-      m.make("concat", names, flat, {{"axis", std::to_string(ir_axis(flat, axis))}}, {}, x.kind);
-  return Values{m.reshaped(joined, out)};
+  if (x.kind != Kind::kFloat) return refused("takes integers in no even order");
+  TRY(const Value made, taken_places(m, x, axis, places));
+  return Values{m.reshaped(made, out)};
 }
 
 Result<Values> expand(Mapper& m, const Call& call) {
@@ -393,8 +400,13 @@ Result<Values> expand(Mapper& m, const Call& call) {
   for (int which = 0; which < 2; ++which) {
     TRY(made[which], broadcast(m.shape_at(x, which), target.at[which]->ints));
   }
+  if (x.is_graph() && x.layout.n == kNone && made[0] == made[1]) {
+    if (x.layout.dims == made[0]) return Values{x};
+    TRY(const Value wide, m.elementwise("mul", {x, m.constant(filled(Kind::kFloat, made[0], 1))}));
+    return Values{wide};
+  }
   Layout out{.dims = made[0], .n = kAdded};
-  if (x.is_graph()) {
+  if (x.is_graph() && x.layout.n != kNone) {
     const auto more = static_cast<int>(made[0].size() - x.layout.rank());
     out.n = x.layout.n == kAdded ? kAdded : x.layout.n + more;
     out.before = x.layout.before;
@@ -418,7 +430,8 @@ Result<Values> expand(Mapper& m, const Call& call) {
   }
   if (x.is_graph() && out == x.layout) return Values{x};
   TRY(const std::string name, m.operand(x, out));
-  const Value* rows = x.is_graph() ? &x : m.any_input();
+  const Value* rows = x.is_graph() && x.layout.n != kNone ? &x : m.any_input();
+  if (rows == nullptr || m.graph.shape(name).empty()) return refused("computes with constants alone");
   return Values{m.make("expand", {name, rows->name}, out, {{"shape", numbers_text(ir_shape(out))}}, {},
                        x.is_graph() ? x.kind : Kind::kFloat)};
 }
@@ -440,11 +453,29 @@ Result<Values> tile(Mapper& m, const Call& call) {
   return Values{x};
 }
 
+// Numbers of x itself around an axis: mirrored, of the border, or from the other end.
+Result<Value> padded_by_itself(Mapper& m, const Value& x, size_t axis, int64_t before, int64_t after,
+                               const std::string& mode) {
+  const int64_t size = x.layout.dims[axis];
+  if (x.kind != Kind::kFloat) return refused("pads integers");
+  if (mode != "edge" && std::max(before, after) > size - (mode == "reflect" ? 1 : 0))
+    return refused("pads by more than there is");
+  const auto piece = [&](int64_t begin, int64_t count, bool front) -> Value {
+    if (mode == "edge")
+      return repeated(m, cut(m, x, axis, front ? 0 : size - 1, front ? 1 : size, 1), axis, count);
+    const Value part = cut(m, x, axis, begin, begin + count, 1);
+    return mode == "reflect" ? flipped(m, part, axis) : part;
+  };
+  Values parts = {x};
+  if (before > 0) parts.insert(parts.begin(), piece(mode == "reflect" ? 1 : size - before, before, true));
+  if (after > 0) parts.push_back(piece(mode == "reflect" ? size - 1 - after : 0, after, false));
+  return concatenated(m, parts, static_cast<int64_t>(axis));
+}
+
 Result<Values> pad(Mapper& m, const Call& call) {
   CHECK_OK(want_graph(call));
   Value x = call.in(0);
   const std::string mode = call.text("mode", "constant");
-  if (mode == "wrap") return refused("mode 'wrap' has no counterpart");
   Ints pads = call.integers("pads", call.integers("paddings")), axes;
   double value = call.real("value", 0);
   if (call.opset >= 11) {
@@ -462,37 +493,27 @@ Result<Values> pad(Mapper& m, const Call& call) {
     std::iota(axes.begin(), axes.end(), 0);
   }
   if (pads.size() != 2 * axes.size()) return refused("its pads do not fit");
-  Ints before(rank, 0), after(rank, 0);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    TRY(const size_t axis, axis_of(axes[i], rank));
-    before[axis] = pads[i];
-    after[axis] = pads[i + axes.size()];
-  }
   Ints all(2 * (ir_shape(x.layout).size() - 1), 0);
   Layout out = x.layout;
-  bool grows = false;
-  for (size_t axis = 0; axis < rank; ++axis) {
-    if (before[axis] == 0 && after[axis] == 0) continue;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    TRY(const size_t axis, axis_of(axes[i], rank));
+    const int64_t before = pads[i], after = pads[i + axes.size()], size = x.layout.dims[axis];
+    if (before == 0 && after == 0) continue;
     if (x.layout.holds_batch(axis)) return refused("pads the batch");
-    const int64_t size = x.layout.dims[axis], begin = std::max<int64_t>(-before[axis], 0),
-                  end = size - std::max<int64_t>(-after[axis], 0);
-    if (begin >= end) return refused("nothing is left");
+    const int64_t begin = std::max<int64_t>(-before, 0), end = size - std::max<int64_t>(-after, 0);
+    if (begin >= end || before > (1 << 24) || after > (1 << 24)) return refused("its pads do not fit");
     x = cut(m, x, axis, begin, end, 1);
+    out.dims[axis] = size + before + after;
+    if (mode != "constant") {
+      TRY(x, padded_by_itself(m, x, axis, std::max<int64_t>(before, 0), std::max<int64_t>(after, 0), mode));
+      continue;
+    }
     const auto at = static_cast<size_t>(2 * (ir_axis(x.layout, axis) - 1));
-    all[at] = std::max<int64_t>(before[axis], 0);
-    all[at + 1] = std::max<int64_t>(after[axis], 0);
-    grows = grows || all[at] > 0 || all[at + 1] > 0;
-    out.dims[axis] = size + before[axis] + after[axis];
-    if (mode == "reflect" && std::max(all[at], all[at + 1]) >= x.layout.dims[axis])
-      return refused("reflects more than there is");
+    all[at] = std::max<int64_t>(before, 0);
+    all[at + 1] = std::max<int64_t>(after, 0);
   }
-  if (!grows) return Values{x};
-  Attributes attributes = {{"pad", numbers_text(all)}};
-  if (mode == "constant")
-    attributes.emplace_back("value", real_text(value));
-  else
-    attributes.emplace_back("mode", mode);
-  return Values{m.make("pad", {x.name}, out, attributes)};
+  if (std::ranges::all_of(all, [](int64_t n) { return n == 0; })) return Values{x};
+  return Values{m.make("pad", {x.name}, out, {{"pad", numbers_text(all)}, {"value", real_text(value)}})};
 }
 
 // Cut or padded with 0 at both sides, one more behind where they are odd.

@@ -102,16 +102,53 @@ Result<Ints> transposed_pads(const Call& call, const Shape& dims, Window& w) {
   return more;
 }
 
+// A convolution whose kernel is computed from weights: what each place of the kernel sees, as channels, and a product.
+Result<Value> computed_conv(Mapper& m, const Value& x, const Value& weight, const Window& w,
+                            const Layout& out) {
+  const Shape& kernel = weight.layout.dims;  // O,I, then the window
+  const int64_t inputs = kernel[1], outputs = kernel[0], groups = x.layout.dims[1] / inputs;
+  int64_t places = 1, pixels = 1;
+  Ints pads = {0, 0};
+  Value wide = x;
+  for (size_t i = 0; i < w.kernel.size(); ++i) {
+    places *= w.kernel[i];
+    pixels *= out.dims[i + 2];
+    pads.insert(pads.end(), {w.before[i], w.after[i]});
+    wide.layout.dims[i + 2] += w.before[i] + w.after[i];
+  }
+  if (places > 64) return refused("its kernel is computed, and has more than 64 places");
+  if (wide.layout != x.layout)
+    wide = m.make("pad", {x.name}, wide.layout, {{"pad", numbers_text(pads)}, {"value", "0.0"}});
+  Values seen, products;
+  for (int64_t place = 0; place < places; ++place) {
+    Value part = wide;
+    int64_t rest = place;
+    for (size_t i = w.kernel.size(); i-- > 0; rest /= w.kernel[i]) {
+      const int64_t begin = rest % w.kernel[i] * w.dilation[i];
+      part = cut(m, part, i + 2, begin, begin + (out.dims[i + 2] - 1) * w.stride[i] + 1, w.stride[i]);
+    }
+    seen.push_back(m.reshaped(part, {{1, groups, inputs, 1, pixels}, 0}));
+  }
+  TRY(Value columns, concatenated(m, seen, 3));
+  columns = m.reshaped(columns, {{1, groups, inputs * places, pixels}, 0});
+  const Value matrix = m.reshaped(weight, {{1, groups, outputs / groups, inputs * places}, kNone});
+  TRY(const Value made, product(m, matrix, columns));
+  return m.reshaped(made, out);
+}
+
 Result<Values> conv(Mapper& m, const Call& call) {
   TRY(const Value x, m.rows_first(call.in(0)));
   const Value& weight = call.in(1);
-  if (!weight.is_const() || !weight.fixed()) return refused("its weight is computed from the inputs");
+  const bool computed = weight.is_graph() && weight.layout.n == kNone && call.op() == "Conv";
+  if (!computed && (!weight.is_const() || !weight.fixed()))
+    return refused("its weight is computed from the inputs");
   const size_t rank = x.layout.rank();
   if (rank < 3 || rank > 5 || rank_of(weight) != rank) return refused("its sizes do not fit");
   const bool transposes = call.op() == "ConvTranspose";
   const int64_t groups = call.integer("group", 1);
-  const Shape& shape = weight.at[0]->shape;
-  if (groups < 1 || x.layout.dims[1] != (transposes ? shape[0] : shape[1] * groups))
+  const Shape shape = m.shape_at(weight, 0);
+  if (groups < 1 || shape[transposes ? 1 : 0] < 1 || (!transposes && shape[0] % groups != 0) ||
+      x.layout.dims[1] != (transposes ? shape[0] : shape[1] * groups))
     return refused("its sizes do not fit");
   TRY(Window w, window_of(call, x.layout.dims, Ints(shape.begin() + 2, shape.end())));
   if (!std::equal(w.kernel.begin(), w.kernel.end(), shape.begin() + 2, shape.end()))
@@ -131,6 +168,17 @@ Result<Values> conv(Mapper& m, const Call& call) {
     } else {
       TRY(out.dims[i + 2], outputs_of(w, i, x.layout.dims[i + 2]));
     }
+  }
+  if (computed) {
+    TRY(Value made, computed_conv(m, x, weight, w, out));
+    if (call.has(2)) {
+      Shape wide(rank - 1, 1);
+      wide[0] = out.dims[1];
+      if (!call.in(2).is_const()) return refused("its bias is computed");
+      m.train_everywhere(call.in(2));
+      TRY(made, m.elementwise("add", {made, with_array(call.in(2), shaped(*call.in(2).at[0], wide))}));
+    }
+    return Values{m.as_before(made, call.in(0))};
   }
   Params params;
   TRY(const std::string name, m.weight(weight, "weight"));

@@ -40,6 +40,11 @@ constexpr int kDepth = 16;               // functions and branches within one an
 constexpr int64_t kMostNodes = 1000000;  // with those of functions
 constexpr size_t kMostRefusals = 40;
 
+// Some exporters write -1 where the size is open.
+bool is_stated(const wire::TensorShapeProto::Dimension& dim) {
+  return dim.has_dim_value() && dim.dim_value() >= 0;
+}
+
 bool is_onnx(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
 }  // namespace
@@ -63,14 +68,11 @@ Result<Value> Mapper::look_up(const std::string& name) {
                                "a circle, or not in order)",
                                file_.path().string(), name)};
   }
-  Value value;
-  if (const auto given = options_.given.find(name); given != options_.given.end()) {
-    value = constant(given->second);
-  } else {
-    TRY(const ArrayPtr array, file_.decode(*tensor->second));
-    value = constant(array);
+  ArrayPtr array;
+  if (!options_.given.contains(name)) {
+    TRY(array, file_.decode(*tensor->second));
   }
-  if (value.at[0]->is_float() && !value.at[0]->shape.empty()) value.source = name;
+  Value value = of_file(name, array);
   values_.emplace(scope_ + name, value);
   return value;
 }
@@ -110,7 +112,7 @@ int Mapper::batch_axis(const wire::ValueInfoProto& info) const {
   const auto& dims = info.type().tensor_type().shape().dim();
   int open = -1;
   for (int axis = 0; axis < dims.size(); ++axis) {
-    if (dims[axis].has_dim_value()) continue;
+    if (is_stated(dims[axis])) continue;
     if (axis == 0 || open >= 0) return 0;
     open = axis;
   }
@@ -126,7 +128,7 @@ Status Mapper::add_inputs() {
     if (initialisers_.contains(info.name()) || options_.given.contains(info.name()) || added) continue;
     const auto& dims = info.type().tensor_type().shape().dim();
     const int n = batch_axis(info);
-    if (n >= dims.size() || !dims[n].has_dim_value()) continue;
+    if (n >= dims.size() || !is_stated(dims[n])) continue;
     if (sizes[0] == sizes[1] && sizes[0] != dims[n].dim_value())
       return refused(fmt::format("the inputs have batches of {} and of {}", sizes[0], dims[n].dim_value()));
     sizes[0] = sizes[1] = dims[n].dim_value();
@@ -140,16 +142,13 @@ Status Mapper::add_inputs() {
 
 Status Mapper::add_input(const wire::ValueInfoProto& info) {
   if (const auto given = options_.given.find(info.name()); given != options_.given.end()) {
-    Value value = constant(given->second);
-    if (value.at[0]->is_float() && !value.at[0]->shape.empty()) value.source = info.name();
-    return define(info.name(), value);
+    return define(info.name(), of_file(info.name(), given->second));
   }
   const auto wrong = [&](const std::string& why) {
     return Error{.message = fmt::format("the input '{}' {}", info.name(), why)};
   };
   if (!info.type().has_tensor_type()) return wrong("is no tensor");
   TRY(const Kind kind, kind_of(info.type().tensor_type().elem_type()));
-  if (kind == Kind::kBool) return wrong("holds booleans; inputs of a workload are f32 or i32");
   Layout layout{.n = added ? kAdded : batch_axis(info)};
   const auto& shape = info.type().tensor_type().shape();
   auto known = options_.shapes.find(info.name());
@@ -163,10 +162,10 @@ Status Mapper::add_input(const wire::ValueInfoProto& info) {
     const auto& dim = shape.dim(axis);
     const bool batch = layout.holds_batch(static_cast<size_t>(axis));
     if (known != options_.shapes.end()) {
-      if (!batch && dim.has_dim_value() && dim.dim_value() != layout.dims[static_cast<size_t>(axis)])
+      if (!batch && is_stated(dim) && dim.dim_value() != layout.dims[static_cast<size_t>(axis)])
         return wrong(fmt::format("has size {} at axis {}, and --input gives {}", dim.dim_value(), axis,
                                  layout.dims[static_cast<size_t>(axis)]));
-    } else if (!batch && !dim.has_dim_value()) {
+    } else if (!batch && !is_stated(dim)) {
       return Error{.message = fmt::format("the input '{}' has the open size '{}' at axis {}", info.name(),
                                           dim.dim_param(), axis),
                    .remedy = fmt::format("give the sizes: --input '{}=f32[8,...]'", info.name())};
@@ -181,14 +180,48 @@ Status Mapper::add_input(const wire::ValueInfoProto& info) {
   const std::string name = graph.unique(ir_word(info.name()));
   graph.input(name, ir_shape(layout));
   if (first_input_.empty()) first_input_ = name;
-  result_.inputs.push_back({name, {kind, ir_shape(layout)}});
+  result_.inputs.push_back({name, {kind == Kind::kFloat ? Kind::kFloat : Kind::kInt, ir_shape(layout)}});
   result_.input_names[name] = info.name();
   result_.input_layouts[name] = layout;
   mapped_.push_back({info.name(), name, "input", "", layout});
-  return define(info.name(), Value{.name = name, .kind = kind, .layout = layout});
+  Value value{.name = name, .kind = kind, .layout = layout};
+  if (kind == Kind::kBool) {
+    value.bound = 2;
+    graph.base = name;
+    TRY(value, truths_of(*this, value));
+  } else if (kind == Kind::kInt) {
+    value.bound = bound_of(info.name());
+  }
+  return define(info.name(), value);
+}
+
+// Integers lie in the tables that they look up; else --input says below which number, or they are 0 and 1.
+int64_t Mapper::bound_of(const std::string& input) const {
+  if (const auto below = options_.below.find(input); below != options_.below.end()) return below->second;
+  int64_t bound = 0;
+  for (const auto& n : file_.model().graph().node()) {
+    if (n.op_type() != "Gather" || n.input_size() < 2 || n.input(1) != input) continue;
+    const auto table = initialisers_.find(n.input(0));
+    if (table == initialisers_.end() || table->second->dims_size() < 1) continue;
+    const int64_t rows = table->second->dims(0);
+    bound = bound == 0 ? rows : std::min(bound, rows);
+  }
+  return bound == 0 ? 2 : bound;
 }
 
 Result<MapResult> Mapper::run() {
+  for (MapOptions options = options_;;) {
+    Mapper once(file_, options);
+    Result<MapResult> made = once.walk();
+    const MapOptions& next = once.next_;
+    if (next.whole.empty() && next.everywhere.empty() && next.frozen.empty()) return made;
+    options.whole.insert(next.whole.begin(), next.whole.end());
+    options.everywhere.insert(next.everywhere.begin(), next.everywhere.end());
+    options.frozen.insert(next.frozen.begin(), next.frozen.end());
+  }
+}
+
+Result<MapResult> Mapper::walk() {
   CHECK_OK(start());
   int64_t opset = 0;
   for (const auto& one : file_.model().opset_import()) {
@@ -198,7 +231,8 @@ Result<MapResult> Mapper::run() {
   if (opset < 1 || opset > 27)
     return refused(fmt::format("the model is of opset {}; opsets 1 to 27 are read", opset));
   CHECK_OK(walk_nodes(g.node(), opset, 0));
-  if (!refusals_.empty()) return refusal_error();
+  if (!refusals_.empty() && next_.frozen.empty()) return refusal_error();
+  if (!next_.frozen.empty()) return refused("weights are not trained in the next walk");
   return finish();
 }
 
@@ -245,13 +279,18 @@ Status Mapper::node(const wire::NodeProto& n, int64_t opset, int depth) {
     current_ = outer;
     return Done{};
   }
-  const auto made = map_call(call, depth);
+  gave_up_ = false;
+  auto made = map_call(call, depth);
   current_ = outer;
   if (!made) {
-    refuse(n, made.error().message);
+    give_up(call, made.error().message);
+    if (!gave_up_) refuse(n, made.error().message);
     block();
     return Done{};
   }
+  const Value first = made->empty() ? Value{} : (*made)[0];
+  if (n.op_type() == "Constant" && scope_.empty() && first.is_const() && !first.at[0]->shape.empty())
+    (*made)[0] = of_file(n.output(0), first.at[0], true);
   for (int i = 0; i < n.output_size(); ++i) {
     if (n.output(i).empty()) continue;
     const auto at = static_cast<size_t>(i);
@@ -262,7 +301,7 @@ Status Mapper::node(const wire::NodeProto& n, int64_t opset, int depth) {
       return Done{};
     }
     const Value& value = (*made)[at];
-    if (value.is_graph() && scope_.empty())
+    if (value.is_graph() && value.layout.n != kNone && scope_.empty())
       mapped_.push_back({n.output(i), value.name, n.op_type(), n.name(), value.layout});
     CHECK_OK(define(n.output(i), value));
   }
@@ -283,17 +322,34 @@ Result<Values> Mapper::map_call(const Call& call, int depth) {
   const auto row = rows().find(call.op());
   if (row == rows().end()) return refused("there is no counterpart in the IR");
   if (call.in(0).absent()) return refused("an input is missing");
-  return row->second(*this, call);
+  Call read = call;
+  CHECK_OK(on_graph(read));
+  TRY(Values made, row->second(*this, read));
+  remember_weights(read, made);
+  return made;
 }
 
-// Computes a node whose inputs are all constants, at both batch sizes.
+// Computes a node whose inputs are all constants, at both batch sizes; not what is trained on its way through arithmetic.
 Result<std::optional<Values>> Mapper::folded(const Call& call) {
   const auto fold = folds().find(call.op());
   if (fold == folds().end()) return std::optional<Values>();
-  bool fixed_all = true;
+  // What moves numbers, and what passes no gradient.
+  static const std::set<std::string> kMoves = {"Reshape", "Squeeze", "Unsqueeze", "Transpose", "Identity",
+                                               "Flatten", "Cast",    "CastLike",  "Slice",     "Split",
+                                               "Gather",  "Concat",  "Expand",    "Tile"};
+  static const std::set<std::string> kSteps = {
+      "Shape", "Size", "Equal",   "Less",  "LessOrEqual", "Greater", "GreaterOrEqual",
+      "Not",   "And",  "NonZero", "Floor", "Ceil",        "Round",   "ConstantOfShape"};
+  const bool moves = kMoves.contains(call.op()), steps = kSteps.contains(call.op());
+  bool fixed_all = true, trains = false;
   for (const Value& v : call.inputs) {
     if (v.is_graph()) return std::optional<Values>();
     fixed_all = fixed_all && v.fixed();
+    if (!v.is_const() || !v.at[0]->has_origins() || steps) continue;
+    trains = trains || tracked(v);
+    if ((trains && !moves) || is_whole(*v.at[0])) return std::optional<Values>();
+    if (moves) continue;
+    for (const Tensor* one : tensors_of(*v.at[0])) computed_with_.insert(one->name);
   }
   Values made;
   for (int which = 0; which < (fixed_all ? 1 : 2); ++which) {
@@ -306,14 +362,10 @@ Result<std::optional<Values>> Mapper::folded(const Call& call) {
       if (fixed_all) made[i].at[1] = results[i];
     }
   }
-  // A weight that is only rearranged is still that weight: it keeps its name, and the parameter can be
-  // trained.
-  static const std::set<std::string> kRearranged = {"Reshape",   "Squeeze",  "Unsqueeze",
-                                                    "Transpose", "Identity", "Flatten"};
-  if (!call.inputs.empty() && kRearranged.contains(call.op()) && !made.empty())
-    made[0].source = call.in(0).source;
-  if (call.op() == "Cast" && made[0].at[0]->is_float() && call.in(0).at[0]->is_float())
-    made[0].source = call.in(0).source;
+  for (Value& v : made) {
+    if (trains && !clean(v)) return std::optional<Values>();
+    for (ArrayPtr& at : v.at) at = moves ? at : without_origins(at);
+  }
   return std::optional<Values>(std::move(made));
 }
 
@@ -328,7 +380,7 @@ Result<Values> Mapper::branch(const Call& call, int depth) {
   const wire::GraphProto& g = found->second->g();
   for (const auto& tensor : g.initializer()) {
     TRY(const ArrayPtr array, file_.decode(tensor));
-    CHECK_OK(define(tensor.name(), constant(array)));
+    CHECK_OK(define(tensor.name(), of_file(tensor.name(), array)));
   }
   const size_t refusals = refusals_.size();
   CHECK_OK(walk_nodes(g.node(), call.opset, depth + 1));
@@ -428,28 +480,20 @@ Result<MapResult> Mapper::finish() {
   TRY(result_.output, look_up(wanted));
   result_.output_name = wanted;
   if (result_.output.is_graph()) {
-    std::set<std::string> used;
+    std::set<std::string> used, statistics;
     for (const GraphNode* one : graph.live(result_.output.name)) {
       result_.text += "  " + graph.line(*one) + "\n";
       result_.ops.emplace_back(one->op, one->source + (one->where.empty() ? "" : " ('" + one->where + "')"));
       for (const auto& [slot, name] : one->params) {
         if (used.insert(name).second) result_.parameters.push_back(graph.parameters().at(name));
+        if (one->op == "batch_norm" && (slot == "mean" || slot == "var")) statistics.insert(name);
       }
     }
+    settle_tensors(statistics);
   }
-  std::vector<std::string> frozen;
-  for (const GraphParameter& p : result_.parameters) {
-    if (p.frozen && !p.source.empty()) frozen.push_back(p.source);
-    if (p.frozen || p.source.empty()) continue;
-    std::string source = p.source;  // of a part: "name.forward"
-    while (!initialisers_.contains(source) && source.rfind('.') != std::string::npos)
-      source.resize(source.rfind('.'));
-    result_.trained_sources.insert(source);
-  }
-  if (!frozen.empty()) {
-    if (frozen.size() > 8) frozen.resize(8), frozen.push_back("...");
-    notes.insert(fmt::format("constants that are not trained: {}", join(frozen, ", ")));
-  }
+  count_numbers();
+  note_copies();
+  result_.options = options_;
   if (!ops_seen_.contains("Dropout"))
     notes.insert("the file has no dropout: exporters leave it out unless they export in training mode");
   if (ops_seen_.contains("Conv") && !ops_seen_.contains("BatchNormalization"))

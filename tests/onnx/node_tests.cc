@@ -97,7 +97,8 @@ std::string out_of_scope(const fs::path& folder, const std::string& refusal) {
     return kIntegers;
   const auto says = [&](std::string_view words) { return refusal.find(words) != std::string::npos; };
   if (says("is no type of numbers that is read") || says("put is no tensor")) return kTypes;
-  if (says("computes with integers that depend") || says("got i32[") || says("an output of integers"))
+  if (says("computes with integers that depend") || (says("is outside 0..") && !says("'indices'")) ||
+      says("got i32[") || says("an output of integers"))
     return kIntegers;
   const auto sizes = [](const wire::ValueInfoProto& value) -> const auto& {
     return value.type().tensor_type().shape().dim();
@@ -322,6 +323,8 @@ Verdict tried(const ModelFile& file, const Recorded& recorded, const std::string
     } else {
       options.shapes[name] = array.shape;
       options.batch_axes[name] = std::max(way.axis, 0);
+      if (array.kind == Kind::kInt && array.size() > 0)
+        options.below[name] = std::max<int64_t>(std::ranges::max(array.ints) + 1, 2);
     }
   }
   auto mapped = Mapper(file, options).run();
