@@ -77,7 +77,7 @@ def framework_of(model: Any) -> str:
     )
 
 
-def _torch_service(model: Any) -> Any:
+def _torch_service(model: Any, loss: str) -> Any:
     from bakeoff_import.service import Service
 
     return Service(model)
@@ -98,10 +98,10 @@ def _torch_as_it_was(model: Any) -> Iterator[None]:
         torch.set_rng_state(state)
 
 
-def _keras_service(model: Any) -> Any:
+def _keras_service(model: Any, loss: str) -> Any:
     from bakeoff_import.keras_service import KerasService
 
-    return KerasService(model)
+    return KerasService(model, loss)
 
 
 def _keras_as_it_was(model: Any) -> Any:
@@ -110,9 +110,9 @@ def _keras_as_it_was(model: Any) -> Any:
     return live(model)
 
 
-# By framework: what answers the program's requests about a live model, and what keeps
-# this process as it was.
-SERVICES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+# By framework: what answers the program's requests about a live model (and the loss of
+# one that has none), and what keeps this process as it was.
+SERVICES: dict[str, tuple[Callable[[Any, str], Any], Callable[[Any], Any]]] = {
     "torch": (_torch_service, _torch_as_it_was),
     "keras": (_keras_service, _keras_as_it_was),
 }
@@ -157,14 +157,14 @@ def _serving(
         if link is None:
             return
         with link:
-            runner = json.loads(_first_line(link))["runner"]
-            with _importable(runner), as_it_was(model):
+            hello = json.loads(_first_line(link))
+            with _importable(hello["runner"]), as_it_was(model):
                 from bakeoff_import.relay import serve as answer
                 from bakeoff_runner.channel import Channel
 
                 channel = Channel(os.dup(link.fileno()), os.dup(link.fileno()))
                 with contextlib.suppress(BrokenPipeError), contextlib.closing(channel):
-                    answer(make(model), channel)
+                    answer(make(model, hello.get("loss", "")), channel)
 
     return serve
 

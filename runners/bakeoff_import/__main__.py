@@ -9,8 +9,8 @@ object a line.
 Tensors travel as safetensors files. An answer has "problem" where the user has to do
 something, and "refused" with all unsupported ops. With ``--onnx`` the origin is an
 ONNX file, which the program reads itself (``onnx_service``); with ``--keras`` the file
-makes a Keras model. With ``--relay SOCKET`` another process has the model, and serves
-(``relay``).
+makes a Keras model, and ``--keras=LOSS`` names the loss of one that has none. With
+``--relay SOCKET`` another process has the model, and serves (``relay``).
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ if __name__ == "__main__":
         from bakeoff_import.onnx_service import OnnxService
 
         sys.exit(serve(OnnxService(), Channel(3, 4)))
-    if sys.argv[1:] == ["--keras"]:
-        from bakeoff_import.keras_service import KerasService
-
-        sys.exit(serve(KerasService(), Channel(3, 4)))
-    if sys.argv[1:2] == ["--relay"]:
+    framework, _, loss = "".join(sys.argv[1:2]).partition("=")
+    if "--relay" in sys.argv:
         from bakeoff_import.relay import relay
 
-        sys.exit(relay(sys.argv[2]))
+        sys.exit(relay(sys.argv[-1], loss))
+    if framework == "--keras":
+        from bakeoff_import.keras_service import KerasService
+
+        sys.exit(serve(KerasService(loss_if_none=loss), Channel(3, 4)))
     from bakeoff_import.service import Service
 
     sys.exit(serve(Service(), Channel(3, 4)))

@@ -16,8 +16,8 @@ import bakeoff_import.keras_recurrent  # noqa: F401
 from bakeoff_import.graph import Graph, Names, Node, ir_word
 from bakeoff_import.keras_setup import notes as noted
 from bakeoff_import.keras_tensor import FIRST, PLAIN, Held
-from bakeoff_import.keras_walk import Blocked, Walk
-from bakeoff_import.modes import same_in_both_modes
+from bakeoff_import.keras_walk import Blocked, Walk, graph_of, in_order, masked
+from bakeoff_import.modes import IN_BOTH_MODES, same_graphs
 from bakeoff_import.problems import ImportProblem, Refused, Unsupported, first_line
 from bakeoff_import.values import Layout, N, Shape, Value
 from bakeoff_import.writing import InputSpec
@@ -33,6 +33,8 @@ _LOSSES = {
     "binary_crossentropy": ("bce_with_logits", "sigmoid"),
     "ctc": ("ctc", ""),
 }
+KINDS = {"f32": "float64", "i32": "int32", "bool": "bool"}  # of inputs, in Keras
+_GIVE = "--loss softmax_cross_entropy or mse"
 _TAKES_IN = {"softmax_cross_entropy": "softmax", "bce_with_logits": "sigmoid"}
 
 
@@ -45,6 +47,7 @@ class Exported:
     output: Held
     inputs: dict[str, tuple[str, Shape]]  # IR name -> dtype, IR shape
     loss: str
+    still: set[int]  # variables that train in Keras, and that no gradient reaches
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -64,14 +67,16 @@ class Importer:
         output: str = "",
         loss: str = "",
         ops: Sequence[str] = (),
+        loss_if_none: str = "",
     ) -> None:
         self.keras = keras
         self.model = model
         self.folder = folder
         self.output = output
         self.ops = list(ops)
+        self.loss_if_none = loss_if_none
         self.notes: list[str] = []
-        self.graph = self._functional()
+        self.graph = graph_of(keras, model)
         self.specs = self._specs(specs)
         self.names = self._names()
         self.first = [True] * len(self.specs)  # pictures lie N,C,H,W in the IR
@@ -82,18 +87,6 @@ class Importer:
         self.exported: Optional[Exported] = None
 
     # -- what the model is
-
-    def _functional(self) -> Any:
-        """The graph of a functional or sequential model; None for one with a `call` of
-        its own."""
-        model, keras = self.model, self.keras
-        if isinstance(model, keras.Sequential):
-            return model._functional
-        own = type(model).call is keras.Model().call
-        functional = hasattr(model, "_nodes_by_depth")
-        base = getattr(type(model), "call", None)
-        kept = functional and str(getattr(base, "__module__", "")).startswith("keras.")
-        return model if kept or (functional and own) else None
 
     def _specs(self, given: Sequence[InputSpec]) -> list[InputSpec]:
         """The inputs' types: the user's, else the model's own."""
@@ -121,7 +114,8 @@ class Importer:
         specs = []
         for x in known:
             spec = byname.get(x.name) or next(rest, None)
-            dtype = "i32" if "int" in str(x.dtype) or str(x.dtype) == "bool" else "f32"
+            whole = "int" in str(x.dtype) or self._ids(x)
+            dtype = "bool" if str(x.dtype) == "bool" else "i32" if whole else "f32"
             if spec is None:
                 if any(s is None for s in x.shape[1:]):
                     raise ImportProblem(
@@ -140,6 +134,13 @@ class Importer:
                 )
             specs.append(InputSpec(x.name, spec.dtype, spec.shape))
         return specs
+
+    def _ids(self, x: Any) -> bool:
+        """Whether tables alone read an input: Keras lets it be one of floats."""
+        nodes = [
+            n for n in in_order(self.graph) if any(x is y for y in n.input_tensors)
+        ]
+        return all(isinstance(n.operation, self.keras.layers.Embedding) for n in nodes)
 
     def _names(self) -> list[str]:
         unique = Names()
@@ -184,10 +185,7 @@ class Importer:
         """A model with a call of its own gets its variables from one call."""
         from bakeoff_import.origin import user_place
 
-        zeros = [
-            np.zeros((2, *s.shape[1:]), "int32" if s.dtype == "i32" else "float64")
-            for s in self.specs
-        ]
+        zeros = [np.zeros((2, *s.shape[1:]), KINDS[s.dtype]) for s in self.specs]
         try:
             args, kwargs = self.arguments(zeros)
             self.model(*args, **kwargs)
@@ -219,6 +217,13 @@ class Importer:
                     f"'{variable.path}' stays {kind}",
                     "leave the dtype to keras.config.floatx()",
                 )
+        for variable in self.model.trainable_variables:
+            if (limit := getattr(variable, "constraint", None)) is not None:
+                raise ImportProblem(
+                    f"'{variable.path}' is put back within {type(limit).__name__} "
+                    "after every step, which no recipe does",
+                    "build its layer without this constraint",
+                )
         weighted = [
             layer
             for layer in self.model._flatten_layers()
@@ -238,6 +243,15 @@ class Importer:
     def _loss(self, asked: str) -> tuple[str, Any]:
         """The IR's loss, and the layer whose last activation it takes in."""
         loss, taken = asked, _TAKES_IN.get(asked.partition(",")[0], "")
+        for own in ("train_step", "compute_loss"):
+            module = str(getattr(type(self.model), own).__module__)
+            if module.startswith(("keras.", "keras_hub.")):
+                continue
+            if not asked:
+                raise ImportProblem(
+                    f"the model trains by a {own} of its own", f"give {_GIVE}"
+                )
+            self.notes.append(f"the model's own {own} is left out: the loss is {asked}")
         if not asked:
             loss, taken = self._compiled()
         last = self._last_activation()
@@ -251,19 +265,30 @@ class Importer:
 
     def _compiled(self) -> tuple[str, str]:
         given = getattr(self.model, "loss", None)
-        known = "--loss softmax_cross_entropy or mse"
+        known = _GIVE
         if given is None:
-            raise ImportProblem("the model is compiled without a loss", f"give {known}")
-        name = given if isinstance(given, str) else getattr(given, "name", None)
-        name = name or getattr(given, "__name__", type(given).__name__)
-        found = _LOSSES.get(str(name))
+            compiled = getattr(self.model, "compiled", False)
+            said = "is compiled without a loss" if compiled else "was never compiled"
+            if not self.loss_if_none:
+                raise ImportProblem(
+                    f"the model {said}: an import needs a loss", f"give {known}"
+                )
+            self.notes.append(
+                f"the model {said}, and no --loss is named: the scripts train with "
+                f"{self.loss_if_none}"
+            )
+            return self.loss_if_none, ""
+        # A loss may be called as it likes, and a function of the user's own too.
+        function = getattr(given, "fn", given)
+        name = function if isinstance(function, str) else _said(function)
+        found = _LOSSES.get(name)
         if found is None:
             raise ImportProblem(
                 f"the model's loss '{name}' has no counterpart", f"give {known}"
             )
         loss, taken = found
         settings = given.get_config() if hasattr(given, "get_config") else {}
-        loss += self._loss_attributes(str(name), loss, settings, known)
+        loss += self._loss_attributes(name, loss, settings, known)
         if settings.get("from_logits"):
             return loss, ""
         last = self._last_activation()
@@ -285,6 +310,12 @@ class Importer:
         """What the IR's loss is told beside its name: ",label_smoothing=0.1"."""
         said = ""
         classes = loss == "softmax_cross_entropy"
+        weights = getattr(
+            getattr(self.model, "_compile_loss", None), "_user_loss_weights", None
+        )
+        if weights or settings.get("axis", -1) != -1:
+            what = "has a weight (loss_weights)" if weights else "has another axis"
+            raise ImportProblem(f"the model's loss '{name}' {what}", f"give {known}")
         if smooth := settings.get("label_smoothing"):
             if not classes:
                 raise ImportProblem(
@@ -310,8 +341,10 @@ class Importer:
         if self.graph is None or len(self.graph.outputs) != 1:
             return None
         layer = self.graph.outputs[0]._keras_history.operation
-        if len(layer._inbound_nodes) > 2:
-            return None
+        called = [node.operation for node in in_order(self.graph)]
+        layers = [op for op in called if isinstance(op, self.keras.Layer)]
+        if sum(layer is part for op in layers for part in op._flatten_layers()) != 1:
+            return None  # what it computes elsewhere stays
         if type(layer).__name__ == "Softmax" and layer.axis == -1:
             return layer, "softmax"
         name = getattr(getattr(layer, "activation", None), "__name__", "")
@@ -348,7 +381,12 @@ class Importer:
                 sizes, form = (sizes[-1], *sizes[:-1]), FIRST
             walk.graph.input_shapes[name] = (N, *sizes)
             walk.graph.names.unique(name)
-            held.append(Held(Value(name, Layout((1, *sizes), 0), spec.dtype), form))
+            layout = Layout((1, *sizes), 0)
+            truth = spec.dtype == "bool"
+            value = (
+                walk.truth(name, layout) if truth else Value(name, layout, spec.dtype)
+            )
+            held.append(Held(value, form))
         with self.without_last():
             outputs = self._outputs(walk, held, training)
         if walk.refusals:
@@ -357,7 +395,13 @@ class Importer:
 
     def _outputs(self, walk: Walk, held: Sequence[Held], training: bool) -> Any:
         if self.graph is not None:
-            return self._named(walk.run(self.graph, held, training), self.graph)
+            outputs = walk.run(self.graph, held, training)
+            if not walk.refusals and any(masked(x) for x in self.graph.outputs):
+                raise ImportProblem(
+                    "the output carries a mask: Keras's losses leave out places by it",
+                    "make no mask within the model",
+                )
+            return self._named(outputs, self.graph)
         walk._overrides = False
         try:
             args, kwargs = self.arguments(held)
@@ -423,22 +467,30 @@ class Importer:
             walk, output = self._walked(True, True)
         still, calm = self._walked(True, False)
         quiet, other = self._walked(False, False, still.norm_modes)
-        same_in_both_modes(
-            still.graph, calm.value.name, quiet.graph, other.value.name,
+        same_graphs(
+            (still.graph, calm.value.name), (quiet.graph, other.value.name),
+            IN_BOTH_MODES,
             "only dropout and batch norm may differ by the mode: remove the branch on "
             "training",
         )  # fmt: skip
         graph = walk.graph
+        unmoved = graph.freeze_untrained([output.value.name], walk.running)
         graph.declare_as_read([output.value.name])
         graph.hoist()
         graph.repeat_for_rows([output.value.name])
         nodes = graph.live([output.value.name])
         inputs = {
-            name: (spec.dtype, graph.input_shapes[name])
+            name: ("f32" if spec.dtype == "f32" else "i32", graph.input_shapes[name])
             for name, spec in zip(self.names, self.specs)
         }
         notes = [*noted, *self.notes]
-        self.exported = Exported(walk, nodes, output, inputs, self.loss, notes)
+        if unmoved:
+            shown = unmoved[:8] + [f"{len(unmoved) - 8} more"] * (len(unmoved) > 8)
+            notes.append(
+                f"no gradient reaches these, they are frozen: {', '.join(shown)}"
+            )
+        ids = {id(walk.reads[n].variable) for n in unmoved if n in walk.reads}
+        self.exported = Exported(walk, nodes, output, inputs, self.loss, ids, notes)
         return self.exported
 
     def moved(self, i: int) -> bool:
@@ -459,6 +511,13 @@ class Importer:
                 self.first[i] = False
                 changed = True
         return changed
+
+
+def _said(function: Any) -> str:
+    """The name of a loss of Keras; of one of the user's own, what it is."""
+    own = str(getattr(function, "__module__", "keras.")).startswith("keras.")
+    name = getattr(function, "__name__", type(function).__name__)
+    return str(name) if own else f"{name}, which is not Keras's"
 
 
 def _same(inputs: Any, *args: Any, **kwargs: Any) -> Any:

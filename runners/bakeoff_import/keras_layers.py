@@ -182,6 +182,10 @@ def dense(m: Walk, op: Any, a: Call) -> Held:
 def embedding(m: Walk, op: Any, a: Call) -> Held:
     """`embedding`"""
     ids = m.value(a.first)
+    if ids.dtype == "f32" and ids.name in m.graph.input_shapes:
+        raise Unsupported(
+            "takes its ids from an input of floats", "keras.Input(..., dtype='int32')"
+        )
     if ids.dtype != "i32":
         ids = m.unary("cast", ids, "i32", to="i32")
     lay = ids.layout
@@ -723,7 +727,7 @@ def normalization(m: Walk, op: Any, a: Call) -> Held:
 def rescaling(m: Walk, op: Any, a: Call) -> Held:
     """`mul`, `add`"""
     x = m.held(a.first)
-    x = m.one("cast", x, "f32", to="f32") if x.dtype == "i32" else x
+    x = Held(m.real(x.value), x.form, x.picture)
     scale, offset = np.asarray(op.scale), np.asarray(op.offset)
     if not (scale.size == 1 and float(scale.reshape(-1)[0]) == 1.0):
         x = m.pointwise("mul", x, scale)
@@ -738,7 +742,7 @@ def dropout(m: Walk, op: Any, a: Call) -> Held:
     """`dropout`; with noise_shape `dropout` of ones, `mul`"""
     x = m.held(a.first)
     rate = float(op.rate)
-    if rate == 0 or not (m.dropout and a.training):
+    if not m.drops(rate, a.training):
         return x
     if op.noise_shape is None:
         return m.one("dropout", x, rate=rate)
@@ -766,7 +770,7 @@ def dropped_ones(m: Walk, x: Held, shape: Sequence[Any], rate: float) -> Held:
 def spatial_dropout(m: Walk, op: Any, a: Call) -> Held:
     """`dropout` of ones for each channel, `mul`"""
     x = m.held(a.first)
-    if float(op.rate) == 0 or not (m.dropout and a.training):
+    if not m.drops(op.rate, a.training):
         return x
     ahead = getattr(op, "data_format", "channels_last") == "channels_first"
     channel = 1 if ahead else x.rank - 1
@@ -1046,7 +1050,7 @@ def _kept(m: Walk, scores: Value, mask: Any) -> Value:
     if not isinstance(mask, Held):
         mask = np.asarray(to_numpy(mask)) != 0
     elif mask.dtype != "bool":
-        mask = m.pointwise("less", 0.5, mask, dtype="bool")
+        raise Unsupported("takes a mask of numbers", "a mask of dtype bool: mask > 0.5")
     return m.pointwise("where", mask, scores, -1e30).value
 
 
@@ -1094,7 +1098,7 @@ def multi_head_attention(m: Walk, op: Any, a: Call) -> Any:
     elif mask is not None:
         mask = to_numpy(mask)
         mask = mask[:, None] if mask.ndim == 3 else mask
-    rate = float(op._dropout) if m.dropout and a.training else 0.0
+    rate = float(op._dropout) if m.drops(op._dropout, a.training) else 0.0
     causal = bool(a.get("use_causal_mask"))
     scale = float(op._inverse_sqrt_key_dim)
     out = attended(m, q, k, v, scale, causal, mask, rate)
@@ -1107,7 +1111,8 @@ def multi_head_attention(m: Walk, op: Any, a: Call) -> Any:
     if part.bias is not None:
         slots.append(("bias", m.slot(part.bias, ("reshape", (outside,)))))
     made = m.made("linear", [flat], flat.layout.sized(2, outside), params=slots)
-    return Held(made)
+    sizes = (1, out.shape[1], *(int(s) for s in kernel_of(part).shape[2:]))
+    return Held(m.reshaped(made, Layout(sizes, 0)))
 
 
 # ---- refused

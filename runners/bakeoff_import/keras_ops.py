@@ -21,7 +21,16 @@ from bakeoff_import.keras_layers import (
     softmax,
 )
 from bakeoff_import.keras_tensor import FIRST, FLAT, PLAIN, ROW, Held
-from bakeoff_import.keras_walk import Call, Row, Walk, is_variable, operation, to_numpy
+from bakeoff_import.keras_walk import (
+    LAYERS,
+    Call,
+    Row,
+    Walk,
+    is_variable,
+    layer,
+    operation,
+    to_numpy,
+)
 from bakeoff_import.problems import Unsupported
 from bakeoff_import.steps import along, einsum, product, resized, resizing
 from bakeoff_import.values import Layout, Value
@@ -49,6 +58,7 @@ for _name, _op in {
     "Sign": "sign", "Absolute": "abs", "Abs": "abs", "Fabs": "abs", "Negative": "neg",
 }.items():  # fmt: skip
     operation(_name)(_unary(_op))
+operation("ReLU")(LAYERS["ReLU"])  # of keras.activations
 operation("Relu6")(_unary("clip", least=0.0, most=6.0))
 operation("HardTanh")(_unary("clip", least=-1.0, most=1.0))
 operation("HardSigmoid")(_unary("hard_sigmoid", alpha=1 / 6, beta=0.5))
@@ -227,13 +237,10 @@ def filled(m: Walk, op: Any, a: Call) -> Held:
     number = {"OnesLike": 1.0, "ZerosLike": 0.0}.get(type(op).__name__)
     number = float(a.get("fill_value")) if number is None else number
     layout = x.value.layout
-    one = m.held(np.full((1,) * max(x.rank, 1), number))
-    v = one.value
-    if x.n is None:
-        return Held(m.expand(v, Layout(x.value.shape)))
-    v = m.reshaped(v, Layout((1,) * layout.rank))
-    v = Value(v.name, Layout((1,) * layout.rank, layout.n), "f32", spread=True)
-    return Held(m.expand(v, layout), x.form)
+    v = m.constant(np.full((1,) * max(layout.rank, 1), number))
+    if x.n is not None:
+        v = m._fitted(v, layout)
+    return Held(m.expand(v, layout), x.form, x.picture)
 
 
 # ---- reductions
@@ -454,11 +461,10 @@ def broadcast_to(m: Walk, op: Any, a: Call) -> Held:
     n = v.layout.n if v.layout.n is None else v.layout.n + lead
     batch = next((i for i, s in enumerate(sizes) if s is None), n)
     shape = tuple(old[i] if s in (None, -1) else s for i, s in enumerate(sizes))
-    wide = m.reshaped(v, Layout(old, n))
+    layout = Layout(shape, batch)
     if n is None and batch is not None:
-        wide = Value(wide.name, Layout(old, batch), wide.dtype, spread=True)
-        wide = m.reshaped(wide, wide.layout)
-    return Held(m.expand(wide, Layout(shape, batch)))
+        return Held(m.expand(m._fitted(m.reshaped(v, Layout(old)), layout), layout))
+    return Held(m.expand(m.reshaped(v, Layout(old, n)), layout))
 
 
 @operation("Concatenate")
@@ -891,14 +897,24 @@ def pool(m: Walk, op: Any, a: Call) -> Held:
 @operation("Resize")
 def resize(m: Walk, op: Any, a: Call) -> Held:
     """`resize`; bicubic and the like: `matmul` with a frozen matrix for each axis"""
+    return _resized(m, op, a, list(op.size), bool(op.antialias))
+
+
+@layer("Resizing")
+def resizing_layer(m: Walk, op: Any, a: Call) -> Held:
+    """as keras.ops.image.resize"""
+    return _resized(m, op, a, [int(op.height), int(op.width)], bool(op.antialias))
+
+
+def _resized(m: Walk, op: Any, a: Call, size: Sequence[int], antialias: bool) -> Held:
     if op.crop_to_aspect_ratio or op.pad_to_aspect_ratio:
         raise Unsupported("keeps the aspect ratio", "crop before it")
-    x = m.held(a.images)
+    x = m.held(a.first)
     if x.rank != 4:
         raise Unsupported("resizes a single picture", "a batch of pictures")
     ahead = op.data_format == "channels_first"
     v = m.rows_apart(x, 4) if ahead else m.spread_out(m.first(x).value)
-    out = interpolated(m, v, list(op.size), op.interpolation, bool(op.antialias))
+    out = interpolated(m, v, size, op.interpolation, antialias)
     return Held(out, PLAIN if ahead else FIRST)
 
 
@@ -961,5 +977,7 @@ def depth_to_space(m: Walk, op: Any, a: Call) -> Held:
 
 @operation("StopGradient")
 def stop_gradient(m: Walk, op: Any, a: Call) -> Held:
-    """unsupported: the gradient would differ"""
-    raise Unsupported("stops the gradient", "freeze layers by trainable=False")
+    """`stop_gradient`"""
+    if not m.known("stop_gradient"):
+        raise Unsupported("stops the gradient", "freeze layers by trainable=False")
+    return m.one("stop_gradient", a.first)

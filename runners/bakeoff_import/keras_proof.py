@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import math
+from collections import Counter
 from typing import Any, Callable, Iterator, Mapping
 
 import numpy as np
 
-from bakeoff_import.keras_export import Importer
+from bakeoff_import.keras_export import KINDS, Importer
 from bakeoff_import.keras_tensor import FIRST, FLAT, PLAIN, Held
-from bakeoff_import.keras_walk import to_numpy
+from bakeoff_import.keras_walk import row_of, to_numpy
 from bakeoff_import.problems import ImportProblem
+from bakeoff_import.values import N
 
 
 def set_weights(importer: Importer, weights: Mapping[str, Any]) -> None:
@@ -59,17 +62,19 @@ def _from_ir(importer: Importer, inputs: Mapping[str, Any]) -> Any:
         array = inputs[name]
         if importer.moved(i):
             array = np.moveaxis(array, 1, -1)
-        kind = "int32" if spec.dtype == "i32" else "float64"
         array = np.ascontiguousarray(array).reshape(-1, *spec.shape[1:])
+        kind = KINDS[spec.dtype]
         tensors.append(importer.keras.ops.convert_to_tensor(array, dtype=kind))
     return importer.arguments(tensors)
 
 
 @contextlib.contextmanager
 def without_dropout(model: Any) -> Iterator[None]:
-    """Dropout of every layer passes its input on."""
+    """Dropout of every layer of Keras passes its input on."""
     before: list[tuple[Any, str, Any]] = []
     for layer in model._flatten_layers():
+        if row_of(layer) is None and not type(layer).__module__.startswith("keras."):
+            continue
         for key in ("rate", "dropout", "recurrent_dropout"):
             value = vars(layer).get(key)
             if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -87,7 +92,15 @@ def _call(importer: Importer, given: Any, training: bool) -> Any:
     made = importer.model(*args, **kwargs, training=training)
     flat = importer.keras.tree.flatten_with_path(made)
     outputs = {(".".join(str(p) for p in path) or "0"): x for path, x in flat}
-    return importer.chosen(outputs)
+    output = importer.chosen(outputs)
+    held = importer.exported.output  # type: ignore[union-attr]
+    sizes = [s for i, s in enumerate(output.shape) if i != held.n]
+    if sizes != [s for i, s in enumerate(held.shape) if i != held.n]:
+        raise ImportProblem(
+            f"the model gives {tuple(output.shape)}, the import {held.symbolic}",
+            "this is a defect of bakeoff, please report it with the model",
+        )
+    return output
 
 
 def compute(
@@ -117,10 +130,46 @@ def compute(
         for name in exported.walk.running:
             read = exported.walk.reads[name]
             answer[f"running:{name}"] = read.form.apply(to_numpy(read.variable))
+        if projection is not None:
+            check_dropout(importer, given, len(next(iter(inputs.values()))))
     finally:
         for variable, array in state:
             variable.assign(array)
     return answer
+
+
+def check_dropout(importer: Importer, given: Any, rows: int) -> None:
+    """Compares how many random numbers dropout of each rate draws with what it draws in
+    the model: a mask that rows share would show. Raises ImportProblem."""
+    exported, random = importer.exported, importer.keras.src.backend.random
+    assert exported is not None
+    ours: Counter[float] = Counter()
+    theirs: Counter[float] = Counter()
+    for node in exported.nodes:
+        if node.op == "dropout":
+            shape = [rows if s == N else s for s in node.shape]
+            ours[round(float(node.attrs["rate"]), 9)] += math.prod(shape)  # type: ignore[arg-type]
+    plain = random.dropout
+
+    def counted(x: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> Any:
+        noise = noise_shape or x.shape
+        shape = [x.shape[i] if s is None else s for i, s in enumerate(noise)]
+        theirs[round(float(rate), 9)] += math.prod(shape)
+        return x
+
+    random.dropout = counted
+    try:
+        _call(importer, given, True)
+    finally:
+        random.dropout = plain
+    theirs += Counter()  # without those of rate 0
+    if ours != theirs:
+        raise ImportProblem(
+            f"dropout draws {dict(theirs)} random numbers for {rows} rows in the "
+            f"model, {dict(ours)} in the import",
+            "remove dropout that the output does not depend on; else this is a defect "
+            "of bakeoff, please report it with the model",
+        )
 
 
 def _projection(array: Any, held: Held) -> Any:
@@ -160,7 +209,9 @@ def _by_torch(importer: Importer, given: Any, projection: Any) -> Any:
         wanted = torch.as_tensor(np.ascontiguousarray(projection)).reshape(output.shape)
         total = (output * wanted).sum()
         values = [v.value for v in variables]
-        raw = torch.autograd.grad(total, values, allow_unused=True)
+        raw = [None] * len(values)
+        if values and total.requires_grad:
+            raw = torch.autograd.grad(total, values, allow_unused=True)
     found = {
         id(v): None if g is None else g.detach().numpy() for v, g in zip(variables, raw)
     }
@@ -198,9 +249,9 @@ def _gradients(importer: Importer, gradients: Mapping[int, Any]) -> dict[str, An
     found: dict[str, Any] = {}
     read_ids = set()
     for name, read in exported.walk.reads.items():
-        read_ids.add(id(read.variable))
-        if id(read.variable) not in gradients:
+        if exported.graph.parameters[name].frozen or id(read.variable) not in gradients:
             continue
+        read_ids.add(id(read.variable))
         raw = gradients[id(read.variable)]
         raw = np.zeros(tuple(read.variable.shape)) if raw is None else raw
         shape = exported.graph.parameters[name].tensor.shape
@@ -210,7 +261,7 @@ def _gradients(importer: Importer, gradients: Mapping[int, Any]) -> dict[str, An
         if id(variable) not in read_ids and raw is not None and np.any(raw != 0):
             raise ImportProblem(
                 f"'{variable.path}' has a gradient in the model, and the import does "
-                "not read it",
+                "not train it",
                 "its layer must read it by keras.ops, not as a number",
             )
     return found

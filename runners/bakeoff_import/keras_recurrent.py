@@ -111,7 +111,7 @@ def _dropped(m: Walk, op: Any, cell: Any, x: Value, training: bool) -> Value:
     if float(getattr(cell, "recurrent_dropout", 0) or 0) > 0:
         raise Unsupported("drops its state (recurrent_dropout)", "dropout")
     rate = float(getattr(cell, "dropout", 0) or 0)
-    if rate == 0 or not (m.dropout and training):
+    if not m.drops(rate, training):
         return x
     if getattr(cell, "implementation", 2) == 1:
         raise Unsupported(
@@ -264,7 +264,13 @@ def time_distributed(m: Walk, op: Any, a: Call) -> Any:
             return m.call(inner, (Held(v),), {}, a.training)
     steps, lay = v.shape[1], v.layout
     merged = m.reshaped(v, lay.reshaped((steps, *v.shape[2:]), 0))
-    with m._place(inner, m.graph.where):
-        out = m.value(m.call(inner, (Held(merged),), {}, a.training))
+    try:
+        with m._place(inner, m.graph.where):
+            out = m.value(m.call(inner, (Held(merged),), {}, a.training))
+    except Unsupported as why:
+        raise Unsupported(
+            f"merges its steps with the batch for '{inner.name}': {why}",
+            "a layer over all steps, such as Conv3D with a kernel of 1 step",
+        ) from why
     shape = (1, steps, *out.shape[1:])
     return Held(m.reshaped(out, out.layout.reshaped(shape, 0)))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 from pathlib import Path
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterable, Iterator, Mapping
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
@@ -87,8 +88,10 @@ def source_folder(model: Any) -> str:
 
 
 class KerasService(Answering):
-    def __init__(self, model: Any = None) -> None:
-        """`model`: a live one, within live(); None: the request names its file."""
+    def __init__(self, model: Any = None, loss_if_none: str = "") -> None:
+        """`model`: a live one, within live(); None: the request names its file.
+        loss_if_none: of a model that was compiled without one."""
+        self.loss_if_none = loss_if_none
         self.importer: Any = None
         self.backend = ""
         self.model = model
@@ -111,7 +114,7 @@ class KerasService(Answering):
         self.backend = backend = keras.backend.backend()
         self.importer = importer = Importer(
             keras, model, input_specs(fields), folder, fields.get("output", ""),
-            fields["loss"], fields.get("ops", []),
+            fields["loss"], fields.get("ops", []), self.loss_if_none,
         )  # fmt: skip
         made = importer.run()
         parameters = parameters_text(made.graph, made.nodes)
@@ -128,6 +131,12 @@ class KerasService(Answering):
         reads = made.walk.reads
         read = {id(reads[n].variable) for n in parameters if n in reads}
         read |= made.walk.constants
+        moved = {
+            id(reads[n].variable)
+            for n, p in parameters.items()
+            if n in reads and not p.frozen and n not in made.walk.running
+        }
+        weights = {id(v): v for v in model.weights if _counts(v)}.values()
         return {
             **answer,
             "names": {
@@ -138,9 +147,8 @@ class KerasService(Answering):
             "biased": True,
             "loss": made.loss,
             "batch": importer.specs[0].shape[0],
-            "unused": sorted(
-                v.path for v in model.weights if id(v) not in read and _counts(v)
-            ),
+            "unused": sorted(v.path for v in weights if id(v) not in read),
+            "numbers": _numbers(model, weights, read, moved, made.still),
         }
 
     def _inputs(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
@@ -179,6 +187,25 @@ class KerasService(Answering):
         inputs, _ = self._inputs(fields)
         save_file(_contiguous(keras_proof.trace(self.importer, inputs)), fields["out"])
         return {}
+
+
+def _numbers(
+    model: Any, weights: Iterable[Any], read: set[int], moved: set[int], still: set[int]
+) -> dict[str, int]:
+    """How many numbers of the model are trained, frozen and left out. `read`, `moved`:
+    variables that the workload reads and trains, by identity; `still`: that no gradient
+    reaches in the workload, the proof looks whether one does in the model."""
+    trained = {id(v) for v in model.trainable_variables} & read - still
+    if wrong := [v.path for v in weights if (id(v) in trained) != (id(v) in moved)]:
+        raise ImportProblem(
+            f"the import and the model do not train the same: {', '.join(wrong)}",
+            "this is a defect of bakeoff, please report it with the model",
+        )
+    numbers = {"trained": 0, "frozen": 0, "left_out": 0}
+    for v in weights:
+        kind = "trained" if id(v) in trained else "frozen"
+        numbers[kind if id(v) in read else "left_out"] += math.prod(v.shape)
+    return numbers
 
 
 def _counts(variable: Any) -> bool:

@@ -104,6 +104,20 @@ def in_order(graph: Any) -> list[Any]:
     return [node for node in nodes if node.operation is not None and not node.is_input]
 
 
+def graph_of(keras: Any, model: Any) -> Any:
+    """The graph that a model's `call` runs; None where it has a `call` of its own."""
+    if not str(getattr(type(model).call, "__module__", "")).startswith("keras."):
+        return None
+    if isinstance(model, keras.Sequential):
+        return model._functional
+    return model if hasattr(model, "_nodes_by_depth") else None
+
+
+def masked(x: Any) -> bool:
+    """Whether Keras hands a mask on with this tensor."""
+    return getattr(x, "_keras_mask", None) is not None
+
+
 class Blocked(Exception):
     """An input cannot be imported; that was said already."""
 
@@ -145,10 +159,13 @@ class Walk(Builder):
     def run(self, graph: Any, inputs: Sequence[Held], training: bool) -> list[Any]:
         """Maps a functional graph; its outputs, in order."""
         env: dict[int, Any] = {id(k): held for k, held in zip(graph.inputs, inputs)}
-        for node in in_order(graph):
+        nodes = in_order(graph)
+        masks = {id(x._keras_mask) for node in nodes for x in node.outputs if masked(x)}
+        for node in nodes:
             if any(id(x) not in env for x in node.input_tensors):
                 continue
-            outputs = self._node(node, env, training)
+            mask = all(id(x) in masks for x in node.outputs)  # its readers are refused
+            outputs = None if mask else self._node(node, env, training)
             flat = outputs if outputs is None else self._flat(outputs)
             for i, x in enumerate(node.outputs):
                 env[id(x)] = None if flat is None else flat[i]
@@ -164,6 +181,7 @@ class Walk(Builder):
         op = node.operation
         with self._place(op, line_of(node)):
             try:
+                self._check_inherited_mask(op, node)
                 if any(env[id(x)] is None for x in node.input_tensors):
                     self._refuse_by_name(op)
                     return None
@@ -220,8 +238,11 @@ class Walk(Builder):
         # A functional graph hands its own mode on, whatever stands at the call.
         mode = training if explicit is None or self._overrides else bool(explicit)
         self._check_masks(op, given)
-        if hasattr(op, "_nodes_by_depth") or type(op).__name__ == "Sequential":
-            return self._nested(op, args, given, mode)
+        if isinstance(op, self.keras.Model):
+            if isinstance(op, self.keras.Sequential) and not op.built:
+                raise Unsupported("was never built", "call it, or begin with an Input")
+            if (graph := graph_of(self.keras, op)) is not None:
+                return self._nested(graph, args, given, mode)
         found = row_of(op)
         if found is None:
             if not isinstance(op, self.keras.Layer):
@@ -230,7 +251,29 @@ class Walk(Builder):
                 raise Unsupported(*REFUSED[type(op).__name__])
             return self.traced(op, args, given, mode)
         call = Call(_bound(op, args, given), mode, node)
+        for key, one in call.arguments.items():
+            mask = key == "mask" or (key.endswith("_mask") and key != "attention_mask")
+            if isinstance(op, self.keras.Layer) and mask and isinstance(one, Held):
+                raise Unsupported(f"takes a mask ({key})", _NO_MASK)
         return found(self, op, call)
+
+    def _check_inherited_mask(self, op: Any, node: Any) -> None:
+        """Keras gives a layer the mask that a layer before it made of its values."""
+        if not isinstance(op, self.keras.Layer) or not any(
+            masked(x) for x in node.input_tensors
+        ):
+            return
+        takes = any("mask" in name for name in inspect.signature(op.call).parameters)
+        if takes or row_of(op) is None:
+            raise Unsupported("takes the mask that its input carries", _NO_MASK)
+
+    def drops(self, rate: Any, training: bool) -> bool:
+        """Whether a layer drops out now."""
+        if float(rate or 0) == 0 or not training:
+            return False
+        if not self.training:
+            raise Unsupported("drops out in inference too", "training=None at its call")
+        return self.dropout
 
     def _check_masks(self, op: Any, given: dict[str, Any]) -> None:
         masks = [k for k in list(given) if k == "mask" or k.endswith("_mask")]
@@ -251,13 +294,10 @@ class Walk(Builder):
         if getattr(op, "quantization_mode", None):
             raise Unsupported("is quantised", "import the model before that")
 
-    def _nested(self, op: Any, args: Any, kwargs: Any, training: bool) -> Any:
+    def _nested(self, graph: Any, args: Any, kwargs: Any, training: bool) -> Any:
         """A model that is called like a layer."""
-        graph = op
-        if type(op).__name__ == "Sequential":
-            graph = op._functional
-            if graph is None:
-                raise Unsupported("was never built", "call it, or begin with an Input")
+        if any(key == "mask" for key in kwargs):
+            raise Unsupported("takes a mask", _NO_MASK)
         inputs = self._flat(args[0] if args else next(iter(kwargs.values())))
         outputs = self.run_within(graph, inputs, training)
         struct = getattr(graph, "_outputs_struct", None)
@@ -311,7 +351,7 @@ class Walk(Builder):
         kwargs = tree.map_structure(symbol, kwargs)
         place, name = self.graph.where, getattr(function, "__qualname__", "call")
         try:
-            with symbolic_variables(keras):
+            with symbolic_variables(keras), in_mode(training):
                 made = function(*args, **kwargs)
         except ImportProblem:
             raise
@@ -329,6 +369,8 @@ class Walk(Builder):
         kept = [x for x in flat if isinstance(x, keras.KerasTensor)]
         if not kept:
             raise Unsupported(f"{name} gives no tensor that depends on its input")
+        if any(masked(x) for x in kept):
+            raise Unsupported(f"{name} gives its output a mask", _NO_MASK)
         graph = Traced(symbols, kept)
         results = iter(self.run_within(graph, inputs, training))
         found = [next(results) if isinstance(x, keras.KerasTensor) else x for x in flat]
@@ -404,6 +446,30 @@ class Walk(Builder):
             else:
                 raise Unsupported(f"reads '{self.key(read.variable)}' in two forms")
         return value
+
+    def truth(self, name: str, layout: Layout) -> Value:
+        """An input of truth values, which the IR has as integers."""
+        with self.graph.called(name):
+            table = self.graph.parameter(f"{name}_truth", np.arange(2.0)[:, None], True)
+            wide = Layout((*layout.shape, 1), layout.n)
+            ids, slots = Value(name, layout, "i32"), [("weight", table)]
+            number = self.reshaped(
+                self.made("embedding", [ids], wide, params=slots), layout
+            )
+            return self.made("less", [self.number(0.5), number], layout, "bool")
+
+    def real(self, v: Value) -> Value:
+        """Integers as floats: those of a constant. The IR has no others as numbers."""
+        if v.dtype != "i32":
+            return v
+        made = self.graph.by_output.get(v.name)
+        source = made and made.op == "cast" and self.graph.by_output.get(made.inputs[0])
+        if made is None or not source or source.op != "parameter":
+            raise Unsupported(
+                "takes integers as numbers, which the IR has as indices alone",
+                "keras.Input(..., dtype='float32'), or 'bool' for a mask",
+            )
+        return Value(source.output, v.layout, "f32", v.spread)
 
     def constant(self, array: Any) -> Value:
         array = np.asarray(array)
@@ -553,6 +619,9 @@ class Walk(Builder):
             for h, b in zip(held, arrays)
         )
         held = [h and Held(self.real(h.value), h.form, h.picture) for h in held]
+        arrays = [
+            b if b is None or b.dtype == bool else b.astype("float64") for b in arrays
+        ]
         form, picture = self._common_form(held, arrays)
         rank = max(b.ndim if h is None else h.rank for h, b in zip(held, arrays))
         values = [
@@ -563,7 +632,10 @@ class Walk(Builder):
         padded = [(1,) * (ranks - _rank(v)) + tuple(v.shape) for v in values]
         shape = tuple(np.broadcast_shapes(*padded))
         lays = [v.layout for v in values if isinstance(v, Value)]
-        n = next((y.n + ranks - y.rank for y in lays if y.n is not None), None)
+        held_n = [(y.n + ranks - y.rank, y.shape[y.n]) for y in lays if y.n is not None]
+        n = held_n[0][0] if held_n else None
+        if n is not None and shape[n] != held_n[0][1]:
+            raise Unsupported("has a number of rows built in", "size 1 at the batch")
         layout = self.broadcast(values, shape, n)
         fitted = [
             self._fitted(v, layout) if isinstance(v, Value) else self.laid(v, layout)
@@ -673,6 +745,10 @@ def array_formed(array: Any, form: str, rank: int) -> Any:
     return np.ascontiguousarray(np.moveaxis(wide, -1, 1))
 
 
+_NO_MASK = (
+    "sequences of one length; MultiHeadAttention takes an attention_mask, an input of "
+    "its own"
+)
 _NO_ROW = ("has no counterpart in the IR", "spell it with ops of docs/import.md")
 
 
@@ -685,8 +761,8 @@ def row_of(op: Any) -> Optional[Row]:
             continue
         if getattr(base, "call", None) is not call:
             return None
-        found = LAYERS.get(base.__name__) if hasattr(base, "build") else None
-        found = found or OPERATIONS.get(base.__name__)
+        table = LAYERS if hasattr(base, "build") else OPERATIONS
+        found = table.get(base.__name__)
         if found is not None:
             return found
         if base is kind or "call" in vars(base):
@@ -726,12 +802,53 @@ def to_numpy(tensor: Any) -> Any:
     return np.asarray(keras.ops.convert_to_numpy(tensor))
 
 
+@contextlib.contextmanager
+def in_mode(training: bool) -> Iterator[None]:
+    """Layers that are called meanwhile take this mode where the call names none."""
+    from keras.src.backend.common import global_state
+    from keras.src.layers.layer import CallContext
+
+    before = global_state.get_global_attribute("current_call_ctx")
+    context = CallContext(entry_layer=None)
+    context.training = training
+    global_state.set_global_attribute("current_call_ctx", context)
+    try:
+        yield
+    finally:
+        global_state.set_global_attribute("current_call_ctx", before)
+
+
 # ---- variables as symbols
 
 _TWO = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
     "pow": "power", "matmul": "matmul",
 }  # fmt: skip
+
+
+_DRAWS = (
+    "normal", "uniform", "randint", "categorical", "truncated_normal", "dropout",
+    "shuffle", "gamma", "binomial", "beta",
+)  # fmt: skip
+RANDOM = (
+    "draws random numbers",
+    "keras.layers.Dropout, with a noise_shape for what is dropped together",
+)
+
+
+# Keras would put arguments into its message, and lose what helps.
+Unsupported._keras_call_info_injected = True  # type: ignore[attr-defined]
+
+
+def _drawn(function: Any) -> Any:
+    """Random numbers are constants where the seed is a number."""
+
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        if not isinstance(kwargs.get("seed"), int):
+            raise Unsupported(*RANDOM)
+        return function(*args, **kwargs)
+
+    return draw
 
 
 @contextlib.contextmanager
@@ -751,6 +868,8 @@ def symbolic_variables(keras: Any) -> Iterator[None]:
         return any(isinstance(x, base) for x in flat)
 
     def refused(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "seed_generator" in self.path:
+            raise Unsupported(*RANDOM)
         raise Unsupported(
             f"assigns to '{self.path}' in its call",
             "only batch norm's statistics may change in a step",
@@ -772,6 +891,10 @@ def symbolic_variables(keras: Any) -> Iterator[None]:
     put(base, "__neg__", lambda a: keras.ops.negative(a))
     put(base, "__getitem__", lambda a, key: keras.ops.get_item(a, key))
     put(base, "assign", refused)
+    for name in _DRAWS:
+        put(
+            keras.src.backend.random, name, _drawn(vars(keras.src.backend.random)[name])
+        )
     try:
         yield
     finally:

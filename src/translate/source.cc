@@ -41,7 +41,9 @@ std::string proof_of(const ImportRequest& request, const ImportProof& proof) {
 Result<TranslationSource> imported_source(ImportRequest request, const fs::path& folder,
                                           const Progress& progress) {
   TranslationSource source{.title = request.title()};
-  if (request.loss.empty() && !request.knows_inputs) {
+  if (request.loss.empty() && request.knows_inputs) {
+    request.child = fmt::format("--keras={}", kLossIfNoneIsNamed);  // unless it is compiled with another
+  } else if (request.loss.empty()) {
     request.loss = kLossIfNoneIsNamed;
     source.notes.push_back(fmt::format("no --loss is named: the scripts train with {}", request.loss));
   }
