@@ -301,6 +301,7 @@ Result<std::string> Mapper::weight(const Value& v, const std::string& slot, bool
   const bool own = !source.empty() && !is_whole(array) &&
                    (options_.given.contains(source) ? options_.unshared.contains(source) : level);
   std::string name = weight_name(v, slot);
+  if (!own) note_reader(source);
   if (own) result_.unshared.insert(source);
   if (own && !weights_seen_.insert(source).second) {
     name = weight_name(constant(without_origins(v.at[0])), slot);

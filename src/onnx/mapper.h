@@ -217,6 +217,7 @@ class Mapper {
   Status on_graph(Call& call);
   Result<std::string> stored(const Value& v, const ArrayPtr& array, const Shape& shape);
   void settle_tensors(const std::set<std::string>& statistics);
+  void note_reader(const std::string& tensor);
   void count_numbers();
   void note_copies();
   std::set<std::string> needed() const;
@@ -263,6 +264,7 @@ class Mapper {
   int64_t nodes_seen_ = 0;
   std::set<std::string> ops_seen_ = {};
   std::set<std::string> weights_seen_ = {};
+  std::map<std::string, std::set<std::string>> layers_ = {};  // by tensor: outputs of the nodes that read it
 };
 
 // A float of 32 bits as the shortest number that it is the nearest to: 1e-5 means 1e-5.

@@ -323,6 +323,7 @@ Result<Value> Mapper::as_value(const Value& v) {
 // A constant, of which `array` is one row, as a value of the graph.
 Result<std::string> Mapper::stored(const Value& v, const ArrayPtr& array, const Shape& shape) {
   const bool trained = tracked(*array);
+  if (trained) note_reader(source(v));
   if (trained && is_whole(*array)) {
     const Tensor& all = *tensor_of(array->origin(0));
     if (array->first != all.array->first || array->size() != all.array->size())
@@ -340,6 +341,11 @@ Result<std::string> Mapper::stored(const Value& v, const ArrayPtr& array, const 
       graph.parameter(source.empty() || source.starts_with('/') ? graph.base + ".constant" : source,
                       shaped(*array, shape), !trained, source);
   return graph.node("parameter", {}, shape, {}, {{"weight", name}});
+}
+
+void Mapper::note_reader(const std::string& tensor) {
+  if (current_ != nullptr && current_->output_size() > 0)
+    layers_[tensor].insert(scope_ + current_->output(0));
 }
 
 // The initialisers and other values that the output needs.
@@ -364,6 +370,10 @@ std::set<std::string> Mapper::needed() const {
 void Mapper::settle_tensors(const std::set<std::string>& statistics) {
   const std::vector<GraphParameter>& all = result_.parameters;
   std::vector<int32_t> owner(static_cast<size_t>(next_origin_), -1);
+  // Not, as statistics, by gradients.
+  const auto moves = [&](const GraphParameter& p) {
+    return p.frozen ? 0 : statistics.contains(p.name) ? 1 : 2;
+  };
   for (size_t k = 0; k < all.size(); ++k) {
     const Array& array = *all[k].array;
     for (size_t i = 0; array.has_origins() && i < array.summands() * array.size(); ++i) {
@@ -371,10 +381,11 @@ void Mapper::settle_tensors(const std::set<std::string>& statistics) {
       if (origin < 0) continue;
       int32_t& at = owner[static_cast<size_t>(origin)];
       const GraphParameter* other = at < 0 ? nullptr : &all[static_cast<size_t>(at)];
-      if (other == nullptr || other->frozen) at = static_cast<int32_t>(k);
+      const int mine = moves(all[k]), before = other == nullptr ? -1 : moves(*other);
+      if (mine > before) at = static_cast<int32_t>(k);
       if (other == nullptr || (all[k].frozen && other->frozen)) continue;
       if (all[k].apart && other->apart) {
-        ++result_.numbers.apart;
+        result_.numbers.apart += mine == 2 && before == 2 ? 1 : 0;
         continue;
       }
       const Tensor& both = *tensor_of(origin);
@@ -383,7 +394,7 @@ void Mapper::settle_tensors(const std::set<std::string>& statistics) {
       next_.whole.insert(both.name);
       next_.everywhere.insert(both.name);
     }
-    if (all[k].frozen || statistics.contains(all[k].name) || !array.has_origins()) continue;
+    if (moves(all[k]) < 2 || !array.has_origins()) continue;
     result_.numbers.summed += spread_of(array).entries - static_cast<int64_t>(array.size());
   }
   for (const auto& [first, tensor] : tensors_) {
@@ -391,12 +402,10 @@ void Mapper::settle_tensors(const std::set<std::string>& statistics) {
       const int32_t at = owner[static_cast<size_t>(first) + i];
       if (at < 0) continue;
       read_[tensor.name] += 1;
-      if (all[static_cast<size_t>(at)].frozen) continue;
+      const int by = moves(all[static_cast<size_t>(at)]);
+      if (by == 0) continue;
       result_.trained_sources.insert(tensor.name);
-      if (statistics.contains(all[static_cast<size_t>(at)].name))
-        moved_[tensor.name] += 1;
-      else
-        trained_[tensor.name] += 1;
+      (by == 1 ? moved_ : trained_)[tensor.name] += 1;
     }
     if (computed_with_.contains(tensor.name) && trained_.contains(tensor.name) && !tensor.named)
       next_.everywhere.insert(tensor.name);
@@ -439,8 +448,19 @@ void Mapper::count_numbers() {
   if (!constants.empty()) notes.insert("constants that are not trained: " + join(constants, ", "));
 }
 
-// Exporters write a weight that two layers share a second time, where one of them needs it transposed.
+// Exporters merge weights that are equal, and write one that two layers share a second time, where one of them needs it
+// transposed.
 void Mapper::note_copies() {
+  std::vector<std::string> shared;
+  for (const auto& [name, layers] : layers_) {
+    if (layers.size() > 1 && trained_.contains(name)) shared.push_back(name);
+  }
+  const size_t more = shared.size() > 8 ? shared.size() - 8 : 0;
+  if (more > 0) shared.resize(8), shared.push_back(fmt::format("{} more", more));
+  if (!shared.empty())
+    notes.insert(fmt::format(
+        "layers that read one tensor of the file share it, also where the exporter has merged equal weights: {}",
+        join(shared, ", ")));
   std::vector<const Tensor*> matrices;
   for (const auto& [first, tensor] : tensors_) {
     if (tensor.array->shape.size() == 2 && tensor.array->size() > 1 && trained_.contains(tensor.name))

@@ -36,6 +36,31 @@ REFUSED = {
 }
 
 
+# Of the file's numbers: trained, frozen, left out.
+NUMBERS = {
+    "parts": (64 + 40 + 48 + 24, 0, 24 + 16),
+    "whole": (128, 0, 0),
+    "computed": (128 + 16 + 32 + 8 + 12 + 8 + 1, 0, 0),
+    "stated": (112 + 8 + 128 + 32 + 25, 8 + 5, 0),
+    "kept": (128, 64 + 8 + 1, 1),
+    "padded": (54, 0, 0),
+    "put": (64 + 16 + 2 + 16, 0, 8),
+    "rows_lead": (288 + 96 + 48 + 24, 0, 0),
+    "masks": (64, 0, 0),
+    "rows": (16 + 24, 16, 0),
+}
+SAYS = {
+    "kept": (
+        "not trained: l.w (64 numbers), because Gather ('e')",
+        "constants that are not trained: alpha (1 number), l.mask (8 numbers)",
+        "'onnx::copy' holds the numbers of 'l.v', transposed",
+    ),
+    "stated": ("constants that are not trained: shift (5 numbers)",),
+    "whole": ("share it, also where the exporter has merged equal weights: l.v",),
+    "masks": ("are taken for 0 and 1",),
+}
+
+
 class Importing(unittest.TestCase):
     """Each test has a place of its own; the files are the class's."""
 
@@ -80,6 +105,31 @@ class Importing(unittest.TestCase):
                     self.assertTrue((self.place.path / f"{name}.{suffix}").is_file())
                 shown = self.place.run("show", self.place.path / f"{name}.ir")
                 self.assertEqual(shown.code, 0, shown.err)
+
+    def test_every_number_is_trained_or_named(self) -> None:
+        for name, (trained, frozen, left_out) in NUMBERS.items():
+            with self.subTest(name):
+                outcome = self.imported(name)
+                self.assertEqual(outcome.code, 0, outcome.err)
+                self.assertIn(
+                    f"of the model's numbers {trained} are trained, {frozen} frozen, "
+                    f"{left_out} left out",
+                    outcome.out,
+                )
+                for line in SAYS.get(name, ()):
+                    self.assertIn(line, outcome.out)
+
+    def test_parts_of_a_weight_keep_their_slots(self) -> None:
+        self.assertEqual(self.imported("parts").code, 0)
+        text = (self.place.path / "parts.ir").read_text(encoding="utf-8")
+        self.assertEqual(text.count("= linear("), 4)
+        self.assertIn("weight=l.w[3,8])", text)
+        self.assertIn("weight=l.w_2[5,8])", text)
+        self.assertEqual(self.imported("whole").code, 0)
+        text = (self.place.path / "whole.ir").read_text(encoding="utf-8")
+        self.assertIn("linear(x; weight=l.v[8,8])", text)
+        self.assertIn("parameter(; weight=l.v[8,8])", text)
+        self.assertIn("parameter(; weight=l.w[8,8])", text)
 
     def test_what_a_file_says_is_kept(self) -> None:
         self.assertEqual(self.imported("cnn").code, 0)

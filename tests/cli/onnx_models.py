@@ -32,16 +32,42 @@ def model(
     opset: int = 17,
     kind: int = F,
     outputs: Sequence[str] = ("out",),
+    more: Sequence[tuple[str, int, Sequence[Any]]] = (),
 ) -> Any:
+    inputs = [("x", kind, x), *more]
     graph = helper.make_graph(
         list(nodes),
         "g",
-        [helper.make_tensor_value_info("x", kind, list(x))],
+        [helper.make_tensor_value_info(name, of, list(d)) for name, of, d in inputs],
         [helper.make_tensor_value_info(name, F, None) for name in outputs],
         list(initialisers),
     )
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     made.ir_version = 8
+    return made
+
+
+def nodes_of(text: str) -> list[Any]:
+    """A line for each: "a b = Op x, y key=value"; an input may be empty."""
+    made = []
+    for line in text.strip().splitlines():
+        outputs, call = line.split(" = ")
+        op, *rest = call.split()
+        names = "".join(word for word in rest if "=" not in word)
+        given = dict(word.split("=") for word in rest if "=" in word)
+        attributes = {
+            key: [int(one) for one in value.split(",") if one]
+            if "," in value
+            else int(value)
+            if value.lstrip("-").isdigit()
+            else value
+            for key, value in given.items()
+        }
+        made.append(
+            helper.make_node(
+                op, names.split(","), outputs.split(), name=outputs.split()[0], **attributes
+            )
+        )
     return made
 
 
@@ -354,6 +380,223 @@ def choices() -> dict[str, Any]:
     }
 
 
+def stated(tensor: Any) -> Any:
+    return helper.make_node("Constant", [], [tensor.name], value=tensor)
+
+
+def trained() -> dict[str, Any]:
+    """What layers read of weights, and what is computed from them."""
+    w = [weight("l.w", 8, 8), weight("l.v", 8, 8)]
+    half = table("half", np.array(0.5, np.float32))
+    cuts = [ints("b0", 0), ints("e5", 5), ints("b3", 3), ints("e8", 8), ints("axis", 1)]
+    variance = table("b.v", np.array([1, 2, 0.5, 1.5], np.float32))
+    return {
+        "parts": model(
+            nodes_of("""
+p q = Split l.w, sizes axis=1
+a = MatMul x, p
+b = MatMul x, q
+s = Slice l.v, b0, e5, axis
+c = MatMul x, s
+i = Gather l.rows, places
+j = ReduceSum i, b0 keepdims=0
+k = Concat l.u, l.t axis=1
+d = MatMul x, k
+e = Concat a, b, c, d axis=1
+out = Add e, j"""),
+            [*w, *cuts, ints("sizes", 3, 5), ints("places", 2, 0, 1)]
+            + [weight("l.rows", 4, 16), weight("l.u", 8, 1), weight("l.t", 8, 2)],
+            ["batch", 8],
+            opset=18,
+        ),
+        "whole": model(
+            nodes_of("""
+p = Slice l.w, b0, e5
+q = Slice l.w, b3, e8
+r = Slice x, b0, e5, axis
+a = MatMul r, p
+b = MatMul r, q
+c = Gemm x, l.v transB=1
+d = MatMul x, l.v
+e = MatMul x, l.w
+f = Gather l.w, places
+g = ReduceSum f, b0 keepdims=0
+out = Sum a, b, c, d, e, g"""),
+            [*w, *cuts, ints("places", 3, 3, 1)],
+            ["batch", 8],
+            opset=18,
+        ),
+        "computed": model(
+            nodes_of("""
+n = ReduceL2 l.w, axis keepdims=1
+m = Div l.w, n
+o = Mul m, l.g
+a = Gemm x, o, l.b transB=1
+p = MatMul l.lora_b, l.lora_a
+h = Mul p, half
+s = Add l.v, h
+b = MatMul x, s
+t = Softmax l.mix
+c = Mul x, t
+u = Unsqueeze x, axis
+k = Mul c.v, c.g
+v = Conv u, k, c.b pads=2,2 dilations=2, group=1
+d = ReduceMean v, axis keepdims=0
+i = PRelu d, slope
+out = Sum a, b, c, i"""),
+            [*w, half, ints("axis", 1), weight("l.g", 8, 1), weight("l.b", 8)]
+            + [weight("l.lora_b", 8, 2), weight("l.lora_a", 2, 8), weight("l.mix", 8)]
+            + [weight("c.v", 4, 1, 3), weight("c.g", 4, 1, 1), weight("c.b", 4)]
+            + [weight("slope", 1)],
+            ["batch", 8],
+            opset=18,
+        ),
+        "stated": model(
+            [stated(weight("c.w", 4, 3, 3, 3)), stated(weight("c.b", 4))]
+            + [stated(weight(name, 4)) for name in ("b.w", "b.b", "b.m")]
+            + [stated(variance), stated(weight("w", 1, 16, 4))]
+            + [stated(weight("r", 1, 16, 4)), stated(weight("b", 1, 32))]
+            + [stated(weight("fc", 4, 5)), stated(weight("fb", 5))]
+            + [stated(weight("shift", 5))]
+            + nodes_of("""
+d = Conv x, c.w, c.b
+n = BatchNormalization d, b.w, b.b, b.m, b.v
+f = Reshape n, flat
+t = Transpose f perm=2,0,1
+y h = LSTM t, w, r, b hidden_size=4
+s = Squeeze h, zero
+m = MatMul s, fc
+p = Add m, fb
+q = Tanh p
+out = Add q, shift"""),
+            [ints("flat", 0, 4, 9), ints("zero", 0)],
+            ["batch", 3, 5, 5],
+            opset=18,
+        ),
+        "kept": model(
+            nodes_of("""
+w = Mul l.w, half
+e = Gather w, x
+m = Slice l.mask, zero, four
+a = Add e, m
+p = Softmax a
+b = MatMul p, l.v
+c = MatMul b, onnx::copy
+out = Mul c, alpha"""),
+            [*w, half, ints("zero", 0), ints("four", 8)]
+            + [table("l.mask", np.array([0] * 6 + [-np.inf] * 3, np.float32))]
+            + [table("alpha", np.array([0.7], np.float32))]
+            + [table("onnx::copy", numpy_helper.to_array(w[1]).T.copy())],
+            ["batch", 4],
+            kind=I,
+            opset=18,
+        ),
+    }
+
+
+def forms() -> dict[str, Any]:
+    """Spellings of ops that the IR lacks."""
+    w = weight("l.w", 8, 8)
+    square = weight("c.w", 2, 3, 3, 3)
+    lead = [weight("w", 2, 16, 3), weight("r", 2, 16, 4), weight("b", 2, 32)]
+    gru = [weight("gw", 1, 12, 8), weight("gr", 1, 12, 4), weight("gb", 1, 24)]
+    bn = [weight(name, 8) for name in ("b.w", "b.b", "b.m")]
+    branches = [
+        helper.make_graph(
+            nodes_of(f"{name} = MatMul o, {name}.w"),
+            name,
+            [],
+            [helper.make_tensor_value_info(name, F, None)],
+            [weight(f"{name}.w", 8, 3)],
+        )
+        for name in ("then", "else")
+    ]
+    return {
+        "padded": model(
+            nodes_of("""
+a = Pad x, p mode=reflect
+b = Pad a, p mode=edge
+c = Pad b, p mode=wrap
+out = Conv c, c.w"""),
+            [square, ints("p", 0, 0, 2, 1, 0, 0, 1, 3)],
+            ["batch", 3, 5, 6],
+            opset=19,
+        ),
+        "put": model(
+            nodes_of("""
+h = MatMul x, l.w
+t = Transpose h perm=1,0,2
+u = Gather t, two
+v = Tanh u
+s = ScatterND t, places, v
+g = GatherND s, places
+e = ScatterElements l.k, column, l.u axis=1
+a = Transpose g perm=1,0,2
+c = CumSum ones, zero
+p = Sub c, ones
+q = Gather l.table, p
+b = Add a, e
+out = Add b, q"""),
+            [w, ints("two", 2, 0), table("places", np.array([[3], [1]]))]
+            + [weight("l.k", 2, 8), table("column", np.array([[5], [5]]))]
+            + [weight("l.u", 2, 1), ints("ones", 1, 1), table("zero", np.array(0))]
+            + [weight("l.table", 3, 8)],
+            ["batch", 4, 8],
+            opset=18,
+        ),
+        "rows_lead": model(
+            nodes_of("""
+l h c = LSTM x, w, r, b hidden_size=4 layout=1 direction=bidirectional
+f = Reshape l, flat
+k = Gather h, zero axis=1
+i = Unsqueeze k, one
+g j = GRU f, gw, gr, gb, , i hidden_size=4 layout=1 linear_before_reset=1
+out = Squeeze j, one"""),
+            [*lead, *gru, ints("flat", 0, 5, 8), ints("one", 1)]
+            + [table("zero", np.array(0))],
+            ["batch", 5, 3],
+        ),
+        "masks": model(
+            nodes_of("""
+e = Gather l.w, x
+c = Cast mask to=1
+d = Sub one, c
+g = Mul d, low
+f = Where bits, zero, low
+q = Equal x, pad
+o = Or q, tail
+r = Where o, low, zero
+s = Sum g, f, r
+p = Softmax s
+u = Unsqueeze p, axis
+m = MatMul u, e
+out = Squeeze m, axis"""),
+            [w, ints("axis", 1), table("pad", np.array(1))]
+            + [table("tail", np.arange(5) > 3)]
+            + [table(k, np.float32(v)) for k, v in (("one", 1), ("zero", 0), ("low", -9))],
+            ["batch", 5],
+            kind=I,
+            more=[("mask", I, ["batch", 5]), ("bits", TensorProto.BOOL, ["batch", 5])],
+        ),
+        "rows": model(  # of the batch and of something else
+            [
+                *nodes_of("""
+m = Reshape x, merged
+n = BatchNormalization m, b.w, b.b, b.m, b.v
+h = HardSwish n
+o = Reshape h, back"""),
+                helper.make_node(
+                    "If", ["yes"], ["out"], then_branch=branches[0], else_branch=branches[1]
+                ),
+            ],
+            [*bn, table("b.v", np.linspace(0.5, 2, 8).astype(np.float32))]
+            + [ints("merged", -1, 8), ints("back", -1, 4, 8)]
+            + [table("yes", np.array(True))],
+            [-1, 4, 8],
+        ),
+    }
+
+
 def bad() -> dict[str, Any]:
     identity = node("Identity", ["x"], "out")
     loop = helper.make_graph([], "body", [], [])
@@ -433,7 +676,7 @@ def chain(count: int) -> Any:
 
 
 def write(folder: Path) -> None:
-    proven = good() | sequences() | windows() | choices()
+    proven = good() | sequences() | windows() | choices() | trained() | forms()
     for name, made in [*proven.items(), *bad().items(), ("chain", chain(10000))]:
         save(made, str(folder / f"{name}.onnx"))
     numbers = RNG.normal(size=(3, 3)).astype(np.float32).tobytes()
