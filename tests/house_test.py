@@ -139,6 +139,7 @@ MAY_NAME = {
     "src/ir/spelled_ops.cc": "the same for ops over axes",
     "src/ir/op_table.cc": "cites whose convention an attribute follows",
     "src/onnx/rows_resize.cc": "a coordinate rule of ONNX has the name in its own",
+    "src/onnx/tensors.cc": "tells files of an exporter by its name",
     "src/worker/compiled_contender.cc": "compiles the one runner that is no Python",
     "src/worker/CMakeLists.txt": "embeds that runner",
 }

@@ -31,7 +31,7 @@ _DOUBLE = onnx.TensorProto.DOUBLE
 
 
 def _shortest(number: float) -> float:
-    """1e-5 where a float of 32 bits is the nearest one to 1e-5; 1/6 has no short form."""
+    """1e-5 where a float32 is the nearest one to 1e-5; 1/6 has no short form."""
     single = np.float32(number)
     return 1 / 6 if single == np.float32(1 / 6) else float(str(single))
 
@@ -77,15 +77,15 @@ def _wide_graph(graph: onnx.GraphProto) -> None:
 
 
 def _rows_later(graph: onnx.GraphProto) -> bool:
-    """Recurrent layers with the batch in front (layout=1), which ONNX Runtime lacks, with
-    the steps in front, between transpositions. Whether there were any."""
+    """Recurrent layers with the batch in front (layout=1), which ONNX Runtime
+    lacks, with the steps in front, between transpositions. Whether there were any."""
     nodes: list[onnx.NodeProto] = []
     for node in graph.node:
         if any(a.name == "layout" and a.i for a in node.attribute):
             kept = [a for a in node.attribute if a.name != "layout"]
             del node.attribute[:]
             node.attribute.extend(kept)
-            behind = []
+            behind: list[onnx.NodeProto] = []
             for names, places, perms in (
                 (node.input, (0, 5, 6), ([1, 0, 2],) * 3),
                 (node.output, (0, 1, 2), ([2, 0, 1, 3], [1, 0, 2], [1, 0, 2])),
@@ -235,12 +235,13 @@ class OnnxService:
     def _feeds(self, inputs: Mapping[str, Any], real: Any) -> dict[str, Any]:
         kinds = {one.name: one.type.tensor_type for one in self.model.graph.input}
         truths = {
-            name for name, one in kinds.items() if one.elem_type == onnx.TensorProto.BOOL
+            name
+            for name, one in kinds.items()
+            if one.elem_type == onnx.TensorProto.BOOL
         }
+        whole = {name: bool if name in truths else np.int64 for name in inputs}
         return {
-            name: array.astype(
-                real if array.dtype.kind == "f" else bool if name in truths else np.int64
-            )
+            name: array.astype(real if array.dtype.kind == "f" else whole[name])
             for name, array in inputs.items()
         }
 

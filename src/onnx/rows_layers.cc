@@ -74,6 +74,7 @@ Result<Value> linear(Mapper& m, const Value& x, const Value& weight, const Value
   if (ir_shape(x.layout).size() < 2) return refused("needs an axis after the batch");
   const Value oi = io && weight.is_const() ? with_array(weight, transposed(*weight.at[0], {1, 0})) : weight;
   if (weight.is_graph() || (oi.at[0]->has_origins() && !m.fits_slot(*oi.at[0])) || bias.is_graph()) {
+    if (weight.is_const()) m.note_reader(m.source(weight));
     TRY(const Value matrix, weight.is_graph() ? Result<Value>(weight) : m.as_value(weight));
     TRY(const Value made, computed_linear(m, x, matrix, io));
     return bias.absent() ? made : m.elementwise("add", {made, bias});
@@ -504,6 +505,17 @@ Result<Values> batch_norm(Mapper& m, const Call& call) {
   return Values{m.as_before(m.reshaped(made, x.layout), call.in(0))};
 }
 
+Result<Value> scaled(Mapper& m, const Value& x, const Value& scale, const Value& bias) {
+  Value made = x;
+  if (!scale.absent()) {
+    TRY(made, m.elementwise("mul", {made, scale}));
+  }
+  if (!bias.absent()) {
+    TRY(made, m.elementwise("add", {made, bias}));
+  }
+  return made;
+}
+
 Result<Values> layer_norm(Mapper& m, const Call& call, const char* op) {
   const Value& x = call.in(0);
   if (!x.is_graph()) return refused("its input is a constant");
@@ -514,14 +526,19 @@ Result<Values> layer_norm(Mapper& m, const Call& call, const char* op) {
   const bool rms = std::string(op) == "rms_norm";
   Params params;
   const char* slots[] = {"weight", "bias"};
+  const bool computed = call.in(1).is_graph() || call.in(2).is_graph();
   for (size_t i = 0; i < (rms ? 1u : 2u); ++i) {
-    if (!call.has(i + 1)) continue;
+    if (computed) m.train_everywhere(call.in(i + 1));
+    if (computed || !call.has(i + 1)) continue;
     TRY(const std::string name, norm_parameter(m, call.in(i + 1), slots[i], tail, i == 0 ? 1 : 0));
     params.emplace_back(slots[i], name);
   }
   const double eps = call.real("epsilon", 1e-5);
   Values made = {m.make(op, {x.name}, x.layout,
                         {{"dims", std::to_string(rank - axis)}, {"eps", real_text(eps)}}, params)};
+  if (computed) {
+    TRY(made[0], scaled(m, made[0], call.in(1), call.in(2)));
+  }
   if (!call.wants(1) && !call.wants(2)) return made;
   Layout small = x.layout;
   Ints axes;
@@ -536,17 +553,6 @@ Result<Values> layer_norm(Mapper& m, const Call& call, const char* op) {
   TRY(const Value moved, m.scalar_op("add", m.make("mean", {square.name}, small, over), eps));
   TRY(const Value factor, m.elementwise("rsqrt", {moved}));
   made.push_back(factor);
-  return made;
-}
-
-Result<Value> scaled(Mapper& m, const Value& x, const Value& scale, const Value& bias) {
-  Value made = x;
-  if (!scale.absent()) {
-    TRY(made, m.elementwise("mul", {made, scale}));
-  }
-  if (!bias.absent()) {
-    TRY(made, m.elementwise("add", {made, bias}));
-  }
   return made;
 }
 

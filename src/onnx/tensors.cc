@@ -38,80 +38,22 @@ bool given_name(const std::string& name) {
   });
 }
 
-// The exporter of torch folds ops on constants and calls the results after the ops: "cos", "slice_1".
+// Whether names are those of a module's tensors, and of what its tracer has made of them.
+bool is_traced(const ModelFile& file) { return file.model().producer_name() == "pytorch"; }
+
+// That exporter folds ops on constants and calls the results after the ops: "cos", "slice_1".
 bool is_called_after_op(std::string name) {
-  static const std::set<std::string> kOps = {"abs",
-                                             "add",
-                                             "alias",
-                                             "any",
-                                             "arange",
-                                             "cat",
-                                             "clamp",
-                                             "clone",
-                                             "copy",
-                                             "cos",
-                                             "cumsum",
-                                             "detach",
-                                             "div",
-                                             "exp",
-                                             "expand",
-                                             "eye",
-                                             "full",
-                                             "full_like",
-                                             "gather",
-                                             "getitem",
-                                             "index",
-                                             "linspace",
-                                             "log",
-                                             "logical_not",
-                                             "masked_fill",
-                                             "matmul",
-                                             "mean",
-                                             "mul",
-                                             "neg",
-                                             "new_zeros",
-                                             "new_ones",
-                                             "ones",
-                                             "ones_like",
-                                             "outer",
-                                             "permute",
-                                             "pow",
-                                             "reciprocal",
-                                             "repeat",
-                                             "reshape",
-                                             "rsqrt",
-                                             "rsub",
-                                             "select",
-                                             "sigmoid",
-                                             "sin",
-                                             "slice",
-                                             "softmax",
-                                             "split",
-                                             "sqrt",
-                                             "squeeze",
-                                             "stack",
-                                             "sub",
-                                             "sum",
-                                             "t",
-                                             "tanh",
-                                             "to",
-                                             "transpose",
-                                             "tril",
-                                             "triu",
-                                             "unsqueeze",
-                                             "view",
-                                             "where",
-                                             "zeros",
-                                             "zeros_like",
-                                             "scalar_tensor_default",
-                                             "lifted_tensor",
-                                             "c_lifted_tensor",
-                                             "_to_copy"};
+  constexpr std::string_view kOps =
+      " abs add alias any arange cat clamp clone copy cos cumsum detach div exp expand eye full full_like gather "
+      "getitem index linspace log logical_not masked_fill matmul mean mul neg new_ones new_zeros ones ones_like outer "
+      "permute pow reciprocal repeat reshape rsqrt rsub select sigmoid sin slice softmax split sqrt squeeze stack sub "
+      "sum t tanh to transpose tril triu unsqueeze view where zeros zeros_like scalar_tensor_default lifted_tensor "
+      "c_lifted_tensor _to_copy ";
   const size_t end = name.find_last_not_of("0123456789");
   const bool counted = end != std::string::npos && end + 1 < name.size() && name[end] == '_';
   if (counted) name.resize(end);
   // "t" alone may be a person's.
-  return kOps.contains(name) && (counted || name.size() > 1);
+  return kOps.find(' ' + name + ' ') != std::string_view::npos && (counted || name.size() > 1);
 }
 
 // How many different numbers of the file an array holds; gaps: some of its own are none of them.
@@ -161,17 +103,17 @@ std::string numbered(const std::string& name, int64_t numbers) {
 
 bool Mapper::made_by_exporter(const Value& v) const {
   const std::string name = source(v);
-  return !given_name(name) || (file_.model().producer_name() == "pytorch" && is_called_after_op(name));
+  return !given_name(name) || (is_traced(file_) && is_called_after_op(name));
 }
 
 bool Mapper::named_by_people(const std::string& name, const Array& array) const {
-  const bool torch = file_.model().producer_name() == "pytorch";
-  if (!given_name(name) || (torch && is_called_after_op(name))) return false;
+  const bool traced = is_traced(file_);
+  if (!given_name(name) || (traced && is_called_after_op(name))) return false;
   for (const char* buffer : {"inv_freq", "running_mean", "running_var"}) {
     if (name.ends_with(buffer)) return false;
   }
   // Files that are written by hand have numbers like "two".
-  if ((array.size() == 1 || array.shape.empty()) && !torch && name.find('.') == std::string::npos)
+  if ((array.size() == 1 || array.shape.empty()) && !traced && name.find('.') == std::string::npos)
     return false;
   return std::ranges::all_of(array.reals, [](double x) { return std::abs(x) < kNoWeight; });
 }
@@ -323,7 +265,6 @@ Result<Value> Mapper::as_value(const Value& v) {
 // A constant, of which `array` is one row, as a value of the graph.
 Result<std::string> Mapper::stored(const Value& v, const ArrayPtr& array, const Shape& shape) {
   const bool trained = tracked(*array);
-  if (trained) note_reader(source(v));
   if (trained && is_whole(*array)) {
     const Tensor& all = *tensor_of(array->origin(0));
     if (array->first != all.array->first || array->size() != all.array->size())

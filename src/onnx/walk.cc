@@ -280,7 +280,7 @@ Status Mapper::node(const wire::NodeProto& n, int64_t opset, int depth) {
     return Done{};
   }
   gave_up_ = false;
-  auto made = map_call(call, depth);
+  const auto made = map_call(call, depth);
   current_ = outer;
   if (!made) {
     give_up(call, made.error().message);
@@ -288,9 +288,6 @@ Status Mapper::node(const wire::NodeProto& n, int64_t opset, int depth) {
     block();
     return Done{};
   }
-  const Value first = made->empty() ? Value{} : (*made)[0];
-  if (n.op_type() == "Constant" && scope_.empty() && first.is_const() && !first.at[0]->shape.empty())
-    (*made)[0] = of_file(n.output(0), first.at[0], true);
   for (int i = 0; i < n.output_size(); ++i) {
     if (n.output(i).empty()) continue;
     const auto at = static_cast<size_t>(i);
@@ -366,6 +363,8 @@ Result<std::optional<Values>> Mapper::folded(const Call& call) {
     if (trains && !clean(v)) return std::optional<Values>();
     for (ArrayPtr& at : v.at) at = moves ? at : without_origins(at);
   }
+  if (call.op() == "Constant" && scope_.empty() && !made[0].at[0]->shape.empty())
+    made[0] = of_file(call.node.output(0), made[0].at[0], true);
   return std::optional<Values>(std::move(made));
 }
 

@@ -65,7 +65,11 @@ def nodes_of(text: str) -> list[Any]:
         }
         made.append(
             helper.make_node(
-                op, names.split(","), outputs.split(), name=outputs.split()[0], **attributes
+                op,
+                names.split(","),
+                outputs.split(),
+                name=outputs.split()[0],
+                **attributes,
             )
         )
     return made
@@ -443,11 +447,13 @@ k = Mul c.v, c.g
 v = Conv u, k, c.b pads=2,2 dilations=2, group=1
 d = ReduceMean v, axis keepdims=0
 i = PRelu d, slope
-out = Sum a, b, c, i"""),
+y = Add l.ln, half
+z = LayerNormalization x, y, l.shift
+out = Sum a, b, c, i, z"""),
             [*w, half, ints("axis", 1), weight("l.g", 8, 1), weight("l.b", 8)]
             + [weight("l.lora_b", 8, 2), weight("l.lora_a", 2, 8), weight("l.mix", 8)]
             + [weight("c.v", 4, 1, 3), weight("c.g", 4, 1, 1), weight("c.b", 4)]
-            + [weight("slope", 1)],
+            + [weight("slope", 1), weight("l.ln", 8), weight("l.shift", 8)],
             ["batch", 8],
             opset=18,
         ),
@@ -573,7 +579,10 @@ m = MatMul u, e
 out = Squeeze m, axis"""),
             [w, ints("axis", 1), table("pad", np.array(1))]
             + [table("tail", np.arange(5) > 3)]
-            + [table(k, np.float32(v)) for k, v in (("one", 1), ("zero", 0), ("low", -9))],
+            + [
+                table(k, np.float32(v))
+                for k, v in (("one", 1), ("zero", 0), ("low", -9))
+            ],
             ["batch", 5],
             kind=I,
             more=[("mask", I, ["batch", 5]), ("bits", TensorProto.BOOL, ["batch", 5])],
@@ -586,7 +595,11 @@ n = BatchNormalization m, b.w, b.b, b.m, b.v
 h = HardSwish n
 o = Reshape h, back"""),
                 helper.make_node(
-                    "If", ["yes"], ["out"], then_branch=branches[0], else_branch=branches[1]
+                    "If",
+                    ["yes"],
+                    ["out"],
+                    then_branch=branches[0],
+                    else_branch=branches[1],
                 ),
             ],
             [*bn, table("b.v", np.linspace(0.5, 2, 8).astype(np.float32))]
