@@ -133,7 +133,7 @@ class OnnxProof {
       tensor::Rng rng(kProofSeed, input.name);
       const ir::Shape shape = ir::with_batch(input.type.shape, rows());
       if (input.name == model_.target) {
-        inputs.emplace_back(target(rows()));
+        inputs.emplace_back(target(rows(), bounds[i]));
         continue;
       }
       const std::string& onnx = mapped_.input_names.at(input.name);
@@ -158,12 +158,15 @@ class OnnxProof {
     return inputs;
   }
 
-  // Of the loss: any numbers will do.
-  tensor::AnyTensor target(int64_t rows) const {
+  // Of the loss: any numbers will do that it takes.
+  tensor::AnyTensor target(int64_t rows, const ir::RowBounds& bounds) const {
     const ir::Type& type = workload_.inputs.back().type;
     const ir::Shape shape = ir::with_batch(type.shape, rows);
     if (type.dtype == ir::DType::kF32) return tensor::zeros(shape);
-    return tensor::IntTensor{shape, std::vector<int64_t>(static_cast<size_t>(tensor::elements(shape)), 0)};
+    tensor::IntTensor labels{shape, std::vector<int64_t>(static_cast<size_t>(tensor::elements(shape)), 0)};
+    for (size_t k = 0; k < labels.data.size() && !bounds.empty(); ++k)
+      labels.data[k] = bounds[k % bounds.size()].value_or(kUnboundIntegers).begin;
+    return labels;
   }
 
   using Given = std::map<std::string, ArrayPtr>;

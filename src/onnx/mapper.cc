@@ -301,13 +301,14 @@ Result<std::string> Mapper::weight(const Value& v, const std::string& slot, bool
   const bool own = !source.empty() && !is_whole(array) &&
                    (options_.given.contains(source) ? options_.unshared.contains(source) : level);
   std::string name = weight_name(v, slot);
-  if (!own) note_reader(source);
   if (own) result_.unshared.insert(source);
   if (own && !weights_seen_.insert(source).second) {
     name = weight_name(constant(without_origins(v.at[0])), slot);
     notes.insert("weights of equal numbers that the file shares between layers are apart in the workload");
   }
-  return graph.parameter(name, v.at[0], !trained || source.empty(), source, !own);
+  name = graph.parameter(name, v.at[0], !trained || source.empty(), source, !own);
+  note_reader(name);
+  return name;
 }
 
 Result<Value> Mapper::rows_first(const Value& v) {

@@ -171,8 +171,8 @@ class Mapper {
   // From here on they are, whoever named them: this is the slope of a PReLU, the scale of a norm.
   void train_everywhere(const Value& v);
   bool made_by_exporter(const Value& v) const;
-  // The node that is mapped reads this tensor as the weight of a layer.
-  void note_reader(const std::string& tensor);
+  // The node that is mapped reads this parameter as the weight of a layer.
+  void note_reader(const std::string& parameter);
   // The tensor that a constant's numbers come from, if they do.
   std::string source(const Value& v) const;
   Result<std::string> frozen(const std::string& wanted, ArrayPtr array);
@@ -266,7 +266,7 @@ class Mapper {
   std::set<std::string> ops_seen_ = {};
   std::set<std::string> weights_seen_ = {};
   std::map<std::string, std::set<std::string>> layers_ =
-      {};  // by tensor: outputs of the nodes whose weight it is
+      {};  // by parameter: outputs of the nodes whose weight it is
 };
 
 // A float of 32 bits as the shortest number that it is the nearest to: 1e-5 means 1e-5.

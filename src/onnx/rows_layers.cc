@@ -74,7 +74,7 @@ Result<Value> linear(Mapper& m, const Value& x, const Value& weight, const Value
   if (ir_shape(x.layout).size() < 2) return refused("needs an axis after the batch");
   const Value oi = io && weight.is_const() ? with_array(weight, transposed(*weight.at[0], {1, 0})) : weight;
   if (weight.is_graph() || (oi.at[0]->has_origins() && !m.fits_slot(*oi.at[0])) || bias.is_graph()) {
-    if (weight.is_const()) m.note_reader(m.source(weight));
+    if (weight.is_const()) m.note_reader(ir_word(m.source(weight)));
     TRY(const Value matrix, weight.is_graph() ? Result<Value>(weight) : m.as_value(weight));
     TRY(const Value made, computed_linear(m, x, matrix, io));
     return bias.absent() ? made : m.elementwise("add", {made, bias});

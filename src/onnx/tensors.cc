@@ -284,9 +284,9 @@ Result<std::string> Mapper::stored(const Value& v, const ArrayPtr& array, const 
   return graph.node("parameter", {}, shape, {}, {{"weight", name}});
 }
 
-void Mapper::note_reader(const std::string& tensor) {
+void Mapper::note_reader(const std::string& parameter) {
   if (current_ != nullptr && current_->output_size() > 0)
-    layers_[tensor].insert(scope_ + current_->output(0));
+    layers_[parameter].insert(scope_ + current_->output(0));
 }
 
 // The initialisers and other values that the output needs.
@@ -393,14 +393,14 @@ void Mapper::count_numbers() {
 // transposed.
 void Mapper::note_copies() {
   std::vector<std::string> shared;
-  for (const auto& [name, layers] : layers_) {
-    if (layers.size() > 1 && trained_.contains(name)) shared.push_back(name);
+  for (const GraphParameter& p : result_.parameters) {
+    if (!p.frozen && layers_[p.name].size() > 1) shared.push_back(p.name);
   }
   const size_t more = shared.size() > 8 ? shared.size() - 8 : 0;
   if (more > 0) shared.resize(8), shared.push_back(fmt::format("{} more", more));
   if (!shared.empty())
     notes.insert(fmt::format(
-        "layers that read one tensor of the file share it, also where the exporter has merged equal weights: {}",
+        "several layers share these weights, as they do in the file; an exporter merges weights that are equal: {}",
         join(shared, ", ")));
   std::vector<const Tensor*> matrices;
   for (const auto& [first, tensor] : tensors_) {

@@ -56,7 +56,7 @@ SAYS = {
         "'onnx::copy' holds the numbers of 'l.v', transposed",
     ),
     "stated": ("constants that are not trained: shift (5 numbers)",),
-    "whole": ("share it, also where the exporter has merged equal weights: l.v",),
+    "whole": ("an exporter merges weights that are equal: l.v\n",),
     "masks": ("are taken for 0 and 1",),
 }
 
@@ -118,6 +118,12 @@ class Importing(unittest.TestCase):
                 )
                 for line in SAYS.get(name, ()):
                     self.assertIn(line, outcome.out)
+
+    def test_labels_that_begin_at_one(self) -> None:
+        out = self.place.path / "labels.ir"
+        file = self.models / "rows.onnx"
+        outcome = self.place.run("import", file, "--loss", "ctc", "--out", out)
+        self.assertEqual(outcome.code, 0, outcome.err)
 
     def test_parts_of_a_weight_keep_their_slots(self) -> None:
         self.assertEqual(self.imported("parts").code, 0)
