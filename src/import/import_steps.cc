@@ -15,6 +15,8 @@
 namespace bakeoff {
 namespace {
 
+constexpr size_t kMostValues = 1 << 20, kMostValueBytes = 1 << 16;  // of frozen parameters in an IR text
+
 // What this program's IR lacks of the ops that the model needs, in one list.
 Status check_ops(const OriginModel& model) {
   std::vector<std::string> lines;
@@ -30,8 +32,23 @@ Status check_ops(const OriginModel& model) {
                .remedy = "nothing was written; `bakeoff ops` lists the ops that there are"};
 }
 
-std::string ir_text(const ImportRequest& request, const OriginModel& model, const ir::Workload& workload) {
-  return fmt::format("# {}, imported with {}.\n{}", request.title(), model.version, ir::dump(workload));
+// With the values of what is frozen, so that the text alone says what is computed: as float32, which the weights are.
+// Where they are too many for a text they stand in the weights alone.
+std::string ir_text(const ImportRequest& request, const OriginModel& model, ir::Workload workload,
+                    const referee::Weights& weights) {
+  const auto text = [&] {
+    return fmt::format("# {}, imported with {}.\n{}", request.title(), model.version, ir::dump(workload));
+  };
+  const std::string plain = text();
+  size_t count = 0;
+  for (size_t id = 0; id < weights.size(); ++id) {
+    ir::Parameter& p = workload.parameters[id];
+    if (!p.frozen || (count += weights[id].data.size()) > kMostValues) continue;
+    for (const double x : weights[id].data) p.values.push_back(static_cast<float>(x));
+  }
+  if (count > kMostValues) return plain;
+  std::string whole = text();
+  return whole.size() - plain.size() > kMostValueBytes ? plain : whole;
 }
 
 // What the IR lacks, by the user's line: the IR has one line for each value, behind the head.
@@ -71,7 +88,7 @@ Status write_import(const ImportRequest& request, const OriginModel& model, cons
     CHECK_OK(tensor::write_safetensors(
         report.weights, named,
         {{"origin", request.title()}, {"made with", model.version}, {"names", dump(names)}}));
-    CHECK_OK(write_file(report.ir, ir_text(request, model, report.workload)));
+    CHECK_OK(write_file(report.ir, ir_text(request, model, report.workload, weights)));
     return write_file(report.recipe, import_recipe(request, report.workload));
   }();
   if (!written) {

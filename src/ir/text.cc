@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "base/nearest.h"
 #include "base/texts.h"
@@ -15,6 +16,8 @@ namespace {
 
 constexpr const char* kExample =
     "docs/ir.md describes this language, and `bakeoff show mlp_small` shows a workload in it";
+
+constexpr int64_t kMostValues = 1 << 20;
 
 struct AttrPrinter {
   std::string operator()(int64_t n) const { return std::to_string(n); }
@@ -44,7 +47,7 @@ class Parser {
       CHECK_OK(punctuation(')'));
     }
     CHECK_OK(punctuation('{'));
-    while (!eat('}')) CHECK_OK(node());
+    while (!eat('}')) CHECK_OK(at_values() ? values() : node());
     skip_blank();
     if (at_ < text_.size()) return error("text after the closing '}'");
     const auto types = infer(workload_);
@@ -253,6 +256,46 @@ class Parser {
                  names.empty() ? "it takes none" : suggest(name, names));
   }
 
+  // "values NAME: ..." and not a node of that name.
+  bool at_values() {
+    const size_t before = at_;
+    const int line = line_;
+    if (eat_word("values") && !at('=')) return true;
+    at_ = before;
+    line_ = line;
+    return false;
+  }
+
+  // The numbers of a frozen parameter on the rest of the line, "1*29" for 29 of them.
+  Status values() {
+    TRY(const std::string name, word("a parameter's name"));
+    const ParamId id = workload_.find_parameter(name);
+    if (id < 0) return error(fmt::format("'{}' is no parameter of a node before this line", name));
+    Parameter& p = workload_.parameters[static_cast<size_t>(id)];
+    if (!p.frozen) return error(fmt::format("'{}' is trained: only frozen parameters have values", name));
+    if (!p.values.empty()) return error(fmt::format("'{}' has values already", name));
+    CHECK_OK(punctuation(':'));
+    const int64_t wanted = product(p.shape, 0, p.shape.size());
+    if (wanted < 0 || wanted > kMostValues)
+      return error(fmt::format("'{}' has {} values: a text holds {} at most", name, wanted, kMostValues),
+                   "leave the line out, and name a file of weights");
+    for (const int line = line_; skip_blank(), line_ == line && !at('}');) {
+      TRY(const std::string text, word("a number"));
+      TRY(const double one, number<double>(text));
+      int64_t count = 1;
+      if (eat('*')) {
+        TRY(const std::string times, word("how many of them"));
+        TRY(count, number<int64_t>(times));
+      }
+      if (count < 1 || count > wanted - static_cast<int64_t>(p.values.size()))
+        return error(fmt::format("'{}' has more than {} values", name, wanted));
+      p.values.insert(p.values.end(), static_cast<size_t>(count), one);
+    }
+    if (static_cast<int64_t>(p.values.size()) != wanted)
+      return error(fmt::format("'{}' needs {} values, got {}", name, wanted, p.values.size()));
+    return Done{};
+  }
+
   Status node() {
     TRY(const std::string output, word("'}' or a node"));
     const int line = line_;
@@ -316,11 +359,34 @@ std::string dump_node(const Workload& workload, const Node& node) {
   return text;
 }
 
+namespace {
+
+// " 0 1*29": equal neighbours are counted; float32 where that is exact.
+std::string values_text(const std::vector<double>& values) {
+  std::string text;
+  for (size_t i = 0; i < values.size();) {
+    size_t end = i + 1;
+    while (end < values.size() && values[end] == values[i] &&
+           std::signbit(values[end]) == std::signbit(values[i]))
+      ++end;
+    const auto narrow = static_cast<float>(values[i]);
+    text += narrow == values[i] ? fmt::format(" {}", narrow) : fmt::format(" {}", values[i]);
+    if (end - i > 1) text += fmt::format("*{}", end - i);
+    i = end;
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string dump(const Workload& workload) {
   std::vector<std::string> inputs;
   for (const Input& input : workload.inputs) inputs.push_back(input.name + ": " + to_text(input.type));
   std::string text = fmt::format("workload {}({}) {{\n", workload.name, join(inputs, ", "));
   for (const Node& node : workload.nodes) text += "  " + dump_node(workload, node) + "\n";
+  for (const Parameter& p : workload.parameters) {
+    if (!p.values.empty()) text += fmt::format("  values {}:{}\n", p.name, values_text(p.values));
+  }
   return text + "}\n";
 }
 

@@ -56,6 +56,36 @@ struct BadText {
   const char* remedy;
 };
 
+TEST(Text, ValuesOfFrozenParametersStandInTheText) {
+  const std::string head =
+      "workload w(x: f32[N,3], y: f32[N,3]) {\n  p = parameter(; weight=mask[1,5] frozen)\n";
+  const std::string rest =
+      "  s = slice(p) axis=1 begin=0 end=3 step=1\n  values = mul(x, s)\n  loss = mse(values, y) reduction=mean\n";
+  const std::string text = head + rest + "  values mask: 0*2 -1.5 0.1*2\n}\n";
+  const auto workload = parse(text);
+  ASSERT_TRUE(workload) << workload.error().text();
+  EXPECT_EQ(workload->parameters[0].values, (std::vector<double>{0, 0, -1.5, 0.1, 0.1}));
+  EXPECT_NE(dump(*workload).find("values mask: 0*2 -1.5 0.1*2\n"), std::string::npos);
+  EXPECT_EQ(*parse(dump(*workload)), *workload);
+  for (const auto& [line, said] : std::vector<std::pair<std::string, std::string>>{
+           {"values mask: 0*4", "'mask' needs 5 values, got 4"},
+           {"values mask: 0*6", "'mask' has more than 5 values"},
+           {"values mask: 0*99999999999999", "more than 5 values"},
+           {"values mask: 0*-1", "more than 5 values"},
+           {"values task: 0*5", "'task' is no parameter"},
+           {"values mask: 0*5\n values mask: 0*5", "'mask' has values already"},
+           {"values mask: 0 x", "'x' is no number"}}) {
+    const auto wrong = parse(head + rest + line + "\n}\n", "my.ir");
+    ASSERT_FALSE(wrong) << line;
+    EXPECT_NE(wrong.error().text().find(said), std::string::npos) << wrong.error().text();
+  }
+  const auto huge = parse(
+      "workload w(x: f32[N,3], y: f32[N,3]) {\n  h = linear(x; weight=m[2000000000,3] frozen)\n"
+      "  loss = mse(h, y)\n  values m: 0*9\n}\n");
+  ASSERT_FALSE(huge);
+  EXPECT_NE(huge.error().message.find("a text holds"), std::string::npos);
+}
+
 TEST(Text, ErrorsNameLineAndRemedy) {
   const BadText cases[] = {
       {"unknown op", "workload w(x: f32[N,2], t: f32[N,2]) {\n  h = rellu(x)\n}", "f:2", "unknown op 'rellu'",

@@ -159,6 +159,7 @@ struct Parameter {
   Shape shape;
   Role role = Role::kWeight;
   bool frozen = false;  // keeps its value: tables of constants, weights that are not to be trained
+  std::vector<double> values = {};  // of a frozen one, row-major, where the text has them; else empty
   bool operator==(const Parameter&) const = default;
 };
 

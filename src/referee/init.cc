@@ -41,6 +41,10 @@ std::vector<bool> of_integers(const ir::Workload& workload) {
 Weights initial_weights(const ir::Workload& workload, uint64_t seed) {
   Weights weights;
   for (const ir::Parameter& p : workload.parameters) {
+    if (!p.values.empty()) {
+      weights.push_back({p.shape, p.values});
+      continue;
+    }
     const bool one = p.role == ir::Role::kScale || p.role == ir::Role::kRunningVar;
     weights.push_back(tensor::full(p.shape, one ? 1.0 : 0.0));
     if (p.role != ir::Role::kWeight && p.role != ir::Role::kTable) continue;
