@@ -32,9 +32,20 @@ NETWORKS = (
     "lstm_lm_small",
     "lstm_lm_tied_small",
 )
+# Imported ones, which have no libtorch in their recipes: compiling takes minutes.
+IMPORTED = (
+    "transformer_tiny",
+    "gnmt_tiny",
+    "deep_speech_2_tiny",
+    "sam_encoder_tiny",
+    "unet_tiny",
+    "gemma_tiny",
+    "mistral_tiny",
+)
 EVERYDAY = {
     "resnet18_small": "torch",
     "lstm_lm_small": "jax",
+    "gnmt_tiny": "torch",
 }
 
 
@@ -67,6 +78,12 @@ class SmallNetworks(unittest.TestCase):
         for network, framework in EVERYDAY.items():
             with self.subTest(network=network, framework=framework):
                 self.prove(network, [framework])
+
+    @support.full_tier
+    def test_imported_ones_in_four_frameworks(self) -> None:
+        for network in IMPORTED:
+            with self.subTest(network=network):
+                self.prove(network, ["torch", "jax", "tensorflow", "keras"])
 
     @support.full_tier
     def test_each_in_every_framework(self) -> None:
