@@ -17,6 +17,7 @@ from bakeoff_import.problems import Refusal, Unsupported
 from bakeoff_import.values import Layout, Shape, Value
 
 LARGEST = float(np.finfo(np.float32).max)
+REDUCES = {"sum", "mean", "max", "min", "logsumexp", "prod"}
 MOST_JOINED = 64  # values that the IR's concat takes
 
 
@@ -94,6 +95,11 @@ class Builder:
             return v
         return self.expand(v, v.layout)
 
+    def _single(self, name: str) -> bool:
+        """Whether a number without axes has the shape [1] in the IR."""
+        made = self.graph.by_output.get(name)
+        return made is not None and made.shape == (1,)
+
     def apart(self, v: Value) -> Value:
         """The same value with N alone at axis 0, and what was merged with it behind."""
         lay = v.layout
@@ -119,6 +125,8 @@ class Builder:
         shape = layout.ir(spread)
         params = more.pop("params", ())
         names = [v.name for v in inputs]
+        if not shape and (op in REDUCES or any(map(self._single, names))):
+            shape = (1,)  # the axis in the place of N stays
         name = self.graph.node(op, names, shape, dtype, params, more)
         return Value(name, layout, dtype, spread)
 
@@ -220,7 +228,11 @@ class Builder:
         """An operand with size 1 where it is broadcast, and N where the result's is."""
         n = layout.n
         if v.layout.rank == 0:
-            return v
+            ones = (1,) * len(layout.ir())
+            if not ones or not self._single(v.name):
+                return v
+            name = self.graph.reshape(v.name, (1,), ones, v.dtype)
+            return Value(name, v.layout, v.dtype)
         lead = layout.rank - v.layout.rank
         if n is None or (v.layout.n is not None and not v.spread):
             shape = (1,) * lead + v.shape

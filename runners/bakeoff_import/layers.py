@@ -982,7 +982,8 @@ def _masked(m: Mapper, scores: Value, mask: Any) -> Value:
         kind = "bool" if mask.tensor.dtype == torch.bool else "f32"
     else:
         mask = m.value(mask)
-        kind, m.masked = mask.dtype, True
+        made, kind = m.graph.by_output.get(mask.name), mask.dtype
+        m.masked |= kind == "bool" or (made is not None and made.op == "where")
     fitted = m._fitted(mask, layout)
     if kind == "bool":
         return m.made("where", [fitted, scores, m.number(-1e30)], layout)

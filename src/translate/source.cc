@@ -42,7 +42,7 @@ Result<TranslationSource> imported_source(ImportRequest request, const fs::path&
                                           const Progress& progress) {
   TranslationSource source{.title = request.title()};
   if (request.loss.empty() && request.knows_inputs) {
-    request.child = fmt::format("--keras={}", kLossIfNoneIsNamed);  // unless it is compiled with another
+    request.child += fmt::format("={}", kLossIfNoneIsNamed);  // of a model that has none
   } else if (request.loss.empty()) {
     request.loss = kLossIfNoneIsNamed;
     source.notes.push_back(fmt::format("no --loss is named: the scripts train with {}", request.loss));

@@ -586,7 +586,7 @@ class CountsBehindAView(nn.Module):
         x[:, 0].mul_(2)
         if self.training:
             self.seen += 1
-        return x
+        return x + self.seen
 
 
 class Hooked(nn.Module):
@@ -1031,6 +1031,7 @@ class Queries(nn.Module):
         self.queries = nn.Parameter(torch.randn(1, 5, 8))
         self.attention = nn.MultiheadAttention(8, 2, dropout=0.2, batch_first=True)
         self.lstm = nn.LSTM(8, 8, 2, dropout=0.4, batch_first=True)
+        self.size, self.turn = nn.Parameter(torch.ones(())), nn.Parameter(torch.randn(8))
         self.table, self.drop = nn.Parameter(torch.randn(5, 8)), nn.Dropout(0.3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -1041,6 +1042,8 @@ class Queries(nn.Module):
         own = self.attention(q, q, q, need_weights=False)[0]
         channels = nn.functional.dropout1d(q, 0.1, self.training)
         one_mask_for_all_rows = self.drop(self.table)
+        direction = self.size * self.turn / self.turn.norm().square().sqrt()
+        x = x * direction  # normed attention (GNMT)
         return self.lstm(first + own + channels)[0] + one_mask_for_all_rows + x
 
 
