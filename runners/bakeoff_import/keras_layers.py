@@ -744,6 +744,10 @@ def dropout(m: Walk, op: Any, a: Call) -> Held:
     rate = float(op.rate)
     if not m.drops(rate, a.training):
         return x
+    if x.n is None:
+        raise Unsupported(
+            "drops what has no rows: one mask for all", "drop what it is added to"
+        )
     if op.noise_shape is None:
         return m.one("dropout", x, rate=rate)
     return dropped_ones(m, x, tuple(op.noise_shape), rate)

@@ -3,6 +3,7 @@ layers."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any, Optional, Sequence
 
@@ -770,10 +771,11 @@ def matmul(m: Walk, op: Any, a: Call) -> Held:
         return dense_of(m, m.held(a.x1), a.x2, None)
     if isinstance(a.x2, Held) and a.x2.value.name in m.turned:  # a tied weight, O,I
         v, variable = m.value(a.x1), m.turned[a.x2.value.name]
-        if v.layout.n != v.layout.rank - 1 and v.layout.rank > 1:
-            layout = v.layout.sized(v.layout.rank - 1, int(variable.shape[0]))
-            weight = [("weight", m.slot(variable))]
-            return Held(m.made("linear", [v], layout, params=weight))
+        with contextlib.suppress(Unsupported):  # a layer reads it in another form
+            if v.layout.n != v.layout.rank - 1 and v.layout.rank > 1:
+                layout = v.layout.sized(v.layout.rank - 1, int(variable.shape[0]))
+                weight = [("weight", m.slot(variable))]
+                return Held(m.made("linear", [v], layout, params=weight))
     left, right = m.value(a.x1), m.value(a.x2)
     if type(op).__name__ == "Dot" and right.layout.rank > 2:
         raise Unsupported("multiplies all matrices by all", "keras.ops.matmul")

@@ -95,7 +95,7 @@ def _change_everything(keras: Any, folder: str) -> None:
 def _exact_tensorflow() -> None:
     """TensorFlow rounds numbers within these functions to float32."""
     import tensorflow as tf
-    from keras.src.backend.tensorflow import core, nn
+    from keras.src.backend.tensorflow import core, nn, numpy
 
     def gelu(x: Any, approximate: bool = True) -> Any:
         x = tf.convert_to_tensor(x)
@@ -110,7 +110,11 @@ def _exact_tensorflow() -> None:
         x = tf.convert_to_tensor(x)
         return tf.where(x > 0, x, tf.constant(negative_slope, x.dtype) * x)
 
+    def signbit(x: Any) -> Any:  # of argmax; that of Keras takes 32 bits apart
+        return tf.bitcast(tf.cast(x, "float64"), "int64") < 0
+
     _change(nn, "gelu", gelu)
+    _change(numpy, "signbit", signbit)
     _change(nn, "leaky_relu", leaky_relu)
     for name in ("convert_to_tensor", "cast"):
         _replace(name, getattr(core, name), _of_float64(getattr(core, name)))

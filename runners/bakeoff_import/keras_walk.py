@@ -118,6 +118,9 @@ def masked(x: Any) -> bool:
     return getattr(x, "_keras_mask", None) is not None
 
 
+MASK = object()  # in place of a mask: who reads it is refused
+
+
 class Blocked(Exception):
     """An input cannot be imported; that was said already."""
 
@@ -164,8 +167,10 @@ class Walk(Builder):
         for node in nodes:
             if any(id(x) not in env for x in node.input_tensors):
                 continue
-            mask = all(id(x) in masks for x in node.outputs)  # its readers are refused
-            outputs = None if mask else self._node(node, env, training)
+            if all(id(x) in masks for x in node.outputs):
+                env.update((id(x), MASK) for x in node.outputs)
+                continue
+            outputs = self._node(node, env, training)
             flat = outputs if outputs is None else self._flat(outputs)
             for i, x in enumerate(node.outputs):
                 env[id(x)] = None if flat is None else flat[i]
@@ -182,6 +187,8 @@ class Walk(Builder):
         with self._place(op, line_of(node)):
             try:
                 self._check_inherited_mask(op, node)
+                if any(env[id(x)] is MASK for x in node.input_tensors):
+                    raise Unsupported("takes a mask", _NO_MASK)
                 if any(env[id(x)] is None for x in node.input_tensors):
                     self._refuse_by_name(op)
                     return None
@@ -826,6 +833,11 @@ _TWO = {
 }  # fmt: skip
 
 
+# Operations that run functions, whose own operations a trace does not see.
+_RUNS = (
+    "Cond", "Switch", "WhileLoop", "ForiLoop", "Scan", "AssociativeScan", "Map",
+    "VectorizedMap",
+)  # fmt: skip
 _DRAWS = (
     "normal", "uniform", "randint", "categorical", "truncated_normal", "dropout",
     "shuffle", "gamma", "binomial", "beta",
@@ -875,6 +887,12 @@ def symbolic_variables(keras: Any) -> Iterator[None]:
             "only batch norm's statistics may change in a step",
         )
 
+    def refused_run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise Unsupported(
+            f"runs functions by the values of tensors ({type(self).__name__})",
+            "keras.ops.where; a loop of Python over a size",
+        )
+
     before: list[tuple[Any, str, Any]] = []
 
     def put(owner: Any, name: str, new: Any) -> None:
@@ -891,6 +909,8 @@ def symbolic_variables(keras: Any) -> Iterator[None]:
     put(base, "__neg__", lambda a: keras.ops.negative(a))
     put(base, "__getitem__", lambda a, key: keras.ops.get_item(a, key))
     put(base, "assign", refused)
+    for kind in _RUNS:
+        put(getattr(keras.src.ops.core, kind), "symbolic_call", refused_run)
     for name in _DRAWS:
         put(
             keras.src.backend.random, name, _drawn(vars(keras.src.backend.random)[name])

@@ -368,6 +368,170 @@ def one_model():
 MODEL = one_model()
 
 
+class Block(layers.Layer):
+    """A mask, repeated weights, and layers whose mode the call does not hand on."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.attention = layers.MultiHeadAttention(2, 3, dropout=0.1)
+        self.norm, self.drop = layers.BatchNormalization(), layers.Dropout(0.2)
+        self.rate = 0.5  # no dropout
+
+    def build(self, x_shape, mask_of_pairs_shape):
+        self.first = self.add_weight(shape=(1, 1, x_shape[-1]), name="first")
+
+    def call(self, x, mask_of_pairs):
+        first = ops.broadcast_to(self.first, (ops.shape(x)[0], 1, x.shape[-1]))
+        x = ops.concatenate([self.drop(first), x], axis=1)
+        x = x + self.attention(x, x, attention_mask=mask_of_pairs) * self.rate
+        return keras.activations.relu(self.norm(x))
+
+
+class Autoencoder(layers.Layer):
+    def __init__(self, encoder, **kwargs):
+        super().__init__(**kwargs)
+        self.encoder = encoder
+
+    def call(self, x):
+        return ops.matmul(x, ops.transpose(self.encoder.kernel))
+
+
+def rows_and_masks():
+    ids = keras.Input((4,), name="ids")  # floats, as a table takes them
+    pairs = keras.Input((5, 5), dtype="bool", name="pairs")
+    h = Block(name="block")(layers.Embedding(9, 6, name="table")(ids), pairs)
+    still = layers.Dense(6, name="still")(h)
+    encoder = layers.Dense(3, use_bias=False, name="encoder")
+    h = Autoencoder(encoder)(encoder(h + ops.stop_gradient(still)))
+    h = layers.EinsumDense(
+        "abc,cde->abde", output_shape=(None, 2, 4), activation="relu"
+    )(h)
+    return keras.Model([ids, pairs], layers.Flatten()(h))
+
+
+def shaped_attention():
+    x = keras.Input((5, 6))
+    return keras.Model(x, layers.MultiHeadAttention(2, 3, output_shape=(2, 4))(x, x))
+
+
+def nothing_trains():
+    model = one_model()
+    model.trainable = False
+    return model
+
+
+# ---- losses, masks and randomness that no workload has
+
+
+def softmax_twice():
+    both = layers.Dense(6, activation="softmax", name="both")
+    model = keras.Model(x := keras.Input((6,)), both(both(x)))
+    model.compile(loss="sparse_categorical_crossentropy")
+    return model
+
+
+def mse(y_true, y_pred):
+    return ops.mean(ops.abs(y_true - y_pred) ** 3)
+
+
+def loss_of_my_own():
+    model = one_model()
+    model.compile(loss=mse)
+    return model
+
+
+def loss_with_a_weight():
+    model = one_model()
+    model.compile(loss="mse", loss_weights=[0.25])
+    return model
+
+
+def loss_of_another_axis():
+    model = keras.Sequential([keras.Input((6,)), layers.Reshape((3, 2))])
+    loss = keras.losses.CategoricalCrossentropy(axis=1, from_logits=True)
+    model.compile(loss=loss)
+    return model
+
+
+class OwnStep(keras.Model):
+    def train_step(self, data):
+        return {}
+
+
+def step_of_my_own():
+    x = keras.Input((4,))
+    return OwnStep(x, layers.Dense(2)(x))
+
+
+def constrained():
+    x = keras.Input((4,))
+    return keras.Model(x, layers.Dense(2, kernel_constraint="non_neg")(x))
+
+
+class Marks(layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.supports_masking = True
+
+    def call(self, x):
+        return x * 1.0
+
+    def compute_mask(self, x, previous=None):
+        return ops.less(x[..., 0], 5.0)
+
+
+def marked():
+    x = keras.Input((5, 3))
+    return keras.Model(x, layers.GlobalAveragePooling1D()(Marks()(x)))  # marked
+
+
+def marked_output():
+    x = keras.Input((5, 3))
+    return keras.Model(x, layers.Dense(2)(Marks()(x)))
+
+
+def mask_given():
+    x = keras.Input((5,))
+    return keras.Model(x, layers.Softmax()(x, mask=x < 5.0))  # given
+
+
+class Switches(layers.Layer):
+    def __init__(self, what):
+        super().__init__()
+        self.what, self.drop = what, layers.Dropout(0.5)
+        self.seed = keras.random.SeedGenerator(1)
+
+    def call(self, x):
+        if self.what == "always":
+            return self.drop(x, training=True)  # always
+        if self.what == "path":
+            keep = keras.random.uniform((ops.shape(x)[0], 1), seed=self.seed)  # path
+            return x * ops.floor(0.5 + keep)
+        return ops.cond(ops.max(x) > 9.0, lambda: x, lambda: -x)  # cond
+
+
+def always_drops():
+    return keras.Model(x := keras.Input((4,)), Switches("always")(x))
+
+
+def drops_paths():
+    return keras.Model(x := keras.Input((4,)), Switches("path")(x))
+
+
+def runs_functions():
+    return keras.Model(x := keras.Input((4,)), Switches("cond")(x))
+
+
+def bytes_of_pictures():
+    x = keras.Input((4, 4, 3), dtype="uint8")
+    return keras.Model(x, layers.Rescaling(1 / 255)(x))  # bytes
+
+
+def rows_built_in():
+    x = keras.Input(batch_shape=(5, 3))
+    return keras.Model(x, layers.Dense(2)(x * np.ones((5, 3))))  # rows
+
+
 # ---- refused
 
 

@@ -158,6 +158,28 @@ class Proven(Importing):
         self.assertNotIn("batch_norm(", text)
         self.assertIn("head.weight[2,4],", text)
 
+    def test_rows_masks_and_what_is_trained(self) -> None:
+        text = self.proves("rows_and_masks")
+        self.assertIn("ids: i32[N,4], pairs: i32[N,5,5]", text)
+        self.assertIn("shape=N,1,6", text)
+        self.assertEqual(text.count("= dropout("), 2)  # of weights, and of attention
+        self.assertEqual(text.count("weight=encoder.weight[3,6]"), 2)
+        self.assertIn("still.weight[6,6] frozen", text)
+        self.assertIn("no gradient reaches these, they are frozen: still.", self.said)
+        self.assertIn("306 are trained, 54 frozen, 0 left out", self.said)
+        text = self.proves("shaped_attention")
+        self.assertIn("shape=N,5,2,4", text)
+        self.proves("nothing_trains")
+
+    def test_a_model_that_was_never_compiled_is_translated(self) -> None:
+        done = self.place.run(
+            "translate", f"{MODELS.name}:one_model", "--framework", "keras", "--to",
+            "torch",
+        )  # fmt: skip
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("was never compiled, and no --loss is named", done.out)
+        self.assertIn("train with mse", done.out)
+
     def test_names_of_any_characters(self) -> None:
         text = self.proves("odd_names")
         self.assertEqual(text.count("= linear("), 4)
@@ -239,7 +261,8 @@ class Exports(unittest.TestCase):
         asked |= dict.fromkeys(
             ("compiled", "compiled_logits", "compiled_without_counterpart",
              "compiled_with_settings", "compiled_smooth", "compiled_sum_of_means",
-             "compiled_ctc",
+             "compiled_ctc", "softmax_twice", "loss_of_my_own", "loss_with_a_weight",
+             "loss_of_another_axis", "step_of_my_own", "one_model",
              "probabilities_without_softmax"), ([], ""),
         )  # fmt: skip
         one = {"name": "", "dtype": "f32"}
@@ -275,6 +298,10 @@ class Exports(unittest.TestCase):
         self.refused("masked", "mask", "layer 'embedding", "mask_zero")
         self.refused("masking", "masking", "(Masking)", "masks steps")
 
+        self.refused("marked", "marked", "the mask that its input carries")
+        self.refused("mask_given", "given", "takes a mask")
+        self.problem("marked_output", "the output carries a mask")
+
     def test_state(self) -> None:
         self.refused("stateful", "stateful", "(LSTM)", "from batch to batch")
         self.refused("counts", "assign", "assigns to 'counts")
@@ -282,17 +309,29 @@ class Exports(unittest.TestCase):
     def test_randomness(self) -> None:
         self.refused("augmented", "flip", "(RandomFlip)", "belongs to the data")
         self.refused("augmented", "noise", "(GaussianNoise)", "Dropout")
+        self.refused("always_drops", "always", "drops out in inference too")
+        self.refused("drops_paths", "path", "draws random numbers", "noise_shape")
 
     def test_all_in_one_list(self) -> None:
         self.refused("several_refused", "sort", "keras.ops Sort")
         self.refused("several_refused", "fft", "keras.ops FFT")
 
     def test_what_is_no_keras(self) -> None:
+        self.refused("runs_functions", "cond", "by the values of tensors (Cond)")
+        self.refused("bytes_of_pictures", "bytes", "integers as numbers", "float32")
         self.refused("foreign", "foreign", "Foreign.call cannot be traced", "keras.ops")
 
     def test_gradients_and_rows(self) -> None:
-        self.refused("detached", "stop", "stops the gradient")
         self.refused("batch_mixing", "batch", "over the batch axis")
+        self.refused("rows_built_in", "rows", "a number of rows built in")
+        self.assertEqual(
+            self.answers["detached"]["numbers"],
+            {"trained": 30, "frozen": 0, "left_out": 0},
+        )
+        self.assertEqual(
+            self.answers["small_cnn"]["numbers"],
+            {"trained": 2206, "frozen": 16, "left_out": 0},
+        )
 
     def test_a_branch_on_training(self) -> None:
         self.problem(
@@ -332,6 +371,13 @@ class Exports(unittest.TestCase):
         self.problem("compiled_sum_of_means", "reduced by 'sum'", "--loss")
         self.problem("compiled_without_counterpart", "loss 'huber'", "--loss")
         self.problem("probabilities_without_softmax", "does not end in softmax")
+        self.problem("softmax_twice", "does not end in softmax")
+        self.problem("loss_of_my_own", "loss 'mse, which is not Keras's'")
+        self.problem("loss_with_a_weight", "has a weight (loss_weights)")
+        self.problem("loss_of_another_axis", "has another axis")
+        self.problem("step_of_my_own", "trains by a train_step of its own", "--loss")
+        self.problem("one_model", "was never compiled: an import needs a loss")
+        self.problem("constrained", "back within NonNeg after every step")
         notes = self.answers["penalised"]["notes"]
         self.assertIn("regularizers are no part of the loss", notes[0])
 
@@ -386,6 +432,11 @@ class WrongMappings(Importing):
             "LAYERS['BatchNormalization'] = batch_norm", "small_cnn",
             "running statistics",
         )  # fmt: skip
+
+    def test_dropout_that_is_forgotten(self) -> None:
+        self.caught(
+            "LAYERS['Dropout'] = LAYERS['Identity']", "small_cnn", "dropout draws {0.3:"
+        )
 
     def test_gates_in_another_order(self) -> None:
         self.caught(
