@@ -852,6 +852,40 @@ RANDOM = (
 Unsupported._keras_call_info_injected = True  # type: ignore[attr-defined]
 
 
+def _assigned(self: Any, *args: Any, **kwargs: Any) -> Any:
+    if "seed_generator" in self.path:
+        raise Unsupported(*RANDOM)
+    raise Unsupported(
+        f"assigns to '{self.path}' in its call",
+        "only batch norm's statistics may change in a step",
+    )
+
+
+def _run(self: Any, *args: Any, **kwargs: Any) -> Any:
+    raise Unsupported(
+        f"runs functions by the values of tensors ({type(self).__name__})",
+        "keras.ops.where; a loop of Python over a size",
+    )
+
+
+def _spec_by_call(keras: Any) -> Any:
+    """What a layer of the user's own gives is found out by its call: backends would
+    compute with variables, which are symbols here."""
+    plain = keras.Layer.compute_output_spec
+
+    def like(x: Any) -> Any:
+        symbol = isinstance(x, keras.KerasTensor)
+        return keras.KerasTensor(x.shape, dtype=x.dtype) if symbol else x
+
+    def spec(self: Any, *args: Any, **kwargs: Any) -> Any:
+        own = row_of(self) is None and not _is_keras(type(self))
+        if own and keras.src.utils.is_default(self.compute_output_shape):
+            return keras.tree.map_structure(like, self.call(*args, **kwargs))
+        return plain(self, *args, **kwargs)
+
+    return spec
+
+
 def _drawn(function: Any) -> Any:
     """Random numbers are constants where the seed is a number."""
 
@@ -879,20 +913,6 @@ def symbolic_variables(keras: Any) -> Iterator[None]:
         flat = keras.tree.flatten((args, kwargs))
         return any(isinstance(x, base) for x in flat)
 
-    def refused(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if "seed_generator" in self.path:
-            raise Unsupported(*RANDOM)
-        raise Unsupported(
-            f"assigns to '{self.path}' in its call",
-            "only batch norm's statistics may change in a step",
-        )
-
-    def refused_run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        raise Unsupported(
-            f"runs functions by the values of tensors ({type(self).__name__})",
-            "keras.ops.where; a loop of Python over a size",
-        )
-
     before: list[tuple[Any, str, Any]] = []
 
     def put(owner: Any, name: str, new: Any) -> None:
@@ -908,13 +928,13 @@ def symbolic_variables(keras: Any) -> Iterator[None]:
         put(base, f"__r{short}__", lambda a, b, f=function: f(b, a))
     put(base, "__neg__", lambda a: keras.ops.negative(a))
     put(base, "__getitem__", lambda a, key: keras.ops.get_item(a, key))
-    put(base, "assign", refused)
+    put(base, "assign", _assigned)
+    put(keras.Layer, "compute_output_spec", _spec_by_call(keras))
     for kind in _RUNS:
-        put(getattr(keras.src.ops.core, kind), "symbolic_call", refused_run)
+        put(getattr(keras.src.ops.core, kind), "symbolic_call", _run)
+    random = keras.src.backend.random
     for name in _DRAWS:
-        put(
-            keras.src.backend.random, name, _drawn(vars(keras.src.backend.random)[name])
-        )
+        put(random, name, _drawn(vars(random)[name]))
     try:
         yield
     finally:

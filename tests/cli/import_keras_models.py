@@ -396,6 +396,26 @@ class Autoencoder(layers.Layer):
         return ops.matmul(x, ops.transpose(self.encoder.kernel))
 
 
+class OfLayers(keras.Model):
+    """A layer of layers, which Keras has never called by itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.custom, self.branch = Custom(5), HoldsCustom()
+
+    def call(self, x):
+        return self.custom(x) + self.branch(x)
+
+
+class HoldsCustom(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.custom, self.drop = Custom(5), layers.Dropout(0.2)
+
+    def call(self, x):
+        return self.drop(self.custom(x))
+
+
 def rows_and_masks():
     ids = keras.Input((4,), name="ids")  # floats, as a table takes them
     pairs = keras.Input((5, 5), dtype="bool", name="pairs")

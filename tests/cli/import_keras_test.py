@@ -209,6 +209,7 @@ class Proven(Importing):
                 with self.subTest(f"{name} on {backend}"):
                     made = self.proves(name, file="own.py")
                     self.assertIn(f"on {backend}.", made)
+            self.proves("OfLayers", "f32[4,7]", file="own.py")
 
 
 class Newcomer(Importing):
