@@ -148,7 +148,8 @@ ValueId Network::along_axes(ValueId x) {
       const ValueId wide = b_.apply(Op::kMul, {raw, b_.constant(static_cast<double>(size))});
       const ValueId in =
           b_.apply(Op::kClip, {wide}, {{"least", 0.0}, {"most", static_cast<double>(size - 1)}});
-      const ValueId taken = b_.apply(Op::kTake, {x, b_.apply(Op::kCast, {in})}, {{"axis", at}});
+      const ValueId taken =
+          b_.apply(Op::kTake, {x, b_.apply(Op::kCast, {b_.apply(Op::kStopGradient, {in})})}, {{"axis", at}});
       return b_.apply(Op::kAdd, {x, taken});
     }
     case 0:

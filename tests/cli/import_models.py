@@ -1031,7 +1031,10 @@ class Queries(nn.Module):
         self.queries = nn.Parameter(torch.randn(1, 5, 8))
         self.attention = nn.MultiheadAttention(8, 2, dropout=0.2, batch_first=True)
         self.lstm = nn.LSTM(8, 8, 2, dropout=0.4, batch_first=True)
-        self.size, self.turn = nn.Parameter(torch.ones(())), nn.Parameter(torch.randn(8))
+        self.size, self.turn = (
+            nn.Parameter(torch.ones(())),
+            nn.Parameter(torch.randn(8)),
+        )
         self.table, self.drop = nn.Parameter(torch.randn(5, 8)), nn.Dropout(0.3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
