@@ -9,6 +9,7 @@ python3 -m tests.cli.small_networks_test build/dev/bakeoff
 from __future__ import annotations
 
 import re
+import shutil
 import unittest
 
 from tests.cli import support
@@ -71,6 +72,9 @@ class SmallNetworks(unittest.TestCase):
         self.addCleanup(place.close)
         text = recipe(network, [FRAMEWORKS[name][1] for name in frameworks])
         place.write(f"{network}.toml", text)
+        imported = support.ROOT / "recipes" / f"{network}.ir"
+        if imported.exists():
+            shutil.copy(imported, place.path)
         outcome = place.run("parity", f"{network}.toml")
         self.assertEqual(outcome.code, 0, f"{network}:\n{outcome.out}\n{outcome.err}")
 
