@@ -33,7 +33,8 @@ from bakeoff_import.sizes import kept_symbolic
 from bakeoff_import.values import N, Shape, Value
 from bakeoff_import.writing import InputSpec
 
-MOST_ROWS = 512  # on both sides of a branch on the batch size
+MOST_ROWS = 512  # that branches on the batch size are compared for
+MOST_BRANCHES = 4  # ranges of batch sizes besides the first
 _INPUTS = "give each --input the type and sizes that forward takes, the batch first"
 _FIXED = "use x.shape[0] (or -1) where the batch size is written as a number"
 _NO_KEY = (
@@ -196,6 +197,10 @@ class Importer:
         self.names = input_names(self.module, self.specs)
         self.keys = self._tied()
         self.exported: Optional[Exported] = None
+        # Other programs than the first, by a batch size of theirs; they hold for up to
+        # `compared` rows, 0: for any number.
+        self.others: list[tuple[int, Any]] = []
+        self.compared = 0
 
     def _give_one_output(self) -> None:
         forward = self.module.forward
@@ -278,17 +283,26 @@ class Importer:
         return args, kwargs, _dynamic(self.module, args, kwargs, shapes)
 
     def _branching(self, rows: int) -> Any:
-        """Where forward branches on the batch size: the program at this size. What it
-        computes beyond the sizes that it holds for is compared with it later."""
-        program = self._traced(*self._given(rows, torch.export.Dim.AUTO))
-        (held,) = program.range_constraints.values()
-        for size in (int(held.lower) - 1, int(held.upper) + 1):
-            if 2 <= size <= MOST_ROWS:
-                given = self._given(size, torch.export.Dim.AUTO)
-                self.others.append((size, self._traced(*given)))
-        if held.upper > MOST_ROWS or self.others:
-            return program
-        raise ImportProblem("the batch size is fixed")
+        """Where forward branches on the batch size: the program at this size. Those of
+        all other sizes, range after range, are compared with it later."""
+
+        def traced(size: int) -> tuple[Any, int, int]:
+            program = self._traced(*self._given(size, torch.export.Dim.AUTO))
+            (held,) = program.range_constraints.values()
+            if held.upper > MOST_ROWS:  # no end, perhaps
+                self.compared = 0 if held.upper >= 1 << 20 else MOST_ROWS
+                return program, int(held.lower), MOST_ROWS
+            return program, int(held.lower), int(held.upper)
+
+        program, low, high = traced(rows)
+        while low > 2 or high < MOST_ROWS:
+            size = low - 1 if low > 2 else high + 1
+            other, first, last = traced(size)
+            self.others.append((size, other))
+            low, high = min(low, first), max(high, last)
+            if len(self.others) > MOST_BRANCHES or not first <= size <= last:
+                raise ImportProblem("the batch size is fixed")
+        return program
 
     def _traced(self, args: Any, kwargs: Any, dynamic: Any) -> Any:
         with warnings.catch_warnings():
@@ -361,7 +375,7 @@ class Importer:
         self, train: bool, modes: Optional[Sequence[bool]] = None
     ) -> tuple[Any, list[Mapper], list[Value]]:
         """The program, mapped with dropout and without, and their results."""
-        self.others: list[tuple[int, Any]] = []
+        self.others = []
         found = self._mapped_program(self._program(train), train, modes)
         for rows, program in self.others:
             _, mappers, results = self._mapped_program(program, train, modes)
@@ -466,6 +480,11 @@ class Importer:
         }
         notes = [_TWO_BIASES] if mapper.merged_biases else []
         notes += _notes(mapper, self.outputs.unused, untrained)
+        if self.compared:
+            notes.append(
+                "forward branches on the batch size: what it computes was compared for "
+                f"up to {self.compared} rows"
+            )
         self.padding = mapper.padding
         self.exported = Exported(
             mapper.graph, nodes, value, inputs, mapper.running, program, mapper, notes

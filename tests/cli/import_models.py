@@ -1124,6 +1124,30 @@ class GrowsBeyond20(nn.Module):
         return self.fc(x) * 2 if x.shape[0] > 20 else self.fc(x)  # BATCH BRANCH
 
 
+class GrowsBeyond128(nn.Module):
+    """The first branch changes nothing, the second one does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.shape[0] >= 64:
+            x = x.contiguous()
+        return self.fc(x) * 2 if x.shape[0] > 128 else self.fc(x)
+
+
+class GrowsBeyond1000(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.shape[0] < 6:  # on both sides of the batch of the example
+            x = x.contiguous()
+        return self.fc(x) * 2 if x.shape[0] > 1000 else self.fc(x)
+
+
 class Blind(nn.Module):
     """Rows whose mask may leave no key."""
 

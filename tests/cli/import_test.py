@@ -383,6 +383,7 @@ class Refused(Importing):
 
     def test_a_branch_on_the_batch_size(self) -> None:
         self.refuses("GrowsBeyond20", line_of("BATCH BRANCH"), "with 21 rows")
+        self.refuses("GrowsBeyond128", "with 129 rows")
 
     def test_rows_of_an_attention_without_a_key(self) -> None:
         text = self.refuses("Blind", "leaves an attention no key", given="i32[8,3]")
@@ -552,6 +553,8 @@ class Whole(Proving):
     def test_pools_sizes_and_a_branch_that_changes_nothing(self) -> None:
         text = self.proves("Places", "f32[4,3,9,12]")
         self.assertEqual(text.count("= concat(") - text.count("max_pool2d("), 3)
+        done = self.imported("GrowsBeyond1000", ROW, more=("--force",))
+        self.assertIn("was compared for up to 512 rows", done.out)
 
     def test_stopped_gradients(self) -> None:
         self.assertIn("stop_gradient(fc)", self.proves("StopsGradients", ROW))
