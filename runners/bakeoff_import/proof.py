@@ -16,6 +16,10 @@ from bakeoff_import.origin import user_place
 from bakeoff_import.problems import ImportProblem
 from bakeoff_import.values import Layout, N, Value
 
+_DEFECT = (
+    "nothing was written; this is a defect of bakeoff, please report it with the model"
+)
+
 
 def set_weights(importer: Importer, weights: Mapping[str, Any]) -> None:
     """Puts the IR's parameters where the origin keeps them."""
@@ -169,8 +173,7 @@ def _gradients(importer: Importer, projected: Any) -> dict[str, Any]:
         if grad is not None and bool(grad.any()):
             raise ImportProblem(
                 f"the model trains '{key}', and the import would not",
-                "nothing was written; this is a defect of bakeoff, please report it "
-                "with the model",
+                _DEFECT,
             )
     found, at = {}, iter(grads)
     for name, ts in wanted.items():
@@ -237,8 +240,7 @@ def check_dropout(importer: Importer) -> None:
             raise ImportProblem(
                 f"a dropout of rate {1 - keep:g} would draw {sizes[0]} numbers for 2 "
                 f"rows and {sizes[1]} for 3, and the model draws no such mask",
-                "nothing was written; this is a defect of bakeoff, please report it "
-                "with the model",
+                _DEFECT,
                 node.where,
             )
         left[draw] -= 1
@@ -247,8 +249,7 @@ def check_dropout(importer: Importer) -> None:
         raise ImportProblem(
             f"the model draws a mask of rate {1 - keep:g}, of {size} numbers for 2 "
             "rows, that the import lacks",
-            "nothing was written; this is a defect of bakeoff, please report it with "
-            "the model",
+            _DEFECT,
         )
 
 
