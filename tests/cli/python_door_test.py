@@ -209,7 +209,7 @@ class Racing(Door):
             "data = torch.randn(40, 6), torch.arange(40) % 3\n"
             "show(bakeoff.race(net, example, loss='softmax_cross_entropy', data=data, "
             f"frameworks=[{first!r}, {{'framework': 'jax', 'donate': False}}], "
-            "budget='10s', out='raced'))\n"
+            "budget='30s', out='raced'))\n"
         )
         answer = self.shown(text)
         names = {row["contender"]: row for row in answer["rows"]}
