@@ -923,19 +923,19 @@ def cosine_similarity(m: Mapper, a: Args) -> Value:
 
 @row("scaled_dot_product_attention")
 def attention(m: Mapper, a: Args) -> Value:
-    """`attention`; with a mask or dropout `matmul`, `softmax`, `matmul`"""
+    """`attention`; with dropout, or a mask that is not causal, `matmul`, `softmax`, `matmul`"""
     q, k, v = (m.value(t) for t in (a.query, a.key, a["value"]))
+    mask, causal = _sides(a.attn_mask, q.shape[-2], k.shape[-2], bool(a.is_causal))
     if a.get("enable_gqa") and k.shape[-3] != q.shape[-3]:
         k, v = (_repeat_heads(m, t, q.shape[-3] // t.shape[-3]) for t in (k, v))
     width = q.shape[-1]
     factor = 1.0 if a.scale is None else float(a.scale) * math.sqrt(width)
-    causal = bool(a.is_causal)
     m.drops(float(a.dropout_p))
     rate = float(a.dropout_p) if m.dropout else 0.0
     whole = (
         q.layout.rank == 4
         and all(t.layout.n == 0 and t.layout.alone for t in (q, k, v))
-        and a.attn_mask is None
+        and mask is None
         and rate == 0
         and k.shape == v.shape
         and q.shape[-1] == k.shape[-1]
@@ -951,10 +951,8 @@ def attention(m: Mapper, a: Args) -> Value:
     rank = k.layout.rank
     turned = m.permuted(k, [*range(rank - 2), rank - 1, rank - 2])
     scores = product(m, q, turned)
-    mask = a.attn_mask
     if causal:
-        side = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
-        mask = Const(side)
+        mask = Const(torch.ones(scores.shape[-2:], dtype=torch.bool).tril())
     if mask is not None:
         scores = _masked(m, scores, mask)
     weights = m.unary(
@@ -970,14 +968,41 @@ def _repeat_heads(m: Mapper, t: Value, times: int) -> Value:
     return repeat_interleave(m, args)  # type: ignore[no-any-return]
 
 
+def _sides(mask: Any, queries: int, keys: int, causal: bool) -> tuple[Any, bool]:
+    """The mask that is left, and whether query t sees the keys s <= t alone.
+
+    Libraries hand over a tensor for what SDPA calls is_causal: as an op of its own
+    frameworks have a kernel for it, spelled out by matmul and softmax they have none.
+    """
+    if not isinstance(mask, Const):
+        return mask, causal
+    mask = _boolean(mask)
+    if mask.tensor.dtype != torch.bool:  # it is added
+        return mask, causal
+    seen = mask.tensor.broadcast_to((*mask.tensor.shape[:-2], queries, keys))
+    if bool(seen.all()):
+        return None, causal
+    if queries == keys and bool((seen == torch.ones_like(seen).tril()).all()):
+        return None, True
+    return mask, causal
+
+
+def _boolean(mask: Const) -> Const:
+    """Of 0 and -inf (or the least float32) alone, added to scores: True where a key takes
+    part."""
+    if not mask.tensor.is_floating_point():
+        return mask
+    infinite = mask.tensor <= torch.finfo(torch.float32).min
+    if bool(infinite.any()) and bool(((mask.tensor == 0) | infinite).all()):
+        return Const(mask.tensor == 0, mask.n, source=mask.key or mask.source)
+    return mask  # -1e30 is added in place of -inf
+
+
 def _masked(m: Mapper, scores: Value, mask: Any) -> Value:
     """Boolean: True takes part; else added."""
     layout = scores.layout
-    if isinstance(mask, Const) and mask.tensor.is_floating_point():
-        infinite = torch.isinf(mask.tensor)
-        whole = bool(((mask.tensor == 0) | infinite).all())
-        if bool(infinite.any()) and whole:  # else -1e30 is added in its place
-            mask = Const(mask.tensor == 0, mask.n, source=mask.key or mask.source)
+    if isinstance(mask, Const):
+        mask = _boolean(mask)
     if isinstance(mask, Const):
         kind = "bool" if mask.tensor.dtype == torch.bool else "f32"
     else:
