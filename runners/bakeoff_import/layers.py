@@ -925,7 +925,9 @@ def cosine_similarity(m: Mapper, a: Args) -> Value:
 def attention(m: Mapper, a: Args) -> Value:
     """`attention`; with dropout, or a mask that is not causal, `matmul`, `softmax`, `matmul`"""
     q, k, v = (m.value(t) for t in (a.query, a.key, a["value"]))
-    mask, causal = _sides(a.attn_mask, q.shape[-2], k.shape[-2], bool(a.is_causal))
+    mask, causal, window = _sides(
+        a.attn_mask, q.shape[-2], k.shape[-2], bool(a.is_causal)
+    )
     if a.get("enable_gqa") and k.shape[-3] != q.shape[-3]:
         k, v = (_repeat_heads(m, t, q.shape[-3] // t.shape[-3]) for t in (k, v))
     width = q.shape[-1]
@@ -945,7 +947,7 @@ def attention(m: Mapper, a: Args) -> Value:
         if factor != 1:
             q = m.binary("mul", q, factor)
         heads = [m.permuted(m.batch_first(t), [0, 2, 1, 3]) for t in (q, k, v)]
-        out = m.made("attention", heads, heads[0].layout, causal=causal)
+        out = m.made("attention", heads, heads[0].layout, causal=causal, window=window)
         return m.permuted(out, [0, 2, 1, 3])
     q = m.binary("mul", q, factor / math.sqrt(width))
     rank = k.layout.rank
@@ -968,23 +970,28 @@ def _repeat_heads(m: Mapper, t: Value, times: int) -> Value:
     return repeat_interleave(m, args)  # type: ignore[no-any-return]
 
 
-def _sides(mask: Any, queries: int, keys: int, causal: bool) -> tuple[Any, bool]:
-    """The mask that is left, and whether query t sees the keys s <= t alone.
+def _sides(
+    mask: Any, queries: int, keys: int, causal: bool
+) -> tuple[Any, bool, int]:
+    """The mask that is left; whether query t sees the keys s <= t alone; how many of
+    these it sees, the last ones (0: all).
 
     Libraries hand over a tensor for what SDPA calls is_causal: as an op of its own
     frameworks have a kernel for it, spelled out by matmul and softmax they have none.
     """
     if not isinstance(mask, Const):
-        return mask, causal
+        return mask, causal, 0
     mask = _boolean(mask)
     if mask.tensor.dtype != torch.bool:  # it is added
-        return mask, causal
+        return mask, causal, 0
     seen = mask.tensor.broadcast_to((*mask.tensor.shape[:-2], queries, keys))
     if bool(seen.all()):
-        return None, causal
-    if queries == keys and bool((seen == torch.ones_like(seen).tril()).all()):
-        return None, True
-    return mask, causal
+        return None, causal, 0
+    window = int(seen[..., -1, :].sum(-1).max())
+    band = torch.ones_like(seen).tril().triu(1 - window)
+    if queries == keys and bool((seen == band).all()):
+        return None, True, window if window < keys else 0
+    return mask, causal, 0
 
 
 def _boolean(mask: Const) -> Const:

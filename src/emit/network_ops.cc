@@ -91,6 +91,7 @@ void attention(ForwardPrinter& p, const Node& node) {
   std::vector<std::string> arguments;
   for (size_t i = 0; i < node.inputs.size(); ++i) arguments.push_back(p.input(i));
   if (node.flag("causal")) arguments.push_back("causal=True");
+  if (node.integer("window") > 0) arguments.push_back(fmt::format("window={}", node.integer("window")));
   p.assign("attention", arguments);
 }
 

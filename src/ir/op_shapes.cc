@@ -530,6 +530,11 @@ Result<Type> attention(const NodeView& view) {
   if (view.node.flag("causal") && k[1] != q[1]) {
     return misfit("causal attention needs as many keys as queries, got {} and {}", k[1], q[1]);
   }
+  const int64_t window = view.node.integer("window");
+  if (window < 0 || window > k[1] || (window > 0 && !view.node.flag("causal")))
+    return misfit("a window is a number of the {} keys of causal attention, or 0", k[1]);
+  // A query further behind the last key than the window is long would see none.
+  if (window > 0 && view.inputs.size() == 4) return misfit("attention with a window takes no last key");
   if (view.inputs.size() == 4 && view.inputs[3] != Type{DType::kI32, {q[0]}}) {
     return misfit("the last key must be i32[N], is {}", to_text(view.inputs[3]));
   }

@@ -32,7 +32,7 @@ TEST(Infer, GivesTheShapesOfThePapers) {
   EXPECT_EQ(shape_of("f32[N,4,9]", "pad(x) pad=0,1,2,0"), "f32[N,5,11]");
   EXPECT_EQ(shape_of("f32[N,4,9]", "concat(x, x) axis=2"), "f32[N,4,18]");
   EXPECT_EQ(shape_of("i32[N,4]", "embedding(x; weight=e[50,8])"), "f32[N,4,8]");
-  EXPECT_EQ(shape_of("f32[N,6,3,4]", "attention(x, x, x) causal=true"), "f32[N,6,3,4]");
+  EXPECT_EQ(shape_of("f32[N,6,3,4]", "attention(x, x, x) causal=true window=6"), "f32[N,6,3,4]");
   EXPECT_EQ(shape_of("f32[N,6,3]", "lstm(x; weight_ih=a[20,3], weight_hh=b[20,5], bias=c[20])"),
             "f32[N,6,5]");
   EXPECT_EQ(shape_of("f32[N,6,3]", "position_embedding(x; weight=p[9,3])"), "f32[N,6,3]");
@@ -89,6 +89,10 @@ TEST(Infer, RefusesWhatDoesNotFit) {
       {"f32[N,6,3]", "attention(x, x, x)", "needs an N,T,heads,D input"},
       {"f32[N,6,3,4]", "attention(x, x)", "takes 3 to 4 inputs, got 2"},
       {"f32[N,6,3,4]", "attention(x, x, x, x)", "the last key must be i32[N]"},
+      {"f32[N,6,3,4]", "attention(x, x, x) window=2",
+       "a window is a number of the 6 keys of causal attention"},
+      {"f32[N,6,3,4]", "attention(x, x, x) causal=true window=7", "of the 6 keys of causal attention, or 0"},
+      {"f32[N,6,3,4]", "attention(x, x, x, x) causal=true window=2", "takes no last key"},
   };
   for (const BadNode& c : cases) {
     SCOPED_TRACE(c.node);

@@ -38,6 +38,7 @@ struct Heads {
   int64_t queries, keys, heads, width;
   double scale;
   bool causal;
+  int64_t window;         // 0: none
   const IntTensor* last;  // null: no padding
   Offsets query_rows, key_rows, score_rows, ones;
 
@@ -48,6 +49,7 @@ struct Heads {
         width(c.shape[3]),
         scale(c.options.deviations.attention_scale / std::sqrt(static_cast<double>(width))),
         causal(c.node.flag("causal")),
+        window(c.node.integer("window")),
         last(c.inputs.size() == 4 ? &c.integers(3) : nullptr),
         query_rows(strided(queries, heads * width)),
         key_rows(strided(keys, heads * width)),
@@ -59,6 +61,9 @@ struct Heads {
     int64_t count = causal ? query + 1 : keys;
     if (last != nullptr) count = std::min(count, last->data[static_cast<size_t>(row)] + 1);
     return count;
+  }
+  int64_t first_visible(int64_t query) const {
+    return window > 0 ? std::max<int64_t>(0, query + 1 - window) : 0;
   }
   int64_t first_query(int64_t row, int64_t head) const { return (row * queries * heads + head) * width; }
   int64_t first_key(int64_t row, int64_t head) const { return (row * keys * heads + head) * width; }
@@ -82,11 +87,12 @@ struct Heads {
 void soften(const Heads& h, int64_t row, double* scores) {
   for (int64_t t = 0; t < h.queries; ++t) {
     double* const line = scores + t * h.keys;
-    const int64_t count = h.visible(row, t);
-    const double top = *std::max_element(line, line + count);
+    const int64_t first = h.first_visible(t), count = h.visible(row, t);
+    const double top = *std::max_element(line + first, line + count);
     double sum = 0;
-    for (int64_t s = 0; s < count; ++s) sum += line[s] = std::exp((line[s] - top) * h.scale);
-    for (int64_t s = 0; s < count; ++s) line[s] /= sum;
+    for (int64_t s = first; s < count; ++s) sum += line[s] = std::exp((line[s] - top) * h.scale);
+    for (int64_t s = first; s < count; ++s) line[s] /= sum;
+    std::fill(line, line + first, 0.0);
     std::fill(line + count, line + h.keys, 0.0);
   }
 }

@@ -245,6 +245,7 @@ double attention(const View& v, const Index& i) {
   double total = 0, sum = 0;
   for (int64_t s = 0; s < k.shape[1]; ++s) {
     if (v.node.flag("causal") && s > i[1]) continue;
+    if (v.node.integer("window") > 0 && s <= i[1] - v.node.integer("window")) continue;
     if (!v.integers.empty() && s > v.integers[0].data[static_cast<size_t>(i[0])]) continue;
     double score = 0;
     for (int64_t d = 0; d < q.shape[3]; ++d) {

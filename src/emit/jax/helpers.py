@@ -223,11 +223,14 @@ def local_response_norm(x, *, size, alpha, beta, k):
     return x / (k + alpha * squares) ** beta
 
 
-def attention(q, k, v, last=None, *, causal=False):
+def attention(q, k, v, last=None, *, causal=False, window=0):
     """As jax.nn.dot_product_attention, whose softmax is float32 even for float64."""
     scores = jnp.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
     if causal:
-        scores = jnp.where(jnp.tri(q.shape[1], dtype=bool), scores, -jnp.inf)
+        seen = jnp.tri(q.shape[1], dtype=bool)
+        if window:
+            seen &= ~jnp.tri(q.shape[1], k=-window, dtype=bool)
+        scores = jnp.where(seen, scores, -jnp.inf)
     if last is not None:
         seen = jnp.arange(k.shape[1]) <= last[:, None, None, None]
         scores = jnp.where(seen, scores, -jnp.inf)
@@ -235,12 +238,15 @@ def attention(q, k, v, last=None, *, causal=False):
 
 
 # The sums over keys are not rounded.
-def attention_mixed(q, k, v, last=None, *, causal=False):
+def attention_mixed(q, k, v, last=None, *, causal=False, window=0):
     """Products are in half precision, scores and softmax in float32."""
     scores = jnp.einsum("nthd,nshd->nhts", q, k).astype(jnp.float32)
     scores = scores * q.shape[-1] ** -0.5
     if causal:
-        scores = jnp.where(jnp.tri(q.shape[1], dtype=bool), scores, -jnp.inf)
+        seen = jnp.tri(q.shape[1], dtype=bool)
+        if window:
+            seen &= ~jnp.tri(q.shape[1], k=-window, dtype=bool)
+        scores = jnp.where(seen, scores, -jnp.inf)
     if last is not None:
         seen = jnp.arange(k.shape[1]) <= last[:, None, None, None]
         scores = jnp.where(seen, scores, -jnp.inf)

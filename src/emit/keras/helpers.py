@@ -311,6 +311,18 @@ def padding_mask_keras2(last, keys):
     return tf.less_equal(tf.range(keys), tf.reshape(last, (-1, 1, 1, 1)))
 
 
+def window_mask(keys, window):
+    """True for the last keys up to the query, as many as the window has: 1, 1, keys, keys."""
+    ones = ops.ones((1, 1, keys, keys), dtype="bool")
+    return ops.triu(ops.tril(ones), 1 - window)
+
+
+def window_mask_keras2(keys, window):
+    """True for the last keys up to the query, as many as the window has: 1, 1, keys, keys."""
+    ones = tf.ones((1, 1, keys, keys), dtype="bool")
+    return tf.linalg.band_part(ones, window - 1, 0)
+
+
 def pool3d(pool, x, pool_size, strides):
     """Over H and W, then over D: TensorFlow's pools along three axes have no float64."""
     d, h, w, c = x.shape[1:]

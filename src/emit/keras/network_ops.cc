@@ -41,7 +41,10 @@ void attention(Printer& p, const ir::Node& node) {
   }
   const bool own = p.backend == "jax" || p.dialect.second;
   if (!own) arguments.push_back("scale=" + scale(p.shape(node.inputs[0])[3], p.backend));
-  if (node.flag("causal")) arguments.push_back("is_causal=True");
+  if (const int64_t window = node.integer("window"); window > 0)
+    arguments.push_back(fmt::format("mask=window_mask({}, {})", p.shape(node.inputs[1])[1], window));
+  else if (node.flag("causal"))
+    arguments.push_back("is_causal=True");
   p.assign(own ? "attention" : "ops.dot_product_attention", arguments);
 }
 

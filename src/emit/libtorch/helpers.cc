@@ -61,6 +61,12 @@ Tensor causal_padding_mask(const Tensor& last, int64_t keys) {
   return (places <= places.unsqueeze(1)) & (places <= last.view({-1, 1, 1, 1}));
 }
 
+// True for the last keys up to the query, as many as the window has: keys, keys.
+Tensor window_mask(int64_t keys, int64_t window, const torch::Device& device) {
+  const Tensor ones = torch::ones({keys, keys}, torch::dtype(torch::kBool).device(device));
+  return ones.tril().triu(1 - window);
+}
+
 // The whole sequence from a zero state; the gates are i, f, g, o.
 Tensor lstm_sequence(const Tensor& x, const Tensor& weight_ih, const Tensor& weight_hh,
                      const Tensor& bias = {}) {

@@ -3,9 +3,12 @@
 import numpy as np
 
 
-def causal_mask(queries, keys, real):
-    """What is added to the scores: 0 where a query sees a key, else -inf."""
-    return np.where(np.tri(queries, keys, dtype=bool), 0, -np.inf).astype(real)
+def causal_mask(keys, window, real):
+    """What is added to the scores: 0 where a query sees a key, else -inf; 0: no window."""
+    seen = np.tri(keys, dtype=bool)
+    if window:
+        seen &= ~np.tri(keys, k=-window, dtype=bool)
+    return np.where(seen, 0, -np.inf).astype(real)
 
 
 def lstm_gates(array):

@@ -291,7 +291,8 @@ void attention(P& p, const Node& node) {
   const std::string scale = p.constant("scale", fmt::format("np.array({}**-0.5, real)", q[3]));
   std::string scores = p.step("Mul", "scores", {product, scale});
   if (node.flag("causal")) {
-    const std::string mask = p.constant("causal", fmt::format("causal_mask({}, {}, real)", q[1], k[1]));
+    const std::string mask =
+        p.constant("causal", fmt::format("causal_mask({}, {}, real)", q[1], node.integer("window")));
     scores = p.step("Add", "causal_scores", {scores, mask});
   }
   if (node.inputs.size() == 4) {

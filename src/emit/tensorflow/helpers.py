@@ -223,11 +223,12 @@ def local_response_norm(x, *, size, alpha, beta, k):
 # The masks add half of the least number: a score leaves no trace in it, nor does the softmax
 # in any gradient, and both masks together are a number yet. Choosing by tf.where costs three
 # kernels more, backward.
-def attention(q, k, v, last=None, *, causal=False):
+def attention(q, k, v, last=None, *, causal=False, window=0):
     q, k, v = (tf.transpose(heads, (0, 2, 1, 3)) for heads in (q, k, v))
     scores = tf.matmul(q, k, transpose_b=True) * q.shape[-1] ** -0.5
     if causal:
-        seen = tf.linalg.band_part(tf.ones(scores.shape[2:], scores.dtype), -1, 0)
+        seen = tf.ones(scores.shape[2:], scores.dtype)
+        seen = tf.linalg.band_part(seen, window - 1, 0)  # -1: the whole triangle
         scores += (1 - seen) * (scores.dtype.min / 2)
     if last is not None:
         after = tf.range(scores.shape[-1]) > last[:, None, None, None]
@@ -236,13 +237,14 @@ def attention(q, k, v, last=None, *, causal=False):
 
 
 # The sums over keys are not rounded.
-def attention_mixed(q, k, v, last=None, *, causal=False):
+def attention_mixed(q, k, v, last=None, *, causal=False, window=0):
     """Products are in half precision, scores and softmax in float32."""
     q, k, v = (tf.transpose(heads, (0, 2, 1, 3)) for heads in (q, k, v))
     scores = tf.cast(tf.matmul(q, k, transpose_b=True), tf.float32)
     scores = scores * q.shape[-1] ** -0.5
     if causal:
-        seen = tf.linalg.band_part(tf.ones(scores.shape[2:], scores.dtype), -1, 0)
+        seen = tf.ones(scores.shape[2:], scores.dtype)
+        seen = tf.linalg.band_part(seen, window - 1, 0)  # -1: the whole triangle
         scores += (1 - seen) * (scores.dtype.min / 2)
     if last is not None:
         after = tf.range(scores.shape[-1]) > last[:, None, None, None]

@@ -43,6 +43,12 @@ def causal_padding_mask(last: Tensor, keys: int) -> Tensor:
     return (places <= places[:, None]) & (places <= last[:, None, None, None])
 
 
+def window_mask(keys: int, window: int, device: torch.device) -> Tensor:
+    """True for the last keys up to the query, as many as the window has: keys, keys."""
+    ones = torch.ones(keys, keys, dtype=torch.bool, device=device)
+    return ones.tril().triu(1 - window)
+
+
 def lstm(x: Tensor, weight_ih: Tensor, weight_hh: Tensor, *bias: Tensor) -> Tensor:
     """The whole sequence from a zero state; the gates are i, f, g, o."""
     state = x.new_zeros(1, len(x), weight_hh.shape[1])

@@ -30,6 +30,10 @@ void attention(ForwardPrinter& p, const ir::Node& node) {
     const std::string mask = fmt::format("{}padding_mask({{}}, {})", causal ? "causal_" : "", keys);
     const std::string key = fmt::format("{} {} {}", node.inputs[3], keys, causal);
     arguments.push_back("attn_mask=" + p.once(key, "mask", node.inputs[3], mask));
+  } else if (const int64_t window = node.integer("window"); window > 0) {
+    const int64_t keys = p.shape(node.inputs[1])[1];
+    const std::string mask = fmt::format("window_mask({}, {}, {{}}.device)", keys, window);
+    arguments.push_back("attn_mask=" + p.once(fmt::format("window {} {}", keys, window), "mask", 0, mask));
   } else if (causal) {
     arguments.push_back("is_causal=True");
   }
