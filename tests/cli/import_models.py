@@ -362,6 +362,31 @@ class Attention(nn.Module):
         return x + F.gelu(self.out(y), approximate="tanh")
 
 
+class ConstantMasks(nn.Module):
+    """Masks that attention has names for, as libraries hand them over, and two others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        sides = torch.ones(5, 5).tril()
+        band = sides.triu(-1)
+        self.masks = [
+            sides.bool(),
+            torch.zeros(5, 5).masked_fill(sides == 0, torch.finfo(torch.float32).min),
+            torch.zeros(1, 1, 5, 5).masked_fill(band == 0, float("-inf")),
+            torch.ones(1, 5, dtype=torch.bool),
+            sides.bool() | (torch.arange(5) < 2),  # a prefix that all see
+            torch.stack([sides, band]).bool(),  # another in each head
+        ]
+        self.mixes = nn.ModuleList([nn.Linear(6, 6) for _ in self.masks])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for mix, mask in zip(self.mixes, self.masks, strict=True):
+            y = mix(x).view(len(x), 5, 2, 3).transpose(1, 2)
+            y = F.scaled_dot_product_attention(y, y, y, attn_mask=mask)
+            x = x + y.transpose(1, 2).reshape(len(x), 5, 6)
+        return x
+
+
 class Functions(nn.Module):
     """Functions of one element, and of two, of numbers and the other way round."""
 

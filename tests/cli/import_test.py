@@ -126,6 +126,13 @@ class Proven(Proving):
         self.assertEqual(text.count("weight=shared.weight[6,6]"), 2)
         self.assertNotIn("second.weight", text)
 
+    def test_constant_masks_are_those_of_the_op(self) -> None:
+        text = self.proves("ConstantMasks", "f32[4,5,6]")
+        self.assertEqual(text.count("attention("), 4)
+        self.assertEqual(text.count("causal=true"), 3)
+        self.assertEqual(text.count("causal=true window=2"), 1)
+        self.assertEqual(text.count("where("), 2)
+
     def test_views_after_transposition(self) -> None:
         text = self.proves("ViewAfterTranspose", "f32[8,4,5]")
         self.assertIn("transpose(", text)

@@ -71,7 +71,8 @@ def attention(q, k, v, last=None, *, causal=False):
     scores = jnp.einsum("nthd,nshd->nhts", q, k).astype(jnp.float32)
     scores = scores * q.shape[-1] ** -0.5
     if causal:
-        scores = jnp.where(jnp.tri(q.shape[1], dtype=bool), scores, -jnp.inf)
+        seen = jnp.tri(q.shape[1], dtype=bool)
+        scores = jnp.where(seen, scores, -jnp.inf)
     if last is not None:
         seen = jnp.arange(k.shape[1]) <= last[:, None, None, None]
         scores = jnp.where(seen, scores, -jnp.inf)

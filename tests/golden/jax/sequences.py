@@ -60,7 +60,8 @@ def attention(q, k, v, last=None, *, causal=False):
     """As jax.nn.dot_product_attention, whose softmax is float32 even for float64."""
     scores = jnp.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
     if causal:
-        scores = jnp.where(jnp.tri(q.shape[1], dtype=bool), scores, -jnp.inf)
+        seen = jnp.tri(q.shape[1], dtype=bool)
+        scores = jnp.where(seen, scores, -jnp.inf)
     if last is not None:
         seen = jnp.arange(k.shape[1]) <= last[:, None, None, None]
         scores = jnp.where(seen, scores, -jnp.inf)

@@ -36,9 +36,12 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
-def causal_mask(queries, keys, real):
-    """What is added to the scores: 0 where a query sees a key, else -inf."""
-    return np.where(np.tri(queries, keys, dtype=bool), 0, -np.inf).astype(real)
+def causal_mask(keys, window, real):
+    """What is added to the scores: 0 where a query sees a key, else -inf; 0: no window."""
+    seen = np.tri(keys, dtype=bool)
+    if window:
+        seen &= ~np.tri(keys, k=-window, dtype=bool)
+    return np.where(seen, 0, -np.inf).astype(real)
 
 
 def lstm_gates(array):
@@ -122,7 +125,7 @@ def build_model(weights, real=np.float32):
     add("MatMul", ["a1.q", "a1.k"], "a1.product")
     constants["a1.scale"] = np.array(2**-0.5, real)
     add("Mul", ["a1.product", "a1.scale"], "a1.scores")
-    constants["a1.causal"] = causal_mask(6, 6, real)
+    constants["a1.causal"] = causal_mask(6, 0, real)
     add("Add", ["a1.scores", "a1.causal"], "a1.causal_scores")
     constants["a1.axes"] = np.array([1, 2, 3], np.int64)
     add("Unsqueeze", ["last", "a1.axes"], "a1.last")

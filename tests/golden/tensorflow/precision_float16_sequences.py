@@ -61,13 +61,14 @@ def in_float32(function, x, *arguments, **options):
     return half(function(tf.cast(x, tf.float32), *arguments, **options))
 
 
-def attention(q, k, v, last=None, *, causal=False):
+def attention(q, k, v, last=None, *, causal=False, window=0):
     """Products are in half precision, scores and softmax in float32."""
     q, k, v = (tf.transpose(heads, (0, 2, 1, 3)) for heads in (q, k, v))
     scores = tf.cast(tf.matmul(q, k, transpose_b=True), tf.float32)
     scores = scores * q.shape[-1] ** -0.5
     if causal:
-        seen = tf.linalg.band_part(tf.ones(scores.shape[2:], scores.dtype), -1, 0)
+        seen = tf.ones(scores.shape[2:], scores.dtype)
+        seen = tf.linalg.band_part(seen, window - 1, 0)  # -1: the whole triangle
         scores += (1 - seen) * (scores.dtype.min / 2)
     if last is not None:
         after = tf.range(scores.shape[-1]) > last[:, None, None, None]

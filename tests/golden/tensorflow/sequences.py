@@ -52,11 +52,12 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
-def attention(q, k, v, last=None, *, causal=False):
+def attention(q, k, v, last=None, *, causal=False, window=0):
     q, k, v = (tf.transpose(heads, (0, 2, 1, 3)) for heads in (q, k, v))
     scores = tf.matmul(q, k, transpose_b=True) * q.shape[-1] ** -0.5
     if causal:
-        seen = tf.linalg.band_part(tf.ones(scores.shape[2:], scores.dtype), -1, 0)
+        seen = tf.ones(scores.shape[2:], scores.dtype)
+        seen = tf.linalg.band_part(seen, window - 1, 0)  # -1: the whole triangle
         scores += (1 - seen) * (scores.dtype.min / 2)
     if last is not None:
         after = tf.range(scores.shape[-1]) > last[:, None, None, None]
