@@ -12,6 +12,7 @@
 #include "cli/index_run.h"
 #include "cli/output.h"
 #include "cli/shared_options.h"
+#include "cli/suite.h"
 #include "cli/surroundings.h"
 #include "cli/usage.h"
 #include "proc/interrupt.h"
@@ -25,33 +26,10 @@
 
 namespace bakeoff::cli {
 
-struct SuiteOptions {
-  std::vector<fs::path> what = {};  // recipes, or one suite file
-  fs::path out = {};                // empty: runs/<suite>-<date>
-  fs::path resume = {};             // the suite to continue
-  fs::path report = {};             // the suite whose table is computed again, offline
-  double minutes = 0;               // of all races together; 0: as the suite or the recipes say
-  std::string baseline = {};        // id of a contender, in place of the suite's
-  std::string format = "text";
-  fs::path html = {};        // empty: report.html in the suite's folder
-  std::string profile = {};  // as add_profile() says
-};
-
 namespace {
 
 using suite::Entry;
 using suite::Record;
-
-// 0; 1 if a recipe failed or ranked nobody; 3 if a verdict is refused; 130 after Ctrl-C.
-int code_of(const suite::Table& table) {
-  if (proc::interrupted()) return kInterrupted;
-  const auto any = [&](std::string suite::TableRow::*text) {
-    return std::any_of(table.rows.begin(), table.rows.end(),
-                       [&](const auto& row) { return !(row.*text).empty(); });
-  };
-  if (any(&suite::TableRow::failure)) return 1;
-  return any(&suite::TableRow::refusal) ? kRefused : 0;
-}
 
 std::string quoted_words(const std::vector<std::string>& words) {
   std::string out;
@@ -108,19 +86,20 @@ int present_suite(const Record& record, const fs::path& folder, const SuiteOptio
 }
 
 // A new suite in its folder, or the one that the folder holds, ready to go on.
-Result<suite::SuiteSession> open_session(const SuiteOptions& options, run::Surroundings with) {
+Result<suite::SuiteSession> open_session(const SuiteOptions& options, const NewRecord& made,
+                                         run::Surroundings with) {
   suite::SuiteSession session{
       .record = {}, .folder = options.resume, .profile = options.profile, .with = std::move(with)};
   if (!options.resume.empty()) {
     TRY(session.record, suite::resumed_record(options.resume, options.minutes));
     return session;
   }
-  TRY(session.record, suite::new_record({options.what, options.minutes, options.baseline}));
+  TRY(session.record, made());
   session.folder = options.out.empty() ? dated_folder(session.record.name) : options.out;
   std::error_code failed;
   if (fs::exists(session.folder / "suite.json", failed))
     return Error{.message = fmt::format("'{}' holds a suite already", session.folder.string()),
-                 .remedy = fmt::format("continue it: bakeoff suite --resume {}", session.folder.string())};
+                 .remedy = fmt::format("continue it: bakeoff {} --resume {}", options.command, session.folder.string())};
   CHECK_OK(suite::write(session.record, session.folder));
   return session;
 }
@@ -133,27 +112,6 @@ Status race_suite(suite::SuiteSession& session) {
   if (const auto longest = suite::longest_s(session); longest && *longest > 0)
     session.with.tell.line(longest_text(*longest));
   return suite::race_all(session);
-}
-
-int suite(const SuiteOptions& options, const fs::path& config) {
-  if (!options.report.empty()) {
-    const auto record = suite::read(options.report);
-    if (!record) return fail(record.error());
-    // What a race came to is no failure of this command.
-    return present_suite(*record, options.report, options) == kBadInput ? kBadInput : 0;
-  }
-  if (const auto started = proc::start_launcher(); !started) return fail(started.error());
-  auto progress = std::make_unique<ConsoleProgress>();
-  auto with = surroundings(config, *progress);
-  if (!with) return fail(with.error());
-  auto session = open_session(options, std::move(*with));
-  if (!session) return fail(session.error());
-  const auto lock = FileLock::attempt(session->folder / ".lock");
-  if (!lock) return fail(lock.error());
-  const auto done = race_suite(*session);
-  progress.reset();
-  if (!done) return fail(done.error());
-  return present_suite(session->record, session->folder, options);
 }
 
 void add_budget(CLI::App& sub, double& minutes) {
@@ -169,28 +127,74 @@ void add_budget(CLI::App& sub, double& minutes) {
           "TIME"));
 }
 
+}  // namespace
+
+int race_or_report(const SuiteOptions& options, const fs::path& config, const NewRecord& made,
+                   const Present& present) {
+  if (!options.report.empty()) {
+    const auto record = suite::read(options.report);
+    if (!record) return fail(record.error());
+    // What a race came to is no failure of this command.
+    return present(*record, options.report) == kBadInput ? kBadInput : 0;
+  }
+  if (const auto home = check_home(); !home) return fail(home.error());
+  if (const auto started = proc::start_launcher(); !started) return fail(started.error());
+  auto progress = std::make_unique<ConsoleProgress>();
+  auto with = surroundings(config, *progress);
+  if (!with) return fail(with.error());
+  auto session = open_session(options, made, std::move(*with));
+  if (!session) return fail(session.error());
+  const auto lock = FileLock::attempt(session->folder / ".lock");
+  if (!lock) return fail(lock.error());
+  const auto done = race_suite(*session);
+  progress.reset();
+  if (!done) return fail(done.error());
+  return present(session->record, session->folder);
+}
+
+void add_suite_options(CLI::App& sub, SuiteOptions& options, CLI::Option* what) {
+  const std::string place = options.command == "suite" ? "suite" : "study";
+  sub.add_option("--out", options.out, fmt::format("folder of the {0}; default runs/<{0}>-<date>", place));
+  auto* resume =
+      sub.add_option("--resume", options.resume, fmt::format("continue an interrupted {} in its folder", place));
+  auto* report = sub.add_option("--report", options.report,
+                                fmt::format("compute the table again from a {}'s folder, offline", place));
+  add_budget(sub, options.minutes);
+  add_format(sub, options.format);
+  sub.add_option("--html", options.html,
+                 fmt::format("path of the HTML page; default report.html in the {}'s folder", place));
+  add_profile(sub, options.profile);
+  what->excludes(resume)->excludes(report);
+  resume->excludes(report);
+}
+
+int code_of(const suite::Table& table) {
+  if (proc::interrupted()) return kInterrupted;
+  const auto any = [&](std::string suite::TableRow::*text) {
+    return std::any_of(table.rows.begin(), table.rows.end(),
+                       [&](const auto& row) { return !(row.*text).empty(); });
+  };
+  if (any(&suite::TableRow::failure)) return 1;
+  return any(&suite::TableRow::refusal) ? kRefused : 0;
+}
+
+namespace {
+
 Action add_suite(CLI::App& sub) {
   const auto options = std::make_shared<SuiteOptions>();
   auto* what = sub.add_option("recipes", options->what, "recipes (TOML), or one suite file");
-  sub.add_option("--out", options->out, "folder of the suite; default runs/<suite>-<date>");
-  auto* resume = sub.add_option("--resume", options->resume, "continue an interrupted suite in its folder");
-  auto* report =
-      sub.add_option("--report", options->report, "compute the table again from a suite's folder, offline");
-  add_budget(sub, options->minutes);
   add_baseline(sub, options->baseline);
-  add_format(sub, options->format);
-  sub.add_option("--html", options->html, "path of the HTML page; default report.html in the suite's folder");
-  add_profile(sub, options->profile);
-  what->excludes(resume)->excludes(report);
-  resume->excludes(report);
+  add_suite_options(sub, *options, what);
   sub.callback([options] {
     if (options->what.empty() && options->resume.empty() && options->report.empty())
       misuse("name recipes, or a suite",
              "for example `bakeoff suite quick`; or --resume DIR, or --report DIR");
   });
   return [options](const Invocation& line) {
-    if (const auto home = check_home(); !home && options->report.empty()) return fail(home.error());
-    return suite(*options, line.config);
+    return race_or_report(
+        *options, line.config,
+        [&] { return suite::new_record({options->what, options->minutes, options->baseline}); },
+        [&](const Record& record, const fs::path& folder) { return present_suite(record, folder, *options); });
   };
 }
 

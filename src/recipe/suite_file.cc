@@ -124,16 +124,16 @@ Result<SuiteFile> parse_suite(std::string_view text, const std::filesystem::path
   return suite;
 }
 
-Result<Recipe> with_every(const Recipe& recipe, const std::string& every) {
+Result<Recipe> with_every(const Recipe& recipe, const std::string& every, const std::string& whose) {
   if (every.empty()) return recipe;
   TRY(toml::table merged, parse_toml(recipe.text, recipe.file));
   TRY(const toml::table over, parse_toml(every, recipe.file));
   lay_over(over, merged);
   std::ostringstream text;
   text << merged << "\n";
-  auto both = parse(text.str(), recipe.file);
+  auto both = parse(text.str(), recipe.file, recipe.shipped);
   if (both) return both;
-  return Error{.message = fmt::format("with the suite's [every]: {}", both.error().message),
+  return Error{.message = fmt::format("with {}: {}", whose, both.error().message),
                .where = recipe.file.string(),
                .remedy = both.error().remedy};
 }

@@ -37,7 +37,8 @@ bool is_suite(std::string_view text);
 Result<SuiteFile> parse_suite(std::string_view text, const std::filesystem::path& file, bool shipped = false);
 
 // The recipe with every key of `every` in place of its own; tables are merged key by key. The text of the result
-// is that of both together. Error: of the recipe as it is, or of the combination, which names [every].
-Result<Recipe> with_every(const Recipe& recipe, const std::string& every);
+// is that of both together. Error: of the recipe as it is, or of the combination, which names `whose`.
+Result<Recipe> with_every(const Recipe& recipe, const std::string& every,
+                          const std::string& whose = "the suite's [every]");
 
 }  // namespace bakeoff::recipe

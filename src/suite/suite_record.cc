@@ -29,8 +29,8 @@ void from_json(const RecordJson& j, EntryState& state) {
   state = static_cast<EntryState>(found - kStates.begin());
 }
 
-BAKEOFF_RECORD(Entry, name, recipe, folder, state, failure, seconds)
-BAKEOFF_RECORD(Record, version, name, file, started, minutes, baseline, every, entries)
+BAKEOFF_RECORD(Entry, name, recipe, folder, state, failure, seconds, with)
+BAKEOFF_RECORD(Record, version, name, file, started, minutes, baseline, every, entries, study)
 
 namespace {
 

@@ -29,7 +29,8 @@ struct Entry {
   std::string folder = {};  // of its run, below the suite's; a plain name
   EntryState state = EntryState::kWaiting;
   std::string failure = {};
-  double seconds = 0;  // spent on it so far
+  double seconds = 0;     // spent on it so far
+  std::string with = {};  // TOML that replaces keys of this recipe, over those of the record's `every`
   bool open() const { return state == EntryState::kWaiting || state == EntryState::kRunning; }
   bool operator==(const Entry&) const = default;
 };
@@ -46,6 +47,7 @@ struct Record {
   std::string baseline = {};
   std::string every = {};  // TOML that replaces keys of every recipe
   std::vector<Entry> entries = {};
+  std::string study = {};  // the published study that the suite replays, as TOML (suite/reproduction.h); empty: none
   bool operator==(const Record&) const = default;
 };
 

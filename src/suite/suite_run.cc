@@ -26,7 +26,7 @@ void clear_half_made(const fs::path& run) {
 }
 
 Result<Summary> race_entry(const SuiteSession& session, const Entry& entry) {
-  TRY(recipe::Recipe recipe, recipe_of_suite(entry.recipe, session.record.every));
+  TRY(recipe::Recipe recipe, recipe_of_suite(entry.recipe, session.record.every, entry.with));
   if (session.record.minutes > 0) {
     recipe.budget.minutes = suite::share(session.record);
     recipe.budget.includes_studies = true;
@@ -72,16 +72,17 @@ std::string in_a_row(Error error) {
   return remedy.empty() ? error.text() : error.text() + "; " + remedy;
 }
 
-Result<recipe::Recipe> recipe_of_suite(const fs::path& file, const std::string& every) {
+Result<recipe::Recipe> recipe_of_suite(const fs::path& file, const std::string& every, const std::string& with) {
   TRY(const recipe::Recipe recipe, recipe::load(file));
-  return recipe::with_every(recipe, every);
+  TRY(const recipe::Recipe raced, recipe::with_every(recipe, every));
+  return recipe::with_every(raced, with, "the row's [row.with]");
 }
 
 std::optional<double> longest_s(const SuiteSession& session) {
   double sum = 0;
   for (const Entry& entry : session.record.entries) {
     if (!entry.open()) continue;
-    const auto recipe = recipe_of_suite(entry.recipe, session.record.every);
+    const auto recipe = recipe_of_suite(entry.recipe, session.record.every, entry.with);
     if (!recipe) continue;
     if (session.record.minutes <= 0 && recipe->budget.unlimited_time()) return std::nullopt;
     sum += 60 * (session.record.minutes > 0 ? suite::share(session.record) : recipe->budget.minutes);
@@ -115,9 +116,14 @@ Status race_all(SuiteSession& session) {
   return Done{};
 }
 
-Result<Table> table_of_folder(const Record& record, const fs::path& folder, const std::string& baseline) {
+std::vector<Input> inputs_of_folder(const Record& record, const fs::path& folder) {
   std::vector<Input> inputs;
   for (const Entry& entry : record.entries) inputs.push_back(input_of(entry, folder));
+  return inputs;
+}
+
+Result<Table> table_of_folder(const Record& record, const fs::path& folder, const std::string& baseline) {
+  const std::vector<Input> inputs = inputs_of_folder(record, folder);
   const Table table = table_of(record.name, inputs, baseline.empty() ? record.baseline : baseline);
   if (!baseline.empty()) CHECK_OK(check_baseline(baseline, table.contenders));
   return table;

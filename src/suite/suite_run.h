@@ -44,6 +44,8 @@ Status race_all(SuiteSession& session);
 // Seconds that the budgets of what is still to be raced allow; nullopt where one has no limit.
 std::optional<double> longest_s(const SuiteSession& session);
 
+// What became of each recipe, by the records in the suite's folder.
+std::vector<Input> inputs_of_folder(const Record& record, const std::filesystem::path& folder);
 // The table of the runs in the suite's folder, offline. `baseline`: in place of the record's, if not empty.
 Result<Table> table_of_folder(const Record& record, const std::filesystem::path& folder,
                               const std::string& baseline);
@@ -53,7 +55,8 @@ Status check_baseline(const std::string& baseline, std::vector<std::string> cont
 // An error as a row of the table shows it: the remedy follows on the same line.
 std::string in_a_row(Error error);
 
-// A recipe of a suite, as every command finds recipes, with what the suite replaces.
-Result<recipe::Recipe> recipe_of_suite(const std::filesystem::path& file, const std::string& every);
+// A recipe of a suite, as every command finds recipes, with what the suite replaces, and over it what the entry does.
+Result<recipe::Recipe> recipe_of_suite(const std::filesystem::path& file, const std::string& every,
+                                       const std::string& with = "");
 
 }  // namespace bakeoff::suite

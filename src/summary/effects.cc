@@ -120,6 +120,15 @@ std::vector<const Row*> rows_in_order(const Summary& s) {
 
 }  // namespace
 
+std::string differing_setting(const Contender& a, const Contender& b) {
+  if (a.framework != b.framework || a.own_script != b.own_script) return "";
+  return only_difference(values_of(a), values_of(b));
+}
+
+std::string value_of(const Contender& contender, const std::string& setting) {
+  return values_of(contender).at(setting);
+}
+
 std::vector<SettingEffect> effects_of(const Summary& s) {
   if (!s.refusal.empty()) return {};
   const std::vector<const Row*> rows = rows_in_order(s);
@@ -128,12 +137,9 @@ std::vector<SettingEffect> effects_of(const Summary& s) {
   for (size_t j = 0; j < rows.size(); ++j) {
     for (size_t i = 0; i < j; ++i) {
       const Contender &a = rows[i]->contender, &b = rows[j]->contender;
-      if (a.framework != b.framework || a.own_script != b.own_script || rows[i]->group != rows[j]->group)
-        continue;
-      const Values of_a = values_of(a), of_b = values_of(b);
-      const std::string name = only_difference(of_a, of_b);
-      if (name.empty()) continue;
-      const std::string &first = of_a.at(name), &second = of_b.at(name);
+      const std::string name = differing_setting(a, b);
+      if (name.empty() || rows[i]->group != rows[j]->group) continue;
+      const std::string first = value_of(a, name), second = value_of(b, name);
       const Ends ends = {place_of(a, name).id, name, first, second},
                  turned = {place_of(a, name).id, name, second, first};
       const bool turn =

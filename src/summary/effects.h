@@ -34,6 +34,12 @@ struct SettingEffect {
   bool operator==(const SettingEffect&) const = default;
 };
 
+// The one setting, of the framework or of the process, in which two contenders of one framework differ; empty: there is
+// none, or there are several.
+std::string differing_setting(const Contender& a, const Contender& b);
+// Its value, as the record has it.
+std::string value_of(const Contender& contender, const std::string& setting);
+
 // By the recipe's order of contenders. None where the verdict is refused. Contenders that are not ranked have no
 // effect, nor have settings that change the precision: each precision is a race of its own.
 std::vector<SettingEffect> effects_of(const Summary& summary);

@@ -217,7 +217,7 @@ LINKS = """
 VIEWS = [
     *(("sample", view) for view in (*WIDTHS, *UNFOLDED, View(more=LINKS))),
     *((name, NARROW) for name in ("single", "empty", "poisoned")),
-    *(("explain", view) for view in EXPLANATIONS),
+    *((name, view) for name in ("explain", "reproduction") for view in EXPLANATIONS),
     *(("history", view) for view in (*HISTORIES, View(more=BY_KEYBOARD))),
     *((name, NARROW) for name in ("history_empty", "history_poisoned")),
 ]
@@ -279,10 +279,11 @@ class Pages(unittest.TestCase):
             with self.subTest(name=name):
                 self.check(name, NARROW)
 
-    def test_the_page_of_an_explanation(self) -> None:
-        for view in EXPLANATIONS:
-            with self.subTest(view=view):
-                self.check("explain", view)
+    def test_the_pages_of_an_explanation_and_a_replay(self) -> None:
+        for name in ("explain", "reproduction"):
+            for view in EXPLANATIONS:
+                with self.subTest(name=name, view=view):
+                    self.check(name, view)
 
     def test_the_page_of_histories_at_every_width(self) -> None:
         for view in HISTORIES:
