@@ -59,7 +59,7 @@ CLI::App* add_subcommand(CLI::App& parent, const std::string& name, const std::s
                          const std::string& example);
 
 extern const Command kRun, kParity, kCheck, kReport, kExport, kSuite, kReproduce, kHistory, kStore, kTune,
-    kSelfTest, kCalibrate, kEmit, kShow, kOps, kRecipe, kRecipes, kInit, kExec, kExplain, kGate, kBisect, kCompare,
-    kImport, kTranslate, kEnv, kDoctor, kData, kMachine, kCompletion, kMan, kHelp, kExplainTerms;
+    kSelfTest, kCalibrate, kEmit, kShow, kOps, kRecipe, kRecipes, kInit, kExec, kExplain, kGate, kBisect,
+    kCompare, kImport, kTranslate, kEnv, kDoctor, kData, kMachine, kCompletion, kMan, kHelp, kExplainTerms;
 
 }  // namespace bakeoff::cli

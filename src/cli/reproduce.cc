@@ -60,14 +60,7 @@ int present_study(const suite::Record& record, const fs::path& folder, const Sui
   const auto written = write_file(html, report::render_reproduction_page(result));
   const std::string json = report::render_json(result);
   const auto kept = write_file(folder / "report.json", json);
-  if (options.format == "json")
-    print(json);
-  else if (options.format == "markdown")
-    print(report::render_markdown(result));
-  else if (options.format == "csv")
-    print(report::render_csv(result));
-  else
-    print(report::render_terminal(result, terminal()));
+  print(options.format == "json" ? json : report::render_terminal(result, terminal()));
   for (const Status& one : {written, kept})
     if (!one) return fail(one.error());
   if (options.format == "text") print(html.string() + '\n');
@@ -76,12 +69,16 @@ int present_study(const suite::Record& record, const fs::path& folder, const Sui
 
 Action add_reproduce(CLI::App& sub) {
   const auto options = std::make_shared<ReproduceOptions>();
-  auto* what = sub.add_option("study", options->study, "a study inside the program, or a file; none: list them")
-                   ->type_name("STUDY");
+  auto* what =
+      sub.add_option("study", options->study, "a study inside the program, or a file; none: list them")
+          ->type_name("STUDY");
   sub.add_option("--rows", options->rows, "race these rows of its table alone, by their names, with commas")
       ->delimiter(',')
       ->type_name("NAMES");
   sub.add_flag("--dry-run", options->dry_run, "say what would be raced, row by row, and race nothing");
+  sub.add_option("--format", options->suite.format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   add_suite_options(sub, options->suite, what);
   return [options](const Invocation& line) {
     const SuiteOptions& suite = options->suite;
@@ -107,10 +104,10 @@ Action add_reproduce(CLI::App& sub) {
 
 }  // namespace
 
-const Command kReproduce = {"reproduce",
-                            "Replay a published comparison: its ratios beside those of today, and what its confounds "
-                            "explain",
-                            "bakeoff reproduce keras3_a100 --rows 'BERT fit' --budget 10m", add_reproduce,
-                            Home::kUnused};
+const Command kReproduce = {
+    "reproduce",
+    "Replay a published comparison: its ratios beside those of today, and what its confounds "
+    "explain",
+    "bakeoff reproduce mnist_4060ti --rows float16 --budget 10m", add_reproduce, Home::kUnused};
 
 }  // namespace bakeoff::cli

@@ -1,3 +1,5 @@
+#include "cli/suite.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 #include "cli/index_run.h"
 #include "cli/output.h"
 #include "cli/shared_options.h"
-#include "cli/suite.h"
 #include "cli/surroundings.h"
 #include "cli/usage.h"
 #include "proc/interrupt.h"
@@ -99,7 +100,8 @@ Result<suite::SuiteSession> open_session(const SuiteOptions& options, const NewR
   std::error_code failed;
   if (fs::exists(session.folder / "suite.json", failed))
     return Error{.message = fmt::format("'{}' holds a suite already", session.folder.string()),
-                 .remedy = fmt::format("continue it: bakeoff {} --resume {}", options.command, session.folder.string())};
+                 .remedy = fmt::format("continue it: bakeoff {} --resume {}", options.command,
+                                       session.folder.string())};
   CHECK_OK(suite::write(session.record, session.folder));
   return session;
 }
@@ -155,12 +157,11 @@ int race_or_report(const SuiteOptions& options, const fs::path& config, const Ne
 void add_suite_options(CLI::App& sub, SuiteOptions& options, CLI::Option* what) {
   const std::string place = options.command == "suite" ? "suite" : "study";
   sub.add_option("--out", options.out, fmt::format("folder of the {0}; default runs/<{0}>-<date>", place));
-  auto* resume =
-      sub.add_option("--resume", options.resume, fmt::format("continue an interrupted {} in its folder", place));
+  auto* resume = sub.add_option("--resume", options.resume,
+                                fmt::format("continue an interrupted {} in its folder", place));
   auto* report = sub.add_option("--report", options.report,
                                 fmt::format("compute the table again from a {}'s folder, offline", place));
   add_budget(sub, options.minutes);
-  add_format(sub, options.format);
   sub.add_option("--html", options.html,
                  fmt::format("path of the HTML page; default report.html in the {}'s folder", place));
   add_profile(sub, options.profile);
@@ -184,6 +185,7 @@ Action add_suite(CLI::App& sub) {
   const auto options = std::make_shared<SuiteOptions>();
   auto* what = sub.add_option("recipes", options->what, "recipes (TOML), or one suite file");
   add_baseline(sub, options->baseline);
+  add_format(sub, options->format);
   add_suite_options(sub, *options, what);
   sub.callback([options] {
     if (options->what.empty() && options->resume.empty() && options->report.empty())
@@ -193,8 +195,12 @@ Action add_suite(CLI::App& sub) {
   return [options](const Invocation& line) {
     return race_or_report(
         *options, line.config,
-        [&] { return suite::new_record({options->what, options->minutes, options->baseline}); },
-        [&](const Record& record, const fs::path& folder) { return present_suite(record, folder, *options); });
+        [&] {
+          return suite::new_record({options->what, options->minutes, options->baseline});
+        },
+        [&](const Record& record, const fs::path& folder) {
+          return present_suite(record, folder, *options);
+        });
   };
 }
 

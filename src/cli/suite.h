@@ -25,12 +25,13 @@ struct SuiteOptions {
   std::string profile = {};         // as add_profile() says
 };
 
-// --out, --resume, --report, --budget, --format, --html, --profile. `what` is what the command line names instead of a
+// --out, --resume, --report, --budget, --html, --profile. `what` is what the command line names instead of a
 // folder.
 void add_suite_options(CLI::App& sub, SuiteOptions& options, CLI::Option* what);
 
 using NewRecord = std::function<Result<suite::Record>()>;
-using Present = std::function<int(const suite::Record&, const std::filesystem::path& folder)>;  // the exit code
+using Present =
+    std::function<int(const suite::Record&, const std::filesystem::path& folder)>;  // the exit code
 // Races a new suite, or goes on with one, and shows it; with --report shows it.
 int race_or_report(const SuiteOptions& options, const std::filesystem::path& config, const NewRecord& made,
                    const Present& present);

@@ -5,9 +5,8 @@
 //
 //   title = "Keras 3 against native PyTorch"
 //   source = "who published it, where, when"
-//   machine = "an A100-40GB"                   # on which the figures were measured
 //   unit = "ms a step"
-//   gpu = true                                 # that machine had a GPU
+//   gpu = "an A100-40GB"                       # on which the figures were measured; empty: on none
 //   compared = ["What it timed, a sentence for each."]
 //   columns = ["torch", "keras[backend=jax]"]  # ids of contenders: the columns of its table
 //   references = ["torch"]                     # ratios are over these
@@ -49,15 +48,15 @@ struct StudyRow {
 
 struct Confound {
   std::string name = {}, what = {};
-  std::vector<std::string> settings = {};  // of frameworks: contenders that differ in one of these alone tell its share
-  std::string why_not = {};                // why nothing here switches it
+  std::vector<std::string> settings =
+      {};                    // of frameworks: contenders that differ in one of these alone tell its share
+  std::string why_not = {};  // why nothing here switches it
 };
 
 struct PublishedStudy {
   std::string name = {};  // of its file
   std::filesystem::path file = {};
-  std::string title = {}, source = {}, machine = {}, unit = {};
-  bool gpu = false;
+  std::string title = {}, source = {}, unit = {}, gpu = {};
   std::vector<std::string> compared = {};
   std::string every = {};  // TOML
   double minutes = 0;      // of all races together; 0: each recipe's own budget

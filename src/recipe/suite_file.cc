@@ -2,96 +2,27 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <sstream>
 
-#include "base/nearest.h"
-#include "recipe/reader.h"
+#include "recipe/toml_fields.h"
 
 namespace bakeoff::recipe {
 namespace {
 
-const std::vector<std::string>& suite_keys() {
-  static const std::vector<std::string> keys = {"name", "recipes", "minutes", "baseline", "every"};
-  return keys;
+Result<std::vector<std::filesystem::path>> recipes_of(const TomlFields& fields,
+                                                      const std::filesystem::path& file, bool shipped) {
+  constexpr const char* kExample = "name their files, for example recipes = [\"../mlp_small.toml\"]";
+  const auto names = fields.texts("recipes");
+  if (fields.get("recipes") == nullptr) return fields.error(nullptr, "'recipes' is missing", kExample);
+  if (!names || names->empty())
+    return fields.error(fields.get("recipes"), "'recipes' must be a list of files", kExample);
+  std::vector<std::filesystem::path> found;
+  for (const std::string& name : *names)
+    found.push_back(
+        shipped ? (file.parent_path() / name).lexically_normal()
+                : std::filesystem::weakly_canonical(std::filesystem::absolute(file).parent_path() / name));
+  return found;
 }
-
-// Reads a suite's keys; the first error stays.
-class SuiteReader {
- public:
-  SuiteReader(const toml::table& root, const std::filesystem::path& file, bool shipped)
-      : root_(root), file_(file), shipped_(shipped) {}
-
-  Error error(const toml::source_region& at, std::string message, std::string remedy) const {
-    return {std::move(message), fmt::format("{}:{}", file_.string(), at.begin.line), std::move(remedy)};
-  }
-
-  Status check_names() const {
-    for (const auto& [key, node] : root_) {
-      const std::string name(key.str());
-      if (std::find(suite_keys().begin(), suite_keys().end(), name) == suite_keys().end())
-        return error(key.source(), fmt::format("a suite has no key '{}'", name), suggest(name, suite_keys()));
-    }
-    return Done{};
-  }
-
-  Result<std::string> word(const char* name, std::string fallback) const {
-    const toml::node* node = root_.get(name);
-    if (node == nullptr) return fallback;
-    const auto text = node->value<std::string>();
-    if (!node->is_string() || text->empty())
-      return error(node->source(), fmt::format("'{}' must be a text", name),
-                   fmt::format("{} = \"...\"", name));
-    return *text;
-  }
-
-  Result<double> minutes() const {
-    const toml::node* node = root_.get("minutes");
-    if (node == nullptr) return 0.0;
-    const double value = node->is_number() ? real_in(*node) : 0;
-    if (!(value > 0) || !std::isfinite(value) || value > 1e6)
-      return error(node->source(), "'minutes' must be a number above 0",
-                   "the minutes of all races together, for example minutes = 20");
-    return value;
-  }
-
-  Result<std::vector<std::filesystem::path>> recipes() const {
-    const toml::node* node = root_.get("recipes");
-    constexpr const char* kExample = "name their files, for example recipes = [\"../mlp_small.toml\"]";
-    if (node == nullptr)
-      return Error{.message = "'recipes' is missing", .where = file_.string(), .remedy = kExample};
-    const toml::array* list = node->as_array();
-    if (list == nullptr || list->empty())
-      return error(node->source(), "'recipes' must be a list of files", kExample);
-    std::vector<std::filesystem::path> found;
-    for (const toml::node& each : *list) {
-      const auto text = each.is_string() ? each.value<std::string>() : std::nullopt;
-      if (!text || text->empty()) return error(each.source(), "'recipes' must be a list of files", kExample);
-      found.push_back(shipped_ ? (file_.parent_path() / *text).lexically_normal()
-                               : std::filesystem::weakly_canonical(
-                                     std::filesystem::absolute(file_).parent_path() / *text));
-    }
-    return found;
-  }
-
-  Result<std::string> every() const {
-    const toml::node* node = root_.get("every");
-    if (node == nullptr) return std::string();
-    const toml::table* table = node->as_table();
-    if (table == nullptr)
-      return error(node->source(), "'every' must be a table",
-                   "[every] holds keys of recipes, which replace those of every recipe of the suite");
-    std::ostringstream out;
-    out << *table << "\n";
-    return out.str();
-  }
-
- private:
-  const toml::table& root_;
-  const std::filesystem::path& file_;
-  bool shipped_;
-};
 
 // `from` over `to`, table by table.
 void lay_over(const toml::table& from, toml::table& to) {
@@ -113,14 +44,16 @@ bool is_suite(std::string_view text) {
 
 Result<SuiteFile> parse_suite(std::string_view text, const std::filesystem::path& file, bool shipped) {
   TRY(const toml::table root, parse_toml(text, file, "docs/suites.md"));
-  const SuiteReader reader(root, file, shipped);
-  CHECK_OK(reader.check_names());
+  const TomlFields fields(root, file.string(), "a suite");
+  CHECK_OK(fields.check_names({"name", "recipes", "minutes", "baseline", "every"}));
   SuiteFile suite{.file = file};
-  TRY(suite.name, reader.word("name", file.stem().string()));
-  TRY(suite.baseline, reader.word("baseline", ""));
-  TRY(suite.minutes, reader.minutes());
-  TRY(suite.recipes, reader.recipes());
-  TRY(suite.every, reader.every());
+  TRY(suite.name, fields.text("name", file.stem().c_str()));
+  TRY(suite.baseline, fields.text("baseline", ""));
+  TRY(suite.minutes, fields.minutes());
+  TRY(suite.recipes, recipes_of(fields, file, shipped));
+  TRY(suite.every,
+      fields.keys("every",
+                  "[every] holds keys of recipes, which replace those of every recipe of the suite"));
   return suite;
 }
 

@@ -23,6 +23,12 @@ TEST(SuiteFile, HoldsNameRecipesMinutesBaselineAndWhatReplaces) {
   EXPECT_THAT(suite->every, HasSubstr("margin = 0.1"));
 }
 
+TEST(SuiteFile, EveryMayBeAnInlineTable) {
+  const auto suite = parse_suite("recipes = [\"a.toml\"]\nevery = { margin = 0.5 }\n", "/s.toml");
+  ASSERT_TRUE(suite) << suite.error().text();
+  EXPECT_EQ(suite->every, "margin = 0.5\n");
+}
+
 TEST(SuiteFile, IsKnownByItsRecipes) {
   EXPECT_TRUE(is_suite("recipes = [\"a.toml\"]"));
   EXPECT_FALSE(is_suite("workload = \"mlp_small\""));

@@ -145,12 +145,7 @@ std::string unranked(const Summary& s, int log_lines) {
 
 }  // namespace
 
-std::string render_markdown(const Section& section) {
-  if (!section.columns.empty() || section.sentences.empty()) return below(section);
-  std::string out = fmt::format("\n**{}**\n\n", escape(section.title));
-  for (const std::string& one : section.sentences) out += fmt::format("- {}\n", escape(one));
-  return section.legend.empty() ? out : out + fmt::format("\n<sub>{}</sub>\n", escape(section.legend));
-}
+std::string render_markdown(const Section& section) { return below(section); }
 
 std::string render_markdown(const Summary& s, const MarkdownOptions& options) {
   std::string out = fmt::format("### Bakeoff: {} ({})\n\n", escape(s.title), escape(track_label(s)));

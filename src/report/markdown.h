@@ -15,7 +15,7 @@ struct MarkdownOptions {
 };
 
 std::string render_markdown(const Summary& summary, const MarkdownOptions& options = {});
-// One section, with its title; without a table its sentences.
+// One section, with its title.
 std::string render_markdown(const table::Section& section);
 
 }  // namespace bakeoff::report

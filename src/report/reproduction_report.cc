@@ -13,9 +13,7 @@
 #include "base/texts.h"
 #include "base/version.h"
 #include "records/names.h"
-#include "report/csv.h"
 #include "report/layout.h"
-#include "report/markdown.h"
 #include "report/page.h"
 #include "report/svg.h"
 #include "report/view.h"
@@ -48,10 +46,6 @@ std::string share_end(double value, const char* open) {
   return std::isfinite(value) ? fmt::format("{:.0f}%", 100 * value) : open;
 }
 
-std::string share_text(const Estimate& share) {
-  return fmt::format("{:.0f}%", std::isfinite(share.value) ? 100 * share.value : 0);
-}
-
 std::string share_range(const Estimate& share) {
   if (!std::isfinite(share.low) && !std::isfinite(share.high)) return kNone;
   return fmt::format("{}{}, {}{}", std::isfinite(share.low) ? "[" : "(", share_end(share.low, "−∞"),
@@ -77,7 +71,8 @@ Cell order_cell(const ReplayedLine& line) {
 
 std::vector<std::string> said_of_row(const ReplayedRow& row) {
   std::vector<std::string> all;
-  if (!row.row.instead.empty()) all.push_back("In place of the study's network: " + one_line(row.row.instead) + ".");
+  if (!row.row.instead.empty())
+    all.push_back("In place of the study's network: " + one_line(row.row.instead) + ".");
   if (!row.failure.empty()) all.push_back("Not raced: " + one_line(row.failure) + ".");
   if (!row.refusal.empty()) all.push_back("No verdict: " + one_line(row.refusal) + ".");
   if (!row.rest.empty()) all.push_back(with_names(row.contenders, row.rest));
@@ -86,97 +81,102 @@ std::vector<std::string> said_of_row(const ReplayedRow& row) {
   return all;
 }
 
-Section section_of_row(const Reproduction& r, const ReplayedRow& row, size_t index) {
-  Section out{.key = fmt::format("row-{}", index + 1), .title = one_line(row.row.name)};
+// The lines of one row over one of its references; what is said of the row stands above the first.
+Section section_of_row(const Reproduction& r, const ReplayedRow& row, const std::string& reference) {
+  Section out{.title = one_line(row.row.name) + ", against " + name_in(r, reference)};
   if (row.raced() && !row.title.empty())
     out.title += fmt::format(" · {} · {} track", one_line(row.title),
                              row.track == ir::Track::kAsIs ? "as-is" : "equalised");
   if (!row.folder.empty()) out.command = row.folder + "/report.html";  // the page links there
-  out.sentences = said_of_row(row);
-  out.legend = "Ratios are times as long as the contender that it is held against.";
-  if (row.raced())
-    out.legend += fmt::format(" Published figures: {}; here: steady step times. The intervals of all pairs of "
-                              "this race hold together (error rate {}, margin {}).",
-                              one_line(r.study.unit), percent(row.alpha), percent(row.margin));
-  FilledColumn names{{.title = "contender", .left = true, .name = true}, {}}, against{{.title = "against", .left = true}, {}},
-      published{{.title = "published"}, {}},
-      here{{.title = "here", .range_title = "interval"}, {}}, order{{.title = "order", .left = true}, {}};
+  if (reference == row.row.references.front()) out.sentences = said_of_row(row);
+  FilledColumn names{{.title = "contender", .left = true, .name = true}, {}},
+      published{{.title = "published"}, {}}, here{{.title = "here", .range_title = "interval"}, {}},
+      order{{.title = "order", .left = true}, {}};
   for (const ReplayedLine& line : row.lines) {
+    if (line.reference != reference) continue;
     out.row_names.push_back(name_in(r, line.contender));
     names.cells.push_back({out.row_names.back(), "", Ink::kPlain, one_line(line.contender)});
-    against.cells.push_back({name_in(r, line.reference), "", Ink::kPlain, one_line(line.reference)});
     published.cells.push_back({line.published ? ratio(*line.published) : kNone});
     here.cells.push_back(here_cell(line));
     order.cells.push_back(order_cell(line));
   }
-  out.notes.resize(out.row_names.size());
-  out.columns = {names, against, published};
+  out.columns = {names, published};
   if (row.raced()) out.columns.insert(out.columns.end(), {here, order});
   return out;
 }
 
 // What the study compared, without a table.
 Section about(const Reproduction& r) {
-  Section out{.key = "study", .title = "What the study compared", .sentences = r.study.compared};
+  Section out{.title = "What the study compared", .sentences = r.study.compared};
   out.legend = "Published: " + one_line(r.study.source);
-  if (!r.study.machine.empty()) out.legend += ", on " + one_line(r.study.machine);
+  if (!r.study.gpu.empty()) out.legend += ", on " + one_line(r.study.gpu);
   out.legend += ". Figures are " + one_line(r.study.unit) + ".";
   for (std::string& sentence : out.sentences) sentence = one_line(sentence);
   return out;
 }
 
-Section shares_section(const Reproduction& r) {
-  Section out{.key = "shares",
-              .title = "What settings explain of the gaps here",
-              .legend =
-                  "Share: log ratio that the switch takes away, over the log ratio of the gap; 100%: without the "
-                  "difference there is no gap, above 100% the order turns, below 0% the gap grows. From contenders of "
-                  "the same race that differ in that setting alone; the intervals hold wherever those of the ratios "
-                  "hold. Shares of several settings need not add up. –: no end is certain, as the gap may be none or too few heats "
-                  "were run."};
-  FilledColumn row{{.title = "row", .left = true, .name = true}, {}}, gap{{.title = "gap", .left = true}, {}},
+// Below such a table: the shares of which at least one end is certain.
+Section shares_of(const Reproduction& r, const ReplayedRow& row, const std::string& reference) {
+  Section out{.title = fmt::format("{}: what settings explain of the gaps to {} here", one_line(row.row.name),
+                                   name_in(r, reference))};
+  FilledColumn names{{.title = "contender", .left = true, .name = true}, {}},
       what{{.title = "switched", .left = true}, {}}, share{{.title = "share", .range_title = "interval"}, {}};
-  for (const ReplayedRow& each : r.rows) {
-    for (const ReplayedLine& line : each.lines) {
-      for (const GapShare& one : line.shares) {
-        out.row_names.push_back(one_line(each.row.name));
-        row.cells.push_back({fmt::format("{}: {} against {}", one_line(each.row.name), name_in(r, line.contender),
-                                         name_in(r, line.reference))});
-        gap.cells.push_back({ratio(line.today->ratio.value)});
-        const bool own = one.contender == line.contender;
-        what.cells.push_back({fmt::format("{}: {} = {} → {}{}", one_line(one.confound), one.setting, one.from, one.to,
-                                          own ? "" : " (of the other)")});
-        share.cells.push_back({share_text(one.share), share_range(one.share)});
-      }
+  for (const ReplayedLine& line : row.lines) {
+    for (const GapShare& one : line.shares) {
+      if (line.reference != reference || !one.known()) continue;
+      const char* const whose = one.contender == line.contender ? "" : "reference: ";
+      out.row_names.push_back(name_in(r, line.contender));
+      names.cells.push_back({out.row_names.back()});
+      what.cells.push_back({fmt::format("{}{} → {}", whose, one.setting, one.to), "", Ink::kPlain,
+                            fmt::format("{}: {} in place of {}", one_line(one.confound), one.to, one.from)});
+      share.cells.push_back({fmt::format("{:.0f}%", 100 * one.share.value), share_range(one.share)});
     }
   }
-  out.notes.resize(out.row_names.size());
-  if (!out.row_names.empty()) out.columns = {row, gap, what, share};
+  out.columns = {names, what, share};
   return out;
 }
 
 Section confounds_section(const Reproduction& r) {
-  Section out{.key = "confounds", .title = "What confounds the study"};
+  Section out{.title = "What confounds the study"};
   for (const recipe::Confound& one : r.study.confounds) {
     const std::string why = suite::why_no_share(r, one);
-    out.sentences.push_back(
-        one_line(fmt::format("{}: {} {}", one.name, one.what,
-                             why.empty() ? "Its shares stand above." : fmt::format("No share here: {}.", why))));
+    out.sentences.push_back(one_line(one.name + ": " + one.what) + " " +
+                            (why.empty() ? fmt::format("Shares above: {}.", join(one.settings, ", "))
+                                         : fmt::format("No share here: {}.", one_line(why))));
   }
+  double alpha = 0, margin = 0;
+  for (const ReplayedRow& row : r.rows)
+    alpha = std::max(alpha, row.alpha), margin = std::max(margin, row.margin);
+  out.legend = fmt::format(
+      "Ratios are times as long as the reference. Published figures: {}; here: steady step times.",
+      one_line(r.study.unit));
+  if (alpha > 0)
+    out.legend += fmt::format(
+        " The intervals of all pairs of a race hold together (error rate {}, margin {}), and those of shares wherever "
+        "these do. Share: the log ratio that the switch takes away, over that of the gap. 100%: without the difference "
+        "there is no gap; above, the order turns; below 0%, the gap grows. From contenders of one race that differ in "
+        "that setting alone; shares need not add up.",
+        percent(alpha), percent(margin));
   return out;
 }
 
 std::vector<Section> sections_of_study(const Reproduction& r) {
   std::vector<Section> all = {about(r)};
-  for (size_t i = 0; i < r.rows.size(); ++i) all.push_back(section_of_row(r, r.rows[i], i));
-  all.push_back(shares_section(r));
-  if (!r.study.confounds.empty()) all.push_back(confounds_section(r));
+  for (const ReplayedRow& row : r.rows) {
+    if (!row.asked) continue;
+    for (const std::string& reference : row.row.references) {
+      for (Section section : {section_of_row(r, row, reference), shares_of(r, row, reference)})
+        if (section.rows() > 0) all.push_back(std::move(section));
+    }
+  }
+  all.push_back(confounds_section(r));
+  for (size_t i = 0; i < all.size(); ++i) all[i].key = fmt::format("section-{}", i + 1);
   return all;
 }
 
 // A paragraph whose lines are painted alike.
-std::string lines_of_text(const std::string& text, const TerminalOptions& o, Ink ink, std::string_view first = "",
-                          std::string_view rest = "") {
+std::string lines_of_text(const std::string& text, const TerminalOptions& o, Ink ink,
+                          std::string_view first = "", std::string_view rest = "") {
   std::string out;
   for (const std::string& line : lines_of(paragraph(text, std::max(o.width, kLeastWidth), first, rest)))
     out += paint(line, ink, o.colour) + '\n';
@@ -190,7 +190,9 @@ Json json_of(const GapShare& one) {
           {"from", one.from},
           {"to", one.to},
           {"share",
-           {{"value", number(one.share.value)}, {"low", number(one.share.low)}, {"high", number(one.share.high)}}}};
+           {{"value", number(one.share.value)},
+            {"low", number(one.share.low)},
+            {"high", number(one.share.high)}}}};
 }
 
 Json json_of(const ReplayedLine& line) {
@@ -209,8 +211,11 @@ Json text_or_none(const std::string& text) { return text.empty() ? Json(nullptr)
 
 View view_of(const Section& section) {
   View v;
-  v.texts = {{"section_id", section.key}, {"section_title", section.title}, {"section_legend", section.legend}};
-  v.flags = {{"no_table", section.columns.empty()}, {"has_remarks", !section.sentences.empty()}, {"has_picture", false}};
+  v.texts = {
+      {"section_id", section.key}, {"section_title", section.title}, {"section_legend", section.legend}};
+  v.flags = {{"no_table", section.columns.empty()},
+             {"has_remarks", !section.sentences.empty()},
+             {"has_picture", false}};
   for (size_t c = 0; c < section.columns.size(); ++c)
     v.lists["heads"].push_back(
         {{{"head_text", section.columns[c].column.title}, {"head_link", section.command}},
@@ -235,7 +240,8 @@ View view_of(const Section& section) {
     }
     v.lists["lines"].push_back(std::move(line));
   }
-  for (const std::string& sentence : section.sentences) v.lists["remarks"].push_back({{{"remark", sentence}}, {}, {}});
+  for (const std::string& sentence : section.sentences)
+    v.lists["remarks"].push_back({{{"remark", sentence}}, {}, {}});
   return v;
 }
 
@@ -261,31 +267,22 @@ std::vector<View> study_tiles(const Reproduction& r) {
 
 std::string render_terminal(const Reproduction& r, const TerminalOptions& o) {
   const int width = std::max(o.width, kLeastWidth);
-  std::string out = lines_of_text(one_line(suite::headline(r)), o, suite::replicates(r) ? Ink::kGood : Ink::kWarn);
+  std::string out =
+      lines_of_text(one_line(suite::headline(r)), o, suite::replicates(r) ? Ink::kGood : Ink::kWarn);
   if (r.interrupted) out += lines_of_text("Interrupted: what is known so far.", o, Ink::kWarn);
   out += '\n' + lines_of_text("Bakeoff · " + one_line(r.study.title), o, Ink::kBold);
   for (const Section& section : sections_of_study(r)) {
     if (section.columns.empty() && section.sentences.empty()) continue;
     out += '\n' + lines_of_text(section.title, o, Ink::kBold);
-    for (const std::string& sentence : section.sentences) out += lines_of_text(sentence, o, Ink::kPlain, "  · ", "    ");
+    for (const std::string& sentence : section.sentences)
+      out += lines_of_text(sentence, o, Ink::kPlain, "  · ", "    ");
     if (!section.columns.empty()) {
-      for (const std::string& line : layout(choose_columns(section.columns, width), width, o.colour)) out += line + '\n';
+      for (const std::string& line : layout(choose_columns(section.columns, width), width, o.colour))
+        out += line + '\n';
     }
     if (!section.legend.empty()) out += lines_of_text(section.legend, o, Ink::kDim);
   }
   return out + '\n';
-}
-
-std::string render_markdown(const Reproduction& r) {
-  std::vector<Section> sections = sections_of_study(r);
-  sections.front().title = "Bakeoff: " + one_line(r.study.title);
-  sections.front().sentences.insert(sections.front().sentences.begin(), suite::headline(r));
-  std::string out;
-  for (Section& section : sections) {
-    section.command.clear();
-    out += render_markdown(section);
-  }
-  return out;
 }
 
 std::string render_json(const Reproduction& r) {
@@ -296,7 +293,7 @@ std::string render_json(const Reproduction& r) {
     rows.push_back({{"row", row.row.name},
                     {"recipe", text_or_none(row.row.recipe.string())},
                     {"run", text_or_none(row.folder)},
-                    {"track", row.contenders.empty()              ? Json(nullptr)
+                    {"track", row.contenders.empty()          ? Json(nullptr)
                               : row.track == ir::Track::kAsIs ? Json("as-is")
                                                               : Json("equalised")},
                     {"instead", text_or_none(row.row.instead)},
@@ -306,8 +303,9 @@ std::string render_json(const Reproduction& r) {
                     {"contenders", lines}});
   }
   for (const recipe::Confound& one : r.study.confounds)
-    confounds.push_back(
-        {{"name", one.name}, {"what", one.what}, {"why_no_share", text_or_none(suite::why_no_share(r, one))}});
+    confounds.push_back({{"name", one.name},
+                         {"what", one.what},
+                         {"why_no_share", text_or_none(suite::why_no_share(r, one))}});
   const Json out = {{"schema", 1},
                     {"tool", "bakeoff"},
                     {"version", kVersion},
@@ -323,35 +321,19 @@ std::string render_json(const Reproduction& r) {
   return dump(out, 2) + '\n';
 }
 
-std::string render_csv(const Reproduction& r) {
-  std::vector<Fields> all;
-  for (const ReplayedRow& row : r.rows) {
-    for (const ReplayedLine& line : row.lines) {
-      const Json json = json_of(line);
-      all.push_back({{"row", row.row.name},
-                     {"contender", line.contender},
-                     {"reference", line.reference},
-                     {"published", plain(json.at("published"), "")},
-                     {"here", plain(json.at("here"), "/value")},
-                     {"here_low", plain(json.at("here"), "/low")},
-                     {"here_high", plain(json.at("here"), "/high")},
-                     {"order", word(line.order)},
-                     {"why", row.failure.empty() ? line.note : row.failure}});
-    }
-  }
-  return render_csv(all);
-}
-
 std::string render_reproduction_page(const Reproduction& r) {
   View page;
   page.texts = {{"title", "reproduce " + one_line(r.study.name)},
                 {"headline", one_line(suite::headline(r))},
-                {"state", r.interrupted ? "interrupted" : suite::replicates(r) ? "replication" : "no replication"},
+                {"state", r.interrupted          ? "interrupted"
+                          : suite::replicates(r) ? "replication"
+                                                 : "no replication"},
                 {"state_class", suite::replicates(r) && !r.interrupted ? "good" : "warn"}};
   page.flags["has_missing"] = false;
   page.lists["tiles"] = study_tiles(r);
   for (const Section& section : sections_of_study(r)) {
-    if (!section.columns.empty() || !section.sentences.empty()) page.lists["sections"].push_back(view_of(section));
+    if (!section.columns.empty() || !section.sentences.empty())
+      page.lists["sections"].push_back(view_of(section));
   }
   return render_page("suite.html", std::move(page));
 }
@@ -364,13 +346,15 @@ std::string list_of_studies(const std::vector<recipe::PublishedStudy>& studies, 
     out += lines_of_text(one_line(study.title) + ". Rows that can be raced here: " +
                              fmt::format("{} of {}.", raced, study.rows.size()),
                          o, Ink::kPlain, "  ", "  ");
-    for (const std::string& one : study.compared) out += lines_of_text(one_line(one), o, Ink::kDim, "  · ", "    ");
+    for (const std::string& one : study.compared)
+      out += lines_of_text(one_line(one), o, Ink::kDim, "  · ", "    ");
     out += lines_of_text("Published: " + one_line(study.source), o, Ink::kDim, "  ", "  ") + '\n';
   }
   return out;
 }
 
-std::string plan_of(const recipe::PublishedStudy& study, const suite::Record& record, const TerminalOptions& o) {
+std::string plan_of(const recipe::PublishedStudy& study, const suite::Record& record,
+                    const TerminalOptions& o) {
   std::string out;
   for (const recipe::StudyRow& row : study.rows) {
     out += lines_of_text(row.name, o, Ink::kBold);
@@ -379,7 +363,7 @@ std::string plan_of(const recipe::PublishedStudy& study, const suite::Record& re
     const auto recipe = raced ? suite::recipe_of_suite(entry->recipe, record.every, entry->with)
                               : Result<recipe::Recipe>(Error{.message = "not raced"});
     if (!raced || !recipe) {
-      const std::string why = !row.why_not.empty() ? row.why_not
+      const std::string why = !row.why_not.empty()            ? row.why_not
                               : entry == record.entries.end() ? "is not among the rows asked for"
                                                               : entry->failure;
       out += lines_of_text("not raced: " + one_line(why), o, Ink::kDim, "  ", "    ");
@@ -387,10 +371,12 @@ std::string plan_of(const recipe::PublishedStudy& study, const suite::Record& re
     }
     std::vector<std::string> ids;
     for (const auto& contender : recipe->contenders) ids.push_back(contender.id);
-    out += lines_of_text(fmt::format("{}, batch {}: {}", entry->recipe, recipe->training.batch, join(ids, ", ")), o,
-                         Ink::kPlain, "  ", "    ");
+    out +=
+        lines_of_text(fmt::format("{}, batch {}: {}", entry->recipe, recipe->training.batch, join(ids, ", ")),
+                      o, Ink::kPlain, "  ", "    ");
     if (!row.instead.empty())
-      out += lines_of_text("in place of the study's network: " + one_line(row.instead), o, Ink::kDim, "  ", "    ");
+      out += lines_of_text("in place of the study's network: " + one_line(row.instead), o, Ink::kDim, "  ",
+                           "    ");
   }
   return out;
 }

@@ -66,7 +66,7 @@ std::string row_name(const std::string& name, const fs::path& file, std::set<std
   return unique;
 }
 
-// What is to be raced. A recipe that cannot be read has its reason from the start; it is an error if none can.
+// What is to be raced. It is an error if no recipe can be read.
 Result<Record> record_of(const Request& request, std::vector<std::string>& contenders) {
   TRY(const recipe::SuiteFile file, named_suite(request.what));
   Record record{.name = file.name,
@@ -78,27 +78,39 @@ Result<Record> record_of(const Request& request, std::vector<std::string>& conte
   std::set<std::string> taken;
   std::optional<Error> first;
   for (const fs::path& path : file.recipes) {
-    const auto recipe = recipe_of_suite(path, record.every);
-    const fs::path found = recipe ? recipe->file : path;
-    Entry entry{.recipe = recipe && recipe->shipped ? found.string()
-                                                    : fs::weakly_canonical(fs::absolute(found)).string()};
-    const std::string name = recipe ? recipe->name : path.stem().string();
-    entry.name = row_name(name, path, taken);
-    entry.folder = folder_name(record.entries.size(), name);
+    const auto recipe = add_entry(record, path);
+    std::string& name = record.entries.back().name;
+    name = row_name(name, path, taken);
     if (recipe) {
       for (const recipe::Contender& contender : recipe->contenders) contenders.push_back(contender.id);
-    } else {
-      entry.state = EntryState::kFailed;
-      entry.failure = in_a_row(recipe.error());
-      if (!first) first = recipe.error();
+    } else if (!first) {
+      first = recipe.error();
     }
-    record.entries.push_back(std::move(entry));
   }
   if (contenders.empty() && first) return *first;
   return record;
 }
 
 }  // namespace
+
+Result<recipe::Recipe> add_entry(Record& record, const fs::path& path, const std::string& name,
+                                 const std::string& with) {
+  auto recipe = recipe_of_suite(path, record.every, with);
+  const fs::path found = recipe ? recipe->file : path;
+  Entry entry{.name = !name.empty() ? name
+                      : recipe      ? recipe->name
+                                    : path.stem().string(),
+              .recipe = recipe && recipe->shipped ? found.string()
+                                                  : fs::weakly_canonical(fs::absolute(found)).string(),
+              .with = with};
+  entry.folder = folder_name(record.entries.size(), entry.name);
+  if (!recipe) {
+    entry.state = EntryState::kFailed;
+    entry.failure = in_a_row(recipe.error());
+  }
+  record.entries.push_back(std::move(entry));
+  return recipe;
+}
 
 Status check_baseline(const std::string& baseline, std::vector<std::string> contenders) {
   std::sort(contenders.begin(), contenders.end());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -18,7 +19,6 @@
 namespace bakeoff::suite {
 namespace {
 
-namespace fs = std::filesystem;
 using recipe::StudyRow;
 
 std::optional<double> published_ratio(const StudyRow& row, const recipe::PublishedFigure& figure,
@@ -48,7 +48,8 @@ std::string why_no_time(const Summary& s, const std::string& id) {
 Order order_of(std::optional<double> published, PairVerdict today, double margin) {
   if (!published) return Order::kNotPublished;
   if (today == PairVerdict::kUndecided) return Order::kUndecided;
-  const bool gap_then = std::abs(std::log(*published)) > std::log1p(margin), gap_now = today != PairVerdict::kSame;
+  const bool gap_then = std::abs(std::log(*published)) > std::log1p(margin),
+             gap_now = today != PairVerdict::kSame;
   if (!gap_then || !gap_now)
     return gap_then ? Order::kNoGapHere : gap_now ? Order::kNoGapPublished : Order::kAgrees;
   return (*published < 1) == (today == PairVerdict::kFaster) ? Order::kAgrees : Order::kReversed;
@@ -107,8 +108,8 @@ ReplayedLine line_of(const recipe::PublishedStudy& study, const StudyRow& row,
 }
 
 ReplayedRow replayed(const recipe::PublishedStudy& study, const StudyRow& row, const Input* input) {
-  ReplayedRow out{.row = row, .failure = row.why_not};
-  if (row.why_not.empty() && input == nullptr) out.failure = "is not among the rows of this replay";
+  ReplayedRow out{.row = row, .asked = input != nullptr || !row.why_not.empty(), .failure = row.why_not};
+  if (!out.asked) out.failure = "is not among the rows of this replay";
   if (input != nullptr) out.failure = input->failure;
   if (input != nullptr && input->summary) out.folder = input->folder;
   const Summary* s = input != nullptr && input->summary ? &*input->summary : nullptr;
@@ -134,19 +135,6 @@ ReplayedRow replayed(const recipe::PublishedStudy& study, const StudyRow& row, c
   return out;
 }
 
-Result<Entry> entry_of(const StudyRow& row, const std::string& every, size_t index, std::optional<Error>& first) {
-  Entry entry{.name = row.name, .folder = folder_name(index, row.name), .with = row.with};
-  const auto recipe = recipe_of_suite(row.recipe, every, row.with);
-  const fs::path found = recipe ? recipe->file : row.recipe;
-  entry.recipe = recipe && recipe->shipped ? found.string() : fs::weakly_canonical(fs::absolute(found)).string();
-  if (!recipe) {
-    entry.state = EntryState::kFailed;
-    entry.failure = in_a_row(recipe.error());
-    if (!first) first = recipe.error();
-  }
-  return entry;
-}
-
 Status check_rows(const recipe::PublishedStudy& study, const std::vector<std::string>& wanted) {
   std::vector<std::string> known;
   for (const StudyRow& row : study.rows)
@@ -165,28 +153,13 @@ Status check_rows(const recipe::PublishedStudy& study, const std::vector<std::st
 }  // namespace
 
 std::string word(Order order) {
-  switch (order) {
-    case Order::kNotPublished:
-      return "not published";
-    case Order::kNotRaced:
-      return "not raced";
-    case Order::kNotJudged:
-      return "not judged";
-    case Order::kUndecided:
-      return "undecided";
-    case Order::kAgrees:
-      return "agrees";
-    case Order::kReversed:
-      return "reversed";
-    case Order::kNoGapHere:
-      return "no gap here";
-    case Order::kNoGapPublished:
-      return "gap here alone";
-  }
-  return "";
+  constexpr std::array kWords = {"not published", "not raced", "not judged",  "undecided",
+                                 "agrees",        "reversed",  "no gap here", "gap here alone"};
+  return kWords[static_cast<size_t>(order)];
 }
 
-Result<Record> record_of(const recipe::StudyText& text, double minutes, const std::vector<std::string>& rows) {
+Result<Record> record_of(const recipe::StudyText& text, double minutes,
+                         const std::vector<std::string>& rows) {
   TRY(const recipe::PublishedStudy study, recipe::parse_study(text.text, text.file, text.shipped));
   CHECK_OK(check_rows(study, rows));
   Record record{.name = study.name,
@@ -199,16 +172,15 @@ Result<Record> record_of(const recipe::StudyText& text, double minutes, const st
   bool any = false;
   for (const StudyRow& row : study.rows) {
     if (!row.why_not.empty() || (!rows.empty() && std::ranges::find(rows, row.name) == rows.end())) continue;
-    TRY(Entry entry, entry_of(row, record.every, record.entries.size(), first));
-    any |= entry.open();
-    record.entries.push_back(std::move(entry));
+    const auto recipe = add_entry(record, row.recipe, row.name, row.with);
+    any |= recipe.has_value();
+    if (!recipe && !first) first = recipe.error();
   }
-  if (!any && first) return *first;
-  if (!any)
-    return Error{.message = fmt::format("no row of '{}' can be raced here", study.name),
-                 .where = text.file.string(),
-                 .remedy = "`bakeoff reproduce --dry-run` says why"};
-  return record;
+  if (any) return record;
+  if (first) return *first;
+  return Error{.message = fmt::format("no row of '{}' can be raced here", study.name),
+               .where = text.file.string(),
+               .remedy = "`bakeoff reproduce` says why"};
 }
 
 Result<recipe::PublishedStudy> study_of(const Record& record) {
@@ -230,7 +202,7 @@ Reproduction reproduction_of(const recipe::PublishedStudy& study, const std::vec
 
 bool replicates(const Reproduction& r) {
   return std::ranges::all_of(r.rows, [&](const ReplayedRow& row) {
-    return !row.raced() || (row.row.instead.empty() && (row.gpu || !r.study.gpu));
+    return !row.raced() || (row.row.instead.empty() && (row.gpu || r.study.gpu.empty()));
   });
 }
 
@@ -247,30 +219,35 @@ std::string headline(const Reproduction& r) {
     return fmt::format("{} of the study, raced on another machine: order and ratios are compared.",
                        table::counted(raced, "row"));
   std::vector<std::string> why;
-  if (r.study.gpu && on_gpu < raced)
-    why.push_back(fmt::format("no GPU was used here ({})",
-                              r.study.machine.empty() ? "the study used one"
-                                                      : "the study's figures are of " + r.study.machine));
+  if (!r.study.gpu.empty() && on_gpu < raced)
+    why.push_back(fmt::format("no GPU was used here (the study's figures are of {})", r.study.gpu));
   if (small > 0)
-    why.push_back(fmt::format("{} of {} raced differ from the study in network or spelling", small,
-                              table::counted(raced, "row")));
+    why.push_back(
+        fmt::format("{} of {} rows raced differ from the study in network or spelling", small, raced));
   return fmt::format("Not a replication: {}. Ratios here show what the settings do on this machine.",
                      join(why, ", and "));
 }
 
 std::string why_no_share(const Reproduction& r, const recipe::Confound& confound) {
   if (!confound.why_not.empty()) return confound.why_not;
-  bool crossed = false;
+  bool crossed = false, open = false;
   for (const ReplayedRow& row : r.rows) {
-    for (const ReplayedLine& line : row.lines)
-      if (std::ranges::find(line.shares, confound.name, &GapShare::confound) != line.shares.end()) return "";
+    for (const ReplayedLine& line : row.lines) {
+      for (const GapShare& share : line.shares) {
+        if (share.confound != confound.name) continue;
+        if (share.known()) return "";
+        open = true;
+      }
+    }
     for (const Contender& a : row.contenders)
       for (const Contender& b : row.contenders)
         crossed |= std::ranges::find(confound.settings, differing_setting(a, b)) != confound.settings.end();
   }
-  return crossed ? "no contender with a published figure has a gap beyond the margin here and one beside it that "
-                   "differs in this alone"
-                 : "no race here has two contenders that differ in it alone";
+  return open ? "too few heats were run for an interval of any"
+         : crossed
+             ? "no contender with a published figure has a certain gap beyond the margin, and one beside it that "
+               "differs in this alone"
+             : "no race here has two contenders that differ in it alone";
 }
 
 }  // namespace bakeoff::suite

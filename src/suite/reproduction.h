@@ -3,6 +3,7 @@
 // A published study replayed: a suite, whose races are held against the study's table. Pure functions of the study and
 // of the races' summaries, but for the record that a replay begins with.
 
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -19,9 +20,9 @@ namespace bakeoff::suite {
 enum class Order {
   kNotPublished,
   kNotRaced,
-  kNotJudged,       // the race has no verdict
-  kUndecided,       // today's interval allows either
-  kAgrees,          // also: neither has a gap beyond the margin
+  kNotJudged,  // the race has no verdict
+  kUndecided,  // today's interval allows either
+  kAgrees,     // also: neither has a gap beyond the margin
   kReversed,
   kNoGapHere,       // today's is within the margin
   kNoGapPublished,  // the published one is within the margin
@@ -34,6 +35,7 @@ struct GapShare {
   std::string contender = {};  // whose setting is switched: the line's, or the reference
   std::string from = {}, to = {};
   Estimate share = {};  // suite/gap_share.h; unlike other estimates it may be negative
+  bool known() const { return std::isfinite(share.low) || std::isfinite(share.high); }
 };
 
 struct ReplayedLine {
@@ -48,12 +50,13 @@ struct ReplayedLine {
 struct ReplayedRow {
   recipe::StudyRow row = {};
   std::string folder = {};   // of its run, below the suite's; empty: none
+  bool asked = true;         // false: it could be raced, but others were asked for
   std::string failure = {};  // why it was not raced; empty: it was
   std::string refusal = {};  // why its race has no verdict
   std::string rest = {};     // what is left to decide, in a sentence
   std::string title = {};    // of the recipe
   ir::Track track = ir::Track::kEqualised;
-  bool gpu = false;         // a contender computed on one
+  bool gpu = false;  // a contender computed on one
   double alpha = 0, margin = 0;
   std::vector<Contender> contenders = {};
   std::vector<ReplayedLine> lines = {};

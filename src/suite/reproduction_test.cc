@@ -81,7 +81,8 @@ struct Member {
 };
 
 // A race of these contenders with noise of restarts, ranked by the functions of real races.
-Summary raced(const std::vector<Member>& members, int heats, uint64_t seed, double noise, double alpha = 0.01) {
+Summary raced(const std::vector<Member>& members, int heats, uint64_t seed, double noise,
+              double alpha = 0.01) {
   Summary s{.title = "r", .margin = 0.03, .alpha = alpha};
   std::vector<std::string> ids;
   for (const Member& m : members) {
@@ -117,7 +118,7 @@ const Member kTorch = {"torch", {{"compile", "off"}}, 3};
 const Member kCompiled = {"torch", {{"compile", "default"}}, 4};
 
 recipe::PublishedStudy study_with(double keras, double torch) {
-  recipe::PublishedStudy study{.name = "s", .machine = "an X", .gpu = true};
+  recipe::PublishedStudy study{.name = "s", .gpu = "an X"};
   study.rows = {{.name = "row",
                  .recipe = "r.toml",
                  .references = {"torch,compile=off"},
@@ -159,7 +160,8 @@ TEST(Reproduction, SharesOfBothSidesAndTheReasonsOfOthers) {
   EXPECT_THAT(why_no_share(r, r.study.confounds[3]), HasSubstr("no race here"));
   EXPECT_EQ(why_no_share(r, r.study.confounds[4]), "no GPU");
   EXPECT_FALSE(r.rows[1].raced());
-  EXPECT_THAT(headline(r), HasSubstr("Not a replication: no GPU was used here (the study's figures are of an X)"));
+  EXPECT_THAT(headline(r),
+              HasSubstr("Not a replication: no GPU was used here (the study's figures are of an X)"));
 }
 
 TEST(Reproduction, OrdersThatAgreeTurnOrAreNotKnown) {
@@ -178,6 +180,7 @@ TEST(Reproduction, OrdersThatAgreeTurnOrAreNotKnown) {
   EXPECT_EQ(unsure.rows.at(0).lines.at(0).order, Order::kUndecided);
   ASSERT_THAT(unsure.rows.at(0).lines.at(0).shares, SizeIs(1));
   EXPECT_EQ(unsure.rows.at(0).lines.at(0).shares[0].share.high, kOpen) << "the gap may be none";
+  EXPECT_THAT(why_no_share(unsure, unsure.study.confounds[0]), HasSubstr("too few heats"));
   Summary busy = raced({kPlain, kXla, kTorch}, 30, 5, 0.005);
   busy.refusal = "the host was busy";
   const Reproduction refused = replay(study_with(2, 1), busy);
@@ -205,7 +208,7 @@ TEST(Reproduction, OnlyTheStudysOwnNetworkOnItsKindOfMachineReplicates) {
   EXPECT_TRUE(replicates(replay(study, s)));
   study.rows[0].instead = "a smaller one";
   EXPECT_FALSE(replicates(replay(study, s)));
-  EXPECT_THAT(headline(replay(study, s)), HasSubstr("1 of 1 row raced differ"));
+  EXPECT_THAT(headline(replay(study, s)), HasSubstr("1 of 1 rows raced differ"));
 }
 
 // Noise as restarts make it, alpha = 0.1: of 300 races at most 10% may have a share outside its interval, and they are
@@ -214,7 +217,8 @@ TEST(Reproduction, IntervalsOfSharesCoverTheTruth) {
   int missed = 0, known = 0;
   double width = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
-    const Reproduction r = replay(study_with(2, 1), raced({kPlain, kXla, kTorch, kCompiled}, 12, 100 + seed, 0.04, 0.1));
+    const Reproduction r =
+        replay(study_with(2, 1), raced({kPlain, kXla, kTorch, kCompiled}, 12, 100 + seed, 0.04, 0.1));
     const ReplayedLine& line = r.rows.at(0).lines.at(0);
     const double truth[] = {0.5, 1 - std::log(3.0) / std::log(4.0)};
     bool out = false;

@@ -47,7 +47,8 @@ struct Record {
   std::string baseline = {};
   std::string every = {};  // TOML that replaces keys of every recipe
   std::vector<Entry> entries = {};
-  std::string study = {};  // the published study that the suite replays, as TOML (suite/reproduction.h); empty: none
+  std::string study =
+      {};  // the published study that the suite replays, as TOML (suite/reproduction.h); empty: none
   bool operator==(const Record&) const = default;
 };
 

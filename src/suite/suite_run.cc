@@ -72,7 +72,8 @@ std::string in_a_row(Error error) {
   return remedy.empty() ? error.text() : error.text() + "; " + remedy;
 }
 
-Result<recipe::Recipe> recipe_of_suite(const fs::path& file, const std::string& every, const std::string& with) {
+Result<recipe::Recipe> recipe_of_suite(const fs::path& file, const std::string& every,
+                                       const std::string& with) {
   TRY(const recipe::Recipe recipe, recipe::load(file));
   TRY(const recipe::Recipe raced, recipe::with_every(recipe, every));
   return recipe::with_every(raced, with, "the row's [row.with]");

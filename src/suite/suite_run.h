@@ -24,6 +24,10 @@ struct Request {
   std::string baseline = {};                     // id of a contender, in place of the suite's
 };
 
+// Adds an entry, by `name`, else by the recipe's own. One whose recipe cannot be read has its reason from the start; the
+// error is returned too.
+Result<recipe::Recipe> add_entry(Record& record, const std::filesystem::path& recipe,
+                                 const std::string& name = "", const std::string& with = "");
 // The record of a new suite. A recipe that cannot be read has its reason from the start; it is an error if none can be
 // read, or if no recipe has the baseline.
 Result<Record> new_record(const Request& request);

@@ -13,9 +13,8 @@ from tests.cli import support
 STUDY = """
 title = "A small study"
 source = "somebody, 2025"
-machine = "an A100"
 unit = "ms a step"
-gpu = true
+gpu = "an A100"
 compared = ["It timed one network."]
 columns = ["onnxruntime", "onnxruntime[optimization=disabled]", "jax"]
 references = ["onnxruntime"]
@@ -80,15 +79,11 @@ class Reproduce(unittest.TestCase):
         rows = {row["row"]: row for row in result["rows"]}
         self.assertIsNone(rows["small"]["why_not_raced"])
         self.assertIn("unknown key 'bacth'", rows["broken"]["why_not_raced"])
-        self.assertEqual(
-            rows["later"]["why_not_raced"], "generate cannot be raced yet"
-        )
+        self.assertEqual(rows["later"]["why_not_raced"], "generate cannot be raced yet")
         slow, absent = rows["small"]["contenders"]
         self.assertEqual(slow["published"], 0.5)
         self.assertGreater(slow["here"]["value"], 0)
-        self.assertIn(
-            slow["order"], ("agrees", "reversed", "no gap here", "undecided")
-        )
+        self.assertIn(slow["order"], ("agrees", "reversed", "no gap here", "undecided"))
         self.assertIsNone(absent["here"])
         self.assertIn("jax is not ranked", absent["note"])
         self.assertEqual(result["confounds"][1]["why_no_share"], "there is no GPU")
@@ -116,7 +111,11 @@ class Reproduce(unittest.TestCase):
     def test_what_is_inside_and_what_would_be_raced(self) -> None:
         listed = self.place.run("reproduce")
         self.assertEqual(listed.code, 0, listed.err)
-        for part in ("keras3_a100", "Rows that can be raced here: 9 of 13", "Published"):
+        for part in (
+            "keras3_a100",
+            "Rows that can be raced here: 9 of 13",
+            "Published",
+        ):
             self.assertIn(part, listed.out)
         plan = self.place.run("reproduce", "algoperf_a100", "--dry-run")
         self.assertEqual(plan.code, 0, plan.err)
@@ -131,7 +130,7 @@ class Reproduce(unittest.TestCase):
         self.place.write("suite/suite.json", '{"name": "x", "entries": []}')
         for arguments, message in (
             (["keras_a100"], "did you mean 'keras3_a100'?"),
-            (["wrong.toml"], "wrong.toml:27: a row has no key 'figurs'"),
+            (["wrong.toml"], "wrong.toml:26: a row has no key 'figurs'"),
             (["mine.toml", "--rows", "smal"], "did you mean 'small'?"),
             (["mine.toml", "--rows", "later"], "generate cannot be raced yet"),
             (["mine.toml", "--rows", "broken"], "unknown key 'bacth'"),

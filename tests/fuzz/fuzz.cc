@@ -30,6 +30,7 @@
 #include "ir/verify.h"
 #include "onnx/mapper.h"
 #include "onnx/onnx_model.h"
+#include "recipe/published_study.h"
 #include "recipe/recipe.h"
 #include "recipe/suite_file.h"
 #include "records/machine_report.h"
@@ -152,6 +153,7 @@ bool reads_ir(const fs::path& file) {
 }
 
 bool reads_recipe(const fs::path& file) { return recipe::parse(text_of(file), file).has_value(); }
+bool reads_study(const fs::path& file) { return recipe::parse_study(text_of(file), file).has_value(); }
 bool reads_suite(const fs::path& file) { return recipe::parse_suite(text_of(file), file).has_value(); }
 
 // `inputs`: of npy and IDX the files of x and y.
@@ -212,6 +214,7 @@ std::map<std::string, Reader> kinds(Rng& rng, const std::vector<fs::path>& files
   };
   return {
       {"recipe", reads_recipe},
+      {"study", reads_study},
       {"suite", reads_suite},
       {"ir", reads_ir},
       {"csv", data(DataKind::kCsv)},

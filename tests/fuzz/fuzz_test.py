@@ -138,6 +138,7 @@ class Fuzz(unittest.TestCase):
         found = self.write("found.toml", FOUND_RECIPE)
         self.fuzz("recipe", [found, *sorted(recipes.glob("*.toml"))])
         self.fuzz("suite", sorted((recipes / "suites").glob("*.toml")))
+        self.fuzz("study", sorted((recipes / "published").glob("*.toml")))
         files = [recipes / "digits_cnn.ir"]
         for name in ("mlp_small", "lstm_lm_small", "bert_small"):
             shown = self.place.run("show", name)
