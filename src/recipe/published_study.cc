@@ -76,6 +76,8 @@ Result<StudyRow> study_row(const TomlFields& fields, const PublishedStudy& study
   if (!own.empty()) columns = own;
   TRY(row.references, fields.texts("references"));
   if (row.references.empty()) row.references = references;
+  if (std::set<std::string>(columns.begin(), columns.end()).size() < columns.size())
+    return fields.error(fields.get("columns"), "a contender is named twice in 'columns'", "name each once");
   if (columns.size() < 2 || row.references.empty())
     return fields.error(nullptr, "the row compares nothing",
                         "name at least two contenders in 'columns', and one of them in 'references'");

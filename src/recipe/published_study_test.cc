@@ -63,6 +63,7 @@ TEST(PublishedStudy, ErrorsNameLineKeyAndRemedy) {
       {kHead + kRow + "figures = [1, inf]\n", "'figures' must be a list of numbers above 0"},
       {kHead + kRow + "figures = 1\n", "'figures' must be a list of numbers above 0"},
       {kHead + kRow + "references = [\"touch\"]\n", "the reference 'touch' is no column"},
+      {kHead + kRow + "columns = [\"torch\", \"torch\"]\n", "/s.toml:9: a contender is named twice"},
       {kHead + kRow + "columns = [\"torch\"]\n", "the row compares nothing"},
       {kHead + kRow + "why_not = \"no\"\n", "either 'recipe' or 'why_not'"},
       {kHead + "[[row]]\nname = \"a\"\n", "either 'recipe' or 'why_not'"},

@@ -260,7 +260,7 @@ std::vector<View> study_tiles(const Reproduction& r) {
   };
   return {tile(fmt::format("{} of {}", raced, r.rows.size()), "rows raced"),
           tile(fmt::format("{} of {}", agrees, judged), "published orders agree"),
-          tile(fmt::format("{}", reversed), "are reversed")};
+          tile(fmt::format("{}", reversed), "are reversed; the rest is not certain")};
 }
 
 }  // namespace
@@ -357,7 +357,7 @@ std::string plan_of(const recipe::PublishedStudy& study, const suite::Record& re
                     const TerminalOptions& o) {
   std::string out;
   for (const recipe::StudyRow& row : study.rows) {
-    out += lines_of_text(row.name, o, Ink::kBold);
+    out += lines_of_text(one_line(row.name), o, Ink::kBold);
     const auto entry = std::ranges::find(record.entries, row.name, &suite::Entry::name);
     const bool raced = entry != record.entries.end() && entry->open();
     const auto recipe = raced ? suite::recipe_of_suite(entry->recipe, record.every, entry->with)
