@@ -41,7 +41,7 @@ Estimate share_of_gap(const Estimate& switched, const Estimate& gap, const Estim
   const auto within = [&](double at) { return std::isnan(at) ? from : std::clamp(at, from, to); };
   const double low = std::min({low_at(from), low_at(to), low_at(within(x.low + z.high))});
   const double high = std::max({high_at(from), high_at(to), high_at(within(x.high + z.low))});
-  if (low > high) return {share, share, share};
+  if (low > high) return {share, -kOpen, kOpen};  // the three contradict each other
   return {std::clamp(share, low, high), low, high};
 }
 
