@@ -85,9 +85,10 @@ int show(const std::string& what) {
   }
   const auto cost = *ir::step_cost(*workload, {}, 1);
   print(fmt::format(
-      "\n{} trained parameters\nfor each row of a batch: {:.4g} MFLOP forward, {:.4g} MFLOP backward\n",
-      workload->parameter_count(), static_cast<double>(cost.flops_forward) / 1e6,
-      static_cast<double>(cost.flops_backward) / 1e6));
+      "\n{} trained parameters{}\nfor each row of a batch: {:.4g} MFLOP forward, {:.4g} MFLOP backward\n",
+      workload->parameter_count(),
+      workload->frozen_count() > 0 ? fmt::format(", {} frozen", workload->frozen_count()) : "",
+      static_cast<double>(cost.flops_forward) / 1e6, static_cast<double>(cost.flops_backward) / 1e6));
   const auto kinds = *ir::cost_by_op(*workload, 1);
   for (const ir::OpCost& kind : kinds) {
     if (kind.cost.flops() == 0) continue;

@@ -11,16 +11,21 @@ std::string torch_leaf(ir::Op op, const std::string& slot) {
   return slot == "mean" || slot == "var" ? "running_" + slot : slot;
 }
 
-std::string torch_layer(const ir::Workload& workload, const ir::Node& node) {
+std::string torch_layer(const ir::Workload& workload, const ir::Node& node, bool freezes) {
   std::string path;
+  bool trained = false, frozen = false;
   if (node.op == ir::Op::kParameter) return path;
   // nn.LayerNorm has a weight, nn.GroupNorm a bias too, or none.
   const bool no_layer = (node.op == ir::Op::kLayerNorm && !node.has("weight")) ||
                         (node.op == ir::Op::kGroupNorm && node.params.size() < 2);
   if (no_layer) return path;
   for (const ir::Slot& slot : node.params) {
-    const std::string& name = workload.parameters[static_cast<size_t>(slot.param)].name;
-    if (workload.parameters[static_cast<size_t>(slot.param)].frozen) return "";  // a buffer
+    const ir::Parameter& p = workload.parameters[static_cast<size_t>(slot.param)];
+    const std::string& name = p.name;
+    const bool statistic = p.role == ir::Role::kRunningMean || p.role == ir::Role::kRunningVar;
+    if (p.frozen && (statistic || !freezes)) return "";  // a buffer
+    if (!statistic) (p.frozen ? frozen : trained) = true;
+    if (frozen && trained) return "";
     if (leaf_of(name) != torch_leaf(node.op, slot.name) || leaf_of(name) == name) return "";
     if (!path.empty() && path != layer_of(name)) return "";
     path = layer_of(name);

@@ -14,8 +14,9 @@ namespace bakeoff::emit {
 std::string torch_leaf(ir::Op op, const std::string& slot);
 
 // The layer whose nn module can own all parameters of the node, because they are <layer>.<torch_leaf> and
-// nothing else lives under that name; else "".
-std::string torch_layer(const ir::Workload& workload, const ir::Node& node);
+// nothing else lives under that name; else "". A frozen layer has one only where `freezes`: its module as a whole can
+// be frozen, running statistics apart.
+std::string torch_layer(const ir::Workload& workload, const ir::Node& node, bool freezes = false);
 
 // The b of torch's U(-b, b) for a weight or bias, as 1 / sqrt(this): the fan-in of the layer, the units of an
 // LSTM.

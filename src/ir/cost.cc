@@ -32,9 +32,14 @@ Result<std::vector<Cost>> node_costs(const Workload& workload, int64_t batch) {
       inputs.push_back(type);
       upstream = upstream || needs_gradient[static_cast<size_t>(input)];
     }
-    int64_t param_bytes = 0;
+    int64_t param_bytes = 0, trained_bytes = 0;
+    bool weight = false;  // trained is more than a bias, whose gradient is a sum
     for (const Slot& slot : node.params) {
-      param_bytes += kFloat * elements(workload.parameters[static_cast<size_t>(slot.param)].shape);
+      const Parameter& p = workload.parameters[static_cast<size_t>(slot.param)];
+      const int64_t bytes = kFloat * elements(p.shape);
+      param_bytes += bytes;
+      if (!p.frozen) trained_bytes += bytes;
+      weight = weight || (trainable(p) && p.role != Role::kBias);
     }
     const bool trained = std::any_of(node.params.begin(), node.params.end(), [&](const Slot& slot) {
       return trainable(workload.parameters[static_cast<size_t>(slot.param)]);
@@ -46,13 +51,14 @@ Result<std::vector<Cost>> node_costs(const Workload& workload, int64_t batch) {
       cost.flops_forward = flops;
       // A product of two inputs (attention) has a gradient for each of them, weights have one of their own.
       if (upstream) cost.flops_backward += node.params.empty() ? 2 * flops : flops;
-      if (trained) cost.flops_backward += flops;
+      if (weight) cost.flops_backward += flops;
     }
     for (Type& type : inputs) type.shape = with_batch(type.shape, batch);
     const int64_t in = traffic(inputs);
     const int64_t out = kFloat * elements(types[id].shape, batch);
     cost.bytes_forward = in + param_bytes + out;
-    if (needs_gradient[id]) cost.bytes_backward = out + in + 2 * param_bytes + (upstream ? in : 0);
+    if (needs_gradient[id])
+      cost.bytes_backward = out + in + param_bytes + trained_bytes + (upstream ? in : 0);
   }
   return costs;
 }

@@ -4,9 +4,9 @@
 //
 // FLOPs: 2 per multiply-accumulate of linear, conv2d, attention and lstm; elementwise work is not counted.
 // Backward: the same again for the gradient of the weights and of the input, the latter not where nothing
-// trained lies upstream. Bytes: every op reads its inputs and parameters once and writes its output once (4
+// trained lies upstream, the former not of frozen weights. Bytes: every op reads its inputs and parameters once and writes its output once (4
 // bytes each); backward reads the output's gradient, the inputs and the parameters, and writes the gradients
-// of inputs and parameters. The optimizer reads and writes parameter, gradient and state once.
+// of inputs and of parameters that are not frozen. The optimizer reads and writes parameter, gradient and state once.
 
 #include <cstdint>
 #include <vector>

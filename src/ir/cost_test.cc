@@ -31,6 +31,20 @@ TEST(StepCost, ConvolutionFollowsTheFormulaPerGroup) {
   EXPECT_EQ(step_cost(*w, Optimizer{}, 3)->flops_forward, 2 * 3 * 5 * 5 * 12 * 4 * 3 * 3);
 }
 
+TEST(StepCost, FrozenWeightsHaveNoGradient) {
+  const auto cost = [](const char* weight, const char* bias) {
+    return *step_cost(
+        *parse(std::string("workload w(x: f32[N,6], y: f32[N,3]) {\n  a = linear(x; weight=a[4,6])\n"
+                           "  b = linear(a; weight=b[3,4]") +
+               weight + ", bias=c[3]" + bias + ")\n  loss = mse(b, y)\n}"),
+        Optimizer{}, 1);
+  };
+  const Cost all = cost("", ""), bias = cost(" frozen", ""), none = cost(" frozen", " frozen");
+  EXPECT_EQ(all.flops_backward - bias.flops_backward, 2 * 3 * 4);
+  EXPECT_EQ(bias.flops_backward, none.flops_backward) << "a bias is a sum";
+  EXPECT_EQ(all.bytes_backward - none.bytes_backward, 4 * (3 * 4 + 3));
+}
+
 TEST(CostByOp, KindsAddUpToTheStepWithoutTheOptimizer) {
   const auto w = parse(R"(workload mlp(x: f32[N,100], y: i32[N]) {
     h1 = linear(x; weight=fc1.weight[128,100], bias=fc1.bias[128])

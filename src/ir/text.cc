@@ -183,6 +183,15 @@ class Parser {
     return error(fmt::format("'{}' is not defined before this line", name), suggest(name, known));
   }
 
+  // "init=0.125" behind a trained parameter.
+  Result<std::optional<double>> initial() {
+    if (!eat_word("init")) return std::optional<double>();
+    CHECK_OK(punctuation('='));
+    TRY(const std::string text, word("a number"));
+    TRY(const double limit, number<double>(text));
+    return std::optional<double>(limit);
+  }
+
   Status parameter(Node& node, const OpInfo& row) {
     TRY(const std::string slot, word("a parameter's slot"));
     const ParamSpec* spec = nullptr;
@@ -199,12 +208,15 @@ class Parser {
     TRY(const std::string name, word("a parameter's name"));
     TRY(Shape sizes, shape());
     const bool frozen = eat_word("frozen");
+    TRY(const std::optional<double> init, initial());
     ParamId id = workload_.find_parameter(name);
     if (id < 0) {
       id = static_cast<ParamId>(workload_.parameters.size());
-      workload_.parameters.push_back({name, sizes, spec->role, frozen});
+      workload_.parameters.push_back({name, sizes, spec->role, frozen, {}, init});
     } else if (workload_.parameters[static_cast<size_t>(id)].frozen != frozen) {
       return error(fmt::format("'{}' was {} before", name, frozen ? "trained" : "frozen"));
+    } else if (workload_.parameters[static_cast<size_t>(id)].init != init) {
+      return error(fmt::format("'{}' had another init before", name), "write the same wherever it stands");
     } else if (workload_.parameters[static_cast<size_t>(id)].shape != sizes) {
       return error(fmt::format("'{}' had shape {} before", name,
                                to_text(workload_.parameters[static_cast<size_t>(id)].shape)));
@@ -348,8 +360,8 @@ std::string dump_node(const Workload& workload, const Node& node) {
   for (const ValueId id : node.inputs) inputs.push_back(workload.value_name(id));
   for (const Slot& slot : node.params) {
     const Parameter& p = workload.parameters[static_cast<size_t>(slot.param)];
-    params.push_back(
-        fmt::format("{}={}{}{}", slot.name, p.name, to_text(p.shape), p.frozen ? " frozen" : ""));
+    params.push_back(fmt::format("{}={}{}{}{}", slot.name, p.name, to_text(p.shape),
+                                 p.frozen ? " frozen" : "", p.init ? fmt::format(" init={}", *p.init) : ""));
   }
   std::string text = fmt::format("{} = {}({}", node.output, info(node.op).name, join(inputs, ", "));
   if (!params.empty()) text += fmt::format("; {}", join(params, ", "));

@@ -86,6 +86,29 @@ TEST(Text, ValuesOfFrozenParametersStandInTheText) {
   EXPECT_NE(huge.error().message.find("a text holds"), std::string::npos);
 }
 
+TEST(Text, InitialValuesOfTrainedParametersStandInTheText) {
+  const auto of = [](const char* first, const char* second) {
+    return parse(fmt::format("workload w(x: f32[N,3], y: f32[N,3]) {{\n  a = linear(x; weight=w[3,3]{})\n"
+                             "  b = linear(a; weight=w[3,3]{})\n  loss = mse(b, y)\n}}",
+                             first, second),
+                 "f");
+  };
+  const auto w = of(" init=0.1", " init=0.1");
+  ASSERT_TRUE(w) << w.error().text();
+  EXPECT_EQ(w->parameters[0].init, 0.1);
+  EXPECT_EQ(*parse(dump(*w)), *w);
+  for (const auto& [first, second, message] : {std::tuple{" init=0.1", "", "another init"},
+                                               {" init=-1", " init=-1", "from 0 on"},
+                                               {" init=nan", " init=nan", " init"},
+                                               {" frozen init=1", " frozen init=1", "from 0 on"},
+                                               {" init=x", " init=x", "no number"},
+                                               {" init", " init", "expected '='"}}) {
+    const auto bad = of(first, second);
+    ASSERT_FALSE(bad) << first;
+    EXPECT_NE(bad.error().text().find(message), std::string::npos) << bad.error().text();
+  }
+}
+
 TEST(Text, ErrorsNameLineAndRemedy) {
   const BadText cases[] = {
       {"unknown op", "workload w(x: f32[N,2], t: f32[N,2]) {\n  h = rellu(x)\n}", "f:2", "unknown op 'rellu'",

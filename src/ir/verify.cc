@@ -79,6 +79,9 @@ Status check_params(const Workload& workload, const Node& node, const OpInfo& ro
     if (p.role != spec.role && !tied && node.op != Op::kParameter) {
       return at(node, fmt::format("'{}' serves another purpose elsewhere", p.name));
     }
+    if (p.init && (!trainable(p) || !(*p.init >= 0) || !std::isfinite(*p.init)))
+      return at(node,
+                fmt::format("'{}' has init={}: a trained parameter has one from 0 on", p.name, *p.init));
     for (const int64_t size : p.shape) {
       if (size < 1)
         return at(node, fmt::format("'{}' has the impossible shape {}", p.name, to_text(p.shape)));

@@ -123,6 +123,14 @@ int64_t Workload::parameter_count() const {
   return count;
 }
 
+int64_t Workload::frozen_count() const {
+  int64_t count = 0;
+  for (const Parameter& p : parameters) {
+    if (p.frozen) count += elements(p.shape);
+  }
+  return count;
+}
+
 Workload predicting(const Workload& workload) {
   const int end = workload.model_end();
   if (end + 1 == static_cast<int>(workload.nodes.size())) return workload;

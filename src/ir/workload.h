@@ -160,6 +160,8 @@ struct Parameter {
   Role role = Role::kWeight;
   bool frozen = false;  // keeps its value: tables of constants, weights that are not to be trained
   std::vector<double> values = {};  // of a frozen one, row-major, where the text has them; else empty
+  // Of a trained one whose initial values do not follow from its role: uniform in [-init, init); 0: all zero.
+  std::optional<double> init = {};
   bool operator==(const Parameter&) const = default;
 };
 
@@ -228,6 +230,7 @@ struct Workload {
   ValueId loss() const { return value_count() - 1; }
   // Number of trained scalars.
   int64_t parameter_count() const;
+  int64_t frozen_count() const;  // of those that keep their values; running statistics are neither
 };
 
 // The loss of a workload is the sum of weight times loss over these, in order.

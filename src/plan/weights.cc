@@ -37,8 +37,10 @@ Result<referee::Weights> rounded(const ir::Workload& workload, const referee::We
 
 namespace {
 
-// The parameters from a file of the user's own, where a prediction may need a part of them.
-Result<referee::Weights> read_given(const ir::Workload& workload, const fs::path& given, bool part) {
+// The parameters from a file of the user's own, where a prediction may need a part of them. What the workload itself
+// gives initial values to (LoRA's matrices) may be missing: it is drawn.
+Result<referee::Weights> read_given(const ir::Workload& workload, uint64_t seed, const fs::path& given,
+                                    bool part) {
   TRY(const auto file, tensor::SafetensorsFile::open(given));
   const auto wrong = [&](const std::string& what, const std::string& remedy) {
     return Error{.message = what, .where = given.string(), .remedy = remedy};
@@ -53,6 +55,10 @@ Result<referee::Weights> read_given(const ir::Workload& workload, const fs::path
   referee::Weights weights;
   for (const ir::Parameter& p : workload.parameters) {
     const auto* entry = file.find(p.name);
+    if (entry == nullptr && p.init) {
+      weights.push_back(referee::initial_value(p, seed));
+      continue;
+    }
     if (entry == nullptr)
       return wrong(fmt::format("the parameter '{}' is missing", p.name),
                    "the file needs every parameter of the workload, running statistics included");
@@ -76,7 +82,7 @@ Result<referee::Weights> read_given(const ir::Workload& workload, const fs::path
 Result<referee::Weights> write_initial_weights(const ir::Workload& workload, uint64_t seed,
                                                const fs::path& given, const fs::path& file, bool part) {
   if (given.empty()) return rounded(workload, referee::initial_weights(workload, seed), file);
-  TRY(const auto weights, read_given(workload, given, part));
+  TRY(const auto weights, read_given(workload, seed, given, part));
   return rounded(workload, weights, file);
 }
 

@@ -68,6 +68,17 @@ TEST_F(GivenWeights, AMissingOneIsNamed) {
   refused("the parameter '" + name + "' is missing", "every parameter");
 }
 
+TEST_F(GivenWeights, WhatHasAnInitialValueOfItsOwnMayBeMissing) {
+  ir::Parameter& last = workload_.parameters.back();
+  last.init = 0.25;
+  named_.pop_back();
+  const auto weights = load();
+  ASSERT_TRUE(weights) << weights.error().text();
+  EXPECT_EQ(weights->front().data[0], 0.125);
+  EXPECT_EQ(weights->back().data[0], static_cast<float>(referee::initial_value(last, 3).data[0]));
+  EXPECT_NE(weights->back().data[0], 0);
+}
+
 TEST_F(GivenWeights, OneTooManyIsNamedWithTheNearest) {
   named_.emplace_back(named_.front().first + "x", named_.front().second);
   refused("'" + named_.back().first + "' is no parameter", "did you mean '" + named_.front().first + "'?");

@@ -18,6 +18,7 @@
 #include "emit/all/frameworks.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
+#include "passes/lora.h"
 #include "recipe/contenders.h"
 #include "recipe/largest_batch.h"
 #include "recipe/reader.h"
@@ -57,6 +58,19 @@ Result<ir::Workload> read_workload(const Reader& reader) {
         "remove `loss` or write a workload with it");
   }
   return workload;
+}
+
+// The workload with [lora] applied, where the recipe has it.
+Result<ir::Workload> with_lora(const Reader& reader, const toml::table& root, ir::Workload workload) {
+  const toml::node* section = root.get("lora");
+  if (section == nullptr) return workload;
+  passes::Lora lora;
+  lora.rank = reader.integer("lora", "rank", lora.rank);
+  lora.alpha = reader.real("lora", "alpha", static_cast<double>(lora.rank));
+  lora.targets = reader.words("lora", "targets");
+  auto made = passes::lora(workload, lora);
+  if (!made) return reader.error(section->source(), made.error().message, made.error().remedy);
+  return made;
 }
 
 struct Applies {
@@ -389,6 +403,7 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, Origin or
   fill(recipe, reader);
   if (!recorded) {
     TRY(recipe.workload, read_workload(reader));
+    TRY(recipe.workload, with_lora(reader, root, std::move(recipe.workload)));
     if (recipe.training.predicts()) recipe.workload = ir::predicting(recipe.workload);
   }
   TRY(recipe.data, read_data(reader, recorded ? nullptr : &recipe.workload));

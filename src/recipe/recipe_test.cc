@@ -200,6 +200,23 @@ TEST(Recipe, ReadsWhatSurroundsAnUpdate) {
             (ir::Schedule{.kind = ir::ScheduleKind::kStep, .every = 7, .step_factor = 0.1}));
 }
 
+// Before anything else reads the workload: [optimizer] names its parameters.
+TEST(Recipe, LoraIsAppliedToTheWorkload) {
+  const std::string lora = "[lora]\nrank = 4\ntargets = [\"fc1\", \"fc?.weight\"]\n";
+  const auto recipe = parse(with(8, "lr = 1\nweight_decay = 0.1\nno_decay = \"*lora_B*\"") + lora, "r.toml");
+  ASSERT_TRUE(recipe) << recipe.error().text();
+  const ir::Workload& w = recipe->workload;
+  EXPECT_EQ(w.parameter_count(), 4 * (100 + 128) + 4 * (128 + 10));
+  EXPECT_EQ(w.frozen_count(), 100 * 128 + 128 + 128 * 10 + 10);
+  EXPECT_FALSE(w.has(ir::Op::kMul)) << "alpha is the rank where none is stated";
+  EXPECT_EQ(recipe->training.optimizer.no_decay,
+            (std::set<int>{w.find_parameter("fc1_lora_B.weight"), w.find_parameter("fc2_lora_B.weight")}));
+  const auto predicts = parse(kPredict + lora, "r.toml");
+  ASSERT_TRUE(predicts) << predicts.error().text();
+  EXPECT_EQ(predicts->workload, w);
+  EXPECT_TRUE(parse_recorded(recipe->text, "r.toml")->workload.nodes.empty());
+}
+
 TEST(Recipe, ReadsDataOfTheUsersOwn) {
   const auto recipe =
       parse(with(2, R"(data = { kind = "csv", path = "t.csv", categories = "class", delimiter = ";",)"
@@ -395,6 +412,14 @@ const Bad kBad[] = {
      "'norm' of optimizer.no_decay names no parameter", "\"bias\""},
     {"patterns that are numbers", with(8, "lr = 1\nweight_decay = 0.1\nno_decay = [1]"), "r.toml:10",
      "'optimizer.no_decay' must be text or a list of texts", ""},
+    {"LoRA of nothing", std::string(kGood) + "[lora]\nrank = 0\ntargets = \"fc1\"\n", "r.toml:10",
+     "'lora.rank' is 0", "at least 1"},
+    {"LoRA without targets", std::string(kGood) + "[lora]\nrank = 4\n", "r.toml:1",
+     "'lora.targets' is missing", "under [lora]"},
+    {"a target that is none", std::string(kGood) + "[lora]\nrank = 4\ntargets = \"fc\"\n", "r.toml:9",
+     "'fc' of lora.targets names no linear layer of 'mlp_small'", "did you mean 'fc1'?"},
+    {"a negative scale", std::string(kGood) + "[lora]\nrank = 4\nalpha = -1\ntargets = \"fc1\"\n",
+     "r.toml:11", "'lora.alpha' is -1", "above 0"},
     {"a batch of zero", std::string(kGood) + "[search]\nbatches = [8, 0]\n", "r.toml:10",
      "'search.batches' is 0, outside its range", "at least 1"},
     {"a batch that is none", std::string(kGood) + "[search]\nbatches = [8, 1.5]\n", "r.toml:10",

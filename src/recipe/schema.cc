@@ -170,6 +170,27 @@ std::vector<Key> keys_of_the_schedule() {
       });
 }
 
+std::vector<Key> keys_of_lora() {
+  return in(
+      "lora",
+      {
+          example(
+              "8",
+              required(integer_key(
+                  "rank", "", from(1, 1e6),
+                  "number of rows of A and of columns of B, the two small matrices beside each layer: y = "
+                  "W x + alpha / rank * B (A x). They alone are trained (docs/networks.md)"))),
+          example("16", real_key("alpha", "rank", above(0, 1e6),
+                                 "size of what the matrices add: B (A x) is multiplied with alpha / rank")),
+          example(
+              "[\"q_proj\", \"v_proj\"]",
+              required(listed(word_key(
+                  "targets", "", {},
+                  "linear layers beside which the matrices stand: patterns, with * and ?, of names of weights or "
+                  "layers or of their last parts, such as \"q_proj\" or \"encoder.*.output.weight\"")))),
+      });
+}
+
 std::vector<Key> keys_of_the_budget() {
   return in(
       "budget",
@@ -223,8 +244,8 @@ std::vector<Key> keys_of_the_cost() {
 const std::vector<Key>& keys() {
   static const std::vector<Key> all =
       joined({keys_of_the_top_level(), keys_of_the_data(), keys_of_the_optimizer(), keys_of_the_schedule(),
-              keys_of_the_budget(), keys_of_the_race(), keys_of_the_published(), keys_of_the_cost(),
-              keys_of_studies()});
+              keys_of_lora(), keys_of_the_budget(), keys_of_the_race(), keys_of_the_published(),
+              keys_of_the_cost(), keys_of_studies()});
   return all;
 }
 

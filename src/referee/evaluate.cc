@@ -161,13 +161,10 @@ void Sweep::backward() {
   find_trained_values();
   Gradients to;
   result_.gradients.resize(weights_.size());
-  Weights dropped(weights_.size());  // gradients of frozen parameters
   for (size_t p = 0; p < weights_.size(); ++p) {
-    const ir::Parameter& parameter = workload_.parameters[p];
-    Tensor& place = parameter.frozen ? dropped[p] : result_.gradients[p];
-    const bool used = parameter.frozen || ir::trainable(parameter);
-    if (used) place = tensor::zeros(weights_[p].shape);
-    to.params.push_back(used ? &place : nullptr);
+    const bool trained = ir::trainable(workload_.parameters[p]);
+    if (trained) result_.gradients[p] = tensor::zeros(weights_[p].shape);
+    to.params.push_back(trained ? &result_.gradients[p] : nullptr);
   }
   std::vector<Tensor> of_values(static_cast<size_t>(workload_.value_count()));  // empty until something adds
   of_values[static_cast<size_t>(workload_.loss())] = tensor::full({}, 1.0);

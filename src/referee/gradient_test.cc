@@ -103,6 +103,25 @@ TEST_P(EveryOp, GradientsAreThoseOfCentralDifferences) {
   EXPECT_LE(tally.kinks * rare, tally.checked);
 }
 
+// What is frozen has no gradient, and changes no other.
+TEST_P(EveryOp, FrozenParametersChangeNoOtherGradient) {
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    tensor::Rng rng(seed, GetParam() + " frozen");
+    Case c = make_case(zoo::random_case(ir::find_op(GetParam())->op, rng), rng);
+    const auto all = evaluate(c.workload, c.weights, c.inputs, c.options);
+    for (ir::Parameter& p : c.workload.parameters)
+      p.frozen = p.frozen || (ir::trainable(p) && rng.chance(0.5));
+    const auto some = evaluate(c.workload, c.weights, c.inputs, c.options);
+    ASSERT_TRUE(all && some);
+    for (size_t p = 0; p < c.weights.size(); ++p) {
+      if (ir::trainable(c.workload.parameters[p]))
+        EXPECT_EQ(some->gradients[p], all->gradients[p]) << c.workload.parameters[p].name;
+      else
+        EXPECT_TRUE(some->gradients[p].data.empty());
+    }
+  }
+}
+
 // Differences cannot tell a stopped gradient: a test of its own, below.
 std::vector<std::string> ops_with_differences() {
   std::vector<std::string> names = ir::op_names();

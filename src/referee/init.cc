@@ -15,6 +15,8 @@ double glorot_limit(const ir::Shape& shape) {
 // The largest absolute value of the noise on `p`; running variances get a factor instead.
 double noise_limit(const ir::Parameter& p, const tensor::Tensor& weights) {
   if (p.role != ir::Role::kWeight && p.role != ir::Role::kTable) return 0.1;
+  // Behind a weight of zeros (LoRA's B) no gradient passes: nothing before it would be proven.
+  if (!p.frozen && tensor::norm(weights) == 0) return 0.1;
   return 0.1 * tensor::norm(weights) / std::sqrt(static_cast<double>(weights.data.size()));
 }
 
@@ -38,20 +40,24 @@ std::vector<bool> of_integers(const ir::Workload& workload) {
 
 }  // namespace
 
+tensor::Tensor initial_value(const ir::Parameter& p, uint64_t seed) {
+  if (!p.values.empty()) return {p.shape, p.values};
+  const bool one = p.role == ir::Role::kScale || p.role == ir::Role::kRunningVar;
+  tensor::Tensor value = tensor::full(p.shape, one && !p.init ? 1.0 : 0.0);
+  const bool drawn = p.role == ir::Role::kWeight || p.role == ir::Role::kTable;
+  const double limit = p.init                       ? *p.init
+                       : !drawn                     ? 0
+                       : p.role == ir::Role::kTable ? 0.05
+                                                    : glorot_limit(p.shape);
+  if (limit == 0) return value;
+  tensor::Rng rng(seed, p.name);
+  for (double& w : value.data) w = rng.uniform(-limit, limit);
+  return value;
+}
+
 Weights initial_weights(const ir::Workload& workload, uint64_t seed) {
   Weights weights;
-  for (const ir::Parameter& p : workload.parameters) {
-    if (!p.values.empty()) {
-      weights.push_back({p.shape, p.values});
-      continue;
-    }
-    const bool one = p.role == ir::Role::kScale || p.role == ir::Role::kRunningVar;
-    weights.push_back(tensor::full(p.shape, one ? 1.0 : 0.0));
-    if (p.role != ir::Role::kWeight && p.role != ir::Role::kTable) continue;
-    const double limit = p.role == ir::Role::kTable ? 0.05 : glorot_limit(p.shape);
-    tensor::Rng rng(seed, p.name);
-    for (double& w : weights.back().data) w = rng.uniform(-limit, limit);
-  }
+  for (const ir::Parameter& p : workload.parameters) weights.push_back(initial_value(p, seed));
   return weights;
 }
 

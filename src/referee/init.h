@@ -15,12 +15,15 @@ namespace bakeoff::referee {
 // table          uniform in [-0.05, 0.05)
 // bias, shift, running mean   0
 // scale, running var          1
+// init in the text: uniform in [-init, init), or zeros.
 // Every parameter draws from a stream of its own (seed and name): adding a layer changes no other.
+tensor::Tensor initial_value(const ir::Parameter& parameter, uint64_t seed);
+// Of every parameter of a workload.
 Weights initial_weights(const ir::Workload& workload, uint64_t seed);
 
 // `weights` plus small noise on every parameter, for the proof run: a bias that is never added or a scale
 // that is never applied shows. Additive uniform noise of a tenth of the tensor's root mean square for weights
-// and tables, of 0.1 for biases, shifts, scales and running means; running variances are multiplied by a
+// and tables, of 0.1 for those that are zero and trained, for biases, shifts, scales and running means; running variances are multiplied by a
 // factor in [0.8, 1.25] and stay positive. Frozen parameters that integers follow from
 // stay what they are.
 Weights perturbed(const ir::Workload& workload, Weights weights, uint64_t seed);

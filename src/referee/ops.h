@@ -48,7 +48,7 @@ struct NodeContext {
   double edge() const;
 };
 
-// Where backward adds its results; null if none is needed.
+// Where backward adds its results; null if none is needed, as of a frozen parameter.
 struct Gradients {
   std::vector<Tensor*> inputs;
   std::vector<Tensor*> params;  // by ParamId

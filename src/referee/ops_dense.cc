@@ -196,8 +196,7 @@ void convolution_backward(const NodeContext& c, const Tensor&, const Tensor& gra
   const Tensor& x = c.input(0);
   const Tensor& w = *c.param("weight");
   Tensor* const dx = to.inputs[0];
-  Tensor& dw = *to.param(c.node, "weight");
-  Tensor* const db = to.param(c.node, "bias");
+  Tensor *const dw = to.param(c.node, "weight"), *const db = to.param(c.node, "bias");
   const int64_t weight_count = conv.outputs * conv.tap_count;
   const int64_t grain = (conv.batch + kBatchPieces - 1) / kBatchPieces;
   const int64_t pieces = (conv.batch + grain - 1) / grain;
@@ -209,8 +208,9 @@ void convolution_backward(const NodeContext& c, const Tensor&, const Tensor& gra
     std::vector<double> buffer;
     for (int64_t n = begin; n < end; ++n) {
       const double* const g = grad.data.data() + n * conv.output_image();
-      conv_weight_gradient(conv, with_padding(conv, x.data.data() + n * conv.image(), buffer), g,
-                           sums.data());
+      if (dw != nullptr)
+        conv_weight_gradient(conv, with_padding(conv, x.data.data() + n * conv.image(), buffer), g,
+                             sums.data());
       for (int64_t i = 0; db != nullptr && i < conv.output_image(); ++i) {
         sums[static_cast<size_t>(weight_count + i / conv.places_count)] += g[i];
       }
@@ -219,7 +219,7 @@ void convolution_backward(const NodeContext& c, const Tensor&, const Tensor& gra
     }
   });
   for (const std::vector<double>& sums : partial) {
-    accumulate(dw.data.data(), sums.data(), weight_count);
+    if (dw != nullptr) accumulate(dw->data.data(), sums.data(), weight_count);
     if (db != nullptr) accumulate(db->data.data(), sums.data() + weight_count, conv.outputs);
   }
 }
@@ -247,15 +247,15 @@ void transposed_convolution_backward(const NodeContext& c, const Tensor&, const 
                                      const Gradients& to) {
   const Conv conv = backward_conv(c);
   const double* const w = c.param("weight")->data.data();
-  Tensor* const db = to.param(c.node, "bias");
+  Tensor *const dw = to.param(c.node, "weight"), *const db = to.param(c.node, "bias");
   std::vector<double> buffer;
   for (int64_t n = 0; n < conv.batch; ++n) {
     const double* const g = grad.data.data() + n * conv.image();
     for (int64_t i = 0; db != nullptr && i < conv.image(); ++i)
       db->data[static_cast<size_t>(i / conv.size.product())] += g[i];
     const double* const padded = with_padding(conv, g, buffer);
-    conv_weight_gradient(conv, padded, c.input(0).data.data() + n * conv.output_image(),
-                         to.param(c.node, "weight")->data.data());
+    if (dw != nullptr)
+      conv_weight_gradient(conv, padded, c.input(0).data.data() + n * conv.output_image(), dw->data.data());
     if (to.inputs[0] != nullptr)
       conv_products(conv, w, padded, to.inputs[0]->data.data() + n * conv.output_image());
   }
@@ -290,11 +290,11 @@ void linear_backward(const NodeContext& c, const Tensor&, const Tensor& grad, co
   const Offsets x_rows = strided(rows, inputs), y_rows = strided(rows, outputs),
                 w_rows = strided(outputs, inputs);
   const Offsets ones = strided(std::max(inputs, outputs), 1);
-  Tensor& dw = *to.param(c.node, "weight");
+  Tensor* const dw = to.param(c.node, "weight");
   const int threads = threads_for(rows * inputs * outputs, c.options.threads);
-  for_each_range(outputs, kRowGrain, threads, [&](int64_t begin, int64_t end) {
+  for_each_range(dw == nullptr ? 0 : outputs, kRowGrain, threads, [&](int64_t begin, int64_t end) {
     gemm(end - begin, inputs, rows, {grad.data.data() + begin, ones.data(), y_rows.data()},
-         {x.data.data(), x_rows.data(), ones.data()}, {dw.data.data(), w_rows.data() + begin, ones.data()});
+         {x.data.data(), x_rows.data(), ones.data()}, {dw->data.data(), w_rows.data() + begin, ones.data()});
   });
   if (Tensor* const db = to.param(c.node, "bias"); db != nullptr) {
     for (int64_t r = 0; r < rows; ++r) accumulate(db->data.data(), grad.data.data() + r * outputs, outputs);
@@ -322,11 +322,12 @@ AnyTensor embedding(const NodeContext& c) {
 }
 
 void embedding_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
-  Tensor& table = *to.param(c.node, "weight");
-  const int64_t width = table.shape[1];
+  Tensor* const table = to.param(c.node, "weight");
+  if (table == nullptr) return;
+  const int64_t width = table->shape[1];
   const double* from = grad.data.data();
   for (const int64_t id : c.integers(0).data) {
-    if (id >= 0 && id < table.shape[0]) accumulate(table.data.data() + id * width, from, width);
+    if (id >= 0 && id < table->shape[0]) accumulate(table->data.data() + id * width, from, width);
     from += width;
   }
 }

@@ -57,6 +57,18 @@ void update_running(const NodeContext& c, int64_t channel, const Moments& m, int
   blend(c.running.unbiased, var, unbiased);
 }
 
+// A parameter of a norm, or what stands for one that it lacks.
+struct Affine {
+  const Tensor* values;
+  double fallback;
+  double at(size_t i) const { return values == nullptr ? fallback : values->data[i]; }
+};
+Affine scale_of(const NodeContext& c) { return {c.param("weight"), 1}; }
+Affine shift_of(const NodeContext& c) { return {c.param("bias"), 0}; }
+void add_to(Tensor* gradient, size_t i, double amount) {
+  if (gradient != nullptr) gradient->data[i] += amount;
+}
+
 // Keeps (mean, 1 / sqrt(variance + eps)) of every channel for backward.
 AnyTensor batch_norm(const NodeContext& c) {
   const Tensor& x = c.input(0);
@@ -105,26 +117,14 @@ void batch_norm_backward(const NodeContext& c, const Tensor&, const Tensor& grad
       dscale += grad.data[i] * (x.data[i] - mean) * inverse;
       dshift += grad.data[i];
     });
-    to.param(c.node, "weight")->data[at] += dscale;
-    to.param(c.node, "bias")->data[at] += dshift;
+    add_to(to.param(c.node, "weight"), at, dscale);
+    add_to(to.param(c.node, "bias"), at, dshift);
     Tensor* const dx = to.inputs[0];
     if (dx == nullptr) continue;
     const double factor = c.param("weight")->data[at] * inverse;
     const double a = c.options.train ? dshift / count : 0, b = c.options.train ? dscale / count : 0;
     each([&](size_t i) { dx->data[i] += factor * (grad.data[i] - a - (x.data[i] - mean) * inverse * b); });
   }
-}
-
-// A parameter of a norm, or what stands for one that it lacks.
-struct Affine {
-  const Tensor* values;
-  double fallback;
-  double at(size_t i) const { return values == nullptr ? fallback : values->data[i]; }
-};
-Affine scale_of(const NodeContext& c) { return {c.param("weight"), 1}; }
-Affine shift_of(const NodeContext& c) { return {c.param("bias"), 0}; }
-void add_to(Tensor* gradient, size_t i, double amount) {
-  if (gradient != nullptr) gradient->data[i] += amount;
 }
 
 // Stretches of `size` elements that are normalised each by itself, and the parameter of each element.

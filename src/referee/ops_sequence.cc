@@ -24,9 +24,9 @@ AnyTensor position_embedding(const NodeContext& c) {
 
 void position_embedding_backward(const NodeContext& c, const Tensor&, const Tensor& grad,
                                  const Gradients& to) {
-  double* const table = to.param(c.node, "weight")->data.data();
+  Tensor* const table = to.param(c.node, "weight");
   const auto sequence = static_cast<size_t>(c.shape[1] * c.shape[2]);
-  for (size_t i = 0; i < grad.data.size(); ++i) table[i % sequence] += grad.data[i];
+  for (size_t i = 0; table != nullptr && i < grad.data.size(); ++i) table->data[i % sequence] += grad.data[i];
   if (to.inputs[0] == nullptr) return;
   for (size_t i = 0; i < grad.data.size(); ++i) to.inputs[0]->data[i] += grad.data[i];
 }
@@ -296,14 +296,17 @@ void weights_backward(const NodeContext& c, const Cells& s, const Tensor& output
       earlier.push_back(s.place(n, t - 1) * s.units);
     }
   }
+  Tensor *const of_ih = to.param(c.node, "weight_ih"), *const of_hh = to.param(c.node, "weight_hh");
   for_each_range(s.gates, kGateGrain, threads, [&](int64_t begin, int64_t end) {
-    gemm(end - begin, s.inputs, s.places(), {of_x.data() + begin, s.ones.data(), s.gate_rows.data()},
-         {c.input(0).data.data(), s.x_rows.data(), s.ones.data()},
-         {to.param(c.node, "weight_ih")->data.data(), s.ih_rows.data() + begin, s.ones.data()});
-    gemm(end - begin, s.units, static_cast<int64_t>(later.size()),
-         {of_h.data() + begin, s.ones.data(), later.data()},
-         {output.data.data(), earlier.data(), s.ones.data()},
-         {to.param(c.node, "weight_hh")->data.data(), s.hh_rows.data() + begin, s.ones.data()});
+    if (of_ih != nullptr)
+      gemm(end - begin, s.inputs, s.places(), {of_x.data() + begin, s.ones.data(), s.gate_rows.data()},
+           {c.input(0).data.data(), s.x_rows.data(), s.ones.data()},
+           {of_ih->data.data(), s.ih_rows.data() + begin, s.ones.data()});
+    if (of_hh != nullptr)
+      gemm(end - begin, s.units, static_cast<int64_t>(later.size()),
+           {of_h.data() + begin, s.ones.data(), later.data()},
+           {output.data.data(), earlier.data(), s.ones.data()},
+           {of_hh->data.data(), s.hh_rows.data() + begin, s.ones.data()});
   });
   if (to.inputs[0] == nullptr) return;
   for_each_range(s.places(), kPlaceGrain, threads, [&](int64_t begin, int64_t end) {

@@ -116,7 +116,7 @@ std::vector<std::string> what(const Summary& s) {
   if (s.batch > 0) work.push_back("batch " + count(static_cast<double>(s.batch)));
   const auto groups = groups_of(s);
   work.push_back(groups.empty() ? std::string(emit::kFullPrecision) : join(groups, " and "));
-  if (s.parameters > 0) work.push_back(count(static_cast<double>(s.parameters)) + " parameters");
+  if (s.parameters > 0) work.push_back(parameters_text(s));
   all.push_back(join(work, ", "));
   const Host& host = s.manifest.host;
   const bool gpu =

@@ -185,7 +185,8 @@ Json head(const Summary& s) {
           {"raced_s", s.cost.raced_s > 0 ? number(s.cost.raced_s) : table::Json()},
           {"raced_in_all_heats_s", s.cost.uniform_s > 0 ? number(s.cost.uniform_s) : table::Json()},
           {"gflop_per_step", number(s.gflop_per_step)},
-          {"parameters", s.parameters}};
+          {"parameters", s.parameters},
+          {"frozen_parameters", s.frozen}};
 }
 
 }  // namespace

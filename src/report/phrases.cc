@@ -113,10 +113,16 @@ std::string heats_in_words(const Summary& s) {
   return s.elapsed_s > 0 ? fmt::format("{}, {} together", heats, duration(s.elapsed_s * 1e3)) : heats;
 }
 
+std::string parameters_text(const Summary& s) {
+  const std::string trained = count(static_cast<double>(s.parameters));
+  if (s.frozen == 0) return trained + " parameters";
+  return fmt::format("{} trained and {} frozen parameters", trained, count(static_cast<double>(s.frozen)));
+}
+
 std::vector<std::string> facts(const Summary& s) {
   std::vector<std::string> all;
   if (s.batch > 0) all.push_back(fmt::format("batch {}", count(static_cast<double>(s.batch))));
-  if (s.parameters > 0) all.push_back(count(static_cast<double>(s.parameters)) + " parameters");
+  if (s.parameters > 0) all.push_back(parameters_text(s));
   if (s.gflop_per_step > 0) all.push_back(flops(s.gflop_per_step) + " per step");
   // Random numbers must not be mistaken for a data set.
   if (const std::string data = one_line(s.manifest.data_description);

@@ -27,7 +27,10 @@ std::string track_label(const Summary& summary);
 // One sentence on what the label promises.
 std::string track_meaning(const Summary& summary);
 
-// "batch 256", "563,018 parameters", "12.5 GFLOP per step", "9 heats, 4 min 12 s together": what is known of them.
+// "563,018 parameters", "1,792 trained and 132,736 frozen parameters"
+std::string parameters_text(const Summary& summary);
+
+// "batch 256", those, "12.5 GFLOP per step", "9 heats, 4 min 12 s together": what is known of them.
 std::vector<std::string> facts(const Summary& summary);
 // The range of a cell that is shown behind its value; empty if absent: "–" there would say nothing.
 std::string range_beside(const table::Cell& cell);

@@ -152,6 +152,7 @@ class Summariser {
     s.elapsed_s = total_s(heats);
     s.gflop_per_step = static_cast<double>(cost_.flops()) / 1e9;
     s.parameters = recipe_.workload.parameter_count();
+    s.frozen = recipe_.workload.frozen_count();
     s.model = model_bytes(recipe_);
     s.manifest = manifest_;
     s.currency = recipe_.cost.currency;

@@ -151,7 +151,8 @@ struct Summary {
   double elapsed_s = 0;  // all heats, by our clock, audits included; 0: not recorded
   RaceCost cost = {};    // of the race, and of one that times every contender in all heats
   double gflop_per_step = 0;
-  int64_t parameters = 0;
+  int64_t parameters = 0;  // trained numbers
+  int64_t frozen = 0;      // numbers that keep their values
   ModelBytes model = {};
   std::vector<Row> ranked = {};              // group by group, float32 first; best first in each
   std::vector<Row> unranked = {};            // parity failed, crashed, not installed ...

@@ -199,7 +199,7 @@ class TorchAdapter(ScriptAdapter):
         self._load_weights(request)
         self._load_data(request)
         self._initial = {n: t.detach().clone() for n, t in self._tensors().items()}
-        self._trained = {n: self._tensor(n) for n in self._names if self._parameter(n)}
+        self._trained = {n: self._tensor(n) for n in self._names if self._moves(n)}
         scaler = getattr(script, "scaler", None)
         self._scale = None if scaler is None else dict(scaler.state_dict())
         self._with_optimizer = request.train
@@ -216,7 +216,7 @@ class TorchAdapter(ScriptAdapter):
         with _eager() if self._dropout else nullcontext():
             tensors = self._one_step(batch, request.activations)
         for name in self._names:
-            if not self._parameter(name):
+            if not self._moves(name):
                 tensors[f"buffer/{name}"] = self._canonical(name, self._tensor(name))
         if request.grads_in is not None:
             tensors.update(self._update(read_safetensors(request.grads_in)))
@@ -510,7 +510,9 @@ class TorchAdapter(ScriptAdapter):
         effective: dict[str, Any] = {
             "batch": getattr(self._the_script(), "BATCH_SIZE", None),
             "parameters": sum(
-                p.numel() for p in model.parameters() if not _constant_zero(p)
+                p.numel()
+                for p in model.parameters()
+                if p.requires_grad or (self._predicts and not _constant_zero(p))
             ),
             "device": str(next((p.device for p in model.parameters()), "cpu")),
             "dtype": str(self._dtype).removeprefix("torch."),
@@ -552,6 +554,10 @@ class TorchAdapter(ScriptAdapter):
         import torch
 
         return isinstance(self._tensor(name), torch.nn.Parameter)
+
+    def _moves(self, name: str) -> bool:
+        """A parameter that is not frozen."""
+        return self._parameter(name) and bool(self._tensor(name).requires_grad)
 
     def _canonical(self, name: str, tensor: Any) -> Array:
         entry, shape = self._names[name]
@@ -734,6 +740,8 @@ class TorchAdapter(ScriptAdapter):
         names = [name for name in self._names if self._parameter(name)]
         for name in names:
             if name not in grads:
+                if not self._moves(name):
+                    continue
                 raise AdapterError(f"no gradient is given for '{name}'")
             parameter = self._tensor(name)
             given = to_framework(grads[name], self._names[name][0]).copy()

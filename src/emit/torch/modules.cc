@@ -76,7 +76,7 @@ Call conv_layer(const ir::Node& node, const ir::Shape& w) {
   return call;
 }
 
-Call layer_for(const Request& request, const ir::Node& node, const std::vector<ir::Type>& types) {
+Call trained_layer(const Request& request, const ir::Node& node, const std::vector<ir::Type>& types) {
   const bool explicit_values = request.training.track == ir::Track::kEqualised;
   const auto shape_of = [&](std::string_view slot) {
     return request.workload.parameters[static_cast<size_t>(node.param(slot))].shape;
@@ -132,6 +132,17 @@ Call layer_for(const Request& request, const ir::Node& node, const std::vector<i
     default:
       return {};
   }
+}
+
+std::string text_of(const Call& call) {
+  return fmt::format("{}({}){}", call.head, join(call.arguments, ", "), call.tail);
+}
+
+Call layer_for(const Request& request, const ir::Node& node, const std::vector<ir::Type>& types) {
+  Call call = trained_layer(request, node, types);
+  const bool frozen = request.workload.parameters[static_cast<size_t>(node.params[0].param)].frozen;
+  if (frozen && !request.training.predicts()) call.tail = ".requires_grad_(False)";
+  return call;
 }
 
 }  // namespace
@@ -248,7 +259,7 @@ Status Modules::add_block(const Block& block) {
 Status Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& types) {
   if (node.op == Op::kDropout) add_dropout(node);
   if (node.params.empty()) return Done{};
-  const std::string path = stretch_.relative(torch_layer(request_->workload, node));
+  const std::string path = stretch_.relative(torch_layer(request_->workload, node, true));
   if (const auto old = layers_.find(path); !path.empty() && old != layers_.end()) {
     const ir::Node& first = *old->second;
     if (first.op == node.op && first.params == node.params && first.attributes == node.attributes &&
@@ -395,10 +406,9 @@ void Modules::print_entry(CodeWriter& out, const Entry& entry, bool top) const {
   }
   if (!entry.layer.head.empty()) {
     if (top && !tail.empty()) {
-      const std::string layer = fmt::format("{}({})", entry.layer.head, join(entry.layer.arguments, ", "));
-      return out.call("self.add_module", {quote(entry.key), layer});
+      return out.call("self.add_module", {quote(entry.key), text_of(entry.layer)});
     }
-    return out.call(head + entry.layer.head, entry.layer.arguments, tail);
+    return out.call(head + entry.layer.head, entry.layer.arguments, entry.layer.tail + tail);
   }
   if (entry.children.empty()) {
     out.line(fmt::format("{}nn.ModuleDict(){}", head, tail));
@@ -432,9 +442,7 @@ void Modules::print_entry(CodeWriter& out, const Entry& entry, bool top) const {
 // Equal modules are made in a loop.
 void Modules::print_list(CodeWriter& out, const std::string& head, const Entry& entry,
                          const std::string& tail) const {
-  const auto text = [](const Entry& e) {
-    return fmt::format("{}({})", e.layer.head, join(e.layer.arguments, ", "));
-  };
+  const auto text = [](const Entry& e) { return text_of(e.layer); };
   const bool equal = std::all_of(entry.children.begin(), entry.children.end(),
                                  [&](const Entry& e) { return text(e) == text(entry.children[0]); });
   if (equal && entry.children.size() > 1) {
@@ -452,7 +460,8 @@ void Modules::print_list(CodeWriter& out, const std::string& head, const Entry& 
     out.line("[");
     {
       const auto brackets = out.indent();
-      for (const Entry& child : entry.children) out.call(child.layer.head, child.layer.arguments, ",");
+      for (const Entry& child : entry.children)
+        out.call(child.layer.head, child.layer.arguments, child.layer.tail + ",");
     }
     out.line("]");
   }
@@ -464,7 +473,7 @@ void Modules::print_sequence(CodeWriter& out, const std::string& head, const Ent
   out.line(head + "nn.Sequential(");
   {
     const auto inside = out.indent();
-    for (const Call& item : entry.items) out.call(item.head, item.arguments, ",");
+    for (const Call& item : entry.items) out.call(item.head, item.arguments, item.tail + ",");
   }
   out.line(")" + tail);
 }

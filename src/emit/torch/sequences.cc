@@ -79,7 +79,7 @@ class Finder {
   const ir::Node& node(int n) const { return workload_.nodes[static_cast<size_t>(n)]; }
 
   void add_layer(int n) {
-    const std::string whole = torch_layer(workload_, node(n));
+    const std::string whole = torch_layer(workload_, node(n), true);
     if (whole.empty()) return;
     const std::string layer = stretch_.relative(whole);
     const std::string path = layer.find('.') == std::string::npos ? "" : layer_of(layer);

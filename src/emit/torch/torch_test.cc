@@ -434,6 +434,20 @@ TEST(Torch, SharesOneModuleBetweenEqualNodesOnly) {
       << text;
 }
 
+// As users freeze a layer. One that is trained in part is not the module's own; frozen statistics are no module's.
+TEST(Torch, FreezesWholeLayers) {
+  const std::string text = of_text(
+      "workload m(x: f32[N,3], y: i32[N]) {\n"
+      " a = linear(x; weight=fc.weight[3,3] frozen, bias=fc.bias[3] frozen)\n"
+      " b = linear(a; weight=part.weight[3,3] frozen, bias=part.bias[3])\n"
+      " c = batch_norm(b; weight=bn.weight[3] frozen, bias=bn.bias[3] frozen, mean=bn.running_mean[3], "
+      "var=bn.running_var[3])\n loss = softmax_cross_entropy(c, y)\n}",
+      adam_training());
+  EXPECT_TRUE(holds(text, "self.fc = nn.Linear(3, 3).requires_grad_(False)\n")) << text;
+  EXPECT_TRUE(holds(text, "self.bn = nn.BatchNorm1d(3, eps=1e-5, momentum=0.1).requires_grad_(False)\n")) << text;
+  EXPECT_TRUE(holds(text, "self.part.register_buffer(\"weight\", torch.empty(3, 3))\n")) << text;
+}
+
 TEST(Torch, WritesStrangeNamesAndComputedTargets) {
   expect_golden("torch/strange_names.py",
                 of_text("workload lambda.1(model: f32[N,4], class: f32[N,4], unused: i32[N,2]) {\n"
