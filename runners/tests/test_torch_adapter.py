@@ -306,6 +306,28 @@ def test_a_frozen_parameter_is_extra_unless_it_is_zero(
         adapter.build(request(mnist, mine))
 
 
+def test_a_frozen_layer_keeps_its_values(
+    adapter: TorchAdapter, mnist: dict[str, Any]
+) -> None:
+    line = "self.fc2 = nn.Linear(128, 10)"
+    mine = mnist["dir"] / "mine.py"
+    mine.write_text(cnn_text().replace(line, line + ".requires_grad_(False)"))
+    effective = adapter.build(request(mnist, mine))
+    assert effective["parameters"] == 563018 - 1290
+    grads = {name: np.ones_like(value) for name, value in mnist["weights"].items()}
+    path = mnist["dir"] / "grads.safetensors"
+    kept = {name: grads[name] for name in grads if not name.startswith("fc2.")}
+    write_safetensors(path, kept)
+    got = adapter.parity(ParityRequest(0, 8, str(path)))
+    for name in ("fc2.weight", "fc2.bias"):
+        value = mnist["weights"][name]
+        assert np.array_equal(got[f"buffer/{name}"], value)
+        assert np.array_equal(got[f"update/{name}"], value)
+    assert not np.array_equal(got["update/fc1.bias"], mnist["weights"]["fc1.bias"])
+    # One that the recipe trains has a gradient, of zeros: that is what the gate sees.
+    assert not got["grad/fc2.weight"].any()
+
+
 def test_gradients_without_an_optimizer(
     adapter: TorchAdapter, mnist: dict[str, Any]
 ) -> None:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 
 #include "emit/forward_printer.h"
@@ -143,7 +144,11 @@ void print_learning_rate_cpp(CodeWriter& out, const ir::Optimizer& o) {
 }
 
 Status check_dense_clipping(const Request& request, const std::string& who, const std::string& remedy) {
-  const bool sparse = request.workload.has(ir::Op::kEmbedding);
+  const auto& nodes = request.workload.nodes;
+  const bool sparse = std::any_of(nodes.begin(), nodes.end(), [&](const ir::Node& node) {
+    return node.op == ir::Op::kEmbedding &&
+           ir::trainable(request.workload.parameters[static_cast<size_t>(node.param("weight"))]);
+  });
   if (request.training.predicts() || !request.training.optimizer.clips() || !sparse) return Done{};
   return Error{.message = who +
                           ": the gradient of an embedding is sparse there, and clipping takes its repeated "

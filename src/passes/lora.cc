@@ -47,6 +47,13 @@ class Pass {
     CHECK_OK(check_numbers());
     find_layers();
     for (const std::string& target : options_.targets) CHECK_OK(choose(target));
+    std::set<std::string> layers;
+    for (const ir::ParamId id : chosen_) {
+      if (!layers.insert(layer_of(parameter(id).name)).second)
+        return Error{.message = fmt::format("lora.targets names two weights of a layer '{}'",
+                                            layer_of(parameter(id).name)),
+                     .remedy = "rename one of them, or name one alone"};
+    }
     rewrite();
     CHECK_OK(ir::infer(made_));
     return std::move(made_);

@@ -201,19 +201,23 @@ struct Refused {
   const char* remedy;
 };
 
+constexpr const char* kMixed =
+    "workload m(x: f32[N,1,4,4], t: i32[N,3], y: i32[N]) {\n"
+    "  c = conv2d(x; weight=conv.weight[2,1,3,3]) pad=1,1,1,1\n  f = flatten(c)\n  e = embedding(t; weight=words[9,4])\n"
+    "  g = flatten(e)\n  j = concat(f, g) axis=1\n  h = linear(j; weight=fc1.weight[4,44])\n"
+    "  z = linear(h; weight=words[9,4])\n  loss = softmax_cross_entropy(z, y)\n}";
+constexpr const char* kSquare =
+    "workload s(x: f32[N,4], y: f32[N,4]) {\n  w = parameter(; weight=q[4,4])\n  a = linear(x; weight=q[4,4])\n"
+    "  r = reshape(a) shape=N,1,4\n  v = reshape(w) shape=1,4,4\n  b = matmul(r, v)\n  f = flatten(b)\n  loss = mse(f, y)\n}";
+constexpr const char* kBare =
+    "workload b(x: f32[N,4], y: f32[N,4]) {\n  s = parameter(; weight=s[1,4])\n  a = mul(x, s)\n"
+    "  loss = mse(a, y)\n}";
+constexpr const char* kAlike =
+    "workload a(x: f32[N,4], y: f32[N,4]) {\n  a = linear(x; weight=fc[4,4])\n"
+    "  b = linear(a; weight=fc.weight[4,4])\n  loss = mse(b, y)\n}";
+
 TEST(Lora, RefusesWithKeyAndRemedy) {
-  const std::string mixed =
-      "workload m(x: f32[N,1,4,4], t: i32[N,3], y: i32[N]) {\n"
-      "  c = conv2d(x; weight=conv.weight[2,1,3,3]) pad=1,1,1,1\n  f = flatten(c)\n  e = embedding(t; weight=words[9,4])\n"
-      "  g = flatten(e)\n  j = concat(f, g) axis=1\n  h = linear(j; weight=fc1.weight[4,44])\n"
-      "  z = linear(h; weight=words[9,4])\n  loss = softmax_cross_entropy(z, y)\n}";
   const std::string twice = ir::dump(*lora(base(), {.rank = 2, .alpha = 2, .targets = {"fc"}}));
-  const std::string square =
-      "workload s(x: f32[N,4], y: f32[N,4]) {\n  w = parameter(; weight=q[4,4])\n  a = linear(x; weight=q[4,4])\n"
-      "  r = reshape(a) shape=N,1,4\n  v = reshape(w) shape=1,4,4\n  b = matmul(r, v)\n  f = flatten(b)\n  loss = mse(f, y)\n}";
-  const std::string bare =
-      "workload b(x: f32[N,4], y: f32[N,4]) {\n  s = parameter(; weight=s[1,4])\n  a = mul(x, s)\n"
-      "  loss = mse(a, y)\n}";
   const Refused cases[] = {
       {"no rank", kBase, {0, 8, {"fc"}}, "lora.rank cannot be 0", "1 or more"},
       {"a negative alpha", kBase, {2, -8, {"fc"}}, "lora.alpha cannot be -8", "above 0"},
@@ -235,23 +239,24 @@ TEST(Lora, RefusesWithKeyAndRemedy) {
        "lora.rank = 5 is above the rank that 'head.out.weight', 4 by 15",
        "set lora.rank to 4 or less"},
       {"a convolution",
-       mixed,
+       kMixed,
        {2, 8, {"conv"}},
        "names 'conv.weight', which is the weight of conv2d",
        "one of: fc1"},
-      {"everything", mixed, {2, 8, {"*"}}, "'*' of lora.targets names 'conv.weight'", "linear layers"},
+      {"everything", kMixed, {2, 8, {"*"}}, "'*' of lora.targets names 'conv.weight'", "linear layers"},
       {"a tied table",
-       mixed,
+       kMixed,
        {2, 8, {"words"}},
        "'words', which is the weight of embedding and of a linear layer",
        "of their own"},
       {"a matrix read in two ways",
-       square,
+       kSquare,
        {2, 8, {"q"}},
        "the weight of parameter and of a linear layer",
        "no linear"},
+      {"names that differ by their ending", kAlike, {2, 8, {"fc"}}, "two weights of a layer 'fc'", "rename"},
       {"LoRA twice", twice, {2, 8, {"out"}}, "'net' has LoRA already: 'fc_lora_A.weight'", "remove [lora]"},
-      {"no linear layer at all", bare, {2, 8, {"s"}}, "names no linear layer of 'b'", "remove [lora]"},
+      {"no linear layer at all", kBare, {2, 8, {"s"}}, "names no linear layer of 'b'", "remove [lora]"},
   };
   for (const Refused& c : cases) {
     SCOPED_TRACE(c.what);

@@ -115,6 +115,11 @@ TEST(Keras, RefusesWhatFitCannotDo) {
   const ir::Workload words = *zoo::build("lstm_lm_tied_small");
   EXPECT_FALSE(keras_framework().emit({words, clips, settings(), "train_keras.py"})) << "sparse gradients";
   EXPECT_TRUE(keras_framework().emit({words, clips, settings("jax"), "train_keras.py"}));
+  ir::Workload frozen = words;  // has no gradient there
+  for (ir::Parameter& p : frozen.parameters)
+    p.frozen = p.name.starts_with("tokens") || p.name.starts_with("decoder");
+  const auto kept = keras_framework().emit({frozen, clips, settings(), "train_keras.py"});
+  EXPECT_TRUE(kept) << kept.error().text();
 }
 
 TEST(Keras, RefusesTfDataWhereTensorFlowIsNot) {

@@ -139,7 +139,8 @@ Status Printer::check_frozen(const ir::Node& here) const {
     const ir::Parameter& parameter = workload.parameters[static_cast<size_t>(slot.param)];
     if (!parameter.frozen)
       return Error{.message = fmt::format("Keras freezes whole layers: '{}' of '{}' is trained",
-                                          parameter.name, here.output)};
+                                          parameter.name, here.output),
+                   .remedy = "leave out this contender"};
   }
   return Done{};
 }
