@@ -444,7 +444,8 @@ TEST(Torch, FreezesWholeLayers) {
       "var=bn.running_var[3])\n loss = softmax_cross_entropy(c, y)\n}",
       adam_training());
   EXPECT_TRUE(holds(text, "self.fc = nn.Linear(3, 3).requires_grad_(False)\n")) << text;
-  EXPECT_TRUE(holds(text, "self.bn = nn.BatchNorm1d(3, eps=1e-5, momentum=0.1).requires_grad_(False)\n")) << text;
+  EXPECT_TRUE(holds(text, "self.bn = nn.BatchNorm1d(3, eps=1e-5, momentum=0.1).requires_grad_(False)\n"))
+      << text;
   EXPECT_TRUE(holds(text, "self.part.register_buffer(\"weight\", torch.empty(3, 3))\n")) << text;
 }
 
