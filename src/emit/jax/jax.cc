@@ -23,18 +23,12 @@ std::string environment(const Settings&) { return "jax"; }
 bool supports(Op op) { return jax::op_functions().contains(op); }
 bool unbiased_running_var(const Settings&) { return false; }
 
-// Each part of a batch would need a key of its own, or hand on what the step carries.
+// Each part of a batch would need a key of its own.
 Status check_accumulation(const Request& request) {
-  const auto& parameters = request.workload.parameters;
-  const bool frozen =
-      std::any_of(parameters.begin(), parameters.end(), [](const auto& p) { return p.frozen; });
   const bool drops = request.workload.has(ir::Op::kDropout);
-  if (request.training.predicts() || request.training.optimizer.accumulate == 1 || !(drops || frozen))
-    return Done{};
-  return Error{
-      .message = fmt::format("jax: a script with {} does not add up the gradients of parts of a batch",
-                             drops ? "dropout" : "frozen parameters"),
-      .remedy = "remove optimizer.accumulate, or this contender"};
+  if (request.training.predicts() || request.training.optimizer.accumulate == 1 || !drops) return Done{};
+  return Error{.message = "jax: a script with dropout does not add up the gradients of parts of a batch",
+               .remedy = "remove optimizer.accumulate, or this contender"};
 }
 
 Result<Emitted> emit_jax(const Request& request) {

@@ -267,6 +267,25 @@ TEST(Jax, PredictionsDrawNoNumbers) {
   }
 }
 
+// What is frozen is carried, not differentiated, and the same in every part of a batch; dropout is not.
+TEST(Jax, AddsUpPartsOfABatchBesideFrozenLayers) {
+  ir::Training training = adam_training();
+  training.optimizer.accumulate = 4;
+  const std::string source =
+      of_text(
+          "workload w(x: f32[N,4], y: f32[N,4]) {\n  h = linear(x; weight=a[4,4] frozen)\n"
+          "  z = linear(h; weight=b[4,4])\n  loss = mse(z, y)\n}",
+          training)
+          .source;
+  EXPECT_TRUE(holds(source, "(loss, _), grads = grad_fn(state.params, state.stats, *part)\n")) << source;
+  EXPECT_TRUE(holds(source, "return TrainState(params, stats, opt_state), loss\n")) << source;
+  const ir::Workload drops = *zoo::build("mlp_deep");
+  const auto refused =
+      jax_framework().emit({drops, training, {{"donate", "true"}, {"steps_per_call", "1"}}, "train_jax.py"});
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(holds(refused.error().text(), "dropout")) << refused.error().text();
+}
+
 TEST(Jax, APredictionNeedsNoTarget) {
   ir::Training training = mnist_training();
   training.scenario = ir::Scenario::kPredict;

@@ -348,12 +348,19 @@ class Script {
     out_.line("def add(total, part):");
     {
       const auto inner = out_.indent();
-      out_.line("found = jax.value_and_grad(loss_fn)(params, *part)");
+      if (stats()) {
+        out_.line("grad_fn = jax.value_and_grad(loss_fn, has_aux=True)");
+        out_.line("(loss, _), grads = grad_fn(state.params, state.stats, *part)");
+        out_.line("found = loss, grads");
+      } else {
+        out_.line("found = jax.value_and_grad(loss_fn)(params, *part)");
+      }
       out_.line("return jax.tree.map(lambda t, f: t + f / ACCUMULATE, total, found), None");
     }
     out_.blank();
     out_.line(fmt::format("parts = [jnp.stack(jnp.split(a, ACCUMULATE)) for a in {}]", inputs));
-    out_.line("nothing = (jnp.zeros(()), optax.tree.zeros_like(params))");
+    out_.line(
+        fmt::format("nothing = (jnp.zeros(()), optax.tree.zeros_like({}params))", stats() ? "state." : ""));
     out_.line("(loss, grads), _ = lax.scan(add, nothing, parts)");
   }
 
@@ -365,9 +372,14 @@ class Script {
       out_.line("key, dropout_key = jax.random.split(state.key)");
       arguments.push_back("dropout_key");
     }
-    out_.line(stats() ? "grad_fn = jax.value_and_grad(loss_fn, has_aux=True)"
-                      : "grad_fn = jax.value_and_grad(loss_fn)");
-    out_.call(stats() ? "(loss, stats), grads = grad_fn" : "loss, grads = grad_fn", arguments);
+    if (request_.training.optimizer.accumulate > 1) {
+      accumulate();
+      out_.line("stats = state.stats");  // all of it is frozen
+    } else {
+      out_.line(stats() ? "grad_fn = jax.value_and_grad(loss_fn, has_aux=True)"
+                        : "grad_fn = jax.value_and_grad(loss_fn)");
+      out_.call(stats() ? "(loss, stats), grads = grad_fn" : "loss, grads = grad_fn", arguments);
+    }
     out_.line("updates, opt_state = OPTIMIZER.update(grads, state.opt_state, state.params)");
     out_.line("params = optax.apply_updates(state.params, updates)");
     out_.line(fmt::format("return TrainState({}), loss", join(state_.fields(), ", ")));
