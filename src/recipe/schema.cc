@@ -179,7 +179,7 @@ std::vector<Key> keys_of_lora() {
               required(integer_key(
                   "rank", "", from(1, 1e6),
                   "number of rows of A and of columns of B, the two small matrices beside each layer: y = "
-                  "W x + alpha / rank * B (A x). They alone are trained (docs/networks.md)"))),
+                  "W x + alpha / rank * B (A x). They alone are trained (docs/lora.md)"))),
           example("16", real_key("alpha", "rank", above(0, 1e6),
                                  "size of what the matrices add: B (A x) is multiplied with alpha / rank")),
           example(
