@@ -923,11 +923,10 @@ def cosine_similarity(m: Mapper, a: Args) -> Value:
 
 @row("scaled_dot_product_attention")
 def attention(m: Mapper, a: Args) -> Value:
-    """`attention`; with dropout, or a mask that is not causal, `matmul`, `softmax`, `matmul`"""
+    """`attention`; with dropout or another than a causal mask `matmul`, `softmax`"""
     q, k, v = (m.value(t) for t in (a.query, a.key, a["value"]))
-    mask, causal, window = _sides(
-        a.attn_mask, q.shape[-2], k.shape[-2], bool(a.is_causal)
-    )
+    sides = q.shape[-2], k.shape[-2]
+    mask, causal, window = _sides(a.attn_mask, *sides, bool(a.is_causal))
     if a.get("enable_gqa") and k.shape[-3] != q.shape[-3]:
         k, v = (_repeat_heads(m, t, q.shape[-3] // t.shape[-3]) for t in (k, v))
     width = q.shape[-1]
@@ -953,8 +952,9 @@ def attention(m: Mapper, a: Args) -> Value:
     rank = k.layout.rank
     turned = m.permuted(k, [*range(rank - 2), rank - 1, rank - 2])
     scores = product(m, q, turned)
-    if causal:
-        mask = Const(torch.ones(scores.shape[-2:], dtype=torch.bool).tril())
+    mask = a.attn_mask
+    if a.is_causal:
+        mask = Const(torch.ones(sides, dtype=torch.bool).tril())
     if mask is not None:
         scores = _masked(m, scores, mask)
     weights = m.unary(
@@ -970,9 +970,7 @@ def _repeat_heads(m: Mapper, t: Value, times: int) -> Value:
     return repeat_interleave(m, args)  # type: ignore[no-any-return]
 
 
-def _sides(
-    mask: Any, queries: int, keys: int, causal: bool
-) -> tuple[Any, bool, int]:
+def _sides(mask: Any, queries: int, keys: int, causal: bool) -> tuple[Any, bool, int]:
     """The mask that is left; whether query t sees the keys s <= t alone; how many of
     these it sees, the last ones (0: all).
 
@@ -995,8 +993,7 @@ def _sides(
 
 
 def _boolean(mask: Const) -> Const:
-    """Of 0 and -inf (or the least float32) alone, added to scores: True where a key takes
-    part."""
+    """True where a key takes part, of a mask of 0 and -inf (or the least float32)."""
     if not mask.tensor.is_floating_point():
         return mask
     infinite = mask.tensor <= torch.finfo(torch.float32).min

@@ -269,8 +269,7 @@ std::vector<OpInfo> network_ops() {
   return {
       {.op = Op::kLrn,
        .name = "lrn",
-       .doc = "x / (k + alpha s)^beta, s = sum of x^2 over `size` channels: from c - size / 2 (rounded down) "
-              "on; "
+       .doc = "x / (k + alpha s)^beta, s = sum of x^2 over `size` channels from c - floor(size / 2) on; "
               "those outside count 0 (Krizhevsky et al. 2012, section 3.3; torch divides alpha by size).",
        .attributes = {integer("size", 5, "number of channels"), real("alpha", 1e-4, "factor of the sum"),
                       real("beta", 0.75, "exponent"), real("k", 2.0, "added to the sum")},

@@ -376,13 +376,15 @@ class ConstantMasks(nn.Module):
             torch.ones(1, 5, dtype=torch.bool),
             sides.bool() | (torch.arange(5) < 2),  # a prefix that all see
             torch.stack([sides, band]).bool(),  # another in each head
+            band.bool(),  # with dropout
         ]
         self.mixes = nn.ModuleList([nn.Linear(6, 6) for _ in self.masks])
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for mix, mask in zip(self.mixes, self.masks, strict=True):
+        for i, (mix, mask) in enumerate(zip(self.mixes, self.masks, strict=True)):
             y = mix(x).view(len(x), 5, 2, 3).transpose(1, 2)
-            y = F.scaled_dot_product_attention(y, y, y, attn_mask=mask)
+            drops = 0.1 if self.training and i == 6 else 0.0
+            y = F.scaled_dot_product_attention(y, y, y, mask, drops)
             x = x + y.transpose(1, 2).reshape(len(x), 5, 6)
         return x
 

@@ -131,7 +131,8 @@ class Proven(Proving):
         self.assertEqual(text.count("attention("), 4)
         self.assertEqual(text.count("causal=true"), 3)
         self.assertEqual(text.count("causal=true window=2"), 1)
-        self.assertEqual(text.count("where("), 2)
+        self.assertEqual(text.count("where("), 3)
+        self.assertEqual(text.count("dropout("), 1)
 
     def test_views_after_transposition(self) -> None:
         text = self.proves("ViewAfterTranspose", "f32[8,4,5]")
