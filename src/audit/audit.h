@@ -58,10 +58,11 @@ struct ShownBurst {
 
 // How far float32 may be from the referee. Every update amplifies rounding, so the limits grow with the
 // steps since the initial weights, up to `most`. If a burst exceeds them, the limits become 8 times the
-// differences among up to sixteen more runs of the referee, whose gradients are taken at weights that are off by
-// one to four times float32 rounding, up to `most_shown`. Errors of honest contenders: mlp_small with Adam, 1e-7 (loss) and 0
-// (moved) after 2 steps, 2e-3 and 0.013 after 700, 1e-2 and 0.03 after 1,600; a small network with
-// convolutions and BatchNorm on random labels, 0.05 and more after 90 steps.
+// differences among four more runs of the referee, whose gradients are taken at weights that are off by
+// float32 rounding, up to `most_shown`. Twelve further runs, off by two to four times that, widen the limits of
+// the parameters alone, and follow only where the losses are right. Errors of honest contenders: mlp_small with
+// Adam, 1e-7 (loss) and 0 (moved) after 2 steps, 2e-3 and 0.013 after 700, 1e-2 and 0.03 after 1,600; a small
+// network with convolutions and BatchNorm on random labels, 0.05 and more after 90 steps.
 struct AuditTolerances {
   double loss = 1e-5;         // relative error of the first step's loss
   double loss_growth = 4e-5;  // added for each further step
@@ -91,8 +92,8 @@ Result<AuditGround> make_audit_ground(const ir::Workload& workload, const ir::Tr
 
 // Steps that the referee makes in kLongestAudit or so on this machine's processors, by the arithmetic of a step: the
 // longest burst. mnist_cnn on two processors has fewer steps in a usual burst; a GPU makes hundreds of steps in that
-// time, and the referee, which repeats a burst up to seventeen times where it differs, would take minutes. Predictions: no limit, as only
-// some of the outputs are computed again.
+// time, and the referee, which repeats a burst that differs up to sixteen times, would take minutes. Predictions: no
+// limit, as only some of the outputs are computed again.
 inline constexpr double kLongestAudit = 3;  // seconds, of one repetition
 int64_t most_audited_steps(const AuditGround& ground);
 // Seconds that one repetition of `steps` steps takes, by the same arithmetic.

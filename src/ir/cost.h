@@ -3,10 +3,10 @@
 // Model FLOPs and compulsory memory traffic of a training step, from the op table.
 //
 // FLOPs: 2 per multiply-accumulate of linear, conv2d, attention and lstm; elementwise work is not counted.
-// Backward: the same again for the gradient of the weights and of the input, the latter not where nothing
-// trained lies upstream, the former not of frozen weights. Bytes: every op reads its inputs and parameters once and writes its output once (4
-// bytes each); backward reads the output's gradient, the inputs and the parameters, and writes the gradients
-// of inputs and of parameters that are not frozen. The optimizer reads and writes parameter, gradient and state once.
+// Backward: the same again for the gradient of the weights, if they are not frozen, and for that of the input, if
+// anything trained lies upstream. Bytes: every op reads its inputs and parameters once and writes its output once (4
+// bytes each); backward reads the output's gradient, the inputs and the parameters, and writes the gradients of
+// inputs and of parameters that are not frozen. The optimizer reads and writes parameter, gradient and state once.
 
 #include <cstdint>
 #include <vector>

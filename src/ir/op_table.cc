@@ -288,7 +288,7 @@ std::vector<OpInfo> network_ops() {
            "softmax(q k^T / sqrt D) v for each head; q is N,T,heads,D, k and v are N,S,heads,D. The optional "
            "fourth input, i32[N], masks padding: query t sees the keys s <= last[n] of its row.",
        .attributes = {flag("causal", false, "query t sees the keys s <= t"),
-                      integer("window", 0, "how many of these a query sees, the last ones; 0: all")},
+                      integer("window", 0, "with causal, how many of the last keys a query sees; 0: all")},
        .min_inputs = 3,
        .max_inputs = 4,
        .axes = AxisRule::kCanonical,

@@ -157,7 +157,7 @@ class Pass {
       node.output = fresh(output + which);
       node.inputs = {of};
       const std::string name = layer + which + ".weight";
-      node.params = {{"weight", trained({.name = name, .shape = std::move(shape), .init = init})}};
+      node.params = {{"weight", numbered({.name = name, .shape = std::move(shape), .init = init})}};
       return add(std::move(node));
     };
     const ir::ValueId small =
@@ -192,11 +192,11 @@ class Pass {
     ir::Parameter p = parameter(id);
     p.frozen = p.frozen || ir::trainable(p);
     p.init.reset();
-    return trained(std::move(p));
+    return numbered(std::move(p));
   }
 
-  // In order of first use, each once.
-  ir::ParamId trained(ir::Parameter p) {
+  // Its number in `made_`: in order of first use, each once.
+  ir::ParamId numbered(ir::Parameter p) {
     const auto [found, first] = ids_.emplace(p.name, static_cast<ir::ParamId>(ids_.size()));
     if (first) made_.parameters.push_back(std::move(p));
     return found->second;

@@ -46,8 +46,7 @@ std::vector<Quantity<Against>> baseline_quantities() {
         .left = true},
        [](const Against& a) { return Json(word(a.verdict)); },
        [](const Against& a) { return Cell{word(a.verdict)}; }},
-      {{.key = "note", .in_csv = false},
-       [](const Against& a) { return a.note.empty() ? Json(nullptr) : Json(a.note); }},
+      {{.key = "note", .in_csv = false}, [](const Against& a) { return text_or_null(a.note); }},
   };
 }
 

@@ -64,7 +64,7 @@ Json row(const Place& place, const std::vector<Quantity<Place>>& quantities, boo
   Json out = {{"contender", contender(r.contender)}};
   out.update(json_of(quantities, place));
   if (r.gpu == GpuUse{.on_gpu = r.gpu.on_gpu}) out["gpu"] = nullptr;  // nothing is known of it
-  out["precision_support"] = r.support.empty() ? Json(nullptr) : Json(r.support);
+  out["precision_support"] = text_or_null(r.support);
   out["remarks"] = r.remarks;
   out["confirming_heats"] = r.confirmed;
   out["drift"] = number(r.drift);
@@ -85,20 +85,16 @@ Json host(const Host& h) {
 }
 
 Json host_watch(const Summary& s) {
-  return {{"rounds", s.host.rounds},
-          {"judged", s.host.judged},
-          {"disturbed", s.host.busy},
-          {"run_again", s.host.reruns},
-          {"example", s.host.worst},
-          {"not_watched", s.host.absent},
-          {"refusal", s.refusal.empty() ? Json(nullptr) : Json(s.refusal)}};
+  return {{"rounds", s.host.rounds},           {"judged", s.host.judged}, {"disturbed", s.host.busy},
+          {"run_again", s.host.reruns},        {"example", s.host.worst}, {"not_watched", s.host.absent},
+          {"refusal", text_or_null(s.refusal)}};
 }
 
 Json promise(const Summary& s) {
   if (s.promise.stated <= 0) return nullptr;
   return {{"noise_ceiling", number(s.promise.stated)},
           {"by", s.promise.by_recipe ? "recipe" : "profile"},
-          {"withdrawn", s.promise.withdrawn.empty() ? Json(nullptr) : Json(s.promise.withdrawn)},
+          {"withdrawn", text_or_null(s.promise.withdrawn)},
           {"verdicts_rest_on_it", s.rests_on_promise}};
 }
 

@@ -203,11 +203,9 @@ Json json_of(const ReplayedLine& line) {
           {"published", number(line.published)},
           {"here", line.today ? estimate(line.today->ratio) : Json(nullptr)},
           {"order", word(line.order)},
-          {"note", line.note.empty() ? Json(nullptr) : Json(line.note)},
+          {"note", text_or_null(line.note)},
           {"shares", shares}};
 }
-
-Json text_or_none(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 View view_of(const Section& section) {
   View v;
@@ -291,21 +289,21 @@ std::string render_json(const Reproduction& r) {
     Json lines = Json::array();
     for (const ReplayedLine& line : row.lines) lines.push_back(json_of(line));
     rows.push_back({{"row", row.row.name},
-                    {"recipe", text_or_none(row.row.recipe.string())},
-                    {"run", text_or_none(row.folder)},
+                    {"recipe", text_or_null(row.row.recipe.string())},
+                    {"run", text_or_null(row.folder)},
                     {"track", row.contenders.empty()          ? Json(nullptr)
                               : row.track == ir::Track::kAsIs ? Json("as-is")
                                                               : Json("equalised")},
-                    {"instead", text_or_none(row.row.instead)},
+                    {"instead", text_or_null(row.row.instead)},
                     {"on_gpu", row.gpu},
-                    {"why_not_raced", text_or_none(row.failure)},
-                    {"refusal", text_or_none(row.refusal)},
+                    {"why_not_raced", text_or_null(row.failure)},
+                    {"refusal", text_or_null(row.refusal)},
                     {"contenders", lines}});
   }
   for (const recipe::Confound& one : r.study.confounds)
     confounds.push_back({{"name", one.name},
                          {"what", one.what},
-                         {"why_no_share", text_or_none(suite::why_no_share(r, one))}});
+                         {"why_no_share", text_or_null(suite::why_no_share(r, one))}});
   const Json out = {{"schema", 1},
                     {"tool", "bakeoff"},
                     {"version", kVersion},

@@ -164,8 +164,6 @@ std::string word(suite::Standing standing) {
   return "ranked";
 }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
 Json json_of_cell(const suite::TableCell& cell) {
   Json out = {{"state", word(cell.standing)}};
   const bool timed = cell.standing == suite::Standing::kTimed;

@@ -18,6 +18,8 @@ double end_of(const Json& value, const char* key, double open) {
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
 
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
 Json estimate(const Estimate& e) {
   return {{"value", number(e.value)},
           {"low", bounded_below(e) ? number(e.low) : Json(nullptr)},

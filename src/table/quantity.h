@@ -24,6 +24,8 @@ using Json = nlohmann::ordered_json;
 // null where the value is not finite, or absent.
 Json number(double value);
 Json number(const std::optional<double>& value);
+// null where it is empty.
+Json text_or_null(const std::string& text);
 // {"value", "low", "high"}; an end that is not bounded is null.
 Json estimate(const Estimate& e);
 
