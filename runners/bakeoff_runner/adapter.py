@@ -77,6 +77,8 @@ class BuildRequest:
     train: bool = True  # False: no optimizer, only parity with grads_in = None
     # True: the scenario "predict". A step is one forward pass in inference mode.
     predict: bool = False
+    # True, with `predict`: the scenario "generate". A step answers a batch of prompts.
+    generate: bool = False
     dtype: str = "float32"  # or "float64": parameters, activations, optimizer state
     batch: Optional[int] = None  # in place of the script's BATCH_SIZE
     # The whole request as it came: an adapter may understand further keys.
@@ -106,7 +108,7 @@ class ParityRequest:
 
     After a build with `predict` the answer has ``output`` and, if one likes,
     ``activation/<layer>``, and nothing else: of the very step that `run` repeats, in
-    inference mode.
+    inference mode. With `generate`: what generation.py says.
     """
 
     first: int
@@ -151,7 +153,7 @@ class RunResult:
     # Of a burst of predictions: gives size, last element and sum of squares of the
     # output of each step, or of as many of the last steps as were kept. Called where
     # they are asked for, after the answer.
-    outputs: Optional[Callable[[], Sequence[tuple[int, float, float]]]] = None
+    outputs: Optional[Callable[[], Sequence[Sequence[Any]]]] = None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Sequence
 
 from bakeoff_runner.adapter import AdapterError, RunResult
 from bakeoff_runner.transfers import Arrays
@@ -59,8 +59,8 @@ def _bytes(output: Any) -> int:
     return 4 * math.prod(shape() if callable(shape) else shape)
 
 
-def _told(output: Any, arrays: Arrays) -> tuple[int, float, float]:
-    """Size, last element (which is of the last row), and sum of squares."""
+def _told(output: Any, arrays: Arrays) -> Sequence[Any]:
+    """Size, last element (which is of the last row), sum of squares; of words all."""
     import numpy as np
 
     while isinstance(output, (tuple, list)):
@@ -74,7 +74,10 @@ def _told(output: Any, arrays: Arrays) -> tuple[int, float, float]:
     array = np.asarray(output).ravel()
     if array.dtype.itemsize < 4:
         array = array.astype(np.float32)
-    return array.size, float(array[-1]), float(np.dot(array, array))
+    words = [array.tolist()] if np.issubdtype(array.dtype, np.integer) else []
+    if words:
+        array = array.astype(np.float64)
+    return [array.size, float(array[-1]), float(np.dot(array, array)), *words]
 
 
 def predict_request(

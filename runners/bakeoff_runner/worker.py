@@ -64,7 +64,7 @@ class _Session(TrainCommands):
         self._started_ns = 0
         self._again: Optional[Callable[[], None]] = None  # marks a step, nudges again
         # Tells the outputs of the last burst of predictions.
-        self._outputs: Optional[Callable[[], Sequence[tuple[int, float, float]]]] = None
+        self._outputs: Optional[Callable[[], Sequence[Sequence[Any]]]] = None
 
     @property
     def mark(self) -> Callable[[], None]:
@@ -306,6 +306,7 @@ class Worker:
             dropout=_flag(request, "dropout", True),
             train=_flag(request, "train", True),
             predict=_predicts(request),
+            generate=request.fields.get("scenario") == "generate",
             dtype=_dtype(request),
             batch=_count(request, "batch") if "batch" in request.fields else None,
             fields=request.fields,
@@ -492,9 +493,9 @@ def _flag(request: Request, key: str, default: bool) -> bool:
 
 def _predicts(request: Request) -> bool:
     scenario = request.fields.get("scenario", "train")
-    if scenario not in ("train", "predict"):
-        raise ProtocolError(f"'scenario' {scenario!r} is not train or predict")
-    return bool(scenario == "predict")
+    if scenario not in ("train", "predict", "generate"):
+        raise ProtocolError(f"'scenario' {scenario!r} is not train, predict, generate")
+    return bool(scenario != "train")
 
 
 def _dtype(request: Request) -> str:

@@ -13,6 +13,7 @@
 #include "ir/cost.h"
 #include "ir/verify.h"
 #include "proc/interrupt.h"
+#include "referee/generation.h"
 #include "referee/optimizer.h"
 #include "stats/distributions.h"
 #include "stats/trimmed.h"
@@ -257,6 +258,7 @@ class Judge {
     TRY(const referee::Inputs batch,
         read_inputs(ground_.workload, ground_.data, ground_.training.input_divisor, first,
                     ground_.training.batch));
+    if (ground_.training.generates()) return against_words(k, told, weights, batch);
     TRY(const referee::Evaluation e,
         referee::evaluate(ground_.workload, weights, batch, {.train = false, .gradients = false}));
     const auto count = static_cast<double>(e.prediction.data.size());
@@ -275,6 +277,16 @@ class Judge {
     const double squares = norm * norm;
     compare("has squares that add up to", told.squares, squares,
             std::abs(told.squares - squares) / (2 * squares));
+    return Done{};
+  }
+
+  Status against_words(int64_t k, const ReportedOutput& told, const referee::Weights& weights,
+                       const referee::Inputs& batch) {
+    TRY(const double gap, referee::greedy_gap(ground_.workload, weights, batch, told.words, ground_.training.generation));
+    audit_.loss_error = std::max(audit_.loss_error, gap);
+    if (!(gap <= audit_.loss_limit))
+      differs(fmt::format("step {} chose a word whose logit is {:.3g} of their root mean square below the referee's", k + 1,
+                          gap));
     return Done{};
   }
 

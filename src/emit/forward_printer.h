@@ -105,6 +105,9 @@ class ForwardPrinter {
   // A parameter in the precision that products are in; full_param: as it is stored.
   std::string param(std::string_view slot) const;
   std::string full_param(std::string_view slot) const;
+  // What a step of decoding hands to attention besides the names of its caches: the dict that has them.
+  const std::string& cache_argument() const { return cache_; }
+  void caches_in(std::string dict) { cache_ = std::move(dict); }
   bool mixed() const { return !half_.empty(); }  // activations are in half precision
   // True for the weight of a linear that is also an embedding's table: it is stored O,I.
   bool stored_as_table(std::string_view slot) const;
@@ -165,6 +168,7 @@ class ForwardPrinter {
   Namer names_;
   bool explicit_norms_;
   std::string half_;
+  std::string cache_;
   std::map<ir::ValueId, std::string> variables_;
   std::set<ir::ValueId> fixed_;  // values that are no variable but an expression
   std::map<ir::ValueId, int> last_use_;

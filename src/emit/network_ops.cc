@@ -88,11 +88,17 @@ void position_embedding(ForwardPrinter& p, const char* add) {
 }
 
 void attention(ForwardPrinter& p, const Node& node) {
+  const bool cached = node.has("keys");
   std::vector<std::string> arguments;
   for (size_t i = 0; i < node.inputs.size(); ++i) arguments.push_back(p.input(i));
-  if (node.flag("causal")) arguments.push_back("causal=True");
+  if (cached) {
+    if (!p.cache_argument().empty()) arguments.push_back(p.cache_argument());
+    for (const char* cache : {"keys", "values"}) arguments.push_back(p.full_param(cache));
+  } else if (node.flag("causal")) {
+    arguments.push_back("causal=True");
+  }
   if (node.integer("window") > 0) arguments.push_back(fmt::format("window={}", node.integer("window")));
-  p.assign("attention", arguments);
+  p.assign(cached ? "cached_attention" : "attention", arguments);
 }
 
 void recurrent(ForwardPrinter& p, const std::string& weight_ih, const std::string& weight_hh) {

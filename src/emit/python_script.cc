@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/texts.h"
+#include "emit/generation.h"
 
 namespace bakeoff::emit {
 
@@ -32,6 +33,7 @@ bool reads(const Graph& graph, size_t input) {
 void print_constants(CodeWriter& out, const Request& request, const Graph& graph,
                      const std::vector<std::string>& more) {
   out.line(fmt::format("BATCH_SIZE = {}", request.training.batch));
+  for (const std::string& constant : generation_constants(request.training)) out.line(constant);
   if (!graph.predicts) out.line("LEARNING_RATE = " + python_real(request.training.optimizer.lr));
   for (const std::string& constant : more) out.line(constant);
   for (const double rate : dropout_rates(graph)) {
@@ -44,7 +46,7 @@ void print_load_data(CodeWriter& out, const Request& request, const Graph& graph
   std::vector<std::string> names;
   std::vector<size_t> ids;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    if (graph.predicts && !reads(graph, i)) continue;
+    if ((graph.predicts && !reads(graph, i)) || computed(graph.workload.inputs[i])) continue;
     last = last || graph.plan.values[i] == Order::kChannelsLast;
     names.push_back(graph.inputs[i]);
     ids.push_back(i);

@@ -123,6 +123,7 @@ std::string index_text(const ir::Node& slice, const Axes& axes) {
   std::string text = "[";
   for (int64_t i = 0; i < axis; ++i) text += ":, ";
   const int64_t begin = slice.integer("begin"), step = slice.integer("step");
+  if (slice.integer("end") == ir::kSteps) return text + fmt::format("{}:]", begin - ir::kSteps);  // of the last words
   text += begin == 0 ? ":" : fmt::format("{}:", begin);
   text += std::to_string(slice.integer("end"));
   if (step != 1) text += fmt::format(":{}", step);
@@ -137,10 +138,13 @@ std::string backwards_text(const ir::Node& flip) {
                      join(last, ", "));
 }
 
-// The sizes of an expand after N.
+// The sizes of an expand after N; L is read from the input.
 std::string sizes_text(const ir::Node& expand, Order order) {
   const ir::Shape shape = physical_shape(order, expand.integers("shape"));
-  return join(shape.begin() + 1, shape.end(), ", ");
+  std::vector<std::string> sizes;
+  for (size_t axis = 1; axis < shape.size(); ++axis)
+    sizes.push_back(shape[axis] == ir::kSteps ? fmt::format("{{0}}.shape[{}]", axis) : std::to_string(shape[axis]));
+  return join(sizes, ", ");
 }
 
 std::string with_attributes(std::string text, const ir::Node& node, Language language, const Axes& axes) {

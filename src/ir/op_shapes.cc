@@ -514,7 +514,29 @@ Result<Type> position_embedding(const NodeView& view) {
   return view.inputs[0];
 }
 
+// One step of decoding: what q, k and v have in L places, the caches have in all.
+Result<Type> cached_attention(const NodeView& view) {
+  const Shape &q = view.inputs[0].shape, &k = view.inputs[1].shape;
+  if (!view.node.has("keys") || !view.node.has("values") || !view.node.flag("causal"))
+    return misfit("keys and values come together, and with causal=true");
+  if (view.inputs.size() != 4 || view.inputs[3] != Type{DType::kI32, {kSteps}})
+    return misfit("caches need the positions i32[L] of the step");
+  if (q.size() != 4 || k.size() != 4 || q[1] != kSteps || k[1] != kSteps || k != view.inputs[2].shape ||
+      q[3] != k[3] || q[2] % k[2] != 0)
+    return misfit("q {}, k {} and v {} do not fit each other", to_text(q), to_text(k),
+                  to_text(view.inputs[2].shape));
+  for (const char* cache : {"keys", "values"}) {
+    const Shape& held = view.param(cache);
+    if (held.size() != 4 || held != Shape{kBatch, held[1], k[2], k[3]})
+      return misfit("the cache {} does not fit k {}", to_text(held), to_text(k));
+  }
+  const int64_t window = view.node.integer("window");
+  if (window < 0 || window > view.param("keys")[1]) return misfit("the window is longer than the cache");
+  return Type{DType::kF32, q};
+}
+
 Result<Type> attention(const NodeView& view) {
+  if (!view.node.params.empty()) return cached_attention(view);
   CHECK_OK(want_rank(view, 4, "an N,T,heads,D"));
   const Shape& q = view.inputs[0].shape;
   const Shape& k = view.inputs[1].shape;

@@ -286,11 +286,13 @@ std::vector<OpInfo> network_ops() {
        .name = "attention",
        .doc =
            "softmax(q k^T / sqrt D) v for each head; q is N,T,heads,D, k and v are N,S,heads,D. The optional "
-           "fourth input, i32[N], masks padding: query t sees the keys s <= last[n] of its row.",
+           "fourth input, i32[N], masks padding: query t sees the keys s <= last[n] of its row. In a step of "
+           "decoding there are caches: k and v join them at the positions that the fourth input names.",
        .attributes = {flag("causal", false, "query t sees the keys s <= t"),
                       integer("window", 0, "with causal, how many of the last keys a query sees; 0: all")},
        .min_inputs = 3,
        .max_inputs = 4,
+       .params = {{"keys", Role::kCache, true}, {"values", Role::kCache, true}},
        .axes = AxisRule::kCanonical,
        .integer_input = 3,
        .bound = rules::attention_keys,

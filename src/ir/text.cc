@@ -20,14 +20,14 @@ constexpr const char* kExample =
 constexpr int64_t kMostValues = 1 << 20;
 
 struct AttrPrinter {
-  std::string operator()(int64_t n) const { return std::to_string(n); }
+  std::string operator()(int64_t n) const { return n >= kSteps - 1 ? size_text(n) : std::to_string(n); }
   std::string operator()(double d) const { return fmt::format("{}", d); }
   std::string operator()(bool b) const { return b ? "true" : "false"; }
   std::string operator()(const std::string& s) const { return s; }
   std::string operator()(const std::vector<int64_t>& numbers) const {
     std::string text;
     for (const int64_t n : numbers)
-      text += (text.empty() ? "" : ",") + (n == kBatch ? "N" : std::to_string(n));
+      text += (text.empty() ? "" : ",") + size_text(n);
     return text;
   }
 };

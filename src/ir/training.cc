@@ -39,7 +39,11 @@ std::vector<int64_t> Schedule::corners() const {
   return all;
 }
 
-std::string name(Scenario scenario) { return scenario == Scenario::kTrain ? "train" : "predict"; }
+std::string name(Scenario scenario) {
+  constexpr const char* kNames[] = {"train", "predict", "generate"};
+  return kNames[static_cast<size_t>(scenario)];
+}
+
 std::string name(Track track) { return track == Track::kEqualised ? "equalised" : "as-is"; }
 
 std::string name(OptimizerKind kind) {
@@ -88,8 +92,9 @@ std::string dump(const Training& t) {
   const Optimizer& o = t.optimizer;
   const Schedule& s = o.schedule;
   return fmt::format(
-      "{} {} {} {} {} {} | {} {} {} {} {} {} {} {} {} {} {} | {} {} {} {} {} {} {} | {} {} {} {} | {} | {}",
-      name(t.scenario), name(t.track), t.batch, t.precision, t.input_divisor, t.seed, name(o.kind), o.lr,
+      "{}{} {} {} {} {} {} | {} {} {} {} {} {} {} {} {} {} {} | {} {} {} {} {} {} {} | {} {} {} {} | {} | {}",
+      name(t.scenario),
+      t.generates() ? fmt::format(" {} {}", t.generation.prompt, t.generation.words) : "", name(t.track), t.batch, t.precision, t.input_divisor, t.seed, name(o.kind), o.lr,
       o.momentum, o.nesterov, o.rho, o.beta1, o.beta2, o.eps, name(o.eps_form), o.weight_decay,
       name(o.decay_form), name(s.kind), s.warmup_steps, s.warmup_from, s.steps, s.final, s.every,
       s.step_factor, o.clip_norm, o.clip_value, o.ema, o.accumulate, join(o.no_decay, " "),

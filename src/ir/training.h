@@ -12,8 +12,8 @@ namespace bakeoff::ir {
 enum class Track { kEqualised, kAsIs };
 // kTrain: a step is forward, backward and one update. kPredict: it is one forward pass in inference mode, up
 // to Workload::prediction(); dropout passes its input on, batch_norm uses its running statistics, and nothing
-// is updated.
-enum class Scenario { kTrain, kPredict };
+// is updated. kGenerate: it is an answer to each prompt of one batch, word by word, in inference mode (Generation).
+enum class Scenario { kTrain, kPredict, kGenerate };
 enum class OptimizerKind { kSgd, kRmsprop, kAdam, kAdamW };
 
 // Where epsilon sits in v -> 1/denominator.
@@ -105,17 +105,25 @@ struct Optimizer {
   bool operator==(const Optimizer&) const = default;
 };
 
+// The first `prompt` words of each row of the data are read, then the likeliest next word is chosen `words` times.
+struct Generation {
+  int64_t prompt = 0, words = 0;
+  bool operator==(const Generation&) const = default;
+};
+
 struct Training {
   Scenario scenario = Scenario::kTrain;
   Track track = Track::kEqualised;
-  Optimizer optimizer = {};  // unused in kPredict
+  Optimizer optimizer = {};    // of kTrain
+  Generation generation = {};  // of kGenerate
   int64_t batch = 32;
   std::string precision = "float32";
   // Data files hold raw values; on loading, float inputs become float32(raw) / float32(input_divisor),
   // rounded once to float32 (255 for bytes), also where the computation then runs in float64.
   double input_divisor = 1.0;
   uint64_t seed = 1;
-  bool predicts() const { return scenario == Scenario::kPredict; }
+  bool predicts() const { return scenario != Scenario::kTrain; }  // nothing is learned
+  bool generates() const { return scenario == Scenario::kGenerate; }
   bool equalised() const { return track == Track::kEqualised; }
   // Whether a script states this key of the optimizer; if not, the framework's default holds.
   bool says(const std::string& key) const { return equalised() || optimizer.stated.contains(key); }
@@ -125,7 +133,7 @@ struct Training {
 // Every number of it in one line: equal trainings have equal texts.
 std::string dump(const Training& training);
 
-std::string name(Scenario);       // "train", "predict"
+std::string name(Scenario);       // "train", "predict", "generate"
 std::string name(Track);          // "equalised", "as-is"
 std::string name(OptimizerKind);  // "sgd", "rmsprop", "adam", "adamw"
 std::string name(EpsForm);        // "outside", "inside", "hat"

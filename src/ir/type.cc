@@ -4,11 +4,17 @@ namespace bakeoff::ir {
 
 std::string name(DType dtype) { return dtype == DType::kF32 ? "f32" : dtype == DType::kI32 ? "i32" : "bool"; }
 
+std::string size_text(int64_t size) {
+  if (size == kBatch) return "N";
+  if (size == kSteps || size == kSteps - 1) return size == kSteps ? "L" : "L-1";
+  return std::to_string(size);
+}
+
 std::string to_text(const Shape& shape) {
   std::string text = "[";
   for (const int64_t size : shape) {
     if (text.size() > 1) text += ',';
-    text += size == kBatch ? "N" : std::to_string(size);
+    text += size_text(size);
   }
   return text + "]";
 }

@@ -15,6 +15,9 @@ enum class DType { kF32, kI32, kBool };
 // graph; it is always axis 0 and appears once at most. Values that depend on no input lack it.
 using Shape = std::vector<int64_t>;
 inline constexpr int64_t kBatch = -1;
+// The number of words in a step of decoding (passes/decode.h), in texts L: all of the prompt, then one at a time. It is a
+// size like any other to shape inference, so large a prime that no network has it or a multiple of it.
+inline constexpr int64_t kSteps = 1'000'000'007;
 
 struct Type {
   DType dtype = DType::kF32;
@@ -23,7 +26,8 @@ struct Type {
 };
 
 std::string name(DType dtype);      // "f32", "i32", "bool"
-std::string to_text(const Shape&);  // "[N,1,28,28]"; "[]" for a scalar
+std::string size_text(int64_t size);  // "N", "L", "L-1", "28"
+std::string to_text(const Shape&);    // "[N,1,28,28]"; "[]" for a scalar
 std::string to_text(const Type&);   // "f32[N,1,28,28]"
 
 // Number of elements with N = batch.

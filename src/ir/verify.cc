@@ -83,7 +83,7 @@ Status check_params(const Workload& workload, const Node& node, const OpInfo& ro
       return at(node,
                 fmt::format("'{}' has init={}: a trained parameter has one from 0 on", p.name, *p.init));
     for (const int64_t size : p.shape) {
-      if (size < 1)
+      if (size < 1 && (size != kBatch || p.role != Role::kCache))
         return at(node, fmt::format("'{}' has the impossible shape {}", p.name, to_text(p.shape)));
     }
   }
@@ -150,6 +150,7 @@ Status check_names(const Workload& workload) {
   for (const Input& input : workload.inputs) {
     if (!names.insert(input.name).second) return Error{.message = "'" + input.name + "' is defined twice"};
     const Shape& s = input.type.shape;
+    if (s == Shape{kSteps}) continue;  // the positions of a step of decoding
     for (size_t axis = 0; axis < s.size(); ++axis) {
       if ((axis == 0) != (s[axis] == kBatch) || s[axis] == 0 || s[axis] < kBatch) {
         return Error{.message = fmt::format("input '{}' must be [N,...] with positive sizes, is {}",

@@ -30,7 +30,8 @@ const AttrValue& attribute(const Node& node, std::string_view name) {
 }  // namespace
 
 bool trainable(const Parameter& parameter) {
-  return !parameter.frozen && parameter.role != Role::kRunningMean && parameter.role != Role::kRunningVar;
+  return !parameter.frozen && parameter.role != Role::kRunningMean && parameter.role != Role::kRunningVar &&
+         parameter.role != Role::kCache;
 }
 
 int64_t Node::integer(std::string_view name) const { return std::get<int64_t>(attribute(*this, name)); }

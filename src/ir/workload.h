@@ -152,7 +152,8 @@ using ValueId = int;
 using ParamId = int;
 
 // What a parameter is for: decides its initial value and whether it is trained.
-enum class Role { kWeight, kBias, kScale, kShift, kTable, kRunningMean, kRunningVar };
+// kCache holds keys or values of words that were read before: no file has it, a step of decoding writes it.
+enum class Role { kWeight, kBias, kScale, kShift, kTable, kRunningMean, kRunningVar, kCache };
 
 struct Parameter {
   std::string name;  // dotted, human: "conv1.weight"

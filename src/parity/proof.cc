@@ -16,6 +16,7 @@
 #include "data/inputs.h"
 #include "parity/proof_dropout.h"
 #include "parity/proof_variants.h"
+#include "referee/generation.h"
 #include "referee/init.h"
 #include "referee/optimizer.h"
 #include "referee/train.h"
@@ -240,6 +241,17 @@ void compare_prediction(const Reference& reference, const Answer& answer, Parity
   comparisons.compare("prediction", tensor::relative_distance(answer.prediction, reference.at.prediction));
 }
 
+// Scenario "generate": whether each word that was chosen is the likeliest one; rounding may decide between equals.
+void compare_words(const GateJob& job, const referee::Weights& weights, const Reference& reference, const Dump& dump,
+                   Comparisons& comparisons, double tolerance) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  std::vector<int64_t> words;
+  for (const double word : dump.get("words").data) words.push_back(static_cast<int64_t>(word));
+  const auto gap = referee::greedy_gap(job.workload, weights, reference.batch, words, job.training.generation);
+  // The two largest logits of a row may each be wrong by the tolerance.
+  comparisons.compare("words", gap ? *gap : kNone, 10 * tolerance);
+}
+
 // False where prediction, loss or gradients differ.
 bool compare_one_step(const GateJob& job, const Reference& reference, const ContenderStart& contender,
                       const Answer& answer, Parity& parity, const Tolerances& t) {
@@ -403,6 +415,8 @@ void prove_prediction32(Worker& worker, const GateJob& job, const Reference& ref
   if (!dump) return;
   Comparisons comparisons(parity, "float32 prediction", tolerances.output32);
   comparisons.compare("prediction", tensor::relative_distance(dump->get("output"), reference.prediction32));
+  if (job.training.generates())
+    compare_words(job, reference.initial, reference, *dump, comparisons, tolerances.output32);
 }
 
 // The averages of the weights after the float64 steps, under the names "ema/<parameter>".
@@ -504,7 +518,7 @@ void build_at_gate_weights(Worker& worker, const GateJob& job, const Reference& 
                 .layout = contender.layout,
                 // Off if the recipe has dropout. If it has none, or predicts, dropout may have no effect.
                 .dropout = predicts || !has_dropout(job.workload),
-                .predict = predicts,
+                .scenario = job.training.scenario,
                 .dtype = dtype,
                 .batch = job.cut ? job.training.batch : 0},
                effective);
@@ -524,6 +538,10 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
   if (predicts) {
     compare_prediction(reference, answer, parity, tolerances);
     model = parity.checks.back().passed;
+    if (job.training.generates()) {
+      Comparisons comparisons(parity, "float64 words", tolerances.output64);
+      compare_words(job, reference.weights, reference, *dump, comparisons, tolerances.output64);
+    }
   } else {
     model = compare_one_step(job, reference, contender, answer, parity, tolerances);
   }
@@ -533,7 +551,7 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
   if (!parity.explanation.empty()) return;
   if (parity.diverges_at == "prediction") {
     const std::string words = shape_words("the prediction", answer.prediction, reference.at.prediction);
-    const std::string layer = words.empty() ? locate(worker, job, reference, contender) : "";
+    const std::string layer = words.empty() && !job.training.generates() ? locate(worker, job, reference, contender) : "";
     if (!layer.empty()) parity.diverges_at = "output of " + layer;
     parity.explanation = words;
   }
@@ -713,7 +731,7 @@ void Proof::float32(const GateJob& job, const Reference& reference, const Tolera
                   .data = job.data,
                   .layout = contender_.layout,
                   .dropout = predicts || !has_dropout(job.workload),
-                  .predict = predicts},
+                  .scenario = job.training.scenario},
                  parity.effective);
   std::optional<Answers32> answers;
   if (!predicts) answers = ask_steps32(*worker_, job, contender_, parity);

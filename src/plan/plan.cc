@@ -240,7 +240,7 @@ Build build_of(const Plan& plan, const ContenderStart& entry) {
           .weights = as_is ? fs::path() : weights,
           .data = entry.data.empty() ? plan.gate.data : entry.data,
           .layout = entry.layout,
-          .predict = plan.recipe.training.predicts()};
+          .scenario = plan.recipe.training.scenario};
 }
 
 Texts worker_environment(const recipe::Recipe& recipe) {

@@ -4,6 +4,7 @@
 
 #include "base/json_text.h"
 #include "emit/all/frameworks.h"
+#include "passes/decode.h"
 
 namespace bakeoff {
 
@@ -48,7 +49,10 @@ Result<std::optional<Failure>> write_script(const recipe::Recipe& recipe, const 
   const emit::Framework& framework = *emit::find_framework(contender.framework);
   auto emitted = [&]() -> Result<emit::Emitted> {
     CHECK_OK(emit::check_supported(framework, recipe.workload));
-    return framework.emit({recipe.workload, recipe.training, contender.settings, contender.file});
+    if (!recipe.training.generates())
+      return framework.emit({recipe.workload, recipe.training, contender.settings, contender.file});
+    TRY(const ir::Workload step, passes::decode(recipe.workload));
+    return framework.emit({step, recipe.training, contender.settings, contender.file});
   }();
   if (!emitted && contender.script.empty()) {
     const Error& error = emitted.error();

@@ -138,7 +138,7 @@ std::map<std::string, std::vector<std::string>> Reader::word_table(std::string_v
 
 bool Reader::predicts() const {
   const toml::node* scenario = find("", "scenario");
-  return scenario != nullptr && scenario->value<std::string>() == "predict";
+  return scenario != nullptr && scenario->value<std::string>() != "train";
 }
 
 Status Reader::check_kind(const Key& key, const toml::node& node) const {

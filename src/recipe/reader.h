@@ -77,7 +77,7 @@ class Reader {
   Status check_names(const toml::table& table, const std::string& section) const;
   Status check_key(const Key& key) const;
   static std::filesystem::path shipped_path(const std::string& text);
-  bool predicts() const;  // whether the scenario is "predict"
+  bool predicts() const;  // whether the scenario is another than "train"
   Status check_kind(const Key& key, const toml::node& node) const;
   Status check_range(const Key& key, const toml::node& node) const;
 

@@ -18,6 +18,7 @@
 #include "emit/all/frameworks.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
+#include "passes/decode.h"
 #include "passes/lora.h"
 #include "recipe/contenders.h"
 #include "recipe/largest_batch.h"
@@ -71,6 +72,33 @@ Result<ir::Workload> with_lora(const Reader& reader, const toml::table& root, ir
   auto made = passes::lora(workload, lora);
   if (!made) return reader.error(section->source(), made.error().message, made.error().remedy);
   return made;
+}
+
+// A model of language whose sequence has room for prompt and answer.
+Status read_generation(const Reader& reader, bool recorded, const ir::Workload& workload, ir::Training& training) {
+  if (!training.generates()) return Done{};
+  const toml::node& scenario = *reader.find("", "scenario");
+  if (!recorded) {
+    if (const auto step = passes::decode(workload); !step)
+      return reader.error(scenario.source(), step.error().message, step.error().remedy);
+    const int64_t places = passes::decoding_positions(workload);
+    training.generation = {.prompt = places / 2, .words = places - places / 2};
+  }
+  ir::Generation& g = training.generation;
+  const auto stated = [&](const char* key) { return reader.find("generate", key); };
+  g.prompt = reader.integer("generate", "prompt", g.prompt);
+  if (!recorded && stated("prompt") != nullptr) g.words = passes::decoding_positions(workload) - g.prompt;
+  g.words = reader.integer("generate", "words", g.words);
+  if (recorded) return Done{};
+  if (stated("words") != nullptr && stated("prompt") == nullptr)
+    g.prompt = std::min(g.prompt, passes::decoding_positions(workload) - g.words);
+  const toml::node* key = stated("words") != nullptr ? stated("words") : stated("prompt");
+  if (const int64_t places = passes::decoding_positions(workload); g.prompt < 1 || g.words < 1 || g.prompt + g.words > places)
+    return reader.error(key != nullptr ? key->source() : scenario.source(),
+                        fmt::format("a prompt of {} words and {} in answer do not fit the {} positions of '{}'", g.prompt,
+                                    g.words, places, workload.name),
+                        "state fewer as generate.prompt and generate.words, or import the model with a longer sequence");
+  return Done{};
 }
 
 struct Applies {
@@ -328,7 +356,8 @@ Result<Data> read_data(const Reader& reader, const ir::Workload* workload) {
 void fill(Recipe& recipe, const Reader& reader) {
   recipe.name = reader.word("", "name", reader.file().stem().string());
   ir::Training& t = recipe.training;
-  if (reader.word("", "scenario", "train") == "predict") t.scenario = ir::Scenario::kPredict;
+  for (const ir::Scenario each : {ir::Scenario::kPredict, ir::Scenario::kGenerate})
+    if (reader.word("", "scenario", "train") == ir::name(each)) t.scenario = each;
   t.track = reader.word("", "track", "equalised") == "as-is" ? ir::Track::kAsIs : ir::Track::kEqualised;
   t.batch = reader.integer("", "batch", t.batch);
   t.precision = reader.word("", "precision", t.precision);
@@ -370,6 +399,9 @@ void fill(Recipe& recipe, const Reader& reader) {
 // What the as-is track leaves to every framework cannot be stated.
 Status check_as_is(const Reader& reader, const Recipe& recipe) {
   if (recipe.training.track != ir::Track::kAsIs) return Done{};
+  if (recipe.training.generates())
+    return reader.error(reader.find("", "track")->source(), "in the as-is track nothing is generated",
+                        "remove track = \"as-is\": it leaves initial weights and optimizer to the frameworks");
   if (!recipe.weights.empty()) {
     return reader.error(reader.find("", "weights")->source(),
                         "in the as-is track every framework draws its own initial weights",
@@ -406,6 +438,7 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, Origin or
     TRY(recipe.workload, with_lora(reader, root, std::move(recipe.workload)));
     if (recipe.training.predicts()) recipe.workload = ir::predicting(recipe.workload);
   }
+  CHECK_OK(read_generation(reader, recorded, recipe.workload, recipe.training));
   TRY(recipe.data, read_data(reader, recorded ? nullptr : &recipe.workload));
   if (!recipe.training.predicts() || root.contains("optimizer")) {
     TRY(recipe.training.optimizer, read_optimizer(reader));
@@ -416,7 +449,7 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, Origin or
   TRY(recipe.fit, read_fit(reader, root, recipe.training.predicts()));
   TRY(recipe.search, read_search(reader, root.contains("search")));
   TRY(recipe.largest_batch, read_largest_batch(reader, root.contains("largest_batch")));
-  TRY(recipe.latency, read_latency(reader, recipe.training.predicts()));
+  TRY(recipe.latency, read_latency(reader, recipe.training.scenario == ir::Scenario::kPredict));
   TRY(recipe.contenders, read_contenders(reader, root, recipe.training.scenario));
   if (const toml::node* node = reader.find("", "baseline")) {
     recipe.baseline = reader.word("", "baseline", "");

@@ -62,6 +62,7 @@ struct ReportedOutput {
   int64_t size = 0;    // number of elements
   double last = 0;     // last element of the last row
   double squares = 0;  // sum of the squares of all elements
+  std::vector<int64_t> words = {};  // scenario "generate": all elements
 };
 
 // The referee's check of one burst of a trial (audit/audit.h).

@@ -112,7 +112,7 @@ std::string rest_of(const Summary& s) {
 
 std::vector<std::string> what(const Summary& s) {
   std::vector<std::string> all = {s.title.empty() ? "untitled" : one_line(s.title)};
-  std::vector<std::string> work = {s.predicts ? "predict" : "train"};
+  std::vector<std::string> work = {ir::name(s.scenario)};
   if (s.batch > 0) work.push_back("batch " + count(static_cast<double>(s.batch)));
   const auto groups = groups_of(s);
   work.push_back(groups.empty() ? std::string(emit::kFullPrecision) : join(groups, " and "));
@@ -212,7 +212,7 @@ Doubt about_work(const Summary& s) {
     if (!row.proof) continue;
     for (const ParityCheck& check : row.proof->checks) {
       if (check.what != "float64 gradients" && check.what != "float64 prediction") continue;
-      if (s.predicts != (check.what == "float64 prediction")) continue;
+      if (s.predicts() != (check.what == "float64 prediction")) continue;
       known = true;
       worst = std::max(worst, check.error);
     }
@@ -222,7 +222,7 @@ Doubt about_work(const Summary& s) {
   else if (known)
     doubt.text =
         fmt::format("in float64 every {} within {} of the referee's",
-                    s.predicts ? "prediction lies" : "gradient lies", worst > 0 ? error_size(worst) : "0");
+                    s.predicts() ? "prediction lies" : "gradient lies", worst > 0 ? error_size(worst) : "0");
   return doubt;
 }
 

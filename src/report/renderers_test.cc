@@ -168,7 +168,7 @@ TEST(Terminal, VerdictComesBeforeTheTable) {
 TEST(Terminal, PredictionsAreLabelled) {
   Summary s = sample_summary();
   EXPECT_THAT(render_terminal(s, {.width = 200}), Not(HasSubstr("predictions")));
-  s.predicts = true;
+  s.scenario = ir::Scenario::kPredict;
   EXPECT_THAT(render_terminal(s, {.width = 200}),
               HasSubstr("equalised track, predictions: a step is one batch forward"));
 }

@@ -48,7 +48,7 @@ Summary not_timed() {
 Summary everything() {
   Summary s = sample_summary(6);
   s.outlooks.clear();
-  s.predicts = true;
+  s.scenario = ir::Scenario::kPredict;
   s.cost = {.raced_s = 201.4, .uniform_s = 388.2, .heats = 9};
   s.notes.push_back(
       "Racing took 3 min 21 s; timing every contender in all 9 heats would have taken 6 min 28 s.");

@@ -58,7 +58,7 @@ Series series_of(const Row& row, const Summary& summary, const std::string& work
            .training = training,
            .machine = machine_class(summary.manifest.host),
            .packages = json_of(row.versions),
-           .measured = fmt::format("seconds per step: {}, {}, {}", summary.predicts ? "predict" : "train",
+           .measured = fmt::format("seconds per step: {}, {}, {}", ir::name(summary.scenario),
                                    ir::name(summary.track), row.group)};
   if (const std::string device = device_of(row); !device.empty()) s.machine += ", " + device;
   const std::vector<std::string> parts = {s.contender, s.settings, s.workload,

@@ -142,7 +142,7 @@ class Summariser {
     Summary s;
     s.title = manifest_.recipe_name;
     s.track = recipe_.training.track;
-    s.predicts = recipe_.training.predicts();
+    s.scenario = recipe_.training.scenario;
     s.margin = recipe_.margin;
     s.alpha = recipe_.alpha;
     s.batch = recipe_.training.batch;

@@ -141,10 +141,10 @@ TEST(Summarise, APredictionCostsItsForwardPass) {
   HandMade run({"a"}, "scenario = \"predict\"");
   run.race({{"a", 4}}, 3);
   const Summary s = run.summary();
-  EXPECT_TRUE(s.predicts);
+  EXPECT_TRUE(s.predicts());
   const auto cost = ir::step_cost(zoo::build("mlp_small").value(), {}, kBatch).value();
   EXPECT_DOUBLE_EQ(s.gflop_per_step, static_cast<double>(cost.flops_forward) / 1e9);
-  EXPECT_FALSE(HandMade({"a"}).summary().predicts);
+  EXPECT_FALSE(HandMade({"a"}).summary().predicts());
 }
 
 TEST(Summarise, AHostThatWasBusyThroughoutAllowsNoVerdict) {

@@ -130,7 +130,8 @@ struct Source {
 struct Summary {
   std::string title = {};  // recipe name
   ir::Track track = ir::Track::kEqualised;
-  bool predicts = false;      // the scenario "predict": a step is one batch forward
+  ir::Scenario scenario = ir::Scenario::kTrain;
+  bool predicts() const { return scenario != ir::Scenario::kTrain; }
   std::string sentence = {};  // the verdict in one or two plain sentences
   // Every contender is distinguished from the leader or within the margin, and none waits for its first heat.
   bool decided = false;

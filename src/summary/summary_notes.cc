@@ -92,7 +92,7 @@ void add_race_notes(const Summary& s, const std::vector<Trial>& trials, std::vec
 void add_epoch_note(const Summary& s, int64_t batch, std::vector<std::string>& notes) {
   constexpr int64_t kLongEpoch = 100;  // steps
   const int64_t steps = s.manifest.data_rows / std::max<int64_t>(1, batch);
-  if (s.predicts || steps < 1 || steps >= kLongEpoch) return;
+  if (s.predicts() || steps < 1 || steps >= kLongEpoch) return;
   std::set<std::string> loops;
   for (const Row& row : s.ranked) {
     if (const emit::Framework* framework = emit::find_framework(row.contender.framework))

@@ -275,8 +275,8 @@ std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
                   {"layout", path_or_null(build.layout)},
                   {"dtype", build.dtype},
                   {"dropout", build.dropout},
-                  {"train", !build.predict},
-                  {"scenario", ir::name(build.predict ? ir::Scenario::kPredict : ir::Scenario::kTrain)}};
+                  {"train", build.scenario == ir::Scenario::kTrain},
+                  {"scenario", ir::name(build.scenario)}};
   if (build.batch > 0) request["batch"] = build.batch;
   const int64_t asked = monotonic_clock().now_ns();
   const auto answer = ask(*impl_, failure_, Stage::kBuild, std::move(request));
@@ -376,9 +376,11 @@ std::vector<ReportedOutput> reported_outputs(const Json& answer) {
   const auto outputs = answer.find("outputs");
   if (outputs == answer.end() || !outputs->is_array()) return told;
   for (const Json& one : *outputs) {
-    const bool whole = one.is_array() && one.size() == 3 && one[0].is_number_integer();
+    const bool whole = one.is_array() && one.size() >= 3 && one[0].is_number_integer();
     told.push_back(whole ? ReportedOutput{one[0].get<int64_t>(), number(one[1]), number(one[2])}
-                         : ReportedOutput{-1, 0, 0});
+                         : ReportedOutput{.size = -1});
+    if (!whole || one.size() == 3 || !one[3].is_array()) continue;
+    for (const Json& word : one[3]) told.back().words.push_back(word.is_number_integer() ? word.get<int64_t>() : -1);
   }
   return told;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "ir/training.h"
 #include "proc/child.h"
 #include "proc/ring.h"
 #include "records/trial.h"
@@ -45,7 +46,7 @@ struct Build {
   std::filesystem::path data = {};
   std::filesystem::path layout = {};
   bool dropout = true;
-  bool predict = false;  // scenario "predict": no optimizer; a step is one forward pass
+  ir::Scenario scenario = ir::Scenario::kTrain;  // else there is no optimizer
   std::string dtype = "float32";
   int64_t batch = 0;  // replaces the script's batch size; 0: the script's own
 };

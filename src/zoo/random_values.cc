@@ -27,6 +27,7 @@ double draw(const ir::Parameter& p, Rng& rng) {
     case ir::Role::kBias:
     case ir::Role::kShift:
     case ir::Role::kRunningMean:
+    case ir::Role::kCache:
       break;
   }
   return rng.uniform(-0.5, 0.5);

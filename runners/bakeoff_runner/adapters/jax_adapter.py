@@ -53,6 +53,7 @@ from bakeoff_runner.adapter import (
 from bakeoff_runner.adapters.jax_shared import jax_arrays, jax_device, jax_peak
 from bakeoff_runner.calls import Calls, losses_of
 from bakeoff_runner.defaults import read_inputs, whole_batches
+from bakeoff_runner.generation import GENERATION_NAMES, prove_generation
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -134,6 +135,7 @@ class JaxAdapter(ScriptAdapter):
         self._output_perm: Optional[tuple[int, ...]] = None
         self._with_optimizer = True
         self._predicts = False
+        self._generates = False
         self._state: Optional[_State] = None
         self._batches: Optional[TimedBatches] = None
         self._fresh: Any = None  # the initial state on the host
@@ -172,7 +174,7 @@ class JaxAdapter(ScriptAdapter):
         self._dtype = request.dtype
         jax.config.update("jax_enable_x64", request.dtype == "float64")
         script = self._load_script(request)
-        self._predicts = request.predict
+        self._predicts, self._generates = request.predict, request.generate
         self._provide(
             load_data=functools.partial(read_inputs, self._stated),
             batches=lambda arrays: whole_batches(arrays, script.BATCH_SIZE),
@@ -180,6 +182,8 @@ class JaxAdapter(ScriptAdapter):
         )
         steps = ["predict_step"] if request.predict else ["train_step", "forward"]
         self._require(_SCRIPT_NAMES, "load_data", "batches", *steps)
+        if request.generate:
+            self._require(GENERATION_NAMES)
         if not request.predict:
             self._require(_SCRIPT_NAMES, self._calls().name)
         if not request.dropout:
@@ -198,6 +202,10 @@ class JaxAdapter(ScriptAdapter):
         import numpy as np
 
         batch = self._rows(request.first, request.count)
+        if self._generates:
+            assert self._state is not None
+            params = self._state.get("params")
+            return prove_generation(self._the_script(), params, batch[0], np.array)
         if self._predicts:
             found = self._prediction_activations(batch) if request.activations else {}
             return {"output": self._prediction(batch), **found}

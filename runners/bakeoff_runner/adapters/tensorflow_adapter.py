@@ -54,6 +54,7 @@ from bakeoff_runner.adapters.tensorflow_shared import (
     tensorflow_peak,
 )
 from bakeoff_runner.calls import Calls, losses_of
+from bakeoff_runner.generation import GENERATION_NAMES, prove_generation
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -100,6 +101,7 @@ class TensorFlowAdapter(ScriptAdapter):
         self._batches: Optional[TimedBatches] = None
         self._dropout: Any = None
         self._predicts = False
+        self._generates = False
         self._step: Callable[..., Any] = _nothing  # of a batch: what is timed
         self._trained: dict[str, Any] = {}  # canonical name -> variable
         self._sums: Any = None  # compiled: the sum of every one of them
@@ -132,9 +134,11 @@ class TensorFlowAdapter(ScriptAdapter):
         self._dtype = request.dtype
         set_ctc_loss(request.dtype)
         self._load_script(request)
-        self._predicts = request.predict
+        self._predicts, self._generates = request.predict, request.generate
         step = "predict_step" if request.predict else "train_step"
         self._require(_SCRIPT_NAMES, "load_data", "batches", step)
+        if request.generate:
+            self._require(GENERATION_NAMES)
         if not request.predict:
             self._require(_SCRIPT_NAMES, self._calls().name)
         if not request.dropout:
@@ -155,6 +159,9 @@ class TensorFlowAdapter(ScriptAdapter):
 
     def parity(self, request: ParityRequest) -> dict[str, Array]:
         batch = self._rows(request.first, request.count)
+        if self._generates:
+            script, model = self._the_script(), self._model
+            return prove_generation(script, model, batch[0], lambda t: t.numpy())
         if self._predicts:
             found = self._layers(batch) if request.activations else {}
             return {"output": self._prediction(batch), **found}
@@ -391,6 +398,8 @@ class TensorFlowAdapter(ScriptAdapter):
                 raise AdapterError(f"the model of {self._file()} has no '{target}'")
         for target, (owner, attribute, variable) in have.items():
             value = variable.numpy() if weights is None else weights.get(target)
+            if value is None and self._generates and not variable.trainable:
+                continue  # a cache
             if value is None:
                 raise AdapterError(
                     f"the model of {self._file()} has '{target}', the workload has not"
@@ -429,7 +438,9 @@ class TensorFlowAdapter(ScriptAdapter):
         script = self._the_script()
         make = getattr(script, "compiled", functools.partial)
         step: Callable[..., Any]
-        if self._predicts:
+        if self._generates:  # it compiles the step for a word itself
+            step = functools.partial(script.predict_step, self._model)
+        elif self._predicts:
             step = make(script.predict_step, self._model)
         else:
             step = make(self._calls().function, self._model, self._optimizer)

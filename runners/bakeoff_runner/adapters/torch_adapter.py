@@ -67,6 +67,7 @@ from bakeoff_runner.adapters.torch_shared import (
 )
 from bakeoff_runner.adapters.torch_steps import Epoch, default_step, run_epoch
 from bakeoff_runner.defaults import read_inputs, whole_batches
+from bakeoff_runner.generation import GENERATION_NAMES, prove_generation
 from bakeoff_runner.layout import (
     LayoutEntry,
     by_order,
@@ -134,6 +135,7 @@ class TorchAdapter(ScriptAdapter):
         self._optimizer: Any = None
         self._with_optimizer = True
         self._predicts = False
+        self._generates = False
         self._data: tuple[Any, ...] = ()
         self._batches: Optional[TimedBatches] = None
         self._step: Optional[Callable[..., Any]] = None  # of the optimizer's steps
@@ -179,7 +181,7 @@ class TorchAdapter(ScriptAdapter):
         torch.set_default_dtype(self._dtype)
         stay_eager(request.dtype == "float64")
         script = self._load_script(request)
-        self._predicts = request.predict
+        self._predicts, self._generates = request.predict, request.generate
         self._dropout = request.dropout
         step = "predict_step" if request.predict else "train_step"
         self._provide(
@@ -188,6 +190,8 @@ class TorchAdapter(ScriptAdapter):
             train_step=None if request.predict else default_step(script),
         )
         self._require(_SCRIPT_NAMES, "make_model", step, "load_data", "batches")
+        if request.generate:
+            self._require(GENERATION_NAMES)
         model = self._model = script.make_model()
         if not isinstance(model, torch.nn.Module):
             raise AdapterError(f"{request.script.name}: make_model() gave no nn.Module")
@@ -210,6 +214,9 @@ class TorchAdapter(ScriptAdapter):
 
     def parity(self, request: ParityRequest) -> dict[str, Array]:
         batch = self._rows(request.first, request.count)
+        if self._generates:
+            script, model = self._the_script(), self._model
+            return prove_generation(script, model, batch[0], _to_host)
         if self._predicts:
             return self._prediction(batch, request.activations)
         self._reset()
@@ -905,6 +912,11 @@ def _constant_zero(tensor: Any) -> bool:
 
     kept = isinstance(tensor, torch.nn.Parameter) and not tensor.requires_grad
     return kept and not bool(tensor.any())
+
+
+def _to_host(tensor: Any) -> Array:
+    array: Array = tensor.detach().cpu().numpy()
+    return array.copy()
 
 
 def _copy(loss: Any) -> Any:

@@ -146,7 +146,7 @@ const Framework& jax_framework() {
                     .tuned = {"8"}},
                    precision_setting("explicit casts of parameters and inputs, without loss scaling"),
                    tf32_setting("jax_default_matmul_precision")},
-      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
+      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict, ir::Scenario::kGenerate},
       .module = "jax",
       .imports_besides = {"tensorflow"},
       .environment = environment,

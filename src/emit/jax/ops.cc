@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/texts.h"
+#include "emit/generation.h"
 #include "emit/jax/optimizer.h"
 #include "emit/network_ops.h"
 #include "emit/resize.h"
@@ -149,7 +150,8 @@ void reshape(ForwardPrinter& p, const Node&) {
   const ir::Shape shape = physical_shape(p.gives(), p.output_shape());
   const bool rows = shape[0] == ir::kBatch && !x.ends_with(")");
   std::vector<std::string> arguments = {rows ? x + ".shape[0]" : "-1"};
-  for (size_t axis = 1; axis < shape.size(); ++axis) arguments.push_back(std::to_string(shape[axis]));
+  const std::vector<std::string> sizes = sizes_of(x, p.input_shape(), shape);
+  arguments.insert(arguments.end(), sizes.begin() + 1, sizes.end());
   p.assign(x + ".reshape", arguments);
 }
 
@@ -259,7 +261,7 @@ std::set<std::string> reserved_names() {
       "params prefix i stats key keys state opt_state loss data path np jax jnp lax optax forward loss_fn train_step batches load_data load_weights load_file prediction target losses smoothed kept l "
       "I O json argparse itertools partial Path NamedTuple Any TrainState init_params init_state "
       "make_optimizer grads updates BATCH_SIZE LEARNING_RATE OPTIMIZER dropout_key metrics arrays "
-      "predict_step output "
+      "predict_step output PROMPT WORDS words first logits positions cache parts choose likeliest generate decode_step empty_cache "
       "WARMUP_STEPS WARMUP_FROM DECAY_STEPS FINAL_SHARE STEP_EVERY STEP_FACTOR CLIP_NORM CLIP_VALUE EMA_DECAY ACCUMULATE NO_DECAY learning_rate"));
   return names;
 }

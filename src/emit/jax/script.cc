@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/texts.h"
+#include "emit/generation.h"
 #include "emit/jax/input.h"
 #include "emit/jax/ops.h"
 #include "emit/jax/optimizer.h"
@@ -17,8 +18,8 @@ namespace {
 // block(params, stats, "encoder.0", x, keys[2:], stride=2)
 class Calls : public BlockCalls {
  public:
-  Calls(const Graph& graph, const Blocks& blocks, const Stretch& within, bool stats)
-      : graph_(graph), blocks_(blocks), within_(within), stats_(stats) {}
+  Calls(const Graph& graph, const Blocks& blocks, const Stretch& within, std::string kept)
+      : graph_(graph), blocks_(blocks), within_(within), kept_(std::move(kept)) {}
 
   size_t loop(const std::vector<const Block*>& chain) const override {
     return first_key(*chain[0]) < per_block(*chain[0]) * block_number(*chain[0])
@@ -31,7 +32,7 @@ class Calls : public BlockCalls {
     const Block& block = *chain[0];
     const bool loop = chain.size() > 1;
     std::vector<std::string> arguments = {"params"};
-    if (stats_) arguments.push_back("stats");
+    if (!kept_.empty()) arguments.push_back(kept_);
     arguments.push_back(block_path(block.stretch.path, within_.path, '.', loop));
     arguments.insert(arguments.end(), inputs.begin(), inputs.end());
     if (per_block(block) > 0) arguments.push_back(keys(block, loop));
@@ -62,7 +63,7 @@ class Calls : public BlockCalls {
   const Graph& graph_;
   const Blocks& blocks_;
   Stretch within_;
-  bool stats_;
+  std::string kept_;
 };
 
 class Script {
@@ -84,7 +85,7 @@ class Script {
     forward();
     if (predicts()) {
       print_initialisers(out_, request_, graph_, state_);
-      predict_step();
+      generates() ? generate() : predict_step();
       print_predict_main();
     } else {
       loss_fn();
@@ -107,17 +108,20 @@ class Script {
   bool predicts() const { return graph_.predicts; }
   bool stats() const { return state_.stats(); }
   bool stateful() const { return state_.whole(); }
+  bool generates() const { return request_.training.generates(); }
+  // What the forward pass takes and gives besides: "stats", "cache" or nothing.
+  std::string kept() const { return stats() ? "stats" : state_.caches ? "cache" : ""; }
 
   void imports() {
     const bool exact = equalised(request_);
     const std::string& name = request_.workload.name;
-    out_.line(predicts() ? fmt::format("\"\"\"Predicts with {} in JAX.\"\"\"", name)
+    out_.line(predicts() ? fmt::format("\"\"\"{} with {} in JAX.\"\"\"", generates() ? "Generates" : "Predicts", name)
                          : fmt::format("\"\"\"Trains {} with JAX and optax.\"\"\"", name));
     out_.blank();
     out_.line("import argparse");
     if (exact || predicts()) out_.line("import itertools");
     if (exact && has_layout_) out_.line("import json");
-    if (donate()) out_.line("from functools import partial");
+    if (donate() || generates()) out_.line("from functools import partial");
     out_.line("from pathlib import Path");
     out_.print(
         "from typing import Any, NamedTuple\n\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\n");
@@ -161,7 +165,7 @@ class Script {
   // params, [stats], inputs..., [key]
   std::vector<std::string> signature(const std::vector<std::string>& inputs) const {
     std::vector<std::string> all = {"params"};
-    if (stats()) all.push_back("stats");
+    if (!kept().empty()) all.push_back(kept());
     all.insert(all.end(), inputs.begin(), inputs.end());
     if (state_.dropout) all.push_back("key");
     return all;
@@ -177,22 +181,25 @@ class Script {
       const bool inside = !path.empty() && parameter.name.starts_with(path + ".");
       const std::string key = inside ? fmt::format("f\"{{prefix}}{}\"", parameter.name.substr(path.size()))
                                      : fmt::format("\"{}\"", parameter.name);
-      all.push_back(fmt::format("{}[{}]", kept ? "stats" : "params", key));
+      const bool cache = parameter.role == ir::Role::kCache;
+      all.push_back(cache ? key : fmt::format("{}[{}]", kept ? "stats" : "params", key));
     }
     return all;
   }
 
   ForwardPrinter printer(CodeWriter& out, const Stretch& stretch) const {
-    return ForwardPrinter(out, graph_, "jnp.transpose", params(stretch.path),
-                          stretch.path.empty() ? names_ : Namer(reserved_names()), equalised(request_),
-                          precision_.mixed() ? "half" : "");
+    ForwardPrinter made(out, graph_, "jnp.transpose", params(stretch.path),
+                        stretch.path.empty() ? names_ : Namer(reserved_names()), equalised(request_),
+                        precision_.mixed() ? "half" : "");
+    if (state_.caches) made.caches_in("cache");
+    return made;
   }
 
   void plan_blocks() {
     const auto print = [this](const Stretch& stretch, const Blocks& blocks) -> std::optional<Printed> {
       CodeWriter body;
       Printed printed = printer(body, stretch)
-                            .print(op_functions(), stretch, blocks, Calls(graph_, blocks, stretch, stats()));
+                            .print(op_functions(), stretch, blocks, Calls(graph_, blocks, stretch, kept()));
       printed.body = std::move(body);
       // Keys of dropout are passed where there are any.
       if (dropouts(graph_, stretch.first, stretch.end) > 0) printed.formals.push_back("keys");
@@ -204,7 +211,7 @@ class Script {
   void print_blocks() {
     for (const Family& family : blocks_.families()) {
       std::vector<std::string> parameters = {"params"};
-      if (stats()) parameters.push_back("stats");
+      if (!kept().empty()) parameters.push_back(kept());
       parameters.push_back("prefix");
       parameters.insert(parameters.end(), family.text.formals.begin(), family.text.formals.end());
       if (!family.parameters.empty()) parameters.push_back("*");
@@ -227,12 +234,13 @@ class Script {
       const auto body = out_.indent();
       if (stats())
         out_.print("\"\"\"The prediction and the new running statistics.\"\"\"\nstats = dict(stats)\n");
+      if (state_.caches) out_.print("\"\"\"The prediction and the new cache.\"\"\"\ncache = dict(cache)\n");
       if (const int count = dropouts(graph_, 0, whole.end); count > 1)
         out_.line(fmt::format("keys = jax.random.split(key, {})", count));
       if (precision_.mixed()) print_half_inputs(out_, graph_);
-      printer.print(op_functions(), blocks_, Calls(graph_, blocks_, whole, stats()));
+      printer.print(op_functions(), blocks_, Calls(graph_, blocks_, whole, kept()));
       print_return(out_, printer.results(precision_.mixed() ? "{}.astype(jnp.float32)" : "{}"),
-                   stats() ? ", stats" : "");
+                   kept().empty() ? "" : ", " + kept());
     }
     out_.blank(2);
   }
@@ -263,6 +271,42 @@ class Script {
     out_.blank(2);
   }
 
+  // Names and sizes of the caches.
+  void empty_cache() {
+    out_.print("def empty_cache():\n    \"\"\"Zeros for the keys and values of all places.\"\"\"\n");
+    const auto body = out_.indent();
+    out_.line("return {");
+    {
+      const auto inner = out_.indent();
+      for (const ir::Parameter& p : request_.workload.parameters) {
+        if (p.role != ir::Role::kCache) continue;
+        const ir::Shape sizes(p.shape.begin() + 1, p.shape.end());
+        out_.call(fmt::format("\"{}\": jnp.zeros", p.name), {fmt::format("(BATCH_SIZE, {})", join(sizes, ", "))}, ",");
+      }
+    }
+    out_.line("}");
+    out_.blank(2);
+  }
+
+  void generate() {
+    const std::string words = graph_.inputs[0];
+    empty_cache();
+    out_.print(R"(@partial(jax.jit, donate_argnums=1)
+def decode_step(params, cache, words, first):
+    """Logits of the word that follows `words`, which begin at `first`; the cache."""
+    positions = first + jnp.arange(words.shape[1])
+    logits, cache = forward(params, cache, words, positions)
+    return logits[:, -1], cache
+
+
+)");
+    print_generate(out_, {.model = "params",
+                          .words = words,
+                          .begin = "    cache = empty_cache()\n",
+                          .call = "logits, cache = decode_step(params, cache, words, first)",
+                          .joined = "jnp.concatenate(parts, axis=1)"});
+  }
+
   void print_predict_main() {
     out_.line("def main():");
     {
@@ -272,7 +316,8 @@ class Script {
       out_.line(fmt::format("params = init_params({})",
                             equalised(request_) ? "load_weights(args.weights)" : "jax.random.key(SEED)"));
       out_.line("data = batches(load_data(args.data))");
-      print_predict_loop(out_, "predict_step(params, ", "output.mean()");
+      generates() ? print_generate_loop(out_, "predict_step(params, ", "output")
+                  : print_predict_loop(out_, "predict_step(params, ", "output.mean()");
     }
     out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
   }

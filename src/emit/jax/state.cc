@@ -146,6 +146,7 @@ std::string not_trained(const ir::Workload& workload) {
 State state_of(const ir::Workload& workload, const Graph& graph) {
   constexpr size_t kFew = 4;
   State state{.dropout = !dropout_rates(graph).empty()};
+  for (const ir::Parameter& p : workload.parameters) state.caches = state.caches || p.role == Role::kCache;
   if (graph.predicts) return state;
   std::vector<std::string> endings;
   std::set<std::string> trained;

@@ -18,6 +18,7 @@ struct State {
   std::vector<std::string> running = {};
   bool by_endings = false;
   bool dropout = false;
+  bool caches = false;  // of a step of decoding: the forward pass takes and gives them
 
   bool stats() const { return !running.empty(); }
   // More than params and opt_state: one value `state`.

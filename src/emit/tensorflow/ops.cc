@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/texts.h"
+#include "emit/generation.h"
 #include "emit/network_ops.h"
 #include "emit/resize.h"
 #include "emit/windows.h"
@@ -245,7 +246,9 @@ void resize_xla(ForwardPrinter& p, const Node& node) { resize_as(p, node, true);
 void reshape(ForwardPrinter& p, const Node&) {
   Ints shape = physical_shape(p.gives(), p.output_shape());
   shape[0] = -1;
-  p.assign("tf.reshape", {p.input(), python_tuple(shape)});
+  const std::string x = p.input();
+  const std::vector<std::string> sizes = sizes_of(x, p.input_shape(), shape);
+  p.assign("tf.reshape", {x, fmt::format("({}{})", join(sizes, ", "), sizes.size() == 1 ? "," : "")});
 }
 
 // Of sizes that differ: a gradient is a sum.
@@ -376,7 +379,7 @@ std::set<std::string> reserved_names() {
   names.merge(words(
       "weights prefix block tf np self model optimizer tape loss losses smoothed kept count gradients variables prediction target path data "
       "arrays json argparse itertools Path load_file load_data load_weights batches loss_fn train_step "
-      "make_model make_optimizer math predict_step compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE "
+      "make_model make_optimizer math PROMPT WORDS words first logits positions parts choose likeliest generate decode_step predict_step compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE "
       "WARMUP_STEPS WARMUP_FROM DECAY_STEPS FINAL_SHARE STEP_EVERY STEP_FACTOR CLIP_NORM CLIP_VALUE EMA_DECAY ACCUMULATE NO_DECAY learning_rate"));
   return names;
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/texts.h"
+#include "emit/generation.h"
 #include "emit/losses.h"
 #include "emit/optimizer_terms.h"
 #include "emit/precision.h"
@@ -46,8 +47,12 @@ class Script {
     const size_t head = out_.text().size();
     model_.print(out_);
     if (predicts()) {
-      predict_step();
-      if (!eager()) compiled();
+      if (generates()) {
+        generate();
+      } else {
+        predict_step();
+        if (!eager()) compiled();
+      }
       print_predict_main();
     } else {
       loss_fn();
@@ -69,6 +74,7 @@ class Script {
 
  private:
   bool predicts() const { return graph_.predicts; }
+  bool generates() const { return request_.training.generates(); }
   // Some parameters do not decay.
   bool groups() const { return !optimizer_.no_decay.empty(); }
   bool xla() const { return request_.settings.at("jit_compile") == "true"; }
@@ -89,11 +95,13 @@ class Script {
 
   void imports() {
     const bool exact = equalised(request_);
-    out_.line(fmt::format("\"\"\"{} {} {} TensorFlow.\"\"\"", predicts() ? "Predicts with" : "Trains",
+    out_.line(fmt::format("\"\"\"{} {} {} TensorFlow.\"\"\"", generates()  ? "Generates with"
+                                                   : predicts() ? "Predicts with"
+                                                                : "Trains",
                           request_.workload.name, predicts() ? "in" : "with"));
     out_.blank();
     out_.line("import argparse");
-    if (!eager()) out_.line("import functools");
+    if (!eager() || generates()) out_.line("import functools");
     if (predicts() || (exact && !streams(request_))) out_.line("import itertools");
     if (exact && has_layout_) out_.line("import json");
     if (draws(Role::kWeight) || graph_.has(ir::Op::kGelu)) out_.line("import math");
@@ -228,6 +236,34 @@ class Script {
     out_.blank(2);
   }
 
+  void generate() {
+    out_.print(R"(def decode_step(model, words, first):
+    """Logits of the word that follows `words`, which begin at `first`."""
+    positions = first + tf.range(words.shape[1])
+    return model(words, positions)[:, -1]
+
+
+)");
+    if (!eager()) {
+      compiled();
+      out_.print(R"(def step_of(model):
+    """The graph of decode_step, made once for a model."""
+    if not hasattr(model, "decode"):
+        model.decode = compiled(decode_step, model)
+    return model.decode
+
+
+)");
+    }
+    print_generate(out_, {.model = "model",
+                          .words = graph_.inputs[0],
+                          .begin = eager() ? "    step = functools.partial(decode_step, model)\n"
+                                           : "    step = step_of(model)\n",
+                          .call = "logits = step(words, tf.constant(first))",
+                          .joined = "tf.concat(parts, axis=1)",
+                          .likeliest = "tf.argmax(logits, -1, tf.int32)"});
+  }
+
   void print_predict_main() {
     out_.line("def main():");
     {
@@ -237,9 +273,13 @@ class Script {
       out_.line(
           fmt::format("model = {}({})", class_, equalised(request_) ? "load_weights(args.weights)" : ""));
       out_.line("data = batches(load_data(args.data))");
+      if (generates()) {
+        print_generate_loop(out_, "predict_step(model, ", "output.numpy()");
+      } else {
       if (!eager()) out_.line("predict = compiled(predict_step, model)");
       print_predict_loop(out_, eager() ? "predict_step(model, " : "predict(",
                          "float(tf.reduce_mean(output))");
+      }
     }
     out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
   }

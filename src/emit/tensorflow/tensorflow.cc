@@ -150,7 +150,7 @@ const Framework& tensorflow_framework() {
                     .training_only = true},
                    precision_setting("explicit casts of parameters and inputs, without loss scaling"),
                    tf32_setting("enable_tensor_float_32_execution")},
-      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
+      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict, ir::Scenario::kGenerate},
       .module = "tensorflow",
       .environment = environment,
       .packages = {.framework = "tensorflow", .shown = {"tensorflow-cpu", "tensorflow", "keras", "numpy"}},

@@ -48,6 +48,9 @@ class ForwardPrinter {
   std::string once(const std::string& key, const std::string& wish, ir::ValueId input,
                    std::string_view expression);
   std::string module_of(const ir::Node& node) const { return modules_.module_of(node); }
+  const ir::Shape& shape_of(const ir::Node& node, std::string_view slot) const {
+    return workload_.parameters[static_cast<size_t>(node.param(slot))].shape;
+  }
   std::string parameter(const ir::Node& node, std::string_view slot) const {
     return modules_.parameter(node.param(slot));
   }

@@ -49,6 +49,22 @@ def window_mask(keys: int, window: int, device: torch.device) -> Tensor:
     return ones.tril().triu(1 - window)
 
 
+def cache_mask(positions: Tensor, keys: int, window: int = 0) -> Tensor:
+    """True for the last keys up to each position, as many as the window has: L, keys."""
+    places, positions = torch.arange(keys, device=positions.device), positions[:, None]
+    seen = places <= positions
+    return seen & (places > positions - window) if window else seen
+
+
+def cached_attention(q, k, v, keys, values, positions, mask: Tensor) -> Tensor:
+    """k and v join the caches at their positions; then queries see what the mask says."""
+    keys.index_copy_(1, positions, k)
+    values.index_copy_(1, positions, v)
+    q, k, v = (heads.transpose(1, 2) for heads in (q, keys, values))
+    x = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+    return x.transpose(1, 2)
+
+
 def lstm(x: Tensor, weight_ih: Tensor, weight_hh: Tensor, *bias: Tensor) -> Tensor:
     """The whole sequence from a zero state; the gates are i, f, g, o."""
     state = x.new_zeros(1, len(x), weight_hh.shape[1])

@@ -489,6 +489,11 @@ void Modules::print_loose(CodeWriter& out, const std::string& owner, const Entry
                                           : zeros ? "zeros"
                                                   : "empty",
                                           p.shape.empty() ? "()" : join(p.shape, ", "));
+    if (p.role == Role::kCache) {
+      const std::string zeros_of = fmt::format("torch.zeros(BATCH_SIZE, {})", join(ir::Shape(p.shape.begin() + 1, p.shape.end()), ", "));
+      out.call(owner + ".register_buffer", {quote(leaf), zeros_of, "persistent=False"});
+      continue;
+    }
     if (!ir::trainable(p)) {
       out.call(owner + ".register_buffer", {quote(leaf), value});
     } else if (owner == "self" && is_attribute(leaf)) {

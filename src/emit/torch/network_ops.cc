@@ -20,8 +20,23 @@ void position_embedding(ForwardPrinter& p, const ir::Node& node) {
   p.binary(p.use(node.inputs[0]), "+", p.parameter(node, "weight") + rows, "torch.add");
 }
 
+// A step of decoding: the caches are buffers of the module.
+void cached_attention(ForwardPrinter& p, const ir::Node& node) {
+  const int64_t keys = p.shape_of(node, "keys")[1], window = node.integer("window");
+  const std::string mask = window > 0 ? fmt::format("cache_mask({{}}, {}, {})", keys, window)
+                                      : fmt::format("cache_mask({{}}, {})", keys);
+  std::vector<std::string> arguments;
+  for (size_t i = 0; i < 3; ++i) arguments.push_back(p.use(node.inputs[i]));
+  for (const char* cache : {"keys", "values"}) arguments.push_back(p.parameter(node, cache));
+  const std::string key = fmt::format("cache {} {} {}", node.inputs[3], keys, window);
+  arguments.push_back(p.use(node.inputs[3]));
+  arguments.push_back(p.once(key, "mask", node.inputs[3], mask));
+  p.call("cached_attention", arguments);
+}
+
 // torch has the heads before the tokens.
 void attention(ForwardPrinter& p, const ir::Node& node) {
+  if (node.has("keys")) return cached_attention(p, node);
   const bool causal = node.flag("causal");
   std::vector<std::string> arguments;
   for (size_t i = 0; i < 3; ++i) arguments.push_back(p.use(node.inputs[i]) + ".transpose(1, 2)");

@@ -1,3 +1,4 @@
+#include "emit/generation.h"
 #include "emit/torch/ops.h"
 
 #include <fmt/format.h>
@@ -170,7 +171,8 @@ std::vector<std::string> texts(const std::vector<int64_t>& numbers) {
 
 // The batch size is -1 to the IR and to torch alike.
 void reshape(ForwardPrinter& p, const ir::Node& node) {
-  p.call(p.use(node.inputs[0]) + ".reshape", texts(node.integers("shape")));
+  const std::string x = p.use(node.inputs[0]);
+  p.call(x + ".reshape", sizes_of(x, p.shape(node.inputs[0]), node.integers("shape")));
 }
 
 void transpose(ForwardPrinter& p, const ir::Node& node) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/texts.h"
+#include "emit/generation.h"
 #include "emit/helpers.h"
 #include "emit/losses.h"
 #include "emit/namer.h"
@@ -30,6 +31,15 @@ namespace {
 
 // Everything else in the script that an input must not be called.
 const std::set<std::string> kReserved = {"argparse",
+                                         "Callable",
+                                         "PROMPT",
+                                         "WORDS",
+                                         "words",
+                                         "logits",
+                                         "choose",
+                                         "likeliest",
+                                         "decode_step",
+                                         "generate",
                                          "math",
                                          "Iterator",
                                          "islice",
@@ -126,7 +136,7 @@ class Script {
     }
     for (ir::ValueId id = 0; !predicts() && id < static_cast<int>(inputs_.size()); ++id)
       loaded_.push_back(id);
-    if (predicts()) loaded_ = forward_inputs(workload_);
+    if (predicts()) loaded_ = read_from_data(workload_, forward_inputs(workload_));
   }
 
   Result<std::string> text() {
@@ -145,7 +155,7 @@ class Script {
     if (!predicts()) print_optimizer_class(out_, request_.training);
     make_model();
     if (predicts()) {
-      predict_step();
+      generates() ? generate() : predict_step();
     } else {
       print_update_functions(out_, request_);
       print_make_optimizer(out_, request_, uses_cuda_graphs(request_));
@@ -165,6 +175,7 @@ class Script {
 
  private:
   bool predicts() const { return request_.training.predicts(); }
+  bool generates() const { return request_.training.generates(); }
   bool equalised() const { return request_.training.equalised(); }
   bool channels_last() const { return request_.settings.at("channels_last") == "true"; }
   bool is_picture(size_t input) const {
@@ -210,6 +221,7 @@ class Script {
                                      const std::string& labels);
   void train_step();
   void predict_step();
+  void generate();
   void main();
   void print_training_loop();
   void print_prediction_loop();
@@ -227,7 +239,9 @@ class Script {
 };
 
 void Script::header() {
-  out_.line(fmt::format("\"\"\"{} {} {} PyTorch.\"\"\"", predicts() ? "Predicts with" : "Trains",
+  out_.line(fmt::format("\"\"\"{} {} {} PyTorch.\"\"\"", generates()  ? "Generates with"
+                                                 : predicts() ? "Predicts with"
+                                                              : "Trains",
                         workload_.name, predicts() ? "in" : "with"));
   out_.blank();
   out_.line("import argparse");
@@ -237,8 +251,8 @@ void Script::header() {
     out_.line("import math");
   const std::string allocator = allocator_conf(request_);
   if (!allocator.empty()) out_.line("import os");
-  out_.print(
-      "from collections.abc import Iterator\nfrom itertools import islice\nfrom pathlib import Path\n\n");
+  out_.line(fmt::format("from collections.abc import {}Iterator", generates() ? "Callable, " : ""));
+  out_.print("from itertools import islice\nfrom pathlib import Path\n\n");
   if (!allocator.empty()) {
     out_.line(fmt::format("os.environ[\"PYTORCH_CUDA_ALLOC_CONF\"] = \"{}\"", allocator));
     out_.blank();
@@ -249,6 +263,7 @@ void Script::header() {
   if (const std::string imports = input_imports(request_); !imports.empty()) out_.print(imports + "\n");
   out_.blank();
   out_.line(fmt::format("BATCH_SIZE = {}", request_.training.batch));
+  for (const std::string& constant : generation_constants(request_.training)) out_.line(constant);
   if (!predicts()) {
     out_.line("LEARNING_RATE = " + python_real(optimizer.lr));
     for (const std::string& constant : update_constants(optimizer)) out_.line(constant);
@@ -441,6 +456,38 @@ void Script::predict_step() {
   out_.blank(2);
 }
 
+void Script::generate() {
+  out_.print(R"(def decode_step(model: nn.Module, words: Tensor, first: int) -> Tensor:
+    """Logits of the word that follows `words`, the first of which stands at `first`."""
+    positions = torch.arange(first, first + words.shape[1], device=words.device)
+    return model(words, positions)[:, -1]
+
+
+def likeliest(logits: Tensor) -> Tensor:
+    return logits.argmax(-1)
+
+
+@torch.inference_mode()
+def generate(
+    model: nn.Module, $words$: Tensor, choose: Callable[[Tensor], Tensor] = likeliest
+) -> Iterator[Tensor]:
+    """WORDS words in answer to the first PROMPT of each row, one after the other."""
+    words, first = $words$[:, :PROMPT], 0
+    for _ in range(WORDS):
+        logits = decode_step(model, words, first)
+        first += words.shape[1]
+        words = choose(logits)[:, None]
+        yield words
+
+
+def predict_step(model: nn.Module, $words$: Tensor) -> Tensor:
+    return torch.cat(list(generate(model, $words$)), dim=1)
+
+
+)",
+             {{"words", loaded_names()[0]}});
+}
+
 void Script::main() {
   out_.print(R"(def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -485,7 +532,10 @@ void Script::print_prediction_loop() {
     for step, batch in enumerate(islice(batches(*data), args.steps)):
         output = predict_step(model, *batch)
         if step % 10 == 0:
-            print(f"batch {step:5d}  mean output {output.mean().item():.6f}")
+)");
+  out_.print(generates() ? R"(            print(f"batch {step:5d}  first answer {output[0].tolist()}")
+)"
+                         : R"(            print(f"batch {step:5d}  mean output {output.mean().item():.6f}")
 )");
 }
 

@@ -117,7 +117,7 @@ const Framework& torch_framework() {
       .name = "torch",
       .title = "PyTorch",
       .settings = settings(),
-      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
+      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict, ir::Scenario::kGenerate},
       .module = "torch",
       .imports_besides = {"jax", "tensorflow"},
       .environment = environment,

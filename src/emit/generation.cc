@@ -1,0 +1,68 @@
+#include "emit/generation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace bakeoff::emit {
+
+bool computed(const ir::Input& input) { return input.type.shape == ir::Shape{ir::kSteps}; }
+
+std::vector<ir::ValueId> read_from_data(const ir::Workload& workload, std::vector<ir::ValueId> ids) {
+  std::erase_if(ids, [&](ir::ValueId id) { return computed(workload.inputs[static_cast<size_t>(id)]); });
+  return ids;
+}
+
+std::vector<std::string> generation_constants(const ir::Training& training) {
+  if (!training.generates()) return {};
+  return {fmt::format("PROMPT = {}  # words of each row that are read first", training.generation.prompt),
+          fmt::format("WORDS = {}  # that are chosen in answer", training.generation.words)};
+}
+
+void print_generate_loop(CodeWriter& out, const std::string& head, const std::string& numbers) {
+  out.line("for step in range(args.steps):");
+  const auto loop = out.indent();
+  out.line(fmt::format("output = {}*next(data))", head));
+  out.line("if step % 10 == 0:");
+  const auto tenth = out.indent();
+  out.line(fmt::format("print(f\"batch {{step}}: first answer {{{}[0].tolist()}}\")", numbers));
+}
+
+void print_generate(CodeWriter& out, const GenerateText& text) {
+  out.print(R"(def likeliest(logits):
+    return $likeliest$
+
+
+def generate($model$, $words$, choose=likeliest):
+    """WORDS words in answer to the first PROMPT of each row, one after the other."""
+$begin$    words, first = $words$[:, :PROMPT], 0
+    for _ in range(WORDS):
+        $call$
+        first += words.shape[1]
+        words = choose(logits)[:, None]
+        yield words
+
+
+def predict_step($model$, $words$):
+    parts = list(generate($model$, $words$))
+    return $joined$
+
+
+)",
+            {{"model", text.model},
+             {"words", text.words},
+             {"likeliest", text.likeliest},
+             {"begin", text.begin},
+             {"call", text.call},
+             {"joined", text.joined}});
+}
+
+std::vector<std::string> sizes_of(const std::string& x, const ir::Shape& from, const std::vector<int64_t>& to) {
+  const auto at = std::find(from.begin(), from.end(), ir::kSteps) - from.begin();
+  std::vector<std::string> sizes;
+  for (const int64_t size : to)
+    sizes.push_back(size == ir::kSteps ? fmt::format("{}.shape[{}]", x, at) : std::to_string(size));
+  return sizes;
+}
+
+}  // namespace bakeoff::emit

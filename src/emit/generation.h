@@ -1,0 +1,45 @@
+#pragma once
+
+// Scripts of the scenario "generate". The workload of their request is a step of decoding (passes/decode.h): it reads words
+// and the input `positions`, which no file has. A script has
+//
+//   decode_step   the logits of the word that follows the words it is given
+//   generate      an iterator over the words of the answers, each chosen by an argument (default: the likeliest)
+//   predict_step  all of them, N x WORDS
+
+#include <string>
+#include <vector>
+
+#include "emit/code_writer.h"
+#include "ir/training.h"
+#include "ir/workload.h"
+
+namespace bakeoff::emit {
+
+// The input that a script computes itself.
+bool computed(const ir::Input& input);
+// Of `ids`, those that a script reads from its data.
+std::vector<ir::ValueId> read_from_data(const ir::Workload& workload, std::vector<ir::ValueId> ids);
+
+// "PROMPT = 12  # ..." and the like; none in other scenarios.
+std::vector<std::string> generation_constants(const ir::Training& training);
+
+// The loop of main() over `data`: the first answer of every tenth batch. `head`: "predict_step(params, ".
+void print_generate_loop(CodeWriter& out, const std::string& head, const std::string& numbers);
+
+// generate(`model`, words) and predict_step of it, by calls that differ: `begin`: before the loop; `call`: "logits = ..."
+// of words and first; `joined`: what makes one array of the list `parts`.
+struct GenerateText {
+  std::string model;
+  std::string words;
+  std::string begin = {};
+  std::string call;
+  std::string joined;
+  std::string likeliest = "logits.argmax(-1)";
+};
+void print_generate(CodeWriter& out, const GenerateText& text);
+
+// The sizes of a reshape of `x`, a value of shape `from`, as Python text: "-1", "x.shape[1]", "4". L is read from x.
+std::vector<std::string> sizes_of(const std::string& x, const ir::Shape& from, const std::vector<int64_t>& to);
+
+}  // namespace bakeoff::emit
