@@ -53,7 +53,11 @@ from bakeoff_runner.adapter import (
 from bakeoff_runner.adapters.jax_shared import jax_arrays, jax_device, jax_peak
 from bakeoff_runner.calls import Calls, losses_of
 from bakeoff_runner.defaults import read_inputs, whole_batches
-from bakeoff_runner.generation import GENERATION_NAMES, prove_generation
+from bakeoff_runner.generation import (
+    GENERATION_NAMES,
+    prove_generation,
+    word_request,
+)
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -582,6 +586,11 @@ class JaxAdapter(ScriptAdapter):
     def request(self) -> Callable[[], None]:
         import jax
 
+        if self._generates:
+            script, stream = self._the_script(), self._stream()
+            assert self._state is not None
+            model = self._state.get("params")
+            return word_request(script, model, stream, jax.block_until_ready)
         return predict_request(
             self._predict_step(), self._stream(), jax.block_until_ready
         )

@@ -51,6 +51,7 @@ from bakeoff_runner.adapters.keras_backends import Backend, Gradients
 from bakeoff_runner.adapters.keras_libraries import Keras3, Library
 from bakeoff_runner.adapters.keras_waits import Waits, watch
 from bakeoff_runner.defaults import read_inputs
+from bakeoff_runner.generation import prove_generation, word_request
 from bakeoff_runner.layout import (
     LayoutEntry,
     by_order,
@@ -101,6 +102,7 @@ class KerasAdapter(ScriptAdapter):
         self._model: Any = None
         self._with_optimizer = True
         self._predicts = False
+        self._generates = False
         self._batches: Optional[Iterator[Any]] = None
         self._x: Any = None
         self._y: Any = None
@@ -141,7 +143,7 @@ class KerasAdapter(ScriptAdapter):
         library.clear()
         keras.utils.set_random_seed(1)  # a script's own seed comes after this one
         script = self._load_script(request)
-        self._predicts = request.predict
+        self._predicts, self._generates = request.predict, request.generate
         if not request.predict:
             self._provide(
                 load_data=self._default_data,
@@ -179,6 +181,10 @@ class KerasAdapter(ScriptAdapter):
         return self._effective()
 
     def parity(self, request: ParityRequest) -> dict[str, Array]:
+        if self._generates:
+            words = self._library.tensor(self._rows(request.first, request.count)[0])
+            script, model = self._the_script(), self._model
+            return prove_generation(script, model, words, self._library.array)
         if self._predicts:
             return {"output": self._prediction(request.first, request.count)}
         library = self._library
@@ -257,6 +263,9 @@ class KerasAdapter(ScriptAdapter):
         return [float(self._library.array(rate(step))) for step in steps]
 
     def request(self) -> Callable[[], None]:
+        if self._generates:
+            script, stream = self._the_script(), self._stream()
+            return word_request(script, self._model, stream, self._to_host)
         return predict_request(self._predict_step(), self._stream(), self._to_host)
 
     def _predict_step(self) -> Callable[..., Any]:
@@ -385,6 +394,8 @@ class KerasAdapter(ScriptAdapter):
                 )
             variable.assign(value.copy())
             self._names[name] = variable, entry, tuple(array.shape)
+        if self._generates:  # caches
+            mine = {name: v for name, v in mine.items() if v.trainable}
         if mine:
             raise AdapterError(
                 f"the model of {self._file()} has '{min(mine)}', the workload has not"

@@ -54,7 +54,11 @@ from bakeoff_runner.adapters.tensorflow_shared import (
     tensorflow_peak,
 )
 from bakeoff_runner.calls import Calls, losses_of
-from bakeoff_runner.generation import GENERATION_NAMES, prove_generation
+from bakeoff_runner.generation import (
+    GENERATION_NAMES,
+    prove_generation,
+    word_request,
+)
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -271,6 +275,9 @@ class TensorFlowAdapter(ScriptAdapter):
         return [float(rate(tf.constant(float(step), tf.float64))) for step in steps]
 
     def request(self) -> Callable[[], None]:
+        if self._generates:
+            script, stream = self._the_script(), self._stream()
+            return word_request(script, self._model, stream, _fetch)
         return predict_request(self._step, self._stream(), _fetch)
 
     def allocator_peak(self) -> Peak:

@@ -67,7 +67,11 @@ from bakeoff_runner.adapters.torch_shared import (
 )
 from bakeoff_runner.adapters.torch_steps import Epoch, default_step, run_epoch
 from bakeoff_runner.defaults import read_inputs, whole_batches
-from bakeoff_runner.generation import GENERATION_NAMES, prove_generation
+from bakeoff_runner.generation import (
+    GENERATION_NAMES,
+    prove_generation,
+    word_request,
+)
 from bakeoff_runner.layout import (
     LayoutEntry,
     by_order,
@@ -380,6 +384,9 @@ class TorchAdapter(ScriptAdapter):
         return [found.get(step, found[max(found)]) for step in steps]
 
     def request(self) -> Callable[[], None]:
+        if self._generates:
+            script, stream = self._the_script(), self._stream()
+            return word_request(script, self._model, stream, lambda _: _barrier())
         return predict_request(
             self._predict_step(), self._stream(), lambda _: _barrier()
         )

@@ -74,7 +74,10 @@ class ConvTranspose(layers.Layer):
 
 
 class Expand(layers.Layer):
-    """Repeats a value to these sizes, with as many rows as the second input."""
+    """Repeats a value to these sizes, with as many rows as the second input.
+
+    A size None is the value's own.
+    """
 
     def __init__(self, sizes, **kwargs):
         super().__init__(**kwargs)
@@ -82,7 +85,9 @@ class Expand(layers.Layer):
 
     def call(self, inputs):
         x, rows = inputs
-        return ops.broadcast_to(x, (ops.shape(rows)[0], *self.sizes))
+        own = ops.shape(x)[1:]
+        sizes = [old if new is None else new for old, new in zip(own, self.sizes)]
+        return ops.broadcast_to(x, (ops.shape(rows)[0], *sizes))
 
     def compute_output_shape(self, input_shape):
         return (input_shape[1][0], *self.sizes)
@@ -143,6 +148,42 @@ class Parameter(layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return self.shape
+
+
+class CachedAttention(layers.Layer):
+    """Attention to the keys and values of all places so far, which the layer keeps."""
+
+    def __init__(self, places, window=0, **kwargs):
+        super().__init__(**kwargs)
+        self.places = places
+        self.window = window
+
+    def build(self, input_shape):
+        rows, _, heads, width = input_shape[1]
+        shape = (rows, self.places, heads, width)
+        options = {"initializer": "zeros", "trainable": False}
+        self.keys = self.add_weight(shape=shape, name="keys", **options)
+        self.values = self.add_weight(shape=shape, name="values", **options)
+
+    def call(self, inputs):
+        q, k, v, positions = inputs
+        for cache, new in ((self.keys, k), (self.values, v)):
+            start, held = (0, positions[0], 0, 0), ops.convert_to_tensor(cache)
+            cache.assign(ops.slice_update(held, start, new))
+        rows, heads, width = q.shape[0], q.shape[2], q.shape[3]
+        grouped = (rows, -1, k.shape[2], heads // k.shape[2], width)
+        scores = ops.einsum("ntgrd,nsgd->ngrts", ops.reshape(q, grouped), self.keys)
+        scores = scores / ops.sqrt(ops.cast(width, scores.dtype))
+        places, positions = ops.arange(self.places, dtype="int32"), positions[:, None]
+        seen = places <= positions
+        if self.window > 0:
+            seen = ops.logical_and(seen, places > positions - self.window)
+        weights = ops.softmax(ops.where(seen, scores, float("-inf")))
+        x = ops.einsum("ngrts,nsgd->ntgrd", weights, self.values)
+        return ops.reshape(x, (rows, -1, heads, width))
+
+    def compute_output_shape(self, input_shape):
+        return input_shape[0]
 
 
 class PositionEmbedding(layers.Layer):

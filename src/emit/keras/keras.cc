@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/texts.h"
+#include "emit/generation.h"
 #include "emit/code_writer.h"
 #include "emit/keras/defaults.h"
 #include "emit/keras/dialect.h"
@@ -90,7 +91,7 @@ void print_imports(CodeWriter& out, const Request& request, const OptimizerText&
   const bool predicts = request.training.predicts();
   const bool states = states_tf32(request);
   out.print("\"\"\"$does$ $name$ $with$ Keras on $title$.\"\"\"\n\nimport argparse\n",
-            {{"does", predicts ? "Predicts with" : "Trains"},
+            {{"does", request.training.generates() ? "Generates with" : predicts ? "Predicts with" : "Trains"},
              {"name", request.workload.name},
              {"with", predicts ? "in" : "with"},
              {"title", title}});
@@ -128,6 +129,7 @@ void print_constants(CodeWriter& out, const Request& request, const OptimizerTex
                      const std::vector<std::string>& targets) {
   const ir::Training& t = request.training;
   out.line(fmt::format("BATCH_SIZE = {}", t.batch));
+  for (const std::string& constant : generation_constants(t)) out.line(constant);
   if (t.predicts()) return;
   out.line("LEARNING_RATE = " + python_real(t.optimizer.lr));
   if (optimizer.l2) out.line("WEIGHT_DECAY = " + python_real(t.optimizer.weight_decay));
@@ -347,7 +349,7 @@ const Framework& keras_framework() {
                     .training_only = true},
                    precision_setting(kPolicy),
                    tf32_setting("of the backend")},
-      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
+      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict, ir::Scenario::kGenerate},
       .module = "keras",
       .also_imported = {"from tensorflow import keras", "from tensorflow.keras", "import tensorflow.keras",
                         "tf.keras.Model", "tf.keras.models", "tf.keras.Sequential"},

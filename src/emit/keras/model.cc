@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/texts.h"
+#include "emit/generation.h"
 #include "emit/keras/blocks.h"
 #include "emit/keras/ops.h"
 #include "emit/losses.h"
@@ -129,8 +130,12 @@ void print_inputs(Printer& p, const std::vector<int>& inputs) {
   for (const int id : inputs) {
     const ir::Input& input = p.workload.inputs[static_cast<size_t>(id)];
     const ir::Shape shape = physical_shape(p.plan.values[static_cast<size_t>(id)], input.type.shape);
+    // A step of decoding has any number of words, and as many rows as its caches.
+    const std::string sizes = computed(input)                ? "batch_shape=(None,)"
+                              : p.training.generates()       ? "batch_shape=(BATCH_SIZE, None)"
+                                                             : python_tuple({shape.begin() + 1, shape.end()});
     std::vector<std::string> args = {
-        python_tuple({shape.begin() + 1, shape.end()}),
+        sizes,
         fmt::format("name=\"{}\"", p.layer_names.name("input " + input.name, input.name))};
     const std::string dtype = input.type.dtype == ir::DType::kI32 ? "int32" : p.half;
     if (!dtype.empty()) args.push_back(fmt::format("dtype=\"{}\"", dtype));
@@ -354,9 +359,10 @@ Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
   ModelText text;
   const std::string script = functions_text(blocks) + p.out.text();
   text.build_model = p.helpers(script) + script;
-  text.load_data = load_data_text(request, plan, inputs, losses);
+  const std::vector<int> loaded = read_from_data(workload, inputs);
+  text.load_data = load_data_text(request, plan, loaded, losses);
   if (!request.training.predicts()) add_losses(request, dialect, losses, text);
-  text.inputs = inputs.size();
+  text.inputs = loaded.size();
   text.embeddings = workload.has(Op::kEmbedding);
   text.layout_json = layout_json(workload, plan, needs.targets);
   text.targets = needs.targets;

@@ -307,7 +307,12 @@ void flatten(Printer& p, const Node& node) { p.assign("layers.Flatten", {}, "(" 
 void reshape(Printer& p, const Node& node) {
   Ints shape = physical_shape(p.plan.output(p.workload, p.node), node.integers("shape"));
   shape[0] = -1;
-  p.assign(p.op("reshape"), {p.input(node, 0), python_tuple(shape)});
+  std::string sizes = python_tuple(shape);
+  if (const auto words = std::find(shape.begin(), shape.end(), ir::kSteps); words != shape.end()) {
+    *words = -1;
+    sizes = fmt::format("(BATCH_SIZE, {})", join(shape.begin() + 1, shape.end(), ", "));
+  }
+  p.assign(p.op("reshape"), {p.input(node, 0), sizes});
 }
 
 void transpose(Printer& p, const Node& node) {

@@ -1,5 +1,6 @@
 #include "emit/keras/predict.h"
 
+#include "emit/generation.h"
 #include "emit/python_script.h"
 
 namespace bakeoff::emit::keras {
@@ -31,7 +32,23 @@ void print_batches(CodeWriter& out, const Dialect& dialect, size_t inputs) {
   }
 }
 
-void print_main(CodeWriter& out, bool equalised) {
+void print_decode(CodeWriter& out) {
+  out.print(R"(def decode_step(model, words, first):
+    """Logits of the word that follows `words`, which begin at `first`."""
+    words = ops.convert_to_tensor(words)
+    positions = ops.arange(first, first + words.shape[1], dtype="int32")
+    return model.predict_on_batch([words, positions])[:, -1]
+
+
+)");
+  print_generate(out, {.model = "model",
+                       .words = "x",
+                       .call = "logits = decode_step(model, words, first)",
+                       .joined = "np.concatenate(parts, axis=1)",
+                       .likeliest = "logits.argmax(-1).astype(np.int32)"});
+}
+
+void print_main(CodeWriter& out, bool equalised, bool generates) {
   out.line("def main():");
   const auto body = out.indent();
   out.print(R"(folder = Path(__file__).parent
@@ -50,8 +67,9 @@ data = batches(load_data(arguments.data))
 for step in range(arguments.steps):
     output = predict_step(model, next(data))
     if step % 10 == 0:
-        print(f"batch {step}: mean output {output.mean():.6f}")
-)");
+        print(f"batch {step}: $told$")
+)",
+            {{"told", generates ? "first answer {output[0].tolist()}" : "mean output {output.mean():.6f}"}});
 }
 
 }  // namespace
@@ -60,10 +78,14 @@ void print_prediction(CodeWriter& out, const Request& request, const Dialect& di
                       const ModelText& model) {
   print_compile(out, request.settings.at("jit_compile"));
   out.blank(2);
-  out.print("def predict_step(model, x):\n    return model.predict_on_batch(x)\n\n\n");
+  const bool generates = request.training.generates();
+  if (generates)
+    print_decode(out);
+  else
+    out.print("def predict_step(model, x):\n    return model.predict_on_batch(x)\n\n\n");
   print_batches(out, dialect, model.inputs);
   out.blank(2);
-  print_main(out, request.training.track == ir::Track::kEqualised);
+  print_main(out, request.training.track == ir::Track::kEqualised, generates);
 }
 
 }  // namespace bakeoff::emit::keras
