@@ -167,8 +167,10 @@ class CachedAttention(layers.Layer):
 
     def call(self, inputs):
         q, k, v, positions = inputs
+        zero = ops.zeros_like(positions[0])
+        start = (zero, positions[0], zero, zero)
         for cache, new in ((self.keys, k), (self.values, v)):
-            start, held = (0, positions[0], 0, 0), ops.convert_to_tensor(cache)
+            held = ops.convert_to_tensor(cache)
             cache.assign(ops.slice_update(held, start, new))
         rows, heads, width = q.shape[0], q.shape[2], q.shape[3]
         grouped = (rows, -1, k.shape[2], heads // k.shape[2], width)
