@@ -13,8 +13,10 @@ from typing import Any, Optional, Sequence
 
 import torch
 from torch._decomp import decomposition_table
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import bakeoff_import.layers  # noqa: F401
+from bakeoff_import.counting import filled
 from bakeoff_import.float64 import in_float64, masks_as_given, seen_functions
 from bakeoff_import.graph import Graph, Names, Node, ir_word
 from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin
@@ -84,7 +86,7 @@ def _modules(found: torch.nn.Module) -> torch.nn.Module:
         module = copy.deepcopy(found)
     except Exception:
         module = found
-    return in_float64(module)
+    return in_float64(filled(module))
 
 
 def _refuse_by_sight(module: torch.nn.Module) -> None:
@@ -191,6 +193,7 @@ class Importer:
         self.folder = folder
         self.outputs = Outputs(output)
         _refuse_by_sight(found)
+        self.counts = any(p.is_meta for p in found.parameters())  # and computes nothing
         self.module = _modules(_initialised(found, self.specs))
         self._give_one_output()
         self.padding: dict[str, int] = {}  # tables with a row that is 0 and stays so
@@ -215,7 +218,9 @@ class Importer:
         self.module.eval()
         tensors = [drawn(spec, 2) for spec in self.specs]
         args, kwargs = arguments(self.module, self.specs, tensors)
-        with contextlib.suppress(Exception), torch.no_grad():
+        without_numbers = FakeTensorMode(allow_non_fake_inputs=True)
+        fake = without_numbers if self.counts else contextlib.nullcontext()
+        with contextlib.suppress(Exception), torch.no_grad(), fake:
             self.outputs.look(False, forward(*args, **kwargs))
 
     # -- what the module holds

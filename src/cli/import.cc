@@ -83,6 +83,7 @@ Result<ImportRequest> import_request(const ImportOptions& options, const fs::pat
                                  : keras && !live ? "--keras"
                                                   : "",
                         .knows_inputs = keras,
+                        .count = options.count,
                         .seconds = options.seconds};
   for (const std::string& text : options.inputs) {
     TRY(ImportInput input, parse_import_input(text));
@@ -97,12 +98,24 @@ Result<ImportRequest> import_request(const ImportOptions& options, const fs::pat
   return request;
 }
 
+// Of the options that fit together or not.
+Status check_options(const ImportOptions& options, const ImportRequest& request) {
+  if (request.loss.empty() && !request.knows_inputs)
+    return Error{.message = "--loss is missing", .remedy = "for example softmax_cross_entropy or mse"};
+  if (options.out.empty() && !request.count)
+    return Error{.message = "--out is missing", .remedy = "name the IR file: --out my.ir"};
+  if (request.count && (request.is_onnx() || request.knows_inputs || !options.socket.empty()))
+    return Error{.message = "--count makes a torch module without memory, from its file",
+                 .remedy = "leave --count out: an import says how many numbers the model has"};
+  return Done{};
+}
+
 int import(const ImportOptions& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
-  const auto request = import_request(options, config);
+  auto request = import_request(options, config);
   if (!request) return fail(request.error());
-  if (request->loss.empty() && !request->knows_inputs)
-    return fail(Error{.message = "--loss is missing", .remedy = "for example softmax_cross_entropy or mse"});
+  if (const auto good = check_options(options, *request); !good) return fail(good.error());
+  if (options.out.empty()) request->out = request->function + ".ir";  // a name that nothing is written to
   const auto report = [&] {
     ConsoleProgress progress;
     return import_model(*request, progress.lines());
@@ -113,6 +126,10 @@ int import(const ImportOptions& options, const fs::path& config) {
   const auto& [trained, frozen, left_out] = report->numbers;
   print(fmt::format("of the model's numbers {} are trained, {} frozen, {} left out\n", trained, frozen,
                     left_out));
+  if (request->count) {
+    print("counted from its graph, not proven; nothing was written\n");
+    return 0;
+  }
   if (request->is_onnx()) {
     print(fmt::format(
         "proven against the file: outputs differ from ONNX Runtime's in float32 by {:.1e}, from those of ONNX's "
@@ -166,8 +183,10 @@ Action add_import_command(CLI::App& sub) {
   const auto options = std::make_shared<ImportOptions>();
   add_model_options(sub, *options, "or an ONNX file");
   sub.add_option("--out", options->out, "IR file; weights and recipe are written next to it")
-      ->required()
       ->type_name("FILE");
+  sub.add_flag(
+      "--count", options->count,
+      "only say how many numbers a torch module has: parameters take no memory, nothing is proven or written");
   return [options](const Invocation& line) { return import(*options, line.config); };
 }
 

@@ -23,6 +23,7 @@ struct ImportOptions {
   std::filesystem::path out = {};
   double seconds = 600;
   bool force = false;
+  bool count = false;
 };
 
 // All but --out. `others`: what else than FILE.py:NAME may be named.

@@ -66,7 +66,7 @@ Result<ImportReport> import_model(const ImportRequest& asked, const Progress& pr
                       .weights = beside(request.out, ".safetensors"),
                       .recipe = beside(request.out, ".toml")};
   for (const fs::path& file : {report.ir, report.weights, report.recipe}) {
-    if (fs::exists(file) && !request.force)
+    if (fs::exists(file) && !request.force && !request.count)
       return Error{.message = fmt::format("'{}' exists", file.string()), .remedy = "--force replaces it"};
   }
   TRY(const TemporaryFolder scratch, TemporaryFolder::make("import"));
@@ -78,10 +78,11 @@ Result<ImportReport> import_model(const ImportRequest& asked, const Progress& pr
   progress("loading " + request.title());
   TRY(const OriginModel model, origin.export_model());
   TRY(report.workload, parse_import(request, model));
+  report.numbers = model.numbers;
+  if (request.count) return report;
   TRY(const referee::Weights weights, read_weights(report.workload, origin.weights()));
   TRY(report.proof, prove_import(origin, model, report.workload, weights, scratch.path(), progress));
   report.notes = model.notes;
-  report.numbers = model.numbers;
   if (!model.unused.empty()) {
     constexpr size_t kNamed = 8;
     std::vector<std::string> named(

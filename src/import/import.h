@@ -18,7 +18,7 @@
 namespace bakeoff {
 
 // Writes `request.out` and, with its stem, the weights (.safetensors) and the recipe (.toml); all of them or
-// none. Errors: the model cannot be imported (all unsupported ops in one), the import does not compute what
+// none; of a request that counts, nothing. Errors: the model cannot be imported (all unsupported ops in one), the import does not compute what
 // its origin computes, or a file exists.
 Result<ImportReport> import_model(const ImportRequest& request, const Progress& progress);
 

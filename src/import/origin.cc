@@ -193,6 +193,7 @@ Result<OriginModel> Origin::export_model() {
                                                {"loss", r.loss},
                                                {"output", r.output},
                                                {"ops", known_ops()},
+                                               {"count", r.count},
                                                {"name", r.out.stem().string()},
                                                {"threads", sample::allowed_cpus().size()},
                                                {"weights", weights().string()}}));

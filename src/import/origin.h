@@ -39,7 +39,8 @@ struct ImportRequest {
   std::filesystem::path runner = {};  // folder of the packages (environments/runner_files.h)
   std::string child = {};             // option of the child, by which it knows the model's framework
   bool knows_inputs = false;          // the model may say its inputs and loss itself
-  double seconds = 600;               // time limit of each step of the child
+  bool count = false;    // of a model whose parameters take no memory; nothing is proven or written
+  double seconds = 600;  // time limit of each step of the child
 
   bool is_onnx() const { return file.extension() == ".onnx"; }
   // "model.py:make"; "model.onnx"

@@ -120,6 +120,23 @@ class Proven(Proving):
             self.assertEqual(done.code, 2)
             self.assertIn(said, done.err)
 
+    def test_a_count_takes_no_memory_and_writes_nothing(self) -> None:
+        words = ("import", f"{MODELS.name}:Huge", "--input", "i32[8,5]")
+        done = self.place.run(*words, "--loss", "mse", "--count")
+        self.assertEqual(done.code, 0, done.err)
+        # A tied table, and four LSTMs with two matrices and two biases.
+        count = 2**30 + 4 * (2 * 2**30 + 2 * 2**16)
+        self.assertIn(f"{count} are trained, 0 frozen, 0 left out", done.out)
+        self.assertIn("not proven; nothing was written", done.out)
+        self.assertEqual(list(self.place.path.glob("*.ir")), [])
+        refused = self.place.run(*words, "--loss", "mse")
+        self.assertEqual(refused.code, 2)
+        self.assertIn("--out is missing", refused.err)
+        of_onnx = ("import", "x.onnx", "--python", "python3")
+        onnx = self.place.run(*of_onnx, "--loss", "mse", "--count")
+        self.assertEqual(onnx.code, 2)
+        self.assertIn("--count makes a torch module", onnx.err)
+
     def test_tied_weights_and_a_module_used_twice(self) -> None:
         text = self.proves("Tied", "f32[8,6]")
         self.assertEqual(text.count("weight=first.weight[6,6]"), 2)
