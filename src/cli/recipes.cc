@@ -62,7 +62,14 @@ int recipes() {
   size_t longest = 0;
   for (const recipe::ShippedRecipe& one : recipe::shipped_recipes())
     longest = std::max(longest, one.name.size());
-  for (const recipe::ShippedRecipe& one : recipe::shipped_recipes()) {
+  std::vector<recipe::ShippedRecipe> all = recipe::shipped_recipes();
+  std::ranges::stable_sort(all, {}, [](const recipe::ShippedRecipe& one) {
+    return std::ranges::find(recipe::kRecipeGroups, one.group) - std::begin(recipe::kRecipeGroups);
+  });
+  std::string group;
+  for (const recipe::ShippedRecipe& one : all) {
+    if (one.group != group) print((group.empty() ? "" : "\n") + one.group + "\n\n");
+    group = one.group;
     const auto read = recipe::parse(one.text, one.name + ".toml", true);
     if (!read) return fail(read.error());
     const std::string data = wanting(*read);

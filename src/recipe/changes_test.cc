@@ -164,6 +164,8 @@ TEST(Shipped, EveryRecipeOfTheRepositoryIsInside) {
     if (entry.path().extension() != ".toml") continue;
     ++count;
     const auto inside = load(fs::path("recipes") / entry.path().filename());
+    const auto& group = find_shipped(entry.path().filename())->group;
+    EXPECT_NE(std::ranges::find(kRecipeGroups, group), std::end(kRecipeGroups)) << entry.path() << group;
     ASSERT_TRUE(inside) << inside.error().text();
     EXPECT_TRUE(inside->shipped);
     const auto there = load(entry.path());

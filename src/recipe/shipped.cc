@@ -32,12 +32,20 @@ std::string first_sentence(std::string_view text) {
   return all;
 }
 
+std::string group_of(std::string_view text) {
+  constexpr std::string_view kKey = "\n# Group: ";
+  const size_t at = text.find(kKey);
+  if (at == std::string_view::npos) return "";
+  const std::string_view rest = text.substr(at + kKey.size());
+  return std::string(rest.substr(0, rest.find('\n')));
+}
+
 std::vector<ShippedRecipe> read_shipped() {
   std::vector<ShippedRecipe> all;
   for (const embedded::File& file : embedded::recipes()) {
     const fs::path path = file.path;
     if (path.extension() != ".toml" || path.has_parent_path()) continue;  // in a folder: a suite
-    all.push_back({path.stem().string(), first_sentence(file.text), file.text});
+    all.push_back({path.stem().string(), first_sentence(file.text), group_of(file.text), file.text});
   }
   std::ranges::sort(all, {}, &ShippedRecipe::name);
   return all;

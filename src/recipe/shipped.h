@@ -13,11 +13,22 @@
 namespace bakeoff::recipe {
 
 struct ShippedRecipe {
-  std::string name = {};  // "mnist_cnn"
-  std::string doc = {};   // the first sentence of its first comment
+  std::string name = {};   // "mnist_cnn"
+  std::string doc = {};    // the first sentence of its first comment
+  std::string group = {};  // what it belongs to: "LoRA" of its line "# Group: LoRA"
   std::string_view text = {};
 };
 
+// The groups, in the order that people read them.
+inline constexpr std::string_view kRecipeGroups[] = {
+    "First steps",
+    "The CNN of the MNIST studies",
+    "Study: one small CNN on a GPU of a desktop, in many settings",
+    "Study: Torch takes 4 times longer than Keras",
+    "Networks of papers",
+    "Networks of published studies",
+    "LoRA",
+};
 // By name.
 const std::vector<ShippedRecipe>& shipped_recipes();
 // "mnist_cnn", "mnist_cnn.toml" or "recipes/mnist_cnn.toml"; null if unknown.
