@@ -6,6 +6,8 @@ library that people take them from, or, where no library has them, written here.
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import nn
 
@@ -61,15 +63,88 @@ def unet_tiny() -> nn.Module:
     )  # fmt: skip
 
 
+def bert_tiny() -> nn.Module:
+    """BERT of transformers with 2 layers of 64: learned places, a tied masked language head."""
+    from transformers import BertConfig, BertForMaskedLM
+
+    return BertForMaskedLM(
+        BertConfig(
+            vocab_size=256, hidden_size=64, intermediate_size=256, num_hidden_layers=2,
+            num_attention_heads=4, max_position_embeddings=64,
+        )
+    )  # fmt: skip
+
+
+def clip_text_tiny() -> nn.Module:
+    """The text encoder of CLIP of transformers with 2 layers of 32: quick GELU, causal."""
+    from transformers import CLIPTextConfig, CLIPTextModel
+
+    return CLIPTextModel(
+        CLIPTextConfig(
+            vocab_size=200, hidden_size=32, intermediate_size=128, num_hidden_layers=2,
+            num_attention_heads=4, max_position_embeddings=16, eos_token_id=199,
+        )
+    )  # fmt: skip
+
+
+def vae_tiny() -> nn.Module:
+    """The autoencoder of Stable Diffusion, of diffusers, with 8 and 16 channels: means, no draws."""
+    from diffusers import AutoencoderKL
+
+    return AutoencoderKL(
+        block_out_channels=(8, 16), norm_num_groups=4, sample_size=32,
+        down_block_types=("DownEncoderBlock2D",) * 2,
+        up_block_types=("UpDecoderBlock2D",) * 2,
+    )  # fmt: skip
+
+
+class Inception(nn.Module):
+    """Inception v3 of torchvision whose auxiliary head computes in both modes, behind
+    the classes. Its parts stand in the order of its forward."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for name, part in self.net.named_children():
+            if name == "AuxLogits":
+                auxiliary = part(x)
+            else:
+                x = part(x.flatten(1) if name == "fc" else x)
+        return torch.cat((x, auxiliary), 1)
+
+
+def inception_v3_tiny() -> nn.Module:
+    """Inception v3 of torchvision with an eighth of the channels: 1x7 and 7x1, an auxiliary head."""
+    from torchvision.models import inception
+
+    def narrow(inputs: int, outputs: int, **sizes: object) -> nn.Module:
+        return inception.BasicConv2d(max(inputs // 8, 3), outputs // 8, **sizes)
+
+    kinds = [getattr(inception, f"Inception{kind}") for kind in "ABCDE"]
+    blocks = [functools.partial(kind, conv_block=narrow) for kind in kinds]
+    head = functools.partial(inception.InceptionAux, conv_block=narrow)
+    net = inception.Inception3(
+        10, inception_blocks=[narrow, *blocks, head], init_weights=False
+    )
+    net.fc = nn.Linear(256, 10)
+    net.AuxLogits.conv1 = narrow(128, 768, kernel_size=1)  # of 1x1, not 5x5, places
+    net.AuxLogits.fc = nn.Linear(96, 10)
+    return Inception(net)
+
+
 class Translator(nn.Module):
     """torch.nn.Transformer between two tables, causal in the target."""
 
-    def __init__(self, words: int, width: int) -> None:
+    def __init__(self, words: int, width: int, heads: int = 4, layers: int = 2) -> None:
         super().__init__()
         self.scale = width**0.5
         self.words = nn.Embedding(words, width)
         self.places = nn.Parameter(0.02 * torch.randn(32, width))
-        self.transformer = nn.Transformer(width, 4, 2, 2, 4 * width, batch_first=True)
+        self.transformer = nn.Transformer(
+            width, heads, layers, layers, 4 * width, batch_first=True
+        )
         self.out = nn.Linear(width, words, bias=False)
         self.out.weight = self.words.weight
 
@@ -90,44 +165,45 @@ def transformer_tiny() -> nn.Module:
 
 
 class Gnmt(nn.Module):
-    """Bidirectional and residual LSTMs, normed attention over the encoder's states."""
+    """LSTMs with normed attention between them, as in the reference of MLPerf: the first
+    of the encoder in both directions, residuals from the third on, one table."""
 
-    def __init__(self, words: int, width: int) -> None:
+    def __init__(self, words: int, width: int, layers: int) -> None:
         super().__init__()
-        self.source, self.target = (
-            nn.Embedding(words, width),
-            nn.Embedding(words, width),
-        )
-        self.both = nn.LSTM(width, width // 2, batch_first=True, bidirectional=True)
-        self.above = nn.LSTM(width, width, batch_first=True)
-        self.first = nn.LSTM(width, width, batch_first=True)
+
+        def lstm(inputs: int, both: bool = False) -> nn.LSTM:
+            return nn.LSTM(inputs, width, batch_first=True, bidirectional=both)
+
+        self.words = nn.Embedding(words, width)
+        self.both, self.above = lstm(width, True), lstm(2 * width)
+        self.more = nn.ModuleList(lstm(width) for _ in range(layers - 2))
+        self.first = lstm(width)
         self.query = nn.Linear(width, width, bias=False)
         self.key = nn.Linear(width, width, bias=False)
         self.scale = nn.Parameter(torch.full((), width**-0.5))
-        self.direction, self.shift = (
-            nn.Parameter(torch.randn(width)),
-            nn.Parameter(torch.zeros(width)),
-        )
-        self.second = nn.LSTM(2 * width, width, batch_first=True)
-        self.third = nn.LSTM(2 * width, width, batch_first=True)
+        self.direction = nn.Parameter(torch.randn(width))
+        self.shift = nn.Parameter(torch.zeros(width))
+        self.later = nn.ModuleList(lstm(2 * width) for _ in range(layers - 1))
         self.drop, self.out = nn.Dropout(0.2), nn.Linear(width, words)
 
     def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        below = self.both(self.drop(self.source(source)))[0]
-        memory = below + self.above(self.drop(below))[0]
-        first = self.first(self.drop(self.target(target)))[0]
-        sums = self.query(first)[:, :, None] + self.key(memory)[:, None] + self.shift
+        memory = self.above(self.drop(self.both(self.drop(self.words(source)))[0]))[0]
+        for layer in self.more:
+            memory = memory + layer(self.drop(memory))[0]
+        x = self.first(self.drop(self.words(target)))[0]
+        sums = self.query(x)[:, :, None] + self.key(memory)[:, None] + self.shift
         direction = self.scale * self.direction / self.direction.norm()
         weights = torch.softmax((torch.tanh(sums) * direction).sum(-1), -1)
         seen = weights @ memory
-        second = self.second(self.drop(torch.cat((first, seen), -1)))[0]
-        third = second + self.third(self.drop(torch.cat((second, seen), -1)))[0]
-        return self.out(third)
+        for i, layer in enumerate(self.later):
+            made = layer(self.drop(torch.cat((x, seen), -1)))[0]
+            x = x + made if i > 0 else made
+        return self.out(x)
 
 
 def gnmt_tiny() -> nn.Module:
-    """GNMT with three LSTMs of 64 on each side and normed attention between them."""
-    return Gnmt(200, 64)
+    """GNMT with three LSTMs of 48 on each side and normed attention between them."""
+    return Gnmt(200, 48, 3)
 
 
 class DeepSpeech2(nn.Module):
@@ -141,7 +217,7 @@ class DeepSpeech2(nn.Module):
             nn.Conv2d(8, 8, (11, 5), (1, 2), (5, 2), bias=False), nn.BatchNorm2d(8),
             nn.Hardtanh(0, 20),
         )  # fmt: skip
-        inputs = 8 * (bands // 4)
+        inputs = 8 * ((bands + 3) // 4)
         self.lstm = nn.LSTM(inputs, width, 2, batch_first=True, bidirectional=True)
         self.norm, self.out = nn.LayerNorm(2 * width), nn.Linear(2 * width, letters)
 
@@ -153,3 +229,75 @@ class DeepSpeech2(nn.Module):
 def deep_speech_2_tiny() -> nn.Module:
     """Deep Speech 2 with two convolutions and two LSTMs of 32 in both directions, and CTC."""
     return DeepSpeech2(20, 32, 29)
+
+
+def _convolved(inputs: int, outputs: int, after: list[nn.Module]) -> nn.Sequential:
+    convolution = nn.Conv1d(inputs, outputs, 5, padding=2)
+    return nn.Sequential(convolution, nn.BatchNorm1d(outputs), *after, nn.Dropout(0.5))
+
+
+class Tacotron2(nn.Module):
+    """From letters and the frames before, to frames and whether speech ends: the sizes
+    of Shen et al. 2018, LSTMs with dropout where they have zoneout. Gives the frames
+    behind the last convolutions, those before them, and the end of each."""
+
+    def __init__(self, letters: int, width: int, bands: int, places: int = 31) -> None:
+        super().__init__()
+        half, small, states = width // 2, width // 4, 2 * width
+        self.letters = nn.Embedding(letters, width)
+        self.convolutions = nn.Sequential(
+            *(_convolved(width, width, [nn.ReLU()]) for _ in range(3))
+        )
+        self.encoder = nn.LSTM(width, half, batch_first=True, bidirectional=True)
+        self.before = nn.Sequential(
+            nn.Linear(bands, half, bias=False), nn.ReLU(), nn.Dropout(0.5),
+            nn.Linear(half, half, bias=False), nn.ReLU(), nn.Dropout(0.5),
+        )  # fmt: skip
+        self.looking = nn.LSTMCell(half + width, states)
+        self.query = nn.Linear(states, small, bias=False)
+        self.key = nn.Linear(width, small, bias=False)
+        self.location = nn.Conv1d(2, 32, places, padding=places // 2, bias=False)
+        self.place = nn.Linear(32, small, bias=False)
+        self.score = nn.Linear(small, 1, bias=False)
+        self.speaking = nn.LSTMCell(states + width, states)
+        self.drop = nn.Dropout(0.1)
+        self.frame = nn.Linear(states + width, bands)
+        self.end = nn.Linear(states + width, 1)
+        sizes = [bands, *[width] * 4, bands]
+        self.after = nn.Sequential(
+            *(
+                _convolved(sizes[i], sizes[i + 1], [nn.Tanh()] * (i < 4))
+                for i in range(5)
+            )
+        )
+
+    def forward(self, letters: torch.Tensor, frames: torch.Tensor) -> torch.Tensor:
+        read = self.convolutions(self.letters(letters).transpose(1, 2)).transpose(1, 2)
+        memory = self.encoder(read)[0]
+        keys, frames = self.key(memory), self.before(frames)
+        zeros = memory.new_zeros(memory.shape[0], self.looking.hidden_size)
+        looking, speaking, seen = (zeros, zeros), (zeros, zeros), 0 * memory[:, 0]
+        weights = 0 * memory[:, :, 0]
+        sums, made, ends = weights, [], []
+        for t in range(frames.shape[1]):
+            state, cell = self.looking(torch.cat((frames[:, t], seen), -1), looking)
+            looking = self.drop(state), cell
+            known = self.location(torch.stack((weights, sums), 1)).transpose(1, 2)
+            query = self.query(looking[0])[:, None]
+            scores = self.score(torch.tanh(query + keys + self.place(known)))
+            weights = torch.softmax(scores.squeeze(-1), -1)
+            sums = sums + weights
+            seen = (weights[:, None] @ memory).squeeze(1)
+            state, cell = self.speaking(torch.cat((looking[0], seen), -1), speaking)
+            speaking = self.drop(state), cell
+            both = torch.cat((speaking[0], seen), -1)
+            made.append(self.frame(both))
+            ends.append(self.end(both))
+        frame, end = torch.stack(made, 1), torch.stack(ends, 1)
+        after = frame + self.after(frame.transpose(1, 2)).transpose(1, 2)
+        return torch.cat((after, frame, end), -1)
+
+
+def tacotron_2_tiny() -> nn.Module:
+    """Tacotron 2 with LSTMs of 32 over 6 frames: attention by content and place, end of speech."""
+    return Tacotron2(40, 16, 8, 7)

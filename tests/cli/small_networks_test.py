@@ -43,6 +43,10 @@ IMPORTED = (
     "gemma_tiny",
     "mistral_tiny",
     "mistral_lora_tiny",
+    "vae_tiny",
+    "clip_text_tiny",
+    "bert_tiny",
+    "tacotron_2_tiny",
 )
 EVERYDAY = {
     "resnet18_small": "torch",
