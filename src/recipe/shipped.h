@@ -24,7 +24,7 @@ inline constexpr std::string_view kRecipeGroups[] = {
     "First steps",
     "The CNN of the MNIST studies",
     "Study: one small CNN on a GPU of a desktop, in many settings",
-    "Study: Torch takes 4 times longer than Keras",
+    "Study: two small networks of an article, 4 times apart",
     "Networks of papers",
     "Networks of published studies",
     "LoRA",
