@@ -23,7 +23,8 @@ What a script has to offer, generated or edited by its user:
 ``train_step`` has too. Parameters are a dict, flat or nested; names are joined by dots
 and are the canonical ones, or are mapped by a layout file. The parity proof runs the
 body of ``train_step`` with an ``OPTIMIZER`` that takes note of the gradients; `losses`
-and `run` use ``train_step`` as it stands.
+and `run` use ``train_step`` as it stands. In double precision, and where dropout is
+proven, XLA compiles without optimizations (`quick_jit`).
 """
 
 from __future__ import annotations
@@ -50,7 +51,12 @@ from bakeoff_runner.adapter import (
     RunResult,
     Transfer,
 )
-from bakeoff_runner.adapters.jax_shared import jax_arrays, jax_device, jax_peak
+from bakeoff_runner.adapters.jax_shared import (
+    jax_arrays,
+    jax_device,
+    jax_peak,
+    quick_jit,
+)
 from bakeoff_runner.calls import Calls, losses_of
 from bakeoff_runner.defaults import read_inputs, whole_batches
 from bakeoff_runner.generation import (
@@ -144,6 +150,7 @@ class JaxAdapter(ScriptAdapter):
         self._batches: Optional[TimedBatches] = None
         self._fresh: Any = None  # the initial state on the host
         self._proof: Any = None  # compiled
+        self._quick = False  # compile for a proof alone
         self._key: Any = None  # of the next proof: what the last one left
 
     def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
@@ -200,6 +207,8 @@ class JaxAdapter(ScriptAdapter):
         self._state = self._initial()
         self._check_weights()
         self._fresh = _to_host(self._state.carry)
+        masks = request.dropout and self._state.get("key") is not None
+        self._quick = request.dtype == "float64" or masks
         return self._effective()
 
     def parity(self, request: ParityRequest) -> dict[str, Array]:
@@ -241,6 +250,8 @@ class JaxAdapter(ScriptAdapter):
         carry = self._initial().carry
         calls, batches = self._calls(), self._stream()
         step = calls.function
+        if self._dtype == "float64" and hasattr(step, "lower"):
+            step = quick_jit(step)
         kept = []
         start = time.monotonic_ns()
         *carry, loss = step(*carry, *next(batches))
@@ -662,7 +673,7 @@ class JaxAdapter(ScriptAdapter):
             return output, loss, grads, after.carry
 
         if self._proof is None:
-            self._proof = jax.jit(proof)
+            self._proof = (quick_jit if self._quick else jax.jit)(proof)
         try:
             made = self._proof(state.carry, batch, given)
         except jax.errors.ConcretizationTypeError:  # the step is no pure function

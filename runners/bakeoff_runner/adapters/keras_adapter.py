@@ -25,7 +25,8 @@ from ``train_on_batch``, which calls the same step function once.
 A script that predicts has ``load_data(path) -> x``, ``batches(x)`` (an endless
 iterator) and ``predict_step(model, x) -> output`` in place of ``fit``.
 
-In the parity proof the model runs op by op, whatever ``jit_compile`` says.
+In the parity proof the model runs op by op, whatever ``jit_compile`` says, or, where
+dropout is proven, as one graph. In double precision nothing is optimized by XLA.
 """
 
 from __future__ import annotations
@@ -158,10 +159,13 @@ class KerasAdapter(ScriptAdapter):
             self._build_model(request.data)
         if not model.built:
             raise AdapterError(f"{self._file()}: build_model() gave an unbuilt model")
-        if not request.dropout:
-            for layer in model._flatten_layers():
-                if isinstance(getattr(layer, "rate", None), (int, float)):
-                    layer.rate = 0.0
+        rates = [
+            layer
+            for layer in model._flatten_layers()
+            if isinstance(getattr(layer, "rate", None), (int, float))
+        ]
+        for layer in rates if not request.dropout else []:
+            layer.rate = 0.0
         if library.floatx() == "float64":
             library.double_constants(model)
         self._load_weights(request)
@@ -170,6 +174,8 @@ class KerasAdapter(ScriptAdapter):
         if not library.compiled(model):
             raise AdapterError(f"{self._file()}: compile_model() compiled nothing")
         self._steps_per_execution = library.steps_per_execution(model)
+        masks = any(layer.rate > 0 for layer in rates)
+        self._backend.compiled(model, library.floatx() == "float64", masks)
         if self._predicts:
             self._initial = [(v, library.value(v)) for v in model.variables]
             return self._effective()

@@ -6,6 +6,7 @@ Imported by keras_adapter.py and keras_libraries.py only. No backend is imported
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from abc import ABC, abstractmethod
@@ -13,8 +14,14 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from bakeoff_runner.adapter import Peak
-from bakeoff_runner.adapters.jax_shared import jax_arrays, jax_device, jax_peak
+from bakeoff_runner.adapters.jax_shared import (
+    jax_arrays,
+    jax_device,
+    jax_peak,
+    quick_jit,
+)
 from bakeoff_runner.adapters.tensorflow_shared import (
+    pass_over_xla,
     set_ctc_loss,
     tensorflow_arrays,
     tensorflow_device,
@@ -58,6 +65,12 @@ class Backend(ABC):
 
     def set_dtype(self, dtype: str) -> None:  # noqa: B027
         """What Keras itself does not do for a build in `dtype`."""
+
+    def compiled(self, model: Any, double: bool, masks: bool) -> None:  # noqa: B027
+        """The model is compiled by Keras.
+
+        `double`: in double precision. `masks`: it is there to draw many of dropout.
+        """
 
     @abstractmethod
     def versions(self) -> dict[str, str]: ...
@@ -125,6 +138,7 @@ class TensorFlowBackend(Backend):
 
         tf.nn.gelu = _double_gelu if dtype == "float64" else self._gelu
         set_ctc_loss(dtype)
+        pass_over_xla(dtype == "float64")
 
     def versions(self) -> dict[str, str]:
         import tensorflow as tf
@@ -167,7 +181,23 @@ class TensorFlowBackend(Backend):
     def value(self, variable: Any) -> Array:
         return _numpy(variable)
 
+    def compiled(self, model: Any, double: bool, masks: bool) -> None:
+        import tensorflow as tf
+
+        self._pass = functools.partial(self._pass_of, model)
+        if masks and not model.run_eagerly:  # a graph once, as `fit` makes it
+            self._pass = tf.function(self._pass, autograph=False)
+
     def gradients(self, model: Any, x: Any, y: Any, scale: Any) -> Gradients:
+        loss, output, grads = self._pass(x, y, scale)
+        return Gradients(
+            loss.numpy(),
+            output.numpy(),
+            [grad.numpy() / scale for grad in grads],
+            [self.value(variable) for variable in model.non_trainable_variables],
+        )
+
+    def _pass_of(self, model: Any, x: Any, y: Any, scale: Any) -> tuple[Any, ...]:
         import tensorflow as tf
 
         variables = model.trainable_variables
@@ -180,11 +210,10 @@ class TensorFlowBackend(Backend):
             [self.tensor(variable) for variable in variables],
             unconnected_gradients=tf.UnconnectedGradients.ZERO,
         )
-        return Gradients(
-            loss.numpy(),
-            tf.cast(first_of(output), _wide(first_of(output))).numpy(),
-            [tf.convert_to_tensor(grad).numpy() / scale for grad in grads],
-            [self.value(variable) for variable in model.non_trainable_variables],
+        return (
+            loss,
+            tf.cast(first_of(output), _wide(first_of(output))),
+            [tf.convert_to_tensor(grad) for grad in grads],
         )
 
     def drain(self, model: Any, steps: int, take: Callable[[Any], None]) -> None:
@@ -210,6 +239,7 @@ class TensorFlowBackend(Backend):
 class JaxBackend(Backend):
     name = "jax"
     _compiled: tuple[Any, Any] = (None, None)  # a model and its pass, compiled once
+    _quick = False  # compile for a proof alone
 
     def prepare(self, threads: int) -> None:
         # XLA's pool has a thread for each processor that the process may use.
@@ -221,6 +251,12 @@ class JaxBackend(Backend):
         import jax
 
         jax.config.update("jax_enable_x64", dtype == "float64")
+
+    def compiled(self, model: Any, double: bool, masks: bool) -> None:
+        self._quick = double or masks
+        if double and model.jit_compile and not model.run_eagerly:
+            model.train_step = quick_jit(model.train_step)
+            model.jit_compile = False
 
     def versions(self) -> dict[str, str]:
         import jax
@@ -283,7 +319,8 @@ class JaxBackend(Backend):
             y,
         )
         if self._compiled[0] is not model:
-            self._compiled = model, jax.jit(pass_)
+            jit = quick_jit if self._quick else jax.jit
+            self._compiled = model, jit(pass_)
         try:
             found = self._compiled[1](*variables)
         except jax.errors.ConcretizationTypeError:  # the model is no pure function
@@ -302,7 +339,8 @@ class JaxBackend(Backend):
         kept = [variable.value for variable in optimizer.variables]
         trained = [variable.value for variable in variables]
         try:
-            made, _ = jax.jit(optimizer.stateless_apply)(kept, grads, trained)
+            apply = (quick_jit if self._quick else jax.jit)(optimizer.stateless_apply)
+            made, _ = apply(kept, grads, trained)
         except jax.errors.ConcretizationTypeError:  # it is no pure function
             return False
         for variable, value in zip(variables, made):
