@@ -124,6 +124,7 @@ class Backend(ABC):
 
 class TensorFlowBackend(Backend):
     name = "tensorflow"
+    _pass: Callable[..., Any]  # of the compiled model
 
     def prepare(self, threads: int) -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
