@@ -85,6 +85,15 @@ def test_attention_sees_what_its_masks_leave(framework: str) -> None:
     close(padded, np.broadcast_to(v[:, :1], v.shape))
 
 
+@pytest.mark.parametrize("framework", ["jax", "tensorflow"])
+def test_neighbouring_heads_of_attention_share_keys(framework: str) -> None:
+    module = helpers(framework)
+    q, k, v = drawn(2, 3, 6, 4), drawn(2, 3, 2, 4), drawn(2, 3, 2, 4)
+    grouped = module.grouped_attention(q, k, v, causal=True)
+    repeated = (np.repeat(heads, 3, axis=2) for heads in (k, v))
+    close(grouped, np.asarray(module.attention(q, *repeated, causal=True)))
+
+
 def test_convolutions_of_jax() -> None:
     module = helpers("jax")
     x, kernel, bias = drawn(1, 5, 4), drawn(1, 2, 6), drawn(6)

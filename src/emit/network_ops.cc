@@ -98,7 +98,11 @@ void attention(ForwardPrinter& p, const Node& node) {
     arguments.push_back("causal=True");
   }
   if (node.integer("window") > 0) arguments.push_back(fmt::format("window={}", node.integer("window")));
-  p.assign(cached ? "cached_attention" : "attention", arguments);
+  const bool grouped = p.shape(node.inputs[0])[2] != p.shape(node.inputs[1])[2];
+  p.assign(cached    ? "cached_attention"
+           : grouped ? "grouped_attention"
+                     : "attention",
+           arguments);
 }
 
 void recurrent(ForwardPrinter& p, const std::string& weight_ih, const std::string& weight_hh) {

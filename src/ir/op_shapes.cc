@@ -546,9 +546,10 @@ Result<Type> attention(const NodeView& view) {
   if (view.inputs[2].shape != k) {
     return misfit("k {} and v {} differ", to_text(k), to_text(view.inputs[2].shape));
   }
-  if (k.size() != 4 || k[2] != q[2] || k[3] != q[3]) {
-    return misfit("q {} and k {} differ outside axis 1", to_text(q), to_text(k));
+  if (k.size() != 4 || k[0] != q[0] || k[3] != q[3]) {
+    return misfit("q {} and k {} differ outside the axes 1 and 2", to_text(q), to_text(k));
   }
+  if (q[2] % k[2] != 0) return misfit("the {} heads of q are no multiple of the {} of k", q[2], k[2]);
   if (view.node.flag("causal") && k[1] != q[1]) {
     return misfit("causal attention needs as many keys as queries, got {} and {}", k[1], q[1]);
   }

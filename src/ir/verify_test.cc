@@ -21,6 +21,17 @@ std::string shape_of(const std::string& input, const std::string& node) {
   return "none";
 }
 
+TEST(Infer, NeighbouringHeadsShareKeys) {
+  const auto with = [](const char* keys) {
+    return parse(fmt::format(
+        "workload w(q: f32[N,6,4,3], k: f32[N,{}]) {{\n h = attention(q, k, k)\n loss = mse(h, q)\n}}", keys));
+  };
+  EXPECT_TRUE(with("5,2,3")) << with("5,2,3").error().text();
+  ASSERT_FALSE(with("5,3,3"));
+  EXPECT_NE(with("5,3,3").error().message.find("the 4 heads of q are no multiple of the 3"), std::string::npos);
+  EXPECT_FALSE(with("5,8,3"));
+}
+
 TEST(Infer, GivesTheShapesOfThePapers) {
   EXPECT_EQ(shape_of("f32[N,3,9,9]", "conv2d(x; weight=c[4,3,3,3])"), "f32[N,4,7,7]");
   EXPECT_EQ(shape_of("f32[N,3,9,9]", "conv2d(x; weight=c[4,3,3,3]) stride=2,1 pad=0,1,1,1"), "f32[N,4,4,9]");

@@ -35,7 +35,7 @@ void position_embedding_backward(const NodeContext& c, const Tensor&, const Tens
 
 // Sizes and address tables of the matrices of one head of one row of the batch.
 struct Heads {
-  int64_t queries, keys, heads, width;
+  int64_t queries, keys, heads, groups, width;
   double scale;
   bool causal;
   int64_t window;         // 0: none
@@ -46,13 +46,14 @@ struct Heads {
       : queries(c.shape[1]),
         keys(c.input(1).shape[1]),
         heads(c.shape[2]),
+        groups(c.input(1).shape[2]),
         width(c.shape[3]),
         scale(c.options.deviations.attention_scale / std::sqrt(static_cast<double>(width))),
         causal(c.node.flag("causal")),
         window(c.node.integer("window")),
         last(c.inputs.size() == 4 ? &c.integers(3) : nullptr),
         query_rows(strided(queries, heads * width)),
-        key_rows(strided(keys, heads * width)),
+        key_rows(strided(keys, groups * width)),
         score_rows(strided(queries, keys)),
         ones(strided(std::max(keys, width), 1)) {}
 
@@ -66,15 +67,20 @@ struct Heads {
     return window > 0 ? std::max<int64_t>(0, query + 1 - window) : 0;
   }
   int64_t first_query(int64_t row, int64_t head) const { return (row * queries * heads + head) * width; }
-  int64_t first_key(int64_t row, int64_t head) const { return (row * keys * heads + head) * width; }
+  int64_t first_key(int64_t row, int64_t head) const {
+    return (row * keys * groups + head / (heads / groups)) * width;
+  }
   int64_t scores() const { return queries * keys; }
 
-  // visit(row, head, piece) for every head of every row, in pieces that write to places of their own.
+  // visit(row, head, row * heads + head) for every head of every row. Heads that read the same keys, and
+  // add to the same gradients, are one piece.
   template <typename Visit>
   void each(const NodeContext& c, const Visit& visit) const {
-    const int64_t pieces = c.shape[0] * heads;
-    const int threads = threads_for(2 * pieces * scores() * width, c.options.threads);
-    for_each_piece(pieces, threads, [&](int64_t piece) { visit(piece / heads, piece % heads, piece); });
+    const int64_t all = c.shape[0] * heads, together = heads / groups;
+    const int threads = threads_for(2 * all * scores() * width, c.options.threads);
+    for_each_piece(c.shape[0] * groups, threads, [&](int64_t piece) {
+      for (int64_t i = piece * together; i < (piece + 1) * together; ++i) visit(i / heads, i % heads, i);
+    });
   }
   Operand by_row(const double* data, const Offsets& rows) const { return {data, rows.data(), ones.data()}; }
   Operand by_column(const double* data, const Offsets& rows) const {

@@ -242,6 +242,7 @@ double lrn(const View& v, const Index& i) {
 
 double attention(const View& v, const Index& i) {
   const Tensor &q = v.inputs[0], &k = v.inputs[1];
+  const int64_t key_head = i[2] / (q.shape[2] / k.shape[2]);
   double total = 0, sum = 0;
   for (int64_t s = 0; s < k.shape[1]; ++s) {
     if (v.node.flag("causal") && s > i[1]) continue;
@@ -249,11 +250,11 @@ double attention(const View& v, const Index& i) {
     if (!v.integers.empty() && s > v.integers[0].data[static_cast<size_t>(i[0])]) continue;
     double score = 0;
     for (int64_t d = 0; d < q.shape[3]; ++d) {
-      score += at(q, {i[0], i[1], i[2], d}) * at(k, {i[0], s, i[2], d});
+      score += at(q, {i[0], i[1], i[2], d}) * at(k, {i[0], s, key_head, d});
     }
     const double weight = std::exp(score / std::sqrt(static_cast<double>(q.shape[3])));
     total += weight;
-    sum += weight * at(v.inputs[2], {i[0], s, i[2], i[3]});
+    sum += weight * at(v.inputs[2], {i[0], s, key_head, i[3]});
   }
   return sum / total;
 }

@@ -360,11 +360,13 @@ ir::Workload position_embedding_case(Rng& rng) {
 
 // A bias of the keys would add the same to all scores of a query: its gradient is zero.
 ir::Workload attention_case(Rng& rng) {
-  const Shape q = {kBatch, rng.integer(2, 5), rng.integer(1, 3), rng.integer(1, 4)};
+  const int64_t groups = rng.integer(1, 3), width = rng.integer(1, 4);
+  Shape q = {kBatch, rng.integer(2, 5), groups, width};
   const bool causal = rng.chance(0.4), padded = rng.chance(0.5), itself = rng.chance(0.3);
   const int64_t window = causal && !padded && rng.chance(0.5) ? rng.integer(1, q[1]) : 0;
   Shape k = q;
   if (!causal && !itself) k[1] = rng.integer(2, 6);
+  if (!itself) q[2] *= rng.integer(1, 3);
   Draft draft{.inputs = {floats("q", q)}, .body = {}};
   if (!itself) draft.inputs.push_back(floats("k", k));
   if (padded) draft.inputs.push_back(integers("last", {kBatch}));

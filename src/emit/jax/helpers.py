@@ -270,6 +270,16 @@ def attention_mixed(q, k, v, last=None, *, causal=False, window=0):
     return jnp.einsum("nhts,nshd->nthd", half(jax.nn.softmax(scores)), v)
 
 
+def grouped_attention(q, k, v, last=None, *, causal=False, window=0):
+    """Neighbouring heads of q share a head of k and v, which are not copied."""
+
+    def attend(heads):
+        return attention(heads, k, v, last=last, causal=causal, window=window)
+
+    shared = q.reshape(*q.shape[:2], k.shape[2], -1, q.shape[3])
+    return jax.vmap(attend, in_axes=3, out_axes=3)(shared).reshape(q.shape)
+
+
 def lstm(x, weight_ih, weight_hh, bias=0.0, reverse=False):
     """The whole sequence from a zero state; the gates are i, f, g, o."""
 

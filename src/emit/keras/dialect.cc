@@ -31,6 +31,7 @@ const std::map<std::string_view, const char*>& tensorflow_names() {
       {"pad", "tf.pad"},
       {"power", "tf.pow"},
       {"relu", "tf.nn.relu"},
+      {"repeat", "tf.repeat"},
       {"reshape", "tf.reshape"},
       {"sigmoid", "tf.sigmoid"},
       {"softmax", "tf.nn.softmax"},

@@ -45,6 +45,9 @@ void attention(Printer& p, const ir::Node& node) {
                    {{"keys", "keys"}, {"values", "values"}});
   }
   Strings arguments = {p.input(node, 0), p.input(node, 1), p.input(node, 2)};
+  const int64_t times = p.shape(node.inputs[0])[2] / p.shape(node.inputs[1])[2];
+  for (size_t i = 1; times > 1 && i < 3; ++i)
+    arguments[i] = fmt::format("{}({}, {}, axis=2)", p.dialect.op("repeat"), arguments[i], times);
   if (node.inputs.size() == 4) {
     const std::string keys = std::to_string(p.shape(node.inputs[1])[1]);
     arguments.push_back("mask=" + p.once("mask", "padding_mask", node, 3, keys));

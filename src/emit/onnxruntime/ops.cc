@@ -283,7 +283,12 @@ void position_embedding(P& p, const Node&) {
 void attention(P& p, const Node& node) {
   const ir::Shape &q = p.input_shape(0), &k = p.input_shape(1);
   const auto turned = [&](size_t i, const char* part, const char* perm) {
-    return p.step("Transpose", part, {p.input(i)}, {fmt::format("perm={}", perm)});
+    std::string heads = p.input(i);
+    if (const int64_t shared = q[2] / k[2]; i > 0 && shared > 1) {
+      const std::string each = fmt::format("np.arange({}) // {}", q[2], shared);
+      heads = p.step("Gather", fmt::format("{}_of_heads", part), {heads, p.constant("shared", each)}, {"axis=2"});
+    }
+    return p.step("Transpose", part, {heads}, {fmt::format("perm={}", perm)});
   };
   const std::string queries = turned(0, "q", "[0, 2, 1, 3]"), keys = turned(1, "k", "[0, 2, 3, 1]");
   const std::string values = turned(2, "v", "[0, 2, 1, 3]");

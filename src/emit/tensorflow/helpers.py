@@ -275,6 +275,13 @@ def attention_mixed(q, k, v, last=None, *, causal=False, window=0):
     return tf.transpose(tf.matmul(half(tf.nn.softmax(scores)), v), (0, 2, 1, 3))
 
 
+def grouped_attention(q, k, v, last=None, *, causal=False, window=0):
+    """Neighbouring heads of q share a head of k and v."""
+    shared = q.shape[2] // k.shape[2]
+    k, v = (tf.repeat(heads, shared, axis=2) for heads in (k, v))
+    return attention(q, k, v, last=last, causal=causal, window=window)
+
+
 # Unrolled: a loop within the graph, as tf.scan makes, keeps every state in lists for the backward
 # pass, and the step takes up to half as long again (docs/benchmarks.md).
 def lstm(x, weight_ih, weight_hh, bias=0.0, reverse=False):

@@ -52,6 +52,7 @@ void attention(ForwardPrinter& p, const ir::Node& node) {
   } else if (causal) {
     arguments.push_back("is_causal=True");
   }
+  if (p.shape(node.inputs[0])[2] != p.shape(node.inputs[1])[2]) arguments.push_back("enable_gqa=True");
   p.call("F.scaled_dot_product_attention", arguments, ".transpose(1, 2)");
 }
 
