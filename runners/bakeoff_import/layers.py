@@ -927,8 +927,6 @@ def attention(m: Mapper, a: Args) -> Value:
     q, k, v = (m.value(t) for t in (a.query, a.key, a["value"]))
     sides = q.shape[-2], k.shape[-2]
     mask, causal, window = _sides(a.attn_mask, *sides, bool(a.is_causal))
-    if a.get("enable_gqa") and k.shape[-3] != q.shape[-3]:
-        k, v = (_repeat_heads(m, t, q.shape[-3] // t.shape[-3]) for t in (k, v))
     width = q.shape[-1]
     factor = 1.0 if a.scale is None else float(a.scale) * math.sqrt(width)
     m.drops(float(a.dropout_p))
@@ -945,9 +943,14 @@ def attention(m: Mapper, a: Args) -> Value:
     if whole:
         if factor != 1:
             q = m.binary("mul", q, factor)
+        before = [_before_repeating(m, t) for t in (k, v)]
+        if before[0].shape == before[1].shape:
+            k, v = before
         heads = [m.permuted(m.batch_first(t), [0, 2, 1, 3]) for t in (q, k, v)]
         out = m.made("attention", heads, heads[0].layout, causal=causal, window=window)
         return m.permuted(out, [0, 2, 1, 3])
+    if a.get("enable_gqa") and k.shape[-3] != q.shape[-3]:
+        k, v = (_repeat_heads(m, t, q.shape[-3] // t.shape[-3]) for t in (k, v))
     q = m.binary("mul", q, factor / math.sqrt(width))
     rank = k.layout.rank
     turned = m.permuted(k, [*range(rank - 2), rank - 1, rank - 2])
@@ -968,6 +971,23 @@ def attention(m: Mapper, a: Args) -> Value:
 def _repeat_heads(m: Mapper, t: Value, times: int) -> Value:
     args = Args(input=t, repeats=times, dim=t.layout.rank - 3)
     return repeat_interleave(m, args)  # type: ignore[no-any-return]
+
+
+def _before_repeating(m: Mapper, t: Value) -> Value:
+    """Of N,groups,1,S,D expanded and made N,heads,S,D: N,groups,S,D. The op shares
+    the keys of neighbouring heads itself."""
+    flat = m.graph.by_output.get(t.name)
+    wide = flat and flat.op == "reshape" and m.graph.by_output.get(flat.inputs[0])
+    if not flat or not wide or wide.op != "expand" or len(wide.shape) != 5:
+        return t
+    rows, groups, times, *rest = wide.shape
+    narrow = m.graph.by_output.get(wide.inputs[0])
+    one, heads = (rows, groups, 1, *rest), (rows, groups * times, *rest)
+    if narrow is None or narrow.shape != one or flat.shape != heads:
+        return t
+    layout = t.layout.sized(1, groups)
+    name = m.graph.reshape(narrow.output, one, layout.ir(t.spread), t.dtype)
+    return Value(name, layout, t.dtype, t.spread)
 
 
 def _sides(mask: Any, queries: int, keys: int, causal: bool) -> tuple[Any, bool, int]:

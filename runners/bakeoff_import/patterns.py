@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Optional, Sequence
+from typing import Any, Optional, Sequence
 
 from bakeoff_import.graph import Graph, Node
+from bakeoff_import.values import Shape
 
 
 class _Uses:
@@ -107,3 +108,96 @@ def spelled_norms(graph: Graph, results: Sequence[str]) -> None:
         last.op, last.inputs = "rms_norm", (x,)
         last.params = (("weight", slot),) if slot else ()
         last.attrs = {"dims": 1, "eps": eps}
+
+
+# Ops that compute the same in any order of axes; `axis` is told anew.
+_ANY_ORDER = {
+    "add", "sub", "mul", "div", "neg", "maximum", "minimum", "slice", "concat",
+}  # fmt: skip
+
+
+def _turns_back(node: Node, perm: Sequence[int]) -> bool:
+    first: Any = node.attrs.get("perm", ())
+    return node.op == "transpose" and [first[axis] for axis in perm] == sorted(perm)
+
+
+def _ends(uses: _Uses, name: str, perm: Sequence[int]) -> list[Node]:
+    """The transpositions of a value by `perm`."""
+    readers = uses.readers.get(name, ())
+    return [n for n in readers if n.op == "transpose" and n.attrs["perm"] == perm]
+
+
+def _is_number(shape: Shape) -> bool:
+    return shape in ((), (1,))
+
+
+def _without_rows(shape: Shape, perm: Sequence[int]) -> bool:
+    """Whether it has no rows, and moves by `perm` no axis but of size 1."""
+    moved = [axis for axis in perm if axis < len(shape) and shape[axis] != 1]
+    return shape[:1] == (1,) and len(shape) == len(perm) and moved == sorted(moved)
+
+
+def _between(uses: _Uses, end: Node) -> dict[str, Node]:
+    """The nodes between transpositions and those, as `end`, that turn them back; none
+    where another op reads or gives one of these values."""
+    perm: Any = end.attrs["perm"]
+    found: dict[str, Node] = {}
+    left, turned = [end.inputs[0]], False
+    while left:
+        name = left.pop()
+        node = uses.graph.by_output.get(name)
+        if node is None:
+            return {}
+        if name in found or _is_number(node.shape) or _without_rows(node.shape, perm):
+            continue
+        if _turns_back(node, perm):
+            turned = True
+            continue
+        ends = _ends(uses, name, perm)
+        if (
+            node.op not in _ANY_ORDER
+            or len(node.shape) != len(perm)
+            or not uses.kept.isdisjoint([name, *(n.output for n in ends)])
+        ):
+            return {}
+        found[name] = node
+        left += node.inputs
+        left += [n.output for n in uses.readers[name] if n not in ends]
+    return found if turned else {}
+
+
+def undone_transpositions(graph: Graph, results: Sequence[str]) -> None:
+    """What is transposed, computed element by element and transposed back is computed
+    as it was (rotary embedding of heads)."""
+    ends = [node for node in graph.live(results) if node.op == "transpose"]
+    for end in ends:
+        uses, perm = _Uses(graph, results), list(end.attrs["perm"])  # type: ignore[arg-type]
+        between = _between(uses, end) if end.output in uses.readers else {}
+        for node in between.values():
+            for other in _ends(uses, node.output, perm):
+                for reader in uses.readers.get(other.output, ()):
+                    reader.inputs = tuple(
+                        node.output if name == other.output else name
+                        for name in reader.inputs
+                    )
+            node.inputs = tuple(_before(graph, name, perm) for name in node.inputs)
+            node.shape = tuple(node.shape[axis] for axis in perm)
+            if "axis" in node.attrs:
+                node.attrs["axis"] = perm.index(node.attrs["axis"])
+
+
+def _before(graph: Graph, name: str, perm: Sequence[int]) -> str:
+    """What an operand is where its reader is transposed no more."""
+    node = graph.by_output[name]
+    if _turns_back(node, perm):
+        return node.inputs[0]
+    shape = tuple(node.shape[axis] for axis in perm if axis < len(node.shape))
+    if not _without_rows(node.shape, perm) or shape == node.shape:
+        return name
+    with graph.called(name):
+        made = graph.reshape(name, node.shape, shape, node.dtype)
+    if graph.nodes[-1].output == made:
+        new = graph.nodes.pop()
+        new.where, new.source, new.path = node.where, node.source, node.path
+        graph.nodes.insert(graph.nodes.index(node) + 1, new)
+    return made
