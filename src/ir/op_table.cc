@@ -285,10 +285,8 @@ std::vector<OpInfo> network_ops() {
       {.op = Op::kAttention,
        .name = "attention",
        .doc =
-           "softmax(q k^T / sqrt D) v for each head; q is N,T,heads,D, k and v are N,S,groups,D. As many "
-           "neighbouring heads as heads / groups read the same keys. The optional fourth input, i32[N], "
-           "masks padding: query t sees the keys s <= last[n] of its row. In a step of decoding there are "
-           "caches: k and v join them at the positions that the fourth input names.",
+           "softmax(q k^T / sqrt D) v; q is N,T,heads,D, k and v are N,S,groups,D: neighbouring heads share keys. The "
+           "optional fourth input, i32[N], masks padding: query t sees the keys s <= last[n] of its row. Caches: decoding.",
        .attributes = {flag("causal", false, "query t sees the keys s <= t"),
                       integer("window", 0, "with causal, how many of the last keys a query sees; 0: all")},
        .min_inputs = 3,

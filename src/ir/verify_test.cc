@@ -1,5 +1,6 @@
 #include "ir/verify.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ir/bounds.h"
@@ -24,11 +25,13 @@ std::string shape_of(const std::string& input, const std::string& node) {
 TEST(Infer, NeighbouringHeadsShareKeys) {
   const auto with = [](const char* keys) {
     return parse(fmt::format(
-        "workload w(q: f32[N,6,4,3], k: f32[N,{}]) {{\n h = attention(q, k, k)\n loss = mse(h, q)\n}}", keys));
+        "workload w(q: f32[N,6,4,3], k: f32[N,{}]) {{\n h = attention(q, k, k)\n loss = mse(h, q)\n}}",
+        keys));
   };
   EXPECT_TRUE(with("5,2,3")) << with("5,2,3").error().text();
   ASSERT_FALSE(with("5,3,3"));
-  EXPECT_NE(with("5,3,3").error().message.find("the 4 heads of q are no multiple of the 3"), std::string::npos);
+  EXPECT_NE(with("5,3,3").error().message.find("the 4 heads of q are no multiple of the 3"),
+            std::string::npos);
   EXPECT_FALSE(with("5,8,3"));
 }
 

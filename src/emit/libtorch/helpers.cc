@@ -42,8 +42,8 @@ Tensor lrn(const Tensor& x, int64_t size, double alpha, double beta, double k) {
       x, F::LocalResponseNormFuncOptions(size).alpha(scaled).beta(beta).k(k));
 }
 
-// q, k and v are N, tokens, heads, width; torch has the heads before the tokens. Where k and v have fewer heads,
-// neighbouring heads of q share one.
+// q, k and v are N, tokens, heads, width; torch has the heads before the tokens. Neighbouring
+// heads of q share a head of k and v.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const std::optional<Tensor>& mask = {}, bool causal = false) {
   const Tensor out = torch::scaled_dot_product_attention(

@@ -286,7 +286,8 @@ void attention(P& p, const Node& node) {
     std::string heads = p.input(i);
     if (const int64_t shared = q[2] / k[2]; i > 0 && shared > 1) {
       const std::string each = fmt::format("np.arange({}) // {}", q[2], shared);
-      heads = p.step("Gather", fmt::format("{}_of_heads", part), {heads, p.constant("shared", each)}, {"axis=2"});
+      heads =
+          p.step("Gather", fmt::format("{}_of_heads", part), {heads, p.constant("shared", each)}, {"axis=2"});
     }
     return p.step("Transpose", part, {heads}, {fmt::format("perm={}", perm)});
   };
