@@ -282,11 +282,13 @@ class Judge {
 
   Status against_words(int64_t k, const ReportedOutput& told, const referee::Weights& weights,
                        const referee::Inputs& batch) {
-    TRY(const double gap, referee::greedy_gap(ground_.workload, weights, batch, told.words, ground_.training.generation));
+    TRY(const double gap,
+        referee::greedy_gap(ground_.workload, weights, batch, told.words, ground_.training.generation));
     audit_.loss_error = std::max(audit_.loss_error, gap);
     if (!(gap <= audit_.loss_limit))
-      differs(fmt::format("step {} chose a word whose logit is {:.3g} of their root mean square below the referee's", k + 1,
-                          gap));
+      differs(fmt::format(
+          "step {} chose a word whose logit is {:.3g} of their root mean square below the referee's", k + 1,
+          gap));
     return Done{};
   }
 

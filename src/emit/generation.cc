@@ -57,7 +57,8 @@ def predict_step($model$, $words$):
              {"joined", text.joined}});
 }
 
-std::vector<std::string> sizes_of(const std::string& x, const ir::Shape& from, const std::vector<int64_t>& to) {
+std::vector<std::string> sizes_of(const std::string& x, const ir::Shape& from,
+                                  const std::vector<int64_t>& to) {
   const auto at = std::find(from.begin(), from.end(), ir::kSteps) - from.begin();
   std::vector<std::string> sizes;
   for (const int64_t size : to)

@@ -40,6 +40,7 @@ struct GenerateText {
 void print_generate(CodeWriter& out, const GenerateText& text);
 
 // The sizes of a reshape of `x`, a value of shape `from`, as Python text: "-1", "x.shape[1]", "4". L is read from x.
-std::vector<std::string> sizes_of(const std::string& x, const ir::Shape& from, const std::vector<int64_t>& to);
+std::vector<std::string> sizes_of(const std::string& x, const ir::Shape& from,
+                                  const std::vector<int64_t>& to);
 
 }  // namespace bakeoff::emit

@@ -99,10 +99,7 @@ void attention(ForwardPrinter& p, const Node& node) {
   }
   if (node.integer("window") > 0) arguments.push_back(fmt::format("window={}", node.integer("window")));
   const bool grouped = p.shape(node.inputs[0])[2] != p.shape(node.inputs[1])[2];
-  p.assign(cached    ? "cached_attention"
-           : grouped ? "grouped_attention"
-                     : "attention",
-           arguments);
+  p.assign(cached ? "cached_attention" : grouped ? "grouped_attention" : "attention", arguments);
 }
 
 void recurrent(ForwardPrinter& p, const std::string& weight_ih, const std::string& weight_hh) {

@@ -123,7 +123,8 @@ std::string index_text(const ir::Node& slice, const Axes& axes) {
   std::string text = "[";
   for (int64_t i = 0; i < axis; ++i) text += ":, ";
   const int64_t begin = slice.integer("begin"), step = slice.integer("step");
-  if (slice.integer("end") == ir::kSteps) return text + fmt::format("{}:]", begin - ir::kSteps);  // of the last words
+  if (slice.integer("end") == ir::kSteps)
+    return text + fmt::format("{}:]", begin - ir::kSteps);  // of the last words
   text += begin == 0 ? ":" : fmt::format("{}:", begin);
   text += std::to_string(slice.integer("end"));
   if (step != 1) text += fmt::format(":{}", step);
@@ -143,7 +144,8 @@ std::string sizes_text(const ir::Node& expand, Order order) {
   const ir::Shape shape = physical_shape(order, expand.integers("shape"));
   std::vector<std::string> sizes;
   for (size_t axis = 1; axis < shape.size(); ++axis)
-    sizes.push_back(shape[axis] == ir::kSteps ? fmt::format("{{0}}.shape[{}]", axis) : std::to_string(shape[axis]));
+    sizes.push_back(shape[axis] == ir::kSteps ? fmt::format("{{0}}.shape[{}]", axis)
+                                              : std::to_string(shape[axis]));
   return join(sizes, ", ");
 }
 

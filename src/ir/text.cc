@@ -26,8 +26,7 @@ struct AttrPrinter {
   std::string operator()(const std::string& s) const { return s; }
   std::string operator()(const std::vector<int64_t>& numbers) const {
     std::string text;
-    for (const int64_t n : numbers)
-      text += (text.empty() ? "" : ",") + size_text(n);
+    for (const int64_t n : numbers) text += (text.empty() ? "" : ",") + size_text(n);
     return text;
   }
 };

@@ -93,12 +93,11 @@ std::string dump(const Training& t) {
   const Schedule& s = o.schedule;
   return fmt::format(
       "{}{} {} {} {} {} {} | {} {} {} {} {} {} {} {} {} {} {} | {} {} {} {} {} {} {} | {} {} {} {} | {} | {}",
-      name(t.scenario),
-      t.generates() ? fmt::format(" {} {}", t.generation.prompt, t.generation.words) : "", name(t.track), t.batch, t.precision, t.input_divisor, t.seed, name(o.kind), o.lr,
-      o.momentum, o.nesterov, o.rho, o.beta1, o.beta2, o.eps, name(o.eps_form), o.weight_decay,
-      name(o.decay_form), name(s.kind), s.warmup_steps, s.warmup_from, s.steps, s.final, s.every,
-      s.step_factor, o.clip_norm, o.clip_value, o.ema, o.accumulate, join(o.no_decay, " "),
-      t.equalised() ? "" : join(o.stated, " "));
+      name(t.scenario), t.generates() ? fmt::format(" {} {}", t.generation.prompt, t.generation.words) : "",
+      name(t.track), t.batch, t.precision, t.input_divisor, t.seed, name(o.kind), o.lr, o.momentum,
+      o.nesterov, o.rho, o.beta1, o.beta2, o.eps, name(o.eps_form), o.weight_decay, name(o.decay_form),
+      name(s.kind), s.warmup_steps, s.warmup_from, s.steps, s.final, s.every, s.step_factor, o.clip_norm,
+      o.clip_value, o.ema, o.accumulate, join(o.no_decay, " "), t.equalised() ? "" : join(o.stated, " "));
 }
 
 }  // namespace bakeoff::ir

@@ -25,10 +25,10 @@ struct Type {
   bool operator==(const Type&) const = default;
 };
 
-std::string name(DType dtype);      // "f32", "i32", "bool"
+std::string name(DType dtype);        // "f32", "i32", "bool"
 std::string size_text(int64_t size);  // "N", "L", "L-1", "28"
 std::string to_text(const Shape&);    // "[N,1,28,28]"; "[]" for a scalar
-std::string to_text(const Type&);   // "f32[N,1,28,28]"
+std::string to_text(const Type&);     // "f32[N,1,28,28]"
 
 // Number of elements with N = batch.
 int64_t elements(const Shape& shape, int64_t batch = 1);

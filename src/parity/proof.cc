@@ -242,12 +242,13 @@ void compare_prediction(const Reference& reference, const Answer& answer, Parity
 }
 
 // Scenario "generate": whether each word that was chosen is the likeliest one; rounding may decide between equals.
-void compare_words(const GateJob& job, const referee::Weights& weights, const Reference& reference, const Dump& dump,
-                   Comparisons& comparisons, double tolerance) {
+void compare_words(const GateJob& job, const referee::Weights& weights, const Reference& reference,
+                   const Dump& dump, Comparisons& comparisons, double tolerance) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   std::vector<int64_t> words;
   for (const double word : dump.get("words").data) words.push_back(static_cast<int64_t>(word));
-  const auto gap = referee::greedy_gap(job.workload, weights, reference.batch, words, job.training.generation);
+  const auto gap =
+      referee::greedy_gap(job.workload, weights, reference.batch, words, job.training.generation);
   // The two largest logits of a row may each be wrong by the tolerance.
   comparisons.compare("words", gap ? *gap : kNone, 10 * tolerance);
 }
@@ -551,7 +552,8 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
   if (!parity.explanation.empty()) return;
   if (parity.diverges_at == "prediction") {
     const std::string words = shape_words("the prediction", answer.prediction, reference.at.prediction);
-    const std::string layer = words.empty() && !job.training.generates() ? locate(worker, job, reference, contender) : "";
+    const std::string layer =
+        words.empty() && !job.training.generates() ? locate(worker, job, reference, contender) : "";
     if (!layer.empty()) parity.diverges_at = "output of " + layer;
     parity.explanation = words;
   }

@@ -28,7 +28,7 @@ using ir::Op;
 constexpr int64_t kNone = -1;
 
 bool elementwise(Op op) {
-  static const std::set<Op> kOthers = {Op::kRelu, Op::kGelu, Op::kSigmoid, Op::kTanh,  Op::kDropout,
+  static const std::set<Op> kOthers = {Op::kRelu, Op::kGelu, Op::kSigmoid, Op::kTanh, Op::kDropout,
                                        Op::kAdd,  Op::kMul,  Op::kWhere,   Op::kCast, Op::kStopGradient};
   return kOthers.contains(op) || ir::find_elementwise(op) != nullptr;
 }
@@ -40,7 +40,8 @@ std::string parent_of(const std::string& path) {
 
 class Decoder {
  public:
-  Decoder(const ir::Workload& workload, std::vector<ir::Type> types) : from_(workload), types_(std::move(types)) {}
+  Decoder(const ir::Workload& workload, std::vector<ir::Type> types)
+      : from_(workload), types_(std::move(types)) {}
 
   Result<ir::Workload> run() {
     CHECK_OK(find_words());
@@ -172,7 +173,8 @@ class Decoder {
     const ir::Shape& from = shape(node.inputs[0]);
     const auto at = static_cast<size_t>(axis(node.inputs[0]));
     for (size_t b = 1; b < to.size(); ++b) {
-      if (to[b] == places_ && ir::product(to, 0, b) == ir::product(from, 0, at)) return static_cast<int64_t>(b);
+      if (to[b] == places_ && ir::product(to, 0, b) == ir::product(from, 0, at))
+        return static_cast<int64_t>(b);
     }
     return mixes(node);
   }
@@ -196,8 +198,8 @@ class Decoder {
   }
 
   Result<int64_t> follow_attention(const ir::Node& node) const {
-    const bool alike = std::all_of(node.inputs.begin(), node.inputs.end(),
-                                   [this](ir::ValueId id) { return axis(id) == 1; });
+    const bool alike =
+        std::all_of(node.inputs.begin(), node.inputs.end(), [this](ir::ValueId id) { return axis(id) == 1; });
     if (!node.flag("causal") || node.inputs.size() != 3 || !alike)
       return refuse(node, "sees words that come later, or a mask of padding");
     return 1;
@@ -207,9 +209,10 @@ class Decoder {
     const ir::Node& loss = from_.first_loss();
     const ir::Shape& logits = shape(from_.prediction());
     if (loss.op != Op::kSoftmaxCrossEntropy || logits.size() != 3 || axis(from_.prediction()) != 1)
-      return Error{.message = fmt::format("'{}' cannot generate: its loss is not softmax_cross_entropy of f32[N,T,words] at "
-                                          "each position",
-                                          from_.name),
+      return Error{.message = fmt::format(
+                       "'{}' cannot generate: its loss is not softmax_cross_entropy of f32[N,T,words] at "
+                       "each position",
+                       from_.name),
                    .remedy = remedy()};
     return Done{};
   }
@@ -374,14 +377,16 @@ class Decoder {
   const ir::Workload& from_;
   const std::vector<ir::Type> types_;
   ir::ValueId words_ = kNone;
-  int64_t places_ = 0;                                  // T
-  std::vector<int64_t> axis_;                           // of each value: that of the words, or kNone
-  std::map<ir::ValueId, std::set<int64_t>> tables_;     // values without inputs whose axes hold a number for each place
-  ir::ValueId last_ = kNone;                            // the value of which the last word suffices
+  int64_t places_ = 0;         // T
+  std::vector<int64_t> axis_;  // of each value: that of the words, or kNone
+  std::map<ir::ValueId, std::set<int64_t>>
+      tables_;                // values without inputs whose axes hold a number for each place
+  ir::ValueId last_ = kNone;  // the value of which the last word suffices
   ir::Workload made_;
-  std::vector<ir::ValueId> values_;                     // in `made_`, of each of `from_`
-  std::map<std::pair<ir::ValueId, int64_t>, ir::ValueId> of_positions_;  // of tables_, those of the step's positions
-  std::set<std::string> used_;                          // names of values
+  std::vector<ir::ValueId> values_;  // in `made_`, of each of `from_`
+  std::map<std::pair<ir::ValueId, int64_t>, ir::ValueId>
+      of_positions_;            // of tables_, those of the step's positions
+  std::set<std::string> used_;  // names of values
 };
 
 }  // namespace

@@ -91,8 +91,9 @@ TEST(Decode, WhatMixesPositionsIsRefusedByItsName) {
        "g = flatten mixes the positions"},
   };
   for (const Refusal& each : cases) {
-    const auto model = ir::parse(std::string("workload m(ids: i32[N,6], y: i32[N,6]) {\n ") + each.body +
-                                 " out = linear(f; weight=head[9,8])\n loss = softmax_cross_entropy(out, y)\n}");
+    const auto model =
+        ir::parse(std::string("workload m(ids: i32[N,6], y: i32[N,6]) {\n ") + each.body +
+                  " out = linear(f; weight=head[9,8])\n loss = softmax_cross_entropy(out, y)\n}");
     ASSERT_TRUE(model.has_value()) << each.what << ": " << model.error().text();
     const auto step = decode(*model);
     ASSERT_FALSE(step.has_value()) << each.what;

@@ -178,16 +178,17 @@ Status check_scenario(const Reader& reader, const toml::table& table, const emit
         where, fmt::format("{} has no scenario '{}'", framework.title, ir::name(scenario)),
         trains ? "set scenario = \"predict\" at the top, or remove the contender" : "remove the contender");
   }
-  if (const toml::node* script = table.get("script"); script != nullptr && scenario == ir::Scenario::kGenerate)
-    return reader.error(script->source(), "a script of your own has no scenario 'generate'", "remove the contender");
+  if (const toml::node* script = table.get("script");
+      script != nullptr && scenario == ir::Scenario::kGenerate)
+    return reader.error(script->source(), "a script of your own has no scenario 'generate'",
+                        "remove the contender");
   for (const emit::Setting& setting : framework.settings) {
     const toml::node* node = table.get(setting.name);
     if (node == nullptr || !setting.training_only || scenario == ir::Scenario::kTrain) continue;
-    return reader.error(
-        node->source(),
-        fmt::format("setting '{}' of {} has no effect in scenario '{}'", setting.name, framework.name,
-                    ir::name(scenario)),
-        "remove it");
+    return reader.error(node->source(),
+                        fmt::format("setting '{}' of {} has no effect in scenario '{}'", setting.name,
+                                    framework.name, ir::name(scenario)),
+                        "remove it");
   }
   return Done{};
 }

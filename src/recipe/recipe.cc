@@ -75,7 +75,13 @@ Result<ir::Workload> with_lora(const Reader& reader, const toml::table& root, ir
 }
 
 // A model of language whose sequence has room for prompt and answer.
-Status read_generation(const Reader& reader, bool recorded, const ir::Workload& workload, ir::Training& training) {
+Status read_generation(const Reader& reader, bool recorded, const ir::Workload& workload,
+                       ir::Training& training) {
+  for (const char* key : {"prompt", "words", "answers", "processes"}) {
+    if (const toml::node* node = reader.find("generate", key); node != nullptr && !training.generates())
+      return reader.error(node->source(), "[generate] is about the scenario \"generate\"",
+                          "set scenario = \"generate\" at the top, or remove [generate]");
+  }
   if (!training.generates()) return Done{};
   const toml::node& scenario = *reader.find("", "scenario");
   if (!recorded) {
@@ -93,11 +99,13 @@ Status read_generation(const Reader& reader, bool recorded, const ir::Workload& 
   if (stated("words") != nullptr && stated("prompt") == nullptr)
     g.prompt = std::min(g.prompt, passes::decoding_positions(workload) - g.words);
   const toml::node* key = stated("words") != nullptr ? stated("words") : stated("prompt");
-  if (const int64_t places = passes::decoding_positions(workload); g.prompt < 1 || g.words < 1 || g.prompt + g.words > places)
-    return reader.error(key != nullptr ? key->source() : scenario.source(),
-                        fmt::format("a prompt of {} words and {} in answer do not fit the {} positions of '{}'", g.prompt,
-                                    g.words, places, workload.name),
-                        "state fewer as generate.prompt and generate.words, or import the model with a longer sequence");
+  if (const int64_t places = passes::decoding_positions(workload);
+      g.prompt < 1 || g.words < 1 || g.prompt + g.words > places)
+    return reader.error(
+        key != nullptr ? key->source() : scenario.source(),
+        fmt::format("a prompt of {} words and {} in answer do not fit the {} positions of '{}'", g.prompt,
+                    g.words, places, workload.name),
+        "state fewer as generate.prompt and generate.words, or import the model with a longer sequence");
   return Done{};
 }
 
@@ -400,8 +408,9 @@ void fill(Recipe& recipe, const Reader& reader) {
 Status check_as_is(const Reader& reader, const Recipe& recipe) {
   if (recipe.training.track != ir::Track::kAsIs) return Done{};
   if (recipe.training.generates())
-    return reader.error(reader.find("", "track")->source(), "in the as-is track nothing is generated",
-                        "remove track = \"as-is\": it leaves initial weights and optimizer to the frameworks");
+    return reader.error(
+        reader.find("", "track")->source(), "in the as-is track nothing is generated",
+        "remove track = \"as-is\": it leaves initial weights and optimizer to the frameworks");
   if (!recipe.weights.empty()) {
     return reader.error(reader.find("", "weights")->source(),
                         "in the as-is track every framework draws its own initial weights",
@@ -438,6 +447,8 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, Origin or
     TRY(recipe.workload, with_lora(reader, root, std::move(recipe.workload)));
     if (recipe.training.predicts()) recipe.workload = ir::predicting(recipe.workload);
   }
+  recipe.generate.answers = reader.integer("generate", "answers", recipe.generate.answers);
+  recipe.generate.processes = reader.integer("generate", "processes", recipe.generate.processes);
   CHECK_OK(read_generation(reader, recorded, recipe.workload, recipe.training));
   TRY(recipe.data, read_data(reader, recorded ? nullptr : &recipe.workload));
   if (!recipe.training.predicts() || root.contains("optimizer")) {

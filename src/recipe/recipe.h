@@ -117,6 +117,7 @@ struct Recipe {
   Cost cost = {};
   PublishedTable published = {};
   Latency latency = {};
+  Generate generate = {};
   Search search = {};
   LargestBatch largest_batch = {};
   Target target = {};

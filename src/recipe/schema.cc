@@ -33,10 +33,11 @@ std::vector<Key> keys_of_the_top_level() {
               path_key("weights",
                        "safetensors file with the initial value of every parameter of the workload, by name, "
                        "relative to the recipe; default: they are drawn from the seed")),
-          word_key("scenario", "train", {"train", "predict", "generate"},
-                   "train: a step is one forward pass, one backward pass and one update. predict: a step is "
-                   "the forward pass of one batch in inference mode; [optimizer] is not needed. generate: a step "
-                   "answers each prompt of one batch word by word (docs/generate.md)"),
+          word_key(
+              "scenario", "train", {"train", "predict", "generate"},
+              "train: a step is one forward pass, one backward pass and one update. predict: a step is "
+              "the forward pass of one batch in inference mode; [optimizer] is not needed. generate: a step "
+              "answers each prompt of one batch word by word (docs/generate.md)"),
           word_key("track", "equalised", {"equalised", "as-is"},
                    "equalised: all contenders compute the same mathematics, which is proven. as-is: each "
                    "framework uses its own defaults, and the report lists the differences"),
@@ -193,14 +194,19 @@ std::vector<Key> keys_of_lora() {
 }
 
 std::vector<Key> keys_of_generation() {
-  return in("generate",
-            {
-                integer_key("prompt", "half of the sequence", from(1, 1e6),
-                            "scenario generate: number of words at the beginning of each row that are read before "
-                            "the first one is chosen"),
-                integer_key("words", "the other half", from(1, 1e6),
-                            "scenario generate: number of words that are chosen in answer, each the likeliest one"),
-            });
+  return in(
+      "generate",
+      {
+          integer_key("prompt", "half of the sequence", from(1, 1e6),
+                      "scenario generate: number of words at the beginning of each row that are read before "
+                      "the first one is chosen"),
+          integer_key("words", "the other half", from(1, 1e6),
+                      "scenario generate: number of words that are chosen in answer, each the likeliest one"),
+          integer_key("answers", "20", from(1, 1e6),
+                      "number of answers of each process whose words are timed one by one after the race"),
+          integer_key("processes", "3", from(1, 1000),
+                      "number of processes of every contender whose words are timed"),
+      });
 }
 
 std::vector<Key> keys_of_the_budget() {
@@ -256,8 +262,8 @@ std::vector<Key> keys_of_the_cost() {
 const std::vector<Key>& keys() {
   static const std::vector<Key> all =
       joined({keys_of_the_top_level(), keys_of_the_data(), keys_of_the_optimizer(), keys_of_the_schedule(),
-              keys_of_lora(), keys_of_generation(), keys_of_the_budget(), keys_of_the_race(), keys_of_the_published(),
-              keys_of_the_cost(), keys_of_studies()});
+              keys_of_lora(), keys_of_generation(), keys_of_the_budget(), keys_of_the_race(),
+              keys_of_the_published(), keys_of_the_cost(), keys_of_studies()});
   return all;
 }
 

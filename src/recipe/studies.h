@@ -20,6 +20,13 @@ struct Latency {
   bool operator==(const Latency&) const = default;
 };
 
+// Words of the scenario "generate", timed one by one (study/generation/generation.h).
+struct Generate {
+  int64_t answers = 20;   // of each process
+  int64_t processes = 3;  // of every contender
+  bool operator==(const Generate&) const = default;
+};
+
 // Search for the batch with the best throughput (study/batches/batch_search.h).
 struct Search {
   bool wanted = false;

@@ -59,9 +59,9 @@ inline int64_t Burst::counted_ns() const {
 
 // What a worker reports of one output.
 struct ReportedOutput {
-  int64_t size = 0;    // number of elements
-  double last = 0;     // last element of the last row
-  double squares = 0;  // sum of the squares of all elements
+  int64_t size = 0;                 // number of elements
+  double last = 0;                  // last element of the last row
+  double squares = 0;               // sum of the squares of all elements
   std::vector<int64_t> words = {};  // scenario "generate": all elements
 };
 

@@ -180,7 +180,8 @@ Result<Reference> make_reference64(const GateJob& job) {
   const bool predicts = job.training.predicts();
   TRY(r.at, referee::evaluate(job.workload, r.weights, r.batch,
                               {.train = !predicts, .gradients = !predicts, .activations = true}));
-  if (job.training.generates()) r.at.prediction = referee::chosen_from(r.at.prediction, job.training.generation);
+  if (job.training.generates())
+    r.at.prediction = referee::chosen_from(r.at.prediction, job.training.generation);
   if (predicts) return r;
   r.given = referee::clipped(job.training.optimizer, r.at.gradients);
   CHECK_OK(write_parameters(job.workload, r.given, tensor::DType::kF64, true, r.gradients_file));
@@ -201,7 +202,8 @@ Status add_reference32(const GateJob& job, Reference& r) {
   if (job.training.predicts()) {
     TRY(auto at32, referee::evaluate(job.workload, r.initial, r.batch, {.train = false, .gradients = false}));
     r.prediction32 = std::move(at32.prediction);
-    if (job.training.generates()) r.prediction32 = referee::chosen_from(r.prediction32, job.training.generation);
+    if (job.training.generates())
+      r.prediction32 = referee::chosen_from(r.prediction32, job.training.generation);
     return Done{};
   }
   if (job.training.track == ir::Track::kAsIs) return Done{};

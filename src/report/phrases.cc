@@ -94,8 +94,8 @@ std::string unranked_reason(const Row& row, bool with_stage) {
 std::string track_label(const Summary& summary) {
   return ir::name(summary.track) + " track" +
          (summary.scenario == ir::Scenario::kPredict ? ", predictions: a step is one batch forward"
-          : summary.predicts() ? ", generation: a step answers each prompt of one batch"
-                               : "");
+          : summary.predicts()                       ? ", generation: a step answers each prompt of one batch"
+                                                     : "");
 }
 
 std::string track_meaning(const Summary& summary) {

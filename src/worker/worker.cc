@@ -380,7 +380,8 @@ std::vector<ReportedOutput> reported_outputs(const Json& answer) {
     told.push_back(whole ? ReportedOutput{one[0].get<int64_t>(), number(one[1]), number(one[2])}
                          : ReportedOutput{.size = -1});
     if (!whole || one.size() == 3 || !one[3].is_array()) continue;
-    for (const Json& word : one[3]) told.back().words.push_back(word.is_number_integer() ? word.get<int64_t>() : -1);
+    for (const Json& word : one[3])
+      told.back().words.push_back(word.is_number_integer() ? word.get<int64_t>() : -1);
   }
   return told;
 }

@@ -115,7 +115,8 @@ class Script {
   void imports() {
     const bool exact = equalised(request_);
     const std::string& name = request_.workload.name;
-    out_.line(predicts() ? fmt::format("\"\"\"{} with {} in JAX.\"\"\"", generates() ? "Generates" : "Predicts", name)
+    out_.line(predicts() ? fmt::format("\"\"\"{} with {} in JAX.\"\"\"",
+                                       generates() ? "Generates" : "Predicts", name)
                          : fmt::format("\"\"\"Trains {} with JAX and optax.\"\"\"", name));
     out_.blank();
     out_.line("import argparse");
@@ -281,7 +282,8 @@ class Script {
       for (const ir::Parameter& p : request_.workload.parameters) {
         if (p.role != ir::Role::kCache) continue;
         const ir::Shape sizes(p.shape.begin() + 1, p.shape.end());
-        out_.call(fmt::format("\"{}\": jnp.zeros", p.name), {fmt::format("(BATCH_SIZE, {})", join(sizes, ", "))}, ",");
+        out_.call(fmt::format("\"{}\": jnp.zeros", p.name),
+                  {fmt::format("(BATCH_SIZE, {})", join(sizes, ", "))}, ",");
       }
     }
     out_.line("}");

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/texts.h"
-#include "emit/generation.h"
 #include "emit/code_writer.h"
+#include "emit/generation.h"
 #include "emit/keras/defaults.h"
 #include "emit/keras/dialect.h"
 #include "emit/keras/input.h"
@@ -91,7 +91,9 @@ void print_imports(CodeWriter& out, const Request& request, const OptimizerText&
   const bool predicts = request.training.predicts();
   const bool states = states_tf32(request);
   out.print("\"\"\"$does$ $name$ $with$ Keras on $title$.\"\"\"\n\nimport argparse\n",
-            {{"does", request.training.generates() ? "Generates with" : predicts ? "Predicts with" : "Trains"},
+            {{"does", request.training.generates() ? "Generates with"
+                      : predicts                   ? "Predicts with"
+                                                   : "Trains"},
              {"name", request.workload.name},
              {"with", predicts ? "in" : "with"},
              {"title", title}});

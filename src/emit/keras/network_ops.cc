@@ -37,8 +37,10 @@ void position_embedding(Printer& p, const ir::Node& node) {
 
 void attention(Printer& p, const ir::Node& node) {
   if (node.has("keys")) {
-    Strings options = {std::to_string(p.workload.parameters[static_cast<size_t>(node.param("keys"))].shape[1])};
-    if (const int64_t window = node.integer("window"); window > 0) options.push_back(fmt::format("window={}", window));
+    Strings options = {
+        std::to_string(p.workload.parameters[static_cast<size_t>(node.param("keys"))].shape[1])};
+    if (const int64_t window = node.integer("window"); window > 0)
+      options.push_back(fmt::format("window={}", window));
     Strings read;
     for (size_t i = 0; i < node.inputs.size(); ++i) read.push_back(p.input(node, i));
     return p.layer(node, "CachedAttention", options, fmt::format("[{}]", join(read, ", ")),

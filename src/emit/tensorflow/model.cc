@@ -140,7 +140,8 @@ ForwardPrinter Model::printer(CodeWriter& out, const Stretch& stretch, const Att
 void Model::print_init(CodeWriter& out, const Stretch& stretch, const Attributes& attributes,
                        const Blocks& blocks) const {
   for (const auto& [id, name] : attributes.parameters) {
-    if (const ir::Parameter& p = request_.workload.parameters[static_cast<size_t>(id)]; p.role == Role::kCache) {
+    if (const ir::Parameter& p = request_.workload.parameters[static_cast<size_t>(id)];
+        p.role == Role::kCache) {
       const ir::Shape& s = p.shape;
       out.call(fmt::format("self.{} = empty_cache", name),
                {"weights", std::to_string(s[1]), "BATCH_SIZE", std::to_string(s[2]), std::to_string(s[3])});

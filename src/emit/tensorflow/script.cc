@@ -95,9 +95,10 @@ class Script {
 
   void imports() {
     const bool exact = equalised(request_);
-    out_.line(fmt::format("\"\"\"{} {} {} TensorFlow.\"\"\"", generates()  ? "Generates with"
-                                                   : predicts() ? "Predicts with"
-                                                                : "Trains",
+    out_.line(fmt::format("\"\"\"{} {} {} TensorFlow.\"\"\"",
+                          generates()  ? "Generates with"
+                          : predicts() ? "Predicts with"
+                                       : "Trains",
                           request_.workload.name, predicts() ? "in" : "with"));
     out_.blank();
     out_.line("import argparse");
@@ -276,9 +277,9 @@ class Script {
       if (generates()) {
         print_generate_loop(out_, "predict_step(model, ", "output.numpy()");
       } else {
-      if (!eager()) out_.line("predict = compiled(predict_step, model)");
-      print_predict_loop(out_, eager() ? "predict_step(model, " : "predict(",
-                         "float(tf.reduce_mean(output))");
+        if (!eager()) out_.line("predict = compiled(predict_step, model)");
+        print_predict_loop(out_, eager() ? "predict_step(model, " : "predict(",
+                           "float(tf.reduce_mean(output))");
       }
     }
     out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");

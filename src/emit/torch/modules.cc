@@ -490,7 +490,8 @@ void Modules::print_loose(CodeWriter& out, const std::string& owner, const Entry
                                                   : "empty",
                                           p.shape.empty() ? "()" : join(p.shape, ", "));
     if (p.role == Role::kCache) {
-      const std::string zeros_of = fmt::format("torch.zeros(BATCH_SIZE, {})", join(ir::Shape(p.shape.begin() + 1, p.shape.end()), ", "));
+      const std::string zeros_of = fmt::format("torch.zeros(BATCH_SIZE, {})",
+                                               join(ir::Shape(p.shape.begin() + 1, p.shape.end()), ", "));
       out.call(owner + ".register_buffer", {quote(leaf), zeros_of, "persistent=False"});
       continue;
     }

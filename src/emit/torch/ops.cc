@@ -1,9 +1,9 @@
-#include "emit/generation.h"
 #include "emit/torch/ops.h"
 
 #include <fmt/format.h>
 
 #include "base/texts.h"
+#include "emit/generation.h"
 #include "emit/resize.h"
 #include "emit/spelling.h"
 #include "emit/torch/network_ops.h"

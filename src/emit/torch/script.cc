@@ -239,9 +239,10 @@ class Script {
 };
 
 void Script::header() {
-  out_.line(fmt::format("\"\"\"{} {} {} PyTorch.\"\"\"", generates()  ? "Generates with"
-                                                 : predicts() ? "Predicts with"
-                                                              : "Trains",
+  out_.line(fmt::format("\"\"\"{} {} {} PyTorch.\"\"\"",
+                        generates()  ? "Generates with"
+                        : predicts() ? "Predicts with"
+                                     : "Trains",
                         workload_.name, predicts() ? "in" : "with"));
   out_.blank();
   out_.line("import argparse");

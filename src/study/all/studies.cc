@@ -4,6 +4,7 @@
 
 #include "study/batches/batch_section.h"
 #include "study/batches/largest_section.h"
+#include "study/generation/generation_section.h"
 #include "study/latency/latency_section.h"
 #include "study/training/fit_section.h"
 #include "study/training/target_section.h"
@@ -13,6 +14,7 @@ namespace bakeoff {
 const std::vector<Study>& studies() {
   static const std::vector<Study> all = {
       latency_study(),       //
+      generation_study(),    //
       target_study(),        //
       fit_study(),           //
       batch_search_study(),  //

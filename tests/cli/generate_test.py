@@ -1,0 +1,130 @@
+"""Models of language that answer prompts, from recipe to table.
+
+python3 -m tests.cli.generate_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import unittest
+from pathlib import Path
+
+from tests.cli import support
+
+# A learned table of positions, a window, heads that share keys, a capped head.
+MODEL = """workload lm(ids: i32[N,10], y: i32[N,10]) {
+  e = embedding(ids; weight=embed.weight[30,16])
+  p = position_embedding(e; weight=places.weight[10,16])
+  n = rms_norm(p; weight=block.norm.weight[16]) dims=1 eps=1e-06
+  q = linear(n; weight=block.attn.q.weight[24,16])
+  qs = reshape(q) shape=N,10,4,6
+  k = linear(n; weight=block.attn.k.weight[12,16])
+  ks = reshape(k) shape=N,10,2,6
+  v = linear(n; weight=block.attn.v.weight[12,16], bias=block.attn.v.bias[12])
+  vs = reshape(v) shape=N,10,2,6
+  a = attention(qs, ks, vs) causal=true window=4
+  f = reshape(a) shape=N,10,24
+  o = linear(f; weight=block.attn.o.weight[16,24])
+  r = add(p, o)
+  head = linear(r; weight=head.weight[30,16])
+  capped = tanh(head)
+  loss = softmax_cross_entropy(capped, y)
+}
+"""
+TOP = (
+    'scenario = "generate"\nworkload = "lm.ir"\nbatch = 6\nalpha = 0.5\nmargin = 1.0\n'
+)
+ANSWERS = "prompt = 4\nwords = 6\nanswers = 2\nprocesses = 1\n"
+CONTENDERS = [
+    'framework = "torch"',
+    'framework = "jax"',
+    'framework = "tensorflow"',
+    'framework = "keras", backend = "torch"',
+    *(
+        [
+            'framework = "torch", compile = "default"',
+            'framework = "tensorflow", mode = "eager"',
+            'framework = "tensorflow", jit_compile = true',
+            'framework = "keras", backend = ["tensorflow", "jax"]',
+        ]
+        if support.FULL
+        else []
+    ),
+]
+PROOFS = ["float64 prediction", "float64 words", "float32 prediction"]
+
+
+class Generate(unittest.TestCase):
+    place: support.Place
+
+    def setUp(self) -> None:
+        support.need("torch", "jax", "tensorflow")
+        environments = ["torch", "jax", "tensorflow"]
+        self.place = support.Place(environments, shared_proofs=True)
+        self.addCleanup(self.place.close)
+        self.place.write("lm.ir", MODEL)
+
+    def recipe(self, contenders: list[str], **sections: str) -> Path:
+        given = {"top": TOP, "optimizer": "", "generate": ANSWERS, **sections}
+        return self.place.write("lm.toml", support.recipe(contenders, **given))
+
+    def test_race(self) -> None:
+        done = self.place.run(
+            "run", self.recipe(CONTENDERS), "--out", "r", "--format", "json"
+        )
+        self.assertIn(done.code, (0, 1), done.err)
+        report = done.json()
+        reasons = [
+            (row["contender"]["id"], row["failure"]) for row in report["unranked"]
+        ]
+        self.assertEqual(reasons, [])
+        for row in report["ranked"]:
+            checks = [check["what"] for check in row["proof"]["checks"]]
+            self.assertEqual(checks, PROOFS)
+        words = {row["contender"]: row for row in report["generate"]}
+        self.assertEqual(set(words), {r["contender"]["id"] for r in report["ranked"]})
+        for row in words.values():
+            self.assertEqual((row["batch"], row["prompt"], row["words"]), (6, 4, 6))
+            self.assertEqual(row["answers"], 2, row["note"])
+            self.assertGreater(row["words_per_second"]["value"], 0)
+        shown = self.place.run("report", "r")
+        self.assertIn("generation: a step answers each prompt of one batch", shown.out)
+
+    def test_refused(self) -> None:
+        torch = [CONTENDERS[0]]
+        self.place.write("mine.py", "import torch\n")
+        cases = {
+            "do not fit the 10 positions of 'lm'": self.text(
+                torch, generate="words = 9\nprompt = 2\n"
+            ),
+            "'generate.words' is 0": self.text(torch, generate="words = 0\n"),
+            "[generate] is about the scenario": self.text(
+                torch, top=TOP.replace("generate", "predict")
+            ),
+            "ONNX Runtime has no scenario 'generate'": self.text(
+                ['framework = "onnxruntime"']
+            ),
+            "a script of your own has no scenario 'generate'": self.text(
+                ['script = "mine.py"']
+            ),
+            "in the as-is track nothing is generated": self.text(
+                torch, top=TOP + 'track = "as-is"\n'
+            ),
+            "'lm' cannot generate word by word: a = attention sees": self.text(
+                torch, model=MODEL.replace("causal=true window=4", "")
+            ),
+        }
+        for words, text in cases.items():
+            with self.subTest(words):
+                done = self.place.run("recipe", self.place.write("r.toml", text))
+                self.assertEqual(done.code, 2, done.out)
+                self.assertIn(words, " ".join(done.err.split()))
+
+    def text(self, contenders: list[str], model: str = MODEL, **sections: str) -> str:
+        self.place.write("other.ir" if model != MODEL else "lm.ir", model)
+        given = {"top": TOP, "optimizer": "", "generate": ANSWERS, **sections}
+        text = support.recipe(contenders, **given)
+        return text.replace("lm.ir", "other.ir") if model != MODEL else text
+
+
+if __name__ == "__main__":
+    support.main()
