@@ -171,7 +171,8 @@ def undone_transpositions(graph: Graph, results: Sequence[str]) -> None:
     as it was (rotary embedding of heads)."""
     ends = [node for node in graph.live(results) if node.op == "transpose"]
     for end in ends:
-        uses, perm = _Uses(graph, results), list(end.attrs["perm"])  # type: ignore[arg-type]
+        uses = _Uses(graph, results)
+        perm: list[int] = list(end.attrs["perm"])  # type: ignore[arg-type]
         between = _between(uses, end) if end.output in uses.readers else {}
         for node in between.values():
             for other in _ends(uses, node.output, perm):
@@ -183,7 +184,7 @@ def undone_transpositions(graph: Graph, results: Sequence[str]) -> None:
             node.inputs = tuple(_before(graph, name, perm) for name in node.inputs)
             node.shape = tuple(node.shape[axis] for axis in perm)
             if "axis" in node.attrs:
-                node.attrs["axis"] = perm.index(node.attrs["axis"])
+                node.attrs["axis"] = perm.index(int(node.attrs["axis"]))  # type: ignore[arg-type]
 
 
 def _before(graph: Graph, name: str, perm: Sequence[int]) -> str:

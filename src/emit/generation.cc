@@ -33,9 +33,9 @@ void print_generate(CodeWriter& out, const GenerateText& text) {
     return $likeliest$
 
 
-def generate($model$, $words$, choose=likeliest):
+def generate($model$, rows, choose=likeliest):
     """WORDS words in answer to the first PROMPT of each row, one after the other."""
-$begin$    words, first = $words$[:, :PROMPT], 0
+$begin$    words, first = rows[:, :PROMPT], 0
     for _ in range(WORDS):
         $call$
         first += words.shape[1]
@@ -43,14 +43,13 @@ $begin$    words, first = $words$[:, :PROMPT], 0
         yield words
 
 
-def predict_step($model$, $words$):
-    parts = list(generate($model$, $words$))
+def predict_step($model$, rows):
+    parts = list(generate($model$, rows))
     return $joined$
 
 
 )",
             {{"model", text.model},
-             {"words", text.words},
              {"likeliest", text.likeliest},
              {"begin", text.begin},
              {"call", text.call},

@@ -263,6 +263,11 @@ std::vector<OpInfo> shape_ops() {
   };
 }
 
+constexpr const char* kAttention =
+    "softmax(q k^T / sqrt D) v; q is N,T,heads,D, k and v are N,S,groups,D: neighbouring heads share keys. The optional "
+    "fourth input, i32[N], masks padding: query t sees the keys s <= last[n] of its row. In a step of decoding caches "
+    "take k and v in, at the positions that the fourth input names.";
+
 std::vector<OpInfo> network_ops() {
   const AttrSpec reverse =
       flag("reverse", false, "from the last place to the first; outputs stay at their places");
@@ -284,9 +289,7 @@ std::vector<OpInfo> network_ops() {
        .shape = rules::position_embedding},
       {.op = Op::kAttention,
        .name = "attention",
-       .doc =
-           "softmax(q k^T / sqrt D) v; q is N,T,heads,D, k and v are N,S,groups,D: neighbouring heads share keys. The "
-           "optional fourth input, i32[N], masks padding: query t sees the keys s <= last[n] of its row. Caches: decoding.",
+       .doc = kAttention,
        .attributes = {flag("causal", false, "query t sees the keys s <= t"),
                       integer("window", 0, "with causal, how many of the last keys a query sees; 0: all")},
        .min_inputs = 3,

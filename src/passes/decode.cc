@@ -102,11 +102,9 @@ class Decoder {
     if (elementwise(node.op) || node.op == Op::kConcat) return follow_alike(node, rank);
     const int64_t at = axis(in[0]);
     if (node.op == Op::kAttention) return follow_attention(node);
-    for (size_t i = 1; i < in.size(); ++i) {
-      const bool rows_alone = node.op == Op::kExpand;
-      if (depends(in[i]) && !rows_alone) return mixes(node);
-    }
-    if (at == kNone) return mixes(node);
+    const auto others =
+        std::count_if(in.begin() + 1, in.end(), [this](ir::ValueId id) { return depends(id); });
+    if (at == kNone || (others > 0 && node.op != Op::kExpand)) return mixes(node);
     const auto last = [&](int64_t axes) -> Result<int64_t> {
       if (at >= static_cast<int64_t>(shape(in[0]).size()) - axes) return mixes(node);
       return at;

@@ -20,7 +20,8 @@ def quick_jit(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     import jax
 
-    return jax.jit(function, **_quick_options())
+    compiled: Callable[..., Any] = jax.jit(function, **_quick_options())
+    return compiled
 
 
 @functools.lru_cache(maxsize=1)

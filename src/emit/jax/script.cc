@@ -291,7 +291,6 @@ class Script {
   }
 
   void generate() {
-    const std::string words = graph_.inputs[0];
     empty_cache();
     out_.print(R"(@partial(jax.jit, donate_argnums=1)
 def decode_step(params, cache, words, first):
@@ -303,7 +302,6 @@ def decode_step(params, cache, words, first):
 
 )");
     print_generate(out_, {.model = "params",
-                          .words = words,
                           .begin = "    cache = empty_cache()\n",
                           .call = "logits, cache = decode_step(params, cache, words, first)",
                           .joined = "jnp.concatenate(parts, axis=1)"});

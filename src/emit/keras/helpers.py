@@ -86,7 +86,10 @@ class Expand(layers.Layer):
     def call(self, inputs):
         x, rows = inputs
         own = ops.shape(x)[1:]
-        sizes = [old if new is None else new for old, new in zip(own, self.sizes)]
+        sizes = [
+            old if new is None else new
+            for old, new in zip(own, self.sizes, strict=True)
+        ]
         return ops.broadcast_to(x, (ops.shape(rows)[0], *sizes))
 
     def compute_output_shape(self, input_shape):

@@ -42,7 +42,6 @@ void print_decode(CodeWriter& out) {
 
 )");
   print_generate(out, {.model = "model",
-                       .words = "x",
                        .call = "logits = decode_step(model, words, first)",
                        .joined = "np.concatenate(parts, axis=1)",
                        .likeliest = "logits.argmax(-1).astype(np.int32)"});

@@ -257,7 +257,6 @@ class Script {
 )");
     }
     print_generate(out_, {.model = "model",
-                          .words = graph_.inputs[0],
                           .begin = eager() ? "    step = functools.partial(decode_step, model)\n"
                                            : "    step = step_of(model)\n",
                           .call = "logits = step(words, tf.constant(first))",

@@ -34,9 +34,6 @@ const std::set<std::string> kReserved = {"argparse",
                                          "Callable",
                                          "PROMPT",
                                          "WORDS",
-                                         "words",
-                                         "logits",
-                                         "choose",
                                          "likeliest",
                                          "decode_step",
                                          "generate",
@@ -470,10 +467,10 @@ def likeliest(logits: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def generate(
-    model: nn.Module, $words$: Tensor, choose: Callable[[Tensor], Tensor] = likeliest
+    model: nn.Module, rows: Tensor, choose: Callable[[Tensor], Tensor] = likeliest
 ) -> Iterator[Tensor]:
     """WORDS words in answer to the first PROMPT of each row, one after the other."""
-    words, first = $words$[:, :PROMPT], 0
+    words, first = rows[:, :PROMPT], 0
     for _ in range(WORDS):
         logits = decode_step(model, words, first)
         first += words.shape[1]
@@ -481,12 +478,11 @@ def generate(
         yield words
 
 
-def predict_step(model: nn.Module, $words$: Tensor) -> Tensor:
-    return torch.cat(list(generate(model, $words$)), dim=1)
+def predict_step(model: nn.Module, rows: Tensor) -> Tensor:
+    return torch.cat(list(generate(model, rows)), dim=1)
 
 
-)",
-             {{"words", loaded_names()[0]}});
+)");
 }
 
 void Script::main() {

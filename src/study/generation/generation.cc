@@ -46,7 +46,7 @@ GenerationTrial answers_of(const Afterwards& race, const ContenderStart& entry, 
   if (!worker->ok()) trial.failure = worker->failure();
   if (served) trial.start_ns = std::move(served->start_ns), trial.end_ns = std::move(served->end_ns);
   std::error_code ignored;
-  fs::remove(file("times"), ignored);
+  std::filesystem::remove(file("times"), ignored);
   worker->close();
   return trial;
 }

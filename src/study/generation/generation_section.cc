@@ -76,7 +76,7 @@ Cell rate_cell(const GenerationRow& row) {
                       count(std::round(row.per_second->greatest)))};
 }
 
-std::vector<std::pair<std::string, std::string>> csv(const std::string& name) {
+std::vector<CsvColumn> csv(const std::string& name) {
   return {{name, "/value"}, {name + "_low", "/low"}, {name + "_high", "/high"}};
 }
 

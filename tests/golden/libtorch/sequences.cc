@@ -29,11 +29,11 @@ const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch
 
 // q, k and v are N, tokens, heads, width; torch has the heads before the tokens. Neighbouring
 // heads of q share a head of k and v.
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& mask = {},
-                 bool causal = false) {
-  const Tensor out = torch::scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2),
-                                                         v.transpose(1, 2), mask, /*dropout_p=*/0.0, causal,
-                                                         /*scale=*/{}, /*enable_gqa=*/q.size(2) != k.size(2));
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const std::optional<Tensor>& mask = {}, bool causal = false) {
+  const Tensor out = torch::scaled_dot_product_attention(
+      q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), mask, /*dropout_p=*/0.0, causal,
+      /*scale=*/{}, /*enable_gqa=*/q.size(2) != k.size(2));
   return out.transpose(1, 2);
 }
 
@@ -119,8 +119,8 @@ torch::optim::Adam make_optimizer(Sequences& model) {
   return torch::optim::Adam(model->parameters(), options);
 }
 
-Tensor train_step(Sequences& model, torch::optim::Optimizer& optimizer, const Tensor& x, const Tensor& last,
-                  const Tensor& y) {
+Tensor train_step(Sequences& model, torch::optim::Optimizer& optimizer, const Tensor& x,
+                  const Tensor& last, const Tensor& y) {
   optimizer.zero_grad();
   const Tensor loss = F::cross_entropy(model(x, last), y);
   loss.backward();
