@@ -62,7 +62,8 @@ class Decoder {
   bool depends(ir::ValueId id) const { return axis(id) != kNone; }
   static std::string remedy() {
     return "the scenario \"generate\" needs a causal language model: attention with causal=true, all else at each "
-           "position by itself";
+           "position by itself. Attention that is imported as products is not recognised: import it with sdpa and "
+           "without dropout of its weights";
   }
   Error refuse(const ir::Node& node, const std::string& why) const {
     return Error{.message = fmt::format("'{}' cannot generate word by word: {} = {} {}", from_.name,
@@ -120,7 +121,7 @@ class Decoder {
         return last(node.integer("dims"));
       case Op::kMatmul:
         // With a table of numbers behind it, the same for all places.
-        if (shape(in[1]).size() > 2) return mixes(node);
+        if (ir::product(shape(in[1]), 0, shape(in[1]).size() - 2) != 1) return mixes(node);
         return last(1);
       case Op::kTranspose: {
         const auto& perm = node.integers("perm");

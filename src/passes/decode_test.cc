@@ -29,7 +29,9 @@ constexpr const char* kModel = R"(workload lm(ids: i32[N,6], y: i32[N,6]) {
   f = reshape(a) shape=N,6,8
   o = linear(f; weight=block.attn.o.weight[8,8])
   d = dropout(o) rate=0.1
-  r = add(p, d)
+  m = parameter(; weight=mix[1,8,8])
+  t = matmul(d, m)
+  r = add(p, t)
   head = linear(r; weight=head.weight[9,8])
   capped = tanh(head)
   loss = softmax_cross_entropy(capped, y)
@@ -48,7 +50,7 @@ TEST(Decode, AStepReadsWordsAtPositionsAndKeepsKeysAndValues) {
            "qr = mul(qt, angles_now)",
            "a = attention(qb, ks, ks, positions; keys=block.attn.key_cache[N,6,2,4], "
            "values=block.attn.value_cache[N,6,2,4]) causal=true window=3",
-           "r = add(p, o)",
+           "t = matmul(o, m)",
            "r_last = slice(r) axis=1 begin=L-1 end=L step=1",
            "head = linear(r_last;",
        })
