@@ -549,7 +549,8 @@ Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& p
                           const std::vector<Trial>& trials, std::vector<Source> sources,
                           const MachineReport* machine, const MachineReport* peak) {
   TRY(recipe::Recipe recipe, recorded_recipe(manifest));
-  TRY(const ir::Cost cost, ir::step_cost(recipe.workload, recipe.training));
+  TRY(ir::Cost cost, ir::step_cost(recipe.workload, recipe.training));
+  if (recipe.training.generates()) cost = {};  // of a pass over whole rows: a word costs less
   const std::vector<Trial> checked =
       mark_broken(trials, bounds_of(manifest, parities, recipe.workload, recipe.training, machine, peak));
   RoofsOver roofs_over;

@@ -431,13 +431,16 @@ std::optional<Ran> Worker::burst(int64_t steps, Stage stage, const NudgeRequest&
 // They are told after the answer, which ends the burst by our clock: else what telling may take, 50 us each, would
 // hide any time that a worker keeps quiet about its steps of 10 us.
 std::optional<ToldOutputs> Worker::outputs() {
-  constexpr int64_t kTelling = 50'000, kMessages = 5'000'000;  // ns: of one output, of all of them
+  constexpr int64_t kTelling = 50'000, kTellingWord = 1000,
+                    kMessages = 5'000'000;  // ns: of one, of all of them
   const int64_t asked = monotonic_clock().now_ns();
   const auto answer = ask(*impl_, failure_, Stage::kRun, {{"op", "outputs"}});
   const int64_t elapsed = monotonic_clock().now_ns() - asked;
   if (!answer) return std::nullopt;
   ToldOutputs told{.outputs = reported_outputs(*answer)};
-  const int64_t may_take = kMessages + kTelling * static_cast<int64_t>(told.outputs.size());
+  int64_t may_take = kMessages + kTelling * static_cast<int64_t>(told.outputs.size());
+  for (const ReportedOutput& output : told.outputs)
+    may_take += kTellingWord * static_cast<int64_t>(output.words.size());
   told.late_ns = std::max<int64_t>(0, elapsed - may_take);
   return told;
 }

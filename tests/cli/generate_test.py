@@ -77,6 +77,7 @@ class Generate(unittest.TestCase):
             (row["contender"]["id"], row["failure"]) for row in report["unranked"]
         ]
         self.assertEqual(reasons, [])
+        self.assertEqual(report["gflop_per_step"], 0)  # not counted for words
         for row in report["ranked"]:
             checks = [check["what"] for check in row["proof"]["checks"]]
             self.assertEqual(checks, PROOFS)
