@@ -191,7 +191,7 @@ Result<Latency> read_latency(const Reader& reader, bool predicts) {
   const toml::node* rates = reader.find("latency", "arrivals_per_second");
   if (rates == nullptr) return latency;
   if (!predicts) {
-    return reader.error(rates->source(), "[latency] is about predictions, and this recipe trains",
+    return reader.error(rates->source(), "[latency] is about predictions, the scenario \"predict\"",
                         "add `scenario = \"predict\"` at the top, or remove [latency]");
   }
   latency.arrivals_per_second = reader.reals("latency", "arrivals_per_second", {});

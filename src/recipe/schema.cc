@@ -197,11 +197,16 @@ std::vector<Key> keys_of_generation() {
   return in(
       "generate",
       {
-          integer_key("prompt", "half of the sequence", from(1, 1e6),
+          example("12",
+                  integer_key(
+                      "prompt", "half of the sequence", from(1, 1e6),
                       "scenario generate: number of words at the beginning of each row that are read before "
-                      "the first one is chosen"),
-          integer_key("words", "the other half", from(1, 1e6),
-                      "scenario generate: number of words that are chosen in answer, each the likeliest one"),
+                      "the first one is chosen")),
+          example(
+              "12",
+              integer_key(
+                  "words", "the other half", from(1, 1e6),
+                  "scenario generate: number of words that are chosen in answer, each the likeliest one")),
           integer_key("answers", "20", from(1, 1e6),
                       "number of answers of each process whose words are timed one by one after the race"),
           integer_key("processes", "3", from(1, 1000),
