@@ -74,10 +74,10 @@ def _told(output: Any, arrays: Arrays) -> Sequence[Any]:
     array = np.asarray(output).ravel()
     if array.dtype.itemsize < 4:
         array = array.astype(np.float32)
-    words = [array.tolist()] if np.issubdtype(array.dtype, np.integer) else []
-    if words:
-        array = array.astype(np.float64)
-    return [array.size, float(array[-1]), float(np.dot(array, array)), *words]
+    words: tuple[Any, ...] = ()
+    if np.issubdtype(array.dtype, np.integer):
+        words, array = (array.tolist(),), array.astype(np.float64)
+    return (array.size, float(array[-1]), float(np.dot(array, array)), *words)
 
 
 def predict_request(

@@ -27,7 +27,7 @@ GenerationTrial trial(const std::string& contender, int round, int64_t first, in
 TEST(GenerationTrial, IsKept) {
   GenerationTrial t = trial("torch", 2, 10, 4);
   t.failure = Failure{Stage::kServe, "killed", "line"};
-  t.host.busy = "others";
+  t.host = {7, {{"steal", 0.5}}, {{"others", "hidden"}}, "stolen", true, 3};
   testing::expect_kept(t);
 }
 
