@@ -26,7 +26,7 @@ A script that predicts has ``load_data(path) -> x``, ``batches(x)`` (an endless
 iterator) and ``predict_step(model, x) -> output`` in place of ``fit``.
 
 In the parity proof the model runs op by op, whatever ``jit_compile`` says, or, where
-dropout is proven, as one graph. In double precision nothing is optimized by XLA.
+dropout is proven, as one graph. On JAX XLA then optimizes nothing.
 """
 
 from __future__ import annotations

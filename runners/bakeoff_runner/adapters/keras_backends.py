@@ -21,7 +21,6 @@ from bakeoff_runner.adapters.jax_shared import (
     quick_jit,
 )
 from bakeoff_runner.adapters.tensorflow_shared import (
-    pass_over_xla,
     set_ctc_loss,
     tensorflow_arrays,
     tensorflow_device,
@@ -139,7 +138,6 @@ class TensorFlowBackend(Backend):
 
         tf.nn.gelu = _double_gelu if dtype == "float64" else self._gelu
         set_ctc_loss(dtype)
-        pass_over_xla(dtype == "float64")
 
     def versions(self) -> dict[str, str]:
         import tensorflow as tf

@@ -23,7 +23,7 @@ What a script has to offer, generated or edited by its user:
 
 Variables are attributes of the model, found under the layout file's targets (dotted
 where they belong to a submodule). In the parity proof the body of ``train_step`` runs
-eagerly; `losses` and `run` call what the loop calls, in double precision without XLA.
+eagerly; `losses` and `run` call what the loop calls.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ from bakeoff_runner.adapter import (
     Transfer,
 )
 from bakeoff_runner.adapters.tensorflow_shared import (
-    pass_over_xla,
     probe_tensorflow,
     set_ctc_loss,
     tensorflow_arrays,
@@ -138,7 +137,6 @@ class TensorFlowAdapter(ScriptAdapter):
         self._drop()
         self._dtype = request.dtype
         set_ctc_loss(request.dtype)
-        pass_over_xla(request.dtype == "float64")
         self._load_script(request)
         self._predicts, self._generates = request.predict, request.generate
         step = "predict_step" if request.predict else "train_step"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from typing import Any
 
@@ -49,22 +48,6 @@ def set_ctc_loss(dtype: str) -> None:
 
     own = _OWN.setdefault("ctc_loss", tf.nn.ctc_loss)
     tf.nn.ctc_loss = double_ctc_loss if dtype == "float64" else own
-
-
-def pass_over_xla(passed: bool) -> None:
-    """Makes functions without XLA, or as they ask for, from now on.
-
-    In double precision: compiled anew they would prove no more.
-    """
-    import tensorflow as tf
-
-    for module in (tf, tf.compat.v2):  # Keras 2 knows the other one
-        own = _OWN.setdefault(module.__name__ + ".function", module.function)
-        module.function = functools.partial(_without_xla, own) if passed else own
-
-
-def _without_xla(own: Any, *args: Any, jit_compile: Any = None, **more: Any) -> Any:
-    return own(*args, **more)
 
 
 def double_ctc_loss(
