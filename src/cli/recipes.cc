@@ -68,7 +68,8 @@ int recipes() {
   });
   std::string group;
   for (const recipe::ShippedRecipe& one : all) {
-    if (one.group != group) print((group.empty() ? "" : "\n") + one.group + "\n\n");
+    if (one.group != group)
+      print((group.empty() ? "" : "\n") + table::paragraph(one.group, output_width()) + "\n\n");
     group = one.group;
     const auto read = recipe::parse(one.text, one.name + ".toml", true);
     if (!read) return fail(read.error());
