@@ -39,11 +39,41 @@ std::vector<int> live_nodes(const ir::Workload& workload, bool predicts) {
 
 }  // namespace
 
+namespace {
+
+// What a loop carries or collects is held in one order of axes, from the first iteration to the last.
+bool holds_one_order(const Graph& graph, const Loop& loop) {
+  const auto held = [&](ir::ValueId id) { return graph.plan.values[static_cast<size_t>(id)]; };
+  const bool carried = std::all_of(loop.carries.begin(), loop.carries.end(), [&](const Loop::Carry& c) {
+    return held(c.start) == held(c.next) && held(c.before) == held(c.next) &&
+           (c.last < 0 || held(c.last) == held(c.next));
+  });
+  const bool ends = std::all_of(loop.finals.begin(), loop.finals.end(),
+                                [&](const auto& pair) { return held(pair.first) == held(pair.second); });
+  return carried && ends &&
+         std::all_of(loop.collected.begin(), loop.collected.end(), [&](const auto& joined) {
+           const auto node = static_cast<size_t>(joined.first);
+           const std::vector<ir::ValueId>& inputs = graph.workload.nodes[node].inputs;
+           if (joined.second.stacks &&
+               (held(inputs[0]) != Order::kCanonical || held(joined.second.value) != Order::kCanonical))
+             return false;
+           for (size_t i = 0; i < inputs.size(); ++i)
+             if (graph.plan.reads[node][i] != held(inputs[i]) || held(inputs[i]) != held(inputs[0]))
+               return false;
+           return true;
+         });
+}
+
+}  // namespace
+
 Graph make_graph(const ir::Workload& workload, const std::vector<ir::Type>& types, const LayoutPlan& plan,
                  Namer& names, bool predicts) {
   Graph graph{workload, types, plan, {}, live_nodes(workload, predicts), predicts};
   for (const ir::Input& input : workload.inputs)
     graph.inputs.push_back(names.name("input " + input.name, input.name));
+  graph.slices = Slices(workload, types, &plan, &graph.live);
+  graph.loops = Loops(workload, types, graph.live);
+  graph.loops.keep([&](const Loop& loop) { return holds_one_order(graph, loop); });
   return graph;
 }
 
@@ -215,16 +245,99 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
 
 void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
                                  const BlockCalls& calls) {
+  const std::vector<Loop> loops = graph_.loops.in(stretch_, blocks);
+  std::set<int> covered;
+  for (const Loop& loop : loops) {
+    covered.insert(loop.covered.begin(), loop.covered.end());
+    for (const ir::ValueId id : loop.reads(graph_.workload))
+      last_use_[id] = std::max(last_use_[id], loop.first);
+  }
   int next = stretch_.first;
   for (const int n : graph_.live) {
     if (n < next || n >= stretch_.end) continue;
-    if (const Block* block = blocks.at(n, stretch_.first, stretch_.end)) {
-      next = print_blocks(*block, blocks, calls);
-      continue;
-    }
-    node_ = n;
-    functions.at(node().op)(*this, node());
+    for (const Loop& loop : loops)
+      if (loop.first == n) print_loop(loop, functions, blocks, calls);
+    if (!covered.contains(n)) next = print_at(n, functions, blocks, calls);
   }
+}
+
+int ForwardPrinter::print_at(int n, const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
+                             const BlockCalls& calls) {
+  if (const Block* block = blocks.at(n, stretch_.first, stretch_.end))
+    return print_blocks(*block, blocks, calls);
+  node_ = n;
+  const std::string index = graph_.slices.select_at(n, stretch_, blocks);
+  if (rolling_ != nullptr && rolling_->loop.moving.contains(n))
+    return print_index(rolling_->moving_index(n, input_shape().size(), !index.empty()), !index.empty());
+  if (!index.empty()) return print_index(index, true);
+  if (const Split* split = graph_.slices.split_at(n, stretch_, blocks)) return print_split(*split);
+  if (const auto list = lists_.find(n); list != lists_.end())
+    out_.call(fmt::format("{} = {}", target({}, false), list->second.first),
+              {list->second.second, fmt::format("axis={}", axes().at(node().integer("axis")))});
+  else
+    functions.at(node().op)(*this, node());
+  return n + 1;
+}
+
+void ForwardPrinter::print_loop(const Loop& loop, const OpFunctions<ForwardPrinter>& functions,
+                                const Blocks& blocks, const BlockCalls& calls) {
+  for (const int n : loop.sources) print_at(n, functions, blocks, calls);
+  Rolling rolling(loop, graph_.workload, names_);
+  for (const Loop::Carry& c : loop.carries) {
+    const std::string variable = new_variable(c.next);
+    out_.line(fmt::format("{} = {}", variable, variables_.at(c.start)));
+    variables_[c.before] = rolling.carry[c.next] = variable;
+  }
+  const std::string module = transpose_.starts_with("tf.") ? "tf." : "jnp.";
+  for (const auto& [node, list] : rolling.lists) {
+    out_.line(list + " = []");
+    const bool stacks = loop.collected.at(node).stacks;
+    lists_[node] = {module + (stacks ? "stack" : module == "tf." ? "concat" : "concatenate"), list};
+  }
+  rolling_ = &rolling;
+  out_.line(fmt::format("for {} in range({}):", rolling.index, loop.count));
+  {
+    const auto body = out_.indent();
+    std::set<int> printed;
+    for (const int n : loop.body) {
+      if (printed.contains(n)) continue;
+      for (int end = print_at(n, functions, blocks, calls), i = n; i < end; ++i) printed.insert(i);
+    }
+    for (const auto& [node, made] : loop.collected) {
+      for (const int n : made.tail) print_at(n, functions, blocks, calls);
+      out_.line(fmt::format("{}.append({})", rolling.lists.at(node), variables_.at(made.value)));
+    }
+    if (const std::string line = rolling.handed_on(variables_); !line.empty()) out_.line(line);
+  }
+  rolling_ = nullptr;
+  for (const Loop::Carry& c : loop.carries)
+    if (c.last >= 0) variables_[c.last] = rolling.carry.at(c.next);
+  for (const auto& [value, last] : loop.finals) variables_[last] = variables_.at(value);
+}
+
+int ForwardPrinter::print_index(const std::string& index, bool select) {
+  const std::vector<ir::ValueId> from = node().inputs;
+  if (select) ++node_;
+  const std::string x = variables_.at(from[0]);
+  out_.line(fmt::format("{} = {}{}", target(from, false), x, index));
+  return node_ + 1;
+}
+
+// numpy's split is told where the parts begin, TensorFlow's how long they are.
+int ForwardPrinter::print_split(const Split& split) {
+  const std::string x = input();
+  std::vector<std::string> names;
+  for (const int part : split.nodes) {
+    node_ = part;
+    names.push_back(target());
+  }
+  const bool tensorflow = transpose_.starts_with("tf.");
+  const std::string parts = split.even()
+                                ? std::to_string(names.size())
+                                : fmt::format("[{}]", join(tensorflow ? split.widths : split.cuts(), ", "));
+  out_.call(fmt::format("{} = {}split", join(names, ", "), tensorflow ? "tf." : "jnp."),
+            {x, parts, fmt::format("axis={}", split.axis)});
+  return node_ + 1;
 }
 
 int ForwardPrinter::print_blocks(const Block& first, const Blocks& blocks, const BlockCalls& calls) {
@@ -281,6 +394,16 @@ size_t numbered_alike(const Blocks& blocks, const std::vector<const Block*>& cha
   return count;
 }
 
+std::string ForwardPrinter::dropout_number() const {
+  const int number = dropouts(graph_, stretch_.first, node_);
+  if (rolling_ == nullptr) return std::to_string(number);
+  const std::vector<int>& body = rolling_->loop.body;  // the second iteration
+  const auto each = std::count_if(body.begin(), body.end(), [&](int n) {
+    return graph_.workload.nodes[static_cast<size_t>(n)].op == ir::Op::kDropout;
+  });
+  return Loop::Moving{number - each, 1, each}.place(rolling_->index);
+}
+
 std::string ForwardPrinter::value(ir::ValueId id, Order wanted) const {
   const Order held = graph_.plan.values[static_cast<size_t>(id)];
   const std::string& variable = variables_.at(id);
@@ -309,9 +432,11 @@ std::string ForwardPrinter::target(const std::vector<ir::ValueId>& inputs, bool 
   const ir::ValueId id = graph_.workload.output_of(node_);
   // In a function of its own, names of the workload's values would say where it was first called.
   const bool reuse = block || !stretch_.path.empty() || made_up(node().output);
-  std::string name;
+  std::string name = rolling_ == nullptr ? "" : rolling_->takes_over(id);
+  if (!name.empty()) return variables_[id] = name;
   for (const ir::ValueId in : inputs) {
-    if (fixed_.contains(in) || !reuse || last_use_.at(in) > node_) continue;
+    const bool dead = rolling_ == nullptr ? last_use_.at(in) <= node_ : rolling_->dies(in, node_);
+    if (fixed_.contains(in) || !reuse || !dead) continue;
     if (name.empty() || variables_.at(in) < name) name = variables_.at(in);
     // The variable of the first input is the main line of the network.
     if (variables_.at(in) == main_) {
@@ -402,6 +527,12 @@ void ForwardPrinter::assign_sequence(const std::string& head, const std::vector<
 
 void ForwardPrinter::alias() {
   const std::string from = input();
+  const ir::ValueId in = node().inputs[0];
+  const bool dead = rolling_ == nullptr ? last_use_.at(in) <= node_ : rolling_->dies(in, node_);
+  if (dead && !fixed_.contains(in) && from == variables_.at(in)) {
+    variables_[graph_.workload.output_of(node_)] = from;
+    return;
+  }
   const std::string variable = target();
   if (variable != from) out_.line(variable + " = " + from);
 }

@@ -17,8 +17,10 @@
 #include "emit/blocks.h"
 #include "emit/code_writer.h"
 #include "emit/layout.h"
+#include "emit/loops.h"
 #include "emit/namer.h"
 #include "emit/op_functions.h"
+#include "emit/slices.h"
 #include "emit/spelling.h"
 #include "ir/workload.h"
 
@@ -42,6 +44,9 @@ struct Graph {
   Order given(ir::ValueId id) const;
   // The Python names of forward_inputs().
   std::vector<std::string> forward_names() const;
+  // Slices that are one statement.
+  Slices slices = {};
+  Loops loops = {};
   // True where no live node uses some trained parameter.
   bool has_idle_parameters() const;
 };
@@ -121,6 +126,8 @@ class ForwardPrinter {
   const ir::Shape& input_shape() const { return shape(node().inputs[0]); }
   bool broadcasts() const { return shape(node().inputs[0]) != shape(node().inputs[1]); }
   const ir::Shape& output_shape() const { return shape(graph_.workload.output_of(node_)); }
+  // The number of the dropout in print among those of the stretch, as an expression: "3", in a loop "2 * t + 3".
+  std::string dropout_number() const;
   // The axes of the node's first input, as the node reads it.
   Axes axes() const { return {reads(), input_shape().size()}; }
   // The order in which the node reads its first input.
@@ -158,7 +165,13 @@ class ForwardPrinter {
   std::string new_variable(ir::ValueId id);
   void print_nodes(const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
                    const BlockCalls& calls);
-  // Gives the index behind the last node of what it has printed.
+  void print_loop(const Loop& loop, const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
+                  const BlockCalls& calls);
+  // Slices that are one statement; these and the next give the index behind the last node of what they have printed.
+  int print_index(const std::string& index, bool select);
+  int print_split(const Split& split);
+  int print_at(int n, const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
+               const BlockCalls& calls);
   int print_blocks(const Block& first, const Blocks& blocks, const BlockCalls& calls);
 
   CodeWriter& out_;
@@ -172,7 +185,10 @@ class ForwardPrinter {
   std::map<ir::ValueId, std::string> variables_;
   std::set<ir::ValueId> fixed_;  // values that are no variable but an expression
   std::map<ir::ValueId, int> last_use_;
-  Stretch stretch_;   // that is printed: all, without a path, or one
+  Stretch stretch_;                   // that is printed: all, without a path, or one
+  const Rolling* rolling_ = nullptr;  // of the loop in print
+  // By the node that joins what a loop has collected: the function and the list.
+  std::map<int, std::pair<std::string, std::string>> lists_;
   std::string main_;  // the variable along which it goes
   int node_ = -1;
 };

@@ -19,15 +19,6 @@ std::vector<std::string> generation_constants(const ir::Training& training) {
           fmt::format("WORDS = {}  # that are chosen in answer", training.generation.words)};
 }
 
-void print_generate_loop(CodeWriter& out, const std::string& head, const std::string& numbers) {
-  out.line("for step in range(args.steps):");
-  const auto loop = out.indent();
-  out.line(fmt::format("output = {}*next(data))", head));
-  out.line("if step % 10 == 0:");
-  const auto tenth = out.indent();
-  out.line(fmt::format("print(f\"batch {{step}}: first answer {{{}[0].tolist()}}\")", numbers));
-}
-
 void print_generate(CodeWriter& out, const GenerateText& text) {
   out.print(R"(def likeliest(logits):
     return $likeliest$

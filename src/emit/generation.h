@@ -24,9 +24,6 @@ std::vector<ir::ValueId> read_from_data(const ir::Workload& workload, std::vecto
 // "PROMPT = 12  # ..." and the like; none in other scenarios.
 std::vector<std::string> generation_constants(const ir::Training& training);
 
-// The loop of main() over `data`: the first answer of every tenth batch. `head`: "predict_step(params, ".
-void print_generate_loop(CodeWriter& out, const std::string& head, const std::string& numbers);
-
 // generate(`model`, rows) and predict_step of it, by calls that differ: `begin`: before the loop; `call`: "logits = ..."
 // of words and first; `joined`: what makes one array of the list `parts`.
 struct GenerateText {

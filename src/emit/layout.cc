@@ -413,6 +413,20 @@ Shape stored_shape(const ParamLayout& layout, const Shape& canonical) {
   return out;
 }
 
+namespace {
+
+bool output_is_last(const ir::Workload& workload, const LayoutPlan& plan) {
+  return plan.reads[static_cast<size_t>(workload.model_end())][0] == Order::kChannelsLast;
+}
+
+}  // namespace
+
+std::string output_turn(const ir::Workload& workload, const LayoutPlan& plan) {
+  if (!output_is_last(workload, plan)) return {};
+  const Ints perm = conversion_perm(Order::kChannelsLast, Order::kCanonical, plan.output_rank);
+  return fmt::format(".transpose({})", join(perm, ", "));
+}
+
 std::string layout_json(const ir::Workload& workload, const LayoutPlan& plan,
                         const std::vector<std::string>& targets) {
   std::vector<std::string> lines;
@@ -427,9 +441,7 @@ std::string layout_json(const ir::Workload& workload, const LayoutPlan& plan,
     const std::string& name = workload.parameters[id].name;
     if (targets[id] != name || !plan.params[id].identity()) add(name, targets[id], plan.params[id]);
   }
-  if (plan.reads[static_cast<size_t>(workload.model_end())][0] == Order::kChannelsLast) {
-    add("output", "output", {.perm = to_last(plan.output_rank)});
-  }
+  if (output_is_last(workload, plan)) add("output", "output", {.perm = to_last(plan.output_rank)});
   if (lines.empty()) return {};
   return fmt::format("{{\n{}\n}}\n", join(lines, ",\n"));
 }

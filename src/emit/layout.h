@@ -96,5 +96,7 @@ ir::Shape stored_shape(const ParamLayout& layout, const ir::Shape& canonical);
 // if there is none.
 std::string layout_json(const ir::Workload& workload, const LayoutPlan& plan,
                         const std::vector<std::string>& targets);
+// The call that makes a numpy array of the prediction canonical: ".transpose(0, 3, 1, 2)"; empty where it is so already.
+std::string output_turn(const ir::Workload& workload, const LayoutPlan& plan);
 
 }  // namespace bakeoff::emit

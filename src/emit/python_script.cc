@@ -137,22 +137,42 @@ void print_arguments(CodeWriter& out, const Request& request) {
   if (equalised(request))
     out.line("parser.add_argument(\"--weights\", default=here / \"weights.safetensors\")");
   out.line("parser.add_argument(\"--steps\", type=int, default=100)");
+  if (request.training.predicts()) out.line(kOutArgument);
   out.line("args = parser.parse_args()");
 }
 
-void print_predict_loop(CodeWriter& out, const std::string& head, const std::string& mean) {
-  out.line("for step in range(args.steps):");
-  const auto loop = out.indent();
-  out.line(fmt::format("output = {}*next(data))", head));
-  out.line("if step % 10 == 0:");
-  const auto tenth = out.indent();
-  out.line(fmt::format("print(f\"batch {{step}}: mean output {{{}:.6f}}\")", mean));
+std::string load_file_import(bool predicts) {
+  return fmt::format("from safetensors.numpy import load_file{}", predicts ? ", save_file" : "");
 }
 
-Example python_example(const Request& request, const std::string& predict, const std::string& layout_json) {
+void print_predict_loop(CodeWriter& out, const Request& request, const PredictLoop& loop) {
+  const bool words = request.training.generates();
+  out.print(R"(arrays = load_data($args$.data)
+data = batches(arrays)
+steps = len($rows$) // BATCH_SIZE if $args$.out else $args$.steps
+outputs = []
+for step in range(steps):
+    output = $step$
+    if step % 10 == 0:
+        print(f"batch {step}: $told$")
+    if $args$.out:
+        outputs.append(np.asarray(output$type$)$turn$)
+if $args$.out:
+    save_file({"$name$": np.concatenate(outputs)}, $args$.out)
+)",
+            {{"args", loop.args},
+             {"rows", loop.rows},
+             {"step", loop.step},
+             {"told", words ? fmt::format("first answer {{{}[0].tolist()}}", loop.numbers)
+                            : fmt::format("mean output {{{}:.6f}}", loop.mean)},
+             {"type", words ? "" : ", np.float32"},
+             {"turn", loop.turn},
+             {"name", words ? "words" : "output"}});
+}
+
+Example python_example(const Request& request, const std::string& predict, const std::string& turn) {
   if (!request.training.predicts() || !equalised(request)) return {};
   const std::string module = request.script_name.substr(0, request.script_name.rfind('.'));
-  const bool last = layout_json.find("\"target\": \"output\"") != std::string::npos;
   CodeWriter out;
   out.print(
       R"("""Checks $module$.py against what the original model predicts.
@@ -186,7 +206,8 @@ def main():
     expected = load_file(folder / "expected.safetensors")["output"]
     output = predict(folder / "weights.safetensors", folder / "data.safetensors")
 )");
-  if (last) out.print("    output = output.transpose(0, 3, 1, 2)  # as the original has it: N, C, H, W\n");
+  if (!turn.empty())
+    out.line(fmt::format("    output = output{}  # channels first, as the original has it", turn));
   out.print(R"(    if output.shape != expected.shape:
         sys.exit(f"the outputs are {output.shape}, the original's {expected.shape}")
     norm = max(np.linalg.norm(expected), np.finfo(np.float32).tiny)

@@ -37,16 +37,30 @@ void print_return(CodeWriter& out, const std::vector<std::string>& values, const
 void print_arguments(CodeWriter& out, const Request& request);
 // Raises where `array` has fewer rows than a batch; with `call` than the STEPS_PER_CALL batches of one call.
 void print_rows_guard(CodeWriter& out, const std::string& array, bool call = false);
-// The loop of main() over `data`: a line "batch 10: mean output 0.012345" for every tenth. `head`:
-// "predict_step(params, ".
-void print_predict_loop(CodeWriter& out, const std::string& head, const std::string& mean);
+// "from safetensors.numpy import load_file", of a script that predicts save_file too
+std::string load_file_import(bool predicts);
+// The argument --out of a script that predicts.
+inline constexpr const char* kOutArgument =
+    "parser.add_argument(\"--out\", help=\"saves what is predicted of each full batch\")";
+
+// How main() of a script that predicts goes through its data.
+struct PredictLoop {
+  std::string step;  // "predict_step(params, *next(data))"
+  std::string mean = "output.mean()";
+  std::string numbers = "output";  // as a numpy array
+  std::string turn = {};           // of a numpy array of the output (output_turn)
+  std::string args = "args";       // what parse_args gave
+  std::string rows = "arrays[0]";  // one of the arrays that load_data gives
+};
+// Loads data and predicts --steps batches, or with --out each batch once, which saves all outputs. A line "batch 10: mean
+// output 0.012345" for every tenth; of a script that generates "batch 10: first answer [3, 1]".
+void print_predict_loop(CodeWriter& out, const Request& request, const PredictLoop& loop);
 
 bool equalised(const Request& request);
 
 // The example of a script that predicts. `predict`: the body of a function predict(weights, data) that gets
 // the paths of both files, calls the script's functions as those of the module `script`, and returns an array
-// of numpy's. Its pictures are N, H, W, C where the layout file says so.
-Example python_example(const Request& request, const std::string& predict,
-                       const std::string& layout_json = "");
+// of numpy's. `turn`: output_turn.
+Example python_example(const Request& request, const std::string& predict, const std::string& turn = "");
 
 }  // namespace bakeoff::emit

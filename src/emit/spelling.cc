@@ -9,6 +9,7 @@
 
 #include "base/texts.h"
 #include "emit/code_writer.h"
+#include "emit/slices.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit {
@@ -117,18 +118,15 @@ std::string attribute_text(const ir::Attribute& attribute, Language language, co
   return list(numbers, language);
 }
 
-// "[:, :, 2:5]"
+// "[:, 2:5]", of the last of three axes or more "[..., 2:5]"
 std::string index_text(const ir::Node& slice, const Axes& axes) {
-  const int64_t axis = axes.at(slice.integer("axis"));
-  std::string text = "[";
-  for (int64_t i = 0; i < axis; ++i) text += ":, ";
   const int64_t begin = slice.integer("begin"), step = slice.integer("step");
+  std::string range = begin == 0 ? ":" : fmt::format("{}:", begin);
+  range += std::to_string(slice.integer("end"));
+  if (step != 1) range += fmt::format(":{}", step);
   if (slice.integer("end") == ir::kSteps)
-    return text + fmt::format("{}:]", begin - ir::kSteps);  // of the last words
-  text += begin == 0 ? ":" : fmt::format("{}:", begin);
-  text += std::to_string(slice.integer("end"));
-  if (step != 1) text += fmt::format(":{}", step);
-  return text + "]";
+    range = fmt::format("{}:", begin - ir::kSteps);  // of the last words
+  return index_of(axes.at(slice.integer("axis")), axes.rank, range);
 }
 
 // What ONNX's Slice needs to walk axes backwards: starts, ends, axes, steps.

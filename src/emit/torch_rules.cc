@@ -52,6 +52,35 @@ int64_t torch_fan_in(const ir::Workload& workload, ir::ParamId id) {
   return 1;
 }
 
+View view_of(const ir::Shape& from, const ir::Shape& to) {
+  const auto [split, _] = std::mismatch(from.begin(), from.end(), to.begin(), to.end());
+  const auto head = split - from.begin();
+  const auto tails = std::mismatch(from.rbegin(), from.rend() - head, to.rbegin(), to.rend() - head);
+  const ir::Shape old(split, tails.first.base()), made(to.begin() + head, tails.second.base());
+  // An axis that holds rows and steps at once is -1 too: nothing but the batch may be in front.
+  const bool rows_stay = head > 0 && ir::product(from, 1, from.size()) == ir::product(to, 1, to.size());
+  if (!rows_stay) return {};
+  if (old.size() > 1 && made.size() == 1) {
+    const bool last = tails.first == from.rbegin();
+    View view{"flatten", {head}, {}};
+    if (!last) view.axes.push_back(head + static_cast<int64_t>(old.size()) - 1);
+    return view;
+  }
+  const bool counted = std::find(made.begin(), made.end(), ir::kSteps) == made.end();
+  if (old.size() == 1 && made.size() > 1 && counted)
+    return {"unflatten", {tails.first == from.rbegin() ? -1 : head}, made};
+  if (old.empty() && made == ir::Shape{1}) return {"unsqueeze", {head}, {}};
+  if (made.empty() && old == ir::Shape{1}) return {"squeeze", {head}, {}};
+  return {};
+}
+
+std::vector<int64_t> swapped_axes(const std::vector<int64_t>& perm) {
+  std::vector<int64_t> moved;
+  for (size_t i = 0; i < perm.size(); ++i)
+    if (perm[i] != static_cast<int64_t>(i)) moved.push_back(static_cast<int64_t>(i));
+  return moved.size() == 2 ? moved : std::vector<int64_t>();
+}
+
 std::vector<Default> torch_defaults(const Request& request) {
   using ir::Op;
   using ir::OptimizerKind;

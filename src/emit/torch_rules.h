@@ -22,6 +22,18 @@ std::string torch_layer(const ir::Workload& workload, const ir::Node& node, bool
 // LSTM.
 int64_t torch_fan_in(const ir::Workload& workload, ir::ParamId id);
 
+// What a reshape does to a tensor: merges neighbouring axes ("flatten", "2, 3"), splits one ("unflatten"), adds or drops
+// an axis of length 1. `method` is "reshape" where it is more than that. Sizes are canonical, the batch is -1.
+struct View {
+  std::string method = "reshape";
+  std::vector<int64_t> axes;   // of flatten: first and last; of the others: the axis
+  std::vector<int64_t> sizes;  // that unflatten splits into
+};
+View view_of(const ir::Shape& from, const ir::Shape& to);
+
+// The two axes that a transposition swaps; none where it moves more.
+std::vector<int64_t> swapped_axes(const std::vector<int64_t>& perm);
+
 // The defaults that matter for the ops and the optimizer of the request.
 std::vector<Default> torch_defaults(const Request& request);
 

@@ -38,6 +38,10 @@ ir::Workload random_network(tensor::Rng& rng);
 // losses compare, in any order; some labels ignored.
 ir::Workload random_losses(tensor::Rng& rng);
 
+// A decoder whose cell runs three to five times, unrolled: states are carried, places of a sequence read in turn, what
+// each step gives is joined.
+ir::Workload random_loop(tensor::Rng& rng);
+
 // exp(tanh(x)): positive numbers away from 0.
 ir::ValueId positive(ir::Builder& builder, ir::ValueId x);
 // x y + x^2, which has a gradient where y is a step of x.

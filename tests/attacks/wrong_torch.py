@@ -1077,21 +1077,21 @@ ATT = [
     T(
         "att",
         "heads_interleaved",
-        ("h = h.reshape(-1, 6, 2, 8)", "h = h.reshape(-1, 6, 8, 2).transpose(2, 3)"),
+        ("h = h.unflatten(-1, (2, 8))", "h = h.unflatten(-1, (8, 2)).transpose(2, 3)"),
         cause="head",
     ),
     T(
         "att",
         "heads_joined_otherwise",
-        ("h = h.reshape(-1, 6, 16)", "h = h.transpose(2, 3).reshape(-1, 6, 16)"),
+        ("h = h.flatten(2)", "h = h.transpose(2, 3).flatten(2)"),
         cause="head",
     ),
     T(
         "att",
         "one_head",
-        ("h = h.reshape(-1, 6, 2, 8)", "h = h.reshape(-1, 6, 1, 16)"),
-        ("u = u.reshape(-1, 6, 2, 8)", "u = u.reshape(-1, 6, 1, 16)"),
-        ("v = v.reshape(-1, 6, 2, 8)", "v = v.reshape(-1, 6, 1, 16)"),
+        ("h = h.unflatten(-1, (2, 8))", "h = h.unflatten(-1, (1, 16))"),
+        ("u = u.unflatten(-1, (2, 8))", "u = u.unflatten(-1, (1, 16))"),
+        ("v = v.unflatten(-1, (2, 8))", "v = v.unflatten(-1, (1, 16))"),
         cause="head",
     ),
     T(

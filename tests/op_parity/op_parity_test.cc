@@ -327,7 +327,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
     return cases;
   }
 
-  // Workloads of several losses, and corners.
+  // Workloads of several losses, unrolled loops, and corners.
   std::vector<Case> losses(int64_t number) {
     std::vector<Case> cases;
     tensor::Rng rng(static_cast<uint64_t>(seed()) + 55);
@@ -335,6 +335,9 @@ class OpParity : public ::testing::TestWithParam<Target> {
       Case one{.name = "losses_" + std::to_string(n), .workload = zoo::random_losses(rng), .train = true};
       EXPECT_EQ(prepare(one, rng), "") << ir::dump(one.workload);
       cases.push_back(std::move(one));
+      Case loop{.name = "loop_" + std::to_string(n), .workload = zoo::random_loop(rng), .train = true};
+      EXPECT_EQ(prepare(loop, rng), "") << ir::dump(loop.workload);
+      cases.push_back(std::move(loop));
     }
     for (auto& [name, workload] : corners()) {
       Case one{.name = name, .workload = std::move(workload), .train = true};
@@ -383,6 +386,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
     for (int n = 0; n < (all ? 2 : 1); ++n)
       cases.push_back(
           {.name = fmt::format("losses_{}", n), .workload = zoo::random_losses(rng), .train = true});
+    cases.push_back({.name = "loop", .workload = zoo::random_loop(rng), .train = true});
     for (size_t i = 0; i < cases.size(); ++i) {
       cases[i].optimizer = optimizers_in_turn()[i % optimizers_in_turn().size()];
       EXPECT_EQ(prepare(cases[i], rng), "") << ir::dump(cases[i].workload);
@@ -438,6 +442,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
     }
     for (int64_t n = 0; n < count(); ++n)
       add("predict_network_" + std::to_string(n), zoo::random_network(rng));
+    add("predict_loop", zoo::random_loop(rng));
     for (int64_t n = 0; n < count(); ++n) add("predict_losses_" + std::to_string(n), zoo::random_losses(rng));
     prove(cases);
   }

@@ -48,7 +48,7 @@ Result<Emitted> emit_jax(const Request& request) {
                                            "params = script.init_params(script.load_weights(weights))\n"
                                            "batch = next(script.batches(script.load_data(data)))\n"
                                            "return np.asarray(script.predict_step(params, *batch))\n",
-                                           layout)};
+                                           output_turn(request.workload, plan))};
 }
 
 std::string repeated_steps(int every) {

@@ -94,8 +94,7 @@ void embedding(ForwardPrinter& p, const Node&) {
 void dropout(ForwardPrinter& p, const Node& node) {
   if (p.graph().predicts) return p.alias();
   const bool one = dropouts(p.graph(), 0, static_cast<int>(p.graph().workload.nodes.size())) == 1;
-  const std::string key =
-      one ? "key" : fmt::format("keys[{}]", dropouts(p.graph(), p.stretch().first, p.index()));
+  const std::string key = one ? "key" : fmt::format("keys[{}]", p.dropout_number());
   p.assign("dropout", {key, p.input(), dropout_constant(p.graph(), node.real("rate"))});
 }
 
@@ -147,11 +146,18 @@ void resize(ForwardPrinter& p, const Node& node) {
 
 void reshape(ForwardPrinter& p, const Node&) {
   const std::string x = p.input();
+  const ir::Shape from = physical_shape(p.reads(), p.input_shape());
   const ir::Shape shape = physical_shape(p.gives(), p.output_shape());
   const bool rows = shape[0] == ir::kBatch && !x.ends_with(")");
-  std::vector<std::string> arguments = {rows ? x + ".shape[0]" : "-1"};
+  const bool rows_stay = rows && ir::product(from, 1, from.size()) == ir::product(shape, 1, shape.size());
+  const auto alike =
+      std::mismatch(shape.begin(), shape.end(), from.begin(), from.end()).first - shape.begin();
+  const auto kept = rows_stay && alike > 1 ? alike : 1;  // axes that stay, rows are the first
+  std::vector<std::string> arguments = {!rows       ? "-1"
+                                        : kept == 1 ? x + ".shape[0]"
+                                                    : fmt::format("*{}.shape[:{}]", x, kept)};
   const std::vector<std::string> sizes = sizes_of(x, p.input_shape(), shape);
-  arguments.insert(arguments.end(), sizes.begin() + 1, sizes.end());
+  arguments.insert(arguments.end(), sizes.begin() + kept, sizes.end());
   p.assign(x + ".reshape", arguments);
 }
 
@@ -258,7 +264,7 @@ std::set<std::string> reserved_names() {
   std::set<std::string> names = helpers().names();
   names.merge(optimizer_names());
   names.merge(words(
-      "params prefix i stats key keys state opt_state loss data path np jax jnp lax optax forward loss_fn train_step batches load_data load_weights load_file prediction target losses smoothed kept l "
+      "params prefix i stats key keys state opt_state loss data path np jax jnp lax optax forward loss_fn train_step batches load_data load_weights load_file save_file prediction target losses smoothed kept l "
       "I O json argparse itertools partial Path NamedTuple Any TrainState init_params init_state "
       "make_optimizer grads updates BATCH_SIZE LEARNING_RATE OPTIMIZER dropout_key metrics arrays "
       "predict_step output PROMPT WORDS cache likeliest generate decode_step empty_cache "

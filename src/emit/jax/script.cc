@@ -128,7 +128,7 @@ class Script {
         "from typing import Any, NamedTuple\n\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\n");
     if (!predicts()) out_.line("import optax");
     out_.line("from jax import lax");
-    out_.line("from safetensors.numpy import load_file");
+    out_.line(load_file_import(predicts()));
     out_.blank();
   }
 
@@ -315,9 +315,9 @@ def decode_step(params, cache, words, first):
       out_.blank();
       out_.line(fmt::format("params = init_params({})",
                             equalised(request_) ? "load_weights(args.weights)" : "jax.random.key(SEED)"));
-      out_.line("data = batches(load_data(args.data))");
-      generates() ? print_generate_loop(out_, "predict_step(params, ", "output")
-                  : print_predict_loop(out_, "predict_step(params, ", "output.mean()");
+      print_predict_loop(
+          out_, request_,
+          {.step = "predict_step(params, *next(data))", .turn = output_turn(request_.workload, graph_.plan)});
     }
     out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
   }

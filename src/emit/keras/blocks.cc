@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/texts.h"
 #include "emit/forward_printer.h"
 #include "emit/keras/ops.h"
 
@@ -58,12 +59,40 @@ Blocks plan_blocks(const Printer& printer) {
   return Blocks::plan(printer.workload, printer.types, {.names = printer.names(), .functions = true}, print);
 }
 
+namespace {
+
+// Slices that are one statement; false where there are none. The node in print is then their last.
+bool print_slices(Printer& p, const Blocks& blocks) {
+  const ir::Node& slice = p.workload.nodes[static_cast<size_t>(p.node)];
+  if (const std::string index = p.slices.select_at(p.node, p.stretch, blocks); !index.empty()) {
+    const std::string x = p.value_name(slice.inputs[0]);
+    ++p.node;
+    p.out.line(fmt::format("{} = {}{}", p.value_name(p.workload.output_of(p.node)), x, index));
+    return true;
+  }
+  const Split* const split = p.slices.split_at(p.node, p.stretch, blocks);
+  if (split == nullptr) return false;
+  const std::string x = p.value_name(slice.inputs[0]);
+  std::vector<std::string> names;
+  for (const int part : split->nodes) names.push_back(p.value_name(p.workload.output_of(part)));
+  const std::vector<int64_t> sizes = p.dialect.second ? split->widths : split->cuts();
+  const std::string parts =
+      split->even() ? std::to_string(names.size()) : fmt::format("[{}]", join(sizes, ", "));
+  p.out.call(fmt::format("{} = {}", join(names, ", "), p.op("split")),
+             {x, parts, fmt::format("axis={}", split->axis)});
+  p.node = split->nodes.back();
+  return true;
+}
+
+}  // namespace
+
 void print_nodes(Printer& p, const Blocks& blocks) {
   for (p.node = p.stretch.first; p.node < p.stretch.end; ++p.node) {
     if (const Block* block = blocks.at(p.node, p.stretch.first, p.stretch.end)) {
       p.node = print_blocks(p, blocks, *block);
       continue;
     }
+    if (print_slices(p, blocks)) continue;
     const ir::Node& node = p.workload.nodes[static_cast<size_t>(p.node)];
     op_functions().at(node.op)(p, node);
   }

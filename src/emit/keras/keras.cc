@@ -107,7 +107,8 @@ void print_imports(CodeWriter& out, const Request& request, const OptimizerText&
     out.line("import tensorflow as tf");
   if (optimizer.torch || (states && backend == "torch")) out.line("import torch");
   if (const std::string names = used_names(text); !names.empty()) out.line("from keras import " + names);
-  out.print("from safetensors.numpy import load_file\n\n");
+  out.line(load_file_import(predicts));
+  out.blank();
   print_precision(out, request, keras::keras_3());
 }
 
@@ -121,7 +122,8 @@ void print_imports_2(CodeWriter& out, const Request& request, const std::string&
   if (equalised(request)) out.line("import json");
   out.print("from pathlib import Path\n\nimport numpy as np\n");
   if (states_tf32(request) || text.find("tf.") != std::string::npos) out.line("import tensorflow as tf");
-  out.print("import tf_keras as keras\nfrom safetensors.numpy import load_file\n");
+  out.line("import tf_keras as keras");
+  out.line(load_file_import(predicts));
   if (const std::string names = used_names(text); !names.empty()) out.line("from tf_keras import " + names);
   out.blank();
   print_precision(out, request, keras::keras_2());
@@ -299,7 +301,7 @@ Result<Emitted> emit_script(const Request& request, const Dialect& dialect) {
                                            "script.compile_model(model)\n"
                                            "batch = next(script.batches(script.load_data(data)))\n"
                                            "return script.predict_step(model, batch)\n",
-                                           model.layout_json)};
+                                           model.output_turn)};
 }
 
 Result<Emitted> emit_3(const Request& request) { return emit_script(request, keras::keras_3()); }

@@ -363,6 +363,7 @@ Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
   if (!request.training.predicts()) add_losses(request, dialect, losses, text);
   text.inputs = loaded.size();
   text.embeddings = workload.has(Op::kEmbedding);
+  text.output_turn = output_turn(workload, plan);
   text.layout_json = layout_json(workload, plan, needs.targets);
   text.targets = needs.targets;
   if (text.layout_json.empty()) text.layout_json = "{}\n";  // load_weights reads it

@@ -20,6 +20,7 @@ struct ModelText {
   size_t inputs = 1;                        // of the model
   bool embeddings = false;
   std::vector<std::string> targets = {};  // paths of Keras variables, by ParamId
+  std::string output_turn;                // of the first output
   std::string layout_json;                // targets are paths of Keras variables, "conv1/kernel"
 };
 

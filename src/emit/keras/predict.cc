@@ -47,7 +47,8 @@ void print_decode(CodeWriter& out) {
                        .likeliest = "logits.argmax(-1).astype(np.int32)"});
 }
 
-void print_main(CodeWriter& out, bool equalised, bool generates) {
+void print_main(CodeWriter& out, const Request& request, const ModelText& text) {
+  const bool equalised = emit::equalised(request);
   out.line("def main():");
   const auto body = out.indent();
   out.print(R"(folder = Path(__file__).parent
@@ -55,20 +56,19 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--data", default=folder / "data.safetensors")
 )");
   if (equalised) out.line("parser.add_argument(\"--weights\", default=folder / \"weights.safetensors\")");
-  out.print(R"(parser.add_argument("--steps", type=int, default=100)
-arguments = parser.parse_args()
+  out.line("parser.add_argument(\"--steps\", type=int, default=100)");
+  out.line(kOutArgument);
+  out.print(R"(arguments = parser.parse_args()
 
 model = build_model()
 )");
   if (equalised) out.line("load_weights(model, arguments.weights)");
-  out.print(R"(compile_model(model)
-data = batches(load_data(arguments.data))
-for step in range(arguments.steps):
-    output = predict_step(model, next(data))
-    if step % 10 == 0:
-        print(f"batch {step}: $told$")
-)",
-            {{"told", generates ? "first answer {output[0].tolist()}" : "mean output {output.mean():.6f}"}});
+  out.line("compile_model(model)");
+  print_predict_loop(out, request,
+                     {.step = "predict_step(model, next(data))",
+                      .turn = text.output_turn,
+                      .args = "arguments",
+                      .rows = text.inputs == 1 ? "arrays" : "arrays[0]"});
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ void print_prediction(CodeWriter& out, const Request& request, const Dialect& di
     out.print("def predict_step(model, x):\n    return model.predict_on_batch(x)\n\n\n");
   print_batches(out, dialect, model.inputs);
   out.blank(2);
-  print_main(out, request.training.track == ir::Track::kEqualised, generates);
+  print_main(out, request, model);
 }
 
 }  // namespace bakeoff::emit::keras

@@ -85,10 +85,11 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
       plan(l),
       training(tr),
       dialect(d),
+      slices(w, t, &l),
       stretch{"", 0, w.model_end()},
       backend(used),
       names_(words(
-          "keras layers ops np os json argparse Path load_file tf jax torch inputs build_model compile_model load_data load_weights fit "
+          "keras layers ops np os json argparse Path load_file save_file tf jax torch inputs build_model compile_model load_data load_weights fit "
           "outputs summed_error smoothed_cross_entropy masked_cross_entropy ctc prefix i l I O "
           "Schedule WARMUP_STEPS WARMUP_FROM DECAY_STEPS FINAL_SHARE STEP_EVERY STEP_FACTOR CLIP_NORM CLIP_VALUE EMA_DECAY ACCUMULATE NO_DECAY learning_rate")),
       needs_(needs) {

@@ -18,6 +18,7 @@
 #include "emit/keras/dialect.h"
 #include "emit/layout.h"
 #include "emit/namer.h"
+#include "emit/slices.h"
 #include "ir/training.h"
 #include "ir/workload.h"
 
@@ -100,6 +101,7 @@ class Printer {
   const ir::Training& training;
   const Dialect& dialect;
   CodeWriter out;
+  Slices slices;          // of the workload
   Stretch stretch;        // in print
   std::string backend;    // "tensorflow", "jax", "torch"
   std::string half = {};  // "float16": what Keras 2 is told to cast to; empty: nothing

@@ -183,11 +183,20 @@ void flatten(ForwardPrinter& p, const ir::Node& node) { p.call(p.use(node.inputs
 
 // The batch size is -1 to the IR and to torch alike.
 void reshape(ForwardPrinter& p, const ir::Node& node) {
-  p.call(p.use(node.inputs[0]) + ".reshape", {braces(node.integers("shape"))});
+  const ir::Shape& to = node.integers("shape");
+  const View view = view_of(p.shape(node.inputs[0]), to);
+  const std::string head = p.use(node.inputs[0]) + "." + view.method;
+  if (view.axes.empty()) return p.call(head, {braces(to)});
+  std::vector<std::string> arguments = {join(view.axes, ", ")};
+  if (!view.sizes.empty()) arguments.push_back(braces(view.sizes));
+  p.call(head, arguments);
 }
 
 void transpose(ForwardPrinter& p, const ir::Node& node) {
-  p.call(p.use(node.inputs[0]) + ".permute", {braces(node.integers("perm"))});
+  const std::vector<int64_t> swapped = swapped_axes(node.integers("perm"));
+  const std::string x = p.use(node.inputs[0]);
+  swapped.empty() ? p.call(x + ".permute", {braces(node.integers("perm"))})
+                  : p.call(x + ".transpose", {join(swapped, ", ")});
 }
 
 void pad(ForwardPrinter& p, const ir::Node& node) {

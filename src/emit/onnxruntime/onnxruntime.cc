@@ -14,10 +14,11 @@ bool unbiased_running_var(const Settings&) { return false; }
 
 // Names that an input of the workload cannot have in the script.
 std::set<std::string> reserved_names() {
-  return {"np",       "ort",    "helper",       "numpy_helper", "load_file", "argparse",   "itertools",
-          "Path",     "data",   "path",         "arrays",       "args",      "parser",     "here",
-          "session",  "output", "predict_step", "feed",         "binding",   "BATCH_SIZE", "OPSET",
-          "PROVIDER", "DEVICE", "build_model",  "make_session", "batches",   "load_data",  "load_weights"};
+  return {"np",          "ort",          "helper",     "numpy_helper", "load_file",   "save_file",
+          "argparse",    "itertools",    "Path",       "data",         "path",        "arrays",
+          "args",        "parser",       "here",       "session",      "output",      "predict_step",
+          "feed",        "binding",      "BATCH_SIZE", "OPSET",        "PROVIDER",    "DEVICE",
+          "build_model", "make_session", "batches",    "load_data",    "load_weights"};
 }
 
 Status check(const Request& request) {

@@ -45,7 +45,7 @@ class Script {
     out_.print(
         "\nimport argparse\nimport itertools\nfrom pathlib import Path\n\n"
         "import numpy as np\nimport onnxruntime as ort\nfrom onnx import helper, numpy_helper\n"
-        "from safetensors.numpy import load_file\n\n");
+        "from safetensors.numpy import load_file, save_file\n\n");
     print_constants(out_, request_, graph_, {fmt::format("OPSET = {}", kOpset)});
     out_.line(fmt::format("PROVIDER = \"{}\"", provider(request_.settings)));
     if (binds()) out_.line(fmt::format("DEVICE = \"{}\"", on_cpu() ? "cpu" : "cuda"));
@@ -191,8 +191,10 @@ def value(name, dtype, shape):
       print_arguments(out_, request_);
       out_.blank();
       out_.line("session = make_session(build_model(load_weights(args.weights)))");
-      out_.line("data = batches(load_data(args.data))");
-      print_predict_loop(out_, "predict_step(session, ", binds() ? "output.numpy().mean()" : "output.mean()");
+      const std::string output = binds() ? "output.numpy()" : "output";
+      print_predict_loop(
+          out_, request_,
+          {.step = "predict_step(session, *next(data))", .mean = output + ".mean()", .numbers = output});
     }
     out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
   }

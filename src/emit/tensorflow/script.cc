@@ -106,9 +106,9 @@ class Script {
     if (predicts() || (exact && !streams(request_))) out_.line("import itertools");
     if (exact && has_layout_) out_.line("import json");
     if (draws(Role::kWeight) || graph_.has(ir::Op::kGelu)) out_.line("import math");
-    out_.print(
-        "from pathlib import Path\n\nimport numpy as np\nimport tensorflow as tf\n"
-        "from safetensors.numpy import load_file\n\n");
+    out_.print("from pathlib import Path\n\nimport numpy as np\nimport tensorflow as tf\n");
+    out_.line(load_file_import(predicts()));
+    out_.blank();
   }
 
   void constants() {
@@ -272,14 +272,13 @@ class Script {
       out_.blank();
       out_.line(
           fmt::format("model = {}({})", class_, equalised(request_) ? "load_weights(args.weights)" : ""));
-      out_.line("data = batches(load_data(args.data))");
-      if (generates()) {
-        print_generate_loop(out_, "predict_step(model, ", "output.numpy()");
-      } else {
-        if (!eager()) out_.line("predict = compiled(predict_step, model)");
-        print_predict_loop(out_, eager() ? "predict_step(model, " : "predict(",
-                           "float(tf.reduce_mean(output))");
-      }
+      const bool compiled = !generates() && !eager();
+      if (compiled) out_.line("predict = compiled(predict_step, model)");
+      print_predict_loop(out_, request_,
+                         {.step = compiled ? "predict(*next(data))" : "predict_step(model, *next(data))",
+                          .mean = "float(tf.reduce_mean(output))",
+                          .numbers = "output.numpy()",
+                          .turn = output_turn(request_.workload, graph_.plan)});
     }
     out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
   }

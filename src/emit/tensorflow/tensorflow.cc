@@ -59,9 +59,10 @@ Result<Emitted> emit_tensorflow(const Request& request) {
   const Graph graph = make_graph(request.workload, types, plan, names, request.training.predicts());
   const tensorflow::Model model(request, graph, names, tensorflow::class_name(request));
   const std::string layout = layout_json(request.workload, plan, model.targets());
-  return Emitted{.source = tensorflow::script_text(request, graph, names, model, !layout.empty()),
-                 .layout_json = layout,
-                 .example = python_example(request, prediction(request), layout)};
+  return Emitted{
+      .source = tensorflow::script_text(request, graph, names, model, !layout.empty()),
+      .layout_json = layout,
+      .example = python_example(request, prediction(request), output_turn(request.workload, plan))};
 }
 
 std::string repeated_steps(int every) {

@@ -22,6 +22,7 @@ ForwardPrinter::ForwardPrinter(CodeWriter& out, const Request& request, const Mo
       types_(types),
       inputs_(input_names),
       names_(std::move(names)),
+      slices_(workload_, types_),
       stretch_{"", 0, workload_.model_end()},
       readers_(last_readers(workload_)) {}
 
@@ -89,28 +90,131 @@ std::optional<Printed> ForwardPrinter::print(const OpFunctions<ForwardPrinter>& 
 }
 
 void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions) {
-  for (int n = stretch_.first; n < stretch_.end; ++n) {
-    node_ = n;
-    if (const Block* block = blocks_.at(n, stretch_.first, stretch_.end)) {
-      const std::vector<const Block*> chain = list_from(*block);
-      if (chain.size() > 1) {
-        print_loop(chain);
-      } else {
-        print_block(*block);
-      }
-      n = node_;
-      continue;
-    }
-    const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
-    if (const Sequence* sequence = modules_.sequence_at(n)) {
-      if (pending_) flush();
-      node_ = n = sequence->end - 1;
-      call(modules_.module_of(*sequence), {use(node.inputs[0])});
-      continue;
-    }
-    if (pending_ && !may_fold(node)) flush();
-    functions.at(node.op)(*this, node);
+  std::map<int, const Loop*> loops;
+  std::set<int> covered;
+  for (const Loop& loop : modules_.loops()) {
+    loops[loop.first] = &loop;
+    for (const ir::ValueId id : loop.reads(workload_)) held_until_[id] = loop.first;
+    covered.insert(loop.covered.begin(), loop.covered.end());
   }
+  for (int n = stretch_.first; n < stretch_.end; ++n) {
+    if (const auto loop = loops.find(n); loop != loops.end()) print_rolled(functions, *loop->second);
+    if (!covered.contains(n)) n = print_at(functions, n);
+  }
+}
+
+int ForwardPrinter::print_at(const OpFunctions<ForwardPrinter>& functions, int n) {
+  node_ = n;
+  if (const Block* block = blocks_.at(n, stretch_.first, stretch_.end)) {
+    const std::vector<const Block*> chain = list_from(*block);
+    if (chain.size() > 1) {
+      print_loop(chain);
+    } else {
+      print_block(*block);
+    }
+    return node_;
+  }
+  if (const int last = print_slices(n); last >= 0) return last;
+  const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
+  if (const Sequence* sequence = modules_.sequence_at(n)) {
+    if (pending_) flush();
+    node_ = sequence->end - 1;
+    call(modules_.module_of(*sequence), {use(node.inputs[0])});
+    return node_;
+  }
+  if (pending_ && !may_fold(node)) flush();
+  if (const auto list = lists_.find(n); list != lists_.end())
+    call(list->second.head, {list->second.arguments[0], fmt::format("dim={}", node.integer("axis"))});
+  else
+    functions.at(node.op)(*this, node);
+  return n;
+}
+
+// The variables that the body carries get their first values in front of it.
+void ForwardPrinter::print_rolled(const OpFunctions<ForwardPrinter>& functions, const Loop& loop) {
+  if (pending_) flush();
+  for (const int n : loop.sources) print_at(functions, n);
+  Rolling rolling(loop, workload_, names_);
+  rolling_ = &rolling;
+  std::set<std::string> taken;
+  for (const Loop::Carry& c : loop.carries) {
+    const std::string start = use(c.start);
+    const bool own = !fixed_.contains(c.start) && !workload_.is_input(c.start) && !escapes(c.start) &&
+                     rolling.only_starts(c.start) && taken.insert(start).second;
+    const std::string variable = own ? start : pick_variable(c.before);
+    if (!own) out_.line(fmt::format("{} = {}", variable, start));
+    variables_[c.before] = rolling.carry[c.next] = variable;
+  }
+  for (const auto& [node, list] : rolling.lists) {
+    out_.line(list + " = []");
+    lists_[node] = {loop.collected.at(node).stacks ? "torch.stack" : "torch.cat", {list}};
+  }
+  out_.line(fmt::format("for {} in range({}):", rolling.index, loop.count));
+  {
+    const auto body = out_.indent();
+    std::set<int> printed;
+    for (const int n : loop.body) {
+      if (printed.contains(n)) continue;
+      for (int last = print_at(functions, n), i = n; i <= last; ++i) printed.insert(i);
+    }
+    for (const auto& [node, made] : loop.collected) {
+      for (const int n : made.tail) print_at(functions, n);
+      if (pending_ && pending_->value != made.value) flush();
+      const bool carried = rolling.carry.contains(made.value);
+      if (pending_ && carried) flush();
+      out_.call(rolling.lists.at(node) + ".append", {use(made.value)});
+    }
+    if (pending_) flush();
+    if (const std::string line = rolling.handed_on(variables_); !line.empty()) out_.line(line);
+  }
+  rolling_ = nullptr;
+  for (const Loop::Carry& c : loop.carries)
+    if (c.last >= 0) variables_[c.last] = rolling.carry.at(c.next);
+  for (const auto& [value, last] : loop.finals) variables_[last] = variables_.at(value);
+  free_after(loop);
+}
+
+// Behind a loop a variable is free where no node that is still to be printed reads a value of it.
+void ForwardPrinter::free_after(const Loop& loop) {
+  std::set<std::string> read;
+  for (const auto& [id, name] : variables_) {
+    const std::vector<int> readers = ir::consumers(workload_, id);
+    const bool later = std::any_of(readers.begin(), readers.end(), [&](int n) {
+      return n > loop.first && !loop.covered.contains(n) && n < stretch_.end;
+    });
+    if (later || escapes(id) || (workload_.is_input(id) && name != "x")) read.insert(name);
+  }
+  free_.clear();
+  for (const std::string& name : order_)
+    if (!read.contains(name)) free_.push_back(name);
+}
+
+int ForwardPrinter::print_slices(int n) {
+  const ir::ValueId input = workload_.nodes[static_cast<size_t>(n)].inputs.empty()
+                                ? -1
+                                : workload_.nodes[static_cast<size_t>(n)].inputs[0];
+  std::string index = slices_.select_at(n, stretch_, blocks_);
+  const bool moves = rolling_ != nullptr && rolling_->loop.moving.contains(n);
+  const Split* const split = moves ? nullptr : slices_.split_at(n, stretch_, blocks_);
+  if (index.empty() && !moves && split == nullptr) return -1;
+  if (pending_) flush();
+  node_ = split != nullptr ? split->nodes.back() : index.empty() ? n : n + 1;
+  if (moves) index = rolling_->moving_index(n, shape(input).size(), !index.empty());
+  const std::string x = use(input);
+  if (!index.empty()) {
+    finish({"", {x + index}}, x + index, false);
+    return node_;
+  }
+  std::vector<std::string> names;
+  for (const int part : split->nodes) {
+    const ir::ValueId value = workload_.output_of(part);
+    names.push_back(pick_variable(value));
+    variables_[value] = names.back();
+  }
+  const std::string axis = fmt::format("dim={}", split->axis);
+  out_.call(fmt::format("{} = {}.{}", join(names, ", "), x, split->even() ? "chunk" : "split"),
+            {split->even() ? std::to_string(names.size()) : python_tuple(split->widths), axis});
+  return node_;
 }
 
 std::vector<std::string> ForwardPrinter::arguments_of(const Block& block) {
@@ -167,6 +271,11 @@ std::string ForwardPrinter::use(ir::ValueId id) {
   used_.insert(id);
   read_as_[id] = name;
   if (fixed_.contains(id)) return name;
+  if (rolling_ != nullptr) {
+    if (rolling_->dies(id, node_) && std::find(free_.begin(), free_.end(), name) == free_.end())
+      free_.push_back(name);
+    return name;
+  }
   const bool reusable =
       !workload_.is_input(id) || name == "x" || (!stretch_.path.empty() && !keeps_name(workload_, id));
   if (reusable && !escapes(id) && last_use(id) <= node_ &&
@@ -226,7 +335,8 @@ std::string ForwardPrinter::shared(const Shared& value) {
 void ForwardPrinter::spelled(const ir::Node& node) {
   std::vector<std::string> inputs;
   for (const ir::ValueId id : node.inputs) inputs.push_back(use(id));
-  Spelled made = spell(ir::spellings(node.op)->torch, node, std::move(inputs));
+  Spelled made = spell(ir::spellings(node.op)->torch, node, std::move(inputs), Language::kPython,
+                       {.rank = shape(node.inputs[0]).size()});
   const bool binary = made.infix;
   Call call = made.head.empty() ? Call{.head = "", .arguments = {made.flat}}
                                 : Call{.head = std::move(made.head), .arguments = std::move(made.arguments)};
@@ -261,6 +371,7 @@ bool ForwardPrinter::may_fold(const ir::Node& consumer) const {
   const ir::ValueId value = pending_->value;
   if (escapes(value) || std::count(consumer.inputs.begin(), consumer.inputs.end(), value) != 1) return false;
   if (ir::consumers(workload_, value).size() != 1) return false;
+  if (rolling_ != nullptr && rolling_->loop.finals.contains(value)) return false;  // needs a variable
   const Op op = consumer.op;
   const bool around = op == Op::kRelu || op == Op::kGelu || op == Op::kSigmoid || op == Op::kTanh ||
                       op == Op::kBatchNorm || op == Op::kAdd || ir::elementwise_of_one(op);
@@ -280,7 +391,8 @@ bool ForwardPrinter::may_fold(const ir::Node& consumer) const {
 void ForwardPrinter::flush() {
   const Pending pending = *pending_;
   pending_.reset();
-  const bool dead = !escapes(pending.value) && last_use(pending.value) < 0;
+  const bool final = rolling_ != nullptr && rolling_->loop.finals.contains(pending.value);
+  const bool dead = !final && !escapes(pending.value) && last_use(pending.value) < 0;
   const std::string target = dead ? "_" : pick_variable(pending.value);
   if (!dead) variables_[pending.value] = target;
   assign(target, pending);
@@ -313,6 +425,9 @@ void ForwardPrinter::assign(const std::string& target, const Pending& pending) {
 }
 
 std::string ForwardPrinter::pick_variable(ir::ValueId value) {
+  if (rolling_ != nullptr) {
+    if (const std::string carried = rolling_->takes_over(value); !carried.empty()) return carried;
+  }
   for (const std::string& name : order_) {
     const auto dead = std::find(free_.begin(), free_.end(), name);
     if (dead == free_.end()) continue;
@@ -342,7 +457,9 @@ bool ForwardPrinter::escapes(ir::ValueId value) const {
 
 // A value from outside of the stretch lives on for its caller, but its name is free here.
 int ForwardPrinter::last_use(ir::ValueId value) const {
-  return last_reader_in(workload_, readers_, stretch_, value);
+  const auto held = held_until_.find(value);
+  return std::max(last_reader_in(workload_, readers_, stretch_, value),
+                  held == held_until_.end() ? -1 : held->second);
 }
 
 std::vector<ir::ValueId> forward_inputs(const ir::Workload& workload) {

@@ -11,8 +11,10 @@
 
 #include "emit/code_writer.h"
 #include "emit/emit.h"
+#include "emit/loops.h"
 #include "emit/namer.h"
 #include "emit/op_functions.h"
+#include "emit/slices.h"
 #include "emit/torch/modules.h"
 
 namespace bakeoff::emit::torch {
@@ -69,6 +71,12 @@ class ForwardPrinter {
   };
 
   void print_nodes(const OpFunctions<ForwardPrinter>& functions);
+  // A node, or what is one statement from it on: gives the index of the last one.
+  int print_at(const OpFunctions<ForwardPrinter>& functions, int n);
+  void print_rolled(const OpFunctions<ForwardPrinter>& functions, const Loop& loop);
+  void free_after(const Loop& loop);
+  // Slices that are one statement: gives the index of its last node, or -1 where there are none.
+  int print_slices(int node);
   void print_block(const Block& block);
   // This block, or the chain from it on that fills a list.
   std::vector<const Block*> list_from(const Block& block) const;
@@ -100,6 +108,12 @@ class ForwardPrinter {
   std::vector<Shared> shared_;                  // of once() in a stretch, which its caller passes
   std::vector<std::string> free_;               // variables whose value is dead
   std::optional<Pending> pending_;
+  Slices slices_;
+  std::map<ir::ValueId, int>
+      held_until_;                    // values that a loop reads, and the node in whose place it is printed
+  const Rolling* rolling_ = nullptr;  // of the loop in print
+  std::map<int, Call>
+      lists_;                 // that loops have filled, with the function that joins their items, by its node
   Stretch stretch_;           // of the nodes that are printed
   int node_ = 0;              // index of the node being printed; of a block its last one
   std::vector<int> readers_;  // last_readers(workload_)

@@ -161,6 +161,7 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
   };
   std::vector<Item> items;
   modules.sequences_ = find_sequences(request, stretch, blocks);
+  modules.loops_ = Loops(request.workload, types, all_nodes(request.workload)).in(stretch, blocks);
   for (int n = stretch.first; n < stretch.end; ++n) {
     if (const Sequence* sequence = modules.sequence_at(n)) {
       items.push_back({.sequence = sequence});
@@ -168,6 +169,7 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
       continue;
     }
     const ir::Node& node = request.workload.nodes[static_cast<size_t>(n)];
+    if (node.op == Op::kDropout && modules.in_other_iteration(n)) continue;
     items.push_back({.block = blocks.at(n, stretch.first, stretch.end), .node = &node});
     if (items.back().block != nullptr) {
       n = items.back().block->stretch.end - 1;
@@ -305,6 +307,13 @@ Status Modules::add_sequence(const Sequence& sequence, const std::vector<ir::Typ
   TRY(Entry* const entry, insert(sequence.path));
   entry->items = std::move(items);
   return Done{};
+}
+
+bool Modules::in_other_iteration(int node) const {
+  return std::any_of(loops_.begin(), loops_.end(), [node](const Loop& loop) {
+    return loop.covered.contains(node) &&
+           std::find(loop.body.begin(), loop.body.end(), node) == loop.body.end();
+  });
 }
 
 const Sequence* Modules::sequence_at(int node) const {

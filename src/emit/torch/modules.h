@@ -16,6 +16,7 @@
 #include "emit/blocks.h"
 #include "emit/code_writer.h"
 #include "emit/emit.h"
+#include "emit/loops.h"
 #include "emit/torch/call.h"
 #include "emit/torch/sequences.h"
 
@@ -44,6 +45,8 @@ class Modules {
   std::string module_of(const Sequence& sequence) const { return expression(sequence.path); }
   // "self.conv1.weight"
   std::string parameter(ir::ParamId id) const;
+  // Of the stretch: those that are printed as loops.
+  const std::vector<Loop>& loops() const { return loops_; }
   // True where a module has a parameter that the workload has not: the second bias of an LSTM.
   bool freezes_biases() const;
   // The body of __init__ after super().__init__().
@@ -70,6 +73,8 @@ class Modules {
   Modules(const Request& request, const Stretch& stretch, const Blocks& blocks)
       : request_(&request), stretch_(stretch), blocks_(&blocks) {}
   std::string expression(const std::string& path) const;
+  // Whether a loop covers the node but prints another one for it.
+  bool in_other_iteration(int node) const;
   Status add_block(const Block& block);
   Status add_node(const ir::Node& node, const std::vector<ir::Type>& types);
   Status add_layer(const ir::Node& node, const std::string& path, Call layer);
@@ -92,6 +97,7 @@ class Modules {
   const Blocks* blocks_;
   Entry root_;
   std::vector<Sequence> sequences_;
+  std::vector<Loop> loops_;
   int dropouts_ = 0;                                  // outside of blocks and sequences
   std::map<const ir::Node*, std::string> module_of_;  // paths
   std::map<std::string, const ir::Node*> layers_;     // path -> the node that made it

@@ -171,12 +171,19 @@ std::vector<std::string> texts(const std::vector<int64_t>& numbers) {
 
 // The batch size is -1 to the IR and to torch alike.
 void reshape(ForwardPrinter& p, const ir::Node& node) {
+  const ir::Shape &from = p.shape(node.inputs[0]), &to = node.integers("shape");
   const std::string x = p.use(node.inputs[0]);
-  p.call(x + ".reshape", sizes_of(x, p.shape(node.inputs[0]), node.integers("shape")));
+  const View view = view_of(from, to);
+  std::vector<std::string> arguments = texts(view.axes);
+  if (!view.sizes.empty()) arguments.push_back(python_tuple(view.sizes));
+  p.call(x + "." + view.method, view.axes.empty() ? sizes_of(x, from, to) : arguments);
 }
 
 void transpose(ForwardPrinter& p, const ir::Node& node) {
-  p.call(p.use(node.inputs[0]) + ".permute", texts(node.integers("perm")));
+  const std::vector<int64_t> swapped = swapped_axes(node.integers("perm"));
+  const std::string x = p.use(node.inputs[0]);
+  swapped.empty() ? p.call(x + ".permute", texts(node.integers("perm")))
+                  : p.call(x + ".transpose", texts(swapped));
 }
 
 void pad(ForwardPrinter& p, const ir::Node& node) {

@@ -12,6 +12,7 @@
 #include "emit/losses.h"
 #include "emit/namer.h"
 #include "emit/precision.h"
+#include "emit/python_script.h"
 #include "emit/spelling.h"
 #include "emit/torch/cuda_graphs.h"
 #include "emit/torch/forward.h"
@@ -46,6 +47,7 @@ const std::set<std::string> kReserved = {"argparse",
                                          "nn",
                                          "Tensor",
                                          "load_file",
+                                         "save_file",
                                          "DataLoader",
                                          "TensorDataset",
                                          "BATCH_SIZE",
@@ -256,8 +258,9 @@ void Script::header() {
     out_.blank();
   }
   out_.print(
-      "import torch\nimport torch.nn.functional as F\nfrom safetensors.torch import load_file\n"
-      "from torch import Tensor, nn\n");
+      "import torch\nimport torch.nn.functional as F\nfrom safetensors.torch import load_file$save$\n"
+      "from torch import Tensor, nn\n",
+      {{"save", predicts() ? ", save_file" : ""}});
   if (const std::string imports = input_imports(request_); !imports.empty()) out_.print(imports + "\n");
   out_.blank();
   out_.line(fmt::format("BATCH_SIZE = {}", request_.training.batch));
@@ -494,8 +497,9 @@ void Script::main() {
   if (equalised()) {
     out_.line("    parser.add_argument(\"--weights\", type=Path, default=here / \"weights.safetensors\")");
   }
-  out_.print(R"(    parser.add_argument("--steps", type=int, default=100)
-    args = parser.parse_args()
+  out_.line("    parser.add_argument(\"--steps\", type=int, default=100)");
+  if (predicts()) out_.line(std::string("    ") + kOutArgument);
+  out_.print(R"(    args = parser.parse_args()
 
     model = make_model()
 )");
@@ -525,15 +529,22 @@ void Script::print_training_loop() {
 }
 
 void Script::print_prediction_loop() {
-  out_.print(R"(    data = load_data(args.data)
-    for step, batch in enumerate(islice(batches(*data), args.steps)):
+  out_.print(
+      R"(    data = load_data(args.data)
+    steps = len(data[0]) // BATCH_SIZE if args.out else args.steps
+    outputs = []
+    for step, batch in enumerate(islice(batches(*data), steps)):
         output = predict_step(model, *batch)
         if step % 10 == 0:
-)");
-  out_.print(generates() ? R"(            print(f"batch {step:5d}  first answer {output[0].tolist()}")
-)"
-                         : R"(            print(f"batch {step:5d}  mean output {output.mean().item():.6f}")
-)");
+            print(f"batch {step:5d}  $told$")
+        if args.out:
+            outputs.append(output.cpu()$type$)
+    if args.out:
+        save_file({"$name$": torch.cat(outputs)}, args.out)
+)",
+      {{"told", generates() ? "first answer {output[0].tolist()}" : "mean output {output.mean().item():.6f}"},
+       {"type", generates() ? "" : ".float()"},
+       {"name", generates() ? "words" : "output"}});
 }
 
 }  // namespace

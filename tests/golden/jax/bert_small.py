@@ -81,13 +81,13 @@ def attention(q, k, v, last):
 
 def attention_block(params, prefix, x, last, keys):
     h = linear(x, params[f"{prefix}.query.weight"], params[f"{prefix}.query.bias"])
-    h = h.reshape(h.shape[0], 24, 4, 16)
+    h = h.reshape(*h.shape[:2], 4, 16)
     u = linear(x, params[f"{prefix}.key.weight"], params[f"{prefix}.key.bias"])
-    u = u.reshape(u.shape[0], 24, 4, 16)
+    u = u.reshape(*u.shape[:2], 4, 16)
     v = linear(x, params[f"{prefix}.value.weight"], params[f"{prefix}.value.bias"])
-    v = v.reshape(v.shape[0], 24, 4, 16)
+    v = v.reshape(*v.shape[:2], 4, 16)
     h = attention(h, u, v, last)
-    h = h.reshape(h.shape[0], 24, 64)
+    h = h.reshape(*h.shape[:2], 64)
     h = linear(h, params[f"{prefix}.output.weight"], params[f"{prefix}.output.bias"])
     h = dropout(keys[0], h, DROPOUT_RATE)
     x = x + h

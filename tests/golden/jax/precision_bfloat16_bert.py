@@ -94,15 +94,15 @@ def attention_block(params, prefix, x, last, keys):
     h = linear(
         x, half(params[f"{prefix}.query.weight"]), params[f"{prefix}.query.bias"]
     )
-    h = h.reshape(h.shape[0], 24, 4, 16)
+    h = h.reshape(*h.shape[:2], 4, 16)
     u = linear(x, half(params[f"{prefix}.key.weight"]), params[f"{prefix}.key.bias"])
-    u = u.reshape(u.shape[0], 24, 4, 16)
+    u = u.reshape(*u.shape[:2], 4, 16)
     v = linear(
         x, half(params[f"{prefix}.value.weight"]), params[f"{prefix}.value.bias"]
     )
-    v = v.reshape(v.shape[0], 24, 4, 16)
+    v = v.reshape(*v.shape[:2], 4, 16)
     h = attention(h, u, v, last)
-    h = h.reshape(h.shape[0], 24, 64)
+    h = h.reshape(*h.shape[:2], 64)
     h = linear(
         h, half(params[f"{prefix}.output.weight"]), params[f"{prefix}.output.bias"]
     )

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 BATCH_SIZE = 256
 
@@ -153,8 +153,7 @@ def forward(params, picture, words):
     r = t.reshape(t.shape[0], 5, 6)
     l_2 = layer_norm(r, params["norm.weight"], params["norm.bias"], dims=1, eps=1e-6)
     f = l_2.reshape(l_2.shape[0], 30)
-    d = f
-    q = linear(d, params["mix.weight"], params["mix.bias"])
+    q = linear(f, params["mix.weight"], params["mix.bias"])
     w = jnp.tanh(q)
     k = jax.nn.softmax(w, axis=1)
     both = jnp.concatenate([pooled, k], axis=1)
@@ -180,14 +179,22 @@ def main():
     parser.add_argument("--data", default=here / "data.safetensors")
     parser.add_argument("--weights", default=here / "weights.safetensors")
     parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--out", help="saves what is predicted of each full batch")
     args = parser.parse_args()
 
     params = init_params(load_weights(args.weights))
-    data = batches(load_data(args.data))
-    for step in range(args.steps):
+    arrays = load_data(args.data)
+    data = batches(arrays)
+    steps = len(arrays[0]) // BATCH_SIZE if args.out else args.steps
+    outputs = []
+    for step in range(steps):
         output = predict_step(params, *next(data))
         if step % 10 == 0:
             print(f"batch {step}: mean output {output.mean():.6f}")
+        if args.out:
+            outputs.append(np.asarray(output, np.float32))
+    if args.out:
+        save_file({"output": np.concatenate(outputs)}, args.out)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 BATCH_SIZE = 256
 
@@ -130,14 +130,22 @@ def main():
     parser.add_argument("--data", default=here / "data.safetensors")
     parser.add_argument("--weights", default=here / "weights.safetensors")
     parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--out", help="saves what is predicted of each full batch")
     args = parser.parse_args()
 
     params = init_params(load_weights(args.weights))
-    data = batches(load_data(args.data))
-    for step in range(args.steps):
+    arrays = load_data(args.data)
+    data = batches(arrays)
+    steps = len(arrays[0]) // BATCH_SIZE if args.out else args.steps
+    outputs = []
+    for step in range(steps):
         output = predict_step(params, *next(data))
         if step % 10 == 0:
             print(f"batch {step}: mean output {output.mean():.6f}")
+        if args.out:
+            outputs.append(np.asarray(output, np.float32))
+    if args.out:
+        save_file({"output": np.concatenate(outputs)}, args.out)
 
 
 if __name__ == "__main__":

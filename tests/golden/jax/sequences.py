@@ -96,7 +96,7 @@ def forward(params, x, last):
         params["deep.full.weight_hh_l0"],
         params["deep.full.bias_ih_l0"],
     )
-    q = full.reshape(full.shape[0], 6, 2, 2)
+    q = full.reshape(*full.shape[:2], 2, 2)
     a1 = attention(q, q, q, last, causal=True)
     a2 = attention(a1, q, a1, causal=True)
     a3 = attention(a2, q, q, last)

@@ -12,7 +12,7 @@ import jax
 import keras
 import numpy as np
 from keras import layers, ops
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 jax.config.update("jax_default_matmul_precision", "highest")
 
@@ -144,16 +144,24 @@ def main():
     parser.add_argument("--data", default=folder / "data.safetensors")
     parser.add_argument("--weights", default=folder / "weights.safetensors")
     parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--out", help="saves what is predicted of each full batch")
     arguments = parser.parse_args()
 
     model = build_model()
     load_weights(model, arguments.weights)
     compile_model(model)
-    data = batches(load_data(arguments.data))
-    for step in range(arguments.steps):
+    arrays = load_data(arguments.data)
+    data = batches(arrays)
+    steps = len(arrays[0]) // BATCH_SIZE if arguments.out else arguments.steps
+    outputs = []
+    for step in range(steps):
         output = predict_step(model, next(data))
         if step % 10 == 0:
             print(f"batch {step}: mean output {output.mean():.6f}")
+        if arguments.out:
+            outputs.append(np.asarray(output, np.float32))
+    if arguments.out:
+        save_file({"output": np.concatenate(outputs)}, arguments.out)
 
 
 if __name__ == "__main__":

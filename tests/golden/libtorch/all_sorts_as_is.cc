@@ -63,7 +63,7 @@ struct AllSortsImpl : nn::Module {
     x = x * h;
     x = x.mean({2, 3});
     h = words_2(words);
-    h = h.permute({0, 2, 1});
+    h = h.transpose(1, 2);
     h = h.reshape({-1, 5, 6});
     h = norm(h);
     h = h.flatten(1);

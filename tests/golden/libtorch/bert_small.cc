@@ -54,13 +54,13 @@ struct AttentionImpl : nn::Module {
 
   Tensor forward(Tensor x, const Tensor& mask) {
     Tensor h = query(x);
-    h = h.reshape({-1, 24, 4, 16});
+    h = h.unflatten(-1, {4, 16});
     Tensor u = key(x);
-    u = u.reshape({-1, 24, 4, 16});
+    u = u.unflatten(-1, {4, 16});
     Tensor v = value(x);
-    v = v.reshape({-1, 24, 4, 16});
+    v = v.unflatten(-1, {4, 16});
     h = attention(h, u, v, mask);
-    h = h.reshape({-1, 24, 64});
+    h = h.flatten(2);
     h = output(h);
     h = dropout(h);
     x = x + h;

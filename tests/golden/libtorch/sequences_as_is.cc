@@ -86,7 +86,7 @@ struct SequencesImpl : nn::Module {
     x = lstm_sequence(x, rnn_kernel, rnn_recurrent, rnn_bias);
     x = std::get<0>(bare(x));
     x = std::get<0>(deep_full(x));
-    x = x.reshape({-1, 6, 2, 2});
+    x = x.unflatten(-1, {2, 2});
     const Tensor mask = causal_padding_mask(last, 6);
     Tensor h = attention(x, x, x, mask);
     h = attention(h, x, h, /*mask=*/{}, /*causal=*/true);

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 from onnx import helper, numpy_helper
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 BATCH_SIZE = 256
 OPSET = 21
@@ -210,14 +210,22 @@ def main():
     parser.add_argument("--data", default=here / "data.safetensors")
     parser.add_argument("--weights", default=here / "weights.safetensors")
     parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--out", help="saves what is predicted of each full batch")
     args = parser.parse_args()
 
     session = make_session(build_model(load_weights(args.weights)))
-    data = batches(load_data(args.data))
-    for step in range(args.steps):
+    arrays = load_data(args.data)
+    data = batches(arrays)
+    steps = len(arrays[0]) // BATCH_SIZE if args.out else args.steps
+    outputs = []
+    for step in range(steps):
         output = predict_step(session, *next(data))
         if step % 10 == 0:
             print(f"batch {step}: mean output {output.mean():.6f}")
+        if args.out:
+            outputs.append(np.asarray(output, np.float32))
+    if args.out:
+        save_file({"output": np.concatenate(outputs)}, args.out)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 BATCH_SIZE = 256
 
@@ -104,15 +104,23 @@ def main():
     parser.add_argument("--data", default=here / "data.safetensors")
     parser.add_argument("--weights", default=here / "weights.safetensors")
     parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--out", help="saves what is predicted of each full batch")
     args = parser.parse_args()
 
     model = MnistCnn(load_weights(args.weights))
-    data = batches(load_data(args.data))
     predict = compiled(predict_step, model)
-    for step in range(args.steps):
+    arrays = load_data(args.data)
+    data = batches(arrays)
+    steps = len(arrays[0]) // BATCH_SIZE if args.out else args.steps
+    outputs = []
+    for step in range(steps):
         output = predict(*next(data))
         if step % 10 == 0:
             print(f"batch {step}: mean output {float(tf.reduce_mean(output)):.6f}")
+        if args.out:
+            outputs.append(np.asarray(output, np.float32))
+    if args.out:
+        save_file({"output": np.concatenate(outputs)}, args.out)
 
 
 if __name__ == "__main__":

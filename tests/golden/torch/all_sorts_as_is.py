@@ -59,7 +59,7 @@ class AllSorts(nn.Module):
         x = x * h
         x = x.mean(dim=(2, 3))
         h = self.words(words)
-        h = h.permute(0, 2, 1)
+        h = h.transpose(1, 2)
         h = h.reshape(-1, 5, 6)
         h = self.norm(h)
         h = h.flatten(1)

@@ -37,15 +37,15 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         h = self.query(x)
-        h = h.reshape(-1, 24, 4, 16)
+        h = h.unflatten(-1, (4, 16))
         u = self.key(x)
-        u = u.reshape(-1, 24, 4, 16)
+        u = u.unflatten(-1, (4, 16))
         v = self.value(x)
-        v = v.reshape(-1, 24, 4, 16)
+        v = v.unflatten(-1, (4, 16))
         h = F.scaled_dot_product_attention(
             h.transpose(1, 2), u.transpose(1, 2), v.transpose(1, 2), attn_mask=mask
         ).transpose(1, 2)
-        h = h.reshape(-1, 24, 64)
+        h = h.flatten(2)
         h = self.output(h)
         h = self.dropout(h)
         x = x + h

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 BATCH_SIZE = 256
@@ -97,14 +97,21 @@ def main() -> None:
     here = Path(__file__).parent
     parser.add_argument("--data", type=Path, default=here / "data.safetensors")
     parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--out", help="saves what is predicted of each full batch")
     args = parser.parse_args()
 
     model = make_model()
     data = load_data(args.data)
-    for step, batch in enumerate(islice(batches(*data), args.steps)):
+    steps = len(data[0]) // BATCH_SIZE if args.out else args.steps
+    outputs = []
+    for step, batch in enumerate(islice(batches(*data), steps)):
         output = predict_step(model, *batch)
         if step % 10 == 0:
             print(f"batch {step:5d}  mean output {output.mean().item():.6f}")
+        if args.out:
+            outputs.append(output.cpu().float())
+    if args.out:
+        save_file({"output": torch.cat(outputs)}, args.out)
 
 
 if __name__ == "__main__":

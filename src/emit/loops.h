@@ -1,0 +1,109 @@
+#pragma once
+
+// Loops that a workload has unrolled: a decoder that runs one cell for every frame is, in the graph, the same nodes
+// over and over. Scripts print one iteration, as the body of a loop.
+//
+//   frames = []
+//   for t in range(6):              count = 6
+//       v = x[:, t]                 a moving slice
+//       h = self.cell(v, h)         h is carried: the next iteration reads it
+//       frames.append(self.out(h))  collected
+//   y = torch.cat(frames, dim=1)    the node that reads what was collected
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "emit/blocks.h"
+#include "emit/namer.h"
+#include "ir/workload.h"
+
+namespace bakeoff::emit {
+
+struct Loop {
+  struct Carry {
+    ir::ValueId start = -1;   // from outside, what the first iteration reads
+    ir::ValueId before = -1;  // that the printed iteration reads: a value of the one before it
+    ir::ValueId next = -1;    // that the printed iteration computes for the one behind it
+    ir::ValueId last = -1;    // of the last iteration, which may be read behind the loop
+  };
+  struct Moving {
+    int64_t begin = 0;  // of the slice in the first iteration
+    int64_t width = 1;
+    int64_t stride = 1;  // from one iteration to the next
+    // "t", "2 * t + 3": where the slice begins in iteration `variable`
+    std::string place(const std::string& variable) const;
+  };
+
+  int first = 0;               // node in whose place the loop is printed
+  int count = 0;               // of iterations
+  std::vector<int> body = {};  // nodes of the iteration that is printed, the second one, without tails
+  std::vector<Carry> carries = {};
+  std::map<int, Moving> moving = {};  // slices of the body, by node
+  // What is collected, by the concat that joins it.
+  struct Collected {
+    ir::ValueId value = -1;      // of the body
+    std::vector<int> tail = {};  // the nodes of the body that only make this value of others
+    bool stacks = false;         // the items get the axis along which they are joined
+  };
+  std::map<int, Collected> collected = {};
+  // Further values of the body that are read behind the loop, and those of the last iteration that they are then.
+  std::map<ir::ValueId, ir::ValueId> finals = {};
+  // What its nodes read. Slices of it may stand in front of its place.
+  std::set<ir::ValueId> reads(const ir::Workload& workload) const;
+  std::set<int> covered = {};     // nodes of all iterations
+  std::vector<int> sources = {};  // nodes without inputs, numbers and parameters, that the printed text reads
+};
+
+class Loops {
+ public:
+  Loops() = default;
+  // `live`: the nodes that are printed, in order.
+  Loops(const ir::Workload& workload, const std::vector<ir::Type>& types, const std::vector<int>& live);
+
+  // Drops the others.
+  void keep(const std::function<bool(const Loop&)>& wanted) {
+    std::erase_if(loops_, [&](const Loop& loop) { return !wanted(loop); });
+  }
+  // Those that lie in the stretch and meet no block of it.
+  std::vector<Loop> in(const Stretch& stretch, const Blocks& blocks) const;
+
+ private:
+  std::vector<Loop> loops_;
+};
+
+// The names of a loop in print.
+class Rolling {
+ public:
+  Rolling(const Loop& loop, const ir::Workload& workload, Namer& names);
+
+  const Loop& loop;
+  std::string index;                              // "t"
+  std::map<int, std::string> lists = {};          // of what is collected, by the node that joins them
+  std::map<ir::ValueId, std::string> carry = {};  // variables, by Carry::next
+
+  // Whether a value is one of the iteration in print that nothing reads behind this node.
+  bool dies(ir::ValueId id, int node) const;
+  // Whether a value from outside is read by nothing but the first iteration, which another takes the place of.
+  bool only_starts(ir::ValueId id) const;
+  // The variable of the carried value in whose place this one comes, if that is read no more; else empty.
+  std::string takes_over(ir::ValueId id) const;
+  // "h, c = u, v" at the end of the body, for carried values that are not in their variables yet; else empty.
+  std::string handed_on(const std::map<ir::ValueId, std::string>& variables) const;
+  // "[:, t]" of a slice of the body that moves; `select`: its axis is dropped.
+  std::string moving_index(int node, size_t rank, bool select) const;
+
+ private:
+  // Place in the body, or behind it in a tail, of the last node that reads it; -1 where there is none.
+  int last_read(ir::ValueId id) const;
+
+  const ir::Workload& workload_;
+  std::map<int, int> places_;  // of nodes in the body
+};
+
+// Nodes 0 to model_end().
+std::vector<int> all_nodes(const ir::Workload& workload);
+
+}  // namespace bakeoff::emit
