@@ -23,7 +23,11 @@ from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin
 from bakeoff_import.modes import IN_BOTH_MODES, same_graphs
 from bakeoff_import.origin import user_place
 from bakeoff_import.outputs import Outputs
-from bakeoff_import.patterns import spelled_norms, undone_transpositions
+from bakeoff_import.patterns import (
+    packed_projections,
+    spelled_norms,
+    undone_transpositions,
+)
 from bakeoff_import.problems import (
     ImportProblem,
     Refused,
@@ -474,6 +478,7 @@ class Importer:
         )
         if mapper.known("rms_norm"):
             spelled_norms(mapper.graph, [value.name])
+        packed_projections(mapper.graph, [value.name])
         undone_transpositions(mapper.graph, [value.name])
         mapper.graph.declare_as_read([value.name])
         mapper.graph.hoist()

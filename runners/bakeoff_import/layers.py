@@ -1061,10 +1061,9 @@ def _bias(m: Mapper, bias_in: Any, bias_hidden: Any) -> str:
         if not isinstance(bias, Param):
             raise Unsupported("has a frozen or computed bias")
     total = bias_in.tensor.detach() + bias_hidden.tensor.detach()
-    wanted = bias_in.key.replace("bias_ih", "bias")
     m.merged_biases = True
     return m.graph.parameter(
-        wanted, total, not bias_in.tensor.requires_grad, [bias_in.key, bias_hidden.key]
+        bias_in.key, total, not bias_in.tensor.requires_grad, [bias_in.key, bias_hidden.key]
     )
 
 

@@ -187,6 +187,43 @@ def undone_transpositions(graph: Graph, results: Sequence[str]) -> None:
                 node.attrs["axis"] = perm.index(int(node.attrs["axis"]))  # type: ignore[arg-type]
 
 
+def _packed(uses: _Uses, part: Node) -> Optional[tuple[str, int]]:
+    """The projection that a slice takes one of n parts of, and the width of a part:
+    nn.MultiheadAttention splits its last axis into n and d, and moves n to the front."""
+    stacked = uses.made(part.inputs[0], "reshape")
+    turned = uses.made(stacked.inputs[0], "transpose") if stacked else None
+    split = uses.made(turned.inputs[0], "reshape") if turned else None
+    if stacked is None or turned is None or split is None or len(split.shape) != 5:
+        return None
+    rows, one, places, count, width = split.shape
+    whole = uses.graph.by_output.get(split.inputs[0])
+    fits = (
+        whole is not None
+        and one == 1
+        and tuple(turned.attrs["perm"]) == (0, 3, 2, 1, 4)  # type: ignore[arg-type]
+        and whole.shape == (rows, places, count * width)
+        and stacked.shape == (rows, count, places, width)
+    )
+    return (split.inputs[0], width) if fits else None
+
+
+def packed_projections(graph: Graph, results: Sequence[str]) -> None:
+    """Queries, keys and values that one product computes side by side are slices of it."""
+    uses = _Uses(graph, results)
+    for part in uses.nodes:
+        if part.op != "slice" or part.attrs["axis"] != 1 or part.output in uses.kept:
+            continue
+        readers = uses.readers[part.output]
+        at, end = int(part.attrs["begin"]), int(part.attrs["end"])  # type: ignore[arg-type]
+        if end != at + 1 or any(reader.op != "reshape" for reader in readers):
+            continue
+        if found := _packed(uses, part):
+            whole, width = found
+            part.inputs = (whole,)
+            part.shape = (part.shape[0], part.shape[2], width)
+            part.attrs.update(axis=2, begin=at * width, end=end * width)
+
+
 def _before(graph: Graph, name: str, perm: Sequence[int]) -> str:
     """What an operand is where its reader is transposed no more."""
     node = graph.by_output[name]

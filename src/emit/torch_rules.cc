@@ -74,6 +74,16 @@ View view_of(const ir::Shape& from, const ir::Shape& to) {
   return {};
 }
 
+View view_of(const ir::Workload& workload, const ir::Node& reshape, const ir::Shape& from) {
+  const auto norms = [](const ir::Node& node) { return node.op == ir::Op::kBatchNorm; };
+  const ir::ValueId input = reshape.inputs[0];
+  bool beside = !workload.is_input(input) && norms(workload.producer(input));
+  const auto index = static_cast<int>(&reshape - workload.nodes.data());
+  for (const int reader : ir::consumers(workload, workload.output_of(index)))
+    beside = beside || norms(workload.nodes[static_cast<size_t>(reader)]);
+  return beside ? View{} : view_of(from, reshape.integers("shape"));
+}
+
 std::vector<int64_t> swapped_axes(const std::vector<int64_t>& perm) {
   std::vector<int64_t> moved;
   for (size_t i = 0; i < perm.size(); ++i)

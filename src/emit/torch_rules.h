@@ -30,6 +30,9 @@ struct View {
   std::vector<int64_t> sizes;  // that unflatten splits into
 };
 View view_of(const ir::Shape& from, const ir::Shape& to);
+// Of a node of the workload. Beside a batch norm it is "reshape": torch 2.13 gives wrong gradients, without a word, where
+// squeeze hands a transposed gradient to a batch norm of a picture of width 1 (its strides look like channels_last).
+View view_of(const ir::Workload& workload, const ir::Node& reshape, const ir::Shape& from);
 
 // The two axes that a transposition swaps; none where it moves more.
 std::vector<int64_t> swapped_axes(const std::vector<int64_t>& perm);

@@ -207,7 +207,7 @@ class Proven(Proving):
         self.assertIn("the two biases of each LSTM become one", done.out)
         kept = header(self.place.path / "my.safetensors")
         names = json.loads(kept["__metadata__"]["names"])
-        self.assertEqual(names["rnn.bias_l0"], ["rnn.bias_ih_l0", "rnn.bias_hh_l0"])
+        self.assertEqual(names["rnn.bias_ih_l0"], ["rnn.bias_ih_l0", "rnn.bias_hh_l0"])
 
     def test_a_small_gpt(self) -> None:
         text = self.proves("GPT", "i32[4,10]", loss="softmax_cross_entropy")

@@ -29,6 +29,7 @@ class ForwardPrinter {
   Printed print(const OpFunctions<ForwardPrinter>& functions, const Stretch& stretch);
 
   // For these functions (emit/libtorch/ops.h).
+  const ir::Workload& workload() const { return workload_; }
   const ir::Shape& shape(ir::ValueId id) const { return types_[static_cast<size_t>(id)].shape; }
   // The expression for a value; ends the value's life where this is its last use.
   std::string use(ir::ValueId id);

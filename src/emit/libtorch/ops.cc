@@ -184,7 +184,7 @@ void flatten(ForwardPrinter& p, const ir::Node& node) { p.call(p.use(node.inputs
 // The batch size is -1 to the IR and to torch alike.
 void reshape(ForwardPrinter& p, const ir::Node& node) {
   const ir::Shape& to = node.integers("shape");
-  const View view = view_of(p.shape(node.inputs[0]), to);
+  const View view = view_of(p.workload(), node, p.shape(node.inputs[0]));
   const std::string head = p.use(node.inputs[0]) + "." + view.method;
   if (view.axes.empty()) return p.call(head, {braces(to)});
   std::vector<std::string> arguments = {join(view.axes, ", ")};

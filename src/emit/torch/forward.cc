@@ -122,6 +122,12 @@ int ForwardPrinter::print_at(const OpFunctions<ForwardPrinter>& functions, int n
     call(modules_.module_of(*sequence), {use(node.inputs[0])});
     return node_;
   }
+  if (const Recurrence* recurrence = modules_.recurrence_at(n)) {
+    if (pending_) flush();
+    node_ = recurrence->end - 1;
+    call(modules_.module_of(*recurrence), {use(node.inputs[0])}, "[0]");
+    return node_;
+  }
   if (pending_ && !may_fold(node)) flush();
   if (const auto list = lists_.find(n); list != lists_.end())
     call(list->second.head, {list->second.arguments[0], fmt::format("dim={}", node.integer("axis"))});

@@ -156,16 +156,27 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
   Modules modules(request, stretch, blocks);
   struct Item {
     const Sequence* sequence = nullptr;
+    const Recurrence* recurrence = nullptr;
     const Block* block = nullptr;
     const ir::Node* node = nullptr;
   };
   std::vector<Item> items;
   modules.sequences_ = find_sequences(request, stretch, blocks);
+  for (Recurrence& found : find_recurrences(request.workload, stretch.first, stretch.end)) {
+    bool apart = !stretch.relative(found.path).empty() && found.path != stretch.path;
+    for (int n = found.first; n < found.end; ++n) apart = apart && blocks.at(n, stretch.first, stretch.end) == nullptr;
+    if (apart) modules.recurrences_.push_back(std::move(found));
+  }
   modules.loops_ = Loops(request.workload, types, all_nodes(request.workload)).in(stretch, blocks);
   for (int n = stretch.first; n < stretch.end; ++n) {
     if (const Sequence* sequence = modules.sequence_at(n)) {
       items.push_back({.sequence = sequence});
       n = sequence->end - 1;
+      continue;
+    }
+    if (const Recurrence* recurrence = modules.recurrence_at(n)) {
+      items.push_back({.recurrence = recurrence});
+      n = recurrence->end - 1;
       continue;
     }
     const ir::Node& node = request.workload.nodes[static_cast<size_t>(n)];
@@ -178,7 +189,8 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
     }
   }
   for (const Item& item : items) {
-    CHECK_OK(item.sequence != nullptr ? modules.add_sequence(*item.sequence, types)
+    CHECK_OK(item.sequence != nullptr     ? modules.add_sequence(*item.sequence, types)
+             : item.recurrence != nullptr ? modules.add_recurrence(*item.recurrence, types)
              : item.block != nullptr  ? modules.add_block(*item.block)
                                       : modules.add_node(*item.node, types));
   }
@@ -309,6 +321,26 @@ Status Modules::add_sequence(const Sequence& sequence, const std::vector<ir::Typ
   return Done{};
 }
 
+Status Modules::add_recurrence(const Recurrence& recurrence, const std::vector<ir::Type>& types) {
+  const std::string path = stretch_.relative(recurrence.path);
+  TRY(Entry* const entry, insert(path));
+  entry->layer = trained_layer(*request_, request_->workload.nodes[static_cast<size_t>(recurrence.first)], types);
+  if (recurrence.layers > 1) entry->layer.arguments.push_back(fmt::format("num_layers={}", recurrence.layers));
+  if (recurrence.both) entry->layer.arguments.push_back("bidirectional=True");
+  for (int n = recurrence.first; n < recurrence.end; ++n) {
+    const ir::Node& node = request_->workload.nodes[static_cast<size_t>(n)];
+    if (!node.params.empty()) module_of_[&node] = path;
+  }
+  for (const auto& [param, leaf] : recurrence.leaves) held_[param] = {path, leaf};
+  return Done{};
+}
+
+const Recurrence* Modules::recurrence_at(int node) const {
+  const auto found = std::find_if(recurrences_.begin(), recurrences_.end(),
+                                  [node](const Recurrence& recurrence) { return recurrence.first == node; });
+  return found == recurrences_.end() ? nullptr : &*found;
+}
+
 bool Modules::in_other_iteration(int node) const {
   return std::any_of(loops_.begin(), loops_.end(), [node](const Loop& loop) {
     return loop.covered.contains(node) &&
@@ -399,9 +431,12 @@ void Modules::print_frozen_biases(CodeWriter& out) const {
   std::set<std::string> done;
   for (const ir::Node& node : request_->workload.nodes) {
     const std::string module = module_of(node);
-    if (node.op != Op::kLstm || !node.has("bias") || module.empty() || !done.insert(module).second) continue;
+    if (node.op != Op::kLstm || !node.has("bias") || module.empty()) continue;
+    std::string second = parameter(node.param("bias"));  // self.lstm.bias_ih_l0
+    second.replace(second.rfind("bias_ih"), 7, "bias_hh");
+    if (!done.insert(second).second) continue;
     if (done.size() == 1) out.line("# One bias, as in other frameworks: torch's second one stays zero.");
-    out.call("nn.init.zeros_", {module + ".bias_hh_l0"}, ".requires_grad_(False)");
+    out.call("nn.init.zeros_", {second}, ".requires_grad_(False)");
   }
 }
 

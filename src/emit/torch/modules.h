@@ -18,6 +18,7 @@
 #include "emit/emit.h"
 #include "emit/loops.h"
 #include "emit/torch/call.h"
+#include "emit/torch/recurrences.h"
 #include "emit/torch/sequences.h"
 
 namespace bakeoff::emit::torch {
@@ -41,6 +42,10 @@ class Modules {
   std::string list_of(const std::vector<const Block*>& blocks) const;
   // The sequence that begins with a node; null if there is none.
   const Sequence* sequence_at(int node) const;
+  // The recurrence that begins with a node; null if there is none.
+  const Recurrence* recurrence_at(int node) const;
+  // "self.lstm"
+  std::string module_of(const Recurrence& recurrence) const { return expression(stretch_.relative(recurrence.path)); }
   // "self.features"
   std::string module_of(const Sequence& sequence) const { return expression(sequence.path); }
   // "self.conv1.weight"
@@ -79,6 +84,7 @@ class Modules {
   Status add_node(const ir::Node& node, const std::vector<ir::Type>& types);
   Status add_layer(const ir::Node& node, const std::string& path, Call layer);
   Status add_sequence(const Sequence& sequence, const std::vector<ir::Type>& types);
+  Status add_recurrence(const Recurrence& recurrence, const std::vector<ir::Type>& types);
   Status add_loose(ir::ParamId id);
   Result<Entry*> insert(const std::string& path);
   void add_dropout(const ir::Node& node);
@@ -97,6 +103,7 @@ class Modules {
   const Blocks* blocks_;
   Entry root_;
   std::vector<Sequence> sequences_;
+  std::vector<Recurrence> recurrences_;
   std::vector<Loop> loops_;
   int dropouts_ = 0;                                  // outside of blocks and sequences
   std::map<const ir::Node*, std::string> module_of_;  // paths

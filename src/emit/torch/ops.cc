@@ -173,7 +173,7 @@ std::vector<std::string> texts(const std::vector<int64_t>& numbers) {
 void reshape(ForwardPrinter& p, const ir::Node& node) {
   const ir::Shape &from = p.shape(node.inputs[0]), &to = node.integers("shape");
   const std::string x = p.use(node.inputs[0]);
-  const View view = view_of(from, to);
+  const View view = view_of(p.request().workload, node, from);
   std::vector<std::string> arguments = texts(view.axes);
   if (!view.sizes.empty()) arguments.push_back(python_tuple(view.sizes));
   p.call(x + "." + view.method, view.axes.empty() ? sizes_of(x, from, to) : arguments);

@@ -288,6 +288,8 @@ void Script::header() {
 
 // What a stretch is as a module of its own; empty where torch cannot hold it.
 std::optional<Printed> Script::block(const Stretch& stretch, const Blocks& blocks) const {
+  for (const Recurrence& found : find_recurrences(workload_, stretch.first, stretch.end))
+    if (found.path == stretch.path) return std::nullopt;  // is a module of torch
   const Result<Modules> modules = Modules::plan(request_, types_, stretch, blocks);
   if (!modules) return std::nullopt;
   CodeWriter layers, body;
