@@ -6,18 +6,28 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+import random
 import re
 import warnings
 from dataclasses import dataclass, field
 from typing import Any, Optional, Sequence
 
+import numpy as np
 import torch
 from torch._decomp import decomposition_table
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-import bakeoff_import.layers  # noqa: F401
+import bakeoff_import.complexes
+import bakeoff_import.layers
+import bakeoff_import.places  # noqa: F401
 from bakeoff_import.counting import filled
-from bakeoff_import.float64 import in_float64, masks_as_given, seen_functions
+from bakeoff_import.float64 import (
+    experts,
+    followed_functions,
+    in_float64,
+    masks_as_given,
+    seen_functions,
+)
 from bakeoff_import.graph import Graph, Names, Node, ir_word
 from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin
 from bakeoff_import.modes import IN_BOTH_MODES, same_graphs
@@ -208,6 +218,7 @@ class Importer:
         # `compared` rows, 0: for any number.
         self.others: list[tuple[int, Any]] = []
         self.compared = 0
+        self.followed: set[str] = set()  # functions that are taken as their formulas
 
     def _give_one_output(self) -> None:
         forward = self.module.forward
@@ -280,8 +291,12 @@ class Importer:
                     kept_symbolic(self.module, self.folder),
                 ):
                     return self._traced(args, kwargs, dynamic)
-                with contextlib.suppress(Exception):
-                    return self._branching(rows)
+                for kept in (
+                    contextlib.nullcontext(),
+                    kept_symbolic(self.module, self.folder),
+                ):
+                    with contextlib.suppress(Exception), kept:
+                        return self._branching(rows)
             raise problem or _explained(error, self.folder, train) from error
 
     def _given(self, rows: int, axis: Any) -> tuple[Any, Any, Any]:
@@ -314,21 +329,67 @@ class Importer:
         return program
 
     def _traced(self, args: Any, kwargs: Any, dynamic: Any) -> Any:
+        def exported() -> Any:
+            return torch.export.export(
+                self.module, args, kwargs, dynamic_shapes=dynamic, strict=False
+            )
+
+        drawn_before = random.getstate(), str(np.random.get_state())
+        experts(self.module, "batched_mm")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with seen_functions(self.folder) as functions, masks_as_given():
-                program = torch.export.export(
-                    self.module, args, kwargs, dynamic_shapes=dynamic, strict=False
-                )
+                program = exported()
+            if functions and self._follow_formulas(args, kwargs):
+                self.followed = {name for name, _ in functions}
+                with followed_functions(), masks_as_given():
+                    program, functions = exported(), []
+        experts(self.module, "eager")
         if functions:
             name, place = functions[0]
             raise ImportProblem(
-                f"'{name}' is a torch.autograd.Function, whose backward no export "
-                "keeps",
-                "spell it with torch's ops, whose gradients are known",
+                f"'{name}' is a torch.autograd.Function with another backward than "
+                "the gradient of its forward, which no export keeps",
+                "spell it with torch's ops: a gradient times -k is that of "
+                "(1 + k) * x.detach() - k * x",
                 place,
             )
+        if drawn_before != (random.getstate(), str(np.random.get_state())):
+            raise ImportProblem(
+                "forward draws random numbers of Python or NumPy, and an export keeps "
+                "what it drew once",
+                "nn.Dropout, torchvision.ops.StochasticDepth; layerdrop=0 or "
+                "apply_spec_augment=False where a configuration has it",
+            )
         return program
+
+    def _follow_formulas(self, args: Any, kwargs: Any) -> bool:
+        """Whether the backward of custom functions is the gradient of their forward, at
+        one point; the proof compares the gradients at others."""
+
+        def gradients() -> Any:
+            out = self.module(*args, **kwargs)
+            generator = torch.Generator().manual_seed(2)
+            weights = torch.randn(out.shape, generator=generator, dtype=out.dtype)
+            own = [p for p in self.module.parameters() if p.requires_grad]
+            return torch.autograd.grad((out * weights).sum(), own, allow_unused=True)
+
+        before = self.module.training
+        self.module.eval()  # nothing is drawn, no statistics move
+        try:
+            ours = gradients()
+            with followed_functions() as seen:
+                pairs = list(zip(ours, gradients()))
+        except Exception:
+            return False
+        finally:
+            self.module.train(before)
+        return bool(seen) and all(
+            one is two
+            if one is None or two is None
+            else torch.allclose(one, two, 1e-7, 1e-9)
+            for one, two in pairs
+        )
 
     def _failure(self, args: Any, kwargs: Any) -> Optional[ImportProblem]:
         """What fails without any export: the inputs do not fit, or one row more."""
@@ -491,6 +552,11 @@ class Importer:
         }
         notes = [_TWO_BIASES] if mapper.merged_biases else []
         notes += _notes(mapper, self.outputs.unused, untrained)
+        if self.followed:
+            notes.append(
+                "these have a backward of their own, which is the gradient of their "
+                f"forward as far as it was compared: {', '.join(sorted(self.followed))}"
+            )
         if self.compared:
             notes.append(
                 "forward branches on the batch size: what it computes was compared for "
@@ -608,7 +674,8 @@ def _explained(error: Exception, folder: str, train: bool) -> ImportProblem:
         return ImportProblem(
             "what is computed depends on the data (a branch, a loop or a shape by a "
             "tensor's values)",
-            "torch.where keeps both branches in one graph",
+            "torch.where keeps both branches in one graph; layers that are left out at "
+            "random: layerdrop=0",
             place,
         )
     if _FIXES.search(text):

@@ -7,7 +7,7 @@ import contextlib
 import inspect
 import sys
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Iterator, Optional
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -47,6 +47,21 @@ class Float64(TorchFunctionMode):  # type: ignore[misc]
         )
 
 
+def uniform_shift(name: str, args: Any, kwargs: Any) -> Optional[float]:
+    """Of torch.rand, of noise plus a number, and of the floor of that: what was added,
+    the probability that the floor is 1. None: of anything else."""
+    if name in ("rand", "rand_like"):
+        return 0.0
+    held = [getattr(one, "bakeoff_shift", None) for one in args[:2]]
+    shift = next((one for one in held if one is not None), None)
+    if shift is None or name.strip("_") not in ("add", "radd", "iadd", "floor"):
+        return None
+    if name.startswith("floor"):
+        return float(shift)
+    numbers = [one for one in args[:2] if isinstance(one, (int, float))]
+    return float(shift + numbers[0]) if numbers else None
+
+
 class WithoutDropout(TorchFunctionMode):  # type: ignore[misc]
     """Dropout of any spelling passes its input on; Bernoulli noise is its mean.
     Gradients are those of float64."""
@@ -61,6 +76,13 @@ class WithoutDropout(TorchFunctionMode):  # type: ignore[misc]
         if name in ("hardsigmoid", "hardsigmoid_"):
             # torch's own backward has 1/6 as float32, also in float64.
             return (args[0] / 6 + 0.5).clamp(0, 1)
+        shift = uniform_shift(name, args, kwargs)
+        if shift is not None:
+            made = func(*args, **kwargs)
+            if name.strip("_") == "floor":
+                return made.fill_(shift)  # its mean
+            made.bakeoff_shift = shift
+            return made
         if name == "bernoulli_":
             return args[0].fill_(args[1] if len(args) > 1 else kwargs.get("p", 0.5))
         if name == "multi_head_attention_forward":  # what it calls is not seen here
@@ -78,6 +100,7 @@ class WithoutDropout(TorchFunctionMode):  # type: ignore[misc]
 def in_float64(module: torch.nn.Module) -> torch.nn.Module:
     """The module in float64; its forward runs under Float64."""
     module = module.double().cpu()
+    experts(module, "eager")
     forward = module.forward
 
     def wide(*args: Any, **kwargs: Any) -> Any:
@@ -107,6 +130,49 @@ def masks_as_given() -> Iterator[None]:
         yield
     finally:
         owner._detect_is_causal_mask = original
+
+
+def experts(module: torch.nn.Module, how: str) -> None:
+    """Experts of transformers: "eager" loops over those that are used, as the model's
+    own code does; "batched_mm" looks up the weights of each word's experts, which an
+    export can follow. The third way, sorting words by experts, has no float64."""
+    for part in module.modules():
+        config: Any = getattr(part, "config", None)
+        if hasattr(config, "_experts_implementation_internal"):
+            config._experts_implementation_internal = how
+
+
+class _Context:
+    """Stands for the ctx of a function whose forward autograd follows itself."""
+
+    needs_input_grad = (True,) * 64
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        pass
+
+    mark_dirty = mark_non_differentiable = save_for_backward
+    set_materialize_grads = save_for_backward
+
+
+@contextlib.contextmanager
+def followed_functions() -> Iterator[list[str]]:
+    """Custom functions are their formulas; the names of those that were applied."""
+    seen: list[str] = []
+    owner = torch.autograd.Function
+    original = owner.__dict__["apply"]
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if cls.__module__.startswith("torch."):
+            return original.__get__(None, cls)(*args, **kwargs)
+        seen.append(cls.__name__)
+        apart = cls.setup_context is not owner.setup_context
+        return cls.forward(*args) if apart else cls.forward(_Context(), *args)
+
+    owner.apply = classmethod(apply)
+    try:
+        yield seen
+    finally:
+        owner.apply = original
 
 
 @contextlib.contextmanager

@@ -285,12 +285,32 @@ class Graph:
                 kept.append(node)
         return kept[::-1]
 
+    def _followed(self, results: Sequence[str]) -> list[Node]:
+        """The live nodes, each behind its inputs, in an order that follows from what
+        they read and not from when they were added."""
+        open_, seen, found = list(results)[::-1], set(), []
+        while open_:
+            node = self.by_output.get(open_[-1])
+            if node is None or node.output in seen:
+                open_.pop()
+                continue
+            missing = [
+                name
+                for name in node.inputs[::-1]
+                if name in self.by_output and name not in seen
+            ]
+            open_ += missing
+            if not missing:
+                seen.add(node.output)
+                found.append(node)
+        return found
+
     def signature(self, results: Sequence[str]) -> list[tuple[Any, ...]]:
         """What is computed, independent of names and of unused nodes, and the user's
         line: graphs whose rows are equal up to the line compute the same."""
         number: dict[str, Any] = {name: name for name in self.input_shapes}
         rows: list[tuple[Any, ...]] = []
-        for node in self.live(results):
+        for node in self._followed(results):
             number[node.output] = len(rows)
             inputs = tuple(number[name] for name in node.inputs)
             params = tuple((slot, self._identity(name)) for slot, name in node.params)

@@ -12,7 +12,7 @@ import torch
 from bakeoff_import.builder import LARGEST
 from bakeoff_import.mapping import Args, Mapper, Row
 from bakeoff_import.problems import Unsupported
-from bakeoff_import.rows import _axes, repeat_interleave, row
+from bakeoff_import.rows import _axes, over, repeat_interleave, row
 from bakeoff_import.steps import (
     along,
     averaging,
@@ -115,8 +115,8 @@ def embedding(m: Mapper, a: Args) -> Value:
             "looks up constant ids, the row of padding_idx among them",
             "leave padding_idx out",
         )
-    if a.get("scale_grad_by_freq") or a.get("sparse"):
-        raise Unsupported("scales gradients by frequency, or keeps them sparse")
+    if a.get("scale_grad_by_freq"):
+        raise Unsupported("scales gradients by frequency", "scale_grad_by_freq=False")
     shape, n = m.out()
     if isinstance(ids, Const):
         table = m.value(a.weight)
@@ -155,17 +155,31 @@ def embedding_bag(m: Mapper, a: Args) -> list[Any]:
     even = isinstance(offsets, Const) and torch.equal(
         offsets.tensor, count * torch.arange(len(offsets.tensor))
     )
-    plain = a.per_sample_weights is None and a.padding_idx in (None, -1)
-    if ids.layout.n is None or not even or not plain or a.include_last_offset:
+    padding = -1 if a.padding_idx is None else int(a.padding_idx)
+    largest = a.mode == 2 and padding >= 0
+    if ids.layout.n is None or not even or largest or a.include_last_offset:
         raise Unsupported(
-            "has bags of several sizes, weights or padding",
+            "has bags of several sizes, or takes the largest of some rows",
             "bags of one size: ids[N,T]",
         )
     ids = m.reshaped(ids, ids.layout.reshaped((1, count), 0))
     layout = Layout((1, count, a.weight.tensor.shape[1]), 0)
     rows = m.made("embedding", [ids], layout, params=_weights(m, weight=a.weight))
-    how = ("sum", "mean", "max")[a.mode]
-    return [m.reduced(how, rows, [1], False), None, None, None]
+    if a.per_sample_weights is not None:
+        weights = m.reshaped(m.value(a.per_sample_weights), layout.sized(2, 1))
+        rows = over("mul", m, rows, weights)
+    if padding < 0:
+        how = ("sum", "mean", "max")[a.mode]
+        return [m.reduced(how, rows, [1], False), None, None, None]
+    counts = torch.ones(a.weight.tensor.shape[0], 1, dtype=torch.float64)
+    counts[padding] = 0
+    slots = [("weight", m.slot(Const(counts)))]
+    mask = m.made("embedding", [ids], layout.sized(2, 1), params=slots)
+    total = m.reduced("sum", over("mul", m, rows, mask), [1], False)
+    if a.mode == 1:
+        size = m.reduced("sum", mask, [1], False)
+        total = over("div", m, total, m.binary("maximum", size, 1.0))
+    return [total, None, None, None]
 
 
 @row("one_hot")
@@ -211,10 +225,8 @@ def conv(m: Mapper, a: Args) -> Value:
         "groups": int(a.groups),
     }
     shape = m.out()[0]
-    if computed and count < 3:
-        return _conv_by_product(m, m.batch_first(x), shape, a, attrs)
     if computed:
-        raise Unsupported("its weight is computed", "fold the computation into it")
+        return _conv_by_product(m, m.batch_first(x), shape, a, attrs)
     if count == 1 and x.layout.n is not None and not m.known(name):
         return _conv_of_row(m, m.batch_first(x, 3), shape, a, attrs)
     attrs["params"] = _weights(m, weight=a.weight, bias=a.bias)
@@ -343,7 +355,21 @@ def conv_transpose(m: Mapper, a: Args) -> Value:
     layout = Layout(m.out()[0], 0)
     dilation = _pairs(a.dilation, count)
     computed = not isinstance(a.weight, (Param, Const))
-    simple = count < 3 and int(a.groups) == 1 and set(dilation) == {1}
+    groups = int(a.groups)
+    if computed and groups > 1:
+        weight = m.value(a.weight)
+        inside, outside = x.shape[1] // groups, layout.shape[1] // groups
+        outs = [
+            conv_transpose(m, Args(
+                a, input=m.sliced(x, 1, i * inside, (i + 1) * inside), groups=1,
+                weight=m.sliced(weight, 0, i * inside, (i + 1) * inside), bias=None,
+                channels=outside,
+            ))
+            for i in range(groups)
+        ]  # fmt: skip
+        return channels_scaled(m, m.concat(outs, 1), None, a.bias)
+    layout = layout.sized(1, a.get("channels", layout.shape[1]))
+    simple = count < 3 and groups == 1 and set(dilation) == {1}
     if simple and (computed or not m.known(name)):
         return _transposed_by_product(m, x, m.value(a.weight), layout, a)
     return m.made(
@@ -633,14 +659,13 @@ def _resizing(m: Mapper, axis: int, size: int, out: int) -> Any:
         size, 1, *(size if i == axis - 2 else 1 for i in range(len(sizes)))
     ).expand(size, 1, *sizes)
     factors = m._bind(node).get("scale_factors")
-    if factors and abs(size * factors[axis - 2] - out) > 1e-9:
-        raise Unsupported(
-            f"resizes {size} by {factors[axis - 2]:g}, which is no whole size"
-        )
     names = [argument.name for argument in node.target._schema.arguments]
     given = dict(zip(names, [picture, target, *node.args[2:]]))
-    if "scale_factors" in given:
-        given["scale_factors"] = None
+    if factors:  # places depend on them, whole sizes or not
+        given[names[1]] = None
+        given["scale_factors"] = [
+            factor if i == axis - 2 else 1.0 for i, factor in enumerate(factors)
+        ]
     made = node.target(*given.values())
     for other in reversed(range(len(sizes))):
         if other != axis - 2:
@@ -649,6 +674,48 @@ def _resizing(m: Mapper, axis: int, size: int, out: int) -> Any:
 
 
 # ---- windows
+
+
+@row("grid_sampler")
+def grid_sampler(m: Mapper, a: Args) -> Value:
+    """sums over rows and columns, with the weights of both neighbours; bilinear"""
+    if a.interpolation_mode != 0 or a.padding_mode == 2 or len(m.out()[0]) != 4:
+        raise Unsupported(
+            "samples other than bilinearly, or reflects", 'mode="bilinear"'
+        )
+    x, grid = m.batch_first(a.input, 4), m.batch_first(a.grid, 4)
+    channels, (rows, columns) = x.shape[1], grid.shape[1:3]
+    flat = m.reshaped(grid, Layout((1, rows * columns, 2), 0))
+
+    def weights(which: int, size: int) -> Value:
+        """N,size,places."""
+        at = m.binary("add", m.sliced(flat, 2, which, which + 1), 1.0)
+        scale = size - 1 if a.align_corners else size
+        at = m.binary("mul", at, scale / 2)
+        at = at if a.align_corners else m.binary("sub", at, 0.5)
+        if a.padding_mode == 1:
+            at = m.unary("clip", at, least=0.0, most=float(size - 1))
+        low = m.stopped(m.unary("floor", at))
+        share = m.made("sub", [at, low], at.layout)
+        places = m.value(Const(torch.arange(size, dtype=torch.float64)[None, None]))
+        wide = at.layout.sized(2, size)
+        parts = []
+        for place, part in (
+            (low, m.binary("add", m.unary("neg", share), 1.0)),
+            (m.binary("add", low, 1.0), share),
+        ):
+            pair = [place, m._fitted(places, wide)]
+            here = m.made("equal", pair, wide, "bool")
+            parts.append(m.made("where", [here, part, m.number(0.0)], wide))
+        return m.permuted(m.made("add", parts, wide), [0, 2, 1])
+
+    height, width = x.shape[2:]
+    lines = m.reshaped(x, Layout((1, channels * height, width), 0))
+    made = product(m, lines, weights(0, width))
+    made = m.reshaped(made, Layout((1, channels, height, rows * columns), 0))
+    beside = m.reshaped(weights(1, height), Layout((1, 1, height, rows * columns), 0))
+    out = m.reduced("sum", m.made("mul", [made, beside], made.layout), [2], False)
+    return m.reshaped(out, Layout((1, channels, rows, columns), 0))
 
 
 @row("col2im")
@@ -851,10 +918,16 @@ def layer_norm(m: Mapper, a: Args) -> Value:
     dims = len(a.normalized_shape)
     if x.layout.n is not None and x.layout.n >= x.layout.rank - dims:
         raise Unsupported("normalises over the batch")
-    slots = _weights(m, weight=a.weight, bias=a.bias)
-    return m.made(
-        "layer_norm", [x], x.layout, params=slots, dims=dims, eps=float(a.eps)
-    )
+    computed = any(isinstance(one, Value) for one in (a.weight, a.bias))
+    slots = [] if computed else _weights(m, weight=a.weight, bias=a.bias)
+    out = m.made("layer_norm", [x], x.layout, params=slots, dims=dims, eps=float(a.eps))
+    return _scaled(m, out, a.weight, a.bias) if computed else out
+
+
+def _scaled(m: Mapper, x: Value, weight: Any, bias: Any) -> Value:
+    """x weight + bias, which are computed, of the last axes."""
+    out = x if weight is None else over("mul", m, x, m.value(weight))
+    return out if bias is None else over("add", m, out, m.value(bias))
 
 
 def _grouped_norm(m: Mapper, a: Args, groups: int) -> Value:
@@ -888,6 +961,8 @@ def rms_norm(m: Mapper, a: Args) -> Value:
     if x.layout.n is not None and x.layout.n >= x.layout.rank - dims:
         raise Unsupported("normalises over the batch")
     eps = float(torch.finfo(torch.float64).eps if a.eps is None else a.eps)
+    if isinstance(a.weight, Value):
+        return _scaled(m, rms_norm(m, Args(a, weight=None)), a.weight, None)
     if m.known("rms_norm"):
         slots = _weights(m, weight=a.weight)
         return m.made("rms_norm", [x], x.layout, params=slots, dims=dims, eps=eps)
@@ -903,19 +978,17 @@ def rms_norm(m: Mapper, a: Args) -> Value:
 def cosine_similarity(m: Mapper, a: Args) -> Value:
     """sums of products over the norms"""
     x, y = m.value(a.x1), m.value(a.x2)
-    axes = _axes(m, x, a.dim)
+    axis = a.dim if a.dim < 0 else a.dim - max(x.layout.rank, y.layout.rank)
 
     def total(one: Value, two: Value) -> Value:
-        return m.reduced("sum", m.made("mul", [one, two], one.layout), axes, False)
+        both = over("mul", m, one, two)
+        return m.reduced("sum", both, _axes(m, both, axis), False)
 
     def size(v: Value) -> Value:
         root = m.unary("sqrt", total(v, v))
         return m.made("maximum", [root, m.number(float(a.eps))], root.layout)
 
-    top = total(x, y)
-    return m.made(
-        "div", [m.made("div", [top, size(x)], top.layout), size(y)], top.layout
-    )
+    return over("div", m, over("div", m, total(x, y), size(x)), size(y))
 
 
 # ---- attention
@@ -1080,21 +1153,31 @@ class Recurrent:
     weight_hh: Any
     bias_ih: Any = None
     bias_hh: Any = None
+    weight_hr: Any = None  # of an LSTM's projection
 
     @property
     def units(self) -> int:
         return int(self.weight_hh.tensor.shape[1])
+
+    def widths(self, count: int) -> list[int]:
+        """Of its states: h, and c, which is as wide as a gate."""
+        projected = self.weight_hr is not None
+        cell = self.weight_hh.tensor.shape[0] // 4 if projected else self.units
+        return [self.units, int(cell)][:count]
 
 
 def _directions(a: Args) -> list[list[Recurrent]]:
     """For each layer one or two directions."""
     each = 4 if a.has_biases else 2
     count = 2 if a.bidirectional else 1
-    if len(a.params) != each * count * int(a.num_layers):
-        raise Unsupported(
-            "projects its hidden state (proj_size)", "nn.LSTM without proj_size"
-        )
-    groups = [Recurrent(*a.params[i : i + each]) for i in range(0, len(a.params), each)]
+    projects = len(a.params) != each * count * int(a.num_layers)
+    each += projects
+    groups = []
+    for i in range(0, len(a.params), each):
+        own = list(a.params[i : i + each])
+        last = own.pop() if projects else None
+        biases = own[2:] or [None, None]
+        groups.append(Recurrent(own[0], own[1], biases[0], biases[1], last))
     return [groups[i : i + count] for i in range(0, len(groups), count)]
 
 
@@ -1117,7 +1200,8 @@ def _lstm_step(
         return m.made("mul", [m.unary("sigmoid", gate), other], lay)
 
     c = m.made("add", [times(f, c), times(i, m.unary("tanh", g))], lay)
-    return [times(o, m.unary("tanh", c)), c]
+    h = times(o, m.unary("tanh", c))
+    return [h if w.weight_hr is None else _gates(m, h, w.weight_hr, None), c]
 
 
 def _gru_step(
@@ -1165,7 +1249,8 @@ def _unrolled(
         outs = []
         for direction, w in enumerate(layer):
             place = number * len(layer) + direction
-            state = [_state(m, s, place, x, time, w.units) for s in states]
+            widths = zip(states, w.widths(len(states)))
+            state = [_state(m, s, place, x, time, width) for s, width in widths]
             from_x = _gates(m, x, w.weight_ih, w.bias_ih)
             order = range(steps - 1, -1, -1) if direction else range(steps)
             made: dict[int, Value] = {}
@@ -1273,7 +1358,8 @@ def lstm(m: Mapper, a: Args) -> list[Any]:
             own.append(("bias", _bias(m, w.bias_ih, w.bias_hh)))
         return own
 
-    if not all(_zero(state) for state in a.hx) or m_reads(m, 2) or not _batched(m, a):
+    plain = all(_zero(s) for s in a.hx) and not m_reads(m, 2) and _batched(m, a)
+    if not plain or any(w.weight_hr is not None for ws in _directions(a) for w in ws):
         return _unrolled(m, a, _lstm_step, a.hx, 3)
     return [*_layered(m, a, "lstm", slots), None]
 

@@ -33,12 +33,14 @@ from bakeoff_import.graph import ir_word, numbered, value_of
 from bakeoff_import.liveness import needed
 from bakeoff_import.problems import Refusal, Unsupported, is_users
 from bakeoff_import.values import (
+    Complex,
     Const,
     Layout,
     Noise,
     Param,
     Shape,
     Stacked,
+    Uniform,
     Value,
 )
 
@@ -78,9 +80,12 @@ def coefficient(size: Any) -> tuple[int, bool]:
     if expression.is_Integer:
         return int(expression), False
     symbols = list(expression.free_symbols)
+    if any(symbol.name.startswith("u") for symbol in symbols):
+        raise Unsupported("has a size that depends on the data", "sizes that are given")
     if len(symbols) == 1:
-        factor = expression / symbols[0]
-        if factor.is_Integer and factor > 0:
+        tried = {expression.subs(symbols[0], n) / n for n in (2, 3, 5, 1024)}
+        factor = tried.pop()  # (2 N + 1) // 2 is N too
+        if not tried and factor.is_Integer and factor > 0:
             return int(factor), True
     raise Unsupported(
         f"a size is {expression} of the batch size",
@@ -171,6 +176,7 @@ class Mapper(Builder):
         self.node: Any = None
         self.needed = needed(module.graph, _MUTATES_STATISTICS)
         self.masks: set[str] = set()  # inputs that are taken to hold 0 and 1 alone
+        self.whole: set[str] = set()  # floats that are places
 
     @property
     def dead_dropout(self) -> bool:
@@ -316,14 +322,18 @@ class Mapper(Builder):
         flat = [
             a
             for a in _flat(args.values())
-            if isinstance(a, (Value, Param, Const, Noise, Stacked))
+            if isinstance(a, (Value, Param, Const, Noise, Uniform, Stacked, Complex))
         ]
         computed = name in _RANDOM | _EMPTY or name.endswith(("batch_norm", "dropout"))
         if not computed and all(isinstance(a, Const) for a in flat):
             return self._fold(node, flat, mutates)
+        sizes = getattr(node.meta.get("val"), "shape", ())
+        if any(isinstance(size, int) and size == 0 for size in sizes):
+            return self.nothing(node.meta["val"])
         if name in _EMPTY:
             return Noise(Layout(*layout_of(node.meta["val"])), 1.0, 1.0)
-        row = self._row(name)
+        pairs = _is_complex(node.meta.get("val")) or any(map(_is_complex, flat))
+        row = self._rows["complex"] if pairs else self._row(name)
         if row is None:
             raise Unsupported(*nearest(name))
         result = row(self, args)
@@ -427,18 +437,24 @@ class Mapper(Builder):
         def real(arg: Any) -> Any:
             if isinstance(arg, torch.fx.Node):
                 return real(self._env[arg])
-            if isinstance(arg, Const):
-                return arg.tensor
+            if isinstance(arg, Const):  # a view of it may need other strides
+                view = self._op_name(node) in ("aten.view", "aten._unsafe_view")
+                return arg.tensor.contiguous() if view else arg.tensor
             if isinstance(arg, (torch.SymInt, torch.SymFloat)):
                 return _at(arg, ROWS_FOLDED)
             if isinstance(arg, (list, tuple)):
                 return [real(one) for one in arg]
             return torch.device("cpu") if isinstance(arg, torch.device) else arg
 
-        with torch.no_grad():
-            made = node.target(
-                *real(node.args), **{k: real(v) for k, v in node.kwargs.items()}
-            )
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)  # as it was in the trace
+        try:
+            with torch.no_grad():
+                made = node.target(
+                    *real(node.args), **{k: real(v) for k, v in node.kwargs.items()}
+                )
+        finally:
+            torch.set_default_dtype(before)
         metas = node.meta["val"]
         if isinstance(made, torch.Tensor):
             if len(read) == 1 and read[0].key and made is read[0].tensor:
@@ -507,8 +523,18 @@ class Mapper(Builder):
     def out(self) -> tuple[Shape, Optional[int]]:
         return layout_of(self.node.meta["val"])
 
+    def under(self, arg: Any) -> Any:
+        """What is written over, perhaps in parts: of memory without contents zeros."""
+        if not isinstance(arg, Noise) or arg.keep < 1:
+            return self.value(arg)
+        lay = arg.layout
+        shape = [
+            s * (ROWS_FOLDED if d == lay.n else 1) for d, s in enumerate(lay.shape)
+        ]
+        return self.value(Const(torch.zeros(shape, dtype=torch.float64), lay.n))
+
     def value(self, arg: Any) -> Value:
-        if isinstance(arg, Noise):
+        if isinstance(arg, (Noise, Uniform)):
             raise Unsupported(
                 "draws random numbers",
                 "only dropout and stochastic depth may be random",
@@ -659,6 +685,11 @@ class Mapper(Builder):
             "remove the standardisation of weights, or fold it into them",
         )
 
+    def nothing(self, meta: Any) -> Const:
+        """A tensor without elements: the rest that a split leaves, for example."""
+        sizes = [_at(size, ROWS_FOLDED) for size in meta.shape]
+        return Const(torch.zeros(sizes, dtype=meta.dtype), layout_of(meta)[1])
+
     def full(self, number: float) -> Const:
         """A constant of the present node's shape and type, full of one number."""
         meta = self.node.meta["val"]
@@ -763,8 +794,12 @@ class Mapper(Builder):
         if v.dtype != "i32":
             return v
         made = self.graph.by_output.get(v.name)
-        if made is not None and made.op == "cast" and self._is_whole(made.inputs[0]):
-            return Value(made.inputs[0], v.layout, "f32", v.spread)
+        if made is not None and made.op == "cast":
+            held = Value(made.inputs[0], v.layout, "f32", v.spread)
+            if self._is_whole(held.name):
+                return held
+            whole = self.unary("floor", self.unary("abs", held))
+            return self.binary("mul", self.unary("sign", held), whole)
         return self._looked_up(v, 0, self._vocabulary(v.name))
 
     def begun(self, one: Any, other: Any) -> Optional[Value]:
@@ -804,9 +839,9 @@ class Mapper(Builder):
         return Value(name, v.layout, "f32", v.spread)
 
     def _is_whole(self, name: str) -> bool:
-        """A frozen parameter of integers."""
+        """A frozen parameter of integers, or places."""
         made = self.graph.by_output.get(name)
-        return made is not None and made.op == "parameter"
+        return name in self.whole or (made is not None and made.op == "parameter")
 
     def _vocabulary(self, name: str) -> int:
         """The most rows of a table that is read by the ids of this input."""
@@ -847,9 +882,8 @@ class Mapper(Builder):
                 continue
             for user in node.users:
                 lookup = self._op_name(user) == "aten.embedding"
-                if user in self.needed and (
-                    not lookup or self._bind(user).padding_idx != padding
-                ):
+                given = (*user.args[2:3], user.kwargs.get("padding_idx", -1))[0]
+                if user in self.needed and (not lookup or given != padding):
                     return True
         return False
 
@@ -878,6 +912,13 @@ _MUTATES_STATISTICS = {
     "aten._native_batch_norm_legit",
     "aten.instance_norm",
 }
+
+
+def _is_complex(one: Any) -> bool:
+    tensor = getattr(one, "tensor", one)
+    return isinstance(one, Complex) or (
+        isinstance(tensor, torch.Tensor) and tensor.is_complex()
+    )
 
 
 def _finite(tensor: Any) -> Any:
@@ -920,19 +961,8 @@ _INSTEAD = [
         "a maximum or a sum over the axis works",
     ),
     ("nonzero masked_select", "a mask with torch.where keeps the shape fixed"),
-    (
-        "index_put scatter scatter_add index_add index_copy",
-        "torch.where, or a matrix product with one_hot",
-    ),
-    ("gather take_along_dim", "a row of a table by integer: nn.Embedding"),
-    (
-        "fft_rfft fft_fft fft_rfft2 fft_irfft2 fft_fft2 stft",
-        "a convolution or a matrix product",
-    ),
-    (
-        "view_as_complex view_as_real complex polar real imag angle",
-        "pairs of real numbers: x cos - y sin and x sin + y cos",
-    ),
+    ("masked_scatter scatter_reduce", "torch.where, or a product with one_hot"),
+    ("stft istft", "a convolution or a matrix product"),
     (
         "linalg_inv linalg_svd linalg_solve linalg_eigh linalg_qr linalg_cholesky",
         "no decomposition of matrices works",
@@ -948,7 +978,8 @@ _INSTEAD = [
         "return the prediction: --loss names the loss",
     ),
     ("fractional_max_pool2d", "nn.MaxPool2d"),
-    ("grid_sampler affine_grid_generator", "nn.Upsample"),
+    ("embedding_renorm", "max_norm=None"),
+    ("max_pool2d_with_indices max_unpool2d", "nn.Upsample, or nn.ConvTranspose2d"),
     ("col2im", "nn.ConvTranspose2d"),
     ("im2col unfold", "nn.Conv2d, or slices"),
     ("deform_conv2d", "nn.Conv2d"),

@@ -11,7 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from bakeoff_import.exporting import Importer, arguments, drawn
-from bakeoff_import.float64 import WithoutDropout
+from bakeoff_import.float64 import WithoutDropout, uniform_shift
 from bakeoff_import.origin import user_place
 from bakeoff_import.problems import ImportProblem
 from bakeoff_import.values import Layout, N, Value
@@ -169,6 +169,7 @@ def _gradients(importer: Importer, projected: Any) -> dict[str, Any]:
                 f"torch cannot compute the model's gradients: {first}",
                 "the model must train in torch first",
             ) from error
+    grads = [g.to_dense() if g is not None and g.is_sparse else g for g in grads]
     for key, grad in zip(others, grads[len(flat) - len(others) :]):
         if grad is not None and bool(grad.any()):
             raise ImportProblem(
@@ -205,7 +206,14 @@ class _Masks(TorchDispatchMode):  # type: ignore[misc]
             self.draws.append((round(float(keep), 9), args[0].numel()))
         elif name == "aten::native_dropout" and args[2]:
             self.draws.append((round(1 - float(args[1]), 9), args[0].numel()))
-        return func(*args, **(kwargs or {}))
+        made = func(*args, **(kwargs or {}))
+        short = name.removeprefix("aten::")
+        shift = uniform_shift(short, args, kwargs)
+        if shift is not None and short.startswith("floor"):
+            self.draws.append((round(shift, 9), args[0].numel()))
+        elif shift is not None:
+            made.bakeoff_shift = shift
+        return made
 
 
 def check_dropout(importer: Importer) -> None:

@@ -12,7 +12,6 @@ from typing import Any, Callable, Optional, Sequence
 import torch
 
 from bakeoff_import.mapping import (
-    ROWS_FOLDED,
     Args,
     Mapper,
     Row,
@@ -20,10 +19,19 @@ from bakeoff_import.mapping import (
     dtype_of,
 )
 from bakeoff_import.problems import Unsupported
-from bakeoff_import.steps import global_pool, product, selected
-from bakeoff_import.values import Const, Layout, Noise, Param, Stacked, Value
+from bakeoff_import.steps import global_pool, selected
+from bakeoff_import.values import (
+    Const,
+    Layout,
+    Noise,
+    Param,
+    Stacked,
+    Uniform,
+    Value,
+)
 
 ROWS: dict[str, Row] = {}
+_LARGEST = float(torch.finfo(torch.float32).max)
 
 
 def row(*names: str) -> Callable[[Row], Row]:
@@ -50,7 +58,7 @@ def _unary(op: str, **attrs: Any) -> Row:
 
 for _name in (
     "neg abs exp log log1p expm1 sqrt rsqrt reciprocal square sin cos atan erf tanh "
-    "sigmoid relu floor ceil round silu mish sign"
+    "sigmoid relu ceil round silu mish sign"
 ).split():
     row(_name)(_unary(_name))
 row("special_expm1")(_unary("expm1"))
@@ -262,7 +270,14 @@ def _keep(m: Mapper, x: Value, noise: Noise) -> Value:
     """x * noise: stochastic depth. Its mask is dropout of ones, one for each row."""
     if noise.keep == 1:
         raise Unsupported("reads memory that nothing has written")
-    if abs(noise.keep * noise.scale - 1) > 1e-12:
+    mean = noise.keep * noise.scale
+    made = m.graph.by_output.get(x.name)
+    if abs(mean - 1) > 1e-12 and made is not None and made.op == "div":
+        by = m.graph.by_output.get(made.inputs[1])  # x.div(keep) * noise
+        if by is not None and by.op == "constant" and by.attrs["value"] == mean:
+            x = Value(made.inputs[0], x.layout, x.dtype, x.spread)
+            mean = 1.0
+    if abs(mean - 1) > 1e-12:
         raise Unsupported(
             f"multiplies by noise whose mean is {noise.keep * noise.scale:g}, not 1",
             "divide the noise by the probability to keep a row",
@@ -284,6 +299,20 @@ def _keep(m: Mapper, x: Value, noise: Noise) -> Value:
     ones = m.binary("add", m.binary("mul", first, 0.0), 1.0)
     mask = m.unary("dropout", ones, rate=1 - noise.keep)
     return m.made("mul", [x, mask], x.layout)
+
+
+@row("rand", "rand_like")
+def rand(m: Mapper, a: Args) -> Any:
+    """noise: floor(keep + rand) is that of bernoulli_"""
+    return Uniform(Layout(*m.out()))
+
+
+@row("floor")
+def floor(m: Mapper, a: Args) -> Any:
+    """`floor`; of noise see `rand`"""
+    if isinstance(a.input, Uniform) and 0 <= a.input.shift <= 1:
+        return Noise(a.input.layout, a.input.shift, 1.0)
+    return m.unary("floor", m.value(a.input))
 
 
 @row("bernoulli", "bernoulli_")
@@ -315,8 +344,11 @@ def _scaled(m: Mapper, x: Any, alpha: Any) -> Any:
 
 
 @row("add")
-def add(m: Mapper, a: Args) -> Value:
+def add(m: Mapper, a: Args) -> Any:
     """`add`; of ids and the beginning of each column in one table: lookups"""
+    for x, y in ((a.input, a.other), (a.other, a.input)):
+        if isinstance(x, Uniform) and isinstance(y, (int, float)):
+            return Uniform(x.layout, x.shift + y)
     ids = m.begun(a.input, a.other) if a.get("alpha", 1) == 1 else None
     if ids is not None:
         return ids
@@ -394,41 +426,36 @@ def logaddexp(m: Mapper, a: Args) -> Value:
 
 def _distance(m: Mapper, apart: Value, p: float, keep: bool) -> Value:
     """The norm over the last axis."""
-    axes = [apart.layout.rank - 1]
-    if p == 2:
-        return m.unary("sqrt", m.reduced("sum", m.unary("square", apart), axes, keep))
-    if p == 1:
-        return m.reduced("sum", m.unary("abs", apart), axes, keep)
-    raise Unsupported(f"is the distance of order {p:g}", "p=1 or p=2")
+    return norm(m, Args(input=apart, p=p, dim=-1, keepdim=keep))  # type: ignore[no-any-return]
 
 
 @row("pairwise_distance")
 def pairwise_distance(m: Mapper, a: Args) -> Value:
     """`sqrt` of `sum` of `square`(a - b + eps); of order 1: `sum` of `abs`"""
-    apart = _difference(m, m.value(a.x1), m.value(a.x2))
+    apart = over("sub", m, m.value(a.x1), m.value(a.x2))
     return _distance(
         m, m.binary("add", apart, float(a.eps)), float(a.p), bool(a.keepdim)
     )
 
 
-def _difference(m: Mapper, x: Value, y: Value) -> Value:
+def over(op: str, m: Mapper, x: Value, y: Value) -> Value:
     """Of two values that broadcast, whatever the present node gives."""
     shape = tuple(torch.broadcast_shapes(x.shape, y.shape))
     n = next((v.layout.n + len(shape) - v.layout.rank
               for v in (x, y) if v.layout.n is not None), None)  # fmt: skip
     layout = m.broadcast([x, y], shape, n)
-    return m.made("sub", [m._fitted(v, layout) for v in (x, y)], layout)
+    return m.made(op, [m._fitted(v, layout) for v in (x, y)], layout)
 
 
 @row("cdist")
 def cdist(m: Mapper, a: Args) -> Value:
     """`sqrt` of `sum` of `square`(a - b) of all pairs; of order 1: `sum` of `abs`"""
     x, y = m.value(a.x1), m.value(a.x2)
-    x, y = _with_axis(m, x, x.layout.rank - 1), _with_axis(m, y, y.layout.rank - 2)
-    return _distance(m, _difference(m, x, y), float(a.p), False)
+    x, y = with_axis(m, x, x.layout.rank - 1), with_axis(m, y, y.layout.rank - 2)
+    return _distance(m, over("sub", m, x, y), float(a.p), False)
 
 
-def _with_axis(m: Mapper, v: Value, axis: int) -> Value:
+def with_axis(m: Mapper, v: Value, axis: int) -> Value:
     """With an axis of size 1 there."""
     lay = v.layout
     n = lay.n if lay.n is None or lay.n < axis else lay.n + 1
@@ -487,6 +514,54 @@ def logical_or(m: Mapper, a: Args) -> Value:
     return m.pointwise("logical_or", a.input, a.other, dtype="bool")
 
 
+@row("logical_xor", "bitwise_xor", "__xor__")
+def logical_xor(m: Mapper, a: Args) -> Value:
+    """`equal` of them as numbers, `logical_not`"""
+    pair = [m.real(m.value(x)) for x in (a.input, a.other)]
+    return m.unary("logical_not", m.pointwise("equal", *pair, dtype="bool"))
+
+
+@row("isnan", "isinf", "isfinite")
+def finite(m: Mapper, a: Args) -> Value:
+    """`equal` of x and itself; `abs`(x) beyond float32"""
+    x, name = m.real(m.value(a.input)), m._op_name(m.node)
+    if name.endswith("isnan"):
+        same = m.made("equal", [x, x], x.layout, "bool")
+        return m.unary("logical_not", same)
+    pair = [m.number(_LARGEST), m.unary("abs", x)]
+    if name.endswith("isinf"):
+        return m.made("less", pair, x.layout, "bool")
+    return m.made("less_equal", pair[::-1], x.layout, "bool")
+
+
+@row("nan_to_num")
+def nan_to_num(m: Mapper, a: Args) -> Value:
+    """`where`(x = x, `clip`(x), nan)"""
+    x = m.value(a.input)
+    ends = [end if end is not None else size for end, size in (
+        (a.neginf, -_LARGEST), (a.posinf, _LARGEST))]  # fmt: skip
+    same = m.made("equal", [x, x], x.layout, "bool")
+    inside = m.unary("clip", x, least=float(ends[0]), most=float(ends[1]))
+    return m.made("where", [same, inside, m.number(float(a.nan or 0))], x.layout)
+
+
+@row("bucketize", "searchsorted")
+def bucketize(m: Mapper, a: Args) -> Value:
+    """`sum` of `less` or `less_equal` for each boundary"""
+    at = a.get("boundaries", a.get("sorted_sequence"))
+    x = m.value(a.input if "boundaries" in a else a["self"])
+    if not isinstance(at, Const) or at.tensor.ndim != 1 or a.get("sorter") is not None:
+        raise Unsupported("has boundaries that are computed", "one constant vector")
+    op = "less_equal" if a.right or a.get("side") == "right" else "less"
+    wide = with_axis(m, x, x.layout.rank)
+    layout = wide.layout.sized(x.layout.rank, len(at.tensor))
+    ends = m._fitted(Const(at.tensor.to(torch.float64)), layout)
+    below = m.made(op, [ends, wide], layout, "bool")
+    out = m.reduced("sum", m.real(below), [x.layout.rank], False)
+    m.whole.add(out.name)
+    return out
+
+
 @row("logical_not", "bitwise_not")
 def logical_not(m: Mapper, a: Args) -> Value:
     """`logical_not`"""
@@ -524,7 +599,9 @@ def cast(m: Mapper, a: Args) -> Any:
         return a.input
     x = m.value(a.input)
     kind = dtype_of(m.node.meta["val"].dtype)
-    if kind == x.dtype:
+    # Integers that were computed are floats here, and stay so.
+    held = m.node.args[0].meta["val"].dtype
+    if kind == x.dtype or (kind == dtype_of(held) == "i32"):
         return x
     if kind == "bool":
         zero = m.number(0.0)
@@ -725,10 +802,37 @@ def expand(m: Mapper, a: Args) -> Any:
 @row("cat", "concat", "concatenate")
 def cat(m: Mapper, a: Args) -> Value:
     """`concat`"""
-    values = [m.value(t) for t in a.tensors]
-    values = [v for v in values if v.shape != (0,)]
+    empty = [isinstance(t, Const) and t.tensor.numel() == 0 for t in a.tensors]
+    values = [m.value(t) for t, none in zip(a.tensors, empty) if not none]
     axis = values[0].layout.axis(a.get("dim", a.get("axis", 0)))
-    return m.concat(values, axis)
+    rows_join = m.out()[1] == axis and any(v.layout.n == axis for v in values)
+    return _rows_joined(m, values, axis) if rows_join else m.concat(values, axis)
+
+
+def _rows_joined(m: Mapper, values: Sequence[Value], n: int) -> Value:
+    """Several batches one behind the other: an axis in front of N within its axis."""
+    parts = []
+    for v in map(m.spread_out, values):
+        lay = v.layout
+        if lay.n != n or lay.after > 1:
+            raise Unsupported("mixes rows of a batch with each other")
+        shape = (*lay.shape[:n], lay.before, 1, *lay.shape[n + 1 :])
+        parts.append(m.reshaped(v, Layout(shape, n + 1)))
+    out = m.concat(parts, n)
+    count = out.shape[n]
+    shape = (*out.shape[:n], count, *out.shape[n + 2 :])
+    return m.reshaped(out, Layout(shape, n, count, 1))
+
+
+def _rows_taken(m: Mapper, x: Value, begin: int, end: int) -> Value:
+    """Of batches one behind the other those from `begin` to `end`."""
+    lay = x.layout
+    n = lay.n
+    if n is None or lay.after > 1 or not 0 <= begin < end <= lay.before:
+        raise Unsupported("takes some rows of the batch", "keep all rows")
+    apart = Layout((*lay.shape[:n], lay.before, 1, *lay.shape[n + 1 :]), n + 1)
+    part = m.sliced(m.reshaped(x, apart), n, begin, end)
+    return m.reshaped(part, Layout(lay.sized(n, end - begin).shape, n, end - begin, 1))
 
 
 @row("stack")
@@ -745,8 +849,10 @@ def _size(m: Mapper, x: Any, axis: int) -> int:
 
 
 @row("slice")
-def slice_(m: Mapper, a: Args) -> Value:
+def slice_(m: Mapper, a: Args) -> Any:
     """`slice`"""
+    if isinstance(a.input, Noise):
+        return Noise(Layout(*m.out()), a.input.keep, a.input.scale)
     x = m.value(a.input)
     axis = x.layout.axis(a.dim)
     step = int(a.step)
@@ -756,10 +862,24 @@ def slice_(m: Mapper, a: Args) -> Value:
         whole = start == 0 and step == 1 and n == axis and shape == x.shape
         if whole and (end is None or not isinstance(end, int) or end > 2**31):
             return x
-        raise Unsupported("takes some rows of the batch", "keep all rows")
+        if step != 1:
+            raise Unsupported("takes some rows of the batch", "keep all rows")
+        count = x.shape[axis]
+        end = count if end is None else _of_rows(end, count)
+        return _rows_taken(m, x, _of_rows(start, count), end)
     size = x.shape[axis]
     begin, end, _ = slice(a.start, a.end, step).indices(size)
     return m.sliced(x, axis, begin, max(begin, end), step)
+
+
+def _of_rows(place: Any, whole: int) -> int:
+    """A place along the batch as a number of batches."""
+    count, batch = coefficient(place)
+    if count and not batch:
+        if count > 2**31:
+            return whole
+        raise Unsupported("takes some rows of the batch", "keep all rows")
+    return count
 
 
 def _replaced(m: Mapper, x: Value, part: Value, axis: int, begin: int) -> Value:
@@ -774,7 +894,7 @@ def _replaced(m: Mapper, x: Value, part: Value, axis: int, begin: int) -> Value:
 @row("slice_scatter")
 def slice_scatter(m: Mapper, a: Args) -> Any:
     """`slice`, `concat`: what x[:, a:b] = y becomes"""
-    x, part = m.value(a.input), m.value(a.src)
+    x, part = m.under(a.input), m.value(a.src)
     axis = x.layout.axis(a.dim)
     if axis == x.layout.n:
         if part.shape == x.shape and part.layout.n == axis and a.start in (None, 0):
@@ -792,7 +912,7 @@ def slice_scatter(m: Mapper, a: Args) -> Any:
 @row("select_scatter")
 def select_scatter(m: Mapper, a: Args) -> Value:
     """`reshape`, `slice`, `concat`: what x[:, i] = y becomes"""
-    x, part = m.value(a.input), m.value(a.src)
+    x, part = m.under(a.input), m.value(a.src)
     axis = x.layout.axis(a.dim)
     if axis == x.layout.n:
         raise Unsupported("writes to one row of the batch", "keep all rows")
@@ -803,7 +923,7 @@ def select_scatter(m: Mapper, a: Args) -> Value:
 @row("copy")
 def copy(m: Mapper, a: Args) -> Value:
     """nothing; `expand` where y is broadcast"""
-    x, y = m.value(a.input), m.value(a.src)
+    x, y = m.under(a.input), m.value(a.src)
     if y.shape == x.shape and y.layout == x.layout:
         return y
     fitted = m._fitted(y, x.layout)
@@ -826,6 +946,8 @@ def select(m: Mapper, a: Args) -> Any:
     """`slice`, `reshape`"""
     if isinstance(a.input, Stacked) and a.dim == 0:
         return a.input.items[a.index]
+    if isinstance(a.input, Noise):
+        return Noise(Layout(*m.out()), a.input.keep, a.input.scale)
     x = m.value(a.input)
     return selected(m, x, x.layout.axis(a.dim), int(a.index))
 
@@ -854,13 +976,19 @@ def unbind(m: Mapper, a: Args) -> Any:
 def split(m: Mapper, a: Args) -> list[Value]:
     """several `slice`"""
     x = m.value(a.input)
-    axis = x.layout.axis(a.get("dim", 0))
-    if axis == x.layout.n:
-        raise Unsupported("takes the rows of the batch apart", "keep all rows")
-    parts, begin = [], 0
+    second = m._op_name(m.node) == "aten.hsplit" and x.layout.rank > 1
+    axis = x.layout.axis(a.get("dim", 1 if second else 0))
+    parts: list[Any] = []
+    begin = 0
     for meta in m.node.meta["val"]:
         size, _ = coefficient(meta.shape[axis])
-        parts.append(m.sliced(x, axis, begin, begin + size))
+        if axis == x.layout.n:
+            parts.append(_rows_taken(m, x, begin, begin + size))
+        else:
+            nothing = size == 0
+            parts.append(
+                m.nothing(meta) if nothing else m.sliced(x, axis, begin, begin + size)
+            )
         begin += size
     return parts
 
@@ -875,18 +1003,19 @@ def repeat(m: Mapper, a: Args) -> Value:
     own = None if lay.n is None else lay.n + lead
     if own is None and n is not None:  # a constant or parameter for each row
         old = (1,) * lead + x.shape
-        if old[n] != 1 or shape[n] != 1:
+        if old[n] != shape[n]:
             raise Unsupported("repeats along a batch that is merged with an axis")
-        name = m.graph.reshape(x.name, x.ir, Layout(old, n).ir(True), x.dtype)
-        x = Value(name, Layout(old, n), x.dtype, spread=True)
+        whole = Layout(old, n, 1, old[n])
+        name = m.graph.reshape(x.name, x.ir, whole.ir(True), x.dtype)
+        x = Value(name, whole, x.dtype, spread=True)
     elif lead:
         x = m.reshaped(x, Layout((1,) * lead + x.shape, own, lay.before, lay.after))
     for axis, size in enumerate(shape):
         times = size // x.shape[axis]
         if times > 1:
-            if axis == x.layout.n:
-                raise Unsupported("repeats the rows of a batch")
-            x = m.concat([x] * times, axis)
+            same = [x] * times
+            join = _rows_joined if axis == x.layout.n else Mapper.concat
+            x = join(m, same, axis)
     return x
 
 
@@ -894,8 +1023,15 @@ def repeat(m: Mapper, a: Args) -> Value:
 def repeat_interleave(m: Mapper, a: Args) -> Value:
     """`expand`, `reshape`"""
     x = m.value(a.input)
-    if not isinstance(a.get("repeats"), int) or a.get("dim") is None:
-        raise Unsupported("repeats by a tensor, or without an axis")
+    counts = a.get("repeats")
+    if isinstance(counts, Const) and counts.n is None and a.get("dim") is not None:
+        axis = x.layout.axis(a.dim)
+        if axis != x.layout.n:
+            times = counts.tensor.broadcast_to(x.shape[axis])
+            places = torch.arange(x.shape[axis]).repeat_interleave(times)
+            return m.taken(x, places, axis)
+    if not isinstance(counts, int) or a.get("dim") is None:
+        raise Unsupported("repeats by a computed tensor, or without an axis")
     axis = x.layout.axis(a.dim)
     if axis == x.layout.n:
         return _rows_repeated(m, m.spread_out(x), a.repeats)
@@ -985,90 +1121,6 @@ def channel_shuffle(m: Mapper, a: Args) -> Value:
     g = int(a.groups)
     y = m.permuted(m.reshaped(x, Layout((1, g, c // g, h, w), 0)), [0, 2, 1, 3, 4])
     return m.reshaped(y, x.layout)
-
-
-def _counts_rows(m: Mapper, x: Value, ids: Any) -> bool:
-    """Whether an index is 0, 1, 2, ... along the batch: each row takes of its own."""
-    if x.layout.n != 0 or not isinstance(ids, Const) or ids.n is None:
-        return False
-    count = ids.tensor.shape[ids.n]
-    whole = ids.tensor.numel() == count == ROWS_FOLDED
-    return whole and bool(torch.equal(ids.tensor.reshape(-1), torch.arange(count)))
-
-
-def _places_of_rows(m: Mapper, x: Value, rest: Sequence[Any]) -> Value:
-    """x[rows, i, j, ...] with constant places: one `take` of axes that are made one."""
-    shape, n = m.out()
-    count = len(rest)
-    sizes, kept = x.shape[1 : 1 + count], x.shape[1 + count :]
-    places = torch.zeros((), dtype=torch.int64)
-    for size, ids in zip(sizes, rest):
-        places = places * size + ids.tensor.to(torch.int64) % size
-    lay = x.layout
-    flat = m.reshaped(x, Layout((1, math.prod(sizes), *kept), 0, lay.before, lay.after))
-    numbers = flat if flat.dtype == "f32" else m.real(flat)
-    whole = torch.equal(places.reshape(-1), torch.arange(math.prod(sizes)))
-    taken = flat if whole else m.taken(numbers, places.reshape(-1), 1)
-    if x.dtype == "bool" and not whole:
-        taken = m.made("less", [m.number(0.5), taken], taken.layout, "bool")
-    return m.reshaped(taken, Layout(shape, n))
-
-
-def _place_of_rows(m: Mapper, x: Value, ids: Value) -> Value:
-    """x[rows, i] with a computed place i for each row: a product with a one-hot row."""
-    size, kept = x.shape[1], x.shape[2:]
-    unit = m.slot(Const(torch.eye(size, dtype=torch.float64)))
-    row_ = m.made(
-        "embedding", [m.ids(ids)], Layout((1, size), 0), params=[("weight", unit)]
-    )
-    wide = m.reshaped(m.real(x), Layout((1, size, math.prod(kept)), 0))
-    made = product(m, m.reshaped(row_, Layout((1, 1, size), 0)), wide)
-    return m.reshaped(made, Layout((1, *kept), 0))
-
-
-@row("index")
-def index(m: Mapper, a: Args) -> Value:
-    """`take` by a constant vector of integers along one axis; x[torch.arange(N), i]"""
-    x = m.value(a.input)
-    given = [(axis, one) for axis, one in enumerate(a.indices) if one is not None]
-    axes = [axis for axis, _ in given]
-    if len(given) > 1 and axes == list(range(len(given))) and x.layout.alone:
-        first, *rest = (one for _, one in given)
-        if _counts_rows(m, x, first):
-            if all(isinstance(one, Const) and one.n is None for one in rest):
-                return _places_of_rows(m, x, rest)
-            computed = rest[0] if len(rest) == 1 else None
-            if (
-                isinstance(computed, Value)
-                and computed.shape == (1,)
-                and m.out()[1] == 0
-            ):
-                return _place_of_rows(m, x, computed)
-    if len(given) != 1 or not isinstance(given[0][1], Const):
-        raise Unsupported(
-            "indexes by tensors along several axes, or by a computed one",
-            "one constant index vector along one axis, slices, nn.Embedding, or "
-            "x[torch.arange(len(x)), i] for a row of each",
-        )
-    axis, ids = given[0]
-    if axis == x.layout.n:
-        raise Unsupported("takes some rows of the batch", "keep all rows")
-    tensor = ids.tensor
-    if tensor.dtype == torch.bool:
-        tensor = tensor.nonzero().reshape(-1)
-    tensor = tensor.to(torch.int64) % x.shape[axis]
-    taken = m.taken(x, tensor.reshape(-1), axis)
-    lay = x.layout
-    shape = (*lay.shape[:axis], *tensor.shape, *lay.shape[axis + 1 :])
-    n = lay.n if lay.n is None or lay.n < axis else lay.n + tensor.ndim - 1
-    return m.reshaped(taken, Layout(shape, n, lay.before, lay.after))
-
-
-@row("index_select")
-def index_select(m: Mapper, a: Args) -> Value:
-    """`take` by a constant vector of integers"""
-    indices = [None] * m.value(a.input).layout.axis(a.dim) + [a.index]
-    return index(m, Args(input=a.input, indices=indices))  # type: ignore[no-any-return]
 
 
 def _side(
@@ -1207,8 +1259,23 @@ def argmax(m: Mapper, a: Args) -> Value:
 @row("cumsum")
 def cumsum(m: Mapper, a: Args) -> Value:
     """`cumsum`"""
-    x = m.value(a.input)
+    x = m.real(m.value(a.input))
     return m.unary("cumsum", x, axis=x.layout.ir_axis(x.layout.axis(a.dim)))
+
+
+@row("cumprod")
+def cumprod(m: Mapper, a: Args) -> Value:
+    """products with what is 1, 2, 4, ... places before"""
+    x = m.real(m.value(a.input))
+    axis, shift = x.layout.axis(a.dim), 1
+    at = x.layout.ir_axis(axis)
+    while shift < x.shape[axis]:
+        before = m.sliced(x, axis, 0, x.shape[axis] - shift)
+        pads = [0] * 2 * (len(x.ir) - 1)  # of the axes behind N
+        pads[2 * at - 2] = shift
+        before = m.made("pad", [before], x.layout, pad=pads, value=1.0)
+        x, shift = m.made("mul", [x, before], x.layout), 2 * shift
+    return x
 
 
 def _variance(m: Mapper, a: Args) -> tuple[Value, Value]:

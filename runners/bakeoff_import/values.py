@@ -155,6 +155,22 @@ class Noise:
 
 
 @dataclass(frozen=True)
+class Uniform:
+    """Noise in [shift, shift + 1), whose floor is Bernoulli noise."""
+
+    layout: Layout
+    shift: float = 0.0
+
+
+@dataclass(frozen=True)
+class Complex:
+    """Complex numbers: values or constants; no imaginary part: real ones."""
+
+    real: Any
+    imag: Any
+
+
+@dataclass(frozen=True)
 class Stacked:
     """Tensors stacked along axis 0 that the origin takes apart again."""
 

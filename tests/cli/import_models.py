@@ -5,6 +5,8 @@ proven, or refused with a message that names what it has."""
 
 from __future__ import annotations
 
+import random
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -676,14 +678,14 @@ class Scripted(nn.Module):
 
 
 class Complex(nn.Module):
+    """Parameters that are complex themselves."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.fc = nn.Linear(4, 4)
+        self.turn = nn.Parameter(torch.ones(3, dtype=torch.cfloat))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        turn = torch.polar(torch.ones(2), torch.arange(2).float())
-        pairs = torch.view_as_complex(self.fc(x).view(-1, 2, 2))  # COMPLEX
-        return torch.view_as_real(pairs * turn).flatten(1)
+        return (torch.fft.rfft(x) * self.turn).abs()  # COMPLEX
 
 
 class CannotTrain(nn.Module):
@@ -787,9 +789,8 @@ class Unsupported(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.fc(x)
-        x = torch.sort(x, dim=1).values  # SORT
-        x = torch.fft.fft(x).real  # FFT
-        return x
+        x = x * torch.median(x, dim=1, keepdim=True).values  # MEDIAN
+        return x + torch.mode(x, dim=1, keepdim=True).values  # MODE
 
 
 class OwnLoss(nn.Module):
@@ -1200,3 +1201,179 @@ class Blind(nn.Module):
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         x = self.table(ids)
         return self.attention(x, x, x, key_padding_mask=ids == 0, need_weights=False)[0]
+
+
+class Chosen(nn.Module):
+    """Places: constant ones along several axes, computed ones, a rest of size 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+        self.table = nn.Parameter(torch.randn(11, 2))
+        self.scales = nn.Parameter(torch.randn(8, 2, 3))
+
+    def forward(self, x: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
+        x, rest = self.fc(x).split([8, 0], -1)
+        x = torch.cat([x, rest], -1)
+        rows, columns = torch.triu_indices(6, 6, 1)
+        pairs = (x @ x.transpose(1, 2))[:, rows, columns]
+        mesh = x.view(-1, 6, 2, 4)[:, [[0], [2]], :, [1, 3]].movedim(2, 0)
+        steps = torch.arange(6)
+        bias = self.table[steps[:, None] - steps + 5].mean(-1)
+        shifted = torch.gather(
+            x, 2, ((steps[:, None] + steps) % 8).expand(len(x), 6, 6)
+        )
+        end = x.gather(1, last[:, None, None].expand(-1, 1, 8))
+        best, at = x.topk(2, -1)
+        routed = torch.zeros_like(x).scatter(-1, at, best.softmax(-1))
+        weighed = torch.einsum("nk,nkij->nij", best[:, 0], self.scales[at[:, 0]])
+        y = torch.zeros_like(x)
+        y[:, [0, 2]] = x[:, [1, 3]]
+        y[:, 4:5] += x[:, :1]
+        y[y > 1] = 0.5
+        y = y.index_add(1, torch.tensor([0, 0, 5]), x[:, :3])
+        y = y.scatter_add(1, (steps % 3)[:, None].expand(len(x), 6, 8), x)
+        return torch.cat(
+            [
+                t.flatten(1)
+                for t in (pairs, mesh, shifted + bias, end, routed, weighed, y)
+            ]
+            + [x.repeat_interleave(torch.tensor([1, 0, 2]).repeat(2), 1).mean(1)],
+            1,
+        )
+
+
+class Batches(nn.Module):
+    """Batches one behind the other: pairs that one network reads, and repeated rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tower = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU())
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        both = self.tower(torch.cat([x, y], 0))
+        first, second = both.chunk(2)
+        apart = both[: len(x)] - both[len(x) :]
+        return (
+            first * second + apart + self.tower(x.repeat(2, 1, 1, 1))[: len(x)]
+        ).mean(1)
+
+
+class Pairs(nn.Module):
+    """Complex numbers: rotary positions, a filter of frequencies, a mixing of tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+        self.filter = nn.Parameter(torch.randn(4, 8, 2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)
+        angles = torch.outer(torch.arange(6.0), 0.1 ** torch.arange(4.0))
+        turns = torch.polar(torch.ones_like(angles), angles)
+        turned = torch.view_as_complex(x.reshape(*x.shape[:2], 4, 2)) * turns
+        x = x + torch.view_as_real(turned).flatten(2)
+        waves = torch.fft.rfft(x, dim=1, norm="ortho")
+        filtered = torch.fft.irfft(
+            waves * torch.view_as_complex(self.filter), n=6, dim=1
+        )
+        return (
+            torch.fft.fftn(x, dim=(1, 2)).real + filtered + waves.abs().mean(1)[:, None]
+        )
+
+
+class Odds(nn.Module):
+    """Ops that are spelled by others: products along an axis, bins, truth values, norms
+    and kernels that are computed, sizes that are no multiple."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.randn(8))
+        self.conv = nn.utils.parametrizations.weight_norm(nn.Conv3d(1, 1, (1, 3, 3)))
+        self.bins = nn.Embedding(4, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.layer_norm(x * self.scale, (8,), self.scale + 1)
+        x = x * torch.sigmoid(x).cumprod(1) + ((x > 0) ^ (x < 1)).to(x.dtype)
+        x = torch.where(torch.isfinite(x), x.nan_to_num(), 0.0)
+        x = x + self.bins(torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0]))).mean(-1)
+        seen = (x > 0).int().cumsum(1).type_as(torch.zeros(1, dtype=torch.int64))
+        x = (
+            x
+            + F.cosine_similarity(x[:, :, None], x[:, None], dim=-1).mean(1)[..., None]
+            * seen
+        )
+        wide = F.interpolate(
+            self.conv(x[:, None, None]).squeeze(1), scale_factor=1.7, mode="bilinear"
+        )
+        return torch.max(wide, torch.full((), torch.finfo(x.dtype).min)).flatten(1)
+
+
+class DropsPaths(nn.Module):
+    """Stochastic depth as it was written before torch had it; a table whose gradient is
+    sparse; bags with weights; an LSTM that projects; a grid that is computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(9, 8, sparse=True)
+        self.bag = nn.EmbeddingBag(9, 8, mode="sum", padding_idx=2)
+        self.mean = nn.EmbeddingBag(9, 8, padding_idx=2)
+        self.lstm = nn.LSTM(8, 8, batch_first=True, bidirectional=True, proj_size=4)
+        self.grid = nn.Linear(8, 6)
+        with torch.no_grad():
+            self.grid.bias.copy_(torch.tensor([1.0, 0, 0, 0, 1, 0]))
+
+    def dropped(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.training:
+            return x
+        shape = (x.shape[0],) + (1,) * (x.ndim - 1)
+        noise = 0.75 + torch.rand(shape, dtype=x.dtype)
+        noise.floor_()
+        return x.div(0.75) * noise
+
+    def forward(self, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        x = self.table(ids)
+        x = x + self.dropped(self.lstm(x)[0])
+        bags = self.bag(ids, per_sample_weights=weights) + self.mean(ids)
+        x = self.dropped(x) + bags[:, None]
+        grid = F.affine_grid(
+            self.grid(bags).view(-1, 2, 3), [len(x), 1, 5, 6], align_corners=False
+        )
+        return F.grid_sample(x[:, None], grid, align_corners=False).squeeze(1)
+
+
+class Bounded(torch.autograd.Function):
+    """Its backward is the gradient of its forward."""
+
+    @staticmethod
+    def forward(ctx: object, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)  # type: ignore[attr-defined]
+        return x * torch.sigmoid(x)
+
+    @staticmethod
+    def backward(ctx: object, grad: torch.Tensor) -> torch.Tensor:
+        (x,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        s = torch.sigmoid(x)
+        return grad * (s + x * s * (1 - s))
+
+
+class SameBackward(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return Bounded.apply(self.fc(x))
+
+
+class TossesCoins(nn.Module):
+    """A layer that Python's own random numbers leave out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.training and random.random() < 1e-9:
+            return x
+        return self.fc(x)

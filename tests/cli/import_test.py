@@ -222,6 +222,33 @@ class Proven(Proving):
         self.assertNotIn("batch_norm(", text)
         self.assertIn("frozen", text)
 
+    def test_places_constant_and_computed(self) -> None:
+        text = self.proves("Chosen", "f32[4,6,8]", "i32[4]<6")
+        self.assertEqual(text.count("argmax("), 2)
+        self.assertGreater(text.count("take("), 4)
+
+    def test_batches_one_behind_the_other(self) -> None:
+        text = self.proves("Batches", "f32[4,1,5,6]", "f32[4,1,5,6]")
+        self.assertEqual(text.count("batch_norm("), 2)
+
+    def test_complex_numbers(self) -> None:
+        text = self.proves("Pairs", "f32[4,6,8]")
+        self.assertIn("weight=filter[1,4,8,2]", text)
+
+    def test_ops_that_others_spell(self) -> None:
+        self.proves("Odds", "f32[4,6,8]")
+
+    def test_paths_that_are_dropped_by_a_floor(self) -> None:
+        text = self.proves("DropsPaths", "i32[4,5]", "f32[4,5]")
+        self.assertEqual(text.count("dropout("), 2)
+        self.assertEqual(text.count("rate=0.25"), 2)
+
+    def test_a_backward_that_is_the_gradient(self) -> None:
+        done = self.imported("SameBackward", ROW)
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("have a backward of their own", done.out)
+        self.assertIn("Bounded", done.out)
+
     def test_ids_that_are_computed_with(self) -> None:
         text = self.proves("Tokens", "i32[8,6]")
         self.assertIn("linear(", text)  # of the table, without a transposition
@@ -415,9 +442,9 @@ class Refused(Importing):
         self.assertNotIn("defect", text)
 
     def test_all_unsupported_ops_in_one_list(self) -> None:
-        text = self.refuses("Unsupported", line_of("SORT"), "aten.sort")
+        text = self.refuses("Unsupported", line_of("MEDIAN"), "aten.median")
         self.assertIn("instead:", text)
-        self.assertIn(line_of("FFT") + ": aten.fft_fft", text)
+        self.assertIn(line_of("MODE") + ": aten.mode", text)
 
     def test_an_output_that_no_loss_compares(self) -> None:
         self.refuses("OwnLoss", "the output cannot be compared by a loss")
@@ -447,7 +474,11 @@ class Refused(Importing):
         self.refuses("spectral_by_hook", "'fc' has spectral_norm")
 
     def test_complex_numbers(self) -> None:
-        self.refuses("Complex", line_of("COMPLEX") + ": aten.view_as_complex")
+        said = "has complex parameters (instead: a real parameter of pairs"
+        self.refuses("Complex", line_of("COMPLEX") + ": aten.mul", said)
+
+    def test_random_numbers_of_python(self) -> None:
+        self.refuses("TossesCoins", "random numbers of Python or NumPy", "nn.Dropout")
 
     def test_a_model_that_torch_cannot_train(self) -> None:
         self.refuses("CannotTrain", "torch cannot compute the model's gradients")
