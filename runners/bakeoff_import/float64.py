@@ -34,7 +34,8 @@ def _wide(arg: Any) -> Any:
 
 
 class Float64(TorchFunctionMode):  # type: ignore[misc]
-    """Where the code says float32, float16 or bfloat16 it gets float64."""
+    """Where the code says float32, float16 or bfloat16 it gets float64. Whether all
+    numbers are finite is no question: what gives others is not proven."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -42,9 +43,15 @@ class Float64(TorchFunctionMode):  # type: ignore[misc]
         kwargs = kwargs or {}
         if func in (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16):
             return args[0].double()
-        return func(
+        name = getattr(func, "__name__", "")
+        if name in ("all", "any") and hasattr(next(iter(args), 0), "bakeoff_finite"):
+            return args[0].bakeoff_finite  # a branch on it would depend on the data
+        made = func(
             *map(_wide, args), **{key: _wide(value) for key, value in kwargs.items()}
         )
+        if name in ("isfinite", "isinf", "isnan"):
+            made.bakeoff_finite = name == "isfinite"
+        return made
 
 
 def uniform_shift(name: str, args: Any, kwargs: Any) -> Optional[float]:

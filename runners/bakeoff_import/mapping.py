@@ -83,7 +83,7 @@ def coefficient(size: Any) -> tuple[int, bool]:
     if any(symbol.name.startswith("u") for symbol in symbols):
         raise Unsupported("has a size that depends on the data", "sizes that are given")
     if len(symbols) == 1:
-        tried = {expression.subs(symbols[0], n) / n for n in (2, 3, 5, 1024)}
+        tried = {expression.subs(symbols[0], n) / n for n in (2, 3, 5, 1 << 20)}
         factor = tried.pop()  # (2 N + 1) // 2 is N too
         if not tried and factor.is_Integer and factor > 0:
             return int(factor), True
@@ -326,7 +326,9 @@ class Mapper(Builder):
         ]
         computed = name in _RANDOM | _EMPTY or name.endswith(("batch_norm", "dropout"))
         if not computed and all(isinstance(a, Const) for a in flat):
-            return self._fold(node, flat, mutates)
+            made = self._fold(node, flat, mutates)
+            self._alias(node, target, False, made)  # a value may be written into it
+            return made
         sizes = getattr(node.meta.get("val"), "shape", ())
         if any(isinstance(size, int) and size == 0 for size in sizes):
             return self.nothing(node.meta["val"])
@@ -433,6 +435,7 @@ class Mapper(Builder):
                     f"changes the buffer '{base.key}' in the forward pass",
                     "only batch norm's running statistics may change",
                 )
+            raise InPlaceOnView  # equal constants are one, so that none may change
 
         def real(arg: Any) -> Any:
             if isinstance(arg, torch.fx.Node):

@@ -339,15 +339,16 @@ def topk(m: Mapper, a: Args) -> list[Optional[Value]]:
         )
     left = x if largest else m.unary("neg", x)
     values, places = [], []
-    for i in range(count):
-        gone = x.layout.dropped([axis], False)
+    gone = x.layout.dropped([axis], False)
+    for _ in range(count):
         place = m.made("argmax", [left], gone, "i32", axis=x.layout.ir_axis(axis))
         hot = _moved(m, _ones(m, place, size), x.layout.rank - 1, axis)
-        values.append(_sum(m, over("mul", m, x, hot), axis))
+        found = m.made("less", [m.number(0.5), hot], hot.layout, "bool")
+        # Not a product: what is not found may be -inf.
+        one = m.made("where", [found, x, m.number(0.0)], x.layout)
+        values.append(_sum(m, one, axis))
         places.append(m.real(place))
-        if i + 1 < count:
-            found = m.made("less", [m.number(0.5), hot], hot.layout, "bool")
-            left = m.made("where", [found, m.number(-LARGEST), left], left.layout)
+        left = m.made("where", [found, m.number(-LARGEST), left], left.layout)
     ids = m.stack(places, axis)
     m.whole.add(ids.name)
     return [m.stack(values, axis), ids]

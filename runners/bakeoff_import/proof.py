@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -56,10 +56,16 @@ def _as_ir(tensor: Any, value: Value) -> Any:
 
 
 def _call(importer: Importer, inputs: Mapping[str, Any]) -> Any:
-    tensors = [inputs[name] for name in importer.names]
+    made = _run(importer, [inputs[name] for name in importer.names])
+    exported = importer.exported
+    assert exported is not None
+    return _as_ir(made, exported.output)
+
+
+def _run(importer: Importer, tensors: Sequence[Any]) -> Any:
     args, kwargs = arguments(importer.module, importer.specs, tensors)
     try:
-        made = importer.module(*args, **kwargs)
+        return importer.module(*args, **kwargs)
     except Exception as error:
         lines = f"{type(error).__name__}: {error}".splitlines()
         raise ImportProblem(
@@ -68,9 +74,6 @@ def _call(importer: Importer, inputs: Mapping[str, Any]) -> Any:
             "their tables",
             user_place(error, importer.folder),
         ) from error
-    exported = importer.exported
-    assert exported is not None
-    return _as_ir(made, exported.output)
 
 
 class _Keys(TorchDispatchMode):  # type: ignore[misc]
@@ -230,9 +233,8 @@ def check_dropout(importer: Importer) -> None:
     }
     for rows in (2, 3):
         given = [drawn(spec, rows) for spec in importer.specs]
-        args, kwargs = arguments(importer.module, importer.specs, given)
         with torch.no_grad(), _Masks() as masks:
-            importer.module(*args, **kwargs)
+            _run(importer, given)
         seen.append([draw for draw in masks.draws if draw[0] < 1])
     with torch.no_grad():
         for key, tensor in before.items():

@@ -243,6 +243,10 @@ class Proven(Proving):
         self.assertEqual(text.count("dropout("), 2)
         self.assertEqual(text.count("rate=0.25"), 2)
 
+    def test_values_that_are_written_into_constants(self) -> None:
+        text = self.proves("WritesInto", "f32[4,6,8]")
+        self.assertEqual(text.count("tanh("), 6)
+
     def test_a_backward_that_is_the_gradient(self) -> None:
         done = self.imported("SameBackward", ROW)
         self.assertEqual(done.code, 0, done.err)
@@ -476,6 +480,9 @@ class Refused(Importing):
     def test_complex_numbers(self) -> None:
         said = "has complex parameters (instead: a real parameter of pairs"
         self.refuses("Complex", line_of("COMPLEX") + ": aten.mul", said)
+
+    def test_ids_beyond_a_table(self) -> None:
+        self.refuses("ReadsBeyond", "cannot compute", "index out of range")
 
     def test_random_numbers_of_python(self) -> None:
         self.refuses("TossesCoins", "random numbers of Python or NumPy", "nn.Dropout")
