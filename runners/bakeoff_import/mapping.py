@@ -172,6 +172,7 @@ class Mapper(Builder):
         self._kept: list[Any] = []  # those tensors: identities stay unique
         self._folded: dict[Any, Const] = {}  # computed constants, by their contents
         self._real: dict[int, Const] = {}  # constants as floats, by identity
+        self._shared: set[int] = set()  # memory of those that stand for several
         self._blocked: set[Any] = set()
         self.node: Any = None
         self.needed = needed(module.graph, _MUTATES_STATISTICS)
@@ -435,7 +436,10 @@ class Mapper(Builder):
                     f"changes the buffer '{base.key}' in the forward pass",
                     "only batch norm's running statistics may change",
                 )
-            raise InPlaceOnView  # equal constants are one, so that none may change
+            memory = base.tensor.untyped_storage().data_ptr() if base else 0
+            if memory in self._shared:
+                raise InPlaceOnView  # equal constants are one
+            self._folded.clear()  # what it holds may have changed
 
         def real(arg: Any) -> Any:
             if isinstance(arg, torch.fx.Node):
@@ -479,6 +483,8 @@ class Mapper(Builder):
         held = tensor.detach().contiguous()
         owner = source or numbered(self.graph.path)
         key = (owner, n, held.dtype, tuple(held.shape), held.numpy().tobytes())
+        if key in self._folded:
+            self._shared.add(self._folded[key].tensor.untyped_storage().data_ptr())
         return self._folded.setdefault(key, Const(tensor, n, source=source))
 
     def _constant_name(self, arg: Const) -> str:

@@ -658,7 +658,13 @@ def detach(m: Mapper, a: Args) -> Any:
     return m.stopped(a.input)
 
 
-@row("dropout", "feature_dropout", "native_dropout")
+@row("native_dropout")
+def native_dropout(m: Mapper, a: Args) -> list[Any]:
+    """as dropout"""
+    return [dropout(m, a), None]
+
+
+@row("dropout", "feature_dropout")
 def dropout(m: Mapper, a: Args) -> Any:
     """`dropout`; of whole channels (nn.Dropout2d): `dropout` of ones, `mul`"""
     name = m._op_name(m.node).rstrip("_")
