@@ -1136,7 +1136,10 @@ def _bias(m: Mapper, bias_in: Any, bias_hidden: Any) -> str:
     total = bias_in.tensor.detach() + bias_hidden.tensor.detach()
     m.merged_biases = True
     return m.graph.parameter(
-        bias_in.key, total, not bias_in.tensor.requires_grad, [bias_in.key, bias_hidden.key]
+        bias_in.key,
+        total,
+        not bias_in.tensor.requires_grad,
+        [bias_in.key, bias_hidden.key],
     )
 
 

@@ -188,8 +188,10 @@ def undone_transpositions(graph: Graph, results: Sequence[str]) -> None:
 
 
 def _packed(uses: _Uses, part: Node) -> Optional[tuple[str, int]]:
-    """The projection that a slice takes one of n parts of, and the width of a part:
-    nn.MultiheadAttention splits its last axis into n and d, and moves n to the front."""
+    """The projection that a slice takes one of n parts of, and a part's width.
+
+    nn.MultiheadAttention splits the last axis into n and d and moves n to the front.
+    """
     stacked = uses.made(part.inputs[0], "reshape")
     turned = uses.made(stacked.inputs[0], "transpose") if stacked else None
     split = uses.made(turned.inputs[0], "reshape") if turned else None
@@ -208,7 +210,7 @@ def _packed(uses: _Uses, part: Node) -> Optional[tuple[str, int]]:
 
 
 def packed_projections(graph: Graph, results: Sequence[str]) -> None:
-    """Queries, keys and values that one product computes side by side are slices of it."""
+    """Queries, keys and values that one product computes are slices of it."""
     uses = _Uses(graph, results)
     for part in uses.nodes:
         if part.op != "slice" or part.attrs["axis"] != 1 or part.output in uses.kept:

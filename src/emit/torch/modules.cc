@@ -164,7 +164,8 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
   modules.sequences_ = find_sequences(request, stretch, blocks);
   for (Recurrence& found : find_recurrences(request.workload, stretch.first, stretch.end)) {
     bool apart = !stretch.relative(found.path).empty() && found.path != stretch.path;
-    for (int n = found.first; n < found.end; ++n) apart = apart && blocks.at(n, stretch.first, stretch.end) == nullptr;
+    for (int n = found.first; n < found.end; ++n)
+      apart = apart && blocks.at(n, stretch.first, stretch.end) == nullptr;
     if (apart) modules.recurrences_.push_back(std::move(found));
   }
   modules.loops_ = Loops(request.workload, types, all_nodes(request.workload)).in(stretch, blocks);
@@ -191,8 +192,8 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
   for (const Item& item : items) {
     CHECK_OK(item.sequence != nullptr     ? modules.add_sequence(*item.sequence, types)
              : item.recurrence != nullptr ? modules.add_recurrence(*item.recurrence, types)
-             : item.block != nullptr  ? modules.add_block(*item.block)
-                                      : modules.add_node(*item.node, types));
+             : item.block != nullptr      ? modules.add_block(*item.block)
+                                          : modules.add_node(*item.node, types));
   }
   return modules;
 }
@@ -324,8 +325,10 @@ Status Modules::add_sequence(const Sequence& sequence, const std::vector<ir::Typ
 Status Modules::add_recurrence(const Recurrence& recurrence, const std::vector<ir::Type>& types) {
   const std::string path = stretch_.relative(recurrence.path);
   TRY(Entry* const entry, insert(path));
-  entry->layer = trained_layer(*request_, request_->workload.nodes[static_cast<size_t>(recurrence.first)], types);
-  if (recurrence.layers > 1) entry->layer.arguments.push_back(fmt::format("num_layers={}", recurrence.layers));
+  entry->layer =
+      trained_layer(*request_, request_->workload.nodes[static_cast<size_t>(recurrence.first)], types);
+  if (recurrence.layers > 1)
+    entry->layer.arguments.push_back(fmt::format("num_layers={}", recurrence.layers));
   if (recurrence.both) entry->layer.arguments.push_back("bidirectional=True");
   for (int n = recurrence.first; n < recurrence.end; ++n) {
     const ir::Node& node = request_->workload.nodes[static_cast<size_t>(n)];

@@ -45,7 +45,9 @@ class Modules {
   // The recurrence that begins with a node; null if there is none.
   const Recurrence* recurrence_at(int node) const;
   // "self.lstm"
-  std::string module_of(const Recurrence& recurrence) const { return expression(stretch_.relative(recurrence.path)); }
+  std::string module_of(const Recurrence& recurrence) const {
+    return expression(stretch_.relative(recurrence.path));
+  }
   // "self.features"
   std::string module_of(const Sequence& sequence) const { return expression(sequence.path); }
   // "self.conv1.weight"

@@ -57,7 +57,8 @@ class Reader {
     if (!follows || !take(n, input, false)) return std::nullopt;
     const ir::ValueId ahead = workload_.output_of(n);
     const bool both = take(n + 1, input, true);
-    const bool joined = both && n + 2 < end_ && node(n + 2).op == Op::kConcat && node(n + 2).integer("axis") == 2 &&
+    const bool joined = both && n + 2 < end_ && node(n + 2).op == Op::kConcat &&
+                        node(n + 2).integer("axis") == 2 &&
                         node(n + 2).inputs == std::vector{ahead, workload_.output_of(n + 1)} && once(ahead) &&
                         once(workload_.output_of(n + 1));
     if (both != joined || (found_.layers > 0 && both != found_.both)) {
@@ -73,7 +74,8 @@ class Reader {
   bool once(ir::ValueId id) const { return ir::consumers(workload_, id).size() == 1; }
   bool only_read_by_layer(ir::ValueId value, int n) const {
     const std::vector<int> readers = ir::consumers(workload_, value);
-    return std::all_of(readers.begin(), readers.end(), [&](int r) { return r == n || (found_.both && r == n + 1); });
+    return std::all_of(readers.begin(), readers.end(),
+                       [&](int r) { return r == n || (found_.both && r == n + 1); });
   }
 
   // Whether these are all parameters below the path, each read once.

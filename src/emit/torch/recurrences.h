@@ -16,7 +16,7 @@ struct Recurrence {
   std::string path;        // whole, not relative to a stretch
   int first = 0, end = 0;  // its nodes, which follow one another
   int layers = 0;
-  bool both = false;  // directions
+  bool both = false;                               // directions
   std::map<ir::ParamId, std::string> leaves = {};  // "weight_ih_l1_reverse"
 };
 

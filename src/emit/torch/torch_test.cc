@@ -72,6 +72,40 @@ TEST(Torch, WritesWhatSurroundsAnUpdate) {
 }
 
 // Layers whose names are places, and what lies between them.
+TEST(Torch, WritesDirectionsAndLayersAsOneModule) {
+  const auto model = [](const std::string& name, const std::string& more) {
+    const auto node = [&](const std::string& out, const std::string& in, int width, const std::string& end,
+                          const std::string& reverse) {
+      return fmt::format(
+          "  {0} = gru({1}; weight_ih={2}.weight_ih_{4}[12,{3}], weight_hh={2}.weight_hh_{4}[12,4]) "
+          "reverse={5}\n",
+          out, in, name, width, end, reverse);
+    };
+    const std::string nodes = node("a", "x", 3, "l0", "false") + node("b", "x", 3, "l0_reverse", "true") +
+                              "  c = concat(a, b) axis=2\n" + node("d", "c", 8, "l1", "false") +
+                              node("e", "c", 8, "l1_reverse", "true") + "  f = concat(d, e) axis=2\n";
+    return of_text("workload m(x: f32[N,5,3], y: f32[N,5,8]) {\n" + nodes + more + "}\n", adam_training());
+  };
+  const std::string one =
+      "nn.GRU(\n            3, 4, bias=False, batch_first=True, num_layers=2, bidirectional=True";
+  const std::string whole = model("rnn", "  z = tanh(f)\n  loss = mse(z, y)\n");
+  EXPECT_TRUE(holds(whole, "self.rnn = " + one)) << whole;
+  EXPECT_TRUE(holds(whole, "self.rnn(x)[0]")) << whole;
+  // What is read between the layers is no module's.
+  const std::string read = model("rnn", "  z = add(f, c)\n  loss = mse(z, y)\n");
+  EXPECT_FALSE(holds(read, "num_layers")) << read;
+  EXPECT_FALSE(holds(read, "bidirectional")) << read;
+}
+
+TEST(Torch, HandsABatchNormNoSqueezedGradient) {
+  const std::string text = of_text(
+      "workload m(x: f32[N,4,5], y: f32[N,4,5]) {\n  a = reshape(x) shape=N,4,5,1\n"
+      "  b = batch_norm(a; weight=n.weight[4], bias=n.bias[4], mean=n.running_mean[4], var=n.running_var[4])\n"
+      "  z = reshape(b) shape=N,4,5\n  loss = mse(z, y)\n}\n",
+      adam_training());
+  EXPECT_FALSE(holds(text, "squeeze")) << text;
+}
+
 TEST(Torch, WritesLayersInARowAsASequence) {
   const auto model = [](const std::string& body) {
     const std::string text =
