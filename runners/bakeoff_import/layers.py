@@ -848,10 +848,9 @@ def batch_norm(m: Mapper, a: Args) -> Any:
     order = list(range(origin.layout.rank))
     turned = x = origin
     if origin.layout.alone:
-        if x.layout.rank not in (2, 4):
-            places = (math.prod(x.shape[2:]), 1)
-            x = m.reshaped(x, Layout((1, channels, *places), 0))
-    else:  # rows that are merged with N are places of a picture: N,C,merged...,1
+        if x.layout.rank > 5:
+            x = m.reshaped(x, Layout((1, channels, math.prod(x.shape[2:])), 0))
+    else:  # rows that are merged with N are places of a signal: N,C,merged...
         x = m.apart(origin)
         merged = len(origin.layout.groups()[0])
         order = [
@@ -861,8 +860,7 @@ def batch_norm(m: Mapper, a: Args) -> Any:
             *range(2 + merged, x.layout.rank),
         ]
         turned = m.permuted(x, order)
-        places = (math.prod(turned.shape[2:]), 1)
-        x = m.reshaped(turned, Layout((1, channels, *places), 0))
+        x = m.reshaped(turned, Layout((1, channels, math.prod(turned.shape[2:])), 0))
     slots = _affine(m, a, (channels,))
     for slot, held in (("mean", mean), ("var", var)):
         name = m.slot(held)
