@@ -158,7 +158,7 @@ for step in range(steps):
     if $args$.out:
         outputs.append(np.asarray(output$type$)$turn$)
 if $args$.out:
-    save_file({"$name$": np.concatenate(outputs)}, $args$.out)
+    save_file({"$name$": $all$}, $args$.out)
 )",
             {{"args", loop.args},
              {"rows", loop.rows},
@@ -167,6 +167,9 @@ if $args$.out:
                             : fmt::format("mean output {{{}:.6f}}", loop.mean)},
              {"type", words ? "" : ", np.float32"},
              {"turn", loop.turn},
+             // safetensors writes the bytes of a turned array as they lie.
+             {"all", loop.turn.empty() ? "np.concatenate(outputs)"
+                                       : "np.ascontiguousarray(np.concatenate(outputs))"},
              {"name", words ? "words" : "output"}});
 }
 

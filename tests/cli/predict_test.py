@@ -19,6 +19,11 @@ CONTENDERS = [
     *([TORCH] if support.FULL else []),
 ]
 SCRIPTS = {"predict_torch.py": "torch", "predict_onnxruntime.py": "onnxruntime"}
+CONV = """workload conv(x: f32[N,3,5,4], y: f32[N,2,5,4]) {
+  z = conv2d(x; weight=c.weight[2,3,3,3], bias=c.bias[2]) pad=1,1,1,1
+  loss = mse(z, y)
+}
+"""
 # Rows of the outputs that two scripts saved, and the largest difference between them.
 COMPARE = """
 import sys
@@ -81,6 +86,24 @@ class Predict(unittest.TestCase):
         self.assertEqual(int(rows) % 50, 0)
         self.assertGreater(int(rows), 0)
         self.assertLess(float(distance), 1e-5)
+
+    def test_pictures_are_saved_alike(self) -> None:
+        support.need("jax")
+        place = support.Place(["torch", "jax"])
+        self.addCleanup(place.close)
+        place.write("conv.ir", CONV)
+        recipe = support.recipe(
+            [TORCH, 'framework = "jax"'],
+            top=support.PREDICTIONS.replace("mlp.ir", "conv.ir"),
+            optimizer="",
+        )
+        done = place.run("emit", place.write("p.toml", recipe), "--out", "s")
+        self.assertEqual(done.code, 0, done.err)
+        folder = place.path / "s"
+        for name in ("torch", "jax"):
+            self.alone(name, folder / f"predict_{name}.py", "--out", folder / name)
+        compared = self.alone("torch", "-c", COMPARE, folder / "torch", folder / "jax")
+        self.assertLess(float(compared.split()[1]), 1e-5)
 
     def alone(self, environment: str, *arguments: str | Path) -> str:
         done = subprocess.run(

@@ -542,7 +542,7 @@ void Script::print_prediction_loop() {
         if args.out:
             outputs.append(output.cpu()$type$)
     if args.out:
-        save_file({"$name$": torch.cat(outputs)}, args.out)
+        save_file({"$name$": torch.cat(outputs).contiguous()}, args.out)
 )",
       {{"told", generates() ? "first answer {output[0].tolist()}" : "mean output {output.mean().item():.6f}"},
        {"type", generates() ? "" : ".float()"},

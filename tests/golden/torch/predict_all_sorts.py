@@ -121,7 +121,7 @@ def main() -> None:
         if args.out:
             outputs.append(output.cpu().float())
     if args.out:
-        save_file({"output": torch.cat(outputs)}, args.out)
+        save_file({"output": torch.cat(outputs).contiguous()}, args.out)
 
 
 if __name__ == "__main__":
