@@ -71,6 +71,7 @@ Graph make_graph(const ir::Workload& workload, const std::vector<ir::Type>& type
   Graph graph{workload, types, plan, {}, live_nodes(workload, predicts), predicts};
   for (const ir::Input& input : workload.inputs)
     graph.inputs.push_back(names.name("input " + input.name, input.name));
+  if (plan.reads.empty()) return graph;  // of ONNX Runtime, which prints a graph's nodes one by one
   graph.slices = Slices(workload, types, &plan, &graph.live);
   graph.loops = Loops(workload, types, graph.live);
   graph.loops.keep([&](const Loop& loop) { return holds_one_order(graph, loop); });
