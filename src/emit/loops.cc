@@ -28,7 +28,6 @@ namespace bakeoff::emit {
 namespace {
 
 constexpr size_t kLeastNodes = 4;  // of an iteration that is worth a loop
-constexpr int kLeastCount = 3;
 
 std::string text_of(const ir::AttrValue& value) {
   return std::visit(
@@ -79,12 +78,21 @@ class LoopFinder {
 
   std::vector<Loop> find() {
     std::vector<Loop> loops;
+    std::vector<std::pair<size_t, size_t>> ranges;  // of nodes_, in which a loop was found
     for (size_t period = kLeastNodes; 3 * period <= nodes_.size(); ++period) {
       for (size_t i = 0; i + period < nodes_.size(); ++i) {
         size_t run = 0;
         while (i + run + period < nodes_.size() && keys_[i + run] == keys_[i + run + period]) ++run;
-        if (run >= 2 * period) {
-          if (const auto loop = best(i, run, period)) loops.push_back(*loop);
+        // Twice the period of a loop is a period of it too, but no better one.
+        const std::pair range(i, i + run + period);
+        const bool known = std::any_of(ranges.begin(), ranges.end(), [&](const auto& other) {
+          return other.first <= range.first && range.second <= other.second;
+        });
+        if (run >= 2 * period && !known) {
+          if (const auto loop = best(i, run, period)) {
+            loops.push_back(*loop);
+            ranges.push_back(range);
+          }
         }
         i += run;
       }

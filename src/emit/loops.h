@@ -24,10 +24,10 @@ namespace bakeoff::emit {
 
 struct Loop {
   struct Carry {
-    ir::ValueId start = -1;   // from outside, what the first iteration reads
-    ir::ValueId before = -1;  // that the printed iteration reads: a value of the one before it
-    ir::ValueId next = -1;    // that the printed iteration computes for the one behind it
-    ir::ValueId last = -1;    // of the last iteration, which may be read behind the loop
+    ir::ValueId start = -1;   // what the first iteration reads, from outside of the loop
+    ir::ValueId before = -1;  // what the printed iteration reads of the iteration before it
+    ir::ValueId next = -1;    // what the printed iteration computes for the next one
+    ir::ValueId last = -1;    // what the last iteration computes; -1 where it lacks the node
   };
   struct Moving {
     int64_t begin = 0;  // of the slice in the first iteration
@@ -44,17 +44,18 @@ struct Loop {
   std::map<int, Moving> moving = {};  // slices of the body, by node
   // What is collected, by the concat that joins it.
   struct Collected {
-    ir::ValueId value = -1;      // of the body
-    std::vector<int> tail = {};  // the nodes of the body that only make this value of others
-    bool stacks = false;         // the items get the axis along which they are joined
+    ir::ValueId value = -1;      // what each iteration appends
+    std::vector<int> tail = {};  // nodes of the printed iteration that compute this value and nothing else
+    bool stacks = false;         // the items are joined along a new axis
   };
   std::map<int, Collected> collected = {};
-  // Further values of the body that are read behind the loop, and those of the last iteration that they are then.
+  // Values of the body that nothing carries, but that are read after the loop, with the value of the last iteration that
+  // each stands for then.
   std::map<ir::ValueId, ir::ValueId> finals = {};
-  // What its nodes read. Slices of it may stand in front of its place.
+  // What its nodes read. A value must live until `first`, although slices of it may come earlier in the graph.
   std::set<ir::ValueId> reads(const ir::Workload& workload) const;
   std::set<int> covered = {};     // nodes of all iterations
-  std::vector<int> sources = {};  // nodes without inputs, numbers and parameters, that the printed text reads
+  std::vector<int> sources = {};  // constants and parameters that the printed iteration reads
 };
 
 class Loops {
@@ -84,11 +85,11 @@ class Rolling {
   std::map<int, std::string> lists = {};          // of what is collected, by the node that joins them
   std::map<ir::ValueId, std::string> carry = {};  // variables, by Carry::next
 
-  // Whether a value is one of the iteration in print that nothing reads behind this node.
+  // Whether the printed iteration computes this value, and no node of it reads the value after this one.
   bool dies(ir::ValueId id, int node) const;
-  // Whether a value from outside is read by nothing but the first iteration, which another takes the place of.
+  // Whether the first iteration alone reads a value from outside of the loop: its variable may then be carried.
   bool only_starts(ir::ValueId id) const;
-  // The variable of the carried value in whose place this one comes, if that is read no more; else empty.
+  // The variable of the carried value that this one replaces, if nothing reads the old one any more; else empty.
   std::string takes_over(ir::ValueId id) const;
   // "h, c = u, v" at the end of the body, for carried values that are not in their variables yet; else empty.
   std::string handed_on(const std::map<ir::ValueId, std::string>& variables) const;

@@ -94,7 +94,8 @@ void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions) {
   std::set<int> covered;
   for (const Loop& loop : modules_.loops()) {
     loops[loop.first] = &loop;
-    for (const ir::ValueId id : loop.reads(workload_)) held_until_[id] = loop.first;
+    for (const ir::ValueId id : loop.reads(workload_))
+      held_until_[id] = std::max(held_until_[id], loop.first);
     covered.insert(loop.covered.begin(), loop.covered.end());
   }
   for (int n = stretch_.first; n < stretch_.end; ++n) {
