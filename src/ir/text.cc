@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
+#include <unordered_map>
+#include <utility>
 
 #include "base/nearest.h"
 #include "base/texts.h"
 #include "ir/op_table.h"
+#include "ir/repeats.h"
 #include "ir/verify.h"
 
 namespace bakeoff::ir {
@@ -18,18 +22,7 @@ constexpr const char* kExample =
     "docs/ir.md describes this language, and `bakeoff show mlp_small` shows a workload in it";
 
 constexpr int64_t kMostValues = 1 << 20;
-
-struct AttrPrinter {
-  std::string operator()(int64_t n) const { return n >= kSteps - 1 ? size_text(n) : std::to_string(n); }
-  std::string operator()(double d) const { return fmt::format("{}", d); }
-  std::string operator()(bool b) const { return b ? "true" : "false"; }
-  std::string operator()(const std::string& s) const { return s; }
-  std::string operator()(const std::vector<int64_t>& numbers) const {
-    std::string text;
-    for (const int64_t n : numbers) text += (text.empty() ? "" : ",") + size_text(n);
-    return text;
-  }
-};
+constexpr size_t kMostNodes = 1 << 20;
 
 // Reads the text form. Every error carries "file:line".
 class Parser {
@@ -46,9 +39,13 @@ class Parser {
       CHECK_OK(punctuation(')'));
     }
     CHECK_OK(punctuation('{'));
-    while (!eat('}')) CHECK_OK(at_values() ? values() : node());
+    while (!eat('}')) CHECK_OK(at_keyword("values") ? values() : at_keyword("block") ? block() : node());
     skip_blank();
     if (at_ < text_.size()) return error("text after the closing '}'");
+    for (const auto& [name, block] : blocks_) {
+      line_ = block.line;
+      if (!block.called) return error(fmt::format("the block '{}' is never called", name));
+    }
     const auto types = infer(workload_);
     if (!types) {
       const Error& e = types.error();
@@ -58,6 +55,18 @@ class Parser {
   }
 
  private:
+  struct Block {
+    std::vector<std::string> inputs = {};
+    size_t at = 0;                // where its nodes begin
+    int line = 0, body_line = 0;  // of its name, of its first node
+    bool called = false;
+  };
+  struct Call {
+    std::string path, prefix;
+    ValueId first = 0;  // of its values
+    std::map<std::string, ValueId> given = {};
+  };
+
   Error error(std::string message, std::string remedy = kExample) const {
     return {.message = std::move(message),
             .where = fmt::format("{}:{}", file_, line_),
@@ -168,17 +177,23 @@ class Parser {
       return error(fmt::format("unknown type '{}'", dtype), "use f32 or i32");
     in.type.dtype = dtype == "f32" ? DType::kF32 : DType::kI32;
     TRY(in.type.shape, shape());
+    values_.insert_or_assign(in.name, static_cast<ValueId>(workload_.inputs.size()));
     workload_.inputs.push_back(std::move(in));
     return Done{};
   }
 
+  // Inside a block a name is one of its values, else one of its inputs, else a value of the workload.
   Result<ValueId> value() {
     TRY(const std::string name, word("a value's name"));
-    for (ValueId id = workload_.value_count(); id-- > 0;) {  // mostly one of the last
-      if (workload_.value_name(id) == name) return id;
+    if (call_ != nullptr) {
+      if (const auto own = values_.find(call_->prefix + name);
+          own != values_.end() && own->second >= call_->first)
+        return own->second;
+      if (const auto given = call_->given.find(name); given != call_->given.end()) return given->second;
     }
+    if (const auto found = values_.find(name); found != values_.end()) return found->second;
     std::vector<std::string> known;
-    for (ValueId id = 0; id < workload_.value_count(); ++id) known.push_back(workload_.value_name(id));
+    for (const auto& [other, id] : values_) known.push_back(other);
     return error(fmt::format("'{}' is not defined before this line", name), suggest(name, known));
   }
 
@@ -204,7 +219,13 @@ class Parser {
                    slots.empty() ? "it takes none" : suggest(slot, slots));
     }
     CHECK_OK(punctuation('='));
-    TRY(const std::string name, word("a parameter's name"));
+    TRY(std::string name, word("a parameter's name"));
+    if (name.starts_with('.')) {
+      if (call_ == nullptr)
+        return error(fmt::format("'{}' begins with a dot, which stands for the path of a call", name),
+                     "only parameters in a block are named so");
+      name = call_->path + name;
+    }
     TRY(Shape sizes, shape());
     const bool frozen = eat_word("frozen");
     TRY(const std::optional<double> init, initial());
@@ -267,14 +288,58 @@ class Parser {
                  names.empty() ? "it takes none" : suggest(name, names));
   }
 
-  // "values NAME: ..." and not a node of that name.
-  bool at_values() {
+  // "values NAME: ...", and not a node of that name.
+  bool at_keyword(std::string_view wanted) {
     const size_t before = at_;
     const int line = line_;
-    if (eat_word("values") && !at('=')) return true;
+    if (eat_word(wanted) && !at('=')) return true;
     at_ = before;
     line_ = line;
     return false;
+  }
+
+  // "block NAME(INPUTS) { nodes }": read anew by every call.
+  Status block() {
+    Block made{.line = line_};
+    TRY(const std::string name, word("a name for the block"));
+    if (find_op(name) != nullptr)
+      return error(fmt::format("'{}' is an op: a block needs another name", name));
+    if (blocks_.contains(name)) return error(fmt::format("a block '{}' stands above", name));
+    CHECK_OK(punctuation('('));
+    while (!at(')')) {
+      TRY(made.inputs.emplace_back(), word("an input's name"));
+      if (!eat(',')) break;
+    }
+    CHECK_OK(punctuation(')'));
+    CHECK_OK(punctuation('{'));
+    made.at = at_, made.body_line = line_;
+    for (skip_blank(); at_ < text_.size() && text_[at_] != '}'; skip_blank()) {
+      if (text_[at_++] == '{')
+        return error("a block stands in a block", "blocks and calls stand in the workload");
+    }
+    CHECK_OK(punctuation('}'));
+    blocks_.emplace(name, std::move(made));
+    return Done{};
+  }
+
+  // The rest of "PATH = NAME(VALUES)", behind the name of a block.
+  Status call(Block& block, const std::string& path) {
+    if (call_ != nullptr) return error("a block is called in a block", "call it in the workload");
+    Call now{.path = path, .prefix = value_prefix(path), .first = workload_.value_count()};
+    CHECK_OK(punctuation('('));
+    for (const std::string& input : block.inputs) {
+      if (!now.given.empty()) CHECK_OK(punctuation(','));
+      TRY(now.given[input], value());
+    }
+    CHECK_OK(punctuation(')'));
+    const size_t behind = std::exchange(at_, block.at);
+    const int line = std::exchange(line_, block.body_line);
+    block.called = true;
+    call_ = &now;
+    while (!eat('}')) CHECK_OK(node());
+    call_ = nullptr;
+    at_ = behind, line_ = line;
+    return Done{};
   }
 
   // The numbers of a frozen parameter on the rest of the line, "1*29" for 29 of them.
@@ -312,10 +377,11 @@ class Parser {
     const int line = line_;
     CHECK_OK(punctuation('='));
     TRY(const std::string op, word("an op"));
+    if (const auto block = blocks_.find(op); block != blocks_.end()) return call(block->second, output);
     const OpInfo* row = find_op(op);
     if (row == nullptr) return error(fmt::format("unknown op '{}'", op), suggest(op, op_names()));
     Node node = node_with_defaults(row->op);
-    node.output = output;
+    node.output = call_ == nullptr ? output : call_->prefix + output;
     CHECK_OK(punctuation('('));
     while (!at(';') && !at(')')) {
       TRY(const ValueId id, value());
@@ -328,6 +394,8 @@ class Parser {
     }
     CHECK_OK(punctuation(')'));
     CHECK_OK(attributes(node, *row));
+    if (workload_.nodes.size() == kMostNodes) return error(fmt::format("more than {} nodes", kMostNodes));
+    values_.insert_or_assign(node.output, workload_.value_count());
     workload_.nodes.push_back(std::move(node));
     lines_.push_back(line);
     return Done{};
@@ -349,25 +417,18 @@ class Parser {
   size_t at_ = 0;
   int line_ = 1;
   Workload workload_;
+  std::unordered_map<std::string, ValueId> values_;  // the last of each name
+  std::map<std::string, Block> blocks_;
+  Call* call_ = nullptr;    // whose nodes are read
   std::vector<int> lines_;  // of each node
 };
 
 }  // namespace
 
 std::string dump_node(const Workload& workload, const Node& node) {
-  std::vector<std::string> inputs, params;
+  std::vector<std::string> inputs;
   for (const ValueId id : node.inputs) inputs.push_back(workload.value_name(id));
-  for (const Slot& slot : node.params) {
-    const Parameter& p = workload.parameters[static_cast<size_t>(slot.param)];
-    params.push_back(fmt::format("{}={}{}{}{}", slot.name, p.name, to_text(p.shape),
-                                 p.frozen ? " frozen" : "", p.init ? fmt::format(" init={}", *p.init) : ""));
-  }
-  std::string text = fmt::format("{} = {}({}", node.output, info(node.op).name, join(inputs, ", "));
-  if (!params.empty()) text += fmt::format("; {}", join(params, ", "));
-  text += ')';
-  for (const Attribute& a : node.attributes)
-    text += fmt::format(" {}={}", a.name, std::visit(AttrPrinter{}, a.value));
-  return text;
+  return node_text(workload, node, node.output, inputs);
 }
 
 namespace {
@@ -394,7 +455,23 @@ std::string dump(const Workload& workload) {
   std::vector<std::string> inputs;
   for (const Input& input : workload.inputs) inputs.push_back(input.name + ": " + to_text(input.type));
   std::string text = fmt::format("workload {}({}) {{\n", workload.name, join(inputs, ", "));
-  for (const Node& node : workload.nodes) text += "  " + dump_node(workload, node) + "\n";
+  std::map<int, std::pair<std::string, int>> calls;  // by first node: text, end
+  for (const TextBlock& block : repeated_blocks(workload)) {
+    std::string made = fmt::format("  block {}({}) {{\n", block.name, join(block.inputs, ", "));
+    for (const std::string& line : block.lines) made += "    " + line + "\n";
+    made += "  }\n";
+    for (const BlockCall& call : block.calls) {
+      calls[call.first] = {
+          fmt::format("{}  {} = {}({})\n", made, call.path, block.name, join(call.given, ", ")), call.end};
+      made.clear();
+    }
+  }
+  for (int n = 0; n < static_cast<int>(workload.nodes.size());) {
+    const auto call = calls.find(n);
+    text += call != calls.end() ? call->second.first
+                                : "  " + dump_node(workload, workload.nodes[static_cast<size_t>(n)]) + "\n";
+    n = call != calls.end() ? call->second.second : n + 1;
+  }
   for (const Parameter& p : workload.parameters) {
     if (!p.values.empty()) text += fmt::format("  values {}:{}\n", p.name, values_text(p.values));
   }

@@ -1,7 +1,9 @@
 #include "ir/text.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -46,6 +48,70 @@ TEST(Text, RealsSurviveExactly) {
   const auto workload = b.finish(b.apply(Op::kMse, {h, t}));
   ASSERT_TRUE(workload);
   EXPECT_EQ(*parse(dump(*workload)), *workload);
+}
+
+const std::string kLayers = R"(workload w(x: f32[N,4], y: f32[N,4]) {
+  half = constant() value=0.5
+  block layers(x_2) {
+    up = linear(x_2; weight=.up.weight[8,4], bias=.up.bias[8])
+    act = relu(up)
+    half_2 = mul(act, half)
+    down = linear(half_2; weight=.down.weight[4,8])
+  }
+  net.layers.0 = layers(x)
+  sum = add(x, net_layers_0_down)
+  net.layers.1 = layers(sum)
+  last = linear(net_layers_1_down; weight=head.weight[4,4])
+  loss = mse(last, y) reduction=mean
+}
+)";
+
+TEST(Text, PartsThatRepeatAreOneBlock) {
+  const auto w = parse(kLayers);
+  ASSERT_TRUE(w) << w.error().text();
+  EXPECT_EQ(w->nodes[4].output, "net_layers_0_down");
+  EXPECT_EQ(w->nodes[6].output, "net_layers_1_up");
+  EXPECT_EQ(w->nodes[6].inputs, std::vector<ValueId>{w->output_of(5)});
+  EXPECT_EQ(w->parameters[3].name, "net.layers.1.up.weight");
+  EXPECT_EQ(dump(*w), kLayers);
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string text = kLayers;
+    text.replace(text.find(from), from.size(), to);
+    return text;
+  };
+  // One that differs in a number is no repetition.
+  auto other = *w;
+  other.nodes[6].attributes.clear();
+  other.nodes[7].op = Op::kTanh;
+  EXPECT_EQ(dump(other).find("block"), std::string::npos);
+  for (const auto& [from, to, said] : std::vector<std::array<std::string, 3>>{
+           {"block layers(", "block relu(", "'relu' is an op"},
+           {"layers(sum)", "layers(sum, x)", "f:11: expected ')', got ','"},
+           {"layers(sum)", "layers()", "expected a value's name"},
+           {"layers(sum)", "layers(summ)", "'summ' is not defined"},
+           {"relu(up)", "relu(upp)", "f:5: 'upp' is not defined"},
+           {"relu(up)", "layers(up)", "a block is called in a block"},
+           {"relu(up)", "relu(up) {", "a block stands in a block"},
+           {"weight=head.weight", "weight=.head", "begins with a dot"},
+           {"net.layers.1 =", "net.layers.0 = layers(sum)\n  net.layers.1 =", "net_layers_0_up"},
+           {"  half = ", "  block other() {\n  }\n  half = ", "'other' is never called"}}) {
+    const auto bad = parse(changed(from, to), "f");
+    ASSERT_FALSE(bad) << to;
+    EXPECT_NE(bad.error().text().find(said), std::string::npos) << bad.error().text() << "\n" << said;
+  }
+}
+
+// Names that a block's body could confuse: a value of the workload that is called like one inside.
+TEST(Text, NamesInABlockMeanWhatTheyMeant) {
+  const char* line =
+      "  {0}_a = linear({1}; weight={0}.w[4,4])\n  {0}_b = mul({0}_a, b)\n"
+      "  {0}_x = add({0}_b, a)\n  {0}_c = relu({0}_x)\n";
+  std::string text = "workload w(a: f32[N,4], y: f32[N,4]) {\n  b = tanh(a)\n  z = relu(b)\n";
+  text += fmt::format(fmt::runtime(line), "one", "z") + fmt::format(fmt::runtime(line), "two", "one_b");
+  const auto w = parse(text + "  loss = mse(two_c, y) reduction=mean\n}\n");
+  ASSERT_TRUE(w) << w.error().text();
+  EXPECT_NE(dump(*w).find("block one(x_2, x_3, x_4) {"), std::string::npos) << dump(*w);
+  EXPECT_EQ(*parse(dump(*w)), *w) << dump(*w);
 }
 
 struct BadText {

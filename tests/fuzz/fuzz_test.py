@@ -139,7 +139,7 @@ class Fuzz(unittest.TestCase):
         self.fuzz("recipe", [found, *sorted(recipes.glob("*.toml"))])
         self.fuzz("suite", sorted((recipes / "suites").glob("*.toml")))
         self.fuzz("study", sorted((recipes / "published").glob("*.toml")))
-        files = [recipes / "digits_cnn.ir"]
+        files = [recipes / "digits_cnn.ir", recipes / "clip_text_tiny.ir"]
         for name in ("mlp_small", "lstm_lm_small", "bert_small"):
             shown = self.place.run("show", name)
             self.assertEqual(shown.code, 0, shown.err)
