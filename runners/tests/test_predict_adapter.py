@@ -120,6 +120,8 @@ def predicted(framework: str, options: dict[str, str], script: Path) -> Any:
         assert told["ok"], told["traceback"]
         assert len(told["outputs"]) == 5
         assert not worker.ask("outputs")["ok"], "they are told once"
+        if framework != "onnxruntime":  # whose weights are constants
+            outputs_follow_each_nudge(worker, script.with_name("changes"))
         refused = worker.ask("losses", steps=1)
         assert not refused["ok"] and "no losses" in refused["error"]
         other = script.with_name("other.py")
@@ -128,6 +130,24 @@ def predicted(framework: str, options: dict[str, str], script: Path) -> Any:
         assert not refused["ok"]
         assert "other.py defines no predict_step(" in refused["error"]
     return read_safetensors(out)["output"]
+
+
+def outputs_follow_each_nudge(worker: WorkerProcess, changes: Path) -> None:
+    """One burst that is nudged after each step is four bursts of a step each."""
+    write_safetensors(changes, {"conv1.bias": np.full(32, 0.5, "f4")})
+
+    def told(steps: int) -> list[Any]:
+        ran = worker.ask("run", steps=steps, nudge=str(changes), nudge_every=1)
+        assert ran["ok"], ran["traceback"]
+        return list(worker.ask("outputs")["outputs"])
+
+    assert worker.ask("restore")["ok"]
+    together = told(4)
+    assert worker.ask("restore")["ok"]
+    alone = [told(1)[0] for _ in range(4)]
+    for one, other in zip(together, alone):
+        assert one == pytest.approx(other, rel=1e-4)
+    assert alone[0][2] != pytest.approx(alone[2][2], rel=1e-2)
 
 
 class Tensor:

@@ -616,11 +616,11 @@ class JaxAdapter(ScriptAdapter):
         import jax
 
         outputs: collections.deque[Any] = collections.deque(maxlen=_UNDER_WAY)
-        state, predict_step = self._state, self._the_script().predict_step
-        assert state is not None
+        predict_step = self._the_script().predict_step
 
         def step(*batch: Any) -> Any:
-            outputs.append(predict_step(state.get("params"), *batch))  # as nudged
+            assert self._state is not None  # another one after each nudge
+            outputs.append(predict_step(self._state.get("params"), *batch))
             return outputs[-1]
 
         return predict_burst(
