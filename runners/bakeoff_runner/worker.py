@@ -30,6 +30,7 @@ from bakeoff_runner.adapter import (
     load_adapter,
 )
 from bakeoff_runner.channel import Channel, ProtocolError, Request
+from bakeoff_runner.compilations import compiled_so_far
 from bakeoff_runner.nvtx import NvtxError, Ranges, ranges_from
 from bakeoff_runner.requests import read_arrivals, serve, write_times
 from bakeoff_runner.ring import marker
@@ -406,9 +407,14 @@ class Worker:
         if not self._predicts:
             raise ProtocolError("requests belong to the scenario 'predict'")
         times = None if arrivals is None else read_arrivals(arrivals, requests)
-        served = serve(self._the_adapter().request(), times, requests, limit_ns)
+        answer, before = self._the_adapter().request(), compiled_so_far()
+        served = serve(answer, times, requests, limit_ns)
         write_times(out, served)
-        return {"ns": served.ns, "requests": len(served.start)}
+        return {
+            "ns": served.ns,
+            "requests": len(served.start),
+            "compilations": compiled_so_far() - before,
+        }
 
     def _transfer(self, request: Request) -> Fields:
         self._require_build()

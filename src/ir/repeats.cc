@@ -46,7 +46,10 @@ class Finder {
     for (Run& run : runs()) alike[text_of(run)].push_back(std::move(run));
     std::vector<std::vector<Run>> groups;
     for (auto& [text, group] : alike) {
-      if (group.size() > 1) groups.push_back(std::move(group));
+      if (group.size() < 2) continue;
+      std::sort(group.begin(), group.end(),
+                [](const Run& x, const Run& y) { return x.first < y.first; });  // layers.2 before layers.10
+      groups.push_back(std::move(group));
     }
     std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
       const size_t left = saved(a), right = saved(b);

@@ -112,6 +112,14 @@ TEST(Text, NamesInABlockMeanWhatTheyMeant) {
   ASSERT_TRUE(w) << w.error().text();
   EXPECT_NE(dump(*w).find("block one(x_2, x_3, x_4) {"), std::string::npos) << dump(*w);
   EXPECT_EQ(*parse(dump(*w)), *w) << dump(*w);
+  // The block stands before its first call, whatever the paths are called.
+  text = "workload w(a: f32[N,4], y: f32[N,4]) {\n  b = tanh(a)\n  z = relu(b)\n";
+  text += fmt::format(fmt::runtime(line), "two", "z") + fmt::format(fmt::runtime(line), "one", "two_b");
+  const auto turned = parse(text + "  loss = mse(one_c, y) reduction=mean\n}\n");
+  ASSERT_TRUE(turned);
+  const auto again = parse(dump(*turned));
+  ASSERT_TRUE(again) << again.error().text() << dump(*turned);
+  EXPECT_EQ(*again, *turned);
 }
 
 struct BadText {

@@ -401,11 +401,17 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
   return assemble(std::move(recipe), directory, manifest, programs, interpreters, entry->shape[0]);
 }
 
-Lane lane_at_batch(const Plan& plan, size_t index, int64_t batch, const Progress& progress) {
+Lane lane_at_batch(const Plan& plan, size_t lane, int64_t batch, const Progress& progress) {
+  return lane_at(plan, lane, {batch, plan.recipe.training.generation.prompt}, progress);
+}
+
+Lane lane_at(const Plan& plan, size_t index, const Sizes& sizes, const Progress& progress) {
   Lane lane = plan.lanes[index];
-  if (lane.failure || batch == plan.recipe.training.batch) return lane;
+  const ir::Training& own = plan.recipe.training;
+  if (lane.failure || sizes == Sizes{own.batch, own.generation.prompt}) return lane;
   recipe::Recipe recipe = plan.recipe;
-  recipe.training.batch = batch;
+  recipe.training.batch = sizes.batch;
+  recipe.training.generation.prompt = sizes.prompt;
   recipe::Contender contender = recipe.contenders[index];
   if (!contender.script.empty()) {
     lane.failure = Failure{Stage::kEmit, "the batch of a script of your own is its own", {}};
@@ -417,7 +423,10 @@ Lane lane_at_batch(const Plan& plan, size_t index, int64_t batch, const Progress
     return lane;
   }
   const fs::path file = contender.file;
-  contender.file = fmt::format("{}_batch{}{}", file.stem().string(), batch, file.extension().string());
+  std::string name = file.stem().string();
+  if (sizes.batch != own.batch) name += fmt::format("_batch{}", sizes.batch);
+  if (sizes.prompt != own.generation.prompt) name += fmt::format("_prompt{}", sizes.prompt);
+  contender.file = name + file.extension().string();
   const auto written = write_script(recipe, contender, plan.directory.scripts());
   if (!written || *written) {
     lane.failure = written ? **written : Failure{Stage::kEmit, written.error().text(), {}};

@@ -41,8 +41,14 @@ enum class Reopen { kContinue, kHelp };
 Result<Plan> reopen_plan(const std::filesystem::path& folder, const Interpreters& interpreters,
                          Reopen how = Reopen::kContinue);
 
-// A contender of the plan, by index, at another batch: its script is emitted again next to the others, and
-// compiled if it is a program. The lane has a failure if that is impossible or the script is the user's own.
+// A contender of the plan, by index, at another batch or prompt (scenario "generate"): its script is emitted again next
+// to the others, and compiled if it is a program. The lane has a failure if that is impossible or the script is the
+// user's own.
+struct Sizes {
+  int64_t batch = 0, prompt = 0;
+  bool operator==(const Sizes&) const = default;
+};
+Lane lane_at(const Plan& plan, size_t lane, const Sizes& sizes, const Progress& progress);
 Lane lane_at_batch(const Plan& plan, size_t lane, int64_t batch, const Progress& progress);
 
 // The run's initial weights, with which all contenders of the equalised track start.

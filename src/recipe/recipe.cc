@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/files.h"
 #include "base/nearest.h"
@@ -77,7 +78,7 @@ Result<ir::Workload> with_lora(const Reader& reader, const toml::table& root, ir
 // A model of language whose sequence has room for prompt and answer.
 Status read_generation(const Reader& reader, bool recorded, const ir::Workload& workload,
                        ir::Training& training) {
-  for (const char* key : {"prompt", "words", "answers", "processes"}) {
+  for (const char* key : {"prompt", "words", "answers", "processes", "batches", "prompts"}) {
     if (const toml::node* node = reader.find("generate", key); node != nullptr && !training.generates())
       return reader.error(node->source(), "[generate] is about the scenario \"generate\"",
                           "set scenario = \"generate\" at the top, or remove [generate]");
@@ -215,12 +216,16 @@ Result<Latency> read_latency(const Reader& reader, bool predicts) {
   return latency;
 }
 
+// A list of integers, ascending, each once.
+std::vector<int64_t> distinct(const Reader& reader, const char* section, const char* key) {
+  std::set<int64_t> numbers;
+  for (const double one : reader.reals(section, key, {})) numbers.insert(static_cast<int64_t>(one));
+  return {numbers.begin(), numbers.end()};
+}
+
 Result<Search> read_search(const Reader& reader, bool wanted) {
   Search search{.wanted = wanted};
-  for (const double batch : reader.reals("search", "batches", {}))
-    search.batches.push_back(static_cast<int64_t>(batch));
-  std::sort(search.batches.begin(), search.batches.end());
-  search.batches.erase(std::unique(search.batches.begin(), search.batches.end()), search.batches.end());
+  search.batches = distinct(reader, "search", "batches");
   search.least = reader.integer("search", "least", search.least);
   search.most = reader.integer("search", "most", search.most);
   search.processes = reader.integer("search", "processes", search.processes);
@@ -435,6 +440,26 @@ struct Origin {
   bool recorded = false, shipped = false;
 };
 
+// What the table of words is about (study/generation/generation.h).
+Result<Generate> read_words(const Reader& reader, bool recorded, const ir::Workload& workload,
+                            const ir::Training& training) {
+  Generate words;
+  words.answers = reader.integer("generate", "answers", words.answers);
+  words.processes = reader.integer("generate", "processes", words.processes);
+  words.batches = distinct(reader, "generate", "batches");
+  words.prompts = distinct(reader, "generate", "prompts");
+  if (recorded || words.prompts.empty()) return words;
+  const int64_t places = passes::decoding_positions(workload), most = places - training.generation.words;
+  if (words.prompts.back() > most)
+    return reader.error(
+        reader.find("generate", "prompts")->source(),
+        fmt::format("a prompt of {} words and {} in answer do not fit the {} positions of '{}'",
+                    words.prompts.back(), training.generation.words, places, workload.name),
+        fmt::format("prompts of {} words and fewer leave room for {} in answer", most,
+                    training.generation.words));
+  return words;
+}
+
 Result<Recipe> parse_text(std::string_view text, const fs::path& file, Origin origin) {
   const bool recorded = origin.recorded;
   TRY(const toml::table root, parse_toml(text, file));
@@ -447,9 +472,8 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, Origin or
     TRY(recipe.workload, with_lora(reader, root, std::move(recipe.workload)));
     if (recipe.training.predicts()) recipe.workload = ir::predicting(recipe.workload);
   }
-  recipe.generate.answers = reader.integer("generate", "answers", recipe.generate.answers);
-  recipe.generate.processes = reader.integer("generate", "processes", recipe.generate.processes);
   CHECK_OK(read_generation(reader, recorded, recipe.workload, recipe.training));
+  TRY(recipe.generate, read_words(reader, recorded, recipe.workload, recipe.training));
   TRY(recipe.data, read_data(reader, recorded ? nullptr : &recipe.workload));
   if (!recipe.training.predicts() || root.contains("optimizer")) {
     TRY(recipe.training.optimizer, read_optimizer(reader));

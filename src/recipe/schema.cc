@@ -207,6 +207,15 @@ std::vector<Key> keys_of_generation() {
               integer_key(
                   "words", "the other half", from(1, 1e6),
                   "scenario generate: number of words that are chosen in answer, each the likeliest one")),
+          listed(example(
+              "[1, 32]",
+              integer_key("batches", "the recipe's batch alone", from(1, 1e6),
+                          "scenario generate: numbers of rows that are answered at a time in the table of "
+                          "words, besides the recipe's own batch"))),
+          listed(example("[4, 12]",
+                         integer_key("prompts", "`prompt` alone", from(1, 1e6),
+                                     "scenario generate: lengths of prompts in the table of words, in "
+                                     "words, besides `prompt`; each is measured at every batch"))),
           integer_key("answers", "20", from(1, 1e6),
                       "number of answers of each process whose words are timed one by one after the race"),
           integer_key("processes", "3", from(1, 1000),

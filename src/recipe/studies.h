@@ -23,7 +23,9 @@ struct Latency {
 // Words of the scenario "generate", timed one by one (study/generation/generation.h).
 struct Generate {
   int64_t answers = 20;   // of each process
-  int64_t processes = 3;  // of every contender
+  int64_t processes = 3;  // of every contender, at each batch and prompt
+  // What is timed besides the recipe's own batch and prompt: all pairs. Ascending.
+  std::vector<int64_t> batches = {}, prompts = {};
   bool operator==(const Generate&) const = default;
 };
 

@@ -95,6 +95,7 @@ struct Served {
   std::vector<int64_t> start_ns = {}, end_ns = {};  // since serving began, one for each request
   int64_t ns = 0;                                   // duration of all requests by the worker's clock
   int64_t elapsed_ns = 0;                           // duration from request to answer by our clock
+  int64_t compilations = 0;  // functions that were compiled meanwhile; 0 also where the worker cannot tell
 };
 
 class Worker {

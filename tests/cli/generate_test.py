@@ -33,7 +33,7 @@ MODEL = """workload lm(ids: i32[N,10], y: i32[N,10]) {
 TOP = (
     'scenario = "generate"\nworkload = "lm.ir"\nbatch = 6\nalpha = 0.5\nmargin = 1.0\n'
 )
-ANSWERS = "prompt = 4\nwords = 6\nanswers = 2\nprocesses = 1\n"
+ANSWERS = "prompt = 4\nwords = 6\nanswers = 2\nprocesses = 1\nbatches = 2\n"
 CONTENDERS = [
     'framework = "torch"',
     'framework = "jax"',
@@ -81,11 +81,12 @@ class Generate(unittest.TestCase):
         for row in report["ranked"]:
             checks = [check["what"] for check in row["proof"]["checks"]]
             self.assertEqual(checks, PROOFS)
-        words = {row["contender"]: row for row in report["generate"]}
-        self.assertEqual(set(words), {r["contender"]["id"] for r in report["ranked"]})
+        ranked = {row["contender"]["id"] for row in report["ranked"]}
+        words = {(row["contender"], row["batch"]): row for row in report["generate"]}
+        self.assertEqual(set(words), {(one, n) for one in ranked for n in (6, 2)})
         for row in words.values():
-            self.assertEqual((row["batch"], row["prompt"], row["words"]), (6, 4, 6))
-            self.assertEqual(row["answers"], 2, row["note"])
+            self.assertEqual((row["prompt"], row["words"]), (4, 6))
+            self.assertEqual((row["answers"], row["compilations"]), (2, 0), row["note"])
             self.assertGreater(row["words_per_second"]["value"], 0)
         shown = self.place.run("report", "r")
         self.assertIn("generation: a step answers each prompt of one batch", shown.out)
@@ -96,6 +97,9 @@ class Generate(unittest.TestCase):
         cases = {
             "do not fit the 10 positions of 'lm'": self.text(
                 torch, generate="words = 9\nprompt = 2\n"
+            ),
+            "a prompt of 5 words and 6 in answer do not fit": self.text(
+                torch, generate=ANSWERS + "prompts = [2, 5]\n"
             ),
             "'generate.words' is 0": self.text(torch, generate="words = 0\n"),
             "[generate] is about the scenario": self.text(

@@ -9,8 +9,12 @@
 
 namespace bakeoff {
 
+// The recipe's own batch and prompt, then every other pair of `generate.batches` and `generate.prompts`.
+std::vector<Sizes> measured_sizes(const recipe::Recipe& recipe);
+
 // `generate.processes` processes of every contender, one after the other in an order drawn for each round, each of which
-// gives `generate.answers` answers after those of the warm-up.
+// gives `generate.answers` answers after those of the warm-up: first at the recipe's own batch and prompt, then at every
+// other pair of `generate.batches` and `generate.prompts`, by scripts that differ in these numbers alone.
 Status measure_generation(const Afterwards& race);
 
 }  // namespace bakeoff

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
+#include <set>
 
+#include "base/texts.h"
 #include "study/generation/generation.h"
 #include "study/section_rows.h"
 #include "table/numbers.h"
@@ -122,26 +126,155 @@ const std::vector<Quantity<GenerationRow>> kQuantities = {
       .priority = 8},
      [](const GenerationRow& r) { return Json(r.answers); },
      count},
-    {{.key = "batch", .in_csv = false}, [](const GenerationRow& r) { return Json(r.batch); }},
-    {{.key = "prompt", .in_csv = false}, [](const GenerationRow& r) { return Json(r.prompt); }},
+    {{.key = "compilations",
+      .title = "compiled",
+      .meaning = "Functions that were compiled or traced while words were timed: 0 is right.",
+      .priority = 9,
+      .zero_is_nothing = true},
+     [](const GenerationRow& r) { return Json(r.compilations); },
+     count},
     {{.key = "words", .in_csv = false}, [](const GenerationRow& r) { return Json(r.words); }},
     {{.key = "processes", .in_csv = false}, [](const GenerationRow& r) { return Json(r.processes); }},
     {{.key = "note", .in_csv = false}, [](const GenerationRow& r) { return Json(r.note); }},
 };
 
-std::string legend(const GenerationRow& row) {
+std::string size_text(const GenerationRow& row) {
+  return fmt::format("prompts of {}, {} at a time", row.prompt, row.batch);
+}
+
+std::string legend(const std::vector<GenerationRow>& rows) {
+  const GenerationRow& own = rows.front();
+  const bool others = std::any_of(rows.begin(), rows.end(),
+                                  [&](const GenerationRow& r) { return size_text(r) != size_text(own); });
   return fmt::format(
-      "Answers of {} words to prompts of {}, {} at a time, by greedy choice with caches of keys and values. Each word is "
-      "awaited before the next one is asked for. Every figure is the median of the processes, with the least and the "
-      "greatest of them: it is no interval, and no verdict rests on it.",
-      row.words, row.prompt, row.batch);
+      "Answers of {} words to {}, by greedy choice with caches of keys and values. Each word is awaited before the next "
+      "one is asked for. Every figure is the median of the processes, with the least and the greatest of them: it is no "
+      "interval, and no verdict rests on it.{}",
+      own.words, size_text(own),
+      others
+          ? " Other batches and prompts are of scripts that differ in these numbers alone; proven are the race's own."
+          : "");
+}
+
+using Quantities = std::vector<Quantity<GenerationRow>>;
+
+// Batch and prompt are columns where they differ.
+Quantities quantities(const std::vector<GenerationRow>& rows) {
+  const auto differs = [&](int64_t GenerationRow::*member) {
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const GenerationRow& r) { return r.*member != rows.front().*member; });
+  };
+  Column batch{.key = "batch", .in_csv = false}, prompt{.key = "prompt", .in_csv = false};
+  if (differs(&GenerationRow::batch)) {
+    batch.title = "batch";
+    batch.meaning = "Rows that are answered at a time.";
+  }
+  if (differs(&GenerationRow::prompt)) {
+    prompt.title = "prompt";
+    prompt.meaning = "Words of each row that are read before the first one is chosen.";
+  }
+  Quantities all = kQuantities;
+  all.insert(all.begin() + 1, {{batch, [](const GenerationRow& r) { return Json(r.batch); }, count},
+                               {prompt, [](const GenerationRow& r) { return Json(r.prompt); }, count}});
+  return all;
+}
+
+// A curve for each contender over one of a row's sizes, and a picture for each value of the other.
+std::vector<Picture> pictures(const std::vector<GenerationRow>& rows, const Picture& blank,
+                              int64_t GenerationRow::*over, int64_t GenerationRow::*each,
+                              const std::function<std::optional<Point>(const GenerationRow&)>& point) {
+  std::map<int64_t, std::set<int64_t>> seen;
+  for (const GenerationRow& row : rows) seen[row.*each].insert(row.*over);
+  std::vector<Picture> all;
+  for (const auto& [value, sizes] : seen) {
+    if (sizes.size() < 2) continue;
+    Picture picture = blank;
+    picture.name += fmt::format(", {} {}", each == &GenerationRow::batch ? "batch" : "prompts of", value);
+    for (const GenerationRow& row : rows) {
+      const std::optional<Point> at = point(row);
+      if (row.*each != value || !at) continue;
+      auto curve = std::find_if(picture.curves.begin(), picture.curves.end(),
+                                [&](const Curve& c) { return c.contender == row.contender; });
+      if (curve == picture.curves.end())
+        curve = picture.curves.insert(curve, Curve{.contender = row.contender});
+      curve->points.push_back(*at);
+    }
+    for (Curve& curve : picture.curves)
+      std::sort(curve.points.begin(), curve.points.end(),
+                [](const Point& a, const Point& b) { return a.x < b.x; });
+    if (!picture.curves.empty()) all.push_back(std::move(picture));
+  }
+  return all;
+}
+
+std::optional<Point> point_of(double x, const std::optional<AmongProcesses>& y) {
+  if (!y) return std::nullopt;
+  return Point{x, y->middle, y->least, y->greatest};
+}
+
+std::vector<Picture> all_pictures(const std::vector<GenerationRow>& rows) {
+  using Row = GenerationRow;
+  std::vector<Picture> all = pictures(
+      rows, {.name = "words per second", .x_title = "rows at a time", .y_title = "words/s", .log_x = true},
+      &Row::batch, &Row::prompt,
+      [](const Row& r) { return point_of(static_cast<double>(r.batch), r.per_second); });
+  const auto add = [&](std::vector<Picture> more) { all.insert(all.end(), more.begin(), more.end()); };
+  add(pictures(
+      rows, {.name = "throughput and delay", .x_title = "ms from word to word", .y_title = "words/s"},
+      &Row::batch, &Row::prompt,
+      [](const Row& r) { return r.word_ms ? point_of(r.word_ms->middle, r.per_second) : std::nullopt; }));
+  add(pictures(rows,
+               {.name = "first word", .x_title = "words of the prompt", .y_title = "ms until the first word"},
+               &Row::prompt, &Row::batch,
+               [](const Row& r) { return point_of(static_cast<double>(r.prompt), r.first_ms); }));
+  return all;
+}
+
+// Columns of each size, those of other sizes than the first row's with a prefix: "batch32_prompt4_word_ms".
+void add_sizes(Section& section, const std::vector<GenerationRow>& rows) {
+  std::vector<std::pair<int64_t, int64_t>> sizes;
+  std::vector<std::string> contenders;
+  const auto note = [](auto& seen, const auto& one) {
+    if (std::find(seen.begin(), seen.end(), one) == seen.end()) seen.push_back(one);
+  };
+  for (const GenerationRow& row : rows)
+    note(sizes, std::pair(row.batch, row.prompt)), note(contenders, row.contender);
+  for (const std::string& contender : contenders) {
+    Fields fields;
+    for (const auto& [batch, prompt] : sizes) {
+      const auto row = std::find_if(rows.begin(), rows.end(), [&](const GenerationRow& r) {
+        return r.contender == contender && r.batch == batch && r.prompt == prompt;
+      });
+      const std::string prefix =
+          std::pair(batch, prompt) == sizes.front() ? "" : fmt::format("batch{}_prompt{}_", batch, prompt);
+      for (auto& field : fields_of(kQuantities, row == rows.end() ? nullptr : &*row, prefix))
+        fields.push_back(std::move(field));
+    }
+    add_fields(section, contender, fields);
+  }
+}
+
+// What the recipe asks for and no contender has: the run's time ended, or it was interrupted.
+std::string not_measured(const std::vector<GenerationRow>& rows, const recipe::Recipe& recipe) {
+  std::vector<std::string> missing;
+  for (const Sizes& at : measured_sizes(recipe)) {
+    if (std::none_of(rows.begin(), rows.end(),
+                     [&](const GenerationRow& r) { return r.batch == at.batch && r.prompt == at.prompt; }))
+      missing.push_back(fmt::format("{} at a time with prompts of {}", at.batch, at.prompt));
+  }
+  if (missing.empty()) return "";
+  return fmt::format("Words were not measured {}: the run ended before. `bakeoff run --resume DIR` goes on.",
+                     join(missing, ", "));
 }
 
 StudySection section_of_run(const RunDirectory& directory, const StudyContext& context) {
   TRY(const auto trials, directory.read<GenerationTrial>());
   const auto rows = generation_rows(trials, context.ids());
   if (rows.empty()) return std::optional<Section>();
-  return std::optional(generation_section(rows));
+  Section section = generation_section(rows);
+  std::string missing = not_measured(rows, context.recipe);
+  if (!missing.empty()) section.remarks.push_back(std::move(missing));
+  return std::optional(std::move(section));
 }
 
 }  // namespace
@@ -155,34 +288,51 @@ Study generation_study() {
 
 std::vector<GenerationRow> generation_rows(const std::vector<GenerationTrial>& trials,
                                            const std::vector<std::string>& contenders) {
+  std::vector<std::pair<int64_t, int64_t>> sizes;
+  for (const GenerationTrial& t : trials) {
+    if (std::find(sizes.begin(), sizes.end(), std::pair(t.batch, t.prompt)) == sizes.end())
+      sizes.emplace_back(t.batch, t.prompt);
+  }
   std::vector<GenerationRow> rows;
-  for (const std::string& contender : contenders) {
-    GenerationRow row{.contender = contender};
-    Found found;
-    bool any = false;
-    for (const GenerationTrial& trial : trials) {
-      if (trial.contender != contender) continue;
-      any = true;
-      row.batch = trial.batch, row.prompt = trial.prompt, row.words = trial.words;
-      if (trial.failure) row.note = trial.failure->text();
-      add(trial, found, row);
+  for (const auto& [batch, prompt] : sizes) {
+    for (const std::string& contender : contenders) {
+      GenerationRow row{.contender = contender, .batch = batch, .prompt = prompt};
+      Found found;
+      bool any = false;
+      for (const GenerationTrial& trial : trials) {
+        if (trial.contender != contender || trial.batch != batch || trial.prompt != prompt) continue;
+        any = true;
+        row.words = trial.words;
+        row.compilations += trial.compilations;
+        if (trial.failure) row.note = trial.failure->text();
+        add(trial, found, row);
+      }
+      if (!any) continue;
+      row.first_ms = among(found.first), row.word_ms = among(found.word);
+      row.slow_ms = among(found.slow), row.per_second = among(found.per_second);
+      if (row.compilations > 0 && row.note.empty())
+        row.note =
+            fmt::format("{} functions were compiled or traced after the warm-up: the figures include it",
+                        row.compilations);
+      rows.push_back(std::move(row));
     }
-    if (!any) continue;
-    row.first_ms = among(found.first), row.word_ms = among(found.word);
-    row.slow_ms = among(found.slow), row.per_second = among(found.per_second);
-    rows.push_back(std::move(row));
   }
   return rows;
 }
 
 Section generation_section(const std::vector<GenerationRow>& rows) {
-  Section section = section_of(kQuantities, rows);
+  const Quantities all = quantities(rows);
+  Section section = section_of(all, rows);
   section.key = "generate";
   section.label = "Words";
   section.title = "Words per second, and their delays";
-  section.legend = rows.empty() ? "" : legend(rows.front());
-  section.json = json_rows(kQuantities, rows);
-  add_csv(section, kQuantities, rows, "");
+  section.legend = rows.empty() ? "" : legend(rows);
+  section.json = json_rows(all, rows);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (size_text(rows[i]) != size_text(rows.front())) section.row_names[i] += ", " + size_text(rows[i]);
+  }
+  section.pictures = all_pictures(rows);
+  add_sizes(section, rows);
   return section;
 }
 

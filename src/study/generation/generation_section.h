@@ -27,10 +27,12 @@ struct GenerationRow {
   std::optional<AmongProcesses> word_ms = {};     // of a later word: the median of a process
   std::optional<AmongProcesses> slow_ms = {};     // within which 99% of the later words of a process came
   std::optional<AmongProcesses> per_second = {};  // later words of all rows in the time that they took
+  int64_t compilations = 0;                       // while words were timed, in all processes
   std::string note = {};                          // why there are no figures, or fewer processes
 };
 
-// In the order of `contenders`; those without a record have no row.
+// By batch and prompt, in the order of their first records; within, in the order of `contenders`. Those without a record
+// have no row.
 std::vector<GenerationRow> generation_rows(const std::vector<GenerationTrial>& trials,
                                            const std::vector<std::string>& contenders);
 

@@ -5,7 +5,7 @@
 namespace bakeoff {
 
 BAKEOFF_RECORD(GenerationTrial, contender, round, started, batch, prompt, words, failure, start_ns, end_ns,
-               host)
+               compilations, host)
 BAKEOFF_KEPT(GenerationTrial)
 
 }  // namespace bakeoff

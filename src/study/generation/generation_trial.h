@@ -20,6 +20,7 @@ struct GenerationTrial {
   int64_t batch = 0, prompt = 0, words = 0;
   std::optional<Failure> failure = {};              // absent: ok
   std::vector<int64_t> start_ns = {}, end_ns = {};  // of each word
+  int64_t compilations = 0;                         // of functions, while the words were timed
   HostRound host = {};
   bool operator==(const GenerationTrial&) const = default;
 };
