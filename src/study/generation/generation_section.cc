@@ -25,10 +25,11 @@ double quantile(std::vector<double> values, double share) {
   return values[std::clamp<size_t>(rank, 1, values.size()) - 1];
 }
 
-std::optional<AmongProcesses> among(const std::vector<double>& values) {
+std::optional<AmongProcesses> among(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
-  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
-  return AmongProcesses{quantile(values, 0.5), *least, *greatest};
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  return AmongProcesses{(values[(n - 1) / 2] + values[n / 2]) / 2, values.front(), values.back()};
 }
 
 struct Found {
