@@ -103,6 +103,28 @@ def _modules(found: torch.nn.Module) -> torch.nn.Module:
     return in_float64(filled(module))
 
 
+def _refuse_parts_of_weights(module: torch.nn.Module) -> None:
+    """Other tensors in the memory of a parameter move as it is trained: a copy of the
+    module, and an export, keep them as constants."""
+    lazy = torch.nn.parameter.UninitializedTensorMixin
+    held = {
+        p.untyped_storage().data_ptr(): key
+        for key, p in module.named_parameters()
+        if p.requires_grad and not p.is_meta and not isinstance(p, lazy) and p.numel()
+    }
+    for path, part in module.named_modules():
+        for name, tensor in {**part._buffers, **vars(part)}.items():
+            if not isinstance(tensor, torch.Tensor) or isinstance(tensor, lazy):
+                continue
+            storage = 0 if tensor.is_meta else tensor.untyped_storage().data_ptr()
+            if storage in held:
+                key = f"{path}.{name}".lstrip(".")
+                raise ImportProblem(
+                    f"'{key}' shares a part of its memory with '{held[storage]}'",
+                    "compute it in forward, or clone() it if it is to stay as it is",
+                )
+
+
 def _refuse_by_sight(module: torch.nn.Module) -> None:
     """What an export would leave out, or fail at without saying why."""
     for key, parameter in module.named_parameters():
@@ -139,6 +161,7 @@ def _refuse_by_sight(module: torch.nn.Module) -> None:
                 f"{called} averages its statistics over all steps (momentum=None)",
                 "give batch norm a momentum: 0.1",
             )
+    _refuse_parts_of_weights(module)
 
 
 def _initialised(
@@ -251,6 +274,7 @@ class Importer:
         first: dict[tuple[Any, ...], str] = {}
         storages: dict[int, tuple[Any, ...]] = {}
         keys = {}
+        trained = dict(self.module.named_parameters(remove_duplicate=False))
         for key, tensor in self.tensors().items():
             if tensor.numel() == 0:
                 keys[key] = key
@@ -263,6 +287,9 @@ class Importer:
                 tensor.stride(),
             )
             keys[key] = first.setdefault(place, key)
+            still = not (key in trained or re.search(r"\brunning_(mean|var)$", key))
+            if still and storage not in storages:
+                continue  # tables may be views of one: nothing changes them
             if storages.setdefault(storage, place) != place:
                 raise ImportProblem(
                     f"'{key}' shares a part of its memory with "

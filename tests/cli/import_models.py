@@ -203,12 +203,15 @@ class Recurrences(nn.Module):
 
 
 class GPT(nn.Module):
-    """Ids and positions, a causal mask in a buffer, a head tied to the table."""
+    """Ids and positions, a causal mask in two views of one table, a tied head."""
 
     def __init__(self) -> None:
         super().__init__()
         self.table, self.places = nn.Embedding(30, 16), nn.Embedding(12, 16)
-        self.register_buffer("mask", torch.tril(torch.ones(12, 12))[None, None])
+        lower = torch.tril(torch.ones(12, 12))
+        both = torch.stack((lower, 1 - lower))[:, None, None]
+        self.register_buffer("mask", both[0])
+        self.register_buffer("later", both[1])
         self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
         self.norm, self.end = nn.LayerNorm(16), nn.LayerNorm(16, bias=False)
         self.drop = nn.Dropout(0.1)
@@ -223,7 +226,7 @@ class GPT(nn.Module):
         parts = self.qkv(self.norm(x)).split(16, dim=2)
         q, k, v = (part.view(n, t, 4, 4).transpose(1, 2) for part in parts)
         scores = (q @ k.transpose(-2, -1)) * 0.5
-        hidden = self.mask[:, :, :t, :t] == 0
+        hidden = (self.mask[:, :, :t, :t] == 0) & (self.later[:, :, :t, :t] == 1)
         scores = scores.masked_fill(hidden, float("-inf")).softmax(-1)
         x = x + self.out((self.drop(scores) @ v).transpose(1, 2).reshape(n, t, 16))
         return self.head(self.end(x)), None
@@ -630,6 +633,18 @@ class CountsBehindAView(nn.Module):
         if self.training:
             self.seen += 1
         return x + self.seen
+
+
+class SeesAPart(nn.Module):
+    """A buffer that is a part of a trained weight moves with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.register_buffer("part", self.fc.weight.data[:2])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(x) * self.part.sum()
 
 
 class Hooked(nn.Module):
