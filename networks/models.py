@@ -7,6 +7,7 @@ library that people take them from, or, where no library has them, written here.
 from __future__ import annotations
 
 import functools
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -301,3 +302,147 @@ class Tacotron2(nn.Module):
 def tacotron_2_tiny() -> nn.Module:
     """Tacotron 2 with LSTMs of 32 over 6 frames: attention by content and place, end of speech."""
     return Tacotron2(40, 16, 8, 7)
+
+
+# The workloads of AlgoPerf that are none of the above.
+
+
+def vit_tiny() -> nn.Module:
+    """The vision transformer of timm with 2 layers of 64 on patches of 8x8."""
+    from timm.models.vision_transformer import VisionTransformer
+
+    return VisionTransformer(
+        img_size=32, patch_size=8, num_classes=10, embed_dim=64, depth=2, num_heads=4
+    )
+
+
+class Mri(nn.Module):
+    """The U-Net of fastMRI: two convolutions a level, each with an instance norm and a
+    leaky ReLU, transposed convolutions upwards, and the levels' values beside them."""
+
+    def __init__(self, width: int, levels: int) -> None:
+        super().__init__()
+
+        def part(convolution: nn.Module, outputs: int) -> nn.Sequential:
+            return nn.Sequential(
+                convolution, nn.InstanceNorm2d(outputs), nn.LeakyReLU(0.2)
+            )
+
+        def both(inputs: int, outputs: int) -> nn.Sequential:
+            first = nn.Conv2d(inputs, outputs, 3, padding=1, bias=False)
+            second = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+            return nn.Sequential(*part(first, outputs), *part(second, outputs))
+
+        sizes = [width << i for i in range(levels + 1)]
+        self.down = nn.ModuleList(both(a, b) for a, b in pairwise([1, *sizes]))
+        self.up, self.over = nn.ModuleList(), nn.ModuleList()
+        for large, small in pairwise(sizes[::-1]):
+            raised = nn.ConvTranspose2d(large, small, 2, 2, bias=False)
+            self.up.append(part(raised, small))
+            self.over.append(both(large, small))
+        self.pool, self.out = nn.AvgPool2d(2), nn.Conv2d(width, 1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        kept = []
+        for i, level in enumerate(self.down):
+            x = level(self.pool(x) if i > 0 else x)
+            kept.append(x)
+        for i, level in enumerate(self.over):
+            kept.pop()
+            x = level(torch.cat((self.up[i](x), kept[-1]), 1))
+        return self.out(x)
+
+
+def fastmri_tiny() -> nn.Module:
+    """The U-Net of fastMRI with 8, 16 and 32 channels: instance norms, transposed convolutions."""
+    return Mri(8, 2)
+
+
+class Dlrm(nn.Module):
+    """Recommendation (Naumov et al. 2019): numbers through layers, words of 26 kinds from
+    one table, the products of all pairs of them, and layers above."""
+
+    def __init__(self, words: int, width: int, kinds: int = 26) -> None:
+        super().__init__()
+        self.below = nn.Sequential(
+            nn.Linear(13, 2 * width), nn.ReLU(), nn.Linear(2 * width, width), nn.ReLU()
+        )
+        self.words = nn.Embedding(words, width)
+        pairs = torch.tril_indices(kinds + 1, kinds + 1)
+        self.register_buffer("rows", pairs[0], persistent=False)
+        self.register_buffer("columns", pairs[1], persistent=False)
+        self.above = nn.Sequential(
+            nn.Linear(width + pairs.shape[1], 4 * width), nn.ReLU(),
+            nn.Linear(4 * width, 2 * width), nn.ReLU(), nn.Linear(2 * width, 1),
+        )  # fmt: skip
+
+    def forward(self, numbers: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        below = self.below(numbers)
+        all = torch.cat((below[:, None], self.words(ids)), 1)
+        products = all @ all.transpose(1, 2)
+        pairs = products[:, self.rows, self.columns]
+        return self.above(torch.cat((below, pairs), 1))
+
+
+def dlrm_tiny() -> nn.Module:
+    """The recommendation network DLRM with a table of 1,000 words of 16: products of all pairs."""
+    return Dlrm(1000, 16)
+
+
+class ConformerLayer(nn.Module):
+    """Half a feed-forward layer, attention, a convolution of each channel, the other half."""
+
+    def __init__(self, width: int, heads: int, places: int) -> None:
+        super().__init__()
+
+        def forwards() -> nn.Sequential:
+            return nn.Sequential(
+                nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.SiLU(),
+                nn.Dropout(0.1), nn.Linear(4 * width, width), nn.Dropout(0.1),
+            )  # fmt: skip
+
+        self.first, self.second = forwards(), forwards()
+        self.norm = nn.LayerNorm(width)
+        self.attention = nn.MultiheadAttention(width, heads, batch_first=True)
+        self.gate = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GLU(-1)
+        )
+        self.along = nn.Sequential(
+            nn.Conv1d(width, width, places, padding=places // 2, groups=width),
+            nn.BatchNorm1d(width), nn.SiLU(),
+        )  # fmt: skip
+        self.mix, self.last = nn.Linear(width, width), nn.LayerNorm(width)
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + 0.5 * self.first(x)
+        y = self.norm(x)
+        x = x + self.drop(self.attention(y, y, y, need_weights=False)[0])
+        y = self.along(self.gate(x).transpose(1, 2)).transpose(1, 2)
+        x = x + self.drop(self.mix(y))
+        return self.last(x + 0.5 * self.second(x))
+
+
+class Conformer(nn.Module):
+    """Convolutions that keep a quarter of the frames, layers (Gulati et al. 2020), CTC."""
+
+    def __init__(self, bands: int, width: int, layers: int, letters: int) -> None:
+        super().__init__()
+        self.convolutions = nn.Sequential(
+            nn.Conv2d(1, width, 3, 2, 1), nn.ReLU(),
+            nn.Conv2d(width, width, 3, 2, 1), nn.ReLU(),
+        )  # fmt: skip
+        self.enter = nn.Linear(width * ((bands + 3) // 4), width)
+        self.layers = nn.Sequential(
+            *(ConformerLayer(width, 4, 7) for _ in range(layers))
+        )
+        self.out = nn.Linear(width, letters)
+
+    def forward(self, spectrogram: torch.Tensor) -> torch.Tensor:
+        x = self.convolutions(spectrogram[:, None]).transpose(1, 2).flatten(2)
+        return self.out(self.layers(self.enter(x)))
+
+
+def conformer_tiny() -> nn.Module:
+    """Conformer with 2 layers of 32: attention, convolutions of each channel, and CTC."""
+    return Conformer(20, 32, 2, 29)

@@ -113,7 +113,7 @@ class Reproduce(unittest.TestCase):
         self.assertEqual(listed.code, 0, listed.err)
         for part in (
             "keras3_a100",
-            "Rows that can be raced here: 9 of 13",
+            "Rows that can be raced here: 13 of 13",
             "Published",
         ):
             self.assertIn(part, listed.out)

@@ -47,6 +47,10 @@ IMPORTED = (
     "clip_text_tiny",
     "bert_tiny",
     "tacotron_2_tiny",
+    "vit_tiny",
+    "fastmri_tiny",
+    "dlrm_tiny",
+    "conformer_tiny",
 )
 EVERYDAY = {
     "resnet18_small": "torch",
