@@ -249,6 +249,11 @@ class Adapter(ABC):
         """
         return "this framework keeps no count"
 
+    def compilations(self) -> int:
+        """How often this process has compiled or traced a function, where that can be
+        told: the difference of two calls is what came between them."""
+        return 0
+
     def transfer(self) -> Optional[Transfer]:
         """How long the copy of a batch, or of resident data, to its device takes.
 

@@ -30,7 +30,6 @@ from bakeoff_runner.adapter import (
     load_adapter,
 )
 from bakeoff_runner.channel import Channel, ProtocolError, Request
-from bakeoff_runner.compilations import compiled_so_far
 from bakeoff_runner.nvtx import NvtxError, Ranges, ranges_from
 from bakeoff_runner.requests import read_arrivals, serve, write_times
 from bakeoff_runner.ring import marker
@@ -407,13 +406,14 @@ class Worker:
         if not self._predicts:
             raise ProtocolError("requests belong to the scenario 'predict'")
         times = None if arrivals is None else read_arrivals(arrivals, requests)
-        answer, before = self._the_adapter().request(), compiled_so_far()
+        adapter = self._the_adapter()
+        answer, before = adapter.request(), adapter.compilations()
         served = serve(answer, times, requests, limit_ns)
         write_times(out, served)
         return {
             "ns": served.ns,
             "requests": len(served.start),
-            "compilations": compiled_so_far() - before,
+            "compilations": adapter.compilations() - before,
         }
 
     def _transfer(self, request: Request) -> Fields:

@@ -4,9 +4,6 @@
 #include <cassert>
 #include <cstdlib>
 #include <map>
-#include <numeric>
-
-#include "ir/verify.h"
 
 namespace bakeoff::ir {
 
@@ -133,60 +130,6 @@ int64_t Workload::frozen_count() const {
     if (p.frozen) count += elements(p.shape);
   }
   return count;
-}
-
-namespace {
-
-// Of each value, the one that is the same where no gradients flow: behind stop_gradient, and behind a choice between a
-// value and itself (which is how an import says that some rows of a table are not trained).
-std::vector<ValueId> without_gradients(const Workload& workload) {
-  std::vector<ValueId> same(static_cast<size_t>(workload.value_count()));
-  std::iota(same.begin(), same.end(), 0);
-  if (!workload.has(Op::kStopGradient)) return same;
-  const auto types = infer(workload);
-  if (!types) return same;
-  for (size_t n = 0; n < workload.nodes.size(); ++n) {
-    const Node& node = workload.nodes[n];
-    const ValueId out = workload.output_of(static_cast<int>(n));
-    const auto of = [&](size_t input) { return same[static_cast<size_t>(node.inputs[input])]; };
-    if (node.op == Op::kStopGradient) same[static_cast<size_t>(out)] = of(0);
-    if (node.op == Op::kWhere && of(1) == of(2) &&
-        (*types)[static_cast<size_t>(of(1))] == (*types)[static_cast<size_t>(out)])
-      same[static_cast<size_t>(out)] = of(1);
-  }
-  return same;
-}
-
-}  // namespace
-
-Workload predicting(const Workload& workload) {
-  const int end = workload.model_end();
-  if (end + 1 == static_cast<int>(workload.nodes.size()) && !workload.has(Op::kStopGradient)) return workload;
-  const std::vector<ValueId> same = without_gradients(workload);
-  std::vector<bool> live(static_cast<size_t>(workload.value_count()), false);
-  live[static_cast<size_t>(workload.output_of(end))] = true;
-  for (int n = end; n >= 0; --n) {
-    if (!live[static_cast<size_t>(workload.output_of(n))]) continue;
-    for (const ValueId id : workload.nodes[static_cast<size_t>(n)].inputs)
-      live[static_cast<size_t>(same[static_cast<size_t>(id)])] = true;
-  }
-  Workload made{.name = workload.name, .inputs = workload.inputs, .parameters = {}, .nodes = {}};
-  std::map<ValueId, ValueId> values;
-  for (ValueId id = 0; workload.is_input(id); ++id) values[id] = id;
-  std::map<ParamId, ParamId> params;
-  for (int n = 0; n <= end; ++n) {
-    if (!live[static_cast<size_t>(workload.output_of(n))]) continue;
-    Node node = workload.nodes[static_cast<size_t>(n)];
-    for (ValueId& id : node.inputs) id = values.at(same[static_cast<size_t>(id)]);
-    for (Slot& slot : node.params) {
-      const auto [found, fresh] = params.emplace(slot.param, static_cast<ParamId>(params.size()));
-      if (fresh) made.parameters.push_back(workload.parameters[static_cast<size_t>(slot.param)]);
-      slot.param = found->second;
-    }
-    made.nodes.push_back(std::move(node));
-    values[workload.output_of(n)] = made.loss();
-  }
-  return made;
 }
 
 std::optional<int64_t> ignore_index(const Node& loss) {

@@ -241,11 +241,6 @@ struct LossTerm {
 };
 std::vector<LossTerm> loss_terms(const Workload& workload);
 
-// What a workload of several losses, or of a weighted one, needs to predict: its inputs, the nodes and parameters that
-// the first loss depends on, and that loss as it is. Likewise one that stops gradients: what does so is left out. Any
-// other workload as it is.
-Workload predicting(const Workload& workload);
-
 // Any convolution, transposed or not.
 bool has_conv(const Workload& workload);
 

@@ -21,6 +21,7 @@
 #include "ir/text.h"
 #include "passes/decode.h"
 #include "passes/lora.h"
+#include "passes/predicting.h"
 #include "recipe/contenders.h"
 #include "recipe/largest_batch.h"
 #include "recipe/reader.h"
@@ -470,7 +471,7 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, Origin or
   if (!recorded) {
     TRY(recipe.workload, read_workload(reader));
     TRY(recipe.workload, with_lora(reader, root, std::move(recipe.workload)));
-    if (recipe.training.predicts()) recipe.workload = ir::predicting(recipe.workload);
+    if (recipe.training.predicts()) recipe.workload = passes::predicting(recipe.workload);
   }
   CHECK_OK(read_generation(reader, recorded, recipe.workload, recipe.training));
   TRY(recipe.generate, read_words(reader, recorded, recipe.workload, recipe.training));

@@ -8,6 +8,8 @@
 //
 // A row has a `contender` and a `note`.
 
+#include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,11 +36,32 @@ table::Section section_of(const std::vector<table::Quantity<Row>>& quantities, c
   return section;
 }
 
+// Columns for each prefix that a row has, all of them for every contender: a contender has a row of each prefix at most.
+template <typename Row>
+void add_csv(table::Section& section, const std::vector<table::Quantity<Row>>& quantities,
+             const std::vector<Row>& rows, const std::function<std::string(const Row&)>& prefix_of) {
+  std::vector<std::string> prefixes, contenders;
+  const auto note = [](std::vector<std::string>& seen, const std::string& one) {
+    if (std::find(seen.begin(), seen.end(), one) == seen.end()) seen.push_back(one);
+  };
+  for (const Row& row : rows) note(prefixes, prefix_of(row)), note(contenders, row.contender);
+  for (const std::string& contender : contenders) {
+    table::Fields fields;
+    for (const std::string& prefix : prefixes) {
+      const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) {
+        return r.contender == contender && prefix_of(r) == prefix;
+      });
+      for (auto& field : table::fields_of(quantities, row == rows.end() ? nullptr : &*row, prefix))
+        fields.push_back(std::move(field));
+    }
+    table::add_fields(section, contender, fields);
+  }
+}
+
 template <typename Row>
 void add_csv(table::Section& section, const std::vector<table::Quantity<Row>>& quantities,
              const std::vector<Row>& rows, const std::string& prefix) {
-  for (const Row& row : rows)
-    table::add_fields(section, row.contender, table::fields_of(quantities, &row, prefix));
+  add_csv<Row>(section, quantities, rows, [&](const Row&) { return prefix; });
 }
 
 template <typename Row>

@@ -53,6 +53,7 @@ from bakeoff_runner.adapter import (
 )
 from bakeoff_runner.adapters.jax_shared import (
     jax_arrays,
+    jax_compilations,
     jax_device,
     jax_peak,
     quick_jit,
@@ -351,6 +352,9 @@ class JaxAdapter(ScriptAdapter):
 
     def allocator_peak(self) -> Peak:
         return jax_peak()
+
+    def compilations(self) -> int:
+        return jax_compilations()
 
     # The build.
 

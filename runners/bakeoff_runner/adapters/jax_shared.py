@@ -39,6 +39,25 @@ def _quick_options() -> dict[str, Any]:
     return options
 
 
+@functools.lru_cache(maxsize=1)
+def _compiled() -> list[float]:
+    """Seconds of each compilation since the first call."""
+    import jax
+
+    heard: list[float] = []
+
+    def hear(event: str, seconds: float, **_: Any) -> None:
+        if event.endswith("backend_compile_duration"):
+            heard.append(seconds)
+
+    jax.monitoring.register_event_duration_secs_listener(hear)
+    return heard
+
+
+def jax_compilations() -> int:
+    return len(_compiled())
+
+
 def jax_peak() -> Peak:
     import jax
 

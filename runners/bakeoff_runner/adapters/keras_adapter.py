@@ -345,6 +345,10 @@ class KerasAdapter(ScriptAdapter):
         backend: Backend = self._backend
         return backend.allocator_peak()
 
+    def compilations(self) -> int:
+        backend: Backend = self._backend
+        return backend.compilations()
+
     def transfer(self) -> Optional[Transfer]:
         backend: Backend = self._backend
         return None if backend.device() == "cpu" else self._transfer()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 from bakeoff_runner.adapter import Peak
 from bakeoff_runner.adapters.jax_shared import (
     jax_arrays,
+    jax_compilations,
     jax_device,
     jax_peak,
     quick_jit,
@@ -23,6 +24,7 @@ from bakeoff_runner.adapters.jax_shared import (
 from bakeoff_runner.adapters.tensorflow_shared import (
     set_ctc_loss,
     tensorflow_arrays,
+    tensorflow_compilations,
     tensorflow_device,
     tensorflow_peak,
 )
@@ -30,6 +32,7 @@ from bakeoff_runner.adapters.torch_shared import (
     limit_threads,
     stay_eager,
     torch_arrays,
+    torch_compilations,
     torch_device,
     torch_peak,
 )
@@ -79,6 +82,9 @@ class Backend(ABC):
 
     @abstractmethod
     def allocator_peak(self) -> Peak: ...
+
+    @abstractmethod
+    def compilations(self) -> int: ...
 
     @abstractmethod
     def copies(self) -> Device:
@@ -151,6 +157,9 @@ class TensorFlowBackend(Backend):
 
     def allocator_peak(self) -> Peak:
         return tensorflow_peak()
+
+    def compilations(self) -> int:
+        return tensorflow_compilations()
 
     def copies(self) -> Device:
         return tensorflow_device(self.device())
@@ -270,6 +279,9 @@ class JaxBackend(Backend):
 
     def allocator_peak(self) -> Peak:
         return jax_peak()
+
+    def compilations(self) -> int:
+        return jax_compilations()
 
     def copies(self) -> Device:
         return jax_device()
@@ -396,6 +408,9 @@ class TorchBackend(Backend):
 
     def allocator_peak(self) -> Peak:
         return torch_peak()
+
+    def compilations(self) -> int:
+        return torch_compilations()
 
     def copies(self) -> Device:
         return torch_device(self.device())

@@ -50,6 +50,7 @@ from bakeoff_runner.adapters.tensorflow_shared import (
     probe_tensorflow,
     set_ctc_loss,
     tensorflow_arrays,
+    tensorflow_compilations,
     tensorflow_device,
     tensorflow_peak,
 )
@@ -282,6 +283,9 @@ class TensorFlowAdapter(ScriptAdapter):
 
     def allocator_peak(self) -> Peak:
         return tensorflow_peak()
+
+    def compilations(self) -> int:
+        return tensorflow_compilations()
 
     def transfer(self) -> Optional[Transfer]:
         import tensorflow as tf

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import Any
 
 from bakeoff_runner.adapter import Array, Peak
 from bakeoff_runner.probe import Probe
 from bakeoff_runner.transfers import Arrays, Device
+
+
+def tensorflow_compilations() -> int:
+    """Traces of all functions that are alive."""
+    import tensorflow as tf
+
+    kind = type(tf.function(lambda: None))
+    functions = [one for one in gc.get_objects() if type(one) is kind]
+    return sum(int(one.experimental_get_tracing_count()) for one in functions)
 
 
 def tensorflow_peak() -> Peak:

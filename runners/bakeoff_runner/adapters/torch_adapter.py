@@ -62,6 +62,7 @@ from bakeoff_runner.adapters.torch_shared import (
     limit_threads,
     stay_eager,
     torch_arrays,
+    torch_compilations,
     torch_device,
     torch_peak,
 )
@@ -396,6 +397,9 @@ class TorchAdapter(ScriptAdapter):
 
     def allocator_peak(self) -> Peak:
         return torch_peak()
+
+    def compilations(self) -> int:
+        return torch_compilations()
 
     def transfer(self) -> Optional[Transfer]:
         device = next((p.device for p in self._model.parameters()), None)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from bakeoff_runner.adapter import Peak
 from bakeoff_runner.transfers import Arrays, Device
+
+
+def torch_compilations() -> int:
+    """Graphs of torch.compile; 0 where nothing has imported it."""
+    utilities = sys.modules.get("torch._dynamo.utils")
+    return int(utilities.counters["stats"]["unique_graphs"]) if utilities else 0
 
 
 def torch_peak() -> Peak:

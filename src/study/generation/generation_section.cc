@@ -231,30 +231,6 @@ std::vector<Picture> all_pictures(const std::vector<GenerationRow>& rows) {
   return all;
 }
 
-// Columns of each size, those of other sizes than the first row's with a prefix: "batch32_prompt4_word_ms".
-void add_sizes(Section& section, const std::vector<GenerationRow>& rows) {
-  std::vector<std::pair<int64_t, int64_t>> sizes;
-  std::vector<std::string> contenders;
-  const auto note = [](auto& seen, const auto& one) {
-    if (std::find(seen.begin(), seen.end(), one) == seen.end()) seen.push_back(one);
-  };
-  for (const GenerationRow& row : rows)
-    note(sizes, std::pair(row.batch, row.prompt)), note(contenders, row.contender);
-  for (const std::string& contender : contenders) {
-    Fields fields;
-    for (const auto& [batch, prompt] : sizes) {
-      const auto row = std::find_if(rows.begin(), rows.end(), [&](const GenerationRow& r) {
-        return r.contender == contender && r.batch == batch && r.prompt == prompt;
-      });
-      const std::string prefix =
-          std::pair(batch, prompt) == sizes.front() ? "" : fmt::format("batch{}_prompt{}_", batch, prompt);
-      for (auto& field : fields_of(kQuantities, row == rows.end() ? nullptr : &*row, prefix))
-        fields.push_back(std::move(field));
-    }
-    add_fields(section, contender, fields);
-  }
-}
-
 // What the recipe asks for and no contender has: the run's time ended, or it was interrupted.
 std::string not_measured(const std::vector<GenerationRow>& rows, const recipe::Recipe& recipe) {
   std::vector<std::string> missing;
@@ -333,7 +309,11 @@ Section generation_section(const std::vector<GenerationRow>& rows) {
     if (size_text(rows[i]) != size_text(rows.front())) section.row_names[i] += ", " + size_text(rows[i]);
   }
   section.pictures = all_pictures(rows);
-  add_sizes(section, rows);
+  // Columns of other sizes than the first row's have a prefix: "batch32_prompt4_word_ms".
+  add_csv<GenerationRow>(section, kQuantities, rows, [&](const GenerationRow& r) {
+    return size_text(r) == size_text(rows.front()) ? std::string()
+                                                   : fmt::format("batch{}_prompt{}_", r.batch, r.prompt);
+  });
   return section;
 }
 

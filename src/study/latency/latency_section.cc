@@ -166,28 +166,6 @@ Quantities in_csv(const std::set<double>& shares) {
   return all;
 }
 
-void add_modes(Section& section, const std::vector<LatencyRow>& rows, const std::set<double>& shares) {
-  std::vector<double> rates;
-  std::vector<std::string> contenders;
-  const auto note = [](auto& seen, const auto& one) {
-    if (std::find(seen.begin(), seen.end(), one) == seen.end()) seen.push_back(one);
-  };
-  for (const LatencyRow& row : rows) note(rates, row.rate), note(contenders, row.contender);
-  const Quantities names = in_csv(shares);
-  for (const std::string& contender : contenders) {
-    Fields fields;
-    for (const double rate : rates) {
-      const auto row = std::find_if(rows.begin(), rows.end(), [&](const LatencyRow& r) {
-        return r.contender == contender && r.rate == rate;
-      });
-      for (auto& field :
-           fields_of(names, row == rows.end() ? nullptr : &*row, "latency_" + mode_key(rate) + "_"))
-        fields.push_back(std::move(field));
-    }
-    add_fields(section, contender, fields);
-  }
-}
-
 std::string legend(double level, int64_t batch) {
   return fmt::format(
       "Milliseconds from a request's arrival to its answer; a request is one batch of {}. Single stream: the "
@@ -257,7 +235,8 @@ Section latency_section(const std::vector<LatencyRow>& rows, double level, int64
   section.json = {{"level", number(level)}, {"rows", json_rows(all, rows)}};
   for (size_t i = 0; i < rows.size(); ++i) section.row_names[i] += ", " + mode_name(rows[i]);
   section.pictures = percentile_curves(rows, shares);
-  add_modes(section, rows, shares);
+  add_csv<LatencyRow>(section, in_csv(shares), rows,
+                      [](const LatencyRow& r) { return "latency_" + mode_key(r.rate) + "_"; });
   return section;
 }
 

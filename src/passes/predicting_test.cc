@@ -1,0 +1,39 @@
+#include "passes/predicting.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/text.h"
+#include "ir/verify.h"
+
+namespace bakeoff::passes {
+namespace {
+
+TEST(Predicting, KeepsTheFirstLossAndWhatItNeeds) {
+  const auto w = ir::parse(
+      "workload w(x: f32[N,3], y: i32[N], t: f32[N,3]) {\n"
+      " h = linear(x; weight=a[3,3])\n g = linear(h; weight=b[3,3])\n"
+      " main = softmax_cross_entropy(h, y) ignore_index=-1\n aux = mse(g, t)\n loss = add(main, aux)\n}");
+  ASSERT_TRUE(w) << w.error().text();
+  const ir::Workload part = predicting(*w);
+  ASSERT_TRUE(ir::infer(part));
+  EXPECT_EQ(ir::dump(part),
+            "workload w(x: f32[N,3], y: i32[N], t: f32[N,3]) {\n  h = linear(x; weight=a[3,3])\n"
+            "  main = softmax_cross_entropy(h, y) reduction=mean label_smoothing=0 ignore_index=-1\n}\n");
+  EXPECT_EQ(predicting(part), part);
+}
+
+TEST(Predicting, LeavesOutWhatStopsGradients) {
+  const auto stops = ir::parse(
+      "workload w(x: i32[N,3], y: f32[N,3,2]) {\n e = embedding(x; weight=a[9,2])\n"
+      " v = embedding(x; weight=b[9,1] frozen)\n k = constant() value=0.5\n t = less(k, v)\n"
+      " s = stop_gradient(e)\n c = where(t, e, s)\n z = parameter(; weight=z[1,1,2])\n f = where(t, z, z)\n d = mul(c, f)\n"
+      " loss = mse(d, y) reduction=mean\n}");
+  ASSERT_TRUE(stops) << stops.error().text();
+  const std::string left = ir::dump(predicting(*stops));
+  EXPECT_NE(left.find("d = mul(e, f)"), std::string::npos) << left;
+  EXPECT_NE(left.find("f = where(t, z, z)"), std::string::npos) << "it is wider than what it chooses from";
+  EXPECT_EQ(left.find("stop_gradient"), std::string::npos) << left;
+}
+
+}  // namespace
+}  // namespace bakeoff::passes
