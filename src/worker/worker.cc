@@ -462,7 +462,8 @@ std::optional<Served> Worker::serve(const std::filesystem::path& arrivals, int64
                            {"out", out.string()}});
   impl_->spec.stage_seconds = patience;
   if (!answer) return std::nullopt;
-  Served served{.ns = integer(*answer, "ns"), .elapsed_ns = monotonic_clock().now_ns() - asked,
+  Served served{.ns = integer(*answer, "ns"),
+                .elapsed_ns = monotonic_clock().now_ns() - asked,
                 .compilations = integer(*answer, "compilations")};
   const int64_t count = integer(*answer, "requests");
   const auto bytes = read_file(out);

@@ -35,6 +35,7 @@
 #include "ir/text.h"
 #include "merged.h"
 #include "parity/proof.h"
+#include "passes/predicting.h"
 #include "plan/lane.h"
 #include "reference/reference.h"
 #include "tensor/safetensors.h"
@@ -431,7 +432,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
     tensor::Rng rng(static_cast<uint64_t>(seed()) + 4711);
     std::vector<Case> cases;
     const auto add = [&](const std::string& name, const ir::Workload& workload) {
-      Case one{.name = name, .workload = ir::predicting(workload), .scenario = ir::Scenario::kPredict};
+      Case one{.name = name, .workload = passes::predicting(workload), .scenario = ir::Scenario::kPredict};
       EXPECT_EQ(prepare(one, rng), "") << ir::dump(one.workload);
       cases.push_back(std::move(one));
     };
