@@ -22,7 +22,7 @@ constexpr const char* kExample =
     "docs/ir.md describes this language, and `bakeoff show mlp_small` shows a workload in it";
 
 constexpr int64_t kMostValues = 1 << 20;
-constexpr size_t kMostNodes = 1 << 20;
+constexpr size_t kMostNodes = 1 << 17;  // ten times the largest network: blocks make many of few lines
 
 // Reads the text form. Every error carries "file:line".
 class Parser {

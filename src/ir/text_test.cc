@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -120,6 +122,52 @@ TEST(Text, NamesInABlockMeanWhatTheyMeant) {
   const auto again = parse(dump(*turned));
   ASSERT_TRUE(again) << again.error().text() << dump(*turned);
   EXPECT_EQ(*again, *turned);
+}
+
+// Layers of random nodes under paths, most of them repeated, with names that inputs of blocks like to have.
+std::string random_layers(std::mt19937& dice) {
+  const auto draw = [&](int n) { return static_cast<int>(dice() % static_cast<unsigned>(n)); };
+  std::string text = "workload w(x: f32[N,4], y: f32[N,4]) {\n  a = tanh(x)\n";
+  std::vector<std::string> known = {"x", "a"};
+  const int layers = 2 + draw(3);
+  for (int nth = 0; nth < layers; ++nth) {
+    const auto kind = static_cast<unsigned>(dice());
+    for (int copy = 0; copy < 2 + draw(2); ++copy) {
+      std::mt19937 same(kind);
+      const auto pick = [&](int n) { return static_cast<int>(same() % static_cast<unsigned>(n)); };
+      const std::string path = fmt::format("{}.{}", nth == 1 ? "x" : "p", 10 * nth + copy);
+      std::vector<std::string> inside = {known[static_cast<size_t>(draw(static_cast<int>(known.size())))],
+                                         "a"};
+      for (int node = 0; node < 3 + pick(5) % 4; ++node) {
+        const char* leaf = std::array{"a", "x", "x_2", "b", "out", "w", "y_2"}[static_cast<size_t>(node)];
+        const auto& from = inside[static_cast<size_t>(pick(static_cast<int>(inside.size())))];
+        const auto& other = draw(9) == 0 ? known.back() : inside.back();
+        std::string name = path + "." + leaf, value = name;
+        std::replace(value.begin(), value.end(), '.', '_');
+        text += pick(2) == 0 ? fmt::format("  {} = linear({}; weight={}[4,4])\n", value, from, name)
+                             : fmt::format("  {} = add({}, {})\n", value, from, other);
+        inside.push_back(value);
+      }
+      known.push_back(inside.back());
+    }
+  }
+  return text + fmt::format("  loss = mse({}, y) reduction=mean\n}}\n", known.back());
+}
+
+TEST(Text, RandomLayersComeBackAsTheyWere) {
+  int folded = 0;
+  for (unsigned seed = 1; seed <= 400; ++seed) {
+    std::mt19937 dice(seed);
+    const std::string text = random_layers(dice);
+    const auto w = parse(text);
+    ASSERT_TRUE(w) << w.error().text() << "\n" << text;
+    const std::string written = dump(*w);
+    folded += written.find("block ") != std::string::npos ? 1 : 0;
+    const auto again = parse(written);
+    ASSERT_TRUE(again) << "seed " << seed << ": " << again.error().text() << "\n" << written;
+    ASSERT_EQ(*again, *w) << "seed " << seed << "\n" << written;
+  }
+  EXPECT_GT(folded, 50);
 }
 
 struct BadText {
