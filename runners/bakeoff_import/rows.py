@@ -257,8 +257,8 @@ def glu(m: Mapper, a: Args) -> Value:
     x = m.value(a.input)
     axis = x.layout.axis(a.dim)
     half = x.shape[axis] // 2
+    first = m.sliced(x, axis, 0, half)  # side by side, scripts print one chunk
     gate = m.unary("sigmoid", m.sliced(x, axis, half, 2 * half))
-    first = m.sliced(x, axis, 0, half)
     return m.made("mul", [first, gate], first.layout)
 
 
