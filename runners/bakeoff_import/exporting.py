@@ -103,26 +103,40 @@ def _modules(found: torch.nn.Module) -> torch.nn.Module:
     return in_float64(filled(module))
 
 
+def _overlap(one: Any, other: Any) -> bool:
+    """Whether two tensors of one storage have addresses in common."""
+    ends = []
+    for tensor in (one, other):
+        reach = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
+        ends.append(tensor.data_ptr() + reach * tensor.element_size())
+    return bool(one.data_ptr() < ends[1] and other.data_ptr() < ends[0])
+
+
 def _refuse_parts_of_weights(module: torch.nn.Module) -> None:
-    """Other tensors in the memory of a parameter move as it is trained: a copy of the
-    module, and an export, keep them as constants."""
+    """Other tensors in the memory of a trained parameter move as it is trained.
+
+    A copy of the module parts them: a buffer would stay as it is, and a parameter be
+    trained by itself.
+    """
     lazy = torch.nn.parameter.UninitializedTensorMixin
-    held = {
-        p.untyped_storage().data_ptr(): key
-        for key, p in module.named_parameters()
-        if p.requires_grad and not p.is_meta and not isinstance(p, lazy) and p.numel()
-    }
+    named = dict(module.named_parameters())
     for path, part in module.named_modules():
         for name, tensor in {**part._buffers, **vars(part)}.items():
-            if not isinstance(tensor, torch.Tensor) or isinstance(tensor, lazy):
-                continue
-            storage = 0 if tensor.is_meta else tensor.untyped_storage().data_ptr()
-            if storage in held:
-                key = f"{path}.{name}".lstrip(".")
+            if isinstance(tensor, torch.Tensor):
+                named.setdefault(f"{path}.{name}".lstrip("."), tensor)
+    held: dict[int, list[tuple[str, Any]]] = {}  # by their storage, weights first
+    for key, tensor in named.items():
+        if tensor.is_meta or isinstance(tensor, lazy) or tensor.numel() == 0:
+            continue
+        beside = held.setdefault(tensor.untyped_storage().data_ptr(), [])
+        for other_key, other in beside:
+            trained = tensor.requires_grad or other.requires_grad
+            if trained and other is not tensor and _overlap(other, tensor):
                 raise ImportProblem(
-                    f"'{key}' shares a part of its memory with '{held[storage]}'",
-                    "compute it in forward, or clone() it if it is to stay as it is",
+                    f"'{key}' shares a part of its memory with '{other_key}'",
+                    "compute it in forward, or clone() it if it is to be apart",
                 )
+        beside.append((key, tensor))
 
 
 def _refuse_by_sight(module: torch.nn.Module) -> None:

@@ -193,7 +193,7 @@ class Parser {
     }
     if (const auto found = values_.find(name); found != values_.end()) return found->second;
     std::vector<std::string> known;
-    for (const auto& [other, id] : values_) known.push_back(other);
+    for (ValueId id = 0; id < workload_.value_count(); ++id) known.push_back(workload_.value_name(id));
     return error(fmt::format("'{}' is not defined before this line", name), suggest(name, known));
   }
 
@@ -307,7 +307,10 @@ class Parser {
     if (blocks_.contains(name)) return error(fmt::format("a block '{}' stands above", name));
     CHECK_OK(punctuation('('));
     while (!at(')')) {
-      TRY(made.inputs.emplace_back(), word("an input's name"));
+      TRY(const std::string input, word("an input's name"));
+      if (std::find(made.inputs.begin(), made.inputs.end(), input) != made.inputs.end())
+        return error(fmt::format("the block '{}' has two inputs '{}'", name, input));
+      made.inputs.push_back(input);
       if (!eat(',')) break;
     }
     CHECK_OK(punctuation(')'));

@@ -91,6 +91,7 @@ TEST(Text, PartsThatRepeatAreOneBlock) {
            {"layers(sum)", "layers(sum, x)", "f:11: expected ')', got ','"},
            {"layers(sum)", "layers()", "expected a value's name"},
            {"layers(sum)", "layers(summ)", "'summ' is not defined"},
+           {"layers(x_2) {", "layers(x_2, x_2) {", "has two inputs 'x_2'"},
            {"relu(up)", "relu(upp)", "f:5: 'upp' is not defined"},
            {"relu(up)", "layers(up)", "a block is called in a block"},
            {"relu(up)", "relu(up) {", "a block stands in a block"},

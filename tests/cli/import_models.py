@@ -647,6 +647,18 @@ class SeesAPart(nn.Module):
         return self.fc(x) * self.part.sum()
 
 
+class TrainsAPart(nn.Module):
+    """A parameter that is a part of another one moves with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.whole = nn.Parameter(torch.randn(4, 4))
+        self.part = nn.Parameter(self.whole.data[:2])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.whole + (x @ self.part.t()).sum(1, keepdim=True)
+
+
 class Hooked(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -475,6 +475,7 @@ class Refused(Importing):
     def test_what_no_export_keeps(self) -> None:
         self.refuses("Hooked", "'fc.weight' has a hook that changes its gradient")
         self.refuses("SeesAPart", "'part' shares a part of its memory with 'fc.weight'")
+        self.refuses("TrainsAPart", "'part' shares a part of its memory with 'whole'")
         self.refuses("Averaged", "'norm' averages its statistics over all steps")
         self.refuses("Scripted", "'part' is a ScriptModule")
         self.refuses("spectral", "'fc' has spectral_norm")
