@@ -167,9 +167,9 @@ class LibtorchAdapter : public Adapter {
     torch::manual_seed(1);  // a program's own seed comes after this one
     built_ = program->second();
     built_->model().train();
-    for (const auto& [key, tensor] : state()) {
-      if (tensor.is_floating_point() && tensor.scalar_type() != dtype_)
-        Tensor(tensor).set_data(tensor.to(dtype_));
+    if (request.float64) {  // else what the program stores in half precision stays so
+      for (const auto& [key, tensor] : state())
+        if (tensor.is_floating_point()) Tensor(tensor).set_data(tensor.to(dtype_));
     }
     if (!request.dropout) no_dropout();
     if (!request.weights.empty()) load_weights(read_safetensors(request.weights));
@@ -259,7 +259,11 @@ class LibtorchAdapter : public Adapter {
     Tensors out;
     one_step(request, out);
     reset();
-    out["output"] = built_->predict(request.first, request.count);
+    // Weights in half precision can be multiplied inside the step's own autocast alone; such outputs nothing compares.
+    bool half = false;
+    for (const auto& [key, tensor] : state())
+      half = half || (tensor.is_floating_point() && tensor.element_size() < 4);
+    if (!half) out["output"] = built_->predict(request.first, request.count);
     if (!request.grads_in.empty()) update(read_safetensors(request.grads_in), out);
     reset();
     write_safetensors(request.out, out);
@@ -279,7 +283,8 @@ class LibtorchAdapter : public Adapter {
     if (!probe.stepped()) throw AdapterError("train_step does not call optimizer.step()");
     for (size_t i = 0; i < named.size(); ++i) out["grad/" + named[i].first] = probe.gradients()[i];
     for (const auto& item : built_->model().named_buffers()) {
-      if (!item.key().ends_with("num_batches_tracked")) out["buffer/" + item.key()] = item.value().clone();
+      if (!item.key().ends_with("num_batches_tracked"))
+        out["buffer/" + item.key()] = wide(item.value()).clone();
     }
   }
 
@@ -294,7 +299,7 @@ class LibtorchAdapter : public Adapter {
       Tensor(parameter).mutable_grad() = like(given->second, parameter);
     }
     built_->optimizer().step();
-    for (const auto& [name, parameter] : named) out["update/" + name] = parameter.detach().clone();
+    for (const auto& [name, parameter] : named) out["update/" + name] = wide(parameter.detach()).clone();
   }
 
   Losses first_losses(int64_t steps) {

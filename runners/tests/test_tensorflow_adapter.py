@@ -202,6 +202,22 @@ def test_proof_of_an_edited_script(adapter: Any, small: dict[str, Any]) -> None:
     np.testing.assert_allclose(got["update/fc.weight"], w - 0.5, rtol=1e-12)
 
 
+def test_what_a_script_stores_in_half_precision_stays_so(
+    adapter: Any, small: dict[str, Any]
+) -> None:
+    edit(
+        small["folder"],
+        "self.fc = ",
+        "self.base = tf.Variable([0.0, 0.0], False, dtype=tf.bfloat16)\n        self.fc = ",
+    )
+    weights = {"fc.weight": small["fc.weight"], "base": np.float32([1, 1.01])}
+    write_safetensors(small["folder"] / "weights.safetensors", weights)
+    for dtype, exact in (("float32", False), ("float64", True)):
+        build(adapter, small["folder"], dtype=dtype)
+        got = adapter.parity(ParityRequest(0, 4, None))["buffer/base"]
+        assert (np.float32(got)[1] == np.float32(1.01)) == exact
+
+
 def test_losses_start_from_the_initial_state(
     adapter: Any, small: dict[str, Any]
 ) -> None:

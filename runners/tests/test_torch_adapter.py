@@ -328,6 +328,21 @@ def test_a_frozen_layer_keeps_its_values(
     assert not got["grad/fc2.weight"].any()
 
 
+def test_what_a_script_stores_in_half_precision_stays_so(
+    adapter: TorchAdapter, mnist: dict[str, Any]
+) -> None:
+    line = "self.fc2 = nn.Linear(128, 10)"
+    text = cnn_text("precision_bfloat16.py")
+    assert line in text
+    mine = mnist["dir"] / "mine.py"
+    stored = line[:-1] + ", dtype=torch.bfloat16).requires_grad_(False)"
+    mine.write_text(text.replace(line, stored))
+    adapter.build(request(mnist, mine, dtype="float32"))
+    got = adapter.parity(ParityRequest(0, 8, None))["buffer/fc2.weight"]
+    wanted = torch.from_numpy(mnist["weights"]["fc2.weight"]).bfloat16().float()
+    assert np.array_equal(got, wanted.numpy())
+
+
 def test_gradients_without_an_optimizer(
     adapter: TorchAdapter, mnist: dict[str, Any]
 ) -> None:

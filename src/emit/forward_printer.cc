@@ -418,7 +418,13 @@ std::string ForwardPrinter::input(size_t i) const {
 }
 
 std::string ForwardPrinter::param(std::string_view slot) const {
-  return half_.empty() ? full_param(slot) : fmt::format("{}({})", half_, full_param(slot));
+  return half_.empty() || stored_in_half(slot) ? full_param(slot)
+                                               : fmt::format("{}({})", half_, full_param(slot));
+}
+
+bool ForwardPrinter::stored_in_half(std::string_view slot) const {
+  const auto id = static_cast<size_t>(node().param(slot));
+  return id < stored_.size() && stored_[id];
 }
 
 std::string ForwardPrinter::full_param(std::string_view slot) const {

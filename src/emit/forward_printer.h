@@ -113,6 +113,9 @@ class ForwardPrinter {
   // What a step of decoding hands to attention besides the names of its caches: the dict that has them.
   const std::string& cache_argument() const { return cache_; }
   void caches_in(std::string dict) { cache_ = std::move(dict); }
+  // By ParamId: parameters that are stored in half precision.
+  void stored_in_half(std::vector<bool> stored) { stored_ = std::move(stored); }
+  bool stored_in_half(std::string_view slot) const;
   bool mixed() const { return !half_.empty(); }  // activations are in half precision
   // True for the weight of a linear that is also an embedding's table: it is stored O,I.
   bool stored_as_table(std::string_view slot) const;
@@ -182,6 +185,7 @@ class ForwardPrinter {
   bool explicit_norms_;
   std::string half_;
   std::string cache_;
+  std::vector<bool> stored_;
   std::map<ir::ValueId, std::string> variables_;
   std::set<ir::ValueId> fixed_;  // values that are no variable but an expression
   std::map<ir::ValueId, int> last_use_;

@@ -12,6 +12,19 @@ Precision precision_of(const Request& request) {
           .scaler = setting_or(request.settings, "scaler", "false") == "true"};
 }
 
+std::vector<bool> stored_in_half(const Request& request) {
+  const ir::Workload& workload = request.workload;
+  std::vector<bool> stored(workload.parameters.size());
+  if (!precision_of(request).mixed()) return stored;
+  for (size_t id = 0; id < stored.size(); ++id) stored[id] = workload.parameters[id].frozen;
+  for (const ir::Node& node : workload.nodes) {
+    const bool rounds = node.op == ir::Op::kLinear || node.op == ir::Op::kEmbedding || ir::is_conv(node.op);
+    for (const ir::Slot& slot : node.params)
+      if (!rounds || slot.name != "weight") stored[static_cast<size_t>(slot.param)] = false;
+  }
+  return stored;
+}
+
 std::vector<std::string> precision_lines(const std::string& backends, bool tf32) {
   std::vector<std::string> lines;
   for (const char* kernels : {"cuda.matmul", "cudnn.conv", "cudnn.rnn"})

@@ -20,6 +20,10 @@ struct Precision {
 // Of a request to train; a prediction is in float32.
 Precision precision_of(const Request& request);
 
+// By ParamId: frozen weights that a training in half precision stores in it, as people load the base of LoRA. Those that
+// products and lookups alone read: these round them anyway, so the numbers are the same and the memory is half.
+std::vector<bool> stored_in_half(const Request& request);
+
 // Lines that keep a GPU from rounding float32 to TF32, or let it, one for each kind of kernel. `backends`: the module
 // that has them (2.9 or later). Its own fp32_precision alone leaves convolutions and recurrences in TF32 up to 2.11.
 std::vector<std::string> precision_lines(const std::string& backends, bool tf32);

@@ -136,6 +136,13 @@ class Pass {
     for (const ir::Input& input : from_.inputs) used_.insert(input.name);
     for (const ir::Node& node : from_.nodes) used_.insert(node.output);
     for (ir::ValueId id = 0; from_.is_input(id); ++id) values_.push_back(id);
+    // First of all: no layer is then another one's, and each may be printed as a block.
+    if (const double scale = options_.alpha / static_cast<double>(options_.rank); scale != 1) {
+      ir::Node constant = ir::node_with_defaults(Op::kConstant);
+      constant.output = fresh("lora_scale");
+      ir::set_attribute(constant, "value", scale);
+      scale_ = add(std::move(constant));
+    }
     for (const ir::Node& node : from_.nodes) {
       ir::Node copy = node;
       for (ir::ValueId& id : copy.inputs) id = values_[static_cast<size_t>(id)];
@@ -163,13 +170,7 @@ class Pass {
     const ir::ValueId small =
         product("_lora_A", x, {options_.rank, inputs}, 1 / std::sqrt(static_cast<double>(inputs)));
     ir::ValueId delta = product("_lora_B", small, {outputs, options_.rank}, 0);
-    if (const double scale = options_.alpha / static_cast<double>(options_.rank); scale != 1) {
-      if (scale_ < 0) {
-        ir::Node constant = ir::node_with_defaults(Op::kConstant);
-        constant.output = fresh("lora_scale");
-        ir::set_attribute(constant, "value", scale);
-        scale_ = add(std::move(constant));
-      }
+    if (scale_ >= 0) {
       delta = combined(Op::kMul, delta, scale_, fresh(output + "_lora"));
     }
     return combined(Op::kAdd, whole, delta, output);
@@ -218,7 +219,7 @@ class Pass {
   std::vector<ir::ValueId> values_;  // the value in `made_` of each of `from_`
   std::map<std::string, ir::ParamId> ids_;
   std::set<std::string> used_;  // names of values
-  ir::ValueId scale_ = -1;
+  ir::ValueId scale_ = -1;      // alpha / rank; -1: it is 1
 };
 
 }  // namespace

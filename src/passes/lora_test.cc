@@ -69,10 +69,10 @@ TEST(Lora, WritesTwoMatricesBesideALayer) {
            {.rank = 2, .alpha = 6, .targets = {"fc"}});
   ASSERT_TRUE(made) << made.error().text();
   EXPECT_EQ(ir::dump(*made), R"(workload w(x: f32[N,4], y: f32[N,2]) {
+  lora_scale = constant() value=3
   h_base_2 = linear(x; weight=a.fc.weight[2,4] frozen, bias=a.fc.bias[2] frozen)
   h_lora_A = linear(x; weight=a.fc_lora_A.weight[2,4] init=0.5)
   h_lora_B = linear(h_lora_A; weight=a.fc_lora_B.weight[2,2] init=0)
-  lora_scale = constant() value=3
   h_lora = mul(h_lora_B, lora_scale)
   h = add(h_base_2, h_lora)
   h_base = relu(h)

@@ -422,15 +422,15 @@ class TensorFlowAdapter(ScriptAdapter):
                 )
             if weights is None:
                 self._names[target] = LayoutEntry(target), tuple(value.shape)
-            if variable.dtype.is_floating and variable.dtype.name != self._dtype:
+            if variable.dtype.is_floating and self._dtype == "float64":
                 value = value.astype(self._dtype)
                 new = tf.Variable(value, trainable=variable.trainable)
                 if isinstance(owner, (list, dict)):
                     owner[attribute] = new
                 else:
                     setattr(owner, attribute, new)
-            else:
-                variable.assign(value)
+            else:  # what the script stores in half precision stays so
+                variable.assign(tf.cast(value, variable.dtype))
 
     def _make_optimizer(self) -> None:
         make = getattr(self._the_script(), "make_optimizer", None)

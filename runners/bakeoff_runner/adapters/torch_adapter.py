@@ -200,7 +200,8 @@ class TorchAdapter(ScriptAdapter):
         model = self._model = script.make_model()
         if not isinstance(model, torch.nn.Module):
             raise AdapterError(f"{request.script.name}: make_model() gave no nn.Module")
-        model.to(dtype=self._dtype)
+        if self._dtype == torch.float64:  # else what the script stores in half stays so
+            model.to(dtype=self._dtype)
         if not self._predicts:  # a script that predicts sets this itself
             model.train()
         if not request.dropout:
@@ -579,7 +580,9 @@ class TorchAdapter(ScriptAdapter):
 
     def _canonical(self, name: str, tensor: Any) -> Array:
         entry, shape = self._names[name]
-        return to_canonical(tensor.detach().cpu().numpy().copy(), entry, shape)
+        return to_canonical(
+            _float32_at_least(tensor.detach()).cpu().numpy().copy(), entry, shape
+        )
 
     def _reset(self) -> None:
         """Initial weights and buffers, fresh optimizer, first batch."""

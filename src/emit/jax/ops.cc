@@ -87,7 +87,7 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
 
 void embedding(ForwardPrinter& p, const Node&) {
   const std::string ids = p.input(), table = p.full_param("weight"), rows = table + "[" + ids + "]";
-  if (p.mixed()) return p.assign("half", {rows});
+  if (p.mixed() && !p.stored_in_half("weight")) return p.assign("half", {rows});
   p.assign_flat(rows, "jnp.take", {table, ids, "axis=0"});
 }
 

@@ -73,7 +73,7 @@ class Script {
         graph_(graph),
         names_(names),
         has_layout_(has_layout),
-        state_(state_of(request.workload, graph)) {}
+        state_(state_of(request, graph)) {}
 
   std::string text() {
     imports();
@@ -145,6 +145,7 @@ class Script {
     if (state_.dropout || !equalised(request_)) out_.line(fmt::format("SEED = {}", request_.training.seed));
     if (stats() && equalised(request_))
       print_list(out_, not_trained(request_.workload) + " = ", '(', state_.running);
+    if (!state_.in_half.empty()) print_list(out_, "IN_HALF_PRECISION = ", '(', state_.in_half);
     if (precision_.tf32) {
       out_.print("\njax.config.update(\"jax_default_matmul_precision\", \"tensorfloat32\")\n");
     } else if (equalised(request_)) {
@@ -193,6 +194,7 @@ class Script {
                         stretch.path.empty() ? names_ : Namer(reserved_names()), equalised(request_),
                         precision_.mixed() ? "half" : "");
     if (state_.caches) made.caches_in("cache");
+    made.stored_in_half(stored_in_half(request_));
     return made;
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "emit/precision.h"
 #include "emit/python_script.h"
 
 namespace bakeoff::emit::jax {
@@ -102,6 +103,8 @@ class Printer {
       names = "names";
     }
     out_.line("stats = {name: params.pop(name) for name in " + names + "}");
+    if (!state_.in_half.empty())
+      out_.line("stats |= {name: half(stats[name]) for name in IN_HALF_PRECISION}");
   }
 
   void initial_stats() {
@@ -143,11 +146,15 @@ std::string not_trained(const ir::Workload& workload) {
   return frozen ? "NOT_TRAINED" : "RUNNING_STATISTICS";
 }
 
-State state_of(const ir::Workload& workload, const Graph& graph) {
+State state_of(const Request& request, const Graph& graph) {
   constexpr size_t kFew = 4;
+  const ir::Workload& workload = request.workload;
   State state{.dropout = !dropout_rates(graph).empty()};
   for (const ir::Parameter& p : workload.parameters) state.caches = state.caches || p.role == Role::kCache;
   if (graph.predicts) return state;
+  const std::vector<bool> in_half = stored_in_half(request);
+  for (size_t id = 0; id < in_half.size(); ++id)
+    if (in_half[id]) state.in_half.push_back("\"" + workload.parameters[id].name + "\"");
   std::vector<std::string> endings;
   std::set<std::string> trained;
   bool parts = true;

@@ -17,6 +17,7 @@ struct State {
   // name ends so. None where the graph predicts: they are parameters like others.
   std::vector<std::string> running = {};
   bool by_endings = false;
+  std::vector<std::string> in_half = {};  // those that are stored in half precision, quoted
   bool dropout = false;
   bool caches = false;  // of a step of decoding: the forward pass takes and gives them
 
@@ -32,7 +33,7 @@ struct State {
 // What the script calls the names of parameters that the optimizer leaves alone.
 std::string not_trained(const ir::Workload& workload);
 
-State state_of(const ir::Workload& workload, const Graph& graph);
+State state_of(const Request& request, const Graph& graph);
 
 // In the equalised track from weights, else by the initialisers that JAX's own layer libraries use.
 void print_initialisers(CodeWriter& out, const Request& request, const Graph& graph, const State& state);

@@ -336,8 +336,10 @@ Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
 
   ModelNeeds needs;
   Printer p(workload, types, plan, request.training, dialect, dialect.backend(request.settings), needs);
+  p.in_half = stored_in_half(request);
+  p.policy = precision_of(request).half;
   if (dialect.second) {
-    p.half = precision_of(request).half;
+    p.half = p.policy;
   } else {
     p.mixed = precision_of(request).mixed();
   }

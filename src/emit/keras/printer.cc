@@ -240,6 +240,8 @@ void Printer::layer(const ir::Node& here, const std::string& head, std::vector<s
     needs_.targets[static_cast<size_t>(slot.param)] = made.name + "/" + variables.at(slot.name);
   }
   if (freezes(here)) arguments.push_back("trainable=False");
+  if (here.has("weight") && in_half[static_cast<size_t>(here.param("weight"))])
+    arguments.push_back(fmt::format("dtype=\"{}\"", policy));
   apart_ = apart_ && made.uses == 1 && !tied_.contains(node);
   arguments.push_back("name=" + quoted_name(made));
   if (made.uses == 1) return assign(head, arguments, "(" + x + ")");

@@ -106,6 +106,9 @@ class Printer {
   std::string backend;    // "tensorflow", "jax", "torch"
   std::string half = {};  // "float16": what Keras 2 is told to cast to; empty: nothing
   bool mixed = false;     // Keras 3: activations are in half precision
+  // By ParamId: frozen weights whose layers compute in `policy`, "bfloat16", alone.
+  std::vector<bool> in_half = {};
+  std::string policy = {};
   Namer layer_names;
   int node = 0;  // in print
 

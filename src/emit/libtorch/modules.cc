@@ -8,6 +8,7 @@
 
 #include "base/texts.h"
 #include "emit/libtorch/cpp.h"
+#include "emit/precision.h"
 #include "emit/torch_rules.h"
 #include "emit/windows.h"
 
@@ -248,13 +249,16 @@ void Modules::add_loose(ir::ParamId id) {
   const std::string name = names_.name("member " + path, path);
   const bool ones = p.role == Role::kScale || p.role == Role::kRunningVar;
   const bool zeros = p.role == Role::kShift || p.role == Role::kRunningMean;
+  const bool stored = stored_in_half(request_)[static_cast<size_t>(id)];
+  const std::string half =
+      stored ? precision_of(request_).half == "bfloat16" ? ", torch::kBFloat16" : ", torch::kHalf" : "";
   held_[id] = name;
   members_.push_back({name, path,
-                      fmt::format("Tensor {} = torch::{}({})", name,
+                      fmt::format("Tensor {} = torch::{}({}{})", name,
                                   ones    ? "ones"
                                   : zeros ? "zeros"
                                           : "empty",
-                                  braces(p.shape)),
+                                  braces(p.shape), half),
                       ir::trainable(p) ? "register_parameter" : "register_buffer", own_init(name, id)});
 }
 

@@ -132,13 +132,16 @@ std::optional<Printed> Model::block(const Stretch& stretch, const Blocks& blocks
 ForwardPrinter Model::printer(CodeWriter& out, const Stretch& stretch, const Attributes& attributes) const {
   std::vector<std::string> params(request_.workload.parameters.size());
   for (const auto& [id, name] : attributes.parameters) params[static_cast<size_t>(id)] = "self." + name;
-  return ForwardPrinter(out, graph_, "tf.transpose", params,
-                        stretch.path.empty() ? names_ : Namer(reserved_names()), equalised(),
-                        precision_of(request_).mixed() ? "half" : "");
+  ForwardPrinter made(out, graph_, "tf.transpose", params,
+                      stretch.path.empty() ? names_ : Namer(reserved_names()), equalised(),
+                      precision_of(request_).mixed() ? "half" : "");
+  made.stored_in_half(stored_in_half(request_));
+  return made;
 }
 
 void Model::print_init(CodeWriter& out, const Stretch& stretch, const Attributes& attributes,
                        const Blocks& blocks) const {
+  const std::vector<bool> in_half = stored_in_half(request_);
   for (const auto& [id, name] : attributes.parameters) {
     if (const ir::Parameter& p = request_.workload.parameters[static_cast<size_t>(id)];
         p.role == Role::kCache) {
@@ -150,6 +153,7 @@ void Model::print_init(CodeWriter& out, const Stretch& stretch, const Attributes
     const std::string key =
         stretch.path.empty() ? fmt::format("\"{}\"", name) : fmt::format("f\"{{prefix}}.{}\"", name);
     std::vector<std::string> arguments = {initial_value(id, key)};
+    if (in_half[static_cast<size_t>(id)]) arguments[0] = fmt::format("half({})", arguments[0]);
     if (!ir::trainable(request_.workload.parameters[static_cast<size_t>(id)]))
       arguments.push_back("trainable=False");
     out.call(fmt::format("self.{} = tf.Variable", name), arguments);

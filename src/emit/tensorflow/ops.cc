@@ -137,7 +137,7 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
 
 void embedding(ForwardPrinter& p, const Node&) {
   const std::string table = p.full_param("weight"), ids = p.input();
-  if (!p.mixed()) return p.assign("tf.nn.embedding_lookup", {table, ids});
+  if (!p.mixed() || p.stored_in_half("weight")) return p.assign("tf.nn.embedding_lookup", {table, ids});
   const std::string rows = fmt::format("tf.nn.embedding_lookup({}, {})", table, ids);
   p.assign("half", {rows});
 }

@@ -19,6 +19,7 @@
 
 #include "base/texts.h"
 #include "emit/namer.h"
+#include "emit/precision.h"
 #include "emit/torch_rules.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"
@@ -142,6 +143,8 @@ Call layer_for(const Request& request, const ir::Node& node, const std::vector<i
   Call call = trained_layer(request, node, types);
   const bool frozen = request.workload.parameters[static_cast<size_t>(node.params[0].param)].frozen;
   if (frozen && !request.training.predicts()) call.tail = ".requires_grad_(False)";
+  if (stored_in_half(request)[static_cast<size_t>(node.params[0].param)])
+    call.arguments.push_back("dtype=torch." + precision_of(request).half);
   return call;
 }
 
@@ -526,16 +529,19 @@ void Modules::print_sequence(CodeWriter& out, const std::string& head, const Ent
 }
 
 void Modules::print_loose(CodeWriter& out, const std::string& owner, const Entry& entry) const {
+  const std::vector<bool> in_half = stored_in_half(*request_);
   for (const ir::ParamId id : entry.loose) {
     const ir::Parameter& p = request_->workload.parameters[static_cast<size_t>(id)];
     const std::string leaf = leaf_of(p.name);
     const bool ones = p.role == Role::kScale || p.role == Role::kRunningVar;
     const bool zeros = p.role == Role::kShift || p.role == Role::kRunningMean;
-    const std::string value = fmt::format("torch.{}({})",
+    const std::string half =
+        in_half[static_cast<size_t>(id)] ? ", dtype=torch." + precision_of(*request_).half : "";
+    const std::string value = fmt::format("torch.{}({}{})",
                                           ones    ? "ones"
                                           : zeros ? "zeros"
                                                   : "empty",
-                                          p.shape.empty() ? "()" : join(p.shape, ", "));
+                                          p.shape.empty() ? "()" : join(p.shape, ", "), half);
     if (p.role == Role::kCache) {
       const std::string zeros_of = fmt::format("torch.zeros(BATCH_SIZE, {})",
                                                join(ir::Shape(p.shape.begin() + 1, p.shape.end()), ", "));

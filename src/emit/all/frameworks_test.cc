@@ -1,0 +1,58 @@
+#include "emit/all/frameworks.h"
+
+#include <gtest/gtest.h>
+
+#include "emit/precision.h"
+#include "ir/text.h"
+
+namespace bakeoff::emit {
+namespace {
+
+// On one line, with single spaces.
+std::string words_of(const std::string& text) {
+  std::string words;
+  for (const char c : text)
+    if (c != ' ' || !words.ends_with(' ')) words += c == '\n' ? ' ' : c;
+  return words;
+}
+
+// The base of LoRA: what products and lookups alone read is stored in half precision. What trains, what a norm reads,
+// running statistics and tables of values are not: there a rounded number would be another one.
+TEST(Frameworks, StoreFrozenWeightsOfProductsInHalfPrecision) {
+  const auto parsed = ir::parse(R"(workload m(ids: i32[N,4], y: i32[N,4]) {
+    places = parameter(; weight=places[1,4,6] frozen)
+    e = embedding(ids; weight=words.weight[9,6] frozen)
+    p = add(e, places)
+    n = rms_norm(p; weight=norm.weight[6] frozen) dims=1 eps=1e-06
+    a = linear(n; weight=base.weight[5,6] frozen)
+    b = linear(n; weight=trained.weight[5,6])
+    h = add(a, b)
+    loss = softmax_cross_entropy(h, y)
+  })");
+  ASSERT_TRUE(parsed) << parsed.error().text();
+  const ir::Workload& workload = *parsed;
+  ir::Training training;
+  training.batch = 8;
+  training.optimizer.kind = ir::OptimizerKind::kAdamW;
+  const std::map<std::string, std::string> lines = {
+      {"torch", "nn.Linear( 6, 5, bias=False, dtype=torch.bfloat16 ).requires_grad_(False)"},
+      {"jax", "IN_HALF_PRECISION = (\"words.weight\", \"base.weight\")"},
+      {"tensorflow", "tf.Variable(half(weights[\"base_weight\"]), trainable=False)"},
+      {"keras", "5, use_bias=False, trainable=False, dtype=\"bfloat16\", name=\"base\""},
+      {"keras2", "5, use_bias=False, trainable=False, dtype=\"bfloat16\", name=\"base\""},
+      {"libtorch", "Tensor base_weight = torch::empty({5, 6}, torch::kBFloat16);"}};
+  for (const auto& [name, line] : lines) {
+    Settings settings = defaults_of(*find_framework(name));
+    settings["precision"] = "bfloat16";
+    const auto emitted = find_framework(name)->emit({workload, training, settings, "train_" + name});
+    ASSERT_TRUE(emitted) << name << ": " << emitted.error().text();
+    EXPECT_NE(words_of(emitted->source).find(line), std::string::npos) << name << ": " << emitted->source;
+    EXPECT_EQ(stored_in_half({workload, training, settings, ""}),
+              (std::vector<bool>{false, true, false, true, false}));
+    settings["precision"] = kFullPrecision;
+    EXPECT_EQ(stored_in_half({workload, training, settings, ""}), std::vector<bool>(5)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace bakeoff::emit
