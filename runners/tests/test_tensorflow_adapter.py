@@ -205,11 +205,8 @@ def test_proof_of_an_edited_script(adapter: Any, small: dict[str, Any]) -> None:
 def test_what_a_script_stores_in_half_precision_stays_so(
     adapter: Any, small: dict[str, Any]
 ) -> None:
-    edit(
-        small["folder"],
-        "self.fc = ",
-        "self.base = tf.Variable([0.0, 0.0], False, dtype=tf.bfloat16)\n        self.fc = ",
-    )
+    stored = "self.base = tf.Variable([0.0, 0.0], False, dtype=tf.bfloat16)"
+    edit(small["folder"], "self.fc = ", f"{stored}\n        self.fc = ")
     weights = {"fc.weight": small["fc.weight"], "base": np.float32([1, 1.01])}
     write_safetensors(small["folder"] / "weights.safetensors", weights)
     for dtype, exact in (("float32", False), ("float64", True)):
