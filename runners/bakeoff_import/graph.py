@@ -221,7 +221,8 @@ class Graph:
 
     def hoist(self) -> None:
         """Numbers, and what follows from parameters alone and several modules of a list
-        read, go in front: each module of the list computes the same then."""
+        read, go in front: each module of the list computes the same then. A number for
+        each row, the first state of a loop, stands behind what has the rows."""
         fixed: set[str] = set()
         readers: dict[str, list[Node]] = {}
         for node in self.nodes:
@@ -243,6 +244,14 @@ class Graph:
             return 2 if node.output not in front else node.op != "constant"
 
         self.nodes.sort(key=place)
+        for node in [node for node in self.nodes if self._is_full(node)][::-1]:
+            self.nodes.remove(node)
+            at = [i for i, n in enumerate(self.nodes) if n.output in node.inputs]
+            self.nodes.insert(at[-1] + 1, node)
+
+    def _is_full(self, node: Node) -> bool:
+        made = self.by_output.get(node.inputs[0]) if node.op == "expand" else None
+        return made is not None and made.op == "constant"
 
     def repeat_for_rows(self, results: Sequence[str]) -> None:
         """What is expanded gets all the rows, and with it what follows from it."""

@@ -1026,7 +1026,7 @@ def attention(m: Mapper, a: Args) -> Value:
     rank = k.layout.rank
     turned = m.permuted(k, [*range(rank - 2), rank - 1, rank - 2])
     scores = product(m, q, turned)
-    mask = a.attn_mask
+    mask = a.attn_mask if mask is not None or causal else None
     if a.is_causal:
         mask = Const(torch.ones(sides, dtype=torch.bool).tril())
     if mask is not None:

@@ -431,7 +431,8 @@ std::vector<OpInfo> axis_ops() {
        .shape = rules::flip},
       {.op = Op::kExpand,
        .name = "expand",
-       .doc = "x repeated along the axes in which it has size 1, with as many rows as the second input.",
+       .doc =
+           "x, or a number, repeated along the axes in which it has size 1, with as many rows as the second input.",
        .attributes = {ints_required("shape", 0, "the new sizes, N first")},
        .min_inputs = 2,
        .max_inputs = 2,

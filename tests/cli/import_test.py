@@ -362,6 +362,8 @@ class ProvenToo(Proving):
         self.assertEqual(len(re.findall(r"= gru\(.*reverse=true", text)), 2)
         self.assertNotIn("flip(", text)
         self.assertIn("weight=cell.weight_hh[16,4]", text)
+        self.assertEqual(text.count("expand(c, x) shape=N,4"), 1)
+        self.assertNotIn("frozen", text)  # first states are no tables of zeros
 
     def test_norms_and_positions_by_hand(self) -> None:
         self.proves("Rotary", "f32[4,6,8]")
