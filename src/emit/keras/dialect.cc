@@ -38,6 +38,7 @@ const std::map<std::string_view, const char*>& tensorflow_names() {
       {"softplus", "tf.math.softplus"},
       {"split", "tf.split"},
       {"square", "tf.square"},
+      {"stack", "tf.stack"},
       {"sum", "tf.reduce_sum"},
       {"tanh", "tf.tanh"},
       {"transpose", "tf.transpose"},

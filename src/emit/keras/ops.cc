@@ -318,7 +318,7 @@ void reshape(Printer& p, const Node& node) {
 void transpose(Printer& p, const Node& node) {
   const std::string x = p.input(node, 0);
   const Ints perm = physical_perm(p.reads(), p.plan.output(p.workload, p.node), node.integers("perm"));
-  if (is_identity(perm)) return p.fixed(x);
+  if (is_identity(perm)) return p.same_as(x);
   p.assign(p.op("transpose"), {x, python_tuple(perm)});
 }
 
