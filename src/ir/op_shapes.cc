@@ -174,6 +174,8 @@ Result<Type> embedding(const NodeView& view) {
   if (ids.dtype != DType::kI32) return misfit("needs integer input, got {}", to_text(ids));
   const Shape& w = view.param("weight");
   if (w.size() != 2) return misfit("weight must be rows,width, is {}", to_text(w));
+  if (const int64_t row = padding_idx(view.node).value_or(0); row < 0 || row >= w[0])
+    return misfit("padding_idx={} is no row of {}", row, to_text(w));
   Shape out = ids.shape;
   out.push_back(w[1]);
   return Type{DType::kF32, out};

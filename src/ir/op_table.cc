@@ -139,7 +139,7 @@ std::vector<OpInfo> parameterised_ops() {
       {.op = Op::kEmbedding,
        .name = "embedding",
        .doc = "Rows of the table, one for each integer.",
-       .attributes = {},
+       .attributes = {optional_integer("padding_idx", "the row that no gradient reaches from here")},
        .params = {{"weight", Role::kTable}},
        .axes = AxisRule::kCanonical,
        .integer_input = 0,

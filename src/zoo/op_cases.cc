@@ -186,7 +186,10 @@ ir::Workload embedding_case(Rng& rng) {
   const Shape shape = random_shape(rng, rng.integer(1, 3));
   const int64_t rows = rng.integer(2, 9);
   const int64_t width = rng.integer(1, 6);
-  const auto body = [=](Builder& b, const Values& x) { return b.embedding(x[0], "table", rows, width); };
+  const auto padding = rng.chance(0.4) ? std::optional(rng.integer(0, rows - 1)) : std::nullopt;
+  const auto body = [=](Builder& b, const Values& x) {
+    return b.embedding(x[0], "table", rows, width, padding);
+  };
   return with_mse(Op::kEmbedding, {{integers("ids", shape)}, body});
 }
 

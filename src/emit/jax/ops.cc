@@ -85,8 +85,13 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
   p.assign_full("batch_norm", arguments);
 }
 
-void embedding(ForwardPrinter& p, const Node&) {
-  const std::string ids = p.input(), table = p.full_param("weight"), rows = table + "[" + ids + "]";
+void embedding(ForwardPrinter& p, const Node& node) {
+  const auto padding = ir::padding_idx(node);
+  const std::string ids = p.input(), table = p.full_param("weight");
+  const bool pads = padding && !p.graph().predicts;
+  const std::string rows =
+      pads ? fmt::format("padded_embedding({}, {}, {})", table, ids, *padding) : table + "[" + ids + "]";
+  if (pads && !p.mixed()) return p.assign("padded_embedding", {table, ids, std::to_string(*padding)});
   if (p.mixed()) return p.assign("half", {rows});
   p.assign_flat(rows, "jnp.take", {table, ids, "axis=0"});
 }

@@ -206,6 +206,19 @@ class CachedAttention(layers.Layer):
         return input_shape[0]
 
 
+class PaddedEmbedding(layers.Embedding):
+    """An embedding whose gradient leaves out the row that pads."""
+
+    def __init__(self, rows, width, padding, **kwargs):
+        super().__init__(rows, width, **kwargs)
+        self.padding = padding
+
+    def call(self, ids):
+        rows = super().call(ids)
+        pads = ops.expand_dims(ops.equal(ids, self.padding), -1)
+        return ops.where(pads, ops.stop_gradient(rows), rows)
+
+
 class PositionEmbedding(layers.Layer):
     """Adds a trained vector to each place of a sequence."""
 

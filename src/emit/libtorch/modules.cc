@@ -89,6 +89,9 @@ Layer layer_for(const Request& request, const ir::Node& node, const std::vector<
                                      node.has("bias_ih") ? "" : ".bias(false)")};
     case Op::kPositionEmbedding:
     case Op::kEmbedding:
+      if (const auto row = ir::padding_idx(node))
+        return {"nn::Embedding",
+                fmt::format("nn::EmbeddingOptions({}, {}).padding_idx({})", w[0], w[1], *row)};
       return {"nn::Embedding", fmt::format("{}, {}", w[0], w[1])};
     default:
       return {};

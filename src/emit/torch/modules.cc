@@ -127,8 +127,12 @@ Call trained_layer(const Request& request, const ir::Node& node, const std::vect
       return call;
     }
     case Op::kPositionEmbedding:
-    case Op::kEmbedding:
-      return {"nn.Embedding", {std::to_string(w[0]), std::to_string(w[1])}};
+    case Op::kEmbedding: {
+      Call call{"nn.Embedding", {std::to_string(w[0]), std::to_string(w[1])}};
+      if (const auto row = ir::padding_idx(node))
+        call.arguments.push_back(fmt::format("padding_idx={}", *row));
+      return call;
+    }
     default:
       return {};
   }
