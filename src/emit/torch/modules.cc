@@ -76,6 +76,13 @@ Call conv_layer(const ir::Node& node, const ir::Shape& w) {
   return call;
 }
 
+Call embedding_layer(const ir::Node& node, const ir::Shape& w) {
+  Call call{"nn.Embedding", {std::to_string(w[0]), std::to_string(w[1])}};
+  const auto row = ir::padding_idx(node);
+  if (row) call.arguments.push_back(fmt::format("padding_idx={}", *row));
+  return call;
+}
+
 Call trained_layer(const Request& request, const ir::Node& node, const std::vector<ir::Type>& types) {
   const bool explicit_values = request.training.track == ir::Track::kEqualised;
   const auto shape_of = [&](std::string_view slot) {
@@ -127,12 +134,8 @@ Call trained_layer(const Request& request, const ir::Node& node, const std::vect
       return call;
     }
     case Op::kPositionEmbedding:
-    case Op::kEmbedding: {
-      Call call{"nn.Embedding", {std::to_string(w[0]), std::to_string(w[1])}};
-      if (const auto row = ir::padding_idx(node))
-        call.arguments.push_back(fmt::format("padding_idx={}", *row));
-      return call;
-    }
+    case Op::kEmbedding:
+      return embedding_layer(node, w);
     default:
       return {};
   }
