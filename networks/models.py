@@ -277,8 +277,8 @@ class Tacotron2(nn.Module):
         memory = self.encoder(read)[0]
         keys, frames = self.key(memory), self.before(frames)
         zeros = memory.new_zeros(memory.shape[0], self.looking.hidden_size)
-        looking, speaking, seen = (zeros, zeros), (zeros, zeros), 0 * memory[:, 0]
-        weights = 0 * memory[:, :, 0]
+        looking, speaking = (zeros, zeros), (zeros, zeros)
+        seen, weights = torch.zeros_like(memory[:, 0]), torch.zeros_like(memory[..., 0])
         sums, made, ends = weights, [], []
         for t in range(frames.shape[1]):
             state, cell = self.looking(torch.cat((frames[:, t], seen), -1), looking)

@@ -57,6 +57,39 @@ workload all_sorts(picture: f32[N,3,9,8], words: i32[N,5], y: i32[N]) {
 }
 )";
 
+// A cell that an importer has unrolled over three places, from a state of zeros.
+inline constexpr const char* kDecoderModel = R"(
+workload decoder(x: f32[N,3,3], y: i32[N]) {
+  c = constant() value=0
+  start = expand(c, x) shape=N,5
+  s0 = slice(x) axis=1 begin=0 end=1
+  f0 = flatten(s0)
+  a0 = linear(f0; weight=a.weight[5,3])
+  b0 = linear(start; weight=b.weight[5,5])
+  m0 = add(a0, b0)
+  h0 = tanh(m0)
+  s1 = slice(x) axis=1 begin=1 end=2
+  f1 = flatten(s1)
+  a1 = linear(f1; weight=a.weight[5,3])
+  b1 = linear(h0; weight=b.weight[5,5])
+  m1 = add(a1, b1)
+  h1 = tanh(m1)
+  s2 = slice(x) axis=1 begin=2 end=3
+  f2 = flatten(s2)
+  a2 = linear(f2; weight=a.weight[5,3])
+  b2 = linear(h1; weight=b.weight[5,5])
+  m2 = add(a2, b2)
+  h2 = tanh(m2)
+  i0 = reshape(h0) shape=N,1,5
+  i1 = reshape(h1) shape=N,1,5
+  i2 = reshape(h2) shape=N,1,5
+  all = concat(i0, i1, i2) axis=1
+  flat = flatten(all)
+  z = linear(flat; weight=head.weight[3,15])
+  loss = softmax_cross_entropy(z, y)
+}
+)";
+
 // Two heads of classes, one of them smoothed, padded labels, and a picture that two losses compare: four losses.
 inline constexpr const char* kLossesModel = R"(
 workload losses(x: f32[N,2,4,4], y: i32[N], t: f32[N,2,4,4]) {

@@ -21,6 +21,10 @@ REDUCES = {"sum", "mean", "max", "min", "logsumexp", "prod"}
 MOST_JOINED = 64  # values that the IR's concat takes
 
 
+# Arithmetic of a value and a number that changes nothing.
+NOTHING = (("mul", 1), ("div", 1), ("add", 0), ("sub", 0))
+
+
 class Builder:
     def __init__(self, ops: Sequence[str] = ()) -> None:
         """ops: of the IR; empty: not known."""
@@ -161,6 +165,8 @@ class Builder:
 
     def binary(self, op: str, a: Value, b: Any, dtype: str = "f32") -> Value:
         """Of a value and a number, or of values with the same layout."""
+        if (op, b) in NOTHING:
+            return a
         other = b if isinstance(b, Value) else self.number(float(b))
         return self.made(op, [a, other], a.layout, dtype)
 

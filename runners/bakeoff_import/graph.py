@@ -63,6 +63,20 @@ WITHOUT_GRADIENT = {
 }  # fmt: skip
 
 
+# Ops of one value, and of numbers.
+OF_ELEMENTS = (
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "neg",
+    "exp",
+    "sigmoid",
+    "softplus",
+    "square",
+)
+
+
 @dataclass
 class Node:
     op: str
@@ -194,6 +208,7 @@ class Graph:
     def declare_as_read(self, results: Sequence[str]) -> None:
         """A parameter that ops read as a value alone, never in a slot, is declared in
         the shape that most of them need; reshaping it is no op then."""
+        self._reshape_early(results)
         live = self.live(results)
         slots: dict[str, int] = {}
         readers: dict[str, list[Node]] = {}
@@ -219,9 +234,43 @@ class Graph:
         for node in live:
             node.inputs = tuple(stands_for.get(name, name) for name in node.inputs)
 
+    def _vector(self, node: Optional[Node]) -> Optional[Node]:
+        """What a reshape or an op of one value and numbers computes with."""
+        if node is None or node.op not in ("reshape", *OF_ELEMENTS):
+            return None
+        parts = [self.by_output.get(name) for name in node.inputs]
+        vectors = [one for one in parts if one is None or one.op != "constant"]
+        return vectors[0] if len(vectors) == 1 else None
+
+    def _reshape_early(self, results: Sequence[str]) -> None:
+        """Of the parameter in (1 + w), reshaped, w is reshaped in place of the sum."""
+        live = self.live(results)
+        read = [name for node in live for name in node.inputs] + list(results)
+        for node in live:
+            root: Optional[Node] = node if node.op == "reshape" else None
+            while root is not None and root.op != "parameter":
+                root = self._vector(root)
+            while root is not None and node.op == "reshape":
+                made = self.by_output[node.inputs[0]]
+                part = self._vector(made)
+                if part is None or read.count(made.output) > 1:
+                    break
+                if made.op == "reshape":
+                    node.inputs = made.inputs
+                    continue
+                given = made.inputs
+                made.inputs = (part.output,)
+                node.inputs = tuple(
+                    made.output if name == part.output else name for name in given
+                )
+                made.op, node.op = node.op, made.op
+                made.attrs, node.attrs = node.attrs, made.attrs
+                made.shape, node = node.shape, made
+
     def hoist(self) -> None:
         """Numbers, and what follows from parameters alone and several modules of a list
-        read, go in front: each module of the list computes the same then."""
+        read, go in front: each module of the list computes the same then. A number for
+        each row, the first state of a loop, stands behind what has the rows."""
         fixed: set[str] = set()
         readers: dict[str, list[Node]] = {}
         for node in self.nodes:
@@ -243,6 +292,14 @@ class Graph:
             return 2 if node.output not in front else node.op != "constant"
 
         self.nodes.sort(key=place)
+        for node in [node for node in self.nodes if self._is_full(node)][::-1]:
+            self.nodes.remove(node)
+            at = [i for i, n in enumerate(self.nodes) if n.output in node.inputs]
+            self.nodes.insert(at[-1] + 1, node)
+
+    def _is_full(self, node: Node) -> bool:
+        made = self.by_output.get(node.inputs[0]) if node.op == "expand" else None
+        return made is not None and made.op == "constant"
 
     def repeat_for_rows(self, results: Sequence[str]) -> None:
         """What is expanded gets all the rows, and with it what follows from it."""

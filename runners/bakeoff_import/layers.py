@@ -103,9 +103,7 @@ def bilinear(m: Mapper, a: Args) -> Value:
 
 @row("embedding")
 def embedding(m: Mapper, a: Args) -> Value:
-    """`embedding`; of constant ids `take`; padding_idx: `mul` by 0 or 1, or `where`
-
-    `where` with `stop_gradient` if that row is not 0 or another op trains it."""
+    """`embedding`; of constant ids `take`; padding_idx of a row that stays 0: `mul`"""
     padding = int(a.get("padding_idx", -1))
     ids = a.indices
     trained = isinstance(a.weight, Param) and a.weight.tensor.requires_grad
@@ -130,8 +128,15 @@ def embedding(m: Mapper, a: Args) -> Value:
     x = m.ids(m.value(ids))
     lay = x.layout
     layout = Layout((*lay.shape, shape[-1]), lay.n, lay.before, lay.after)
-    out = m.made("embedding", [x], layout, params=_weights(m, weight=a.weight))
-    if not masked:
+    stays_zero = (
+        masked
+        and not bool(a.weight.tensor[padding].any())
+        and not m.read_elsewhere(a.weight.key, padding)
+    )
+    more: dict[str, Any] = {"padding_idx": padding} if masked and not stays_zero else {}
+    slots = _weights(m, weight=a.weight)
+    out = m.made("embedding", [x], layout, params=slots, **more)
+    if not stays_zero:
         return out
     trains = torch.ones(a.weight.tensor.shape[0], 1, dtype=torch.float64)
     trains[padding] = 0
@@ -139,12 +144,8 @@ def embedding(m: Mapper, a: Args) -> Value:
     slot = m.graph.parameter(f"{owner}.trains".lstrip("."), trains, frozen=True)
     single = layout.sized(layout.rank - 1, 1)
     mask = m.made("embedding", [x], single, params=[("weight", slot)])
-    zero = not bool(a.weight.tensor[padding].any())
-    if zero and not m.read_elsewhere(a.weight.key, padding):
-        m.padding[a.weight.key] = padding
-        return m.made("mul", [out, mask], layout)
-    counts = m.made("less", [m.number(0.5), mask], single, "bool")
-    return m.made("where", [counts, out, m.stopped(out)], layout)
+    m.padding[a.weight.key] = padding
+    return m.made("mul", [out, mask], layout)
 
 
 @row("embedding_bag")
@@ -1026,7 +1027,7 @@ def attention(m: Mapper, a: Args) -> Value:
     rank = k.layout.rank
     turned = m.permuted(k, [*range(rank - 2), rank - 1, rank - 2])
     scores = product(m, q, turned)
-    mask = a.attn_mask
+    mask = a.attn_mask if mask is not None or causal else None
     if a.is_causal:
         mask = Const(torch.ones(sides, dtype=torch.bool).tril())
     if mask is not None:

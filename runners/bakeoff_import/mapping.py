@@ -28,7 +28,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 
 import torch
 
-from bakeoff_import.builder import Builder
+from bakeoff_import.builder import NOTHING, Builder
 from bakeoff_import.graph import ir_word, numbered, value_of
 from bakeoff_import.liveness import needed
 from bakeoff_import.problems import Refusal, Unsupported, is_users
@@ -36,6 +36,7 @@ from bakeoff_import.values import (
     Complex,
     Const,
     Layout,
+    N,
     Noise,
     Param,
     Shape,
@@ -326,6 +327,12 @@ class Mapper(Builder):
             if isinstance(a, (Value, Param, Const, Noise, Uniform, Stacked, Complex))
         ]
         computed = name in _RANDOM | _EMPTY or name.endswith(("batch_norm", "dropout"))
+        # Joined first states of a loop are what its next step joins, too.
+        joins = name in ("aten.cat", "aten.stack") and len(flat) > 0
+        computed |= joins and all(
+            isinstance(a, Const) and a.n is not None and _one_number(a) is not None
+            for a in flat
+        )
         if not computed and all(isinstance(a, Const) for a in flat):
             made = self._fold(node, flat, mutates)
             self._alias(node, target, False, made)  # a value may be written into it
@@ -641,6 +648,9 @@ class Mapper(Builder):
         spread = layout.n is not None
         shape = wanted or layout.ir(spread)
         laid = _finite(tensor.detach().reshape(shape))
+        number = _one_number(arg)
+        if spread and number is not None and (made := self._rows_of(number, layout)):
+            return made
 
         def make() -> Value:
             if tuple(laid.shape) == tuple(arg.tensor.shape):
@@ -654,6 +664,26 @@ class Mapper(Builder):
 
         self._kept.append(arg.tensor)
         return self._once(("t", id(arg.tensor), layout, shape), make)
+
+    def _rows_of(self, number: float, layout: Layout) -> Optional[Value]:
+        """A number for each row, as many as a float has; None: there is none."""
+        floats = [v.name for v in self.named.values() if v.dtype == "f32"]
+        floats += [
+            node.output
+            for node in self.graph.nodes
+            if node.dtype == "f32" and node.shape[:1] == (N,)
+        ]
+        if not floats:
+            return None
+
+        def make() -> Value:
+            attrs = {"shape": layout.ir()}
+            inputs = [self.number(number).name, floats[0]]
+            with self.graph.called("full" if number else "zeros"):
+                name = self.graph.node("expand", inputs, layout.ir(), attrs=attrs)
+            return Value(name, layout)
+
+        return self._once(("full", number, layout), make)
 
     def _frozen(self, slot: str, shape: Shape, kind: str) -> str:
         """The value of a frozen parameter, which holds integers and truth as floats."""
@@ -715,6 +745,8 @@ class Mapper(Builder):
         layout of the result."""
         values = [self._operand(arg) for arg in args]
         shape, n = self.out()
+        if any(isinstance(v, Value) and v.shape == shape for v in values):
+            values = [self._as_number(v) for v in values]
         layout = self.broadcast(values, shape, n)
         return [self._fitted(v, layout) for v in self._unexpanded(values)], layout
 
@@ -731,6 +763,11 @@ class Mapper(Builder):
                 v = source
             made.append(v)
         return made
+
+    def _as_number(self, v: Any) -> Any:
+        """A table without rows that is full of one number as that number."""
+        number = _one_number(v)
+        return v if number is None or v.n is not None else self.number(number)
 
     def _operand(self, arg: Any) -> Any:
         if isinstance(arg, Const) and arg.tensor.ndim > 0:
@@ -771,6 +808,10 @@ class Mapper(Builder):
     def pointwise(self, op: str, *args: Any, dtype: str = "f32", **attrs: Any) -> Value:
         """An op of one element. Integers are computed as floats, exactly: what needs
         integers casts them."""
+        x = args[0]
+        same = isinstance(x, Value) and x.dtype == "f32" and self.out()[0] == x.shape
+        if same and (op, args[-1]) in NOTHING:
+            return x
         if op not in ("where", "logical_and", "logical_or"):
             args = tuple(self._as_float(arg) for arg in args)
         values, layout = self.aligned(args)
@@ -935,6 +976,15 @@ def _finite(tensor: Any) -> Any:
     if not tensor.is_floating_point() or bool(torch.isfinite(tensor).all()):
         return tensor
     return torch.nan_to_num(tensor, nan=math.nan, posinf=1e30, neginf=-1e30)
+
+
+def _one_number(arg: Any) -> Optional[float]:
+    """What a computed tensor of floats is full of; of the user's own tensors None."""
+    if not isinstance(arg, Const) or arg.key or not arg.tensor.is_floating_point():
+        return None
+    numbers = arg.tensor.detach().flatten()
+    full = numbers.numel() > 1 and bool((numbers == numbers[0]).all())
+    return float(numbers[0]) if full else None
 
 
 def _flat(items: Any) -> list[Any]:

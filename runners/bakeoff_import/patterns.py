@@ -108,6 +108,9 @@ def spelled_norms(graph: Graph, results: Sequence[str]) -> None:
         last.op, last.inputs = "rms_norm", (x,)
         last.params = (("weight", slot),) if slot else ()
         last.attrs = {"dims": 1, "eps": eps}
+        if not slot and (reader := uses.only(last)):  # a scale of (1 + w) comes first
+            graph.nodes.remove(last)
+            graph.nodes.insert(graph.nodes.index(reader), last)
 
 
 # Ops that compute the same in any order of axes; `axis` is told anew.

@@ -39,33 +39,6 @@ std::vector<int> live_nodes(const ir::Workload& workload, bool predicts) {
 
 }  // namespace
 
-namespace {
-
-// What a loop carries or collects is held in one order of axes, from the first iteration to the last.
-bool holds_one_order(const Graph& graph, const Loop& loop) {
-  const auto held = [&](ir::ValueId id) { return graph.plan.values[static_cast<size_t>(id)]; };
-  const bool carried = std::all_of(loop.carries.begin(), loop.carries.end(), [&](const Loop::Carry& c) {
-    return held(c.start) == held(c.next) && held(c.before) == held(c.next) &&
-           (c.last < 0 || held(c.last) == held(c.next));
-  });
-  const bool ends = std::all_of(loop.finals.begin(), loop.finals.end(),
-                                [&](const auto& pair) { return held(pair.first) == held(pair.second); });
-  return carried && ends &&
-         std::all_of(loop.collected.begin(), loop.collected.end(), [&](const auto& joined) {
-           const auto node = static_cast<size_t>(joined.first);
-           const std::vector<ir::ValueId>& inputs = graph.workload.nodes[node].inputs;
-           if (joined.second.stacks &&
-               (held(inputs[0]) != Order::kCanonical || held(joined.second.value) != Order::kCanonical))
-             return false;
-           for (size_t i = 0; i < inputs.size(); ++i)
-             if (graph.plan.reads[node][i] != held(inputs[i]) || held(inputs[i]) != held(inputs[0]))
-               return false;
-           return true;
-         });
-}
-
-}  // namespace
-
 Graph make_graph(const ir::Workload& workload, const std::vector<ir::Type>& types, const LayoutPlan& plan,
                  Namer& names, bool predicts) {
   Graph graph{workload, types, plan, {}, live_nodes(workload, predicts), predicts};
@@ -73,8 +46,7 @@ Graph make_graph(const ir::Workload& workload, const std::vector<ir::Type>& type
     graph.inputs.push_back(names.name("input " + input.name, input.name));
   if (plan.reads.empty()) return graph;  // of ONNX Runtime, which prints a graph's nodes one by one
   graph.slices = Slices(workload, types, &plan, &graph.live);
-  graph.loops = Loops(workload, types, graph.live);
-  graph.loops.keep([&](const Loop& loop) { return holds_one_order(graph, loop); });
+  graph.loops = Loops(workload, types, graph.live, &plan);
   return graph;
 }
 
@@ -269,7 +241,7 @@ int ForwardPrinter::print_at(int n, const OpFunctions<ForwardPrinter>& functions
   node_ = n;
   const std::string index = graph_.slices.select_at(n, stretch_, blocks);
   if (rolling_ != nullptr && rolling_->loop.moving.contains(n))
-    return print_index(rolling_->moving_index(n, input_shape().size(), !index.empty()), !index.empty());
+    return print_index(rolling_->moving_index(n, axes(), !index.empty()), !index.empty());
   if (!index.empty()) return print_index(index, true);
   if (const Split* split = graph_.slices.split_at(n, stretch_, blocks)) return print_split(*split);
   if (const auto list = lists_.find(n); list != lists_.end())
@@ -284,6 +256,7 @@ void ForwardPrinter::print_loop(const Loop& loop, const OpFunctions<ForwardPrint
                                 const Blocks& blocks, const BlockCalls& calls) {
   for (const int n : loop.sources) print_at(n, functions, blocks, calls);
   Rolling rolling(loop, graph_.workload, names_);
+  rolling_ = &rolling;
   for (const Loop::Carry& c : loop.carries) {
     const std::string variable = new_variable(c.next);
     out_.line(fmt::format("{} = {}", variable, variables_.at(c.start)));
@@ -295,7 +268,6 @@ void ForwardPrinter::print_loop(const Loop& loop, const OpFunctions<ForwardPrint
     const bool stacks = loop.collected.at(node).stacks;
     lists_[node] = {module + (stacks ? "stack" : module == "tf." ? "concat" : "concatenate"), list};
   }
-  rolling_ = &rolling;
   out_.line(fmt::format("for {} in range({}):", rolling.index, loop.count));
   {
     const auto body = out_.indent();
@@ -459,7 +431,7 @@ std::string ForwardPrinter::target(const std::vector<ir::ValueId>& inputs, bool 
 std::string ForwardPrinter::new_variable(ir::ValueId id) {
   const std::string& wish = graph_.workload.value_name(id);
   const std::string key = "value " + wish;
-  if (stretch_.path.empty()) return names_.name(key, wish);
+  if (stretch_.path.empty()) return names_.name(key, rolling_ == nullptr ? wish : unnumbered(wish));
   for (const char* letter : {"x", "h", "u", "v", "w"}) {
     if (Namer attempt = names_; attempt.name(key, letter) == letter) return names_.name(key, letter);
   }

@@ -345,6 +345,28 @@ class LoopFinder {
   std::vector<ir::ValueId> same_;  // by value: the first one that is the same number or parameter, or itself
 };
 
+// What a loop carries or collects is held in one order of axes, from the first iteration to the last.
+bool holds_one_order(const ir::Workload& workload, const LayoutPlan& plan, const Loop& loop) {
+  const auto held = [&](ir::ValueId id) { return plan.values[static_cast<size_t>(id)]; };
+  const bool carried = std::all_of(loop.carries.begin(), loop.carries.end(), [&](const Loop::Carry& c) {
+    return held(c.start) == held(c.next) && held(c.before) == held(c.next) &&
+           (c.last < 0 || held(c.last) == held(c.next));
+  });
+  const bool ends = std::all_of(loop.finals.begin(), loop.finals.end(),
+                                [&](const auto& pair) { return held(pair.first) == held(pair.second); });
+  return carried && ends &&
+         std::all_of(loop.collected.begin(), loop.collected.end(), [&](const auto& joined) {
+           const auto node = static_cast<size_t>(joined.first);
+           const std::vector<ir::ValueId>& inputs = workload.nodes[node].inputs;
+           if (joined.second.stacks &&
+               (held(inputs[0]) != Order::kCanonical || held(joined.second.value) != Order::kCanonical))
+             return false;
+           for (size_t i = 0; i < inputs.size(); ++i)
+             if (plan.reads[node][i] != held(inputs[i]) || held(inputs[i]) != held(inputs[0])) return false;
+           return true;
+         });
+}
+
 }  // namespace
 
 std::set<ir::ValueId> Loop::reads(const ir::Workload& workload) const {
@@ -361,8 +383,12 @@ std::string Loop::Moving::place(const std::string& variable) const {
   return begin == 0 ? times : fmt::format("{} + {}", times, begin);
 }
 
-Loops::Loops(const ir::Workload& workload, const std::vector<ir::Type>& types, const std::vector<int>& live)
-    : loops_(LoopFinder(workload, types, live).find()) {}
+Loops::Loops(const ir::Workload& workload, const std::vector<ir::Type>& types, const std::vector<int>& live,
+             const LayoutPlan* plan)
+    : loops_(LoopFinder(workload, types, live).find()) {
+  if (plan == nullptr) return;
+  std::erase_if(loops_, [&](const Loop& loop) { return !holds_one_order(workload, *plan, loop); });
+}
 
 std::vector<Loop> Loops::in(const Stretch& stretch, const Blocks& blocks) const {
   std::vector<Loop> all;
@@ -427,13 +453,37 @@ std::string Rolling::handed_on(const std::map<ir::ValueId, std::string>& variabl
   return to.empty() ? "" : fmt::format("{} = {}", join(to, ", "), join(from, ", "));
 }
 
-std::string Rolling::moving_index(int node, size_t rank, bool select) const {
+std::string Rolling::moving_index(int node, const Axes& axes, bool select) const {
   const Loop::Moving& moving = loop.moving.at(node);
+  const int64_t axis = axes.at(workload_.nodes[static_cast<size_t>(node)].integer("axis"));
   const std::string from = moving.place(index);
-  if (select) return index_of(workload_.nodes[static_cast<size_t>(node)].integer("axis"), rank, from);
+  if (select) return index_of(axis, axes.rank, from);
   const Loop::Moving end{moving.begin + moving.width, moving.width, moving.stride};
-  return index_of(workload_.nodes[static_cast<size_t>(node)].integer("axis"), rank,
-                  fmt::format("{} : {}", from, end.place(index)));
+  return index_of(axis, axes.rank, fmt::format("{} : {}", from, end.place(index)));
+}
+
+std::vector<std::string> free_after(const Loop& loop, const ir::Workload& workload, int end,
+                                    const std::map<ir::ValueId, std::string>& variables,
+                                    const std::vector<std::string>& order,
+                                    const std::function<bool(ir::ValueId)>& escapes) {
+  std::set<std::string> read;
+  for (const auto& [id, name] : variables) {
+    const std::vector<int> readers = ir::consumers(workload, id);
+    const bool later = std::any_of(readers.begin(), readers.end(), [&](int n) {
+      return n > loop.first && !loop.covered.contains(n) && n < end;
+    });
+    if (later || escapes(id) || (workload.is_input(id) && name != "x")) read.insert(name);
+  }
+  std::vector<std::string> free;
+  for (const std::string& name : order)
+    if (!read.contains(name)) free.push_back(name);
+  return free;
+}
+
+std::string unnumbered(const std::string& name) {
+  const size_t end = name.find_last_not_of("0123456789");
+  const bool numbered = end != std::string::npos && end > 0 && end + 1 < name.size() && name[end] == '_';
+  return numbered ? name.substr(0, end) : name;
 }
 
 std::vector<int> all_nodes(const ir::Workload& workload) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "emit/blocks.h"
+#include "emit/layout.h"
 #include "emit/namer.h"
 #include "ir/workload.h"
 
@@ -61,13 +62,11 @@ struct Loop {
 class Loops {
  public:
   Loops() = default;
-  // `live`: the nodes that are printed, in order.
-  Loops(const ir::Workload& workload, const std::vector<ir::Type>& types, const std::vector<int>& live);
+  // `live`: the nodes that are printed, in order. `plan`: where it is given, loops that would change a value's order of
+  // axes from one iteration to the next are left alone.
+  Loops(const ir::Workload& workload, const std::vector<ir::Type>& types, const std::vector<int>& live,
+        const LayoutPlan* plan = nullptr);
 
-  // Drops the others.
-  void keep(const std::function<bool(const Loop&)>& wanted) {
-    std::erase_if(loops_, [&](const Loop& loop) { return !wanted(loop); });
-  }
   // Those that lie in the stretch and meet no block of it.
   std::vector<Loop> in(const Stretch& stretch, const Blocks& blocks) const;
 
@@ -93,8 +92,8 @@ class Rolling {
   std::string takes_over(ir::ValueId id) const;
   // "h, c = u, v" at the end of the body, for carried values that are not in their variables yet; else empty.
   std::string handed_on(const std::map<ir::ValueId, std::string>& variables) const;
-  // "[:, t]" of a slice of the body that moves; `select`: its axis is dropped.
-  std::string moving_index(int node, size_t rank, bool select) const;
+  // "[:, t]" of a slice of the body that moves, of a value with these axes; `select`: its axis is dropped.
+  std::string moving_index(int node, const Axes& axes, bool select) const;
 
  private:
   // Place in the body, or behind it in a tail, of the last node that reads it; -1 where there is none.
@@ -104,6 +103,14 @@ class Rolling {
   std::map<int, int> places_;  // of nodes in the body
 };
 
+// Of the variables in `order` those that hold nothing that is read behind the loop, up to node `end`. `escapes`: a value
+// that the printed function gives.
+std::vector<std::string> free_after(const Loop& loop, const ir::Workload& workload, int end,
+                                    const std::map<ir::ValueId, std::string>& variables,
+                                    const std::vector<std::string>& order,
+                                    const std::function<bool(ir::ValueId)>& escapes);
+// "looking_add_4" -> "looking_add": a value of every iteration needs no number.
+std::string unnumbered(const std::string& name);
 // Nodes 0 to model_end().
 std::vector<int> all_nodes(const ir::Workload& workload);
 

@@ -168,8 +168,11 @@ std::string with_attributes(std::string text, const ir::Node& node, Language lan
 Spelled spell(const ir::Spelling& spelling, const ir::Node& node, std::vector<std::string> inputs,
               Language language, const Axes& axes) {
   if (any_order(node.op) && is_literal(inputs[0])) std::swap(inputs[0], inputs[1]);
-  const bool scalar = inputs.size() == 2 && is_literal(inputs[1]) && !spelling.scalar.empty();
-  const std::string text = with_attributes(scalar ? spelling.scalar : spelling.call, node, language, axes);
+  const std::string& number = node.op == ir::Op::kExpand ? inputs[0] : inputs.back();
+  const bool scalar = inputs.size() == 2 && is_literal(number) && !spelling.scalar.empty();
+  const bool zeros = scalar && number_in(number) == 0 && !spelling.zeros.empty();
+  const std::string& chosen = zeros ? spelling.zeros : scalar ? spelling.scalar : spelling.call;
+  const std::string text = with_attributes(chosen, node, language, axes);
   const auto filled = [&](std::string part) {
     // Alone between commas an input needs no brackets.
     for (size_t i = 0; i < inputs.size(); ++i) {

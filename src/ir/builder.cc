@@ -119,8 +119,10 @@ Builder::Value Builder::group_norm(Value x, const std::string& layer, int64_t gr
   return add(std::move(node));
 }
 
-Builder::Value Builder::embedding(Value ids, const std::string& layer, int64_t rows, int64_t width) {
+Builder::Value Builder::embedding(Value ids, const std::string& layer, int64_t rows, int64_t width,
+                                  std::optional<int64_t> padding_idx) {
   Node node = node_with_defaults(Op::kEmbedding);
+  if (padding_idx) set_attribute(node, "padding_idx", *padding_idx);
   node.inputs = {ids};
   node.params = {parameter("weight", layer + ".weight", {rows, width}, Role::kTable)};
   return add(std::move(node));

@@ -7,6 +7,7 @@
 //   Value h = b.relu(b.linear(x, "fc1", 128));
 //   return b.finish(b.softmax_cross_entropy(b.linear(h, "fc2", 10), y));
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,8 @@ class Builder {
   Value rms_norm(Value x, const std::string& layer, int64_t dims, double eps, bool weight = true);
   Value group_norm(Value x, const std::string& layer, int64_t groups, double eps = 1e-5,
                    Affine has = {true, true});
-  Value embedding(Value ids, const std::string& layer, int64_t rows, int64_t width);
+  Value embedding(Value ids, const std::string& layer, int64_t rows, int64_t width,
+                  std::optional<int64_t> padding_idx = {});
   // x + the first rows of a table of `rows`, for x of N,T,F.
   Value position_embedding(Value x, const std::string& layer, int64_t rows);
   Value constant(double value);

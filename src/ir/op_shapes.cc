@@ -174,6 +174,8 @@ Result<Type> embedding(const NodeView& view) {
   if (ids.dtype != DType::kI32) return misfit("needs integer input, got {}", to_text(ids));
   const Shape& w = view.param("weight");
   if (w.size() != 2) return misfit("weight must be rows,width, is {}", to_text(w));
+  if (const int64_t row = padding_idx(view.node).value_or(0); row < 0 || row >= w[0])
+    return misfit("padding_idx={} is no row of {}", row, to_text(w));
   Shape out = ids.shape;
   out.push_back(w[1]);
   return Type{DType::kF32, out};
@@ -433,10 +435,13 @@ Result<Type> expand(const NodeView& view) {
   const Shape &x = view.inputs[0].shape, &rows = view.inputs[1].shape;
   const Shape& shape = view.node.integers("shape");
   if (rows.empty() || rows[0] != kBatch) return misfit("the second input must have N, is {}", to_text(rows));
-  if (shape.size() != x.size() || shape.empty() || shape[0] != kBatch)
+  const bool number = is_number(view, 0);
+  if (number && view.inputs[1].dtype != DType::kF32)
+    return misfit("a number is repeated in the precision of the second input: it must be a float");
+  if ((shape.size() != x.size() && !number) || shape.empty() || shape[0] != kBatch)
     return misfit("shape {} must begin with N and have as many axes as {}", to_text(shape), to_text(x));
-  for (size_t axis = 0; axis < x.size(); ++axis) {
-    const bool fits = x[axis] == shape[axis] || x[axis] == 1;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    const bool fits = number || x[axis] == shape[axis] || x[axis] == 1;
     if (!fits || (axis > 0 && shape[axis] < 1))
       return misfit("{} does not expand to {}", to_text(x), to_text(shape));
   }

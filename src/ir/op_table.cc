@@ -139,7 +139,7 @@ std::vector<OpInfo> parameterised_ops() {
       {.op = Op::kEmbedding,
        .name = "embedding",
        .doc = "Rows of the table, one for each integer.",
-       .attributes = {},
+       .attributes = {optional_integer("padding_idx", "the row that no gradient reaches from here")},
        .params = {{"weight", Role::kTable}},
        .axes = AxisRule::kCanonical,
        .integer_input = 0,
@@ -431,7 +431,8 @@ std::vector<OpInfo> axis_ops() {
        .shape = rules::flip},
       {.op = Op::kExpand,
        .name = "expand",
-       .doc = "x repeated along the axes in which it has size 1, with as many rows as the second input.",
+       .doc =
+           "x, or a number, repeated along the axes in which it has size 1, with as many rows as the second input.",
        .attributes = {ints_required("shape", 0, "the new sizes, N first")},
        .min_inputs = 2,
        .max_inputs = 2,

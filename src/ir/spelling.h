@@ -15,7 +15,9 @@ namespace bakeoff::ir {
 
 struct Spelling {
   std::string call;
-  std::string scalar = {};  // in place of `call` where input 1 is a literal that it does not take
+  std::string scalar =
+      {};  // in place of `call` where input 1, of expand input 0, is a literal that it does not take
+  std::string zeros = {};  // in place of `scalar` where that literal is 0
 };
 
 struct Spellings {

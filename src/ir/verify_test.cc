@@ -107,6 +107,8 @@ TEST(Infer, RefusesWhatDoesNotFit) {
        "a window is a number of the 6 keys of causal attention"},
       {"f32[N,6,3,4]", "attention(x, x, x) causal=true window=7", "of the 6 keys of causal attention, or 0"},
       {"f32[N,6,3,4]", "attention(x, x, x, x) causal=true window=2", "takes no last key"},
+      {"i32[N,6]", "embedding(x; weight=e[5,2]) padding_idx=5", "padding_idx=5 is no row of [5,2]"},
+      {"i32[N,6]", "expand(x, x) shape=N,6", "needs a float"},
   };
   for (const BadNode& c : cases) {
     SCOPED_TRACE(c.node);
@@ -116,6 +118,18 @@ TEST(Infer, RefusesWhatDoesNotFit) {
     EXPECT_NE(result.error().message.find(c.message), std::string::npos) << result.error().text();
     EXPECT_EQ(result.error().where, "f:2");
   }
+}
+
+TEST(Infer, RepeatsANumberInThePrecisionOfAFloat) {
+  const auto of = [](const std::string& rows) {
+    return parse("workload w(x: i32[N,6], z: f32[N,2]) {\n c = constant() value=0\n h = expand(c, " + rows +
+                     ") shape=N,2\n loss = mse(h, z)\n}",
+                 "f");
+  };
+  EXPECT_TRUE(of("z"));
+  const auto refused = of("x");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("it must be a float"), std::string::npos) << refused.error().text();
 }
 
 struct BadLosses {

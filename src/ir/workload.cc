@@ -137,6 +137,11 @@ std::optional<int64_t> ignore_index(const Node& loss) {
   return loss.integer("ignore_index");
 }
 
+std::optional<int64_t> padding_idx(const Node& embedding) {
+  if (!embedding.has_attribute("padding_idx")) return std::nullopt;
+  return embedding.integer("padding_idx");
+}
+
 std::vector<int> consumers(const Workload& workload, ValueId id) {
   std::vector<int> found;
   for (size_t n = 0; n < workload.nodes.size(); ++n) {

@@ -246,6 +246,8 @@ bool has_conv(const Workload& workload);
 
 // The label that a loss leaves out, if it leaves out one.
 std::optional<int64_t> ignore_index(const Node& loss);
+// The padding_idx of an embedding; none where it trains all rows.
+std::optional<int64_t> padding_idx(const Node& embedding);
 
 // Indices of the nodes that read `id`, in order.
 std::vector<int> consumers(const Workload& workload, ValueId id);

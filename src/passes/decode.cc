@@ -102,6 +102,7 @@ class Decoder {
     const auto rank = static_cast<int64_t>(shape(from_.output_of(n)).size());
     if (elementwise(node.op) || node.op == Op::kConcat) return follow_alike(node, rank);
     const int64_t at = axis(in[0]);
+    if (node.op == Op::kExpand && from_.is_constant(in[0])) return kNone;  // the same number at all places
     if (node.op == Op::kAttention) return follow_attention(node);
     const auto others =
         std::count_if(in.begin() + 1, in.end(), [this](ir::ValueId id) { return depends(id); });

@@ -324,10 +324,11 @@ AnyTensor embedding(const NodeContext& c) {
 void embedding_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
   Tensor* const table = to.param(c.node, "weight");
   if (table == nullptr) return;
-  const int64_t width = table->shape[1];
+  const int64_t width = table->shape[1], padding = ir::padding_idx(c.node).value_or(-1);
   const double* from = grad.data.data();
   for (const int64_t id : c.integers(0).data) {
-    if (id >= 0 && id < table->shape[0]) accumulate(table->data.data() + id * width, from, width);
+    if (id >= 0 && id < table->shape[0] && id != padding)
+      accumulate(table->data.data() + id * width, from, width);
     from += width;
   }
 }

@@ -186,7 +186,10 @@ ir::Workload embedding_case(Rng& rng) {
   const Shape shape = random_shape(rng, rng.integer(1, 3));
   const int64_t rows = rng.integer(2, 9);
   const int64_t width = rng.integer(1, 6);
-  const auto body = [=](Builder& b, const Values& x) { return b.embedding(x[0], "table", rows, width); };
+  const auto padding = rng.chance(0.4) ? std::optional(rng.integer(0, rows - 1)) : std::nullopt;
+  const auto body = [=](Builder& b, const Values& x) {
+    return b.embedding(x[0], "table", rows, width, padding);
+  };
   return with_mse(Op::kEmbedding, {{integers("ids", shape)}, body});
 }
 
@@ -654,18 +657,19 @@ ir::Workload flip_case(Rng& rng) {
   return unary(Op::kFlip, shape, {{"axes", random_axes(rng, shape.size())}});
 }
 
-// A learned token beside every row, or a thin value made wide.
+// A learned token or a number beside every row, or a thin value made wide.
 ir::Workload expand_case(Rng& rng) {
   const Shape shape = random_shape(rng, rng.integer(2, 4));
   Shape thin = shape;
-  const bool learned = rng.chance(0.5);
+  const bool learned = rng.chance(0.5), states_number = rng.chance(0.3);
+  const double number = static_cast<double>(rng.integer(-2, 2)) / 4;
   for (size_t axis = 0; axis < thin.size(); ++axis) {
     if (axis == 0 ? learned : rng.chance(0.4)) thin[axis] = 1;
   }
   const auto body = [=](Builder& b, const Values& in) {
     const ValueId x = pre(b, in[0]);
-    ValueId token = learned ? b.parameter_value("token", thin) : x;
-    for (size_t axis = 1; !learned && axis < thin.size(); ++axis) {
+    ValueId token = states_number ? b.constant(number) : learned ? b.parameter_value("token", thin) : x;
+    for (size_t axis = 1; !states_number && !learned && axis < thin.size(); ++axis) {
       if (thin[axis] == shape[axis]) continue;
       token = b.apply(Op::kMean, {token}, {{"axes", Ints{static_cast<int64_t>(axis)}}, {"keepdims", true}});
     }

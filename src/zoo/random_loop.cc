@@ -28,7 +28,8 @@ class Decoder {
     const ValueId x = b_.input("x", {DType::kF32, {kBatch, width * steps, rng_.integer(2, 4)}});
     const ValueId y = b_.input("y", {DType::kI32, {kBatch}});
     const bool in_front = rng_.chance(0.4), takes_back = rng_.chance(0.5);
-    h_ = b_.apply(Op::kTanh, {b_.linear(place(x, 0, width), "start", units_)});
+    h_ = rng_.chance(0.4) ? b_.apply(Op::kExpand, {b_.constant(0), x}, {{"shape", ir::Shape{kBatch, units_}}})
+                          : b_.apply(Op::kTanh, {b_.linear(place(x, 0, width), "start", units_)});
     c_ = h_;
     std::vector<ValueId> places, items;
     for (int64_t t = 0; in_front && t < steps; ++t) places.push_back(place(x, t, width));

@@ -168,6 +168,18 @@ class Words(nn.Module):
         return self.head(x).transpose(0, 1)
 
 
+class Offset(nn.Module):
+    """A norm whose scale is 1 + w, and factors of 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale, self.fc = nn.Parameter(0.1 * torch.arange(6.0)), nn.Linear(6, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        size = torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)
+        return self.fc(1.0 * (x * size * (1 + self.scale))) / 1.0
+
+
 class Recurrences(nn.Module):
     """States that are handed on, cells in a loop, both directions, the last states."""
 

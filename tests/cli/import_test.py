@@ -192,6 +192,12 @@ class Proven(Proving):
         self.assertIn("weight=scale[6]) dims=1 eps=1e-05", text)
         self.assertIn("rsqrt(", text)
 
+    def test_arithmetic_that_nobody_would_write(self) -> None:
+        text = self.proves("Offset", "f32[8,5,6]")
+        self.assertIn("scale = parameter(; weight=scale[1,1,6])", text)
+        self.assertRegex(text, r"add\(scale, c_2\)\n  \w+ = rms_norm\(x\) dims=1")
+        self.assertNotRegex(text, r"reshape|div|c_3")
+
     def test_masks_of_several_numbers(self) -> None:
         text = self.proves("Masked", "f32[4,5,3]")
         self.assertNotIn("less", text)
@@ -362,6 +368,8 @@ class ProvenToo(Proving):
         self.assertEqual(len(re.findall(r"= gru\(.*reverse=true", text)), 2)
         self.assertNotIn("flip(", text)
         self.assertIn("weight=cell.weight_hh[16,4]", text)
+        self.assertEqual(text.count("expand(c, x) shape=N,4"), 1)
+        self.assertNotIn("frozen", text)  # first states are no tables of zeros
 
     def test_norms_and_positions_by_hand(self) -> None:
         self.proves("Rotary", "f32[4,6,8]")
@@ -610,7 +618,7 @@ class Whole(Proving):
         text = self.proves("WordsOfMasks", *inputs, loss="softmax_cross_entropy")
         self.assertIn("gone: i32[N,6], t: i32[N], y: i32[N,6]", text)
         self.assertIn("numbers_2[1000,1] frozen", text)
-        self.assertIn("stop_gradient(table)", text)
+        self.assertIn("weight=table.weight[30,8]) padding_idx=", text)
         self.assertIn("weight=table.weight[30,8], bias=head.bias[30]", text)
         done = self.imported("WordsOfMasks", *inputs, more=("--force",))
         self.assertIn("270 are trained, 0 frozen, 72 left out", done.out)

@@ -21,6 +21,12 @@ def in_float32(function, x, *arguments, **options):
     return half(function(x.astype(jnp.float32), *arguments, **options))
 
 
+def padded_embedding(table, ids, padding):
+    """Rows of the table; the gradient leaves out the row that pads."""
+    rows = table[ids]
+    return jnp.where((ids == padding)[..., None], lax.stop_gradient(rows), rows)
+
+
 def conv1d(x, kernel, bias=None, *, stride, padding, dilation=(1,), groups=1):
     y = lax.conv_general_dilated(
         x,

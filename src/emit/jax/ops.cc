@@ -85,9 +85,15 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
   p.assign_full("batch_norm", arguments);
 }
 
-void embedding(ForwardPrinter& p, const Node&) {
-  const std::string ids = p.input(), table = p.full_param("weight"), rows = table + "[" + ids + "]";
-  if (p.mixed() && !p.stored_in_half("weight")) return p.assign("half", {rows});
+void embedding(ForwardPrinter& p, const Node& node) {
+  const auto padding = ir::padding_idx(node);
+  const std::string ids = p.input(), table = p.full_param("weight");
+  const bool pads = padding && !p.graph().predicts;
+  const std::string rows =
+      pads ? fmt::format("padded_embedding({}, {}, {})", table, ids, *padding) : table + "[" + ids + "]";
+  const bool rounds = p.mixed() && !p.stored_in_half("weight");
+  if (pads && !rounds) return p.assign("padded_embedding", {table, ids, std::to_string(*padding)});
+  if (rounds) return p.assign("half", {rows});
   p.assign_flat(rows, "jnp.take", {table, ids, "axis=0"});
 }
 

@@ -64,9 +64,13 @@ namespace {
 // Slices that are one statement; false where there are none. The node in print is then their last.
 bool print_slices(Printer& p, const Blocks& blocks) {
   const ir::Node& slice = p.workload.nodes[static_cast<size_t>(p.node)];
-  if (const std::string index = p.slices.select_at(p.node, p.stretch, blocks); !index.empty()) {
+  std::string index = p.slices.select_at(p.node, p.stretch, blocks);
+  const bool select = !index.empty();
+  if (p.rolling != nullptr && p.rolling->loop.moving.contains(p.node))
+    index = p.rolling->moving_index(p.node, p.axes(), select);
+  if (!index.empty()) {
     const std::string x = p.value_name(slice.inputs[0]);
-    ++p.node;
+    if (select) ++p.node;
     p.out.line(fmt::format("{} = {}{}", p.value_name(p.workload.output_of(p.node)), x, index));
     return true;
   }
@@ -84,17 +88,79 @@ bool print_slices(Printer& p, const Blocks& blocks) {
   return true;
 }
 
+void print_at(Printer& p, const Blocks& blocks) {
+  if (const Block* block = blocks.at(p.node, p.stretch.first, p.stretch.end)) {
+    p.node = print_blocks(p, blocks, *block);
+    return;
+  }
+  if (print_slices(p, blocks)) return;
+  const ir::Node& node = p.workload.nodes[static_cast<size_t>(p.node)];
+  if (const auto list = p.lists.find(p.node); list != p.lists.end()) {
+    const auto& [function, items] = list->second;
+    return p.assign(p.op(function), {items, fmt::format("axis={}", p.axes().at(node.integer("axis")))});
+  }
+  // What the loop hands on is computed into its variable, where nothing reads the old value any more.
+  const ir::ValueId output = p.workload.output_of(p.node);
+  if (const std::string variable = p.rolling == nullptr ? "" : p.rolling->takes_over(output);
+      !variable.empty())
+    p.name_value(output, variable);
+  op_functions().at(node.op)(p, node);
+}
+
+void print_body(Printer& p, const Blocks& blocks, const Rolling& rolling) {
+  std::set<int> printed;
+  for (const int n : rolling.loop.body) {
+    if (printed.contains(n)) continue;
+    p.node = n;
+    print_at(p, blocks);
+    for (int i = n; i <= p.node; ++i) printed.insert(i);
+  }
+  for (const auto& [node, made] : rolling.loop.collected) {
+    for (const int n : made.tail) {
+      p.node = n;
+      print_at(p, blocks);
+    }
+    p.out.line(fmt::format("{}.append({})", rolling.lists.at(node), p.value_name(made.value)));
+  }
+  std::map<ir::ValueId, std::string> variables;
+  for (const Loop::Carry& c : rolling.loop.carries) variables[c.next] = p.value_name(c.next);
+  if (const std::string line = rolling.handed_on(variables); !line.empty()) p.out.line(line);
+}
+
+void print_loop(Printer& p, const Blocks& blocks, const Loop& loop) {
+  for (const int n : loop.sources) {
+    p.node = n;
+    if (p.read_by_loops.insert(n).second) print_at(p, blocks);
+  }
+  Rolling rolling(loop, p.workload, p.namer());
+  for (const Loop::Carry& c : loop.carries) {
+    const std::string variable = p.fresh(unnumbered(p.workload.value_name(c.next)));
+    p.out.line(fmt::format("{} = {}", variable, p.value_name(c.start)));
+    p.name_value(c.before, rolling.carry[c.next] = variable);
+  }
+  for (const auto& [node, list] : rolling.lists) {
+    p.out.line(list + " = []");
+    p.lists[node] = {loop.collected.at(node).stacks ? "stack" : "concatenate", list};
+  }
+  p.loop(rolling, [&] { print_body(p, blocks, rolling); });
+  for (const Loop::Carry& c : loop.carries)
+    if (c.last >= 0) p.name_value(c.last, rolling.carry.at(c.next));
+  for (const auto& [value, last] : loop.finals) p.name_value(last, p.value_name(value));
+}
+
 }  // namespace
 
 void print_nodes(Printer& p, const Blocks& blocks) {
-  for (p.node = p.stretch.first; p.node < p.stretch.end; ++p.node) {
-    if (const Block* block = blocks.at(p.node, p.stretch.first, p.stretch.end)) {
-      p.node = print_blocks(p, blocks, *block);
-      continue;
-    }
-    if (print_slices(p, blocks)) continue;
-    const ir::Node& node = p.workload.nodes[static_cast<size_t>(p.node)];
-    op_functions().at(node.op)(p, node);
+  const std::vector<Loop> loops = p.loops.in(p.stretch, blocks);
+  std::set<int> covered;
+  for (const Loop& loop : loops) covered.insert(loop.covered.begin(), loop.covered.end());
+  for (int n = p.stretch.first; n < p.stretch.end; ++n) {
+    for (const Loop& loop : loops)
+      if (loop.first == n) print_loop(p, blocks, loop);
+    if (covered.contains(n) || p.read_by_loops.contains(n)) continue;
+    p.node = n;
+    print_at(p, blocks);
+    n = p.node;
   }
 }
 

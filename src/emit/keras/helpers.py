@@ -73,6 +73,21 @@ class ConvTranspose(layers.Layer):
         return (input_shape[0], *sizes, self.filters)
 
 
+class Full(layers.Layer):
+    """A number, repeated to these sizes, for each row of the input."""
+
+    def __init__(self, sizes, number, **kwargs):
+        super().__init__(**kwargs)
+        self.sizes, self.number = sizes, number
+
+    def call(self, x):
+        shape = (ops.shape(x)[0], *self.sizes)
+        return ops.full(shape, self.number, dtype=x.dtype)
+
+    def compute_output_shape(self, input_shape):
+        return (input_shape[0], *self.sizes)
+
+
 class Expand(layers.Layer):
     """Repeats a value to these sizes, with as many rows as the second input.
 
@@ -189,6 +204,19 @@ class CachedAttention(layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape[0]
+
+
+class PaddedEmbedding(layers.Embedding):
+    """An embedding whose gradient leaves out the row that pads."""
+
+    def __init__(self, rows, width, padding, **kwargs):
+        super().__init__(rows, width, **kwargs)
+        self.padding = padding
+
+    def call(self, ids):
+        rows = super().call(ids)
+        pads = ops.expand_dims(ops.equal(ids, self.padding), -1)
+        return ops.where(pads, ops.stop_gradient(rows), rows)
 
 
 class PositionEmbedding(layers.Layer):

@@ -69,6 +69,26 @@ TEST(Keras, WritesTheNetworksAsTheirGoldens) {
   expect_goldens("sequences_jax", emit_text(kSequencesModel, adam_training(), settings("jax")).value());
 }
 
+// Layers are made in front of the loop, in which each iteration calls them.
+TEST(Keras, PrintsALoopThatAnImporterHasUnrolled) {
+  const std::string loop = R"(    start = Full((5,), 0.0)(x)
+    h1 = start
+    parts = []
+    a = layers.Dense(5, use_bias=False, name="a")
+    b = layers.Dense(5, use_bias=False, name="b")
+    for t in range(3):
+        f1 = x[:, t]
+        a1 = a(f1)
+        b1 = b(h1)
+        m1 = ops.add(a1, b1)
+        h1 = ops.tanh(m1)
+        parts.append(h1)
+    all = ops.stack(parts, axis=1)
+)";
+  const std::string source = emit_text(kDecoderModel, adam_training()).value().source;
+  EXPECT_TRUE(holds(source, loop)) << source;
+}
+
 TEST(Keras, WritesEveryInputPipelineAsItsGolden) {
   Settings chosen = settings();
   chosen["input"] = "tf_data";
@@ -412,6 +432,13 @@ TEST(Keras2, WritesEveryWorkloadOfTheZooWithoutKeras3) {
 
 TEST(Keras2, HasAFunctionForEveryOpOfTheTable) {
   for (const ir::OpInfo& row : ir::op_table()) EXPECT_TRUE(keras2_framework().supports(row.op)) << row.name;
+}
+
+TEST(Keras2, PrintsALoopThatAnImporterHasUnrolled) {
+  const std::string source = emit_2(*ir::parse(kDecoderModel), adam_training()).source;
+  EXPECT_TRUE(holds(source, "    start = tf.zeros((tf.shape(x)[0], 5), x.dtype)\n")) << source;
+  EXPECT_TRUE(holds(source, "    for t in range(3):\n        f1 = x[:, t]\n"));
+  EXPECT_TRUE(holds(source, "    all = tf.stack(parts, axis=1)\n"));
 }
 
 // As a second operand Keras on TensorFlow takes it for a bias where N is 4 by chance.

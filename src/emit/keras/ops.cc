@@ -208,7 +208,11 @@ void group_norm(Printer& p, const Node& node) {
 
 void embedding(Printer& p, const Node& node) {
   const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
-  p.layer(node, "layers.Embedding", {std::to_string(w[0]), std::to_string(w[1])}, p.input(node, 0),
+  const auto padding = ir::padding_idx(node);
+  const bool pads = padding && !p.training.predicts();
+  Strings arguments = {std::to_string(w[0]), std::to_string(w[1])};
+  if (pads) arguments.push_back(std::to_string(*padding));
+  p.layer(node, pads ? "PaddedEmbedding" : "layers.Embedding", arguments, p.input(node, 0),
           {{"weight", "embeddings"}});
 }
 
@@ -318,7 +322,7 @@ void reshape(Printer& p, const Node& node) {
 void transpose(Printer& p, const Node& node) {
   const std::string x = p.input(node, 0);
   const Ints perm = physical_perm(p.reads(), p.plan.output(p.workload, p.node), node.integers("perm"));
-  if (is_identity(perm)) return p.fixed(x);
+  if (is_identity(perm)) return p.same_as(x);
   p.assign(p.op("transpose"), {x, python_tuple(perm)});
 }
 

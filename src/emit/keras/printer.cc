@@ -86,6 +86,7 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
       training(tr),
       dialect(d),
       slices(w, t, &l),
+      loops(w, t, all_nodes(w), &l),
       stretch{"", 0, w.model_end()},
       backend(used),
       names_(words(
@@ -188,12 +189,21 @@ Status Printer::plan_layers() {
 std::string Printer::value_name(ir::ValueId id) {
   if (const auto found = fixed_.find(id); found != fixed_.end()) return found->second;
   const std::string key = "value " + std::to_string(id);
-  if (stretch.path.empty()) return names_.name(key, workload.value_name(id));
+  const std::string wish = workload.value_name(id);
+  if (stretch.path.empty()) return names_.name(key, rolling == nullptr ? wish : unnumbered(wish));
   const ir::ValueId first = workload.output_of(stretch.first);
   if (id >= first) return names_.name(key, fmt::format("h{}", id - first + 1));
   if (workload.is_constant(id)) return literal(workload.producer(id).real("value"));
   printed_.inputs.push_back(id);
   return fixed_[id] = keeps_name(workload, id) ? value_name_of_input(id) : fresh("x");
+}
+
+void Printer::same_as(const std::string& variable) {
+  const auto carries = [&](const auto& carry) { return carry.second == variable; };
+  if (rolling == nullptr || std::none_of(rolling->carry.begin(), rolling->carry.end(), carries))
+    return fixed(variable);
+  const std::string name = value_name(workload.output_of(node));
+  if (name != variable) out.line(fmt::format("{} = {}", name, variable));
 }
 
 // On TensorFlow Keras rounds a Python number to float32, also for float64; a numpy one it keeps.
@@ -247,9 +257,30 @@ void Printer::layer(const ir::Node& here, const std::string& head, std::vector<s
   if (made.uses == 1) return assign(head, arguments, "(" + x + ")");
   if (made.variable.empty()) {
     made.variable = fresh(made.name);
-    out.call(made.variable + " = " + head, arguments);
+    once_writer().call(made.variable + " = " + head, arguments);
   }
   assign(made.variable, {x});
+}
+
+void Printer::loop(const Rolling& rolled, const std::function<void()>& body) {
+  CodeWriter before = out;
+  out = CodeWriter();
+  rolling = &rolled;
+  before_loop_ = &before;
+  {
+    const auto function = out.indent();
+    const auto inside = out.indent();
+    body();
+  }
+  rolling = nullptr;
+  before_loop_ = nullptr;
+  std::swap(before, out);
+  out.line(fmt::format("for {} in range({}):", rolled.index, rolled.loop.count));
+  const auto inside = out.indent();
+  for (Statement s : before.statements()) {
+    s.level -= 2;
+    out.statement(s);
+  }
 }
 
 bool Printer::freezes(const ir::Node& here) const {
@@ -282,7 +313,7 @@ std::string Printer::shared_value(const Shared& value) {
   if (const auto found = once_.find(value.key); found != once_.end()) return found->second;
   const std::string variable = fresh(value.name);
   if (stretch.path.empty()) {
-    out.line(fmt::format("{} = {}", variable, value.expression));
+    once_writer().line(fmt::format("{} = {}", variable, value.expression));
   } else {
     printed_.shared.push_back(value);
   }

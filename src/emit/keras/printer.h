@@ -6,6 +6,7 @@
 // layer object for all nodes that share them; all others are calls of functions (Dialect::op) or layers
 // without weights.
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,6 +18,7 @@
 #include "emit/code_writer.h"
 #include "emit/keras/dialect.h"
 #include "emit/layout.h"
+#include "emit/loops.h"
 #include "emit/namer.h"
 #include "emit/slices.h"
 #include "ir/training.h"
@@ -57,6 +59,8 @@ class Printer {
   }
   // The value of the node in print is an expression that needs no variable.
   void fixed(const std::string& expression) { fixed_[workload.output_of(node)] = expression; }
+  // The value of the node in print is that of a variable. A loop may give the variable another one.
+  void same_as(const std::string& variable);
   // A real number in an expression.
   std::string literal(double value) const;
   // The Python name of the first input that the model takes.
@@ -102,6 +106,7 @@ class Printer {
   const Dialect& dialect;
   CodeWriter out;
   Slices slices;          // of the workload
+  Loops loops;            // of the workload
   Stretch stretch;        // in print
   std::string backend;    // "tensorflow", "jax", "torch"
   std::string half = {};  // "float16": what Keras 2 is told to cast to; empty: nothing
@@ -111,6 +116,14 @@ class Printer {
   std::string policy = {};
   Namer layer_names;
   int node = 0;  // in print
+
+  // Prints the statements of `body` as a loop; layers and what is computed once come before it.
+  void loop(const Rolling& rolling, const std::function<void()>& body);
+  const Rolling* rolling = nullptr;  // of the loop in print
+  std::set<int> read_by_loops = {};  // numbers and parameters that have been printed for a loop
+  // Lists that loops have filled, behind the function that joins their items, by its node.
+  std::map<int, std::pair<std::string, std::string>> lists = {};
+  Namer& namer() { return names_; }
 
  private:
   struct Layer {
@@ -136,6 +149,8 @@ class Printer {
   std::map<ir::ValueId, std::string> fixed_;  // values that are expressions or have variables of other names
   Printed printed_;                           // of a stretch
   bool apart_ = true;                         // it needs no layer of other parts
+  CodeWriter* before_loop_ = nullptr;         // while a loop's body is printed
+  CodeWriter& once_writer() { return before_loop_ == nullptr ? out : *before_loop_; }
   ModelNeeds& needs_;
 };
 

@@ -24,7 +24,8 @@ ForwardPrinter::ForwardPrinter(CodeWriter& out, const Request& request, const Mo
       inputs_(inputs),
       names_(std::move(names)),
       stretch_{"", 0, workload_.model_end()},
-      readers_(last_readers(workload_)) {}
+      readers_(last_readers(workload_)),
+      slices_(workload_, types_) {}
 
 void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
   std::vector<std::string> parameters;
@@ -94,16 +95,111 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
 }
 
 void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions) {
-  for (int n = stretch_.first; n < stretch_.end; ++n) {
-    node_ = n;
-    if (const Block* block = blocks_.at(n, stretch_.first, stretch_.end)) {
-      n = print_blocks(*block);
-      continue;
-    }
-    const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
-    if (pending_ && !may_fold(node)) flush();
-    functions.at(node.op)(*this, node);
+  std::map<int, const Loop*> loops;
+  std::set<int> covered;
+  for (const Loop& loop : modules_.loops()) {
+    loops[loop.first] = &loop;
+    for (const ir::ValueId id : loop.reads(workload_))
+      held_until_[id] = std::max(held_until_[id], loop.first);
+    covered.insert(loop.covered.begin(), loop.covered.end());
   }
+  for (int n = stretch_.first; n < stretch_.end; ++n) {
+    if (const auto loop = loops.find(n); loop != loops.end()) print_rolled(functions, *loop->second);
+    if (!covered.contains(n)) n = print_at(functions, n);
+  }
+}
+
+int ForwardPrinter::print_at(const OpFunctions<ForwardPrinter>& functions, int n) {
+  node_ = n;
+  if (const Block* block = blocks_.at(n, stretch_.first, stretch_.end)) return print_blocks(*block);
+  if (const int last = print_slice(n); last >= 0) return last;
+  const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
+  if (pending_ && !may_fold(node)) flush();
+  if (const auto list = lists_.find(n); list != lists_.end())
+    finish(list->second, false);
+  else
+    functions.at(node.op)(*this, node);
+  return n;
+}
+
+// A slice of one place, or one that moves along with the loop in print.
+int ForwardPrinter::print_slice(int n) {
+  const ir::Node& slice = workload_.nodes[static_cast<size_t>(n)];
+  const bool select = !slices_.select_at(n, stretch_, blocks_).empty();
+  const bool moves = rolling_ != nullptr && rolling_->loop.moving.contains(n);
+  if (!select && !moves) return -1;
+  if (pending_) flush();
+  node_ = select ? n + 1 : n;
+  const std::string x = use(slice.inputs[0]);
+  const int64_t axis = slice.integer("axis"), begin = slice.integer("begin");
+  const std::string from = moves ? rolling_->loop.moving.at(n).place(rolling_->index) : std::to_string(begin);
+  finish(select ? fmt::format("{}.select({}, {})", x, axis, from)
+                : fmt::format("{}.narrow({}, {}, {})", x, axis, from, slice.integer("end") - begin),
+         false);
+  return node_;
+}
+
+void ForwardPrinter::print_rolled(const OpFunctions<ForwardPrinter>& functions, const Loop& loop) {
+  if (pending_) flush();
+  for (const int n : loop.sources) print_at(functions, n);
+  Rolling rolling(loop, workload_, names_);
+  rolling_ = &rolling;
+  std::set<std::string> taken;
+  for (const Loop::Carry& c : loop.carries) {
+    const std::string start = use(c.start);
+    const bool own = !fixed_.contains(c.start) && !workload_.is_input(c.start) && !escapes(c.start) &&
+                     rolling.only_starts(c.start) && taken.insert(start).second;
+    const size_t before = order_.size();
+    const std::string variable = own ? start : pick_variable(c.before);
+    if (!own) out_.line(fmt::format("{}{} = {};", order_.size() > before ? "Tensor " : "", variable, start));
+    variables_[c.before] = rolling.carry[c.next] = variable;
+  }
+  for (const auto& [value, _] : loop.finals) {
+    const size_t before = order_.size();
+    declared_[value] = pick_variable(value);
+    if (order_.size() > before) out_.line(fmt::format("Tensor {};", declared_.at(value)));
+  }
+  for (const auto& [node, list] : rolling.lists) {
+    out_.line(fmt::format("std::vector<Tensor> {};", list));
+    lists_[node] = fmt::format("torch::{}({}, {})", loop.collected.at(node).stacks ? "stack" : "cat", list,
+                               workload_.nodes[static_cast<size_t>(node)].integer("axis"));
+  }
+  const std::vector<std::string> outside = order_;
+  const auto once = once_;
+  out_.line(fmt::format("for (int64_t {0} = 0; {0} < {1}; ++{0}) {{", rolling.index, loop.count));
+  print_body(functions, rolling);
+  out_.line("}");
+  rolling_ = nullptr;
+  order_ = outside;
+  once_ = once;
+  for (const Loop::Carry& c : loop.carries)
+    if (c.last >= 0) variables_[c.last] = rolling.carry.at(c.next);
+  for (const auto& [value, last] : loop.finals) variables_[last] = declared_.at(value);
+  free_ = free_after(loop, workload_, stretch_.end, variables_, order_,
+                     [this](ir::ValueId id) { return escapes(id); });
+}
+
+void ForwardPrinter::print_body(const OpFunctions<ForwardPrinter>& functions, const Rolling& rolling) {
+  const auto body = out_.indent();
+  std::set<int> printed;
+  for (const int n : rolling.loop.body) {
+    if (printed.contains(n)) continue;
+    for (int last = print_at(functions, n), i = n; i <= last; ++i) printed.insert(i);
+  }
+  for (const auto& [node, made] : rolling.loop.collected) {
+    for (const int n : made.tail) print_at(functions, n);
+    if (pending_ && (pending_->value != made.value || rolling.carry.contains(made.value))) flush();
+    statement(out_, fmt::format("{}.push_back({});", rolling.lists.at(node), use(made.value)));
+  }
+  if (pending_) flush();
+  const std::string line = rolling.handed_on(variables_);  // "h, c = u, v"
+  const size_t middle = line.find(" = ");
+  const bool several = line.find(',') < middle;
+  if (several)
+    out_.line(
+        fmt::format("std::tie({}) = std::make_tuple({});", line.substr(0, middle), line.substr(middle + 3)));
+  else if (!line.empty())
+    out_.line(line + ";");
 }
 
 int ForwardPrinter::print_blocks(const Block& first) {
@@ -152,6 +248,11 @@ std::string ForwardPrinter::use(ir::ValueId id) {
   const std::string name = variables_.at(id);
   used_.insert(id);
   if (fixed_.contains(id)) return name;
+  if (rolling_ != nullptr) {
+    if (rolling_->dies(id, node_) && std::find(free_.begin(), free_.end(), name) == free_.end())
+      free_.push_back(name);
+    return name;
+  }
   const bool reusable =
       !workload_.is_input(id) || name == "x" || (!stretch_.path.empty() && !keeps_name(workload_, id));
   if (reusable && !escapes(id) && last_use(id) <= node_ &&
@@ -228,6 +329,7 @@ bool ForwardPrinter::may_fold(const ir::Node& consumer) const {
   const ir::ValueId value = pending_->value;
   if (escapes(value) || std::count(consumer.inputs.begin(), consumer.inputs.end(), value) != 1) return false;
   if (ir::consumers(workload_, value).size() != 1) return false;
+  if (declared_.contains(value)) return false;  // needs its variable
   const Op op = consumer.op;
   const bool around = op == Op::kRelu || op == Op::kGelu || op == Op::kSigmoid || op == Op::kTanh ||
                       op == Op::kBatchNorm || op == Op::kAdd || ir::elementwise_of_one(op);
@@ -241,7 +343,8 @@ bool ForwardPrinter::may_fold(const ir::Node& consumer) const {
 void ForwardPrinter::flush() {
   const Pending pending = *pending_;
   pending_.reset();
-  if (!escapes(pending.value) && last_use(pending.value) < 0) {  // nobody reads it
+  if (!escapes(pending.value) && last_use(pending.value) < 0 &&
+      !declared_.contains(pending.value)) {  // nobody reads it
     return statement(out_, pending.text + ";");
   }
   const size_t before = order_.size();
@@ -252,6 +355,10 @@ void ForwardPrinter::flush() {
 }
 
 std::string ForwardPrinter::pick_variable(ir::ValueId value) {
+  if (const auto known = declared_.find(value); known != declared_.end()) return known->second;
+  if (rolling_ != nullptr) {
+    if (const std::string carried = rolling_->takes_over(value); !carried.empty()) return carried;
+  }
   for (const std::string& name : order_) {
     const auto dead = std::find(free_.begin(), free_.end(), name);
     if (dead == free_.end()) continue;
@@ -280,7 +387,9 @@ bool ForwardPrinter::escapes(ir::ValueId value) const {
 
 // A value from outside of the stretch lives on for its caller, but its name is free here.
 int ForwardPrinter::last_use(ir::ValueId value) const {
-  return last_reader_in(workload_, readers_, stretch_, value);
+  const auto held = held_until_.find(value);
+  return std::max(last_reader_in(workload_, readers_, stretch_, value),
+                  held == held_until_.end() ? -1 : held->second);
 }
 
 bool read_by_model(const ir::Workload& workload, ir::ValueId input) {

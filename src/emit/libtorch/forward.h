@@ -14,6 +14,7 @@
 #include "emit/libtorch/modules.h"
 #include "emit/namer.h"
 #include "emit/op_functions.h"
+#include "emit/slices.h"
 
 namespace bakeoff::emit::libtorch {
 
@@ -56,8 +57,12 @@ class ForwardPrinter {
   };
 
   void print_nodes(const OpFunctions<ForwardPrinter>& functions);
+  // These three give the index of the last node of what they have printed; print_slice -1 where that is nothing.
+  int print_at(const OpFunctions<ForwardPrinter>& functions, int n);
+  int print_slice(int n);
+  void print_rolled(const OpFunctions<ForwardPrinter>& functions, const Loop& loop);
+  void print_body(const OpFunctions<ForwardPrinter>& functions, const Rolling& rolling);
   void print_return(ir::ValueId value);
-  // Gives the index of the last node of what it has printed.
   int print_blocks(const Block& first);
   std::string shared(const Shared& value);
   void finish(std::string text, bool binary);
@@ -85,6 +90,11 @@ class ForwardPrinter {
   std::vector<int> readers_;    // last_readers(workload_)
   std::set<ir::ValueId> used_;  // by use()
   std::vector<Shared> shared_;  // of once() in a stretch, which its caller passes
+  Slices slices_;
+  const Rolling* rolling_ = nullptr;             // of the loop in print
+  std::map<int, std::string> lists_;             // the joins of what loops have filled, by node
+  std::map<ir::ValueId, std::string> declared_;  // variables of the loop's finals
+  std::map<ir::ValueId, int> held_until_;        // values that a loop reads: the node in whose place it is
 };
 
 // How many of the workload's inputs forward() takes: the first ones, up to the last that anything but the

@@ -65,6 +65,20 @@ TEST(Libtorch, WritesWhatSurroundsAnUpdate) {
   expect_golden("libtorch/updates.cc", of_zoo("mlp_small", updates_training(4)));
 }
 
+TEST(Libtorch, PrintsALoopThatAnImporterHasUnrolled) {
+  const std::string source = of_text(kDecoderModel, adam_training());
+  EXPECT_TRUE(holds(source, R"(    Tensor h = x.new_zeros({x.size(0), 5});
+    std::vector<Tensor> parts;
+    for (int64_t t = 0; t < 3; ++t) {
+      Tensor u = x.select(1, t);
+      u = a(u);
+      h = torch::tanh(u + b(h));
+      parts.push_back(h);
+    }
+    x = torch::stack(parts, 1);
+)")) << source;
+}
+
 TEST(Libtorch, WritesPrecisionsAsTheirGoldens) {
   expect_golden("libtorch/precision_bfloat16.cc", in_half("mnist_cnn", "bfloat16", mnist_training()));
   expect_golden("libtorch/precision_float16_as_is.cc",

@@ -90,6 +90,9 @@ Layer layer_for(const Request& request, const ir::Node& node, const std::vector<
                                      node.has("bias_ih") ? "" : ".bias(false)")};
     case Op::kPositionEmbedding:
     case Op::kEmbedding:
+      if (const auto row = ir::padding_idx(node))
+        return {"nn::Embedding",
+                fmt::format("nn::EmbeddingOptions({}, {}).padding_idx({})", w[0], w[1], *row)};
       return {"nn::Embedding", fmt::format("{}, {}", w[0], w[1])};
     default:
       return {};
@@ -107,10 +110,12 @@ Modules::Modules(const Request& request, const std::vector<ir::Type>& types, con
     const ir::Node* node;
   };
   std::vector<Item> items;
+  loops_ = Loops(request.workload, types, all_nodes(request.workload)).in(stretch, blocks);
   for (int n = stretch.first; n < stretch.end; ++n) {
     const ir::Node& node = request.workload.nodes[static_cast<size_t>(n)];
     const Block* block = blocks.at(n, stretch.first, stretch.end);
     if (block == nullptr) {
+      if (node.op == Op::kDropout && in_other_iteration(n)) continue;
       if (node.op == Op::kDropout) ++dropouts_;
       items.push_back({{}, "", &node});
       continue;
@@ -274,6 +279,13 @@ std::vector<std::string> Modules::own_init(const std::string& name, ir::ParamId 
   if (p.role != Role::kWeight && p.role != Role::kBias) return {};
   const std::string bound = fmt::format("1 / std::sqrt({}.0)", fan_in);
   return {fmt::format("nn::init::uniform_({}, -{}, {});", name, bound, bound)};
+}
+
+bool Modules::in_other_iteration(int node) const {
+  return std::any_of(loops_.begin(), loops_.end(), [node](const Loop& loop) {
+    return loop.covered.contains(node) &&
+           std::find(loop.body.begin(), loop.body.end(), node) == loop.body.end();
+  });
 }
 
 void Modules::add_dropout(const ir::Node& node) {

@@ -16,6 +16,7 @@
 #include "emit/blocks.h"
 #include "emit/code_writer.h"
 #include "emit/emit.h"
+#include "emit/loops.h"
 #include "emit/namer.h"
 
 namespace bakeoff::emit::libtorch {
@@ -35,6 +36,8 @@ class Modules {
   const std::string& call_of(const Block& block) const { return calls_.at(&block); }
   // "encoder" where that is a list of these blocks alone, all of one family; else "".
   std::string list_of(const std::vector<const Block*>& blocks) const;
+  // Of the stretch: those that are printed as loops.
+  const std::vector<Loop>& loops() const { return loops_; }
   bool empty() const { return members_.empty(); }
   // True where a module has a parameter that the workload has not: the second bias of an LSTM.
   bool freezes_biases() const { return freezes_biases_; }
@@ -64,6 +67,9 @@ class Modules {
   Stretch stretch_;
   const Blocks& blocks_;
   Namer& names_;
+  // Of an iteration that no loop prints.
+  bool in_other_iteration(int node) const;
+  std::vector<Loop> loops_;
   int dropouts_ = 0;  // outside of blocks
   std::map<const Block*, std::string> calls_;
   std::map<std::string, std::vector<const Block*>> lists_;  // by member

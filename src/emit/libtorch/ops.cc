@@ -108,7 +108,11 @@ void group_norm(ForwardPrinter& p, const ir::Node& node) {
 
 void embedding(ForwardPrinter& p, const ir::Node& node) {
   const std::string x = p.use(node.inputs[0]);
-  if (!module_call(p, node, x)) p.call("torch::embedding", {p.param(node, "weight"), x});
+  if (module_call(p, node, x)) return;
+  const auto row = ir::padding_idx(node);
+  std::vector<std::string> arguments = {p.param(node, "weight"), x};
+  if (row) arguments.push_back(fmt::format("/*padding_idx=*/{}", *row));
+  p.call("torch::embedding", arguments);
 }
 
 void dropout(ForwardPrinter& p, const ir::Node& node) { p.call(p.module_of(node), {p.use(node.inputs[0])}); }

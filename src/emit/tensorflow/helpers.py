@@ -19,6 +19,12 @@ def in_float32(function, x, *arguments, **options):
     return half(function(tf.cast(x, tf.float32), *arguments, **options))
 
 
+def padded_embedding(table, ids, padding):
+    """Rows of the table; the gradient leaves out the row that pads."""
+    rows = tf.nn.embedding_lookup(table, ids)
+    return tf.where((ids == padding)[..., None], tf.stop_gradient(rows), rows)
+
+
 @tf.function(jit_compile=True)
 def conv2d_xla(x, kernel, *, strides, padding, dilations):
     """For convolutions whose gradient TensorFlow's own CPU kernels lack."""

@@ -135,11 +135,14 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
   p.assign_full("batch_norm", arguments);
 }
 
-void embedding(ForwardPrinter& p, const Node&) {
-  const std::string table = p.full_param("weight"), ids = p.input();
-  if (!p.mixed() || p.stored_in_half("weight")) return p.assign("tf.nn.embedding_lookup", {table, ids});
-  const std::string rows = fmt::format("tf.nn.embedding_lookup({}, {})", table, ids);
-  p.assign("half", {rows});
+void embedding(ForwardPrinter& p, const Node& node) {
+  const auto padding = ir::padding_idx(node);
+  const bool pads = padding && !p.graph().predicts;
+  std::vector<std::string> arguments = {p.full_param("weight"), p.input()};
+  if (pads) arguments.push_back(std::to_string(*padding));
+  const std::string function = pads ? "padded_embedding" : "tf.nn.embedding_lookup";
+  if (!p.mixed() || p.stored_in_half("weight")) return p.assign(function, arguments);
+  p.assign("half", {fmt::format("{}({})", function, join(arguments, ", "))});
 }
 
 void dropout(ForwardPrinter& p, const Node& node) {

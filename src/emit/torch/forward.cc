@@ -178,22 +178,8 @@ void ForwardPrinter::print_rolled(const OpFunctions<ForwardPrinter>& functions, 
   for (const Loop::Carry& c : loop.carries)
     if (c.last >= 0) variables_[c.last] = rolling.carry.at(c.next);
   for (const auto& [value, last] : loop.finals) variables_[last] = variables_.at(value);
-  free_after(loop);
-}
-
-// Behind a loop a variable is free where no node that is still to be printed reads a value of it.
-void ForwardPrinter::free_after(const Loop& loop) {
-  std::set<std::string> read;
-  for (const auto& [id, name] : variables_) {
-    const std::vector<int> readers = ir::consumers(workload_, id);
-    const bool later = std::any_of(readers.begin(), readers.end(), [&](int n) {
-      return n > loop.first && !loop.covered.contains(n) && n < stretch_.end;
-    });
-    if (later || escapes(id) || (workload_.is_input(id) && name != "x")) read.insert(name);
-  }
-  free_.clear();
-  for (const std::string& name : order_)
-    if (!read.contains(name)) free_.push_back(name);
+  free_ = free_after(loop, workload_, stretch_.end, variables_, order_,
+                     [this](ir::ValueId id) { return escapes(id); });
 }
 
 int ForwardPrinter::print_slices(int n) {
@@ -206,7 +192,7 @@ int ForwardPrinter::print_slices(int n) {
   if (index.empty() && !moves && split == nullptr) return -1;
   if (pending_) flush();
   node_ = split != nullptr ? split->nodes.back() : index.empty() ? n : n + 1;
-  if (moves) index = rolling_->moving_index(n, shape(input).size(), !index.empty());
+  if (moves) index = rolling_->moving_index(n, {Order::kCanonical, shape(input).size()}, !index.empty());
   const std::string x = use(input);
   if (!index.empty()) {
     finish({"", {x + index}}, x + index, false);

@@ -74,7 +74,6 @@ class ForwardPrinter {
   // A node, or what is one statement from it on: gives the index of the last one.
   int print_at(const OpFunctions<ForwardPrinter>& functions, int n);
   void print_rolled(const OpFunctions<ForwardPrinter>& functions, const Loop& loop);
-  void free_after(const Loop& loop);
   // Slices that are one statement: gives the index of its last node, or -1 where there are none.
   int print_slices(int node);
   void print_block(const Block& block);

@@ -77,6 +77,13 @@ Call conv_layer(const ir::Node& node, const ir::Shape& w) {
   return call;
 }
 
+Call embedding_layer(const ir::Node& node, const ir::Shape& w) {
+  Call call{"nn.Embedding", {std::to_string(w[0]), std::to_string(w[1])}};
+  const auto row = ir::padding_idx(node);
+  if (row) call.arguments.push_back(fmt::format("padding_idx={}", *row));
+  return call;
+}
+
 Call trained_layer(const Request& request, const ir::Node& node, const std::vector<ir::Type>& types) {
   const bool explicit_values = request.training.track == ir::Track::kEqualised;
   const auto shape_of = [&](std::string_view slot) {
@@ -129,7 +136,7 @@ Call trained_layer(const Request& request, const ir::Node& node, const std::vect
     }
     case Op::kPositionEmbedding:
     case Op::kEmbedding:
-      return {"nn.Embedding", {std::to_string(w[0]), std::to_string(w[1])}};
+      return embedding_layer(node, w);
     default:
       return {};
   }

@@ -84,7 +84,9 @@ void group_norm(ForwardPrinter& p, const ir::Node& node) {
 }
 
 void embedding(ForwardPrinter& p, const ir::Node& node) {
-  p.layer(node, p.use(node.inputs[0]), "F.embedding", {"weight"}, {});
+  const auto row = ir::padding_idx(node);
+  p.layer(node, p.use(node.inputs[0]), "F.embedding", {"weight"},
+          row ? std::vector{fmt::format("padding_idx={}", *row)} : std::vector<std::string>());
 }
 
 void dropout(ForwardPrinter& p, const ir::Node& node) { p.layer(node, p.use(node.inputs[0]), "", {}, {}); }

@@ -67,6 +67,19 @@ TEST(Torch, WritesTheNetworksAsTheirGoldens) {
   expect_golden("torch/sequences_as_is.py", of_text(kSequencesModel, mnist_training(Track::kAsIs)));
 }
 
+TEST(Torch, LeavesOutTheRowThatPads) {
+  const std::string text =
+      "workload w(ids: i32[N,3], y: f32[N,3,2]) {\n e = embedding(ids; weight=e.weight[9,2]) padding_idx=4\n"
+      " loss = mse(e, y)\n}";
+  EXPECT_TRUE(holds(of_text(text, adam_training()), "self.e = nn.Embedding(9, 2, padding_idx=4)\n"));
+}
+
+TEST(Torch, PrintsALoopFromAStateOfZeros) {
+  const std::string source = of_text(kDecoderModel, adam_training());
+  EXPECT_TRUE(holds(source, "        h = x.new_zeros(x.shape[0], 5)\n")) << source;
+  EXPECT_TRUE(holds(source, "        for t in range(3):\n")) << source;
+}
+
 TEST(Torch, WritesWhatSurroundsAnUpdate) {
   expect_golden("torch/updates.py", of_zoo("mlp_small", updates_training(4)));
 }
