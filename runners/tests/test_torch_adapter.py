@@ -293,6 +293,10 @@ def test_a_model_of_a_library_is_proven(adapter: TorchAdapter, tmp_path: Path) -
     assert distance(got["output"], wanted) < 1e-15
     assert got["grad/shift"].shape == (1, 2)
     assert np.array_equal(got["buffer/table"], weights["table"])
+    script.write_text("import no_such_library\n" + LIBRARY)
+    with pytest.raises(AdapterError, match=r"library\.py: No module .*environment"):
+        adapter.build(request({"dir": tmp_path}, script))
+    script.write_text(LIBRARY)
     stated = stated.replace('"table"', "")
     script.with_suffix(".contender.json").write_text(stated)
     with pytest.raises(AdapterError, match=r"library\.py has no 'table'"):

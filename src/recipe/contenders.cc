@@ -163,7 +163,7 @@ Result<Own> read_own(const Reader& reader, const toml::table& table) {
   if (script == nullptr) return own;
   for (const char* key : {"script", "environment"})
     if (const toml::node* node = table.get(key); node != nullptr && !node->is_string())
-      return reader.error(node->source(), fmt::format("'{}' must be text", key));
+      return reader.error(node->source(), fmt::format("'{}' must be text", key), "write it in quotes");
   own.environment = table["environment"].value_or("");
   const std::string name = *script->value<std::string>();
   own.script = reader.path(name);
