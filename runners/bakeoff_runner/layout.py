@@ -64,8 +64,9 @@ def by_order(
     `mine`: the shapes of its parameters and buffers, in the model's order; `weights`
     are in the workload's. Where the script lacks a name, and as many shapes follow each
     other in the same order, the first is the first and so on: a guess, which the proof
-    shows to be right or wrong. Else the layout is as it was. A shape may differ by axes of
-    size 1.
+    shows to be right or wrong. Else the layout is as it was.
+
+    A shape may differ by axes of size 1.
     """
     entries = {name: entry_for(layout, name) for name in weights}
     for name, entry in entries.items():

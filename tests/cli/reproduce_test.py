@@ -123,7 +123,9 @@ class Reproduce(unittest.TestCase):
         self.assertIn("not raced: there is no graph network yet", plan.out)
         row = ("--rows", "BERT fit by transformers")
         plan = self.place.run("reproduce", "keras3_a100", "--dry-run", *row)
-        self.assertIn("recipes/bert_tiny.toml, batch 32: torch:bert.py, torch", plan.out)
+        self.assertIn(
+            "recipes/bert_tiny.toml, batch 32: torch:bert.py, torch", plan.out
+        )
         one = self.place.run("reproduce", "mine.toml", "--dry-run", "--rows", "small")
         self.assertIn("is not among the rows asked for", one.out)
         self.assertFalse((self.place.path / "runs").exists())
