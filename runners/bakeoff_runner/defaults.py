@@ -2,7 +2,7 @@
 
 Beside such a script lies ``<script>.contender.json`` with what the recipe states::
 
-    {"inputs": {"x": "f32", "y": "i32"}, "divisor": 255.0, "batch": 128}
+    {"inputs": {"x": "f32", "y": "i32"}, "divisor": 255.0, "batch": 128, "frozen": []}
 
 and takes the place of `load_data`, `batches` and ``BATCH_SIZE`` where they are missing.
 """
@@ -26,6 +26,7 @@ class Stated:
     inputs: Mapping[str, str] = field(default_factory=dict)  # name -> "f32" or "i32"
     divisor: float = 1.0  # of float inputs
     batch: int = 0
+    frozen: Sequence[str] = ()  # parameters of the workload that keep their values
 
     def __bool__(self) -> bool:
         return self.batch > 0

@@ -65,8 +65,14 @@ def by_order(
     are in the workload's. Where the script lacks a name, and as many shapes follow each
     other in the same order, the first is the first and so on: a guess, which the proof
     shows to be right or wrong. Else the layout is as it was.
+
+    A shape may differ by axes of size 1.
     """
     entries = {name: entry_for(layout, name) for name in weights}
+    for name, entry in entries.items():
+        have, want = mine.get(entry.target), to_framework(weights[name], entry).shape
+        if have is not None and tuple(have) != want and _long(have) == _long(want):
+            layout = {**layout, name: replace(entry, reshape=tuple(have))}
     if all(entry.target in mine for entry in entries.values()):
         return dict(layout)
     shapes = [
@@ -79,6 +85,10 @@ def by_order(
     for (name, entry), target in zip(entries.items(), mine):
         renamed[name] = replace(entry, target=target)
     return renamed
+
+
+def _long(shape: Sequence[int]) -> list[int]:
+    return [size for size in shape if size != 1]
 
 
 def to_framework(array: Array, entry: LayoutEntry) -> Array:

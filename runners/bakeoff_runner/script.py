@@ -84,8 +84,16 @@ class ScriptAdapter(Adapter):
     _stated = Stated()  # by the recipe, for a script of the user's own
 
     def _load_script(self, request: BuildRequest) -> ModuleType:
-        script = self._script = load_script(request.script)
         stated = self._stated = stated_for(request.script)
+        try:
+            script = self._script = load_script(request.script)
+        except ModuleNotFoundError as error:
+            if not stated:
+                raise
+            raise AdapterError(
+                f"{request.script.name}: {error}; install it there with pip, or name "
+                "another environment beside `script`"
+            ) from error
         if stated and not hasattr(script, "BATCH_SIZE"):
             script.BATCH_SIZE = stated.batch  # type: ignore[attr-defined]
         if request.batch is not None:

@@ -12,6 +12,7 @@ import pytest
 from bakeoff_runner.layout import (
     LayoutEntry,
     LayoutError,
+    by_order,
     entry_for,
     read_layout,
     to_canonical,
@@ -136,3 +137,14 @@ def test_bad_file(tmp_path: Path, text: str, error: str) -> None:
     path.write_text(text)
     with pytest.raises(LayoutError, match=error):
         read_layout(path)
+
+
+def test_axes_of_one_are_no_other_shape() -> None:
+    table = np.arange(6.0).reshape(1, 2, 3)
+    layout = by_order({}, {"w": table, "v": table}, {"w": (2, 3), "v": (3, 2)})
+    ours = to_framework(table, entry_for(layout, "w"))
+    assert ours.shape == (2, 3)
+    np.testing.assert_array_equal(
+        to_canonical(ours, entry_for(layout, "w"), table.shape), table
+    )
+    assert to_framework(table, entry_for(layout, "v")).shape == (1, 2, 3)

@@ -247,6 +247,62 @@ def request(mnist: dict[str, Any], script: Path, **fields: Any) -> BuildRequest:
     )
 
 
+LIBRARY = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(3, 2)
+        self.shift = torch.nn.Parameter(torch.zeros(2))
+
+    def forward(self, x):
+        return {"loss": x.sum(), "logits": self.fc(x).float() + self.shift}
+
+make_model = Net
+
+def make_optimizer(model):
+    return torch.optim.SGD(model.parameters(), lr=0.1)
+
+def train_step(model, optimizer, x, y):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.mse_loss(model(x)["logits"], y)
+    loss.backward()
+    optimizer.step()
+    return loss
+"""
+
+
+def test_a_model_of_a_library_is_proven(adapter: TorchAdapter, tmp_path: Path) -> None:
+    """Its output has names, its code says float32, and the workload's table is no
+    parameter of it."""
+    script = tmp_path / "library.py"
+    script.write_text(LIBRARY)
+    stated = '{"inputs": {"x": "f32", "y": "f32"}, "batch": 4, "frozen": ["table"]}'
+    script.with_suffix(".contender.json").write_text(stated)
+    random = np.random.default_rng(5)
+    weights = {"fc.weight": (2, 3), "fc.bias": (2,), "shift": (1, 2), "table": (5,)}
+    weights = {name: random.normal(size=shape) for name, shape in weights.items()}
+    data = {"x": random.normal(size=(8, 3)), "y": random.normal(size=(8, 2))}
+    write_safetensors(tmp_path / "weights.safetensors", weights)
+    data = {name: value.astype(np.float32) for name, value in data.items()}
+    write_safetensors(tmp_path / "data.safetensors", data)
+    adapter.build(request({"dir": tmp_path}, script))
+    got = adapter.parity(ParityRequest(0, 8, None))
+    wanted = data["x"] @ weights["fc.weight"].T + weights["fc.bias"] + weights["shift"]
+    assert distance(got["output"], wanted) < 1e-15
+    assert got["grad/shift"].shape == (1, 2)
+    assert np.array_equal(got["buffer/table"], weights["table"])
+    script.write_text("import no_such_library\n" + LIBRARY)
+    with pytest.raises(AdapterError, match=r"library\.py: No module .*environment"):
+        adapter.build(request({"dir": tmp_path}, script))
+    script.write_text(LIBRARY)
+    stated = stated.replace('"table"', "")
+    script.with_suffix(".contender.json").write_text(stated)
+    with pytest.raises(AdapterError, match=r"library\.py has no 'table'"):
+        adapter.build(request({"dir": tmp_path}, script))
+
+
 @pytest.mark.parametrize(
     ("removed", "message"),
     [

@@ -93,6 +93,7 @@ Status give_recipe(const fs::path& recipe_file, recipe::Contender contender, con
                    const fs::path& folder, json& given) {
   TRY(recipe::Recipe recipe, chosen_recipe(recipe_file));
   contender.script = script;
+  TRY(contender.source, read_file(script));
   recipe.contenders = {contender};
   ConsoleProgress progress;
   CHECK_OK(write_scripts(recipe, folder, progress.lines()));

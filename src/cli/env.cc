@@ -13,14 +13,14 @@
 namespace bakeoff::cli {
 namespace {
 
-constexpr int kPythonColumn = 23;  // of texts in `env list`
+constexpr int kPythonColumn = 27;  // of texts in `env list`
 constexpr int kLevelColumn = 9;    // of topics in `doctor`
 
 using Names = std::vector<std::string>;  // of environments; empty: all
 
 int list(const EnvironmentStore& store, const Names&) {
   for (const Environment& e : list_environments(store)) {
-    print(two_columns(fmt::format("{:<12} {}", e.name, name(e.state)), kPythonColumn,
+    print(two_columns(fmt::format("{:<16} {}", e.name, name(e.state)), kPythonColumn,
                       e.ok() ? e.python.string() : e.reason + "; " + e.remedy));
     if (!e.ok()) continue;
     std::string versions;

@@ -271,8 +271,7 @@ Result<regression::RecipeSide> recipe_side(const Version& version, const Version
   if (const fs::path python = version.python.empty() ? request.python : version.python; !python.empty()) {
     TRY(const std::string identity, packages_of(python));
     for (const recipe::Contender& contender : recipe.contenders)
-      interpreters[emit::find_framework(contender.framework)->environment(contender.settings)] = {python, "",
-                                                                                                  identity};
+      interpreters[contender.environment] = {python, "", identity};
   }
   return regression::RecipeSide{version.what, std::move(recipe), std::move(interpreters)};
 }

@@ -262,7 +262,9 @@ Result<std::vector<const Requirements*>> select(const EnvironmentStore& store,
   }
   if (!names.empty()) return chosen;
   for (const Requirements& requirements : store.requirements) {
-    if (!store.config.interpreters.contains(requirements.name)) chosen.push_back(&requirements);
+    if (store.config.interpreters.contains(requirements.name)) continue;
+    if (extended(requirements).empty() || fs::exists(environment_folder(store, requirements.name)))
+      chosen.push_back(&requirements);
   }
   return chosen;
 }

@@ -97,10 +97,12 @@ std::string stamp_text(const Requirements& requirements) { return sha256(require
 Environment inspect_environment(const EnvironmentStore& store, const Requirements& requirements) {
   const std::string& name = requirements.name;
   if (const auto named = store.config.interpreters.find(name); named != store.config.interpreters.end()) {
-    return inspect_named(name, named->second);
+    Environment own = inspect_named(name, named->second);
+    own.extends = extended(requirements);
+    return own;
   }
   const fs::path folder = environment_folder(store, name);
-  Environment e{.name = name, .python = folder / "bin" / "python"};
+  Environment e{.name = name, .python = folder / "bin" / "python", .extends = extended(requirements)};
   e.remedy = fmt::format("run 'bakeoff env create {}'", name);
   auto is = [&](EnvironmentState state, std::string reason) {
     e.state = state;

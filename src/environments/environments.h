@@ -43,6 +43,7 @@ struct Environment {
   std::string name;              // "torch"
   std::filesystem::path python;  // absolute; it need not exist yet
   bool named_by_user = false;    // named in the configuration file
+  std::string extends = {};      // another environment, and is made only where it is named; empty: none
   EnvironmentState state = EnvironmentState::kMissing;
   std::string reason = {};  // why it is not ready: "never created", "numpy is 2.4.5, not 2.4.6"
   std::string remedy = {};  // "run 'bakeoff env create torch'"
@@ -67,7 +68,8 @@ std::vector<std::string> main_packages(const std::string& environment);
 // "ready", "missing", "outdated", "broken".
 std::string name(EnvironmentState state);
 
-// Creates the named environments (all if the list is empty) at the same time. A ready environment is not
+// Creates the named environments (if the list is empty all, but for those that extend another and are not there) at the
+// same time. A ready environment is not
 // touched; one that holds every pin already gets its stamp; any other is created again, and restored if
 // that fails. If two processes do this at once, the second waits. Progress lines start with the
 // environment's name. Errors quote pip and name a remedy; if several environments fail, the error names all

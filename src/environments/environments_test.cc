@@ -92,6 +92,17 @@ TEST_F(EnvironmentsTest, CreatedOnceThenLeftAlone) {
   EXPECT_EQ(made(), 2);
 }
 
+TEST_F(EnvironmentsTest, OneThatExtendsAnotherIsMadeByItsNameAlone) {
+  store_.requirements.push_back({"torch_more", "# extends: torch\ntorch==2.13.0\nnumpy==2.4.6\n"});
+  ASSERT_EQ(create(), "");
+  EXPECT_EQ(list_environments(store_).back().state, EnvironmentState::kMissing);
+  ASSERT_EQ(create({"torch_more"}), "");
+  EXPECT_TRUE(list_environments(store_).back().ok());
+  fs::remove(stamp_file(store_, "torch_more"));
+  ASSERT_EQ(create(), "");  // what is there is kept up
+  EXPECT_TRUE(list_environments(store_).back().ok());
+}
+
 TEST_F(EnvironmentsTest, ChangedRequirementsMakeItOutdatedAndThenAnew) {
   ASSERT_EQ(create({"torch"}), "");
   store_.requirements[0].text = "torch==2.14.0\nnumpy==2.4.6\n";

@@ -37,7 +37,7 @@ std::string environments_to_make(const recipe::Recipe& recipe, const Interpreter
   std::vector<std::string> names;
   std::map<std::string, std::vector<std::string>> by_state;
   for (const recipe::Contender& contender : recipe.contenders) {
-    const std::string name = emit::find_framework(contender.framework)->environment(contender.settings);
+    const std::string& name = contender.environment;
     const auto found = interpreters.find(name);
     if (found == interpreters.end() || found->second.why_not.find("bakeoff env create") == std::string::npos)
       continue;

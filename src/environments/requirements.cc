@@ -28,6 +28,13 @@ std::vector<fs::path> site_packages(const fs::path& environment) {
   return found;
 }
 
+// What stands behind `key` in its line; empty: there is no such line.
+std::string stated(const Requirements& requirements, std::string_view key) {
+  for (const std::string& line : lines_of(requirements.text))
+    if (line.starts_with(key)) return std::string(trimmed(line).substr(key.size()));
+  return "";
+}
+
 }  // namespace
 
 Result<std::vector<Pin>> parse_pins(const Requirements& requirements) {
@@ -59,12 +66,11 @@ bool without_dependencies(const Requirements& requirements) {
   return ("\n" + requirements.text).find("\n# pip: --no-deps\n") != std::string::npos;
 }
 
+std::string extended(const Requirements& requirements) { return stated(requirements, "# extends: "); }
+
 std::vector<std::string> imported_once(const Requirements& requirements) {
-  for (const std::string& line : lines_of(requirements.text)) {
-    constexpr std::string_view kImport = "# import: ";
-    if (line.starts_with(kImport)) return split(trimmed(line).substr(kImport.size()), " ");
-  }
-  return {};
+  const std::string words = stated(requirements, "# import: ");
+  return words.empty() ? std::vector<std::string>() : split(words, " ");
 }
 
 std::string normalised(std::string_view package) {

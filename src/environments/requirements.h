@@ -17,7 +17,7 @@ struct Requirements {
   std::string name;  // name of the environment: "torch"
   std::string text;
 };
-// Every environment has the name of a framework; they are in the order of emit::frameworks().
+// Every environment has the name of a framework, in the order of emit::frameworks(), or extends one.
 const std::vector<Requirements>& shipped_requirements();
 
 // One package at one version, "absl-py==2.5.1"; the name is normalised.
@@ -34,6 +34,9 @@ Result<std::vector<Pin>> parse_pins(const Requirements& requirements);
 // Whether the text has a line "# pip: --no-deps": pip then installs the pins and nothing that they depend on.
 // tf-keras needs it: it depends on the package tensorflow, and the pin is tensorflow-cpu.
 bool without_dependencies(const Requirements& requirements);
+
+// "torch" of a line "# extends: torch": what it holds and more, which is made only where it is named. Empty: no line.
+std::string extended(const Requirements& requirements);
 
 // The words of a line "# import: KERAS_BACKEND=torch torch keras": variables and modules. Importing them once compiles
 // what every worker imports, and nothing else of a gigabyte of packages. Empty where there is no such line.

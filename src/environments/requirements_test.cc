@@ -43,8 +43,9 @@ TEST(Requirements, EveryFileIsOfAFrameworkWhoseContendersRunThere) {
   for (const Requirements& requirements : shipped_requirements()) {
     SCOPED_TRACE(requirements.name);
     EXPECT_EQ(files.erase(requirements.name), 1u);
-    const emit::Framework& framework = *emit::find_framework(requirements.name);
-    EXPECT_EQ(framework.environment(emit::defaults_of(framework)), requirements.name);
+    const std::string base = extended(requirements);
+    const emit::Framework& framework = *emit::find_framework(base.empty() ? requirements.name : base);
+    EXPECT_EQ(framework.environment(emit::defaults_of(framework)), framework.name);
     const auto pins = parse_pins(requirements);
     ASSERT_TRUE(pins);
     const auto is_pinned = [&](const std::string& package) {
@@ -62,6 +63,7 @@ TEST(Requirements, Keras2HasThePinsOfTensorFlowAndOneMore) {
   for (const Requirements& r : shipped_requirements()) pins[r.name] = parse_pins(r).value();
   std::erase_if(pins["keras2"], [](const Pin& pin) { return pin.package == "tf-keras"; });
   EXPECT_EQ(pins["keras2"], pins["tensorflow"]);
+  EXPECT_THAT(pins["torch_libraries"], IsSupersetOf(pins["torch"]));
 }
 
 TEST(Requirements, OnlyALineOfItsOwnLeavesDependenciesOut) {

@@ -66,8 +66,7 @@ Result<recipe::Contender> contender_of(const std::filesystem::path& script, cons
 Result<Environment> environment_of(const recipe::Contender& contender, const std::filesystem::path& config) {
   TRY(const auto loaded, load_config(config, bakeoff_home(), environment_names()));
   const EnvironmentStore store{.home = bakeoff_home(), .config = loaded};
-  const std::string name = emit::find_framework(contender.framework)->environment(contender.settings);
-  const auto found = std::ranges::find(store.requirements, name, &Requirements::name);
+  const auto found = std::ranges::find(store.requirements, contender.environment, &Requirements::name);
   return inspect_environment(store, *found);
 }
 

@@ -124,7 +124,8 @@ Finding check_disk(const fs::path& home) {
 Result<Texts> probe_environment(const Environment& environment, const fs::path& runner, int64_t seconds) {
   Texts values;
   proc::CommandOptions options;
-  options.child.argv = {environment.python.string(), "-m", "bakeoff_runner.probe", environment.name};
+  options.child.argv = {environment.python.string(), "-m", "bakeoff_runner.probe",
+                        environment.extends.empty() ? environment.name : environment.extends};
   // As workers are started.
   options.child.env = {{"PYTHONPATH", runner.string()}, {"PYTHONSAFEPATH", "1"}};
   options.child.env_remove = {"PYTHONHOME", "PYTHONSTARTUP"};
@@ -155,6 +156,7 @@ std::vector<Finding> doctor(const EnvironmentStore& store, const DoctorOptions& 
   std::vector<Finding> findings = {check_python()};
   std::vector<Finding> compilers;
   for (const Environment& environment : list_environments(store)) {
+    if (!environment.extends.empty() && environment.state == EnvironmentState::kMissing) continue;
     if (options.import && environment.ok())
       progress("importing what environment '" + environment.name + "' holds");
     Texts probed;

@@ -166,6 +166,7 @@ Texts read_facts(const fs::path& root, const std::function<const char*(const cha
 Texts read_framework_facts(const EnvironmentStore& store, const Progress& progress) {
   Texts facts;
   for (const Environment& environment : list_environments(store)) {
+    if (!environment.extends.empty()) continue;  // the same framework
     if (!environment.ok()) {
       facts["environment " + environment.name] = environment.why_not();
       continue;

@@ -104,7 +104,7 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
 Contender record_of(const recipe::Contender& c, const Controls& shared) {
   return {.id = c.id,
           .framework = c.framework,
-          .environment = emit::find_framework(c.framework)->environment(c.settings),
+          .environment = c.environment,
           .settings = c.settings,
           .script = c.file,
           .own_script = c.script.string(),
@@ -115,8 +115,10 @@ Contender record_of(const recipe::Contender& c, const Controls& shared) {
 // Why there is no interpreter for a contender; empty if there is one.
 std::string missing(const Contender& contender, const Interpreters& interpreters) {
   const auto found = interpreters.find(contender.environment);
-  return found != interpreters.end() ? found->second.why_not
-                                     : fmt::format("there is no environment '{}'", contender.environment);
+  return found != interpreters.end()
+             ? found->second.why_not
+             : fmt::format("there is no environment '{}'; `bakeoff env list` shows all",
+                           contender.environment);
 }
 
 // Workers compiled for the contenders that are programs, by contender; empty for the others. An error is the

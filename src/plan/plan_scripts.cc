@@ -29,8 +29,13 @@ std::string stated_json(const recipe::Recipe& recipe) {
   nlohmann::ordered_json inputs = nlohmann::ordered_json::object();
   for (const ir::Input& input : recipe.workload.inputs)
     inputs[input.name] = input.type.dtype == ir::DType::kI32 ? "i32" : "f32";
-  const nlohmann::ordered_json stated = {
-      {"inputs", inputs}, {"divisor", recipe.training.input_divisor}, {"batch", recipe.training.batch}};
+  nlohmann::ordered_json frozen = nlohmann::ordered_json::array();
+  for (const ir::Parameter& parameter : recipe.workload.parameters)
+    if (parameter.frozen) frozen.push_back(parameter.name);
+  const nlohmann::ordered_json stated = {{"inputs", inputs},
+                                         {"divisor", recipe.training.input_divisor},
+                                         {"batch", recipe.training.batch},
+                                         {"frozen", frozen}};
   return dump(stated, 2) + "\n";
 }
 
@@ -63,8 +68,8 @@ Result<std::optional<Failure>> write_script(const recipe::Recipe& recipe, const 
   std::string source = emitted ? emitted->source : "";
   std::string layout = emitted ? emitted->layout_json : "";
   if (!contender.script.empty()) {
-    TRY(source, read_file(contender.script));
-    if (auto own = read_file(layout_of(contender.script))) layout = *own;
+    source = contender.source;
+    if (!contender.layout.empty()) layout = contender.layout;
   }
   CHECK_OK(write_file(script, source));
   if (!contender.script.empty()) CHECK_OK(write_file(stated_of(script), stated_json(recipe)));

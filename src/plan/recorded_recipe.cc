@@ -14,6 +14,7 @@ void take_recorded(const Manifest& manifest, recipe::Recipe& recipe) {
     recipe.contenders.push_back({.framework = c.framework,
                                  .settings = c.settings,
                                  .controls = c.stated,
+                                 .environment = c.environment,
                                  .script = c.own_script,
                                  .id = c.id,
                                  .file = c.script});

@@ -76,6 +76,7 @@ Contender emitted_contender(ir::Scenario scenario, const emit::Framework& framew
   return {.framework = framework.name,
           .settings = settings,
           .controls = controls,
+          .environment = framework.environment(settings),
           .id = contender_id(framework.name, settings, controls),
           .file = script_file(scenario, framework, settings, controls)};
 }

@@ -19,7 +19,9 @@ struct Contender {
   std::string framework = {};
   std::map<std::string, std::string> settings = {};  // every setting of the framework
   std::map<std::string, std::string> controls = {};  // of common_settings() (schema.h), only those stated
+  std::string environment = {};                      // that it runs in: "torch"
   std::filesystem::path script = {};                 // the user's own file, absolute; empty: emitted
+  std::string source = {}, layout = {};              // of that file and its layout when the recipe was read
   std::string id = {};                               // "torch[compile=default]", unique
   std::string file = {};                             // name of its script in the run directory, unique
   bool operator==(const Contender&) const = default;

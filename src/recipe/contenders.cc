@@ -100,21 +100,19 @@ Result<std::string> setting_value(const Reader& reader, const emit::Framework& f
 }
 
 Result<const emit::Framework*> read_framework(const Reader& reader, const toml::table& table,
-                                              const fs::path& script) {
+                                              const std::string& source) {
   std::vector<std::string> names;
   for (const emit::Framework* f : emit::frameworks()) names.push_back(f->name);
   std::string name = table["framework"].value_or(std::string());
   if (const toml::node* node = table.get("framework"); node != nullptr && !node->is_string()) {
     return reader.error(node->source(), "'framework' must be text", suggest("", names));
   }
-  if (name.empty() && script.empty()) {
+  if (name.empty() && table.get("script") == nullptr) {
     return reader.error(table.source(), "a contender needs a framework or a script",
                         fmt::format("for example {{ framework = \"{}\" }}", names.front()));
   }
   if (name.empty()) {
-    auto source = read_file(script);
-    if (!source) return reader.error(table.get("script")->source(), source.error().message, "check the path");
-    if (const emit::Framework* framework = framework_of(*source)) return framework;
+    if (const emit::Framework* framework = framework_of(source)) return framework;
     return reader.error(table.get("script")->source(), "no import in the script names a framework",
                         "add framework = \"...\"");
   }
@@ -153,15 +151,44 @@ Status cross(const Reader& reader, const emit::Framework& framework, const emit:
   return Done{};
 }
 
+// What a table says of a script of the user's own; all empty: it names none.
+struct Own {
+  fs::path script = {};
+  std::string source = {}, layout = {}, environment = {};
+};
+
+Result<Own> read_own(const Reader& reader, const toml::table& table) {
+  Own own;
+  const toml::node* script = table.get("script");
+  if (script == nullptr) return own;
+  for (const char* key : {"script", "environment"})
+    if (const toml::node* node = table.get(key); node != nullptr && !node->is_string())
+      return reader.error(node->source(), fmt::format("'{}' must be text", key), "write it in quotes");
+  own.environment = table["environment"].value_or("");
+  const std::string name = *script->value<std::string>();
+  own.script = reader.path(name);
+  if (reader.recorded()) return own;
+  auto source = reader.read(name);
+  if (!source)
+    return reader.error(script->source(), fmt::format("there is no script '{}'", own.script.string()),
+                        reader.at_home());
+  own.source = std::move(*source);
+  if (auto layout = reader.read(fs::path(name).replace_extension(".layout.json"))) own.layout = *layout;
+  return own;
+}
+
 void add_contender(ir::Scenario scenario, const emit::Framework& framework,
                    const std::map<std::string, std::string>& settings,
-                   const std::map<std::string, std::string>& controls, const fs::path& script,
+                   const std::map<std::string, std::string>& controls, const Own& own,
                    std::vector<Contender>& out) {
   Contender c = emitted_contender(scenario, framework, settings, controls);
-  c.script = script;
-  if (!script.empty()) {
-    c.id += ":" + script.filename().string();
-    c.file = "own_" + std::to_string(out.size() + 1) + "_" + emit::identifier(script.stem().string()) +
+  c.script = own.script;
+  c.source = own.source;
+  c.layout = own.layout;
+  if (!own.environment.empty()) c.environment = own.environment;
+  if (!c.script.empty()) {
+    c.id += ":" + c.script.filename().string();
+    c.file = "own_" + std::to_string(out.size() + 1) + "_" + emit::identifier(c.script.stem().string()) +
              framework.extension;
   }
   out.push_back(std::move(c));
@@ -224,22 +251,15 @@ std::string value_left_open(const emit::Setting& setting, const std::string& scr
 // One table of `contenders`: all combinations of its lists.
 Status expand(const Reader& reader, const toml::table& table, ir::Scenario scenario,
               std::vector<Contender>& out) {
-  fs::path script;
-  if (const toml::node* node = table.get("script")) {
-    if (!node->is_string()) return reader.error(node->source(), "'script' must be text");
-    script = reader.path(*node->value<std::string>());
-    if (!fs::is_regular_file(script) && !reader.recorded()) {
-      return reader.error(node->source(), fmt::format("there is no script '{}'", script.string()),
-                          "paths are relative to the recipe's folder");
-    }
-  }
+  TRY(const Own own, read_own(reader, table));
   // A record has contenders of its own, and the script may say something else by now: it is not read.
-  if (reader.recorded() && !script.empty()) {
-    out.push_back({.script = script, .id = std::to_string(out.size()) + ":" + script.string()});
+  if (reader.recorded() && !own.script.empty()) {
+    out.push_back({.script = own.script, .id = std::to_string(out.size()) + ":" + own.script.string()});
     return Done{};
   }
-  TRY(const emit::Framework* framework, read_framework(reader, table, script));
+  TRY(const emit::Framework* framework, read_framework(reader, table, own.source));
   std::vector<std::string> known = {"framework", "script"};
+  if (!own.script.empty()) known.emplace_back("environment");
   for (const emit::Setting& s : framework->settings) known.push_back(s.name);
   for (const emit::Setting& s : common_settings()) known.push_back(s.name);
   for (const auto& [key, node] : table) {
@@ -250,13 +270,9 @@ Status expand(const Reader& reader, const toml::table& table, ir::Scenario scena
     }
   }
   CHECK_OK(check_scenario(reader, table, *framework, scenario));
-  std::string source;
-  if (!script.empty()) {
-    TRY(source, read_file(script));
-  }
   Combinations combinations = {{}};
   for (const emit::Setting& setting : framework->settings) {
-    CHECK_OK(cross(reader, *framework, setting, table.get(setting.name), value_left_open(setting, source),
+    CHECK_OK(cross(reader, *framework, setting, table.get(setting.name), value_left_open(setting, own.source),
                    combinations));
   }
   Combinations controls = {{}};
@@ -265,7 +281,7 @@ Status expand(const Reader& reader, const toml::table& table, ir::Scenario scena
       CHECK_OK(cross(reader, *framework, setting, node, setting.fallback, controls));
   }
   for (const auto& settings : combinations) {
-    for (const auto& under : controls) add_contender(scenario, *framework, settings, under, script, out);
+    for (const auto& under : controls) add_contender(scenario, *framework, settings, under, own, out);
   }
   return Done{};
 }

@@ -68,6 +68,11 @@ class Reader {
     if (shipped_) return shipped_path(text);
     return std::filesystem::weakly_canonical(std::filesystem::absolute(file_).parent_path() / text);
   }
+  // Where relative paths begin, as a remedy.
+  const char* at_home() const {
+    return shipped_ ? "paths that a recipe inside the program is given are relative to the working directory"
+                    : "paths are relative to the recipe's folder";
+  }
   // The contents of such a file; of a recipe inside the program that of the file there.
   Result<std::string> read(const std::string& text) const;
   const std::filesystem::path& file() const { return file_; }

@@ -576,7 +576,10 @@ toml::table toml_of(const Contender& c) {
     else
       table.insert(name, value);
   };
-  if (!c.script.empty()) table.insert("script", c.script.string());
+  if (!c.script.empty()) {
+    table.insert("script", c.script.string());
+    table.insert("environment", c.environment);
+  }
   table.insert("framework", c.framework);
   if (c.script.empty())
     for (const emit::Setting& s : emit::find_framework(c.framework)->settings)

@@ -332,6 +332,8 @@ const Bad kBad[] = {
     {"same twice", with(4, "{ framework = \"torch\" }, { framework = \"torch\" }"), "r.toml:4",
      "contender 'torch' is named twice", "remove one"},
     {"no contender", with(3, "contenders = []\nx = ["), "r.toml:4", "", ""},
+    {"environment without a script", with(4, "{ framework = \"torch\", environment = \"torch_libraries\" }"),
+     "r.toml:4", "torch has no setting 'environment'", ""},
     {"missing script", with(4, "{ script = \"mine.py\" }"), "r.toml:4", "there is no script", "relative to"},
     {"wrong loss", with(2, "loss = \"mse\""), "r.toml:2", "loss 'mse' does not fit", "remove `loss`"},
     {"key of another optimizer", with(8, "lr = 1\nrho = 0.9"), "r.toml:9",
@@ -482,6 +484,13 @@ TEST(Recipe, AScriptsFrameworkIsReadFromItsImports) {
   EXPECT_EQ(recipe->contenders[1].framework, "torch");
   EXPECT_EQ(recipe->contenders[1].id, "torch:mine.py");
   EXPECT_EQ(recipe->contenders[1].script, fs::canonical(dir / "mine.py"));
+  EXPECT_EQ(recipe->contenders[1].environment, "torch");
+  const char* elsewhere =
+      "{ framework = \"torch\" }, { script = \"mine.py\", environment = \"torch_libraries\" }";
+  const auto library = parse(with(4, elsewhere), dir / "r.toml");
+  ASSERT_TRUE(library) << library.error().text();
+  EXPECT_EQ(library->contenders[0].environment, "torch");
+  EXPECT_EQ(library->contenders[1].environment, "torch_libraries");
   ASSERT_TRUE(write_file(dir / "old.py", "import tensorflow as tf\nimport tf_keras as keras\n"));
   const auto old = parse(with(4, "{ framework = \"torch\" }, { script = \"old.py\" }"), dir / "r.toml");
   ASSERT_TRUE(old) << old.error().text();

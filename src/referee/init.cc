@@ -64,8 +64,8 @@ Weights initial_weights(const ir::Workload& workload, uint64_t seed) {
 Weights perturbed(const ir::Workload& workload, Weights weights, uint64_t seed) {
   const std::vector<bool> integers = of_integers(workload);
   for (size_t i = 0; i < weights.size(); ++i) {
-    if (integers[i]) continue;
     const ir::Parameter& p = workload.parameters[i];
+    if (integers[i] || !p.values.empty()) continue;
     tensor::Rng rng(seed, p.name + "/noise");
     if (p.role == ir::Role::kRunningVar) {
       for (double& w : weights[i].data) w *= rng.uniform(0.8, 1.25);

@@ -24,8 +24,8 @@ Weights initial_weights(const ir::Workload& workload, uint64_t seed);
 // `weights` plus small noise on every parameter, for the proof run: a bias that is never added or a scale
 // that is never applied shows. Additive uniform noise of a tenth of the tensor's root mean square for weights
 // and tables, of 0.1 for those that are zero and trained, for biases, shifts, scales and running means; running variances are multiplied by a
-// factor in [0.8, 1.25] and stay positive. Frozen parameters that integers follow from
-// stay what they are.
+// factor in [0.8, 1.25] and stay positive. Frozen parameters that integers follow from stay what they are, as do those
+// whose values stand in the text: no race has others, and a library's own code has these.
 Weights perturbed(const ir::Workload& workload, Weights weights, uint64_t seed);
 
 }  // namespace bakeoff::referee

@@ -90,6 +90,17 @@ TEST(Perturbed, LeavesPlacesAlone) {
   EXPECT_NE(after[1], before[1]);
 }
 
+TEST(Perturbed, LeavesValuesOfTheTextAlone) {
+  const char* text =
+      "workload w(x: f32[N,2], y: f32[N,2]) {\n  c = parameter(; weight=c[1,2] frozen)\n  h = mul(x, c)\n"
+      "  loss = mse(h, y) reduction=mean\n}\n";
+  ir::Workload w = ir::parse(text, "w.ir").value();
+  const Weights before = {{{1, 2}, {3, 4}}};
+  EXPECT_NE(perturbed(w, before, 1), before);
+  w.parameters[0].values = {3, 4};
+  EXPECT_EQ(perturbed(w, before, 1), before);
+}
+
 TEST(Perturbed, LeavesTablesOfPlacesAlone) {
   const auto w = *ir::parse(
       "workload w(x: i32[N,4], y: f32[N,4,2]) {\n  p = embedding(x; weight=numbers[3,1] frozen)\n"

@@ -113,7 +113,7 @@ class Reproduce(unittest.TestCase):
         self.assertEqual(listed.code, 0, listed.err)
         for part in (
             "keras3_a100",
-            "Rows that can be raced here: 13 of 13",
+            "Rows that can be raced here: 15 of 15",
             "Published",
         ):
             self.assertIn(part, listed.out)
@@ -121,9 +121,23 @@ class Reproduce(unittest.TestCase):
         self.assertEqual(plan.code, 0, plan.err)
         self.assertIn("recipes/transformer_tiny.toml, batch 16: torch,", plan.out)
         self.assertIn("not raced: there is no graph network yet", plan.out)
+        row = ("--rows", "BERT fit by transformers")
+        plan = self.place.run("reproduce", "keras3_a100", "--dry-run", *row)
+        self.assertIn(
+            "recipes/bert_tiny.toml, batch 32: torch:bert.py, torch", plan.out
+        )
         one = self.place.run("reproduce", "mine.toml", "--dry-run", "--rows", "small")
         self.assertIn("is not among the rows asked for", one.out)
         self.assertFalse((self.place.path / "runs").exists())
+
+    def test_a_script_in_no_environment_is_a_row(self) -> None:
+        self.place.write("own.py", "import torch\n")
+        rows = (ROWS[0], 'script = "own.py", environment = "nowhere"')
+        text = support.recipe(rows, top=support.PREDICTIONS, optimizer="")
+        self.place.write("own.toml", text)
+        got = self.place.run("parity", "own.toml")
+        self.assertIn("no environment 'nowhere'; `bakeoff env list`", got.out)
+        self.assertIn("onnxruntime: same", got.out)
 
     def test_bad_input(self) -> None:
         self.place.write("wrong.toml", STUDY.replace("figures = [4", "figurs = [4"))

@@ -144,6 +144,7 @@ class TorchAdapter(ScriptAdapter):
         self._data: tuple[Any, ...] = ()
         self._batches: Optional[TimedBatches] = None
         self._step: Optional[Callable[..., Any]] = None  # of the optimizer's steps
+        self._held: dict[str, Any] = {}  # what the workload freezes, and a library has
         self._initial: dict[str, Any] = {}
         self._scale: Optional[dict[str, Any]] = None  # initial state of the scaler
         # Canonical name -> where it is kept, and its canonical shape.
@@ -202,6 +203,8 @@ class TorchAdapter(ScriptAdapter):
             raise AdapterError(f"{request.script.name}: make_model() gave no nn.Module")
         if self._dtype == torch.float64:  # else what the script stores in half stays so
             model.to(dtype=self._dtype)
+            if self._stated:
+                _widen(model)
         if not self._predicts:  # a script that predicts sets this itself
             model.train()
         if not request.dropout:
@@ -434,7 +437,7 @@ class TorchAdapter(ScriptAdapter):
         self._model = self._optimizer = self._batches = None
         self._step = None
         self._functional_dropout = None
-        self._data, self._initial, self._names = (), {}, {}
+        self._data, self._initial, self._names, self._held = (), {}, {}, {}
         self._trained = {}
 
     def _no_dropout(self) -> None:
@@ -466,6 +469,9 @@ class TorchAdapter(ScriptAdapter):
         for name, array in weights.items():
             entry = entry_for(layout, name)
             tensor = mine.pop(entry.target, None)
+            if tensor is None and name in self._stated.frozen:
+                tensor = torch.from_numpy(array.copy()).to(self._dtype)
+                self._held[entry.target] = tensor
             if tensor is None:
                 raise AdapterError(
                     f"the model of {self._file()} has no '{entry.target}'"
@@ -560,7 +566,7 @@ class TorchAdapter(ScriptAdapter):
 
     def _tensors(self) -> dict[str, Any]:
         """Every parameter and kept buffer, but the counters of BatchNorm."""
-        return {
+        return self._held | {
             name: tensor
             for name, tensor in self._model.state_dict(keep_vars=True).items()
             if not name.endswith("num_batches_tracked")
@@ -677,6 +683,8 @@ class TorchAdapter(ScriptAdapter):
                 seen[f"grad/{name}"] = None if grad is None else grad.clone()
 
         def keep_output(output: Any) -> None:
+            if isinstance(output, Mapping):  # of transformers, diffusers
+                output = next(v for key, v in output.items() if key != "loss")
             outputs.append(output[0] if isinstance(output, tuple) else output)
 
         def at_step(_: Any, args: Any, options: Any) -> Any:
@@ -889,6 +897,19 @@ def _whole(outputs: list[Any], rows: int) -> Any:
     if parts and sum(len(output) for output in outputs) == rows:
         return torch.cat(outputs)
     return last
+
+
+def _widen(model: Any) -> None:
+    """A library's code may name float32 where it means no less than that."""
+    from bakeoff_import.float64 import Float64
+
+    forward = model.forward
+
+    def wide(*args: Any, **kwargs: Any) -> Any:
+        with Float64():
+            return forward(*args, **kwargs)
+
+    model.forward = wide
 
 
 def _refuse_what_needs_a_gpu(options: Mapping[str, str]) -> None:
