@@ -673,10 +673,11 @@ def _still(first: Refused, later: Refused, tried: set[str]) -> Refused:
 
 
 def _dynamic(module: Any, args: Any, kwargs: Any, shapes: Any) -> Any:
-    """Dynamic shapes by forward's parameters, as torch wants them with keywords."""
-    if not kwargs:
-        return shapes[0]
+    """Dynamic shapes by parameter, as torch wants them with keywords and *args."""
     signature = inspect.signature(type(module).forward)
+    kinds = [p.kind for p in signature.parameters.values()]
+    if not kwargs and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        return shapes[0]
     bound = signature.bind_partial(module, *args, **kwargs).arguments
     found: dict[str, Any] = {}
     rest = iter(shapes[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 import numpy as np
 import torch
@@ -228,10 +228,13 @@ def conv(m: Mapper, a: Args) -> Value:
     shape = m.out()[0]
     if computed:
         return _conv_by_product(m, m.batch_first(x), shape, a, attrs)
+    merged = x.layout.n == 0 and not x.layout.alone
+    if count == 1 and merged and isinstance(a.weight, Param):
+        return _of_stack(m, "conv", a, x, {"pad": [0, 0, *pads]})
     if count == 1 and x.layout.n is not None and not m.known(name):
         return _conv_of_row(m, m.batch_first(x, 3), shape, a, attrs)
     attrs["params"] = _weights(m, weight=a.weight, bias=a.bias)
-    if count == 2 and x.layout.n == 0 and not x.layout.alone:
+    if count == 2 and merged:
         return _conv_of_stack(m, x, shape, kernel, attrs)
     if x.layout.n is None:  # N in the IR: torch's axis 0, of size 1 perhaps
         source = m.graph.reshape(x.name, x.ir, x.shape)
@@ -352,7 +355,13 @@ def conv_transpose(m: Mapper, a: Args) -> Value:
     """`conv_transpose1d`, `conv_transpose2d`, `conv_transpose3d`"""
     name = m._op_name(m.node).removeprefix("aten.")
     count = int(name[14])
-    x = m.batch_first(a.input, count + 2)
+    x = m.spread_out(m.value(a.input))
+    merged = x.layout.n == 0 and not x.layout.alone
+    if merged and count < 3 and isinstance(a.weight, Param):
+        pad = [0, 0, *(p for p in _pairs(a.padding, count) for _ in (0, 1))]
+        more = {"pad": pad, "output_pad": [0, *_pairs(a.output_padding, count)]}
+        return _of_stack(m, "conv_transpose", a, x, more)
+    x = m.batch_first(x, count + 2)
     layout = Layout(m.out()[0], 0)
     dilation = _pairs(a.dilation, count)
     computed = not isinstance(a.weight, (Param, Const))
@@ -384,6 +393,30 @@ def conv_transpose(m: Mapper, a: Args) -> Value:
         groups=int(a.groups),
         output_pad=_pairs(a.output_padding, count),
     )
+
+
+def _of_stack(
+    m: Mapper, name: str, a: Args, x: Value, more: Mapping[str, Any]
+) -> Value:
+    """Of pictures that are merged with N: places along one more axis, in front, where
+    the kernel has one place."""
+    count, out = x.layout.rank - 2, m.out()[0]
+    weight = a.weight.tensor.shape
+    held = m.reshaped(m.apart(x), Layout((1, *x.shape), 0))
+    order = [0, 2, 1, *range(3, count + 3)]
+    slot = m.slot(a.weight, (*weight[:2], 1, *weight[2:]))
+    made = m.made(
+        f"{name}{count + 1}d",
+        [m.permuted(held, order)],
+        Layout((1, out[1], x.shape[0], *out[2:]), 0),
+        params=[("weight", slot), *_weights(m, bias=a.bias)],
+        stride=[1, *_pairs(a.stride, count)],
+        dilation=[1, *_pairs(a.dilation, count)],
+        groups=int(a.groups),
+        **more,
+    )
+    merged = Layout((x.shape[0], *out[1:]), 0, x.layout.before, x.layout.after)
+    return m.reshaped(m.permuted(made, order), merged)
 
 
 def _transposed_by_product(
@@ -564,20 +597,20 @@ def adaptive_max_pool(m: Mapper, a: Args) -> Any:
     name = m._op_name(m.node).removeprefix("aten.")
     count = int(name[17])
     out = list(m.node.meta["val"][0].shape[2:])
-    x = m.batch_first(a.input, count + 2)
+    x = _channels_of_stack(m, a.input, count)
     if any(user.args[1] == 1 and user.users for user in m.node.users):
         raise Unsupported("needs the positions of the maxima", "return_indices=False")
     if any(size % o for size, o in zip(x.shape[2:], out)):
         for axis, size in enumerate(out, 2):
             x = _window_maxima(m, x, axis, size)
-        return [x, None]
+        return [_stacked_again(m, x, a.input), None]
     kernel = [size // int(o) for size, o in zip(x.shape[2:], out)]
     pool = name.removeprefix("adaptive_")
     layout = Layout((*x.shape[:2], *(int(o) for o in out)), 0)
     made = m.made(
         pool, [x], layout, kernel=kernel, stride=kernel, pad=[0] * (2 * count)
     )
-    return [made, None]
+    return [_stacked_again(m, made, a.input), None]
 
 
 def _window_maxima(m: Mapper, x: Value, axis: int, out: int) -> Value:
@@ -930,10 +963,14 @@ def _scaled(m: Mapper, x: Value, weight: Any, bias: Any) -> Value:
 
 
 def _grouped_norm(m: Mapper, a: Args, groups: int) -> Value:
-    x = m.batch_first(a.input)
-    known = m.known("group_norm")
-    slots = _weights(m, weight=a.weight, bias=a.bias) if known else []
-    return grouped_norm(m, x, groups, float(a.eps), a.weight, a.bias, slots)
+    origin = m.value(a.input)
+    x = _channels_of_stack(m, origin, origin.layout.rank - 2)
+    many = x.shape[1] // origin.shape[1]  # rows that are merged with N
+    weight, bias = (a.weight, a.bias) if many == 1 else (None, None)
+    slots = _weights(m, weight=weight, bias=bias) if m.known("group_norm") else []
+    out = grouped_norm(m, x, groups * many, float(a.eps), weight, bias, slots)
+    out = _stacked_again(m, out, origin)
+    return out if many == 1 else channels_scaled(m, out, a.weight, a.bias)
 
 
 @row("group_norm")

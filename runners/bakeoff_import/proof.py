@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -21,14 +21,14 @@ _DEFECT = (
 )
 
 
-def set_weights(importer: Importer, weights: Mapping[str, Any]) -> None:
-    """Puts the IR's parameters where the origin keeps them."""
+def set_weights(importer: Importer, weights: Iterable[tuple[str, Any]]) -> None:
+    """Puts the IR's parameters, arrays by name, where the origin keeps them."""
     assert importer.exported is not None
     tensors = importer.tensors()
     with torch.no_grad():
-        for name, tensor in weights.items():
+        for name, array in weights:
             targets = importer.exported.graph.parameters[name].targets
-            rest = tensor
+            rest = torch.from_numpy(array)
             for key in targets[1:]:  # their sum is the IR's
                 rest = rest - tensors[key]
             if targets:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Mapping
 
 import torch
-from safetensors.torch import load_file, save_file
 
 from bakeoff_import import proof
 from bakeoff_import.counting import without_memory
@@ -23,12 +22,9 @@ from bakeoff_import.writing import (
     parameters_text,
     workload_answer,
 )
+from bakeoff_runner.tensors import tensors_of, write_safetensors
 
 KIND = Kind(torch.nn.Module, "torch.nn.Module", "torch", torch.manual_seed)
-
-
-def _contiguous(tensors: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: t.detach().clone().contiguous() for key, t in tensors.items()}
 
 
 def copied(module: torch.nn.Module) -> torch.nn.Module:
@@ -77,6 +73,7 @@ class Service(Answering):
         self.importer = Importer(
             found, specs, folder, fields.get("output", ""), fields.get("ops", [])
         )
+        del found  # its copy in float64 is all that is needed
         made = self.importer.run()
         if not count:
             proof.check_dropout(self.importer)
@@ -91,8 +88,8 @@ class Service(Answering):
         )
         if not count:
             # As the origin has them: a bias of both LSTM biases is their sum.
-            tensors = {name: p.tensor.double() for name, p in parameters.items()}
-            save_file(_contiguous(tensors), fields["weights"])
+            tensors = {n: p.tensor.detach().double() for n, p in parameters.items()}
+            write_safetensors(fields["weights"], tensors)
         return {
             **answer,
             "names": {name: list(p.targets) for name, p in parameters.items()},
@@ -122,7 +119,7 @@ class Service(Answering):
         return counts
 
     def _inputs(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-        held = load_file(fields["inputs"])
+        held = {key: torch.from_numpy(t) for key, t in tensors_of(fields["inputs"])}
         importer = self.importer
         inputs = {}
         for name, spec in zip(importer.names, importer.specs):
@@ -132,16 +129,16 @@ class Service(Answering):
 
     def _compute(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         if fields["weights"]:
-            proof.set_weights(self.importer, load_file(fields["weights"]))
+            proof.set_weights(self.importer, tensors_of(fields["weights"]))
         inputs, projection = self._inputs(fields)
         answer = proof.compute(self.importer, bool(fields["train"]), inputs, projection)
-        save_file(_contiguous(answer), fields["out"])
+        write_safetensors(fields["out"], answer)
         return {}
 
     def _trace(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         inputs, _ = self._inputs(fields)
         answer = proof.trace(self.importer, bool(fields["train"]), inputs)
-        save_file(_contiguous(answer), fields["out"])
+        write_safetensors(fields["out"], answer)
         return {}
 
 

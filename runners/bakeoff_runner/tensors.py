@@ -12,7 +12,7 @@ import math
 import os
 import struct
 from pathlib import Path
-from typing import Any, BinaryIO, Mapping, Optional, Union
+from typing import Any, BinaryIO, Iterator, Mapping, Optional, Union
 
 from bakeoff_runner.arrays import Array
 
@@ -52,22 +52,20 @@ def write_safetensors(
     header: dict[str, Any] = {}
     if metadata:
         header["__metadata__"] = dict(metadata)
-    blobs: list[bytes] = []
+    arrays: list[Array] = []
     offset = 0
     for name in sorted(tensors):
         array = np.asarray(tensors[name])
-        array = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
-        kind = _FORMAT_NAME.get(array.dtype.str)
+        kind = _FORMAT_NAME.get(array.dtype.newbyteorder("<").str)
         if kind is None:
             raise TypeError(f"tensor '{name}': dtype {array.dtype} is not supported")
-        blob = array.tobytes()
         header[name] = {
             "dtype": kind,
             "shape": list(array.shape),
-            "data_offsets": [offset, offset + len(blob)],
+            "data_offsets": [offset, offset + array.nbytes],
         }
-        blobs.append(blob)
-        offset += len(blob)
+        arrays.append(array)
+        offset += array.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     target = Path(path)
@@ -76,7 +74,10 @@ def write_safetensors(
         with open(partial, "wb") as file:
             file.write(struct.pack("<Q", len(text)))
             file.write(text)
-            file.writelines(blobs)
+            file.flush()
+            for array in arrays:  # one copy at a time, and none where it lies in order
+                little = array.dtype.newbyteorder("<")
+                np.ascontiguousarray(array, dtype=little).tofile(file)
         os.replace(partial, target)
     except BaseException:
         partial.unlink(missing_ok=True)
@@ -89,6 +90,11 @@ def read_safetensors(path: Union[str, Path]) -> dict[str, Array]:
     In the order in which they lie in the file. BF16, which numpy lacks, is widened to
     float32 (exactly). Nothing is held twice.
     """
+    return dict(tensors_of(path))
+
+
+def tensors_of(path: Union[str, Path]) -> Iterator[tuple[str, Array]]:
+    """The same, one by one: what is not kept takes no memory."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < 8:
@@ -103,13 +109,12 @@ def read_safetensors(path: Union[str, Path]) -> dict[str, Array]:
         if not isinstance(header, dict):
             raise TensorFileError(f"{path}: the header is not a JSON object")
         header.pop("__metadata__", None)
-        tensors = {}
         for name, entry in sorted(header.items(), key=_begin):
             try:
-                tensors[name] = _read_tensor(file, 8 + length, size, entry)
+                array = _read_tensor(file, 8 + length, size, entry)
             except (KeyError, TypeError, ValueError) as error:
                 raise TensorFileError(f"{path}: tensor '{name}': {error}") from error
-    return tensors
+            yield name, array
 
 
 def _begin(item: tuple[str, Any]) -> int:

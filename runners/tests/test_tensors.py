@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from bakeoff_runner.tensors import (
     TensorFileError,
     read_safetensors,
+    tensors_of,
     write_safetensors,
 )
 
@@ -44,6 +46,18 @@ def test_strided_and_foreign_order_arrays(tmp_path: Path) -> None:
     back = read_safetensors(path)
     np.testing.assert_array_equal(back["a"], base.transpose(2, 0, 1))
     np.testing.assert_array_equal(back["b"], base[:, ::2])
+
+
+def test_tensors_one_by_one_take_no_more_than_the_largest(tmp_path: Path) -> None:
+    path, size = tmp_path / "t.safetensors", 1 << 20
+    arrays = {f"t{i}": np.full(size, i, "f8") for i in range(8)}
+    tracemalloc.start()
+    write_safetensors(path, arrays)
+    for name, array in tensors_of(path):
+        np.testing.assert_equal(array[[0, -1]], arrays[name][[0, -1]])
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 2.5 * 8 * size  # the one that was read and the next
 
 
 def test_layout_of_the_file(tmp_path: Path) -> None:

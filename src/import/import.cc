@@ -80,8 +80,9 @@ Result<ImportReport> import_model(const ImportRequest& asked, const Progress& pr
   TRY(report.workload, parse_import(request, model));
   report.numbers = model.numbers;
   if (request.count) return report;
-  TRY(const referee::Weights weights, read_weights(report.workload, origin.weights()));
-  TRY(report.proof, prove_import(origin, model, report.workload, weights, scratch.path(), progress));
+  TRY(referee::Weights weights, read_weights(report.workload, origin.weights()));
+  TRY(report.proof,
+      prove_import(origin, model, report.workload, std::move(weights), scratch.path(), progress));
   report.notes = model.notes;
   if (!model.unused.empty()) {
     constexpr size_t kNamed = 8;
@@ -96,7 +97,9 @@ Result<ImportReport> import_model(const ImportRequest& asked, const Progress& pr
     report.notes.push_back(
         "no trained parameter reaches the output: there is nothing for `bakeoff run` to train");
   if (request.inputs.empty()) request.inputs = {{.type = {ir::DType::kF32, {model.batch}}}};
-  CHECK_OK(write_import(request, model, report, weights));
+  // Read again: the proof has moved them, and two copies of a large model are too many.
+  TRY(const referee::Weights own, read_weights(report.workload, origin.weights()));
+  CHECK_OK(write_import(request, model, report, own));
   return report;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "base/files.h"
 #include "ir/bounds.h"
@@ -48,14 +49,16 @@ Tensor drawn(const ir::Shape& shape, tensor::Rng& rng) {
 
 // Away from the origin's own values, which may hide a mistake: biases of 0, scales of 1. A weight of zeros
 // alone gets small ones.
-referee::Weights moved(const ir::Workload& workload, const referee::Weights& weights) {
-  referee::Weights all = referee::perturbed(workload, weights, kProofSeed);
+referee::Weights moved(const ir::Workload& workload, referee::Weights weights) {
+  std::map<size_t, Tensor> frozen;
+  for (size_t id = 0; id < weights.size(); ++id) {
+    if (workload.parameters[id].frozen) frozen[id] = weights[id];
+  }
+  referee::Weights all = referee::perturbed(workload, std::move(weights), kProofSeed);
+  for (auto& [id, tensor] : frozen) all[id] = std::move(tensor);
   for (size_t id = 0; id < all.size(); ++id) {
     const ir::Parameter& p = workload.parameters[id];
-    if (p.frozen) {
-      all[id] = weights[id];
-      continue;
-    }
+    if (p.frozen) continue;
     const bool small = p.shape.size() <= 1 && p.role == ir::Role::kWeight;
     if (!small && largest(all[id]) > 0) continue;
     tensor::Rng rng(kProofSeed, p.name);
@@ -69,14 +72,14 @@ class Proof {
   Proof(Origin& origin, const OriginModel& model, const ir::Workload& workload, const fs::path& folder)
       : origin_(origin), model_(model), workload_(workload), folder_(folder) {}
 
-  Result<ImportProof> run(const referee::Weights& weights, const Progress& progress) {
+  Result<ImportProof> run(referee::Weights weights, const Progress& progress) {
     TRY(const auto types, ir::infer(workload_));
     prediction_ = types[static_cast<size_t>(workload_.prediction())].shape;
     projected_ = projected(workload_, model_, prediction_);
     progress("the import is proven against its origin: outputs in inference mode");
-    weights_ = weights;
+    weights_ = std::move(weights);
     CHECK_OK(compare_inference(fs::path()));
-    weights_ = moved(workload_, weights);
+    weights_ = moved(workload_, std::move(weights_));
     CHECK_OK(write_weights());
     CHECK_OK(compare_inference(file("weights")));
     progress("the import is proven against its origin: training mode and gradients");
@@ -86,12 +89,10 @@ class Proof {
 
  private:
   Status write_weights() const {
-    tensor::NamedTensors named;
-    for (size_t id = 0; id < weights_.size(); ++id) {
-      TRY(auto raw, tensor::encode(weights_[id], tensor::DType::kF64));
-      named.emplace_back(workload_.parameters[id].name, std::move(raw));
-    }
-    return tensor::write_safetensors(file("weights"), named);
+    std::vector<tensor::TensorSource> named;
+    for (size_t id = 0; id < weights_.size(); ++id)
+      named.push_back(tensor::source_of(workload_.parameters[id].name, weights_[id], tensor::DType::kF64));
+    return tensor::write_sources(file("weights"), std::move(named));
   }
 
   fs::path file(const char* what) const { return folder_ / fmt::format("proof_{}.safetensors", what); }
@@ -129,7 +130,9 @@ class Proof {
   }
 
   int64_t training_rows() const {
-    int64_t rows = kProofRowsTrain;
+    const bool normed =
+        std::ranges::any_of(workload_.nodes, [](const ir::Node& n) { return n.op == ir::Op::kBatchNorm; });
+    int64_t rows = normed ? kProofRowsNormed : kProofRowsTrain;
     const auto cheap = [&](int64_t n) {
       const auto cost = ir::step_cost(workload_, {}, n);
       return cost && cost->flops() <= kProofFlops;
@@ -178,13 +181,20 @@ class Proof {
       return mismatch(fmt::format("the origin gives {}, the import {}", tensor::to_text(wanted.shape),
                                   tensor::to_text(r.shape)));
     for (size_t i = 0; i < r.data.size(); ++i) r.data[i] = wanted.data[i] - r.data[i] / 2;
-    TRY(const auto mine, referee::evaluate(projected_, weights_, inputs, options(true)));
+    TRY(const double least, least_scale(answer));
+    referee::EvalOptions how = options(true);
+    std::map<ir::ParamId, double> gradients;  // their distances
+    how.take_gradient = [&](ir::ParamId id, const Tensor& gradient) {
+      const auto theirs = answer.read(gradient_of(id));
+      if (theirs) gradients[id] = import_distance(gradient, *theirs, least);
+    };
+    TRY(const auto mine, referee::evaluate(projected_, weights_, inputs, how));
     const double apart = import_distance(mine.prediction, wanted);
     proof_.outputs = std::max(proof_.outputs, apart);
     if (apart > kImportOutputs)
       return mismatch(fmt::format("the outputs in training mode differ by {:.1e}", apart));
     CHECK_OK(compare_running(answer, mine));
-    return compare_gradients(answer, mine);
+    return compare_gradients(gradients);
   }
 
   Status compare_running(const tensor::SafetensorsFile& answer, const referee::Evaluation& mine) {
@@ -204,24 +214,34 @@ class Proof {
     return Done{};
   }
 
-  Status compare_gradients(const tensor::SafetensorsFile& answer, const referee::Evaluation& mine) {
-    std::vector<Tensor> wanted(workload_.parameters.size());
+  std::string gradient_of(ir::ParamId id) const {
+    return "gradient:" + workload_.parameters[static_cast<size_t>(id)].name;
+  }
+
+  // Of all gradients. They are read one by one: together they are as large as the model.
+  Result<double> least_scale(const tensor::SafetensorsFile& answer) {
     double most = 0;
-    for (size_t id = 0; id < wanted.size(); ++id) {
-      const std::string name = "gradient:" + workload_.parameters[id].name;
+    for (size_t id = 0; id < workload_.parameters.size(); ++id) {
+      const std::string name = gradient_of(static_cast<ir::ParamId>(id));
       if (answer.find(name) == nullptr) continue;
-      TRY(wanted[id], answer.read(name));
-      most = std::max(most, largest(wanted[id]));
+      ++proof_.parameters;
+      TRY(const Tensor wanted, answer.read(name));
+      most = std::max(most, largest(wanted));
     }
+    return kGradientFloor * most;
+  }
+
+  Status compare_gradients(const std::map<ir::ParamId, double>& gradients) {
+    if (static_cast<int64_t>(gradients.size()) != proof_.parameters)
+      return Error{
+          .message = fmt::format("{} gradients of {} were compared", gradients.size(), proof_.parameters),
+          .remedy = kDefect};
     int worst = -1;
     double worst_by = 0;
-    for (size_t id = 0; id < wanted.size(); ++id) {
-      if (wanted[id].data.empty()) continue;
-      ++proof_.parameters;
-      const double apart = import_distance(mine.gradients[id], wanted[id], kGradientFloor * most);
+    for (const auto& [id, apart] : gradients) {
       proof_.gradients = std::max(proof_.gradients, apart);
       // The last reader in the graph is the first that the gradient comes through.
-      const int at = last_reader(static_cast<ir::ParamId>(id));
+      const int at = last_reader(id);
       if (apart > kImportGradients && at > worst) worst = at, worst_by = apart;
     }
     if (worst < 0) return Done{};
@@ -341,9 +361,8 @@ double import_distance(const Tensor& a, const Tensor& b, double least_scale) {
 }
 
 Result<ImportProof> prove_import(Origin& origin, const OriginModel& model, const ir::Workload& workload,
-                                 const referee::Weights& weights, const fs::path& folder,
-                                 const Progress& progress) {
-  return Proof(origin, model, workload, folder).run(weights, progress);
+                                 referee::Weights weights, const fs::path& folder, const Progress& progress) {
+  return Proof(origin, model, workload, folder).run(std::move(weights), progress);
 }
 
 }  // namespace bakeoff

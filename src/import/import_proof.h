@@ -32,9 +32,9 @@ inline constexpr double kImportSlope = 1e-4;  // of an ONNX file: by differences
 inline constexpr double kImportGradients = 1e-8;
 inline constexpr double kGradientFloor = 1e-3;
 // Rows of the batches in training and in inference mode: two sizes, as a model may have one built in. Batch
-// norm of few rows amplifies rounding: cheap models are trained with up to kMostProofRows, as far as a step
-// takes at most kProofFlops.
-inline constexpr int64_t kProofRowsTrain = 4, kMostProofRows = 16;
+// norm of few rows amplifies rounding, so it has twice as many; cheap models are trained with up to
+// kMostProofRows, as far as a step takes at most kProofFlops.
+inline constexpr int64_t kProofRowsTrain = 2, kProofRowsNormed = 4, kMostProofRows = 16;
 inline constexpr int64_t kProofRowsPredict = 3;
 inline constexpr uint64_t kProofSeed = 20;
 inline constexpr int64_t kUnboundIntegers = 2;  // ints that no op bounds are drawn from 0 and 1
@@ -53,7 +53,7 @@ void project(ir::Workload& workload);
 // `weights`: the origin's, by ParamId. The error names the first value of the graph that differs, with the
 // user's line.
 Result<ImportProof> prove_import(Origin& origin, const OriginModel& model, const ir::Workload& workload,
-                                 const referee::Weights& weights, const std::filesystem::path& folder,
+                                 referee::Weights weights, const std::filesystem::path& folder,
                                  const Progress& progress);
 
 }  // namespace bakeoff

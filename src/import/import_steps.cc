@@ -75,18 +75,17 @@ Result<ir::Workload> parse_import(const ImportRequest& request, const OriginMode
 
 Status write_import(const ImportRequest& request, const OriginModel& model, const ImportReport& report,
                     const referee::Weights& weights) {
-  tensor::NamedTensors named;
+  std::vector<tensor::TensorSource> named;
   nlohmann::json names = nlohmann::json::object();
   for (size_t id = 0; id < weights.size(); ++id) {
     const std::string& name = report.workload.parameters[id].name;
-    TRY(auto raw, tensor::encode(weights[id], tensor::DType::kF32));
-    named.emplace_back(name, std::move(raw));
+    named.push_back(tensor::source_of(name, weights[id], tensor::DType::kF32));
     if (const auto found = model.targets.find(name); found != model.targets.end() && !found->second.empty())
       names[name] = found->second;
   }
   const auto written = [&]() -> Status {
-    CHECK_OK(tensor::write_safetensors(
-        report.weights, named,
+    CHECK_OK(tensor::write_sources(
+        report.weights, std::move(named),
         {{"origin", request.title()}, {"made with", model.version}, {"names", dump(names)}}));
     CHECK_OK(write_file(report.ir, ir_text(request, model, report.workload, weights)));
     return write_file(report.recipe, import_recipe(request, report.workload));

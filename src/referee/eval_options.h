@@ -4,9 +4,11 @@
 // statistics that it updates.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
+#include "ir/workload.h"
 #include "referee/parallel.h"
 #include "tensor/tensor.h"
 
@@ -53,6 +55,8 @@ struct EvalOptions {
   Edges edges = Edges::kExact;
   Deviations deviations = {};
   int threads = usual_threads();
+  // Takes each gradient of a trained parameter as soon as it is complete, which is not kept then.
+  std::function<void(ir::ParamId, const tensor::Tensor&)> take_gradient = {};
 };
 
 // Running statistics after one step: running = (1 - momentum) running + momentum batch, where the batch's

@@ -107,6 +107,8 @@ class Sweep {
   void forward();
   void forget(size_t node);
   void backward();
+  void start_gradients(const ir::Node& node, Gradients& to);
+  void hand_over(const ir::Node& node, size_t at);
 
   const ir::Workload& workload_;
   const std::vector<ir::Type>& types_;
@@ -116,7 +118,8 @@ class Sweep {
   const EvalOptions& options_;
   std::vector<AnyTensor> made_;  // by node
   std::vector<Saved> saved_;
-  std::vector<bool> wanted_;  // by ValueId: depends on a trained parameter
+  std::vector<bool> wanted_;          // by ValueId: depends on a trained parameter
+  std::vector<size_t> first_reader_;  // by ParamId: backward comes to this node last
   Evaluation result_;
 };
 
@@ -157,21 +160,45 @@ void Sweep::find_trained_values() {
   }
 }
 
+// Zeros for what the node's parameters get, where no later node has made them.
+void Sweep::start_gradients(const ir::Node& node, Gradients& to) {
+  for (const ir::Slot& slot : node.params) {
+    const auto p = static_cast<size_t>(slot.param);
+    if (!ir::trainable(workload_.parameters[p]) || to.params[p] != nullptr) continue;
+    result_.gradients[p] = tensor::zeros(weights_[p].shape);
+    to.params[p] = &result_.gradients[p];
+  }
+}
+
+// Gives away the gradients that are complete once backward has come to node `at`.
+void Sweep::hand_over(const ir::Node& node, size_t at) {
+  if (!options_.take_gradient) return;
+  for (const ir::Slot& slot : node.params) {
+    const auto p = static_cast<size_t>(slot.param);
+    if (first_reader_[p] != at || !ir::trainable(workload_.parameters[p])) continue;
+    if (result_.gradients[p].data.empty()) continue;  // given away: one node, two slots
+    options_.take_gradient(slot.param, result_.gradients[p]);
+    result_.gradients[p] = {};
+  }
+}
+
 void Sweep::backward() {
   find_trained_values();
   Gradients to;
   result_.gradients.resize(weights_.size());
-  for (size_t p = 0; p < weights_.size(); ++p) {
-    const bool trained = ir::trainable(workload_.parameters[p]);
-    if (trained) result_.gradients[p] = tensor::zeros(weights_[p].shape);
-    to.params.push_back(trained ? &result_.gradients[p] : nullptr);
+  to.params.resize(weights_.size());
+  first_reader_.resize(weights_.size());
+  for (size_t n = workload_.nodes.size(); n-- > 0;) {
+    for (const ir::Slot& slot : workload_.nodes[n].params) first_reader_[static_cast<size_t>(slot.param)] = n;
   }
   std::vector<Tensor> of_values(static_cast<size_t>(workload_.value_count()));  // empty until something adds
   of_values[static_cast<size_t>(workload_.loss())] = tensor::full({}, 1.0);
   for (size_t n = workload_.nodes.size(); n-- > 0;) {
     const ir::Node& node = workload_.nodes[n];
     Tensor& grad = of_values[static_cast<size_t>(workload_.output_of(static_cast<int>(n)))];
+    start_gradients(node, to);
     if (grad.data.empty()) {  // nothing above is trained, or nothing reads it
+      hand_over(node, n);
       forget(n);
       continue;
     }
@@ -187,7 +214,12 @@ void Sweep::backward() {
     }
     find_functions(node.op)->backward(context(n), std::get<Tensor>(made_[n]), grad, to);
     grad = {};
+    hand_over(node, n);
     forget(n);
+  }
+  for (size_t p = 0; p < weights_.size(); ++p) {  // of what no node reads
+    const bool none = to.params[p] == nullptr && ir::trainable(workload_.parameters[p]);
+    if (none) result_.gradients[p] = tensor::zeros(weights_[p].shape);
   }
 }
 

@@ -50,6 +50,30 @@ TEST(Referee, SharedParametersAddUpTheirGradients) {
   EXPECT_DOUBLE_EQ(e->gradients[0].data[0], 2 * 10 * 2 * 3 * 2);  // 2 (s^2 x - t) 2 s x
 }
 
+TEST(Referee, GivesAwayEachGradientOnceItIsComplete) {
+  // s is read by two nodes, and l.w by two slots of one; u reaches nothing.
+  const auto w = parsed(
+      "workload w(x: f32[N,3,2], t: f32[N,3,2]) {\n a = linear(x; weight=s[2,2], bias=l.b[2])\n"
+      " u = linear(a; weight=u[3,2])\n b = linear(a; weight=s[2,2])\n"
+      " n = lstm(b; weight_ih=l.w[8,2], weight_hh=l.w[8,2])\n loss = mse(n, t)\n}");
+  tensor::Rng rng(4);
+  const auto weights = zoo::random_weights(w, rng);
+  const auto inputs = zoo::random_inputs(w, 3, rng);
+  const auto kept = evaluate(w, weights, inputs);
+  ASSERT_TRUE(kept) << kept.error().text();
+  Weights taken(weights.size());
+  EvalOptions options;
+  options.take_gradient = [&](ir::ParamId id, const Tensor& gradient) {
+    auto& place = taken[static_cast<size_t>(id)];
+    EXPECT_TRUE(place.data.empty()) << id;
+    place = gradient;
+  };
+  const auto given = evaluate(w, weights, inputs, options);
+  ASSERT_TRUE(given);
+  EXPECT_EQ(taken, kept->gradients);
+  for (const Tensor& gradient : given->gradients) EXPECT_TRUE(gradient.data.empty());
+}
+
 TEST(Referee, KeepsActivationsAndSkipsGradientsOnRequest) {
   const auto w = parsed(
       "workload w(x: i32[N,2], y: i32[N]) {\n f = reshape(x) shape=N,2,1\n"

@@ -257,15 +257,30 @@ Status write_safetensors(const std::filesystem::path& path, const NamedTensors& 
                          const Metadata& metadata) {
   std::vector<TensorSource> sources;
   for (const auto& [key, raw] : tensors) sources.push_back(source_of(key, raw));
-  widest_first(sources);
-  TRY(const Header header, header_of(path, sources, metadata));
+  return write_sources(path, std::move(sources), metadata);
+}
+
+Status write_sources(const std::filesystem::path& path, std::vector<TensorSource> tensors,
+                     const Metadata& metadata) {
+  widest_first(tensors);
+  TRY(const Header header, header_of(path, tensors, metadata));
   TRY(FileWriter file, FileWriter::create(path));
-  CHECK_OK(write_tensors(file, path, header, sources, nullptr));
+  CHECK_OK(write_tensors(file, path, header, tensors, nullptr));
   return file.finish();
 }
 
 TensorSource source_of(std::string name, const RawTensor& raw) {
   return {.name = std::move(name), .dtype = raw.dtype, .shape = raw.shape, .write = [&raw](const Sink& sink) {
+            return sink(raw.bytes);
+          }};
+}
+
+TensorSource source_of(std::string name, const Tensor& tensor, DType dtype) {
+  return {.name = std::move(name),
+          .dtype = dtype,
+          .shape = tensor.shape,
+          .write = [&tensor, dtype](const Sink& sink) -> Status {
+            TRY(const RawTensor raw, encode(tensor, dtype));
             return sink(raw.bytes);
           }};
 }
@@ -293,6 +308,12 @@ struct SafetensorsFile::Mapping {
   Mapping& operator=(const Mapping&) = delete;
   ~Mapping() {
     if (data != nullptr) ::munmap(const_cast<char*>(data), size);
+  }
+  // Pages that were read count as this process's memory until it says that it is done with them.
+  void leave(size_t begin, size_t end) const {
+    const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    const size_t from = (begin + page - 1) / page * page;
+    if (end > from) ::madvise(const_cast<char*>(data) + from, end - from, MADV_DONTNEED);
   }
 };
 
@@ -421,6 +442,7 @@ Result<Tensor> SafetensorsFile::read(std::string_view tensor) const {
   TRY(const Entry* entry, want(tensor));
   Tensor out = zeros(entry->shape);
   const Status status = convert(entry->dtype, mapping_->data + data_at_ + entry->begin, out);
+  mapping_->leave(data_at_ + entry->begin, data_at_ + entry->end);
   if (!status) return error(fmt::format("tensor '{}': {}", tensor, status.error().message));
   return out;
 }

@@ -58,8 +58,9 @@ struct TensorSource {
   std::function<Status(const Sink&)> write = {};
 };
 
-// Of a tensor in memory, which must outlive it.
+// Of a tensor in memory, which must outlive it; with a type, encoded when it is written.
 TensorSource source_of(std::string name, const RawTensor& raw);
+TensorSource source_of(std::string name, const Tensor& tensor, DType dtype);
 
 // Writes the file whole or not at all, and holds no more than a piece in memory. Wider types come first, so
 // that every tensor is aligned. The metadata gets one more entry, kDigest: the SHA-256 of all data in the
@@ -71,6 +72,8 @@ Status stream_safetensors(const std::filesystem::path& path, std::vector<TensorS
 // Writes the file whole or not at all. Wider types come first, so that every tensor is aligned.
 Status write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                          const Metadata& metadata = {});
+Status write_sources(const std::filesystem::path& path, std::vector<TensorSource> tensors,
+                     const Metadata& metadata = {});
 
 // An open file; moves, does not copy. Opening checks the whole header: lengths, dtypes, shapes, offsets
 // (inside the file, in one piece, without holes or overlaps), repeated names.

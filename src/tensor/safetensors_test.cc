@@ -78,6 +78,16 @@ TEST_F(Safetensors, RefusesWhatAFileDoesNotHold) {
   EXPECT_THAT(file->read("l").error().message, HasSubstr("does not fit"));
 }
 
+TEST_F(Safetensors, EncodesWhatItWritesOneByOne) {
+  const Tensor a{{2}, {0.1, -2}}, b{{1, 2}, {1e-3, 7}};
+  ASSERT_TRUE(write_sources(path(), {source_of("a", a, DType::kF32), source_of("b", b, DType::kF64)}));
+  const auto file = SafetensorsFile::open(path());
+  ASSERT_TRUE(file);
+  EXPECT_EQ(*file->read("a"), (Tensor{{2}, {static_cast<double>(0.1F), -2}}));
+  EXPECT_EQ(*file->read("b"), b);
+  EXPECT_EQ(*file->read("b"), b);  // pages that were left are there again
+}
+
 TEST_F(Safetensors, RefusesNumbersThatDoNotFit) {
   EXPECT_THAT(encode(IntTensor{{1}, {256}}, DType::kU8).error().message, HasSubstr("256 does not fit U8"));
   EXPECT_THAT(encode(IntTensor{{1}, {1ll << 31}}, DType::kI32).error().message,

@@ -498,6 +498,17 @@ class Shapes(nn.Module):
         return torch.cat([part.flatten(1) for part in parts], 1)
 
 
+class AnyInputs(nn.Module):
+    """Inputs without names of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, first: torch.Tensor, *more: torch.Tensor) -> torch.Tensor:
+        return self.fc(first + more[0] * more[1])
+
+
 class Merged(nn.Module):
     """The batch merged with windows and heads, behind time, and expanded."""
 
@@ -506,6 +517,10 @@ class Merged(nn.Module):
         self.mha = nn.MultiheadAttention(8, 2, dropout=0.1)  # time first, with weights
         self.norm = nn.BatchNorm1d(8)
         self.conv = nn.Conv2d(8, 8, (3, 2), stride=(2, 1), padding=1, groups=4)
+        self.wide = nn.ConvTranspose2d(8, 8, (1, 2), (1, 2), (0, 1), groups=2)
+        self.groups = nn.GroupNorm(4, 8, eps=0.1)
+        self.line = nn.Conv1d(8, 8, 3, padding=1, groups=2)
+        self.each = nn.InstanceNorm2d(8, affine=True)
         self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
         self.token = nn.Parameter(torch.zeros(1, 1, 8))
         self.head = nn.Linear(8, 3)
@@ -515,6 +530,9 @@ class Merged(nn.Module):
         windows = x.view(n, c, 2, h // 2, 2, w // 2).permute(0, 2, 4, 1, 3, 5)
         windows = windows.reshape(n * 4, c, h // 2, w // 2)
         windows = self.conv(windows) + F.max_pool2d(windows, 2, 1)[:, :, :, :1]
+        windows = self.each(self.wide(self.groups(windows)))
+        line = self.line(F.adaptive_max_pool2d(windows, (1, 6)).squeeze(2))
+        windows = windows + line.unsqueeze(2)
         t = windows.flatten(2).transpose(1, 2)  # N*4,tokens,8
         t = self.norm(t.reshape(-1, c)).view(t.shape)
         t = t.reshape(n, -1, c)

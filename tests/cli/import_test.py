@@ -359,6 +359,9 @@ class ProvenToo(Proving):
     def test_shapes(self) -> None:
         self.proves("Shapes", "f32[8,4,6]")
 
+    def test_inputs_without_names(self) -> None:
+        self.proves("AnyInputs", ROW, ROW, ROW)
+
     def test_a_batch_that_is_merged(self) -> None:
         self.proves("Merged", "f32[8,8,6,6]")
 
