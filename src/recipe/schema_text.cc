@@ -190,7 +190,7 @@ std::string markdown() {
   text +=
       "A setting may be a list: all combinations are raced. `script = \"mine.py\"` races your own file, which is "
       "written like the emitted one, or shorter (docs/own_scripts.md); if `framework` is not given, it is read from the imports, and "
-      "`environment = \"torch_libraries\"` runs it in another environment than its framework's (docs/environments.md).\n";
+      "`environment = \"NAME\"` runs it in another environment than its framework's (docs/environments.md).\n";
   for (const emit::Framework* framework : emit::frameworks()) {
     text += fmt::format("\n### framework = \"{}\" ({})\n", framework->name, framework->title);
     if (framework->scenarios.size() == 1)
