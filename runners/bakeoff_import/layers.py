@@ -12,7 +12,7 @@ import torch
 from bakeoff_import.builder import LARGEST
 from bakeoff_import.mapping import Args, Mapper, Row
 from bakeoff_import.problems import Unsupported
-from bakeoff_import.rows import _axes, over, repeat_interleave, row
+from bakeoff_import.rows import _axes, expand, over, repeat_interleave, row
 from bakeoff_import.steps import (
     along,
     averaging,
@@ -118,8 +118,13 @@ def embedding(m: Mapper, a: Args) -> Value:
     shape, n = m.out()
     if isinstance(ids, Const):
         table = m.value(a.weight)
-        row_ = m.one_row(ids, 1)
-        taken = m.taken(table, row_.reshape(-1), 0)
+        row_ = m.one_row(ids, 1).reshape(-1)
+        alone = n is None or shape[n] == 1
+        if alone and bool((row_ == row_[0]).all()):  # types of tokens: one row for all
+            one = m.sliced(table, 0, int(row_[0]), int(row_[0]) + 1)
+            wide = Layout((*(1 for _ in shape[1:]), shape[-1]))
+            return expand(m, Args(input=m.reshaped(one, wide)))  # type: ignore[no-any-return]
+        taken = m.taken(table, row_, 0)
         if n is None:
             return m.reshaped(taken, Layout(shape))
         whole = Layout(shape, n, 1, shape[n])
