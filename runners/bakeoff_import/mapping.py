@@ -809,9 +809,12 @@ class Mapper(Builder):
         """An op of one element. Integers are computed as floats, exactly: what needs
         integers casts them."""
         x = args[0]
-        if isinstance(x, Value) and x.dtype == "f32" and self.out()[0] == x.shape:
-            if (op, args[-1]) in NOTHING:
-                return x
+        if (
+            isinstance(x, Value)
+            and (x.dtype, x.shape) == ("f32", self.out()[0])
+            and (op, args[-1]) in NOTHING
+        ):
+            return x
         if op not in ("where", "logical_and", "logical_or"):
             args = tuple(self._as_float(arg) for arg in args)
         values, layout = self.aligned(args)
