@@ -259,7 +259,8 @@ class LibtorchAdapter : public Adapter {
     Tensors out;
     one_step(request, out);
     reset();
-    // Weights in half precision can be multiplied inside the step's own autocast alone; such outputs nothing compares.
+    // A program with weights in half precision computes inside the autocast of its step alone. Nothing compares its outputs:
+    // its float32 counterpart is what is proven.
     bool half = false;
     for (const auto& [key, tensor] : state())
       half = half || (tensor.is_floating_point() && tensor.element_size() < 4);

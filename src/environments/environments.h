@@ -68,8 +68,8 @@ std::vector<std::string> main_packages(const std::string& environment);
 // "ready", "missing", "outdated", "broken".
 std::string name(EnvironmentState state);
 
-// Creates the named environments (if the list is empty all, but for those that extend another and are not there) at the
-// same time. A ready environment is not
+// Creates the named environments at the same time; if the list is empty all, but not those that extend another and were
+// never made. A ready environment is not
 // touched; one that holds every pin already gets its stamp; any other is created again, and restored if
 // that fails. If two processes do this at once, the second waits. Progress lines start with the
 // environment's name. Errors quote pip and name a remedy; if several environments fail, the error names all

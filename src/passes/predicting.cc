@@ -10,7 +10,7 @@ namespace bakeoff::passes {
 namespace {
 
 // Of each value, the one that is the same where no gradients flow: behind stop_gradient, and behind a choice between a
-// value and itself (which is how an import says that some rows of a table are not trained).
+// value and itself (rows with and without gradient).
 std::vector<ir::ValueId> without_gradients(const ir::Workload& workload) {
   std::vector<ir::ValueId> same(static_cast<size_t>(workload.value_count()));
   std::iota(same.begin(), same.end(), 0);
