@@ -23,6 +23,7 @@ import bakeoff_import.places  # noqa: F401
 from bakeoff_import.counting import filled
 from bakeoff_import.float64 import (
     experts,
+    float64_by_default,
     followed_functions,
     in_float64,
     masks_as_given,
@@ -530,7 +531,8 @@ class Importer:
             else:
                 self._check_buffers(program, mappers[0])
                 return program, mappers, results
-            with warnings.catch_warnings():
+            # Formulas are traced again, `torch.zeros` of the user's code among them.
+            with warnings.catch_warnings(), float64_by_default():
                 warnings.simplefilter("ignore")
                 try:
                     program = program.run_decompositions(formulas)
@@ -582,6 +584,8 @@ class Importer:
             spelled_norms(mapper.graph, [value.name])
         packed_projections(mapper.graph, [value.name])
         undone_transpositions(mapper.graph, [value.name])
+        if self.outputs.several:
+            mapper.graph.join_outputs(value.name, self.outputs.sizes)
         mapper.graph.declare_as_read([value.name])
         mapper.graph.hoist()
         mapper.graph.repeat_for_rows([value.name])

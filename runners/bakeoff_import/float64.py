@@ -104,6 +104,17 @@ class WithoutDropout(TorchFunctionMode):  # type: ignore[misc]
         return func(*args, **kwargs)
 
 
+@contextlib.contextmanager
+def float64_by_default() -> Iterator[None]:
+    """Numbers without a stated precision are float64."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
 def in_float64(module: torch.nn.Module) -> torch.nn.Module:
     """The module in float64; its forward runs under Float64."""
     module = module.double().cpu()
@@ -111,13 +122,8 @@ def in_float64(module: torch.nn.Module) -> torch.nn.Module:
     forward = module.forward
 
     def wide(*args: Any, **kwargs: Any) -> Any:
-        before = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64)
-        try:
-            with Float64():
-                return forward(*args, **kwargs)
-        finally:
-            torch.set_default_dtype(before)
+        with float64_by_default(), Float64():
+            return forward(*args, **kwargs)
 
     wide.__wrapped__ = forward  # type: ignore[attr-defined]  # its signature
     module.forward = wide

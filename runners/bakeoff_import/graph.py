@@ -333,6 +333,27 @@ class Graph:
                 found.append(name)
         return found
 
+    def join_outputs(self, result: str, sizes: Sequence[Shape]) -> None:
+        """What puts flattened outputs of these sizes side by side becomes one op,
+        `join`, of them as they are: scripts that predict give them one by one."""
+        last = self.by_output[result]
+        inputs = list(last.inputs)
+        for i, (name, size) in enumerate(zip(inputs, sizes)):
+            made, shape = self.by_output.get(name), (N, *size)
+            if made is None or len(size) < 2:
+                continue
+            before = self.by_output.get(made.inputs[0]) if made.inputs else None
+            if (
+                made.op not in ("reshape", "flatten")
+                or sum(name in n.inputs for n in self.nodes) > 1
+            ):
+                continue
+            if before is not None and before.shape == shape:
+                inputs[i] = before.output
+            else:
+                made.op, made.shape, made.attrs = "reshape", shape, {"shape": shape}
+        last.op, last.attrs, last.inputs = "join", {}, tuple(inputs)
+
     def live(self, results: Sequence[str]) -> list[Node]:
         """The nodes that these values depend on."""
         wanted, kept = set(results), []

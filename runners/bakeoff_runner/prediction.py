@@ -7,9 +7,10 @@ import time
 from typing import Any, Callable, Iterator, Sequence
 
 from bakeoff_runner.adapter import AdapterError, RunResult
+from bakeoff_runner.arrays import Array
 from bakeoff_runner.transfers import Arrays
 
-__all__ = ["PREDICTION_NAMES", "predict_burst", "predict_request"]
+__all__ = ["PREDICTION_NAMES", "joined", "predict_burst", "predict_request"]
 
 _MOST_KEPT = 1 << 28  # bytes of outputs
 
@@ -31,7 +32,7 @@ def predict_burst(
 ) -> RunResult:
     """`steps` forward passes of `predict(*inputs)`; `barrier` gets the last output.
 
-    An output has to be an array of numpy's or one of `arrays`.
+    An output has to be an array of numpy's or one of `arrays`, or a tuple of them.
     """
     outputs: list[Any] = []
     kept = steps
@@ -60,24 +61,43 @@ def _bytes(output: Any) -> int:
 
 
 def _told(output: Any, arrays: Arrays) -> Sequence[Any]:
-    """Size, last element (which is of the last row), sum of squares; of words all."""
+    """Size, last element (which is of the last row), sum of squares; of words all.
+
+    Of several outputs those of all, side by side.
+    """
     import numpy as np
 
-    while isinstance(output, (tuple, list)):
-        output = output[-1]
+    several = isinstance(output, (tuple, list))
+    parts = [_numbers(part, arrays) for part in (output if several else [output])]
+    words: tuple[Any, ...] = ()
+    if np.issubdtype(parts[-1].dtype, np.integer):
+        words, parts = (parts[-1].tolist(),), [p.astype(np.float64) for p in parts]
+    size = sum(part.size for part in parts)
+    square = sum(float(np.dot(part, part)) for part in parts)
+    return (size, float(parts[-1][-1]), square, *words)
+
+
+def _numbers(output: Any, arrays: Arrays) -> Array:
+    import numpy as np
+
     kind = type(output)
     if kind is not np.ndarray and kind not in arrays:
         raise AdapterError(
             f"predict_step gives a {kind.__name__}: that is no array of numbers"
         )
     output = output if kind is np.ndarray else arrays[kind](output)
-    array = np.asarray(output).ravel()
-    if array.dtype.itemsize < 4:
-        array = array.astype(np.float32)
-    words: tuple[Any, ...] = ()
-    if np.issubdtype(array.dtype, np.integer):
-        words, array = (array.tolist(),), array.astype(np.float64)
-    return (array.size, float(array[-1]), float(np.dot(array, array)), *words)
+    array: Array = np.asarray(output).ravel()
+    return array.astype(np.float32) if array.dtype.itemsize < 4 else array
+
+
+def joined(output: Any, array: Callable[[Any], Array]) -> Array:
+    """What a step predicts as one array: of several outputs the rows side by side."""
+    import numpy as np
+
+    if not isinstance(output, (tuple, list)):
+        return array(output)
+    parts = [array(part) for part in output]
+    return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 
 
 def predict_request(

@@ -24,9 +24,8 @@ namespace {
 constexpr int kColumns = 88;
 
 std::vector<int> live_nodes(const ir::Workload& workload, bool predicts) {
-  const std::vector<ir::ValueId> outputs = workload.outputs();
+  const std::vector<ir::ValueId> outputs = predicts ? workload.predictions() : workload.outputs();
   std::set<ir::ValueId> needed(outputs.begin(), outputs.end());
-  if (predicts) needed = {workload.prediction()};
   std::vector<int> live;
   for (int n = workload.model_end() - 1; n >= 0; --n) {
     if (!needed.contains(workload.output_of(n))) continue;
@@ -63,7 +62,8 @@ bool any_live(const Graph& graph, ir::Op op, bool (*holds)(const ir::Node&)) {
 }
 
 std::vector<ir::ValueId> Graph::forward_inputs() const {
-  std::set<ir::ValueId> read = {workload.prediction()};
+  const std::vector<ir::ValueId> given = outputs();
+  std::set<ir::ValueId> read(given.begin(), given.end());
   for (const int n : live) {
     const auto& inputs_of_node = workload.nodes[static_cast<size_t>(n)].inputs;
     read.insert(inputs_of_node.begin(), inputs_of_node.end());
@@ -90,11 +90,12 @@ bool Graph::has_idle_parameters() const {
 }
 
 std::vector<ir::ValueId> Graph::outputs() const {
-  return predicts ? std::vector<ir::ValueId>{workload.prediction()} : workload.outputs();
+  return predicts ? workload.predictions() : workload.outputs();
 }
 
 Order Graph::given(ir::ValueId id) const {
   if (workload.is_input(id) && id != workload.prediction()) return plan.values[static_cast<size_t>(id)];
+  if (predicts && id != workload.prediction()) return Order::kCanonical;  // one of those that are joined
   for (size_t n = static_cast<size_t>(workload.model_end());; ++n) {
     const auto& read = workload.nodes[n].inputs;
     const auto found = std::find(read.begin(), read.end(), id);

@@ -71,6 +71,17 @@ void concat(ForwardPrinter& p, const Node& node, const char* function) {
   p.assign_sequence(function, parts, option("axis", std::to_string(p.axes().at(node.integer("axis")))));
 }
 
+void join_values(ForwardPrinter& p, const char* reshape, const char* function) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < p.node().inputs.size(); ++i) {
+    const ir::Shape& shape = p.shape(p.node().inputs[i]);
+    parts.push_back(shape.size() == 2 ? p.input(i)
+                                      : fmt::format("{}({}, (-1, {}))", reshape, p.input(i),
+                                                    ir::product(shape, 1, shape.size())));
+  }
+  p.assign_sequence(function, parts, "axis=1");
+}
+
 void constant(ForwardPrinter& p, const Node& node) { p.fixed(real_literal(node.real("value"))); }
 void parameter(ForwardPrinter& p, const Node&) { p.fixed(p.param("weight")); }
 

@@ -18,6 +18,7 @@ void transpose(ForwardPrinter& p, const ir::Node& node, const char* function);
 // `brackets`: around the pads of an axis, and around all of them: "()".
 void pad(ForwardPrinter& p, const ir::Node& node, const char* function, const char* brackets);
 void concat(ForwardPrinter& p, const ir::Node& node, const char* function);
+void join_values(ForwardPrinter& p, const char* reshape, const char* function);
 void constant(ForwardPrinter& p, const ir::Node& node);
 void parameter(ForwardPrinter& p, const ir::Node& node);
 void lrn(ForwardPrinter& p, const ir::Node& node);

@@ -145,8 +145,46 @@ std::string load_file_import(bool predicts) {
   return fmt::format("from safetensors.numpy import load_file{}", predicts ? ", save_file" : "");
 }
 
+namespace {
+
+// Where a step gives several outputs.
+void print_loop_of_several(CodeWriter& out, const PredictLoop& loop, const std::vector<std::string>& names) {
+  out.print(R"(arrays = load_data($args$.data)
+data = batches(arrays)
+steps = len($rows$) // BATCH_SIZE if $args$.out else $args$.steps
+outputs = []
+for step in range(steps):
+    output = $step$
+    if step % 10 == 0:
+        print(f"batch {step}: mean $first$ {np.asarray($part0$).mean():.6f}")
+    if $args$.out:
+        outputs.append([np.asarray($part$, np.float32) for part in output])
+if $args$.out:
+    parts = [np.concatenate(parts) for parts in zip(*outputs)]
+    save_file(dict(zip([$names$], parts)), $args$.out)
+)",
+            {{"args", loop.args},
+             {"rows", loop.rows},
+             {"step", loop.step},
+             {"first", names[0].substr(1, names[0].size() - 2)},
+             {"part", "part" + loop.to_numpy},
+             {"part0", "output[0]" + loop.to_numpy},
+             {"names", join(names, ", ")}});
+}
+
+}  // namespace
+
+std::vector<std::string> output_names(const ir::Workload& workload) {
+  std::vector<std::string> names;
+  const std::vector<ir::ValueId> ids = workload.predictions();
+  for (const ir::ValueId id : ids) names.push_back(fmt::format("\"{}\"", workload.value_name(id)));
+  return ids.size() == 1 ? std::vector<std::string>() : names;
+}
+
 void print_predict_loop(CodeWriter& out, const Request& request, const PredictLoop& loop) {
   const bool words = request.training.generates();
+  const std::vector<std::string> names = output_names(request.workload);
+  if (!names.empty()) return print_loop_of_several(out, loop, names);
   out.print(R"(arrays = load_data($args$.data)
 data = batches(arrays)
 steps = len($rows$) // BATCH_SIZE if $args$.out else $args$.steps
@@ -156,16 +194,17 @@ for step in range(steps):
     if step % 10 == 0:
         print(f"batch {step}: $told$")
     if $args$.out:
-        outputs.append(np.asarray(output$type$)$turn$)
+        outputs.append(np.asarray(output$numpy$$type$)$turn$)
 if $args$.out:
     save_file({"$name$": $all$}, $args$.out)
 )",
             {{"args", loop.args},
              {"rows", loop.rows},
              {"step", loop.step},
-             {"told", words ? fmt::format("first answer {{{}[0].tolist()}}", loop.numbers)
+             {"told", words ? fmt::format("first answer {{output{}[0].tolist()}}", loop.to_numpy)
                             : fmt::format("mean output {{{}:.6f}}", loop.mean)},
              {"type", words ? "" : ", np.float32"},
+             {"numpy", loop.to_numpy},
              {"turn", loop.turn},
              // safetensors writes the bytes of a turned array as they lie.
              {"all", loop.turn.empty() ? "np.concatenate(outputs)"
@@ -173,7 +212,8 @@ if $args$.out:
              {"name", words ? "words" : "output"}});
 }
 
-Example python_example(const Request& request, const std::string& predict, const std::string& turn) {
+Example python_example(const Request& request, const std::string& predict, const std::string& turn,
+                       const std::string& to_numpy) {
   if (!request.training.predicts() || !equalised(request)) return {};
   const std::string module = request.script_name.substr(0, request.script_name.rfind('.'));
   CodeWriter out;
@@ -209,6 +249,10 @@ def main():
     expected = load_file(folder / "expected.safetensors")["output"]
     output = predict(folder / "weights.safetensors", folder / "data.safetensors")
 )");
+  const bool several = !output_names(request.workload).empty();
+  out.line(several ? fmt::format("    parts = [np.asarray(part{}) for part in output]", to_numpy)
+                   : fmt::format("    output = np.asarray(output{})", to_numpy));
+  if (several) out.line("    output = np.concatenate([part.reshape(len(part), -1) for part in parts], 1)");
   if (!turn.empty())
     out.line(fmt::format("    output = output{}  # channels first, as the original has it", turn));
   out.print(R"(    if output.shape != expected.shape:

@@ -47,11 +47,13 @@ inline constexpr const char* kOutArgument =
 struct PredictLoop {
   std::string step;  // "predict_step(params, *next(data))"
   std::string mean = "output.mean()";
-  std::string numbers = "output";  // as a numpy array
+  std::string to_numpy = {};       // ".numpy()", where np.asarray(output) needs it
   std::string turn = {};           // of a numpy array of the output (output_turn)
   std::string args = "args";       // what parse_args gave
   std::string rows = "arrays[0]";  // one of the arrays that load_data gives
 };
+// Of a workload that predicts several values their names, in quotes; else none.
+std::vector<std::string> output_names(const ir::Workload& workload);
 // Loads data and predicts --steps batches, or with --out each batch once, which saves all outputs. A line "batch 10: mean
 // output 0.012345" for every tenth; of a script that generates "batch 10: first answer [3, 1]".
 void print_predict_loop(CodeWriter& out, const Request& request, const PredictLoop& loop);
@@ -59,8 +61,9 @@ void print_predict_loop(CodeWriter& out, const Request& request, const PredictLo
 bool equalised(const Request& request);
 
 // The example of a script that predicts. `predict`: the body of a function predict(weights, data) that gets
-// the paths of both files, calls the script's functions as those of the module `script`, and returns an array
-// of numpy's. `turn`: output_turn.
-Example python_example(const Request& request, const std::string& predict, const std::string& turn = "");
+// the paths of both files, calls the script's functions as those of the module `script`, and returns what a
+// step of it gives. `turn`: output_turn. `to_numpy`: ".cpu()", where np.asarray(output) needs it.
+Example python_example(const Request& request, const std::string& predict, const std::string& turn = "",
+                       const std::string& to_numpy = "");
 
 }  // namespace bakeoff::emit

@@ -312,6 +312,18 @@ Result<Type> concat(const NodeView& view) {
   return Type{DType::kF32, out};
 }
 
+Result<Type> join_values(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  int64_t sum = 0;
+  for (const Type& input : view.inputs) {
+    const Shape& shape = input.shape;
+    if (shape.size() < 2 || shape[0] != kBatch)
+      return misfit("needs values of at least two axes, N first, got {}", to_text(shape));
+    sum += product(shape, 1, shape.size());
+  }
+  return Type{DType::kF32, {kBatch, sum}};
+}
+
 // Sizes are equal or 1, or one shape is that of a scalar.
 Result<Shape> joined(const Shape& a, const Shape& b) {
   if (a.empty() || b.empty()) return a.empty() ? b : a;

@@ -24,6 +24,7 @@ Result<Type> reshape(const NodeView&);
 Result<Type> transpose(const NodeView&);
 Result<Type> pad(const NodeView&);
 Result<Type> concat(const NodeView&);
+Result<Type> join_values(const NodeView&);
 Result<Type> broadcast(const NodeView&);    // two float inputs
 Result<Type> elementwise(const NodeView&);  // of the rows of ir/elementwise.h
 Result<Type> where(const NodeView&);

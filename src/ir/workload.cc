@@ -71,6 +71,11 @@ int Workload::model_end() const {
   return static_cast<int>(first - nodes.begin());
 }
 
+std::vector<ValueId> Workload::predictions() const {
+  const ValueId id = prediction();
+  return !is_input(id) && producer(id).op == Op::kJoin ? producer(id).inputs : std::vector{id};
+}
+
 std::vector<ValueId> Workload::outputs() const {
   std::vector<ValueId> all = {prediction()};
   for (const Node& node : nodes) {

@@ -52,6 +52,7 @@ enum class Op {
   kTranspose,
   kPad,
   kConcat,
+  kJoin,
   kAdd,
   kMul,
   kLrn,
@@ -225,6 +226,11 @@ struct Workload {
   const Node& first_loss() const { return nodes[static_cast<size_t>(model_end())]; }
   // The value that the first loss compares with its target: what `predict` returns.
   ValueId prediction() const { return first_loss().inputs[0]; }
+  // What a script that predicts gives: the prediction, or the values that it joins.
+  std::vector<ValueId> predictions() const;
+  bool joins(int node) const {  // it is the join of predictions()
+    return nodes[static_cast<size_t>(node)].op == Op::kJoin && output_of(node) == prediction();
+  }
   // What the model gives the losses: the prediction, then other values that they read, without inputs
   // (computed targets, other predictions), each once.
   std::vector<ValueId> outputs() const;

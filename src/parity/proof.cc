@@ -14,6 +14,7 @@
 #include "causes/explain.h"
 #include "data/batch_hashes.h"
 #include "data/inputs.h"
+#include "ir/verify.h"
 #include "parity/proof_dropout.h"
 #include "parity/proof_variants.h"
 #include "referee/generation.h"
@@ -235,10 +236,39 @@ std::string shape_words(const std::string& what, const Tensor& seen, const Tenso
                      tensor::to_text(expected.shape));
 }
 
-void compare_prediction(const Reference& reference, const Answer& answer, Parity& parity,
-                        const Tolerances& t) {
+// Of the columns [begin, end) of each row.
+Tensor columns(const Tensor& all, int64_t begin, int64_t end) {
+  const int64_t rows = all.shape[0], width = all.shape[1];
+  Tensor part = tensor::zeros({rows, end - begin});
+  for (int64_t row = 0; row < rows; ++row)
+    std::copy_n(all.data.begin() + row * width + begin, end - begin, part.data.begin() + row * (end - begin));
+  return part;
+}
+
+// Of several outputs side by side the largest distance of one: a large one does not hide what is wrong in another.
+double prediction_distance(const ir::Workload& workload, const Tensor& seen, const Tensor& expected) {
+  const std::vector<ir::ValueId> ids = workload.predictions();
+  const auto types = ir::infer(workload);
+  if (ids.size() == 1 || !types || seen.shape != expected.shape)
+    return tensor::relative_distance(seen, expected);
+  double worst = 0;
+  int64_t begin = 0;
+  for (const ir::ValueId id : ids) {
+    const ir::Shape& shape = (*types)[static_cast<size_t>(id)].shape;
+    const int64_t end = begin + ir::product(shape, 1, shape.size());
+    const double error = tensor::relative_distance(columns(seen, begin, end), columns(expected, begin, end));
+    if (!(error <= worst)) worst = error;  // NaN stays
+    if (std::isnan(worst)) return worst;
+    begin = end;
+  }
+  return worst;
+}
+
+void compare_prediction(const ir::Workload& workload, const Reference& reference, const Answer& answer,
+                        Parity& parity, const Tolerances& t) {
   Comparisons comparisons(parity, "float64 prediction", t.output64);
-  comparisons.compare("prediction", tensor::relative_distance(answer.prediction, reference.at.prediction));
+  comparisons.compare("prediction",
+                      prediction_distance(workload, answer.prediction, reference.at.prediction));
 }
 
 // Scenario "generate": whether each word that was chosen is the likeliest one; rounding may decide between equals.
@@ -257,7 +287,7 @@ void compare_words(const GateJob& job, const referee::Weights& weights, const Re
 bool compare_one_step(const GateJob& job, const Reference& reference, const ContenderStart& contender,
                       const Answer& answer, Parity& parity, const Tolerances& t) {
   bool model = true;
-  compare_prediction(reference, answer, parity, t);
+  compare_prediction(job.workload, reference, answer, parity, t);
   model = parity.checks.back().passed;
   {
     Comparisons comparisons(parity, "float64 loss", t.loss64);
@@ -415,7 +445,8 @@ void prove_prediction32(Worker& worker, const GateJob& job, const Reference& ref
   const auto dump = take_dump(out, parity);
   if (!dump) return;
   Comparisons comparisons(parity, "float32 prediction", tolerances.output32);
-  comparisons.compare("prediction", tensor::relative_distance(dump->get("output"), reference.prediction32));
+  comparisons.compare("prediction",
+                      prediction_distance(job.workload, dump->get("output"), reference.prediction32));
   if (job.training.generates())
     compare_words(job, reference.initial, reference, *dump, comparisons, tolerances.output32);
 }
@@ -537,7 +568,7 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
   Answer answer = read_answer(job.workload, *dump);
   bool model = true;
   if (predicts) {
-    compare_prediction(reference, answer, parity, tolerances);
+    compare_prediction(job.workload, reference, answer, parity, tolerances);
     model = parity.checks.back().passed;
     if (job.training.generates()) {
       Comparisons comparisons(parity, "float64 words", tolerances.output64);

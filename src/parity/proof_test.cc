@@ -13,8 +13,10 @@
 #include "base/texts.h"
 #include "data/inputs.h"
 #include "evidence/precision.h"
+#include "ir/verify.h"
 #include "parity/gate.h"
 #include "parity/proof_variants.h"
+#include "passes/predicting.h"
 #include "plan/lane.h"
 #include "plan/testing.h"
 #include "plan/weights.h"
@@ -870,6 +872,31 @@ TEST_F(PredictionGateTest, SinglePrecisionMeansSinglePrecision) {
   tensor::Tensor noisy = reference_.prediction32;
   for (size_t i = 0; i < noisy.data.size(); ++i) noisy.data[i] *= 1 + (i % 2 == 0 ? 5e-6 : -5e-6);
   EXPECT_TRUE(prove(reference_.at.prediction, noisy).passed());
+}
+
+TEST_F(PredictionGateTest, OfSeveralOutputsEachIsCompared) {
+  GateJob job = gate_job(folder_.path(), {});
+  job.training.scenario = ir::Scenario::kPredict;
+  const std::string last = job.workload.value_name(job.workload.prediction());
+  auto both = passes::predicting(job.workload, {job.workload.nodes[0].output, last});
+  ASSERT_TRUE(both) << both.error().text();
+  job.workload = *both;
+  set_up(std::move(job));
+  EXPECT_TRUE(prove(reference_.at.prediction, reference_.prediction32).passed());
+  tensor::Tensor one = reference_.prediction32;
+  const int64_t rows = one.shape[0], width = one.shape[1];
+  const auto types = ir::infer(job_.workload);
+  const int64_t wide = (*types)[static_cast<size_t>(job_.workload.predictions()[1])].shape[1];
+  double squares = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = width - wide; i < width; ++i) {
+      double& x = one.data[static_cast<size_t>(row * width + i)];
+      squares += x * x;
+      x *= 1 + 6e-5;
+    }
+  }
+  ASSERT_LT(std::sqrt(squares), 0.8 * tensor::norm(one)) << "as a share of both it is below the tolerance";
+  EXPECT_THAT(groups(prove(reference_.at.prediction, one), false), ElementsAre("float32 prediction"));
 }
 
 // A gate in portions. Its contenders recite what the fixture has written, each from a folder of its own.

@@ -1,9 +1,13 @@
 #include "passes/predicting.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <map>
 #include <numeric>
-#include <vector>
+#include <utility>
 
+#include "ir/op_table.h"
 #include "ir/verify.h"
 
 namespace bakeoff::passes {
@@ -29,12 +33,9 @@ std::vector<ir::ValueId> without_gradients(const ir::Workload& workload) {
   return same;
 }
 
-}  // namespace
-
-ir::Workload predicting(const ir::Workload& workload) {
+// The inputs, the nodes and parameters that the first loss depends on, and that loss.
+ir::Workload pruned(const ir::Workload& workload) {
   const int end = workload.model_end();
-  if (end + 1 == static_cast<int>(workload.nodes.size()) && !workload.has(ir::Op::kStopGradient))
-    return workload;
   const std::vector<ir::ValueId> same = without_gradients(workload);
   std::vector<bool> live(static_cast<size_t>(workload.value_count()), false);
   live[static_cast<size_t>(workload.output_of(end))] = true;
@@ -59,6 +60,51 @@ ir::Workload predicting(const ir::Workload& workload) {
     made.nodes.push_back(std::move(node));
     values[workload.output_of(n)] = made.loss();
   }
+  return made;
+}
+
+// `wish`, or with "_" behind where a value or an input has that name.
+std::string unused(const ir::Workload& workload, std::string wish) {
+  for (ir::ValueId id = 0; id < workload.value_count(); ++id) {
+    if (workload.value_name(id) == wish) return unused(workload, wish + "_");
+  }
+  return wish;
+}
+
+ir::ValueId add(ir::Workload& workload, ir::Op op, const std::string& name, std::vector<ir::ValueId> inputs) {
+  ir::Node node = ir::node_with_defaults(op);
+  node.output = unused(workload, name);
+  node.inputs = std::move(inputs);
+  workload.nodes.push_back(std::move(node));
+  return workload.value_count() - 1;
+}
+
+}  // namespace
+
+ir::Workload predicting(const ir::Workload& workload) {
+  const bool one_loss = workload.model_end() + 1 == static_cast<int>(workload.nodes.size());
+  return one_loss && !workload.has(ir::Op::kStopGradient) ? workload : pruned(workload);
+}
+
+Result<ir::Workload> predicting(const ir::Workload& workload, const std::vector<std::string>& outputs) {
+  ir::Workload made = workload;
+  made.nodes.resize(static_cast<size_t>(workload.model_end()));
+  std::vector<ir::ValueId> ids;
+  for (const std::string& name : outputs) {
+    const auto named = [&](const ir::Node& node) { return node.output == name; };
+    const auto found = std::find_if(made.nodes.begin(), made.nodes.end(), named);
+    if (found == made.nodes.end())
+      return Error{
+          .message = fmt::format("workload '{}' computes no value '{}' before its loss", workload.name, name),
+          .remedy = "`bakeoff show` with the recipe lists the values that it computes"};
+    ids.push_back(made.output_of(static_cast<int>(found - made.nodes.begin())));
+    if (std::count(outputs.begin(), outputs.end(), name) > 1)
+      return Error{.message = fmt::format("'{}' is named twice", name), .remedy = "name each value once"};
+  }
+  const ir::ValueId all = ids.size() == 1 ? ids[0] : add(made, ir::Op::kJoin, "outputs", ids);
+  add(made, ir::Op::kMse, "loss", {all, all});
+  made = pruned(made);
+  if (const auto types = ir::infer(made); !types) return types.error();
   return made;
 }
 

@@ -22,6 +22,29 @@ TEST(Predicting, KeepsTheFirstLossAndWhatItNeeds) {
   EXPECT_EQ(predicting(part), part);
 }
 
+TEST(Predicting, JoinsTheOutputsThatAreNamed) {
+  const auto w = ir::parse(
+      "workload w(x: f32[N,3], y: i32[N], t: f32[N,2,2]) {\n"
+      " outputs = linear(x; weight=a[3,3])\n g = linear(x; weight=b[4,3])\n r = reshape(g) shape=N,2,2\n"
+      " main = softmax_cross_entropy(outputs, y)\n aux = mse(r, t)\n loss = add(main, aux)\n}");
+  ASSERT_TRUE(w) << w.error().text();
+  const auto both = predicting(*w, {"r", "outputs"});
+  ASSERT_TRUE(both) << both.error().text();
+  EXPECT_NE(
+      ir::dump(*both).find("  outputs_ = join(r, outputs)\n  loss = mse(outputs_, outputs_) reduction=mean"),
+      std::string::npos)
+      << ir::dump(*both);
+  EXPECT_EQ(both->predictions().size(), 2U);
+  EXPECT_EQ(predicting(*both), *both);
+  const auto one = predicting(*w, {"g"});
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->parameters.size(), 1U);
+  EXPECT_EQ(one->value_name(one->prediction()), "g");
+  EXPECT_FALSE(predicting(*w, {"g", "g"}));
+  EXPECT_FALSE(predicting(*w, {"x", "g"})) << "an input";
+  EXPECT_FALSE(predicting(*w, {"main", "g"})) << "a loss";
+}
+
 TEST(Predicting, LeavesOutWhatStopsGradients) {
   const auto stops = ir::parse(
       "workload w(x: i32[N,3], y: f32[N,3,2]) {\n e = embedding(x; weight=a[9,2])\n"

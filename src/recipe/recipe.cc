@@ -76,6 +76,18 @@ Result<ir::Workload> with_lora(const Reader& reader, const toml::table& root, ir
   return made;
 }
 
+// The part of the workload that the scenario needs.
+Result<ir::Workload> for_scenario(const Reader& reader, ir::Workload workload, const ir::Training& training) {
+  const toml::node* node = reader.find("", "outputs");
+  if (node == nullptr) return training.predicts() ? passes::predicting(workload) : std::move(workload);
+  if (training.scenario != ir::Scenario::kPredict)
+    return reader.error(node->source(), "`outputs` is about the scenario \"predict\"",
+                        "set scenario = \"predict\" at the top, or remove `outputs`");
+  auto made = passes::predicting(workload, reader.words("", "outputs"));
+  if (!made) return reader.error(node->source(), made.error().message, made.error().remedy);
+  return made;
+}
+
 // A model of language whose sequence has room for prompt and answer.
 Status read_generation(const Reader& reader, bool recorded, const ir::Workload& workload,
                        ir::Training& training) {
@@ -471,7 +483,7 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, Origin or
   if (!recorded) {
     TRY(recipe.workload, read_workload(reader));
     TRY(recipe.workload, with_lora(reader, root, std::move(recipe.workload)));
-    if (recipe.training.predicts()) recipe.workload = passes::predicting(recipe.workload);
+    TRY(recipe.workload, for_scenario(reader, std::move(recipe.workload), recipe.training));
   }
   CHECK_OK(read_generation(reader, recorded, recipe.workload, recipe.training));
   TRY(recipe.generate, read_words(reader, recorded, recipe.workload, recipe.training));

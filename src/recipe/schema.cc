@@ -38,6 +38,10 @@ std::vector<Key> keys_of_the_top_level() {
               "train: a step is one forward pass, one backward pass and one update. predict: a step is "
               "the forward pass of one batch in inference mode; [optimizer] is not needed. generate: a step "
               "answers each prompt of one batch word by word (docs/generate.md)"),
+          example("[\"masks\", \"scores\"]",
+                  listed(word_key("outputs", "what the first loss compares", {},
+                                  "values of the workload that a model predicts, by name, where the scenario "
+                                  "is predict"))),
           word_key("track", "equalised", {"equalised", "as-is"},
                    "equalised: all contenders compute the same mathematics, which is proven. as-is: each "
                    "framework uses its own defaults, and the report lists the differences"),

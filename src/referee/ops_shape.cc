@@ -107,6 +107,31 @@ void concat_backward(const NodeContext& c, const Tensor&, const Tensor& grad, co
   });
 }
 
+// visit(input, i, at), as above, for rows of one input after the other.
+template <typename Visit>
+void each_in_rows(const NodeContext& c, const Visit& visit) {
+  const int64_t width = c.shape[1];
+  int64_t first = 0;
+  for (size_t k = 0; k < c.inputs.size(); ++k) {
+    const int64_t part = static_cast<int64_t>(c.input(k).data.size()) / c.shape[0];
+    for (int64_t i = 0; i < part * c.shape[0]; ++i)
+      visit(k, static_cast<size_t>(i), static_cast<size_t>(i / part * width + first + i % part));
+    first += part;
+  }
+}
+
+AnyTensor join_values(const NodeContext& c) {
+  Tensor y = c.make();
+  each_in_rows(c, [&](size_t k, size_t i, size_t at) { y.data[at] = c.input(k).data[i]; });
+  return y;
+}
+
+void join_values_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  each_in_rows(c, [&](size_t k, size_t i, size_t at) {
+    if (to.inputs[k] != nullptr) to.inputs[k]->data[i] += grad.data[at];
+  });
+}
+
 }  // namespace
 
 std::vector<OpFunctions> shape_ops() {
@@ -114,7 +139,8 @@ std::vector<OpFunctions> shape_ops() {
           {ir::Op::kReshape, renamed, renamed_backward},
           {ir::Op::kTranspose, transpose, transpose_backward},
           {ir::Op::kPad, pad, pad_backward},
-          {ir::Op::kConcat, concat, concat_backward}};
+          {ir::Op::kConcat, concat, concat_backward},
+          {ir::Op::kJoin, join_values, join_values_backward}};
 }
 
 }  // namespace bakeoff::referee

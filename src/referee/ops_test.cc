@@ -211,6 +211,16 @@ double concat(const View& v, const Index& i) {
   return at(v.inputs[input], from);
 }
 
+double joined(const View& v, const Index& i) {
+  int64_t place = i[1];
+  for (const Tensor& x : v.inputs) {
+    const int64_t width = static_cast<int64_t>(x.data.size()) / x.shape[0];
+    if (place < width) return x.data[static_cast<size_t>(i[0] * width + place)];
+    place -= width;
+  }
+  return 0;
+}
+
 // The element of an operand that stands at a place of the output.
 double operand(const Tensor& x, Index i) {
   if (x.shape.empty()) return x.data[0];
@@ -541,6 +551,8 @@ double of_network(const View& v, const Index& i) {
       return padded(v, i);
     case ir::Op::kConcat:
       return concat(v, i);
+    case ir::Op::kJoin:
+      return joined(v, i);
     case ir::Op::kAdd:
       return operand(v, 0, i) + operand(v, 1, i);
     case ir::Op::kMul:

@@ -331,6 +331,12 @@ ir::Workload concat_case(Rng& rng) {
   return joined(Op::kConcat, shapes, {{"axis", axis}}, twice);
 }
 
+ir::Workload join_case(Rng& rng) {
+  std::vector<Shape> shapes(static_cast<size_t>(rng.integer(2, 4)));
+  for (Shape& each : shapes) each = random_shape(rng, rng.integer(2, 4), 1, 4);
+  return joined(Op::kJoin, shapes, {}, rng.chance(0.1));
+}
+
 template <Op op>
 ir::Workload broadcast_case(Rng& rng) {
   Shape a = random_shape(rng, rng.integer(2, 4));
@@ -725,6 +731,7 @@ constexpr Row kRows[] = {
     {Op::kTranspose, transpose_case},
     {Op::kPad, pad_case},
     {Op::kConcat, concat_case},
+    {Op::kJoin, join_case},
     {Op::kAdd, broadcast_case<Op::kAdd>},
     {Op::kMul, broadcast_case<Op::kMul>},
     {Op::kLrn, lrn_case},

@@ -411,7 +411,7 @@ ValueId Network::vector_block(ValueId x) {
       return b_.apply(Op::kDropout, {nonlinear(b_.batch_norm(h, layer("bn")))}, {{"rate", 0.3}});
     }
     case 1:
-      return b_.apply(Op::kConcat, {x, nonlinear(b_.linear(x, layer("fc"), width))}, {{"axis", int64_t{1}}});
+      return b_.apply(Op::kJoin, {x, nonlinear(b_.linear(x, layer("fc"), width))});
     case 2:
       return nonlinear(b_.apply(Op::kAdd, {x, b_.linear(x, layer("fc"), axis(x, 1))}));
     default:

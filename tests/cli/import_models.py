@@ -889,6 +889,20 @@ class TwoOutputs(nn.Module):
         return {"logits": self.a(x), "other": self.b(x)}
 
 
+class Heads(nn.Module):
+    """Outputs of unlike shapes, which a script of predictions gives one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.fc = nn.Conv2d(3, 6, 3), nn.Linear(6, 5)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        h = self.conv(x)
+        masks = torch.tanh(h).unflatten(1, (3, 2))
+        pooled = h.mean((2, 3))
+        return {"masks": masks, "scores": self.fc(pooled), "best": pooled.amax(1)}
+
+
 class HiddenScale(nn.Module):
     """Not what it exports: for a mapping that is wrong on purpose."""
 

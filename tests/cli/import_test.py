@@ -483,6 +483,18 @@ class Refused(Importing):
         self.assertIn("15 are trained, 0 frozen, 10 left out", done.out)
         self.assertNotIn("b.weight", (self.place.path / "my.ir").read_text())
 
+    def test_several_outputs_side_by_side(self) -> None:
+        names = ("--output", "scores,masks,best")
+        done = self.imported("Heads", "f32[4,3,6,5]", more=names)
+        self.assertEqual(done.code, 0, done.err)
+        text = (self.place.path / "my.ir").read_text()
+        self.assertIn(" = join(fc, flatten, unsqueeze)", text)
+        self.assertIn("y: f32[N,78]", text)
+        done = self.imported(
+            "Heads", "f32[4,3,6,5]", more=("--output", "z,masks", "--force")
+        )
+        self.assertIn("has no output 'z'", done.err)
+
     def test_what_no_export_keeps(self) -> None:
         self.refuses("Hooked", "'fc.weight' has a hook that changes its gradient")
         self.refuses("SeesAPart", "'part' shares a part of its memory with 'fc.weight'")

@@ -24,6 +24,17 @@ CONV = """workload conv(x: f32[N,3,5,4], y: f32[N,2,5,4]) {
   loss = mse(z, y)
 }
 """
+# With two heads, as a detector has them.
+HEADS = """workload heads(x: f32[N,3,5,4], y: f32[N,2,5,4], k: i32[N]) {
+  h = conv2d(x; weight=c.weight[4,3,3,3], bias=c.bias[4]) pad=1,1,1,1
+  masks = conv2d(h; weight=m.weight[2,4,1,1])
+  pooled = global_avg_pool2d(h)
+  scores = linear(pooled; weight=s.weight[5,4], bias=s.bias[5])
+  loss_masks = mse(masks, y)
+  loss_scores = softmax_cross_entropy(scores, k)
+  loss = add(loss_masks, loss_scores)
+}
+"""
 # Rows of the outputs that two scripts saved, and the largest difference between them.
 COMPARE = """
 import sys
@@ -104,6 +115,53 @@ class Predict(unittest.TestCase):
             self.alone(name, folder / f"predict_{name}.py", "--out", folder / name)
         compared = self.alone("torch", "-c", COMPARE, folder / "torch", folder / "jax")
         self.assertLess(float(compared.split()[1]), 1e-5)
+
+    def test_several_outputs_are_proven_and_saved(self) -> None:
+        """As values of their own, pictures with channels first."""
+        names = ["torch", "onnxruntime", "jax"]
+        if support.FULL:
+            names += ["tensorflow", "keras2"]
+        support.need(*names)
+        place = support.Place(names)
+        self.addCleanup(place.close)
+        place.write("heads.ir", HEADS)
+        rows = [f'framework = "{name}"' for name in names]
+        rows.append(f"{PLAIN}, io_binding = true")
+        if support.FULL:
+            backends = ("torch", "tensorflow", "jax")
+            rows += [f'framework = "keras", backend = "{name}"' for name in backends]
+        top = support.PREDICTIONS.replace("mlp.ir", "heads.ir")
+        text = support.recipe(
+            rows, top=f'{top}outputs = ["scores", "masks"]\n', optimizer=""
+        )
+        proven = place.run("parity", place.write("p.toml", text))
+        self.assertEqual(proven.code, 0, proven.out + proven.err)
+        self.assertEqual(proven.out.count(": same"), len(rows))
+        done = place.run("emit", "p.toml", "--out", "s")
+        self.assertEqual(done.code, 0, done.err)
+        folder = place.path / "s"
+        for name in names[:2]:
+            self.alone(name, folder / f"predict_{name}.py", "--out", folder / name)
+        for output in ("scores", "masks"):
+            compared = self.alone(
+                "torch", "-c", COMPARE.replace("output", output),
+                folder / names[0], folder / names[1],
+            )  # fmt: skip
+            self.assertLess(float(compared.split()[1]), 1e-5)
+
+    def test_outputs_that_there_are_not(self) -> None:
+        for outputs, scenario, told in (
+            ('["fc2"]', "predict", "computes no value 'fc2' before its loss"),
+            ('["h1", "h1"]', "predict", "'h1' is named twice"),
+            ("[]", "predict", "outputs"),
+            ('["h1"]', "train", "is about the scenario"),
+        ):
+            top = f'workload = "mlp.ir"\nscenario = "{scenario}"\noutputs = {outputs}\n'
+            text = support.recipe([TORCH], top=top)
+            done = self.place.run("show", self.place.write("p.toml", text))
+            self.assertEqual(done.code, 2, done.out)
+            self.assertIn(told, done.err)
+            self.assertRegex(done.err, r"p\.toml:\d+")
 
     def alone(self, environment: str, *arguments: str | Path) -> str:
         done = subprocess.run(

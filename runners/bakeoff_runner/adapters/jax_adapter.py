@@ -75,6 +75,7 @@ from bakeoff_runner.layout import (
 from bakeoff_runner.pipeline import TimedBatches, hash_batches, timed_calls
 from bakeoff_runner.prediction import (
     PREDICTION_NAMES,
+    joined,
     predict_burst,
     predict_request,
 )
@@ -640,9 +641,11 @@ class JaxAdapter(ScriptAdapter):
 
     def _prediction(self, batch: tuple[Any, ...]) -> Array:
         """By the step as it is timed."""
+        import numpy as np
+
         assert self._state is not None
-        params = self._state.get("params")
-        return self._canonical_output(self._the_script().predict_step(params, *batch))
+        output = self._the_script().predict_step(self._state.get("params"), *batch)
+        return self._canonical_output(joined(output, np.array))
 
     def _arguments(
         self, function: Callable[..., Any], state: _State, batch: tuple[Any, ...]

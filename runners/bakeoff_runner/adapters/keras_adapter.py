@@ -64,6 +64,7 @@ from bakeoff_runner.layout import (
 from bakeoff_runner.pipeline import digest
 from bakeoff_runner.prediction import (
     PREDICTION_NAMES,
+    joined,
     predict_burst,
     predict_request,
 )
@@ -580,10 +581,10 @@ class KerasAdapter(ScriptAdapter):
         library = self._library
         x = library.map(library.tensor, self._rows(first, count)[0])
         if library.floatx() == "float64":
-            output = library.array(self._model(x, training=False))
+            output = joined(self._model(x, training=False), library.array)
         else:
-            output = self._the_script().predict_step(self._model, x)
-        return self._canonical_output(np.array(output))
+            output = joined(self._the_script().predict_step(self._model, x), np.array)
+        return self._canonical_output(output)
 
     def _stream(self) -> Iterator[Any]:
         if self._batches is None:
@@ -592,8 +593,9 @@ class KerasAdapter(ScriptAdapter):
 
     def _to_host(self, output: Any) -> None:
         """Waits for an output that a script of one's own left on its device."""
-        if hasattr(output, "shape"):
-            self._library.array(output)
+        for part in output if isinstance(output, (tuple, list)) else [output]:
+            if hasattr(part, "shape"):
+                self._library.array(part)
 
     def _canonical_output(self, output: Array) -> Array:
         if self._output.perm is None:

@@ -39,6 +39,7 @@ from bakeoff_runner.adapter import (
 from bakeoff_runner.pipeline import endless
 from bakeoff_runner.prediction import (
     PREDICTION_NAMES,
+    joined,
     predict_burst,
     predict_request,
 )
@@ -128,7 +129,7 @@ class OnnxRuntimeAdapter(ScriptAdapter):
             if self._dtype == "float32":
                 raise
             return {"output": self._by_reference(batch)}  # LSTM: found out only now
-        return {"output": _to_numpy(output).copy()}
+        return {"output": joined(output, _to_numpy).copy()}
 
     def losses(self, steps: int) -> LossesResult:
         raise AdapterError("ONNX Runtime does not train")
@@ -231,6 +232,7 @@ class OnnxRuntimeAdapter(ScriptAdapter):
         return tuple(array[first : first + count] for array in self._data)
 
     def _by_reference(self, batch: tuple[Array, ...]) -> Array:
+        import numpy as np
         from onnx.reference import ReferenceEvaluator
 
         evaluator = ReferenceEvaluator(
@@ -247,8 +249,8 @@ class OnnxRuntimeAdapter(ScriptAdapter):
             for name, _, exact in _reals(op.onnx_node):
                 setattr(op, name, exact)
         names = [value.name for value in self._model.graph.input]
-        output: Array = evaluator.run(None, dict(zip(names, batch)))[0]
-        return output
+        outputs = evaluator.run(None, dict(zip(names, batch)))
+        return joined(outputs if len(outputs) > 1 else outputs[0], np.asarray)
 
 
 def _reals(node: Any) -> list[tuple[str, float, float]]:

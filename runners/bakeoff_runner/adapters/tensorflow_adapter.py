@@ -70,6 +70,7 @@ from bakeoff_runner.layout import (
 from bakeoff_runner.pipeline import TimedBatches, hash_batches, timed_calls
 from bakeoff_runner.prediction import (
     PREDICTION_NAMES,
+    joined,
     predict_burst,
     predict_request,
 )
@@ -609,10 +610,10 @@ class TensorFlowAdapter(ScriptAdapter):
         import numpy as np
 
         if self._dtype != "float64":
-            return self._canonical_output(np.array(self._step(*batch)))
+            return self._canonical_output(joined(self._step(*batch), np.array))
         step = self._the_script().predict_step
         step = getattr(step, "python_function", step)
-        return self._canonical_output(np.array(step(self._model, *batch)))
+        return self._canonical_output(joined(step(self._model, *batch), np.array))
 
     def _one_step(self, batch: tuple[Any, ...]) -> dict[str, Array]:
         """Loss and gradients of the script's step, run eagerly."""
@@ -722,14 +723,14 @@ def _wait_for(output: Any) -> None:
     """Fetches one number of the last output; steps are computed in order."""
     import tensorflow as tf
 
-    tf.reshape(output, [-1])[0].numpy()
+    for part in tf.nest.flatten(output):
+        tf.reshape(part, [-1])[0].numpy()
 
 
 def _fetch(output: Any) -> None:
-    """All of an output; of several the last."""
-    while isinstance(output, tuple):
-        output = output[-1]
-    output.numpy()
+    """All of an output, or of several."""
+    for part in output if isinstance(output, (tuple, list)) else [output]:
+        part.numpy()
 
 
 def _variables(owner: Any, path: str = "") -> dict[str, tuple[Any, Any, Any]]:

@@ -89,6 +89,7 @@ from bakeoff_runner.pipeline import (
 )
 from bakeoff_runner.prediction import (
     PREDICTION_NAMES,
+    joined,
     predict_burst,
     predict_request,
 )
@@ -654,11 +655,12 @@ class TorchAdapter(ScriptAdapter):
         seen: dict[str, Any] = {}
         hooks = self._keep_activations(seen) if activations else []
         try:
-            seen["output"] = self._the_script().predict_step(self._model, *batch)
+            output = self._the_script().predict_step(self._model, *batch)
         finally:
             for hook in hooks:
                 hook.remove()
-        return {name: value.cpu().numpy().copy() for name, value in seen.items()}
+        found = {name: _to_host(value) for name, value in seen.items()}
+        return {"output": joined(output, _to_host), **found}
 
     def _one_step(self, batch: tuple[Any, ...], activations: bool) -> dict[str, Array]:
         import torch

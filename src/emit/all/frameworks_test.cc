@@ -54,5 +54,33 @@ TEST(Frameworks, StoreFrozenWeightsOfProductsInHalfPrecision) {
   }
 }
 
+// What a script returns has the values in the order that the recipe names, none of them reshaped.
+TEST(Frameworks, PredictTheValuesOfAJoinOneByOne) {
+  const auto parsed = ir::parse(R"(workload m(x: f32[N,3,4,4], y: f32[N,36]) {
+    masks = conv2d(x; weight=m.weight[2,3,1,1])
+    pooled = global_avg_pool2d(masks)
+    scores = linear(pooled; weight=s.weight[4,2])
+    outputs = join(masks, scores)
+    loss = mse(outputs, y)
+  })");
+  ASSERT_TRUE(parsed) << parsed.error().text();
+  const std::map<std::string, std::string> lines = {
+      {"torch", "def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:"},
+      {"jax", "return jnp.transpose(masks, (0, 3, 1, 2)), scores"},
+      {"tensorflow", "return tf.transpose(masks, (0, 3, 1, 2)), scores"},
+      {"keras", "outputs = [masks_first, scores]"},
+      {"keras2", "outputs = [masks_first, scores]"},
+      {"onnxruntime", "return session.run([\"masks\", \"scores\"], {\"x\": x})"}};
+  const ir::Training training{.scenario = ir::Scenario::kPredict, .batch = 8};
+  for (const auto& [name, line] : lines) {
+    const Framework& framework = *find_framework(name);
+    const auto emitted = framework.emit({*parsed, training, defaults_of(framework), "predict_" + name});
+    ASSERT_TRUE(emitted) << name << ": " << emitted.error().text();
+    EXPECT_NE(words_of(emitted->source).find(line), std::string::npos) << name << ": " << emitted->source;
+    EXPECT_NE(emitted->source.find("[\"masks\", \"scores\"]"), std::string::npos)
+        << "the names that --out saves";
+  }
+}
+
 }  // namespace
 }  // namespace bakeoff::emit

@@ -47,7 +47,7 @@ Result<Emitted> emit_jax(const Request& request) {
                  .example = python_example(request,
                                            "params = script.init_params(script.load_weights(weights))\n"
                                            "batch = next(script.batches(script.load_data(data)))\n"
-                                           "return np.asarray(script.predict_step(params, *batch))\n",
+                                           "return script.predict_step(params, *batch)\n",
                                            output_turn(request.workload, plan))};
 }
 

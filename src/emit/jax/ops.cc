@@ -171,6 +171,7 @@ void softmax(ForwardPrinter& p, const Node& node) { emit::softmax(p, node, "jax.
 void transpose(ForwardPrinter& p, const Node& node) { emit::transpose(p, node, "jnp.transpose"); }
 void pad(ForwardPrinter& p, const Node& node) { emit::pad(p, node, "jnp.pad", "()"); }
 void concat(ForwardPrinter& p, const Node& node) { emit::concat(p, node, "jnp.concatenate"); }
+void join_values(ForwardPrinter& p, const Node&) { emit::join_values(p, "jnp.reshape", "jnp.concatenate"); }
 void spelled(ForwardPrinter& p, const Node& node) { p.spelled(ir::spellings(node.op)->jax); }
 void where(ForwardPrinter& p, const Node&) { p.assign("jnp.where", {p.input(0), p.input(1), p.input(2)}); }
 
@@ -223,6 +224,7 @@ const OpFunctions<ForwardPrinter>& op_functions() {
           {{Op::kTranspose}, transpose},
           {{Op::kPad}, pad},
           {{Op::kConcat}, concat},
+          {{Op::kJoin}, join_values},
           {{Op::kAdd}, add},
           {{Op::kMul}, mul},
           {{Op::kLrn}, lrn},

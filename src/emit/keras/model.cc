@@ -46,8 +46,8 @@ std::vector<int> model_inputs(const ir::Workload& workload, const std::vector<in
   return inputs;
 }
 
-Status check(const ir::Workload& workload, const std::vector<int>& losses) {
-  for (const int loss : losses) {
+Status check(const ir::Workload& workload, const std::vector<int>& losses, bool predicts) {
+  for (const int loss : predicts ? std::vector<int>() : losses) {
     const ir::ValueId target = workload.nodes[static_cast<size_t>(loss)].inputs[1];
     if (workload.is_input(target)) continue;
     return Error{
@@ -142,11 +142,11 @@ void print_inputs(Printer& p, const std::vector<int>& inputs) {
   }
 }
 
-// What the model gives a loss. `given`: the outputs of losses before it.
-std::string output_of(Printer& p, int loss_node, const std::vector<std::string>& given) {
-  const ir::Node& loss = p.workload.nodes[static_cast<size_t>(loss_node)];
-  p.node = loss_node;
-  std::string output = p.input(loss, 0);
+// What the model gives a loss, or as value `i` of a join. `given`: the outputs before it.
+std::string output_of(Printer& p, int reader, const std::vector<std::string>& given, size_t i = 0) {
+  const ir::Node& loss = p.workload.nodes[static_cast<size_t>(reader)];
+  p.node = reader;
+  std::string output = p.input(loss, i);
   const ir::ValueId prediction = loss.inputs[0];
   // Keras on TensorFlow looks for the logits behind a softmax and takes those instead.
   const bool softmax = !p.training.predicts() && loss.op == Op::kSoftmaxCrossEntropy &&
@@ -169,7 +169,12 @@ std::string output_of(Printer& p, int loss_node, const std::vector<std::string>&
 
 void print_return(Printer& p, const std::vector<int>& inputs, const std::vector<int>& losses) {
   std::vector<std::string> outputs, names;
-  for (const int loss : losses) outputs.push_back(output_of(p, loss, outputs));
+  if (const int last = p.workload.model_end() - 1; p.training.predicts() && p.workload.joins(last)) {
+    const size_t count = p.workload.predictions().size();
+    for (size_t i = 0; i < count; ++i) outputs.push_back(output_of(p, last, outputs, i));
+  } else {
+    for (const int loss : losses) outputs.push_back(output_of(p, loss, outputs));
+  }
   for (const int id : inputs) names.push_back(p.value_name(id));
   const std::string name = fmt::format("name=\"{}\"", identifier(p.workload.name));
   if (outputs.size() > 1) print_list(p.out, "outputs = ", outputs);
@@ -328,7 +333,7 @@ bool has_op(ir::Op op) { return op_functions().contains(op); }
 Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
   const ir::Workload& workload = request.workload;
   const std::vector<int> losses = losses_of(workload, request.training.predicts());
-  CHECK_OK(check(workload, losses));
+  CHECK_OK(check(workload, losses, request.training.predicts()));
   TRY(const std::vector<ir::Type> types, ir::infer(workload));
   LayoutPlan plan = plan_layout(workload, types, {.plain_values = false});
   CHECK_OK(keep_tables(workload, plan));

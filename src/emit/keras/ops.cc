@@ -344,15 +344,32 @@ void pad(Printer& p, const Node& node) {
   p.assign(p.op("pad"), args);
 }
 
-void concat(Printer& p, const Node& node) {
-  Strings parts;
-  for (size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(p.input(node, i));
-  const std::string axis = fmt::format("axis={}", p.axes().at(node.integer("axis")));
+void side_by_side(Printer& p, const Strings& parts, int64_t at) {
+  const std::string axis = fmt::format("axis={}", at);
   const std::string list = fmt::format("[{}]", join(parts, ", "));
   if (list.size() + 9 <= 88) return p.assign(p.op("concatenate"), {list, axis});
   const std::string name = p.fresh(p.value_name(p.workload.output_of(p.node)) + "_parts");
   print_list(p.out, name + " = ", parts);
   p.assign(p.op("concatenate"), {name, axis});
+}
+
+void concat(Printer& p, const Node& node) {
+  Strings parts;
+  for (size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(p.input(node, i));
+  side_by_side(p, parts, p.axes().at(node.integer("axis")));
+}
+
+// A model that predicts gives the values one by one.
+void join_values(Printer& p, const Node& node) {
+  if (p.training.predicts() && p.workload.joins(p.node)) return;
+  Strings parts;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ir::Shape& shape = p.shape(node.inputs[i]);
+    parts.push_back(shape.size() == 2 ? p.input(node, i)
+                                      : fmt::format("{}({}, (-1, {}))", p.op("reshape"), p.input(node, i),
+                                                    ir::product(shape, 1, shape.size())));
+  }
+  side_by_side(p, parts, 1);
 }
 
 void spelled(Printer& p, const Node& node) {
@@ -437,6 +454,7 @@ const OpFunctions<Printer>& op_functions() {
           {{Op::kTranspose}, transpose},
           {{Op::kPad}, pad},
           {{Op::kConcat}, concat},
+          {{Op::kJoin}, join_values},
           {{Op::kAdd}, add},
           {{Op::kMul}, mul},
           {{Op::kLrn}, lrn},

@@ -220,6 +220,13 @@ void concat(ForwardPrinter& p, const ir::Node& node) {
   p.call("torch::cat", {fmt::format("{{{}}}", join(parts, ", ")), std::to_string(node.integer("axis"))});
 }
 
+void join_values(ForwardPrinter& p, const ir::Node& node) {
+  std::vector<std::string> parts;
+  for (const ir::ValueId id : node.inputs)
+    parts.push_back(p.use(id) + (p.shape(id).size() == 2 ? "" : ".flatten(1)"));
+  p.call("torch::cat", {fmt::format("{{{}}}", join(parts, ", ")), "1"});
+}
+
 void spelled(ForwardPrinter& p, const ir::Node& node) { p.spelled(node); }
 void constant(ForwardPrinter& p, const ir::Node& node) {
   p.fixed(real_literal(node.real("value"), Language::kCpp));
@@ -263,6 +270,7 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {{Op::kTranspose}, transpose},
           {{Op::kPad}, pad},
           {{Op::kConcat}, concat},
+          {{Op::kJoin}, join_values},
           {{Op::kAdd}, add},
           {{Op::kMul}, mul},
           {{Op::kLrn}, lrn},

@@ -43,25 +43,23 @@ std::string GraphPrinter::unique(const std::string& wish) {
   return name;
 }
 
-std::string GraphPrinter::print() {
-  const std::set<ir::ValueId> given = [&] {
-    std::set<ir::ValueId> ids;
-    for (const auto& [id, name] : names_) ids.insert(id);
-    return ids;
-  }();
+std::vector<std::string> GraphPrinter::print() {
+  std::set<std::string> taken;  // by inputs and outputs
+  for (const auto& [id, name] : names_) taken.insert(name);
   for (const int n : graph_.live) {
     node_ = n;
     op_functions().at(node().op)(*this, node());
   }
-  // An output that is an input as it stands needs a node of its own.
-  const std::string output = names_.at(graph_.workload.prediction());
-  for (const ir::ValueId id : given) {
-    if (names_.at(id) != output) continue;
-    const std::string copy = unique(output + ".copy");
-    print_add("Identity", {output}, copy, {});
-    return copy;
+  // An output that is an input as it stands, or another output, needs a node of its own.
+  std::vector<std::string> outputs;
+  for (const ir::ValueId id : graph_.outputs()) {
+    outputs.push_back(names_.at(id));
+    if (taken.insert(outputs.back()).second) continue;
+    const std::string copy = unique(outputs.back() + ".copy");
+    print_add("Identity", {outputs.back()}, copy, {});
+    outputs.back() = copy;
   }
-  return output;
+  return outputs;
 }
 
 std::string GraphPrinter::param(std::string_view slot) const {

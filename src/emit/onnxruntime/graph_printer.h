@@ -19,8 +19,8 @@ class GraphPrinter {
  public:
   GraphPrinter(CodeWriter& out, const Graph& graph);
 
-  // The nodes up to the prediction; gives the name of the graph's output.
-  std::string print();
+  // The nodes up to the prediction; gives the names of the graph's outputs.
+  std::vector<std::string> print();
   // The graph's name of a value: of an input or of one that has been printed.
   const std::string& name(ir::ValueId id) const { return names_.at(id); }
 

@@ -200,6 +200,13 @@ void concat(P& p, const Node& node) {
   p.add("Concat", parts, {fmt::format("axis={}", node.integer("axis"))});
 }
 
+void join_values(P& p, const Node& node) {
+  Strings parts;
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    parts.push_back(p.step("Flatten", std::to_string(i), {p.input(i)}));
+  p.add("Concat", parts, {"axis=1"});
+}
+
 struct Parts {
   Strings inputs, attributes;
 };
@@ -380,6 +387,7 @@ const OpFunctions<GraphPrinter>& op_functions() {
           {{Op::kTranspose}, transpose},
           {{Op::kPad}, pad},
           {{Op::kConcat}, concat},
+          {{Op::kJoin}, join_values},
           {{Op::kAdd}, add},
           {{Op::kMul}, mul},
           {{Op::kLrn}, lrn},

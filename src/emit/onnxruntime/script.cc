@@ -103,21 +103,35 @@ def value(name, dtype, shape):
 
 )");
       GraphPrinter printer(out_, graph_);
-      output_ = printer.print();
+      outputs_ = printer.print();
       for (const ir::ValueId id : graph_.forward_inputs()) inputs_.push_back(printer.name(id));
       out_.blank();
       graph_inputs();
-      value_info("output = ", output_, graph_.types[static_cast<size_t>(request_.workload.prediction())]);
+      graph_outputs();
       out_.print("read = {name for node in nodes for name in node.input}\n");
       out_.print("arrays = [(name, array) for name, array in constants.items() if name in read]\n");
       out_.print("initial = [numpy_helper.from_array(array, name) for name, array in arrays]\n");
-      out_.call("graph = helper.make_graph",
-                {"nodes", "\"" + request_.workload.name + "\"", "inputs", "[output]", "initial"});
+      out_.call("graph = helper.make_graph", {"nodes", "\"" + request_.workload.name + "\"", "inputs",
+                                              one() ? "[output]" : "outputs", "initial"});
       out_.line("opset = helper.make_opsetid(\"\", OPSET)");
       out_.line(
           fmt::format("return helper.make_model(graph, opset_imports=[opset], ir_version={})", kIrVersion));
     }
     out_.blank(2);
+  }
+
+  bool one() const { return outputs_.size() == 1; }
+
+  void graph_outputs() {
+    const auto ids = graph_.outputs();
+    const auto type = [&](size_t i) { return graph_.types[static_cast<size_t>(ids[i])]; };
+    if (one()) return value_info("output = ", outputs_[0], type(0));
+    out_.line("outputs = [");
+    {
+      const auto inside = out_.indent();
+      for (size_t i = 0; i < ids.size(); ++i) value_info("", outputs_[i], type(i));
+    }
+    out_.line("]");
   }
 
   void graph_inputs() {
@@ -168,10 +182,11 @@ def value(name, dtype, shape):
     for (size_t i = 0; i < names.size(); ++i)
       entries.push_back(fmt::format("\"{}\": {}", inputs_[i], names[i]));
     const std::string flat = fmt::format("{{{}}}", join(entries, ", "));
-    const std::string line = fmt::format("return session.run([\"{}\"], {})[0]", output_, flat);
+    const std::string run = fmt::format("return session.run({}, ", list_of(outputs_));
+    const std::string line = run + flat + (one() ? ")[0]" : ")");
     if (out_.column() + line.size() <= 88) return out_.line(line);
     print_list(out_, "feed = ", '{', entries);
-    out_.line(fmt::format("return session.run([\"{}\"], feed)[0]", output_));
+    out_.line(run + (one() ? "feed)[0]" : "feed)"));
   }
 
   void bound_step() {
@@ -179,9 +194,9 @@ def value(name, dtype, shape):
     const auto names = graph_.forward_names();
     for (size_t i = 0; i < names.size(); ++i)
       out_.call("binding.bind_ortvalue_input", {"\"" + inputs_[i] + "\"", names[i]});
-    out_.call("binding.bind_output", {"\"" + output_ + "\"", "DEVICE"});
+    for (const std::string& name : outputs_) out_.call("binding.bind_output", {"\"" + name + "\"", "DEVICE"});
     out_.line("session.run_with_iobinding(binding)");
-    out_.line("return binding.get_outputs()[0]");
+    out_.line(one() ? "return binding.get_outputs()[0]" : "return binding.get_outputs()");
   }
 
   void print_main() {
@@ -191,10 +206,11 @@ def value(name, dtype, shape):
       print_arguments(out_, request_);
       out_.blank();
       out_.line("session = make_session(build_model(load_weights(args.weights)))");
-      const std::string output = binds() ? "output.numpy()" : "output";
-      print_predict_loop(
-          out_, request_,
-          {.step = "predict_step(session, *next(data))", .mean = output + ".mean()", .numbers = output});
+      const std::string to_numpy = binds() ? ".numpy()" : "";
+      print_predict_loop(out_, request_,
+                         {.step = "predict_step(session, *next(data))",
+                          .mean = fmt::format("output{}.mean()", to_numpy),
+                          .to_numpy = to_numpy});
     }
     out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
   }
@@ -203,7 +219,7 @@ def value(name, dtype, shape):
   const Request& request_;
   const Graph& graph_;
   std::vector<std::string> inputs_;  // of the ONNX graph, parallel to forward_inputs()
-  std::string output_;
+  std::vector<std::string> outputs_;
 };
 
 }  // namespace

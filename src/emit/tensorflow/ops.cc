@@ -263,6 +263,7 @@ void softmax(ForwardPrinter& p, const Node& node) { emit::softmax(p, node, "tf.n
 void transpose(ForwardPrinter& p, const Node& node) { emit::transpose(p, node, "tf.transpose"); }
 void pad(ForwardPrinter& p, const Node& node) { emit::pad(p, node, "tf.pad", "[]"); }
 void concat(ForwardPrinter& p, const Node& node) { emit::concat(p, node, "tf.concat"); }
+void join_values(ForwardPrinter& p, const Node&) { emit::join_values(p, "tf.reshape", "tf.concat"); }
 void spelled(ForwardPrinter& p, const Node& node) { p.spelled(ir::spellings(node.op)->tensorflow); }
 // Of two branches the first decides the type: a number of Python's would be float32.
 void where(ForwardPrinter& p, const Node& node) {
@@ -331,6 +332,7 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
           {{Op::kTranspose}, transpose},
           {{Op::kPad}, pad},
           {{Op::kConcat}, concat},
+          {{Op::kJoin}, join_values},
           {{Op::kAdd}, add},
           {{Op::kMul}, mul},
           {{Op::kLrn}, lrn},

@@ -277,7 +277,7 @@ class Script {
       print_predict_loop(out_, request_,
                          {.step = compiled ? "predict(*next(data))" : "predict_step(model, *next(data))",
                           .mean = "float(tf.reduce_mean(output))",
-                          .numbers = "output.numpy()",
+                          .to_numpy = generates() ? ".numpy()" : "",
                           .turn = output_turn(request_.workload, graph_.plan)});
     }
     out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");

@@ -44,9 +44,9 @@ std::string prediction(const Request& request) {
       "batch = next(script.batches(script.load_data(data)))\n"
       "{}",
       tensorflow::class_name(request),
-      eager ? "return script.predict_step(model, *batch).numpy()\n"
+      eager ? "return script.predict_step(model, *batch)\n"
             : "predict_step = script.compiled(script.predict_step, model)\n"
-              "return predict_step(*batch).numpy()\n");
+              "return predict_step(*batch)\n");
 }
 
 Result<Emitted> emit_tensorflow(const Request& request) {

@@ -34,10 +34,8 @@ void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
     order_.push_back(name);
     parameters.push_back(name + ": Tensor");
   }
-  const std::vector<ir::ValueId> outputs = workload_.outputs();
-  const std::vector<std::string> types(outputs.size(), "Tensor");
-  out_.call("def forward", parameters,
-            types.size() > 1 ? fmt::format(" -> tuple[{}]:", join(types, ", ")) : " -> Tensor:");
+  const std::vector<ir::ValueId> outputs = this->outputs();
+  out_.call("def forward", parameters, fmt::format(" -> {}:", tensors(outputs.size())));
   const auto body = out_.indent();
   print_nodes(functions);
   if (pending_ && pending_->value == workload_.prediction() && outputs.size() == 1) {
@@ -442,9 +440,19 @@ std::string ForwardPrinter::pick_variable(ir::ValueId value) {
   return name;
 }
 
+std::vector<ir::ValueId> ForwardPrinter::outputs() const {
+  const std::vector<ir::ValueId> predictions = workload_.predictions();
+  return request_.training.predicts() && predictions.size() > 1 ? predictions : workload_.outputs();
+}
+
+std::string tensors(size_t count) {
+  const std::vector<std::string> types(count, "Tensor");
+  return count == 1 ? "Tensor" : fmt::format("tuple[{}]", join(types, ", "));
+}
+
 bool ForwardPrinter::escapes(ir::ValueId value) const {
   if (!stretch_.path.empty()) return value == workload_.output_of(stretch_.end - 1);
-  const std::vector<ir::ValueId> outputs = workload_.outputs();
+  const std::vector<ir::ValueId> outputs = this->outputs();
   return std::find(outputs.begin(), outputs.end(), value) != outputs.end();
 }
 

@@ -56,6 +56,11 @@ class ForwardPrinter {
   std::string parameter(const ir::Node& node, std::string_view slot) const {
     return modules_.parameter(node.param(slot));
   }
+  // The join in print is what forward() returns one by one.
+  bool returns(const ir::Node& node) const {
+    return request_.training.predicts() && &node == &workload_.nodes[static_cast<size_t>(node_)] &&
+           workload_.joins(node_);
+  }
   // An op that is spelled (ir/spelling.h).
   void spelled(const ir::Node& node);
   // The value of the node in print is an expression that needs no variable.
@@ -88,6 +93,7 @@ class ForwardPrinter {
   void assign(const std::string& target, const Pending& pending);
   std::string pick_variable(ir::ValueId value);
   bool escapes(ir::ValueId value) const;
+  std::vector<ir::ValueId> outputs() const;  // of forward()
   int last_use(ir::ValueId value) const;
 
   CodeWriter& out_;
@@ -117,6 +123,9 @@ class ForwardPrinter {
   int node_ = 0;              // index of the node being printed; of a block its last one
   std::vector<int> readers_;  // last_readers(workload_)
 };
+
+// The type of what gives so many values: "Tensor", "tuple[Tensor, Tensor]".
+std::string tensors(size_t count);
 
 // Inputs that forward() takes: those read by anything but the loss, in order.
 std::vector<ir::ValueId> forward_inputs(const ir::Workload& workload);

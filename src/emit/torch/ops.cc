@@ -205,6 +205,15 @@ void concat(ForwardPrinter& p, const ir::Node& node) {
   p.call("torch.cat", {fmt::format("({})", join(parts, ", ")), fmt::format("dim={}", node.integer("axis"))});
 }
 
+// forward() of a model that predicts returns the values one by one.
+void join_values(ForwardPrinter& p, const ir::Node& node) {
+  if (p.returns(node)) return;
+  std::vector<std::string> parts;
+  for (const ir::ValueId id : node.inputs)
+    parts.push_back(p.use(id) + (p.shape(id).size() == 2 ? "" : ".flatten(1)"));
+  p.call("torch.cat", {fmt::format("({})", join(parts, ", ")), "dim=1"});
+}
+
 void spelled(ForwardPrinter& p, const ir::Node& node) { p.spelled(node); }
 void constant(ForwardPrinter& p, const ir::Node& node) { p.fixed(real_literal(node.real("value"))); }
 void parameter(ForwardPrinter& p, const ir::Node& node) { p.fixed(p.parameter(node, "weight")); }
@@ -246,6 +255,7 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {{Op::kTranspose}, transpose},
           {{Op::kPad}, pad},
           {{Op::kConcat}, concat},
+          {{Op::kJoin}, join_values},
           {{Op::kAdd}, add},
           {{Op::kMul}, mul},
           {{Op::kLrn}, lrn},

@@ -451,10 +451,11 @@ void Script::predict_step() {
   std::vector<std::string> parameters = typed_inputs();
   parameters.insert(parameters.begin(), "model: nn.Module");
   out_.line("@torch.inference_mode()");
-  out_.call("def predict_step", parameters, " -> Tensor:");
+  const size_t count = workload_.predictions().size();
+  out_.call("def predict_step", parameters, fmt::format(" -> {}:", tensors(count)));
   {
     const auto body = out_.indent();
-    out_.call("return model", loaded_names(), workload_.outputs().size() > 1 ? "[0]" : "");
+    out_.call("return model", loaded_names(), count == 1 && workload_.outputs().size() > 1 ? "[0]" : "");
   }
   out_.blank(2);
 }
@@ -531,6 +532,24 @@ void Script::print_training_loop() {
 }
 
 void Script::print_prediction_loop() {
+  const std::vector<std::string> names = output_names(workload_);
+  if (!names.empty()) {
+    out_.print(R"(    data = load_data(args.data)
+    steps = len(data[0]) // BATCH_SIZE if args.out else args.steps
+    outputs = []
+    for step, batch in enumerate(islice(batches(*data), steps)):
+        output = predict_step(model, *batch)
+        if step % 10 == 0:
+            print(f"batch {step:5d}  mean $first$ {output[0].mean().item():.6f}")
+        if args.out:
+            outputs.append([part.cpu().float() for part in output])
+    if args.out:
+        parts = [torch.cat(parts).contiguous() for parts in zip(*outputs)]
+        save_file(dict(zip([$names$], parts)), args.out)
+)",
+               {{"first", names[0].substr(1, names[0].size() - 2)}, {"names", join(names, ", ")}});
+    return;
+  }
   out_.print(
       R"(    data = load_data(args.data)
     steps = len(data[0]) // BATCH_SIZE if args.out else args.steps

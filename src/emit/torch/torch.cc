@@ -35,7 +35,8 @@ Result<Emitted> emit_script(const Request& request) {
                      "# Not strict: the file lacks BatchNorm's counters and the second biases of LSTMs.\n"
                      "model.load_state_dict(script.load_file(weights), strict=False)\n"
                      "batch = next(script.batches(*script.load_data(data)))\n"
-                     "return script.predict_step(model, *batch).numpy(force=True)\n")};
+                     "return script.predict_step(model, *batch)\n",
+                     "", ".cpu()")};
 }
 
 std::string environment(const Settings&) { return "torch"; }

@@ -112,7 +112,7 @@ def main():
         if step % 10 == 0:
             print(f"batch {step}: mean output {output.numpy().mean():.6f}")
         if args.out:
-            outputs.append(np.asarray(output, np.float32))
+            outputs.append(np.asarray(output.numpy(), np.float32))
     if args.out:
         save_file({"output": np.concatenate(outputs)}, args.out)
 
