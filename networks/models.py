@@ -52,6 +52,27 @@ def sam_encoder_tiny() -> nn.Module:
     )  # fmt: skip
 
 
+def sam_tiny() -> nn.Module:
+    """SAM of transformers: the same encoder, points, and the decoder of masks and scores."""
+    from transformers import SamConfig, SamModel
+
+    return SamModel(
+        SamConfig(
+            vision_config={
+                "hidden_size": 32, "output_channels": 16, "num_hidden_layers": 2,
+                "num_attention_heads": 2, "image_size": 64, "patch_size": 8,
+                "window_size": 4, "global_attn_indexes": [1], "mlp_dim": 64,
+                "num_pos_feats": 8,
+            },
+            prompt_encoder_config={"hidden_size": 16, "image_size": 64, "patch_size": 8},
+            mask_decoder_config={
+                "hidden_size": 16, "mlp_dim": 32, "num_attention_heads": 2,
+                "iou_head_hidden_dim": 16, "iou_head_depth": 2,
+            },
+        )
+    )  # fmt: skip
+
+
 def unet_tiny() -> nn.Module:
     """The UNet of Stable Diffusion, of diffusers, with 16 and 32 channels: cross attention, group norms."""
     from diffusers import UNet2DConditionModel

@@ -39,6 +39,7 @@ IMPORTED = (
     "gnmt_tiny",
     "deep_speech_2_tiny",
     "sam_encoder_tiny",
+    "sam_tiny",
     "unet_tiny",
     "gemma_tiny",
     "mistral_tiny",
