@@ -271,10 +271,14 @@ class Importer:
         self.module.eval()
         tensors = [drawn(spec, 2) for spec in self.specs]
         args, kwargs = arguments(self.module, self.specs, tensors)
-        without_numbers = FakeTensorMode(allow_non_fake_inputs=True)
-        fake = without_numbers if self.counts else contextlib.nullcontext()
-        with contextlib.suppress(Exception), torch.no_grad(), fake:
+        with contextlib.suppress(Exception), torch.no_grad(), self._numbers():
             self.outputs.look(False, forward(*args, **kwargs))
+
+    def _numbers(self) -> contextlib.AbstractContextManager[Any]:
+        """In which a model that is counted computes shapes alone."""
+        if self.counts:
+            return FakeTensorMode(allow_non_fake_inputs=True)  # type: ignore[no-any-return]
+        return contextlib.nullcontext()
 
     # -- what the module holds
 
@@ -443,7 +447,7 @@ class Importer:
             (more, named, f"the model's batch size is fixed at {rows}", _FIXED),
         ):
             try:
-                with torch.no_grad():
+                with torch.no_grad(), self._numbers():
                     self.module(*positional, **by_name)
             except Exception as error:
                 place = user_place(error, self.folder)
