@@ -333,10 +333,10 @@ class Graph:
                 found.append(name)
         return found
 
-    def join_outputs(self, result: str, sizes: Sequence[Shape]) -> None:
-        """What puts flattened outputs of these sizes side by side becomes one op,
-        `join`, of them as they are: scripts that predict give them one by one."""
-        last = self.by_output[result]
+    def join_outputs(self, result: str, outputs: Mapping[str, Shape]) -> None:
+        """What puts flattened outputs of these names and sizes side by side becomes one
+        op, `join`, of them as they are: scripts that predict give them one by one."""
+        last, sizes = self.by_output[result], outputs.values()
         inputs = list(last.inputs)
         for i, (name, size) in enumerate(zip(inputs, sizes)):
             made, shape = self.by_output.get(name), (N, *size)
@@ -353,6 +353,15 @@ class Graph:
             else:
                 made.op, made.shape, made.attrs = "reshape", shape, {"shape": shape}
         last.op, last.attrs, last.inputs = "join", {}, tuple(inputs)
+        for old, name in zip(inputs, outputs):
+            if name.isidentifier() and old in self.by_output:
+                self._rename(old, self.names.unique(name))
+
+    def _rename(self, old: str, name: str) -> None:
+        made = self.by_output[name] = self.by_output.pop(old)
+        made.output = name
+        for node in self.nodes:
+            node.inputs = tuple(name if one == old else one for one in node.inputs)
 
     def live(self, results: Sequence[str]) -> list[Node]:
         """The nodes that these values depend on."""

@@ -44,7 +44,7 @@ class Outputs:
     def __init__(self, wanted: str) -> None:
         self.wanted = wanted
         self.several = wanted.split(",") if "," in wanted else []
-        self.sizes: list[tuple[int, ...]] = []  # of a row of each chosen one
+        self.sizes: dict[str, tuple[int, ...]] = {}  # of a row of each chosen one
         self.names: dict[bool, list[str]] = {}  # by the mode, training or not
         self.unused: list[str] = []  # that training gives and inference does not
 
@@ -64,7 +64,9 @@ class Outputs:
             for name in chosen:
                 if name not in found:
                     raise self._no_such(name, found)
-            self.sizes = [tuple(map(int, found[name].shape[1:])) for name in chosen]
+            self.sizes = {
+                name: tuple(map(int, found[name].shape[1:])) for name in chosen
+            }
             return side_by_side([found[name] for name in chosen])
         other = self.names.get(not training, [])
         if training and len(other) == 1 and found:

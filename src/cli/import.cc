@@ -156,8 +156,10 @@ void add_model_options(CLI::App& sub, ImportOptions& options, const std::string&
                  "type of an input, the batch first: 'f32[8,3,32,32]'; by the name of a parameter of the "
                  "forward function: 'ids=i32[16,128]'; once for each input. A Keras model may know its own")
       ->allow_extra_args(false);
-  sub.add_option("--output", options.output,
-                 "name or number of the output that the loss compares, where the model has several")
+  sub.add_option(
+         "--output", options.output,
+         "name or number of the output that the loss compares, where the model has several; of a torch module "
+         "several of them, with commas between them: scripts that predict give them one by one")
       ->type_name("NAME");
   sub.add_option("--framework", options.framework,
                  "framework that the model is of; where it is not named that which the file imports")

@@ -488,7 +488,7 @@ class Refused(Importing):
         done = self.imported("Heads", "f32[4,3,6,5]", more=names)
         self.assertEqual(done.code, 0, done.err)
         text = (self.place.path / "my.ir").read_text()
-        self.assertIn(" = join(fc, flatten, unsqueeze)", text)
+        self.assertIn(" = join(scores, masks, best)", text)
         self.assertIn("y: f32[N,78]", text)
         done = self.imported(
             "Heads", "f32[4,3,6,5]", more=("--output", "z,masks", "--force")
