@@ -34,6 +34,11 @@ std::vector<Settings> named_variants(const Framework& framework) {
   return all;
 }
 
+bool concerns(const Setting& setting, ir::Scenario scenario) {
+  return setting.scenarios.empty() ||
+         std::ranges::find(setting.scenarios, scenario) != setting.scenarios.end();
+}
+
 std::string precision_group(const Settings& settings) {
   const std::string precision = setting_or(settings, "precision", kFullPrecision);
   return setting_or(settings, "tf32", "false") == "true" ? precision + "+tf32" : precision;

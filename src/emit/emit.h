@@ -28,8 +28,11 @@ using Settings = std::map<std::string, std::string>;
 std::string setting_or(const Settings& settings, const std::string& name, const std::string& otherwise);
 
 struct Framework;
+struct Setting;
 // Every setting at the framework's own default.
 Settings defaults_of(const Framework& framework);
+// Whether it means something in this scenario.
+bool concerns(const Setting& setting, ir::Scenario scenario);
 // The settings that are always named, in every combination of their values: {{"backend", "jax"}}, ... One empty
 // map where there are none.
 std::vector<Settings> named_variants(const Framework& framework);
@@ -46,10 +49,10 @@ struct Setting {
   std::vector<std::string> values;  // allowed; empty: any integer from `least` on
   std::string fallback;             // the framework's own default
   std::string doc;
-  bool training_only = false;   // means nothing in the scenario "predict"
-  int64_t least = 1;            // where any integer is allowed, those from here on
-  bool steps_per_call = false;  // its value is the number of training steps that one call does
-  bool always_named = false;    // part of a contender's name at its default, too: Keras's backend
+  std::vector<ir::Scenario> scenarios = {};  // in which it means something; empty: all
+  int64_t least = 1;                         // where any integer is allowed, those from here on
+  bool steps_per_call = false;               // its value is the number of training steps that one call does
+  bool always_named = false;  // part of a contender's name at its default, too: Keras's backend
   // Values that `bakeoff tune` tries: everywhere, and where there is a GPU.
   std::vector<std::string> tuned = {}, tuned_on_gpus = {};
   // An environment variable by which scripts of users choose it before they import the framework; workers

@@ -6,6 +6,27 @@
 
 namespace bakeoff::emit {
 
+Setting cache_setting(bool grows) {
+  Setting setting = {
+      .name = "cache",
+      .values = {"static", "none"},
+      .fallback = "static",
+      .doc =
+          "keys and values of words that were read: static: kept, in places for all words; none: not "
+          "kept, every word is chosen by a run of the whole model over all places",
+      .scenarios = {ir::Scenario::kGenerate}};
+  if (grows) {
+    setting.values.insert(setting.values.begin() + 1, "dynamic");
+    setting.doc += "; dynamic: kept, in tensors that grow by each word (compile = off)";
+  } else {
+    setting.doc += "; no cache grows: each word would be compiled anew";
+  }
+  return setting;
+}
+
+bool keeps_words(const Settings& settings) { return setting_or(settings, "cache", "static") != "none"; }
+bool cache_grows(const Settings& settings) { return setting_or(settings, "cache", "static") == "dynamic"; }
+
 bool computed(const ir::Input& input) { return input.type.shape == ir::Shape{ir::kSteps}; }
 
 std::vector<ir::ValueId> read_from_data(const ir::Workload& workload, std::vector<ir::ValueId> ids) {

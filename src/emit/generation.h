@@ -1,9 +1,10 @@
 #pragma once
 
-// Scripts of the scenario "generate". The workload of their request is a step of decoding (passes/decode.h): it reads words
-// and the input `positions`, which no file has. A script has
+// Scripts of the scenario "generate". The workload of their request is a step of decoding (passes/decode.h), with caches or
+// without: it reads words and the input `positions`, which no file has. A script has
 //
-//   decode_step   the logits of the word that follows the words it is given
+//   decode_step   the logits of the word that follows the words it is given; without caches it puts them into rows of
+//                 words first, and the whole model reads those
 //   generate      an iterator over the words of the answers, each chosen by an argument (default: the likeliest)
 //   predict_step  all of them, N x WORDS
 
@@ -11,10 +12,17 @@
 #include <vector>
 
 #include "emit/code_writer.h"
+#include "emit/emit.h"
 #include "ir/training.h"
 #include "ir/workload.h"
 
 namespace bakeoff::emit {
+
+// What a script keeps of the words that were read. `grows`: its caches can grow.
+Setting cache_setting(bool grows = false);
+// Whether keys and values are kept, and whether in caches that grow.
+bool keeps_words(const Settings& settings);
+bool cache_grows(const Settings& settings);
 
 // The input that a script computes itself.
 bool computed(const ir::Input& input);

@@ -5,7 +5,7 @@
 namespace bakeoff::emit {
 
 Precision precision_of(const Request& request) {
-  if (request.training.predicts()) return {};
+  if (request.training.scenario == ir::Scenario::kPredict) return {};
   const std::string half = setting_or(request.settings, "precision", kFullPrecision);
   return {.half = half == kFullPrecision ? "" : half,
           .tf32 = setting_or(request.settings, "tf32", "false") == "true",
@@ -16,7 +16,8 @@ std::vector<bool> stored_in_half(const Request& request) {
   const ir::Workload& workload = request.workload;
   std::vector<bool> stored(workload.parameters.size());
   if (!precision_of(request).mixed()) return stored;
-  for (size_t id = 0; id < stored.size(); ++id) stored[id] = workload.parameters[id].frozen;
+  for (size_t id = 0; id < stored.size(); ++id)
+    stored[id] = workload.parameters[id].frozen || request.training.generates();
   for (const ir::Node& node : workload.nodes) {
     const bool rounds = node.op == ir::Op::kLinear || node.op == ir::Op::kEmbedding || ir::is_conv(node.op);
     for (const ir::Slot& slot : node.params)
@@ -33,12 +34,14 @@ std::vector<std::string> precision_lines(const std::string& backends, bool tf32)
   return lines;
 }
 
-Setting precision_setting(const std::string& how) {
+Setting precision_setting(const std::string& how, bool generates) {
+  std::vector<ir::Scenario> scenarios = {ir::Scenario::kTrain};
+  if (generates) scenarios.push_back(ir::Scenario::kGenerate);
   return {.name = "precision",
           .values = {kFullPrecision, "bfloat16", "float16"},
           .fallback = kFullPrecision,
           .doc = "mixed precision: " + how + "; a group of its own",
-          .training_only = true};
+          .scenarios = std::move(scenarios)};
 }
 
 Setting tf32_setting(const std::string& how) {
@@ -47,7 +50,7 @@ Setting tf32_setting(const std::string& how) {
           .fallback = "false",
           .doc = "true: float32 products may be rounded to TF32 on GPUs that have it (" + how +
                  "), a group of its own; false: they are not, in the as-is track the framework's default",
-          .training_only = true};
+          .scenarios = {ir::Scenario::kTrain}};
 }
 
 }  // namespace bakeoff::emit

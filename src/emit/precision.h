@@ -17,19 +17,20 @@ struct Precision {
   bool mixed() const { return !half.empty(); }
 };
 
-// Of a request to train; a prediction is in float32.
+// Of a request to train or to generate; a prediction is in float32.
 Precision precision_of(const Request& request);
 
-// By ParamId: frozen weights that a training in half precision stores in it, as people load the base of LoRA. Those that
-// products and lookups alone read: these round them anyway, so the numbers are the same and the memory is half.
+// By ParamId: weights that a script in half precision stores in it: frozen ones, as people load the base of LoRA, and all
+// where words are generated. Those that products and lookups alone read: these round them anyway, so the numbers are the
+// same and the memory is half.
 std::vector<bool> stored_in_half(const Request& request);
 
 // Lines that keep a GPU from rounding float32 to TF32, or let it, one for each kind of kernel. `backends`: the module
 // that has them (2.9 or later). Its own fp32_precision alone leaves convolutions and recurrences in TF32 up to 2.11.
 std::vector<std::string> precision_lines(const std::string& backends, bool tf32);
 
-// Settings of frameworks. `how`: what the framework does to compute in half precision.
-Setting precision_setting(const std::string& how);
+// Settings of frameworks. `how`: what the framework does to compute in half precision; `generates`: also for answers.
+Setting precision_setting(const std::string& how, bool generates = false);
 Setting tf32_setting(const std::string& how);
 
 }  // namespace bakeoff::emit

@@ -13,6 +13,7 @@
 #include "base/texts.h"
 #include "data/inputs.h"
 #include "evidence/precision.h"
+#include "ir/text.h"
 #include "ir/verify.h"
 #include "parity/gate.h"
 #include "parity/proof_variants.h"
@@ -281,6 +282,44 @@ TEST_F(GateTest, AVariantsDistanceIsKeptAndRefusedOnlyWhereNoRoundingExplainsIt)
   Dump turned = perfect();
   scale_gradients(turned, -1);
   EXPECT_EQ(recited(turned).diverges_at, "bfloat16 gradients");
+}
+
+// With one word in answer the likeliest one stands in the logits.
+TEST_F(GateTest, AVariantThatGeneratesIsJudgedByItsLogitsAndWords) {
+  GateJob job = gate_job(folder_.path());
+  job.workload = *ir::parse(R"(workload lm(ids: i32[N,5], y: i32[N,5]) {
+    e = embedding(ids; weight=embed.weight[9,8])
+    head = linear(e; weight=head.weight[9,8])
+    loss = softmax_cross_entropy(head, y)
+  })");
+  job.training.scenario = ir::Scenario::kGenerate;
+  job.training.generation = {.prompt = 3, .words = 1};
+  ASSERT_TRUE(testing::write_random_data(job.workload, job.rows, 9, job.data));
+  set_up(std::move(job));
+  entry_.contender.settings = {{"precision", "bfloat16"}};
+  entry_.twin_script = entry_.script;
+  const auto judged = [&](double relative, int64_t beside) {
+    tensor::Tensor output = reference_.at.prediction, words = tensor::zeros({8, 1});
+    for (int64_t row = 0; row < 8; ++row) {
+      const auto begin = output.data.begin() + 9 * row;
+      words.data[static_cast<size_t>(row)] =
+          static_cast<double>((std::max_element(begin, begin + 9) - begin + beside) % 9);
+    }
+    for (double& logit : output.data) logit *= 1 + relative;
+    write("parity.safetensors", {{"output", output}, {"words", words}});
+    Parity parity;
+    prove_variant(job_, reference_, entry_, parity);
+    EXPECT_FALSE(parity.failure);
+    return parity;
+  };
+  const Parity near = judged(0.01, 0);
+  EXPECT_TRUE(near.passed()) << near.diverges_at;
+  EXPECT_THAT(groups(near, true), ElementsAre("bfloat16 logits", "bfloat16 words"));
+  EXPECT_EQ(near.first_step_cold_ns, 5);
+  EXPECT_EQ(near.effective.at("dtype"), "float32");
+  EXPECT_EQ(judged(0.2, 0).diverges_at, "bfloat16 logits");
+  EXPECT_EQ(judged(0.001, 1).diverges_at, "bfloat16 words");
+  EXPECT_EQ(judged(std::nan(""), 0).diverges_at, "bfloat16 logits");
 }
 
 TEST_F(GateTest, AsIsAVariantsDistanceIsThatFromItsOwnTwin) {

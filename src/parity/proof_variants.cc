@@ -10,6 +10,7 @@
 #include "data/batch_hashes.h"
 #include "emit/emit.h"
 #include "evidence/precision.h"
+#include "referee/generation.h"
 #include "tensor/safetensors.h"
 
 namespace bakeoff {
@@ -20,15 +21,16 @@ using tensor::Tensor;
 // Limits beyond which rounding is no explanation. Gradients through the batch norms of a ResNet-50 differ by
 // 0.48 to 0.58 in bfloat16, in every framework, and their norm by 3%. Gradients of another batch differ by
 // about 1.4, missing gradients by 1.0, and a forgotten scale changes the norm.
-constexpr double kFarLoss = 0.1, kFarGradients = 0.8, kFarNorm = 0.25, kFarLosses = 0.25;
+constexpr double kFarLogits = 0.1, kFarLoss = 0.1, kFarGradients = 0.8, kFarNorm = 0.25, kFarLosses = 0.25;
 constexpr const char* kNorm = " gradient norm";
 
 std::string group_of(const ContenderStart& contender) {
   return emit::precision_group(contender.contender.settings);
 }
 
-// Loss and gradients of one batch at the gate's weights. What a worker did not report is missing.
+// What a worker reports of one batch at the gate's weights. What it did not report is missing.
 struct Step {
+  Tensor logits = {}, words = {};  // of one that generates
   std::optional<double> loss = {};
   std::vector<Tensor> gradients = {};  // by ParamId
 };
@@ -40,6 +42,7 @@ Step step_of(const GateJob& job, const tensor::SafetensorsFile& file) {
   };
   Step step;
   if (const Tensor loss = tensor("loss"); !loss.data.empty()) step.loss = loss.data[0];
+  if (job.training.generates()) step.logits = tensor("output"), step.words = tensor("words");
   for (const ir::Parameter& p : job.workload.parameters) step.gradients.push_back(tensor("grad/" + p.name));
   return step;
 }
@@ -84,13 +87,20 @@ void add(Parity& parity, const ParityCheck& check) {
 std::optional<Step> take_step(Worker& worker, const GateJob& job, const Reference& reference,
                               const ContenderStart& contender, Parity& parity) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".variant.safetensors");
-  Texts ignored;
+  Texts effective;
   worker.build({.script = contender.script,
                 .weights = reference.weights_file,
                 .data = job.data,
                 .layout = contender.layout,
-                .dropout = !has_dropout(job.workload)},
-               ignored);
+                .dropout = !has_dropout(job.workload),
+                .scenario = job.training.scenario},
+               effective);
+  if (job.training.generates()) {
+    const auto first = worker.run(1, Stage::kFirstStep);
+    if (!first) return std::nullopt;
+    parity.first_step_cold_ns = first->burst.ns;
+    parity.effective = effective;
+  }
   if (!worker.parity(0, job.training.batch, {}, out)) return std::nullopt;
   const auto file = tensor::SafetensorsFile::open(out);
   if (!file) {
@@ -115,6 +125,20 @@ void compare_step(const GateJob& job, const std::string& group, std::optional<do
   add(parity,
       {.what = group + kGradients, .tensor = kAgainst, .error = apart.vector, .tolerance = kFarGradients});
   add(parity, {.what = group + kNorm, .tensor = kAgainst, .error = apart.norm, .tolerance = kFarNorm});
+}
+
+// The two largest logits of a row may each be as far off as all are.
+void compare_answers(const GateJob& job, const Reference& reference, const std::string& group,
+                     const Step& variant, Parity& parity) {
+  const double apart = tensor::relative_distance(variant.logits, reference.at.prediction);
+  add(parity, {.what = group + " logits", .tensor = kAgainst, .error = apart, .tolerance = kFarLogits});
+  const std::vector<int64_t> words(variant.words.data.begin(), variant.words.data.end());
+  const auto gap =
+      referee::greedy_gap(job.workload, reference.weights, reference.batch, words, job.training.generation);
+  add(parity, {.what = group + " words",
+               .tensor = "below the likeliest",
+               .error = gap ? *gap : std::numeric_limits<double>::infinity(),
+               .tolerance = 10 * std::min(apart, kFarLogits)});
 }
 
 // What the float32 counterpart computes from the gate's weights: as-is it need not be the model of the
@@ -210,9 +234,14 @@ void prove_variant(const GateJob& job, const Reference& reference, const Contend
   if (!parity.failure) {
     const auto step = take_step(*worker, job, reference, contender, parity);
     const std::string group = group_of(contender);
-    if (step && twin) compare_step(job, group, twin->loss, twin->gradients, *step, parity);
-    if (step && !as_is) compare_step(job, group, reference.at.loss, reference.at.gradients, *step, parity);
-    if (worker->ok() && !as_is) compare_steps(*worker, job, reference, contender, parity);
+    if (step && job.training.generates())
+      compare_answers(job, reference, group, *step, parity);
+    else if (step && twin)
+      compare_step(job, group, twin->loss, twin->gradients, *step, parity);
+    else if (step && !as_is)
+      compare_step(job, group, reference.at.loss, reference.at.gradients, *step, parity);
+    if (worker->ok() && !as_is && !job.training.generates())
+      compare_steps(*worker, job, reference, contender, parity);
     if (!worker->ok()) parity.failure = worker->failure();
   }
   if (imported) parity.effective.insert(imported->effective.begin(), imported->effective.end());

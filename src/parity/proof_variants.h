@@ -10,6 +10,11 @@
 //   "bfloat16 gradient norm"  the norm of that vector, relative
 //   "bfloat16 losses"         the largest error of the losses of the first training steps, relative
 //
+// A variant that generates computes words instead, at the gate's weights:
+//
+//   "bfloat16 logits"         of the words of the data that follow the prompt, relative to their norm
+//   "bfloat16 words"          those chosen freely: how far their logits lie below the referee's largest
+//
 // In the track as-is the first three are measured against what the twin itself computes from the gate's
 // weights, and nothing else is compared: every contender trains from its own weights.
 //

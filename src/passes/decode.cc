@@ -40,8 +40,8 @@ std::string parent_of(const std::string& path) {
 
 class Decoder {
  public:
-  Decoder(const ir::Workload& workload, std::vector<ir::Type> types)
-      : from_(workload), types_(std::move(types)) {}
+  Decoder(const ir::Workload& workload, std::vector<ir::Type> types, bool caches)
+      : from_(workload), types_(std::move(types)), caches_(caches) {}
 
   Result<ir::Workload> run() {
     CHECK_OK(find_words());
@@ -246,15 +246,15 @@ class Decoder {
     made_.inputs = {from_.inputs[static_cast<size_t>(words_)],
                     {fresh("positions"), {ir::DType::kI32, {kSteps}}},
                     from_.inputs[static_cast<size_t>(target)]};
-    made_.inputs[0].type.shape = {ir::kBatch, kSteps};
-    made_.inputs[2].type.shape = {ir::kBatch, 1};
+    if (caches_) made_.inputs[0].type.shape = {ir::kBatch, kSteps};
+    made_.inputs[2].type.shape = {ir::kBatch, caches_ ? 1 : kSteps};
     values_.assign(from_.inputs.size(), kNone);
     values_[static_cast<size_t>(words_)] = 0;
     for (int n = 0; n < from_.model_end(); ++n) {
       const ir::ValueId id = from_.output_of(n);
       values_.push_back(moved(n));
       if (id == last_) last_word();
-      for (const int64_t at : tables_.contains(id) ? tables_.at(id) : std::set<int64_t>())
+      for (const int64_t at : caches_&& tables_.contains(id) ? tables_.at(id) : std::set<int64_t>())
         of_positions_[{id, at}] = take(values_.back(), at, from_.value_name(id));
     }
     ir::Node loss = from_.first_loss();
@@ -276,7 +276,7 @@ class Decoder {
       const bool takes = at != kNone && !depends(in) && table != of_positions_.end();
       in = takes ? table->second : value(in);
     }
-    if (at == kNone) return add(std::move(copy));
+    if (at == kNone || !caches_) return add(std::move(copy));
     if (copy.op == Op::kPositionEmbedding) return position_embedding(std::move(copy));
     if (copy.op == Op::kAttention) return attention(std::move(copy), read);
     if (copy.op == Op::kFlatten) {
@@ -354,6 +354,10 @@ class Decoder {
 
   void last_word() {
     const ir::ValueId whole = values_.back();
+    if (!caches_) {
+      values_.back() = take(whole, axis(last_), from_.value_name(last_));
+      return;
+    }
     ir::Node node = ir::node_with_defaults(Op::kSlice);
     node.output = fresh(from_.value_name(last_) + "_last");
     node.inputs = {whole};
@@ -376,6 +380,7 @@ class Decoder {
 
   const ir::Workload& from_;
   const std::vector<ir::Type> types_;
+  const bool caches_;
   ir::ValueId words_ = kNone;
   int64_t places_ = 0;         // T
   std::vector<int64_t> axis_;  // of each value: that of the words, or kNone
@@ -391,9 +396,9 @@ class Decoder {
 
 }  // namespace
 
-Result<ir::Workload> decode(const ir::Workload& workload) {
+Result<ir::Workload> decode(const ir::Workload& workload, bool caches) {
   TRY(auto types, ir::infer(workload));
-  return Decoder(workload, std::move(types)).run();
+  return Decoder(workload, std::move(types), caches).run();
 }
 
 int64_t decoding_positions(const ir::Workload& workload) { return workload.inputs[0].type.shape[1]; }

@@ -62,6 +62,27 @@ TEST(Decode, AStepReadsWordsAtPositionsAndKeepsKeysAndValues) {
   EXPECT_EQ(step->parameter_count(), ir::parse(kModel)->parameter_count()) << "caches are not trained";
 }
 
+// The model is the one that predicts; only the head reads no more than is asked for.
+TEST(Decode, WithoutCachesTheWholeModelSaysWhatFollowsAPosition) {
+  const auto step = decode(*ir::parse(kModel), false);
+  ASSERT_TRUE(step.has_value()) << step.error().text();
+  const std::string text = ir::dump(*step);
+  for (const char* line : {
+           "workload lm(ids: i32[N,6], positions: i32[L], y: i32[N,L])",
+           "p = position_embedding(e; weight=places.weight[7,8])",
+           "qr = mul(qt, angles)",
+           "a = attention(qb, ks, ks) causal=true window=3",
+           "t = matmul(o, m)",
+           "r_now = take(r, positions) axis=1",
+           "head = linear(r_now;",
+       })
+    EXPECT_THAT(text, HasSubstr(line));
+  for (const char* other : {"dropout", "cache", "slice"}) EXPECT_THAT(text, Not(HasSubstr(other)));
+  const auto types = ir::infer(*step);
+  ASSERT_TRUE(types.has_value());
+  EXPECT_EQ((*types)[static_cast<size_t>(step->prediction())].shape, (ir::Shape{ir::kBatch, ir::kSteps, 9}));
+}
+
 struct Refusal {
   const char* what;
   const char* body;

@@ -4,6 +4,7 @@
 
 #include "base/json_text.h"
 #include "emit/all/frameworks.h"
+#include "emit/generation.h"
 #include "passes/decode.h"
 
 namespace bakeoff {
@@ -56,7 +57,7 @@ Result<std::optional<Failure>> write_script(const recipe::Recipe& recipe, const 
     CHECK_OK(emit::check_supported(framework, recipe.workload));
     if (!recipe.training.generates())
       return framework.emit({recipe.workload, recipe.training, contender.settings, contender.file});
-    TRY(const ir::Workload step, passes::decode(recipe.workload));
+    TRY(const ir::Workload step, passes::decode(recipe.workload, emit::keeps_words(contender.settings)));
     return framework.emit({step, recipe.training, contender.settings, contender.file});
   }();
   if (!emitted && contender.script.empty()) {

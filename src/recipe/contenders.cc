@@ -211,7 +211,7 @@ Status check_scenario(const Reader& reader, const toml::table& table, const emit
                         "remove the contender");
   for (const emit::Setting& setting : framework.settings) {
     const toml::node* node = table.get(setting.name);
-    if (node == nullptr || !setting.training_only || scenario == ir::Scenario::kTrain) continue;
+    if (node == nullptr || emit::concerns(setting, scenario)) continue;
     return reader.error(node->source(),
                         fmt::format("setting '{}' of {} has no effect in scenario '{}'", setting.name,
                                     framework.name, ir::name(scenario)),

@@ -111,8 +111,12 @@ std::string settings_table(const std::vector<emit::Setting>& settings) {
                                    ? fmt::format("integer >= {}", setting.least)
                                : setting.values.empty() ? "positive integer"
                                                         : fmt::format("`{}`", join(setting.values, "`, `"));
-    text += fmt::format("| `{}` | {} | {} | {} |\n", setting.name, values, setting.fallback,
-                        setting.training_only ? setting.doc + " (scenario train)" : setting.doc);
+    std::vector<std::string> scenarios;
+    for (const ir::Scenario scenario : setting.scenarios) scenarios.push_back(ir::name(scenario));
+    text +=
+        fmt::format("| `{}` | {} | {} | {} |\n", setting.name, values, setting.fallback,
+                    scenarios.empty() ? setting.doc
+                                      : fmt::format("{} (scenario {})", setting.doc, join(scenarios, ", ")));
   }
   return text;
 }

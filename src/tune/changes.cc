@@ -29,7 +29,7 @@ std::vector<Change> changes(const recipe::Contender& base, ir::Scenario scenario
     if (value_of(base, setting) != value) all.push_back({setting, value, control});
   };
   for (const emit::Setting& setting : framework_of(base).settings) {
-    if (setting.training_only && scenario != ir::Scenario::kTrain) continue;
+    if (!emit::concerns(setting, scenario)) continue;
     for (const std::string& value : setting.tuned) add(setting.name, value, false);
     if (machine.gpu)
       for (const std::string& value : setting.tuned_on_gpus) add(setting.name, value, false);
@@ -56,8 +56,10 @@ recipe::Recipe with_half_precision(recipe::Recipe recipe) {
   const std::vector<recipe::Contender> as_stated = recipe.contenders;
   for (const recipe::Contender& c : as_stated) {
     const auto& settings = framework_of(c).settings;
-    const bool can = std::ranges::count(settings, half.setting, &emit::Setting::name) > 0;
-    if (!can || !c.script.empty() || scenario != ir::Scenario::kTrain) continue;
+    const bool can = std::ranges::any_of(settings, [&](const emit::Setting& s) {
+      return s.name == half.setting && emit::concerns(s, scenario);
+    });
+    if (!can || !c.script.empty()) continue;
     recipe::Contender added = with(c, scenario, {half});
     if (std::ranges::count(recipe.contenders, added.id, &recipe::Contender::id) == 0)
       recipe.contenders.push_back(std::move(added));

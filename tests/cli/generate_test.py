@@ -35,8 +35,8 @@ TOP = (
 )
 ANSWERS = "prompt = 4\nwords = 6\nanswers = 2\nprocesses = 1\nbatches = 2\n"
 CONTENDERS = [
-    'framework = "torch"',
-    'framework = "jax"',
+    'framework = "torch", cache = ["static", "dynamic", "none"]',
+    'framework = "jax", precision = "bfloat16"',
     'framework = "tensorflow"',
     'framework = "keras", backend = "torch"',
     *(
@@ -50,7 +50,19 @@ CONTENDERS = [
         else []
     ),
 ]
+OTHERS = [
+    'framework = "torch", compile = "default", cache = "none"',
+    'framework = "torch", cache = ["static", "dynamic", "none"], precision = "bfloat16"',
+    'framework = "jax", cache = ["static", "none"], precision = ["float32", "float16"]',
+    'framework = "tensorflow", mode = ["function", "eager"], cache = "none"',
+    'framework = "tensorflow", jit_compile = true, cache = "none"',
+    'framework = "tensorflow", cache = ["static", "none"], precision = "bfloat16"',
+    'framework = "keras", backend = ["tensorflow", "jax", "torch"], cache = "none"',
+    'framework = "keras", backend = ["tensorflow", "jax", "torch"], '
+    'precision = "bfloat16"',
+]
 PROOFS = ["float64 prediction", "float64 words", "float32 prediction"]
+HALF = ["bfloat16 logits", "bfloat16 words"]
 
 
 class Generate(unittest.TestCase):
@@ -80,7 +92,8 @@ class Generate(unittest.TestCase):
         self.assertEqual(report["gflop_per_step"], 0)  # not counted for words
         for row in report["ranked"]:
             checks = [check["what"] for check in row["proof"]["checks"]]
-            self.assertEqual(checks, PROOFS)
+            half = "precision" in row["contender"]["id"]
+            self.assertEqual(checks, PROOFS + (HALF if half else []))
         ranked = {row["contender"]["id"] for row in report["ranked"]}
         words = {(row["contender"], row["batch"]): row for row in report["generate"]}
         self.assertEqual(set(words), {(one, n) for one in ranked for n in (6, 2)})
@@ -91,8 +104,14 @@ class Generate(unittest.TestCase):
         shown = self.place.run("report", "r")
         self.assertIn("generation: a step answers each prompt of one batch", shown.out)
 
+    @support.full_tier
+    def test_proofs_of_others(self) -> None:
+        done = self.place.run("parity", self.recipe(OTHERS))
+        self.assertEqual(done.code, 0, done.out + done.err)
+
     def test_refused(self) -> None:
         torch = [CONTENDERS[0]]
+        uncached = ['framework = "torch", cache = "none"']
         self.place.write("mine.py", "import torch\n")
         cases = {
             "do not fit the 10 positions of 'lm'": self.text(
@@ -110,6 +129,12 @@ class Generate(unittest.TestCase):
             ),
             "a script of your own has no scenario 'generate'": self.text(
                 ['script = "mine.py"']
+            ),
+            "setting 'cache' of torch has no effect in scenario 'predict'": self.text(
+                uncached, top=TOP.replace("generate", "predict"), generate=""
+            ),
+            "setting 'cache' of jax cannot be 'dynamic'": self.text(
+                ['framework = "jax", cache = "dynamic"']
             ),
             "in the as-is track nothing is generated": self.text(
                 torch, top=TOP + 'track = "as-is"\n'

@@ -99,7 +99,7 @@ _SCRIPT_NAMES = {
     "train_step": "train_step(params, opt_state, *batch)",
     "train_steps": "train_steps(params, opt_state, *batches)",
 }
-_OPTIONS = {"donate", "steps_per_call", "precision", "tf32"}
+_OPTIONS = {"donate", "steps_per_call", "cache", "precision", "tf32"}
 # Steps that predict do not depend on each other: JAX may have up to 32 of them under
 # way on a CPU, and the last one may be the first to be ready.
 _UNDER_WAY = 64
@@ -453,7 +453,9 @@ class JaxAdapter(ScriptAdapter):
                     f"'{name}' of {self._file()} has shape {list(leaf.shape)}, "
                     f"the workload's has {list(value.shape)}"
                 )
-            filled.append(jnp.array(value))
+            # What the script stores in half precision stays so.
+            dtype = value.dtype if self._dtype == "float64" else leaf.dtype
+            filled.append(jnp.array(value, dtype))
         return jax.tree_util.tree_unflatten(structure, filled)
 
     def _check_weights(self) -> None:

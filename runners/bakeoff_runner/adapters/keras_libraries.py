@@ -122,6 +122,7 @@ class Keras3(Library):
             "jit_compile",
             "steps_per_execution",
             "input",
+            "cache",
             "precision",
             "tf32",
         }

@@ -90,7 +90,15 @@ _SCRIPT_NAMES = {
     "train_step": "train_step(model, optimizer, *batch)",
     "train_steps": "train_steps(model, optimizer, *batches)",
 }
-_OPTIONS = {"mode", "jit_compile", "steps_per_call", "input", "precision", "tf32"}
+_OPTIONS = {
+    "mode",
+    "jit_compile",
+    "steps_per_call",
+    "input",
+    "cache",
+    "precision",
+    "tf32",
+}
 
 
 class TensorFlowAdapter(ScriptAdapter):

@@ -120,6 +120,7 @@ _OPTIONS = {
     "cuda_allocator",
     "input",
     "workers",
+    "cache",
     "precision",
     "scaler",
     "tf32",

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "../tests/golden.h"
+#include "emit/generation.h"
 #include "emit/precision.h"
 #include "ir/text.h"
+#include "passes/decode.h"
 
 namespace bakeoff::emit {
 namespace {
@@ -79,6 +82,39 @@ TEST(Frameworks, PredictTheValuesOfAJoinOneByOne) {
     EXPECT_NE(words_of(emitted->source).find(line), std::string::npos) << name << ": " << emitted->source;
     EXPECT_NE(emitted->source.find("[\"masks\", \"scores\"]"), std::string::npos)
         << "the names that --out saves";
+  }
+}
+
+// What answers prompts, of all kinds of `cache`, and in half precision.
+TEST(Frameworks, WriteAnswersWithCachesAndWithout) {
+  const auto model = ir::parse(R"(workload lm(ids: i32[N,6], y: i32[N,6]) {
+    e = embedding(ids; weight=embed.weight[9,8])
+    p = position_embedding(e; weight=places.weight[6,8])
+    q = linear(p; weight=attn.q.weight[8,8])
+    qs = reshape(q) shape=N,6,2,4
+    k = linear(p; weight=attn.k.weight[4,8])
+    ks = reshape(k) shape=N,6,1,4
+    a = attention(qs, ks, ks) causal=true window=3
+    f = reshape(a) shape=N,6,8
+    r = add(p, f)
+    head = linear(r; weight=head.weight[9,8])
+    loss = softmax_cross_entropy(head, y)
+  })");
+  ASSERT_TRUE(model) << model.error().text();
+  const ir::Training training{
+      .scenario = ir::Scenario::kGenerate, .generation = {.prompt = 2, .words = 3}, .batch = 4};
+  for (const std::string name : {"torch", "jax", "tensorflow", "keras"}) {
+    const Framework& framework = *find_framework(name);
+    for (const std::string cache : {"static", "none", "dynamic", "bfloat16"}) {
+      if (cache == "dynamic" && name != "torch") continue;
+      Settings settings = defaults_of(framework);
+      settings[cache == "bfloat16" ? "precision" : "cache"] = cache;
+      const auto step = passes::decode(*model, keeps_words(settings));
+      ASSERT_TRUE(step) << step.error().text();
+      const auto emitted = framework.emit({*step, training, settings, "generate_" + name + ".py"});
+      ASSERT_TRUE(emitted) << name << ": " << emitted.error().text();
+      expect_golden(name + "/generate_" + cache + ".py", emitted->source);
+    }
   }
 }
 

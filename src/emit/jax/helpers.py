@@ -261,6 +261,28 @@ def cached_attention(q, k, v, positions, cache, keys, values, *, window=0):
 
 
 # The sums over keys are not rounded.
+def cached_attention_mixed(q, k, v, positions, cache, keys, values, *, window=0):
+    """k and v join the cache at their positions; then a query sees it up to its own.
+
+    Products are in half precision, scores and softmax in float32.
+    """
+    for name, new in ((keys, k), (values, v)):
+        start = positions[0]
+        cache[name] = lax.dynamic_update_slice_in_dim(cache[name], new, start, axis=1)
+    k, v = cache[keys], cache[values]
+    grouped = q.reshape(*q.shape[:2], k.shape[2], -1, q.shape[3])
+    scores = jnp.einsum("ntgrd,nsgd->ngrts", grouped, k).astype(jnp.float32)
+    scores = scores * q.shape[-1] ** -0.5
+    places, positions = jnp.arange(k.shape[1]), positions[:, None]
+    seen = places <= positions
+    if window:
+        seen &= places > positions - window
+    scores = jnp.where(seen, scores, -jnp.inf)
+    x = jnp.einsum("ngrts,nsgd->ntgrd", half(jax.nn.softmax(scores)), v)
+    return x.reshape(q.shape)
+
+
+# The sums over keys are not rounded.
 def attention_mixed(q, k, v, last=None, *, causal=False, window=0):
     """Products are in half precision, scores and softmax in float32."""
     scores = jnp.einsum("nthd,nshd->nhts", q, k).astype(jnp.float32)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "emit/generation.h"
 #include "emit/jax/input.h"
 #include "emit/jax/ops.h"
 #include "emit/jax/optimizer.h"
@@ -135,16 +136,17 @@ const Framework& jax_framework() {
                     .values = {"true", "false"},
                     .fallback = "true",
                     .doc = "the jitted step may reuse the memory of parameters and optimizer state",
-                    .training_only = true,
+                    .scenarios = {ir::Scenario::kTrain},
                     .tuned = {"false"}},
                    {.name = "steps_per_call",
                     .values = {},
                     .fallback = "1",
                     .doc = "training steps in one call of a jitted lax.scan, the data resident on the device",
-                    .training_only = true,
+                    .scenarios = {ir::Scenario::kTrain},
                     .steps_per_call = true,
                     .tuned = {"8"}},
-                   precision_setting("explicit casts of parameters and inputs, without loss scaling"),
+                   cache_setting(),
+                   precision_setting("explicit casts of parameters and inputs, without loss scaling", true),
                    tf32_setting("jax_default_matmul_precision")},
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict, ir::Scenario::kGenerate},
       .module = "jax",

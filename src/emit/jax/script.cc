@@ -285,14 +285,35 @@ class Script {
         if (p.role != ir::Role::kCache) continue;
         const ir::Shape sizes(p.shape.begin() + 1, p.shape.end());
         out_.call(fmt::format("\"{}\": jnp.zeros", p.name),
-                  {fmt::format("(BATCH_SIZE, {})", join(sizes, ", "))}, ",");
+                  {fmt::format("(BATCH_SIZE, {}){}", join(sizes, ", "),
+                               precision_.mixed() ? ", jnp." + precision_.half : "")},
+                  ",");
       }
     }
     out_.line("}");
     out_.blank(2);
   }
 
+  // The rows of words that were read are all that is kept.
+  void generate_without_cache() {
+    out_.print(R"(@partial(jax.jit, donate_argnums=1)
+def decode_step(params, read, words, first):
+    """Logits of the word that follows `words`, which join `read` at `first`; `read`."""
+    words = words.astype(read.dtype)
+    read = lax.dynamic_update_slice_in_dim(read, words, first, axis=1)
+    positions = first + jnp.arange(words.shape[1])
+    return forward(params, read, positions[-1:])[:, -1], read
+
+
+)");
+    print_generate(out_, {.model = "params",
+                          .begin = "    read = jnp.zeros_like(rows)\n",
+                          .call = "logits, read = decode_step(params, read, words, first)",
+                          .joined = "jnp.concatenate(parts, axis=1)"});
+  }
+
   void generate() {
+    if (!state_.caches) return generate_without_cache();
     empty_cache();
     out_.print(R"(@partial(jax.jit, donate_argnums=1)
 def decode_step(params, cache, words, first):

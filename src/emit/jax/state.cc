@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "emit/generation.h"
 #include "emit/precision.h"
 #include "emit/python_script.h"
 
@@ -22,9 +23,13 @@ class Printer {
     if (!equalised(request_)) {
       own_init();
     } else if (!state_.whole()) {
+      const bool rounds = !state_.in_half.empty();
       out_.print(
-          "def init_params(weights):\n    return {name: jnp.array(value) for name, value in "
-          "weights.items()}\n\n\n");
+          "def init_params(weights):\n    $params$ {name: jnp.array(value) for name, value in "
+          "weights.items()}\n$rounded$\n\n",
+          {{"params", rounds ? "params =" : "return"},
+           {"rounded",
+            rounds ? "    return params | {name: half(params[name]) for name in IN_HALF_PRECISION}\n" : ""}});
     }
     if (state_.whole()) init_state();
   }
@@ -150,11 +155,11 @@ State state_of(const Request& request, const Graph& graph) {
   constexpr size_t kFew = 4;
   const ir::Workload& workload = request.workload;
   State state{.dropout = !dropout_rates(graph).empty()};
-  for (const ir::Parameter& p : workload.parameters) state.caches = state.caches || p.role == Role::kCache;
-  if (graph.predicts) return state;
+  state.caches = request.training.generates() && keeps_words(request.settings);
   const std::vector<bool> in_half = stored_in_half(request);
   for (size_t id = 0; id < in_half.size(); ++id)
     if (in_half[id]) state.in_half.push_back("\"" + workload.parameters[id].name + "\"");
+  if (graph.predicts) return state;
   std::vector<std::string> endings;
   std::set<std::string> trained;
   bool parts = true;

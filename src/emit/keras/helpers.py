@@ -179,7 +179,9 @@ class CachedAttention(layers.Layer):
     def build(self, input_shape):
         rows, _, heads, width = input_shape[1]
         shape = (rows, self.places, heads, width)
-        options = {"initializer": "zeros", "trainable": False}
+        # Keras on torch assigns to the copy that autocast makes.
+        options = {"initializer": "zeros", "trainable": False, "autocast": False}
+        options["dtype"] = self.compute_dtype
         self.keys = self.add_weight(shape=shape, name="keys", **options)
         self.values = self.add_weight(shape=shape, name="values", **options)
 

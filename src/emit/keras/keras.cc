@@ -321,7 +321,7 @@ const Setting kStepsPerExecution = {.name = "steps_per_execution",
                                     .values = {},
                                     .fallback = "1",
                                     .doc = "training steps per call of the compiled function",
-                                    .training_only = true,
+                                    .scenarios = {ir::Scenario::kTrain},
                                     .steps_per_call = true,
                                     .tuned = {"8"}};
 constexpr const char* kFit = "Keras's fit";  // makes an iterator, reads and resets metrics: some ten ms
@@ -350,8 +350,9 @@ const Framework& keras_framework() {
                     .fallback = "numpy",
                     .doc = "what fit gets: numpy arrays, a tf.data.Dataset with cache, shuffle and prefetch "
                            "(backend tensorflow), or a PyDataset",
-                    .training_only = true},
-                   precision_setting(kPolicy),
+                    .scenarios = {ir::Scenario::kTrain}},
+                   cache_setting(),
+                   precision_setting(kPolicy, true),
                    tf32_setting("of the backend")},
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict, ir::Scenario::kGenerate},
       .module = "keras",
@@ -385,7 +386,7 @@ const Framework& keras2_framework() {
                     .fallback = "numpy",
                     .doc =
                         "what fit gets: numpy arrays, or a tf.data.Dataset with cache, shuffle and prefetch",
-                    .training_only = true},
+                    .scenarios = {ir::Scenario::kTrain}},
                    precision_setting(kPolicy),
                    tf32_setting("enable_tensor_float_32_execution")},
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},

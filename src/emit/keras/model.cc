@@ -130,10 +130,11 @@ void print_inputs(Printer& p, const std::vector<int>& inputs) {
   for (const int id : inputs) {
     const ir::Input& input = p.workload.inputs[static_cast<size_t>(id)];
     const ir::Shape shape = physical_shape(p.plan.values[static_cast<size_t>(id)], input.type.shape);
-    // A step of decoding has any number of words, and as many rows as its caches.
-    const std::string sizes = computed(input)          ? "batch_shape=(None,)"
-                              : p.training.generates() ? "batch_shape=(BATCH_SIZE, None)"
-                                                       : python_tuple({shape.begin() + 1, shape.end()});
+    // A step of decoding has as many rows as its caches, and any number of words.
+    const std::string sizes = computed(input) ? "batch_shape=(None,)"
+                              : std::ranges::count(shape, ir::kSteps)
+                                  ? "batch_shape=(BATCH_SIZE, None)"
+                                  : python_tuple({shape.begin() + 1, shape.end()});
     std::vector<std::string> args = {
         sizes, fmt::format("name=\"{}\"", p.layer_names.name("input " + input.name, input.name))};
     const std::string dtype = input.type.dtype == ir::DType::kI32 ? "int32" : p.half;

@@ -1,6 +1,9 @@
 #include "emit/keras/predict.h"
 
+#include <fmt/format.h>
+
 #include "emit/generation.h"
+#include "emit/precision.h"
 #include "emit/python_script.h"
 
 namespace bakeoff::emit::keras {
@@ -32,19 +35,32 @@ void print_batches(CodeWriter& out, const Dialect& dialect, size_t inputs) {
   }
 }
 
-void print_decode(CodeWriter& out) {
-  out.print(R"(def decode_step(model, words, first):
+void print_decode(CodeWriter& out, bool keeps, const std::string& rounded) {
+  out.print(keeps ? R"(def decode_step(model, words, first):
     """Logits of the word that follows `words`, which begin at `first`."""
     words = ops.convert_to_tensor(words)
     positions = ops.arange(first, first + words.shape[1], dtype="int32")
-    return model.predict_on_batch([words, positions])[:, -1]
+    return model.predict_on_batch([words, positions])[:, -1]$float$
 
 
-)");
-  print_generate(out, {.model = "model",
-                       .call = "logits = decode_step(model, words, first)",
-                       .joined = "np.concatenate(parts, axis=1)",
-                       .likeliest = "logits.argmax(-1).astype(np.int32)"});
+)"
+                  : R"(def decode_step(model, read, words, first):
+    """Logits of the word that follows `words`, which join `read` at `first`."""
+    end = first + words.shape[1]
+    read[:, first:end] = ops.convert_to_numpy(words)
+    positions = ops.arange(end - 1, end, dtype="int32")
+    words = ops.convert_to_tensor(read)
+    return model.predict_on_batch([words, positions])[:, -1]$float$
+
+
+)",
+            {{"float", rounded}});
+  print_generate(out,
+                 {.model = "model",
+                  .begin = keeps ? "" : "    read = np.zeros(rows.shape, np.int32)\n",
+                  .call = fmt::format("logits = decode_step(model, {}words, first)", keeps ? "" : "read, "),
+                  .joined = "np.concatenate(parts, axis=1)",
+                  .likeliest = "logits.argmax(-1).astype(np.int32)"});
 }
 
 void print_main(CodeWriter& out, const Request& request, const ModelText& text) {
@@ -79,7 +95,8 @@ void print_prediction(CodeWriter& out, const Request& request, const Dialect& di
   out.blank(2);
   const bool generates = request.training.generates();
   if (generates)
-    print_decode(out);
+    print_decode(out, keeps_words(request.settings),
+                 precision_of(request).mixed() ? ".astype(np.float32)" : "");
   else
     out.print("def predict_step(model, x):\n    return model.predict_on_batch(x)\n\n\n");
   print_batches(out, dialect, model.inputs);

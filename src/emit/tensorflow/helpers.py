@@ -245,7 +245,7 @@ def attention(q, k, v, last=None, *, causal=False, window=0):
 def empty_cache(weights, *shape):
     """Zeros for places, rows, heads, width, in the type of the weights."""
     dtype = next(iter(weights.values())).dtype
-    return tf.Variable(tf.zeros(shape, dtype), trainable=False)
+    return tf.Variable(half(tf.zeros(shape, dtype)), trainable=False)
 
 
 def cached_attention(q, k, v, positions, keys, values, *, window=0):
@@ -262,6 +262,27 @@ def cached_attention(q, k, v, positions, keys, values, *, window=0):
     lowest = tf.constant(scores.dtype.min / 2, scores.dtype)
     scores = tf.where(seen, scores * q.shape[-1] ** -0.5, lowest)
     x = tf.einsum("ngrts,sngd->ntgrd", tf.nn.softmax(scores), values)
+    return tf.reshape(x, q.shape)
+
+
+# The sums over keys are not rounded.
+def cached_attention_mixed(q, k, v, positions, keys, values, *, window=0):
+    """k and v join the caches at their positions; then a query sees them up to its own.
+
+    Products are in half precision, scores and softmax in float32.
+    """
+    for cache, new in ((keys, k), (values, v)):
+        new = tf.IndexedSlices(tf.transpose(new, (1, 0, 2, 3)), positions)
+        cache.scatter_update(new)
+    heads = (q.shape[0], q.shape[1], keys.shape[2], -1, q.shape[3])
+    scores = tf.einsum("ntgrd,sngd->ngrts", tf.reshape(q, heads), keys)
+    scores = tf.cast(scores, tf.float32) * q.shape[-1] ** -0.5
+    places, positions = tf.range(keys.shape[0]), positions[:, None]
+    seen = places <= positions
+    if window:
+        seen &= places > positions - window
+    scores = tf.where(seen, scores, scores.dtype.min / 2)
+    x = tf.einsum("ngrts,sngd->ntgrd", half(tf.nn.softmax(scores)), values)
     return tf.reshape(x, q.shape)
 
 

@@ -238,10 +238,21 @@ class Script {
   }
 
   void generate() {
-    out_.print(R"(def decode_step(model, words, first):
+    const bool keeps = keeps_words(request_.settings);
+    out_.print(keeps ? R"(def decode_step(model, words, first):
     """Logits of the word that follows `words`, which begin at `first`."""
     positions = first + tf.range(words.shape[1])
     return model(words, positions)[:, -1]
+
+
+)"
+                     : R"(def decode_step(model, read, words, first):
+    """Logits of the word that follows `words`, which join `read` at `first`; `read`."""
+    positions = first + tf.range(words.shape[1])
+    places, words = tf.transpose(read), tf.transpose(words)
+    places = tf.tensor_scatter_nd_update(places, positions[:, None], words)
+    read = tf.transpose(places)
+    return model(read, positions[-1:])[:, -1], read
 
 
 )");
@@ -257,9 +268,11 @@ class Script {
 )");
     }
     print_generate(out_, {.model = "model",
-                          .begin = eager() ? "    step = functools.partial(decode_step, model)\n"
-                                           : "    step = step_of(model)\n",
-                          .call = "logits = step(words, tf.constant(first))",
+                          .begin = (eager() ? "    step = functools.partial(decode_step, model)\n"
+                                            : "    step = step_of(model)\n") +
+                                   std::string(keeps ? "" : "    read = tf.zeros_like(rows)\n"),
+                          .call = keeps ? "logits = step(words, tf.constant(first))"
+                                        : "logits, read = step(read, words, tf.constant(first))",
                           .joined = "tf.concat(parts, axis=1)",
                           .likeliest = "tf.argmax(logits, -1, tf.int32)"});
   }

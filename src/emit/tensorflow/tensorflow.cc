@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emit/generation.h"
 #include "emit/optimizer_terms.h"
 #include "emit/precision.h"
 #include "emit/python_script.h"
@@ -139,7 +140,7 @@ const Framework& tensorflow_framework() {
                     .fallback = "1",
                     .doc = "training steps in one call of a tf.function (mode = function), a tf.range loop "
                            "over data resident on the device",
-                    .training_only = true,
+                    .scenarios = {ir::Scenario::kTrain},
                     .steps_per_call = true,
                     .tuned = {"8"}},
                    {.name = "input",
@@ -148,8 +149,9 @@ const Framework& tensorflow_framework() {
                     .doc = "where batches come from: tensors preloaded on the device, or a tf.data.Dataset "
                            "with cache, shuffle and prefetch; auto: preloaded, in the as-is track tf.data "
                            "without cache",
-                    .training_only = true},
-                   precision_setting("explicit casts of parameters and inputs, without loss scaling"),
+                    .scenarios = {ir::Scenario::kTrain}},
+                   cache_setting(),
+                   precision_setting("explicit casts of parameters and inputs, without loss scaling", true),
                    tf32_setting("enable_tensor_float_32_execution")},
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict, ir::Scenario::kGenerate},
       .module = "tensorflow",

@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def avg_pool1d_uneven(x: Tensor, kernel, stride, pad: tuple[int, ...]) -> Tensor:
@@ -56,10 +56,43 @@ def cache_mask(positions: Tensor, keys: int, window: int = 0) -> Tensor:
     return seen & (places > positions - window) if window else seen
 
 
+class GrowingCache(nn.Module):
+    """Keys or values of the places so far."""
+
+    def __init__(self, empty: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("held", empty, persistent=False)
+
+    def clear(self) -> None:
+        self.held = self.held[:, :0]
+
+    def forward(self, new: Tensor) -> Tensor:
+        self.held = torch.cat((self.held, new.to(self.held.dtype)), dim=1)
+        return self.held
+
+
+def growing_attention(q, k, v, keys, values, mask: Tensor) -> Tensor:
+    """k and v join the caches; then queries see what the mask of all places says."""
+    q, k, v = (heads.transpose(1, 2) for heads in (q, keys(k), values(v)))
+    mask = mask[:, : k.shape[2]]
+    x = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+    return x.transpose(1, 2)
+
+
 def cached_attention(q, k, v, keys, values, positions, mask: Tensor) -> Tensor:
     """k and v join the caches at their positions; then queries see what the mask says."""
     keys.index_copy_(1, positions, k)
     values.index_copy_(1, positions, v)
+    q, k, v = (heads.transpose(1, 2) for heads in (q, keys, values))
+    x = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+    return x.transpose(1, 2)
+
+
+# Autocast leaves the caches as they are: keys and values are rounded to their type.
+def cached_attention_mixed(q, k, v, keys, values, positions, mask: Tensor) -> Tensor:
+    """k and v join the caches at their positions; then queries see what the mask says."""
+    keys.index_copy_(1, positions, k.to(keys.dtype))
+    values.index_copy_(1, positions, v.to(values.dtype))
     q, k, v = (heads.transpose(1, 2) for heads in (q, keys, values))
     x = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
     return x.transpose(1, 2)

@@ -18,6 +18,7 @@
 #include <set>
 
 #include "base/texts.h"
+#include "emit/generation.h"
 #include "emit/namer.h"
 #include "emit/precision.h"
 #include "emit/torch_rules.h"
@@ -550,8 +551,15 @@ void Modules::print_loose(CodeWriter& out, const std::string& owner, const Entry
                                                   : "empty",
                                           p.shape.empty() ? "()" : join(p.shape, ", "), half);
     if (p.role == Role::kCache) {
-      const std::string zeros_of = fmt::format("torch.zeros(BATCH_SIZE, {})",
-                                               join(ir::Shape(p.shape.begin() + 1, p.shape.end()), ", "));
+      const bool grows = cache_grows(request_->settings);
+      const std::string type = precision_of(*request_).half;
+      const std::string zeros_of =
+          fmt::format("torch.zeros(BATCH_SIZE, {}, {}, {}{})", grows ? 0 : p.shape[1], p.shape[2], p.shape[3],
+                      type.empty() ? "" : ", dtype=torch." + type);
+      if (grows) {
+        out.call(owner + ".add_module", {quote(leaf), fmt::format("GrowingCache({})", zeros_of)});
+        continue;
+      }
       out.call(owner + ".register_buffer", {quote(leaf), zeros_of, "persistent=False"});
       continue;
     }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emit/generation.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit::torch {
@@ -20,7 +21,7 @@ void position_embedding(ForwardPrinter& p, const ir::Node& node) {
   p.binary(p.use(node.inputs[0]), "+", p.parameter(node, "weight") + rows, "torch.add");
 }
 
-// A step of decoding: the caches are buffers of the module.
+// A step of decoding: the caches are buffers of the module, or modules of their own that grow.
 void cached_attention(ForwardPrinter& p, const ir::Node& node) {
   const int64_t keys = p.shape_of(node, "keys")[1], window = node.integer("window");
   const std::string mask = window > 0 ? fmt::format("cache_mask({{}}, {}, {})", keys, window)
@@ -29,9 +30,10 @@ void cached_attention(ForwardPrinter& p, const ir::Node& node) {
   for (size_t i = 0; i < 3; ++i) arguments.push_back(p.use(node.inputs[i]));
   for (const char* cache : {"keys", "values"}) arguments.push_back(p.parameter(node, cache));
   const std::string key = fmt::format("cache {} {} {}", node.inputs[3], keys, window);
-  arguments.push_back(p.use(node.inputs[3]));
+  const bool grows = cache_grows(p.request().settings);
+  if (!grows) arguments.push_back(p.use(node.inputs[3]));
   arguments.push_back(p.once(key, "mask", node.inputs[3], mask));
-  p.call("cached_attention", arguments);
+  p.call(grows ? "growing_attention" : "cached_attention", arguments);
 }
 
 // torch has the heads before the tokens.

@@ -165,7 +165,8 @@ class Script {
     print_input(out_, request_, loaded_, inputs_, on_device());
     main();
     std::string text = out_.text();
-    text.insert(head, helpers().used_by(text.substr(head)));
+    text.insert(head,
+                helpers().used_by(text.substr(head), helper_variants(precision_of(request_), predicts())));
     const std::string functional = "import torch.nn.functional as F\n";
     if (text.find(" F.") == std::string::npos && text.find("(F.") == std::string::npos)
       text.erase(text.find(functional), functional.size());
@@ -460,14 +461,28 @@ void Script::predict_step() {
   out_.blank(2);
 }
 
+constexpr const char* kClearCaches = R"(    for module in model.modules():
+        if isinstance(module, GrowingCache):
+            module.clear()
+)";
+
 void Script::generate() {
-  out_.print(R"(def decode_step(model: nn.Module, words: Tensor, first: int) -> Tensor:
+  const bool keeps = keeps_words(request_.settings);
+  const std::string half = precision_of(request_).half;
+  out_.print(keeps ? R"(def decode_step(model: nn.Module, words: Tensor, first: int) -> Tensor:
     """Logits of the word that follows `words`, the first of which stands at `first`."""
     positions = torch.arange(first, first + words.shape[1], device=words.device)
-    return model(words, positions)[:, -1]
-
-
-def likeliest(logits: Tensor) -> Tensor:
+)"
+                   : R"(def decode_step(model: nn.Module, read: Tensor, words: Tensor, first: int) -> Tensor:
+    """Logits of the word that follows `words`, which join the others at `first`."""
+    end = first + words.shape[1]
+    read[:, first:end] = words
+    positions = torch.arange(end - 1, end, device=read.device)
+)");
+  if (!half.empty()) out_.line(fmt::format("    with torch.autocast(device, dtype=torch.{}):", half));
+  out_.print(fmt::format("{}    return model({}, positions)[:, -1]{}\n\n\n", half.empty() ? "" : "    ",
+                         keeps ? "words" : "read", half.empty() ? "" : ".float()"));
+  out_.print(R"(def likeliest(logits: Tensor) -> Tensor:
     return logits.argmax(-1)
 
 
@@ -477,8 +492,8 @@ def generate(
 ) -> Iterator[Tensor]:
     """WORDS words in answer to the first PROMPT of each row, one after the other."""
     words, first = rows[:, :PROMPT], 0
-    for _ in range(WORDS):
-        logits = decode_step(model, words, first)
+$begin$    for _ in range(WORDS):
+        logits = decode_step(model, $read$words, first)
         first += words.shape[1]
         words = choose(logits)[:, None]
         yield words
@@ -488,7 +503,11 @@ def predict_step(model: nn.Module, rows: Tensor) -> Tensor:
     return torch.cat(list(generate(model, rows)), dim=1)
 
 
-)");
+)",
+             {{"begin", !keeps                           ? "    read = torch.zeros_like(rows)\n"
+                        : cache_grows(request_.settings) ? kClearCaches
+                                                         : ""},
+              {"read", keeps ? "" : "read, "}});
 }
 
 void Script::main() {

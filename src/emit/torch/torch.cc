@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emit/generation.h"
 #include "emit/precision.h"
 #include "emit/python_script.h"
 #include "emit/torch/cuda_graphs.h"
@@ -17,11 +18,18 @@ namespace {
 
 bool supports(ir::Op op) { return torch::forward_functions().contains(op); }
 
+bool compiles(const Settings& settings) { return setting_or(settings, "compile", "off") != "off"; }
+
 Result<Emitted> emit_script(const Request& request) {
   CHECK_OK(check_supported(torch_framework(), request.workload));
   if (!request.training.predicts()) CHECK_OK(torch::check_optimizer(request));
   CHECK_OK(torch::check_input(request));
   CHECK_OK(torch::check_cuda_graphs(request));
+  if (cache_grows(request.settings) && compiles(request.settings)) {
+    return Error{
+        .message = "torch: a cache that grows has another shape for each word, which would be compiled anew",
+        .remedy = "set cache = \"static\", or compile = \"off\""};
+  }
   if (const Precision precision = precision_of(request); precision.scaler && !precision.mixed()) {
     return Error{.message = "a GradScaler is for mixed precision",
                  .remedy = "set precision = \"float16\", or leave out scaler"};
@@ -41,7 +49,6 @@ Result<Emitted> emit_script(const Request& request) {
 
 std::string environment(const Settings&) { return "torch"; }
 bool unbiased_running_var(const Settings&) { return true; }
-bool compiles(const Settings& settings) { return setting_or(settings, "compile", "off") != "off"; }
 
 std::string repeated_steps(int every) {
   return fmt::format(R"(
@@ -80,7 +87,7 @@ std::vector<Setting> settings() {
        .fallback = "default",
        .doc = "how torch.optim steps: parameter by parameter, by multi-tensor operations, by one fused "
               "kernel (Adam, AdamW, SGD); default: as torch chooses, on a CPU the loop",
-       .training_only = true,
+       .scenarios = {ir::Scenario::kTrain},
        .tuned = {"foreach", "fused"}},
       {.name = "input",
        .values = {"auto", "preloaded", "tensor_dataset", "dataset", "batched_index"},
@@ -88,12 +95,12 @@ std::vector<Setting> settings() {
        .doc = "where batches come from: tensors preloaded on the device, a TensorDataset or a Dataset "
               "with transforms through a DataLoader, or a TensorDataset indexed by lists of rows; auto: "
               "preloaded, in the as-is track tensor_dataset",
-       .training_only = true},
+       .scenarios = {ir::Scenario::kTrain}},
       {.name = "workers",
        .values = {},
        .fallback = "0",
        .doc = "processes of the DataLoader; 0: the training process loads",
-       .training_only = true,
+       .scenarios = {ir::Scenario::kTrain},
        .least = 0},
       {.name = "cuda_allocator",
        .values = {"default", "expandable_segments", "async"},
@@ -101,12 +108,13 @@ std::vector<Setting> settings() {
        .doc = "PYTORCH_CUDA_ALLOC_CONF (GPUs): torch's own allocator, the same with segments that "
               "grow, or cudaMallocAsync",
        .tuned_on_gpus = {"expandable_segments"}},
-      precision_setting("torch.autocast"),
+      cache_setting(true),
+      precision_setting("torch.autocast", true),
       {.name = "scaler",
        .values = {"false", "true"},
        .fallback = "false",
        .doc = "scale the loss with torch.amp.GradScaler (with precision = float16)",
-       .training_only = true},
+       .scenarios = {ir::Scenario::kTrain}},
       tf32_setting("fp32_precision of matmul, conv and rnn in torch.backends"),
   };
 }

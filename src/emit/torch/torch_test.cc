@@ -430,10 +430,21 @@ TEST(Torch, RefusesImplementationsThatTorchLacks) {
   EXPECT_EQ(error("default"), "");
 }
 
+TEST(Torch, CachesThatGrowAreNotCompiled) {
+  Settings chosen = settings();
+  chosen["cache"] = "dynamic", chosen["compile"] = "default";
+  const auto got = torch_framework().emit(
+      {*zoo::build("mlp_small"), {.scenario = ir::Scenario::kGenerate}, chosen, "generate_torch.py"});
+  ASSERT_FALSE(got);
+  EXPECT_TRUE(holds(got.error().message, "a cache that grows"));
+  EXPECT_EQ(got.error().remedy, "set cache = \"static\", or compile = \"off\"");
+}
+
 TEST(Torch, EverySettingIsVisible) {
   const ir::Training training = adam_training();
   const std::string plain = of_zoo("mnist_cnn", training);
   for (const Setting& setting : torch_framework().settings) {
+    if (!concerns(setting, training.scenario)) continue;
     for (const std::string& value : setting.values) {
       SCOPED_TRACE(setting.name + "=" + value);
       Settings chosen = settings();

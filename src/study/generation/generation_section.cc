@@ -148,7 +148,7 @@ std::string legend(const std::vector<GenerationRow>& rows) {
   const bool others = std::any_of(rows.begin(), rows.end(),
                                   [&](const GenerationRow& r) { return size_text(r) != size_text(own); });
   return fmt::format(
-      "Answers of {} words to {}, by greedy choice with caches of keys and values. Each word is awaited before the next "
+      "Answers of {} words to {}, by greedy choice; all but those with cache=none keep keys and values. Each word is awaited before the next "
       "one is asked for. Every figure is the median of the processes, with the least and the greatest of them: it is no "
       "interval, and no verdict rests on it.{}",
       own.words, size_text(own),

@@ -1,0 +1,168 @@
+"""Generates with lm in PyTorch."""
+
+import argparse
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+BATCH_SIZE = 4
+PROMPT = 2  # words of each row that are read first
+WORDS = 3  # that are chosen in answer
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+torch.backends.cuda.matmul.fp32_precision = "ieee"  # no TF32 on GPUs
+torch.backends.cudnn.conv.fp32_precision = "ieee"
+torch.backends.cudnn.rnn.fp32_precision = "ieee"
+
+
+def cache_mask(positions: Tensor, keys: int, window: int = 0) -> Tensor:
+    """True for the last keys up to each position, as many as the window has: L, keys."""
+    places, positions = torch.arange(keys, device=positions.device), positions[:, None]
+    seen = places <= positions
+    return seen & (places > positions - window) if window else seen
+
+
+class GrowingCache(nn.Module):
+    """Keys or values of the places so far."""
+
+    def __init__(self, empty: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("held", empty, persistent=False)
+
+    def clear(self) -> None:
+        self.held = self.held[:, :0]
+
+    def forward(self, new: Tensor) -> Tensor:
+        self.held = torch.cat((self.held, new.to(self.held.dtype)), dim=1)
+        return self.held
+
+
+def growing_attention(q, k, v, keys, values, mask: Tensor) -> Tensor:
+    """k and v join the caches; then queries see what the mask of all places says."""
+    q, k, v = (heads.transpose(1, 2) for heads in (q, keys(k), values(v)))
+    mask = mask[:, : k.shape[2]]
+    x = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+    return x.transpose(1, 2)
+
+
+class Lm(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(9, 8)
+        self.places = nn.ModuleDict()
+        self.places.register_parameter("weight", nn.Parameter(torch.empty(6, 8)))
+        self.attn = nn.ModuleDict(
+            {
+                "q": nn.Linear(8, 8, bias=False),
+                "k": nn.Linear(8, 4, bias=False),
+            }
+        )
+        self.attn.add_module(
+            "key_cache", GrowingCache(torch.zeros(BATCH_SIZE, 0, 1, 4))
+        )
+        self.attn.add_module(
+            "value_cache", GrowingCache(torch.zeros(BATCH_SIZE, 0, 1, 4))
+        )
+        self.head = nn.Linear(8, 9, bias=False)
+
+    def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
+        x = self.embed(ids)
+        h = self.places.weight.reshape(1, 6, 8)
+        h = torch.index_select(h, 1, positions)
+        x = x + h
+        h = self.attn["q"](x)
+        h = h.unflatten(-1, (2, 4))
+        u = self.attn["k"](x)
+        u = u.unsqueeze(2)
+        mask = cache_mask(positions, 6, 3)
+        h = growing_attention(h, u, u, self.attn.key_cache, self.attn.value_cache, mask)
+        h = h.flatten(2)
+        x = x + h
+        x = x[:, -1:]
+        return self.head(x)
+
+
+def make_model() -> nn.Module:
+    model = Lm()
+    model.to(device)
+    model.eval()
+    return model
+
+
+def decode_step(model: nn.Module, words: Tensor, first: int) -> Tensor:
+    """Logits of the word that follows `words`, the first of which stands at `first`."""
+    positions = torch.arange(first, first + words.shape[1], device=words.device)
+    return model(words, positions)[:, -1]
+
+
+def likeliest(logits: Tensor) -> Tensor:
+    return logits.argmax(-1)
+
+
+@torch.inference_mode()
+def generate(
+    model: nn.Module, rows: Tensor, choose: Callable[[Tensor], Tensor] = likeliest
+) -> Iterator[Tensor]:
+    """WORDS words in answer to the first PROMPT of each row, one after the other."""
+    words, first = rows[:, :PROMPT], 0
+    for module in model.modules():
+        if isinstance(module, GrowingCache):
+            module.clear()
+    for _ in range(WORDS):
+        logits = decode_step(model, words, first)
+        first += words.shape[1]
+        words = choose(logits)[:, None]
+        yield words
+
+
+def predict_step(model: nn.Module, rows: Tensor) -> Tensor:
+    return torch.cat(list(generate(model, rows)), dim=1)
+
+
+def load_data(path: Path) -> tuple[Tensor]:
+    tensors = load_file(path)
+    ids = tensors["ids"].long()
+    return (ids.to(device),)
+
+
+def batches(ids: Tensor) -> Iterator[tuple[Tensor]]:
+    """Endless batches in the order of the file; a partial last one is left out."""
+    if len(ids) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
+    while True:
+        for first in range(0, len(ids) - BATCH_SIZE + 1, BATCH_SIZE):
+            rows = slice(first, first + BATCH_SIZE)
+            yield (ids[rows],)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    here = Path(__file__).parent
+    parser.add_argument("--data", type=Path, default=here / "data.safetensors")
+    parser.add_argument("--weights", type=Path, default=here / "weights.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--out", help="saves what is predicted of each full batch")
+    args = parser.parse_args()
+
+    model = make_model()
+    model.load_state_dict(load_file(args.weights))
+    data = load_data(args.data)
+    steps = len(data[0]) // BATCH_SIZE if args.out else args.steps
+    outputs = []
+    for step, batch in enumerate(islice(batches(*data), steps)):
+        output = predict_step(model, *batch)
+        if step % 10 == 0:
+            print(f"batch {step:5d}  first answer {output[0].tolist()}")
+        if args.out:
+            outputs.append(output.cpu())
+    if args.out:
+        save_file({"words": torch.cat(outputs).contiguous()}, args.out)
+
+
+if __name__ == "__main__":
+    main()
