@@ -35,7 +35,7 @@ TOP = (
 )
 ANSWERS = "prompt = 4\nwords = 6\nanswers = 2\nprocesses = 1\nbatches = 2\n"
 CONTENDERS = [
-    'framework = "torch", cache = ["static", "dynamic", "none"]',
+    'framework = "torch", cache = ["static", "none"]',
     'framework = "jax", precision = "bfloat16"',
     'framework = "tensorflow"',
     'framework = "keras", backend = "torch"',
@@ -51,6 +51,7 @@ CONTENDERS = [
     ),
 ]
 OTHERS = [
+    'framework = "torch", cache = "dynamic"',
     'framework = "torch", compile = "default", cache = "none"',
     'framework = "torch", cache = ["static", "dynamic", "none"], precision = "bfloat16"',
     'framework = "jax", cache = ["static", "none"], precision = ["float32", "float16"]',
