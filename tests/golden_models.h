@@ -57,6 +57,20 @@ workload all_sorts(picture: f32[N,3,9,8], words: i32[N,5], y: i32[N]) {
 }
 )";
 
+// Attention that drops its weights: with heads of its own, and with keys that four heads share.
+inline constexpr const char* kDroppedAttentionModel = R"(
+workload dropped(x: f32[N,5,8], y: f32[N,5,8]) {
+  q = linear(x; weight=q.weight[8,8])
+  heads = reshape(q) shape=N,5,4,2
+  keys = linear(x; weight=k.weight[2,8])
+  shared = reshape(keys) shape=N,5,1,2
+  own = attention(heads, heads, heads) rate=0.25
+  a = attention(own, shared, shared) causal=true rate=0.25
+  f = reshape(a) shape=N,5,8
+  loss = mse(f, y)
+}
+)";
+
 // A cell that an importer has unrolled over three places, from a state of zeros.
 inline constexpr const char* kDecoderModel = R"(
 workload decoder(x: f32[N,3,3], y: i32[N]) {

@@ -16,6 +16,7 @@
 
 #include "base/texts.h"
 #include "emit/losses.h"
+#include "ir/dropout.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit {
@@ -146,7 +147,7 @@ std::vector<double> dropout_rates(const Graph& graph) {
   if (graph.predicts) return rates;
   for (const int n : graph.live) {
     const ir::Node& node = graph.workload.nodes[static_cast<size_t>(n)];
-    if (node.op != ir::Op::kDropout) continue;
+    if (!ir::drops(node)) continue;
     const double rate = node.real("rate");
     if (std::find(rates.begin(), rates.end(), rate) == rates.end()) rates.push_back(rate);
   }
@@ -333,7 +334,7 @@ int ForwardPrinter::print_blocks(const Block& first, const Blocks& blocks, const
 int dropouts(const Graph& graph, int first, int end) {
   if (graph.predicts) return 0;
   return static_cast<int>(std::count_if(graph.live.begin(), graph.live.end(), [&](int n) {
-    return n >= first && n < end && graph.workload.nodes[static_cast<size_t>(n)].op == ir::Op::kDropout;
+    return n >= first && n < end && ir::drops(graph.workload.nodes[static_cast<size_t>(n)]);
   }));
 }
 
@@ -372,7 +373,7 @@ std::string ForwardPrinter::dropout_number() const {
   if (rolling_ == nullptr) return std::to_string(number);
   const std::vector<int>& body = rolling_->loop.body;  // the second iteration
   const auto each = std::count_if(body.begin(), body.end(), [&](int n) {
-    return graph_.workload.nodes[static_cast<size_t>(n)].op == ir::Op::kDropout;
+    return ir::drops(graph_.workload.nodes[static_cast<size_t>(n)]);
   });
   return Loop::Moving{number - each, 1, each}.place(rolling_->index);
 }

@@ -22,6 +22,7 @@
 
 #include "base/texts.h"
 #include "emit/slices.h"
+#include "ir/dropout.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit {
@@ -188,7 +189,7 @@ class LoopFinder {
     Loop loop{.first = workload_.model_end(), .count = static_cast<int>(rows.size()), .body = body};
     for (size_t i = 0; i < rows.size(); ++i)
       for (size_t j = 0; j < body.size(); ++j) {
-        if (rows[i][j] < 0 && node(body[j]).op == ir::Op::kDropout) return std::nullopt;
+        if (rows[i][j] < 0 && ir::drops(node(body[j]))) return std::nullopt;
         if (rows[i][j] < 0) continue;
         places[workload_.output_of(rows[i][j])] = {static_cast<int>(i), static_cast<int>(j)};
         loop.covered.insert(rows[i][j]);
@@ -321,7 +322,7 @@ class LoopFinder {
         loop.collected[first] = made;
         return true;
       }
-      if (node(first).op == ir::Op::kDropout) return false;
+      if (ir::drops(node(first))) return false;
       const std::string key = key_of(node(first));
       for (size_t i = 0; i < values.size(); ++i) {
         const int n = readers[i][0];

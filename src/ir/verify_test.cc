@@ -80,6 +80,7 @@ TEST(Infer, RefusesWhatDoesNotFit) {
       {"f32[N,4,3]", "gru(x; weight_ih=i[6,3], weight_hh=h[7,2])", "weight_hh must be 3U,U"},
       {"f32[N,4,3]", "rms_norm(x; weight=w[4])", "weight must be [3], is [4]"},
       {"f32[N,9]", "dropout(x) rate=1", "rate must lie in [0, 1)"},
+      {"f32[N,6,3,4]", "attention(x, x, x) rate=1", "rate must lie in [0, 1)"},
       {"f32[N,9]", "gelu(x) form=quick", "must be one of erf, tanh"},
       {"f32[N,9]", "embedding(x; weight=e[5,5])", "needs integer input"},
       {"i32[N,9]", "relu(x)", "needs float inputs"},

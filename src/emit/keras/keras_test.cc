@@ -69,6 +69,14 @@ TEST(Keras, WritesTheNetworksAsTheirGoldens) {
   expect_goldens("sequences_jax", emit_text(kSequencesModel, adam_training(), settings("jax")).value());
 }
 
+TEST(Keras, DropsTheWeightsOfAttention) {
+  for (const char* backend : {"jax", "tensorflow"}) {
+    const std::string text = emit_text(kDroppedAttentionModel, adam_training(), settings(backend))->source;
+    EXPECT_TRUE(holds(text, "attention(heads, heads, heads, rate=0.25)")) << text;
+    EXPECT_TRUE(holds(text, "weights = layers.Dropout(rate)(weights)")) << text;
+  }
+}
+
 // Layers are made in front of the loop, in which each iteration calls them.
 TEST(Keras, PrintsALoopThatAnImporterHasUnrolled) {
   const std::string loop = R"(    start = Full((5,), 0.0)(x)

@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kColumns = 88;
 
 const Helpers& helpers_file() {
-  static const Helpers all(embedded::keras_helpers());
+  static const Helpers all(embedded::keras_helpers(), Helpers::Copy::kAsCalled);
   return all;
 }
 

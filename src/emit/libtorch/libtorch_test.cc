@@ -65,6 +65,11 @@ TEST(Libtorch, WritesWhatSurroundsAnUpdate) {
   expect_golden("libtorch/updates.cc", of_zoo("mlp_small", updates_training(4)));
 }
 
+TEST(Libtorch, DropsTheWeightsOfAttention) {
+  const std::string text = of_text(kDroppedAttentionModel, adam_training());
+  EXPECT_NE(text.find("is_training() ? dropout1->options.p() : 0.0"), std::string::npos) << text;
+}
+
 TEST(Libtorch, PrintsALoopThatAnImporterHasUnrolled) {
   const std::string source = of_text(kDecoderModel, adam_training());
   EXPECT_TRUE(holds(source, R"(    Tensor h = x.new_zeros({x.size(0), 5});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/texts.h"
+#include "ir/dropout.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit::libtorch {
@@ -34,6 +35,11 @@ void attention(ForwardPrinter& p, const Node& node) {
     arguments.push_back(p.once(fmt::format("window {} {}", keys, window), "mask", 0, mask));
   } else if (causal) {
     arguments.insert(arguments.end(), {"/*mask=*/{}", "/*causal=*/true"});
+  }
+  if (ir::drops(node)) {
+    if (arguments.size() == 3) arguments.push_back("/*mask=*/{}");
+    if (arguments.size() == 4) arguments.push_back("/*causal=*/false");
+    arguments.push_back(fmt::format("is_training() ? {}->options.p() : 0.0", p.module_of(node)));
   }
   p.call("attention", arguments);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/dropout.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit::torch {
@@ -52,6 +53,9 @@ void attention(ForwardPrinter& p, const ir::Node& node) {
   } else if (causal) {
     arguments.push_back("is_causal=True");
   }
+  if (ir::drops(node))
+    arguments.push_back(
+        fmt::format("dropout_p={} if self.training else 0.0", python_real(node.real("rate"))));
   if (p.shape(node.inputs[0])[2] != p.shape(node.inputs[1])[2]) arguments.push_back("enable_gqa=True");
   p.call("F.scaled_dot_product_attention", arguments, ".transpose(1, 2)");
 }

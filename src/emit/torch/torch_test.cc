@@ -119,6 +119,12 @@ TEST(Torch, HandsABatchNormNoSqueezedGradient) {
   EXPECT_FALSE(holds(text, "squeeze")) << text;
 }
 
+TEST(Torch, DropsTheWeightsOfAttention) {
+  const std::string text = of_text(kDroppedAttentionModel, adam_training());
+  EXPECT_TRUE(holds(text, "dropout_p=0.25 if self.training else 0.0")) << text;
+  EXPECT_TRUE(holds(text, "torch.manual_seed(")) << text;
+}
+
 TEST(Torch, WritesLayersInARowAsASequence) {
   const auto model = [](const std::string& body) {
     const std::string text =

@@ -76,7 +76,8 @@ def attention(q, k, v, last):
     scores = jnp.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
     seen = jnp.arange(k.shape[1]) <= last[:, None, None, None]
     scores = jnp.where(seen, scores, -jnp.inf)
-    return jnp.einsum("nhts,nshd->nthd", jax.nn.softmax(scores), v)
+    weights = jax.nn.softmax(scores)
+    return jnp.einsum("nhts,nshd->nthd", weights, v)
 
 
 def attention_block(params, prefix, x, last, keys):

@@ -87,7 +87,8 @@ def attention(q, k, v, last):
     scores = scores * q.shape[-1] ** -0.5
     seen = jnp.arange(k.shape[1]) <= last[:, None, None, None]
     scores = jnp.where(seen, scores, -jnp.inf)
-    return jnp.einsum("nhts,nshd->nthd", half(jax.nn.softmax(scores)), v)
+    weights = jax.nn.softmax(scores)
+    return jnp.einsum("nhts,nshd->nthd", half(weights), v)
 
 
 def attention_block(params, prefix, x, last, keys):

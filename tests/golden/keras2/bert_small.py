@@ -66,16 +66,12 @@ class PositionEmbedding(layers.Layer):
         return input_shape
 
 
-def attention(q, k, v, mask=None, is_causal=False):
+def attention(q, k, v, mask):
     """Scaled dot-product attention over N, tokens, heads, width."""
     scores = tf.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
-    if is_causal:
-        seen = tf.ones((q.shape[1], k.shape[1]), dtype="bool")
-        seen = tf.linalg.band_part(seen, -1, 0)
-        scores = tf.where(seen, scores, float("-inf"))
-    if mask is not None:
-        scores = tf.where(mask, scores, float("-inf"))
-    return tf.einsum("nhts,nshd->nthd", tf.nn.softmax(scores), v)
+    scores = tf.where(mask, scores, float("-inf"))
+    weights = tf.nn.softmax(scores)
+    return tf.einsum("nhts,nshd->nthd", weights, v)
 
 
 def padding_mask(last, keys):

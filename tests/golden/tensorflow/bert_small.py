@@ -70,7 +70,8 @@ def attention(q, k, v, last):
     scores = tf.matmul(q, k, transpose_b=True) * q.shape[-1] ** -0.5
     after = tf.range(scores.shape[-1]) > last[:, None, None, None]
     scores += tf.cast(after, scores.dtype) * (scores.dtype.min / 2)
-    return tf.transpose(tf.matmul(tf.nn.softmax(scores), v), (0, 2, 1, 3))
+    weights = tf.nn.softmax(scores)
+    return tf.transpose(tf.matmul(weights, v), (0, 2, 1, 3))
 
 
 class Attention(tf.Module):
