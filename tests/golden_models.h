@@ -71,6 +71,28 @@ workload dropped(x: f32[N,5,8], y: f32[N,5,8]) {
 }
 )";
 
+// Two layers of attention whose queries, keys and values are one product.
+inline constexpr const char* kFusedAttentionModel = R"(
+workload fused(x: f32[N,5,8], y: f32[N,5,8]) {
+  block layer(x) {
+    all = linear(x; weight=.all.weight[24,8])
+    one = slice(all) axis=2 begin=0 end=8 step=1
+    two = slice(all) axis=2 begin=8 end=16 step=1
+    three = slice(all) axis=2 begin=16 end=24 step=1
+    queries = reshape(one) shape=N,5,2,4
+    keys = reshape(two) shape=N,5,2,4
+    values = reshape(three) shape=N,5,2,4
+    mixed = attention(queries, keys, values)
+    flat = reshape(mixed) shape=N,5,8
+    out = linear(flat; weight=.out.weight[8,8])
+    sum = add(x, out)
+  }
+  layers.0 = layer(x)
+  layers.1 = layer(layers_0_sum)
+  loss = mse(layers_1_sum, y)
+}
+)";
+
 // A cell that an importer has unrolled over three places, from a state of zeros.
 inline constexpr const char* kDecoderModel = R"(
 workload decoder(x: f32[N,3,3], y: i32[N]) {

@@ -1060,7 +1060,7 @@ def attention(m: Mapper, a: Args) -> Value:
         if before[0].shape == before[1].shape:
             k, v = before
         heads = [m.permuted(m.batch_first(t), [0, 2, 1, 3]) for t in (q, k, v)]
-        options = {"causal": causal, "window": window, "rate": rate}
+        options: Any = {"causal": causal, "window": window, "rate": rate}
         out = m.made("attention", heads, heads[0].layout, **options)
         return m.permuted(out, [0, 2, 1, 3])
     if a.get("enable_gqa") and k.shape[-3] != q.shape[-3]:

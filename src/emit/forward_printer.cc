@@ -213,7 +213,7 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
     printed.formals.push_back(variables_[id]);
   }
   print_nodes(functions, blocks, calls);
-  out_.line("return " + variables_.at(output));
+  out_.give_back(variables_.at(output));
   return printed;
 }
 
@@ -411,12 +411,22 @@ bool ForwardPrinter::stored_as_table(std::string_view slot) const {
 std::string ForwardPrinter::target(const std::vector<ir::ValueId>& inputs, bool block) {
   const ir::ValueId id = graph_.workload.output_of(node_);
   // In a function of its own, names of the workload's values would say where it was first called.
-  const bool reuse = block || !stretch_.path.empty() || made_up(node().output);
+  const bool reuse = block || !stretch_.path.empty() || says_little(node().output);
+  const std::string part = reuse && !block ? attention_part(graph_.workload, id) : "";
   std::string name = rolling_ == nullptr ? "" : rolling_->takes_over(id);
   if (!name.empty()) return variables_[id] = name;
   for (const ir::ValueId in : inputs) {
     const bool dead = rolling_ == nullptr ? last_use_.at(in) <= node_ : rolling_->dies(in, node_);
     if (fixed_.contains(in) || !reuse || !dead) continue;
+    if (keeps_name(graph_.workload, in)) continue;
+    // A name that says what it holds would mislead.
+    const bool speaks = stretch_.path.empty() && !block && !letters_.contains(variables_.at(in));
+    if (speaks && variables_.at(in) != main_ && !is_attention_part(variables_.at(in))) continue;
+    if (is_attention_part(variables_.at(in)) && variables_.at(in) != part) continue;
+    if (variables_.at(in) == part) {
+      name = part;
+      break;
+    }
     if (name.empty() || variables_.at(in) < name) name = variables_.at(in);
     // The variable of the first input is the main line of the network.
     if (variables_.at(in) == main_) {
@@ -424,17 +434,34 @@ std::string ForwardPrinter::target(const std::vector<ir::ValueId>& inputs, bool 
       break;
     }
   }
+  if (!part.empty() && name != part) {
+    const std::string key = "value " + graph_.workload.value_name(id);
+    if (Namer attempt = names_; attempt.name(key, part) == part) name = names_.name(key, part);
+  }
   if (name.empty()) name = new_variable(id);
   variables_[id] = name;
   return name;
 }
 
+// Nothing reads it from here on, this node neither.
+bool ForwardPrinter::is_free(const std::string& variable) const {
+  return rolling_ == nullptr && std::none_of(variables_.begin(), variables_.end(), [&](const auto& held) {
+           const auto last = last_use_.find(held.first);
+           return held.second == variable && last != last_use_.end() && last->second >= node_;
+         });
+}
+
 std::string ForwardPrinter::new_variable(ir::ValueId id) {
   const std::string& wish = graph_.workload.value_name(id);
   const std::string key = "value " + wish;
-  if (stretch_.path.empty()) return names_.name(key, rolling_ == nullptr ? wish : unnumbered(wish));
-  for (const char* letter : {"x", "h", "u", "v", "w"}) {
-    if (Namer attempt = names_; attempt.name(key, letter) == letter) return names_.name(key, letter);
+  if (stretch_.path.empty() && !says_little(wish))
+    return names_.name(key, rolling_ == nullptr ? wish : unnumbered(wish));
+  for (const char* letter : {"x", "h", "u", "w", "z"}) {
+    if (Namer attempt = names_; attempt.name(key, letter) == letter) {
+      letters_.insert(letter);
+      return names_.name(key, letter);
+    }
+    if (letters_.contains(letter) && is_free(letter)) return letter;
   }
   return names_.name(key, "h");
 }

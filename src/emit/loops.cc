@@ -493,4 +493,27 @@ std::vector<int> all_nodes(const ir::Workload& workload) {
   return all;
 }
 
+std::string variable_for(const std::string& part, const std::string& key, std::vector<std::string>& order,
+                         std::vector<std::string>& free, Namer& names) {
+  const auto dead = [&](const std::string& name) {
+    const auto found = std::find(free.begin(), free.end(), name);
+    if (found == free.end()) return false;
+    free.erase(found);
+    return true;
+  };
+  const auto made = [&](const std::string& wish) {
+    Namer attempt = names;
+    if (attempt.name(key, wish) != wish) return false;
+    order.push_back(names.name(key, wish));
+    return true;
+  };
+  if (!part.empty() && (dead(part) || made(part))) return part;
+  for (const std::string& name : order)
+    if (!is_attention_part(name) && dead(name)) return name;
+  // The names people use; a variable serves a chain of values, so the values' own names would mislead.
+  for (const char* wish : {"x", "h", "u", "w", "z"})
+    if (made(wish)) return wish;
+  return order.emplace_back(names.name(key, "h"));
+}
+
 }  // namespace bakeoff::emit

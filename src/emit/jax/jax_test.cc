@@ -52,6 +52,13 @@ Emitted of_text(const std::string& text, const ir::Training& training) {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(Jax, CallsWhatAttentionReadsByItsNames) {
+  const std::string text = of_text(kFusedAttentionModel, adam_training()).source;
+  for (const char* part : {"q, k, v = jnp.split(h, 3, axis=2)", "h = attention(q, k, v)", "return x + h",
+                           "def layer(params, prefix, x):"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+}
+
 // Heads that share keys have masks of their own.
 TEST(Jax, DropsTheWeightsOfAttention) {
   const std::string text = of_text(kDroppedAttentionModel, adam_training()).source;

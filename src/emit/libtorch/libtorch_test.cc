@@ -65,6 +65,13 @@ TEST(Libtorch, WritesWhatSurroundsAnUpdate) {
   expect_golden("libtorch/updates.cc", of_zoo("mlp_small", updates_training(4)));
 }
 
+TEST(Libtorch, CallsWhatAttentionReadsByItsNames) {
+  const std::string text = of_text(kFusedAttentionModel, adam_training());
+  for (const char* part :
+       {"const auto parts = h.chunk(3, 2);", "Tensor k = parts[1];", "h = attention(q, k, v).flatten(2);"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+}
+
 TEST(Libtorch, DropsTheWeightsOfAttention) {
   const std::string text = of_text(kDroppedAttentionModel, adam_training());
   EXPECT_NE(text.find("is_training() ? dropout1->options.p() : 0.0"), std::string::npos) << text;
@@ -80,7 +87,7 @@ TEST(Libtorch, PrintsALoopThatAnImporterHasUnrolled) {
       h = torch::tanh(u + b(h));
       parts.push_back(h);
     }
-    x = torch::stack(parts, 1);
+    x = torch::stack(parts, 1).flatten(1);
 )")) << source;
 }
 

@@ -57,6 +57,12 @@ Emitted of_text(const std::string& text, const ir::Training& training, const Set
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(TensorFlow, CallsWhatAttentionReadsByItsNames) {
+  const std::string text = of_text(kFusedAttentionModel, adam_training()).source;
+  for (const char* part : {"q, k, v = tf.split(h, 3, axis=2)", "h = attention(q, k, v)", "return x + h"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+}
+
 TEST(TensorFlow, DropsTheWeightsOfAttention) {
   const std::string text = of_text(kDroppedAttentionModel, adam_training()).source;
   for (const char* part : {" = attention(heads, heads, heads, rate=DROPOUT_RATE)",

@@ -54,14 +54,10 @@ struct AttentionImpl : nn::Module {
   }
 
   Tensor forward(Tensor x, const Tensor& mask) {
-    Tensor h = query(x);
-    h = h.unflatten(-1, {4, 16});
-    Tensor u = key(x);
-    u = u.unflatten(-1, {4, 16});
-    Tensor v = value(x);
-    v = v.unflatten(-1, {4, 16});
-    h = attention(h, u, v, mask);
-    h = h.flatten(2);
+    Tensor q = query(x).unflatten(-1, {4, 16});
+    Tensor k = key(x).unflatten(-1, {4, 16});
+    Tensor v = value(x).unflatten(-1, {4, 16});
+    Tensor h = attention(q, k, v, mask).flatten(2);
     h = output(h);
     h = dropout(h);
     x = x + h;

@@ -86,16 +86,14 @@ struct SequencesImpl : nn::Module {
     x = x + place->weight.narrow(0, 0, 6);
     x = lstm_sequence(x, rnn_kernel, rnn_recurrent, rnn_bias);
     x = std::get<0>(bare(x));
-    x = std::get<0>(deep_full(x));
-    x = x.unflatten(-1, {2, 2});
+    x = std::get<0>(deep_full(x)).unflatten(-1, {2, 2});
     const Tensor mask = causal_padding_mask(last, 6);
     Tensor h = attention(x, x, x, mask);
     h = attention(h, x, h, /*mask=*/{}, /*causal=*/true);
     const Tensor mask_2 = padding_mask(last, 6);
     h = attention(h, x, x, mask_2);
     Tensor u = attention(h, x, h, mask_2);
-    x = attention(u, h, x);
-    x = x.flatten(1);
+    x = attention(u, h, x).flatten(1);
     return head(x);
   }
 
