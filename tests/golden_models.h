@@ -82,7 +82,7 @@ workload fused(x: f32[N,5,8], y: f32[N,5,8]) {
     queries = reshape(one) shape=N,5,2,4
     keys = reshape(two) shape=N,5,2,4
     values = reshape(three) shape=N,5,2,4
-    mixed = attention(queries, keys, values)
+    mixed = attention(queries, keys, values) causal=true window=3
     flat = reshape(mixed) shape=N,5,8
     out = linear(flat; weight=.out.weight[8,8])
     sum = add(x, out)

@@ -71,8 +71,8 @@ TEST(Keras, WritesTheNetworksAsTheirGoldens) {
 
 TEST(Keras, CallsWhatAttentionReadsByItsNames) {
   const std::string text = emit_text(kFusedAttentionModel, adam_training(), settings("jax"))->source;
-  for (const char* part :
-       {"q, k, v = ops.split(h, 3, axis=2)", "h = attention(q, k, v)", "return ops.add(x, h)"})
+  for (const char* part : {"q, k, v = ops.split(h, 3, axis=2)",
+                           "h = attention(q, k, v, mask=window_mask(5, 3))", "return ops.add(x, h)"})
     EXPECT_NE(text.find(part), std::string::npos) << part << text;
 }
 

@@ -67,8 +67,8 @@ TEST(Libtorch, WritesWhatSurroundsAnUpdate) {
 
 TEST(Libtorch, CallsWhatAttentionReadsByItsNames) {
   const std::string text = of_text(kFusedAttentionModel, adam_training());
-  for (const char* part :
-       {"const auto parts = h.chunk(3, 2);", "Tensor k = parts[1];", "h = attention(q, k, v).flatten(2);"})
+  for (const char* part : {"const auto parts = h.chunk(3, 2);", "Tensor k = parts[1];",
+                           "h = attention(q, k, v, mask).flatten(2);"})
     EXPECT_NE(text.find(part), std::string::npos) << part << text;
 }
 

@@ -59,7 +59,8 @@ bool holds(const std::string& text, const std::string& part) { return text.find(
 
 TEST(TensorFlow, CallsWhatAttentionReadsByItsNames) {
   const std::string text = of_text(kFusedAttentionModel, adam_training()).source;
-  for (const char* part : {"q, k, v = tf.split(h, 3, axis=2)", "h = attention(q, k, v)", "return x + h"})
+  for (const char* part :
+       {"q, k, v = tf.split(h, 3, axis=2)", "h = attention(q, k, v, causal=True, window=3)", "return x + h"})
     EXPECT_NE(text.find(part), std::string::npos) << part << text;
 }
 

@@ -48,8 +48,10 @@ void attention(ForwardPrinter& p, const ir::Node& node) {
     arguments.push_back("attn_mask=" + p.once(key, "mask", node.inputs[3], mask));
   } else if (const int64_t window = node.integer("window"); window > 0) {
     const int64_t keys = p.shape(node.inputs[1])[1];
+    const ir::ValueId device = keeps_name(p.request().workload, 0) ? 0 : node.inputs[0];
     const std::string mask = fmt::format("window_mask({}, {}, {{}}.device)", keys, window);
-    arguments.push_back("attn_mask=" + p.once(fmt::format("window {} {}", keys, window), "mask", 0, mask));
+    arguments.push_back("attn_mask=" +
+                        p.once(fmt::format("window {} {}", keys, window), "mask", device, mask));
   } else if (causal) {
     arguments.push_back("is_causal=True");
   }
