@@ -57,6 +57,42 @@ workload all_sorts(picture: f32[N,3,9,8], words: i32[N,5], y: i32[N]) {
 }
 )";
 
+// Attention that drops its weights: with heads of its own, and with keys that four heads share.
+inline constexpr const char* kDroppedAttentionModel = R"(
+workload dropped(x: f32[N,5,8], y: f32[N,5,8]) {
+  q = linear(x; weight=q.weight[8,8])
+  heads = reshape(q) shape=N,5,4,2
+  keys = linear(x; weight=k.weight[2,8])
+  shared = reshape(keys) shape=N,5,1,2
+  own = attention(heads, heads, heads) rate=0.25
+  a = attention(own, shared, shared) causal=true rate=0.25
+  f = reshape(a) shape=N,5,8
+  loss = mse(f, y)
+}
+)";
+
+// Two layers of attention whose queries, keys and values are one product.
+inline constexpr const char* kFusedAttentionModel = R"(
+workload fused(x: f32[N,5,8], y: f32[N,5,8]) {
+  block layer(x) {
+    all = linear(x; weight=.all.weight[24,8])
+    one = slice(all) axis=2 begin=0 end=8 step=1
+    two = slice(all) axis=2 begin=8 end=16 step=1
+    three = slice(all) axis=2 begin=16 end=24 step=1
+    queries = reshape(one) shape=N,5,2,4
+    keys = reshape(two) shape=N,5,2,4
+    values = reshape(three) shape=N,5,2,4
+    mixed = attention(queries, keys, values) causal=true window=3
+    flat = reshape(mixed) shape=N,5,8
+    out = linear(flat; weight=.out.weight[8,8])
+    sum = add(x, out)
+  }
+  layers.0 = layer(x)
+  layers.1 = layer(layers_0_sum)
+  loss = mse(layers_1_sum, y)
+}
+)";
+
 // A cell that an importer has unrolled over three places, from a state of zeros.
 inline constexpr const char* kDecoderModel = R"(
 workload decoder(x: f32[N,3,3], y: i32[N]) {

@@ -121,7 +121,7 @@ class Builder:
     ) -> Value:
         """One op whose result lies as `layout` says; spread if every input is. Dropout
         draws a mask for every row, also of what is the same in all rows."""
-        if op == "dropout":
+        if op == "dropout" or more.get("rate"):
             inputs = [self.spread_out(v) for v in inputs]
         spread = layout.n is not None and not any(
             v.layout.n is not None and not v.spread for v in inputs

@@ -90,6 +90,14 @@ class Node:
     source: str = ""  # the op of the origin
     path: str = ""  # the module of the origin
 
+    def mask(self, shapes: Mapping[str, Shape]) -> Optional[tuple[float, Shape]]:
+        """Rate and shape of the mask that it draws in training."""
+        rate = float(self.attrs.get("rate", 0))  # type: ignore[arg-type]
+        if self.op == "attention" and rate > 0:
+            rows, queries, heads, _ = self.shape
+            return rate, (rows, heads, queries, shapes[self.inputs[1]][1])
+        return (rate, self.shape) if self.op == "dropout" else None
+
 
 @dataclass
 class Graph:

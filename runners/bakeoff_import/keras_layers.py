@@ -1026,7 +1026,6 @@ def attended(
     factor = scale * math.sqrt(width)
     whole = (
         mask is None
-        and rate == 0
         and k.shape == v.shape
         and width == k.shape[-1]
         and (not causal or q.shape[1] == k.shape[1])
@@ -1034,7 +1033,7 @@ def attended(
     if whole:
         if abs(factor - 1) > 1e-12:
             q = m.binary("mul", q, factor)
-        return m.made("attention", [q, k, v], q.layout, causal=causal)
+        return m.made("attention", [q, k, v], q.layout, causal=causal, rate=rate)
     q = m.permuted(m.binary("mul", q, scale), [0, 2, 1, 3])
     scores = product(m, q, m.permuted(k, [0, 2, 3, 1]))
     if causal:
@@ -1077,7 +1076,7 @@ def _projected(m: Walk, x: Value, part: Any, heads: int) -> Value:
 
 @layer("MultiHeadAttention")
 def multi_head_attention(m: Walk, op: Any, a: Call) -> Any:
-    """`linear`, `attention`, `linear`; with a mask or dropout `matmul`, `softmax`"""
+    """`linear`, `attention`, `linear`; with a mask `matmul`, `softmax`"""
     if getattr(op, "_sliding_window", None) is not None:
         raise Unsupported("attends over a window (sliding_window)", "a mask")
     if getattr(op, "_use_gate", False):

@@ -145,10 +145,12 @@ def check_dropout(importer: Importer, given: Any, rows: int) -> None:
     assert exported is not None
     ours: Counter[float] = Counter()
     theirs: Counter[float] = Counter()
+    shapes = {name: shape for name, (_, shape) in exported.inputs.items()}
     for node in exported.nodes:
-        if node.op == "dropout":
-            shape = [rows if s == N else s for s in node.shape]
-            ours[round(float(node.attrs["rate"]), 9)] += math.prod(shape)  # type: ignore[arg-type]
+        shapes[node.output] = node.shape
+        if mask := node.mask(shapes):
+            shape = [rows if s == N else s for s in mask[1]]
+            ours[round(mask[0], 9)] += math.prod(shape)
     plain = random.dropout
 
     def counted(x: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> Any:

@@ -1037,7 +1037,7 @@ def cosine_similarity(m: Mapper, a: Args) -> Value:
 
 @row("scaled_dot_product_attention")
 def attention(m: Mapper, a: Args) -> Value:
-    """`attention`; with dropout or another than a causal mask `matmul`, `softmax`"""
+    """`attention`; with another than a causal mask `matmul`, `softmax`"""
     q, k, v = (m.value(t) for t in (a.query, a.key, a["value"]))
     sides = q.shape[-2], k.shape[-2]
     mask, causal, window = _sides(a.attn_mask, *sides, bool(a.is_causal))
@@ -1049,7 +1049,6 @@ def attention(m: Mapper, a: Args) -> Value:
         q.layout.rank == 4
         and all(t.layout.n == 0 and t.layout.alone for t in (q, k, v))
         and mask is None
-        and rate == 0
         and k.shape == v.shape
         and q.shape[-1] == k.shape[-1]
         and (not causal or q.shape[-2] == k.shape[-2])
@@ -1061,7 +1060,8 @@ def attention(m: Mapper, a: Args) -> Value:
         if before[0].shape == before[1].shape:
             k, v = before
         heads = [m.permuted(m.batch_first(t), [0, 2, 1, 3]) for t in (q, k, v)]
-        out = m.made("attention", heads, heads[0].layout, causal=causal, window=window)
+        options: Any = {"causal": causal, "window": window, "rate": rate}
+        out = m.made("attention", heads, heads[0].layout, **options)
         return m.permuted(out, [0, 2, 1, 3])
     if a.get("enable_gqa") and k.shape[-3] != q.shape[-3]:
         k, v = (_repeat_heads(m, t, q.shape[-3] // t.shape[-3]) for t in (k, v))

@@ -224,7 +224,9 @@ def check_dropout(importer: Importer) -> None:
     what the module draws: a mask that rows share would show. Raises ImportProblem."""
     exported = importer.exported
     assert exported is not None
-    ours = [node for node in exported.nodes if node.op == "dropout"]
+    shapes = {name: shape for name, (_, shape) in exported.inputs.items()}
+    shapes.update((node.output, node.shape) for node in exported.nodes)
+    ours = [(node, mask) for node in exported.nodes if (mask := node.mask(shapes))]
     importer.module.train()
     seen: list[list[tuple[float, int]]] = []
     tensors = importer.tensors()
@@ -240,11 +242,9 @@ def check_dropout(importer: Importer) -> None:
         for key, tensor in before.items():
             tensors[key].copy_(tensor)
     left = Counter(zip(*seen))
-    for node in ours:
-        keep = round(1 - float(node.attrs["rate"]), 9)  # type: ignore[arg-type]
-        sizes = [
-            math.prod(rows if s == N else s for s in node.shape) for rows in (2, 3)
-        ]
+    for node, (rate, shape) in ours:
+        keep = round(1 - rate, 9)
+        sizes = [math.prod(rows if s == N else s for s in shape) for rows in (2, 3)]
         draw = tuple((keep, size) for size in sizes)
         if not left[draw]:
             raise ImportProblem(

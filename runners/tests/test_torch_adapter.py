@@ -441,7 +441,10 @@ def test_dropout_is_off_only_when_asked(adapter: TorchAdapter, tmp_path: Path) -
     text = (GOLDEN / "mlp_deep.py").read_text()
     functional = tmp_path / "functional.py"
     functional.write_text(text.replace("self.dropout1(x)", "F.dropout(x, 0.5, True)"))
-    for script in (GOLDEN / "mlp_deep.py", functional):
+    attending = tmp_path / "attending.py"
+    attend = "F.scaled_dot_product_attention(x, x, x, dropout_p=0.5)"
+    attending.write_text(text.replace("self.dropout1(x)", attend))
+    for script in (GOLDEN / "mlp_deep.py", functional, attending):
         outputs = []
         for dropout in (False, False, True, True):
             adapter.build(request({"dir": tmp_path}, script, dropout=dropout))

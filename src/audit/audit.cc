@@ -11,6 +11,7 @@
 #include "data/inputs.h"
 #include "emit/emit.h"
 #include "ir/cost.h"
+#include "ir/dropout.h"
 #include "ir/verify.h"
 #include "proc/interrupt.h"
 #include "referee/generation.h"
@@ -172,7 +173,7 @@ class Judge {
     }
     read_state();
     check_shown();
-    if (ground_.workload.has(ir::Op::kDropout)) {
+    if (ir::drops(ground_.workload)) {
       CHECK_OK(against_draws());
     } else {
       CHECK_OK(against_referee(group, t));

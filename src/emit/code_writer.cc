@@ -75,6 +75,16 @@ void CodeWriter::statement(const Statement& statement) {
   statements_.back().level += level_;
 }
 
+void CodeWriter::give_back(const std::string& value) {
+  constexpr size_t kRoom = 76;  // of 88 columns, for the indentation and "return"
+  const std::string head = value + " = ";
+  if (statements_.empty() || statements_.back().level != level_ || !statements_.back().head.starts_with(head))
+    return line("return " + value);
+  Statement& last = statements_.back();
+  if (!last.call && last.head.size() > kRoom) return line("return " + value);
+  last.head.replace(0, head.size(), "return ");
+}
+
 std::string CodeWriter::text() const {
   std::string text;
   const auto line = [&](int level, std::string_view content) {

@@ -63,6 +63,9 @@ class CodeWriter {
   // Prints it at its level, counted from the present one.
   void statement(const Statement& statement);
 
+  // "return value", or "return f(x)" in place of a last line "value = f(x)".
+  void give_back(const std::string& value);
+
   // What was printed, before it was broken into lines.
   const std::vector<Statement>& statements() const { return statements_; }
   std::string text() const;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "emit/losses.h"
 #include "emit/namer.h"
 
 namespace bakeoff::emit {
@@ -67,6 +68,39 @@ TEST(Names, BecomeIdentifiers) {
   EXPECT_EQ(namer.name("c", "x.y"), "x_y");
   EXPECT_EQ(namer.name("d", "x_y"), "x_y_2");
   EXPECT_EQ(namer.name("c", "anything"), "x_y");
+}
+
+TEST(CodeWriter, GivesBackWhatTheLastLineComputes) {
+  const auto after = [](const std::string& line, bool call = false) {
+    CodeWriter out;
+    if (call)
+      out.call(line, {"a"});
+    else
+      out.line(line);
+    out.give_back("x");
+    return out.text();
+  };
+  EXPECT_EQ(after("x = f", true), "return f(a)\n");
+  EXPECT_EQ(after("x = h + x"), "return h + x\n");
+  EXPECT_EQ(after("h = x"), "h = x\nreturn x\n");
+  const std::string wide = "x = " + std::string(74, 'a');
+  EXPECT_EQ(after(wide), wide + "\nreturn x\n");
+  CodeWriter out;
+  out.line("for i in range(2):");
+  {
+    const auto body = out.indent();
+    out.line("x = f(x)");
+  }
+  out.give_back("x");
+  EXPECT_EQ(out.text(), "for i in range(2):\n    x = f(x)\nreturn x\n");
+}
+
+TEST(Names, SayLittleWhereTheyNameTheOp) {
+  for (const char* name :
+       {"h12", "add_2", "mul", "encoder_norm_mul_3", "transformer_encoder_norm", "slice_2"})
+    EXPECT_TRUE(says_little(name)) << name;
+  for (const char* name : {"logits", "words", "words_2", "lm_head", "hidden", "block1_conv"})
+    EXPECT_FALSE(says_little(name)) << name;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 
 #include "base/texts.h"
 #include "emit/losses.h"
+#include "ir/dropout.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit {
@@ -147,7 +148,7 @@ std::vector<double> dropout_rates(const Graph& graph) {
   if (graph.predicts) return rates;
   for (const int n : graph.live) {
     const ir::Node& node = graph.workload.nodes[static_cast<size_t>(n)];
-    if (node.op != ir::Op::kDropout) continue;
+    if (!ir::drops(node)) continue;
     const double rate = node.real("rate");
     if (std::find(rates.begin(), rates.end(), rate) == rates.end()) rates.push_back(rate);
   }
@@ -213,7 +214,7 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
     printed.formals.push_back(variables_[id]);
   }
   print_nodes(functions, blocks, calls);
-  out_.line("return " + variables_.at(output));
+  out_.give_back(variables_.at(output));
   return printed;
 }
 
@@ -334,7 +335,7 @@ int ForwardPrinter::print_blocks(const Block& first, const Blocks& blocks, const
 int dropouts(const Graph& graph, int first, int end) {
   if (graph.predicts) return 0;
   return static_cast<int>(std::count_if(graph.live.begin(), graph.live.end(), [&](int n) {
-    return n >= first && n < end && graph.workload.nodes[static_cast<size_t>(n)].op == ir::Op::kDropout;
+    return n >= first && n < end && ir::drops(graph.workload.nodes[static_cast<size_t>(n)]);
   }));
 }
 
@@ -373,7 +374,7 @@ std::string ForwardPrinter::dropout_number() const {
   if (rolling_ == nullptr) return std::to_string(number);
   const std::vector<int>& body = rolling_->loop.body;  // the second iteration
   const auto each = std::count_if(body.begin(), body.end(), [&](int n) {
-    return graph_.workload.nodes[static_cast<size_t>(n)].op == ir::Op::kDropout;
+    return ir::drops(graph_.workload.nodes[static_cast<size_t>(n)]);
   });
   return Loop::Moving{number - each, 1, each}.place(rolling_->index);
 }
@@ -411,12 +412,22 @@ bool ForwardPrinter::stored_as_table(std::string_view slot) const {
 std::string ForwardPrinter::target(const std::vector<ir::ValueId>& inputs, bool block) {
   const ir::ValueId id = graph_.workload.output_of(node_);
   // In a function of its own, names of the workload's values would say where it was first called.
-  const bool reuse = block || !stretch_.path.empty() || made_up(node().output);
+  const bool reuse = block || !stretch_.path.empty() || says_little(node().output);
+  const std::string part = reuse && !block ? attention_part(graph_.workload, id) : "";
   std::string name = rolling_ == nullptr ? "" : rolling_->takes_over(id);
   if (!name.empty()) return variables_[id] = name;
   for (const ir::ValueId in : inputs) {
     const bool dead = rolling_ == nullptr ? last_use_.at(in) <= node_ : rolling_->dies(in, node_);
     if (fixed_.contains(in) || !reuse || !dead) continue;
+    if (keeps_name(graph_.workload, in)) continue;
+    // A name that says what it holds would mislead.
+    const bool speaks = stretch_.path.empty() && !block && !letters_.contains(variables_.at(in));
+    if (speaks && variables_.at(in) != main_ && !is_attention_part(variables_.at(in))) continue;
+    if (is_attention_part(variables_.at(in)) && variables_.at(in) != part) continue;
+    if (variables_.at(in) == part) {
+      name = part;
+      break;
+    }
     if (name.empty() || variables_.at(in) < name) name = variables_.at(in);
     // The variable of the first input is the main line of the network.
     if (variables_.at(in) == main_) {
@@ -424,17 +435,34 @@ std::string ForwardPrinter::target(const std::vector<ir::ValueId>& inputs, bool 
       break;
     }
   }
+  if (!part.empty() && name != part) {
+    const std::string key = "value " + graph_.workload.value_name(id);
+    if (Namer attempt = names_; attempt.name(key, part) == part) name = names_.name(key, part);
+  }
   if (name.empty()) name = new_variable(id);
   variables_[id] = name;
   return name;
 }
 
+// Nothing reads it from here on, this node neither.
+bool ForwardPrinter::is_free(const std::string& variable) const {
+  return rolling_ == nullptr && std::none_of(variables_.begin(), variables_.end(), [&](const auto& held) {
+           const auto last = last_use_.find(held.first);
+           return held.second == variable && last != last_use_.end() && last->second >= node_;
+         });
+}
+
 std::string ForwardPrinter::new_variable(ir::ValueId id) {
   const std::string& wish = graph_.workload.value_name(id);
   const std::string key = "value " + wish;
-  if (stretch_.path.empty()) return names_.name(key, rolling_ == nullptr ? wish : unnumbered(wish));
-  for (const char* letter : {"x", "h", "u", "v", "w"}) {
-    if (Namer attempt = names_; attempt.name(key, letter) == letter) return names_.name(key, letter);
+  if (stretch_.path.empty() && !says_little(wish))
+    return names_.name(key, rolling_ == nullptr ? wish : unnumbered(wish));
+  for (const char* letter : {"x", "h", "u", "w", "z"}) {
+    if (Namer attempt = names_; attempt.name(key, letter) == letter) {
+      letters_.insert(letter);
+      return names_.name(key, letter);
+    }
+    if (letters_.contains(letter) && is_free(letter)) return letter;
   }
   return names_.name(key, "h");
 }

@@ -166,6 +166,7 @@ class ForwardPrinter {
   std::string target() { return target(node().inputs, false); }
   std::string target(const std::vector<ir::ValueId>& inputs, bool block);
   std::string new_variable(ir::ValueId id);
+  bool is_free(const std::string& variable) const;
   void print_nodes(const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
                    const BlockCalls& calls);
   void print_loop(const Loop& loop, const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
@@ -187,7 +188,8 @@ class ForwardPrinter {
   std::string cache_;
   std::vector<bool> stored_;
   std::map<ir::ValueId, std::string> variables_;
-  std::set<ir::ValueId> fixed_;  // values that are no variable but an expression
+  std::set<std::string> letters_;  // variables without a meaning
+  std::set<ir::ValueId> fixed_;    // values that are no variable but an expression
   std::map<ir::ValueId, int> last_use_;
   Stretch stretch_;                   // that is printed: all, without a path, or one
   const Rolling* rolling_ = nullptr;  // of the loop in print

@@ -22,6 +22,7 @@
 
 #include "base/texts.h"
 #include "emit/slices.h"
+#include "ir/dropout.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit {
@@ -188,7 +189,7 @@ class LoopFinder {
     Loop loop{.first = workload_.model_end(), .count = static_cast<int>(rows.size()), .body = body};
     for (size_t i = 0; i < rows.size(); ++i)
       for (size_t j = 0; j < body.size(); ++j) {
-        if (rows[i][j] < 0 && node(body[j]).op == ir::Op::kDropout) return std::nullopt;
+        if (rows[i][j] < 0 && ir::drops(node(body[j]))) return std::nullopt;
         if (rows[i][j] < 0) continue;
         places[workload_.output_of(rows[i][j])] = {static_cast<int>(i), static_cast<int>(j)};
         loop.covered.insert(rows[i][j]);
@@ -321,7 +322,7 @@ class LoopFinder {
         loop.collected[first] = made;
         return true;
       }
-      if (node(first).op == ir::Op::kDropout) return false;
+      if (ir::drops(node(first))) return false;
       const std::string key = key_of(node(first));
       for (size_t i = 0; i < values.size(); ++i) {
         const int n = readers[i][0];
@@ -490,6 +491,29 @@ std::vector<int> all_nodes(const ir::Workload& workload) {
   std::vector<int> all(static_cast<size_t>(workload.model_end()));
   std::iota(all.begin(), all.end(), 0);
   return all;
+}
+
+std::string variable_for(const std::string& part, const std::string& key, std::vector<std::string>& order,
+                         std::vector<std::string>& free, Namer& names) {
+  const auto dead = [&](const std::string& name) {
+    const auto found = std::find(free.begin(), free.end(), name);
+    if (found == free.end()) return false;
+    free.erase(found);
+    return true;
+  };
+  const auto made = [&](const std::string& wish) {
+    Namer attempt = names;
+    if (attempt.name(key, wish) != wish) return false;
+    order.push_back(names.name(key, wish));
+    return true;
+  };
+  if (!part.empty() && (dead(part) || made(part))) return part;
+  for (const std::string& name : order)
+    if (!is_attention_part(name) && dead(name)) return name;
+  // The names people use; a variable serves a chain of values, so the values' own names would mislead.
+  for (const char* wish : {"x", "h", "u", "w", "z"})
+    if (made(wish)) return wish;
+  return order.emplace_back(names.name(key, "h"));
 }
 
 }  // namespace bakeoff::emit

@@ -114,4 +114,9 @@ std::string unnumbered(const std::string& name);
 // Nodes 0 to model_end().
 std::vector<int> all_nodes(const ir::Workload& workload);
 
+// The variable for a value: one of `free`, else a new one, which joins `order`. `part`: its attention_part(); other
+// values are not called so.
+std::string variable_for(const std::string& part, const std::string& key, std::vector<std::string>& order,
+                         std::vector<std::string>& free, Namer& names);
+
 }  // namespace bakeoff::emit

@@ -7,12 +7,22 @@
 #include <cmath>
 
 #include "emit/code_writer.h"
+#include "ir/op_table.h"
 
 namespace bakeoff::emit {
 
 bool made_up(const std::string& name) {
   return name.size() > 1 && name[0] == 'h' &&
          std::all_of(name.begin() + 1, name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+bool says_little(const std::string& name) {
+  constexpr size_t kReadable = 20;
+  const size_t digits = name.find_last_not_of("0123456789");
+  const bool numbered = digits != std::string::npos && digits + 1 < name.size() && name[digits] == '_';
+  const std::string stem = numbered ? name.substr(0, digits) : name;
+  if (made_up(name) || stem.size() > kReadable || ir::find_op(stem) != nullptr) return true;
+  return stem.find('_') != std::string::npos && ir::find_op(stem.substr(stem.rfind('_') + 1)) != nullptr;
 }
 
 bool one_loss(const ir::Workload& workload) {

@@ -13,6 +13,9 @@ namespace bakeoff::emit {
 // "h12": a name that the builder made up.
 bool made_up(const std::string& name);
 
+// A name that says no more than the op does ("add_2", "encoder_norm_mul"), or that is too long to be read.
+bool says_little(const std::string& name);
+
 // True where the workload's loss is one loss as it is, not a weighted sum.
 bool one_loss(const ir::Workload& workload);
 

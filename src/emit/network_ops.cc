@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/texts.h"
+#include "ir/dropout.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit {
@@ -98,7 +99,7 @@ void position_embedding(ForwardPrinter& p, const char* add) {
   p.assign_flat(p.input() + " + " + rows, add, {p.input(), rows});
 }
 
-void attention(ForwardPrinter& p, const Node& node) {
+void attention(ForwardPrinter& p, const Node& node, const std::string& key, const char* repeat) {
   const bool cached = node.has("keys");
   std::vector<std::string> arguments;
   for (size_t i = 0; i < node.inputs.size(); ++i) arguments.push_back(p.input(i));
@@ -109,7 +110,13 @@ void attention(ForwardPrinter& p, const Node& node) {
     arguments.push_back("causal=True");
   }
   if (node.integer("window") > 0) arguments.push_back(fmt::format("window={}", node.integer("window")));
-  const bool grouped = p.shape(node.inputs[0])[2] != p.shape(node.inputs[1])[2];
+  const int64_t shared = p.shape(node.inputs[0])[2] / p.shape(node.inputs[1])[2];
+  const bool drops = ir::drops(node) && !p.graph().predicts;
+  if (drops && !key.empty()) arguments.push_back("key=" + key);
+  if (drops) arguments.push_back("rate=" + dropout_constant(p.graph(), node.real("rate")));
+  const bool repeats = drops && shared > 1 && repeat != nullptr, grouped = shared > 1 && !repeats;
+  for (size_t i = 1; repeats && i < 3; ++i)
+    arguments[i] = fmt::format("{}({}, {}, axis=2)", repeat, arguments[i], shared);
   p.assign(cached ? "cached_attention" : grouped ? "grouped_attention" : "attention", arguments);
 }
 

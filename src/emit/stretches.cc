@@ -16,6 +16,7 @@
 #include "emit/stretches.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <tuple>
@@ -181,6 +182,39 @@ std::vector<ir::ValueId> outside_values(const ir::Workload& workload, const Stre
 bool keeps_name(const ir::Workload& workload, ir::ValueId id) {
   return workload.is_input(id) && workload.inputs[static_cast<size_t>(id)].type.dtype != ir::DType::kF32;
 }
+
+namespace {
+
+// `left`: how many ops may stand in between.
+std::string part_within(const ir::Workload& workload, ir::ValueId id, int left) {
+  static const std::set<ir::Op> kMoves = {ir::Op::kReshape, ir::Op::kFlatten,  ir::Op::kTranspose,
+                                          ir::Op::kSlice,   ir::Op::kConcat,   ir::Op::kExpand,
+                                          ir::Op::kAdd,     ir::Op::kMul,      ir::Op::kNeg,
+                                          ir::Op::kRmsNorm, ir::Op::kLayerNorm};
+  std::string part;
+  for (const int n : ir::consumers(workload, id)) {
+    const ir::Node& node = workload.nodes[static_cast<size_t>(n)];
+    std::string one;
+    if (node.op == ir::Op::kAttention && std::count(node.inputs.begin(), node.inputs.end(), id) == 1)
+      one = std::array{"q", "k", "v", ""}[static_cast<size_t>(
+          std::find(node.inputs.begin(), node.inputs.end(), id) - node.inputs.begin())];
+    else if (kMoves.contains(node.op) && left > 0)
+      one = part_within(workload, workload.output_of(n), left - 1);
+    if (one.empty() || (!part.empty() && part != one)) return "";
+    part = one;
+  }
+  return part;
+}
+
+}  // namespace
+
+std::string attention_part(const ir::Workload& workload, ir::ValueId id) {
+  return workload.is_input(id) || workload.producer(id).op == ir::Op::kAttention
+             ? ""
+             : part_within(workload, id, 10);
+}
+
+bool is_attention_part(std::string_view name) { return name == "q" || name == "k" || name == "v"; }
 
 std::vector<int> last_readers(const ir::Workload& workload) {
   std::vector<int> last(static_cast<size_t>(workload.value_count()), -1);

@@ -8,6 +8,7 @@
 // the same in all of them. A path below which names are numbers is a list of modules, not one.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/workload.h"
@@ -31,6 +32,11 @@ std::vector<ir::ValueId> outside_values(const ir::Workload& workload, const Stre
 
 // An input of integers, whose name says what they are; other values of a stretch have names of no meaning.
 bool keeps_name(const ir::Workload& workload, ir::ValueId id);
+
+// "q", "k" or "v" of a value that attention alone reads, as its queries, keys or values, through ops that move its
+// elements, rotate or normalise them; else empty.
+std::string attention_part(const ir::Workload& workload, ir::ValueId id);
+bool is_attention_part(std::string_view name);
 
 // Index of the last node that reads each value; -1 where nothing does.
 std::vector<int> last_readers(const ir::Workload& workload);

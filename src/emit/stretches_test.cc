@@ -73,5 +73,31 @@ TEST(Stretches, KnowTheLastReader) {
   EXPECT_EQ(readers[w.loss()], -1);
 }
 
+TEST(Stretches, FindsWhatAttentionReads) {
+  const auto workload = ir::parse(R"(workload w(x: f32[N,5,8], y: f32[N,5,8]) {
+  all = linear(x; weight=a.weight[24,8])
+  one = slice(all) axis=2 begin=0 end=8 step=1
+  two = slice(all) axis=2 begin=8 end=16 step=1
+  three = slice(all) axis=2 begin=16 end=24 step=1
+  first = reshape(one) shape=N,5,2,4
+  turned = neg(first)
+  rotated = add(first, turned)
+  second = reshape(two) shape=N,5,2,4
+  third = reshape(three) shape=N,5,2,4
+  h = attention(rotated, second, third)
+  again = attention(h, second, second)
+  out = reshape(again) shape=N,5,8
+  loss = mse(out, y)
+})");
+  ASSERT_TRUE(workload) << workload.error().text();
+  std::string parts;
+  for (int n = 0; n < workload->model_end(); ++n) {
+    const std::string part = attention_part(*workload, workload->output_of(n));
+    parts += part.empty() ? "." : part;
+  }
+  // What is keys here and values there is neither; nor is what attention gives.
+  EXPECT_EQ(parts, ".q.vqqq.v...");
+}
+
 }  // namespace
 }  // namespace bakeoff::emit

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "emit/all/frameworks.h"
+#include "ir/dropout.h"
 #include "ir/op_table.h"
 #include "ir/verify.h"
 #include "recipe/recipe.h"
@@ -147,7 +148,7 @@ TrialBounds trial_bounds(const Contender& contender, const Parity* proof, const 
     bounds.flops_per_step = static_cast<double>(cost->flops());
     bounds.bytes_per_step = least_bytes(workload, training);
   }
-  const bool equal_work = training.track == ir::Track::kEqualised && !workload.has(ir::Op::kDropout);
+  const bool equal_work = training.track == ir::Track::kEqualised && !ir::drops(workload);
   if (proof != nullptr && !proof->failure && equal_work) {
     for (size_t i = 0; i < proof->losses.size(); ++i)
       bounds.losses[static_cast<int64_t>(i) + 1] = proof->losses[i];

@@ -186,9 +186,14 @@ Result<Type> same(const NodeView& view) {
   return view.inputs[0];
 }
 
-Result<Type> dropout(const NodeView& view) {
+Status check_rate(const NodeView& view) {
   const double rate = view.node.real("rate");
   if (rate < 0 || rate >= 1) return misfit("rate must lie in [0, 1)");
+  return Done{};
+}
+
+Result<Type> dropout(const NodeView& view) {
+  CHECK_OK(check_rate(view));
   return same(view);
 }
 
@@ -573,6 +578,7 @@ Result<Type> attention(const NodeView& view) {
   const int64_t window = view.node.integer("window");
   if (window < 0 || window > k[1] || (window > 0 && !view.node.flag("causal")))
     return misfit("a window is a number of the {} keys of causal attention, or 0", k[1]);
+  CHECK_OK(check_rate(view));
   // A query further behind the last key than the window is long would see none.
   if (window > 0 && view.inputs.size() == 4) return misfit("attention with a window takes no last key");
   if (view.inputs.size() == 4 && view.inputs[3] != Type{DType::kI32, {q[0]}}) {

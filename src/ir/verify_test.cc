@@ -35,6 +35,13 @@ TEST(Infer, NeighbouringHeadsShareKeys) {
   EXPECT_FALSE(with("5,8,3"));
 }
 
+TEST(Infer, RefusesAttentionThatDropsAllWeights) {
+  const auto all =
+      parse("workload w(x: f32[N,6,3,4]) {\n h = attention(x, x, x) rate=1\n loss = mse(h, x)\n}");
+  ASSERT_FALSE(all);
+  EXPECT_NE(all.error().message.find("rate must lie in [0, 1)"), std::string::npos) << all.error().text();
+}
+
 TEST(Infer, GivesTheShapesOfThePapers) {
   EXPECT_EQ(shape_of("f32[N,3,9,9]", "conv2d(x; weight=c[4,3,3,3])"), "f32[N,4,7,7]");
   EXPECT_EQ(shape_of("f32[N,3,9,9]", "conv2d(x; weight=c[4,3,3,3]) stride=2,1 pad=0,1,1,1"), "f32[N,4,4,9]");

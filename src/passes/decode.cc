@@ -62,8 +62,7 @@ class Decoder {
   bool depends(ir::ValueId id) const { return axis(id) != kNone; }
   static std::string remedy() {
     return "the scenario \"generate\" needs a causal language model: attention with causal=true, all else at each "
-           "position by itself. Attention that is imported as products is not recognised: import it with sdpa and "
-           "without dropout of its weights";
+           "position by itself. Attention that is imported as products is not recognised: import it with sdpa";
   }
   Error refuse(const ir::Node& node, const std::string& why) const {
     return Error{.message = fmt::format("'{}' cannot generate word by word: {} = {} {}", from_.name,
@@ -322,6 +321,7 @@ class Decoder {
     const ir::Shape& k = shape(read[1]);
     const std::string path = path_of(read);
     node.inputs.push_back(1);
+    ir::set_attribute(node, "rate", 0.0);
     for (const auto& [slot, leaf] : {std::pair("keys", "key_cache"), std::pair("values", "value_cache")}) {
       std::string name = path + leaf;
       for (int n = 2; made_.find_parameter(name) >= 0; ++n) name = fmt::format("{}{}_{}", path, leaf, n);

@@ -25,7 +25,7 @@ constexpr const char* kModel = R"(workload lm(ids: i32[N,6], y: i32[N,6]) {
   qb = transpose(qr) perm=0,2,1,3
   k = linear(n; weight=block.attn.k.weight[8,8])
   ks = reshape(k) shape=N,6,2,4
-  a = attention(qb, ks, ks) causal=true window=3
+  a = attention(qb, ks, ks) causal=true window=3 rate=0.2
   f = reshape(a) shape=N,6,8
   o = linear(f; weight=block.attn.o.weight[8,8])
   d = dropout(o) rate=0.1
@@ -49,7 +49,7 @@ TEST(Decode, AStepReadsWordsAtPositionsAndKeepsKeysAndValues) {
            "qs = reshape(q) shape=N,L,2,4",
            "qr = mul(qt, angles_now)",
            "a = attention(qb, ks, ks, positions; keys=block.attn.key_cache[N,6,2,4], "
-           "values=block.attn.value_cache[N,6,2,4]) causal=true window=3",
+           "values=block.attn.value_cache[N,6,2,4]) causal=true window=3 rate=0",
            "t = matmul(o, m)",
            "r_last = slice(r) axis=1 begin=L-1 end=L step=1",
            "head = linear(r_last;",

@@ -141,6 +141,31 @@ TEST(Referee, DropsWhatTheMaskSays) {
   EXPECT_NE(evaluate(w, {identity}, inputs, {.dropout = DropoutMasks{7, 3}})->prediction, masked->prediction);
 }
 
+TEST(Referee, DropsTheWeightsOfAttention) {
+  const auto w = parsed(
+      "workload w(x: f32[N,5,2,1], t: f32[N,5,2,1]) {\n"
+      " h = attention(x, x, x) rate=0.25\n loss = mse(h, t)\n}");
+  const Inputs inputs = {tensor::full({40, 5, 2, 1}, 3.0), tensor::zeros({40, 5, 2, 1})};
+  const auto masked = evaluate(w, {}, inputs, {.dropout = DropoutMasks{.seed = 7, .step = 2}});
+  ASSERT_TRUE(masked);
+  // All weights are a fifth; the mask is N,heads,T,S.
+  for (uint64_t n = 0; n < 40; ++n) {
+    for (uint64_t t = 0; t < 5; ++t) {
+      for (uint64_t head = 0; head < 2; ++head) {
+        double kept = 0;
+        for (uint64_t s = 0; s < 5; ++s)
+          kept += survives(7, 2, 0, ((n * 2 + head) * 5 + t) * 5 + s, 0.25) ? 1 : 0;
+        ASSERT_NEAR(masked->prediction.data[(n * 5 + t) * 2 + head], kept * 3.0 / 5 / 0.75, 1e-12);
+      }
+    }
+  }
+  for (const EvalOptions& off : {EvalOptions{}, EvalOptions{.train = false, .dropout = DropoutMasks{7, 2}}}) {
+    const auto whole = evaluate(w, {}, inputs, off);
+    ASSERT_TRUE(whole);
+    for (const double x : whole->prediction.data) ASSERT_NEAR(x, 3, 1e-12);
+  }
+}
+
 TEST(Referee, StaysFiniteOnHugeLogits) {
   const auto w = parsed(
       "workload w(x: f32[N,3], y: i32[N]) {\n z = linear(x; weight=w[3,3])\n"

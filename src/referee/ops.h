@@ -68,6 +68,9 @@ struct OpFunctions {
 // Null for an op that the referee lacks (a test demands every op).
 const OpFunctions* find_functions(ir::Op op);
 
+// What dropout multiplies element `index` by.
+double dropout_factor(const NodeContext& c, uint64_t index, double rate);
+
 // The parts of the table, by source file.
 std::vector<OpFunctions> dense_ops();        // conv1d conv2d conv3d linear embedding
 std::vector<OpFunctions> norm_ops();         // batch_norm layer_norm rms_norm group_norm softmax lrn

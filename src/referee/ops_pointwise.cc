@@ -98,17 +98,9 @@ void tanh_backward(const NodeContext& c, const Tensor& y, const Tensor& grad, co
 // 0 or 1 / (1 - rate) for every element; 1 where dropout is off.
 template <typename Use>
 void each_dropout_factor(const NodeContext& c, const Use& use) {
-  const bool on = c.options.train && c.options.dropout.has_value();
   const double rate = c.node.real("rate");
   const auto count = static_cast<uint64_t>(tensor::elements(c.shape));
-  for (uint64_t i = 0; i < count; ++i) {
-    double factor = 1;
-    if (on) {
-      const DropoutMasks& masks = *c.options.dropout;
-      factor = survives(masks.seed, masks.step, static_cast<uint64_t>(c.index), i, rate) ? 1 / (1 - rate) : 0;
-    }
-    use(i, factor);
-  }
+  for (uint64_t i = 0; i < count; ++i) use(i, dropout_factor(c, i, rate));
 }
 
 AnyTensor dropout(const NodeContext& c) {
@@ -171,6 +163,12 @@ bool survives(uint64_t seed, uint64_t step, uint64_t node, uint64_t index, doubl
   using tensor::mix;
   const uint64_t bits = mix(index ^ mix(node ^ mix(step ^ mix(seed))));
   return static_cast<double>(bits >> 11) * 0x1p-53 >= rate;
+}
+
+double dropout_factor(const NodeContext& c, uint64_t index, double rate) {
+  if (!c.options.train || !c.options.dropout) return 1;
+  const DropoutMasks& masks = *c.options.dropout;
+  return survives(masks.seed, masks.step, static_cast<uint64_t>(c.index), index, rate) ? 1 / (1 - rate) : 0;
 }
 
 std::vector<OpFunctions> pointwise_ops() {

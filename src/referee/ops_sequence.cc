@@ -103,7 +103,14 @@ void soften(const Heads& h, int64_t row, double* scores) {
   }
 }
 
-// Keeps the weights of every row and head for backward.
+// Weights of one head of one row, or their gradients, after dropout.
+void drop(const NodeContext& c, const Heads& h, int64_t piece, double* weights) {
+  const double rate = c.node.real("rate");
+  for (int64_t i = 0; rate > 0 && i < h.scores(); ++i)
+    weights[i] *= dropout_factor(c, static_cast<uint64_t>(piece * h.scores() + i), rate);
+}
+
+// Keeps the weights of every row and head for backward, as they were before dropout.
 AnyTensor attention(const NodeContext& c) {
   const Heads h(c);
   Tensor y = c.make();
@@ -114,14 +121,16 @@ AnyTensor attention(const NodeContext& c) {
     gemm(h.queries, h.keys, h.width, h.by_row(c.input(0).data.data() + at_query, h.query_rows),
          h.by_column(c.input(1).data.data() + at_key, h.key_rows), h.sum_by_row(weights, h.score_rows));
     soften(h, row, weights);
-    gemm(h.queries, h.width, h.keys, h.by_row(weights, h.score_rows),
+    std::vector<double> dropped(weights, weights + h.scores());
+    drop(c, h, piece, dropped.data());
+    gemm(h.queries, h.width, h.keys, h.by_row(dropped.data(), h.score_rows),
          h.by_row(c.input(2).data.data() + at_key, h.key_rows),
          h.sum_by_row(y.data.data() + at_query, h.query_rows));
   });
   return y;
 }
 
-// With weights P and output gradient G: dv = P^T G, dP = G v^T, dS = P (dP - sum dP P) / sqrt D, dq = dS k,
+// With weights P, of which dropout keeps M P, and output gradient G: dv = (M P)^T G, dP = M G v^T, dS = P (dP - sum dP P) / sqrt D, dq = dS k,
 // dk = dS^T q.
 void attention_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
   const Heads h(c);
@@ -130,12 +139,15 @@ void attention_backward(const NodeContext& c, const Tensor&, const Tensor& grad,
     const int64_t at_query = h.first_query(row, head), at_key = h.first_key(row, head);
     const double* const g = grad.data.data() + at_query;
     if (to.inputs[2] != nullptr) {
-      gemm(h.keys, h.width, h.queries, h.by_column(weights, h.score_rows), h.by_row(g, h.query_rows),
+      std::vector<double> dropped(weights, weights + h.scores());
+      drop(c, h, piece, dropped.data());
+      gemm(h.keys, h.width, h.queries, h.by_column(dropped.data(), h.score_rows), h.by_row(g, h.query_rows),
            h.sum_by_row(to.inputs[2]->data.data() + at_key, h.key_rows));
     }
     std::vector<double> scores(static_cast<size_t>(h.scores()), 0.0);
     gemm(h.queries, h.keys, h.width, h.by_row(g, h.query_rows),
          h.by_column(c.input(2).data.data() + at_key, h.key_rows), h.sum_by_row(scores.data(), h.score_rows));
+    drop(c, h, piece, scores.data());
     for (int64_t t = 0; t < h.queries; ++t) {
       double* const line = scores.data() + t * h.keys;
       const double* const p = weights + t * h.keys;

@@ -29,6 +29,7 @@
 #include "base/files.h"
 #include "data/inputs.h"
 #include "ir/cost.h"
+#include "ir/dropout.h"
 #include "ir/verify.h"
 #include "stats/distributions.h"
 #include "tensor/rng.h"
@@ -552,9 +553,8 @@ void note_idle(DropoutReference& r) {
 }  // namespace
 
 bool has_dropout(const ir::Workload& workload) {
-  return std::any_of(workload.nodes.begin(), workload.nodes.end(), [](const ir::Node& node) {
-    return node.op == ir::Op::kDropout && node.real("rate") > 0;
-  });
+  return std::any_of(workload.nodes.begin(), workload.nodes.end(),
+                     [](const ir::Node& node) { return ir::drops(node) && node.real("rate") > 0; });
 }
 
 Result<DropoutReference> draw_dropout(const GateJob& job, const referee::Weights& weights) {

@@ -373,6 +373,7 @@ ir::Workload attention_case(Rng& rng) {
   Shape q = {kBatch, rng.integer(2, 5), groups, width};
   const bool causal = rng.chance(0.4), padded = rng.chance(0.5), itself = rng.chance(0.3);
   const int64_t window = causal && !padded && rng.chance(0.5) ? rng.integer(1, q[1]) : 0;
+  const double rate = rng.chance(0.3) ? static_cast<double>(rng.integer(1, 5)) / 10 : 0;
   Shape k = q;
   if (!causal && !itself) k[1] = rng.integer(2, 6);
   if (!itself) q[2] *= rng.integer(1, 3);
@@ -384,7 +385,7 @@ ir::Workload attention_case(Rng& rng) {
     Values values = {b.linear(in[0], "query", q[3]), b.linear(from, "key", q[3], /*bias=*/false),
                      b.linear(from, "value", q[3])};
     if (padded) values.push_back(in.back());
-    return b.apply(Op::kAttention, values, {{"causal", causal}, {"window", window}});
+    return b.apply(Op::kAttention, values, {{"causal", causal}, {"window", window}, {"rate", rate}});
   };
   return with_mse(Op::kAttention, draft);
 }

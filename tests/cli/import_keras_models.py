@@ -252,7 +252,7 @@ def states():
 def attention():
     x = keras.Input((6, 8), name="x")
     h = layers.LayerNormalization(epsilon=1e-5)(x)
-    h = layers.MultiHeadAttention(2, 4)(h, h)
+    h = layers.MultiHeadAttention(2, 4, dropout=0.2)(h, h)
     x2 = layers.Add()([x, h])
     h = layers.MultiHeadAttention(2, 3, value_dim=5, dropout=0.1)(
         x2, x2, use_causal_mask=True

@@ -145,11 +145,12 @@ class Proven(Proving):
 
     def test_constant_masks_are_those_of_the_op(self) -> None:
         text = self.proves("ConstantMasks", "f32[4,5,6]")
-        self.assertEqual(text.count("attention("), 4)
-        self.assertEqual(text.count("causal=true"), 3)
-        self.assertEqual(text.count("causal=true window=2"), 1)
-        self.assertEqual(text.count("where("), 3)
-        self.assertEqual(text.count("dropout("), 1)
+        self.assertEqual(text.count("attention("), 5)
+        self.assertEqual(text.count("causal=true"), 4)
+        self.assertEqual(text.count("causal=true window=2"), 2)
+        self.assertIn("causal=true window=2 rate=0.1", text)
+        self.assertEqual(text.count("where("), 2)
+        self.assertEqual(text.count("dropout("), 0)
 
     def test_views_after_transposition(self) -> None:
         text = self.proves("ViewAfterTranspose", "f32[8,4,5]")
@@ -627,6 +628,7 @@ class Whole(Proving):
         self.assertIn("rate=0.25", text)
         self.assertRegex(text, r"expand\(queries\w*, x\) shape=N,5,8")
         self.assertRegex(text, r"dropout\(table\w*\) rate=0.3")
+        self.assertRegex(text, r"attention\(.*\) .*rate=0.2")
 
     def test_masks_caches_and_tied_padding(self) -> None:
         inputs = ("i32[8,6]", "i32[8,6]", "bool[8,6]", "i32[8]<1000")

@@ -151,7 +151,7 @@ class TorchAdapter(ScriptAdapter):
         self._scale: Optional[dict[str, Any]] = None  # initial state of the scaler
         # Canonical name -> where it is kept, and its canonical shape.
         self._names: dict[str, tuple[LayoutEntry, tuple[int, ...]]] = {}
-        self._functional_dropout: Any = None
+        self._functional: dict[str, Any] = {}  # what stands in for it draws no masks
         self._trained: dict[str, Any] = {}  # canonical name -> parameter
         self._dropout = False
 
@@ -432,13 +432,13 @@ class TorchAdapter(ScriptAdapter):
 
     def _drop(self) -> None:
         self._drop_script()
-        if self._functional_dropout is not None:
+        if self._functional:
             import torch
 
-            torch.nn.functional.dropout = self._functional_dropout
+            vars(torch.nn.functional).update(self._functional)
         self._model = self._optimizer = self._batches = None
         self._step = None
-        self._functional_dropout = None
+        self._functional = {}
         self._data, self._initial, self._names, self._held = (), {}, {}, {}
         self._trained = {}
 
@@ -448,13 +448,29 @@ class TorchAdapter(ScriptAdapter):
         for module in self._model.modules():
             if isinstance(module, torch.nn.modules.dropout._DropoutNd):
                 module.p = 0.0
-        # For scripts that call F.dropout with a rate of their own.
-        original = self._functional_dropout = torch.nn.functional.dropout
+        # For scripts that call functions with a rate of their own.
+        functional = torch.nn.functional
+        plain, attention = functional.dropout, functional.scaled_dot_product_attention
+        self._functional = {
+            "dropout": plain,
+            "scaled_dot_product_attention": attention,
+        }
 
         def dropout(input: Any, p: float = 0.5, *rest: Any, **options: Any) -> Any:
-            return original(input, 0.0, *rest, **options)
+            return plain(input, 0.0, *rest, **options)
 
-        torch.nn.functional.dropout = dropout
+        def attend(
+            query: Any,
+            key: Any,
+            value: Any,
+            attn_mask: Any = None,
+            dropout_p: float = 0.0,
+            *rest: Any,
+            **options: Any,
+        ) -> Any:
+            return attention(query, key, value, attn_mask, 0.0, *rest, **options)
+
+        functional.dropout, functional.scaled_dot_product_attention = dropout, attend
 
     def _load_weights(self, request: BuildRequest) -> None:
         import torch

@@ -229,7 +229,7 @@ def local_response_norm(x, *, size, alpha, beta, k):
     return x / (k + alpha * squares) ** beta
 
 
-def attention(q, k, v, last=None, *, causal=False, window=0):
+def attention(q, k, v, last=None, *, causal=False, window=0, rate=None, key=None):
     """As jax.nn.dot_product_attention, whose softmax is float32 even for float64."""
     scores = jnp.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
     if causal:
@@ -240,7 +240,10 @@ def attention(q, k, v, last=None, *, causal=False, window=0):
     if last is not None:
         seen = jnp.arange(k.shape[1]) <= last[:, None, None, None]
         scores = jnp.where(seen, scores, -jnp.inf)
-    return jnp.einsum("nhts,nshd->nthd", jax.nn.softmax(scores), v)
+    weights = jax.nn.softmax(scores)
+    if rate is not None:
+        weights = dropout(key, weights, rate)
+    return jnp.einsum("nhts,nshd->nthd", weights, v)
 
 
 def cached_attention(q, k, v, positions, cache, keys, values, *, window=0):
@@ -283,7 +286,7 @@ def cached_attention_mixed(q, k, v, positions, cache, keys, values, *, window=0)
 
 
 # The sums over keys are not rounded.
-def attention_mixed(q, k, v, last=None, *, causal=False, window=0):
+def attention_mixed(q, k, v, last=None, *, causal=False, window=0, rate=None, key=None):
     """Products are in half precision, scores and softmax in float32."""
     scores = jnp.einsum("nthd,nshd->nhts", q, k).astype(jnp.float32)
     scores = scores * q.shape[-1] ** -0.5
@@ -295,7 +298,10 @@ def attention_mixed(q, k, v, last=None, *, causal=False, window=0):
     if last is not None:
         seen = jnp.arange(k.shape[1]) <= last[:, None, None, None]
         scores = jnp.where(seen, scores, -jnp.inf)
-    return jnp.einsum("nhts,nshd->nthd", half(jax.nn.softmax(scores)), v)
+    weights = jax.nn.softmax(scores)
+    if rate is not None:
+        weights = dropout(key, weights, rate)
+    return jnp.einsum("nhts,nshd->nthd", half(weights), v)
 
 
 def grouped_attention(q, k, v, last=None, *, causal=False, window=0):

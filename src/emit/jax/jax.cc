@@ -12,6 +12,7 @@
 #include "emit/optimizer_terms.h"
 #include "emit/precision.h"
 #include "emit/python_script.h"
+#include "ir/dropout.h"
 #include "ir/verify.h"
 
 namespace bakeoff::emit {
@@ -26,7 +27,7 @@ bool unbiased_running_var(const Settings&) { return false; }
 
 // Each part of a batch would need a key of its own.
 Status check_accumulation(const Request& request) {
-  const bool drops = request.workload.has(ir::Op::kDropout);
+  const bool drops = ir::drops(request.workload);
   if (request.training.predicts() || request.training.optimizer.accumulate == 1 || !drops) return Done{};
   return Error{.message = "jax: a script with dropout does not add up the gradients of parts of a batch",
                .remedy = "remove optimizer.accumulate, or this contender"};

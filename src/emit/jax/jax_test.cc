@@ -52,6 +52,23 @@ Emitted of_text(const std::string& text, const ir::Training& training) {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(Jax, CallsWhatAttentionReadsByItsNames) {
+  const std::string text = of_text(kFusedAttentionModel, adam_training()).source;
+  for (const char* part :
+       {"q, k, v = jnp.split(h, 3, axis=2)", "h = attention(q, k, v, causal=True, window=3)", "return x + h",
+        "def layer(params, prefix, x):"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+}
+
+// Heads that share keys have masks of their own.
+TEST(Jax, DropsTheWeightsOfAttention) {
+  const std::string text = of_text(kDroppedAttentionModel, adam_training()).source;
+  for (const char* part :
+       {"attention(heads, heads, heads, key=keys[0], rate=DROPOUT_RATE)", "jnp.repeat(shared, 4, axis=2)",
+        "causal=True", "key=keys[1]", "weights = dropout(key, weights, rate)"})
+    EXPECT_TRUE(holds(text, part)) << part << text;
+}
+
 TEST(Jax, WritesWhatSurroundsAnUpdate) {
   expect_golden("jax/updates.py", of_zoo("mlp_small", updates_training(4)).source);
 }

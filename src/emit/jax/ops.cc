@@ -97,12 +97,19 @@ void embedding(ForwardPrinter& p, const Node& node) {
   p.assign_flat(rows, "jnp.take", {table, ids, "axis=0"});
 }
 
+// What draws the mask of the node in print.
+std::string mask_key(const ForwardPrinter& p) {
+  const bool one = dropouts(p.graph(), 0, static_cast<int>(p.graph().workload.nodes.size())) == 1;
+  return one ? "key" : fmt::format("keys[{}]", p.dropout_number());
+}
+
 void dropout(ForwardPrinter& p, const Node& node) {
   if (p.graph().predicts) return p.alias();
-  const bool one = dropouts(p.graph(), 0, static_cast<int>(p.graph().workload.nodes.size())) == 1;
-  const std::string key = one ? "key" : fmt::format("keys[{}]", p.dropout_number());
-  p.assign("dropout", {key, p.input(), dropout_constant(p.graph(), node.real("rate"))});
+  p.assign("dropout", {mask_key(p), p.input(), dropout_constant(p.graph(), node.real("rate"))});
 }
+
+// jax.vmap over the heads of a group would draw one mask for all of them.
+void attention(ForwardPrinter& p, const Node& node) { emit::attention(p, node, mask_key(p), "jnp.repeat"); }
 
 void relu(ForwardPrinter& p, const Node&) { p.assign("jax.nn.relu", {p.input()}); }
 void sigmoid(ForwardPrinter& p, const Node&) { p.assign("jax.nn.sigmoid", {p.input()}); }

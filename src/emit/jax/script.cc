@@ -15,6 +15,14 @@
 namespace bakeoff::emit::jax {
 namespace {
 
+// Whether the function of a family reads what the forward pass keeps.
+bool reads(const Family& family, const std::string& kept) {
+  const std::string text = family.text.body.text();
+  for (const char* end : {"[", ",", ")"})
+    if (text.find(kept + end) != std::string::npos) return true;
+  return false;
+}
+
 // block(params, stats, "encoder.0", x, keys[2:], stride=2)
 class Calls : public BlockCalls {
  public:
@@ -32,7 +40,7 @@ class Calls : public BlockCalls {
     const Block& block = *chain[0];
     const bool loop = chain.size() > 1;
     std::vector<std::string> arguments = {"params"};
-    if (!kept_.empty()) arguments.push_back(kept_);
+    if (!kept_.empty() && reads(blocks_.family(block), kept_)) arguments.push_back(kept_);
     arguments.push_back(block_path(block.stretch.path, within_.path, '.', loop));
     arguments.insert(arguments.end(), inputs.begin(), inputs.end());
     if (per_block(block) > 0) arguments.push_back(keys(block, loop));
@@ -214,7 +222,7 @@ class Script {
   void print_blocks() {
     for (const Family& family : blocks_.families()) {
       std::vector<std::string> parameters = {"params"};
-      if (!kept().empty()) parameters.push_back(kept());
+      if (!kept().empty() && reads(family, kept())) parameters.push_back(kept());
       parameters.push_back("prefix");
       parameters.insert(parameters.end(), family.text.formals.begin(), family.text.formals.end());
       if (!family.parameters.empty()) parameters.push_back("*");
@@ -236,7 +244,10 @@ class Script {
     {
       const auto body = out_.indent();
       if (stats())
-        out_.print("\"\"\"The prediction and the new running statistics.\"\"\"\nstats = dict(stats)\n");
+        out_.print(fmt::format("\"\"\"The prediction and {}.\"\"\"\nstats = dict(stats)\n",
+                               not_trained(request_.workload) == "NOT_TRAINED"
+                                   ? "what is not trained"
+                                   : "the new running statistics"));
       if (state_.caches) out_.print("\"\"\"The prediction and the new cache.\"\"\"\ncache = dict(cache)\n");
       if (const int count = dropouts(graph_, 0, whole.end); count > 1)
         out_.line(fmt::format("keys = jax.random.split(key, {})", count));

@@ -31,12 +31,15 @@ int print_blocks(Printer& p, const Blocks& blocks, const Block& first) {
   std::vector<std::string> arguments = arguments_of(p, blocks, first, chain.size() > 1);
   const std::string& function = blocks.family(first).name;
   if (chain.size() == 1) {
-    p.out.call(fmt::format("{} = {}", p.value_name(output), function), arguments);
+    p.out.call(fmt::format("{} = {}", p.value_name(output, first.inputs), function), arguments);
     return last;
   }
-  const std::string variable = p.fresh("x");
+  std::string variable = p.left_over(first.inputs[0], last);
+  if (variable.empty()) {
+    variable = p.fresh("x");
+    p.out.line(fmt::format("{} = {}", variable, arguments[0]));
+  }
   p.name_value(output, variable);
-  p.out.line(fmt::format("{} = {}", variable, arguments[0]));
   arguments[0] = variable;
   const int from = block_number(first), to = from + static_cast<int>(chain.size());
   p.out.line(from == 0 ? fmt::format("for i in range({}):", to)
@@ -53,7 +56,7 @@ Blocks plan_blocks(const Printer& printer) {
     Printer p = printer;
     p.enter(stretch);
     print_nodes(p, blocks);
-    p.out.line("return " + p.value_name(printer.workload.output_of(stretch.end - 1)));
+    p.out.give_back(p.value_name(printer.workload.output_of(stretch.end - 1)));
     return p.printed();
   };
   return Blocks::plan(printer.workload, printer.types, {.names = printer.names(), .functions = true}, print);
@@ -152,6 +155,7 @@ void print_loop(Printer& p, const Blocks& blocks, const Loop& loop) {
 
 void print_nodes(Printer& p, const Blocks& blocks) {
   const std::vector<Loop> loops = p.loops.in(p.stretch, blocks);
+  p.reuses = loops.empty();
   std::set<int> covered;
   for (const Loop& loop : loops) covered.insert(loop.covered.begin(), loop.covered.end());
   for (int n = p.stretch.first; n < p.stretch.end; ++n) {

@@ -271,19 +271,23 @@ class WeightOfDense(layers.Layer):
 
 
 # ops.dot_product_attention is jax.nn's on that backend.
-def attention(q, k, v, mask=None, is_causal=False):
+def attention(q, k, v, mask=None, is_causal=False, rate=None):
     """As jax.nn.dot_product_attention, whose softmax is float32 even for float64."""
-    scores = ops.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
+    scale = ops.rsqrt(ops.cast(q.shape[-1], q.dtype))
+    scores = ops.einsum("nthd,nshd->nhts", q, k) * scale
     if is_causal:
         seen = ops.tril(ops.ones((q.shape[1], k.shape[1]), dtype="bool"))
         scores = ops.where(seen, scores, float("-inf"))
     if mask is not None:
         scores = ops.where(mask, scores, float("-inf"))
-    return ops.einsum("nhts,nshd->nthd", ops.softmax(scores), v)
+    weights = ops.softmax(scores)
+    if rate is not None:
+        weights = layers.Dropout(rate)(weights)
+    return ops.einsum("nhts,nshd->nthd", weights, v)
 
 
 # In float16 jax.nn's has no kernel on a CPU.
-def attention_mixed(q, k, v, mask=None, is_causal=False):
+def attention_mixed(q, k, v, mask=None, is_causal=False, rate=None):
     """Products are in half precision, scores and softmax in float32."""
     scores = ops.cast(ops.einsum("nthd,nshd->nhts", q, k), "float32")
     scores = scores * q.shape[-1] ** -0.5
@@ -292,12 +296,14 @@ def attention_mixed(q, k, v, mask=None, is_causal=False):
         scores = ops.where(seen, scores, float("-inf"))
     if mask is not None:
         scores = ops.where(mask, scores, float("-inf"))
-    weights = ops.cast(ops.softmax(scores), v.dtype)
-    return ops.einsum("nhts,nshd->nthd", weights, v)
+    weights = ops.softmax(scores)
+    if rate is not None:
+        weights = layers.Dropout(rate)(weights)
+    return ops.einsum("nhts,nshd->nthd", ops.cast(weights, v.dtype), v)
 
 
 # Keras 2 has attention as layers only, with weights of their own or without the scale.
-def attention_keras2(q, k, v, mask=None, is_causal=False):
+def attention_keras2(q, k, v, mask=None, is_causal=False, rate=None):
     """Scaled dot-product attention over N, tokens, heads, width."""
     scores = tf.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
     if is_causal:
@@ -306,7 +312,10 @@ def attention_keras2(q, k, v, mask=None, is_causal=False):
         scores = tf.where(seen, scores, float("-inf"))
     if mask is not None:
         scores = tf.where(mask, scores, float("-inf"))
-    return tf.einsum("nhts,nshd->nthd", tf.nn.softmax(scores), v)
+    weights = tf.nn.softmax(scores)
+    if rate is not None:
+        weights = layers.Dropout(rate)(weights)
+    return tf.einsum("nhts,nshd->nthd", weights, v)
 
 
 def average_pool(x, pool_size, strides, padding):

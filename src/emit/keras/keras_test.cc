@@ -69,6 +69,21 @@ TEST(Keras, WritesTheNetworksAsTheirGoldens) {
   expect_goldens("sequences_jax", emit_text(kSequencesModel, adam_training(), settings("jax")).value());
 }
 
+TEST(Keras, CallsWhatAttentionReadsByItsNames) {
+  const std::string text = emit_text(kFusedAttentionModel, adam_training(), settings("jax"))->source;
+  for (const char* part : {"q, k, v = ops.split(h, 3, axis=2)",
+                           "h = attention(q, k, v, mask=window_mask(5, 3))", "return ops.add(x, h)"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+}
+
+TEST(Keras, DropsTheWeightsOfAttention) {
+  for (const char* backend : {"jax", "tensorflow"}) {
+    const std::string text = emit_text(kDroppedAttentionModel, adam_training(), settings(backend))->source;
+    EXPECT_TRUE(holds(text, "attention(heads, heads, heads, rate=0.25)")) << text;
+    EXPECT_TRUE(holds(text, "weights = layers.Dropout(rate)(weights)")) << text;
+  }
+}
+
 // Layers are made in front of the loop, in which each iteration calls them.
 TEST(Keras, PrintsALoopThatAnImporterHasUnrolled) {
   const std::string loop = R"(    start = Full((5,), 0.0)(x)
@@ -318,7 +333,7 @@ TEST(Keras, TiesALinearLayerToAnotherLayersWeight) {
       "  h2 = linear(h1; weight=a.weight[4,4], bias=b.bias[4])\n  loss = mse(h2, y)\n}\n",
       adam_training());
   ASSERT_TRUE(result.has_value()) << result.error().text();
-  EXPECT_TRUE(holds(result->source, "    h2 = DenseTiedToDense(a, 4, name=\"b\")(h1)\n")) << result->source;
+  EXPECT_TRUE(holds(result->source, "    h = DenseTiedToDense(a, 4, name=\"b\")(h)\n")) << result->source;
   EXPECT_TRUE(holds(result->layout_json, "\"a.weight\": {\"target\": \"a/kernel\", \"perm\": [1, 0]}"));
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/texts.h"
+#include "ir/dropout.h"
 
 namespace bakeoff::emit::keras {
 namespace {
@@ -54,12 +55,13 @@ void attention(Printer& p, const ir::Node& node) {
     const std::string keys = std::to_string(p.shape(node.inputs[1])[1]);
     arguments.push_back("mask=" + p.once("mask", "padding_mask", node, 3, keys));
   }
-  const bool own = p.backend == "jax" || p.dialect.second;
+  const bool drops = ir::drops(node), own = p.backend == "jax" || p.dialect.second || drops;
   if (!own) arguments.push_back("scale=" + scale(p.shape(node.inputs[0])[3], p.backend));
   if (const int64_t window = node.integer("window"); window > 0)
     arguments.push_back(fmt::format("mask=window_mask({}, {})", p.shape(node.inputs[1])[1], window));
   else if (node.flag("causal"))
     arguments.push_back("is_causal=True");
+  if (drops) arguments.push_back("rate=" + python_real(node.real("rate")));
   p.assign(own ? "attention" : "ops.dot_product_attention", arguments);
 }
 

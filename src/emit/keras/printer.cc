@@ -7,6 +7,7 @@
 
 #include "base/texts.h"
 #include "emit/helpers.h"
+#include "emit/losses.h"
 #include "emit/spelling.h"
 #include "ir/op_table.h"
 
@@ -20,7 +21,7 @@ namespace {
 constexpr size_t kColumns = 88;
 
 const Helpers& helpers_file() {
-  static const Helpers all(embedded::keras_helpers());
+  static const Helpers all(embedded::keras_helpers(), Helpers::Copy::kAsCalled);
   return all;
 }
 
@@ -93,6 +94,7 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
           "keras layers ops np os json argparse Path load_file save_file tf jax torch inputs build_model compile_model load_data load_weights fit "
           "outputs summed_error smoothed_cross_entropy masked_cross_entropy ctc prefix i l I O "
           "Schedule WARMUP_STEPS WARMUP_FROM DECAY_STEPS FINAL_SHARE STEP_EVERY STEP_FACTOR CLIP_NORM CLIP_VALUE EMA_DECAY ACCUMULATE NO_DECAY learning_rate")),
+      readers_(last_readers(w)),
       needs_(needs) {
   for (const std::string& name : helpers_file().names()) names_.reserve(name);
   reserved_ = names_;
@@ -186,22 +188,66 @@ Status Printer::plan_layers() {
   return Done{};
 }
 
-std::string Printer::value_name(ir::ValueId id) {
+std::string Printer::left_over(ir::ValueId id, int n) const {
+  const auto found = held_.find(id);
+  if (!reuses || rolling != nullptr || found == held_.end()) return "";
+  for (const auto& [value, variable] : held_) {
+    const int last = stretch.path.empty() ? readers_[static_cast<size_t>(value)]
+                                          : last_reader_in(workload, readers_, stretch, value);
+    if (variable == found->second && last > n) return "";
+  }
+  return found->second;
+}
+
+// As in the scripts of other frameworks: a variable serves a chain of values.
+std::string Printer::new_name(ir::ValueId id, const std::vector<ir::ValueId>& reads) {
+  const int n = id - static_cast<int>(workload.inputs.size());
+  const std::string part = reads.empty() ? attention_part(workload, id) : "";
+  static const std::vector<std::string> kLetters = {"x", "h", "u", "w", "z"};
+  const auto rank = [&](const std::string& variable) {
+    return variable == part ? -1 : std::find(kLetters.begin(), kLetters.end(), variable) - kLetters.begin();
+  };
+  std::string name;
+  for (const ir::ValueId in : reads.empty() ? workload.producer(id).inputs : reads) {
+    const std::string left = left_over(in, n);
+    if (left.empty() || (is_attention_part(left) && left != part)) continue;
+    // A name that says what it holds would mislead.
+    if (stretch.path.empty() && reads.empty() && left != part &&
+        rank(left) == kLetters.end() - kLetters.begin())
+      continue;
+    if (name.empty() || rank(left) < rank(name)) name = left;
+  }
+  const std::string key = "value " + std::to_string(id);
+  const auto wish = [&](const std::string& letter) {
+    if (Namer attempt = names_; attempt.name(key, letter) == letter) name = names_.name(key, letter);
+  };
+  if (!part.empty() && name != part) wish(part);
+  for (const std::string& letter : kLetters) {
+    if (name.empty()) wish(letter);
+    for (const auto& [value, variable] : held_)
+      if (name.empty() && variable == letter && left_over(value, n - 1) == letter) name = letter;
+  }
+  return name.empty() ? names_.name(key, "h") : name;
+}
+
+std::string Printer::value_name(ir::ValueId id, const std::vector<ir::ValueId>& reads) {
   if (const auto found = fixed_.find(id); found != fixed_.end()) return found->second;
   const std::string key = "value " + std::to_string(id);
   const std::string wish = workload.value_name(id);
-  if (stretch.path.empty()) return names_.name(key, rolling == nullptr ? wish : unnumbered(wish));
-  const ir::ValueId first = workload.output_of(stretch.first);
-  if (id >= first) return names_.name(key, fmt::format("h{}", id - first + 1));
+  if (workload.is_input(id) && stretch.path.empty()) return names_.name(key, wish);
+  if (stretch.path.empty() && (rolling != nullptr || !says_little(wish)))
+    return held_[id] = names_.name(key, rolling == nullptr ? wish : unnumbered(wish));
+  if (id >= workload.output_of(stretch.first)) return fixed_[id] = held_[id] = new_name(id, reads);
   if (workload.is_constant(id)) return literal(workload.producer(id).real("value"));
   printed_.inputs.push_back(id);
-  return fixed_[id] = keeps_name(workload, id) ? value_name_of_input(id) : fresh("x");
+  if (keeps_name(workload, id)) return fixed_[id] = value_name_of_input(id);
+  return fixed_[id] = held_[id] = fresh("x");
 }
 
 void Printer::same_as(const std::string& variable) {
   const auto carries = [&](const auto& carry) { return carry.second == variable; };
   if (rolling == nullptr || std::none_of(rolling->carry.begin(), rolling->carry.end(), carries))
-    return fixed(variable);
+    return name_value(workload.output_of(node), variable);
   const std::string name = value_name(workload.output_of(node));
   if (name != variable) out.line(fmt::format("{} = {}", name, variable));
 }

@@ -52,13 +52,18 @@ class Printer {
 
   // The Python name of input `i` of the node in print, after a conversion of its layout where one is needed.
   std::string input(const ir::Node& node, size_t i);
-  std::string value_name(ir::ValueId id);
+  // `reads`: what it is computed of, where that is a block.
+  std::string value_name(ir::ValueId id, const std::vector<ir::ValueId>& reads = {});
+  // The variable of a value that nothing reads behind node `n`; empty: something does.
+  std::string left_over(ir::ValueId id, int n) const;
   // A name that nothing else has.
   std::string fresh(const std::string& wish) {
     return names_.name("fresh " + wish + std::to_string(serial_++), wish);
   }
   // The value of the node in print is an expression that needs no variable.
   void fixed(const std::string& expression) { fixed_[workload.output_of(node)] = expression; }
+  bool reuses =
+      true;  // variables serve several values; not among loops, whose nodes are printed in another order
   // The value of the node in print is that of a variable. A loop may give the variable another one.
   void same_as(const std::string& variable);
   // A real number in an expression.
@@ -93,7 +98,7 @@ class Printer {
                    const std::string& option);
   std::string shared_value(const Shared& value);
   // The value is held by this variable.
-  void name_value(ir::ValueId id, const std::string& variable) { fixed_[id] = variable; }
+  void name_value(ir::ValueId id, const std::string& variable) { fixed_[id] = held_[id] = variable; }
   const Namer& names() const { return names_; }
   void need_class(const std::string& text) { needs_.classes.insert(text); }
   // What build_model and its parts, the `script`, call.
@@ -132,6 +137,7 @@ class Printer {
     std::string variable = {};  // of the script, once made; empty for a layer used once
   };
   std::string value_name_of_input(ir::ValueId id);
+  std::string new_name(ir::ValueId id, const std::vector<ir::ValueId>& reads);
   Namer names_;
   Namer reserved_;                                  // what names_ was at first
   std::map<ir::ValueId, std::string> input_names_;  // of the workload's inputs that a stretch reads
@@ -146,6 +152,8 @@ class Printer {
   // The name of a layer as an expression.
   std::string quoted_name(const Layer& layer);
 
+  std::map<ir::ValueId, std::string> held_;   // the variables of values
+  std::vector<int> readers_;                  // last_readers()
   std::map<ir::ValueId, std::string> fixed_;  // values that are expressions or have variables of other names
   Printed printed_;                           // of a stretch
   bool apart_ = true;                         // it needs no layer of other parts

@@ -7,6 +7,7 @@
 #include "base/texts.h"
 #include "emit/libtorch/cpp.h"
 #include "emit/spelling.h"
+#include "emit/torch_rules.h"
 #include "ir/elementwise.h"
 
 namespace bakeoff::emit::libtorch {
@@ -127,6 +128,8 @@ int ForwardPrinter::print_slice(int n) {
   const ir::Node& slice = workload_.nodes[static_cast<size_t>(n)];
   const bool select = !slices_.select_at(n, stretch_, blocks_).empty();
   const bool moves = rolling_ != nullptr && rolling_->loop.moving.contains(n);
+  const Split* const split = select || moves ? nullptr : slices_.split_at(n, stretch_, blocks_);
+  if (split != nullptr) return print_split(*split);
   if (!select && !moves) return -1;
   if (pending_) flush();
   node_ = select ? n + 1 : n;
@@ -136,6 +139,25 @@ int ForwardPrinter::print_slice(int n) {
   finish(select ? fmt::format("{}.select({}, {})", x, axis, from)
                 : fmt::format("{}.narrow({}, {}, {})", x, axis, from, slice.integer("end") - begin),
          false);
+  return node_;
+}
+
+int ForwardPrinter::print_split(const Split& split) {
+  if (pending_) flush();
+  node_ = split.nodes.back();
+  const std::string x = use(workload_.nodes[static_cast<size_t>(node_)].inputs[0]);
+  const std::string parts = names_.name(fmt::format("parts {}", node_), "parts");
+  const std::string sizes =
+      split.even() ? std::to_string(split.nodes.size()) : fmt::format("{{{}}}", join(split.widths, ", "));
+  const char* const method = split.even() ? "chunk" : "split_with_sizes";
+  statement(out_, fmt::format("const auto {} = {}.{}({}, {});", parts, x, method, sizes, split.axis));
+  for (size_t i = 0; i < split.nodes.size(); ++i) {
+    const ir::ValueId value = workload_.output_of(split.nodes[i]);
+    const size_t before = order_.size();
+    variables_[value] = pick_variable(value);
+    out_.line(
+        fmt::format("{}{} = {}[{}];", order_.size() > before ? "Tensor " : "", variables_[value], parts, i));
+  }
   return node_;
 }
 
@@ -331,6 +353,11 @@ bool ForwardPrinter::may_fold(const ir::Node& consumer) const {
   if (ir::consumers(workload_, value).size() != 1) return false;
   if (declared_.contains(value)) return false;  // needs its variable
   const Op op = consumer.op;
+  // x = self.layer(x).transpose(1, 2)
+  constexpr size_t kOfMethod = 44;  // columns of the name, the method and its arguments
+  const bool method = op == Op::kTranspose || op == Op::kFlatten ||
+                      (op == Op::kReshape && !view_of(workload_, consumer, shape(value)).axes.empty());
+  if (method) return !pending_->binary && kOfMethod + pending_->text.size() <= kColumns;
   const bool around = op == Op::kRelu || op == Op::kGelu || op == Op::kSigmoid || op == Op::kTanh ||
                       op == Op::kBatchNorm || op == Op::kAdd || ir::elementwise_of_one(op);
   const Op inner = workload_.producer(value).op;
@@ -359,24 +386,8 @@ std::string ForwardPrinter::pick_variable(ir::ValueId value) {
   if (rolling_ != nullptr) {
     if (const std::string carried = rolling_->takes_over(value); !carried.empty()) return carried;
   }
-  for (const std::string& name : order_) {
-    const auto dead = std::find(free_.begin(), free_.end(), name);
-    if (dead == free_.end()) continue;
-    free_.erase(dead);
-    return name;
-  }
-  // The names people use; a variable serves a chain of values, so the values' own names would mislead.
-  const std::string key = "value:" + std::to_string(value);
-  std::string name;
-  for (const char* wish : {"x", "h", "u", "v", "w"}) {
-    Namer attempt = names_;
-    if (attempt.name(key, wish) != wish) continue;
-    name = names_.name(key, wish);
-    break;
-  }
-  if (name.empty()) name = names_.name(key, "h");
-  order_.push_back(name);
-  return name;
+  return variable_for(attention_part(workload_, value), "value:" + std::to_string(value), order_, free_,
+                      names_);
 }
 
 bool ForwardPrinter::escapes(ir::ValueId value) const {

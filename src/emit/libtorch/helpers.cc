@@ -45,9 +45,10 @@ Tensor lrn(const Tensor& x, int64_t size, double alpha, double beta, double k) {
 // q, k and v are N, tokens, heads, width; torch has the heads before the tokens. Neighbouring
 // heads of q share a head of k and v.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                 const std::optional<Tensor>& mask = {}, bool causal = false) {
+                 const std::optional<Tensor>& mask = {}, bool causal = false,
+                 double dropout = 0.0) {
   const Tensor out = torch::scaled_dot_product_attention(
-      q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), mask, /*dropout_p=*/0.0, causal,
+      q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), mask, dropout, causal,
       /*scale=*/{}, /*enable_gqa=*/q.size(2) != k.size(2));
   return out.transpose(1, 2);
 }

@@ -65,6 +65,18 @@ TEST(Libtorch, WritesWhatSurroundsAnUpdate) {
   expect_golden("libtorch/updates.cc", of_zoo("mlp_small", updates_training(4)));
 }
 
+TEST(Libtorch, CallsWhatAttentionReadsByItsNames) {
+  const std::string text = of_text(kFusedAttentionModel, adam_training());
+  for (const char* part : {"const auto parts = h.chunk(3, 2);", "Tensor k = parts[1];",
+                           "h = attention(q, k, v, mask).flatten(2);"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+}
+
+TEST(Libtorch, DropsTheWeightsOfAttention) {
+  const std::string text = of_text(kDroppedAttentionModel, adam_training());
+  EXPECT_NE(text.find("is_training() ? dropout1->options.p() : 0.0"), std::string::npos) << text;
+}
+
 TEST(Libtorch, PrintsALoopThatAnImporterHasUnrolled) {
   const std::string source = of_text(kDecoderModel, adam_training());
   EXPECT_TRUE(holds(source, R"(    Tensor h = x.new_zeros({x.size(0), 5});
@@ -75,7 +87,7 @@ TEST(Libtorch, PrintsALoopThatAnImporterHasUnrolled) {
       h = torch::tanh(u + b(h));
       parts.push_back(h);
     }
-    x = torch::stack(parts, 1);
+    x = torch::stack(parts, 1).flatten(1);
 )")) << source;
 }
 

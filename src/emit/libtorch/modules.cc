@@ -11,6 +11,7 @@
 #include "emit/precision.h"
 #include "emit/torch_rules.h"
 #include "emit/windows.h"
+#include "ir/dropout.h"
 
 namespace bakeoff::emit::libtorch {
 namespace {
@@ -115,8 +116,8 @@ Modules::Modules(const Request& request, const std::vector<ir::Type>& types, con
     const ir::Node& node = request.workload.nodes[static_cast<size_t>(n)];
     const Block* block = blocks.at(n, stretch.first, stretch.end);
     if (block == nullptr) {
-      if (node.op == Op::kDropout && in_other_iteration(n)) continue;
-      if (node.op == Op::kDropout) ++dropouts_;
+      if (ir::drops(node) && in_other_iteration(n)) continue;
+      if (ir::drops(node)) ++dropouts_;
       items.push_back({{}, "", &node});
       continue;
     }
@@ -201,7 +202,7 @@ const std::string& Modules::module_of(const ir::Node& node) const {
 }
 
 void Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& types) {
-  if (node.op == Op::kDropout) add_dropout(node);
+  if (ir::drops(node)) add_dropout(node);
   if (node.params.empty()) return;
   // LibTorch's nn::LayerNorm has both parameters, and it has no module of root mean squares.
   const bool loose = node.op == Op::kRmsNorm || (node.op == Op::kLayerNorm && node.params.size() < 2);

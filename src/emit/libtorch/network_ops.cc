@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/texts.h"
+#include "ir/dropout.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit::libtorch {
@@ -30,10 +31,16 @@ void attention(ForwardPrinter& p, const Node& node) {
     arguments.push_back(p.once(key, "mask", node.inputs[3], mask));
   } else if (const int64_t window = node.integer("window"); window > 0) {
     const int64_t keys = p.shape(node.inputs[1])[1];
+    const ir::ValueId device = keeps_name(p.workload(), 0) ? 0 : node.inputs[0];
     const std::string mask = fmt::format("window_mask({}, {}, {{}}.device())", keys, window);
-    arguments.push_back(p.once(fmt::format("window {} {}", keys, window), "mask", 0, mask));
+    arguments.push_back(p.once(fmt::format("window {} {}", keys, window), "mask", device, mask));
   } else if (causal) {
     arguments.insert(arguments.end(), {"/*mask=*/{}", "/*causal=*/true"});
+  }
+  if (ir::drops(node)) {
+    if (arguments.size() == 3) arguments.push_back("/*mask=*/{}");
+    if (arguments.size() == 4) arguments.push_back("/*causal=*/false");
+    arguments.push_back(fmt::format("is_training() ? {}->options.p() : 0.0", p.module_of(node)));
   }
   p.call("attention", arguments);
 }

@@ -18,6 +18,7 @@
 #include "emit/losses.h"
 #include "emit/namer.h"
 #include "emit/precision.h"
+#include "ir/dropout.h"
 
 namespace bakeoff::embedded {
 const std::vector<File>& libtorch_helpers();
@@ -268,7 +269,7 @@ void Program::make_model() {
           "at::globalContext().setAllowTF32CuBLAS(false);  // no TF32 on GPUs\n"
           "at::globalContext().setAllowTF32CuDNN(false);\n");
     }
-    if (!equalised() || workload_.has(ir::Op::kDropout)) {
+    if (!equalised() || ir::drops(workload_)) {
       out_.line(fmt::format("torch::manual_seed({});", request_.training.seed));
     }
     out_.line(fmt::format("{} model;", class_));

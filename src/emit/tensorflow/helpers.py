@@ -229,7 +229,7 @@ def local_response_norm(x, *, size, alpha, beta, k):
 # The masks add half of the least number: a score leaves no trace in it, nor does the softmax
 # in any gradient, and both masks together are a number yet. Choosing by tf.where costs three
 # kernels more, backward.
-def attention(q, k, v, last=None, *, causal=False, window=0):
+def attention(q, k, v, last=None, *, causal=False, window=0, rate=None):
     q, k, v = (tf.transpose(heads, (0, 2, 1, 3)) for heads in (q, k, v))
     scores = tf.matmul(q, k, transpose_b=True) * q.shape[-1] ** -0.5
     if causal:
@@ -239,7 +239,10 @@ def attention(q, k, v, last=None, *, causal=False, window=0):
     if last is not None:
         after = tf.range(scores.shape[-1]) > last[:, None, None, None]
         scores += tf.cast(after, scores.dtype) * (scores.dtype.min / 2)
-    return tf.transpose(tf.matmul(tf.nn.softmax(scores), v), (0, 2, 1, 3))
+    weights = tf.nn.softmax(scores)
+    if rate is not None:
+        weights = tf.nn.dropout(weights, rate=rate)
+    return tf.transpose(tf.matmul(weights, v), (0, 2, 1, 3))
 
 
 def empty_cache(weights, *shape):
@@ -287,7 +290,7 @@ def cached_attention_mixed(q, k, v, positions, keys, values, *, window=0):
 
 
 # The sums over keys are not rounded.
-def attention_mixed(q, k, v, last=None, *, causal=False, window=0):
+def attention_mixed(q, k, v, last=None, *, causal=False, window=0, rate=None):
     """Products are in half precision, scores and softmax in float32."""
     q, k, v = (tf.transpose(heads, (0, 2, 1, 3)) for heads in (q, k, v))
     scores = tf.cast(tf.matmul(q, k, transpose_b=True), tf.float32)
@@ -299,14 +302,17 @@ def attention_mixed(q, k, v, last=None, *, causal=False, window=0):
     if last is not None:
         after = tf.range(scores.shape[-1]) > last[:, None, None, None]
         scores += tf.cast(after, scores.dtype) * (scores.dtype.min / 2)
-    return tf.transpose(tf.matmul(half(tf.nn.softmax(scores)), v), (0, 2, 1, 3))
+    weights = tf.nn.softmax(scores)
+    if rate is not None:
+        weights = tf.nn.dropout(weights, rate=rate)
+    return tf.transpose(tf.matmul(half(weights), v), (0, 2, 1, 3))
 
 
-def grouped_attention(q, k, v, last=None, *, causal=False, window=0):
+def grouped_attention(q, k, v, last=None, *, causal=False, window=0, rate=None):
     """Neighbouring heads of q share a head of k and v."""
     shared = q.shape[2] // k.shape[2]
     k, v = (tf.repeat(heads, shared, axis=2) for heads in (k, v))
-    return attention(q, k, v, last=last, causal=causal, window=window)
+    return attention(q, k, v, last=last, causal=causal, window=window, rate=rate)
 
 
 # Unrolled: a loop within the graph, as tf.scan makes, keeps every state in lists for the backward

@@ -290,6 +290,8 @@ std::string stored_weight(const ForwardPrinter& p, std::string_view slot) {
 
 void position_embedding(ForwardPrinter& p, const Node&) { emit::position_embedding(p, "tf.add"); }
 
+void attention(ForwardPrinter& p, const Node& node) { emit::attention(p, node); }
+
 void recurrent(ForwardPrinter& p, const Node&) {
   emit::recurrent(p, stored_weight(p, "weight_ih"), stored_weight(p, "weight_hh"));
 }

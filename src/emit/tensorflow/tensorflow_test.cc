@@ -57,6 +57,20 @@ Emitted of_text(const std::string& text, const ir::Training& training, const Set
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(TensorFlow, CallsWhatAttentionReadsByItsNames) {
+  const std::string text = of_text(kFusedAttentionModel, adam_training()).source;
+  for (const char* part :
+       {"q, k, v = tf.split(h, 3, axis=2)", "h = attention(q, k, v, causal=True, window=3)", "return x + h"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+}
+
+TEST(TensorFlow, DropsTheWeightsOfAttention) {
+  const std::string text = of_text(kDroppedAttentionModel, adam_training()).source;
+  for (const char* part : {" = attention(heads, heads, heads, rate=DROPOUT_RATE)",
+                           "causal=True, rate=DROPOUT_RATE)", "weights = tf.nn.dropout(weights, rate=rate)"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+}
+
 TEST(TensorFlow, WritesWhatSurroundsAnUpdate) {
   expect_golden("tensorflow/updates.py", of_zoo("mlp_small", updates_training(4)).source);
 }

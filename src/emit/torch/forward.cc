@@ -6,6 +6,7 @@
 
 #include "base/texts.h"
 #include "emit/spelling.h"
+#include "emit/torch_rules.h"
 #include "ir/elementwise.h"
 
 namespace bakeoff::emit::torch {
@@ -364,6 +365,12 @@ bool ForwardPrinter::may_fold(const ir::Node& consumer) const {
   if (ir::consumers(workload_, value).size() != 1) return false;
   if (rolling_ != nullptr && rolling_->loop.finals.contains(value)) return false;  // needs a variable
   const Op op = consumer.op;
+  // x = self.layer(x).transpose(1, 2)
+  constexpr size_t kOfMethod = 44;  // columns of the name, the method and its arguments
+  const bool method =
+      op == Op::kTranspose || op == Op::kFlatten ||
+      (op == Op::kReshape && !view_of(request_.workload, consumer, shape(value)).axes.empty());
+  if (method) return !pending_->binary && kOfMethod + pending_->flat.size() <= kColumns;
   const bool around = op == Op::kRelu || op == Op::kGelu || op == Op::kSigmoid || op == Op::kTanh ||
                       op == Op::kBatchNorm || op == Op::kAdd || ir::elementwise_of_one(op);
   const Op inner = workload_.producer(value).op;
@@ -419,25 +426,8 @@ std::string ForwardPrinter::pick_variable(ir::ValueId value) {
   if (rolling_ != nullptr) {
     if (const std::string carried = rolling_->takes_over(value); !carried.empty()) return carried;
   }
-  for (const std::string& name : order_) {
-    const auto dead = std::find(free_.begin(), free_.end(), name);
-    if (dead == free_.end()) continue;
-    free_.erase(dead);
-    return name;
-  }
-  // The names people use; a variable serves a chain of values, so the values' own names would mislead.
-  const std::string key = "value:" + std::to_string(value);
-  std::string name;
-  for (const char* wish : {"x", "h", "u", "v", "w"}) {
-    Namer attempt = names_;
-    if (attempt.name(key, wish) == wish) {
-      name = names_.name(key, wish);
-      break;
-    }
-  }
-  if (name.empty()) name = names_.name(key, "h");
-  order_.push_back(name);
-  return name;
+  return variable_for(attention_part(workload_, value), "value:" + std::to_string(value), order_, free_,
+                      names_);
 }
 
 std::vector<ir::ValueId> ForwardPrinter::outputs() const {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "emit/generation.h"
+#include "ir/dropout.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit::torch {
@@ -49,11 +50,16 @@ void attention(ForwardPrinter& p, const ir::Node& node) {
     arguments.push_back("attn_mask=" + p.once(key, "mask", node.inputs[3], mask));
   } else if (const int64_t window = node.integer("window"); window > 0) {
     const int64_t keys = p.shape(node.inputs[1])[1];
+    const ir::ValueId device = keeps_name(p.request().workload, 0) ? 0 : node.inputs[0];
     const std::string mask = fmt::format("window_mask({}, {}, {{}}.device)", keys, window);
-    arguments.push_back("attn_mask=" + p.once(fmt::format("window {} {}", keys, window), "mask", 0, mask));
+    arguments.push_back("attn_mask=" +
+                        p.once(fmt::format("window {} {}", keys, window), "mask", device, mask));
   } else if (causal) {
     arguments.push_back("is_causal=True");
   }
+  if (ir::drops(node))
+    arguments.push_back(
+        fmt::format("dropout_p={} if self.training else 0.0", python_real(node.real("rate"))));
   if (p.shape(node.inputs[0])[2] != p.shape(node.inputs[1])[2]) arguments.push_back("enable_gqa=True");
   p.call("F.scaled_dot_product_attention", arguments, ".transpose(1, 2)");
 }

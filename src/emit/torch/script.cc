@@ -22,6 +22,7 @@
 #include "emit/torch/optimizer.h"
 #include "emit/torch_rules.h"
 #include "emit/updates.h"
+#include "ir/dropout.h"
 
 namespace bakeoff::embedded {
 const std::vector<File>& torch_helpers();
@@ -281,7 +282,7 @@ void Script::header() {
   if (precision.tf32 || equalised()) {
     for (const std::string& line : precision_lines("torch.backends", precision.tf32)) out_.line(line);
   }
-  if (!equalised() || (!predicts() && workload_.has(ir::Op::kDropout))) {
+  if (!equalised() || (!predicts() && ir::drops(workload_))) {
     out_.line(fmt::format("torch.manual_seed({})", request_.training.seed));
   }
   out_.blank(2);

@@ -119,6 +119,19 @@ TEST(Torch, HandsABatchNormNoSqueezedGradient) {
   EXPECT_FALSE(holds(text, "squeeze")) << text;
 }
 
+TEST(Torch, CallsWhatAttentionReadsByItsNames) {
+  const std::string text = of_text(kFusedAttentionModel, adam_training());
+  for (const char* part :
+       {"q, k, v = h.chunk(3, dim=2)", "q = q.unflatten(-1, (2, 4))", "return x + self.out(h)"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+}
+
+TEST(Torch, DropsTheWeightsOfAttention) {
+  const std::string text = of_text(kDroppedAttentionModel, adam_training());
+  EXPECT_TRUE(holds(text, "dropout_p=0.25 if self.training else 0.0")) << text;
+  EXPECT_TRUE(holds(text, "torch.manual_seed(")) << text;
+}
+
 TEST(Torch, WritesLayersInARowAsASequence) {
   const auto model = [](const std::string& body) {
     const std::string text =

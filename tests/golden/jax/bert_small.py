@@ -76,29 +76,29 @@ def attention(q, k, v, last):
     scores = jnp.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
     seen = jnp.arange(k.shape[1]) <= last[:, None, None, None]
     scores = jnp.where(seen, scores, -jnp.inf)
-    return jnp.einsum("nhts,nshd->nthd", jax.nn.softmax(scores), v)
+    weights = jax.nn.softmax(scores)
+    return jnp.einsum("nhts,nshd->nthd", weights, v)
 
 
 def attention_block(params, prefix, x, last, keys):
-    h = linear(x, params[f"{prefix}.query.weight"], params[f"{prefix}.query.bias"])
-    h = h.reshape(*h.shape[:2], 4, 16)
-    u = linear(x, params[f"{prefix}.key.weight"], params[f"{prefix}.key.bias"])
-    u = u.reshape(*u.shape[:2], 4, 16)
+    q = linear(x, params[f"{prefix}.query.weight"], params[f"{prefix}.query.bias"])
+    q = q.reshape(*q.shape[:2], 4, 16)
+    k = linear(x, params[f"{prefix}.key.weight"], params[f"{prefix}.key.bias"])
+    k = k.reshape(*k.shape[:2], 4, 16)
     v = linear(x, params[f"{prefix}.value.weight"], params[f"{prefix}.value.bias"])
     v = v.reshape(*v.shape[:2], 4, 16)
-    h = attention(h, u, v, last)
+    h = attention(q, k, v, last)
     h = h.reshape(*h.shape[:2], 64)
     h = linear(h, params[f"{prefix}.output.weight"], params[f"{prefix}.output.bias"])
     h = dropout(keys[0], h, DROPOUT_RATE)
     x = x + h
-    x = layer_norm(
+    return layer_norm(
         x,
         params[f"{prefix}.norm.weight"],
         params[f"{prefix}.norm.bias"],
         dims=1,
         eps=1e-12,
     )
-    return x
 
 
 def encoder_block(params, prefix, x, last, keys):
@@ -112,38 +112,37 @@ def encoder_block(params, prefix, x, last, keys):
     h = linear(h, params[f"{prefix}.output.weight"], params[f"{prefix}.output.bias"])
     h = dropout(keys[1], h, DROPOUT_RATE)
     x = x + h
-    x = layer_norm(
+    return layer_norm(
         x,
         params[f"{prefix}.norm.weight"],
         params[f"{prefix}.norm.bias"],
         dims=1,
         eps=1e-12,
     )
-    return x
 
 
 def forward(params, tokens, token_types, last, key):
     keys = jax.random.split(key, 5)
-    tokens = params["embeddings.word.weight"][tokens]
-    token_types = params["embeddings.token_type.weight"][token_types]
-    tokens = tokens + token_types
-    tokens = tokens + params["embeddings.position.weight"][:24]
-    tokens = layer_norm(
-        tokens,
+    x = params["embeddings.word.weight"][tokens]
+    h = params["embeddings.token_type.weight"][token_types]
+    h = x + h
+    h = h + params["embeddings.position.weight"][:24]
+    h = layer_norm(
+        h,
         params["embeddings.norm.weight"],
         params["embeddings.norm.bias"],
         dims=1,
         eps=1e-12,
     )
-    tokens = dropout(keys[0], tokens, DROPOUT_RATE)
+    h = dropout(keys[0], h, DROPOUT_RATE)
     for i in range(2):
-        tokens = encoder_block(params, f"encoder.{i}", tokens, last, keys[1 + 2 * i :])
-    tokens = linear(tokens, params["head.dense.weight"], params["head.dense.bias"])
-    tokens = jax.nn.gelu(tokens, approximate=False)
-    tokens = layer_norm(
-        tokens, params["head.norm.weight"], params["head.norm.bias"], dims=1, eps=1e-12
+        h = encoder_block(params, f"encoder.{i}", h, last, keys[1 + 2 * i :])
+    h = linear(h, params["head.dense.weight"], params["head.dense.bias"])
+    h = jax.nn.gelu(h, approximate=False)
+    h = layer_norm(
+        h, params["head.norm.weight"], params["head.norm.bias"], dims=1, eps=1e-12
     )
-    logits = linear(tokens, params["embeddings.word.weight"].T, params["decoder_bias"])
+    logits = linear(h, params["embeddings.word.weight"].T, params["decoder_bias"])
     return logits
 
 

@@ -81,23 +81,23 @@ def lstm(x, weight_ih, weight_hh, bias):
 
 def forward(params, tokens, key):
     keys = jax.random.split(key, 3)
-    tokens = params["tokens.weight"][tokens]
-    tokens = dropout(keys[0], tokens, DROPOUT_RATE)
-    tokens = lstm(
-        tokens,
+    x = params["tokens.weight"][tokens]
+    x = dropout(keys[0], x, DROPOUT_RATE)
+    x = lstm(
+        x,
         params["lstm1.weight_ih_l0"],
         params["lstm1.weight_hh_l0"],
         params["lstm1.bias_ih_l0"],
     )
-    tokens = dropout(keys[1], tokens, DROPOUT_RATE)
-    tokens = lstm(
-        tokens,
+    x = dropout(keys[1], x, DROPOUT_RATE)
+    x = lstm(
+        x,
         params["lstm2.weight_ih_l0"],
         params["lstm2.weight_hh_l0"],
         params["lstm2.bias_ih_l0"],
     )
-    tokens = dropout(keys[2], tokens, DROPOUT_RATE)
-    logits = linear(tokens, params["tokens.weight"].T, params["decoder_bias"])
+    x = dropout(keys[2], x, DROPOUT_RATE)
+    logits = linear(x, params["tokens.weight"].T, params["decoder_bias"])
     return logits
 
 

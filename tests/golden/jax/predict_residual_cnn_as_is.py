@@ -60,34 +60,34 @@ def forward(params, x):
         params["stem.bn.running_var"],
     )
     x = jax.nn.relu(x)
-    h4 = conv2d(
+    h = conv2d(
         x, params["block1.conv1.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
     )
-    h4 = batch_norm(
-        h4,
+    h = batch_norm(
+        h,
         params["block1.bn1.weight"],
         params["block1.bn1.bias"],
         params["block1.bn1.running_mean"],
         params["block1.bn1.running_var"],
     )
-    h4 = jax.nn.relu(h4)
-    h4 = conv2d(
-        h4, params["block1.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
+    h = jax.nn.relu(h)
+    h = conv2d(
+        h, params["block1.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
     )
-    h4 = batch_norm(
-        h4,
+    h = batch_norm(
+        h,
         params["block1.bn2.weight"],
         params["block1.bn2.bias"],
         params["block1.bn2.running_mean"],
         params["block1.bn2.running_var"],
     )
-    x = h4 + x
+    x = h + x
     x = jax.nn.relu(x)
-    h11 = conv2d(
+    h = conv2d(
         x, params["block2.down.conv.weight"], stride=(2, 2), padding=((0, 0), (0, 0))
     )
-    h11 = batch_norm(
-        h11,
+    h = batch_norm(
+        h,
         params["block2.down.bn.weight"],
         params["block2.down.bn.bias"],
         params["block2.down.bn.running_mean"],
@@ -114,7 +114,7 @@ def forward(params, x):
         params["block2.bn2.running_mean"],
         params["block2.bn2.running_var"],
     )
-    x = x + h11
+    x = x + h
     x = jax.nn.relu(x)
     x = jnp.mean(x, axis=(1, 2))
     logits = linear(x, params["fc.weight"], params["fc.bias"])

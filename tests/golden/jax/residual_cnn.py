@@ -92,11 +92,11 @@ def forward(params, stats, x):
         momentum=0.1,
     )
     x = jax.nn.relu(x)
-    h4 = conv2d(
+    h = conv2d(
         x, params["block1.conv1.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
     )
-    h4 = batch_norm(
-        h4,
+    h = batch_norm(
+        h,
         params["block1.bn1.weight"],
         params["block1.bn1.bias"],
         stats,
@@ -105,12 +105,12 @@ def forward(params, stats, x):
         eps=1e-5,
         momentum=0.1,
     )
-    h4 = jax.nn.relu(h4)
-    h4 = conv2d(
-        h4, params["block1.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
+    h = jax.nn.relu(h)
+    h = conv2d(
+        h, params["block1.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
     )
-    h4 = batch_norm(
-        h4,
+    h = batch_norm(
+        h,
         params["block1.bn2.weight"],
         params["block1.bn2.bias"],
         stats,
@@ -119,13 +119,13 @@ def forward(params, stats, x):
         eps=1e-5,
         momentum=0.1,
     )
-    x = h4 + x
+    x = h + x
     x = jax.nn.relu(x)
-    h11 = conv2d(
+    h = conv2d(
         x, params["block2.down.conv.weight"], stride=(2, 2), padding=((0, 0), (0, 0))
     )
-    h11 = batch_norm(
-        h11,
+    h = batch_norm(
+        h,
         params["block2.down.bn.weight"],
         params["block2.down.bn.bias"],
         stats,
@@ -161,7 +161,7 @@ def forward(params, stats, x):
         eps=1e-5,
         momentum=0.1,
     )
-    x = x + h11
+    x = x + h
     x = jax.nn.relu(x)
     x = jnp.mean(x, axis=(1, 2))
     logits = linear(x, params["fc.weight"], params["fc.bias"])

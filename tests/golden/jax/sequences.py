@@ -65,7 +65,8 @@ def attention(q, k, v, last=None, *, causal=False):
     if last is not None:
         seen = jnp.arange(k.shape[1]) <= last[:, None, None, None]
         scores = jnp.where(seen, scores, -jnp.inf)
-    return jnp.einsum("nhts,nshd->nthd", jax.nn.softmax(scores), v)
+    weights = jax.nn.softmax(scores)
+    return jnp.einsum("nhts,nshd->nthd", weights, v)
 
 
 def lstm(x, weight_ih, weight_hh, bias=0.0):

@@ -75,30 +75,28 @@ def padding_mask(last, keys):
 
 
 def attention_block(x, mask, prefix):
-    h1 = layers.Dense(64, name=f"{prefix}_query")(x)
-    h2 = ops.reshape(h1, (-1, 24, 4, 16))
-    h3 = layers.Dense(64, name=f"{prefix}_key")(x)
-    h4 = ops.reshape(h3, (-1, 24, 4, 16))
-    h5 = layers.Dense(64, name=f"{prefix}_value")(x)
-    h6 = ops.reshape(h5, (-1, 24, 4, 16))
-    h7 = ops.dot_product_attention(h2, h4, h6, mask=mask, scale=16**-0.5)
-    h8 = ops.reshape(h7, (-1, 24, 64))
-    h9 = layers.Dense(64, name=f"{prefix}_output")(h8)
-    h10 = layers.Dropout(0.1)(h9)
-    h11 = ops.add(x, h10)
-    h12 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name=f"{prefix}_norm")(h11)
-    return h12
+    q = layers.Dense(64, name=f"{prefix}_query")(x)
+    q = ops.reshape(q, (-1, 24, 4, 16))
+    k = layers.Dense(64, name=f"{prefix}_key")(x)
+    k = ops.reshape(k, (-1, 24, 4, 16))
+    v = layers.Dense(64, name=f"{prefix}_value")(x)
+    v = ops.reshape(v, (-1, 24, 4, 16))
+    h = ops.dot_product_attention(q, k, v, mask=mask, scale=16**-0.5)
+    h = ops.reshape(h, (-1, 24, 64))
+    h = layers.Dense(64, name=f"{prefix}_output")(h)
+    h = layers.Dropout(0.1)(h)
+    x = ops.add(x, h)
+    return layers.LayerNormalization(axis=-1, epsilon=1e-12, name=f"{prefix}_norm")(x)
 
 
 def encoder_block(x, mask, prefix):
-    h12 = attention_block(x, mask, f"{prefix}_attention")
-    h13 = layers.Dense(256, name=f"{prefix}_intermediate")(h12)
-    h14 = ops.gelu(h13, approximate=False)
-    h15 = layers.Dense(64, name=f"{prefix}_output")(h14)
-    h16 = layers.Dropout(0.1)(h15)
-    h17 = ops.add(h12, h16)
-    h18 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name=f"{prefix}_norm")(h17)
-    return h18
+    x = attention_block(x, mask, f"{prefix}_attention")
+    h = layers.Dense(256, name=f"{prefix}_intermediate")(x)
+    h = ops.gelu(h, approximate=False)
+    h = layers.Dense(64, name=f"{prefix}_output")(h)
+    h = layers.Dropout(0.1)(h)
+    x = ops.add(x, h)
+    return layers.LayerNormalization(axis=-1, epsilon=1e-12, name=f"{prefix}_norm")(x)
 
 
 def build_model():
@@ -107,20 +105,19 @@ def build_model():
     token_types = keras.Input((24,), name="token_types", dtype="int32")
     last = keras.Input((), name="last", dtype="int32")
     embeddings_word = layers.Embedding(500, 64, name="embeddings_word")
-    h1 = embeddings_word(tokens)
-    h2 = layers.Embedding(2, 64, name="embeddings_token_type")(token_types)
-    h3 = ops.add(h1, h2)
-    h4 = PositionEmbedding(32, name="embeddings_position")(h3)
-    h5 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="embeddings_norm")(h4)
-    h6 = layers.Dropout(0.1)(h5)
+    x = embeddings_word(tokens)
+    h = layers.Embedding(2, 64, name="embeddings_token_type")(token_types)
+    x = ops.add(x, h)
+    x = PositionEmbedding(32, name="embeddings_position")(x)
+    x = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="embeddings_norm")(x)
+    x = layers.Dropout(0.1)(x)
     mask = padding_mask(last, 24)
-    x = h6
     for i in range(2):
         x = encoder_block(x, mask, f"encoder_{i}")
-    h43 = layers.Dense(64, name="head_dense")(x)
-    h44 = ops.gelu(h43, approximate=False)
-    h45 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="head_norm")(h44)
-    logits = DenseTiedToEmbedding(embeddings_word, 500, name="decoder_bias")(h45)
+    x = layers.Dense(64, name="head_dense")(x)
+    x = ops.gelu(x, approximate=False)
+    x = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="head_norm")(x)
+    logits = DenseTiedToEmbedding(embeddings_word, 500, name="decoder_bias")(x)
     inputs = [tokens, token_types, last]
     return keras.Model(inputs, logits, name="bert_small")
 

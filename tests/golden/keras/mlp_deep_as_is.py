@@ -26,15 +26,15 @@ def load_data(path):
 def build_model():
     """Builds the model."""
     x = keras.Input((100,), name="x")
-    h1 = layers.Dense(256, name="fc1")(x)
-    h2 = layers.BatchNormalization(name="bn1")(h1)
-    h3 = ops.relu(h2)
-    h4 = layers.Dropout(0.5)(h3)
-    h5 = layers.Dense(128, name="fc2")(h4)
-    h6 = layers.BatchNormalization(name="bn2")(h5)
-    h7 = ops.relu(h6)
-    h8 = layers.Dropout(0.5)(h7)
-    logits = layers.Dense(10, name="fc3")(h8)
+    h = layers.Dense(256, name="fc1")(x)
+    h = layers.BatchNormalization(name="bn1")(h)
+    h = ops.relu(h)
+    h = layers.Dropout(0.5)(h)
+    h = layers.Dense(128, name="fc2")(h)
+    h = layers.BatchNormalization(name="bn2")(h)
+    h = ops.relu(h)
+    h = layers.Dropout(0.5)(h)
+    logits = layers.Dense(10, name="fc3")(h)
     return keras.Model(x, logits, name="mlp_deep")
 
 

@@ -31,9 +31,9 @@ def load_data(path):
 def build_model():
     """Builds the model."""
     x = keras.Input((100,), name="x")
-    h1 = layers.Dense(128, name="fc1")(x)
-    h2 = ops.relu(h1)
-    logits = layers.Dense(10, name="fc2")(h2)
+    h = layers.Dense(128, name="fc1")(x)
+    h = ops.relu(h)
+    logits = layers.Dense(10, name="fc2")(h)
     return keras.Model(x, logits, name="mlp_small")
 
 

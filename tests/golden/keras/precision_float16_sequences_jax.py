@@ -57,8 +57,8 @@ def attention(q, k, v, mask=None, is_causal=False):
         scores = ops.where(seen, scores, float("-inf"))
     if mask is not None:
         scores = ops.where(mask, scores, float("-inf"))
-    weights = ops.cast(ops.softmax(scores), v.dtype)
-    return ops.einsum("nhts,nshd->nthd", weights, v)
+    weights = ops.softmax(scores)
+    return ops.einsum("nhts,nshd->nthd", ops.cast(weights, v.dtype), v)
 
 
 def padding_mask(last, keys):

@@ -33,52 +33,52 @@ def build_model():
     """Builds the model; pictures are N, H, W, C."""
     x = keras.Input((28, 28, 1), name="x")
     x_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(x)
-    h1 = layers.Conv2D(16, (3, 3), strides=(2, 2), use_bias=False, name="stem_conv")(
+    h = layers.Conv2D(16, (3, 3), strides=(2, 2), use_bias=False, name="stem_conv")(
         x_padded
     )
-    h2 = layers.BatchNormalization(axis=-1, momentum=0.9, epsilon=1e-5, name="stem_bn")(
-        h1
+    h = layers.BatchNormalization(axis=-1, momentum=0.9, epsilon=1e-5, name="stem_bn")(
+        h
     )
-    h3 = ops.relu(h2)
-    h4 = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv1")(
-        h3
+    h = ops.relu(h)
+    u = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv1")(
+        h
     )
-    h5 = layers.BatchNormalization(
+    u = layers.BatchNormalization(
         axis=-1, momentum=0.9, epsilon=1e-5, name="block1_bn1"
-    )(h4)
-    h6 = ops.relu(h5)
-    h7 = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv2")(
-        h6
+    )(u)
+    u = ops.relu(u)
+    u = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv2")(
+        u
     )
-    h8 = layers.BatchNormalization(
+    u = layers.BatchNormalization(
         axis=-1, momentum=0.9, epsilon=1e-5, name="block1_bn2"
-    )(h7)
-    h9 = ops.add(h8, h3)
-    h10 = ops.relu(h9)
-    h11 = layers.Conv2D(
+    )(u)
+    h = ops.add(u, h)
+    h = ops.relu(h)
+    u = layers.Conv2D(
         32, (1, 1), strides=(2, 2), use_bias=False, name="block2_down_conv"
-    )(h10)
-    h12 = layers.BatchNormalization(
+    )(h)
+    u = layers.BatchNormalization(
         axis=-1, momentum=0.9, epsilon=1e-5, name="block2_down_bn"
-    )(h11)
-    h10_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h10)
-    h13 = layers.Conv2D(
-        32, (3, 3), strides=(2, 2), use_bias=False, name="block2_conv1"
-    )(h10_padded)
-    h14 = layers.BatchNormalization(
+    )(u)
+    h_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h)
+    h = layers.Conv2D(32, (3, 3), strides=(2, 2), use_bias=False, name="block2_conv1")(
+        h_padded
+    )
+    h = layers.BatchNormalization(
         axis=-1, momentum=0.9, epsilon=1e-5, name="block2_bn1"
-    )(h13)
-    h15 = ops.relu(h14)
-    h16 = layers.Conv2D(
-        32, (3, 3), padding="same", use_bias=False, name="block2_conv2"
-    )(h15)
-    h17 = layers.BatchNormalization(
+    )(h)
+    h = ops.relu(h)
+    h = layers.Conv2D(32, (3, 3), padding="same", use_bias=False, name="block2_conv2")(
+        h
+    )
+    h = layers.BatchNormalization(
         axis=-1, momentum=0.9, epsilon=1e-5, name="block2_bn2"
-    )(h16)
-    h18 = ops.add(h17, h12)
-    h19 = ops.relu(h18)
-    h20 = layers.GlobalAveragePooling2D()(h19)
-    logits = layers.Dense(10, name="fc")(h20)
+    )(h)
+    h = ops.add(h, u)
+    h = ops.relu(h)
+    h = layers.GlobalAveragePooling2D()(h)
+    logits = layers.Dense(10, name="fc")(h)
     return keras.Model(x, logits, name="residual_cnn")
 
 

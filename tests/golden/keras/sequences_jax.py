@@ -49,13 +49,15 @@ class PositionEmbedding(layers.Layer):
 
 def attention(q, k, v, mask=None, is_causal=False):
     """As jax.nn.dot_product_attention, whose softmax is float32 even for float64."""
-    scores = ops.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
+    scale = ops.rsqrt(ops.cast(q.shape[-1], q.dtype))
+    scores = ops.einsum("nthd,nshd->nhts", q, k) * scale
     if is_causal:
         seen = ops.tril(ops.ones((q.shape[1], k.shape[1]), dtype="bool"))
         scores = ops.where(seen, scores, float("-inf"))
     if mask is not None:
         scores = ops.where(mask, scores, float("-inf"))
-    return ops.einsum("nhts,nshd->nthd", ops.softmax(scores), v)
+    weights = ops.softmax(scores)
+    return ops.einsum("nhts,nshd->nthd", weights, v)
 
 
 def padding_mask(last, keys):

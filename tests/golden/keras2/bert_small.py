@@ -66,16 +66,12 @@ class PositionEmbedding(layers.Layer):
         return input_shape
 
 
-def attention(q, k, v, mask=None, is_causal=False):
+def attention(q, k, v, mask):
     """Scaled dot-product attention over N, tokens, heads, width."""
     scores = tf.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
-    if is_causal:
-        seen = tf.ones((q.shape[1], k.shape[1]), dtype="bool")
-        seen = tf.linalg.band_part(seen, -1, 0)
-        scores = tf.where(seen, scores, float("-inf"))
-    if mask is not None:
-        scores = tf.where(mask, scores, float("-inf"))
-    return tf.einsum("nhts,nshd->nthd", tf.nn.softmax(scores), v)
+    scores = tf.where(mask, scores, float("-inf"))
+    weights = tf.nn.softmax(scores)
+    return tf.einsum("nhts,nshd->nthd", weights, v)
 
 
 def padding_mask(last, keys):
@@ -84,30 +80,28 @@ def padding_mask(last, keys):
 
 
 def attention_block(x, mask, prefix):
-    h1 = layers.Dense(64, name=f"{prefix}_query")(x)
-    h2 = tf.reshape(h1, (-1, 24, 4, 16))
-    h3 = layers.Dense(64, name=f"{prefix}_key")(x)
-    h4 = tf.reshape(h3, (-1, 24, 4, 16))
-    h5 = layers.Dense(64, name=f"{prefix}_value")(x)
-    h6 = tf.reshape(h5, (-1, 24, 4, 16))
-    h7 = attention(h2, h4, h6, mask=mask)
-    h8 = tf.reshape(h7, (-1, 24, 64))
-    h9 = layers.Dense(64, name=f"{prefix}_output")(h8)
-    h10 = layers.Dropout(0.1)(h9)
-    h11 = tf.add(x, h10)
-    h12 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name=f"{prefix}_norm")(h11)
-    return h12
+    q = layers.Dense(64, name=f"{prefix}_query")(x)
+    q = tf.reshape(q, (-1, 24, 4, 16))
+    k = layers.Dense(64, name=f"{prefix}_key")(x)
+    k = tf.reshape(k, (-1, 24, 4, 16))
+    v = layers.Dense(64, name=f"{prefix}_value")(x)
+    v = tf.reshape(v, (-1, 24, 4, 16))
+    h = attention(q, k, v, mask=mask)
+    h = tf.reshape(h, (-1, 24, 64))
+    h = layers.Dense(64, name=f"{prefix}_output")(h)
+    h = layers.Dropout(0.1)(h)
+    x = tf.add(x, h)
+    return layers.LayerNormalization(axis=-1, epsilon=1e-12, name=f"{prefix}_norm")(x)
 
 
 def encoder_block(x, mask, prefix):
-    h12 = attention_block(x, mask, f"{prefix}_attention")
-    h13 = layers.Dense(256, name=f"{prefix}_intermediate")(h12)
-    h14 = tf.nn.gelu(h13, approximate=False)
-    h15 = layers.Dense(64, name=f"{prefix}_output")(h14)
-    h16 = layers.Dropout(0.1)(h15)
-    h17 = tf.add(h12, h16)
-    h18 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name=f"{prefix}_norm")(h17)
-    return h18
+    x = attention_block(x, mask, f"{prefix}_attention")
+    h = layers.Dense(256, name=f"{prefix}_intermediate")(x)
+    h = tf.nn.gelu(h, approximate=False)
+    h = layers.Dense(64, name=f"{prefix}_output")(h)
+    h = layers.Dropout(0.1)(h)
+    x = tf.add(x, h)
+    return layers.LayerNormalization(axis=-1, epsilon=1e-12, name=f"{prefix}_norm")(x)
 
 
 def build_model():
@@ -116,20 +110,19 @@ def build_model():
     token_types = keras.Input((24,), name="token_types", dtype="int32")
     last = keras.Input((), name="last", dtype="int32")
     embeddings_word = layers.Embedding(500, 64, name="embeddings_word")
-    h1 = embeddings_word(tokens)
-    h2 = layers.Embedding(2, 64, name="embeddings_token_type")(token_types)
-    h3 = tf.add(h1, h2)
-    h4 = PositionEmbedding(32, name="embeddings_position")(h3)
-    h5 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="embeddings_norm")(h4)
-    h6 = layers.Dropout(0.1)(h5)
+    x = embeddings_word(tokens)
+    h = layers.Embedding(2, 64, name="embeddings_token_type")(token_types)
+    x = tf.add(x, h)
+    x = PositionEmbedding(32, name="embeddings_position")(x)
+    x = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="embeddings_norm")(x)
+    x = layers.Dropout(0.1)(x)
     mask = padding_mask(last, 24)
-    x = h6
     for i in range(2):
         x = encoder_block(x, mask, f"encoder_{i}")
-    h43 = layers.Dense(64, name="head_dense")(x)
-    h44 = tf.nn.gelu(h43, approximate=False)
-    h45 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="head_norm")(h44)
-    logits = DenseTiedToEmbedding(embeddings_word, 500, name="decoder_bias")(h45)
+    x = layers.Dense(64, name="head_dense")(x)
+    x = tf.nn.gelu(x, approximate=False)
+    x = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="head_norm")(x)
+    logits = DenseTiedToEmbedding(embeddings_word, 500, name="decoder_bias")(x)
     inputs = [tokens, token_types, last]
     return keras.Model(inputs, logits, name="bert_small")
 

@@ -30,14 +30,14 @@ def load_data(path):
 def build_model():
     """Builds the model; pictures are N, H, W, C."""
     x = keras.Input((4, 4, 2), name="x")
-    h1 = layers.Conv2D(2, (3, 3), padding="same", name="trunk")(x)
-    h2 = tf.nn.relu(h1)
-    picture = layers.Conv2D(2, (1, 1), name="decoder")(h2)
-    h3 = layers.Flatten()(h2)
-    logits = layers.Dense(5, name="head")(h3)
-    h4 = layers.Dense(5, name="aux")(h3)
+    h = layers.Conv2D(2, (3, 3), padding="same", name="trunk")(x)
+    h = tf.nn.relu(h)
+    picture = layers.Conv2D(2, (1, 1), name="decoder")(h)
+    h = layers.Flatten()(h)
+    logits = layers.Dense(5, name="head")(h)
+    h = layers.Dense(5, name="aux")(h)
     picture_copy = tf.identity(picture)
-    outputs = [logits, h4, picture, picture_copy]
+    outputs = [logits, h, picture, picture_copy]
     return keras.Model(x, outputs, name="losses")
 
 

@@ -27,9 +27,9 @@ def load_data(path):
 def build_model():
     """Builds the model."""
     x = keras.Input((100,), name="x", dtype="bfloat16")
-    h1 = layers.Dense(128, name="fc1")(x)
-    h2 = tf.nn.relu(h1)
-    logits = layers.Dense(10, name="fc2")(h2)
+    h = layers.Dense(128, name="fc1")(x)
+    h = tf.nn.relu(h)
+    logits = layers.Dense(10, name="fc2")(h)
     logits_float32 = tf.cast(logits, "float32")  # for the loss
     return keras.Model(x, logits_float32, name="mlp_small")
 

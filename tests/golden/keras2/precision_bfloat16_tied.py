@@ -50,13 +50,13 @@ def build_model():
     """Builds the model."""
     tokens = keras.Input((20,), name="tokens", dtype="int32")
     tokens_2 = layers.Embedding(500, 64, name="tokens_2")
-    h1 = tokens_2(tokens)
-    h2 = layers.Dropout(0.5)(h1)
-    h3 = layers.LSTM(64, return_sequences=True, name="lstm1")(h2)
-    h4 = layers.Dropout(0.5)(h3)
-    h5 = layers.LSTM(64, return_sequences=True, name="lstm2")(h4)
-    h6 = layers.Dropout(0.5)(h5)
-    logits = DenseTiedToEmbedding(tokens_2, 500, name="decoder_bias")(h6)
+    x = tokens_2(tokens)
+    x = layers.Dropout(0.5)(x)
+    x = layers.LSTM(64, return_sequences=True, name="lstm1")(x)
+    x = layers.Dropout(0.5)(x)
+    x = layers.LSTM(64, return_sequences=True, name="lstm2")(x)
+    x = layers.Dropout(0.5)(x)
+    logits = DenseTiedToEmbedding(tokens_2, 500, name="decoder_bias")(x)
     logits_float32 = tf.cast(logits, "float32")  # for the loss
     return keras.Model(tokens, logits_float32, name="lstm_lm_tied_small")
 

@@ -25,40 +25,40 @@ def build_model():
     """Builds the model; pictures are N, H, W, C."""
     x = keras.Input((28, 28, 1), name="x")
     x_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(x)
-    h1 = layers.Conv2D(16, (3, 3), strides=(2, 2), use_bias=False, name="stem_conv")(
+    h = layers.Conv2D(16, (3, 3), strides=(2, 2), use_bias=False, name="stem_conv")(
         x_padded
     )
-    h2 = layers.BatchNormalization(name="stem_bn")(h1)
-    h3 = tf.nn.relu(h2)
-    h4 = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv1")(
-        h3
+    h = layers.BatchNormalization(name="stem_bn")(h)
+    h = tf.nn.relu(h)
+    u = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv1")(
+        h
     )
-    h5 = layers.BatchNormalization(name="block1_bn1")(h4)
-    h6 = tf.nn.relu(h5)
-    h7 = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv2")(
-        h6
+    u = layers.BatchNormalization(name="block1_bn1")(u)
+    u = tf.nn.relu(u)
+    u = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv2")(
+        u
     )
-    h8 = layers.BatchNormalization(name="block1_bn2")(h7)
-    h9 = tf.add(h8, h3)
-    h10 = tf.nn.relu(h9)
-    h11 = layers.Conv2D(
+    u = layers.BatchNormalization(name="block1_bn2")(u)
+    h = tf.add(u, h)
+    h = tf.nn.relu(h)
+    u = layers.Conv2D(
         32, (1, 1), strides=(2, 2), use_bias=False, name="block2_down_conv"
-    )(h10)
-    h12 = layers.BatchNormalization(name="block2_down_bn")(h11)
-    h10_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h10)
-    h13 = layers.Conv2D(
-        32, (3, 3), strides=(2, 2), use_bias=False, name="block2_conv1"
-    )(h10_padded)
-    h14 = layers.BatchNormalization(name="block2_bn1")(h13)
-    h15 = tf.nn.relu(h14)
-    h16 = layers.Conv2D(
-        32, (3, 3), padding="same", use_bias=False, name="block2_conv2"
-    )(h15)
-    h17 = layers.BatchNormalization(name="block2_bn2")(h16)
-    h18 = tf.add(h17, h12)
-    h19 = tf.nn.relu(h18)
-    h20 = layers.GlobalAveragePooling2D()(h19)
-    logits = layers.Dense(10, name="fc")(h20)
+    )(h)
+    u = layers.BatchNormalization(name="block2_down_bn")(u)
+    h_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h)
+    h = layers.Conv2D(32, (3, 3), strides=(2, 2), use_bias=False, name="block2_conv1")(
+        h_padded
+    )
+    h = layers.BatchNormalization(name="block2_bn1")(h)
+    h = tf.nn.relu(h)
+    h = layers.Conv2D(32, (3, 3), padding="same", use_bias=False, name="block2_conv2")(
+        h
+    )
+    h = layers.BatchNormalization(name="block2_bn2")(h)
+    h = tf.add(h, u)
+    h = tf.nn.relu(h)
+    h = layers.GlobalAveragePooling2D()(h)
+    logits = layers.Dense(10, name="fc")(h)
     return keras.Model(x, logits, name="residual_cnn")
 
 

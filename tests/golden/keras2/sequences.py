@@ -53,7 +53,8 @@ def attention(q, k, v, mask=None, is_causal=False):
         scores = tf.where(seen, scores, float("-inf"))
     if mask is not None:
         scores = tf.where(mask, scores, float("-inf"))
-    return tf.einsum("nhts,nshd->nthd", tf.nn.softmax(scores), v)
+    weights = tf.nn.softmax(scores)
+    return tf.einsum("nhts,nshd->nthd", weights, v)
 
 
 def padding_mask(last, keys):

@@ -57,8 +57,7 @@ struct AlexnetSmallImpl : nn::Module {
     x = torch::relu(conv3(x));
     x = torch::relu(conv4(x));
     x = torch::relu(conv5(x));
-    x = torch::max_pool2d(x, 3, /*stride=*/2);
-    x = x.flatten(1);
+    x = torch::max_pool2d(x, 3, /*stride=*/2).flatten(1);
     x = torch::relu(fc6(x));
     x = dropout1(x);
     x = torch::relu(fc7(x));

@@ -62,11 +62,9 @@ struct AllSortsImpl : nn::Module {
     Tensor h = torch::sigmoid(x);
     x = x * h;
     x = x.mean({2, 3});
-    h = words_2(words);
-    h = h.transpose(1, 2);
+    h = words_2(words).transpose(1, 2);
     h = h.reshape({-1, 5, 6});
-    h = norm(h);
-    h = h.flatten(1);
+    h = norm(h).flatten(1);
     h = dropout(h);
     h = torch::tanh(mix(h));
     h = torch::softmax(h, 1);

@@ -30,9 +30,10 @@ const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch
 // q, k and v are N, tokens, heads, width; torch has the heads before the tokens. Neighbouring
 // heads of q share a head of k and v.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                 const std::optional<Tensor>& mask = {}, bool causal = false) {
+                 const std::optional<Tensor>& mask = {}, bool causal = false,
+                 double dropout = 0.0) {
   const Tensor out = torch::scaled_dot_product_attention(
-      q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), mask, /*dropout_p=*/0.0, causal,
+      q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), mask, dropout, causal,
       /*scale=*/{}, /*enable_gqa=*/q.size(2) != k.size(2));
   return out.transpose(1, 2);
 }
@@ -53,14 +54,10 @@ struct AttentionImpl : nn::Module {
   }
 
   Tensor forward(Tensor x, const Tensor& mask) {
-    Tensor h = query(x);
-    h = h.unflatten(-1, {4, 16});
-    Tensor u = key(x);
-    u = u.unflatten(-1, {4, 16});
-    Tensor v = value(x);
-    v = v.unflatten(-1, {4, 16});
-    h = attention(h, u, v, mask);
-    h = h.flatten(2);
+    Tensor q = query(x).unflatten(-1, {4, 16});
+    Tensor k = key(x).unflatten(-1, {4, 16});
+    Tensor v = value(x).unflatten(-1, {4, 16});
+    Tensor h = attention(q, k, v, mask).flatten(2);
     h = output(h);
     h = dropout(h);
     x = x + h;

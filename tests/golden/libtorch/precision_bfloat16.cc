@@ -42,8 +42,7 @@ struct MnistCnnImpl : nn::Module {
     x = torch::relu(conv2(x));
     x = torch::max_pool2d(x, 2);
     x = torch::relu(conv3(x));
-    x = torch::relu(conv4(x));
-    x = x.flatten(1);
+    x = torch::relu(conv4(x)).flatten(1);
     x = torch::relu(fc1(x));
     return fc2(x);
   }

@@ -30,9 +30,10 @@ const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch
 // q, k and v are N, tokens, heads, width; torch has the heads before the tokens. Neighbouring
 // heads of q share a head of k and v.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                 const std::optional<Tensor>& mask = {}, bool causal = false) {
+                 const std::optional<Tensor>& mask = {}, bool causal = false,
+                 double dropout = 0.0) {
   const Tensor out = torch::scaled_dot_product_attention(
-      q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), mask, /*dropout_p=*/0.0, causal,
+      q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), mask, dropout, causal,
       /*scale=*/{}, /*enable_gqa=*/q.size(2) != k.size(2));
   return out.transpose(1, 2);
 }
@@ -85,16 +86,14 @@ struct SequencesImpl : nn::Module {
     x = x + place->weight.narrow(0, 0, 6);
     x = lstm_sequence(x, rnn_kernel, rnn_recurrent, rnn_bias);
     x = std::get<0>(bare(x));
-    x = std::get<0>(deep_full(x));
-    x = x.unflatten(-1, {2, 2});
+    x = std::get<0>(deep_full(x)).unflatten(-1, {2, 2});
     const Tensor mask = causal_padding_mask(last, 6);
     Tensor h = attention(x, x, x, mask);
     h = attention(h, x, h, /*mask=*/{}, /*causal=*/true);
     const Tensor mask_2 = padding_mask(last, 6);
     h = attention(h, x, x, mask_2);
     Tensor u = attention(h, x, h, mask_2);
-    x = attention(u, h, x);
-    x = x.flatten(1);
+    x = attention(u, h, x).flatten(1);
     return head(x);
   }
 

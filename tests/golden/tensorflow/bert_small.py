@@ -70,7 +70,8 @@ def attention(q, k, v, last):
     scores = tf.matmul(q, k, transpose_b=True) * q.shape[-1] ** -0.5
     after = tf.range(scores.shape[-1]) > last[:, None, None, None]
     scores += tf.cast(after, scores.dtype) * (scores.dtype.min / 2)
-    return tf.transpose(tf.matmul(tf.nn.softmax(scores), v), (0, 2, 1, 3))
+    weights = tf.nn.softmax(scores)
+    return tf.transpose(tf.matmul(weights, v), (0, 2, 1, 3))
 
 
 class Attention(tf.Module):
@@ -88,23 +89,22 @@ class Attention(tf.Module):
         self.norm_bias = tf.Variable(weights[f"{prefix}.norm_bias"])
 
     def __call__(self, x, last):
-        h = tf.tensordot(x, self.query_weight, axes=1)
-        h = tf.nn.bias_add(h, self.query_bias)
-        h = tf.reshape(h, (-1, 24, 4, 16))
-        u = tf.tensordot(x, self.key_weight, axes=1)
-        u = tf.nn.bias_add(u, self.key_bias)
-        u = tf.reshape(u, (-1, 24, 4, 16))
+        q = tf.tensordot(x, self.query_weight, axes=1)
+        q = tf.nn.bias_add(q, self.query_bias)
+        q = tf.reshape(q, (-1, 24, 4, 16))
+        k = tf.tensordot(x, self.key_weight, axes=1)
+        k = tf.nn.bias_add(k, self.key_bias)
+        k = tf.reshape(k, (-1, 24, 4, 16))
         v = tf.tensordot(x, self.value_weight, axes=1)
         v = tf.nn.bias_add(v, self.value_bias)
         v = tf.reshape(v, (-1, 24, 4, 16))
-        h = attention(h, u, v, last)
+        h = attention(q, k, v, last)
         h = tf.reshape(h, (-1, 24, 64))
         h = tf.tensordot(h, self.output_weight, axes=1)
         h = tf.nn.bias_add(h, self.output_bias)
         h = tf.nn.dropout(h, rate=DROPOUT_RATE)
         x = x + h
-        x = layer_norm(x, self.norm_weight, self.norm_bias, dims=1, eps=1e-12)
-        return x
+        return layer_norm(x, self.norm_weight, self.norm_bias, dims=1, eps=1e-12)
 
 
 class EncoderBlock(tf.Module):
@@ -127,8 +127,7 @@ class EncoderBlock(tf.Module):
         h = tf.nn.bias_add(h, self.output_bias)
         h = tf.nn.dropout(h, rate=DROPOUT_RATE)
         x = x + h
-        x = layer_norm(x, self.norm_weight, self.norm_bias, dims=1, eps=1e-12)
-        return x
+        return layer_norm(x, self.norm_weight, self.norm_bias, dims=1, eps=1e-12)
 
 
 class BertSmall(tf.Module):
@@ -151,29 +150,21 @@ class BertSmall(tf.Module):
         self.encoder = [EncoderBlock(weights, f"encoder.{i}") for i in range(2)]
 
     def __call__(self, tokens, token_types, last):
-        tokens = tf.nn.embedding_lookup(self.embeddings_word_weight, tokens)
-        token_types = tf.nn.embedding_lookup(
-            self.embeddings_token_type_weight, token_types
+        x = tf.nn.embedding_lookup(self.embeddings_word_weight, tokens)
+        h = tf.nn.embedding_lookup(self.embeddings_token_type_weight, token_types)
+        h = x + h
+        h = h + self.embeddings_position_weight[:24]
+        h = layer_norm(
+            h, self.embeddings_norm_weight, self.embeddings_norm_bias, dims=1, eps=1e-12
         )
-        tokens = tokens + token_types
-        tokens = tokens + self.embeddings_position_weight[:24]
-        tokens = layer_norm(
-            tokens,
-            self.embeddings_norm_weight,
-            self.embeddings_norm_bias,
-            dims=1,
-            eps=1e-12,
-        )
-        tokens = tf.nn.dropout(tokens, rate=DROPOUT_RATE)
+        h = tf.nn.dropout(h, rate=DROPOUT_RATE)
         for block in self.encoder:
-            tokens = block(tokens, last)
-        tokens = tf.tensordot(tokens, self.head_dense_weight, axes=1)
-        tokens = tf.nn.bias_add(tokens, self.head_dense_bias)
-        tokens = gelu(tokens)
-        tokens = layer_norm(
-            tokens, self.head_norm_weight, self.head_norm_bias, dims=1, eps=1e-12
-        )
-        logits = tf.tensordot(tokens, self.embeddings_word_weight, axes=(-1, 1))
+            h = block(h, last)
+        h = tf.tensordot(h, self.head_dense_weight, axes=1)
+        h = tf.nn.bias_add(h, self.head_dense_bias)
+        h = gelu(h)
+        h = layer_norm(h, self.head_norm_weight, self.head_norm_bias, dims=1, eps=1e-12)
+        logits = tf.tensordot(h, self.embeddings_word_weight, axes=(-1, 1))
         logits = tf.nn.bias_add(logits, self.decoder_bias)
         return logits
 

@@ -78,23 +78,17 @@ class LstmLmTiedSmall(tf.Module):
         self.decoder_bias = tf.Variable(weights["decoder_bias"])
 
     def __call__(self, tokens):
-        tokens = tf.nn.embedding_lookup(self.tokens_weight, tokens)
-        tokens = tf.nn.dropout(tokens, rate=DROPOUT_RATE)
-        tokens = lstm(
-            tokens,
-            self.lstm1_weight_ih_l0,
-            self.lstm1_weight_hh_l0,
-            self.lstm1_bias_ih_l0,
+        x = tf.nn.embedding_lookup(self.tokens_weight, tokens)
+        x = tf.nn.dropout(x, rate=DROPOUT_RATE)
+        x = lstm(
+            x, self.lstm1_weight_ih_l0, self.lstm1_weight_hh_l0, self.lstm1_bias_ih_l0
         )
-        tokens = tf.nn.dropout(tokens, rate=DROPOUT_RATE)
-        tokens = lstm(
-            tokens,
-            self.lstm2_weight_ih_l0,
-            self.lstm2_weight_hh_l0,
-            self.lstm2_bias_ih_l0,
+        x = tf.nn.dropout(x, rate=DROPOUT_RATE)
+        x = lstm(
+            x, self.lstm2_weight_ih_l0, self.lstm2_weight_hh_l0, self.lstm2_bias_ih_l0
         )
-        tokens = tf.nn.dropout(tokens, rate=DROPOUT_RATE)
-        logits = tf.tensordot(tokens, self.tokens_weight, axes=(-1, 1))
+        x = tf.nn.dropout(x, rate=DROPOUT_RATE)
+        logits = tf.tensordot(x, self.tokens_weight, axes=(-1, 1))
         logits = tf.nn.bias_add(logits, self.decoder_bias)
         return logits
 

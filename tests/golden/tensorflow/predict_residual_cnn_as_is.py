@@ -92,40 +92,40 @@ class ResidualCnn(tf.Module):
             self.stem_bn_running_var,
         )
         x = tf.nn.relu(x)
-        h4 = tf.nn.conv2d(
+        h = tf.nn.conv2d(
             x,
             self.block1_conv1_weight,
             strides=(1, 1),
             padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
         )
-        h4 = batch_norm(
-            h4,
+        h = batch_norm(
+            h,
             self.block1_bn1_weight,
             self.block1_bn1_bias,
             self.block1_bn1_running_mean,
             self.block1_bn1_running_var,
         )
-        h4 = tf.nn.relu(h4)
-        h4 = tf.nn.conv2d(
-            h4,
+        h = tf.nn.relu(h)
+        h = tf.nn.conv2d(
+            h,
             self.block1_conv2_weight,
             strides=(1, 1),
             padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
         )
-        h4 = batch_norm(
-            h4,
+        h = batch_norm(
+            h,
             self.block1_bn2_weight,
             self.block1_bn2_bias,
             self.block1_bn2_running_mean,
             self.block1_bn2_running_var,
         )
-        x = h4 + x
+        x = h + x
         x = tf.nn.relu(x)
-        h11 = tf.nn.conv2d(
+        h = tf.nn.conv2d(
             x, self.block2_down_conv_weight, strides=(2, 2), padding="VALID"
         )
-        h11 = batch_norm(
-            h11,
+        h = batch_norm(
+            h,
             self.block2_down_bn_weight,
             self.block2_down_bn_bias,
             self.block2_down_bn_running_mean,
@@ -158,7 +158,7 @@ class ResidualCnn(tf.Module):
             self.block2_bn2_running_mean,
             self.block2_bn2_running_var,
         )
-        x = x + h11
+        x = x + h
         x = tf.nn.relu(x)
         x = tf.reduce_mean(x, axis=(1, 2))
         logits = tf.matmul(x, self.fc_weight)

@@ -136,14 +136,14 @@ class ResidualCnn(tf.Module):
             momentum=0.1,
         )
         x = tf.nn.relu(x)
-        h4 = tf.nn.conv2d(
+        h = tf.nn.conv2d(
             x,
             self.block1_conv1_weight,
             strides=(1, 1),
             padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
         )
-        h4 = batch_norm(
-            h4,
+        h = batch_norm(
+            h,
             self.block1_bn1_weight,
             self.block1_bn1_bias,
             self.block1_bn1_running_mean,
@@ -151,15 +151,15 @@ class ResidualCnn(tf.Module):
             eps=1e-5,
             momentum=0.1,
         )
-        h4 = tf.nn.relu(h4)
-        h4 = tf.nn.conv2d(
-            h4,
+        h = tf.nn.relu(h)
+        h = tf.nn.conv2d(
+            h,
             self.block1_conv2_weight,
             strides=(1, 1),
             padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
         )
-        h4 = batch_norm(
-            h4,
+        h = batch_norm(
+            h,
             self.block1_bn2_weight,
             self.block1_bn2_bias,
             self.block1_bn2_running_mean,
@@ -167,13 +167,13 @@ class ResidualCnn(tf.Module):
             eps=1e-5,
             momentum=0.1,
         )
-        x = h4 + x
+        x = h + x
         x = tf.nn.relu(x)
-        h11 = tf.nn.conv2d(
+        h = tf.nn.conv2d(
             x, self.block2_down_conv_weight, strides=(2, 2), padding="VALID"
         )
-        h11 = batch_norm(
-            h11,
+        h = batch_norm(
+            h,
             self.block2_down_bn_weight,
             self.block2_down_bn_bias,
             self.block2_down_bn_running_mean,
@@ -212,7 +212,7 @@ class ResidualCnn(tf.Module):
             eps=1e-5,
             momentum=0.1,
         )
-        x = x + h11
+        x = x + h
         x = tf.nn.relu(x)
         x = tf.reduce_mean(x, axis=(1, 2))
         logits = tf.matmul(x, self.fc_weight)

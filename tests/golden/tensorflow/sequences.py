@@ -62,7 +62,8 @@ def attention(q, k, v, last=None, *, causal=False, window=0):
     if last is not None:
         after = tf.range(scores.shape[-1]) > last[:, None, None, None]
         scores += tf.cast(after, scores.dtype) * (scores.dtype.min / 2)
-    return tf.transpose(tf.matmul(tf.nn.softmax(scores), v), (0, 2, 1, 3))
+    weights = tf.nn.softmax(scores)
+    return tf.transpose(tf.matmul(weights, v), (0, 2, 1, 3))
 
 
 def lstm(x, weight_ih, weight_hh, bias=0.0):

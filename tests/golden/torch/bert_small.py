@@ -36,14 +36,11 @@ class Attention(nn.Module):
         self.norm = nn.LayerNorm(64, eps=1e-12)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        h = self.query(x)
-        h = h.unflatten(-1, (4, 16))
-        u = self.key(x)
-        u = u.unflatten(-1, (4, 16))
-        v = self.value(x)
-        v = v.unflatten(-1, (4, 16))
+        q = self.query(x).unflatten(-1, (4, 16))
+        k = self.key(x).unflatten(-1, (4, 16))
+        v = self.value(x).unflatten(-1, (4, 16))
         h = F.scaled_dot_product_attention(
-            h.transpose(1, 2), u.transpose(1, 2), v.transpose(1, 2), attn_mask=mask
+            q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), attn_mask=mask
         ).transpose(1, 2)
         h = h.flatten(2)
         h = self.output(h)

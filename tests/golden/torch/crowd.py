@@ -38,14 +38,14 @@ class Crowd(nn.Module):
         x = a_picture_of_channel.flatten(1)
         h = a_picture_of_channel_2.flatten(1)
         u = a_picture_of_channel_3.flatten(1)
-        v = a_picture_of_channel_4.flatten(1)
-        w = a_picture_of_channel_5.flatten(1)
+        w = a_picture_of_channel_4.flatten(1)
+        z = a_picture_of_channel_5.flatten(1)
         h_2 = a_picture_of_channel_6.flatten(1)
         h_3 = a_picture_of_channel_7.flatten(1)
         h_4 = a_picture_of_channel_8.flatten(1)
         h_5 = a_picture_of_channel_9.flatten(1)
         x = torch.cat(
-            (x, h, u, v, w, h_2, h_3, h_4, h_5, x, h, u, v, w, h_2, h_3), dim=1
+            (x, h, u, w, z, h_2, h_3, h_4, h_5, x, h, u, w, z, h_2, h_3), dim=1
         )
         return self.head(x)
 

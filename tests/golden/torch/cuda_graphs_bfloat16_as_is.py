@@ -37,8 +37,7 @@ class MnistCnn(nn.Module):
         x = F.relu(self.conv2(x))
         x = F.max_pool2d(x, 2)
         x = F.relu(self.conv3(x))
-        x = F.relu(self.conv4(x))
-        x = x.flatten(1)
+        x = F.relu(self.conv4(x)).flatten(1)
         x = F.relu(self.fc1(x))
         return self.fc2(x)
 

@@ -57,11 +57,9 @@ class AllSorts(nn.Module):
         h = torch.sigmoid(x)
         x = x * h
         x = x.mean(dim=(2, 3))
-        h = self.words(words)
-        h = h.transpose(1, 2)
+        h = self.words(words).transpose(1, 2)
         h = h.reshape(-1, 5, 6)
-        h = self.norm(h)
-        h = h.flatten(1)
+        h = self.norm(h).flatten(1)
         h = self.dropout(h)
         h = torch.tanh(self.mix(h))
         h = F.softmax(h, dim=1)

@@ -62,8 +62,7 @@ class Sequences(nn.Module):
         x = x + self.place.weight[:6]
         x = lstm(x, self.rnn.kernel, self.rnn.recurrent, self.rnn.bias)
         x = self.bare(x)[0]
-        x = self.deep["full"](x)[0]
-        x = x.unflatten(-1, (2, 2))
+        x = self.deep["full"](x)[0].unflatten(-1, (2, 2))
         mask = causal_padding_mask(last, 6)
         h = F.scaled_dot_product_attention(
             x.transpose(1, 2), x.transpose(1, 2), x.transpose(1, 2), attn_mask=mask
