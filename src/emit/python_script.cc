@@ -145,46 +145,34 @@ std::string load_file_import(bool predicts) {
   return fmt::format("from safetensors.numpy import load_file{}", predicts ? ", save_file" : "");
 }
 
-namespace {
-
-// Where a step gives several outputs.
-void print_loop_of_several(CodeWriter& out, const PredictLoop& loop, const std::vector<std::string>& names) {
-  out.print(R"(arrays = load_data($args$.data)
-data = batches(arrays)
-steps = len($rows$) // BATCH_SIZE if $args$.out else $args$.steps
-outputs = []
-for step in range(steps):
-    output = $step$
-    if step % 10 == 0:
-        print(f"batch {step}: mean $first$ {np.asarray($part0$).mean():.6f}")
-    if $args$.out:
-        outputs.append([np.asarray($part$, np.float32) for part in output])
-if $args$.out:
-    parts = [np.concatenate(parts) for parts in zip(*outputs)]
-    save_file(dict(zip([$names$], parts)), $args$.out)
-)",
-            {{"args", loop.args},
-             {"rows", loop.rows},
-             {"step", loop.step},
-             {"first", names[0].substr(1, names[0].size() - 2)},
-             {"part", "part" + loop.to_numpy},
-             {"part0", "output[0]" + loop.to_numpy},
-             {"names", join(names, ", ")}});
-}
-
-}  // namespace
-
 std::vector<std::string> output_names(const ir::Workload& workload) {
   std::vector<std::string> names;
   const std::vector<ir::ValueId> ids = workload.predictions();
-  for (const ir::ValueId id : ids) names.push_back(fmt::format("\"{}\"", workload.value_name(id)));
+  for (const ir::ValueId id : ids) names.push_back(workload.value_name(id));
   return ids.size() == 1 ? std::vector<std::string>() : names;
 }
 
 void print_predict_loop(CodeWriter& out, const Request& request, const PredictLoop& loop) {
   const bool words = request.training.generates();
   const std::vector<std::string> names = output_names(request.workload);
-  if (!names.empty()) return print_loop_of_several(out, loop, names);
+  const std::string full = words ? "" : ", np.float32", to_numpy = loop.to_numpy;
+  std::string told = words ? fmt::format("first answer {{output{}[0].tolist()}}", to_numpy)
+                           : fmt::format("mean output {{{}:.6f}}", loop.mean);
+  std::string array = words && !to_numpy.empty() ? "output" + to_numpy
+                                                 : fmt::format("np.asarray(output{}{})", to_numpy, full);
+  // safetensors writes the bytes of a turned array as they lie.
+  const std::string all =
+      loop.turn.empty() ? "np.concatenate(outputs)" : "np.ascontiguousarray(np.concatenate(outputs))";
+  std::string save =
+      fmt::format("    save_file({{\"{}\": {}}}, {}.out)\n", words ? "words" : "output", all, loop.args);
+  if (!names.empty()) {
+    told = fmt::format("mean {} {{np.asarray(output[0]{}).mean():.6f}}", names[0], to_numpy);
+    array = fmt::format("[np.asarray(part{}, np.float32) for part in output]", to_numpy);
+    save = fmt::format(
+        "    parts = [np.concatenate(parts) for parts in zip(*outputs)]\n"
+        "    save_file(dict(zip([\"{}\"], parts)), {}.out)\n",
+        join(names, "\", \""), loop.args);
+  }
   out.print(R"(arrays = load_data($args$.data)
 data = batches(arrays)
 steps = len($rows$) // BATCH_SIZE if $args$.out else $args$.steps
@@ -194,22 +182,15 @@ for step in range(steps):
     if step % 10 == 0:
         print(f"batch {step}: $told$")
     if $args$.out:
-        outputs.append(np.asarray(output$numpy$$type$)$turn$)
+        outputs.append($array$)
 if $args$.out:
-    save_file({"$name$": $all$}, $args$.out)
-)",
+$save$)",
             {{"args", loop.args},
              {"rows", loop.rows},
              {"step", loop.step},
-             {"told", words ? fmt::format("first answer {{output{}[0].tolist()}}", loop.to_numpy)
-                            : fmt::format("mean output {{{}:.6f}}", loop.mean)},
-             {"type", words ? "" : ", np.float32"},
-             {"numpy", loop.to_numpy},
-             {"turn", loop.turn},
-             // safetensors writes the bytes of a turned array as they lie.
-             {"all", loop.turn.empty() ? "np.concatenate(outputs)"
-                                       : "np.ascontiguousarray(np.concatenate(outputs))"},
-             {"name", words ? "words" : "output"}});
+             {"told", told},
+             {"array", array + loop.turn},
+             {"save", save}});
 }
 
 Example python_example(const Request& request, const std::string& predict, const std::string& turn,

@@ -52,7 +52,7 @@ struct PredictLoop {
   std::string args = "args";       // what parse_args gave
   std::string rows = "arrays[0]";  // one of the arrays that load_data gives
 };
-// Of a workload that predicts several values their names, in quotes; else none.
+// Of a workload that predicts several values their names; else none.
 std::vector<std::string> output_names(const ir::Workload& workload);
 // Loads data and predicts --steps batches, or with --out each batch once, which saves all outputs. A line "batch 10: mean
 // output 0.012345" for every tenth; of a script that generates "batch 10: first answer [3, 1]".

@@ -553,22 +553,19 @@ void Script::print_training_loop() {
 
 void Script::print_prediction_loop() {
   const std::vector<std::string> names = output_names(workload_);
-  if (!names.empty()) {
-    out_.print(R"(    data = load_data(args.data)
-    steps = len(data[0]) // BATCH_SIZE if args.out else args.steps
-    outputs = []
-    for step, batch in enumerate(islice(batches(*data), steps)):
-        output = predict_step(model, *batch)
-        if step % 10 == 0:
-            print(f"batch {step:5d}  mean $first$ {output[0].mean().item():.6f}")
-        if args.out:
-            outputs.append([part.cpu().float() for part in output])
-    if args.out:
-        parts = [torch.cat(parts).contiguous() for parts in zip(*outputs)]
-        save_file(dict(zip([$names$], parts)), args.out)
-)",
-               {{"first", names[0].substr(1, names[0].size() - 2)}, {"names", join(names, ", ")}});
-    return;
+  std::string told = "mean output {output.mean().item():.6f}", tensor = "output.cpu().float()",
+              save = "        save_file({\"output\": torch.cat(outputs).contiguous()}, args.out)\n";
+  if (generates()) {
+    told = "first answer {output[0].tolist()}";
+    tensor = "output.cpu()";
+    save = "        save_file({\"words\": torch.cat(outputs).contiguous()}, args.out)\n";
+  } else if (!names.empty()) {
+    told = fmt::format("mean {} {{output[0].mean().item():.6f}}", names[0]);
+    tensor = "[part.cpu().float() for part in output]";
+    save = fmt::format(
+        "        parts = [torch.cat(parts).contiguous() for parts in zip(*outputs)]\n"
+        "        save_file(dict(zip([\"{}\"], parts)), args.out)\n",
+        join(names, "\", \""));
   }
   out_.print(
       R"(    data = load_data(args.data)
@@ -579,13 +576,10 @@ void Script::print_prediction_loop() {
         if step % 10 == 0:
             print(f"batch {step:5d}  $told$")
         if args.out:
-            outputs.append(output.cpu()$type$)
+            outputs.append($tensor$)
     if args.out:
-        save_file({"$name$": torch.cat(outputs).contiguous()}, args.out)
-)",
-      {{"told", generates() ? "first answer {output[0].tolist()}" : "mean output {output.mean().item():.6f}"},
-       {"type", generates() ? "" : ".float()"},
-       {"name", generates() ? "words" : "output"}});
+$save$)",
+      {{"told", told}, {"tensor", tensor}, {"save", save}});
 }
 
 }  // namespace

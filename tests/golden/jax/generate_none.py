@@ -58,7 +58,8 @@ def attention(q, k, v, *, causal=False, window=0):
         if window:
             seen &= ~jnp.tri(q.shape[1], k=-window, dtype=bool)
         scores = jnp.where(seen, scores, -jnp.inf)
-    return jnp.einsum("nhts,nshd->nthd", jax.nn.softmax(scores), v)
+    weights = jax.nn.softmax(scores)
+    return jnp.einsum("nhts,nshd->nthd", weights, v)
 
 
 def grouped_attention(q, k, v, *, causal=False, window=0):

@@ -173,7 +173,7 @@ def main():
         if step % 10 == 0:
             print(f"batch {step}: first answer {output.numpy()[0].tolist()}")
         if args.out:
-            outputs.append(np.asarray(output))
+            outputs.append(output.numpy())
     if args.out:
         save_file({"words": np.concatenate(outputs)}, args.out)
 

@@ -55,7 +55,8 @@ def attention(q, k, v, *, causal=False, window=0):
         seen = tf.ones(scores.shape[2:], scores.dtype)
         seen = tf.linalg.band_part(seen, window - 1, 0)  # -1: the whole triangle
         scores += (1 - seen) * (scores.dtype.min / 2)
-    return tf.transpose(tf.matmul(tf.nn.softmax(scores), v), (0, 2, 1, 3))
+    weights = tf.nn.softmax(scores)
+    return tf.transpose(tf.matmul(weights, v), (0, 2, 1, 3))
 
 
 def grouped_attention(q, k, v, *, causal=False, window=0):
@@ -153,7 +154,7 @@ def main():
         if step % 10 == 0:
             print(f"batch {step}: first answer {output.numpy()[0].tolist()}")
         if args.out:
-            outputs.append(np.asarray(output))
+            outputs.append(output.numpy())
     if args.out:
         save_file({"words": np.concatenate(outputs)}, args.out)
 

@@ -42,15 +42,13 @@ class Lm(nn.Module):
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
         x = self.embed(ids)
         x = x + self.places.weight[:6]
-        h = self.attn["q"](x)
-        h = h.unflatten(-1, (2, 4))
-        u = self.attn["k"](x)
-        u = u.unsqueeze(2)
+        q = self.attn["q"](x).unflatten(-1, (2, 4))
+        h = self.attn["k"](x).unsqueeze(2)
         mask = window_mask(6, 3, ids.device)
         h = F.scaled_dot_product_attention(
+            q.transpose(1, 2),
             h.transpose(1, 2),
-            u.transpose(1, 2),
-            u.transpose(1, 2),
+            h.transpose(1, 2),
             attn_mask=mask,
             enable_gqa=True,
         ).transpose(1, 2)

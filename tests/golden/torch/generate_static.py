@@ -61,13 +61,11 @@ class Lm(nn.Module):
         h = self.places.weight.reshape(1, 6, 8)
         h = torch.index_select(h, 1, positions)
         x = x + h
-        h = self.attn["q"](x)
-        h = h.unflatten(-1, (2, 4))
-        u = self.attn["k"](x)
-        u = u.unsqueeze(2)
+        q = self.attn["q"](x).unflatten(-1, (2, 4))
+        h = self.attn["k"](x).unsqueeze(2)
         mask = cache_mask(positions, 6, 3)
         h = cached_attention(
-            h, u, u, self.attn.key_cache, self.attn.value_cache, positions, mask
+            q, h, h, self.attn.key_cache, self.attn.value_cache, positions, mask
         )
         h = h.flatten(2)
         x = x + h
