@@ -151,6 +151,7 @@ def inception_v3_tiny() -> nn.Module:
         10, inception_blocks=[narrow, *blocks, head], init_weights=False
     )
     net.fc = nn.Linear(256, 10)
+    net.AuxLogits.conv1 = narrow(128, 768, kernel_size=1)  # of 1x1, not 5x5, places
     net.AuxLogits.fc = nn.Linear(96, 10)
     return Inception(net)
 
