@@ -1054,7 +1054,7 @@ def attention(m: Mapper, a: Args) -> Value:
         and (not causal or q.shape[-2] == k.shape[-2])
     )
     if whole:
-        if factor != 1:
+        if abs(factor - 1) > 1e-12:  # what is left of D^-0.5 sqrt D is rounding
             q = m.binary("mul", q, factor)
         before = [_before_repeating(m, t) for t in (k, v)]
         if before[0].shape == before[1].shape:

@@ -250,9 +250,9 @@ class Planner {
     Printed printed;
   };
 
-  static bool worthwhile(const std::vector<Member>& members) {
+  bool worthwhile(const std::vector<Member>& members) const {
     const int nodes = members[0].stretch.end - members[0].stretch.first;
-    return members.size() >= 2 && (nodes >= 4 || (nodes == 3 && members.size() >= 3));
+    return members.size() >= 2 && (nodes >= 4 || (nodes == 3 && (style_.single || members.size() >= 3)));
   }
 
   // The family with its blocks; nullopt if it would have too many parameters. merge() runs twice: first to
@@ -364,6 +364,7 @@ Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& t
   Blocks blocks;
   blocks.readers_ = last_readers(workload);
   blocks.inputs_ = static_cast<int>(workload.inputs.size());
+  const bool single = style.single;
   Planner planner(workload, types, std::move(style));
   const auto add = [&](const std::vector<Planner::Member>& members) {
     std::vector<Block> made;
@@ -398,37 +399,49 @@ Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& t
       groups[key].push_back({stretch, std::move(*printed)});
     }
     for (const auto& [key, members] : groups) {
-      if (!Planner::worthwhile(members) || add(members)) continue;
+      if (!planner.worthwhile(members) || add(members)) continue;
       std::map<std::string, std::vector<Planner::Member>> equal;
       for (const Planner::Member& member : members) equal[skeleton(member.printed, true)].push_back(member);
       for (const auto& [text, same] : equal) {
-        if (Planner::worthwhile(same)) add(same);
+        if (planner.worthwhile(same)) add(same);
       }
     }
   }
+  const auto add_alone = [&](const Stretch& stretch) {
+    if (!blocks.apart(stretch)) return;
+    if (std::optional<Printed> printed = print(stretch, blocks)) add({{stretch, std::move(*printed)}});
+  };
   // One of its kind in a list of blocks is a block, too.
   for (const Stretch& stretch : all) {
-    if (!blocks.in_list_of_blocks(stretch)) continue;
-    if (std::optional<Printed> printed = print(stretch, blocks)) add({{stretch, std::move(*printed)}});
+    if (blocks.in_list_of_blocks(stretch)) add_alone(stretch);
+  }
+  for (Stretch stretch : single ? all : std::vector<Stretch>()) {
+    stretch.end = stretch.least;
+    if (stretch.end - stretch.first >= 3) add_alone(stretch);
   }
   return blocks;
 }
 
-bool Blocks::in_list_of_blocks(const Stretch& stretch) const {
-  const std::string list = list_of(stretch.path);
-  bool sibling = false;
+bool Blocks::apart(const Stretch& stretch) const {
   for (const auto& [_, blocks] : blocks_) {
     for (const Block& block : blocks) {
       const Stretch& other = block.stretch;
-      if (other.first < stretch.end && stretch.first < other.end &&
-          !(stretch.first <= other.first && other.end <= stretch.end &&
-            stretch.end - stretch.first > other.end - other.first)) {
-        return false;
-      }
-      sibling = sibling || (!list.empty() && list_of(other.path) == list);
+      const bool within = stretch.first <= other.first && other.end <= stretch.end &&
+                          stretch.end - stretch.first > other.end - other.first;
+      if (other.first < stretch.end && stretch.first < other.end && !within) return false;
     }
   }
-  return sibling;
+  return true;
+}
+
+bool Blocks::in_list_of_blocks(const Stretch& stretch) const {
+  const std::string list = list_of(stretch.path);
+  for (const auto& [_, blocks] : blocks_) {
+    for (const Block& block : blocks) {
+      if (!list.empty() && list_of(block.stretch.path) == list) return true;
+    }
+  }
+  return false;
 }
 
 const Block* Blocks::at(int node, int first, int end) const {

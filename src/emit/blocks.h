@@ -78,6 +78,7 @@ class Blocks {
     Namer names;               // taken: families get other names
     bool functions = false;    // families are functions, "encoder_layer", instead of classes
     std::string in_body = {};  // what precedes a parameter's name in a body: "self."
+    bool single = false;  // parts of which there is one are blocks, too: else they are dicts within dicts
   };
   static Blocks plan(const ir::Workload& workload, const std::vector<ir::Type>& types, Style style,
                      const Print& print);
@@ -95,7 +96,9 @@ class Blocks {
   std::vector<const Block*> chain_from(const Block& block, int first, int end) const;
 
  private:
-  // Whether it is a place in a list of which others are blocks, and neither part of a block nor one itself.
+  // Whether it is neither part of a block, nor one itself, nor shares nodes with one that is no part of it.
+  bool apart(const Stretch& stretch) const;
+  // Whether it is a place in a list of which others are blocks.
   bool in_list_of_blocks(const Stretch& stretch) const;
 
   std::vector<Family> families_;

@@ -88,17 +88,20 @@ class Search {
       if (candidate.ends.empty()) continue;
       alike[ops(span.first, span.last + 1)].push_back(std::move(candidate));
     }
-    std::map<std::pair<int, int>, std::string> found;  // the shortest path of each range
+    std::map<std::pair<int, int>, std::pair<std::string, int>> found;  // of each range the shortest path
     for (const auto& [_, group] : alike) {
       const int more = common_end(group);
       for (const Candidate& c : group) {
         const int end = more < 0 ? *c.ends.begin() : c.last + 1 + more;
-        std::string& path = found[{c.first, end}];
-        if (path.empty() || c.path.size() < path.size()) path = c.path;
+        auto& [path, least] = found[{c.first, end}];
+        if (!path.empty() && c.path.size() >= path.size()) continue;
+        path = c.path;
+        least = *c.ends.begin();
       }
     }
     std::vector<Stretch> all;
-    for (const auto& [range, path] : found) all.push_back({path, range.first, range.second});
+    for (const auto& [range, shortest] : found)
+      all.push_back({shortest.first, range.first, range.second, shortest.second});
     std::sort(all.begin(), all.end(), [](const Stretch& a, const Stretch& b) {
       return std::make_tuple(a.end - a.first, a.first) < std::make_tuple(b.end - b.first, b.first);
     });
@@ -130,7 +133,8 @@ class Search {
       open.insert(workload_.output_of(n));
       return more;
     };
-    const int limit = workload_.model_end();  // the loss
+    // What joins predictions belongs to no part, nor does the loss.
+    const int limit = workload_.join() < 0 ? workload_.model_end() : workload_.join();
     for (int n = c.first; n < limit; ++n) {
       if (n > c.last && !workload_.nodes[static_cast<size_t>(n)].params.empty()) break;
       const bool more = add(n);

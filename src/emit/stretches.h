@@ -19,7 +19,10 @@ struct Stretch {
   std::string path;  // of its parameters, without the last dot
   int first = 0;     // index of its first node
   int end = 0;       // index behind its last node, which computes its value
-  bool operator==(const Stretch&) const = default;
+  int least = 0;     // the smallest that `end` could be: without an activation or a permutation behind it
+  bool operator==(const Stretch& other) const {
+    return path == other.path && first == other.first && end == other.end;
+  }
   // A path below that of the stretch, without it; the path itself where the stretch has none.
   std::string relative(const std::string& below) const;
 };

@@ -32,6 +32,7 @@ TEST(Stretches, EndWithWhatFollowsInAllOfThem) {
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0], (Stretch{"b.0", 0, 4}));
   EXPECT_EQ(found[1], (Stretch{"b.1", 4, 8}));  // tanh follows the last one alone
+  EXPECT_EQ(found[0].least, 3) << "a sum with what came in may stand outside";
 }
 
 TEST(Stretches, LeaveOutWhatNeedsMore) {

@@ -71,9 +71,13 @@ int Workload::model_end() const {
   return static_cast<int>(first - nodes.begin());
 }
 
-std::vector<ValueId> Workload::predictions() const {
+int Workload::join() const {
   const ValueId id = prediction();
-  return !is_input(id) && producer(id).op == Op::kJoin ? producer(id).inputs : std::vector{id};
+  return is_input(id) || producer(id).op != Op::kJoin ? -1 : id - static_cast<int>(inputs.size());
+}
+
+std::vector<ValueId> Workload::predictions() const {
+  return join() < 0 ? std::vector{prediction()} : nodes[static_cast<size_t>(join())].inputs;
 }
 
 std::vector<ValueId> Workload::outputs() const {

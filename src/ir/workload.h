@@ -228,9 +228,7 @@ struct Workload {
   ValueId prediction() const { return first_loss().inputs[0]; }
   // What a script that predicts gives: the prediction, or the values that it joins.
   std::vector<ValueId> predictions() const;
-  bool joins(int node) const {  // it is the join of predictions()
-    return nodes[static_cast<size_t>(node)].op == Op::kJoin && output_of(node) == prediction();
-  }
+  int join() const;  // the node that joins them; -1: there is one
   // What the model gives the losses: the prediction, then other values that they read, without inputs
   // (computed targets, other predictions), each once.
   std::vector<ValueId> outputs() const;

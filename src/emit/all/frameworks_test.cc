@@ -59,12 +59,13 @@ TEST(Frameworks, StoreFrozenWeightsOfProductsInHalfPrecision) {
 
 // What a script returns has the values in the order that the recipe names, none of them reshaped.
 TEST(Frameworks, PredictTheValuesOfAJoinOneByOne) {
-  const auto parsed = ir::parse(R"(workload m(x: f32[N,3,4,4], y: f32[N,36]) {
-    masks = conv2d(x; weight=m.weight[2,3,1,1])
+  const auto parsed = ir::parse(R"(workload m(x: f32[N,3,4,4], y: f32[N,3]) {
+    masks = conv2d(x; weight=heads.m.weight[2,3,1,1])
     pooled = global_avg_pool2d(masks)
-    scores = linear(pooled; weight=s.weight[4,2])
+    scores = linear(pooled; weight=heads.s.weight[4,2])
     outputs = join(masks, scores)
-    loss = mse(outputs, y)
+    target = linear(y; weight=heads.t.weight[36,3])
+    loss = mse(outputs, target)
   })");
   ASSERT_TRUE(parsed) << parsed.error().text();
   const std::map<std::string, std::string> lines = {

@@ -170,7 +170,7 @@ std::string output_of(Printer& p, int reader, const std::vector<std::string>& gi
 
 void print_return(Printer& p, const std::vector<int>& inputs, const std::vector<int>& losses) {
   std::vector<std::string> outputs, names;
-  if (const int last = p.workload.model_end() - 1; p.training.predicts() && p.workload.joins(last)) {
+  if (const int last = p.workload.join(); p.training.predicts() && last >= 0) {
     const size_t count = p.workload.predictions().size();
     for (size_t i = 0; i < count; ++i) outputs.push_back(output_of(p, last, outputs, i));
   } else {

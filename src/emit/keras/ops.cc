@@ -361,7 +361,7 @@ void concat(Printer& p, const Node& node) {
 
 // A model that predicts gives the values one by one.
 void join_values(Printer& p, const Node& node) {
-  if (p.training.predicts() && p.workload.joins(p.node)) return;
+  if (p.training.predicts() && p.node == p.workload.join()) return;
   Strings parts;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ir::Shape& shape = p.shape(node.inputs[i]);

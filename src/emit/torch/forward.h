@@ -58,8 +58,7 @@ class ForwardPrinter {
   }
   // The join in print is what forward() returns one by one.
   bool returns(const ir::Node& node) const {
-    return request_.training.predicts() && &node == &workload_.nodes[static_cast<size_t>(node_)] &&
-           workload_.joins(node_);
+    return request_.training.predicts() && workload_.join() == node_ && node.op == ir::Op::kJoin;
   }
   // An op that is spelled (ir/spelling.h).
   void spelled(const ir::Node& node);

@@ -27,18 +27,29 @@ def avg_pool2d_uneven(x: Tensor, kernel, stride, pad: tuple[int, ...]) -> Tensor
     return F.avg_pool2d(F.pad(x, pad), kernel, stride) / inside
 
 
+class Stem(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 6, kernel_size=(3, 2), stride=(2, 1))
+        self.depth = nn.Conv2d(
+            6, 6, kernel_size=3, padding=2, dilation=2, groups=6, bias=False
+        )
+        self.bn = nn.BatchNorm2d(6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.conv(F.pad(x, (1, 0, 0, 1)))
+        x = F.gelu(self.depth(x), approximate="tanh")
+        x = F.max_pool2d(F.pad(x, (0, 1, 1, 0), value=float("-inf")), 2, stride=1)
+        x = avg_pool2d_uneven(x, (3, 2), 2, (0, 1, 1, 0))
+        x = F.pad(x, (0, 2, 1, 0), value=0.5)
+        x = F.avg_pool2d(x, 2, stride=1, padding=(1, 0), count_include_pad=True)
+        return self.bn(x)
+
+
 class AllSorts(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.stem = nn.ModuleDict(
-            {
-                "conv": nn.Conv2d(3, 6, kernel_size=(3, 2), stride=(2, 1)),
-                "depth": nn.Conv2d(
-                    6, 6, kernel_size=3, padding=2, dilation=2, groups=6, bias=False
-                ),
-                "bn": nn.BatchNorm2d(6),
-            }
-        )
+        self.stem = Stem()
         self.words = nn.Embedding(20, 6)
         self.norm = nn.LayerNorm(6)
         self.dropout = nn.Dropout(p=0.25)
@@ -48,13 +59,7 @@ class AllSorts(nn.Module):
         nn.init.uniform_(self.tied_bias, -(6**-0.5), 6**-0.5)
 
     def forward(self, picture: Tensor, words: Tensor) -> Tensor:
-        x = self.stem["conv"](F.pad(picture, (1, 0, 0, 1)))
-        x = F.gelu(self.stem["depth"](x), approximate="tanh")
-        x = F.max_pool2d(F.pad(x, (0, 1, 1, 0), value=float("-inf")), 2, stride=1)
-        x = avg_pool2d_uneven(x, (3, 2), 2, (0, 1, 1, 0))
-        x = F.pad(x, (0, 2, 1, 0), value=0.5)
-        x = F.avg_pool2d(x, 2, stride=1, padding=(1, 0), count_include_pad=True)
-        x = self.stem["bn"](x)
+        x = self.stem(picture)
         h = torch.sigmoid(x)
         x = x * h
         x = x.mean(dim=(2, 3))

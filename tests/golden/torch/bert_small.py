@@ -67,6 +67,17 @@ class EncoderBlock(nn.Module):
         return self.norm(x)
 
 
+class Head(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = nn.Linear(64, 64)
+        self.norm = nn.LayerNorm(64, eps=1e-12)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.gelu(self.dense(x), approximate="none")
+        return self.norm(x)
+
+
 class BertSmall(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -80,12 +91,7 @@ class BertSmall(nn.Module):
         )
         self.dropout = nn.Dropout(p=0.1)
         self.encoder = nn.ModuleList([EncoderBlock() for _ in range(2)])
-        self.head = nn.ModuleDict(
-            {
-                "dense": nn.Linear(64, 64),
-                "norm": nn.LayerNorm(64, eps=1e-12),
-            }
-        )
+        self.head = Head()
         self.decoder_bias = nn.Parameter(torch.empty(500))
 
     def forward(self, tokens: Tensor, token_types: Tensor, last: Tensor) -> Tensor:
@@ -98,8 +104,7 @@ class BertSmall(nn.Module):
         mask = padding_mask(last, 24)
         for block in self.encoder:
             x = block(x, mask)
-        x = F.gelu(self.head["dense"](x), approximate="none")
-        x = self.head["norm"](x)
+        x = self.head(x)
         return F.linear(x, self.embeddings["word"].weight, self.decoder_bias)
 
 

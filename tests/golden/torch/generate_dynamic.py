@@ -50,24 +50,27 @@ def growing_attention(q, k, v, keys, values, mask: Tensor) -> Tensor:
     return x.transpose(1, 2)
 
 
+class Attn(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.q = nn.Linear(8, 8, bias=False)
+        self.k = nn.Linear(8, 4, bias=False)
+        self.add_module("key_cache", GrowingCache(torch.zeros(BATCH_SIZE, 0, 1, 4)))
+        self.add_module("value_cache", GrowingCache(torch.zeros(BATCH_SIZE, 0, 1, 4)))
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        q = self.q(x).unflatten(-1, (2, 4))
+        x = self.k(x).unsqueeze(2)
+        return growing_attention(q, x, x, self.key_cache, self.value_cache, mask)
+
+
 class Lm(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embed = nn.Embedding(9, 8)
         self.places = nn.ModuleDict()
         self.places.register_parameter("weight", nn.Parameter(torch.empty(6, 8)))
-        self.attn = nn.ModuleDict(
-            {
-                "q": nn.Linear(8, 8, bias=False),
-                "k": nn.Linear(8, 4, bias=False),
-            }
-        )
-        self.attn.add_module(
-            "key_cache", GrowingCache(torch.zeros(BATCH_SIZE, 0, 1, 4))
-        )
-        self.attn.add_module(
-            "value_cache", GrowingCache(torch.zeros(BATCH_SIZE, 0, 1, 4))
-        )
+        self.attn = Attn()
         self.head = nn.Linear(8, 9, bias=False)
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
@@ -75,11 +78,8 @@ class Lm(nn.Module):
         h = self.places.weight.reshape(1, 6, 8)
         h = torch.index_select(h, 1, positions)
         x = x + h
-        q = self.attn["q"](x).unflatten(-1, (2, 4))
-        h = self.attn["k"](x).unsqueeze(2)
         mask = cache_mask(positions, 6, 3)
-        h = growing_attention(q, h, h, self.attn.key_cache, self.attn.value_cache, mask)
-        h = h.flatten(2)
+        h = self.attn(x, mask).flatten(2)
         x = x + h
         x = x[:, -1:]
         return self.head(x)

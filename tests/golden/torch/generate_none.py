@@ -26,33 +26,37 @@ def window_mask(keys: int, window: int, device: torch.device) -> Tensor:
     return ones.tril().triu(1 - window)
 
 
+class Attn(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.q = nn.Linear(8, 8, bias=False)
+        self.k = nn.Linear(8, 4, bias=False)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        q = self.q(x).unflatten(-1, (2, 4))
+        x = self.k(x).unsqueeze(2)
+        return F.scaled_dot_product_attention(
+            q.transpose(1, 2),
+            x.transpose(1, 2),
+            x.transpose(1, 2),
+            attn_mask=mask,
+            enable_gqa=True,
+        ).transpose(1, 2)
+
+
 class Lm(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embed = nn.Embedding(9, 8)
         self.places = nn.Embedding(6, 8)
-        self.attn = nn.ModuleDict(
-            {
-                "q": nn.Linear(8, 8, bias=False),
-                "k": nn.Linear(8, 4, bias=False),
-            }
-        )
+        self.attn = Attn()
         self.head = nn.Linear(8, 9, bias=False)
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
         x = self.embed(ids)
         x = x + self.places.weight[:6]
-        q = self.attn["q"](x).unflatten(-1, (2, 4))
-        h = self.attn["k"](x).unsqueeze(2)
         mask = window_mask(6, 3, ids.device)
-        h = F.scaled_dot_product_attention(
-            q.transpose(1, 2),
-            h.transpose(1, 2),
-            h.transpose(1, 2),
-            attn_mask=mask,
-            enable_gqa=True,
-        ).transpose(1, 2)
-        h = h.flatten(2)
+        h = self.attn(x, mask).flatten(2)
         x = x + h
         x = torch.index_select(x, 1, positions)
         return self.head(x)

@@ -36,24 +36,31 @@ def cached_attention(q, k, v, keys, values, positions, mask: Tensor) -> Tensor:
     return x.transpose(1, 2)
 
 
+class Attn(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.q = nn.Linear(8, 8, bias=False)
+        self.k = nn.Linear(8, 4, bias=False)
+        self.register_buffer(
+            "key_cache", torch.zeros(BATCH_SIZE, 6, 1, 4), persistent=False
+        )
+        self.register_buffer(
+            "value_cache", torch.zeros(BATCH_SIZE, 6, 1, 4), persistent=False
+        )
+
+    def forward(self, x: Tensor, positions: Tensor, mask: Tensor) -> Tensor:
+        q = self.q(x).unflatten(-1, (2, 4))
+        x = self.k(x).unsqueeze(2)
+        return cached_attention(q, x, x, self.key_cache, self.value_cache, positions, mask)
+
+
 class Lm(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embed = nn.Embedding(9, 8)
         self.places = nn.ModuleDict()
         self.places.register_parameter("weight", nn.Parameter(torch.empty(6, 8)))
-        self.attn = nn.ModuleDict(
-            {
-                "q": nn.Linear(8, 8, bias=False),
-                "k": nn.Linear(8, 4, bias=False),
-            }
-        )
-        self.attn.register_buffer(
-            "key_cache", torch.zeros(BATCH_SIZE, 6, 1, 4), persistent=False
-        )
-        self.attn.register_buffer(
-            "value_cache", torch.zeros(BATCH_SIZE, 6, 1, 4), persistent=False
-        )
+        self.attn = Attn()
         self.head = nn.Linear(8, 9, bias=False)
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
@@ -61,13 +68,8 @@ class Lm(nn.Module):
         h = self.places.weight.reshape(1, 6, 8)
         h = torch.index_select(h, 1, positions)
         x = x + h
-        q = self.attn["q"](x).unflatten(-1, (2, 4))
-        h = self.attn["k"](x).unsqueeze(2)
         mask = cache_mask(positions, 6, 3)
-        h = cached_attention(
-            q, h, h, self.attn.key_cache, self.attn.value_cache, positions, mask
-        )
-        h = h.flatten(2)
+        h = self.attn(x, positions, mask).flatten(2)
         x = x + h
         x = x[:, -1:]
         return self.head(x)

@@ -16,6 +16,39 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 torch.manual_seed(1)
 
 
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(16, 16, kernel_size=3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(16)
+        self.conv2 = nn.Conv2d(16, 16, kernel_size=3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.bn1(self.conv1(x)))
+        return self.bn2(self.conv2(x))
+
+
+class DownBlock(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.ModuleDict(
+            {
+                "conv": nn.Conv2d(16, 32, kernel_size=1, stride=2, bias=False),
+                "bn": nn.BatchNorm2d(32),
+            }
+        )
+        self.conv1 = nn.Conv2d(16, 32, kernel_size=3, stride=2, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(32)
+        self.conv2 = nn.Conv2d(32, 32, kernel_size=3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.down["bn"](self.down["conv"](x))
+        x = F.relu(self.bn1(self.conv1(x)))
+        return self.bn2(self.conv2(x)) + h
+
+
 class ResidualCnn(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -27,39 +60,14 @@ class ResidualCnn(nn.Module):
                 "bn": nn.BatchNorm2d(16),
             }
         )
-        self.block1 = nn.ModuleDict(
-            {
-                "conv1": nn.Conv2d(16, 16, kernel_size=3, padding=1, bias=False),
-                "bn1": nn.BatchNorm2d(16),
-                "conv2": nn.Conv2d(16, 16, kernel_size=3, padding=1, bias=False),
-                "bn2": nn.BatchNorm2d(16),
-            }
-        )
-        self.block2 = nn.ModuleDict(
-            {
-                "down": nn.ModuleDict(
-                    {
-                        "conv": nn.Conv2d(16, 32, kernel_size=1, stride=2, bias=False),
-                        "bn": nn.BatchNorm2d(32),
-                    }
-                ),
-                "conv1": nn.Conv2d(
-                    16, 32, kernel_size=3, stride=2, padding=1, bias=False
-                ),
-                "bn1": nn.BatchNorm2d(32),
-                "conv2": nn.Conv2d(32, 32, kernel_size=3, padding=1, bias=False),
-                "bn2": nn.BatchNorm2d(32),
-            }
-        )
+        self.block1 = Block()
+        self.block2 = DownBlock()
         self.fc = nn.Linear(32, 10)
 
     def forward(self, x: Tensor) -> Tensor:
         x = F.relu(self.stem["bn"](self.stem["conv"](x)))
-        h = F.relu(self.block1["bn1"](self.block1["conv1"](x)))
-        x = F.relu(self.block1["bn2"](self.block1["conv2"](h)) + x)
-        h = self.block2["down"]["bn"](self.block2["down"]["conv"](x))
-        x = F.relu(self.block2["bn1"](self.block2["conv1"](x)))
-        x = F.relu(self.block2["bn2"](self.block2["conv2"](x)) + h)
+        x = F.relu(self.block1(x) + x)
+        x = F.relu(self.block2(x))
         x = x.mean(dim=(2, 3))
         return self.fc(x)
 

@@ -19,6 +19,39 @@ torch.backends.cudnn.conv.fp32_precision = "ieee"
 torch.backends.cudnn.rnn.fp32_precision = "ieee"
 
 
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(16, 16, kernel_size=3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(16, eps=1e-5, momentum=0.1)
+        self.conv2 = nn.Conv2d(16, 16, kernel_size=3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(16, eps=1e-5, momentum=0.1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.bn1(self.conv1(x)))
+        return self.bn2(self.conv2(x))
+
+
+class DownBlock(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.ModuleDict(
+            {
+                "conv": nn.Conv2d(16, 32, kernel_size=1, stride=2, bias=False),
+                "bn": nn.BatchNorm2d(32, eps=1e-5, momentum=0.1),
+            }
+        )
+        self.conv1 = nn.Conv2d(16, 32, kernel_size=3, stride=2, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(32, eps=1e-5, momentum=0.1)
+        self.conv2 = nn.Conv2d(32, 32, kernel_size=3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(32, eps=1e-5, momentum=0.1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.down["bn"](self.down["conv"](x))
+        x = F.relu(self.bn1(self.conv1(x)))
+        return self.bn2(self.conv2(x)) + h
+
+
 class ResidualCnn(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -30,39 +63,14 @@ class ResidualCnn(nn.Module):
                 "bn": nn.BatchNorm2d(16, eps=1e-5, momentum=0.1),
             }
         )
-        self.block1 = nn.ModuleDict(
-            {
-                "conv1": nn.Conv2d(16, 16, kernel_size=3, padding=1, bias=False),
-                "bn1": nn.BatchNorm2d(16, eps=1e-5, momentum=0.1),
-                "conv2": nn.Conv2d(16, 16, kernel_size=3, padding=1, bias=False),
-                "bn2": nn.BatchNorm2d(16, eps=1e-5, momentum=0.1),
-            }
-        )
-        self.block2 = nn.ModuleDict(
-            {
-                "down": nn.ModuleDict(
-                    {
-                        "conv": nn.Conv2d(16, 32, kernel_size=1, stride=2, bias=False),
-                        "bn": nn.BatchNorm2d(32, eps=1e-5, momentum=0.1),
-                    }
-                ),
-                "conv1": nn.Conv2d(
-                    16, 32, kernel_size=3, stride=2, padding=1, bias=False
-                ),
-                "bn1": nn.BatchNorm2d(32, eps=1e-5, momentum=0.1),
-                "conv2": nn.Conv2d(32, 32, kernel_size=3, padding=1, bias=False),
-                "bn2": nn.BatchNorm2d(32, eps=1e-5, momentum=0.1),
-            }
-        )
+        self.block1 = Block()
+        self.block2 = DownBlock()
         self.fc = nn.Linear(32, 10)
 
     def forward(self, x: Tensor) -> Tensor:
         x = F.relu(self.stem["bn"](self.stem["conv"](x)))
-        h = F.relu(self.block1["bn1"](self.block1["conv1"](x)))
-        x = F.relu(self.block1["bn2"](self.block1["conv2"](h)) + x)
-        h = self.block2["down"]["bn"](self.block2["down"]["conv"](x))
-        x = F.relu(self.block2["bn1"](self.block2["conv1"](x)))
-        x = F.relu(self.block2["bn2"](self.block2["conv2"](x)) + h)
+        x = F.relu(self.block1(x) + x)
+        x = F.relu(self.block2(x))
         x = x.mean(dim=(2, 3))
         return self.fc(x)
 
