@@ -69,7 +69,7 @@ TEST(Frameworks, PredictTheValuesOfAJoinOneByOne) {
   })");
   ASSERT_TRUE(parsed) << parsed.error().text();
   const std::map<std::string, std::string> lines = {
-      {"torch", "def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:"},
+      {"torch", "def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:"},
       {"jax", "return jnp.transpose(masks, (0, 3, 1, 2)), scores"},
       {"tensorflow", "return tf.transpose(masks, (0, 3, 1, 2)), scores"},
       {"keras", "outputs = [masks_first, scores]"},

@@ -400,10 +400,10 @@ void ForwardPrinter::flush() {
 void ForwardPrinter::assign(const std::string& target, const Pending& pending) {
   const std::string start = target.empty() ? "return " : target + " = ";
   const std::string line = start + pending.flat;
-  if (static_cast<size_t>(out_.column()) + line.size() <= kColumns) return out_.line(line);
+  if (column() + line.size() <= kColumns) return out_.line(line);
   const Call& call = pending.call;
   const std::string& first = call.arguments[0];
-  if (call.head != "torch.cat" || static_cast<size_t>(out_.column()) + first.size() + 5 <= kColumns) {
+  if (call.head != "torch.cat" || column() + first.size() + 5 <= kColumns) {
     return out_.call(start + call.head, call.arguments, call.tail);
   }
   // A long tuple inside the call.

@@ -89,6 +89,8 @@ class ForwardPrinter {
   void finish(Call call, std::string flat, bool binary);
   bool may_fold(const ir::Node& consumer) const;
   void flush();
+  // Where a line will begin: the body of a block is printed by itself, and stands in a class later.
+  size_t column() const { return static_cast<size_t>(out_.column()) + (stretch_.path.empty() ? 0 : 8); }
   void assign(const std::string& target, const Pending& pending);
   std::string pick_variable(ir::ValueId value);
   bool escapes(ir::ValueId value) const;

@@ -511,7 +511,8 @@ void Modules::print_list(CodeWriter& out, const std::string& head, const Entry& 
   std::vector<std::string> modules;
   for (const Entry& child : entry.children) modules.push_back(text(child));
   const std::string flat = fmt::format("{}nn.ModuleList([{}]){}", head, join(modules, ", "), tail);
-  if (static_cast<size_t>(out.column()) + flat.size() <= kColumns) return out.line(flat);
+  if (static_cast<size_t>(out.column()) + (stretch_.path.empty() ? 0 : 8) + flat.size() <= kColumns)
+    return out.line(flat);
   out.line(head + "nn.ModuleList(");
   {
     const auto parentheses = out.indent();

@@ -51,7 +51,9 @@ class Attn(nn.Module):
     def forward(self, x: Tensor, positions: Tensor, mask: Tensor) -> Tensor:
         q = self.q(x).unflatten(-1, (2, 4))
         x = self.k(x).unsqueeze(2)
-        return cached_attention(q, x, x, self.key_cache, self.value_cache, positions, mask)
+        return cached_attention(
+            q, x, x, self.key_cache, self.value_cache, positions, mask
+        )
 
 
 class Lm(nn.Module):
