@@ -216,7 +216,8 @@ class Script {
       if (dropouts(graph_, stretch.first, stretch.end) > 0) printed.formals.push_back("keys");
       return printed;
     };
-    blocks_ = Blocks::plan(request_.workload, graph_.types, {.names = names_, .functions = true}, print);
+    blocks_ = Blocks::plan(request_.workload, graph_.types,
+                           {.names = names_, .functions = true, .single = true}, print);
   }
 
   void print_blocks() {

@@ -105,51 +105,55 @@ def dropout(key, x, rate):
     return jnp.where(keep, x / (1 - rate), 0)
 
 
-def forward(params, stats, picture, words, key):
-    """The prediction and the new running statistics."""
-    stats = dict(stats)
-    c1 = conv2d(
-        picture,
-        params["stem.conv.weight"],
-        params["stem.conv.bias"],
+def stem(params, stats, prefix, x):
+    x = conv2d(
+        x,
+        params[f"{prefix}.conv.weight"],
+        params[f"{prefix}.conv.bias"],
         stride=(2, 1),
         padding=((0, 1), (1, 0)),
     )
-    c2 = conv2d(
-        c1,
-        params["stem.depth.weight"],
+    x = conv2d(
+        x,
+        params[f"{prefix}.depth.weight"],
         stride=(1, 1),
         padding=((2, 2), (2, 2)),
         dilation=(2, 2),
         groups=6,
     )
-    g = jax.nn.gelu(c2, approximate=True)
-    m = max_pool2d(g, window=(2, 2), stride=(1, 1), padding=((1, 0), (0, 1)))
-    a = avg_pool2d(
-        m,
+    x = jax.nn.gelu(x, approximate=True)
+    x = max_pool2d(x, window=(2, 2), stride=(1, 1), padding=((1, 0), (0, 1)))
+    x = avg_pool2d(
+        x,
         window=(3, 2),
         stride=(2, 2),
         padding=((1, 0), (0, 1)),
         count_include_pad=False,
     )
-    p = jnp.pad(a, ((0, 0), (1, 0), (0, 2), (0, 0)), constant_values=0.5)
-    v = avg_pool2d(
-        p,
+    x = jnp.pad(x, ((0, 0), (1, 0), (0, 2), (0, 0)), constant_values=0.5)
+    x = avg_pool2d(
+        x,
         window=(2, 2),
         stride=(1, 1),
         padding=((1, 1), (0, 0)),
         count_include_pad=True,
     )
-    n = batch_norm(
-        v,
-        params["stem.bn.weight"],
-        params["stem.bn.bias"],
+    return batch_norm(
+        x,
+        params[f"{prefix}.bn.weight"],
+        params[f"{prefix}.bn.bias"],
         stats,
-        "stem.bn.running_mean",
-        "stem.bn.running_var",
+        f"{prefix}.bn.running_mean",
+        f"{prefix}.bn.running_var",
     )
-    s = jax.nn.sigmoid(n)
-    gated = n * s
+
+
+def forward(params, stats, picture, words, key):
+    """The prediction and the new running statistics."""
+    stats = dict(stats)
+    picture = stem(params, stats, "stem", picture)
+    s = jax.nn.sigmoid(picture)
+    gated = picture * s
     pooled = jnp.mean(gated, axis=(1, 2))
     e = params["words.weight"][words]
     t = jnp.transpose(e, (0, 2, 1))

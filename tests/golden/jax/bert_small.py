@@ -121,6 +121,18 @@ def encoder_block(params, prefix, x, last, keys):
     )
 
 
+def head(params, prefix, x):
+    x = linear(x, params[f"{prefix}.dense.weight"], params[f"{prefix}.dense.bias"])
+    x = jax.nn.gelu(x, approximate=False)
+    return layer_norm(
+        x,
+        params[f"{prefix}.norm.weight"],
+        params[f"{prefix}.norm.bias"],
+        dims=1,
+        eps=1e-12,
+    )
+
+
 def forward(params, tokens, token_types, last, key):
     keys = jax.random.split(key, 5)
     x = params["embeddings.word.weight"][tokens]
@@ -137,11 +149,7 @@ def forward(params, tokens, token_types, last, key):
     h = dropout(keys[0], h, DROPOUT_RATE)
     for i in range(2):
         h = encoder_block(params, f"encoder.{i}", h, last, keys[1 + 2 * i :])
-    h = linear(h, params["head.dense.weight"], params["head.dense.bias"])
-    h = jax.nn.gelu(h, approximate=False)
-    h = layer_norm(
-        h, params["head.norm.weight"], params["head.norm.bias"], dims=1, eps=1e-12
-    )
+    h = head(params, "head", h)
     logits = linear(h, params["embeddings.word.weight"].T, params["decoder_bias"])
     return logits
 

@@ -72,14 +72,18 @@ def grouped_attention(q, k, v, *, causal=False, window=0):
     return jax.vmap(attend, in_axes=3, out_axes=3)(shared).reshape(q.shape)
 
 
+def attn(params, prefix, x):
+    q = x @ params[f"{prefix}.q.weight"]
+    q = q.reshape(*q.shape[:2], 2, 4)
+    x = x @ params[f"{prefix}.k.weight"]
+    x = x.reshape(*x.shape[:2], 1, 4)
+    return grouped_attention(q, x, x, causal=True, window=3)
+
+
 def forward(params, ids, positions):
     e = params["embed.weight"][ids]
     p = e + params["places.weight"][:6]
-    q = p @ params["attn.q.weight"]
-    qs = q.reshape(*q.shape[:2], 2, 4)
-    k = p @ params["attn.k.weight"]
-    ks = k.reshape(*k.shape[:2], 1, 4)
-    a = grouped_attention(qs, ks, ks, causal=True, window=3)
+    a = attn(params, "attn", p)
     f = a.reshape(*a.shape[:2], 8)
     r = p + f
     r_now = jnp.take(r, positions, axis=1)

@@ -67,6 +67,23 @@ def cached_attention(q, k, v, positions, cache, keys, values, *, window=0):
     return x.reshape(q.shape)
 
 
+def attn(params, cache, prefix, x, positions):
+    q = x @ params[f"{prefix}.q.weight"]
+    q = q.reshape(*q.shape[:2], 2, 4)
+    x = x @ params[f"{prefix}.k.weight"]
+    x = x.reshape(*x.shape[:2], 1, 4)
+    return cached_attention(
+        q,
+        x,
+        x,
+        positions,
+        cache,
+        f"{prefix}.key_cache",
+        f"{prefix}.value_cache",
+        window=3,
+    )
+
+
 def forward(params, cache, ids, positions):
     """The prediction and the new cache."""
     cache = dict(cache)
@@ -74,13 +91,7 @@ def forward(params, cache, ids, positions):
     p_rows = params["places.weight"].reshape(-1, 6, 8)
     p_rows_now = jnp.take(p_rows, positions, axis=1)
     p = e + p_rows_now
-    q = p @ params["attn.q.weight"]
-    qs = q.reshape(*q.shape[:2], 2, 4)
-    k = p @ params["attn.k.weight"]
-    ks = k.reshape(*k.shape[:2], 1, 4)
-    a = cached_attention(
-        qs, ks, ks, positions, cache, "attn.key_cache", "attn.value_cache", window=3
-    )
+    a = attn(params, cache, "attn", p, positions)
     f = a.reshape(*a.shape[:2], 8)
     r = p + f
     r_last = r[:, -1:]

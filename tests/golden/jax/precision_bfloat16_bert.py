@@ -142,6 +142,21 @@ def encoder_block(params, prefix, x, last, keys):
     )
 
 
+def head(params, prefix, x):
+    x = linear(
+        x, half(params[f"{prefix}.dense.weight"]), params[f"{prefix}.dense.bias"]
+    )
+    x = jax.nn.gelu(x, approximate=False)
+    return in_float32(
+        layer_norm,
+        x,
+        params[f"{prefix}.norm.weight"],
+        params[f"{prefix}.norm.bias"],
+        dims=1,
+        eps=1e-12,
+    )
+
+
 def forward(params, tokens, token_types, last, key):
     keys = jax.random.split(key, 5)
     x = half(params["embeddings.word.weight"][tokens])
@@ -159,16 +174,7 @@ def forward(params, tokens, token_types, last, key):
     h = dropout(keys[0], h, DROPOUT_RATE)
     for i in range(2):
         h = encoder_block(params, f"encoder.{i}", h, last, keys[1 + 2 * i :])
-    h = linear(h, half(params["head.dense.weight"]), params["head.dense.bias"])
-    h = jax.nn.gelu(h, approximate=False)
-    h = in_float32(
-        layer_norm,
-        h,
-        params["head.norm.weight"],
-        params["head.norm.bias"],
-        dims=1,
-        eps=1e-12,
-    )
+    h = head(params, "head", h)
     logits = linear(h, half(params["embeddings.word.weight"]).T, params["decoder_bias"])
     return logits.astype(jnp.float32)
 

@@ -50,6 +50,65 @@ def batch_norm(x, scale, shift, mean, var, *, eps=1e-5):
     return (x - mean) * (lax.rsqrt(var + eps) * scale) + shift
 
 
+def block(params, prefix, x):
+    x = conv2d(
+        x, params[f"{prefix}.conv1.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
+    )
+    x = batch_norm(
+        x,
+        params[f"{prefix}.bn1.weight"],
+        params[f"{prefix}.bn1.bias"],
+        params[f"{prefix}.bn1.running_mean"],
+        params[f"{prefix}.bn1.running_var"],
+    )
+    x = jax.nn.relu(x)
+    x = conv2d(
+        x, params[f"{prefix}.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
+    )
+    return batch_norm(
+        x,
+        params[f"{prefix}.bn2.weight"],
+        params[f"{prefix}.bn2.bias"],
+        params[f"{prefix}.bn2.running_mean"],
+        params[f"{prefix}.bn2.running_var"],
+    )
+
+
+def down_block(params, prefix, x):
+    h = conv2d(
+        x, params[f"{prefix}.down.conv.weight"], stride=(2, 2), padding=((0, 0), (0, 0))
+    )
+    h = batch_norm(
+        h,
+        params[f"{prefix}.down.bn.weight"],
+        params[f"{prefix}.down.bn.bias"],
+        params[f"{prefix}.down.bn.running_mean"],
+        params[f"{prefix}.down.bn.running_var"],
+    )
+    x = conv2d(
+        x, params[f"{prefix}.conv1.weight"], stride=(2, 2), padding=((1, 1), (1, 1))
+    )
+    x = batch_norm(
+        x,
+        params[f"{prefix}.bn1.weight"],
+        params[f"{prefix}.bn1.bias"],
+        params[f"{prefix}.bn1.running_mean"],
+        params[f"{prefix}.bn1.running_var"],
+    )
+    x = jax.nn.relu(x)
+    x = conv2d(
+        x, params[f"{prefix}.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
+    )
+    x = batch_norm(
+        x,
+        params[f"{prefix}.bn2.weight"],
+        params[f"{prefix}.bn2.bias"],
+        params[f"{prefix}.bn2.running_mean"],
+        params[f"{prefix}.bn2.running_var"],
+    )
+    return x + h
+
+
 def forward(params, x):
     x = conv2d(x, params["stem.conv.weight"], stride=(2, 2), padding=((1, 1), (1, 1)))
     x = batch_norm(
@@ -60,61 +119,10 @@ def forward(params, x):
         params["stem.bn.running_var"],
     )
     x = jax.nn.relu(x)
-    h = conv2d(
-        x, params["block1.conv1.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
-    )
-    h = batch_norm(
-        h,
-        params["block1.bn1.weight"],
-        params["block1.bn1.bias"],
-        params["block1.bn1.running_mean"],
-        params["block1.bn1.running_var"],
-    )
-    h = jax.nn.relu(h)
-    h = conv2d(
-        h, params["block1.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
-    )
-    h = batch_norm(
-        h,
-        params["block1.bn2.weight"],
-        params["block1.bn2.bias"],
-        params["block1.bn2.running_mean"],
-        params["block1.bn2.running_var"],
-    )
+    h = block(params, "block1", x)
     x = h + x
     x = jax.nn.relu(x)
-    h = conv2d(
-        x, params["block2.down.conv.weight"], stride=(2, 2), padding=((0, 0), (0, 0))
-    )
-    h = batch_norm(
-        h,
-        params["block2.down.bn.weight"],
-        params["block2.down.bn.bias"],
-        params["block2.down.bn.running_mean"],
-        params["block2.down.bn.running_var"],
-    )
-    x = conv2d(
-        x, params["block2.conv1.weight"], stride=(2, 2), padding=((1, 1), (1, 1))
-    )
-    x = batch_norm(
-        x,
-        params["block2.bn1.weight"],
-        params["block2.bn1.bias"],
-        params["block2.bn1.running_mean"],
-        params["block2.bn1.running_var"],
-    )
-    x = jax.nn.relu(x)
-    x = conv2d(
-        x, params["block2.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
-    )
-    x = batch_norm(
-        x,
-        params["block2.bn2.weight"],
-        params["block2.bn2.bias"],
-        params["block2.bn2.running_mean"],
-        params["block2.bn2.running_var"],
-    )
-    x = x + h
+    x = down_block(params, "block2", x)
     x = jax.nn.relu(x)
     x = jnp.mean(x, axis=(1, 2))
     logits = linear(x, params["fc.weight"], params["fc.bias"])

@@ -77,6 +77,80 @@ def batch_norm(x, scale, shift, stats, mean, var, *, eps, momentum):
     return (x - batch_mean) * (lax.rsqrt(batch_var + eps) * scale) + shift
 
 
+def block(params, stats, prefix, x):
+    x = conv2d(
+        x, params[f"{prefix}.conv1.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
+    )
+    x = batch_norm(
+        x,
+        params[f"{prefix}.bn1.weight"],
+        params[f"{prefix}.bn1.bias"],
+        stats,
+        f"{prefix}.bn1.running_mean",
+        f"{prefix}.bn1.running_var",
+        eps=1e-5,
+        momentum=0.1,
+    )
+    x = jax.nn.relu(x)
+    x = conv2d(
+        x, params[f"{prefix}.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
+    )
+    return batch_norm(
+        x,
+        params[f"{prefix}.bn2.weight"],
+        params[f"{prefix}.bn2.bias"],
+        stats,
+        f"{prefix}.bn2.running_mean",
+        f"{prefix}.bn2.running_var",
+        eps=1e-5,
+        momentum=0.1,
+    )
+
+
+def down_block(params, stats, prefix, x):
+    h = conv2d(
+        x, params[f"{prefix}.down.conv.weight"], stride=(2, 2), padding=((0, 0), (0, 0))
+    )
+    h = batch_norm(
+        h,
+        params[f"{prefix}.down.bn.weight"],
+        params[f"{prefix}.down.bn.bias"],
+        stats,
+        f"{prefix}.down.bn.running_mean",
+        f"{prefix}.down.bn.running_var",
+        eps=1e-5,
+        momentum=0.1,
+    )
+    x = conv2d(
+        x, params[f"{prefix}.conv1.weight"], stride=(2, 2), padding=((1, 1), (1, 1))
+    )
+    x = batch_norm(
+        x,
+        params[f"{prefix}.bn1.weight"],
+        params[f"{prefix}.bn1.bias"],
+        stats,
+        f"{prefix}.bn1.running_mean",
+        f"{prefix}.bn1.running_var",
+        eps=1e-5,
+        momentum=0.1,
+    )
+    x = jax.nn.relu(x)
+    x = conv2d(
+        x, params[f"{prefix}.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
+    )
+    x = batch_norm(
+        x,
+        params[f"{prefix}.bn2.weight"],
+        params[f"{prefix}.bn2.bias"],
+        stats,
+        f"{prefix}.bn2.running_mean",
+        f"{prefix}.bn2.running_var",
+        eps=1e-5,
+        momentum=0.1,
+    )
+    return x + h
+
+
 def forward(params, stats, x):
     """The prediction and the new running statistics."""
     stats = dict(stats)
@@ -92,76 +166,10 @@ def forward(params, stats, x):
         momentum=0.1,
     )
     x = jax.nn.relu(x)
-    h = conv2d(
-        x, params["block1.conv1.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
-    )
-    h = batch_norm(
-        h,
-        params["block1.bn1.weight"],
-        params["block1.bn1.bias"],
-        stats,
-        "block1.bn1.running_mean",
-        "block1.bn1.running_var",
-        eps=1e-5,
-        momentum=0.1,
-    )
-    h = jax.nn.relu(h)
-    h = conv2d(
-        h, params["block1.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
-    )
-    h = batch_norm(
-        h,
-        params["block1.bn2.weight"],
-        params["block1.bn2.bias"],
-        stats,
-        "block1.bn2.running_mean",
-        "block1.bn2.running_var",
-        eps=1e-5,
-        momentum=0.1,
-    )
+    h = block(params, stats, "block1", x)
     x = h + x
     x = jax.nn.relu(x)
-    h = conv2d(
-        x, params["block2.down.conv.weight"], stride=(2, 2), padding=((0, 0), (0, 0))
-    )
-    h = batch_norm(
-        h,
-        params["block2.down.bn.weight"],
-        params["block2.down.bn.bias"],
-        stats,
-        "block2.down.bn.running_mean",
-        "block2.down.bn.running_var",
-        eps=1e-5,
-        momentum=0.1,
-    )
-    x = conv2d(
-        x, params["block2.conv1.weight"], stride=(2, 2), padding=((1, 1), (1, 1))
-    )
-    x = batch_norm(
-        x,
-        params["block2.bn1.weight"],
-        params["block2.bn1.bias"],
-        stats,
-        "block2.bn1.running_mean",
-        "block2.bn1.running_var",
-        eps=1e-5,
-        momentum=0.1,
-    )
-    x = jax.nn.relu(x)
-    x = conv2d(
-        x, params["block2.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
-    )
-    x = batch_norm(
-        x,
-        params["block2.bn2.weight"],
-        params["block2.bn2.bias"],
-        stats,
-        "block2.bn2.running_mean",
-        "block2.bn2.running_var",
-        eps=1e-5,
-        momentum=0.1,
-    )
-    x = x + h
+    x = down_block(params, stats, "block2", x)
     x = jax.nn.relu(x)
     x = jnp.mean(x, axis=(1, 2))
     logits = linear(x, params["fc.weight"], params["fc.bias"])

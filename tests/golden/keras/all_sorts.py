@@ -59,33 +59,37 @@ def average_pool(x, pool_size, strides, padding):
     return ops.average_pool(x, pool_size, strides, padding="valid") / share
 
 
-def build_model():
-    """Builds the model; pictures are N, H, W, C."""
-    picture = keras.Input((9, 8, 3), name="picture")
-    words = keras.Input((5,), name="words", dtype="int32")
-    picture_padded = layers.ZeroPadding2D(((0, 1), (1, 0)))(picture)
-    c1 = layers.Conv2D(6, (3, 2), strides=(2, 1), name="stem_conv")(picture_padded)
-    c2 = layers.Conv2D(
+def stem(x, prefix):
+    x_padded = layers.ZeroPadding2D(((0, 1), (1, 0)))(x)
+    x = layers.Conv2D(6, (3, 2), strides=(2, 1), name=f"{prefix}_conv")(x_padded)
+    x = layers.Conv2D(
         6,
         (3, 3),
         padding="same",
         dilation_rate=(2, 2),
         groups=6,
         use_bias=False,
-        name="stem_depth",
-    )(c1)
-    g = ops.gelu(c2, approximate=True)
-    g_padded = ops.pad(
-        g, ((0, 0), (1, 0), (0, 1), (0, 0)), constant_values=float("-inf")
+        name=f"{prefix}_depth",
+    )(x)
+    x = ops.gelu(x, approximate=True)
+    x_padded_2 = ops.pad(
+        x, ((0, 0), (1, 0), (0, 1), (0, 0)), constant_values=float("-inf")
     )
-    m = layers.MaxPooling2D((2, 2), strides=(1, 1))(g_padded)
-    a = average_pool(m, (3, 2), (2, 2), ((1, 0), (0, 1)))
-    p = ops.pad(a, ((0, 0), (1, 0), (0, 2), (0, 0)), constant_values=0.5)
-    p_padded = layers.ZeroPadding2D(((1, 1), (0, 0)))(p)
-    v = layers.AveragePooling2D((2, 2), strides=(1, 1))(p_padded)
-    n = layers.BatchNormalization(
-        axis=-1, momentum=0.99, epsilon=0.001, name="stem_bn"
-    )(v)
+    x = layers.MaxPooling2D((2, 2), strides=(1, 1))(x_padded_2)
+    x = average_pool(x, (3, 2), (2, 2), ((1, 0), (0, 1)))
+    x = ops.pad(x, ((0, 0), (1, 0), (0, 2), (0, 0)), constant_values=0.5)
+    x_padded_3 = layers.ZeroPadding2D(((1, 1), (0, 0)))(x)
+    x = layers.AveragePooling2D((2, 2), strides=(1, 1))(x_padded_3)
+    return layers.BatchNormalization(
+        axis=-1, momentum=0.99, epsilon=0.001, name=f"{prefix}_bn"
+    )(x)
+
+
+def build_model():
+    """Builds the model; pictures are N, H, W, C."""
+    picture = keras.Input((9, 8, 3), name="picture")
+    words = keras.Input((5,), name="words", dtype="int32")
+    n = stem(picture, "stem")
     s = ops.sigmoid(n)
     gated = ops.multiply(n, s)
     pooled = layers.GlobalAveragePooling2D()(gated)

@@ -99,6 +99,12 @@ def encoder_block(x, mask, prefix):
     return layers.LayerNormalization(axis=-1, epsilon=1e-12, name=f"{prefix}_norm")(x)
 
 
+def head(x, prefix):
+    x = layers.Dense(64, name=f"{prefix}_dense")(x)
+    x = ops.gelu(x, approximate=False)
+    return layers.LayerNormalization(axis=-1, epsilon=1e-12, name=f"{prefix}_norm")(x)
+
+
 def build_model():
     """Builds the model."""
     tokens = keras.Input((24,), name="tokens", dtype="int32")
@@ -114,9 +120,7 @@ def build_model():
     mask = padding_mask(last, 24)
     for i in range(2):
         x = encoder_block(x, mask, f"encoder_{i}")
-    x = layers.Dense(64, name="head_dense")(x)
-    x = ops.gelu(x, approximate=False)
-    x = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="head_norm")(x)
+    x = head(x, "head")
     logits = DenseTiedToEmbedding(embeddings_word, 500, name="decoder_bias")(x)
     inputs = [tokens, token_types, last]
     return keras.Model(inputs, logits, name="bert_small")

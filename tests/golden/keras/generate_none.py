@@ -53,23 +53,27 @@ def window_mask(keys, window):
     return ops.triu(ops.tril(ones), 1 - window)
 
 
+def attn(x, prefix):
+    q = layers.Dense(8, use_bias=False, name=f"{prefix}_q")(x)
+    q = ops.reshape(q, (-1, 6, 2, 4))
+    x = layers.Dense(4, use_bias=False, name=f"{prefix}_k")(x)
+    x = ops.reshape(x, (-1, 6, 1, 4))
+    return ops.dot_product_attention(
+        q,
+        ops.repeat(x, 2, axis=2),
+        ops.repeat(x, 2, axis=2),
+        scale=4**-0.5,
+        mask=window_mask(6, 3),
+    )
+
+
 def build_model():
     """Builds the model."""
     ids = keras.Input((6,), name="ids", dtype="int32")
     positions = keras.Input(batch_shape=(None,), name="positions", dtype="int32")
     e = layers.Embedding(9, 8, name="embed")(ids)
     p = PositionEmbedding(6, name="places")(e)
-    q = layers.Dense(8, use_bias=False, name="attn_q")(p)
-    qs = ops.reshape(q, (-1, 6, 2, 4))
-    k = layers.Dense(4, use_bias=False, name="attn_k")(p)
-    ks = ops.reshape(k, (-1, 6, 1, 4))
-    a = ops.dot_product_attention(
-        qs,
-        ops.repeat(ks, 2, axis=2),
-        ops.repeat(ks, 2, axis=2),
-        scale=4**-0.5,
-        mask=window_mask(6, 3),
-    )
+    a = attn(p, "attn")
     f = ops.reshape(a, (-1, 6, 8))
     r = ops.add(p, f)
     r_now = ops.take(r, positions, axis=1)

@@ -29,6 +29,46 @@ def load_data(path):
     return x, y
 
 
+def block(x, prefix):
+    x = layers.Conv2D(
+        16, (3, 3), padding="same", use_bias=False, name=f"{prefix}_conv1"
+    )(x)
+    x = layers.BatchNormalization(
+        axis=-1, momentum=0.9, epsilon=1e-5, name=f"{prefix}_bn1"
+    )(x)
+    x = ops.relu(x)
+    x = layers.Conv2D(
+        16, (3, 3), padding="same", use_bias=False, name=f"{prefix}_conv2"
+    )(x)
+    return layers.BatchNormalization(
+        axis=-1, momentum=0.9, epsilon=1e-5, name=f"{prefix}_bn2"
+    )(x)
+
+
+def down_block(x, prefix):
+    h = layers.Conv2D(
+        32, (1, 1), strides=(2, 2), use_bias=False, name=f"{prefix}_down_conv"
+    )(x)
+    h = layers.BatchNormalization(
+        axis=-1, momentum=0.9, epsilon=1e-5, name=f"{prefix}_down_bn"
+    )(h)
+    x_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(x)
+    x = layers.Conv2D(
+        32, (3, 3), strides=(2, 2), use_bias=False, name=f"{prefix}_conv1"
+    )(x_padded)
+    x = layers.BatchNormalization(
+        axis=-1, momentum=0.9, epsilon=1e-5, name=f"{prefix}_bn1"
+    )(x)
+    x = ops.relu(x)
+    x = layers.Conv2D(
+        32, (3, 3), padding="same", use_bias=False, name=f"{prefix}_conv2"
+    )(x)
+    x = layers.BatchNormalization(
+        axis=-1, momentum=0.9, epsilon=1e-5, name=f"{prefix}_bn2"
+    )(x)
+    return ops.add(x, h)
+
+
 def build_model():
     """Builds the model; pictures are N, H, W, C."""
     x = keras.Input((28, 28, 1), name="x")
@@ -40,42 +80,10 @@ def build_model():
         h
     )
     h = ops.relu(h)
-    u = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv1")(
-        h
-    )
-    u = layers.BatchNormalization(
-        axis=-1, momentum=0.9, epsilon=1e-5, name="block1_bn1"
-    )(u)
-    u = ops.relu(u)
-    u = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv2")(
-        u
-    )
-    u = layers.BatchNormalization(
-        axis=-1, momentum=0.9, epsilon=1e-5, name="block1_bn2"
-    )(u)
+    u = block(h, "block1")
     h = ops.add(u, h)
     h = ops.relu(h)
-    u = layers.Conv2D(
-        32, (1, 1), strides=(2, 2), use_bias=False, name="block2_down_conv"
-    )(h)
-    u = layers.BatchNormalization(
-        axis=-1, momentum=0.9, epsilon=1e-5, name="block2_down_bn"
-    )(u)
-    h_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h)
-    h = layers.Conv2D(32, (3, 3), strides=(2, 2), use_bias=False, name="block2_conv1")(
-        h_padded
-    )
-    h = layers.BatchNormalization(
-        axis=-1, momentum=0.9, epsilon=1e-5, name="block2_bn1"
-    )(h)
-    h = ops.relu(h)
-    h = layers.Conv2D(32, (3, 3), padding="same", use_bias=False, name="block2_conv2")(
-        h
-    )
-    h = layers.BatchNormalization(
-        axis=-1, momentum=0.9, epsilon=1e-5, name="block2_bn2"
-    )(h)
-    h = ops.add(h, u)
+    h = down_block(h, "block2")
     h = ops.relu(h)
     h = layers.GlobalAveragePooling2D()(h)
     logits = layers.Dense(10, name="fc")(h)

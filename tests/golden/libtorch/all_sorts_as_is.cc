@@ -35,12 +35,33 @@ Tensor avg_pool2d_uneven(const Tensor& x, torch::IntArrayRef kernel, torch::IntA
   return torch::avg_pool2d(torch::constant_pad_nd(x, pad), kernel, stride) / inside;
 }
 
+struct StemImpl : nn::Module {
+  StemImpl() {
+    register_module("conv", conv);
+    register_module("depth", depth);
+    register_module("bn", bn);
+  }
+
+  Tensor forward(Tensor x) {
+    x = conv(torch::constant_pad_nd(x, {1, 0, 0, 1}, 0));
+    x = torch::gelu(depth(x), "tanh");
+    x = torch::max_pool2d(torch::constant_pad_nd(x, {0, 1, 1, 0}, -INFINITY), 2, /*stride=*/1);
+    x = avg_pool2d_uneven(x, {3, 2}, {2, 2}, {0, 1, 1, 0});
+    x = torch::constant_pad_nd(x, {0, 2, 1, 0}, 0.5);
+    x = torch::avg_pool2d(x, 2, /*stride=*/1, /*padding=*/{1, 0}, /*ceil_mode=*/false,
+                          /*count_include_pad=*/true);
+    return bn(x);
+  }
+
+  nn::Conv2d conv{nn::Conv2dOptions(3, 6, {3, 2}).stride({2, 1})};
+  nn::Conv2d depth{nn::Conv2dOptions(6, 6, 3).padding(2).dilation(2).groups(6).bias(false)};
+  nn::BatchNorm2d bn{nn::BatchNorm2dOptions(6)};
+};
+TORCH_MODULE(Stem);
+
 struct AllSortsImpl : nn::Module {
   AllSortsImpl() {
-    auto stem = register_module("stem", std::make_shared<nn::Module>());
-    stem->register_module("conv", stem_conv);
-    stem->register_module("depth", stem_depth);
-    stem->register_module("bn", stem_bn);
+    register_module("stem", stem);
     register_module("words", words_2);
     register_module("norm", norm);
     register_module("dropout", dropout);
@@ -51,14 +72,7 @@ struct AllSortsImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& picture, const Tensor& words) {
-    Tensor x = stem_conv(torch::constant_pad_nd(picture, {1, 0, 0, 1}, 0));
-    x = torch::gelu(stem_depth(x), "tanh");
-    x = torch::max_pool2d(torch::constant_pad_nd(x, {0, 1, 1, 0}, -INFINITY), 2, /*stride=*/1);
-    x = avg_pool2d_uneven(x, {3, 2}, {2, 2}, {0, 1, 1, 0});
-    x = torch::constant_pad_nd(x, {0, 2, 1, 0}, 0.5);
-    x = torch::avg_pool2d(x, 2, /*stride=*/1, /*padding=*/{1, 0}, /*ceil_mode=*/false,
-                          /*count_include_pad=*/true);
-    x = stem_bn(x);
+    Tensor x = stem(picture);
     Tensor h = torch::sigmoid(x);
     x = x * h;
     x = x.mean({2, 3});
@@ -73,9 +87,7 @@ struct AllSortsImpl : nn::Module {
     return torch::linear(x, words_2->weight, tied_bias);
   }
 
-  nn::Conv2d stem_conv{nn::Conv2dOptions(3, 6, {3, 2}).stride({2, 1})};
-  nn::Conv2d stem_depth{nn::Conv2dOptions(6, 6, 3).padding(2).dilation(2).groups(6).bias(false)};
-  nn::BatchNorm2d stem_bn{nn::BatchNorm2dOptions(6)};
+  Stem stem;
   nn::Embedding words_2{20, 6};
   nn::LayerNorm norm{nn::LayerNormOptions({6})};
   nn::Dropout dropout{0.25};

@@ -99,6 +99,22 @@ struct EncoderBlockImpl : nn::Module {
 };
 TORCH_MODULE(EncoderBlock);
 
+struct HeadImpl : nn::Module {
+  HeadImpl() {
+    register_module("dense", dense);
+    register_module("norm", norm);
+  }
+
+  Tensor forward(Tensor x) {
+    x = torch::gelu(dense(x), "none");
+    return norm(x);
+  }
+
+  nn::Linear dense{64, 64};
+  nn::LayerNorm norm{nn::LayerNormOptions({64}).eps(1e-12)};
+};
+TORCH_MODULE(Head);
+
 struct BertSmallImpl : nn::Module {
   BertSmallImpl() {
     auto embeddings = register_module("embeddings", std::make_shared<nn::Module>());
@@ -109,9 +125,7 @@ struct BertSmallImpl : nn::Module {
     register_module("dropout", dropout);
     register_module("encoder", encoder);
     for (int i = 0; i < 2; ++i) encoder->push_back(EncoderBlock());
-    auto head = register_module("head", std::make_shared<nn::Module>());
-    head->register_module("dense", head_dense);
-    head->register_module("norm", head_norm);
+    register_module("head", head);
     register_parameter("decoder_bias", decoder_bias);
   }
 
@@ -126,8 +140,7 @@ struct BertSmallImpl : nn::Module {
     for (const auto& block : *encoder) {
       x = block->as<EncoderBlock>()->forward(x, mask);
     }
-    x = torch::gelu(head_dense(x), "none");
-    x = head_norm(x);
+    x = head(x);
     return torch::linear(x, embeddings_word->weight, decoder_bias);
   }
 
@@ -137,8 +150,7 @@ struct BertSmallImpl : nn::Module {
   nn::LayerNorm embeddings_norm{nn::LayerNormOptions({64}).eps(1e-12)};
   nn::Dropout dropout{0.1};
   nn::ModuleList encoder;
-  nn::Linear head_dense{64, 64};
-  nn::LayerNorm head_norm{nn::LayerNormOptions({64}).eps(1e-12)};
+  Head head;
   Tensor decoder_bias = torch::empty({500});
 };
 TORCH_MODULE(BertSmall);

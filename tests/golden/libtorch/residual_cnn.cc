@@ -26,50 +26,74 @@ constexpr double kLearningRate = 0.1;
 
 const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
 
+struct BlockImpl : nn::Module {
+  BlockImpl() {
+    register_module("conv1", conv1);
+    register_module("bn1", bn1);
+    register_module("conv2", conv2);
+    register_module("bn2", bn2);
+  }
+
+  Tensor forward(Tensor x) {
+    x = torch::relu(bn1(conv1(x)));
+    return bn2(conv2(x));
+  }
+
+  nn::Conv2d conv1{nn::Conv2dOptions(16, 16, 3).padding(1).bias(false)};
+  nn::BatchNorm2d bn1{nn::BatchNorm2dOptions(16).eps(1e-5).momentum(0.1)};
+  nn::Conv2d conv2{nn::Conv2dOptions(16, 16, 3).padding(1).bias(false)};
+  nn::BatchNorm2d bn2{nn::BatchNorm2dOptions(16).eps(1e-5).momentum(0.1)};
+};
+TORCH_MODULE(Block);
+
+struct DownBlockImpl : nn::Module {
+  DownBlockImpl() {
+    auto down = register_module("down", std::make_shared<nn::Module>());
+    down->register_module("conv", down_conv);
+    down->register_module("bn", down_bn);
+    register_module("conv1", conv1);
+    register_module("bn1", bn1);
+    register_module("conv2", conv2);
+    register_module("bn2", bn2);
+  }
+
+  Tensor forward(Tensor x) {
+    Tensor h = down_bn(down_conv(x));
+    x = torch::relu(bn1(conv1(x)));
+    return bn2(conv2(x)) + h;
+  }
+
+  nn::Conv2d down_conv{nn::Conv2dOptions(16, 32, 1).stride(2).bias(false)};
+  nn::BatchNorm2d down_bn{nn::BatchNorm2dOptions(32).eps(1e-5).momentum(0.1)};
+  nn::Conv2d conv1{nn::Conv2dOptions(16, 32, 3).stride(2).padding(1).bias(false)};
+  nn::BatchNorm2d bn1{nn::BatchNorm2dOptions(32).eps(1e-5).momentum(0.1)};
+  nn::Conv2d conv2{nn::Conv2dOptions(32, 32, 3).padding(1).bias(false)};
+  nn::BatchNorm2d bn2{nn::BatchNorm2dOptions(32).eps(1e-5).momentum(0.1)};
+};
+TORCH_MODULE(DownBlock);
+
 struct ResidualCnnImpl : nn::Module {
   ResidualCnnImpl() {
     auto stem = register_module("stem", std::make_shared<nn::Module>());
     stem->register_module("conv", stem_conv);
     stem->register_module("bn", stem_bn);
-    auto block1 = register_module("block1", std::make_shared<nn::Module>());
-    block1->register_module("conv1", block1_conv1);
-    block1->register_module("bn1", block1_bn1);
-    block1->register_module("conv2", block1_conv2);
-    block1->register_module("bn2", block1_bn2);
-    auto block2 = register_module("block2", std::make_shared<nn::Module>());
-    auto block2_down = block2->register_module("down", std::make_shared<nn::Module>());
-    block2_down->register_module("conv", block2_down_conv);
-    block2_down->register_module("bn", block2_down_bn);
-    block2->register_module("conv1", block2_conv1);
-    block2->register_module("bn1", block2_bn1);
-    block2->register_module("conv2", block2_conv2);
-    block2->register_module("bn2", block2_bn2);
+    register_module("block1", block1);
+    register_module("block2", block2);
     register_module("fc", fc);
   }
 
   Tensor forward(Tensor x) {
     x = torch::relu(stem_bn(stem_conv(x)));
-    Tensor h = torch::relu(block1_bn1(block1_conv1(x)));
-    x = torch::relu(block1_bn2(block1_conv2(h)) + x);
-    h = block2_down_bn(block2_down_conv(x));
-    x = torch::relu(block2_bn1(block2_conv1(x)));
-    x = torch::relu(block2_bn2(block2_conv2(x)) + h);
+    x = torch::relu(block1(x) + x);
+    x = torch::relu(block2(x));
     x = x.mean({2, 3});
     return fc(x);
   }
 
   nn::Conv2d stem_conv{nn::Conv2dOptions(1, 16, 3).stride(2).padding(1).bias(false)};
   nn::BatchNorm2d stem_bn{nn::BatchNorm2dOptions(16).eps(1e-5).momentum(0.1)};
-  nn::Conv2d block1_conv1{nn::Conv2dOptions(16, 16, 3).padding(1).bias(false)};
-  nn::BatchNorm2d block1_bn1{nn::BatchNorm2dOptions(16).eps(1e-5).momentum(0.1)};
-  nn::Conv2d block1_conv2{nn::Conv2dOptions(16, 16, 3).padding(1).bias(false)};
-  nn::BatchNorm2d block1_bn2{nn::BatchNorm2dOptions(16).eps(1e-5).momentum(0.1)};
-  nn::Conv2d block2_down_conv{nn::Conv2dOptions(16, 32, 1).stride(2).bias(false)};
-  nn::BatchNorm2d block2_down_bn{nn::BatchNorm2dOptions(32).eps(1e-5).momentum(0.1)};
-  nn::Conv2d block2_conv1{nn::Conv2dOptions(16, 32, 3).stride(2).padding(1).bias(false)};
-  nn::BatchNorm2d block2_bn1{nn::BatchNorm2dOptions(32).eps(1e-5).momentum(0.1)};
-  nn::Conv2d block2_conv2{nn::Conv2dOptions(32, 32, 3).padding(1).bias(false)};
-  nn::BatchNorm2d block2_bn2{nn::BatchNorm2dOptions(32).eps(1e-5).momentum(0.1)};
+  Block block1;
+  DownBlock block2;
   nn::Linear fc{32, 10};
 };
 TORCH_MODULE(ResidualCnn);

@@ -80,16 +80,59 @@ def glorot_uniform(shape):
     return tf.random.uniform(shape, -limit, limit)
 
 
+class Stem(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv_weight = tf.Variable(glorot_uniform((3, 2, 3, 6)))
+        self.conv_bias = tf.Variable(tf.zeros((6,)))
+        self.depth_weight = tf.Variable(glorot_uniform((3, 3, 1, 6)))
+        self.bn_weight = tf.Variable(tf.ones((6,)))
+        self.bn_bias = tf.Variable(tf.zeros((6,)))
+        self.bn_running_mean = tf.Variable(tf.zeros((6,)), trainable=False)
+        self.bn_running_var = tf.Variable(tf.ones((6,)), trainable=False)
+
+    def __call__(self, x):
+        x = tf.nn.conv2d(
+            x,
+            self.conv_weight,
+            strides=(2, 1),
+            padding=[[0, 0], [0, 1], [1, 0], [0, 0]],
+        )
+        x = tf.nn.bias_add(x, self.conv_bias)
+        x = conv2d_xla(
+            x,
+            self.depth_weight,
+            strides=(1, 1),
+            padding=[[0, 0], [2, 2], [2, 2], [0, 0]],
+            dilations=(2, 2),
+        )
+        x = gelu_tanh(x)
+        x = tf.nn.max_pool2d(
+            x, ksize=(2, 2), strides=(1, 1), padding=[[0, 0], [1, 0], [0, 1], [0, 0]]
+        )
+        x = avg_pool2d(
+            x,
+            ksize=(3, 2),
+            strides=(2, 2),
+            padding=[[0, 0], [1, 0], [0, 1], [0, 0]],
+            count_include_pad=False,
+        )
+        x = tf.pad(x, [[0, 0], [1, 0], [0, 2], [0, 0]], constant_values=0.5)
+        x = avg_pool2d(
+            x,
+            ksize=(2, 2),
+            strides=(1, 1),
+            padding=[[0, 0], [1, 1], [0, 0], [0, 0]],
+            count_include_pad=True,
+        )
+        return batch_norm(
+            x, self.bn_weight, self.bn_bias, self.bn_running_mean, self.bn_running_var
+        )
+
+
 class AllSorts(tf.Module):
     def __init__(self):
         super().__init__()
-        self.stem_conv_weight = tf.Variable(glorot_uniform((3, 2, 3, 6)))
-        self.stem_conv_bias = tf.Variable(tf.zeros((6,)))
-        self.stem_depth_weight = tf.Variable(glorot_uniform((3, 3, 1, 6)))
-        self.stem_bn_weight = tf.Variable(tf.ones((6,)))
-        self.stem_bn_bias = tf.Variable(tf.zeros((6,)))
-        self.stem_bn_running_mean = tf.Variable(tf.zeros((6,)), trainable=False)
-        self.stem_bn_running_var = tf.Variable(tf.ones((6,)), trainable=False)
         self.words_weight = tf.Variable(tf.random.uniform((20, 6), -0.05, 0.05))
         self.norm_weight = tf.Variable(tf.ones((6,)))
         self.norm_bias = tf.Variable(tf.zeros((6,)))
@@ -97,50 +140,12 @@ class AllSorts(tf.Module):
         self.mix_bias = tf.Variable(tf.zeros((6,)))
         self.head_weight = tf.Variable(glorot_uniform((12, 6)))
         self.tied_bias = tf.Variable(tf.zeros((20,)))
+        self.stem = Stem()
 
     def __call__(self, picture, words):
-        c1 = tf.nn.conv2d(
-            picture,
-            self.stem_conv_weight,
-            strides=(2, 1),
-            padding=[[0, 0], [0, 1], [1, 0], [0, 0]],
-        )
-        c1 = tf.nn.bias_add(c1, self.stem_conv_bias)
-        c2 = conv2d_xla(
-            c1,
-            self.stem_depth_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [2, 2], [2, 2], [0, 0]],
-            dilations=(2, 2),
-        )
-        g = gelu_tanh(c2)
-        m = tf.nn.max_pool2d(
-            g, ksize=(2, 2), strides=(1, 1), padding=[[0, 0], [1, 0], [0, 1], [0, 0]]
-        )
-        a = avg_pool2d(
-            m,
-            ksize=(3, 2),
-            strides=(2, 2),
-            padding=[[0, 0], [1, 0], [0, 1], [0, 0]],
-            count_include_pad=False,
-        )
-        p = tf.pad(a, [[0, 0], [1, 0], [0, 2], [0, 0]], constant_values=0.5)
-        v = avg_pool2d(
-            p,
-            ksize=(2, 2),
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [0, 0], [0, 0]],
-            count_include_pad=True,
-        )
-        n = batch_norm(
-            v,
-            self.stem_bn_weight,
-            self.stem_bn_bias,
-            self.stem_bn_running_mean,
-            self.stem_bn_running_var,
-        )
-        s = tf.sigmoid(n)
-        gated = n * s
+        picture = self.stem(picture)
+        s = tf.sigmoid(picture)
+        gated = picture * s
         pooled = tf.reduce_mean(gated, axis=(1, 2))
         e = tf.nn.embedding_lookup(self.words_weight, words)
         t = tf.transpose(e, (0, 2, 1))

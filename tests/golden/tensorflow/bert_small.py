@@ -130,6 +130,21 @@ class EncoderBlock(tf.Module):
         return layer_norm(x, self.norm_weight, self.norm_bias, dims=1, eps=1e-12)
 
 
+class Head(tf.Module):
+    def __init__(self, weights, prefix):
+        super().__init__()
+        self.dense_weight = tf.Variable(weights[f"{prefix}.dense_weight"])
+        self.dense_bias = tf.Variable(weights[f"{prefix}.dense_bias"])
+        self.norm_weight = tf.Variable(weights[f"{prefix}.norm_weight"])
+        self.norm_bias = tf.Variable(weights[f"{prefix}.norm_bias"])
+
+    def __call__(self, x):
+        x = tf.tensordot(x, self.dense_weight, axes=1)
+        x = tf.nn.bias_add(x, self.dense_bias)
+        x = gelu(x)
+        return layer_norm(x, self.norm_weight, self.norm_bias, dims=1, eps=1e-12)
+
+
 class BertSmall(tf.Module):
     def __init__(self, weights):
         super().__init__()
@@ -142,12 +157,9 @@ class BertSmall(tf.Module):
         )
         self.embeddings_norm_weight = tf.Variable(weights["embeddings_norm_weight"])
         self.embeddings_norm_bias = tf.Variable(weights["embeddings_norm_bias"])
-        self.head_dense_weight = tf.Variable(weights["head_dense_weight"])
-        self.head_dense_bias = tf.Variable(weights["head_dense_bias"])
-        self.head_norm_weight = tf.Variable(weights["head_norm_weight"])
-        self.head_norm_bias = tf.Variable(weights["head_norm_bias"])
         self.decoder_bias = tf.Variable(weights["decoder_bias"])
         self.encoder = [EncoderBlock(weights, f"encoder.{i}") for i in range(2)]
+        self.head = Head(weights, "head")
 
     def __call__(self, tokens, token_types, last):
         x = tf.nn.embedding_lookup(self.embeddings_word_weight, tokens)
@@ -160,10 +172,7 @@ class BertSmall(tf.Module):
         h = tf.nn.dropout(h, rate=DROPOUT_RATE)
         for block in self.encoder:
             h = block(h, last)
-        h = tf.tensordot(h, self.head_dense_weight, axes=1)
-        h = tf.nn.bias_add(h, self.head_dense_bias)
-        h = gelu(h)
-        h = layer_norm(h, self.head_norm_weight, self.head_norm_bias, dims=1, eps=1e-12)
+        h = self.head(h)
         logits = tf.tensordot(h, self.embeddings_word_weight, axes=(-1, 1))
         logits = tf.nn.bias_add(logits, self.decoder_bias)
         return logits

@@ -83,29 +83,38 @@ def cached_attention(q, k, v, positions, keys, values, *, window=0):
     return tf.reshape(x, q.shape)
 
 
+class Attn(tf.Module):
+    def __init__(self, weights, prefix):
+        super().__init__()
+        self.q_weight = tf.Variable(half(weights[f"{prefix}.q_weight"]))
+        self.k_weight = tf.Variable(half(weights[f"{prefix}.k_weight"]))
+        self.key_cache = empty_cache(weights, 6, BATCH_SIZE, 1, 4)
+        self.value_cache = empty_cache(weights, 6, BATCH_SIZE, 1, 4)
+
+    def __call__(self, x, positions):
+        q = tf.tensordot(x, self.q_weight, axes=1)
+        q = tf.reshape(q, (-1, q.shape[1], 2, 4))
+        x = tf.tensordot(x, self.k_weight, axes=1)
+        x = tf.reshape(x, (-1, x.shape[1], 1, 4))
+        return cached_attention(
+            q, x, x, positions, self.key_cache, self.value_cache, window=3
+        )
+
+
 class Lm(tf.Module):
     def __init__(self, weights):
         super().__init__()
         self.embed_weight = tf.Variable(half(weights["embed_weight"]))
         self.places_weight = tf.Variable(weights["places_weight"])
-        self.attn_q_weight = tf.Variable(half(weights["attn_q_weight"]))
-        self.attn_k_weight = tf.Variable(half(weights["attn_k_weight"]))
         self.head_weight = tf.Variable(half(weights["head_weight"]))
-        self.attn_key_cache = empty_cache(weights, 6, BATCH_SIZE, 1, 4)
-        self.attn_value_cache = empty_cache(weights, 6, BATCH_SIZE, 1, 4)
+        self.attn = Attn(weights, "attn")
 
     def __call__(self, ids, positions):
         e = tf.nn.embedding_lookup(self.embed_weight, ids)
         p_rows = tf.reshape(half(self.places_weight), (-1, 6, 8))
         p_rows_now = tf.gather(p_rows, positions, axis=1)
         p = in_float32(tf.add, e, tf.cast(p_rows_now, tf.float32))
-        q = tf.tensordot(p, self.attn_q_weight, axes=1)
-        qs = tf.reshape(q, (-1, q.shape[1], 2, 4))
-        k = tf.tensordot(p, self.attn_k_weight, axes=1)
-        ks = tf.reshape(k, (-1, k.shape[1], 1, 4))
-        a = cached_attention(
-            qs, ks, ks, positions, self.attn_key_cache, self.attn_value_cache, window=3
-        )
+        a = self.attn(p, positions)
         f = tf.reshape(a, (-1, a.shape[1], 8))
         r = p + f
         r_last = r[:, -1:]

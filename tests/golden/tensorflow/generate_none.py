@@ -66,23 +66,32 @@ def grouped_attention(q, k, v, *, causal=False, window=0):
     return attention(q, k, v, causal=causal, window=window)
 
 
+class Attn(tf.Module):
+    def __init__(self, weights, prefix):
+        super().__init__()
+        self.q_weight = tf.Variable(weights[f"{prefix}.q_weight"])
+        self.k_weight = tf.Variable(weights[f"{prefix}.k_weight"])
+
+    def __call__(self, x):
+        q = tf.tensordot(x, self.q_weight, axes=1)
+        q = tf.reshape(q, (-1, 6, 2, 4))
+        x = tf.tensordot(x, self.k_weight, axes=1)
+        x = tf.reshape(x, (-1, 6, 1, 4))
+        return grouped_attention(q, x, x, causal=True, window=3)
+
+
 class Lm(tf.Module):
     def __init__(self, weights):
         super().__init__()
         self.embed_weight = tf.Variable(weights["embed_weight"])
         self.places_weight = tf.Variable(weights["places_weight"])
-        self.attn_q_weight = tf.Variable(weights["attn_q_weight"])
-        self.attn_k_weight = tf.Variable(weights["attn_k_weight"])
         self.head_weight = tf.Variable(weights["head_weight"])
+        self.attn = Attn(weights, "attn")
 
     def __call__(self, ids, positions):
         e = tf.nn.embedding_lookup(self.embed_weight, ids)
         p = e + self.places_weight[:6]
-        q = tf.tensordot(p, self.attn_q_weight, axes=1)
-        qs = tf.reshape(q, (-1, 6, 2, 4))
-        k = tf.tensordot(p, self.attn_k_weight, axes=1)
-        ks = tf.reshape(k, (-1, 6, 1, 4))
-        a = grouped_attention(qs, ks, ks, causal=True, window=3)
+        a = self.attn(p)
         f = tf.reshape(a, (-1, 6, 8))
         r = p + f
         r_now = tf.gather(r, positions, axis=1)

@@ -103,20 +103,72 @@ def avg_pool2d(x, *, ksize, strides, padding, count_include_pad):
     return y / tf.nn.avg_pool2d(inside, ksize, strides, "VALID")
 
 
+class Stem(tf.Module):
+    def __init__(self, weights, prefix):
+        super().__init__()
+        self.conv_weight = tf.Variable(weights[f"{prefix}.conv_weight"])
+        self.conv_bias = tf.Variable(weights[f"{prefix}.conv_bias"])
+        self.depth_weight = tf.Variable(weights[f"{prefix}.depth_weight"])
+        self.bn_weight = tf.Variable(weights[f"{prefix}.bn_weight"])
+        self.bn_bias = tf.Variable(weights[f"{prefix}.bn_bias"])
+        self.bn_running_mean = tf.Variable(
+            weights[f"{prefix}.bn_running_mean"], trainable=False
+        )
+        self.bn_running_var = tf.Variable(
+            weights[f"{prefix}.bn_running_var"], trainable=False
+        )
+
+    def __call__(self, x):
+        x = tf.nn.conv2d(
+            x,
+            half(self.conv_weight),
+            strides=(2, 1),
+            padding=[[0, 0], [0, 1], [1, 0], [0, 0]],
+        )
+        x = in_float32(tf.nn.bias_add, x, self.conv_bias)
+        x = conv2d_xla(
+            x,
+            half(self.depth_weight),
+            strides=(1, 1),
+            padding=[[0, 0], [2, 2], [2, 2], [0, 0]],
+            dilations=(2, 2),
+        )
+        x = gelu_tanh(x)
+        x = tf.nn.max_pool2d(
+            x, ksize=(2, 2), strides=(1, 1), padding=[[0, 0], [1, 0], [0, 1], [0, 0]]
+        )
+        x = in_float32(
+            avg_pool2d,
+            x,
+            ksize=(3, 2),
+            strides=(2, 2),
+            padding=[[0, 0], [1, 0], [0, 1], [0, 0]],
+            count_include_pad=False,
+        )
+        x = tf.pad(x, [[0, 0], [1, 0], [0, 2], [0, 0]], constant_values=0.5)
+        x = in_float32(
+            avg_pool2d,
+            x,
+            ksize=(2, 2),
+            strides=(1, 1),
+            padding=[[0, 0], [1, 1], [0, 0], [0, 0]],
+            count_include_pad=True,
+        )
+        return in_float32(
+            batch_norm,
+            x,
+            self.bn_weight,
+            self.bn_bias,
+            self.bn_running_mean,
+            self.bn_running_var,
+            eps=0.001,
+            momentum=0.01,
+        )
+
+
 class AllSorts(tf.Module):
     def __init__(self, weights):
         super().__init__()
-        self.stem_conv_weight = tf.Variable(weights["stem_conv_weight"])
-        self.stem_conv_bias = tf.Variable(weights["stem_conv_bias"])
-        self.stem_depth_weight = tf.Variable(weights["stem_depth_weight"])
-        self.stem_bn_weight = tf.Variable(weights["stem_bn_weight"])
-        self.stem_bn_bias = tf.Variable(weights["stem_bn_bias"])
-        self.stem_bn_running_mean = tf.Variable(
-            weights["stem_bn_running_mean"], trainable=False
-        )
-        self.stem_bn_running_var = tf.Variable(
-            weights["stem_bn_running_var"], trainable=False
-        )
         self.words_weight = tf.Variable(weights["words_weight"])
         self.norm_weight = tf.Variable(weights["norm_weight"])
         self.norm_bias = tf.Variable(weights["norm_bias"])
@@ -124,56 +176,13 @@ class AllSorts(tf.Module):
         self.mix_bias = tf.Variable(weights["mix_bias"])
         self.head_weight = tf.Variable(weights["head_weight"])
         self.tied_bias = tf.Variable(weights["tied_bias"])
+        self.stem = Stem(weights, "stem")
 
     def __call__(self, picture, words):
         picture = half(picture)
-        c1 = tf.nn.conv2d(
-            picture,
-            half(self.stem_conv_weight),
-            strides=(2, 1),
-            padding=[[0, 0], [0, 1], [1, 0], [0, 0]],
-        )
-        c1 = in_float32(tf.nn.bias_add, c1, self.stem_conv_bias)
-        c2 = conv2d_xla(
-            c1,
-            half(self.stem_depth_weight),
-            strides=(1, 1),
-            padding=[[0, 0], [2, 2], [2, 2], [0, 0]],
-            dilations=(2, 2),
-        )
-        g = gelu_tanh(c2)
-        m = tf.nn.max_pool2d(
-            g, ksize=(2, 2), strides=(1, 1), padding=[[0, 0], [1, 0], [0, 1], [0, 0]]
-        )
-        a = in_float32(
-            avg_pool2d,
-            m,
-            ksize=(3, 2),
-            strides=(2, 2),
-            padding=[[0, 0], [1, 0], [0, 1], [0, 0]],
-            count_include_pad=False,
-        )
-        p = tf.pad(a, [[0, 0], [1, 0], [0, 2], [0, 0]], constant_values=0.5)
-        v = in_float32(
-            avg_pool2d,
-            p,
-            ksize=(2, 2),
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [0, 0], [0, 0]],
-            count_include_pad=True,
-        )
-        n = in_float32(
-            batch_norm,
-            v,
-            self.stem_bn_weight,
-            self.stem_bn_bias,
-            self.stem_bn_running_mean,
-            self.stem_bn_running_var,
-            eps=0.001,
-            momentum=0.01,
-        )
-        s = tf.sigmoid(n)
-        gated = n * s
+        picture = self.stem(picture)
+        s = tf.sigmoid(picture)
+        gated = picture * s
         pooled = in_float32(tf.reduce_mean, gated, axis=(1, 2))
         e = half(tf.nn.embedding_lookup(self.words_weight, words))
         t = tf.transpose(e, (0, 2, 1))

@@ -41,6 +41,108 @@ def glorot_uniform(shape):
     return tf.random.uniform(shape, -limit, limit)
 
 
+class Block(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1_weight = tf.Variable(glorot_uniform((3, 3, 16, 16)))
+        self.bn1_weight = tf.Variable(tf.ones((16,)))
+        self.bn1_bias = tf.Variable(tf.zeros((16,)))
+        self.bn1_running_mean = tf.Variable(tf.zeros((16,)), trainable=False)
+        self.bn1_running_var = tf.Variable(tf.ones((16,)), trainable=False)
+        self.conv2_weight = tf.Variable(glorot_uniform((3, 3, 16, 16)))
+        self.bn2_weight = tf.Variable(tf.ones((16,)))
+        self.bn2_bias = tf.Variable(tf.zeros((16,)))
+        self.bn2_running_mean = tf.Variable(tf.zeros((16,)), trainable=False)
+        self.bn2_running_var = tf.Variable(tf.ones((16,)), trainable=False)
+
+    def __call__(self, x):
+        x = tf.nn.conv2d(
+            x,
+            self.conv1_weight,
+            strides=(1, 1),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        x = batch_norm(
+            x,
+            self.bn1_weight,
+            self.bn1_bias,
+            self.bn1_running_mean,
+            self.bn1_running_var,
+        )
+        x = tf.nn.relu(x)
+        x = tf.nn.conv2d(
+            x,
+            self.conv2_weight,
+            strides=(1, 1),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        return batch_norm(
+            x,
+            self.bn2_weight,
+            self.bn2_bias,
+            self.bn2_running_mean,
+            self.bn2_running_var,
+        )
+
+
+class DownBlock(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.down_conv_weight = tf.Variable(glorot_uniform((1, 1, 16, 32)))
+        self.down_bn_weight = tf.Variable(tf.ones((32,)))
+        self.down_bn_bias = tf.Variable(tf.zeros((32,)))
+        self.down_bn_running_mean = tf.Variable(tf.zeros((32,)), trainable=False)
+        self.down_bn_running_var = tf.Variable(tf.ones((32,)), trainable=False)
+        self.conv1_weight = tf.Variable(glorot_uniform((3, 3, 16, 32)))
+        self.bn1_weight = tf.Variable(tf.ones((32,)))
+        self.bn1_bias = tf.Variable(tf.zeros((32,)))
+        self.bn1_running_mean = tf.Variable(tf.zeros((32,)), trainable=False)
+        self.bn1_running_var = tf.Variable(tf.ones((32,)), trainable=False)
+        self.conv2_weight = tf.Variable(glorot_uniform((3, 3, 32, 32)))
+        self.bn2_weight = tf.Variable(tf.ones((32,)))
+        self.bn2_bias = tf.Variable(tf.zeros((32,)))
+        self.bn2_running_mean = tf.Variable(tf.zeros((32,)), trainable=False)
+        self.bn2_running_var = tf.Variable(tf.ones((32,)), trainable=False)
+
+    def __call__(self, x):
+        h = tf.nn.conv2d(x, self.down_conv_weight, strides=(2, 2), padding="VALID")
+        h = batch_norm(
+            h,
+            self.down_bn_weight,
+            self.down_bn_bias,
+            self.down_bn_running_mean,
+            self.down_bn_running_var,
+        )
+        x = tf.nn.conv2d(
+            x,
+            self.conv1_weight,
+            strides=(2, 2),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        x = batch_norm(
+            x,
+            self.bn1_weight,
+            self.bn1_bias,
+            self.bn1_running_mean,
+            self.bn1_running_var,
+        )
+        x = tf.nn.relu(x)
+        x = tf.nn.conv2d(
+            x,
+            self.conv2_weight,
+            strides=(1, 1),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        x = batch_norm(
+            x,
+            self.bn2_weight,
+            self.bn2_bias,
+            self.bn2_running_mean,
+            self.bn2_running_var,
+        )
+        return x + h
+
+
 class ResidualCnn(tf.Module):
     def __init__(self):
         super().__init__()
@@ -49,33 +151,10 @@ class ResidualCnn(tf.Module):
         self.stem_bn_bias = tf.Variable(tf.zeros((16,)))
         self.stem_bn_running_mean = tf.Variable(tf.zeros((16,)), trainable=False)
         self.stem_bn_running_var = tf.Variable(tf.ones((16,)), trainable=False)
-        self.block1_conv1_weight = tf.Variable(glorot_uniform((3, 3, 16, 16)))
-        self.block1_bn1_weight = tf.Variable(tf.ones((16,)))
-        self.block1_bn1_bias = tf.Variable(tf.zeros((16,)))
-        self.block1_bn1_running_mean = tf.Variable(tf.zeros((16,)), trainable=False)
-        self.block1_bn1_running_var = tf.Variable(tf.ones((16,)), trainable=False)
-        self.block1_conv2_weight = tf.Variable(glorot_uniform((3, 3, 16, 16)))
-        self.block1_bn2_weight = tf.Variable(tf.ones((16,)))
-        self.block1_bn2_bias = tf.Variable(tf.zeros((16,)))
-        self.block1_bn2_running_mean = tf.Variable(tf.zeros((16,)), trainable=False)
-        self.block1_bn2_running_var = tf.Variable(tf.ones((16,)), trainable=False)
-        self.block2_down_conv_weight = tf.Variable(glorot_uniform((1, 1, 16, 32)))
-        self.block2_down_bn_weight = tf.Variable(tf.ones((32,)))
-        self.block2_down_bn_bias = tf.Variable(tf.zeros((32,)))
-        self.block2_down_bn_running_mean = tf.Variable(tf.zeros((32,)), trainable=False)
-        self.block2_down_bn_running_var = tf.Variable(tf.ones((32,)), trainable=False)
-        self.block2_conv1_weight = tf.Variable(glorot_uniform((3, 3, 16, 32)))
-        self.block2_bn1_weight = tf.Variable(tf.ones((32,)))
-        self.block2_bn1_bias = tf.Variable(tf.zeros((32,)))
-        self.block2_bn1_running_mean = tf.Variable(tf.zeros((32,)), trainable=False)
-        self.block2_bn1_running_var = tf.Variable(tf.ones((32,)), trainable=False)
-        self.block2_conv2_weight = tf.Variable(glorot_uniform((3, 3, 32, 32)))
-        self.block2_bn2_weight = tf.Variable(tf.ones((32,)))
-        self.block2_bn2_bias = tf.Variable(tf.zeros((32,)))
-        self.block2_bn2_running_mean = tf.Variable(tf.zeros((32,)), trainable=False)
-        self.block2_bn2_running_var = tf.Variable(tf.ones((32,)), trainable=False)
         self.fc_weight = tf.Variable(glorot_uniform((32, 10)))
         self.fc_bias = tf.Variable(tf.zeros((10,)))
+        self.block1 = Block()
+        self.block2 = DownBlock()
 
     def __call__(self, x):
         x = tf.nn.conv2d(
@@ -92,73 +171,10 @@ class ResidualCnn(tf.Module):
             self.stem_bn_running_var,
         )
         x = tf.nn.relu(x)
-        h = tf.nn.conv2d(
-            x,
-            self.block1_conv1_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-        )
-        h = batch_norm(
-            h,
-            self.block1_bn1_weight,
-            self.block1_bn1_bias,
-            self.block1_bn1_running_mean,
-            self.block1_bn1_running_var,
-        )
-        h = tf.nn.relu(h)
-        h = tf.nn.conv2d(
-            h,
-            self.block1_conv2_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-        )
-        h = batch_norm(
-            h,
-            self.block1_bn2_weight,
-            self.block1_bn2_bias,
-            self.block1_bn2_running_mean,
-            self.block1_bn2_running_var,
-        )
+        h = self.block1(x)
         x = h + x
         x = tf.nn.relu(x)
-        h = tf.nn.conv2d(
-            x, self.block2_down_conv_weight, strides=(2, 2), padding="VALID"
-        )
-        h = batch_norm(
-            h,
-            self.block2_down_bn_weight,
-            self.block2_down_bn_bias,
-            self.block2_down_bn_running_mean,
-            self.block2_down_bn_running_var,
-        )
-        x = tf.nn.conv2d(
-            x,
-            self.block2_conv1_weight,
-            strides=(2, 2),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-        )
-        x = batch_norm(
-            x,
-            self.block2_bn1_weight,
-            self.block2_bn1_bias,
-            self.block2_bn1_running_mean,
-            self.block2_bn1_running_var,
-        )
-        x = tf.nn.relu(x)
-        x = tf.nn.conv2d(
-            x,
-            self.block2_conv2_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-        )
-        x = batch_norm(
-            x,
-            self.block2_bn2_weight,
-            self.block2_bn2_bias,
-            self.block2_bn2_running_mean,
-            self.block2_bn2_running_var,
-        )
-        x = x + h
+        x = self.block2(x)
         x = tf.nn.relu(x)
         x = tf.reduce_mean(x, axis=(1, 2))
         logits = tf.matmul(x, self.fc_weight)

@@ -59,6 +59,138 @@ def batch_norm(x, scale, shift, running_mean, running_var, *, eps, momentum):
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
 
 
+class Block(tf.Module):
+    def __init__(self, weights, prefix):
+        super().__init__()
+        self.conv1_weight = tf.Variable(weights[f"{prefix}.conv1_weight"])
+        self.bn1_weight = tf.Variable(weights[f"{prefix}.bn1_weight"])
+        self.bn1_bias = tf.Variable(weights[f"{prefix}.bn1_bias"])
+        self.bn1_running_mean = tf.Variable(
+            weights[f"{prefix}.bn1_running_mean"], trainable=False
+        )
+        self.bn1_running_var = tf.Variable(
+            weights[f"{prefix}.bn1_running_var"], trainable=False
+        )
+        self.conv2_weight = tf.Variable(weights[f"{prefix}.conv2_weight"])
+        self.bn2_weight = tf.Variable(weights[f"{prefix}.bn2_weight"])
+        self.bn2_bias = tf.Variable(weights[f"{prefix}.bn2_bias"])
+        self.bn2_running_mean = tf.Variable(
+            weights[f"{prefix}.bn2_running_mean"], trainable=False
+        )
+        self.bn2_running_var = tf.Variable(
+            weights[f"{prefix}.bn2_running_var"], trainable=False
+        )
+
+    def __call__(self, x):
+        x = tf.nn.conv2d(
+            x,
+            self.conv1_weight,
+            strides=(1, 1),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        x = batch_norm(
+            x,
+            self.bn1_weight,
+            self.bn1_bias,
+            self.bn1_running_mean,
+            self.bn1_running_var,
+            eps=1e-5,
+            momentum=0.1,
+        )
+        x = tf.nn.relu(x)
+        x = tf.nn.conv2d(
+            x,
+            self.conv2_weight,
+            strides=(1, 1),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        return batch_norm(
+            x,
+            self.bn2_weight,
+            self.bn2_bias,
+            self.bn2_running_mean,
+            self.bn2_running_var,
+            eps=1e-5,
+            momentum=0.1,
+        )
+
+
+class DownBlock(tf.Module):
+    def __init__(self, weights, prefix):
+        super().__init__()
+        self.down_conv_weight = tf.Variable(weights[f"{prefix}.down_conv_weight"])
+        self.down_bn_weight = tf.Variable(weights[f"{prefix}.down_bn_weight"])
+        self.down_bn_bias = tf.Variable(weights[f"{prefix}.down_bn_bias"])
+        self.down_bn_running_mean = tf.Variable(
+            weights[f"{prefix}.down_bn_running_mean"], trainable=False
+        )
+        self.down_bn_running_var = tf.Variable(
+            weights[f"{prefix}.down_bn_running_var"], trainable=False
+        )
+        self.conv1_weight = tf.Variable(weights[f"{prefix}.conv1_weight"])
+        self.bn1_weight = tf.Variable(weights[f"{prefix}.bn1_weight"])
+        self.bn1_bias = tf.Variable(weights[f"{prefix}.bn1_bias"])
+        self.bn1_running_mean = tf.Variable(
+            weights[f"{prefix}.bn1_running_mean"], trainable=False
+        )
+        self.bn1_running_var = tf.Variable(
+            weights[f"{prefix}.bn1_running_var"], trainable=False
+        )
+        self.conv2_weight = tf.Variable(weights[f"{prefix}.conv2_weight"])
+        self.bn2_weight = tf.Variable(weights[f"{prefix}.bn2_weight"])
+        self.bn2_bias = tf.Variable(weights[f"{prefix}.bn2_bias"])
+        self.bn2_running_mean = tf.Variable(
+            weights[f"{prefix}.bn2_running_mean"], trainable=False
+        )
+        self.bn2_running_var = tf.Variable(
+            weights[f"{prefix}.bn2_running_var"], trainable=False
+        )
+
+    def __call__(self, x):
+        h = tf.nn.conv2d(x, self.down_conv_weight, strides=(2, 2), padding="VALID")
+        h = batch_norm(
+            h,
+            self.down_bn_weight,
+            self.down_bn_bias,
+            self.down_bn_running_mean,
+            self.down_bn_running_var,
+            eps=1e-5,
+            momentum=0.1,
+        )
+        x = tf.nn.conv2d(
+            x,
+            self.conv1_weight,
+            strides=(2, 2),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        x = batch_norm(
+            x,
+            self.bn1_weight,
+            self.bn1_bias,
+            self.bn1_running_mean,
+            self.bn1_running_var,
+            eps=1e-5,
+            momentum=0.1,
+        )
+        x = tf.nn.relu(x)
+        x = tf.nn.conv2d(
+            x,
+            self.conv2_weight,
+            strides=(1, 1),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        x = batch_norm(
+            x,
+            self.bn2_weight,
+            self.bn2_bias,
+            self.bn2_running_mean,
+            self.bn2_running_var,
+            eps=1e-5,
+            momentum=0.1,
+        )
+        return x + h
+
+
 class ResidualCnn(tf.Module):
     def __init__(self, weights):
         super().__init__()
@@ -71,53 +203,10 @@ class ResidualCnn(tf.Module):
         self.stem_bn_running_var = tf.Variable(
             weights["stem_bn_running_var"], trainable=False
         )
-        self.block1_conv1_weight = tf.Variable(weights["block1_conv1_weight"])
-        self.block1_bn1_weight = tf.Variable(weights["block1_bn1_weight"])
-        self.block1_bn1_bias = tf.Variable(weights["block1_bn1_bias"])
-        self.block1_bn1_running_mean = tf.Variable(
-            weights["block1_bn1_running_mean"], trainable=False
-        )
-        self.block1_bn1_running_var = tf.Variable(
-            weights["block1_bn1_running_var"], trainable=False
-        )
-        self.block1_conv2_weight = tf.Variable(weights["block1_conv2_weight"])
-        self.block1_bn2_weight = tf.Variable(weights["block1_bn2_weight"])
-        self.block1_bn2_bias = tf.Variable(weights["block1_bn2_bias"])
-        self.block1_bn2_running_mean = tf.Variable(
-            weights["block1_bn2_running_mean"], trainable=False
-        )
-        self.block1_bn2_running_var = tf.Variable(
-            weights["block1_bn2_running_var"], trainable=False
-        )
-        self.block2_down_conv_weight = tf.Variable(weights["block2_down_conv_weight"])
-        self.block2_down_bn_weight = tf.Variable(weights["block2_down_bn_weight"])
-        self.block2_down_bn_bias = tf.Variable(weights["block2_down_bn_bias"])
-        self.block2_down_bn_running_mean = tf.Variable(
-            weights["block2_down_bn_running_mean"], trainable=False
-        )
-        self.block2_down_bn_running_var = tf.Variable(
-            weights["block2_down_bn_running_var"], trainable=False
-        )
-        self.block2_conv1_weight = tf.Variable(weights["block2_conv1_weight"])
-        self.block2_bn1_weight = tf.Variable(weights["block2_bn1_weight"])
-        self.block2_bn1_bias = tf.Variable(weights["block2_bn1_bias"])
-        self.block2_bn1_running_mean = tf.Variable(
-            weights["block2_bn1_running_mean"], trainable=False
-        )
-        self.block2_bn1_running_var = tf.Variable(
-            weights["block2_bn1_running_var"], trainable=False
-        )
-        self.block2_conv2_weight = tf.Variable(weights["block2_conv2_weight"])
-        self.block2_bn2_weight = tf.Variable(weights["block2_bn2_weight"])
-        self.block2_bn2_bias = tf.Variable(weights["block2_bn2_bias"])
-        self.block2_bn2_running_mean = tf.Variable(
-            weights["block2_bn2_running_mean"], trainable=False
-        )
-        self.block2_bn2_running_var = tf.Variable(
-            weights["block2_bn2_running_var"], trainable=False
-        )
         self.fc_weight = tf.Variable(weights["fc_weight"])
         self.fc_bias = tf.Variable(weights["fc_bias"])
+        self.block1 = Block(weights, "block1")
+        self.block2 = DownBlock(weights, "block2")
 
     def __call__(self, x):
         x = tf.nn.conv2d(
@@ -136,83 +225,10 @@ class ResidualCnn(tf.Module):
             momentum=0.1,
         )
         x = tf.nn.relu(x)
-        h = tf.nn.conv2d(
-            x,
-            self.block1_conv1_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-        )
-        h = batch_norm(
-            h,
-            self.block1_bn1_weight,
-            self.block1_bn1_bias,
-            self.block1_bn1_running_mean,
-            self.block1_bn1_running_var,
-            eps=1e-5,
-            momentum=0.1,
-        )
-        h = tf.nn.relu(h)
-        h = tf.nn.conv2d(
-            h,
-            self.block1_conv2_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-        )
-        h = batch_norm(
-            h,
-            self.block1_bn2_weight,
-            self.block1_bn2_bias,
-            self.block1_bn2_running_mean,
-            self.block1_bn2_running_var,
-            eps=1e-5,
-            momentum=0.1,
-        )
+        h = self.block1(x)
         x = h + x
         x = tf.nn.relu(x)
-        h = tf.nn.conv2d(
-            x, self.block2_down_conv_weight, strides=(2, 2), padding="VALID"
-        )
-        h = batch_norm(
-            h,
-            self.block2_down_bn_weight,
-            self.block2_down_bn_bias,
-            self.block2_down_bn_running_mean,
-            self.block2_down_bn_running_var,
-            eps=1e-5,
-            momentum=0.1,
-        )
-        x = tf.nn.conv2d(
-            x,
-            self.block2_conv1_weight,
-            strides=(2, 2),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-        )
-        x = batch_norm(
-            x,
-            self.block2_bn1_weight,
-            self.block2_bn1_bias,
-            self.block2_bn1_running_mean,
-            self.block2_bn1_running_var,
-            eps=1e-5,
-            momentum=0.1,
-        )
-        x = tf.nn.relu(x)
-        x = tf.nn.conv2d(
-            x,
-            self.block2_conv2_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-        )
-        x = batch_norm(
-            x,
-            self.block2_bn2_weight,
-            self.block2_bn2_bias,
-            self.block2_bn2_running_mean,
-            self.block2_bn2_running_var,
-            eps=1e-5,
-            momentum=0.1,
-        )
-        x = x + h
+        x = self.block2(x)
         x = tf.nn.relu(x)
         x = tf.reduce_mean(x, axis=(1, 2))
         logits = tf.matmul(x, self.fc_weight)
