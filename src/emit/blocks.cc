@@ -357,6 +357,20 @@ class Planner {
   int families_ = 0;
 };
 
+// Stretches with the same ops, the shorter ones first.
+std::map<std::pair<size_t, std::vector<ir::Op>>, std::vector<Stretch>> alike_in(
+    const ir::Workload& workload, const std::vector<Stretch>& all) {
+  std::map<std::pair<size_t, std::vector<ir::Op>>, std::vector<Stretch>> alike;
+  for (const Stretch& stretch : all) {
+    std::vector<ir::Op> ops;
+    for (int n = stretch.first; n < stretch.end; ++n)
+      ops.push_back(workload.nodes[static_cast<size_t>(n)].op);
+    const size_t size = ops.size();
+    alike[{size, std::move(ops)}].push_back(stretch);
+  }
+  return alike;
+}
+
 }  // namespace
 
 Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& types, Style style,
@@ -379,17 +393,8 @@ Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& t
     blocks.families_.push_back(std::move(*family));
     return true;
   };
-  // Stretches with the same ops, the shorter ones first.
-  std::map<std::pair<size_t, std::vector<ir::Op>>, std::vector<Stretch>> alike;
   const std::vector<Stretch> all = find_stretches(workload);
-  for (const Stretch& stretch : all) {
-    std::vector<ir::Op> ops;
-    for (int n = stretch.first; n < stretch.end; ++n)
-      ops.push_back(workload.nodes[static_cast<size_t>(n)].op);
-    const size_t size = ops.size();
-    alike[{size, std::move(ops)}].push_back(stretch);
-  }
-  for (const auto& [_, stretches] : alike) {
+  for (const auto& [_, stretches] : alike_in(workload, all)) {
     if (stretches.size() < 2) continue;
     std::map<std::string, std::vector<Planner::Member>> groups;
     for (const Stretch& stretch : stretches) {
