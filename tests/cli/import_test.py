@@ -206,7 +206,7 @@ class Proven(Proving):
     def test_a_row_that_pads_is_emitted(self) -> None:
         text = self.proves("PaddedBag", "i32[4,6]")
         self.assertIn("weight=words.trains[9,1] frozen", text)
-        self.assertIn("words.trains", self.emitted("train_torch.py"))
+        self.assertIn('self.register_buffer("trains"', self.emitted("train_torch.py"))
 
     def test_two_biases_become_one(self) -> None:
         done = self.imported(
