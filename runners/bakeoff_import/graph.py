@@ -344,22 +344,16 @@ class Graph:
     def join_outputs(self, result: str, outputs: Mapping[str, Shape]) -> None:
         """What puts flattened outputs of these names and sizes side by side becomes one
         op, `join`, of them as they are: scripts that predict give them one by one."""
-        last, sizes = self.by_output[result], outputs.values()
+        last = self.by_output[result]
+        if last.op != "concat" or len(last.inputs) != len(outputs):
+            return
         inputs = list(last.inputs)
-        for i, (name, size) in enumerate(zip(inputs, sizes)):
-            made, shape = self.by_output.get(name), (N, *size)
-            if made is None or len(size) < 2:
-                continue
-            before = self.by_output.get(made.inputs[0]) if made.inputs else None
-            if (
-                made.op not in ("reshape", "flatten")
-                or sum(name in n.inputs for n in self.nodes) > 1
-            ):
-                continue
-            if before is not None and before.shape == shape:
-                inputs[i] = before.output
-            else:
-                made.op, made.shape, made.attrs = "reshape", shape, {"shape": shape}
+        for i, (name, size) in enumerate(zip(inputs, outputs.values())):
+            shape, made = (N, *size), self.by_output.get(name)
+            if made is not None and size:  # one number a row stays N,1
+                inputs[i] = self.reshape(name, made.shape, shape)
+        self.nodes.remove(last)
+        self.nodes.append(last)  # behind the reshapes
         last.op, last.attrs, last.inputs = "join", {}, tuple(inputs)
         for old, name in zip(inputs, outputs):
             if name.isidentifier() and old in self.by_output:

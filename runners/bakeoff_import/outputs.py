@@ -62,6 +62,10 @@ class Outputs:
         if self.wanted:
             chosen = self.several or [self.wanted]
             for name in chosen:
+                if chosen.count(name) > 1:
+                    raise ImportProblem(
+                        f"the output '{name}' is named twice", "name each output once"
+                    )
                 if name not in found:
                     raise self._no_such(name, found)
             self.sizes = {

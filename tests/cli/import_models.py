@@ -903,7 +903,14 @@ class Heads(nn.Module):
         h = self.conv(x)
         masks = torch.tanh(h).unflatten(1, (3, 2))
         pooled = h.mean((2, 3))
-        return {"masks": masks, "scores": self.fc(pooled), "best": pooled.amax(1)}
+        return {
+            "masks": masks,
+            "scores": self.fc(pooled),
+            "best": pooled.amax(1),
+            "pairs": torch.relu(pooled).view(
+                -1, 2, 3
+            ),  # flattened it is what was there
+        }
 
 
 class HiddenScale(nn.Module):

@@ -485,12 +485,18 @@ class Refused(Importing):
         self.assertNotIn("b.weight", (self.place.path / "my.ir").read_text())
 
     def test_several_outputs_side_by_side(self) -> None:
-        names = ("--output", "scores,masks,best")
+        names = ("--output", "scores,masks,best,pairs")
         done = self.imported("Heads", "f32[4,3,6,5]", more=names)
         self.assertEqual(done.code, 0, done.err)
         text = (self.place.path / "my.ir").read_text()
-        self.assertIn(" = join(scores, masks, best)", text)
-        self.assertIn("y: f32[N,78]", text)
+        self.assertIn(" = join(scores, masks, best, pairs)", text)
+        self.assertIn("y: f32[N,84]", text)
+        self.assertRegex(text, r"masks = reshape\(.*shape=N,3,2,4,3\n")
+        self.assertRegex(text, r"pairs = reshape\(.*shape=N,2,3\n")
+        twice = self.imported(
+            "Heads", "f32[4,3,6,5]", more=("--output", "best,best", "--force")
+        )
+        self.assertIn("the output 'best' is named twice", twice.err)
         done = self.imported(
             "Heads", "f32[4,3,6,5]", more=("--output", "z,masks", "--force")
         )
