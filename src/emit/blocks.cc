@@ -239,6 +239,9 @@ std::set<std::string> children(const ir::Workload& workload, const Stretch& stre
   return all;
 }
 
+// Enough for a class or function of its own.
+bool large(const Stretch& stretch) { return stretch.end - stretch.first >= 3; }
+
 class Planner {
  public:
   Planner(const ir::Workload& workload, const std::vector<ir::Type>& types, Blocks::Style style)
@@ -250,9 +253,8 @@ class Planner {
     Printed printed;
   };
 
-  bool worthwhile(const std::vector<Member>& members) const {
-    const int nodes = members[0].stretch.end - members[0].stretch.first;
-    return members.size() >= 2 && (nodes >= 4 || (nodes == 3 && (style_.single || members.size() >= 3)));
+  static bool worthwhile(const std::vector<Member>& members) {
+    return members.size() >= 2 && large(members[0].stretch);
   }
 
   // The family with its blocks; nullopt if it would have too many parameters. merge() runs twice: first to
@@ -378,7 +380,6 @@ Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& t
   Blocks blocks;
   blocks.readers_ = last_readers(workload);
   blocks.inputs_ = static_cast<int>(workload.inputs.size());
-  const bool single = style.single;
   Planner planner(workload, types, std::move(style));
   const auto add = [&](const std::vector<Planner::Member>& members) {
     std::vector<Block> made;
@@ -404,11 +405,11 @@ Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& t
       groups[key].push_back({stretch, std::move(*printed)});
     }
     for (const auto& [key, members] : groups) {
-      if (!planner.worthwhile(members) || add(members)) continue;
+      if (!Planner::worthwhile(members) || add(members)) continue;
       std::map<std::string, std::vector<Planner::Member>> equal;
       for (const Planner::Member& member : members) equal[skeleton(member.printed, true)].push_back(member);
       for (const auto& [text, same] : equal) {
-        if (planner.worthwhile(same)) add(same);
+        if (Planner::worthwhile(same)) add(same);
       }
     }
   }
@@ -420,9 +421,10 @@ Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& t
   for (const Stretch& stretch : all) {
     if (blocks.in_list_of_blocks(stretch)) add_alone(stretch);
   }
-  for (Stretch stretch : single ? all : std::vector<Stretch>()) {
+  // What a model has once would be modules in dicts within dicts.
+  for (Stretch stretch : all) {
     stretch.end = stretch.least;
-    if (stretch.end - stretch.first >= 3) add_alone(stretch);
+    if (large(stretch)) add_alone(stretch);
   }
   return blocks;
 }

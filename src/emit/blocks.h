@@ -78,7 +78,6 @@ class Blocks {
     Namer names;               // taken: families get other names
     bool functions = false;    // families are functions, "encoder_layer", instead of classes
     std::string in_body = {};  // what precedes a parameter's name in a body: "self."
-    bool single = false;  // parts of which there is one are blocks, too: else they are dicts within dicts
   };
   static Blocks plan(const ir::Workload& workload, const std::vector<ir::Type>& types, Style style,
                      const Print& print);

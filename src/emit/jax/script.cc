@@ -216,8 +216,7 @@ class Script {
       if (dropouts(graph_, stretch.first, stretch.end) > 0) printed.formals.push_back("keys");
       return printed;
     };
-    blocks_ = Blocks::plan(request_.workload, graph_.types,
-                           {.names = names_, .functions = true, .single = true}, print);
+    blocks_ = Blocks::plan(request_.workload, graph_.types, {.names = names_, .functions = true}, print);
   }
 
   void print_blocks() {

@@ -59,8 +59,7 @@ Blocks plan_blocks(const Printer& printer) {
     p.out.give_back(p.value_name(printer.workload.output_of(stretch.end - 1)));
     return p.printed();
   };
-  return Blocks::plan(printer.workload, printer.types,
-                      {.names = printer.names(), .functions = true, .single = true}, print);
+  return Blocks::plan(printer.workload, printer.types, {.names = printer.names(), .functions = true}, print);
 }
 
 namespace {

@@ -66,7 +66,7 @@ class Program {
   std::string text() {
     const Stretch whole{"", 0, workload_.model_end()};
     blocks_ =
-        Blocks::plan(workload_, types_, {.names = names_, .single = true},
+        Blocks::plan(workload_, types_, {.names = names_},
                      [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
     Namer flat_names = names_;
     const Modules flat(request_, types_, whole, no_blocks_, flat_names);

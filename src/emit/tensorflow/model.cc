@@ -63,7 +63,7 @@ Model::Model(const Request& request, const Graph& graph, const Namer& names, std
   Namer taken = names_;
   taken.reserve(class_);
   blocks_ =
-      Blocks::plan(request.workload, graph.types, {.names = taken, .in_body = "self.", .single = true},
+      Blocks::plan(request.workload, graph.types, {.names = taken, .in_body = "self."},
                    [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
   targets_.resize(request.workload.parameters.size());
   find_targets({"", 0, request.workload.model_end()}, "");

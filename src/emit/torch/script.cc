@@ -142,7 +142,7 @@ class Script {
   Result<std::string> text() {
     CHECK_OK(Modules::check_names(workload_));
     blocks_ =
-        Blocks::plan(workload_, types_, {.names = names_, .in_body = "self.", .single = true},
+        Blocks::plan(workload_, types_, {.names = names_, .in_body = "self."},
                      [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
     const Stretch whole{"", 0, workload_.model_end()};
     TRY(const Modules modules, Modules::plan(request_, types_, whole, blocks_));
