@@ -247,47 +247,10 @@ int ForwardPrinter::print_at(int n, const OpFunctions<ForwardPrinter>& functions
   if (!index.empty()) return print_index(index, true);
   if (const Split* split = graph_.slices.split_at(n, stretch_, blocks)) return print_split(*split);
   if (const auto list = lists_.find(n); list != lists_.end())
-    out_.call(fmt::format("{} = {}", target({}, false), list->second.first),
-              {list->second.second, fmt::format("axis={}", axes().at(node().integer("axis")))});
+    print_collected(list->second);
   else
     functions.at(node().op)(*this, node());
   return n + 1;
-}
-
-void ForwardPrinter::print_loop(const Loop& loop, const OpFunctions<ForwardPrinter>& functions,
-                                const Blocks& blocks, const BlockCalls& calls) {
-  for (const int n : loop.sources) print_at(n, functions, blocks, calls);
-  Rolling rolling(loop, graph_.workload, names_);
-  rolling_ = &rolling;
-  for (const Loop::Carry& c : loop.carries) {
-    const std::string variable = new_variable(c.next);
-    out_.line(fmt::format("{} = {}", variable, variables_.at(c.start)));
-    variables_[c.before] = rolling.carry[c.next] = variable;
-  }
-  const std::string module = transpose_.starts_with("tf.") ? "tf." : "jnp.";
-  for (const auto& [node, list] : rolling.lists) {
-    out_.line(list + " = []");
-    const bool stacks = loop.collected.at(node).stacks;
-    lists_[node] = {module + (stacks ? "stack" : module == "tf." ? "concat" : "concatenate"), list};
-  }
-  out_.line(fmt::format("for {} in range({}):", rolling.index, loop.count));
-  {
-    const auto body = out_.indent();
-    std::set<int> printed;
-    for (const int n : loop.body) {
-      if (printed.contains(n)) continue;
-      for (int end = print_at(n, functions, blocks, calls), i = n; i < end; ++i) printed.insert(i);
-    }
-    for (const auto& [node, made] : loop.collected) {
-      for (const int n : made.tail) print_at(n, functions, blocks, calls);
-      out_.line(fmt::format("{}.append({})", rolling.lists.at(node), variables_.at(made.value)));
-    }
-    if (const std::string line = rolling.handed_on(variables_); !line.empty()) out_.line(line);
-  }
-  rolling_ = nullptr;
-  for (const Loop::Carry& c : loop.carries)
-    if (c.last >= 0) variables_[c.last] = rolling.carry.at(c.next);
-  for (const auto& [value, last] : loop.finals) variables_[last] = variables_.at(value);
 }
 
 int ForwardPrinter::print_index(const std::string& index, bool select) {
@@ -306,11 +269,10 @@ int ForwardPrinter::print_split(const Split& split) {
     node_ = part;
     names.push_back(target());
   }
-  const bool tensorflow = transpose_.starts_with("tf.");
   const std::string parts = split.even()
                                 ? std::to_string(names.size())
-                                : fmt::format("[{}]", join(tensorflow ? split.widths : split.cuts(), ", "));
-  out_.call(fmt::format("{} = {}split", join(names, ", "), tensorflow ? "tf." : "jnp."),
+                                : fmt::format("[{}]", join(tensorflow() ? split.widths : split.cuts(), ", "));
+  out_.call(fmt::format("{} = {}split", join(names, ", "), tensorflow() ? "tf." : "jnp."),
             {x, parts, fmt::format("axis={}", split.axis)});
   return node_ + 1;
 }

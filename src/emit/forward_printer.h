@@ -47,6 +47,9 @@ struct Graph {
   // Slices that are one statement.
   Slices slices = {};
   Loops loops = {};
+  // Loops are given to the framework (jax.lax.scan, tf.range), not unrolled by Python. `traced`: the printer has met one.
+  bool trace_loops = false;
+  mutable bool traced = false;
   // True where no live node uses some trained parameter.
   bool has_idle_parameters() const;
 };
@@ -169,8 +172,26 @@ class ForwardPrinter {
   bool is_free(const std::string& variable) const;
   void print_nodes(const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
                    const BlockCalls& calls);
+  // Loops (forward_loops.cc). `PrintBody`: prints one iteration, without the nodes that are given.
+  using PrintBody = std::function<void(const std::set<int>& given)>;
+  // A slice of one place that lax.scan hands to the iterations: `variable`, of an array along whose first axis it moves.
+  struct Scanned {
+    int node;
+    std::string variable, source;
+  };
+  bool tensorflow() const { return transpose_.starts_with("tf."); }
+  bool traceable(const Loop& loop) const;
   void print_loop(const Loop& loop, const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
                   const BlockCalls& calls);
+  void print_for(Rolling& rolling, bool traced, const PrintBody& body);
+  void print_scan(Rolling& rolling, const Blocks& blocks, const PrintBody& body);
+  std::vector<Scanned> scanned(const Loop& loop, const Blocks& blocks);
+  // What a loop has collected: the function that joins the list; empty for a TensorArray.
+  struct Collection {
+    std::string join, list;
+    bool stacks = false;
+  };
+  void print_collected(const Collection& made);
   // Slices that are one statement; these and the next give the index behind the last node of what they have printed.
   int print_index(const std::string& index, bool select);
   int print_split(const Split& split);
@@ -193,9 +214,8 @@ class ForwardPrinter {
   std::map<ir::ValueId, int> last_use_;
   Stretch stretch_;                   // that is printed: all, without a path, or one
   const Rolling* rolling_ = nullptr;  // of the loop in print
-  // By the node that joins what a loop has collected: the function and the list.
-  std::map<int, std::pair<std::string, std::string>> lists_;
-  std::string main_;  // the variable along which it goes
+  std::map<int, Collection> lists_;   // by the node that joins it
+  std::string main_;                  // the variable along which it goes
   int node_ = -1;
 };
 

@@ -30,6 +30,33 @@ bool reads(const Graph& graph, size_t input) {
 
 }  // namespace
 
+Setting loops_setting(const std::string& how) {
+  return {
+      .name = "loops",
+      .values = {"unrolled", "scan"},
+      .fallback = "unrolled",
+      .doc =
+          "a cell that the model runs once for each place, as a decoder does: unrolled: by a loop of Python, "
+          "all its rounds are compiled; scan: one round is compiled, " +
+          how,
+      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict}};
+}
+
+Status choose_loops(const Request& request, Graph& graph) {
+  graph.trace_loops = setting_or(request.settings, "loops", "unrolled") == "scan";
+  if (!graph.trace_loops || !precision_of(request).mixed()) return Done{};
+  return Error{.message = "loops = scan carries float32 alone, precision is " + precision_of(request).half,
+               .remedy = "remove loops or precision"};
+}
+
+Status check_loops(const Request& request, const Graph& graph) {
+  if (!graph.trace_loops || graph.traced) return Done{};
+  return Error{
+      .message = fmt::format("loops = scan: '{}' has no loop of equal rounds that could be carried out so",
+                             request.workload.name),
+      .remedy = "remove loops from this contender"};
+}
+
 void print_constants(CodeWriter& out, const Request& request, const Graph& graph,
                      const std::vector<std::string>& more) {
   out.line(fmt::format("BATCH_SIZE = {}", request.training.batch));

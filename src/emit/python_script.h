@@ -16,6 +16,13 @@ namespace bakeoff::emit {
 // "train_jax.py" -> "train_jax.layout.json"
 std::string layout_file_name(const std::string& script_name);
 
+// How a loop of the model is spelled: unrolled by Python, or given to the framework as `how`.
+Setting loops_setting(const std::string& how);
+// Sets graph.trace_loops. Refuses what a traced loop cannot carry.
+Status choose_loops(const Request& request, Graph& graph);
+// After the script was printed: refuses one that was to have a traced loop and has none.
+Status check_loops(const Request& request, const Graph& graph);
+
 // BATCH_SIZE, where the script trains LEARNING_RATE, `more` ("RHO = 0.9") and the dropout rates.
 void print_constants(CodeWriter& out, const Request& request, const Graph& graph,
                      const std::vector<std::string>& more);

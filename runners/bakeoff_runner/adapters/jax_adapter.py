@@ -99,7 +99,7 @@ _SCRIPT_NAMES = {
     "train_step": "train_step(params, opt_state, *batch)",
     "train_steps": "train_steps(params, opt_state, *batches)",
 }
-_OPTIONS = {"donate", "steps_per_call", "cache", "precision", "tf32"}
+_OPTIONS = {"donate", "steps_per_call", "loops", "cache", "precision", "tf32"}
 # Steps that predict do not depend on each other: JAX may have up to 32 of them under
 # way on a CPU, and the last one may be the first to be ready.
 _UNDER_WAY = 64

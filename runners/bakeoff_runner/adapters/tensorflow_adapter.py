@@ -95,6 +95,7 @@ _OPTIONS = {
     "jit_compile",
     "steps_per_call",
     "input",
+    "loops",
     "cache",
     "precision",
     "tf32",

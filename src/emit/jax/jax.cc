@@ -40,11 +40,14 @@ Result<Emitted> emit_jax(const Request& request) {
   TRY(const auto types, ir::infer(request.workload));
   const LayoutPlan plan = plan_layout(request.workload, types, {.stretched_conv_transpose = true});
   Namer names(jax::reserved_names());
-  const Graph graph = make_graph(request.workload, types, plan, names, request.training.predicts());
+  Graph graph = make_graph(request.workload, types, plan, names, request.training.predicts());
+  CHECK_OK(choose_loops(request, graph));
   std::vector<std::string> targets;
   for (const ir::Parameter& parameter : request.workload.parameters) targets.push_back(parameter.name);
   const std::string layout = layout_json(request.workload, plan, targets);
-  return Emitted{.source = jax::script_text(request, graph, names, !layout.empty()),
+  const std::string source = jax::script_text(request, graph, names, !layout.empty());
+  CHECK_OK(check_loops(request, graph));
+  return Emitted{.source = source,
                  .layout_json = layout,
                  .example = python_example(request,
                                            "params = script.init_params(script.load_weights(weights))\n"
@@ -146,6 +149,7 @@ const Framework& jax_framework() {
                     .scenarios = {ir::Scenario::kTrain},
                     .steps_per_call = true,
                     .tuned = {"8"}},
+                   loops_setting("by jax.lax.scan"),
                    cache_setting(),
                    precision_setting("explicit casts of parameters and inputs, without loss scaling", true),
                    tf32_setting("jax_default_matmul_precision")},

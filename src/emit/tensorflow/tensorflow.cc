@@ -30,6 +30,8 @@ Status check_settings(const Request& request) {
   if (request.settings.at("mode") == "eager" && request.settings.at("steps_per_call") != "1") {
     return Error{.message = "TensorFlow: steps_per_call above 1 needs mode = function"};
   }
+  if (request.settings.at("mode") == "eager" && setting_or(request.settings, "loops", "") == "scan")
+    return Error{.message = "TensorFlow: loops = scan needs mode = function"};
   if (request.training.track == ir::Track::kAsIs && request.settings.at("steps_per_call") != "1" &&
       tensorflow::input_of(request) == "preloaded") {
     return Error{.message = "TensorFlow: shuffled steps_per_call above 1 needs input = tf_data"};
@@ -57,11 +59,14 @@ Result<Emitted> emit_tensorflow(const Request& request) {
   const LayoutPlan plan =
       plan_layout(request.workload, types, {.depthwise_kernel = tensorflow::native_depthwise});
   Namer names(tensorflow::reserved_names());
-  const Graph graph = make_graph(request.workload, types, plan, names, request.training.predicts());
+  Graph graph = make_graph(request.workload, types, plan, names, request.training.predicts());
+  CHECK_OK(choose_loops(request, graph));
   const tensorflow::Model model(request, graph, names, tensorflow::class_name(request));
   const std::string layout = layout_json(request.workload, plan, model.targets());
+  const std::string source = tensorflow::script_text(request, graph, names, model, !layout.empty());
+  CHECK_OK(check_loops(request, graph));
   return Emitted{
-      .source = tensorflow::script_text(request, graph, names, model, !layout.empty()),
+      .source = source,
       .layout_json = layout,
       .example = python_example(request, prediction(request), output_turn(request.workload, plan))};
 }
@@ -150,6 +155,7 @@ const Framework& tensorflow_framework() {
                            "with cache, shuffle and prefetch; auto: preloaded, in the as-is track tf.data "
                            "without cache",
                     .scenarios = {ir::Scenario::kTrain}},
+                   loops_setting("by a loop over tf.range (mode = function)"),
                    cache_setting(),
                    precision_setting("explicit casts of parameters and inputs, without loss scaling", true),
                    tf32_setting("enable_tensor_float_32_execution")},
