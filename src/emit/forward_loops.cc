@@ -63,7 +63,7 @@ void ForwardPrinter::print_loop(const Loop& loop, const OpFunctions<ForwardPrint
   Rolling rolling(loop, graph_.workload, names_);
   rolling_ = &rolling;
   const bool traced = graph_.trace_loops && traceable(loop);
-  if (traced) graph_.traced = true;
+  if (traced) graph_.traced = rolling.traced = true;
   const auto body = [&](const std::set<int>& given) {
     std::set<int> printed = given;
     for (const int n : loop.body) {
@@ -83,11 +83,23 @@ void ForwardPrinter::print_loop(const Loop& loop, const OpFunctions<ForwardPrint
   if (traced && !tensorflow())
     print_scan(rolling, blocks, body);
   else
-    print_for(rolling, traced, body);
+    print_for(rolling, body);
   rolling_ = nullptr;
   for (const Loop::Carry& c : loop.carries)
     if (c.last >= 0) variables_[c.last] = rolling.carry.at(c.next);
   for (const auto& [value, last] : loop.finals) variables_[last] = variables_.at(value);
+}
+
+// A slice with a traced index has no size that a compiler knows: what is read says how many places it takes.
+int ForwardPrinter::print_places(const Loop::Moving& moving) {
+  const std::string x = input(), from = moving.place(rolling_->index);
+  const int64_t axis = axes().at(node().integer("axis"));
+  if (tensorflow())
+    assign("tf.gather",
+           {x, fmt::format("{} + tf.range({})", from, moving.width), fmt::format("axis={}", axis)});
+  else
+    assign("lax.dynamic_slice_in_dim", {x, from, std::to_string(moving.width), fmt::format("axis={}", axis)});
+  return node_ + 1;
 }
 
 void ForwardPrinter::print_collected(const Collection& made) {
@@ -108,11 +120,12 @@ void ForwardPrinter::print_collected(const Collection& made) {
   out_.call(variable + " = tf.reshape", {turned, python_tuple(sizes)});
 }
 
-void ForwardPrinter::print_for(Rolling& rolling, bool traced, const PrintBody& body) {
+void ForwardPrinter::print_for(Rolling& rolling, const PrintBody& body) {
   const Loop& loop = rolling.loop;
+  const bool traced = rolling.traced;
   for (const Loop::Carry& c : loop.carries) {
     const std::string variable = new_variable(c.next);
-    out_.line(fmt::format("{} = {}", variable, variables_.at(c.start)));
+    out_.line(fmt::format("{} = {}", variable, value(c.start, held(c.next))));
     variables_[c.before] = rolling.carry[c.next] = variable;
   }
   for (const auto& [node, list] : rolling.lists) {
@@ -166,7 +179,7 @@ void ForwardPrinter::print_scan(Rolling& rolling, const Blocks& blocks, const Pr
     given.insert({s.node, s.node + 1});
   }
   for (const Loop::Carry& c : loop.carries) {
-    starts.push_back(variables_.at(c.start));
+    starts.push_back(value(c.start, held(c.next)));
     carried.push_back(new_variable(c.next));
     variables_[c.before] = rolling.carry[c.next] = carried.back();
   }

@@ -242,6 +242,8 @@ int ForwardPrinter::print_at(int n, const OpFunctions<ForwardPrinter>& functions
     return print_blocks(*block, blocks, calls);
   node_ = n;
   const std::string index = graph_.slices.select_at(n, stretch_, blocks);
+  if (rolling_ != nullptr && rolling_->traced && index.empty() && rolling_->loop.moving.contains(n))
+    return print_places(rolling_->loop.moving.at(n));
   if (rolling_ != nullptr && rolling_->loop.moving.contains(n))
     return print_index(rolling_->moving_index(n, axes(), !index.empty()), !index.empty());
   if (!index.empty()) return print_index(index, true);
@@ -342,11 +344,10 @@ std::string ForwardPrinter::dropout_number() const {
 }
 
 std::string ForwardPrinter::value(ir::ValueId id, Order wanted) const {
-  const Order held = graph_.plan.values[static_cast<size_t>(id)];
   const std::string& variable = variables_.at(id);
-  if (held == wanted) return variable;
+  if (held(id) == wanted) return variable;
   return fmt::format("{}({}, {})", transpose_, variable,
-                     python_tuple(conversion_perm(held, wanted, shape(id).size())));
+                     python_tuple(conversion_perm(held(id), wanted, shape(id).size())));
 }
 
 std::string ForwardPrinter::input(size_t i) const {

@@ -165,6 +165,7 @@ class ForwardPrinter {
 
  private:
   std::string value(ir::ValueId id, Order wanted) const;
+  Order held(ir::ValueId id) const { return graph_.plan.values[static_cast<size_t>(id)]; }
   // The variable for the node's value. `block`: the node is the last of a block that reads these inputs.
   std::string target() { return target(node().inputs, false); }
   std::string target(const std::vector<ir::ValueId>& inputs, bool block);
@@ -183,7 +184,7 @@ class ForwardPrinter {
   bool traceable(const Loop& loop) const;
   void print_loop(const Loop& loop, const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
                   const BlockCalls& calls);
-  void print_for(Rolling& rolling, bool traced, const PrintBody& body);
+  void print_for(Rolling& rolling, const PrintBody& body);
   void print_scan(Rolling& rolling, const Blocks& blocks, const PrintBody& body);
   std::vector<Scanned> scanned(const Loop& loop, const Blocks& blocks);
   // What a loop has collected: the function that joins the list; empty for a TensorArray.
@@ -191,6 +192,7 @@ class ForwardPrinter {
     std::string join, list;
     bool stacks = false;
   };
+  int print_places(const Loop::Moving& moving);
   void print_collected(const Collection& made);
   // Slices that are one statement; these and the next give the index behind the last node of what they have printed.
   int print_index(const std::string& index, bool select);

@@ -310,13 +310,15 @@ class LoopFinder {
     for (;;) {
       const int first = readers[0].size() == 1 ? readers[0][0] : -1;
       if (first < 0 || first >= workload_.model_end()) return false;
-      const bool last_is_read = carried && made.tail.empty();
+      // What is collected may be read behind the loop, too: of the last iteration.
+      const bool last_is_read = made.tail.empty();
       for (size_t i = 0; i < readers.size(); ++i) {
         const bool more = last_is_read && i + 1 == values.size();
         if (readers[i].empty() || (readers[i].size() > 1 && !more)) return false;
       }
       if (node(first).op == ir::Op::kConcat && node(first).inputs == values) {
         made.value = values[1];
+        if (!carried && readers.back().size() > 1) loop.finals[values[1]] = values.back();
         if (made.tail.size() == 1 && adds_axis(made.tail[0], first))
           made = {.value = node(made.tail[0]).inputs[0], .stacks = true};
         loop.collected[first] = made;
@@ -346,12 +348,11 @@ class LoopFinder {
   std::vector<ir::ValueId> same_;  // by value: the first one that is the same number or parameter, or itself
 };
 
-// What a loop carries or collects is held in one order of axes, from the first iteration to the last.
+// What an iteration hands on or collects is held in one order of axes. What the first one starts from is turned.
 bool holds_one_order(const ir::Workload& workload, const LayoutPlan& plan, const Loop& loop) {
   const auto held = [&](ir::ValueId id) { return plan.values[static_cast<size_t>(id)]; };
   const bool carried = std::all_of(loop.carries.begin(), loop.carries.end(), [&](const Loop::Carry& c) {
-    return held(c.start) == held(c.next) && held(c.before) == held(c.next) &&
-           (c.last < 0 || held(c.last) == held(c.next));
+    return held(c.before) == held(c.next) && (c.last < 0 || held(c.last) == held(c.next));
   });
   const bool ends = std::all_of(loop.finals.begin(), loop.finals.end(),
                                 [&](const auto& pair) { return held(pair.first) == held(pair.second); });
@@ -429,10 +430,10 @@ bool Rolling::dies(ir::ValueId id, int node) const {
   return last_read(id) <= places_.at(node);
 }
 
-bool Rolling::only_starts(ir::ValueId id) const {
+bool Rolling::only_starts(ir::ValueId id, int end) const {
   const std::vector<int> readers = ir::consumers(workload_, id);
-  return last_read(id) < 0 && std::all_of(readers.begin(), readers.end(), [this](int n) {
-           return loop.covered.contains(n) || n < loop.first;
+  return last_read(id) < 0 && std::all_of(readers.begin(), readers.end(), [&](int n) {
+           return loop.covered.contains(n) || n < loop.first || n >= end;
          });
 }
 

@@ -80,14 +80,16 @@ class Rolling {
   Rolling(const Loop& loop, const ir::Workload& workload, Namer& names);
 
   const Loop& loop;
-  std::string index;                              // "t"
-  std::map<int, std::string> lists = {};          // of what is collected, by the node that joins them
+  bool traced = false;                    // the framework carries it out: the index is a value of its own
+  std::string index;                      // "t"
+  std::map<int, std::string> lists = {};  // of what is collected, by the node that joins them
   std::map<ir::ValueId, std::string> carry = {};  // variables, by Carry::next
 
   // Whether the printed iteration computes this value, and no node of it reads the value after this one.
   bool dies(ir::ValueId id, int node) const;
-  // Whether the first iteration alone reads a value from outside of the loop: its variable may then be carried.
-  bool only_starts(ir::ValueId id) const;
+  // Whether the first iteration alone reads a value from outside of the loop, of the nodes in front of `end`: its variable
+  // may then be carried.
+  bool only_starts(ir::ValueId id, int end) const;
   // The variable of the carried value that this one replaces, if nothing reads the old one any more; else empty.
   std::string takes_over(ir::ValueId id) const;
   // "h, c = u, v" at the end of the body, for carried values that are not in their variables yet; else empty.

@@ -83,10 +83,10 @@ class Search {
     for (const auto& [path, span] : spans_of(workload_)) {
       if (span.list || !span.closed || span.count < 2 || params_in(span.first, span.last) != span.count)
         continue;
-      Candidate candidate{path, span.first, span.last};
+      Candidate candidate{path, first_of(span), span.last};
       find_ends(candidate);
       if (candidate.ends.empty()) continue;
-      alike[ops(span.first, span.last + 1)].push_back(std::move(candidate));
+      alike[ops(candidate.first, span.last + 1)].push_back(std::move(candidate));
     }
     std::map<std::pair<int, int>, std::pair<std::string, int>> found;  // of each range the shortest path
     for (const auto& [_, group] : alike) {
@@ -119,6 +119,29 @@ class Search {
     std::vector<ir::Op> all;
     for (int n = first; n < end; ++n) all.push_back(workload_.nodes[static_cast<size_t>(n)].op);
     return all;
+  }
+
+  // The slices in front of it that nothing else reads belong to it where it takes other slices of the same value itself: a
+  // loop over a sequence, which begins with its first place.
+  int first_of(const Span& span) const {
+    const auto is = [&](int n, std::initializer_list<ir::Op> ops) {
+      return std::find(ops.begin(), ops.end(), workload_.nodes[static_cast<size_t>(n)].op) != ops.end();
+    };
+    const auto input = [&](int n) { return workload_.nodes[static_cast<size_t>(n)].inputs[0]; };
+    std::set<ir::ValueId> sliced;
+    for (int n = span.first; n <= span.last; ++n)
+      if (is(n, {ir::Op::kSlice})) sliced.insert(input(n));
+    int first = span.first;
+    for (int n = first - 1; n >= 0; --n) {
+      const int slice = is(n, {ir::Op::kReshape, ir::Op::kFlatten}) ? n - 1 : n;
+      if (slice < 0 || !is(slice, {ir::Op::kSlice}) || !sliced.contains(input(slice))) break;
+      if (slice < n && input(n) != workload_.output_of(slice)) break;
+      const std::vector<int> readers = ir::consumers(workload_, workload_.output_of(n));
+      if (std::any_of(readers.begin(), readers.end(), [&](int r) { return r < first || r > span.last; }))
+        break;
+      first = n = slice;
+    }
+    return first;
   }
 
   // The nodes after the last one with parameters, up to the next such node, may belong to it.

@@ -332,6 +332,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
   std::vector<Case> losses(int64_t number) {
     std::vector<Case> cases;
     tensor::Rng rng(static_cast<uint64_t>(seed()) + 55);
+    int64_t scans = 0;
     for (int64_t n = 0; n < number; ++n) {
       Case one{.name = "losses_" + std::to_string(n), .workload = zoo::random_losses(rng), .train = true};
       EXPECT_EQ(prepare(one, rng), "") << ir::dump(one.workload);
@@ -339,7 +340,20 @@ class OpParity : public ::testing::TestWithParam<Target> {
       Case loop{.name = "loop_" + std::to_string(n), .workload = zoo::random_loop(rng), .train = true};
       EXPECT_EQ(prepare(loop, rng), "") << ir::dump(loop.workload);
       cases.push_back(std::move(loop));
+      if (!settings_.contains("loops")) continue;
+      settings_["loops"] = "scan";
+      Case scan{.name = "scan_" + std::to_string(n), .workload = cases.back().workload, .train = true};
+      const std::string why = prepare(scan, rng);
+      scans += why.empty() ? 1 : 0;
+      if (why.empty())
+        cases.push_back(std::move(scan));
+      else
+        EXPECT_NE(why.find("has no loop of equal rounds"), std::string::npos)
+            << why << ir::dump(scan.workload);
+      settings_["loops"] = "unrolled";
     }
+    EXPECT_GE(2 * scans, settings_.contains("loops") ? number : 0)
+        << "few random loops are carried out by the framework";
     for (auto& [name, workload] : corners()) {
       Case one{.name = name, .workload = std::move(workload), .train = true};
       EXPECT_EQ(prepare(one, rng), "");

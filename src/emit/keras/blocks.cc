@@ -138,7 +138,7 @@ void print_loop(Printer& p, const Blocks& blocks, const Loop& loop) {
   Rolling rolling(loop, p.workload, p.namer());
   for (const Loop::Carry& c : loop.carries) {
     const std::string variable = p.fresh(unnumbered(p.workload.value_name(c.next)));
-    p.out.line(fmt::format("{} = {}", variable, p.value_name(c.start)));
+    p.out.line(fmt::format("{} = {}", variable, p.in_order(c.start, p.held(c.next))));
     p.name_value(c.before, rolling.carry[c.next] = variable);
   }
   for (const auto& [node, list] : rolling.lists) {

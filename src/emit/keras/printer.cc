@@ -273,13 +273,15 @@ std::string Printer::first_input() {
 }
 
 std::string Printer::input(const ir::Node& here, size_t i) {
-  const ir::ValueId id = here.inputs[i];
+  return in_order(here.inputs[i], plan.converts(workload, node, i) ? reads(i) : held(here.inputs[i]));
+}
+
+std::string Printer::in_order(ir::ValueId id, Order to) {
   const std::string name = value_name(id);
-  if (!plan.converts(workload, node, i)) return name;
-  const Order to = reads(i);
+  if (to == held(id)) return name;
   const std::string converted = fresh(name + (to == Order::kChannelsLast ? "_last" : "_first"));
   out.call(converted + " = " + op("transpose"),
-           {name, python_tuple(conversion_perm(plan.values[static_cast<size_t>(id)], to, shape(id).size()))});
+           {name, python_tuple(conversion_perm(held(id), to, shape(id).size()))});
   return converted;
 }
 

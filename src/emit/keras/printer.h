@@ -52,6 +52,9 @@ class Printer {
 
   // The Python name of input `i` of the node in print, after a conversion of its layout where one is needed.
   std::string input(const ir::Node& node, size_t i);
+  // A value in some order of axes: its variable, or that of its transpose, which is printed.
+  std::string in_order(ir::ValueId id, Order to);
+  Order held(ir::ValueId id) const { return plan.values[static_cast<size_t>(id)]; }
   // `reads`: what it is computed of, where that is a block.
   std::string value_name(ir::ValueId id, const std::vector<ir::ValueId>& reads = {});
   // The variable of a value that nothing reads behind node `n`; empty: something does.

@@ -146,7 +146,7 @@ void ForwardPrinter::print_rolled(const OpFunctions<ForwardPrinter>& functions, 
   for (const Loop::Carry& c : loop.carries) {
     const std::string start = use(c.start);
     const bool own = !fixed_.contains(c.start) && !workload_.is_input(c.start) && !escapes(c.start) &&
-                     rolling.only_starts(c.start) && taken.insert(start).second;
+                     rolling.only_starts(c.start, stretch_.end) && taken.insert(start).second;
     const std::string variable = own ? start : pick_variable(c.before);
     if (!own) out_.line(fmt::format("{} = {}", variable, start));
     variables_[c.before] = rolling.carry[c.next] = variable;
