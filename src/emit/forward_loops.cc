@@ -44,6 +44,12 @@ std::string tuple_or_one(const std::vector<std::string>& items) {
 
 }  // namespace
 
+ir::ValueId ForwardPrinter::first_real(const Loop& loop) const {
+  for (const Loop::Carry& c : loop.carries)
+    if (graph_.types[static_cast<size_t>(c.start)].dtype == ir::DType::kF32) return c.start;
+  return -1;
+}
+
 bool ForwardPrinter::traceable(const Loop& loop) const {
   const auto is = [&](int n, ir::Op op) { return graph_.workload.nodes[static_cast<size_t>(n)].op == op; };
   // Running statistics are written where they are kept: not out of a traced function.
@@ -54,7 +60,7 @@ bool ForwardPrinter::traceable(const Loop& loop) const {
   const bool canonical = std::all_of(loop.collected.begin(), loop.collected.end(), [&](const auto& joined) {
     return graph_.plan.output(graph_.workload, joined.first) == Order::kCanonical;
   });
-  return loop.finals.empty() && canonical && !loop.carries.empty();
+  return loop.finals.empty() && canonical && first_real(loop) >= 0;
 }
 
 void ForwardPrinter::print_loop(const Loop& loop, const OpFunctions<ForwardPrinter>& functions,
@@ -120,6 +126,21 @@ void ForwardPrinter::print_collected(const Collection& made) {
   out_.call(variable + " = tf.reshape", {turned, python_tuple(sizes)});
 }
 
+// XLA differentiates what is made of its items where their shape is known: the batch is that of what is carried.
+std::string ForwardPrinter::tensor_array(const Loop& loop, ir::ValueId item) {
+  const ir::ValueId start = first_real(loop);
+  const bool real = graph_.types[static_cast<size_t>(item)].dtype == ir::DType::kF32;
+  const bool batch = !shape(start).empty() && shape(start)[0] == ir::kBatch;
+  std::vector<std::string> sizes;
+  for (const int64_t size : physical_shape(held(item), shape(item)))
+    sizes.push_back(size != ir::kBatch ? std::to_string(size)
+                    : batch            ? variables_.at(start) + ".shape[0]"
+                                       : "None");
+  return fmt::format("tf.TensorArray({}, {}, element_shape=({}{}))",
+                     real ? variables_.at(start) + ".dtype" : "tf.int32", loop.count, join(sizes, ", "),
+                     sizes.size() == 1 ? "," : "");
+}
+
 void ForwardPrinter::print_for(Rolling& rolling, const PrintBody& body) {
   const Loop& loop = rolling.loop;
   const bool traced = rolling.traced;
@@ -128,12 +149,9 @@ void ForwardPrinter::print_for(Rolling& rolling, const PrintBody& body) {
     out_.line(fmt::format("{} = {}", variable, value(c.start, held(c.next))));
     variables_[c.before] = rolling.carry[c.next] = variable;
   }
-  for (const auto& [node, list] : rolling.lists) {
-    const bool real =
-        graph_.types[static_cast<size_t>(loop.collected.at(node).value)].dtype == ir::DType::kF32;
-    const std::string dtype = real ? variables_.at(loop.carries[0].start) + ".dtype" : "tf.int32";
-    out_.line(traced ? fmt::format("{} = tf.TensorArray({}, {})", list, dtype, loop.count) : list + " = []");
-  }
+  for (const auto& [node, list] : rolling.lists)
+    out_.line(
+        fmt::format("{} = {}", list, traced ? tensor_array(loop, loop.collected.at(node).value) : "[]"));
   out_.line(fmt::format("for {} in {}({}):", rolling.index, traced ? "tf.range" : "range", loop.count));
   const auto inside = out_.indent();
   body({});

@@ -182,8 +182,10 @@ class ForwardPrinter {
   };
   bool tensorflow() const { return transpose_.starts_with("tf."); }
   bool traceable(const Loop& loop) const;
+  ir::ValueId first_real(const Loop& loop) const;  // of what it starts from; -1 where there is none
   void print_loop(const Loop& loop, const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
                   const BlockCalls& calls);
+  std::string tensor_array(const Loop& loop, ir::ValueId item);
   void print_for(Rolling& rolling, const PrintBody& body);
   void print_scan(Rolling& rolling, const Blocks& blocks, const PrintBody& body);
   std::vector<Scanned> scanned(const Loop& loop, const Blocks& blocks);

@@ -93,6 +93,21 @@ TEST(Loops, CollectAlsoWhatIsReshapedBehindThem) {
   EXPECT_TRUE(made.tail.empty());
 }
 
+TEST(Loops, CollectWhatIsReadBehindThemToo) {
+  std::string text = first(), names;
+  for (int t = 0; t < 4; ++t) {
+    text += place(t, t) + cell(t, t == 0 ? "h" : fmt::format("g{}", t - 1)) +
+            fmt::format("  g{0} = neg(h{0})\n", t);
+    names += fmt::format("{}h{}", t == 0 ? "" : ", ", t);
+  }
+  const Found found = find(text + "  all = concat(" + names +
+                           ") axis=1\n  last = concat(all, h3, g3) axis=1\n" + head("last", 30));
+  ASSERT_EQ(found.loops.size(), 1u);
+  EXPECT_EQ(found.loops[0].collected.size(), 1u);
+  ASSERT_EQ(found.loops[0].finals.size(), 1u);  // h3, which no iteration carries
+  EXPECT_EQ(found.workload.value_name(found.loops[0].finals.begin()->second), "h3");
+}
+
 TEST(Loops, EndWhereTheLastIterationLacksWhatNobodyReads) {
   std::string text = first();
   for (int t = 0; t < 4; ++t) {

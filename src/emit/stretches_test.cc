@@ -66,6 +66,19 @@ TEST(Stretches, AreNoLists) {
     EXPECT_NE(stretch.path, "b");
 }
 
+TEST(Stretches, TakeTheFirstPlaceOfASequence) {
+  const auto first_of = [](const std::string& second) {
+    const auto found = find_stretches(parse(
+        linear("e", "x", "e") +
+        "s0 = slice(e) axis=1 begin=0 end=2\na0 = linear(s0; weight=cell.in.weight[4,2])\n" + "s1 = slice(" +
+        second + ") axis=1 begin=2 end=4\na1 = linear(s1; weight=cell.in.weight[4,2])\n" +
+        "sum = add(a0, a1)\n" + linear("out", "sum", "cell.out")));
+    return found.empty() ? -1 : found.back().first;
+  };
+  EXPECT_EQ(first_of("e"), 1);  // the slice
+  EXPECT_EQ(first_of("x"), 2);  // e is no sequence of this part
+}
+
 TEST(Stretches, KnowTheLastReader) {
   const ir::Workload w = parse(block(0, "x", "a", "add(r0, x)") + linear("out", "a", "head"));
   const std::vector<int> readers = last_readers(w);

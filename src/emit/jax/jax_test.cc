@@ -30,10 +30,11 @@ ir::Training adam_training(Track track = Track::kEqualised) {
 }
 
 Emitted emitted(const ir::Workload& workload, const ir::Training& training,
-                const std::string& donate = "true", const std::string& steps = "1") {
+                const std::string& donate = "true", const std::string& steps = "1",
+                const std::string& loops = "unrolled") {
   const Request request{workload,
                         training,
-                        {{"donate", donate}, {"steps_per_call", steps}},
+                        {{"donate", donate}, {"steps_per_call", steps}, {"loops", loops}},
                         training.predicts() ? "predict_jax.py" : "train_jax.py"};
   const Result<Emitted> result = jax_framework().emit(request);
   EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().text());
@@ -51,6 +52,21 @@ Emitted of_text(const std::string& text, const ir::Training& training) {
 }
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Jax, HandsALoopToScan) {
+  const std::string text = emitted(*ir::parse(kDecoderModel), adam_training(), "true", "1", "scan").source;
+  for (const char* part : {"    def step(h, f1):\n", "        return h, h\n",
+                           " parts = lax.scan(step, start, jnp.moveaxis(x, 1, 0))\n"})
+    EXPECT_TRUE(holds(text, part)) << part << text;
+}
+
+TEST(Jax, RefusesToScanWhatHasNoLoop) {
+  const ir::Workload workload = *zoo::build("mlp_small");
+  const auto refused = jax_framework().emit(
+      {workload, adam_training(), {{"donate", "true"}, {"steps_per_call", "1"}, {"loops", "scan"}}, "t.py"});
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(holds(refused.error().text(), "'mlp_small' has no loop")) << refused.error().text();
+}
 
 TEST(Jax, CallsWhatAttentionReadsByItsNames) {
   const std::string text = of_text(kFusedAttentionModel, adam_training()).source;

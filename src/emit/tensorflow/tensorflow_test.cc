@@ -57,6 +57,20 @@ Emitted of_text(const std::string& text, const ir::Training& training, const Set
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(TensorFlow, HandsALoopToTheGraph) {
+  Settings scan = kFunction;
+  scan["loops"] = "scan";
+  const std::string text = of_text(kDecoderModel, adam_training(), scan).source;
+  for (const char* part :
+       {"= tf.TensorArray(", "        for t in tf.range(3):\n", "= parts.write(t, ", "parts.stack()"})
+    EXPECT_TRUE(holds(text, part)) << part << text;
+  scan["mode"] = "eager";
+  const auto refused =
+      tensorflow_framework().emit({*ir::parse(kDecoderModel), adam_training(), scan, "train_tensorflow.py"});
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(holds(refused.error().text(), "loops = scan needs mode = function")) << refused.error().text();
+}
+
 TEST(TensorFlow, CallsWhatAttentionReadsByItsNames) {
   const std::string text = of_text(kFusedAttentionModel, adam_training()).source;
   for (const char* part :
