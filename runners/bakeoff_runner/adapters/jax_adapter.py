@@ -151,6 +151,7 @@ class JaxAdapter(ScriptAdapter):
         self._state: Optional[_State] = None
         self._batches: Optional[TimedBatches] = None
         self._fresh: Any = None  # the initial state on the host
+        self._start: Any = None  # and on the device, until a step donates it
         self._proof: Any = None  # compiled
         self._quick = False  # compile for a proof alone
         self._key: Any = None  # of the next proof: what the last one left
@@ -208,7 +209,7 @@ class JaxAdapter(ScriptAdapter):
         self._load_weights(request)
         self._state = self._initial()
         self._check_weights()
-        self._fresh = _to_host(self._state.carry)
+        self._fresh, self._start = _to_host(self._state.carry), None
         masks = request.dropout and self._state.get("key") is not None
         self._quick = request.dtype == "float64" or masks
         return self._effective()
@@ -224,7 +225,7 @@ class JaxAdapter(ScriptAdapter):
         if self._predicts:
             found = self._prediction_activations(batch) if request.activations else {}
             return {"output": self._prediction(batch), **found}
-        state = self._initial()
+        state = self._again()
         if self._key is not None:
             state = state.replace(key=self._key)
         given = None
@@ -241,7 +242,7 @@ class JaxAdapter(ScriptAdapter):
             tensors.update(self._canonical_all("update", after.get("params")))
         if request.activations:
             tensors.update(self._activations(state, batch))
-        self._state, self._batches = self._initial(), None
+        self._state, self._batches = self._again(), None
         return tensors
 
     def losses(self, steps: int) -> LossesResult:
@@ -249,7 +250,7 @@ class JaxAdapter(ScriptAdapter):
 
         self._need_optimizer()
         self._batches = None
-        carry = self._initial().carry
+        carry = self._again().carry
         calls, batches = self._calls(), self._stream()
         step = calls.function
         if self._dtype == "float64" and hasattr(step, "lower"):
@@ -323,7 +324,7 @@ class JaxAdapter(ScriptAdapter):
     def restore(self) -> None:
         import jax
 
-        self._state = _State(tuple(_to_device(self._fresh)))
+        self._state = self._again()
         jax.block_until_ready(self._state.carry)
 
     def nudge(self, changes: Mapping[str, Array]) -> None:
@@ -362,7 +363,7 @@ class JaxAdapter(ScriptAdapter):
     def _drop(self) -> None:
         self._drop_script()
         self._state = self._batches = self._weights = None
-        self._fresh = None
+        self._fresh = self._start = None
         self._data, self._names, self._output_perm = (), {}, None
         self._proof = self._key = None
 
@@ -416,6 +417,17 @@ class JaxAdapter(ScriptAdapter):
             optimizer = self._optimizer()
             state = state.replace(opt_state=optimizer.init(state.get("params")))
         return state
+
+    def _again(self) -> _State:
+        """The initial state. Its arrays are new only where a step has donated the last."""
+        import jax
+
+        leaves = jax.tree_util.tree_leaves(self._start)
+        if self._start is None or any(
+            leaf.is_deleted() for leaf in leaves if hasattr(leaf, "is_deleted")
+        ):
+            self._start = tuple(_to_device(self._fresh))
+        return _State(self._start)
 
     def _initialise(self, init: Callable[..., Any]) -> Any:
         import jax
