@@ -419,7 +419,7 @@ class JaxAdapter(ScriptAdapter):
         return state
 
     def _again(self) -> _State:
-        """The initial state. Its arrays are new only where a step has donated the last."""
+        """The initial state; in new arrays where a step has donated the last ones."""
         import jax
 
         leaves = jax.tree_util.tree_leaves(self._start)

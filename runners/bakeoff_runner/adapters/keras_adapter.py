@@ -197,7 +197,8 @@ class KerasAdapter(ScriptAdapter):
         library = self._library
         x, y = library.map(library.tensor, self._rows(request.first, request.count))
         before = self._state()
-        self._restore([*self._initial, *self._drawn])  # random numbers go on
+        moved = self._moved(before)
+        self._restore([*moved, *self._drawn])  # random numbers go on
         try:
             tensors = self._one_pass(x, y)
             if request.activations:
@@ -207,7 +208,9 @@ class KerasAdapter(ScriptAdapter):
                 self._restore(self._initial)
                 tensors.update(self._update(read_safetensors(request.grads_in)))
         finally:
-            self._restore(before)
+            # A pass alone writes no trained weight: to assign them all takes longer.
+            one_pass = not (moved or request.activations or request.grads_in)
+            self._restore(self._untrained(before) if one_pass else before)
         return tensors
 
     def losses(self, steps: int) -> LossesResult:
@@ -523,6 +526,23 @@ class KerasAdapter(ScriptAdapter):
     def _state(self) -> list[tuple[Any, Array]]:
         value = self._library.value
         return [(variable, value(variable)) for variable in self._variables()]
+
+    def _moved(self, now: list[tuple[Any, Array]]) -> list[tuple[Any, Array]]:
+        """The initial values of the variables that have others now."""
+        import numpy as np
+
+        first = {id(variable): value for variable, value in self._initial}
+        return [
+            (variable, first[id(variable)])
+            for variable, value in now
+            if not np.array_equal(first[id(variable)], value)
+        ]
+
+    def _untrained(self, state: list[tuple[Any, Array]]) -> list[tuple[Any, Array]]:
+        if self._library.loss_scale(self._model.optimizer) is not None:
+            return state  # a pass may have made the scale smaller
+        ids = {id(variable) for variable in self._model.non_trainable_variables}
+        return [(variable, value) for variable, value in state if id(variable) in ids]
 
     def _restore(self, state: list[tuple[Any, Array]]) -> None:
         for variable, value in state:

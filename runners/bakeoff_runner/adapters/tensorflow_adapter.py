@@ -181,8 +181,10 @@ class TensorFlowAdapter(ScriptAdapter):
             found = self._layers(batch) if request.activations else {}
             return {"output": self._prediction(batch), **found}
         self._reset()
-        tensors = self._layers(batch) if request.activations else {}
-        self._reset()
+        tensors: dict[str, Array] = {}
+        if request.activations:
+            tensors = self._layers(batch)
+            self._reset()
         tensors.update(self._one_step(batch))
         for name in self._names:
             if not self._variable(name).trainable:
@@ -509,8 +511,13 @@ class TensorFlowAdapter(ScriptAdapter):
 
     def _reset(self) -> None:
         """Initial weights, buffers and optimizer state, first batch."""
+        import numpy as np
+
         for variable, value in self._initial:
-            variable.assign(value)
+            if not np.array_equal(
+                variable.numpy(), value
+            ):  # less work
+                variable.assign(value)
         self._batches = None
 
     def _calls(self) -> Calls:
