@@ -514,9 +514,7 @@ class TensorFlowAdapter(ScriptAdapter):
         import numpy as np
 
         for variable, value in self._initial:
-            if not np.array_equal(
-                variable.numpy(), value
-            ):  # less work
+            if not np.array_equal(variable.numpy(), value):  # less work
                 variable.assign(value)
         self._batches = None
 

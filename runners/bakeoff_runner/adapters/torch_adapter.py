@@ -148,6 +148,7 @@ class TorchAdapter(ScriptAdapter):
         self._step: Optional[Callable[..., Any]] = None  # of the optimizer's steps
         self._held: dict[str, Any] = {}  # what the workload freezes, and a library has
         self._initial: dict[str, Any] = {}
+        self._walked: Optional[dict[str, Any]] = None
         self._scale: Optional[dict[str, Any]] = None  # initial state of the scaler
         # Canonical name -> where it is kept, and its canonical shape.
         self._names: dict[str, tuple[LayoutEntry, tuple[int, ...]]] = {}
@@ -214,7 +215,8 @@ class TorchAdapter(ScriptAdapter):
         self._load_weights(request)
         self._load_data(request)
         self._initial = {n: t.detach().clone() for n, t in self._tensors().items()}
-        self._trained = {n: self._tensor(n) for n in self._names if self._moves(n)}
+        with self._one_walk():
+            self._trained = {n: self._tensor(n) for n in self._names if self._moves(n)}
         scaler = getattr(script, "scaler", None)
         self._scale = None if scaler is None else dict(scaler.state_dict())
         self._with_optimizer = request.train
@@ -233,9 +235,11 @@ class TorchAdapter(ScriptAdapter):
         self._reset()
         with _eager() if self._dropout else nullcontext():
             tensors = self._one_step(batch, request.activations)
-        for name in self._names:
-            if not self._moves(name):
-                tensors[f"buffer/{name}"] = self._canonical(name, self._tensor(name))
+        with self._one_walk():
+            for name in self._names:
+                if not self._moves(name):
+                    tensor = self._tensor(name)
+                    tensors[f"buffer/{name}"] = self._canonical(name, tensor)
         if request.grads_in is not None:
             tensors.update(self._update(read_safetensors(request.grads_in)))
         self._reset()
@@ -590,8 +594,18 @@ class TorchAdapter(ScriptAdapter):
             if not name.endswith("num_batches_tracked")
         }
 
+    @contextmanager
+    def _one_walk(self) -> Iterator[None]:
+        """For all names that are asked for within; a step may replace tensors."""
+        self._walked = self._tensors()
+        try:
+            yield
+        finally:
+            self._walked = None
+
     def _tensor(self, name: str) -> Any:
-        return self._tensors()[self._names[name][0].target]
+        walked = self._tensors() if self._walked is None else self._walked
+        return walked[self._names[name][0].target]
 
     def _parameter(self, name: str) -> bool:
         import torch
@@ -682,7 +696,8 @@ class TorchAdapter(ScriptAdapter):
     def _one_step(self, batch: tuple[Any, ...], activations: bool) -> dict[str, Array]:
         import torch
 
-        names = [name for name in self._names if self._parameter(name)]
+        with self._one_walk():
+            names = [name for name in self._names if self._parameter(name)]
         if not names:  # so that backward() has something to do
             batch = tuple(
                 t.detach().requires_grad_() if t.is_floating_point() else t
@@ -697,9 +712,10 @@ class TorchAdapter(ScriptAdapter):
             """As they are before they are clipped: the first call counts."""
             if any(key.startswith("grad/") for key in seen):
                 return
-            for name in names:
-                grad = self._tensor(name).grad
-                seen[f"grad/{name}"] = None if grad is None else grad.clone()
+            with self._one_walk():
+                for name in names:
+                    grad = self._tensor(name).grad
+                    seen[f"grad/{name}"] = None if grad is None else grad.clone()
 
         def keep_output(output: Any) -> None:
             if isinstance(output, Mapping):  # of transformers, diffusers
@@ -781,11 +797,21 @@ class TorchAdapter(ScriptAdapter):
 
     def _update(self, grads: Mapping[str, Array]) -> dict[str, Array]:
         """The parameters after one update from `grads`, from the initial state."""
-        import torch
-
         self._need_optimizer()
         self._reset()
-        names = [name for name in self._names if self._parameter(name)]
+        with self._one_walk():
+            names = [name for name in self._names if self._parameter(name)]
+            self._give(names, grads)
+        self._optimizer.step()
+        with self._one_walk():
+            return {
+                f"update/{name}": self._canonical(name, self._tensor(name))
+                for name in names
+            }
+
+    def _give(self, names: Sequence[str], grads: Mapping[str, Array]) -> None:
+        import torch
+
         for name in names:
             if name not in grads:
                 if not self._moves(name):
@@ -796,11 +822,6 @@ class TorchAdapter(ScriptAdapter):
             grad = torch.empty_like(parameter)
             grad.copy_(torch.from_numpy(given))
             parameter.grad = grad.detach()
-        self._optimizer.step()
-        return {
-            f"update/{name}": self._canonical(name, self._tensor(name))
-            for name in names
-        }
 
 
 @contextmanager
