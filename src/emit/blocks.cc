@@ -462,6 +462,16 @@ const Block* Blocks::at(int node, int first, int end) const {
   return longest;
 }
 
+bool Blocks::inside(int node, int first, int end) const {
+  for (auto at_node = blocks_.begin(); at_node != blocks_.upper_bound(node); ++at_node)
+    for (const Block& block : at_node->second) {
+      const Stretch& s = block.stretch;
+      if (first <= s.first && node < s.end && s.end <= end && !(s.first == first && s.end == end))
+        return true;
+    }
+  return false;
+}
+
 std::vector<std::string> Family::declared() const {
   std::vector<std::string> all;
   for (const Parameter& p : parameters)

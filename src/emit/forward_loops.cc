@@ -80,11 +80,11 @@ void ForwardPrinter::print_loop(const Loop& loop, const OpFunctions<ForwardPrint
       for (const int n : made.tail) print_at(n, functions, blocks, calls);
   };
   for (const auto& [node, list] : rolling.lists) {
-    const bool stacks = loop.collected.at(node).stacks;
+    const auto& [value, tail, stacks, reversed] = loop.collected.at(node);
     lists_[node] = {
-        tensorflow() ? (stacks ? "tf.stack" : "tf.concat") : (stacks ? "jnp.stack" : "jnp.concatenate"), list,
-        stacks};
-    if (traced && tensorflow()) lists_[node].join.clear();
+        tensorflow() ? (stacks ? "tf.stack" : "tf.concat") : (stacks ? "jnp.stack" : "jnp.concatenate"),
+        rolling.joined(node), stacks};
+    if (traced && tensorflow()) lists_[node] = {"", list + ".stack()" + (reversed ? "[::-1]" : ""), stacks};
   }
   if (traced && !tensorflow())
     print_scan(rolling, blocks, body);
@@ -118,7 +118,7 @@ void ForwardPrinter::print_collected(const Collection& made) {
   std::vector<int64_t> perm(output_shape().size() + (made.stacks ? 0 : 1));
   std::iota(perm.begin(), perm.begin() + axis, 1);
   std::iota(perm.begin() + axis + 1, perm.end(), axis + 1);
-  const std::string turned = fmt::format("tf.transpose({}.stack(), {})", made.list, python_tuple(perm));
+  const std::string turned = fmt::format("tf.transpose({}, {})", made.list, python_tuple(perm));
   if (made.stacks) return out_.line(fmt::format("{} = {}", variable, turned));
   std::vector<int64_t> sizes = output_shape();
   for (int64_t& size : sizes)
@@ -167,13 +167,17 @@ std::vector<ForwardPrinter::Scanned> ForwardPrinter::scanned(const Loop& loop, c
   std::vector<Scanned> all;
   for (const auto& [n, moving] : loop.moving) {
     node_ = n;
-    if (moving.width != 1 || moving.stride != 1 || graph_.slices.select_at(n, stretch_, blocks).empty())
+    if (moving.width != 1 || std::abs(moving.stride) != 1 ||
+        graph_.slices.select_at(n, stretch_, blocks).empty())
       continue;
     const int64_t axis = axes().at(node().integer("axis"));
     std::string source = variables_.at(node().inputs[0]);
-    if (moving.begin != 0 || loop.count != input_shape()[static_cast<size_t>(node().integer("axis"))])
-      source += index_of(axis, axes().rank, fmt::format("{} : {}", moving.begin, moving.begin + loop.count));
+    const bool back = moving.stride < 0;
+    const int64_t begin = back ? moving.begin + 1 - loop.count : moving.begin;
+    if (begin != 0 || loop.count != input_shape()[static_cast<size_t>(node().integer("axis"))])
+      source += index_of(axis, axes().rank, fmt::format("{} : {}", begin, begin + loop.count));
     if (axis != 0) source = fmt::format("jnp.moveaxis({}, {}, 0)", source, axis);
+    if (back) source += "[::-1]";
     const ir::ValueId value = graph_.workload.output_of(n + 1);
     all.push_back({n, variables_[value] = new_variable(value), source});
   }

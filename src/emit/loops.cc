@@ -262,7 +262,6 @@ class LoopFinder {
       if (rows[i][j] < 0) continue;
       if (width(i) != width(0) || begin(i) != begin(0) + stride * static_cast<int64_t>(i)) return false;
     }
-    if (stride < 0) return false;
     if (stride != 0) loop.moving[rows[1][j]] = {begin(0), width(0), stride};
     return true;
   }
@@ -316,11 +315,14 @@ class LoopFinder {
         const bool more = last_is_read && i + 1 == values.size();
         if (readers[i].empty() || (readers[i].size() > 1 && !more)) return false;
       }
-      if (node(first).op == ir::Op::kConcat && node(first).inputs == values) {
+      const std::vector<ir::ValueId> back(values.rbegin(), values.rend());
+      const bool reversed = node(first).inputs == back;
+      if (node(first).op == ir::Op::kConcat && (reversed || node(first).inputs == values)) {
         made.value = values[1];
+        made.reversed = reversed;
         if (!carried && readers.back().size() > 1) loop.finals[values[1]] = values.back();
         if (made.tail.size() == 1 && adds_axis(made.tail[0], first))
-          made = {.value = node(made.tail[0]).inputs[0], .stacks = true};
+          made = {.value = node(made.tail[0]).inputs[0], .stacks = true, .reversed = reversed};
         loop.collected[first] = made;
         return true;
       }
@@ -381,7 +383,9 @@ std::set<ir::ValueId> Loop::reads(const ir::Workload& workload) const {
 }
 
 std::string Loop::Moving::place(const std::string& variable) const {
-  const std::string times = stride == 1 ? variable : fmt::format("{} * {}", stride, variable);
+  const int64_t each = std::abs(stride);
+  const std::string times = each == 1 ? variable : fmt::format("{} * {}", each, variable);
+  if (stride < 0) return fmt::format("{} - {}", begin, times);
   return begin == 0 ? times : fmt::format("{} + {}", times, begin);
 }
 
@@ -396,7 +400,7 @@ std::vector<Loop> Loops::in(const Stretch& stretch, const Blocks& blocks) const 
   std::vector<Loop> all;
   for (const Loop& loop : loops_) {
     const bool apart = std::all_of(loop.covered.begin(), loop.covered.end(), [&](int n) {
-      return n >= stretch.first && n < stretch.end && blocks.at(n, stretch.first, stretch.end) == nullptr;
+      return n >= stretch.first && n < stretch.end && !blocks.inside(n, stretch.first, stretch.end);
     });
     if (apart) all.push_back(loop);
   }

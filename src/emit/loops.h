@@ -34,7 +34,7 @@ struct Loop {
     int64_t begin = 0;  // of the slice in the first iteration
     int64_t width = 1;
     int64_t stride = 1;  // from one iteration to the next
-    // "t", "2 * t + 3": where the slice begins in iteration `variable`
+    // "t", "2 * t + 3", "5 - t": where the slice begins in iteration `variable`
     std::string place(const std::string& variable) const;
   };
 
@@ -48,6 +48,7 @@ struct Loop {
     ir::ValueId value = -1;      // what each iteration appends
     std::vector<int> tail = {};  // nodes of the printed iteration that compute this value and nothing else
     bool stacks = false;         // the items are joined along a new axis
+    bool reversed = false;       // from the last one to the first
   };
   std::map<int, Collected> collected = {};
   // Values of the body that nothing carries, but that are read after the loop, with the value of the last iteration that
@@ -85,6 +86,10 @@ class Rolling {
   std::map<int, std::string> lists = {};  // of what is collected, by the node that joins them
   std::map<ir::ValueId, std::string> carry = {};  // variables, by Carry::next
 
+  // "parts", "parts[::-1]": the items in the order in which a node joins them.
+  std::string joined(int node) const {
+    return lists.at(node) + (loop.collected.at(node).reversed ? "[::-1]" : "");
+  }
   // Whether the printed iteration computes this value, and no node of it reads the value after this one.
   bool dies(ir::ValueId id, int node) const;
   // Whether the first iteration alone reads a value from outside of the loop, of the nodes in front of `end`: its variable

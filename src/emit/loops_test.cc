@@ -108,6 +108,22 @@ TEST(Loops, CollectWhatIsReadBehindThemToo) {
   EXPECT_EQ(found.workload.value_name(found.loops[0].finals.begin()->second), "h3");
 }
 
+TEST(Loops, GoBackAndPutItemsInOrderAgain) {
+  std::string text = first(), names;
+  for (int t = 0; t < 4; ++t) {
+    text += place(t, 3 - t) + cell(t, t == 0 ? "h" : fmt::format("h{}", t - 1));
+    names += fmt::format("{}h{}", t == 0 ? "" : ", ", 3 - t);
+  }
+  const Found found = find(text + "  all = concat(" + names + ") axis=1\n" + head("all", 20));
+  ASSERT_EQ(found.loops.size(), 1u);
+  const Loop& loop = found.loops[0];
+  EXPECT_EQ(loop.moving.begin()->second.place("t"), "3 - t");
+  EXPECT_TRUE(loop.collected.begin()->second.reversed);
+  Namer names_of_loop;
+  EXPECT_EQ(Rolling(loop, found.workload, names_of_loop).joined(loop.collected.begin()->first),
+            "parts[::-1]");
+}
+
 TEST(Loops, EndWhereTheLastIterationLacksWhatNobodyReads) {
   std::string text = first();
   for (int t = 0; t < 4; ++t) {

@@ -161,7 +161,7 @@ class Search {
     for (int n = c.first; n < limit; ++n) {
       if (n > c.last && !workload_.nodes[static_cast<size_t>(n)].params.empty()) break;
       const bool more = add(n);
-      if (n > c.last && more && !c.ends.empty()) break;
+      if (n > c.last && more) break;
       std::erase_if(open, [&](ir::ValueId id) { return readers_[static_cast<size_t>(id)] <= n; });
       if (n >= c.last && open.size() == 1 && *open.begin() == workload_.output_of(n)) c.ends.insert(n + 1);
     }

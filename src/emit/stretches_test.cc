@@ -79,6 +79,14 @@ TEST(Stretches, TakeTheFirstPlaceOfASequence) {
   EXPECT_EQ(first_of("x"), 2);  // e is no sequence of this part
 }
 
+TEST(Stretches, DoNotTakeInWhatOthersGive) {
+  // Two values of the part are read behind it, together with one of another.
+  const std::string text = linear("e", "x", "e") + linear("p", "x", "b.one") + linear("q", "p", "b.two");
+  EXPECT_TRUE(
+      find_stretches(parse(text + "s = add(p, e)\nt = add(s, q)\n" + linear("out", "t", "head"))).empty());
+  EXPECT_EQ(find_stretches(parse(text + "t = add(p, q)\n" + linear("out", "t", "head"))).size(), 1u);
+}
+
 TEST(Stretches, KnowTheLastReader) {
   const ir::Workload w = parse(block(0, "x", "a", "add(r0, x)") + linear("out", "a", "head"));
   const std::vector<int> readers = last_readers(w);

@@ -107,14 +107,14 @@ Status read_generation(const Reader& reader, bool recorded, const ir::Workload& 
   ir::Generation& g = training.generation;
   const auto stated = [&](const char* key) { return reader.find("generate", key); };
   g.prompt = reader.integer("generate", "prompt", g.prompt);
-  if (!recorded && stated("prompt") != nullptr) g.words = passes::decoding_positions(workload) - g.prompt;
+  const int64_t places = passes::decoding_positions(workload);
+  if (!recorded && stated("prompt") != nullptr) g.words = std::max<int64_t>(1, places - g.prompt);
   g.words = reader.integer("generate", "words", g.words);
   if (recorded) return Done{};
   if (stated("words") != nullptr && stated("prompt") == nullptr)
-    g.prompt = std::min(g.prompt, passes::decoding_positions(workload) - g.words);
+    g.prompt = std::max<int64_t>(1, std::min(g.prompt, places - g.words));
   const toml::node* key = stated("words") != nullptr ? stated("words") : stated("prompt");
-  if (const int64_t places = passes::decoding_positions(workload);
-      g.prompt < 1 || g.words < 1 || g.prompt + g.words > places)
+  if (g.prompt < 1 || g.words < 1 || g.prompt + g.words > places)
     return reader.error(
         key != nullptr ? key->source() : scenario.source(),
         fmt::format("a prompt of {} words and {} in answer do not fit the {} positions of '{}'", g.prompt,

@@ -143,7 +143,7 @@ void print_loop(Printer& p, const Blocks& blocks, const Loop& loop) {
   }
   for (const auto& [node, list] : rolling.lists) {
     p.out.line(list + " = []");
-    p.lists[node] = {loop.collected.at(node).stacks ? "stack" : "concatenate", list};
+    p.lists[node] = {loop.collected.at(node).stacks ? "stack" : "concatenate", rolling.joined(node)};
   }
   p.loop(rolling, [&] { print_body(p, blocks, rolling); });
   for (const Loop::Carry& c : loop.carries)

@@ -183,7 +183,10 @@ void ForwardPrinter::print_rolled(const OpFunctions<ForwardPrinter>& functions, 
   }
   for (const auto& [node, list] : rolling.lists) {
     out_.line(fmt::format("std::vector<Tensor> {};", list));
-    lists_[node] = fmt::format("torch::{}({}, {})", loop.collected.at(node).stacks ? "stack" : "cat", list,
+    const Loop::Collected& made = loop.collected.at(node);
+    const std::string items =
+        made.reversed ? fmt::format("std::vector<Tensor>({0}.rbegin(), {0}.rend())", list) : list;
+    lists_[node] = fmt::format("torch::{}({}, {})", made.stacks ? "stack" : "cat", items,
                                workload_.nodes[static_cast<size_t>(node)].integer("axis"));
   }
   const std::vector<std::string> outside = order_;

@@ -153,7 +153,7 @@ void ForwardPrinter::print_rolled(const OpFunctions<ForwardPrinter>& functions, 
   }
   for (const auto& [node, list] : rolling.lists) {
     out_.line(list + " = []");
-    lists_[node] = {loop.collected.at(node).stacks ? "torch.stack" : "torch.cat", {list}};
+    lists_[node] = {loop.collected.at(node).stacks ? "torch.stack" : "torch.cat", {rolling.joined(node)}};
   }
   out_.line(fmt::format("for {} in range({}):", rolling.index, loop.count));
   {
