@@ -309,11 +309,13 @@ int block_number(const Block& block) {
   return digits == 0 || digits > 6 ? -1 : std::stoi(path.substr(path.size() - digits));
 }
 
-std::string block_path(const std::string& path, const std::string& within, char separator, bool loop) {
-  std::string text =
-      within.empty() ? path : fmt::format("{{prefix}}{}{}", separator, path.substr(within.size() + 1));
+std::string block_path(const std::string& path, const std::string& within, char separator, bool loop,
+                       bool prefixed) {
+  std::string text = within.empty() ? path : path.substr(within.size() + 1);
+  prefixed = prefixed && !within.empty();
+  if (prefixed) text = fmt::format("{{prefix}}{}{}", separator, text);
   if (loop) text = text.substr(0, text.find_last_not_of("0123456789") + 1) + "{i}";
-  return fmt::format("{}\"{}\"", loop || !within.empty() ? "f" : "", text);
+  return fmt::format("{}\"{}\"", loop || prefixed ? "f" : "", text);
 }
 
 size_t numbered_alike(const Blocks& blocks, const std::vector<const Block*>& chain) {

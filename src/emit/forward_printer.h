@@ -88,7 +88,9 @@ int dropouts(const Graph& graph, int first, int end);
 
 // Where a block is, as an expression of Python: "encoder.0", f"{prefix}.attention" within another path, in a loop
 // over i from its number on f"encoder.{i}".
-std::string block_path(const std::string& path, const std::string& within, char separator, bool loop);
+// `prefixed`: the function within is told its path; else it is given what stands below.
+std::string block_path(const std::string& path, const std::string& within, char separator, bool loop,
+                       bool prefixed = true);
 // The number at the end of its path; -1 if it has no number.
 int block_number(const Block& block);
 // How many blocks of a chain have one family, the same arguments and successive numbers at the end of one path.

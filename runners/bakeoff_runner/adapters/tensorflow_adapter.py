@@ -570,7 +570,7 @@ class TensorFlowAdapter(ScriptAdapter):
             needed.setdefault(name.rpartition(".")[0], set()).add(name)
         arguments = self._arguments(batch)
 
-        @tf.function(jit_compile=False, autograph=False)  # type: ignore[untyped-decorator]
+        @tf.function(jit_compile=False)  # type: ignore[untyped-decorator]
         def model() -> dict[str, Any]:
             self._model(*arguments)
             graph = tf.compat.v1.get_default_graph()

@@ -6,6 +6,12 @@ from jax import lax
 from numpy_helpers import resize_matrix
 
 
+def below(tree, path):
+    """What stands below a path, by the rest of the names."""
+    start = path + "."
+    return {name[len(start) :]: x for name, x in tree.items() if name.startswith(start)}
+
+
 def half(array):
     """In bfloat16; its gradient comes back in float32."""
     return array.astype(jnp.bfloat16)

@@ -72,7 +72,7 @@ TEST(Jax, CallsWhatAttentionReadsByItsNames) {
   const std::string text = of_text(kFusedAttentionModel, adam_training()).source;
   for (const char* part :
        {"q, k, v = jnp.split(h, 3, axis=2)", "h = attention(q, k, v, causal=True, window=3)", "return x + h",
-        "def layer(params, prefix, x):"})
+        "def layer(params, x):"})
     EXPECT_NE(text.find(part), std::string::npos) << part << text;
 }
 

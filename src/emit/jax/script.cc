@@ -23,7 +23,20 @@ bool reads(const Family& family, const std::string& kept) {
   return false;
 }
 
-// block(params, stats, "encoder.0", x, keys[2:], stride=2)
+// A block whose nodes write what is kept (running statistics, caches) needs whole names: it gets all parameters and its
+// path. Another one gets those below its path.
+bool writes(const Graph& graph, const Stretch& stretch) {
+  const ir::Workload& workload = graph.workload;
+  for (int n = stretch.first; n < stretch.end; ++n)
+    for (const ir::Slot& slot : workload.nodes[static_cast<size_t>(n)].params) {
+      const ir::Role role = workload.parameters[static_cast<size_t>(slot.param)].role;
+      const bool running = role == ir::Role::kRunningMean || role == ir::Role::kRunningVar;
+      if (role == ir::Role::kCache || (running && !graph.predicts)) return true;
+    }
+  return false;
+}
+
+// encoder(below(params, "encoder.0"), x, keys[2:], stride=2)
 class Calls : public BlockCalls {
  public:
   Calls(const Graph& graph, const Blocks& blocks, const Stretch& within, std::string kept)
@@ -39,9 +52,14 @@ class Calls : public BlockCalls {
              const std::vector<const Block*>& chain) const override {
     const Block& block = *chain[0];
     const bool loop = chain.size() > 1;
-    std::vector<std::string> arguments = {"params"};
-    if (!kept_.empty() && reads(blocks_.family(block), kept_)) arguments.push_back(kept_);
-    arguments.push_back(block_path(block.stretch.path, within_.path, '.', loop));
+    const bool whole = writes(graph_, block.stretch);
+    const std::string path = block_path(block.stretch.path, within_.path, '.', loop, writes(graph_, within_));
+    const auto tree = [&](const std::string& name) {
+      return whole ? name : fmt::format("below({}, {})", name, path);
+    };
+    std::vector<std::string> arguments = {tree("params")};
+    if (!kept_.empty() && reads(blocks_.family(block), kept_)) arguments.push_back(tree(kept_));
+    if (whole) arguments.push_back(path);
     arguments.insert(arguments.end(), inputs.begin(), inputs.end());
     if (per_block(block) > 0) arguments.push_back(keys(block, loop));
     const std::vector<std::string> options = blocks_.arguments(block, true);
@@ -184,13 +202,16 @@ class Script {
   std::vector<std::string> forward_signature() const { return signature(graph_.forward_names()); }
 
   // The expression of each parameter, relative to the path of a stretch where that is not empty.
-  std::vector<std::string> params(const std::string& path) const {
+  std::vector<std::string> params(const Stretch& stretch) const {
+    const std::string& path = stretch.path;
+    const bool whole = writes(graph_, stretch);
     std::vector<std::string> all;
     for (const ir::Parameter& parameter : request_.workload.parameters) {
       const bool kept = parameter.frozen && !predicts();
       const bool inside = !path.empty() && parameter.name.starts_with(path + ".");
-      const std::string key = inside ? fmt::format("f\"{{prefix}}{}\"", parameter.name.substr(path.size()))
-                                     : fmt::format("\"{}\"", parameter.name);
+      const std::string rest = inside ? parameter.name.substr(path.size() + 1) : parameter.name;
+      const std::string key =
+          fmt::format("{}\"{}\"", inside && whole ? "f" : "", inside && whole ? "{prefix}." + rest : rest);
       const bool cache = parameter.role == ir::Role::kCache;
       all.push_back(cache ? key : fmt::format("{}[{}]", kept ? "stats" : "params", key));
     }
@@ -198,7 +219,7 @@ class Script {
   }
 
   ForwardPrinter printer(CodeWriter& out, const Stretch& stretch) const {
-    ForwardPrinter made(out, graph_, "jnp.transpose", params(stretch.path),
+    ForwardPrinter made(out, graph_, "jnp.transpose", params(stretch),
                         stretch.path.empty() ? names_ : Namer(reserved_names()), equalised(request_),
                         precision_.mixed() ? "half" : "");
     if (state_.caches) made.caches_in("cache");
@@ -223,7 +244,7 @@ class Script {
     for (const Family& family : blocks_.families()) {
       std::vector<std::string> parameters = {"params"};
       if (!kept().empty() && reads(family, kept())) parameters.push_back(kept());
-      parameters.push_back("prefix");
+      if (family.text.body.text().find("{prefix}") != std::string::npos) parameters.push_back("prefix");
       parameters.insert(parameters.end(), family.text.formals.begin(), family.text.formals.end());
       if (!family.parameters.empty()) parameters.push_back("*");
       const std::vector<std::string> declared = family.declared();

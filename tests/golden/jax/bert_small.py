@@ -56,6 +56,12 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def below(tree, path):
+    """What stands below a path, by the rest of the names."""
+    start = path + "."
+    return {name[len(start) :]: x for name, x in tree.items() if name.startswith(start)}
+
+
 def linear(x, weight, bias):
     return x @ weight + bias
 
@@ -80,57 +86,35 @@ def attention(q, k, v, last):
     return jnp.einsum("nhts,nshd->nthd", weights, v)
 
 
-def attention_block(params, prefix, x, last, keys):
-    q = linear(x, params[f"{prefix}.query.weight"], params[f"{prefix}.query.bias"])
+def attention_block(params, x, last, keys):
+    q = linear(x, params["query.weight"], params["query.bias"])
     q = q.reshape(*q.shape[:2], 4, 16)
-    k = linear(x, params[f"{prefix}.key.weight"], params[f"{prefix}.key.bias"])
+    k = linear(x, params["key.weight"], params["key.bias"])
     k = k.reshape(*k.shape[:2], 4, 16)
-    v = linear(x, params[f"{prefix}.value.weight"], params[f"{prefix}.value.bias"])
+    v = linear(x, params["value.weight"], params["value.bias"])
     v = v.reshape(*v.shape[:2], 4, 16)
     h = attention(q, k, v, last)
     h = h.reshape(*h.shape[:2], 64)
-    h = linear(h, params[f"{prefix}.output.weight"], params[f"{prefix}.output.bias"])
+    h = linear(h, params["output.weight"], params["output.bias"])
     h = dropout(keys[0], h, DROPOUT_RATE)
     x = x + h
-    return layer_norm(
-        x,
-        params[f"{prefix}.norm.weight"],
-        params[f"{prefix}.norm.bias"],
-        dims=1,
-        eps=1e-12,
-    )
+    return layer_norm(x, params["norm.weight"], params["norm.bias"], dims=1, eps=1e-12)
 
 
-def encoder_block(params, prefix, x, last, keys):
-    x = attention_block(params, f"{prefix}.attention", x, last, keys)
-    h = linear(
-        x,
-        params[f"{prefix}.intermediate.weight"],
-        params[f"{prefix}.intermediate.bias"],
-    )
+def encoder_block(params, x, last, keys):
+    x = attention_block(below(params, "attention"), x, last, keys)
+    h = linear(x, params["intermediate.weight"], params["intermediate.bias"])
     h = jax.nn.gelu(h, approximate=False)
-    h = linear(h, params[f"{prefix}.output.weight"], params[f"{prefix}.output.bias"])
+    h = linear(h, params["output.weight"], params["output.bias"])
     h = dropout(keys[1], h, DROPOUT_RATE)
     x = x + h
-    return layer_norm(
-        x,
-        params[f"{prefix}.norm.weight"],
-        params[f"{prefix}.norm.bias"],
-        dims=1,
-        eps=1e-12,
-    )
+    return layer_norm(x, params["norm.weight"], params["norm.bias"], dims=1, eps=1e-12)
 
 
-def head(params, prefix, x):
-    x = linear(x, params[f"{prefix}.dense.weight"], params[f"{prefix}.dense.bias"])
+def head(params, x):
+    x = linear(x, params["dense.weight"], params["dense.bias"])
     x = jax.nn.gelu(x, approximate=False)
-    return layer_norm(
-        x,
-        params[f"{prefix}.norm.weight"],
-        params[f"{prefix}.norm.bias"],
-        dims=1,
-        eps=1e-12,
-    )
+    return layer_norm(x, params["norm.weight"], params["norm.bias"], dims=1, eps=1e-12)
 
 
 def forward(params, tokens, token_types, last, key):
@@ -148,8 +132,8 @@ def forward(params, tokens, token_types, last, key):
     )
     h = dropout(keys[0], h, DROPOUT_RATE)
     for i in range(2):
-        h = encoder_block(params, f"encoder.{i}", h, last, keys[1 + 2 * i :])
-    h = head(params, "head", h)
+        h = encoder_block(below(params, f"encoder.{i}"), h, last, keys[1 + 2 * i :])
+    h = head(below(params, "head"), h)
     logits = linear(h, params["embeddings.word.weight"].T, params["decoder_bias"])
     return logits
 

@@ -50,6 +50,12 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def below(tree, path):
+    """What stands below a path, by the rest of the names."""
+    start = path + "."
+    return {name[len(start) :]: x for name, x in tree.items() if name.startswith(start)}
+
+
 def attention(q, k, v, *, causal=False, window=0):
     """As jax.nn.dot_product_attention, whose softmax is float32 even for float64."""
     scores = jnp.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
@@ -72,10 +78,10 @@ def grouped_attention(q, k, v, *, causal=False, window=0):
     return jax.vmap(attend, in_axes=3, out_axes=3)(shared).reshape(q.shape)
 
 
-def attn(params, prefix, x):
-    q = x @ params[f"{prefix}.q.weight"]
+def attn(params, x):
+    q = x @ params["q.weight"]
     q = q.reshape(*q.shape[:2], 2, 4)
-    x = x @ params[f"{prefix}.k.weight"]
+    x = x @ params["k.weight"]
     x = x.reshape(*x.shape[:2], 1, 4)
     return grouped_attention(q, x, x, causal=True, window=3)
 
@@ -83,7 +89,7 @@ def attn(params, prefix, x):
 def forward(params, ids, positions):
     e = params["embed.weight"][ids]
     p = e + params["places.weight"][:6]
-    a = attn(params, "attn", p)
+    a = attn(below(params, "attn"), p)
     f = a.reshape(*a.shape[:2], 8)
     r = p + f
     r_now = jnp.take(r, positions, axis=1)

@@ -49,6 +49,12 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def below(tree, path):
+    """What stands below a path, by the rest of the names."""
+    start = path + "."
+    return {name[len(start) :]: x for name, x in tree.items() if name.startswith(start)}
+
+
 def conv2d(x, kernel, bias=None, *, stride, padding, dilation=(1, 1), groups=1):
     y = lax.conv_general_dilated(
         x,
@@ -104,17 +110,17 @@ def avg_pool2d(x, *, window, stride, padding, count_include_pad):
     return window_sum(x) / window_sum(jnp.ones((1, *x.shape[1:3], 1), x.dtype))
 
 
-def stem(params, prefix, x):
+def stem(params, x):
     x = conv2d(
         x,
-        params[f"{prefix}.conv.weight"],
-        params[f"{prefix}.conv.bias"],
+        params["conv.weight"],
+        params["conv.bias"],
         stride=(2, 1),
         padding=((0, 1), (1, 0)),
     )
     x = conv2d(
         x,
-        params[f"{prefix}.depth.weight"],
+        params["depth.weight"],
         stride=(1, 1),
         padding=((2, 2), (2, 2)),
         dilation=(2, 2),
@@ -139,16 +145,16 @@ def stem(params, prefix, x):
     )
     return batch_norm(
         x,
-        params[f"{prefix}.bn.weight"],
-        params[f"{prefix}.bn.bias"],
-        params[f"{prefix}.bn.running_mean"],
-        params[f"{prefix}.bn.running_var"],
+        params["bn.weight"],
+        params["bn.bias"],
+        params["bn.running_mean"],
+        params["bn.running_var"],
         eps=0.001,
     )
 
 
 def forward(params, picture, words):
-    picture = stem(params, "stem", picture)
+    picture = stem(below(params, "stem"), picture)
     s = jax.nn.sigmoid(picture)
     gated = picture * s
     pooled = jnp.mean(gated, axis=(1, 2))

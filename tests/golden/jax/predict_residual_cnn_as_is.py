@@ -31,6 +31,12 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def below(tree, path):
+    """What stands below a path, by the rest of the names."""
+    start = path + "."
+    return {name[len(start) :]: x for name, x in tree.items() if name.startswith(start)}
+
+
 def conv2d(x, kernel, *, stride, padding):
     return lax.conv_general_dilated(
         x,
@@ -50,61 +56,51 @@ def batch_norm(x, scale, shift, mean, var, *, eps=1e-5):
     return (x - mean) * (lax.rsqrt(var + eps) * scale) + shift
 
 
-def block(params, prefix, x):
-    x = conv2d(
-        x, params[f"{prefix}.conv1.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
-    )
+def block(params, x):
+    x = conv2d(x, params["conv1.weight"], stride=(1, 1), padding=((1, 1), (1, 1)))
     x = batch_norm(
         x,
-        params[f"{prefix}.bn1.weight"],
-        params[f"{prefix}.bn1.bias"],
-        params[f"{prefix}.bn1.running_mean"],
-        params[f"{prefix}.bn1.running_var"],
+        params["bn1.weight"],
+        params["bn1.bias"],
+        params["bn1.running_mean"],
+        params["bn1.running_var"],
     )
     x = jax.nn.relu(x)
-    x = conv2d(
-        x, params[f"{prefix}.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
-    )
+    x = conv2d(x, params["conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1)))
     return batch_norm(
         x,
-        params[f"{prefix}.bn2.weight"],
-        params[f"{prefix}.bn2.bias"],
-        params[f"{prefix}.bn2.running_mean"],
-        params[f"{prefix}.bn2.running_var"],
+        params["bn2.weight"],
+        params["bn2.bias"],
+        params["bn2.running_mean"],
+        params["bn2.running_var"],
     )
 
 
-def down_block(params, prefix, x):
-    h = conv2d(
-        x, params[f"{prefix}.down.conv.weight"], stride=(2, 2), padding=((0, 0), (0, 0))
-    )
+def down_block(params, x):
+    h = conv2d(x, params["down.conv.weight"], stride=(2, 2), padding=((0, 0), (0, 0)))
     h = batch_norm(
         h,
-        params[f"{prefix}.down.bn.weight"],
-        params[f"{prefix}.down.bn.bias"],
-        params[f"{prefix}.down.bn.running_mean"],
-        params[f"{prefix}.down.bn.running_var"],
+        params["down.bn.weight"],
+        params["down.bn.bias"],
+        params["down.bn.running_mean"],
+        params["down.bn.running_var"],
     )
-    x = conv2d(
-        x, params[f"{prefix}.conv1.weight"], stride=(2, 2), padding=((1, 1), (1, 1))
-    )
+    x = conv2d(x, params["conv1.weight"], stride=(2, 2), padding=((1, 1), (1, 1)))
     x = batch_norm(
         x,
-        params[f"{prefix}.bn1.weight"],
-        params[f"{prefix}.bn1.bias"],
-        params[f"{prefix}.bn1.running_mean"],
-        params[f"{prefix}.bn1.running_var"],
+        params["bn1.weight"],
+        params["bn1.bias"],
+        params["bn1.running_mean"],
+        params["bn1.running_var"],
     )
     x = jax.nn.relu(x)
-    x = conv2d(
-        x, params[f"{prefix}.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
-    )
+    x = conv2d(x, params["conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1)))
     x = batch_norm(
         x,
-        params[f"{prefix}.bn2.weight"],
-        params[f"{prefix}.bn2.bias"],
-        params[f"{prefix}.bn2.running_mean"],
-        params[f"{prefix}.bn2.running_var"],
+        params["bn2.weight"],
+        params["bn2.bias"],
+        params["bn2.running_mean"],
+        params["bn2.running_var"],
     )
     return x + h
 
@@ -119,10 +115,10 @@ def forward(params, x):
         params["stem.bn.running_var"],
     )
     x = jax.nn.relu(x)
-    h = block(params, "block1", x)
+    h = block(below(params, "block1"), x)
     x = h + x
     x = jax.nn.relu(x)
-    x = down_block(params, "block2", x)
+    x = down_block(below(params, "block2"), x)
     x = jax.nn.relu(x)
     x = jnp.mean(x, axis=(1, 2))
     logits = linear(x, params["fc.weight"], params["fc.bias"])
