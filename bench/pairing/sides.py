@@ -74,6 +74,10 @@ def emit(
         pattern = re.compile(r"^contenders = \[$.*?^\]$", re.MULTILINE | re.DOTALL)
         text, found = pattern.subn(text, file.read_text())
         assert found == 1, file
+        beside = rf'^workload = "({re.escape(recipe)}.*\.ir)"$'
+        text = re.sub(
+            beside, rf'workload = "{file.parent}/\1"', text, flags=re.MULTILINE
+        )
         folder.mkdir(exist_ok=True)
         file = folder / file.name
         file.write_text(text)

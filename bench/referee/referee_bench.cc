@@ -3,6 +3,7 @@
 //
 //   referee_bench WORKLOAD BATCH THREADS FILE
 //
+// WORKLOAD is one of the zoo, or a file of the IR: recipes/vit_tiny.ir.
 // Writes weights and one batch to FILE (safetensors), then answers each line of its input with one step
 // (forward, backward, RMSprop 1e-4) and a line "<loss> <nanoseconds> <peak resident KiB>".
 
@@ -14,6 +15,8 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/files.h"
+#include "ir/text.h"
 #include "referee/evaluate.h"
 #include "referee/init.h"
 #include "referee/optimizer.h"
@@ -41,6 +44,12 @@ Status write_problem(const ir::Workload& workload, const referee::Weights& weigh
   return tensor::write_safetensors(path, tensors);
 }
 
+Result<ir::Workload> workload_of(const std::string& name) {
+  if (!name.ends_with(".ir")) return zoo::build(name);
+  TRY(const std::string text, read_file(name));
+  return ir::parse(text, name);
+}
+
 // VmHWM of this program alone; what getrusage says also has the peak of the process that started it.
 long peak_kib() {
   std::ifstream status("/proc/self/status");
@@ -51,7 +60,7 @@ long peak_kib() {
 }
 
 Status run(const std::string& name, int64_t batch, int threads, const std::string& path) {
-  TRY(const ir::Workload workload, zoo::build(name));
+  TRY(const ir::Workload workload, workload_of(name));
   referee::Weights weights = referee::initial_weights(workload, 1);
   tensor::Rng rng(2);
   const referee::Inputs inputs = zoo::random_inputs(workload, batch, rng);

@@ -134,7 +134,7 @@ std::string memory_chart(const Summary& s, double width) {
                        bytes,
                        "together"};
   return stack_chart(stacks_of(s, [&](const Row& row) { return memory_parts(s, row); }), kinds,
-                     {"Memory while it trains, by kind", "MiB of resident memory", 1048576}, width);
+                     {"Memory during the bursts, by kind", "MiB of resident memory", 1048576}, width);
 }
 
 std::string phases_chart(const Summary& s, double width) {

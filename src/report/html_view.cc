@@ -258,11 +258,11 @@ const std::vector<PageChart>& pictures() {
        "are timed apart by bakeoff explain.",
        phases_chart, "phases_key"},
       {"start", "Start-up",
-       "What passes before training is under way, as medians over the heats. First step includes "
+       "What passes before the steps are under way, as medians over the heats. First step includes "
        "compilation; the "
        "outline is what a cold compilation cache adds.",
        start_up_chart, "start_key"},
-      {"memory", "Memory while it trains",
+      {"memory", "Memory during the bursts",
        "Resident memory during the bursts, by kind. Weights, gradients and optimizer state follow from the recipe; "
        "what the process held before its first step, and what steps added to it, was measured.",
        memory_chart, "memory_key"},
