@@ -125,6 +125,8 @@ class ForwardPrinter {
   // True for the weight of a linear that is also an embedding's table: it is stored O,I.
   bool stored_as_table(std::string_view slot) const;
   bool has(std::string_view slot) const { return node().has(slot); }
+  // A loop is in print that the framework carries out.
+  bool traces_loop() const { return rolling_ != nullptr && rolling_->traced; }
   const ir::Node& node() const { return graph_.workload.nodes[static_cast<size_t>(node_)]; }
   int index() const { return node_; }
   const Stretch& stretch() const { return stretch_; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/texts.h"
 #include "emit/generation.h"
@@ -259,7 +260,18 @@ void broadcast(ForwardPrinter& p, const char* function) {
   p.assign_full(function, {p.input(0), fmt::format("tf.cast({}, tf.float32)", p.input(1))});
 }
 
-void softmax(ForwardPrinter& p, const Node& node) { emit::softmax(p, node, "tf.nn.softmax"); }
+// tf.nn.softmax turns another axis than the last by an order that it computes: within a loop XLA finds no gradient of that.
+void softmax(ForwardPrinter& p, const Node& node) {
+  const Axes axes = p.axes();
+  const auto axis = static_cast<size_t>(axes.at(node.integer("axis")));
+  if (!p.traces_loop() || axis + 1 == axes.rank) return emit::softmax(p, node, "tf.nn.softmax");
+  std::vector<int64_t> perm(axes.rank);
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[axis], perm.back());
+  const std::string order = python_tuple(perm);
+  p.assign("tf.nn.softmax", {fmt::format("tf.transpose({}, {})", p.input(), order)});
+  p.again("tf.transpose", {order});
+}
 void transpose(ForwardPrinter& p, const Node& node) { emit::transpose(p, node, "tf.transpose"); }
 void pad(ForwardPrinter& p, const Node& node) { emit::pad(p, node, "tf.pad", "[]"); }
 void concat(ForwardPrinter& p, const Node& node) { emit::concat(p, node, "tf.concat"); }
