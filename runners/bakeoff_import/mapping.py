@@ -28,7 +28,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 
 import torch
 
-from bakeoff_import.builder import NOTHING, Builder
+from bakeoff_import.builder import LARGEST, NOTHING, Builder
 from bakeoff_import.graph import ir_word, numbered, value_of
 from bakeoff_import.liveness import needed
 from bakeoff_import.problems import Refusal, Unsupported, is_users
@@ -975,10 +975,12 @@ def _is_complex(one: Any) -> bool:
 
 
 def _finite(tensor: Any) -> Any:
-    """-inf of an added mask as -1e30: below it exp is 0 too."""
-    if not tensor.is_floating_point() or bool(torch.isfinite(tensor).all()):
+    """-inf of an added mask as -1e30: below it exp is 0 too. So is the least float64,
+    which a mask made of torch.finfo holds here: a file of float32 cannot."""
+    if not tensor.is_floating_point() or bool((tensor.abs() <= LARGEST).all()):
         return tensor
-    return torch.nan_to_num(tensor, nan=math.nan, posinf=1e30, neginf=-1e30)
+    held = tensor.where(tensor <= LARGEST, 1e30).where(tensor >= -LARGEST, -1e30)
+    return held.where(~tensor.isnan(), math.nan)
 
 
 def _one_number(arg: Any) -> Optional[float]:

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -79,6 +81,14 @@ Status write_import(const ImportRequest& request, const OriginModel& model, cons
   nlohmann::json names = nlohmann::json::object();
   for (size_t id = 0; id < weights.size(); ++id) {
     const std::string& name = report.workload.parameters[id].name;
+    const std::vector<double>& held = weights[id].data;
+    const auto large = std::find_if(held.begin(), held.end(), [](double x) {
+      return std::isfinite(x) && !std::isfinite(static_cast<float>(x));
+    });
+    if (large != held.end())
+      return Error{.message = fmt::format("'{}' holds {}, which is too large for float32", name, *large),
+                   .where = request.title(),
+                   .remedy = "weights are kept in float32: make the model's numbers smaller"};
     named.push_back(tensor::source_of(name, weights[id], tensor::DType::kF32));
     if (const auto found = model.targets.find(name); found != model.targets.end() && !found->second.empty())
       names[name] = found->second;

@@ -1053,7 +1053,8 @@ class NormsByHand(nn.Module):
 
 
 class Masked(nn.Module):
-    """A mask of each block that holds -inf and distances; a truth value in a product."""
+    """Masks of -inf with distances, and of the least number of its type, as libraries
+    spell attention out; a truth value in a product."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -1068,7 +1069,9 @@ class Masked(nn.Module):
         slopes = torch.tensor([[[0.5]]]) * -apart.abs()
         mask = slopes + torch.full_like(apart, float("-inf")).triu(1)
         y = self.mix(x).unsqueeze(1)
-        return F.scaled_dot_product_attention(y, y, y, attn_mask=mask).squeeze(1)
+        y = F.scaled_dot_product_attention(y, y, y, attn_mask=mask).squeeze(1)
+        least = torch.full(apart.shape, torch.finfo(y.dtype).min).triu(1)
+        return torch.softmax(y @ y.transpose(1, 2) + least, -1) @ y
 
 
 class NormedSignals(nn.Module):
