@@ -131,8 +131,9 @@ void ForwardPrinter::print_for(Rolling& rolling, const PrintBody& body) {
   for (const auto& [node, list] : rolling.lists) {
     const bool real =
         graph_.types[static_cast<size_t>(loop.collected.at(node).value)].dtype == ir::DType::kF32;
-    const std::string dtype = real ? variables_.at(loop.carries[0].start) + ".dtype" : "tf.int32";
-    out_.line(traced ? fmt::format("{} = tf.TensorArray({}, {})", list, dtype, loop.count) : list + " = []");
+    const auto dtype = [&] { return real ? variables_.at(loop.carries[0].start) + ".dtype" : "tf.int32"; };
+    out_.line(traced ? fmt::format("{} = tf.TensorArray({}, {})", list, dtype(), loop.count)
+                     : list + " = []");
   }
   out_.line(fmt::format("for {} in {}({}):", rolling.index, traced ? "tf.range" : "range", loop.count));
   const auto inside = out_.indent();
