@@ -658,6 +658,20 @@ def bad() -> dict[str, Any]:
             ["n", 3],
             outputs=["out", "other"],
         ),
+        "several": model(
+            nodes_of("""
+                turned = Transpose x perm=1,0,2
+                masks = Relu turned
+                sum = ReduceSum x, one keepdims=0
+                scores = Gemm sum, w, b
+                best:1 = ReduceMax scores axes=1, keepdims=0
+                same = Identity scores
+                kept = Relu w
+            """),
+            [weight("w", 4, 5), weight("b", 1), ints("one", 1)],
+            ["n", 3, 4],
+            outputs=["masks", "scores", "best:1", "same", "kept"],
+        ),
         "over_the_batch": model([node("Softmax", ["x"], "out", axis=0)], [], ["n", 3]),
         "old": model([node("Cast", ["x"], "out", to=1)], [], ["n", 3], opset=5),
         "open": model([identity], [], ["n", "length"]),
