@@ -359,6 +359,7 @@ def steps():
     both = layers.Bidirectional(layers.GRU(4, return_sequences=True, return_state=True))
     h, forth, back = both(h)
     h = layers.Attention(use_scale=True, dropout=0.2)([h, h])
+    h = layers.RMSNormalization(axis=[1, 2])(h)
     h = layers.TimeDistributed(layers.Conv1D(2, 3))(h[..., None])
     return keras.Model(x, layers.Concatenate()([layers.Flatten()(h), forth, back]))
 

@@ -145,6 +145,7 @@ class Proven(Importing):
         self.assertEqual(text.count("= batch_norm("), 3)
         self.assertEqual(text.count("= gru("), 2)
         self.assertEqual(text.count("= dropout("), 1)
+        self.assertRegex(text, r"rms_norm\(\w+; weight=.*\[3,8\]\) dims=2")
 
     def test_axes_of_one_size(self) -> None:
         self.assertNotIn("transpose", self.proves("cube"))

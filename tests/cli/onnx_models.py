@@ -518,6 +518,25 @@ def forms() -> dict[str, Any]:
         for name in ("then", "else")
     ]
     return {
+        "still": model(
+            nodes_of("""
+                size = Shape x start=0 end=1
+                weight = Tile n.weight, size
+                bias = Tile n.bias, size
+                mean = Tile n.mean, size
+                var = Tile n.var, size
+                flat = Reshape x, one
+                normal = BatchNormalization flat, weight, bias, mean, var
+                out = Reshape normal, back
+            """),
+            [
+                *(weight(f"n.{name}", 3) for name in ("weight", "bias", "mean")),
+                table("n.var", np.array([0.5, 2, 1.5], dtype=np.float32)),
+                ints("one", 1, -1, 4),
+                ints("back", -1, 3, 4),
+            ],
+            ["n", 3, 4],
+        ),
         "padded": model(
             nodes_of("""
 a = Pad x, p mode=reflect
