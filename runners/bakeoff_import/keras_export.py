@@ -453,7 +453,8 @@ class Importer:
     def _as_output(self, walk: Walk, outputs: dict[str, Any]) -> Held:
         """What the loss compares; several outputs side by side."""
         chosen = self.chosen(outputs)
-        self.parts = [self._part(walk, one) for one in chosen.values()]
+        several = len(chosen) > 1
+        self.parts = [self._part(walk, one, several) for one in chosen.values()]
         if len(self.parts) == 1:
             return self.parts[0]
         values = [held.value for held in self.parts]
@@ -468,7 +469,8 @@ class Importer:
             walk.graph.name_outputs(inputs, list(chosen))
         return Held(Value(joined, Layout((1, width), 0)))
 
-    def _part(self, walk: Walk, chosen: Any) -> Held:
+    def _part(self, walk: Walk, chosen: Any, several: bool) -> Held:
+        """An output; of several, sequences keep Keras's order."""
         if not isinstance(chosen, Held) or chosen.n is None:
             raise ImportProblem("the output does not depend on an input")
         if chosen.dtype != "f32":
@@ -477,7 +479,8 @@ class Importer:
             )
         try:
             classes = self.loss.partition(",")[0] == "softmax_cross_entropy"
-            if classes or chosen.form != FIRST:
+            sequence = several and chosen.rank < 4
+            if classes or sequence or chosen.form != FIRST:
                 return Held(walk.batch_first(walk.plain(chosen)))
             return Held(walk.batch_first(chosen.value), FIRST)
         except Unsupported as why:

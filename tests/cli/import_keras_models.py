@@ -348,6 +348,7 @@ def several():
     rows = layers.GlobalAveragePooling2D()(h)
     outputs = {"masks": layers.Conv2D(2, 1)(h), "best": ops.max(rows, -1)}
     outputs["scores"] = layers.Dropout(0.2)(rows)
+    outputs["signal"] = layers.Conv1D(2, 3)(x[:, 0])
     return keras.Model(x, {**outputs, "rows": rows, "again": rows})
 
 

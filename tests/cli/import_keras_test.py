@@ -127,11 +127,12 @@ class Proven(Importing):
                 "--out", "my.ir", "--force",
             )  # fmt: skip
 
-        done = imported("masks,best,scores,rows")
+        done = imported("masks,best,scores,rows,signal")
         self.assertEqual(done.code, 0, done.err)
         text = (self.place.path / "my.ir").read_text(encoding="utf-8")
-        self.assertIn("outputs = join(masks, best, scores, rows)", text)
-        self.assertIn("y: f32[N,33]", text)
+        self.assertIn("outputs = join(masks, best, scores, rows, signal)", text)
+        self.assertIn("y: f32[N,39]", text)
+        self.assertRegex(text, r"signal = transpose\(\w+\) perm=0,2,1\n")
         self.assertIn("best = reshape(max) shape=N,1", text)
         for names, why in (
             ("best,best", "the output 'best' is named twice"),
