@@ -22,6 +22,8 @@ REFUSED = {
     "loop": "Loop",
     "quantised": "DynamicQuantizeLinear",
     "foreign": "com.example.Magic",
+    "optimised": "import the file from before ONNX Runtime's optimiser",
+    "lengths": "(sequence_lens); leave them out if all are full",
     "two_outputs": "the model has 2 outputs: out, other",
     "over_the_batch": "goes over the batch",
     "old": "opset 5",

@@ -671,6 +671,21 @@ def bad() -> dict[str, Any]:
             [],
             ["n", 3],
         ),
+        "optimised": model(
+            [
+                helper.make_node(
+                    "FusedMatMul", ["x", "w"], ["out"], domain="com.microsoft"
+                )
+            ],
+            [weight("w", 3, 4)],
+            ["n", 3],
+        ),
+        "lengths": model(
+            nodes_of("out = LSTM x, w, r, , lens hidden_size=4"),
+            [weight("w", 1, 16, 3), weight("r", 1, 16, 4)],
+            [5, "batch", 3],
+            more=[("lens", TensorProto.INT32, ["batch"])],
+        ),
         "two_outputs": model(
             [identity, node("Relu", ["x"], "other")],
             [],
