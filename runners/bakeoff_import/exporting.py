@@ -104,6 +104,18 @@ def _modules(found: torch.nn.Module) -> torch.nn.Module:
     return in_float64(filled(module))
 
 
+def _still_norms(module: torch.nn.Module) -> list[str]:
+    """Instance norms that are given in evaluation mode stay in it: no op of the IR
+    takes each row's own statistics in training and running ones in inference."""
+    still = []
+    for key, part in module.named_modules():
+        tracks = isinstance(part, torch.nn.modules.instancenorm._InstanceNorm)
+        if tracks and part.track_running_stats and not part.training:
+            part.train = lambda mode=True, part=part: part
+            still.append(key)
+    return still
+
+
 def _overlap(one: Any, other: Any) -> bool:
     """Whether two tensors of one storage have addresses in common."""
     ends = []
@@ -247,6 +259,7 @@ class Importer:
         _refuse_by_sight(found)
         self.counts = any(p.is_meta for p in found.parameters())  # and computes nothing
         self.module = _modules(_initialised(found, self.specs))
+        self.still = _still_norms(self.module)
         self._give_one_output()
         self.padding: dict[str, int] = {}  # tables with a row that is 0 and stays so
         self.names = input_names(self.module, self.specs)
@@ -615,7 +628,13 @@ class Importer:
         self.exported = Exported(
             mapper.graph, nodes, value, inputs, mapper.running, program, mapper, notes
         )
-        self.exported.reached = self.reached(program, mapper)
+        reached = self.exported.reached = self.reached(program, mapper)
+        still = [k for k in self.still if f"{k}.running_mean".lstrip(".") in reached]
+        if still:
+            notes.append(
+                "given in evaluation mode, these instance norms keep their running "
+                f"statistics in training too: {', '.join(still).strip() or 'the model'}"
+            )
         return self.exported
 
 

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
+from bakeoff_import.problems import ImportProblem
 from bakeoff_import.values import Layout, N, Shape, Value
 
 Attr = Union[int, float, bool, str, Sequence[int]]
@@ -355,15 +356,23 @@ class Graph:
         self.nodes.remove(last)
         self.nodes.append(last)  # behind the reshapes
         last.op, last.attrs, last.inputs = "join", {}, tuple(inputs)
-        for old, name in zip(inputs, outputs):
-            if name.isidentifier() and old in self.by_output:
-                self._rename(old, self.names.unique(name))
+        self.name_outputs(inputs, list(outputs))
 
-    def _rename(self, old: str, name: str) -> None:
-        made = self.by_output[name] = self.by_output.pop(old)
-        made.output = name
-        for node in self.nodes:
-            node.inputs = tuple(name if one == old else one for one in node.inputs)
+    def name_outputs(self, values: Sequence[str], names: Sequence[str]) -> None:
+        """Calls joined values as the model calls its outputs."""
+        for old, wanted in zip(values, names):
+            if values.count(old) > 1:
+                raise ImportProblem(
+                    f"the output '{wanted}' holds the same values as another",
+                    "name one of them",
+                )
+            if not wanted.isidentifier() or old not in self.by_output or old == wanted:
+                continue
+            name = self.names.unique(wanted)
+            made = self.by_output[name] = self.by_output.pop(old)
+            made.output = name
+            for node in self.nodes:
+                node.inputs = tuple(name if one == old else one for one in node.inputs)
 
     def live(self, results: Sequence[str]) -> list[Node]:
         """The nodes that these values depend on."""

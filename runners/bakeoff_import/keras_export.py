@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
@@ -85,6 +86,7 @@ class Importer:
         self._check_variables()
         self.loss, self.stripped = self._loss(loss)
         self.exported: Optional[Exported] = None
+        self.parts: list[Held] = []  # the outputs that the loss compares
 
     # -- what the model is
 
@@ -424,25 +426,51 @@ class Importer:
             for path, i in paths
         }
 
-    def chosen(self, outputs: dict[str, Any]) -> Any:
-        """The output that the loss compares."""
-        if self.output:
-            if self.output not in outputs:
-                raise ImportProblem(
-                    f"the model has no output '{self.output}'",
-                    f"it has {', '.join(outputs)}",
-                )
-            return outputs[self.output]
-        if len(outputs) != 1:
+    def chosen(self, outputs: dict[str, Any]) -> dict[str, Any]:
+        """The outputs that the loss compares."""
+        if not self.output and len(outputs) != 1:
             raise ImportProblem(
                 f"the model gives {len(outputs)} outputs: {', '.join(outputs)}",
-                "name the one that the loss compares: --output "
-                + next(iter(outputs), "0"),
+                f"name the one that the loss compares: --output "
+                f"{next(iter(outputs), '0')}; to predict several, their names with "
+                "commas between them",
             )
-        return next(iter(outputs.values()))
+        names = list(outputs)
+        if self.output:
+            one = self.output in outputs
+            names = [self.output] if one else self.output.split(",")
+        for name in names:
+            if name not in outputs:
+                raise ImportProblem(
+                    f"the model has no output '{name}'", f"it has {', '.join(outputs)}"
+                )
+            if names.count(name) > 1:
+                raise ImportProblem(
+                    f"the output '{name}' is named twice", "name each output once"
+                )
+        return {name: outputs[name] for name in names}
 
     def _as_output(self, walk: Walk, outputs: dict[str, Any]) -> Held:
+        """What the loss compares; several outputs side by side."""
         chosen = self.chosen(outputs)
+        several = len(chosen) > 1
+        self.parts = [self._part(walk, one, several) for one in chosen.values()]
+        if len(self.parts) == 1:
+            return self.parts[0]
+        values = [held.value for held in self.parts]
+        shapes = [(N, *(v.ir[1:] or (1,))) for v in values]
+        inputs = [
+            walk.graph.reshape(v.name, v.ir, shape) for v, shape in zip(values, shapes)
+        ]
+        width = sum(math.prod(shape[1:]) for shape in shapes)
+        with walk.graph.called("outputs"):
+            joined = walk.graph.node("join", inputs, (N, width))
+        if walk.training and walk.dropout:  # else dropout gives what it takes
+            walk.graph.name_outputs(inputs, list(chosen))
+        return Held(Value(joined, Layout((1, width), 0)))
+
+    def _part(self, walk: Walk, chosen: Any, several: bool) -> Held:
+        """An output; of several, sequences keep Keras's order."""
         if not isinstance(chosen, Held) or chosen.n is None:
             raise ImportProblem("the output does not depend on an input")
         if chosen.dtype != "f32":
@@ -451,7 +479,8 @@ class Importer:
             )
         try:
             classes = self.loss.partition(",")[0] == "softmax_cross_entropy"
-            if classes or chosen.form != FIRST:
+            sequence = several and chosen.rank < 4
+            if classes or sequence or chosen.form != FIRST:
                 return Held(walk.batch_first(walk.plain(chosen)))
             return Held(walk.batch_first(chosen.value), FIRST)
         except Unsupported as why:

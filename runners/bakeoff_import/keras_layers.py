@@ -698,15 +698,15 @@ def rms_norm(m: Walk, op: Any, a: Call) -> Held:
     held = m.held(a.first)
     axes = [op.axis] if isinstance(op.axis, int) else list(op.axis)
     v = m.plain(held)
-    if [held.axis(axis) for axis in axes] != [v.layout.rank - 1]:
+    last = list(range(v.layout.rank - len(axes), v.layout.rank))
+    if sorted(held.axis(axis) for axis in axes) != last or v.layout.n in last:
         raise Unsupported("normalises over other axes than the last", "axis=-1")
     eps = float(op.epsilon)
     if m.known("rms_norm"):
+        attrs: dict[str, Any] = {"dims": len(axes), "eps": eps}
         slots = [("weight", m.slot(op.scale))]
-        made = m.made("rms_norm", [v], v.layout, params=slots, dims=1, eps=eps)
-        return Held(made)
-    last = v.layout.rank - 1
-    size = m.reduced("mean", m.unary("square", v), [last], True)
+        return Held(m.made("rms_norm", [v], v.layout, params=slots, **attrs))
+    size = m.reduced("mean", m.unary("square", v), last, True)
     root = m.unary("rsqrt", m.binary("add", size, eps))
     return m.pointwise("mul", m.made("mul", [v, root], v.layout), op.scale)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from bakeoff_import.keras_export import KINDS, Importer
 from bakeoff_import.keras_tensor import FIRST, FLAT, PLAIN, Held
-from bakeoff_import.keras_walk import row_of, to_numpy
+from bakeoff_import.keras_walk import to_numpy
 from bakeoff_import.problems import ImportProblem
 from bakeoff_import.values import N
 
@@ -27,15 +27,15 @@ def set_weights(importer: Importer, weights: Mapping[str, Any]) -> None:
             read.variable.assign(read.form.undo(tensor, old))
 
 
-def _to_ir(array: Any, held: Held) -> Any:
-    """A tensor of the model in the axes of the IR."""
+def _to_ir(array: Any, held: Held, ops: Any = np) -> Any:
+    """A tensor of the model in the axes of the IR. `ops`: NumPy, or Keras's."""
     if held.form == FIRST:
-        array = np.moveaxis(array, -1, 1)
+        array = ops.moveaxis(array, -1, 1)
     elif held.form == FLAT:
         c, *space = held.picture
-        array = np.moveaxis(array.reshape(-1, *space, c), -1, 1)
+        array = ops.moveaxis(ops.reshape(array, (-1, *space, c)), -1, 1)
     elif held.form != PLAIN:
-        array = np.moveaxis(array, -1, 1)[:, :, None, :]
+        array = ops.moveaxis(array, -1, 1)[:, :, None, :]
     layout = held.value.layout
     n = layout.n
     if n is None:
@@ -46,13 +46,12 @@ def _to_ir(array: Any, held: Held) -> Any:
         else array.shape[0]
     )
     if held.form != PLAIN:
-        return array.reshape(rows, *held.value.ir[1:])
-    split = array.reshape(
-        *array.shape[:n], layout.before, rows, layout.after, *array.shape[n + 1 :]
-    )
-    first = np.moveaxis(split, n + 1, 0)
+        return ops.reshape(array, (rows, *held.value.ir[1:]))
+    apart = (layout.before, rows, layout.after)
+    split = ops.reshape(array, (*array.shape[:n], *apart, *array.shape[n + 1 :]))
+    first = ops.moveaxis(split, n + 1, 0)
     shape = layout.ir(held.value.spread)
-    return (first[:1] if held.value.spread else first).reshape(-1, *shape[1:])
+    return ops.reshape(first[:1] if held.value.spread else first, (-1, *shape[1:]))
 
 
 def _from_ir(importer: Importer, inputs: Mapping[str, Any]) -> Any:
@@ -69,22 +68,14 @@ def _from_ir(importer: Importer, inputs: Mapping[str, Any]) -> Any:
 
 
 @contextlib.contextmanager
-def without_dropout(model: Any) -> Iterator[None]:
-    """Dropout of every layer of Keras passes its input on."""
-    before: list[tuple[Any, str, Any]] = []
-    for layer in model._flatten_layers():
-        if row_of(layer) is None and not type(layer).__module__.startswith("keras."):
-            continue
-        for key in ("rate", "dropout", "recurrent_dropout"):
-            value = vars(layer).get(key)
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                before.append((layer, key, value))
-                object.__setattr__(layer, key, 0.0)
+def without_dropout(importer: Importer) -> Iterator[None]:
+    """Dropout passes its input on."""
+    random = importer.keras.src.backend.random
+    plain, random.dropout = random.dropout, lambda x, *args, **kwargs: x
     try:
         yield
     finally:
-        for layer, key, value in before:
-            object.__setattr__(layer, key, value)
+        random.dropout = plain
 
 
 def _call(importer: Importer, given: Any, training: bool) -> Any:
@@ -92,15 +83,19 @@ def _call(importer: Importer, given: Any, training: bool) -> Any:
     made = importer.model(*args, **kwargs, training=training)
     flat = importer.keras.tree.flatten_with_path(made)
     outputs = {(".".join(str(p) for p in path) or "0"): x for path, x in flat}
-    output = importer.chosen(outputs)
-    held = importer.exported.output  # type: ignore[union-attr]
-    sizes = [s for i, s in enumerate(output.shape) if i != held.n]
-    if sizes != [s for i, s in enumerate(held.shape) if i != held.n]:
-        raise ImportProblem(
-            f"the model gives {tuple(output.shape)}, the import {held.symbolic}",
-            "this is a defect of bakeoff, please report it with the model",
-        )
-    return output
+    chosen = list(importer.chosen(outputs).values())
+    for output, held in zip(chosen, importer.parts):
+        sizes = [s for i, s in enumerate(output.shape) if i != held.n]
+        if sizes != [s for i, s in enumerate(held.shape) if i != held.n]:
+            raise ImportProblem(
+                f"the model gives {tuple(output.shape)}, the import {held.symbolic}",
+                "this is a defect of bakeoff, please report it with the model",
+            )
+    if len(chosen) == 1:
+        return chosen[0]
+    ops = importer.keras.ops  # side by side, as the IR has them
+    rows = [_to_ir(x, held, ops) for x, held in zip(chosen, importer.parts)]
+    return ops.concatenate([ops.reshape(x, (x.shape[0], -1)) for x in rows], 1)
 
 
 def compute(
@@ -118,7 +113,7 @@ def compute(
     given = _from_ir(importer, inputs)
     answer: dict[str, Any] = {}
     try:
-        with importer.without_last(), without_dropout(model):
+        with importer.without_last(), without_dropout(importer):
             if projection is None:
                 output = _call(importer, given, train)
                 answer["output"] = _to_ir(to_numpy(output), exported.output)
@@ -282,7 +277,7 @@ def trace(importer: Importer, inputs: Mapping[str, Any]) -> dict[str, Any]:
     state = [(v, to_numpy(v)) for v in importer.model.non_trainable_variables]
     found: dict[str, Any] = {}
     try:
-        with importer.without_last(), without_dropout(importer.model):
+        with importer.without_last(), without_dropout(importer):
             made = function._run_through_graph(
                 given, operation_fn=lambda op: _in_training(op)
             )

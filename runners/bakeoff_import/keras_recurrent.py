@@ -238,15 +238,23 @@ def _last_of(m: Walk, out: Value, last: Sequence[Value]) -> Value:
 @layer("Bidirectional")
 def bidirectional(m: Walk, op: Any, a: Call) -> Any:
     """both directions; `concat`, `add` or `mul`"""
-    if op.return_state or a.get("initial_state") is not None:
-        raise Unsupported("takes or gives states", "return_state=False")
-    parts = []
+    given = a.get("initial_state") or []
+    half = len(given) // 2
+    parts: list[Any] = []
+    states: list[Any] = []
     for number, one in enumerate((op.forward_layer, op.backward_layer)):
         with m._place(one, m.graph.where):
-            out, last = recurrent(m, one, a.first, a.training, None, bool(number))
+            state = given[half:] if number else given[:half]
+            out, last = recurrent(m, one, a.first, a.training, state, bool(number))
             parts.append(Held(out if op.return_sequences else last[0]))
-    if op.merge_mode is None:
-        return parts
+            states += map(Held, last)
+    merged = parts if op.merge_mode is None else [_both(m, op, parts)]
+    if op.return_state:
+        return [*merged, *states]
+    return merged if op.merge_mode is None else merged[0]
+
+
+def _both(m: Walk, op: Any, parts: list[Any]) -> Any:
     if op.merge_mode == "concat":
         return joined(m, parts, -1)
     if op.merge_mode == "ave":
@@ -256,21 +264,32 @@ def bidirectional(m: Walk, op: Any, a: Call) -> Any:
 
 @layer("TimeDistributed")
 def time_distributed(m: Walk, op: Any, a: Call) -> Any:
-    """its layer on steps that are merged with the batch"""
+    """its layer, at each step; at once where that computes each place alone"""
     inner = op.layer
+    parts = inner.layers if type(inner).__name__ == "Sequential" else [inner]
     v = m.rows_apart(a.first)
-    if type(inner).__name__ in ("Dense", "Dropout", "Activation", "LayerNormalization"):
-        with m._place(inner, m.graph.where):
+    with m._place(inner, m.graph.where):
+        if all(_of_places(part) for part in parts):
             return m.call(inner, (Held(v),), {}, a.training)
-    steps, lay = v.shape[1], v.layout
-    merged = m.reshaped(v, lay.reshaped((steps, *v.shape[2:]), 0))
-    try:
-        with m._place(inner, m.graph.where):
-            out = m.value(m.call(inner, (Held(merged),), {}, a.training))
-    except Unsupported as why:
-        raise Unsupported(
-            f"merges its steps with the batch for '{inner.name}': {why}",
-            "a layer over all steps, such as Conv3D with a kernel of 1 step",
-        ) from why
-    shape = (1, steps, *out.shape[1:])
-    return Held(m.reshaped(out, out.layout.reshaped(shape, 0)))
+        if v.shape[1] > LONGEST_UNROLLED:
+            raise Unsupported(
+                f"calls '{inner.name}' at {v.shape[1]} steps",
+                f"at most {LONGEST_UNROLLED} steps, or a layer over all of them, such "
+                "as Conv3D with a kernel of 1 step",
+            )
+        outs = []
+        for t in range(v.shape[1]):
+            given = (Held(selected(m, v, 1, t)),)
+            outs.append(m.value(m.call(inner, given, {}, a.training)))
+    return Held(m.stack(outs, 1))
+
+
+def _of_places(op: Any) -> bool:
+    """Whether a layer computes the same for all steps at once."""
+    if not type(op).__module__.startswith("keras."):
+        return False
+    kind = type(op).__name__
+    if kind == "LayerNormalization":
+        return op.axis in (-1, [-1])
+    own = getattr(op, "noise_shape", None) is None
+    return own and kind in ("Activation", "Dense", "Dropout", "Embedding", "ReLU")

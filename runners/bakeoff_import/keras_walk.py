@@ -839,8 +839,8 @@ _RUNS = (
     "VectorizedMap",
 )  # fmt: skip
 _DRAWS = (
-    "normal", "uniform", "randint", "categorical", "truncated_normal", "dropout",
-    "shuffle", "gamma", "binomial", "beta",
+    "normal", "uniform", "randint", "categorical", "truncated_normal", "shuffle",
+    "gamma", "binomial", "beta",
 )  # fmt: skip
 RANDOM = (
     "draws random numbers",
@@ -897,6 +897,17 @@ def _drawn(function: Any) -> Any:
     return draw
 
 
+def _as_layer(keras: Any) -> Any:
+    """A function that drops is mapped as the layer."""
+
+    def drop(x: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> Any:
+        if isinstance(seed, int) or not isinstance(x, keras.KerasTensor):
+            raise Unsupported(*RANDOM)
+        return keras.layers.Dropout(rate, noise_shape)(x, training=True)
+
+    return drop
+
+
 @contextlib.contextmanager
 def symbolic_variables(keras: Any) -> Iterator[None]:
     """Meanwhile an operation of variables alone is recorded too, and not computed."""
@@ -935,6 +946,7 @@ def symbolic_variables(keras: Any) -> Iterator[None]:
     random = keras.src.backend.random
     for name in _DRAWS:
         put(random, name, _drawn(vars(random)[name]))
+    put(random, "dropout", _as_layer(keras))
     try:
         yield
     finally:

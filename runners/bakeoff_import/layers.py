@@ -986,10 +986,15 @@ def group_norm(m: Mapper, a: Args) -> Value:
 
 @row("instance_norm")
 def instance_norm(m: Mapper, a: Args) -> Value:
-    """`group_norm` with a group for each channel"""
+    """`group_norm` with a group for each channel; by running statistics `sub`, `mul`"""
     if not a.use_input_stats:
+        return _frozen_norm(m, a, m.value(a.input), a.running_mean, a.running_var)
+    if a.running_mean is not None:
         raise Unsupported(
-            "normalises by running statistics", "track_running_stats=False"
+            "normalises by each row's own statistics in training, by running ones in "
+            "inference",
+            "track_running_stats=False; or leave the layer in eval(): its running "
+            "statistics are constants then, in training too",
         )
     return _grouped_norm(m, a, m.value(a.input).shape[1])
 

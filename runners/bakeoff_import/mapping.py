@@ -648,8 +648,8 @@ class Mapper(Builder):
         spread = layout.n is not None
         shape = wanted or layout.ir(spread)
         laid = _finite(tensor.detach().reshape(shape))
-        number = _one_number(arg)
-        if spread and number is not None and (made := self._rows_of(number, layout)):
+        number = _one_number(arg) if spread and shape == layout.ir(True) else None
+        if number is not None and (made := self._rows_of(number, layout)):
             return made
 
         def make() -> Value:

@@ -3,12 +3,12 @@ the reference implementation that comes with ONNX, in float32 by ONNX Runtime.
 
 Requests of ``python -m bakeoff_import --onnx`` (see ``__main__``):
 
-    {"op": "open", "file": ..., "output": ...}
+    {"op": "open", "file": ..., "outputs": names, one a line}
     {"op": "compute", "weights": FILE, "inputs": FILE, "precision": "float64",
      "out": FILE}
 
 Weights replace the file's initialisers of the same names; the answer's file holds
-"output". Names of inputs and weights are those of the file.
+"output0" and so on. Names of inputs and weights are those of the file.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class OnnxService:
     def __init__(self) -> None:
         self.file = ""
         self.model: Any = None
-        self.output = ""
+        self.outputs: list[str] = []
         self.changed = False
         self.sessions: dict[str, Any] = {}
 
@@ -147,7 +147,7 @@ class OnnxService:
             }
 
     def _open(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        self.file, self.output = fields["file"], fields["output"]
+        self.file, self.outputs = fields["file"], fields["outputs"].split("\n")
         try:
             self.model = onnx.load(self.file)
         except Exception as error:
@@ -163,8 +163,11 @@ class OnnxService:
         weights = load_file(fields["weights"])
         wide = fields["precision"] == "float64"
         run = self._wide if wide else self._single
-        output = np.asarray(run(inputs, weights), dtype=np.float64)
-        save_file({"output": np.ascontiguousarray(output)}, fields["out"])
+        made = {
+            f"output{i}": np.array(one, dtype=np.float64, order="C")
+            for i, one in enumerate(run(inputs, weights))
+        }
+        save_file(made, fields["out"])
         return {}
 
     def _replaced(self, graph: Any, weights: Mapping[str, Any]) -> None:
@@ -198,7 +201,7 @@ class OnnxService:
             evaluator = ReferenceEvaluator(model, new_ops=_own_ops(_opset(model)))
             _exact_attributes(evaluator)
             feeds = self._feeds(inputs, np.float64)
-            (found,) = evaluator.run([self.output], feeds)
+            found = evaluator.run(self.outputs, feeds)
         except Exception as error:
             raise ImportProblem(
                 "ONNX's reference implementation cannot compute the file: "
@@ -225,7 +228,7 @@ class OnnxService:
                 name: array.astype(np.int32) if "int32" in kinds[name] else array
                 for name, array in feeds.items()
             }
-            (found,) = session.run([self.output], feeds)
+            found = session.run(self.outputs, feeds)
         except Exception as error:
             raise ImportProblem(
                 f"ONNX Runtime cannot compute the file: {str(error)[:300]}"

@@ -158,8 +158,8 @@ void add_model_options(CLI::App& sub, ImportOptions& options, const std::string&
       ->allow_extra_args(false);
   sub.add_option(
          "--output", options.output,
-         "name or number of the output that the loss compares, where the model has several; of a torch module "
-         "several of them, with commas between them: scripts that predict give them one by one")
+         "name or number of the output that the loss compares, where the model has several; or several of them, with "
+         "commas between them: scripts that predict give them one by one")
       ->type_name("NAME");
   sub.add_option("--framework", options.framework,
                  "framework that the model is of; where it is not named that which the file imports")

@@ -189,6 +189,7 @@ class ForwardPrinter {
   ir::ValueId first_real(const Loop& loop) const;  // of what it starts from; -1 where there is none
   void print_loop(const Loop& loop, const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
                   const BlockCalls& calls);
+  bool reads_carried(const Loop& loop) const;
   std::string tensor_array(const Loop& loop, ir::ValueId item);
   void print_for(Rolling& rolling, const PrintBody& body);
   void print_scan(Rolling& rolling, const Blocks& blocks, const PrintBody& body);

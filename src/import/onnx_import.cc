@@ -25,6 +25,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "base/texts.h"
 #include "import/import_proof.h"
 #include "import/import_steps.h"
 #include "ir/bounds.h"
@@ -68,6 +69,21 @@ Tensor rows_of(const Tensor& value, const onnx::Layout& layout) {
   return Tensor{std::move(shape), moved->reals};
 }
 
+// Outputs as the IR's `join` has them: N,elements.
+Tensor side_by_side(const std::vector<Tensor>& parts) {
+  const auto rows = static_cast<size_t>(parts[0].shape[0]);
+  Tensor all{.shape = {parts[0].shape[0], 0}, .data = {}};
+  for (size_t row = 0; row < rows; ++row) {
+    for (const Tensor& part : parts) {
+      const auto width = static_cast<std::ptrdiff_t>(part.data.size() / rows);
+      const auto begin = part.data.begin() + static_cast<std::ptrdiff_t>(row) * width;
+      all.data.insert(all.data.end(), begin, begin + width);
+    }
+  }
+  all.shape[1] = static_cast<int64_t>(all.data.size() / rows);
+  return all;
+}
+
 // Rows of an input, N first, with the batch where the file has it.
 ArrayPtr as_in_file(const onnx::Array& rows, const onnx::Layout& layout) {
   if (layout.n <= 0) return std::make_shared<onnx::Array>(rows);
@@ -101,8 +117,8 @@ class OnnxProof {
 
   Result<ImportProof> run(const referee::Weights& weights, const Progress& progress) {
     TRY(Origin origin, Origin::start(request_, folder_));
-    CHECK_OK(origin.request(
-        "open", {{"file", fs::absolute(request_.file).string()}, {"output", mapped_.output_name}}));
+    CHECK_OK(origin.request("open", {{"file", fs::absolute(request_.file).string()},
+                                     {"outputs", join(mapped_.output_names, "\n")}}));
     TRY(const auto types, ir::infer(workload_));
     prediction_ = types[static_cast<size_t>(workload_.prediction())].shape;
     TRY(const referee::Inputs inputs, draw());
@@ -214,13 +230,16 @@ class OnnxProof {
                                         {"precision", precision},
                                         {"out", file("answer").string()}}));
     TRY(const auto answer, tensor::SafetensorsFile::open(file("answer")));
-    TRY(const Tensor output, answer.read("output"));
-    const onnx::Layout& layout = mapped_.output.layout;
-    if (output.shape.size() != layout.rank())
-      return Error{.message = fmt::format("the file's output has the shape {}, the import's {}",
-                                          tensor::to_text(output.shape), ir::to_text(prediction_)),
-                   .remedy = kDefect};
-    return rows_of(output, layout);
+    std::vector<Tensor> parts;
+    for (const onnx::Layout& layout : mapped_.output_layouts) {
+      TRY(const Tensor output, answer.read(fmt::format("output{}", parts.size())));
+      if (output.shape.size() != layout.rank())
+        return Error{.message = fmt::format("the file's output has the shape {}, the import's {}",
+                                            tensor::to_text(output.shape), ir::to_text(prediction_)),
+                     .remedy = kDefect};
+      parts.push_back(rows_of(output, layout));
+    }
+    return parts.size() == 1 ? parts[0] : side_by_side(parts);
   }
 
   referee::EvalOptions inference(bool gradients) const {

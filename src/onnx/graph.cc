@@ -55,6 +55,19 @@ std::string Graph::node(const std::string& op, std::vector<std::string> inputs, 
   return output;
 }
 
+bool Graph::rename(const std::string& value, const std::string& name) {
+  const bool taken = shapes_.contains(name) && producer(name) == nullptr;  // by an input
+  if (value == name || name == "loss" || taken || producer(value) == nullptr) return false;
+  const auto renamed = [&](std::string& one) { one = one == value ? name : one == name ? value : one; };
+  for (size_t n = 0; n < nodes_.size(); ++n) {
+    renamed(nodes_[n].output);
+    std::for_each(nodes_[n].inputs.begin(), nodes_[n].inputs.end(), renamed);
+    by_output_[nodes_[n].output] = n;
+  }
+  std::swap(shapes_[value], shapes_[name]);
+  return true;
+}
+
 GraphNode* Graph::producer(const std::string& value) {
   const auto found = by_output_.find(value);
   return found == by_output_.end() ? nullptr : &nodes_[found->second];

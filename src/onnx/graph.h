@@ -61,6 +61,8 @@ class Graph {
   std::string line(const GraphNode& node) const;
   const std::map<std::string, GraphParameter>& parameters() const { return parameters_; }
   std::string unique(const std::string& wanted);
+  // The value that a node gives is called `name`; a node that gave one of this name takes the old one. False: an input has it.
+  bool rename(const std::string& value, const std::string& name);
 
   std::string base = "h", source = {}, where = {};  // of the nodes that are added now
 

@@ -56,6 +56,9 @@ struct Value {
 };
 using Values = std::vector<Value>;
 
+// Whether a loss can compare an output: floats, which depend on the inputs.
+Status check_output(const Value& output, const std::string& name);
+
 // A node with its inputs.
 struct Call {
   const wire::NodeProto& node;
@@ -86,7 +89,7 @@ struct Refusal {
 
 struct MapOptions {
   bool added_batch = false;                    // the file computes one row
-  std::string output = {};                     // of several
+  std::string output = {};                     // of several; several of them with commas
   std::map<std::string, ArrayPtr> given = {};  // numbers in place of initialisers, or of inputs
   std::map<std::string, Shape> shapes = {};    // of inputs, where the file leaves sizes open
   std::map<std::string, int64_t> below = {};   // that integers of inputs are below
@@ -118,8 +121,9 @@ struct MapResult {
   std::vector<std::pair<std::string, std::pair<Kind, Shape>>> inputs = {};  // name in the IR; with kBatch
   std::map<std::string, std::string> input_names = {};                      // IR -> ONNX
   std::map<std::string, Layout> input_layouts = {};
-  Value output = {};
-  std::string output_name = {};
+  Value output = {};                           // several outputs are one `join`
+  std::vector<std::string> output_names = {};  // in the file
+  std::vector<Layout> output_layouts = {};
   std::vector<GraphParameter> parameters = {};
   std::vector<MappedValue> values = {};
   std::vector<std::pair<std::string, std::string>> ops =
@@ -236,6 +240,8 @@ class Mapper {
   Result<Values> branch(const Call& call, int depth);
   Status define(const std::string& name, Value value);
   Result<Value> look_up(const std::string& name);
+  Result<std::vector<std::string>> chosen_outputs() const;
+  Status add_output();
   Result<MapResult> finish();
   Error refusal_error() const;
   void refuse(const wire::NodeProto& n, const std::string& why);

@@ -30,11 +30,7 @@ std::string target_name(const MapResult& mapped) {
 
 Result<std::string> workload_text(const MapResult& mapped, const std::string& name, const std::string& loss) {
   const Value& output = mapped.output;
-  if (!output.is_graph())
-    return Error{.message = fmt::format("the output '{}' does not depend on the inputs", mapped.output_name)};
-  if (output.kind != Kind::kFloat)
-    return Error{.message = fmt::format("the output '{}' holds no floats", mapped.output_name),
-                 .remedy = "--output NAME chooses another"};
+  CHECK_OK(check_output(output, mapped.output_names[0]));
   TRY(const ir::LossText named, ir::parse_loss(loss));
   const std::string target = target_name(mapped);
   std::string text = "workload " + name + "(";

@@ -461,7 +461,44 @@ Value channels_back(Mapper& m, const Value& made, const Value& x, const Ints& pe
   return Value{.name = m.graph.transpose(m.graph.reshape(made.name, moved), inverse), .layout = x.layout};
 }
 
+Result<Value> scaled(Mapper& m, const Value& x, const Value& scale, const Value& bias) {
+  Value made = x;
+  if (!scale.absent()) {
+    TRY(made, m.elementwise("mul", {made, scale}));
+  }
+  if (!bias.absent()) {
+    TRY(made, m.elementwise("add", {made, bias}));
+  }
+  return made;
+}
+
+// By statistics that are constants, of channels that N is merged with: torch exports instance norms with running
+// statistics so, in evaluation mode.
+Result<Values> still_norm(Mapper& m, const Call& call) {
+  if (call.integer("training_mode", 0) != 0)
+    return refused("takes each row's own statistics in training, and running ones in inference");
+  Values parts = {call.in(1), call.in(2), call.in(3), call.in(4)};
+  for (size_t i = 0; i < 4; ++i) {
+    if (!parts[i].is_const()) return refused("its statistics or weights are computed from the inputs");
+    for (ArrayPtr& at : parts[i].at) {
+      Shape shape(call.in(0).layout.rank(), 1);
+      shape[1] = static_cast<int64_t>(at->size());
+      at = shaped(i < 2 ? *at : *without_origins(at), shape);
+    }
+  }
+  for (ArrayPtr& at : parts[3].at) {
+    Array factor = *at;
+    for (double& x : factor.reals) x = 1 / std::sqrt(x + call.real("epsilon", 1e-5));
+    at = std::make_shared<Array>(std::move(factor));
+  }
+  TRY(const Value centred, m.elementwise("sub", {call.in(0), parts[2]}));
+  TRY(const Value normal, m.elementwise("mul", {centred, parts[3]}));
+  TRY(const Value made, scaled(m, normal, parts[0], parts[1]));
+  return Values{made};
+}
+
 Result<Values> batch_norm(Mapper& m, const Call& call) {
+  if (call.in(0).is_graph() && call.in(0).layout.holds_batch(1)) return still_norm(m, call);
   if (call.in(0).is_graph() && call.in(0).layout.n == 0 && !call.in(0).layout.plain()) {
     Ints perm;
     Call inner = call;
@@ -503,17 +540,6 @@ Result<Values> batch_norm(Mapper& m, const Call& call) {
                              {"momentum", fmt::format("{}", std::round(momentum * 1e9) / 1e9)}},
                             params);
   return Values{m.as_before(m.reshaped(made, x.layout), call.in(0))};
-}
-
-Result<Value> scaled(Mapper& m, const Value& x, const Value& scale, const Value& bias) {
-  Value made = x;
-  if (!scale.absent()) {
-    TRY(made, m.elementwise("mul", {made, scale}));
-  }
-  if (!bias.absent()) {
-    TRY(made, m.elementwise("add", {made, bias}));
-  }
-  return made;
 }
 
 Result<Values> layer_norm(Mapper& m, const Call& call, const char* op) {

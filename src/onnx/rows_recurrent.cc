@@ -88,7 +88,8 @@ Result<Layer> layer_of(Mapper& m, const Call& call, const Recurrent& kind) {
     const Value& lengths = call.in(4);
     const bool whole = lengths.is_const() &&
                        std::ranges::all_of(lengths.at[0]->ints, [&](int64_t n) { return n == made.steps; });
-    if (!whole) return refused("rows have lengths of their own (sequence_lens)");
+    if (!whole)
+      return refused("rows have lengths of their own (sequence_lens); leave them out if all are full");
   }
   made.x = made.rows_lead ? x : m.transposed_value(x, {1, 0, 2});
   if (call.has_attribute("activations")) {

@@ -291,7 +291,7 @@ void Mapper::note_reader(const std::string& parameter) {
 
 // The initialisers and other values that the output needs.
 std::set<std::string> Mapper::needed() const {
-  std::set<std::string> wanted = {result_.output_name};
+  std::set<std::string> wanted(result_.output_names.begin(), result_.output_names.end());
   const auto read = [&](const auto& self, const wire::NodeProto& n) -> void {
     wanted.insert(n.input().begin(), n.input().end());
     for (const auto& a : n.attribute()) {

@@ -28,6 +28,8 @@
 #include <onnx/onnx.pb.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "base/texts.h"
 #include "onnx/mapper.h"
@@ -48,6 +50,14 @@ bool is_stated(const wire::TensorShapeProto::Dimension& dim) {
 bool is_onnx(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
 }  // namespace
+
+Status check_output(const Value& output, const std::string& name) {
+  if (!output.is_graph() || output.layout.n == kNone)
+    return Error{.message = fmt::format("the output '{}' does not depend on the inputs", name)};
+  if (output.kind == Kind::kFloat) return Done{};
+  return Error{.message = fmt::format("the output '{}' holds no floats", name),
+               .remedy = "--output NAME chooses another"};
+}
 
 Status Mapper::define(const std::string& name, Value value) {
   if (!values_.emplace(scope_ + name, std::move(value)).second)
@@ -312,7 +322,10 @@ Result<Values> Mapper::map_call(const Call& call, int depth) {
   if (call.opset < 6 && kChanged.contains(call.op()))
     return refused(fmt::format("it is of opset {}, in which it had another form", call.opset));
   if (!is_onnx(call.node.domain()))
-    return refused(fmt::format("the op is of the domain '{}', which is not ONNX's own", call.node.domain()));
+    return refused(fmt::format("the op is of the domain '{}', which is not ONNX's own{}", call.node.domain(),
+                               call.node.domain() == "com.microsoft"
+                                   ? "; import the file from before ONNX Runtime's optimiser"
+                                   : ""));
   if (call.op() == "If") return branch(call, depth);
   TRY(auto computed, folded(call));
   if (computed) return *computed;
@@ -462,22 +475,62 @@ Error Mapper::refusal_error() const {
           .remedy = "nothing was written"};
 }
 
-Result<MapResult> Mapper::finish() {
-  const auto& outputs = file_.model().graph().output();
+Result<std::vector<std::string>> Mapper::chosen_outputs() const {
   std::vector<std::string> names;
-  for (const auto& output : outputs) names.push_back(output.name());
-  std::string wanted = options_.output;
-  if (wanted.empty() && names.size() == 1) wanted = names[0];
-  if (std::find(names.begin(), names.end(), wanted) == names.end()) {
+  for (const auto& output : file_.model().graph().output()) names.push_back(output.name());
+  const std::string& asked = options_.output;
+  if (asked.empty() && names.size() == 1) return names;
+  const bool one = asked.empty() || std::ranges::count(names, asked) > 0;  // a name may have a comma
+  const std::vector<std::string> chosen = one ? std::vector{asked} : split(asked, ",");
+  for (const std::string& name : chosen) {
+    if (std::ranges::count(chosen, name) > 1)
+      return Error{.message = fmt::format("the output '{}' is named twice", name),
+                   .remedy = "name each output once"};
+    if (std::ranges::count(names, name) > 0) continue;
     return Error{
         .message = names.empty() ? "the model has no output"
-                   : wanted.empty()
+                   : name.empty()
                        ? fmt::format("the model has {} outputs: {}", names.size(), join(names, ", "))
-                       : fmt::format("the model has no output '{}'; it has {}", wanted, join(names, ", ")),
-        .remedy = names.empty() ? "" : "--output NAME chooses the one that the loss compares"};
+                       : fmt::format("the model has no output '{}'; it has {}", name, join(names, ", ")),
+        .remedy = names.empty()
+                      ? ""
+                      : "--output NAME chooses the one that the loss compares; to predict several, their "
+                        "names with commas between them"};
   }
-  TRY(result_.output, look_up(wanted));
-  result_.output_name = wanted;
+  return chosen;
+}
+
+// What the loss compares; of several outputs, which keep their shapes and names, a `join`.
+Status Mapper::add_output() {
+  TRY(result_.output_names, chosen_outputs());
+  std::vector<std::string> parts;
+  Layout side_by_side{.dims = {1, 0}, .n = 0};
+  for (const std::string& name : result_.output_names) {
+    TRY(result_.output, look_up(name));
+    const Layout& layout = result_.output.layout;
+    result_.output_layouts.push_back(layout);
+    if (result_.output_names.size() == 1) return Done{};
+    CHECK_OK(check_output(result_.output, name));
+    graph.base = ir_word(name);
+    Shape shape = ir_shape(layout);
+    if (shape.size() == 1) shape.push_back(1);
+    parts.push_back(graph.reshape(result_.output.name, shape));
+    if (std::ranges::count(parts, parts.back()) > 1)
+      return Error{.message = fmt::format("the output '{}' holds the same values as another", name),
+                   .remedy = "name one of them"};
+    side_by_side.dims[1] += std::accumulate(shape.begin() + 1, shape.end(), int64_t{1}, std::multiplies<>());
+  }
+  graph.base = "outputs";
+  result_.output = make("join", parts, side_by_side);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::string name = ir_word(result_.output_names[i]), old = parts[i];
+    if (graph.rename(old, name)) std::ranges::replace(parts, name, old);
+  }
+  return Done{};
+}
+
+Result<MapResult> Mapper::finish() {
+  CHECK_OK(add_output());
   if (result_.output.is_graph()) {
     std::set<std::string> used, statistics;
     for (const GraphNode* one : graph.live(result_.output.name)) {

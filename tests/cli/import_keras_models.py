@@ -341,6 +341,35 @@ def two_outputs():
     return keras.Model(x, {"a": layers.Dense(2)(x), "b": layers.Dense(3)(x)})
 
 
+def several():
+    """Outputs of unlike shapes, two of which are one without dropout."""
+    x = keras.Input((6, 5, 3))
+    h = layers.Conv2D(4, 3)(x)
+    rows = layers.GlobalAveragePooling2D()(h)
+    outputs = {"masks": layers.Conv2D(2, 1)(h), "best": ops.max(rows, -1)}
+    outputs["scores"] = layers.Dropout(0.2)(rows)
+    outputs["signal"] = layers.Conv1D(2, 3)(x[:, 0])
+    return keras.Model(x, {**outputs, "rows": rows, "again": rows})
+
+
+def steps():
+    """Layers at each step, states of both directions, attention that drops."""
+    x = keras.Input((3, 6, 5, 2))
+    each = [layers.Conv2D(4, 3), layers.BatchNormalization(), layers.Flatten()]
+    h = layers.TimeDistributed(keras.Sequential(each))(x)
+    both = layers.Bidirectional(layers.GRU(4, return_sequences=True, return_state=True))
+    h, forth, back = both(h)
+    h = layers.Attention(use_scale=True, dropout=0.2)([h, h])
+    h = layers.RMSNormalization(axis=[1, 2])(h)
+    h = layers.TimeDistributed(layers.Conv1D(2, 3))(h[..., None])
+    return keras.Model(x, layers.Concatenate()([layers.Flatten()(h), forth, back]))
+
+
+def too_many_steps():
+    x = keras.Input((65, 6, 3))
+    return keras.Model(x, layers.TimeDistributed(layers.Conv1D(2, 3))(x))  # steps
+
+
 def fixed_batch():
     x = keras.Input(batch_shape=(5, 4))
     return keras.Model(x, layers.Dense(2)(layers.BatchNormalization()(x)))

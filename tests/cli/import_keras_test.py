@@ -120,6 +120,34 @@ class Proven(Importing):
     def test_pictures(self) -> None:
         self.proves("pictures")
 
+    def test_several_outputs_side_by_side(self) -> None:
+        def imported(names: str) -> support.Outcome:
+            return self.place.run(
+                "import", f"{MODELS.name}:several", "--loss", "mse", "--output", names,
+                "--out", "my.ir", "--force",
+            )  # fmt: skip
+
+        done = imported("masks,best,scores,rows,signal")
+        self.assertEqual(done.code, 0, done.err)
+        text = (self.place.path / "my.ir").read_text(encoding="utf-8")
+        self.assertIn("outputs = join(masks, best, scores, rows, signal)", text)
+        self.assertIn("y: f32[N,39]", text)
+        self.assertRegex(text, r"signal = transpose\(\w+\) perm=0,2,1\n")
+        self.assertIn("best = reshape(max) shape=N,1", text)
+        for names, why in (
+            ("best,best", "the output 'best' is named twice"),
+            ("rows,again", "the output 'rows' holds the same values as another"),
+            ("best,none", "the model has no output 'none'"),
+        ):
+            self.assertIn(why, imported(names).err)
+
+    def test_steps_and_states(self) -> None:
+        text = self.proves("steps")
+        self.assertEqual(text.count("= batch_norm("), 3)
+        self.assertEqual(text.count("= gru("), 2)
+        self.assertEqual(text.count("= dropout("), 1)
+        self.assertRegex(text, r"rms_norm\(\w+; weight=.*\[3,8\]\) dims=2")
+
     def test_axes_of_one_size(self) -> None:
         self.assertNotIn("transpose", self.proves("cube"))
 
@@ -302,6 +330,9 @@ class Exports(unittest.TestCase):
         self.refused("marked", "marked", "the mask that its input carries")
         self.refused("mask_given", "given", "takes a mask")
         self.problem("marked_output", "the output carries a mask")
+
+    def test_steps(self) -> None:
+        self.refused("too_many_steps", "steps", "calls 'conv1d", "at most 64 steps")
 
     def test_state(self) -> None:
         self.refused("stateful", "stateful", "(LSTM)", "from batch to batch")

@@ -903,9 +903,11 @@ class Heads(nn.Module):
         h = self.conv(x)
         masks = torch.tanh(h).unflatten(1, (3, 2))
         pooled = h.mean((2, 3))
+        scores = self.fc(pooled)
         return {
             "masks": masks,
-            "scores": self.fc(pooled),
+            "scores": scores,
+            "again": scores,
             "best": pooled.amax(1),
             "pairs": torch.relu(pooled).view(
                 -1, 2, 3
@@ -983,6 +985,34 @@ def frozen_norm() -> nn.Module:
             return self.bn(self.conv(x)).mean((2, 3))
 
     return Frozen()
+
+
+def still_norms() -> nn.Module:
+    """Instance norms in evaluation mode, one of rows that are merged with the batch."""
+
+    class Still(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.drop = nn.Conv2d(2, 4, 3), nn.Dropout(0.1)
+            self.d2 = nn.InstanceNorm2d(4, affine=True, track_running_stats=True)
+            self.d3 = nn.InstanceNorm3d(4, eps=1e-3, track_running_stats=True)
+            self.d1 = nn.InstanceNorm1d(4, affine=True, track_running_stats=True)
+            for norm in (self.d2, self.d3):
+                norm.running_mean.normal_()
+                norm.running_var.uniform_(0.5, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            h = self.drop(self.d2(self.conv(x)))
+            h = self.d3(h[:, :, None]).squeeze(2)
+            n, c, rows, columns = h.shape
+            h = self.d1(h.transpose(1, 2).reshape(n * rows, c, columns))
+            return h.reshape(n, rows, c, columns)
+
+    return Still().eval()
+
+
+def moving_norms() -> nn.Module:
+    return still_norms().train()
 
 
 class RotaryBlock(nn.Module):

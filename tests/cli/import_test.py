@@ -231,6 +231,14 @@ class Proven(Proving):
         self.assertNotIn("batch_norm(", text)
         self.assertIn("frozen", text)
 
+    def test_instance_norms_that_stay_in_evaluation_mode(self) -> None:
+        done = self.imported("still_norms", "f32[8,2,6,5]")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("running statistics in training too: d2, d3, d1\n", done.out)
+        text = (self.place.path / "my.ir").read_text(encoding="utf-8")
+        self.assertNotIn("group_norm(", text)
+        self.assertIn("dropout(", text)
+
     def test_places_constant_and_computed(self) -> None:
         text = self.proves("Chosen", "f32[4,6,8]", "i32[4]<6")
         self.assertEqual(text.count("argmax("), 2)
@@ -442,6 +450,10 @@ class Refused(Importing):
     def test_dropout_in_inference(self) -> None:
         self.refuses("AlwaysDrops", line_of("ALWAYS DROPS"), "in inference mode too")
 
+    def test_instance_norms_with_running_statistics(self) -> None:
+        said = ("by running ones in inference", "leave the layer in eval()")
+        self.refuses("moving_norms", *said, given="f32[8,2,6,5]")
+
     def test_branches_on_data(self) -> None:
         self.refuses("Looks", line_of("DATA BRANCH"), "depends on the data", "where")
 
@@ -497,6 +509,10 @@ class Refused(Importing):
             "Heads", "f32[4,3,6,5]", more=("--output", "best,best", "--force")
         )
         self.assertIn("the output 'best' is named twice", twice.err)
+        same = self.imported(
+            "Heads", "f32[4,3,6,5]", more=("--output", "scores,again", "--force")
+        )
+        self.assertIn("the output 'scores' holds the same values as another", same.err)
         done = self.imported(
             "Heads", "f32[4,3,6,5]", more=("--output", "z,masks", "--force")
         )

@@ -22,6 +22,8 @@ REFUSED = {
     "loop": "Loop",
     "quantised": "DynamicQuantizeLinear",
     "foreign": "com.example.Magic",
+    "optimised": "import the file from before ONNX Runtime's optimiser",
+    "lengths": "(sequence_lens); leave them out if all are full",
     "two_outputs": "the model has 2 outputs: out, other",
     "over_the_batch": "goes over the batch",
     "old": "opset 5",
@@ -48,6 +50,7 @@ NUMBERS = {
     "rows_lead": (288 + 96 + 48 + 24, 0, 0),
     "masks": (64, 0, 0),
     "rows": (16 + 24, 16, 0),
+    "still": (3 + 3, 3 + 3, 0),
 }
 SAYS = {
     "kept": (
@@ -199,6 +202,23 @@ class Importing(unittest.TestCase):
         self.assertIn(
             "relu(x)", (self.place.path / "two_outputs.ir").read_text(encoding="utf-8")
         )
+
+    def test_several_outputs_side_by_side(self) -> None:
+        outcome = self.imported("several", "--output", "masks,scores,best:1")
+        self.assertEqual(outcome.code, 0, outcome.err)
+        text = (self.place.path / "several.ir").read_text(encoding="utf-8")
+        self.assertIn("outputs = join(masks, scores, best_1)", text)
+        self.assertIn("y: f32[N,18]", text)
+        self.assertIn("scores = add(", text)
+        for names, why in (
+            ("scores,scores", "the output 'scores' is named twice"),
+            ("scores,same", "the output 'same' holds the same values as another"),
+            ("scores,kept", "the output 'kept' does not depend on the inputs"),
+            ("scores,none", "no output 'none'; it has masks, scores"),
+        ):
+            outcome = self.imported("several", "--output", names, "--force")
+            self.assertEqual(outcome.code, 2, outcome.out)
+            self.assertIn(why, outcome.err)
 
     def test_ten_thousand_nodes(self) -> None:
         outcome = self.imported("chain")

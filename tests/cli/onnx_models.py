@@ -518,6 +518,25 @@ def forms() -> dict[str, Any]:
         for name in ("then", "else")
     ]
     return {
+        "still": model(
+            nodes_of("""
+                size = Shape x start=0 end=1
+                weight = Tile n.weight, size
+                bias = Tile n.bias, size
+                mean = Tile n.mean, size
+                var = Tile n.var, size
+                flat = Reshape x, one
+                normal = BatchNormalization flat, weight, bias, mean, var
+                out = Reshape normal, back
+            """),
+            [
+                *(weight(f"n.{name}", 3) for name in ("weight", "bias", "mean")),
+                table("n.var", np.array([0.5, 2, 1.5], dtype=np.float32)),
+                ints("one", 1, -1, 4),
+                ints("back", -1, 3, 4),
+            ],
+            ["n", 3, 4],
+        ),
         "padded": model(
             nodes_of("""
 a = Pad x, p mode=reflect
@@ -652,11 +671,40 @@ def bad() -> dict[str, Any]:
             [],
             ["n", 3],
         ),
+        "optimised": model(
+            [
+                helper.make_node(
+                    "FusedMatMul", ["x", "w"], ["out"], domain="com.microsoft"
+                )
+            ],
+            [weight("w", 3, 4)],
+            ["n", 3],
+        ),
+        "lengths": model(
+            nodes_of("out = LSTM x, w, r, , lens hidden_size=4"),
+            [weight("w", 1, 16, 3), weight("r", 1, 16, 4)],
+            [5, "batch", 3],
+            more=[("lens", TensorProto.INT32, ["batch"])],
+        ),
         "two_outputs": model(
             [identity, node("Relu", ["x"], "other")],
             [],
             ["n", 3],
             outputs=["out", "other"],
+        ),
+        "several": model(
+            nodes_of("""
+                turned = Transpose x perm=1,0,2
+                masks = Relu turned
+                sum = ReduceSum x, one keepdims=0
+                scores = Gemm sum, w, b
+                best:1 = ReduceMax scores axes=1, keepdims=0
+                same = Identity scores
+                kept = Relu w
+            """),
+            [weight("w", 4, 5), weight("b", 1), ints("one", 1)],
+            ["n", 3, 4],
+            outputs=["masks", "scores", "best:1", "same", "kept"],
         ),
         "over_the_batch": model([node("Softmax", ["x"], "out", axis=0)], [], ["n", 3]),
         "old": model([node("Cast", ["x"], "out", to=1)], [], ["n", 3], opset=5),

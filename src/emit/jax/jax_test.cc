@@ -1,5 +1,6 @@
 #include "emit/jax/jax.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "../tests/golden.h"
@@ -317,6 +318,22 @@ TEST(Jax, AddsUpPartsOfABatchBesideFrozenLayers) {
       jax_framework().emit({drops, training, {{"donate", "true"}, {"steps_per_call", "1"}}, "train_jax.py"});
   ASSERT_FALSE(refused);
   EXPECT_TRUE(holds(refused.error().text(), "dropout")) << refused.error().text();
+}
+
+TEST(Jax, PrintsALoopThatCarriesNothing) {
+  std::string nodes, parts;
+  for (int t = 0; t < 3; ++t) {
+    nodes += fmt::format(
+        "  s{0} = slice(x) axis=1 begin={0} end={1}\n  f{0} = flatten(s{0})\n"
+        "  a{0} = linear(f{0}; weight=a[5,4])\n  h{0} = tanh(a{0})\n  p{0} = reshape(h{0}) shape=N,1,5\n",
+        t, t + 1);
+    parts += fmt::format("{}p{}", t == 0 ? "" : ", ", t);
+  }
+  const std::string text = fmt::format(
+      "workload w(x: f32[N,3,4], y: f32[N,3,5]) {{\n{}  z = concat({}) axis=1\n  loss = mse(z, y)\n}}\n",
+      nodes, parts);
+  const std::string source = of_text(text, adam_training()).source;
+  EXPECT_TRUE(holds(source, "    parts = []\n    for t in range(3):\n")) << source;
 }
 
 TEST(Jax, APredictionNeedsNoTarget) {
