@@ -34,16 +34,20 @@ struct Span {
   int count = 0;
   bool closed = true;  // none of them has a parameter from elsewhere
   bool list = false;   // what is below it has numbers for names: several modules, not one
+  bool layer = true;  // all of them have the same parameters, right below it: one layer, called several times
 };
 
 std::map<std::string, Span> spans_of(const ir::Workload& workload) {
   std::map<std::string, Span> spans;
   std::set<std::string> lists;
+  const auto name_of = [&](const ir::Slot& slot) -> const std::string& {
+    return workload.parameters[static_cast<size_t>(slot.param)].name;
+  };
   for (int n = 0; n < static_cast<int>(workload.nodes.size()); ++n) {
     std::map<std::string, size_t> below;  // path -> parameters of this node below it
     const auto& params = workload.nodes[static_cast<size_t>(n)].params;
     for (const ir::Slot& slot : params) {
-      const std::string& name = workload.parameters[static_cast<size_t>(slot.param)].name;
+      const std::string& name = name_of(slot);
       for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1))
         ++below[name.substr(0, dot)];
       for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
@@ -57,6 +61,8 @@ std::map<std::string, Span> spans_of(const ir::Workload& workload) {
       span.last = n;
       ++span.count;
       span.closed = span.closed && count == params.size();
+      span.layer = span.layer && params == workload.nodes[static_cast<size_t>(span.first)].params &&
+                   name_of(params[0]).find('.', path.size() + 1) == std::string::npos;
     }
   }
   for (const std::string& path : lists) spans.at(path).list = true;
@@ -81,7 +87,8 @@ class Search {
   std::vector<Stretch> run() {
     std::map<std::vector<ir::Op>, std::vector<Candidate>> alike;
     for (const auto& [path, span] : spans_of(workload_)) {
-      if (span.list || !span.closed || span.count < 2 || params_in(span.first, span.last) != span.count)
+      if (span.list || span.layer || !span.closed || span.count < 2 ||
+          params_in(span.first, span.last) != span.count)
         continue;
       Candidate candidate{path, first_of(span), span.last};
       find_ends(candidate);

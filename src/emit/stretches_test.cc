@@ -51,6 +51,11 @@ TEST(Stretches, GiveOneValue) {
   EXPECT_TRUE(found.empty());
 }
 
+TEST(Stretches, AreNotOneLayerCalledTwice) {
+  EXPECT_TRUE(
+      find_stretches(parse(linear("a", "x", "b") + "c = relu(a)\n" + linear("out", "c", "b"))).empty());
+}
+
 TEST(Stretches, OwnTheirParameters) {
   // The weight of b.0.two is read again behind b.1.
   const auto found = find_stretches(parse(block(0, "x", "a", "add(r0, x)") +

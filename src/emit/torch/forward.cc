@@ -114,6 +114,10 @@ int ForwardPrinter::print_at(const OpFunctions<ForwardPrinter>& functions, int n
     }
     return node_;
   }
+  if (const Cell* cell = modules_.cell_at(n)) {
+    print_cell(*cell);
+    return node_;
+  }
   if (const int last = print_slices(n); last >= 0) return last;
   const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
   if (const Sequence* sequence = modules_.sequence_at(n)) {
@@ -220,6 +224,32 @@ void ForwardPrinter::print_block(const Block& block) {
   if (pending_) flush();
   node_ = block.stretch.end - 1;
   call(modules_.module_of(block), arguments_of(block));
+}
+
+// h, c = self.cell(x[:, t], (h, c))
+void ForwardPrinter::print_cell(const Cell& cell) {
+  constexpr size_t kShort = 24;  // columns of an expression that stands in the call
+  const bool stands = pending_ && pending_->value == cell.x && pending_->flat.size() <= kShort &&
+                      ir::consumers(workload_, cell.x).size() == 1 && !escapes(cell.x);
+  if (pending_ && !stands) flush();
+  node_ = cell.end - 1;
+  const std::string x = use(cell.x), h = use(cell.h), module = modules_.module_of(cell);
+  if (cell.c < 0) return call(module, {x, h});
+  const std::string c = use(cell.c);
+  const ir::ValueId next_h = workload_.output_of(node_);
+  variables_[next_h] = variable_after(cell.h, next_h);
+  variables_[cell.next_c] =
+      last_use(cell.next_c) < cell.end && !escapes(cell.next_c) ? "_" : variable_after(cell.c, cell.next_c);
+  out_.call(fmt::format("{}, {} = {}", variables_.at(next_h), variables_.at(cell.next_c), module),
+            {x, fmt::format("({}, {})", h, c)});
+}
+
+std::string ForwardPrinter::variable_after(ir::ValueId before, ir::ValueId value) {
+  const auto own = std::find(free_.begin(), free_.end(), variables_.at(before));
+  if (own == free_.end() || (rolling_ != nullptr && rolling_->carry.contains(value)))
+    return pick_variable(value);
+  free_.erase(own);
+  return variables_.at(before);
 }
 
 std::vector<const Block*> ForwardPrinter::list_from(const Block& block) const {

@@ -180,6 +180,7 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
     if (apart) modules.recurrences_.push_back(std::move(found));
   }
   modules.loops_ = Loops(request.workload, types, all_nodes(request.workload)).in(stretch, blocks);
+  modules.cells_ = find_cells(request, types, stretch, blocks, modules.loops_);
   for (int n = stretch.first; n < stretch.end; ++n) {
     if (const Sequence* sequence = modules.sequence_at(n)) {
       items.push_back({.sequence = sequence});
@@ -201,10 +202,11 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
     }
   }
   for (const Item& item : items) {
-    CHECK_OK(item.sequence != nullptr     ? modules.add_sequence(*item.sequence, types)
-             : item.recurrence != nullptr ? modules.add_recurrence(*item.recurrence, types)
-             : item.block != nullptr      ? modules.add_block(*item.block)
-                                          : modules.add_node(*item.node, types));
+    CHECK_OK(item.sequence != nullptr                 ? modules.add_sequence(*item.sequence, types)
+             : item.recurrence != nullptr             ? modules.add_recurrence(*item.recurrence, types)
+             : item.block != nullptr                  ? modules.add_block(*item.block)
+             : modules.cell_of(*item.node) != nullptr ? modules.add_cell(*modules.cell_of(*item.node))
+                                                      : modules.add_node(*item.node, types));
   }
   return modules;
 }
@@ -347,6 +349,31 @@ Status Modules::add_recurrence(const Recurrence& recurrence, const std::vector<i
   }
   for (const auto& [param, leaf] : recurrence.leaves) held_[param] = {path, leaf};
   return Done{};
+}
+
+Status Modules::add_cell(const Cell& cell) {
+  const std::string path = stretch_.relative(cell.path);
+  if (held_.contains(cell.leaves.begin()->first)) return Done{};
+  TRY(Entry* const entry, insert(path));
+  entry->layer = {"nn." + cell.type, {std::to_string(cell.inputs), std::to_string(cell.units)}};
+  if (!cell.bias) entry->layer.arguments.push_back("bias=False");
+  if (cell.relu) entry->layer.arguments.push_back("nonlinearity=\"relu\"");
+  for (const auto& [param, leaf] : cell.leaves) held_[param] = {path, leaf};
+  return Done{};
+}
+
+const Cell* Modules::cell_at(int node) const {
+  const auto found =
+      std::find_if(cells_.begin(), cells_.end(), [node](const Cell& cell) { return cell.first == node; });
+  return found == cells_.end() ? nullptr : &*found;
+}
+
+// The first call of the cell whose parameters a node reads.
+const Cell* Modules::cell_of(const ir::Node& node) const {
+  const auto found = std::find_if(cells_.begin(), cells_.end(), [&node](const Cell& cell) {
+    return !node.params.empty() && cell.leaves.contains(node.params[0].param);
+  });
+  return found == cells_.end() ? nullptr : &*found;
 }
 
 const Recurrence* Modules::recurrence_at(int node) const {

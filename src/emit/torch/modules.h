@@ -20,6 +20,7 @@
 #include "emit/torch/call.h"
 #include "emit/torch/recurrences.h"
 #include "emit/torch/sequences.h"
+#include "emit/torch_cells.h"
 
 namespace bakeoff::emit::torch {
 
@@ -48,6 +49,11 @@ class Modules {
   std::string module_of(const Recurrence& recurrence) const {
     return expression(stretch_.relative(recurrence.path));
   }
+  const std::vector<Cell>& cells() const { return cells_; }
+  // The call of a cell that begins with a node; null if there is none.
+  const Cell* cell_at(int node) const;
+  // "self.cell"
+  std::string module_of(const Cell& cell) const { return expression(stretch_.relative(cell.path)); }
   // "self.features"
   std::string module_of(const Sequence& sequence) const { return expression(sequence.path); }
   // "self.conv1.weight"
@@ -87,6 +93,8 @@ class Modules {
   Status add_layer(const ir::Node& node, const std::string& path, Call layer);
   Status add_sequence(const Sequence& sequence, const std::vector<ir::Type>& types);
   Status add_recurrence(const Recurrence& recurrence, const std::vector<ir::Type>& types);
+  const Cell* cell_of(const ir::Node& node) const;
+  Status add_cell(const Cell& cell);
   Status add_loose(ir::ParamId id);
   Result<Entry*> insert(const std::string& path);
   void add_dropout(const ir::Node& node);
@@ -107,6 +115,7 @@ class Modules {
   std::vector<Sequence> sequences_;
   std::vector<Recurrence> recurrences_;
   std::vector<Loop> loops_;
+  std::vector<Cell> cells_;
   int dropouts_ = 0;                                  // outside of blocks and sequences
   std::map<const ir::Node*, std::string> module_of_;  // paths
   std::map<std::string, const ir::Node*> layers_;     // path -> the node that made it

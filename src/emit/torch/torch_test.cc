@@ -1,5 +1,6 @@
 #include "emit/torch/torch.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -8,6 +9,7 @@
 #include "../tests/golden_models.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
+#include "zoo/op_cases.h"
 #include "zoo/zoo.h"
 
 namespace bakeoff::emit {
@@ -108,6 +110,68 @@ TEST(Torch, WritesDirectionsAndLayersAsOneModule) {
   const std::string read = model("rnn", "  z = add(f, c)\n  loss = mse(z, y)\n");
   EXPECT_FALSE(holds(read, "num_layers")) << read;
   EXPECT_FALSE(holds(read, "bidirectional")) << read;
+}
+
+// One step of an nn.LSTMCell as torch.export gives it, with a text in place of another one.
+std::string lstm_cell(const std::string& from = "", const std::string& to = "") {
+  std::string nodes =
+      "  h = linear(x; weight=h.weight[4,3])\n  c = linear(x; weight=c.weight[4,3])\n"
+      "  a = linear(x; weight=cell.weight_ih[16,3], bias=cell.bias_ih[16])\n"
+      "  b = linear(h; weight=cell.weight_hh[16,4], bias=cell.bias_hh[16])\n  s = add(a, b)\n";
+  for (int i = 0; i < 4; ++i)
+    nodes += fmt::format("  g{} = slice(s) axis=1 begin={} end={} step=1\n", i, 4 * i, 4 * i + 4);
+  nodes +=
+      "  f = sigmoid(g1)\n  kept = mul(f, c)\n  n = tanh(g2)\n  i = sigmoid(g0)\n  made = mul(i, n)\n"
+      "  d = add(kept, made)\n  t = tanh(d)\n  o = sigmoid(g3)\n  z = mul(o, t)\n  loss = mse(z, y)\n";
+  for (size_t at = 0; !from.empty() && (at = nodes.find(from, at)) != std::string::npos; at += to.size())
+    nodes.replace(at, from.size(), to);
+  return "workload m(x: f32[N,3], y: f32[N,4]) {\n" + nodes + "}\n";
+}
+
+TEST(Torch, CallsTheCellsThatAnExporterHasTakenApart) {
+  const std::string source = of_text(lstm_cell(), adam_training());
+  EXPECT_TRUE(holds(source, "self.cell = nn.LSTMCell(3, 4)\n")) << source;
+  EXPECT_TRUE(holds(source, ", _ = self.cell(x, (h, u))\n")) << source;
+  for (const auto& [from, to] : std::map<std::string, std::string>{
+           {"mul(f, c)", "mul(c, f)"}, {"mse(z, y)", "mse(w, y)"}, {"add(a, b)", "add(b, a)"}}) {
+    std::string text = lstm_cell(from, to);
+    if (to == "mse(w, y)") text.replace(text.find("  loss"), 0, "  w = add(z, d)\n");
+    EXPECT_TRUE(holds(of_text(text, adam_training()), "self.cell(")) << text;
+  }
+}
+
+TEST(Torch, LeavesWhatOnlyLooksLikeACell) {
+  const std::map<std::string, std::string> others = {
+      {"i = sigmoid(g0)", "i = sigmoid(g1)"},
+      {"begin=4 end=8", "begin=5 end=9"},
+      {"  n = tanh(g2)\n", "  n = tanh(g2)\n  q = neg(x)\n"},
+      {"loss = mse(z, y)", "w = add(z, kept)\n  loss = mse(w, y)"},
+      {"loss = mse(z, y)\n",
+       "v = linear(x; weight=cell.weight_ih[16,3])\n  w = mean(v) axes=1 keepdims=true\n"
+       "  u = add(z, w)\n  loss = mse(u, y)\n"},
+      {"loss = mse(z, y)\n", "v = linear(z; weight=cell.more[4,4])\n  loss = mse(v, y)\n"},
+      {"cell.bias_hh", "cell.bias_hx"},
+      {"  b = linear(h;", "  b = linear(c;"}};
+  for (const auto& [from, to] : others) {
+    SCOPED_TRACE(to);
+    const std::string source = of_text(lstm_cell(from, to), adam_training());
+    const bool states_alike = to.ends_with("(c;");  // h and c may be the same
+    EXPECT_EQ(holds(source, "nn.LSTMCell"), states_alike) << source;
+  }
+}
+
+TEST(Torch, FindsTheCellsOfRandomDecoders) {
+  int found = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    tensor::Rng rng(seed);
+    const ir::Workload workload = zoo::random_loop(rng);
+    if (workload.find_parameter("cell.weight_ih") < 0) continue;
+    const std::string source = emitted(workload, adam_training(), settings());
+    EXPECT_TRUE(holds(source, "self.cell = nn.") && holds(source, "    for t in range(")) << source;
+    EXPECT_FALSE(holds(source, "self.cell.")) << source;
+    ++found;
+  }
+  EXPECT_GT(found, 30);
 }
 
 TEST(Torch, HandsABatchNormNoSqueezedGradient) {
