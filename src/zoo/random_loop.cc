@@ -129,8 +129,12 @@ class Decoder {
     if (rng_.chance(0.5)) all = b_.apply(Op::kConcat, {all, h_}, {{"axis", int64_t{1}}});
     Result<ir::Workload> workload = b_.finish(b_.softmax_cross_entropy(b_.linear(all, "head", 3), y));
     assert(workload && "the generator made an invalid workload");
-    for (ir::Parameter& p : workload->parameters)  // "cell_ih.weight" -> "cell.weight_ih"
-      if (p.name.starts_with("cell_")) p.name = "cell." + p.name.substr(8) + "_" + p.name.substr(5, 2);
+    const std::string part = rng_.chance(0.4) ? "decoder." : "";  // all but the head is a block
+    for (ir::Parameter& p : workload->parameters) {
+      if (p.name.starts_with("cell_"))  // "cell_ih.weight" -> "cell.weight_ih"
+        p.name = "cell." + p.name.substr(8) + "_" + p.name.substr(5, 2);
+      if (!p.name.starts_with("head")) p.name = part + p.name;
+    }
     return std::move(workload).value();
   }
 
