@@ -373,6 +373,22 @@ std::map<std::pair<size_t, std::vector<ir::Op>>, std::vector<Stretch>> alike_in(
   return alike;
 }
 
+// One that begins with zeros and one that is handed its first state are one class, which takes it.
+void make_fills_alike(const ir::Workload& workload, const std::vector<ir::Type>& types,
+                      std::vector<Stretch>& stretches) {
+  std::set<std::vector<bool>>
+      reads;  // of the stretches: of each value that a node reads, whether it is such a fill
+  for (const Stretch& stretch : stretches) {
+    std::vector<bool> own;
+    const auto fills = own_fills(workload, types, stretch);
+    for (int n = stretch.first; n < stretch.end; ++n)
+      for (const ir::ValueId id : workload.nodes[static_cast<size_t>(n)].inputs)
+        own.push_back(fills.contains(id));
+    reads.insert(own);
+  }
+  for (Stretch& stretch : stretches) stretch.fills = reads.size() == 1;
+}
+
 }  // namespace
 
 Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& types, Style style,
@@ -394,9 +410,11 @@ Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& t
     blocks.families_.push_back(std::move(*family));
     return true;
   };
-  const std::vector<Stretch> all = find_stretches(workload);
-  for (const auto& [_, stretches] : alike_in(workload, all)) {
+  std::vector<Stretch> all = find_stretches(workload);
+  for (Stretch& stretch : all) stretch.fills = true;
+  for (auto& [_, stretches] : alike_in(workload, all)) {
     if (stretches.size() < 2) continue;
+    make_fills_alike(workload, types, stretches);
     std::map<std::string, std::vector<Planner::Member>> groups;
     for (const Stretch& stretch : stretches) {
       std::optional<Printed> printed = print(stretch, blocks);
@@ -460,6 +478,19 @@ const Block* Blocks::at(int node, int first, int end) const {
     if (s.end <= end && !(s.first == first && s.end == end)) longest = &block;
   }
   return longest;
+}
+
+bool Blocks::reads(const ir::Workload& workload, const Stretch& stretch, ir::ValueId id) const {
+  const auto holds = [id](const std::vector<ir::ValueId>& all) {
+    return std::find(all.begin(), all.end(), id) != all.end();
+  };
+  bool read = holds(workload.outputs());
+  for (int n = stretch.first; n < stretch.end && !read; ++n) {
+    const Block* const block = at(n, stretch.first, stretch.end);
+    read = holds(block == nullptr ? workload.nodes[static_cast<size_t>(n)].inputs : block->inputs);
+    if (block != nullptr) n = block->stretch.end - 1;
+  }
+  return read;
 }
 
 std::vector<std::string> Family::declared() const {

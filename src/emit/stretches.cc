@@ -213,6 +213,30 @@ std::vector<ir::ValueId> outside_values(const ir::Workload& workload, const Stre
   return all;
 }
 
+bool is_fill(const ir::Workload& workload, ir::ValueId id) {
+  return !workload.is_input(id) && workload.producer(id).op == ir::Op::kExpand &&
+         workload.is_constant(workload.producer(id).inputs[0]);
+}
+
+std::map<ir::ValueId, ir::ValueId> own_fills(const ir::Workload& workload, const std::vector<ir::Type>& types,
+                                             const Stretch& stretch) {
+  std::map<ir::ValueId, ir::ValueId> fills;
+  // An axis that holds rows and steps at once looks like one of rows.
+  const bool steps = std::any_of(types.begin(), types.end(), [](const ir::Type& type) {
+    return std::find(type.shape.begin(), type.shape.end(), ir::kSteps) != type.shape.end();
+  });
+  if (steps || !stretch.fills) return fills;
+  const std::vector<ir::ValueId> outside = outside_values(workload, stretch);
+  const auto other = std::find_if(outside.begin(), outside.end(), [&](ir::ValueId id) {
+    const ir::Type& type = types[static_cast<size_t>(id)];
+    return type.dtype == ir::DType::kF32 && !type.shape.empty() && type.shape[0] == ir::kBatch &&
+           !is_fill(workload, id);
+  });
+  for (const ir::ValueId id : outside)
+    if (other != outside.end() && is_fill(workload, id)) fills[id] = *other;
+  return fills;
+}
+
 bool keeps_name(const ir::Workload& workload, ir::ValueId id) {
   return workload.is_input(id) && workload.inputs[static_cast<size_t>(id)].type.dtype != ir::DType::kF32;
 }

@@ -74,7 +74,9 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
   for (const ir::ValueId id : outside) {
     if (keeps_name(workload_, id)) names_.reserve(inputs_[static_cast<size_t>(id)]);
   }
+  const std::map<ir::ValueId, ir::ValueId> fills = own_fills(workload_, types_, stretch);
   for (const ir::ValueId id : outside) {
+    if (fills.contains(id)) continue;
     if (workload_.is_constant(id)) {
       variables_[id] = real_literal(workload_.producer(id).real("value"), Language::kCpp);
       fixed_.insert(id);
@@ -85,6 +87,8 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
     formals[id] = (keeps_name(workload_, id) ? "const Tensor& " : "Tensor ") + variables_[id];
     printed.inputs.push_back(id);
   }
+  for (const auto& [id, other] : fills)
+    if (blocks_.reads(workload_, stretch, id)) print_fill(id, other);
   print_nodes(functions);
   print_return(workload_.output_of(stretch.end - 1));
   // What is read by once() alone is not passed.
@@ -93,6 +97,16 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
   printed.shared = shared_;
   for (const Shared& value : shared_) printed.formals.push_back("const Tensor& " + once_.at(value.key));
   return printed;
+}
+
+// Tensor h = x.new_zeros({x.size(0), 8}), of a value that has as many rows
+void ForwardPrinter::print_fill(ir::ValueId id, ir::ValueId other) {
+  const ir::Node& node = workload_.producer(id);
+  const std::string number = real_literal(workload_.producer(node.inputs[0]).real("value"), Language::kCpp);
+  used_.insert(other);
+  const Spelled made =
+      spell(ir::spellings(node.op)->libtorch, node, {number, variables_.at(other)}, Language::kCpp);
+  statement(out_, fmt::format("Tensor {} = {};", variables_[id] = pick_variable(id), made.flat));
 }
 
 void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions) {
@@ -119,6 +133,8 @@ int ForwardPrinter::print_at(const OpFunctions<ForwardPrinter>& functions, int n
   }
   if (const int last = print_slice(n); last >= 0) return last;
   const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
+  const ir::ValueId value = workload_.output_of(n);
+  if (is_fill(workload_, value) && !blocks_.reads(workload_, stretch_, value)) return n;
   if (pending_ && !may_fold(node)) flush();
   if (const auto list = lists_.find(n); list != lists_.end())
     finish(list->second, false);

@@ -59,7 +59,9 @@ std::optional<Printed> ForwardPrinter::print(const OpFunctions<ForwardPrinter>& 
   for (const ir::ValueId id : outside) {
     if (keeps_name(workload_, id)) names_.reserve(inputs_[static_cast<size_t>(id)]);
   }
+  const std::map<ir::ValueId, ir::ValueId> fills = own_fills(workload_, types_, stretch);
   for (const ir::ValueId id : outside) {
+    if (fills.contains(id)) continue;
     if (workload_.is_constant(id)) {
       variables_[id] = real_literal(workload_.producer(id).real("value"));
       fixed_.insert(id);
@@ -70,6 +72,8 @@ std::optional<Printed> ForwardPrinter::print(const OpFunctions<ForwardPrinter>& 
     formals[id] = variables_[id];
     printed.inputs.push_back(id);
   }
+  for (const auto& [id, other] : fills)
+    if (blocks_.reads(workload_, stretch, id)) print_fill(id, other);
   print_nodes(functions);
   const ir::ValueId output = workload_.output_of(stretch.end - 1);
   if (pending_) {
@@ -86,6 +90,17 @@ std::optional<Printed> ForwardPrinter::print(const OpFunctions<ForwardPrinter>& 
   printed.shared = shared_;
   for (const Shared& value : shared_) printed.formals.push_back(once_.at(value.key));
   return printed;
+}
+
+// h = x.new_zeros(x.shape[0], 8), of a value that has as many rows
+void ForwardPrinter::print_fill(ir::ValueId id, ir::ValueId other) {
+  const ir::Node& node = workload_.producer(id);
+  const std::string number = real_literal(workload_.producer(node.inputs[0]).real("value"));
+  variables_[id] = pick_variable(id);
+  used_.insert(other);
+  Spelled made =
+      spell(ir::spellings(node.op)->torch, node, {number, variables_.at(other)}, Language::kPython);
+  assign(variables_.at(id), {id, {made.head, made.arguments}, made.flat});
 }
 
 void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions) {
@@ -120,6 +135,8 @@ int ForwardPrinter::print_at(const OpFunctions<ForwardPrinter>& functions, int n
   }
   if (const int last = print_slices(n); last >= 0) return last;
   const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
+  const ir::ValueId value = workload_.output_of(n);
+  if (is_fill(workload_, value) && !blocks_.reads(workload_, stretch_, value)) return n;
   if (const Sequence* sequence = modules_.sequence_at(n)) {
     if (pending_) flush();
     node_ = sequence->end - 1;

@@ -80,6 +80,7 @@ class ForwardPrinter {
   void print_rolled(const OpFunctions<ForwardPrinter>& functions, const Loop& loop);
   // Slices that are one statement: gives the index of its last node, or -1 where there are none.
   int print_slices(int node);
+  void print_fill(ir::ValueId id, ir::ValueId other);
   void print_block(const Block& block);
   void print_cell(const Cell& cell);
   // A variable for a value in place of another one, whose variable it takes where that is free.

@@ -165,13 +165,24 @@ TEST(Torch, FindsTheCellsOfRandomDecoders) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     tensor::Rng rng(seed);
     const ir::Workload workload = zoo::random_loop(rng);
-    if (workload.find_parameter("cell.weight_ih") < 0) continue;
+    if (workload.find_parameter("cell.weight_ih") + workload.find_parameter("decoder.cell.weight_ih") < -1)
+      continue;
     const std::string source = emitted(workload, adam_training(), settings());
-    EXPECT_TRUE(holds(source, "self.cell = nn.") && holds(source, "    for t in range(")) << source;
+    EXPECT_TRUE(holds(source, "self.cell = nn.") && holds(source, "self.cell(")) << source;
     EXPECT_FALSE(holds(source, "self.cell.")) << source;
     ++found;
   }
   EXPECT_GT(found, 30);
+}
+
+TEST(Torch, MakesZerosInTheClassThatReadsThem) {
+  const std::string inside = of_text(two_cells("zeros"), adam_training());
+  EXPECT_TRUE(holds(inside, "x: Tensor) -> Tensor:\n        h = x.new_zeros(x.shape[0], 4)\n")) << inside;
+  EXPECT_TRUE(holds(inside, "        x = self.a(x)\n        return self.b(x)\n")) << inside;
+  // A class that is handed its state in one place takes it in all.
+  const std::string given = of_text(two_cells("x"), adam_training());
+  EXPECT_TRUE(holds(given, "class Block(nn.Module):")) << given;
+  EXPECT_TRUE(holds(given, "        h = x.new_zeros(x.shape[0], 4)\n        h = self.a(x, h)\n")) << given;
 }
 
 TEST(Torch, HandsABatchNormNoSqueezedGradient) {
