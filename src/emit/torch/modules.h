@@ -36,7 +36,7 @@ class Modules {
   // Fails where the name of a parameter is also the path of others.
   static Status check_names(const ir::Workload& workload);
 
-  // "self.conv1", "self.block1["conv1"]"; empty for a node without a module of its own.
+  // "self.conv1", "self.block1.conv1"; empty for a node without a module of its own.
   std::string module_of(const ir::Node& node) const;
   std::string module_of(const Block& block) const;
   // "self.encoder" where that is a list, all of whose modules are these blocks, in this order; else "".
@@ -98,12 +98,14 @@ class Modules {
   Status add_loose(ir::ParamId id);
   Result<Entry*> insert(const std::string& path);
   void add_dropout(const ir::Node& node);
-  void print_entry(CodeWriter& out, const Entry& entry, bool top) const;
+  void print_child(CodeWriter& out, const Entry& entry) const;
+  void print_entry(CodeWriter& out, const Entry& entry, const std::string& head,
+                   const std::string& tail) const;
   void print_list(CodeWriter& out, const std::string& head, const Entry& entry,
                   const std::string& tail) const;
   void print_sequence(CodeWriter& out, const std::string& head, const Entry& entry,
                       const std::string& tail) const;
-  void print_loose(CodeWriter& out, const std::string& owner, const Entry& entry) const;
+  void print_loose(CodeWriter& out, const std::string& path, const Entry& entry) const;
   // LSTMs with a bias have two of them in torch.
   void print_frozen_biases(CodeWriter& out) const;
   void print_own_init(CodeWriter& out, const std::string& name, ir::ParamId id) const;
