@@ -204,7 +204,46 @@ std::string without_number(std::string name) {
   return name;
 }
 
-// "EncoderLayer" for encoder.layers.3, "Attention" for encoder.3.attention, "EncoderBlock" for encoder.3.
+// "resnet" for resnets, "patch" for patches; "" for what is no plural.
+std::string singular(const std::string& name) {
+  if (name.size() < 4 || !name.ends_with("s") || name.ends_with("ss") || name.ends_with("us")) return "";
+  if (name.ends_with("ies")) return name.substr(0, name.size() - 3) + "y";
+  for (const char* end : {"ches", "shes", "sses", "xes"})
+    if (name.ends_with(end)) return name.substr(0, name.size() - 2);
+  return name.substr(0, name.size() - 1);
+}
+
+// What the names of several classes have in common: "Attn" of SelfAttn and CrossAttn; else "Block".
+std::string common_name(const std::vector<std::string>& names) {
+  const auto words = [](const std::string& name) {
+    std::vector<std::string> all;
+    for (const char c : name) {
+      if (all.empty() || (c >= 'A' && c <= 'Z')) all.emplace_back();
+      all.back() += c;
+    }
+    return all;
+  };
+  const auto in_all = [&](const auto& holds) { return std::all_of(names.begin(), names.end(), holds); };
+  std::string end;
+  const std::vector<std::string> first = words(names[0]);
+  for (size_t i = first.size(); i-- > 0;) {
+    const std::string longer = first[i] + end;
+    if (!in_all([&](const std::string& name) { return name.ends_with(longer); })) break;
+    end = longer;
+  }
+  if (!end.empty()) return end;
+  for (const std::string& word : first) {
+    const bool common = in_all([&](const std::string& name) {
+      const std::vector<std::string> all = words(name);
+      return std::find(all.begin(), all.end(), word) != all.end();
+    });
+    if (common && word.size() > 2) return word;
+  }
+  return "Block";
+}
+
+// "EncoderLayer" for encoder.layers.3, "Attention" for encoder.3.attention, "SelfAttention" for attention.self,
+// "Resnet" for resnets.3, "EncoderBlock" for encoder.3.
 std::string class_name(const std::string& path) {
   std::vector<std::string> names;
   bool numbered = false;  // the last part is a place in a list
@@ -217,10 +256,13 @@ std::string class_name(const std::string& path) {
   static const std::set<std::string> kLists = {"layers", "blocks", "stages", "cells", "units", "modules"};
   static const std::set<std::string> kItems = {"layer", "block", "stage", "cell", "unit"};
   std::string last = names.back();
-  if (!numbered) return camel_case(last);
-  if (kLists.contains(last)) last.pop_back();
-  if (!kItems.contains(last)) return camel_case(last) + "Block";
   const std::string owner = names.size() > 1 ? names[names.size() - 2] : "";
+  if (!numbered) return camel_case(last) + (last == "self" ? camel_case(owner) : "");
+  if (kLists.contains(last)) last.pop_back();
+  if (!kItems.contains(last)) {
+    const std::string one = singular(last);
+    return one.empty() ? camel_case(last) + "Block" : camel_case(one);
+  }
   if (!owner.empty() && !kLists.contains(owner) && !kItems.contains(owner))
     return camel_case(owner) + camel_case(last);
   // layer1.0
@@ -297,10 +339,9 @@ class Planner {
   // A name that no family has yet. What has children that another family of that name lacks is called after
   // the first of them.
   std::string name_of(const std::vector<Member>& members) {
-    std::string wish = class_name(members[0].stretch.path);
-    for (const Member& member : members) {
-      if (class_name(member.stretch.path) != wish) wish = "Block";
-    }
+    std::vector<std::string> names;
+    for (const Member& member : members) names.push_back(class_name(member.stretch.path));
+    std::string wish = common_name(names);
     const std::set<std::string> own = children(workload_, members[0].stretch);
     if (const auto other = children_.find(wish); other != children_.end()) {
       for (const std::string& child : own) {

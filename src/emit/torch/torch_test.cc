@@ -185,6 +185,50 @@ TEST(Torch, MakesZerosInTheClassThatReadsThem) {
   EXPECT_TRUE(holds(given, "        h = x.new_zeros(x.shape[0], 4)\n        h = self.a(x, h)\n")) << given;
 }
 
+// Parts of two linear layers each.
+std::string of_parts(const std::vector<std::string>& paths) {
+  std::string nodes, in = "x";
+  for (size_t i = 0; i < paths.size(); ++i) {
+    nodes += fmt::format(
+        "  a{0} = linear({1}; weight={2}.in.weight[8,4])\n  b{0} = relu(a{0})\n"
+        "  c{0} = linear(b{0}; weight={2}.out.weight[4,8])\n",
+        i, in, paths[i]);
+    in = fmt::format("c{}", i);
+  }
+  return of_text("workload m(x: f32[N,4], y: f32[N,4]) {\n" + nodes + "  loss = mse(" + in + ", y)\n}\n",
+                 adam_training());
+}
+
+TEST(Torch, NamesClassesByWhatTheirPathsHaveInCommon) {
+  const std::map<std::string, std::vector<std::string>> names = {
+      {"Resnet", {"resnets.0", "resnets.1"}},
+      {"Patch", {"patches.0", "patches.1"}},
+      {"Entry", {"entries.0", "entries.1"}},
+      {"SelfAttention", {"attention.self", "attention.self_2"}},
+      {"Attn", {"self_attn", "cross_attn"}},
+      {"Image", {"from_image_to", "image_of"}},
+      {"Block", {"a", "b"}}};
+  for (const auto& [name, paths] : names) {
+    const std::string source = of_parts(paths);
+    EXPECT_TRUE(holds(source, "class " + name + "(nn.Module):")) << source;
+  }
+}
+
+TEST(Torch, HoldsModulesInListsAndByAttributes) {
+  const std::string same = of_text(
+      "workload m(x: f32[N,4], y: f32[N,4]) {\n  a = linear(x; weight=c.0.0.weight[4,4])\n"
+      "  b = layer_norm(a; weight=c.0.1.weight[4], bias=c.0.1.bias[4])\n  p = tanh(b)\n"
+      "  c = linear(p; weight=c.1.0.weight[4,4])\n  d = layer_norm(c; weight=c.1.1.weight[4], bias=c.1.1.bias[4])\n"
+      "  w = parameter(; weight=outer.inner.table[1,4])\n  e = add(d, w)\n  loss = mse(e, y)\n}\n",
+      adam_training());
+  EXPECT_TRUE(holds(same, "self.c = nn.ModuleList(\n            [\n                nn.Sequential(\n"))
+      << same;
+  EXPECT_TRUE(holds(same, "                )\n                for _ in range(2)\n            ]\n")) << same;
+  EXPECT_TRUE(holds(same, "torch.tanh(self.c[0](x))")) << same;
+  EXPECT_TRUE(holds(same, "self.outer.inner.table = nn.Parameter(torch.empty(1, 4))")) << same;
+  EXPECT_TRUE(holds(same, "+ self.outer.inner.table")) << same;
+}
+
 TEST(Torch, HandsABatchNormNoSqueezedGradient) {
   const std::string text = of_text(
       "workload m(x: f32[N,4,5], y: f32[N,4,5]) {\n  a = reshape(x) shape=N,4,5,1\n"
