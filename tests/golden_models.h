@@ -2,6 +2,11 @@
 
 // The models that every emitter writes goldens for, beside those of the zoo.
 
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+
 #include "ir/training.h"
 
 namespace bakeoff {
@@ -210,5 +215,16 @@ workload computed_labels(x: f32[N,4], y: i32[N,2,3]) {
   loss = softmax_cross_entropy(logits, labels)
 }
 )";
+
+// Two cells of one kind: the first starts from zeros, the second from `state`.
+inline std::string two_cells(const std::string& state) {
+  std::string nodes = "  k = constant() value=0\n  zeros = expand(k, x) shape=N,4\n";
+  for (const auto& [path, in, h] : {std::array<std::string, 3>{"a", "x", "zeros"}, {"b", "a4", state}})
+    nodes += fmt::format(
+        "  {0}1 = linear({1}; weight={0}.i.weight[4,4])\n  {0}2 = linear({2}; weight={0}.h.weight[4,4])\n"
+        "  {0}3 = add({0}1, {0}2)\n  {0}4 = tanh({0}3)\n",
+        path, in, h);
+  return "workload m(x: f32[N,4], y: f32[N,4]) {\n" + nodes + "  loss = mse(b4, y)\n}\n";
+}
 
 }  // namespace bakeoff

@@ -204,7 +204,46 @@ std::string without_number(std::string name) {
   return name;
 }
 
-// "EncoderLayer" for encoder.layers.3, "Attention" for encoder.3.attention, "EncoderBlock" for encoder.3.
+// "resnet" for resnets, "patch" for patches; "" for what is no plural.
+std::string singular(const std::string& name) {
+  if (name.size() < 4 || !name.ends_with("s") || name.ends_with("ss") || name.ends_with("us")) return "";
+  if (name.ends_with("ies")) return name.substr(0, name.size() - 3) + "y";
+  for (const char* end : {"ches", "shes", "sses", "xes"})
+    if (name.ends_with(end)) return name.substr(0, name.size() - 2);
+  return name.substr(0, name.size() - 1);
+}
+
+// What the names of several classes have in common: "Attn" of SelfAttn and CrossAttn; else "Block".
+std::string common_name(const std::vector<std::string>& names) {
+  const auto words = [](const std::string& name) {
+    std::vector<std::string> all;
+    for (const char c : name) {
+      if (all.empty() || (c >= 'A' && c <= 'Z')) all.emplace_back();
+      all.back() += c;
+    }
+    return all;
+  };
+  const auto in_all = [&](const auto& holds) { return std::all_of(names.begin(), names.end(), holds); };
+  std::string end;
+  const std::vector<std::string> first = words(names[0]);
+  for (size_t i = first.size(); i-- > 0;) {
+    const std::string longer = first[i] + end;
+    if (!in_all([&](const std::string& name) { return name.ends_with(longer); })) break;
+    end = longer;
+  }
+  if (!end.empty()) return end;
+  for (const std::string& word : first) {
+    const bool common = in_all([&](const std::string& name) {
+      const std::vector<std::string> all = words(name);
+      return std::find(all.begin(), all.end(), word) != all.end();
+    });
+    if (common && word.size() > 2) return word;
+  }
+  return "Block";
+}
+
+// "EncoderLayer" for encoder.layers.3, "Attention" for encoder.3.attention, "SelfAttention" for attention.self,
+// "Resnet" for resnets.3, "EncoderBlock" for encoder.3.
 std::string class_name(const std::string& path) {
   std::vector<std::string> names;
   bool numbered = false;  // the last part is a place in a list
@@ -217,10 +256,13 @@ std::string class_name(const std::string& path) {
   static const std::set<std::string> kLists = {"layers", "blocks", "stages", "cells", "units", "modules"};
   static const std::set<std::string> kItems = {"layer", "block", "stage", "cell", "unit"};
   std::string last = names.back();
-  if (!numbered) return camel_case(last);
-  if (kLists.contains(last)) last.pop_back();
-  if (!kItems.contains(last)) return camel_case(last) + "Block";
   const std::string owner = names.size() > 1 ? names[names.size() - 2] : "";
+  if (!numbered) return camel_case(last) + (last == "self" ? camel_case(owner) : "");
+  if (kLists.contains(last)) last.pop_back();
+  if (!kItems.contains(last)) {
+    const std::string one = singular(last);
+    return one.empty() ? camel_case(last) + "Block" : camel_case(one);
+  }
   if (!owner.empty() && !kLists.contains(owner) && !kItems.contains(owner))
     return camel_case(owner) + camel_case(last);
   // layer1.0
@@ -297,10 +339,9 @@ class Planner {
   // A name that no family has yet. What has children that another family of that name lacks is called after
   // the first of them.
   std::string name_of(const std::vector<Member>& members) {
-    std::string wish = class_name(members[0].stretch.path);
-    for (const Member& member : members) {
-      if (class_name(member.stretch.path) != wish) wish = "Block";
-    }
+    std::vector<std::string> names;
+    for (const Member& member : members) names.push_back(class_name(member.stretch.path));
+    std::string wish = common_name(names);
     const std::set<std::string> own = children(workload_, members[0].stretch);
     if (const auto other = children_.find(wish); other != children_.end()) {
       for (const std::string& child : own) {
@@ -373,6 +414,22 @@ std::map<std::pair<size_t, std::vector<ir::Op>>, std::vector<Stretch>> alike_in(
   return alike;
 }
 
+// One that begins with zeros and one that is handed its first state are one class, which takes it.
+void make_fills_alike(const ir::Workload& workload, const std::vector<ir::Type>& types,
+                      std::vector<Stretch>& stretches) {
+  std::set<std::vector<bool>>
+      reads;  // of the stretches: of each value that a node reads, whether it is such a fill
+  for (const Stretch& stretch : stretches) {
+    std::vector<bool> own;
+    const auto fills = own_fills(workload, types, stretch);
+    for (int n = stretch.first; n < stretch.end; ++n)
+      for (const ir::ValueId id : workload.nodes[static_cast<size_t>(n)].inputs)
+        own.push_back(fills.contains(id));
+    reads.insert(own);
+  }
+  for (Stretch& stretch : stretches) stretch.fills = reads.size() == 1;
+}
+
 }  // namespace
 
 Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& types, Style style,
@@ -394,9 +451,11 @@ Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& t
     blocks.families_.push_back(std::move(*family));
     return true;
   };
-  const std::vector<Stretch> all = find_stretches(workload);
-  for (const auto& [_, stretches] : alike_in(workload, all)) {
+  std::vector<Stretch> all = find_stretches(workload);
+  for (Stretch& stretch : all) stretch.fills = true;
+  for (auto& [_, stretches] : alike_in(workload, all)) {
     if (stretches.size() < 2) continue;
+    make_fills_alike(workload, types, stretches);
     std::map<std::string, std::vector<Planner::Member>> groups;
     for (const Stretch& stretch : stretches) {
       std::optional<Printed> printed = print(stretch, blocks);
@@ -462,14 +521,17 @@ const Block* Blocks::at(int node, int first, int end) const {
   return longest;
 }
 
-bool Blocks::inside(int node, int first, int end) const {
-  for (auto at_node = blocks_.begin(); at_node != blocks_.upper_bound(node); ++at_node)
-    for (const Block& block : at_node->second) {
-      const Stretch& s = block.stretch;
-      if (first <= s.first && node < s.end && s.end <= end && !(s.first == first && s.end == end))
-        return true;
-    }
-  return false;
+bool Blocks::reads(const ir::Workload& workload, const Stretch& stretch, ir::ValueId id) const {
+  const auto holds = [id](const std::vector<ir::ValueId>& all) {
+    return std::find(all.begin(), all.end(), id) != all.end();
+  };
+  bool read = holds(workload.outputs());
+  for (int n = stretch.first; n < stretch.end && !read; ++n) {
+    const Block* const block = at(n, stretch.first, stretch.end);
+    read = holds(block == nullptr ? workload.nodes[static_cast<size_t>(n)].inputs : block->inputs);
+    if (block != nullptr) n = block->stretch.end - 1;
+  }
+  return read;
 }
 
 std::vector<std::string> Family::declared() const {

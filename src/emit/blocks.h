@@ -86,8 +86,8 @@ class Blocks {
   // The longest block that starts at a node, ends by `end` and is not the whole range from `first` to `end`;
   // null if there is no such block.
   const Block* at(int node, int first, int end) const;
-  // Whether a node belongs to such a block, wherever that starts.
-  bool inside(int node, int first, int end) const;
+  // Whether a node of the stretch reads the value, or a block in it that does not make it itself.
+  bool reads(const ir::Workload& workload, const Stretch& stretch, ir::ValueId id) const;
   const Family& family(const Block& block) const { return families_[block.family]; }
   // What a block is called with: "64" for parameters without a keyword, "stride=2"; values that mean the same
   // where they are not said are left out. `by_name`: all with their names.

@@ -141,12 +141,27 @@ std::string ForwardPrinter::tensor_array(const Loop& loop, ir::ValueId item) {
                      sizes.size() == 1 ? "," : "");
 }
 
+// Whether its variable, which says nothing of what it holds, may be carried.
+bool ForwardPrinter::starts_alone(const Rolling& rolling, ir::ValueId id) const {
+  const std::string& name = variables_.at(id);
+  return letters_.contains(name) && rolling.only_starts(id, stretch_.end) &&
+         std::none_of(variables_.begin(), variables_.end(), [&](const auto& other) {
+           const auto last = last_use_.find(other.first);
+           return other.second == name && last != last_use_.end() &&
+                  (last->second > stretch_.end || (other.first != id && last->second >= rolling.loop.first));
+         });
+}
+
 void ForwardPrinter::print_for(Rolling& rolling, const PrintBody& body) {
   const Loop& loop = rolling.loop;
   const bool traced = rolling.traced;
+  std::set<std::string> taken;
   for (const Loop::Carry& c : loop.carries) {
-    const std::string variable = new_variable(c.next);
-    out_.line(fmt::format("{} = {}", variable, value(c.start, held(c.next))));
+    const std::string start = value(c.start, held(c.next));
+    const bool own =
+        start == variables_.at(c.start) && starts_alone(rolling, c.start) && taken.insert(start).second;
+    const std::string variable = own ? start : new_variable(c.next);
+    if (!own) out_.line(fmt::format("{} = {}", variable, start));
     variables_[c.before] = rolling.carry[c.next] = variable;
   }
   for (const auto& [node, list] : rolling.lists)

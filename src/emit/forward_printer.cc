@@ -206,6 +206,12 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
       }
     }
   }
+  std::map<ir::ValueId, ir::ValueId> fills = own_fills(workload, graph_.types, stretch);
+  const auto& given = printed.inputs;
+  std::erase_if(fills, [&](const auto& pair) {  // by a value that no live node reads
+    return std::find(given.begin(), given.end(), pair.second) == given.end();
+  });
+  std::erase_if(printed.inputs, [&](ir::ValueId id) { return fills.contains(id); });
   const ir::ValueId output = workload.output_of(stretch.end - 1);
   last_use_[output] = workload.value_count();
   for (const ir::ValueId id : printed.inputs) {
@@ -213,9 +219,21 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
     if (main_.empty()) main_ = variables_[id];
     printed.formals.push_back(variables_[id]);
   }
+  for (const auto& [id, other] : fills)
+    if (blocks.reads(workload, stretch, id)) print_fill(id, variables_.at(other));
   print_nodes(functions, blocks, calls);
   out_.give_back(variables_.at(output));
   return printed;
+}
+
+// h = jnp.zeros((x.shape[0], 8), x.dtype), of a value that has as many rows
+void ForwardPrinter::print_fill(ir::ValueId id, const std::string& other) {
+  node_ = id - graph_.workload.output_of(0);
+  const std::string number = real_literal(graph_.workload.producer(node().inputs[0]).real("value"));
+  const ir::Spellings& all = *ir::spellings(node().op);
+  const Spelled made =
+      spell(tensorflow() ? all.tensorflow : all.jax, node(), {number, other}, Language::kPython, axes());
+  out_.call(fmt::format("{} = {}", variables_[id] = new_variable(id), made.head), made.arguments);
 }
 
 void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
@@ -241,6 +259,8 @@ int ForwardPrinter::print_at(int n, const OpFunctions<ForwardPrinter>& functions
   if (const Block* block = blocks.at(n, stretch_.first, stretch_.end))
     return print_blocks(*block, blocks, calls);
   node_ = n;
+  const ir::ValueId output = graph_.workload.output_of(n);
+  if (is_fill(graph_.workload, output) && !blocks.reads(graph_.workload, stretch_, output)) return n + 1;
   const std::string index = graph_.slices.select_at(n, stretch_, blocks);
   if (rolling_ != nullptr && rolling_->traced && index.empty() && rolling_->loop.moving.contains(n))
     return print_places(rolling_->loop.moving.at(n));

@@ -177,6 +177,7 @@ class ForwardPrinter {
   bool is_free(const std::string& variable) const;
   void print_nodes(const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
                    const BlockCalls& calls);
+  void print_fill(ir::ValueId id, const std::string& other);
   // Loops (forward_loops.cc). `PrintBody`: prints one iteration, without the nodes that are given.
   using PrintBody = std::function<void(const std::set<int>& given)>;
   // A slice of one place that lax.scan hands to the iterations: `variable`, of an array along whose first axis it moves.
@@ -191,6 +192,7 @@ class ForwardPrinter {
                   const BlockCalls& calls);
   bool reads_carried(const Loop& loop) const;
   std::string tensor_array(const Loop& loop, ir::ValueId item);
+  bool starts_alone(const Rolling& rolling, ir::ValueId id) const;
   void print_for(Rolling& rolling, const PrintBody& body);
   void print_scan(Rolling& rolling, const Blocks& blocks, const PrintBody& body);
   std::vector<Scanned> scanned(const Loop& loop, const Blocks& blocks);

@@ -398,11 +398,16 @@ Loops::Loops(const ir::Workload& workload, const std::vector<ir::Type>& types, c
 
 std::vector<Loop> Loops::in(const Stretch& stretch, const Blocks& blocks) const {
   std::vector<Loop> all;
+  std::set<int> outside;  // of blocks
+  for (int n = stretch.first; n < stretch.end; ++n) {
+    if (const Block* block = blocks.at(n, stretch.first, stretch.end))
+      n = block->stretch.end - 1;
+    else
+      outside.insert(n);
+  }
   for (const Loop& loop : loops_) {
-    const bool apart = std::all_of(loop.covered.begin(), loop.covered.end(), [&](int n) {
-      return n >= stretch.first && n < stretch.end && !blocks.inside(n, stretch.first, stretch.end);
-    });
-    if (apart) all.push_back(loop);
+    if (std::includes(outside.begin(), outside.end(), loop.covered.begin(), loop.covered.end()))
+      all.push_back(loop);
   }
   return all;
 }

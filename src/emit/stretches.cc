@@ -34,16 +34,20 @@ struct Span {
   int count = 0;
   bool closed = true;  // none of them has a parameter from elsewhere
   bool list = false;   // what is below it has numbers for names: several modules, not one
+  bool layer = true;  // all of them have the same parameters, right below it: one layer, called several times
 };
 
 std::map<std::string, Span> spans_of(const ir::Workload& workload) {
   std::map<std::string, Span> spans;
   std::set<std::string> lists;
+  const auto name_of = [&](const ir::Slot& slot) -> const std::string& {
+    return workload.parameters[static_cast<size_t>(slot.param)].name;
+  };
   for (int n = 0; n < static_cast<int>(workload.nodes.size()); ++n) {
     std::map<std::string, size_t> below;  // path -> parameters of this node below it
     const auto& params = workload.nodes[static_cast<size_t>(n)].params;
     for (const ir::Slot& slot : params) {
-      const std::string& name = workload.parameters[static_cast<size_t>(slot.param)].name;
+      const std::string& name = name_of(slot);
       for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1))
         ++below[name.substr(0, dot)];
       for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
@@ -57,6 +61,8 @@ std::map<std::string, Span> spans_of(const ir::Workload& workload) {
       span.last = n;
       ++span.count;
       span.closed = span.closed && count == params.size();
+      span.layer = span.layer && params == workload.nodes[static_cast<size_t>(span.first)].params &&
+                   name_of(params[0]).find('.', path.size() + 1) == std::string::npos;
     }
   }
   for (const std::string& path : lists) spans.at(path).list = true;
@@ -81,7 +87,8 @@ class Search {
   std::vector<Stretch> run() {
     std::map<std::vector<ir::Op>, std::vector<Candidate>> alike;
     for (const auto& [path, span] : spans_of(workload_)) {
-      if (span.list || !span.closed || span.count < 2 || params_in(span.first, span.last) != span.count)
+      if (span.list || span.layer || !span.closed || span.count < 2 ||
+          params_in(span.first, span.last) != span.count)
         continue;
       Candidate candidate{path, first_of(span), span.last};
       find_ends(candidate);
@@ -204,6 +211,30 @@ std::vector<ir::ValueId> outside_values(const ir::Workload& workload, const Stre
     }
   }
   return all;
+}
+
+bool is_fill(const ir::Workload& workload, ir::ValueId id) {
+  return !workload.is_input(id) && workload.producer(id).op == ir::Op::kExpand &&
+         workload.is_constant(workload.producer(id).inputs[0]);
+}
+
+std::map<ir::ValueId, ir::ValueId> own_fills(const ir::Workload& workload, const std::vector<ir::Type>& types,
+                                             const Stretch& stretch) {
+  std::map<ir::ValueId, ir::ValueId> fills;
+  // An axis that holds rows and steps at once looks like one of rows.
+  const bool steps = std::any_of(types.begin(), types.end(), [](const ir::Type& type) {
+    return std::find(type.shape.begin(), type.shape.end(), ir::kSteps) != type.shape.end();
+  });
+  if (steps || !stretch.fills) return fills;
+  const std::vector<ir::ValueId> outside = outside_values(workload, stretch);
+  const auto other = std::find_if(outside.begin(), outside.end(), [&](ir::ValueId id) {
+    const ir::Type& type = types[static_cast<size_t>(id)];
+    return type.dtype == ir::DType::kF32 && !type.shape.empty() && type.shape[0] == ir::kBatch &&
+           !is_fill(workload, id);
+  });
+  for (const ir::ValueId id : outside)
+    if (other != outside.end() && is_fill(workload, id)) fills[id] = *other;
+  return fills;
 }
 
 bool keeps_name(const ir::Workload& workload, ir::ValueId id) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
+#include "ir/verify.h"
 
 namespace bakeoff::emit {
 namespace {
@@ -49,6 +50,29 @@ TEST(Stretches, GiveOneValue) {
   const auto found = find_stretches(
       parse(block(0, "x", "a", "add(r0, x)") + linear("c", "a", "head") + "out = add(c, q0)\n"));
   EXPECT_TRUE(found.empty());
+}
+
+TEST(Stretches, AreNotOneLayerCalledTwice) {
+  EXPECT_TRUE(
+      find_stretches(parse(linear("a", "x", "b") + "c = relu(a)\n" + linear("out", "c", "b"))).empty());
+}
+
+TEST(Stretches, MakeTheZerosThatTheyStartFrom) {
+  const auto workload = ir::parse(
+      "workload w(ids: i32[N,4], x: f32[N,4], y: f32[N,4]) {\n  k = constant() value=0\n  z = expand(k, x) shape=N,4\n"
+      "  q = linear(x; weight=q[4,4])\n" +
+      linear("a", "z", "p.a") + linear("b", "q", "p.b") + "  c = add(a, b)\n  d = add(z, c)\n" +
+      linear("e", "z", "r.a") + linear("f", "e", "r.b") + "  g = add(d, f)\n  loss = mse(g, y)\n}\n");
+  ASSERT_TRUE(workload) << workload.error().text();
+  const auto types = ir::infer(*workload);
+  const ir::ValueId z = 4, q = 5;
+  Stretch p{"p", 3, 6};
+  EXPECT_TRUE(own_fills(*workload, *types, p).empty());
+  p.fills = true;
+  EXPECT_EQ(own_fills(*workload, *types, p), (std::map<ir::ValueId, ir::ValueId>{{z, q}}));
+  Stretch r{"r", 7, 9};
+  r.fills = true;
+  EXPECT_TRUE(own_fills(*workload, *types, r).empty()) << "nothing else has rows";
 }
 
 TEST(Stretches, OwnTheirParameters) {

@@ -86,6 +86,14 @@ TEST(Jax, DropsTheWeightsOfAttention) {
     EXPECT_TRUE(holds(text, part)) << part << text;
 }
 
+TEST(Jax, MakesZerosInTheFunctionThatReadsThem) {
+  const std::string text = of_text(two_cells("zeros"), adam_training()).source;
+  EXPECT_TRUE(holds(text, "def block(params, x):\n    h = jnp.zeros((x.shape[0], 4), x.dtype)\n"))
+      << text;
+  EXPECT_TRUE(holds(text, "    x = block(below(params, \"a\"), x)\n")) << text;
+  EXPECT_TRUE(holds(of_text(two_cells("x"), adam_training()).source, "def block(params, x, h):\n"));
+}
+
 TEST(Jax, WritesWhatSurroundsAnUpdate) {
   expect_golden("jax/updates.py", of_zoo("mlp_small", updates_training(4)).source);
 }

@@ -74,7 +74,9 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
   for (const ir::ValueId id : outside) {
     if (keeps_name(workload_, id)) names_.reserve(inputs_[static_cast<size_t>(id)]);
   }
+  const std::map<ir::ValueId, ir::ValueId> fills = own_fills(workload_, types_, stretch);
   for (const ir::ValueId id : outside) {
+    if (fills.contains(id)) continue;
     if (workload_.is_constant(id)) {
       variables_[id] = real_literal(workload_.producer(id).real("value"), Language::kCpp);
       fixed_.insert(id);
@@ -85,6 +87,8 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
     formals[id] = (keeps_name(workload_, id) ? "const Tensor& " : "Tensor ") + variables_[id];
     printed.inputs.push_back(id);
   }
+  for (const auto& [id, other] : fills)
+    if (blocks_.reads(workload_, stretch, id)) print_fill(id, other);
   print_nodes(functions);
   print_return(workload_.output_of(stretch.end - 1));
   // What is read by once() alone is not passed.
@@ -93,6 +97,16 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
   printed.shared = shared_;
   for (const Shared& value : shared_) printed.formals.push_back("const Tensor& " + once_.at(value.key));
   return printed;
+}
+
+// Tensor h = x.new_zeros({x.size(0), 8}), of a value that has as many rows
+void ForwardPrinter::print_fill(ir::ValueId id, ir::ValueId other) {
+  const ir::Node& node = workload_.producer(id);
+  const std::string number = real_literal(workload_.producer(node.inputs[0]).real("value"), Language::kCpp);
+  used_.insert(other);
+  const Spelled made =
+      spell(ir::spellings(node.op)->libtorch, node, {number, variables_.at(other)}, Language::kCpp);
+  statement(out_, fmt::format("Tensor {} = {};", variables_[id] = pick_variable(id), made.flat));
 }
 
 void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions) {
@@ -113,8 +127,14 @@ void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions) {
 int ForwardPrinter::print_at(const OpFunctions<ForwardPrinter>& functions, int n) {
   node_ = n;
   if (const Block* block = blocks_.at(n, stretch_.first, stretch_.end)) return print_blocks(*block);
+  if (const Cell* cell = modules_.cell_at(n)) {
+    print_cell(*cell);
+    return node_;
+  }
   if (const int last = print_slice(n); last >= 0) return last;
   const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
+  const ir::ValueId value = workload_.output_of(n);
+  if (is_fill(workload_, value) && !blocks_.reads(workload_, stretch_, value)) return n;
   if (pending_ && !may_fold(node)) flush();
   if (const auto list = lists_.find(n); list != lists_.end())
     finish(list->second, false);
@@ -262,6 +282,39 @@ int ForwardPrinter::print_blocks(const Block& first) {
   for (size_t i = 1; i < chain.back()->inputs.size(); ++i) use(chain.back()->inputs[i]);
   variables_[output] = variable;
   return last;
+}
+
+// std::tie(h, c) = cell(x.select(1, t), std::make_tuple(h, c));
+void ForwardPrinter::print_cell(const Cell& cell) {
+  constexpr size_t kShort = 24;  // columns of an expression that stands in the call
+  const bool stands = pending_ && pending_->value == cell.x && pending_->text.size() <= kShort &&
+                      ir::consumers(workload_, cell.x).size() == 1 && !escapes(cell.x);
+  if (pending_ && !stands) flush();
+  node_ = cell.end - 1;
+  const std::string x = use(cell.x), h = use(cell.h), module = modules_.module_of(cell);
+  if (cell.c < 0) return call(module, {x, h});
+  const std::string text = fmt::format("{}({}, std::make_tuple({}, {}))", module, x, h, use(cell.c));
+  const ir::ValueId next_h = workload_.output_of(node_);
+  if (last_use(cell.next_c) < cell.end && !escapes(cell.next_c))
+    return finish(fmt::format("std::get<0>({})", text), false);
+  const size_t before = order_.size();
+  const std::string& next = variables_[next_h] = variable_after(cell.h, next_h);
+  const size_t between = order_.size();
+  const std::string& next_c = variables_[cell.next_c] = variable_after(cell.c, cell.next_c);
+  const bool new_h = between > before, new_c = order_.size() > between;
+  if (new_h && new_c) return statement(out_, fmt::format("auto [{}, {}] = {};", next, next_c, text));
+  if (new_h || new_c) out_.line(fmt::format("Tensor {};", new_h ? next : next_c));
+  statement(out_, fmt::format("std::tie({}, {}) = {};", next, next_c, text));
+}
+
+std::string ForwardPrinter::variable_after(ir::ValueId before, ir::ValueId value) {
+  const auto own = std::find(free_.begin(), free_.end(), variables_.at(before));
+  if (own == free_.end() || declared_.contains(value) ||
+      (rolling_ != nullptr && rolling_->carry.contains(value)))
+    return pick_variable(value);
+  const std::string name = *own;
+  free_.erase(own);
+  return name;
 }
 
 std::string ForwardPrinter::use(ir::ValueId id) {

@@ -64,7 +64,11 @@ class ForwardPrinter {
   void print_rolled(const OpFunctions<ForwardPrinter>& functions, const Loop& loop);
   void print_body(const OpFunctions<ForwardPrinter>& functions, const Rolling& rolling);
   void print_return(ir::ValueId value);
+  void print_fill(ir::ValueId id, ir::ValueId other);
   int print_blocks(const Block& first);
+  void print_cell(const Cell& cell);
+  // A variable for a value in place of another one, whose variable it takes where that is free.
+  std::string variable_after(ir::ValueId before, ir::ValueId value);
   std::string shared(const Shared& value);
   void finish(std::string text, bool binary);
   bool may_fold(const ir::Node& consumer) const;

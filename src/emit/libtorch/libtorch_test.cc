@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "../tests/golden.h"
 #include "../tests/golden_models.h"
 #include "emit/libtorch/cpp.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
+#include "zoo/op_cases.h"
 #include "zoo/zoo.h"
 
 namespace bakeoff::emit {
@@ -89,6 +92,21 @@ TEST(Libtorch, PrintsALoopThatAnImporterHasUnrolled) {
     }
     x = torch::stack(parts, 1).flatten(1);
 )")) << source;
+}
+
+TEST(Libtorch, CallsTheCellsThatAnExporterHasTakenApart) {
+  std::map<std::string, int> found;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    tensor::Rng rng(seed);
+    const ir::Workload workload = zoo::random_loop(rng);
+    const std::string source = emitted(workload, adam_training());
+    for (const std::string type : {"LSTM", "GRU", "RNN"})
+      found[type] += source.find("nn::" + type + "Cell cell{") == std::string::npos ? 0 : 1;
+    EXPECT_EQ(source.find("cell->"), std::string::npos) << source;
+  }
+  EXPECT_GT(found["LSTM"], 8);
+  EXPECT_GT(found["GRU"], 8);
+  EXPECT_GT(found["RNN"], 8);
 }
 
 TEST(Libtorch, WritesPrecisionsAsTheirGoldens) {

@@ -112,6 +112,7 @@ Modules::Modules(const Request& request, const std::vector<ir::Type>& types, con
   };
   std::vector<Item> items;
   loops_ = Loops(request.workload, types, all_nodes(request.workload)).in(stretch, blocks);
+  cells_ = find_cells(request, types, stretch, blocks, loops_);
   for (int n = stretch.first; n < stretch.end; ++n) {
     const ir::Node& node = request.workload.nodes[static_cast<size_t>(n)];
     const Block* block = blocks.at(n, stretch.first, stretch.end);
@@ -203,7 +204,7 @@ const std::string& Modules::module_of(const ir::Node& node) const {
 
 void Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& types) {
   if (ir::drops(node)) add_dropout(node);
-  if (node.params.empty()) return;
+  if (node.params.empty() || add_cell(node)) return;
   // LibTorch's nn::LayerNorm has both parameters, and it has no module of root mean squares.
   const bool loose = node.op == Op::kRmsNorm || (node.op == Op::kLayerNorm && node.params.size() < 2);
   const std::string path = loose ? "" : stretch_.relative(torch_layer(request_.workload, node));
@@ -247,6 +248,29 @@ void Modules::add_layer(const ir::Node& node, const std::string& path, const std
   members_.push_back(std::move(member));
   layers_[path] = &node;
   module_of_[&node] = name;
+}
+
+bool Modules::add_cell(const ir::Node& node) {
+  const auto cell = std::find_if(cells_.begin(), cells_.end(), [&node](const Cell& one) {
+    return one.leaves.contains(node.params[0].param);
+  });
+  if (cell == cells_.end()) return false;
+  const std::string path = stretch_.relative(cell->path), name = names_.name("member " + path, path);
+  if (!names_of_cells_.emplace(cell->path, name).second) return true;
+  std::string options = fmt::format("{}, {}", cell->inputs, cell->units);
+  if (!cell->bias || cell->relu)
+    options = fmt::format("nn::{}Options({}){}{}", cell->type, options, cell->bias ? "" : ".bias(false)",
+                          cell->relu ? ".nonlinearity(torch::kReLU)" : "");
+  for (const auto& [param, leaf] : cell->leaves) held_[param] = name + "->" + leaf;
+  members_.push_back(
+      {name, path, fmt::format("nn::{} {}{{{}}}", cell->type, name, options), "register_module"});
+  return true;
+}
+
+const Cell* Modules::cell_at(int node) const {
+  const auto found =
+      std::find_if(cells_.begin(), cells_.end(), [node](const Cell& cell) { return cell.first == node; });
+  return found == cells_.end() ? nullptr : &*found;
 }
 
 void Modules::add_loose(ir::ParamId id) {

@@ -18,6 +18,7 @@
 #include "emit/emit.h"
 #include "emit/loops.h"
 #include "emit/namer.h"
+#include "emit/torch_cells.h"
 
 namespace bakeoff::emit::libtorch {
 
@@ -30,6 +31,10 @@ class Modules {
 
   // "conv1"; empty for a node without a module of its own.
   const std::string& module_of(const ir::Node& node) const;
+  const std::vector<Cell>& cells() const { return cells_; }
+  // The call of a cell that begins with a node; null if there is none.
+  const Cell* cell_at(int node) const;
+  const std::string& module_of(const Cell& cell) const { return names_of_cells_.at(cell.path); }
   // "conv1->weight", "tied_bias"
   const std::string& parameter(ir::ParamId id) const { return held_.at(id); }
   // "layer1_0", "encoder->at<EncoderBlockImpl>(1).forward"
@@ -59,6 +64,8 @@ class Modules {
   void add_list(const std::string& path, const std::vector<const Block*>& blocks);
   void add_node(const ir::Node& node, const std::vector<ir::Type>& types);
   void add_layer(const ir::Node& node, const std::string& path, const std::vector<ir::Type>& types);
+  // Whether the node's parameters are a cell's, which then is a member.
+  bool add_cell(const ir::Node& node);
   void add_loose(ir::ParamId id);
   void add_dropout(const ir::Node& node);
   std::vector<std::string> own_init(const std::string& name, ir::ParamId id) const;
@@ -70,7 +77,9 @@ class Modules {
   // Of an iteration that no loop prints.
   bool in_other_iteration(int node) const;
   std::vector<Loop> loops_;
-  int dropouts_ = 0;  // outside of blocks
+  std::vector<Cell> cells_;
+  std::map<std::string, std::string> names_of_cells_;  // by path
+  int dropouts_ = 0;                                   // outside of blocks
   std::map<const Block*, std::string> calls_;
   std::map<std::string, std::vector<const Block*>> lists_;  // by member
   std::vector<Member> members_;

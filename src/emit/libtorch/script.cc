@@ -65,11 +65,12 @@ class Program {
 
   std::string text() {
     const Stretch whole{"", 0, workload_.model_end()};
+    Namer flat_names = names_;
+    const Modules flat(request_, types_, whole, no_blocks_, flat_names);
+    cells_ = flat.cells();
     blocks_ =
         Blocks::plan(workload_, types_, {.names = names_},
                      [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
-    Namer flat_names = names_;
-    const Modules flat(request_, types_, whole, no_blocks_, flat_names);
     header();
     const size_t head = out_.text().size();
     for (const Family& family : blocks_.families()) {
@@ -136,6 +137,7 @@ class Program {
   std::string class_;
   Blocks blocks_;
   const Blocks no_blocks_;
+  std::vector<Cell> cells_;
   std::vector<std::string> inputs_;
   std::string half_ = precision_of(request_).half;  // "bfloat16"; empty: float32
   CodeWriter out_{2};
@@ -171,6 +173,7 @@ void Program::header() {
 
 // What a stretch is as a module of its own: registration, an empty line, members; and the body of forward().
 std::optional<Printed> Program::block(const Stretch& stretch, const Blocks& blocks) const {
+  if (is_cell(cells_, stretch)) return std::nullopt;
   Namer names(reserved());
   const Modules modules(request_, types_, stretch, blocks, names);
   CodeWriter layers(2, true), body(2, true);

@@ -59,7 +59,9 @@ std::optional<Printed> ForwardPrinter::print(const OpFunctions<ForwardPrinter>& 
   for (const ir::ValueId id : outside) {
     if (keeps_name(workload_, id)) names_.reserve(inputs_[static_cast<size_t>(id)]);
   }
+  const std::map<ir::ValueId, ir::ValueId> fills = own_fills(workload_, types_, stretch);
   for (const ir::ValueId id : outside) {
+    if (fills.contains(id)) continue;
     if (workload_.is_constant(id)) {
       variables_[id] = real_literal(workload_.producer(id).real("value"));
       fixed_.insert(id);
@@ -70,6 +72,8 @@ std::optional<Printed> ForwardPrinter::print(const OpFunctions<ForwardPrinter>& 
     formals[id] = variables_[id];
     printed.inputs.push_back(id);
   }
+  for (const auto& [id, other] : fills)
+    if (blocks_.reads(workload_, stretch, id)) print_fill(id, other);
   print_nodes(functions);
   const ir::ValueId output = workload_.output_of(stretch.end - 1);
   if (pending_) {
@@ -86,6 +90,17 @@ std::optional<Printed> ForwardPrinter::print(const OpFunctions<ForwardPrinter>& 
   printed.shared = shared_;
   for (const Shared& value : shared_) printed.formals.push_back(once_.at(value.key));
   return printed;
+}
+
+// h = x.new_zeros(x.shape[0], 8), of a value that has as many rows
+void ForwardPrinter::print_fill(ir::ValueId id, ir::ValueId other) {
+  const ir::Node& node = workload_.producer(id);
+  const std::string number = real_literal(workload_.producer(node.inputs[0]).real("value"));
+  variables_[id] = pick_variable(id);
+  used_.insert(other);
+  Spelled made =
+      spell(ir::spellings(node.op)->torch, node, {number, variables_.at(other)}, Language::kPython);
+  assign(variables_.at(id), {id, {made.head, made.arguments}, made.flat});
 }
 
 void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions) {
@@ -114,8 +129,14 @@ int ForwardPrinter::print_at(const OpFunctions<ForwardPrinter>& functions, int n
     }
     return node_;
   }
+  if (const Cell* cell = modules_.cell_at(n)) {
+    print_cell(*cell);
+    return node_;
+  }
   if (const int last = print_slices(n); last >= 0) return last;
   const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
+  const ir::ValueId value = workload_.output_of(n);
+  if (is_fill(workload_, value) && !blocks_.reads(workload_, stretch_, value)) return n;
   if (const Sequence* sequence = modules_.sequence_at(n)) {
     if (pending_) flush();
     node_ = sequence->end - 1;
@@ -220,6 +241,32 @@ void ForwardPrinter::print_block(const Block& block) {
   if (pending_) flush();
   node_ = block.stretch.end - 1;
   call(modules_.module_of(block), arguments_of(block));
+}
+
+// h, c = self.cell(x[:, t], (h, c))
+void ForwardPrinter::print_cell(const Cell& cell) {
+  constexpr size_t kShort = 24;  // columns of an expression that stands in the call
+  const bool stands = pending_ && pending_->value == cell.x && pending_->flat.size() <= kShort &&
+                      ir::consumers(workload_, cell.x).size() == 1 && !escapes(cell.x);
+  if (pending_ && !stands) flush();
+  node_ = cell.end - 1;
+  const std::string x = use(cell.x), h = use(cell.h), module = modules_.module_of(cell);
+  if (cell.c < 0) return call(module, {x, h});
+  const std::string c = use(cell.c);
+  const ir::ValueId next_h = workload_.output_of(node_);
+  variables_[next_h] = variable_after(cell.h, next_h);
+  variables_[cell.next_c] =
+      last_use(cell.next_c) < cell.end && !escapes(cell.next_c) ? "_" : variable_after(cell.c, cell.next_c);
+  out_.call(fmt::format("{}, {} = {}", variables_.at(next_h), variables_.at(cell.next_c), module),
+            {x, fmt::format("({}, {})", h, c)});
+}
+
+std::string ForwardPrinter::variable_after(ir::ValueId before, ir::ValueId value) {
+  const auto own = std::find(free_.begin(), free_.end(), variables_.at(before));
+  if (own == free_.end() || (rolling_ != nullptr && rolling_->carry.contains(value)))
+    return pick_variable(value);
+  free_.erase(own);
+  return variables_.at(before);
 }
 
 std::vector<const Block*> ForwardPrinter::list_from(const Block& block) const {

@@ -80,7 +80,11 @@ class ForwardPrinter {
   void print_rolled(const OpFunctions<ForwardPrinter>& functions, const Loop& loop);
   // Slices that are one statement: gives the index of its last node, or -1 where there are none.
   int print_slices(int node);
+  void print_fill(ir::ValueId id, ir::ValueId other);
   void print_block(const Block& block);
+  void print_cell(const Cell& cell);
+  // A variable for a value in place of another one, whose variable it takes where that is free.
+  std::string variable_after(ir::ValueId before, ir::ValueId value);
   // This block, or the chain from it on that fills a list.
   std::vector<const Block*> list_from(const Block& block) const;
   void print_loop(const std::vector<const Block*>& chain);

@@ -180,6 +180,7 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
     if (apart) modules.recurrences_.push_back(std::move(found));
   }
   modules.loops_ = Loops(request.workload, types, all_nodes(request.workload)).in(stretch, blocks);
+  modules.cells_ = find_cells(request, types, stretch, blocks, modules.loops_);
   for (int n = stretch.first; n < stretch.end; ++n) {
     if (const Sequence* sequence = modules.sequence_at(n)) {
       items.push_back({.sequence = sequence});
@@ -201,10 +202,11 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
     }
   }
   for (const Item& item : items) {
-    CHECK_OK(item.sequence != nullptr     ? modules.add_sequence(*item.sequence, types)
-             : item.recurrence != nullptr ? modules.add_recurrence(*item.recurrence, types)
-             : item.block != nullptr      ? modules.add_block(*item.block)
-                                          : modules.add_node(*item.node, types));
+    CHECK_OK(item.sequence != nullptr                 ? modules.add_sequence(*item.sequence, types)
+             : item.recurrence != nullptr             ? modules.add_recurrence(*item.recurrence, types)
+             : item.block != nullptr                  ? modules.add_block(*item.block)
+             : modules.cell_of(*item.node) != nullptr ? modules.add_cell(*modules.cell_of(*item.node))
+                                                      : modules.add_node(*item.node, types));
   }
   return modules;
 }
@@ -222,9 +224,8 @@ Status Modules::check_names(const ir::Workload& workload) {
 
 bool Modules::Entry::list() const {
   if (!items.empty()) return true;
-  for (size_t i = 0; i < children.size(); ++i) {
-    if (children[i].key != std::to_string(i) || children[i].layer.head.empty()) return false;
-  }
+  for (size_t i = 0; i < children.size(); ++i)
+    if (children[i].key != std::to_string(i)) return false;
   return loose.empty() && !children.empty();
 }
 
@@ -233,7 +234,8 @@ std::string Modules::expression(const std::string& path) const {
   std::string text = "self";
   const Entry* at = &root_;
   for (size_t i = 0; i < parts.size(); ++i) {
-    text = i == 0       ? member(text, parts[i])
+    const bool attribute = i == 0 || (!at->list() && is_attribute(parts[i]));
+    text = attribute    ? member(text, parts[i])
            : at->list() ? fmt::format("{}[{}]", text, parts[i])
                         : fmt::format("{}[\"{}\"]", text, parts[i]);
     at = &*std::find_if(at->children.begin(), at->children.end(),
@@ -349,6 +351,31 @@ Status Modules::add_recurrence(const Recurrence& recurrence, const std::vector<i
   return Done{};
 }
 
+Status Modules::add_cell(const Cell& cell) {
+  const std::string path = stretch_.relative(cell.path);
+  if (held_.contains(cell.leaves.begin()->first)) return Done{};
+  TRY(Entry* const entry, insert(path));
+  entry->layer = {"nn." + cell.type, {std::to_string(cell.inputs), std::to_string(cell.units)}};
+  if (!cell.bias) entry->layer.arguments.push_back("bias=False");
+  if (cell.relu) entry->layer.arguments.push_back("nonlinearity=\"relu\"");
+  for (const auto& [param, leaf] : cell.leaves) held_[param] = {path, leaf};
+  return Done{};
+}
+
+const Cell* Modules::cell_at(int node) const {
+  const auto found =
+      std::find_if(cells_.begin(), cells_.end(), [node](const Cell& cell) { return cell.first == node; });
+  return found == cells_.end() ? nullptr : &*found;
+}
+
+// The first call of the cell whose parameters a node reads.
+const Cell* Modules::cell_of(const ir::Node& node) const {
+  const auto found = std::find_if(cells_.begin(), cells_.end(), [&node](const Cell& cell) {
+    return !node.params.empty() && cell.leaves.contains(node.params[0].param);
+  });
+  return found == cells_.end() ? nullptr : &*found;
+}
+
 const Recurrence* Modules::recurrence_at(int node) const {
   const auto found = std::find_if(recurrences_.begin(), recurrences_.end(),
                                   [node](const Recurrence& recurrence) { return recurrence.first == node; });
@@ -425,12 +452,12 @@ void Modules::add_dropout(const ir::Node& node) {
 
 void Modules::print(CodeWriter& out) const {
   for (const Entry& entry : root_.children) {
-    print_entry(out, entry, true);
-    if (entry.layer.head.empty()) print_loose(out, member("self", entry.key), entry);
+    print_child(out, entry);
+    if (entry.layer.head.empty()) print_loose(out, entry.key, entry);
   }
   Entry top;
   top.loose = root_.loose;
-  print_loose(out, "self", top);
+  print_loose(out, "", top);
   print_frozen_biases(out);
 }
 
@@ -454,64 +481,58 @@ void Modules::print_frozen_biases(CodeWriter& out) const {
   }
 }
 
-void Modules::print_entry(CodeWriter& out, const Entry& entry, bool top) const {
-  std::string head = quote(entry.key) + ": ";
-  std::string tail = ",";
-  if (top) {
-    const bool plain = is_attribute(entry.key);
-    head = plain ? fmt::format("self.{} = ", entry.key) : fmt::format("self.add_module(\"{}\", ", entry.key);
-    tail = plain ? "" : ")";
-  }
-  if (!entry.layer.head.empty()) {
-    if (top && !tail.empty()) {
-      return out.call("self.add_module", {quote(entry.key), text_of(entry.layer)});
-    }
+// What sits in the model itself.
+void Modules::print_child(CodeWriter& out, const Entry& entry) const {
+  if (is_attribute(entry.key)) return print_entry(out, entry, fmt::format("self.{} = ", entry.key), "");
+  if (!entry.layer.head.empty()) return out.call("self.add_module", {quote(entry.key), text_of(entry.layer)});
+  // self.add_module("0", nn.ModuleDict(...)) would nest too deeply to read.
+  print_entry(out, entry, "blocks = ", "");
+  out.line(fmt::format("self.add_module(\"{}\", blocks)", entry.key));
+}
+
+void Modules::print_entry(CodeWriter& out, const Entry& entry, const std::string& head,
+                          const std::string& tail) const {
+  if (!entry.layer.head.empty())
     return out.call(head + entry.layer.head, entry.layer.arguments, entry.layer.tail + tail);
-  }
-  if (entry.children.empty()) {
-    out.line(fmt::format("{}nn.ModuleDict(){}", head, tail));
-    return;
-  }
+  if (entry.children.empty()) return out.line(head + "nn.Module()" + tail);
   if (!entry.items.empty()) return print_sequence(out, head, entry, tail);
   if (entry.list()) return print_list(out, head, entry, tail);
-  if (top && !tail.empty()) {
-    // self.add_module("0", nn.ModuleDict(...)) would nest too deeply to read.
-    out.line("blocks = nn.ModuleDict(");
-  } else {
-    out.line(head + "nn.ModuleDict(");
-  }
+  out.line(head + "nn.ModuleDict(");
   {
     const auto parentheses = out.indent();
     out.line("{");
     {
       const auto braces = out.indent();
-      for (const Entry& child : entry.children) print_entry(out, child, false);
+      for (const Entry& child : entry.children) print_entry(out, child, quote(child.key) + ": ", ",");
     }
     out.line("}");
   }
-  if (top && !tail.empty()) {
-    out.line(")");
-    out.line(fmt::format("self.add_module(\"{}\", blocks)", entry.key));
-  } else {
-    out.line(")" + tail);
-  }
+  out.line(")" + tail);
 }
 
 // Equal modules are made in a loop.
 void Modules::print_list(CodeWriter& out, const std::string& head, const Entry& entry,
                          const std::string& tail) const {
-  const auto text = [](const Entry& e) { return text_of(e.layer); };
-  const bool equal = std::all_of(entry.children.begin(), entry.children.end(),
-                                 [&](const Entry& e) { return text(e) == text(entry.children[0]); });
-  if (equal && entry.children.size() > 1) {
-    return out.call(head + "nn.ModuleList",
-                    {fmt::format("[{} for _ in range({})]", text(entry.children[0]), entry.children.size())},
-                    tail);
-  }
+  const auto text = [](const Entry& e) {
+    std::string all = text_of(e.layer);
+    for (const Call& item : e.items) all += text_of(item);
+    return all;
+  };
+  const auto every = [&](const auto& holds) {
+    return std::all_of(entry.children.begin(), entry.children.end(), holds);
+  };
+  const Entry& first = entry.children[0];
+  const bool layers = every([](const Entry& e) { return !e.layer.head.empty(); });
+  const bool equal = entry.children.size() > 1 && every([&](const Entry& e) {
+                       return text(e) == text(first) && (layers || !e.items.empty());
+                     });
+  const std::string loop = fmt::format("for _ in range({})", entry.children.size());
+  if (equal && layers)
+    return out.call(head + "nn.ModuleList", {fmt::format("[{} {}]", text(first), loop)}, tail);
   std::vector<std::string> modules;
   for (const Entry& child : entry.children) modules.push_back(text(child));
   const std::string flat = fmt::format("{}nn.ModuleList([{}]){}", head, join(modules, ", "), tail);
-  if (static_cast<size_t>(out.column()) + (stretch_.path.empty() ? 0 : 8) + flat.size() <= kColumns)
+  if (layers && static_cast<size_t>(out.column()) + (stretch_.path.empty() ? 0 : 8) + flat.size() <= kColumns)
     return out.line(flat);
   out.line(head + "nn.ModuleList(");
   {
@@ -519,8 +540,12 @@ void Modules::print_list(CodeWriter& out, const std::string& head, const Entry& 
     out.line("[");
     {
       const auto brackets = out.indent();
-      for (const Entry& child : entry.children)
-        out.call(child.layer.head, child.layer.arguments, child.layer.tail + ",");
+      if (equal) {
+        print_entry(out, first, "", "");
+        out.line(loop);
+      } else {
+        for (const Entry& child : entry.children) print_entry(out, child, "", ",");
+      }
     }
     out.line("]");
   }
@@ -537,7 +562,8 @@ void Modules::print_sequence(CodeWriter& out, const std::string& head, const Ent
   out.line(")" + tail);
 }
 
-void Modules::print_loose(CodeWriter& out, const std::string& owner, const Entry& entry) const {
+void Modules::print_loose(CodeWriter& out, const std::string& path, const Entry& entry) const {
+  const std::string owner = expression(path);
   const std::vector<bool> in_half = stored_in_half(*request_);
   for (const ir::ParamId id : entry.loose) {
     const ir::Parameter& p = request_->workload.parameters[static_cast<size_t>(id)];
@@ -566,15 +592,15 @@ void Modules::print_loose(CodeWriter& out, const std::string& owner, const Entry
     }
     if (!ir::trainable(p)) {
       out.call(owner + ".register_buffer", {quote(leaf), value});
-    } else if (owner == "self" && is_attribute(leaf)) {
-      out.call(fmt::format("self.{} = nn.Parameter", leaf), {value});
+    } else if (is_attribute(leaf)) {
+      out.call(fmt::format("{}.{} = nn.Parameter", owner, leaf), {value});
     } else {
       out.call(owner + ".register_parameter", {quote(leaf), fmt::format("nn.Parameter({})", value)});
     }
     if (request_->training.track == ir::Track::kAsIs) print_own_init(out, parameter(id), id);
   }
   for (const Entry& child : entry.children) {
-    if (child.layer.head.empty()) print_loose(out, fmt::format("{}[\"{}\"]", owner, child.key), child);
+    if (child.layer.head.empty()) print_loose(out, path + "." + child.key, child);
   }
 }
 

@@ -20,6 +20,7 @@
 #include "emit/torch/call.h"
 #include "emit/torch/recurrences.h"
 #include "emit/torch/sequences.h"
+#include "emit/torch_cells.h"
 
 namespace bakeoff::emit::torch {
 
@@ -35,7 +36,7 @@ class Modules {
   // Fails where the name of a parameter is also the path of others.
   static Status check_names(const ir::Workload& workload);
 
-  // "self.conv1", "self.block1["conv1"]"; empty for a node without a module of its own.
+  // "self.conv1", "self.block1.conv1"; empty for a node without a module of its own.
   std::string module_of(const ir::Node& node) const;
   std::string module_of(const Block& block) const;
   // "self.encoder" where that is a list, all of whose modules are these blocks, in this order; else "".
@@ -48,6 +49,11 @@ class Modules {
   std::string module_of(const Recurrence& recurrence) const {
     return expression(stretch_.relative(recurrence.path));
   }
+  const std::vector<Cell>& cells() const { return cells_; }
+  // The call of a cell that begins with a node; null if there is none.
+  const Cell* cell_at(int node) const;
+  // "self.cell"
+  std::string module_of(const Cell& cell) const { return expression(stretch_.relative(cell.path)); }
   // "self.features"
   std::string module_of(const Sequence& sequence) const { return expression(sequence.path); }
   // "self.conv1.weight"
@@ -87,15 +93,19 @@ class Modules {
   Status add_layer(const ir::Node& node, const std::string& path, Call layer);
   Status add_sequence(const Sequence& sequence, const std::vector<ir::Type>& types);
   Status add_recurrence(const Recurrence& recurrence, const std::vector<ir::Type>& types);
+  const Cell* cell_of(const ir::Node& node) const;
+  Status add_cell(const Cell& cell);
   Status add_loose(ir::ParamId id);
   Result<Entry*> insert(const std::string& path);
   void add_dropout(const ir::Node& node);
-  void print_entry(CodeWriter& out, const Entry& entry, bool top) const;
+  void print_child(CodeWriter& out, const Entry& entry) const;
+  void print_entry(CodeWriter& out, const Entry& entry, const std::string& head,
+                   const std::string& tail) const;
   void print_list(CodeWriter& out, const std::string& head, const Entry& entry,
                   const std::string& tail) const;
   void print_sequence(CodeWriter& out, const std::string& head, const Entry& entry,
                       const std::string& tail) const;
-  void print_loose(CodeWriter& out, const std::string& owner, const Entry& entry) const;
+  void print_loose(CodeWriter& out, const std::string& path, const Entry& entry) const;
   // LSTMs with a bias have two of them in torch.
   void print_frozen_biases(CodeWriter& out) const;
   void print_own_init(CodeWriter& out, const std::string& name, ir::ParamId id) const;
@@ -107,6 +117,7 @@ class Modules {
   std::vector<Sequence> sequences_;
   std::vector<Recurrence> recurrences_;
   std::vector<Loop> loops_;
+  std::vector<Cell> cells_;
   int dropouts_ = 0;                                  // outside of blocks and sequences
   std::map<const ir::Node*, std::string> module_of_;  // paths
   std::map<std::string, const ir::Node*> layers_;     // path -> the node that made it

@@ -141,13 +141,14 @@ class Script {
 
   Result<std::string> text() {
     CHECK_OK(Modules::check_names(workload_));
+    const Stretch whole{"", 0, workload_.model_end()};
+    TRY(const Modules flat, Modules::plan(request_, types_, whole, Blocks()));
+    freezes_biases_ = flat.freezes_biases();
+    cells_ = flat.cells();
     blocks_ =
         Blocks::plan(workload_, types_, {.names = names_, .in_body = "self."},
                      [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
-    const Stretch whole{"", 0, workload_.model_end()};
     TRY(const Modules modules, Modules::plan(request_, types_, whole, blocks_));
-    TRY(const Modules flat, Modules::plan(request_, types_, whole, Blocks()));
-    freezes_biases_ = flat.freezes_biases();
     header();
     const size_t head = out_.text().size();
     for (const Family& family : blocks_.families()) block_class(family);
@@ -233,6 +234,7 @@ class Script {
   Namer names_;
   Blocks blocks_;
   bool freezes_biases_ = false;
+  std::vector<Cell> cells_;
   std::string class_;
   std::vector<std::string> inputs_;
   std::vector<ir::ValueId> loaded_;  // those of the workload's inputs that load_data gives
@@ -290,6 +292,7 @@ void Script::header() {
 
 // What a stretch is as a module of its own; empty where torch cannot hold it.
 std::optional<Printed> Script::block(const Stretch& stretch, const Blocks& blocks) const {
+  if (is_cell(cells_, stretch)) return std::nullopt;
   for (const Recurrence& found : find_recurrences(workload_, stretch.first, stretch.end))
     if (found.path == stretch.path) return std::nullopt;  // is a module of torch
   const Result<Modules> modules = Modules::plan(request_, types_, stretch, blocks);

@@ -1,5 +1,6 @@
 #include "emit/torch/torch.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -8,6 +9,7 @@
 #include "../tests/golden_models.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
+#include "zoo/op_cases.h"
 #include "zoo/zoo.h"
 
 namespace bakeoff::emit {
@@ -108,6 +110,123 @@ TEST(Torch, WritesDirectionsAndLayersAsOneModule) {
   const std::string read = model("rnn", "  z = add(f, c)\n  loss = mse(z, y)\n");
   EXPECT_FALSE(holds(read, "num_layers")) << read;
   EXPECT_FALSE(holds(read, "bidirectional")) << read;
+}
+
+// One step of an nn.LSTMCell as torch.export gives it, with a text in place of another one.
+std::string lstm_cell(const std::string& from = "", const std::string& to = "") {
+  std::string nodes =
+      "  h = linear(x; weight=h.weight[4,3])\n  c = linear(x; weight=c.weight[4,3])\n"
+      "  a = linear(x; weight=cell.weight_ih[16,3], bias=cell.bias_ih[16])\n"
+      "  b = linear(h; weight=cell.weight_hh[16,4], bias=cell.bias_hh[16])\n  s = add(a, b)\n";
+  for (int i = 0; i < 4; ++i)
+    nodes += fmt::format("  g{} = slice(s) axis=1 begin={} end={} step=1\n", i, 4 * i, 4 * i + 4);
+  nodes +=
+      "  f = sigmoid(g1)\n  kept = mul(f, c)\n  n = tanh(g2)\n  i = sigmoid(g0)\n  made = mul(i, n)\n"
+      "  d = add(kept, made)\n  t = tanh(d)\n  o = sigmoid(g3)\n  z = mul(o, t)\n  loss = mse(z, y)\n";
+  for (size_t at = 0; !from.empty() && (at = nodes.find(from, at)) != std::string::npos; at += to.size())
+    nodes.replace(at, from.size(), to);
+  return "workload m(x: f32[N,3], y: f32[N,4]) {\n" + nodes + "}\n";
+}
+
+TEST(Torch, CallsTheCellsThatAnExporterHasTakenApart) {
+  const std::string source = of_text(lstm_cell(), adam_training());
+  EXPECT_TRUE(holds(source, "self.cell = nn.LSTMCell(3, 4)\n")) << source;
+  EXPECT_TRUE(holds(source, ", _ = self.cell(x, (h, u))\n")) << source;
+  for (const auto& [from, to] : std::map<std::string, std::string>{
+           {"mul(f, c)", "mul(c, f)"}, {"mse(z, y)", "mse(w, y)"}, {"add(a, b)", "add(b, a)"}}) {
+    std::string text = lstm_cell(from, to);
+    if (to == "mse(w, y)") text.replace(text.find("  loss"), 0, "  w = add(z, d)\n");
+    EXPECT_TRUE(holds(of_text(text, adam_training()), "self.cell(")) << text;
+  }
+}
+
+TEST(Torch, LeavesWhatOnlyLooksLikeACell) {
+  const std::map<std::string, std::string> others = {
+      {"i = sigmoid(g0)", "i = sigmoid(g1)"},
+      {"begin=4 end=8", "begin=5 end=9"},
+      {"  n = tanh(g2)\n", "  n = tanh(g2)\n  q = neg(x)\n"},
+      {"loss = mse(z, y)", "w = add(z, kept)\n  loss = mse(w, y)"},
+      {"loss = mse(z, y)\n",
+       "v = linear(x; weight=cell.weight_ih[16,3])\n  w = mean(v) axes=1 keepdims=true\n"
+       "  u = add(z, w)\n  loss = mse(u, y)\n"},
+      {"loss = mse(z, y)\n", "v = linear(z; weight=cell.more[4,4])\n  loss = mse(v, y)\n"},
+      {"cell.bias_hh", "cell.bias_hx"},
+      {"  b = linear(h;", "  b = linear(c;"}};
+  for (const auto& [from, to] : others) {
+    SCOPED_TRACE(to);
+    const std::string source = of_text(lstm_cell(from, to), adam_training());
+    const bool states_alike = to.ends_with("(c;");  // h and c may be the same
+    EXPECT_EQ(holds(source, "nn.LSTMCell"), states_alike) << source;
+  }
+}
+
+TEST(Torch, FindsTheCellsOfRandomDecoders) {
+  int found = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    tensor::Rng rng(seed);
+    const ir::Workload workload = zoo::random_loop(rng);
+    if (workload.find_parameter("cell.weight_ih") + workload.find_parameter("decoder.cell.weight_ih") < -1)
+      continue;
+    const std::string source = emitted(workload, adam_training(), settings());
+    EXPECT_TRUE(holds(source, "self.cell = nn.") && holds(source, "self.cell(")) << source;
+    EXPECT_FALSE(holds(source, "self.cell.")) << source;
+    ++found;
+  }
+  EXPECT_GT(found, 30);
+}
+
+TEST(Torch, MakesZerosInTheClassThatReadsThem) {
+  const std::string inside = of_text(two_cells("zeros"), adam_training());
+  EXPECT_TRUE(holds(inside, "x: Tensor) -> Tensor:\n        h = x.new_zeros(x.shape[0], 4)\n")) << inside;
+  EXPECT_TRUE(holds(inside, "        x = self.a(x)\n        return self.b(x)\n")) << inside;
+  // A class that is handed its state in one place takes it in all.
+  const std::string given = of_text(two_cells("x"), adam_training());
+  EXPECT_TRUE(holds(given, "class Block(nn.Module):")) << given;
+  EXPECT_TRUE(holds(given, "        h = x.new_zeros(x.shape[0], 4)\n        h = self.a(x, h)\n")) << given;
+}
+
+// Parts of two linear layers each.
+std::string of_parts(const std::vector<std::string>& paths) {
+  std::string nodes, in = "x";
+  for (size_t i = 0; i < paths.size(); ++i) {
+    nodes += fmt::format(
+        "  a{0} = linear({1}; weight={2}.in.weight[8,4])\n  b{0} = relu(a{0})\n"
+        "  c{0} = linear(b{0}; weight={2}.out.weight[4,8])\n",
+        i, in, paths[i]);
+    in = fmt::format("c{}", i);
+  }
+  return of_text("workload m(x: f32[N,4], y: f32[N,4]) {\n" + nodes + "  loss = mse(" + in + ", y)\n}\n",
+                 adam_training());
+}
+
+TEST(Torch, NamesClassesByWhatTheirPathsHaveInCommon) {
+  const std::map<std::string, std::vector<std::string>> names = {
+      {"Resnet", {"resnets.0", "resnets.1"}},
+      {"Patch", {"patches.0", "patches.1"}},
+      {"Entry", {"entries.0", "entries.1"}},
+      {"SelfAttention", {"attention.self", "attention.self_2"}},
+      {"Attn", {"self_attn", "cross_attn"}},
+      {"Image", {"from_image_to", "image_of"}},
+      {"Block", {"a", "b"}}};
+  for (const auto& [name, paths] : names) {
+    const std::string source = of_parts(paths);
+    EXPECT_TRUE(holds(source, "class " + name + "(nn.Module):")) << source;
+  }
+}
+
+TEST(Torch, HoldsModulesInListsAndByAttributes) {
+  const std::string same = of_text(
+      "workload m(x: f32[N,4], y: f32[N,4]) {\n  a = linear(x; weight=c.0.0.weight[4,4])\n"
+      "  b = layer_norm(a; weight=c.0.1.weight[4], bias=c.0.1.bias[4])\n  p = tanh(b)\n"
+      "  c = linear(p; weight=c.1.0.weight[4,4])\n  d = layer_norm(c; weight=c.1.1.weight[4], bias=c.1.1.bias[4])\n"
+      "  w = parameter(; weight=outer.inner.table[1,4])\n  e = add(d, w)\n  loss = mse(e, y)\n}\n",
+      adam_training());
+  EXPECT_TRUE(holds(same, "self.c = nn.ModuleList(\n            [\n                nn.Sequential(\n"))
+      << same;
+  EXPECT_TRUE(holds(same, "                )\n                for _ in range(2)\n            ]\n")) << same;
+  EXPECT_TRUE(holds(same, "torch.tanh(self.c[0](x))")) << same;
+  EXPECT_TRUE(holds(same, "self.outer.inner.table = nn.Parameter(torch.empty(1, 4))")) << same;
+  EXPECT_TRUE(holds(same, "+ self.outer.inner.table")) << same;
 }
 
 TEST(Torch, HandsABatchNormNoSqueezedGradient) {

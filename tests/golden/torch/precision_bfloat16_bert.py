@@ -95,17 +95,17 @@ class BertSmall(nn.Module):
         self.decoder_bias = nn.Parameter(torch.empty(500))
 
     def forward(self, tokens: Tensor, token_types: Tensor, last: Tensor) -> Tensor:
-        x = self.embeddings["word"](tokens)
-        h = self.embeddings["token_type"](token_types)
+        x = self.embeddings.word(tokens)
+        h = self.embeddings.token_type(token_types)
         x = x + h
-        x = x + self.embeddings["position"].weight[:24]
-        x = self.embeddings["norm"](x)
+        x = x + self.embeddings.position.weight[:24]
+        x = self.embeddings.norm(x)
         x = self.dropout(x)
         mask = padding_mask(last, 24)
         for block in self.encoder:
             x = block(x, mask)
         x = self.head(x)
-        return F.linear(x, self.embeddings["word"].weight, self.decoder_bias)
+        return F.linear(x, self.embeddings.word.weight, self.decoder_bias)
 
 
 def make_model() -> nn.Module:

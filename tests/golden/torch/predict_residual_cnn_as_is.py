@@ -44,7 +44,7 @@ class DownBlock(nn.Module):
         self.bn2 = nn.BatchNorm2d(32)
 
     def forward(self, x: Tensor) -> Tensor:
-        h = self.down["bn"](self.down["conv"](x))
+        h = self.down.bn(self.down.conv(x))
         x = F.relu(self.bn1(self.conv1(x)))
         return self.bn2(self.conv2(x)) + h
 
@@ -65,7 +65,7 @@ class ResidualCnn(nn.Module):
         self.fc = nn.Linear(32, 10)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = F.relu(self.stem["bn"](self.stem["conv"](x)))
+        x = F.relu(self.stem.bn(self.stem.conv(x)))
         x = F.relu(self.block1(x) + x)
         x = F.relu(self.block2(x))
         x = x.mean(dim=(2, 3))

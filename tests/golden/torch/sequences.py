@@ -44,10 +44,10 @@ class Sequences(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.place = nn.Embedding(8, 4)
-        self.rnn = nn.ModuleDict()
-        self.rnn.register_parameter("kernel", nn.Parameter(torch.empty(16, 4)))
-        self.rnn.register_parameter("recurrent", nn.Parameter(torch.empty(16, 4)))
-        self.rnn.register_parameter("bias", nn.Parameter(torch.empty(16)))
+        self.rnn = nn.Module()
+        self.rnn.kernel = nn.Parameter(torch.empty(16, 4))
+        self.rnn.recurrent = nn.Parameter(torch.empty(16, 4))
+        self.rnn.bias = nn.Parameter(torch.empty(16))
         self.bare = nn.LSTM(4, 4, bias=False, batch_first=True)
         self.deep = nn.ModuleDict(
             {
@@ -56,13 +56,13 @@ class Sequences(nn.Module):
         )
         self.head = nn.Linear(24, 3)
         # One bias, as in other frameworks: torch's second one stays zero.
-        nn.init.zeros_(self.deep["full"].bias_hh_l0).requires_grad_(False)
+        nn.init.zeros_(self.deep.full.bias_hh_l0).requires_grad_(False)
 
     def forward(self, x: Tensor, last: Tensor) -> Tensor:
         x = x + self.place.weight[:6]
         x = lstm(x, self.rnn.kernel, self.rnn.recurrent, self.rnn.bias)
         x = self.bare(x)[0]
-        x = self.deep["full"](x)[0].unflatten(-1, (2, 2))
+        x = self.deep.full(x)[0].unflatten(-1, (2, 2))
         mask = causal_padding_mask(last, 6)
         h = F.scaled_dot_product_attention(
             x.transpose(1, 2), x.transpose(1, 2), x.transpose(1, 2), attn_mask=mask

@@ -29,25 +29,21 @@ class Lambda1(nn.Module):
         self.add_module("0", blocks)
         blocks = nn.ModuleDict(
             {
-                "shift": nn.ModuleDict(),
+                "shift": nn.Module(),
             }
         )
         self.add_module("1", blocks)
-        getattr(self, "1").register_parameter("kernel", nn.Parameter(torch.empty(4, 4)))
+        getattr(self, "1").kernel = nn.Parameter(torch.empty(4, 4))
         nn.init.kaiming_uniform_(getattr(self, "1").kernel, a=5**0.5)
-        getattr(self, "1")["shift"].register_parameter(
-            "0", nn.Parameter(torch.empty(4))
-        )
-        nn.init.uniform_(getattr(getattr(self, "1")["shift"], "0"), -(4**-0.5), 4**-0.5)
+        getattr(self, "1").shift.register_parameter("0", nn.Parameter(torch.empty(4)))
+        nn.init.uniform_(getattr(getattr(self, "1").shift, "0"), -(4**-0.5), 4**-0.5)
         self.scale = nn.Parameter(torch.ones(4))
         self.shift = nn.Parameter(torch.zeros(4))
 
     def forward(self, model_2: Tensor, class_2: Tensor) -> tuple[Tensor, Tensor]:
         x = getattr(self, "0")["in"](model_2)
         h = F.linear(
-            class_2,
-            getattr(self, "1").kernel,
-            getattr(getattr(self, "1")["shift"], "0"),
+            class_2, getattr(self, "1").kernel, getattr(getattr(self, "1").shift, "0")
         )
         h = F.relu(h)
         _ = x + h
