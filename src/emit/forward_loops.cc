@@ -177,6 +177,17 @@ std::vector<ForwardPrinter::Scanned> ForwardPrinter::scanned(const Loop& loop, c
   return all;
 }
 
+// Whether anything reads what the last iteration hands on.
+bool ForwardPrinter::hands_out(const Loop& loop) const {
+  return std::any_of(loop.carries.begin(), loop.carries.end(), [&](const Loop::Carry& c) {
+    const auto last = last_use_.find(c.last);
+    const std::vector<int> readers = ir::consumers(graph_.workload, c.last);
+    return last != last_use_.end() &&
+           (last->second >= graph_.workload.value_count() ||
+            std::any_of(readers.begin(), readers.end(), [&](int n) { return !loop.covered.contains(n); }));
+  });
+}
+
 void ForwardPrinter::print_scan(Rolling& rolling, const Blocks& blocks, const PrintBody& body) {
   const Loop& loop = rolling.loop;
   const auto drops = [&](int n) { return ir::drops(graph_.workload.nodes[static_cast<size_t>(n)]); };
@@ -223,13 +234,7 @@ void ForwardPrinter::print_scan(Rolling& rolling, const Blocks& blocks, const Pr
   std::vector<std::string> lists;
   for (const auto& [_, list] : rolling.lists) lists.push_back(list);
   for (const auto& [value, _] : loop.finals) lists.push_back(variables_.at(value));
-  const bool read = std::any_of(loop.carries.begin(), loop.carries.end(), [&](const Loop::Carry& c) {
-    const auto last = last_use_.find(c.last);
-    const std::vector<int> readers = ir::consumers(graph_.workload, c.last);
-    return last != last_use_.end() &&
-           (last->second >= graph_.workload.value_count() ||
-            std::any_of(readers.begin(), readers.end(), [&](int n) { return !loop.covered.contains(n); }));
-  });
+  const bool read = hands_out(loop);
   const std::string call =
       fmt::format(" = lax.scan({}, {}, {})", step, starts.size() > 1 ? carry : tuple_or_one(starts),
                   sources.size() > 1 ? items : sources[0]);

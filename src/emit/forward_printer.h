@@ -187,6 +187,7 @@ class ForwardPrinter {
                   const BlockCalls& calls);
   bool starts_alone(const Rolling& rolling, ir::ValueId id) const;
   void print_for(Rolling& rolling, const PrintBody& body);
+  bool hands_out(const Loop& loop) const;
   void print_scan(Rolling& rolling, const Blocks& blocks, const PrintBody& body);
   std::vector<Scanned> scanned(const Loop& loop, const Blocks& blocks);
   // What a loop has collected: the function that joins the list; empty for a TensorArray.
