@@ -64,8 +64,8 @@ class Lm(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embed = nn.Embedding(9, 8, dtype=torch.bfloat16)
-        self.places = nn.ModuleDict()
-        self.places.register_parameter("weight", nn.Parameter(torch.empty(6, 8)))
+        self.places = nn.Module()
+        self.places.weight = nn.Parameter(torch.empty(6, 8))
         self.attn = Attn()
         self.head = nn.Linear(8, 9, bias=False, dtype=torch.bfloat16)
 
