@@ -510,13 +510,14 @@ bool Blocks::in_list_of_blocks(const Stretch& stretch) const {
   return false;
 }
 
-const Block* Blocks::at(int node, int first, int end) const {
+const Block* Blocks::at(int node, const Stretch& within) const {
   const auto found = blocks_.find(node);
   if (found == blocks_.end()) return nullptr;
   const Block* longest = nullptr;
   for (const Block& block : found->second) {
     const Stretch& s = block.stretch;
-    if (s.end <= end && !(s.first == first && s.end == end)) longest = &block;
+    const bool itself = !within.path.empty() && s.first == within.first && s.end == within.end;
+    if (s.end <= within.end && !itself) longest = &block;
   }
   return longest;
 }
@@ -527,7 +528,7 @@ bool Blocks::reads(const ir::Workload& workload, const Stretch& stretch, ir::Val
   };
   bool read = holds(workload.outputs());
   for (int n = stretch.first; n < stretch.end && !read; ++n) {
-    const Block* const block = at(n, stretch.first, stretch.end);
+    const Block* const block = at(n, stretch);
     read = holds(block == nullptr ? workload.nodes[static_cast<size_t>(n)].inputs : block->inputs);
     if (block != nullptr) n = block->stretch.end - 1;
   }
@@ -552,9 +553,9 @@ std::vector<std::string> Blocks::arguments(const Block& block, bool by_name) con
   return all;
 }
 
-std::vector<const Block*> Blocks::chain_from(const Block& block, int first, int end) const {
+std::vector<const Block*> Blocks::chain_from(const Block& block, const Stretch& within) const {
   std::vector<const Block*> chain = {&block};
-  while (const Block* next = at(chain.back()->stretch.end, first, end)) {
+  while (const Block* next = at(chain.back()->stretch.end, within)) {
     const Block& last = *chain.back();
     const ir::ValueId given = inputs_ + last.stretch.end - 1;
     const bool same = next->inputs.size() == last.inputs.size() && next->shared == last.shared &&

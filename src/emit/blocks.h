@@ -83,9 +83,9 @@ class Blocks {
                      const Print& print);
 
   const std::vector<Family>& families() const { return families_; }
-  // The longest block that starts at a node, ends by `end` and is not the whole range from `first` to `end`;
-  // null if there is no such block.
-  const Block* at(int node, int first, int end) const;
+  // The longest block that starts at a node of a stretch and lies in it, and is not the stretch itself; null if there is
+  // no such block. The whole model, a stretch without a path, may be one block.
+  const Block* at(int node, const Stretch& within) const;
   // Whether a node of the stretch reads the value, or a block in it that does not make it itself.
   bool reads(const ir::Workload& workload, const Stretch& stretch, ir::ValueId id) const;
   const Family& family(const Block& block) const { return families_[block.family]; }
@@ -94,7 +94,7 @@ class Blocks {
   std::vector<std::string> arguments(const Block& block, bool by_name = false) const;
   // The blocks from this one on, each of which follows the one before and takes its value, that nothing else
   // reads; what else they take is the same.
-  std::vector<const Block*> chain_from(const Block& block, int first, int end) const;
+  std::vector<const Block*> chain_from(const Block& block, const Stretch& within) const;
 
  private:
   // Whether it is neither part of a block, nor one itself, nor shares nodes with one that is no part of it.

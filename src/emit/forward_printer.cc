@@ -256,8 +256,7 @@ void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions, c
 
 int ForwardPrinter::print_at(int n, const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
                              const BlockCalls& calls) {
-  if (const Block* block = blocks.at(n, stretch_.first, stretch_.end))
-    return print_blocks(*block, blocks, calls);
+  if (const Block* block = blocks.at(n, stretch_)) return print_blocks(*block, blocks, calls);
   node_ = n;
   const ir::ValueId output = graph_.workload.output_of(n);
   if (is_fill(graph_.workload, output) && !blocks.reads(graph_.workload, stretch_, output)) return n + 1;
@@ -300,7 +299,7 @@ int ForwardPrinter::print_split(const Split& split) {
 }
 
 int ForwardPrinter::print_blocks(const Block& first, const Blocks& blocks, const BlockCalls& calls) {
-  std::vector<const Block*> chain = blocks.chain_from(first, stretch_.first, stretch_.end);
+  std::vector<const Block*> chain = blocks.chain_from(first, stretch_);
   chain.resize(calls.loop(chain));
   std::vector<std::string> inputs;
   for (const ir::ValueId id : first.inputs) inputs.push_back(variables_.at(id));

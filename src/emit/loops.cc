@@ -400,7 +400,7 @@ std::vector<Loop> Loops::in(const Stretch& stretch, const Blocks& blocks) const 
   std::vector<Loop> all;
   std::set<int> outside;  // of blocks
   for (int n = stretch.first; n < stretch.end; ++n) {
-    if (const Block* block = blocks.at(n, stretch.first, stretch.end))
+    if (const Block* block = blocks.at(n, stretch))
       n = block->stretch.end - 1;
     else
       outside.insert(n);

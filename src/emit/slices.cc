@@ -112,7 +112,7 @@ namespace {
 
 bool apart(int first, int last, const Stretch& stretch, const Blocks& blocks) {
   for (int n = first; n <= last; ++n)
-    if (n >= stretch.end || blocks.at(n, stretch.first, stretch.end) != nullptr) return false;
+    if (n >= stretch.end || blocks.at(n, stretch) != nullptr) return false;
   return true;
 }
 

@@ -34,7 +34,8 @@ struct Span {
   int count = 0;
   bool closed = true;  // none of them has a parameter from elsewhere
   bool list = false;   // what is below it has numbers for names: several modules, not one
-  bool layer = true;  // all of them have the same parameters, right below it: one layer, called several times
+  bool layer =
+      true;  // all of them are one op with one weight, right below it: one layer, called several times
 };
 
 std::map<std::string, Span> spans_of(const ir::Workload& workload) {
@@ -61,7 +62,9 @@ std::map<std::string, Span> spans_of(const ir::Workload& workload) {
       span.last = n;
       ++span.count;
       span.closed = span.closed && count == params.size();
-      span.layer = span.layer && params == workload.nodes[static_cast<size_t>(span.first)].params &&
+      const ir::Node& first = workload.nodes[static_cast<size_t>(span.first)];
+      span.layer = span.layer && first.op == workload.nodes[static_cast<size_t>(n)].op &&
+                   params[0] == first.params[0] &&
                    name_of(params[0]).find('.', path.size() + 1) == std::string::npos;
     }
   }

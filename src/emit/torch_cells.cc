@@ -163,7 +163,7 @@ std::vector<Cell> find_cells(const Request& request, const std::vector<ir::Type>
     covered.insert(loop.covered.begin(), loop.covered.end());
   }
   for (int n = stretch.first; n < stretch.end; ++n) {
-    if (const Block* block = blocks.at(n, stretch.first, stretch.end))
+    if (const Block* block = blocks.at(n, stretch))
       n = block->stretch.end - 1;
     else if (!covered.contains(n))
       places[n] = n;

@@ -88,8 +88,7 @@ TEST(Jax, DropsTheWeightsOfAttention) {
 
 TEST(Jax, MakesZerosInTheFunctionThatReadsThem) {
   const std::string text = of_text(two_cells("zeros"), adam_training()).source;
-  EXPECT_TRUE(holds(text, "def block(params, x):\n    h = jnp.zeros((x.shape[0], 4), x.dtype)\n"))
-      << text;
+  EXPECT_TRUE(holds(text, "def block(params, x):\n    h = jnp.zeros((x.shape[0], 4), x.dtype)\n")) << text;
   EXPECT_TRUE(holds(text, "    x = block(below(params, \"a\"), x)\n")) << text;
   EXPECT_TRUE(holds(of_text(two_cells("x"), adam_training()).source, "def block(params, x, h):\n"));
 }

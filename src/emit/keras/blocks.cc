@@ -24,7 +24,7 @@ std::vector<std::string> arguments_of(Printer& p, const Blocks& blocks, const Bl
 
 // Gives the index of the last node of what it has printed.
 int print_blocks(Printer& p, const Blocks& blocks, const Block& first) {
-  std::vector<const Block*> chain = blocks.chain_from(first, p.stretch.first, p.stretch.end);
+  std::vector<const Block*> chain = blocks.chain_from(first, p.stretch);
   chain.resize(numbered_alike(blocks, chain));
   const int last = chain.back()->stretch.end - 1;
   const ir::ValueId output = p.workload.output_of(last);
@@ -92,7 +92,7 @@ bool print_slices(Printer& p, const Blocks& blocks) {
 }
 
 void print_at(Printer& p, const Blocks& blocks) {
-  if (const Block* block = blocks.at(p.node, p.stretch.first, p.stretch.end)) {
+  if (const Block* block = blocks.at(p.node, p.stretch)) {
     p.node = print_blocks(p, blocks, *block);
     return;
   }

@@ -126,7 +126,7 @@ void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions) {
 
 int ForwardPrinter::print_at(const OpFunctions<ForwardPrinter>& functions, int n) {
   node_ = n;
-  if (const Block* block = blocks_.at(n, stretch_.first, stretch_.end)) return print_blocks(*block);
+  if (const Block* block = blocks_.at(n, stretch_)) return print_blocks(*block);
   if (const Cell* cell = modules_.cell_at(n)) {
     print_cell(*cell);
     return node_;
@@ -249,7 +249,7 @@ void ForwardPrinter::print_body(const OpFunctions<ForwardPrinter>& functions, co
 
 int ForwardPrinter::print_blocks(const Block& first) {
   if (pending_) flush();
-  std::vector<const Block*> chain = blocks_.chain_from(first, stretch_.first, stretch_.end);
+  std::vector<const Block*> chain = blocks_.chain_from(first, stretch_);
   while (chain.size() > 1 && modules_.list_of(chain).empty()) chain.pop_back();
   node_ = first.stretch.end - 1;
   std::vector<std::string> arguments;

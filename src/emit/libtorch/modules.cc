@@ -115,7 +115,7 @@ Modules::Modules(const Request& request, const std::vector<ir::Type>& types, con
   cells_ = find_cells(request, types, stretch, blocks, loops_);
   for (int n = stretch.first; n < stretch.end; ++n) {
     const ir::Node& node = request.workload.nodes[static_cast<size_t>(n)];
-    const Block* block = blocks.at(n, stretch.first, stretch.end);
+    const Block* block = blocks.at(n, stretch);
     if (block == nullptr) {
       if (ir::drops(node) && in_other_iteration(n)) continue;
       if (ir::drops(node)) ++dropouts_;

@@ -77,7 +77,7 @@ Attributes Model::attributes_of(const Stretch& stretch, const Blocks& blocks) co
   Namer names(words(kTaken));
   std::vector<const Block*> found;
   for (int n = stretch.first; n < stretch.end; ++n) {
-    if (const Block* block = blocks.at(n, stretch.first, stretch.end)) {
+    if (const Block* block = blocks.at(n, stretch)) {
       found.push_back(block);
       n = block->stretch.end - 1;
       continue;

@@ -120,7 +120,7 @@ void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions) {
 
 int ForwardPrinter::print_at(const OpFunctions<ForwardPrinter>& functions, int n) {
   node_ = n;
-  if (const Block* block = blocks_.at(n, stretch_.first, stretch_.end)) {
+  if (const Block* block = blocks_.at(n, stretch_)) {
     const std::vector<const Block*> chain = list_from(*block);
     if (chain.size() > 1) {
       print_loop(chain);
@@ -270,7 +270,7 @@ std::string ForwardPrinter::variable_after(ir::ValueId before, ir::ValueId value
 }
 
 std::vector<const Block*> ForwardPrinter::list_from(const Block& block) const {
-  std::vector<const Block*> chain = blocks_.chain_from(block, stretch_.first, stretch_.end);
+  std::vector<const Block*> chain = blocks_.chain_from(block, stretch_);
   while (chain.size() > 1 && modules_.list_of(chain).empty()) chain.pop_back();
   return chain;
 }

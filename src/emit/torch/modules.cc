@@ -175,8 +175,7 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
   modules.sequences_ = find_sequences(request, stretch, blocks);
   for (Recurrence& found : find_recurrences(request.workload, stretch.first, stretch.end)) {
     bool apart = !stretch.relative(found.path).empty() && found.path != stretch.path;
-    for (int n = found.first; n < found.end; ++n)
-      apart = apart && blocks.at(n, stretch.first, stretch.end) == nullptr;
+    for (int n = found.first; n < found.end; ++n) apart = apart && blocks.at(n, stretch) == nullptr;
     if (apart) modules.recurrences_.push_back(std::move(found));
   }
   modules.loops_ = Loops(request.workload, types, all_nodes(request.workload)).in(stretch, blocks);
@@ -194,7 +193,7 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
     }
     const ir::Node& node = request.workload.nodes[static_cast<size_t>(n)];
     if (node.op == Op::kDropout && modules.in_other_iteration(n)) continue;
-    items.push_back({.block = blocks.at(n, stretch.first, stretch.end), .node = &node});
+    items.push_back({.block = blocks.at(n, stretch), .node = &node});
     if (items.back().block != nullptr) {
       n = items.back().block->stretch.end - 1;
     } else if (node.op == Op::kDropout) {

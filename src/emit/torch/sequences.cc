@@ -51,7 +51,7 @@ class Finder {
 
   std::vector<Sequence> find() {
     for (int n = stretch_.first; n < stretch_.end; ++n) {
-      if (const Block* block = blocks_.at(n, stretch_.first, stretch_.end)) {
+      if (const Block* block = blocks_.at(n, stretch_)) {
         n = block->stretch.end - 1;
         continue;
       }

@@ -82,6 +82,15 @@ TEST(Torch, PrintsALoopFromAStateOfZeros) {
   EXPECT_TRUE(holds(source, "        for t in range(3):\n")) << source;
 }
 
+TEST(Torch, CallsAModuleThatIsAllOfTheModel) {
+  const std::string source = of_text(
+      "workload wrap(x: f32[N,4], y: f32[N,4]) {\n  a = linear(x; weight=net.a.weight[4,4])\n  b = tanh(a)\n"
+      "  c = linear(b; weight=net.b.weight[4,4])\n  loss = mse(c, y)\n}\n",
+      adam_training());
+  EXPECT_TRUE(holds(source, "        self.net = Net()\n")) << source;
+  EXPECT_TRUE(holds(source, "        return self.net(x)\n")) << source;
+}
+
 TEST(Torch, WritesWhatSurroundsAnUpdate) {
   expect_golden("torch/updates.py", of_zoo("mlp_small", updates_training(4)));
 }
