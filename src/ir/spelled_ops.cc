@@ -96,7 +96,7 @@ std::map<Op, Spellings> rows() {
         {"tf.broadcast_to({0}, (tf.shape({1})[0], {sizes}))",
          "tf.fill((tf.shape({1})[0], {sizes}), tf.constant({0}, {1}.dtype))",
          "tf.zeros((tf.shape({1})[0], {sizes}), {1}.dtype)"},
-        {"Expand(({sizes},))([{0}, {1}])", "Full(({sizes},), {0})({1})", "Full(({sizes},), {0})({1})"},
+        {"Expand([{sizes}])([{0}, {1}])", "Full([{sizes}], {0})({1})", "Full([{sizes}], {0})({1})"},
         {"{0}.expand({{1}.size(0), {sizes}})", "{1}.new_full({{1}.size(0), {sizes}}, {0})",
          "{1}.new_zeros({{1}.size(0), {sizes}})"},
         {"Expand({0}, Concat(Slice(Shape({1}), [0], [1]), [{sizes}], axis=0))"}}},

@@ -78,7 +78,7 @@ class Full(layers.Layer):
 
     def __init__(self, sizes, number, **kwargs):
         super().__init__(**kwargs)
-        self.sizes, self.number = sizes, number
+        self.sizes, self.number = tuple(sizes), number
 
     def call(self, x):
         shape = (ops.shape(x)[0], *self.sizes)
@@ -96,7 +96,7 @@ class Expand(layers.Layer):
 
     def __init__(self, sizes, **kwargs):
         super().__init__(**kwargs)
-        self.sizes = sizes
+        self.sizes = tuple(sizes)
 
     def call(self, inputs):
         x, rows = inputs
