@@ -86,7 +86,7 @@ TEST(Keras, DropsTheWeightsOfAttention) {
 
 // Layers are made in front of the loop, in which each iteration calls them.
 TEST(Keras, PrintsALoopThatAnImporterHasUnrolled) {
-  const std::string loop = R"(    start = Full((5,), 0.0)(x)
+  const std::string loop = R"(    start = Full([5], 0.0)(x)
     h1 = start
     parts = []
     a = layers.Dense(5, use_bias=False, name="a")
