@@ -107,7 +107,8 @@ Status read_generation(const Reader& reader, bool recorded, const ir::Workload& 
   ir::Generation& g = training.generation;
   const auto stated = [&](const char* key) { return reader.find("generate", key); };
   g.prompt = reader.integer("generate", "prompt", g.prompt);
-  const int64_t places = passes::decoding_positions(workload);
+  // A record has the step of decoding, whose places nobody counts again.
+  const int64_t places = recorded ? 0 : passes::decoding_positions(workload);
   if (!recorded && stated("prompt") != nullptr) g.words = std::max<int64_t>(1, places - g.prompt);
   g.words = reader.integer("generate", "words", g.words);
   if (recorded) return Done{};
