@@ -417,8 +417,8 @@ std::map<std::pair<size_t, std::vector<ir::Op>>, std::vector<Stretch>> alike_in(
 // One that begins with zeros and one that is handed its first state are one class, which takes it.
 void make_fills_alike(const ir::Workload& workload, const std::vector<ir::Type>& types,
                       std::vector<Stretch>& stretches) {
-  std::set<std::vector<bool>>
-      reads;  // of the stretches: of each value that a node reads, whether it is such a fill
+  // For each stretch: of each value that a node reads, whether it is such a fill.
+  std::set<std::vector<bool>> reads;
   for (const Stretch& stretch : stretches) {
     std::vector<bool> own;
     const auto fills = own_fills(workload, types, stretch);

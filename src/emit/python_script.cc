@@ -36,25 +36,25 @@ Setting loops_setting(const std::string& how) {
       .values = {"unrolled", "scan"},
       .fallback = "unrolled",
       .doc =
-          "a cell that the model runs once for each place, as a decoder does: unrolled: by a loop of Python, "
-          "all its rounds are compiled; scan: one round is compiled, " +
-          how,
+          "how a cell that the model runs once for each place, as a decoder does, is spelled: unrolled: as a "
+          "loop of Python, so that all rounds are compiled; scan: as " +
+          how + ", so that one round is compiled",
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict}};
 }
 
 Status choose_loops(const Request& request, Graph& graph) {
   graph.trace_loops = setting_or(request.settings, "loops", "unrolled") == "scan";
   if (!graph.trace_loops || !precision_of(request).mixed()) return Done{};
-  return Error{.message = "loops = scan carries float32 alone, precision is " + precision_of(request).half,
+  return Error{.message = "loops = scan computes in float32 only, precision is " + precision_of(request).half,
                .remedy = "remove loops or precision"};
 }
 
 Status check_loops(const Request& request, const Graph& graph) {
   if (!graph.trace_loops || graph.traced) return Done{};
-  return Error{
-      .message = fmt::format("loops = scan: '{}' has no loop of equal rounds that could be carried out so",
-                             request.workload.name),
-      .remedy = "remove loops from this contender"};
+  return Error{.message = fmt::format(
+                   "loops = scan: '{}' has no loop of equal rounds that the framework could carry out",
+                   request.workload.name),
+               .remedy = "remove loops from this contender"};
 }
 
 void print_constants(CodeWriter& out, const Request& request, const Graph& graph,

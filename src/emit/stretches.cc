@@ -34,8 +34,8 @@ struct Span {
   int count = 0;
   bool closed = true;  // none of them has a parameter from elsewhere
   bool list = false;   // what is below it has numbers for names: several modules, not one
-  bool layer =
-      true;  // all of them are one op with one weight, right below it: one layer, called several times
+  // All of them are one op with one weight, right below the path: one layer, called several times.
+  bool layer = true;
 };
 
 std::map<std::string, Span> spans_of(const ir::Workload& workload) {
@@ -146,9 +146,10 @@ class Search {
       const int slice = is(n, {ir::Op::kReshape, ir::Op::kFlatten}) ? n - 1 : n;
       if (slice < 0 || !is(slice, {ir::Op::kSlice}) || !sliced.contains(input(slice))) break;
       if (slice < n && input(n) != workload_.output_of(slice)) break;
-      const std::vector<int> readers = ir::consumers(workload_, workload_.output_of(n));
-      if (std::any_of(readers.begin(), readers.end(), [&](int r) { return r < first || r > span.last; }))
-        break;
+      const auto read_behind = [&](int part) {
+        return readers_[static_cast<size_t>(workload_.output_of(part))] > span.last;
+      };
+      if (read_behind(n) || read_behind(slice)) break;
       first = n = slice;
     }
     return first;

@@ -535,7 +535,8 @@ class KerasAdapter(ScriptAdapter):
         return [
             (variable, first[id(variable)])
             for variable, value in now
-            if not np.array_equal(first[id(variable)], value)
+            if id(variable) in first  # else it was made after the build
+            and not np.array_equal(first[id(variable)], value)
         ]
 
     def _untrained(self, state: list[tuple[Any, Array]]) -> list[tuple[Any, Array]]:

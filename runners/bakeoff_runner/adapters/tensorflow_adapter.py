@@ -514,7 +514,8 @@ class TensorFlowAdapter(ScriptAdapter):
         import numpy as np
 
         for variable, value in self._initial:
-            if not np.array_equal(variable.numpy(), value):  # less work
+            # To read a variable takes less time than to assign it.
+            if not np.array_equal(variable.numpy(), value):
                 variable.assign(value)
         self._batches = None
 

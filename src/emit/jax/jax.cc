@@ -149,7 +149,7 @@ const Framework& jax_framework() {
                     .scenarios = {ir::Scenario::kTrain},
                     .steps_per_call = true,
                     .tuned = {"8"}},
-                   loops_setting("by jax.lax.scan"),
+                   loops_setting("jax.lax.scan"),
                    cache_setting(),
                    precision_setting("explicit casts of parameters and inputs, without loss scaling", true),
                    tf32_setting("jax_default_matmul_precision")},

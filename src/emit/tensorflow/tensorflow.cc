@@ -155,7 +155,7 @@ const Framework& tensorflow_framework() {
                            "with cache, shuffle and prefetch; auto: preloaded, in the as-is track tf.data "
                            "without cache",
                     .scenarios = {ir::Scenario::kTrain}},
-                   loops_setting("by a loop over tf.range (mode = function)"),
+                   loops_setting("a loop over tf.range (mode = function)"),
                    cache_setting(),
                    precision_setting("explicit casts of parameters and inputs, without loss scaling", true),
                    tf32_setting("enable_tensor_float_32_execution")},
