@@ -70,7 +70,9 @@ Status check_batch_statistics(const ir::Workload& workload, const std::vector<ir
 double NodeContext::edge() const {
   if (options.edges == Edges::kExact) return 0;
   const Tensor& x = input(0);
-  return kEdge * tensor::norm(x) / std::sqrt(static_cast<double>(std::max<size_t>(1, x.data.size())));
+  const auto id = static_cast<size_t>(node.inputs[0]);
+  const double share = options.edge_of.empty() ? kEdge : options.edge_of[id];
+  return share * tensor::norm(x) / std::sqrt(static_cast<double>(std::max<size_t>(1, x.data.size())));
 }
 
 namespace {

@@ -23,22 +23,25 @@ struct Moments {
   double mean = 0, variance = 0;  // biased
 };
 
-// Over `runs` stretches of `length` elements, `stride` apart.
-Moments moments(const double* x, int64_t runs, int64_t length, int64_t stride) {
-  const auto count = static_cast<double>(runs * length);
-  Moments m;
-  for (int64_t r = 0; r < runs; ++r) {
-    for (int64_t i = 0; i < length; ++i) m.mean += x[r * stride + i];
-  }
-  m.mean /= count;
-  for (int64_t r = 0; r < runs; ++r) {
-    for (int64_t i = 0; i < length; ++i) {
-      const double d = x[r * stride + i] - m.mean;
-      m.variance += d * d;
+// Over `runs` stretches of `length` elements, `stride` apart; sums are made in `Real`, one element after the other.
+template <typename Real>
+Moments summed(const double* x, int64_t runs, int64_t length, int64_t stride) {
+  const auto mean_of = [&](auto term) {
+    Real sum = 0;
+    for (int64_t r = 0; r < runs; ++r) {
+      for (int64_t i = 0; i < length; ++i) sum += static_cast<Real>(term(x[r * stride + i]));
     }
-  }
-  m.variance /= count;
-  return m;
+    return static_cast<double>(sum) / static_cast<double>(runs * length);
+  };
+  const double mean = mean_of([](double value) { return value; });
+  return {mean, mean_of([mean](double value) { return (value - mean) * (value - mean); })};
+}
+
+// In float32 a long sum loses more than one rounding of its result: of the squares of 177,608 values, added one after
+// the other as TensorFlow does on processors, 5e-5, and of 5.7 million 7e-3.
+Moments moments(const NodeContext& c, const double* x, int64_t runs, int64_t length, int64_t stride) {
+  return c.options.round_to_float32 ? summed<float>(x, runs, length, stride)
+                                    : summed<double>(x, runs, length, stride);
 }
 
 void update_running(const NodeContext& c, int64_t channel, const Moments& m, int64_t count) {
@@ -79,7 +82,7 @@ AnyTensor batch_norm(const NodeContext& c) {
     const auto at = static_cast<size_t>(ch);
     Moments m{c.param("mean")->data[at], c.param("var")->data[at]};
     if (c.options.train) {
-      m = moments(x.data.data() + ch * cut.inner, cut.outer, cut.inner, cut.count * cut.inner);
+      m = moments(c, x.data.data() + ch * cut.inner, cut.outer, cut.inner, cut.count * cut.inner);
       update_running(c, ch, m, cut.outer * cut.inner);
     }
     const double inverse = 1 / std::sqrt(m.variance + eps);
@@ -155,7 +158,7 @@ AnyTensor normalise(const NodeContext& c, const Stretches& cut, bool about_zero 
   for (int64_t r = 0; r < cut.count; ++r) {
     const double* const from = c.input(0).data.data() + r * cut.size;
     double* const out = y.data.data() + r * cut.size;
-    Moments m = moments(from, 1, cut.size, cut.size);
+    Moments m = moments(c, from, 1, cut.size, cut.size);
     if (about_zero) m = {0, m.variance + m.mean * m.mean};
     const double inverse = 1 / std::sqrt(m.variance + c.node.real("eps"));
     c.saved.reals.push_back(m.mean);

@@ -26,6 +26,8 @@ namespace {
 
 using tensor::Tensor;
 
+constexpr double kWidestEdge = 1e-2;  // of a value's root mean square
+
 // Every parameter's distance from where rounding alone would have taken it.
 std::vector<double> apart(const referee::Weights& a, const referee::Weights& b) {
   std::vector<double> all;
@@ -60,9 +62,10 @@ Result<Path> follow(const GateJob& job, const referee::Weights& from,
 }
 
 // Where the referee fails, which it does not where it computed at32, the distance stays: nothing is forgiven then.
-void add_distance(const GateJob& job, const Reference& r, referee::Edges edges, RoundingDistance& distance) {
-  const auto rounded =
-      referee::evaluate(job.workload, r.initial, r.batch, {.round_to_float32 = true, .edges = edges});
+void add_distance(const GateJob& job, const Reference& r, referee::Edges edges,
+                  const std::vector<double>& edge_of, RoundingDistance& distance) {
+  const auto rounded = referee::evaluate(
+      job.workload, r.initial, r.batch, {.round_to_float32 = true, .edges = edges, .edge_of = edge_of});
   if (!rounded) return;
   distance.prediction =
       std::max(distance.prediction, tensor::relative_distance(rounded->prediction, r.at32.prediction));
@@ -74,11 +77,30 @@ void add_distance(const GateJob& job, const Reference& r, referee::Edges edges, 
   }
 }
 
+// How near to an edge rounding decides: deep networks, batch norms above all, amplify what earlier layers lost, so each
+// value has its own distance from the exact one, of which an element may have four times the mean.
+std::vector<double> edges_by_rounding(const GateJob& job, const Reference& r) {
+  referee::EvalOptions options{.gradients = false, .activations = true};
+  const auto exact = referee::evaluate(job.workload, r.initial, r.batch, options);
+  options.round_to_float32 = true;
+  const auto rounded = referee::evaluate(job.workload, r.initial, r.batch, options);
+  if (!exact || !rounded) return {};
+  std::vector<double> edges(exact->activations.size(), referee::kEdge);
+  for (size_t id = 0; id < edges.size(); ++id) {
+    const auto *a = std::get_if<Tensor>(&rounded->activations[id]),
+               *b = std::get_if<Tensor>(&exact->activations[id]);
+    if (a != nullptr && b != nullptr)
+      edges[id] = std::clamp(4 * tensor::relative_distance(*a, *b), referee::kEdge, kWidestEdge);
+  }
+  return edges;
+}
+
 // With every ReLU that lies on an edge open, and closed: an honest framework is on some of their sides.
 RoundingDistance measure_rounding(const GateJob& job, const Reference& r) {
   RoundingDistance distance{.gradients = std::vector<double>(r.initial.size())};
+  const std::vector<double> edge_of = edges_by_rounding(job, r);
   for (const auto edges : {referee::Edges::kOpen, referee::Edges::kClosed})
-    add_distance(job, r, edges, distance);
+    add_distance(job, r, edges, edge_of, distance);
   return distance;
 }
 
@@ -238,7 +260,7 @@ const RoundingDistance& rounding_distance(const GateJob& job, const Reference& r
 const std::vector<double>& zeros_distance(const GateJob& job, const Reference& r) {
   std::call_once(r.rounding->once_zeros, [&] {
     RoundingDistance distance{.gradients = std::vector<double>(r.initial.size())};
-    add_distance(job, r, referee::Edges::kOpenAtZero, distance);
+    add_distance(job, r, referee::Edges::kOpenAtZero, {}, distance);
     r.rounding->zeros = std::move(distance.gradients);
   });
   return r.rounding->zeros;
