@@ -94,6 +94,22 @@ def test_neighbouring_heads_of_attention_share_keys(framework: str) -> None:
     close(grouped, np.asarray(module.attention(q, *repeated, causal=True)))
 
 
+def test_the_fused_batch_norm_is_the_plain_one() -> None:
+    module = helpers("tensorflow")
+    tf = module.tf
+    for x in (drawn(3, 4, 5, 2) + 1, drawn(6, 2)):
+        scale, shift = tf.constant(drawn(2)), tf.constant(drawn(2))
+        results = []
+        for norm in (module.batch_norm, module.batch_norm_fused):
+            mean, var = tf.Variable([0.1, 0.2]), tf.Variable([0.5, 2.0])
+            y = norm(tf.constant(x), scale, shift, mean, var, eps=1e-5, momentum=0.1)
+            results.append([*np.asarray(y).ravel(), *mean.numpy(), *var.numpy()])
+        close(*results)
+        constants = (tf.constant(x), scale, shift, mean, var)
+        fused = module.batch_norm_predicts_fused(*constants, eps=1e-5)
+        close(fused, module.batch_norm_predicts(*constants, eps=1e-5))
+
+
 def test_convolutions_of_jax() -> None:
     module = helpers("jax")
     x, kernel, bias = drawn(1, 5, 4), drawn(1, 2, 6), drawn(6)

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <optional>
 #include <set>
 
@@ -69,7 +71,9 @@ class Script {
       print_main();
     }
     std::string text = out_.text();
-    return text.insert(head, helpers().used_by(text.substr(head), helper_variants(precision_, predicts())));
+    std::set<std::string> variants = helper_variants(precision_, predicts());
+    if (!xla() && !precision_.mixed() && norms_pictures()) variants.insert("fused");
+    return text.insert(head, helpers().used_by(text.substr(head), variants));
   }
 
  private:
@@ -79,6 +83,13 @@ class Script {
   bool groups() const { return !optimizer_.no_decay.empty(); }
   bool xla() const { return request_.settings.at("jit_compile") == "true"; }
   bool eager() const { return request_.settings.at("mode") == "eager"; }
+  bool norms_pictures() const {
+    return std::any_of(graph_.live.begin(), graph_.live.end(), [&](int at) {
+      const ir::Node& node = graph_.workload.nodes[static_cast<size_t>(at)];
+      return node.op == ir::Op::kBatchNorm &&
+             graph_.types[static_cast<size_t>(node.inputs[0])].shape.size() == 4;
+    });
+  }
   const std::string& steps_per_call() const { return request_.settings.at("steps_per_call"); }
   bool loops() const { return tensorflow::loops(request_); }
   // The data stays on the device, and the loop picks its batches.

@@ -63,10 +63,18 @@ def conv2d_xla(x, kernel, *, strides, padding, dilations):
 
 def batch_norm(x, scale, shift, running_mean, running_var, *, eps, momentum):
     """Normalises with the statistics of the batch and updates the running ones."""
-    mean, var = tf.nn.moments(x, axes=list(range(x.shape.rank - 1)))
+    if x.dtype == tf.float32 and x.shape.rank == 4:
+        y, mean, var, *_ = tf.raw_ops.FusedBatchNormV3(
+            x=x, scale=scale, offset=shift, mean=[], variance=[], epsilon=eps
+        )
+        count = tf.cast(tf.size(x) // x.shape[-1], x.dtype)
+        var *= 1 - 1 / count  # it divides by count - 1
+    else:
+        mean, var = tf.nn.moments(x, axes=list(range(x.shape.rank - 1)))
+        y = tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
     running_mean.assign((1 - momentum) * running_mean + momentum * mean)
     running_var.assign((1 - momentum) * running_var + momentum * var)
-    return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
+    return y
 
 
 def layer_norm(x, scale, shift, *, dims, eps):
