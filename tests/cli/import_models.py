@@ -1369,7 +1369,7 @@ class Placed(nn.Module):
         x = self.fc(x)
         wide = ids[:, :, None].expand(-1, -1, 8)
         rows = torch.arange(len(x))[:, None]
-        ends = x.gather(1, wide) + x[rows, ids]
+        ends = x.gather(1, wide) + x[rows, ids] + x.take_along_dim(ids[..., None], 1)
         apart = x.gather(2, ids[:, :, None] + 0) * x.gather(1, ids[:, :, None])
         sums = torch.zeros_like(x).scatter_add(1, wide, ends)
         more = x.scatter_reduce(1, wide, x.tanh()[:, :5], "sum")

@@ -246,7 +246,7 @@ class Proven(Proving):
 
     def test_places_of_each_row(self) -> None:
         text = self.proves("Placed", "f32[4,6,8]", "i32[4,5]")
-        self.assertEqual(text.count("= gather("), 6)
+        self.assertEqual(text.count("= gather("), 7)
         self.assertEqual(text.count("= scatter_add("), 3)
         self.assertEqual(text.count("embedding("), 5)  # of topk, and of ids + 0
 
