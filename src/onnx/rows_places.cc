@@ -232,7 +232,7 @@ bool all_zero(const Value& v) {
 // what is taken or put. Where they are repeated along an axis, that axis stands behind.
 Result<Values> by_named_places(Mapper& m, const Call& call) {
   const bool nd = call.op() == "GatherND", puts = call.op() == "ScatterElements";
-  if (call.op() == "ScatterND" || call.in(1).kind != Kind::kInt ||
+  if (call.op() == "ScatterND" || call.op() == "Scatter" || call.in(1).kind != Kind::kInt ||
       puts != (call.text("reduction", "none") == "add"))
     return refused("its indices depend on the inputs");
   const Value& own = call.in(puts ? 2 : 0);
@@ -245,20 +245,27 @@ Result<Values> by_named_places(Mapper& m, const Call& call) {
         call.integer("batch_dims", 0) + 1 != static_cast<int64_t>(fewer.rank()))
       return refused("its indices depend on the inputs, and lie along several axes");
     ids = m.reshaped(ids, fewer);
-  } else if (const GraphNode* wide = m.graph.producer(ids.name); wide != nullptr && wide->op == "expand") {
-    ids.name = wide->inputs[0];
-    const Shape& shape = m.graph.shape(ids.name);
-    for (size_t axis = 1; axis < shape.size(); ++axis) ids.layout.dims[axis] = shape[axis];
   }
   TRY(const size_t axis,
       nd ? Result<size_t>(ids.layout.rank() - 1) : axis_of(call.integer("axis", 0), x.layout.rank()));
-  Ints order, behind;
-  for (size_t a = 0; a < x.layout.rank(); ++a) {
-    if (a == axis) continue;
-    const bool shared = a == 0 || (nd ? a < axis : ids.layout.dims[a] > 1);
-    if (shared && ids.layout.dims[a] != x.layout.dims[a])
+  const Shape base = m.shape_at(puts ? call.in(0) : x, 0);
+  if (axis == 0 || base.size() != x.layout.rank() ||
+      (nd ? axis >= base.size() : ids.layout.rank() != base.size()))
+    return refused("it takes or puts rows of the batch, or its sizes do not fit");
+  for (size_t a = 1; a < base.size(); ++a) {
+    const int64_t size = x.layout.dims[a];
+    if (a != axis && (base[a] != size || ((!nd || a < axis) && ids.layout.dims[a] != size)))
       return refused("its indices name a part of an axis");
-    (shared ? order : behind).push_back(static_cast<int64_t>(a));
+  }
+  if (const GraphNode* wide = m.graph.producer(ids.name); !nd && wide != nullptr && wide->op == "expand") {
+    ids.name = wide->inputs[0];
+    const Shape& shape = m.graph.shape(ids.name);
+    for (size_t a = 1; a < shape.size(); ++a) ids.layout.dims[a] = shape[a];
+  }
+  Ints order, behind;
+  for (size_t a = 0; a < base.size(); ++a) {
+    const bool shared = a == 0 || (nd ? a < axis : ids.layout.dims[a] > 1);
+    if (a != axis) (shared ? order : behind).push_back(static_cast<int64_t>(a));
   }
   const size_t at = order.size();
   order.push_back(static_cast<int64_t>(axis));
@@ -268,8 +275,7 @@ Result<Values> by_named_places(Mapper& m, const Call& call) {
   Layout lead = ids.layout, out = x.layout;
   lead.dims.resize(at + 1);
   ids = m.reshaped(ids, lead);
-  out.dims[at] = puts ? call.in(0).is_const() ? call.in(0).at[0]->shape[axis] : call.in(0).layout.dims[axis]
-                      : lead.dims[at];
+  out.dims[at] = puts ? base[axis] : lead.dims[at];
   Attributes attributes = {{"axis", std::to_string(at)}};
   if (puts) attributes.emplace_back("size", std::to_string(out.dims[at]));
   Value made = m.make(puts ? "scatter_add" : "gather", {x.name, ids.name}, out, attributes);

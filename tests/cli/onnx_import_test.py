@@ -27,6 +27,8 @@ REFUSED = {
     "two_outputs": "the model has 2 outputs: out, other",
     "over_the_batch": "goes over the batch",
     "old": "opset 5",
+    "narrow": "its indices name a part of an axis",
+    "across": "it takes or puts rows of the batch",
     "open": "the open size 'length' at axis 1",
     "above": "a path with '..'",
     "absolute": "an absolute path",

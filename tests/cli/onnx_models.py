@@ -735,6 +735,15 @@ def bad() -> dict[str, Any]:
             outputs=["masks", "scores", "best:1", "same", "kept"],
         ),
         "over_the_batch": model([node("Softmax", ["x"], "out", axis=0)], [], ["n", 3]),
+        **{
+            name: model(
+                [node("GatherElements", ["x", "p"], "out", axis=axis)],
+                [],
+                [3, 4, 5],
+                more=[("p", I, [3, 2, 1] if axis else [3, 4, 5])],
+            )
+            for name, axis in (("narrow", 1), ("across", 0))
+        },
         "old": model([node("Cast", ["x"], "out", to=1)], [], ["n", 3], opset=5),
         "open": model([identity], [], ["n", "length"]),
         "unsupported": model(
