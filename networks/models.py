@@ -467,3 +467,63 @@ class Conformer(nn.Module):
 def conformer_tiny() -> nn.Module:
     """Conformer with 2 layers of 32: attention, convolutions of each channel, and CTC."""
     return Conformer(20, 32, 2, 29)
+
+
+class MessageStep(nn.Module):
+    """Edges read their ends, nodes the sums of their edges, the graph the sums of both."""
+
+    def __init__(self, width: int, whole: int) -> None:
+        super().__init__()
+
+        def layer(inputs: int) -> nn.Sequential:
+            return nn.Sequential(
+                nn.Linear(inputs, width), nn.LayerNorm(width), nn.ReLU(),
+                nn.Dropout(0.1),
+            )  # fmt: skip
+
+        self.edge, self.node = layer(3 * width + whole), layer(3 * width + whole)
+        self.graph = layer(2 * width + whole)
+
+    def forward(
+        self, nodes: torch.Tensor, edges: torch.Tensor, whole: torch.Tensor,
+        ends: list[torch.Tensor],
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+        def beside(x: torch.Tensor, *parts: torch.Tensor) -> torch.Tensor:
+            of_graph = whole[:, None].expand(-1, x.shape[1], -1)
+            return torch.cat([x, *parts, of_graph], 2)
+
+        edges = self.edge(beside(edges, *(nodes.gather(1, end) for end in ends)))
+        sums = [torch.zeros_like(nodes).scatter_add(1, end, edges) for end in ends]
+        nodes = self.node(beside(nodes, *sums))
+        whole = self.graph(torch.cat([nodes.sum(1), edges.sum(1), whole], 1))
+        return nodes, edges, whole
+
+
+class GraphNetwork(nn.Module):
+    """Messages along the edges of molecules (Battaglia et al. 2018), as in AlgoPerf: 9
+    features of an atom, 3 of a bond, labels of the whole."""
+
+    def __init__(self, width: int, steps: int, labels: int) -> None:
+        super().__init__()
+        self.width, self.labels = width, labels
+        self.nodes, self.edges = nn.Linear(9, width), nn.Linear(3, width)
+        self.steps = nn.ModuleList(
+            MessageStep(width, width if i else labels) for i in range(steps)
+        )
+        self.out = nn.Linear(width, labels)
+
+    def forward(
+        self, nodes: torch.Tensor, edges: torch.Tensor, senders: torch.Tensor,
+        receivers: torch.Tensor,
+    ) -> torch.Tensor:  # fmt: skip
+        ends = [e[:, :, None].expand(-1, -1, self.width) for e in (senders, receivers)]
+        nodes, edges = self.nodes(nodes), self.edges(edges)
+        whole = nodes.new_zeros(len(nodes), self.labels)
+        for step in self.steps:
+            nodes, edges, whole = step(nodes, edges, whole, ends)
+        return self.out(whole)
+
+
+def graph_network_tiny() -> nn.Module:
+    """A graph network as in AlgoPerf with 3 steps of 32: sums over the edges of 12 nodes."""
+    return GraphNetwork(32, 3, 16)

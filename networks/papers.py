@@ -80,3 +80,7 @@ def mistral_7b() -> nn.Module:
     from transformers import MistralConfig, MistralForCausalLM
 
     return MistralForCausalLM(MistralConfig(use_cache=False))
+
+
+def graph_network() -> nn.Module:
+    return models.GraphNetwork(256, 5, 128)

@@ -8,6 +8,7 @@ Numbers of constants are NumPy arrays here; each importer says how it keeps them
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
@@ -169,6 +170,34 @@ class Builder:
             return a
         other = b if isinstance(b, Value) else self.number(float(b))
         return self.made(op, [a, other], a.layout, dtype)
+
+    def ids(self, v: Value) -> Value:
+        """For an op that reads integers."""
+        return (
+            v if v.dtype == "i32" else self.unary("cast", self.real(v), "i32", to="i32")
+        )
+
+    def placed(
+        self, op: str, x: Value, ids: Value, axis: int, size: Optional[int] = None
+    ) -> Value:
+        """`gather` or `scatter_add`; places of size 1 along an axis are all of it's."""
+        lay, rank = x.layout, x.layout.rank
+        if replace(lay, shape=ids.shape) != ids.layout:
+            raise Unsupported(
+                "has places of other rows of the batch", "places for each row"
+            )
+        own = [d for d in range(rank) if d not in (axis, lay.n) and ids.shape[d] > 1]
+        lead = [*([] if lay.n is None else [lay.n]), *own, axis]
+        order = [*lead, *(d for d in range(rank) if d not in lead)]
+        x = self.permuted(self.spread_out(self.real(x)), order)
+        ids = self.spread_out(self.real(ids)) if ids.spread else ids
+        ids, at = self.permuted(ids, order), len(lead) - 1
+        rest = list(range(at + 1, rank))
+        ids = self.ids(self.reshaped(ids, ids.layout.dropped(rest, False)))
+        more: dict[str, Any] = {} if size is None else {"size": size}
+        layout = x.layout.sized(at, size or ids.shape[at])
+        made = self.made(op, [x, ids], layout, axis=x.layout.ir_axis(at), **more)
+        return self.permuted(made, [order.index(d) for d in range(rank)])
 
     def sliced(self, v: Value, axis: int, begin: int, end: int, step: int = 1) -> Value:
         size = v.shape[axis]

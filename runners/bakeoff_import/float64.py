@@ -130,19 +130,35 @@ def in_float64(module: torch.nn.Module) -> torch.nn.Module:
     return module
 
 
+def _along(x: Any, indices: Any, dim: Any = None) -> Any:
+    if dim is None:
+        return x.flatten().gather(0, indices.flatten())
+
+    def wide(one: Any, other: Any) -> Any:
+        sizes = [b if a == 1 else a for a, b in zip(one.shape, other.shape)]
+        sizes[dim] = -1
+        return one.expand(sizes)
+
+    return wide(x, indices).gather(dim, wide(indices, x))
+
+
 @contextlib.contextmanager
 def masks_as_given() -> Iterator[None]:
     """nn.Transformer looks at the numbers of a mask to tell whether it is causal, which
-    no export can. Without the look it uses the mask, which computes the same."""
+    no export can. Without the look it uses the mask, which computes the same. And
+    take_along_dim takes the batch size for a number; the gather that it is does not."""
     owner = torch.nn.modules.transformer
     original = owner._detect_is_causal_mask
     owner._detect_is_causal_mask = lambda mask, is_causal=None, size=None: (
         is_causal is True
     )
+    along = torch.take_along_dim, torch.Tensor.take_along_dim
+    torch.take_along_dim = torch.Tensor.take_along_dim = _along
     try:
         yield
     finally:
         owner._detect_is_causal_mask = original
+        torch.take_along_dim, torch.Tensor.take_along_dim = along
 
 
 def experts(module: torch.nn.Module, how: str) -> None:

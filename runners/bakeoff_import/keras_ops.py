@@ -615,11 +615,11 @@ def take(m: Walk, op: Any, a: Call) -> Held:
         if not is_variable(m.keras, x) or op.axis not in (0, None) or len(x.shape) != 2:
             raise Unsupported("takes places by a tensor", "an Embedding")
         v = m.plain(ids)
-        if v.dtype != "i32":
-            v = m.unary("cast", v, "i32", to="i32")
         lay = v.layout
         layout = Layout((*lay.shape, int(x.shape[1])), lay.n, lay.before, lay.after)
-        return Held(m.made("embedding", [v], layout, params=[("weight", m.slot(x))]))
+        return Held(
+            m.made("embedding", [m.ids(v)], layout, params=[("weight", m.slot(x))])
+        )
     if isinstance(ids, Held):
         raise Unsupported("takes places by a computed tensor", "constant places")
     v = m.value(x)
@@ -632,6 +632,18 @@ def take(m: Walk, op: Any, a: Call) -> Held:
     if places.ndim != 1 or axis == v.layout.n:
         raise Unsupported("takes places by a matrix, or of the batch", "one axis")
     return Held(taken(m, v, axis, places % v.shape[axis]))
+
+
+@operation("TakeAlongAxis")
+def take_along_axis(m: Walk, op: Any, a: Call) -> Held:
+    """`gather` by ids"""
+    if not isinstance(a.indices, Held) or op.axis is None:
+        raise Unsupported("takes constant places, or of all axes", "keras.ops.take")
+    x, ids = m.value(a.x), m.plain(a.indices)
+    axis = x.layout.axis(int(op.axis))
+    if any(i > s for d, (i, s) in enumerate(zip(ids.shape, x.shape)) if d != axis):
+        raise Unsupported("repeats what it takes from", "keras.ops.broadcast_to")
+    return Held(m.placed("gather", x, ids, axis))
 
 
 def taken(m: Walk, v: Value, axis: int, places: Any) -> Value:

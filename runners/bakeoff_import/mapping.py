@@ -913,14 +913,18 @@ class Mapper(Builder):
             name = made.inputs[0]
         rows = 0
         for node in self._module.graph.nodes:
-            if self._op_name(node) not in ("aten.embedding", "aten.embedding_bag"):
+            op, axis = self._op_name(node), 0
+            if op in ("aten.embedding", "aten.embedding_bag"):
+                table, ids = node.args[:2]
+            elif op in ("aten.gather", "aten.scatter", "aten.scatter_add"):
+                table, axis, ids = node.args[:3]
+            else:
                 continue
-            table, ids = node.args[0], node.args[1]
             while isinstance(ids, torch.fx.Node) and ids.op == "call_function":
                 ids = ids.args[0] if ids.args else None
             held = self._env.get(ids) if isinstance(ids, torch.fx.Node) else None
             if isinstance(held, Value) and held.name == name:
-                rows = max(rows, int(table.meta["val"].shape[0]))
+                rows = max(rows, int(table.meta["val"].shape[axis]))
         if name in self._origin.below:
             return min(rows or LARGEST_INDEX, self._origin.below[name])
         if rows == 0:
@@ -939,12 +943,6 @@ class Mapper(Builder):
                 if user in self.needed and (not lookup or given != padding):
                     return True
         return False
-
-    def ids(self, v: Value) -> Value:
-        """For an op that reads integers."""
-        return (
-            v if v.dtype == "i32" else self.unary("cast", self.real(v), "i32", to="i32")
-        )
 
 
 _CHECKS = ("aten._assert", "aten.sym_constrain", "aten._check")
@@ -1025,7 +1023,7 @@ _INSTEAD = [
         "a maximum or a sum over the axis works",
     ),
     ("nonzero masked_select", "a mask with torch.where keeps the shape fixed"),
-    ("masked_scatter scatter_reduce", "torch.where, or a product with one_hot"),
+    ("masked_scatter", "torch.where, or a product with one_hot"),
     ("stft istft", "a convolution or a matrix product"),
     (
         "linalg_inv linalg_svd linalg_solve linalg_eigh linalg_qr linalg_cholesky",

@@ -1,9 +1,10 @@
 """The table's rows for places along axes. Constant ones are one `take`, of several axes
-that are made one; computed ones are rows of zeros with a one, which are multiplied."""
+that are made one; computed ones are `gather` and `scatter_add`."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Optional, Sequence
 
 import torch
@@ -11,7 +12,7 @@ import torch
 from bakeoff_import.builder import LARGEST
 from bakeoff_import.mapping import ROWS_FOLDED, Args, Mapper
 from bakeoff_import.problems import Unsupported
-from bakeoff_import.rows import over, row, with_axis
+from bakeoff_import.rows import over, row
 from bakeoff_import.steps import along, product
 from bakeoff_import.values import Const, Layout, Param, Value
 
@@ -44,7 +45,9 @@ def _short(m: Mapper, ids: Any, axis: int) -> Any:
     """Places with size 1 along the axes besides `axis` along which they are equal."""
     if not isinstance(ids, Const):
         v = m.value(ids)
-        return m.expanded.get(v.name, v)
+        before = m.expanded.get(v.name, v)
+        alike = len(before.shape) == len(v.shape) and before.layout.n == v.layout.n
+        return before if alike else v
     tensor = ids.tensor
     for d in range(tensor.ndim):
         first = tensor.narrow(d, 0, 1)
@@ -123,11 +126,11 @@ def _of_each_row(m: Mapper, x: Value, given: Sequence[tuple[int, Any]]) -> Value
         return m.reshaped(made, Layout(shape, n))
     if len(given) > 1 or given[0][0] != 1 or n != 0:
         raise Unsupported("takes places that are computed", _REMEDY)
-    size, kept = x.shape[1], x.shape[2:]
-    hot = _ones(m, m.value(ids[0]), size)
-    left = m.reshaped(hot, Layout((1, math.prod(hot.shape[1:-1]), size), 0))
-    right = m.reshaped(m.real(x), Layout((1, size, math.prod(kept)), 0))
-    return m.reshaped(product(m, left, right), Layout(shape, 0))
+    places = m.value(ids[0])
+    behind = (1,) * (x.layout.rank - 2)
+    flat = Layout((1, math.prod(places.shape[1:]), *behind), 0)
+    made = m.placed("gather", x, m.reshaped(places, flat), 1)
+    return m.reshaped(made, Layout(shape, 0))
 
 
 def _of_table(m: Mapper, table: Any, axis: int, ids: Value) -> Value:
@@ -155,7 +158,7 @@ _REMEDY = (
 
 @row("index")
 def index(m: Mapper, a: Args) -> Value:
-    """`take` by constant integers; `embedding`, `matmul` by computed ones of an axis"""
+    """`take` by constant integers; `embedding`, `gather` by computed ones of an axis"""
     given = _given(a.indices)
     (axis, first), *rest = given
     table = isinstance(a.input, (Param, Const)) or m.value(a.input).layout.n is None
@@ -189,7 +192,7 @@ def index_select(m: Mapper, a: Args) -> Value:
 
 @row("gather")
 def gather(m: Mapper, a: Args) -> Value:
-    """`take` by constant integers; by computed ones `sum` of products with ones"""
+    """`take` by constant integers, `gather` by computed ones"""
     x, (shape, n) = m.value(a.input), m.out()
     axis = x.layout.axis(a.dim)
     if axis == x.layout.n or n != x.layout.n:
@@ -217,39 +220,53 @@ def gather(m: Mapper, a: Args) -> Value:
             order = [*axes, *rest]
             made = m.permuted(made, [order.index(d) for d in range(tensor.ndim)])
         return made
-    hot = _ones(m, ids, x.shape[axis])
-    wide = with_axis(m, _moved(m, m.real(x), axis, x.layout.rank - 1), axis)
-    return _sum(m, over("mul", m, wide, hot), x.layout.rank)
+    return m.placed("gather", x, ids, axis)
 
 
-@row("scatter", "scatter_add")
+@row("scatter", "scatter_add", "scatter_reduce")
 def scatter(m: Mapper, a: Args) -> Value:
-    """`sum` of products with rows of zeros that have a one"""
+    """`scatter_add`; of numbers that replace others, beside what is left of them"""
     shape, n = m.out()
-    rank = len(shape)
-    axis, adds = a.dim % rank, "_add" in m._op_name(m.node)
-    if axis == n or a.get("reduce") is not None:
+    axis, adds = a.dim % len(shape), "_add" in m._op_name(m.node)
+    reduce = a.get("reduce")
+    if reduce in ("sum", "add") and a.get("include_self", True):
+        adds, reduce = True, None
+    if axis == n or reduce is not None:
         raise Unsupported("writes to some rows of the batch, or reduces", _WRITES)
-    meta = m.node.args[2].meta["val"].shape
-    if any(meta[d] != size for d, size in enumerate(shape) if d not in (axis, n)):
+    sizes = list(m.node.args[2].meta["val"].shape)
+    if any(sizes[d] != size for d, size in enumerate(shape) if d not in (axis, n)):
         raise Unsupported("writes to a part of an axis", _WRITES)
-    hot = _ones(m, _short(m, a.index, axis), shape[axis])
-    source = a.get("src", a.get("value"))
-    if isinstance(source, (int, float)):
-        total = _sum(m, m.binary("mul", hot, float(source)), axis)
-    else:
-        source = m.sliced(m.real(m.value(source)), axis, 0, int(meta[axis]))
-        total = _sum(m, over("mul", m, with_axis(m, source, rank), hot), axis)
-    total = _moved(m, total, rank - 1, axis)
-    base = a.input
+    base, source = a.input, a.get("src", a.get("value"))
+    ids = _short(m, a.index, axis)
+    if isinstance(ids, Const):
+        tensor = m.one_row(ids, 1)
+        if tensor.numel() == tensor.shape[axis]:
+            part = source
+            if not isinstance(source, (int, float)):
+                part = m.sliced(m.real(m.value(source)), axis, 0, int(sizes[axis]))
+            return _written(m, m.value(base), part, [axis], [tensor.flatten()], adds)
+        ids = m.value(a.index)
+    wide = ids.layout if n is None else replace(ids.layout, n=n)
+    wide = replace(wide, shape=tuple(shape)).sized(axis, int(sizes[axis]))
+
+    def sums(part: Any) -> Value:
+        if isinstance(part, (int, float)):
+            part = Const(torch.full((1,) * len(shape), float(part)).double())
+        part = part if isinstance(part, Const) else m.real(m.value(part))
+        if isinstance(part, Value) and part.layout.rank:
+            part = m.sliced(part, axis, 0, int(sizes[axis]))
+        part = m._fitted(part, wide)
+        if part.shape != wide.shape or part.spread:
+            part = m.expand(part, wide)
+        return m.placed("scatter_add", part, ids, axis, size=int(shape[axis]))
+
+    total = sums(source)
     if not isinstance(base, Const) or bool(base.tensor.any()):
+        kept = m.real(m.value(base))
         if not adds:
-            left = m.binary("sub", _moved(m, _sum(m, hot, axis), rank - 1, axis), 1.0)
-            kept = over("mul", m, m.real(m.value(base)), m.unary("neg", left))
-        total = over("add", m, m.real(m.value(base)) if adds else kept, total)
-    layout = Layout(shape, n, total.layout.before, total.layout.after)
-    if total.shape != shape:
-        total = m.expand(m._fitted(total, layout), layout)
+            left = m.binary("sub", sums(1.0), 1.0)
+            kept = over("mul", m, kept, m.unary("neg", left))
+        total = over("add", m, kept, total)
     if m.node.meta["val"].dtype == torch.bool:
         total = m.made("less", [m.number(0.5), total], total.layout, "bool")
     return total

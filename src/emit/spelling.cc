@@ -147,6 +147,18 @@ std::string sizes_text(const ir::Node& expand, Order order) {
   return join(sizes, ", ");
 }
 
+// The axes of x behind that of the places, which they lack.
+std::string behind_text(int64_t axis, int64_t rank, Language language) {
+  std::string text;
+  Ints axes;
+  for (int64_t behind = axis + 1; behind < rank; ++behind) {
+    axes.push_back(behind);
+    text += language == Language::kCpp ? ".unsqueeze(-1)" : ", None";
+  }
+  if (language == Language::kOnnx) return list(axes, language);
+  return language == Language::kCpp || text.empty() ? text : "[..." + text + "]";
+}
+
 std::string with_attributes(std::string text, const ir::Node& node, Language language, const Axes& axes) {
   for (const ir::Attribute& a : node.attributes) {
     text =
@@ -159,6 +171,11 @@ std::string with_attributes(std::string text, const ir::Node& node, Language lan
   }
   if (node.op == ir::Op::kSlice) text = replaced(text, "{index}", index_text(node, axes));
   if (node.op == ir::Op::kFlip) text = replaced(text, "{backwards}", backwards_text(node));
+  if (text.find("{behind}") != std::string::npos) {
+    const int64_t axis = node.integer("axis");
+    text = replaced(text, "{behind}", behind_text(axis, static_cast<int64_t>(axes.rank), language));
+    text = replaced(text, "{after}", std::to_string(axis + 1));
+  }
   if (node.op == ir::Op::kExpand) text = replaced(text, "{sizes}", sizes_text(node, axes.order));
   return text;
 }

@@ -496,6 +496,39 @@ Result<Type> take(const NodeView& view) {
   return Type{DType::kF32, x};
 }
 
+// What places of rows of their own are along an axis of x.
+Status want_places(const NodeView& view) {
+  const Type &x = view.inputs[0], &places = view.inputs[1];
+  if (x.dtype != DType::kF32) return misfit("needs a float, got {}", to_text(x));
+  if (places.dtype != DType::kI32) return misfit("needs integers as places, got {}", to_text(places));
+  const int64_t axis = view.node.integer("axis");
+  if (axis < 1 || axis >= static_cast<int64_t>(x.shape.size()))
+    return misfit("axis={} is not an axis other than N of {}", axis, to_text(x));
+  if (static_cast<int64_t>(places.shape.size()) != axis + 1 ||
+      !std::equal(places.shape.begin(), places.shape.end() - 1, x.shape.begin()))
+    return misfit("places {} do not have the axes of {} before axis {}, and one more", to_text(places),
+                  to_text(x), axis);
+  return Done{};
+}
+
+Result<Type> gather(const NodeView& view) {
+  CHECK_OK(want_places(view));
+  Shape shape = view.inputs[0].shape;
+  shape[static_cast<size_t>(view.node.integer("axis"))] = view.inputs[1].shape.back();
+  return Type{DType::kF32, shape};
+}
+
+Result<Type> scatter_add(const NodeView& view) {
+  CHECK_OK(want_places(view));
+  Shape shape = view.inputs[0].shape;
+  int64_t& places = shape[static_cast<size_t>(view.node.integer("axis"))];
+  if (places != view.inputs[1].shape.back())
+    return misfit("places {} are not one for each of {}", to_text(view.inputs[1]), to_text(shape));
+  places = view.node.integer("size");
+  if (places < 1) return misfit("size must be at least 1");
+  return Type{DType::kF32, shape};
+}
+
 Result<Type> group_norm(const NodeView& view) {
   CHECK_OK(want_float(view));
   const Shape& x = view.inputs[0].shape;
@@ -688,6 +721,10 @@ int64_t recurrent_macs(const NodeView& view, const Type& output) {
 
 int64_t embedding_rows(const NodeView& view) { return view.param("weight")[0]; }
 int64_t classes(const NodeView& view) { return view.inputs[0].shape.back(); }
+int64_t gathered(const NodeView& view) {
+  return view.inputs[0].shape[static_cast<size_t>(view.node.integer("axis"))];
+}
+int64_t scattered(const NodeView& view) { return view.node.integer("size"); }
 int64_t attention_keys(const NodeView& view) { return view.inputs[1].shape[1]; }
 
 }  // namespace bakeoff::ir::rules

@@ -35,6 +35,8 @@ Result<Type> flip(const NodeView&);
 Result<Type> expand(const NodeView&);
 Result<Type> cast(const NodeView&);
 Result<Type> take(const NodeView&);
+Result<Type> gather(const NodeView&);
+Result<Type> scatter_add(const NodeView&);
 Result<Type> group_norm(const NodeView&);
 Result<Type> matmul(const NodeView&);
 Result<Type> constant(const NodeView&);
@@ -56,6 +58,8 @@ int64_t attention_macs(const NodeView&, const Type& output);
 int64_t recurrent_macs(const NodeView&, const Type& output);
 int64_t embedding_rows(const NodeView&);
 int64_t classes(const NodeView&);
+int64_t gathered(const NodeView&);
+int64_t scattered(const NodeView&);
 int64_t attention_keys(const NodeView&);
 
 }  // namespace bakeoff::ir::rules

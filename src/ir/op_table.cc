@@ -450,6 +450,36 @@ std::vector<OpInfo> axis_ops() {
   };
 }
 
+OpInfo gather() {
+  return {
+      .op = Op::kGather,
+      .name = "gather",
+      .doc =
+          "The elements of x along one axis at places that rows name of their own: x is N,V,C and the second "
+          "input i32 N,E, the result N,E,C; the axes before the last one of the places are those of x.",
+      .attributes = {integer("axis", 1, "counted from N = 0")},
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .axes = AxisRule::kCanonical,
+      .integer_input = 1,
+      .bound = rules::gathered,
+      .shape = rules::gather};
+}
+
+OpInfo scatter_add() {
+  OpInfo row = gather();
+  row.op = Op::kScatterAdd;
+  row.name = "scatter_add";
+  row.doc =
+      "What goes to the same place is added up: x is N,E,C and the second input, the places in i32 N,E, the "
+      "result N,size,C with 0 where nothing goes; its axes are as in `gather`, whose gradient it is.";
+  row.attributes.push_back(integer("size", 1, "number of places along the axis"));
+  row.sums = true;
+  row.bound = rules::scattered;
+  row.shape = rules::scatter_add;
+  return row;
+}
+
 // A product, a change of type, a choice of elements, a norm.
 std::vector<OpInfo> mixed_ops() {
   const AttrSpec axis = integer("axis", 1, "counted from N = 0");
@@ -478,6 +508,8 @@ std::vector<OpInfo> mixed_ops() {
        .max_inputs = 2,
        .axes = AxisRule::kAxis,
        .shape = rules::take},
+      gather(),
+      scatter_add(),
       {.op = Op::kStopGradient,
        .name = "stop_gradient",
        .doc = "x; no gradient passes.",

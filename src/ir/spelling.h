@@ -6,6 +6,8 @@
 //   {name?text}       the text, if a flag is set
 //   {index}           of slice: "[:, 2:5]"
 //   {sizes}           of expand: the sizes after N
+//   {behind}          of gather and scatter_add: places get the axes that x has behind theirs, with size 1; {after}: the
+//                     first of them
 // ONNX nodes are calls inside one another: "Mul({0}, Sigmoid({0}))"; [1, 2] is a constant of integers, #1 one integer, and
 // name=value an attribute.
 

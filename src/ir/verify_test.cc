@@ -205,6 +205,28 @@ TEST(Bounds, AllowTheIgnoredLabelWhereAllReadersDo) {
             "0..4");
 }
 
+TEST(Infer, PlacesHaveTheAxesBeforeTheirOwn) {
+  const auto message = [](const std::string& inputs, const std::string& node) {
+    const auto w = parse("workload w(" + inputs + ", t: f32[N,6]) {\n h = " + node +
+                         "\n f = flatten(h)\n loss = mse(f, t)\n}");
+    if (w) return to_text(*row_bounds(*w, 1)[0]);
+    return w.error().message;
+  };
+  const auto expect = [&](const std::string& inputs, const std::string& node, const std::string& part) {
+    EXPECT_NE(message(inputs, node).find(part), std::string::npos) << message(inputs, node);
+  };
+  expect("x: f32[N,5,2], p: i32[N,3]", "gather(x, p) axis=1", "0..4");
+  expect("x: f32[N,3,2], p: i32[N,3]", "scatter_add(x, p) axis=1 size=3", "0..2");
+  expect("x: f32[N,2,5], p: i32[N,2,3]", "gather(x, p) axis=2", "0..4");
+  expect("x: f32[N,5,2], p: i32[N,3]", "gather(x, p) axis=0", "not an axis other than N");
+  expect("x: f32[N,5,2], p: i32[N,3]", "gather(x, p) axis=2", "before axis 2, and one more");
+  expect("x: f32[N,2,5], p: i32[N,3,5]", "gather(x, p) axis=2", "before axis 2, and one more");
+  expect("x: f32[N,5,2], p: f32[N,3]", "gather(x, p) axis=1", "needs integers as places");
+  expect("x: i32[N,5,2], p: i32[N,3]", "gather(x, p) axis=1", "needs a float");
+  expect("x: f32[N,5,2], p: i32[N,3]", "scatter_add(x, p) axis=1 size=3", "are not one for each");
+  expect("x: f32[N,3,2], p: i32[N,3]", "scatter_add(x, p) axis=1 size=0", "at least 1");
+}
+
 struct BadCtc {
   const char* inputs;
   const char* nodes;

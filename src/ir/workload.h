@@ -121,6 +121,8 @@ enum class Op {
   kMatmul,
   kCast,
   kTake,
+  kGather,
+  kScatterAdd,
   kStopGradient,
   kGroupNorm,
   kSoftmaxCrossEntropy,

@@ -1,4 +1,5 @@
-// Ops that take or put numbers at places which constants name: GatherND, GatherElements, ScatterND, ScatterElements.
+// Ops that take or put numbers at places: GatherND, GatherElements, ScatterND, ScatterElements. Places that the inputs
+// name are `gather` and `scatter_add`; of those that constants name no op is left:
 //
 // Of constants they are computed at import. With values of the graph, the op is computed at import too, but on the places
 // of the numbers instead of the numbers: what comes out says for each place of the result where its number is to be taken
@@ -222,7 +223,72 @@ Result<Layout> gathered_layout(Mapper& m, const Call& call, const Values& values
   return out;
 }
 
+bool all_zero(const Value& v) {
+  return v.is_const() && v.fixed() && v.at[0]->is_float() &&
+         std::ranges::all_of(v.at[0]->reals, [](double x) { return x == 0; });
+}
+
+// Places that rows of the batch have of their own, along one axis: in front of it stand the axes that they share with
+// what is taken or put. Where they are repeated along an axis, that axis stands behind.
+Result<Values> by_named_places(Mapper& m, const Call& call) {
+  const bool nd = call.op() == "GatherND", puts = call.op() == "ScatterElements";
+  if (call.op() == "ScatterND" || call.op() == "Scatter" || call.in(1).kind != Kind::kInt ||
+      puts != (call.text("reduction", "none") == "add"))
+    return refused("its indices depend on the inputs");
+  const Value& own = call.in(puts ? 2 : 0);
+  TRY(Value x, m.rows_first(own));
+  TRY(Value ids, m.rows_first(call.in(1)));
+  if (nd) {
+    Layout fewer = ids.layout;
+    fewer.dims.pop_back();
+    if (ids.layout.dims.back() != 1 ||
+        call.integer("batch_dims", 0) + 1 != static_cast<int64_t>(fewer.rank()))
+      return refused("its indices depend on the inputs, and lie along several axes");
+    ids = m.reshaped(ids, fewer);
+  }
+  TRY(const size_t axis,
+      nd ? Result<size_t>(ids.layout.rank() - 1) : axis_of(call.integer("axis", 0), x.layout.rank()));
+  const Shape base = m.shape_at(puts ? call.in(0) : x, 0);
+  if (axis == 0 || base.size() != x.layout.rank() ||
+      (nd ? axis >= base.size() : ids.layout.rank() != base.size()))
+    return refused("it takes or puts rows of the batch, or its sizes do not fit");
+  for (size_t a = 1; a < base.size(); ++a) {
+    const int64_t size = x.layout.dims[a];
+    if (a != axis && (base[a] != size || ((!nd || a < axis) && ids.layout.dims[a] != size)))
+      return refused("its indices name a part of an axis");
+  }
+  if (const GraphNode* wide = m.graph.producer(ids.name); !nd && wide != nullptr && wide->op == "expand") {
+    ids.name = wide->inputs[0];
+    const Shape& shape = m.graph.shape(ids.name);
+    for (size_t a = 1; a < shape.size(); ++a) ids.layout.dims[a] = shape[a];
+  }
+  Ints order, behind;
+  for (size_t a = 0; a < base.size(); ++a) {
+    const bool shared = a == 0 || (nd ? a < axis : ids.layout.dims[a] > 1);
+    if (a != axis) (shared ? order : behind).push_back(static_cast<int64_t>(a));
+  }
+  const size_t at = order.size();
+  order.push_back(static_cast<int64_t>(axis));
+  order.insert(order.end(), behind.begin(), behind.end());
+  x = m.transposed_value(x, order);
+  if (!nd) ids = m.transposed_value(ids, order);
+  Layout lead = ids.layout, out = x.layout;
+  lead.dims.resize(at + 1);
+  ids = m.reshaped(ids, lead);
+  out.dims[at] = puts ? base[axis] : lead.dims[at];
+  Attributes attributes = {{"axis", std::to_string(at)}};
+  if (puts) attributes.emplace_back("size", std::to_string(out.dims[at]));
+  Value made = m.make(puts ? "scatter_add" : "gather", {x.name, ids.name}, out, attributes);
+  Ints back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  made = m.as_before(m.transposed_value(made, back), own);
+  if (!puts || all_zero(call.in(0))) return Values{made};
+  TRY(made, m.elementwise("add", {call.in(0), made}));
+  return Values{made};
+}
+
 Result<Values> by_places(Mapper& m, const Call& call) {
+  if (call.in(1).is_graph()) return by_named_places(m, call);
   if (!call.in(1).is_const() || call.in(1).at[0]->is_float())
     return refused("its indices depend on the inputs");
   if (call.text("reduction", "none") != "none") return refused("it combines numbers (reduction)");

@@ -244,6 +244,20 @@ TEST(Referee, CtcRefusesRowsThatItsFramesDoNotHold) {
   }
 }
 
+// A computed place that does not exist: frameworks drop it, fail or read elsewhere.
+TEST(Referee, PlacesBeyondTheLastOneGiveNan) {
+  for (const char* op : {"gather(x, i) axis=1", "scatter_add(x, i) axis=1 size=2"}) {
+    const auto w = parsed("workload w(x: f32[N,2], p: f32[N,2], t: f32[N,2]) {\n i = cast(p) to=i32\n h = " +
+                          std::string(op) + "\n l = linear(h; weight=w[2,2])\n loss = mse(l, t)\n}");
+    for (const double place : {1.0, 2.0, -1.0}) {
+      const auto e = evaluate(w, {tensor::full({2, 2}, 1.0)},
+                              {Tensor{{1, 2}, {1, 2}}, Tensor{{1, 2}, {0, place}}, tensor::zeros({1, 2})});
+      ASSERT_TRUE(e) << e.error().text();
+      EXPECT_EQ(std::isnan(e->loss), place != 1) << op;
+    }
+  }
+}
+
 TEST(Referee, PassesNanOn) {
   for (const char* op : {"relu(x)", "max_pool2d(x) kernel=2,2 stride=1,1", "gelu(x)", "softmax(x) axis=1"}) {
     const auto w = parsed("workload w(x: f32[N,1,2,2], t: f32[N,4]) {\n h = " + std::string(op) +

@@ -342,6 +342,60 @@ void take_backward(const NodeContext& c, const Tensor&, const Tensor& grad, cons
   });
 }
 
+// visit(e, v): row e of what lies at places, and row v of what has them all; -1 where the place does not exist.
+template <typename Visit>
+void each_placed(const NodeContext& c, const Tensor& whole, const Visit& visit) {
+  const IntTensor& places = c.integers(1);
+  const auto axis = static_cast<size_t>(c.node.integer("axis"));
+  const int64_t size = whole.shape[axis], count = places.shape[axis];
+  for (int64_t e = 0; e < static_cast<int64_t>(places.data.size()); ++e) {
+    const int64_t place = places.data[static_cast<size_t>(e)];
+    visit(e, place >= 0 && place < size ? e / count * size + place : -1);
+  }
+}
+
+// Adds row `from` of some elements to row `to` of others.
+void add_row(const NodeContext& c, const Tensor& x, int64_t from, Tensor& y, int64_t to) {
+  const int64_t width = strides_of(x.shape)[static_cast<size_t>(c.node.integer("axis"))];
+  for (int64_t j = 0; j < width; ++j)
+    y.data[static_cast<size_t>(to * width + j)] += x.data[static_cast<size_t>(from * width + j)];
+}
+
+AnyTensor gather(const NodeContext& c) {
+  Tensor y = c.make();
+  const Tensor& x = c.input(0);
+  const auto width = static_cast<int64_t>(y.data.size() / c.integers(1).data.size());
+  each_placed(c, x, [&](int64_t e, int64_t v) {
+    if (v < 0)
+      return void(std::fill_n(y.data.begin() + e * width, width, std::numeric_limits<double>::quiet_NaN()));
+    add_row(c, x, v, y, e);
+  });
+  return y;
+}
+void gather_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  each_placed(c, c.input(0), [&](int64_t e, int64_t v) {
+    if (v >= 0) add_row(c, grad, e, *to.inputs[0], v);
+  });
+}
+
+// A place that does not exist makes all of the result NaN: frameworks drop it, fail or write elsewhere.
+AnyTensor scatter_add(const NodeContext& c) {
+  Tensor y = c.make();
+  bool exist = true;
+  each_placed(c, y, [&](int64_t e, int64_t v) {
+    exist = exist && v >= 0;
+    if (v >= 0) add_row(c, c.input(0), e, y, v);
+  });
+  return exist ? y : tensor::full(c.shape, std::numeric_limits<double>::quiet_NaN());
+}
+void scatter_add_backward(const NodeContext& c, const Tensor& y, const Tensor& grad, const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  each_placed(c, y, [&](int64_t e, int64_t v) {
+    if (v >= 0) add_row(c, grad, v, *to.inputs[0], e);
+  });
+}
+
 }  // namespace
 
 std::vector<OpFunctions> axis_ops() {
@@ -361,6 +415,8 @@ std::vector<OpFunctions> axis_ops() {
           {Op::kMatmul, matmul, matmul_backward},
           {Op::kCast, cast, no_backward},
           {Op::kTake, take, take_backward},
+          {Op::kGather, gather, gather_backward},
+          {Op::kScatterAdd, scatter_add, scatter_add_backward},
           {Op::kStopGradient, passed_on, no_backward}};
 }
 

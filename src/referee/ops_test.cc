@@ -459,6 +459,31 @@ double taken(const View& v, const Index& i) {
   return at(v.inputs[0], from);
 }
 
+// The place in row-major order that the places have at i, without its axes from `axis` on, and e.
+int64_t placed(const View& v, const Index& i, int64_t e) {
+  const auto axis = static_cast<size_t>(v.node.integer("axis"));
+  const IntTensor& places = v.integers[0];
+  int64_t at = 0;
+  for (size_t d = 0; d < axis; ++d) at = at * places.shape[d] + i[d];
+  return places.data[static_cast<size_t>(at * places.shape[axis] + e)];
+}
+
+double gathered(const View& v, const Index& i) {
+  Index from = i;
+  int64_t& place = from[static_cast<size_t>(v.node.integer("axis"))];
+  place = placed(v, i, place);
+  return at(v.inputs[0], from);
+}
+
+double scattered(const View& v, const Index& i) {
+  const auto axis = static_cast<size_t>(v.node.integer("axis"));
+  double sum = 0;
+  Index from = i;
+  for (from[axis] = 0; from[axis] < v.inputs[0].shape[axis]; ++from[axis])
+    if (placed(v, i, from[axis]) == i[axis]) sum += at(v.inputs[0], from);
+  return sum;
+}
+
 double group_norm(const View& v, const Index& i) {
   const int64_t size = v.shape[1] / v.node.integer("groups");
   const double hat =
@@ -519,6 +544,10 @@ double over_axes(const View& v, const Index& i) {
       return operand(v.integers[0], i) != 0 ? operand(v, 0, i) : operand(v, 1, i);
     case ir::Op::kTake:
       return taken(v, i);
+    case ir::Op::kGather:
+      return gathered(v, i);
+    case ir::Op::kScatterAdd:
+      return scattered(v, i);
     case ir::Op::kStopGradient:
       return operand(v, 0, i);
     case ir::Op::kGroupNorm:

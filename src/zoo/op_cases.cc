@@ -465,6 +465,24 @@ ir::Workload take_case(Rng& rng) {
   return with_mse(Op::kTake, {{floats("x", shape)}, body});
 }
 
+// x N,V,C and places N,E along axis 1, or with more axes before.
+template <Op op>
+ir::Workload placed_case(Rng& rng) {
+  const int64_t axis = rng.chance(0.7) ? 1 : 2, count = rng.integer(1, 5), size = rng.integer(1, 5);
+  Shape shape = random_shape(rng, axis + rng.integer(1, 4), 1, 3);
+  shape.back() += 2;
+  Shape places(shape.begin(), shape.begin() + axis + 1);
+  std::vector<Attribute> attributes = {{"axis", axis}};
+  if (op == Op::kGather)
+    places.back() = count;
+  else
+    attributes.emplace_back("size", size);
+  const auto body = [=](Builder& b, const Values& in) {
+    return b.apply(op, {pre(b, in[0]), in[1]}, attributes);
+  };
+  return with_mse(op, {{floats("x", shape), integers("places", places)}, body});
+}
+
 ir::Workload group_norm_case(Rng& rng) {
   const int64_t groups = rng.integer(1, 3);
   Shape shape = {kBatch, groups * rng.integer(1, 3)};
@@ -758,6 +776,8 @@ constexpr Row kRows[] = {
     {Op::kMatmul, matmul_case},
     {Op::kCast, cast_case},
     {Op::kTake, take_case},
+    {Op::kGather, placed_case<Op::kGather>},
+    {Op::kScatterAdd, placed_case<Op::kScatterAdd>},
     {Op::kStopGradient, stop_gradient_case},
     {Op::kGroupNorm, group_norm_case},
     {Op::kSoftmaxCrossEntropy, softmax_cross_entropy_case},

@@ -117,7 +117,8 @@ ValueId Network::elementwise(ValueId x) {
   return b_.apply(Op::kWhere, {y, x, b_.apply(Op::kMul, {x, b_.constant(0.5)})});
 }
 
-// A number for each place of the largest element; equal ones are told apart first.
+// A number for each place of the largest element, or sums of rows that have it in the same place; equal ones are told
+// apart first.
 ValueId Network::by_largest(ValueId x, int64_t at) {
   Shape along(b_.shape(x).size(), 1), thin = b_.shape(x);
   const int64_t size = along[static_cast<size_t>(at)] = thin[static_cast<size_t>(at)];
@@ -125,7 +126,12 @@ ValueId Network::by_largest(ValueId x, int64_t at) {
   const std::string name = layer("order");
   const ValueId apart = b_.apply(Op::kAdd, {x, b_.parameter_value(name, along)});
   b_.freeze(name);
-  const ValueId row = b_.embedding(b_.apply(Op::kArgmax, {apart}, {{"axis", at}}), layer("table"), size, 1);
+  const ValueId places = b_.apply(Op::kArgmax, {apart}, {{"axis", at}});
+  if (at > 1 && at + 1 == static_cast<int64_t>(thin.size())) {
+    const ValueId sums = b_.apply(Op::kScatterAdd, {x, places}, {{"axis", at - 1}, {"size", size}});
+    return b_.apply(Op::kTanh, {b_.apply(Op::kGather, {sums, places}, {{"axis", at - 1}})});
+  }
+  const ValueId row = b_.embedding(places, layer("table"), size, 1);
   return b_.apply(Op::kAdd, {x, b_.apply(Op::kReshape, {row}, {{"shape", thin}})});
 }
 

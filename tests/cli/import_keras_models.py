@@ -458,6 +458,14 @@ def rows_and_masks():
     return keras.Model([ids, pairs], layers.Flatten()(h))
 
 
+def placed():
+    x, ids = keras.Input((6, 8)), keras.Input((4,), dtype="int32")
+    h = layers.Dense(8)(x)
+    rows = ops.take_along_axis(h, ids[..., None], axis=1)
+    apart = ops.take_along_axis(rows, ids[..., None], axis=2)
+    return keras.Model([x, ids], rows * apart)
+
+
 def shaped_attention():
     x = keras.Input((5, 6))
     return keras.Model(x, layers.MultiHeadAttention(2, 3, output_shape=(2, 4))(x, x))

@@ -186,6 +186,11 @@ class Proven(Importing):
         self.assertNotIn("batch_norm(", text)
         self.assertIn("head.weight[2,4],", text)
 
+    def test_places_of_each_row(self) -> None:
+        text = self.proves("placed", loss="mse")
+        self.assertEqual(text.count(" axis=1"), 1)
+        self.assertEqual(text.count("= gather("), 2)
+
     def test_rows_masks_and_what_is_trained(self) -> None:
         text = self.proves("rows_and_masks")
         self.assertIn("ids: i32[N,4], pairs: i32[N,5,5]", text)

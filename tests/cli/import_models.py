@@ -1357,6 +1357,32 @@ class Chosen(nn.Module):
         )
 
 
+class Placed(nn.Module):
+    """Places that are inputs, or computed, in every spelling; the same for all of an axis
+    or not, of batches that are merged too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)
+        wide = ids[:, :, None].expand(-1, -1, 8)
+        rows = torch.arange(len(x))[:, None]
+        ends = x.gather(1, wide) + x[rows, ids] + x.take_along_dim(ids[..., None], 1)
+        apart = x.gather(2, ids[:, :, None] + 0) * x.gather(1, ids[:, :, None])
+        sums = torch.zeros_like(x).scatter_add(1, wide, ends)
+        more = x.scatter_reduce(1, wide, x.tanh()[:, :5], "sum")
+        lines = x.unflatten(2, (2, 4)).transpose(1, 2)
+        lines = lines.gather(2, ids[:, None, :, None].expand(-1, 2, 5, 4))
+        flat = x.flatten(0, 1)
+        best, at = flat.topk(2, -1)
+        routed = flat.tanh().gather(1, at) * best.softmax(-1)
+        spread = torch.zeros_like(flat).scatter(1, at, routed)
+        parts = (ends, apart, sums, more, lines, spread.unflatten(0, (-1, 6)))
+        return torch.cat([t.flatten(1) for t in parts], 1)
+
+
 class Batches(nn.Module):
     """Batches one behind the other: pairs that one network reads, and repeated rows."""
 

@@ -244,6 +244,12 @@ class Proven(Proving):
         self.assertEqual(text.count("argmax("), 2)
         self.assertGreater(text.count("take("), 4)
 
+    def test_places_of_each_row(self) -> None:
+        text = self.proves("Placed", "f32[4,6,8]", "i32[4,5]")
+        self.assertEqual(text.count("= gather("), 7)
+        self.assertEqual(text.count("= scatter_add("), 3)
+        self.assertEqual(text.count("embedding("), 5)  # of topk, and of ids + 0
+
     def test_batches_one_behind_the_other(self) -> None:
         text = self.proves("Batches", "f32[4,1,5,6]", "f32[4,1,5,6]")
         self.assertEqual(text.count("batch_norm("), 2)

@@ -569,6 +569,34 @@ out = Add b, q"""),
             ["batch", 4, 8],
             opset=18,
         ),
+        "named": model(
+            nodes_of("""
+a = MatMul x, l.w
+u = Unsqueeze p, last
+w = Expand u, wide
+g = GatherElements a, w axis=1
+f = Unsqueeze p, one
+t = Transpose a perm=0,2,1
+v = Expand f, tall
+h = GatherElements t, v axis=2
+i = Transpose h perm=0,2,1
+n = GatherND a, u batch_dims=1
+s = Add g, n
+k = ScatterElements zeros, w, s axis=1 reduction=add
+r = ScatterElements a, w, i axis=1 reduction=add
+out = Mul k, r"""),
+            [
+                w,
+                ints("last", 2),
+                ints("one", 1),
+                ints("wide", 1, 1, 8),
+                ints("tall", 1, 8, 1),
+            ]
+            + [table("zeros", np.zeros((3, 6, 8), np.float32))],
+            [3, 6, 8],
+            opset=18,
+            more=[("p", I, [3, 4])],
+        ),
         "rows_lead": model(
             nodes_of("""
 l h c = LSTM x, w, r, b hidden_size=4 layout=1 direction=bidirectional
@@ -707,6 +735,15 @@ def bad() -> dict[str, Any]:
             outputs=["masks", "scores", "best:1", "same", "kept"],
         ),
         "over_the_batch": model([node("Softmax", ["x"], "out", axis=0)], [], ["n", 3]),
+        **{
+            name: model(
+                [node("GatherElements", ["x", "p"], "out", axis=axis)],
+                [],
+                [3, 4, 5],
+                more=[("p", I, [3, 2, 1] if axis else [3, 4, 5])],
+            )
+            for name, axis in (("narrow", 1), ("across", 0))
+        },
         "old": model([node("Cast", ["x"], "out", to=1)], [], ["n", 3], opset=5),
         "open": model([identity], [], ["n", "length"]),
         "unsupported": model(

@@ -120,7 +120,7 @@ class Reproduce(unittest.TestCase):
         plan = self.place.run("reproduce", "algoperf_a100", "--dry-run")
         self.assertEqual(plan.code, 0, plan.err)
         self.assertIn("recipes/transformer_tiny.toml, batch 16: torch,", plan.out)
-        self.assertIn("not raced: there is no graph network yet", plan.out)
+        self.assertIn("recipes/graph_network_tiny.toml, batch 32: torch,", plan.out)
         row = ("--rows", "BERT fit by transformers")
         plan = self.place.run("reproduce", "keras3_a100", "--dry-run", *row)
         self.assertIn(

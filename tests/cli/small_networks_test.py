@@ -52,6 +52,7 @@ IMPORTED = (
     "fastmri_tiny",
     "dlrm_tiny",
     "conformer_tiny",
+    "graph_network_tiny",
 )
 EVERYDAY = {
     "resnet18_small": "torch",

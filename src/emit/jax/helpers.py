@@ -88,6 +88,13 @@ def conv_transpose(x, kernel, bias=None, *, stride, padding, dilation=None, grou
     return y if bias is None else half(y + bias)
 
 
+def scatter_add(values, places, size):
+    """Adds up what goes to the same place, for each row of the axes before."""
+    shape = (*places.shape[:-1], size, *values.shape[places.ndim :])
+    rows = jnp.indices(places.shape, sparse=True)[:-1]
+    return jnp.zeros(shape, values.dtype).at[(*rows, places)].add(values)
+
+
 def linear(x, weight, bias):
     return half(x @ weight + bias)
 

@@ -111,6 +111,30 @@ class Expand(layers.Layer):
         return (input_shape[1][0], *self.sizes)
 
 
+class ScatterAdd(layers.Layer):
+    """Adds up what goes to the same place, for each row of the axes before."""
+
+    def __init__(self, size, **kwargs):
+        super().__init__(**kwargs)
+        self.size = size
+
+    def call(self, inputs):
+        values, places = inputs
+        tail = values.shape[len(places.shape) :]
+        ids = ops.cast(ops.reshape(places, (-1, places.shape[-1])), "int32")
+        rows = ops.shape(ids)[0]
+        starts = self.size * ops.arange(rows, dtype="int32")
+        ids = ops.reshape(ids + starts[:, None], (-1, 1))
+        zeros = ops.zeros((rows * self.size, *tail), values.dtype)
+        values = ops.reshape(values, (-1, *tail))
+        sums = ops.scatter_update(zeros, ids, values, reduction="add")
+        return ops.reshape(sums, (-1, *places.shape[1:-1], self.size, *tail))
+
+    def compute_output_shape(self, input_shape):
+        values, places = input_shape
+        return (*places[:-1], self.size, *values[len(places) :])
+
+
 class GRUCell(layers.Layer):
     """As layers.GRUCell, with the gates r, z, n and two biases of their own."""
 
@@ -343,6 +367,16 @@ def average_pool3d(x, pool_size, strides, padding):
     share = pool3d(ops.average_pool, ones, pool_size, strides)
     x = ops.pad(x, padding)
     return pool3d(ops.average_pool, x, pool_size, strides) / share
+
+
+def scatter_add(values, places, size):
+    """Adds up what goes to the same place, for each row of the axes before."""
+    ids = tf.reshape(places, (-1, places.shape[-1]))
+    rows = tf.shape(ids, ids.dtype)[0]
+    ids = tf.reshape(ids + size * tf.range(rows)[:, None], tf.shape(places))
+    sums = tf.math.unsorted_segment_sum(values, ids, size * rows)
+    axes = (*places.shape[1:-1], size, *values.shape[len(places.shape) :])
+    return tf.reshape(sums, (-1, *axes))
 
 
 def elu(x, alpha):

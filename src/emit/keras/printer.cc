@@ -43,7 +43,7 @@ std::string layer_wish(const std::string& parameter) {
       "copy max_pooling1d max_pooling2d average_pooling1d average_pooling2d "
       "global_average_pooling2d zero_padding1d zero_padding2d zero_padding3d cropping1d cropping2d cropping3d dropout divide layer_normalization group_normalization rms_normalization rsqrt mean up_sampling1d up_sampling2d up_sampling3d resize tensordot "
       "true_divide average_pool square power einsum where less_equal expand_dims dot_product_attention "
-      "input_layer");
+      "input_layer take_along_axis scatter_add");
   const std::string name = public_identifier(layer_of(parameter));
   const size_t end = name.find_last_not_of("0123456789");
   const std::string stem =

@@ -372,7 +372,8 @@ std::string ForwardPrinter::shared(const Shared& value) {
 void ForwardPrinter::spelled(const ir::Node& node) {
   std::vector<std::string> inputs;
   for (const ir::ValueId id : node.inputs) inputs.push_back(use(id));
-  Spelled made = spell(ir::spellings(node.op)->libtorch, node, std::move(inputs), Language::kCpp);
+  Spelled made = spell(ir::spellings(node.op)->libtorch, node, std::move(inputs), Language::kCpp,
+                       {.rank = shape(node.inputs[0]).size()});
   finish(std::move(made.flat), made.infix);
 }
 

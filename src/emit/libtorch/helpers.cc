@@ -70,6 +70,13 @@ Tensor window_mask(int64_t keys, int64_t window, const torch::Device& device) {
   return ones.tril().triu(1 - window);
 }
 
+// Adds up what goes to the same place along an axis.
+Tensor scatter_add(const Tensor& values, const Tensor& places, int64_t axis, int64_t size) {
+  std::vector<int64_t> shape = values.sizes().vec();
+  shape[axis] = size;
+  return values.new_zeros(shape).scatter_add(axis, places.expand_as(values), values);
+}
+
 // The whole sequence from a zero state; the gates are i, f, g, o.
 Tensor lstm_sequence(const Tensor& x, const Tensor& weight_ih, const Tensor& weight_hh,
                      const Tensor& bias = {}) {

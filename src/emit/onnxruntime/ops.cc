@@ -240,7 +240,8 @@ Parts parts_of(P& p, const Spelled& call) {
 void spelled(P& p, const Node& node) {
   Strings inputs;
   for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back("{" + p.input(i) + "}");
-  const Spelled made = spell(ir::spellings(node.op)->onnx, node, inputs, Language::kOnnx);
+  const Spelled made =
+      spell(ir::spellings(node.op)->onnx, node, inputs, Language::kOnnx, {.rank = p.input_shape().size()});
   const Parts parts = parts_of(p, made);
   p.add(made.head, parts.inputs, parts.attributes);
 }

@@ -25,6 +25,16 @@ def padded_embedding(table, ids, padding):
     return tf.where((ids == padding)[..., None], tf.stop_gradient(rows), rows)
 
 
+def scatter_add(values, places, size):
+    """Adds up what goes to the same place, for each row of the axes before."""
+    ids = tf.reshape(places, (-1, places.shape[-1]))
+    rows = tf.shape(ids, ids.dtype)[0]
+    ids = tf.reshape(ids + size * tf.range(rows)[:, None], tf.shape(places))
+    sums = tf.math.unsorted_segment_sum(values, ids, size * rows)
+    axes = (*places.shape[1:-1], size, *values.shape[len(places.shape) :])
+    return tf.reshape(sums, (-1, *axes))
+
+
 @tf.function(jit_compile=True)
 def conv2d_xla(x, kernel, *, strides, padding, dilations):
     """For convolutions whose gradient TensorFlow's own CPU kernels lack."""

@@ -98,6 +98,13 @@ def cached_attention_mixed(q, k, v, keys, values, positions, mask: Tensor) -> Te
     return x.transpose(1, 2)
 
 
+def scatter_add(values: Tensor, places: Tensor, axis: int, size: int) -> Tensor:
+    """Adds up what goes to the same place along an axis."""
+    shape = (*values.shape[:axis], size, *values.shape[axis + 1 :])
+    places = places.expand_as(values)
+    return values.new_zeros(shape).scatter_add(axis, places, values)
+
+
 def lstm(x: Tensor, weight_ih: Tensor, weight_hh: Tensor, *bias: Tensor) -> Tensor:
     """The whole sequence from a zero state; the gates are i, f, g, o."""
     state = x.new_zeros(1, len(x), weight_hh.shape[1])
