@@ -39,6 +39,7 @@ CONTENDERS = [
     'framework = "jax", precision = "bfloat16"',
     'framework = "tensorflow"',
     'framework = "keras", backend = "torch"',
+    'framework = "onnxruntime"',
     *(
         [
             'framework = "torch", compile = "default"',
@@ -50,6 +51,7 @@ CONTENDERS = [
         else []
     ),
 ]
+QUICK = ['framework = "onnxruntime", cache = ["dynamic", "none"]']
 OTHERS = [
     'framework = "torch", cache = "dynamic"',
     'framework = "torch", compile = "default", cache = "none"',
@@ -70,8 +72,8 @@ class Generate(unittest.TestCase):
     place: support.Place
 
     def setUp(self) -> None:
-        support.need("torch", "jax", "tensorflow")
-        environments = ["torch", "jax", "tensorflow"]
+        environments = ["torch", "jax", "tensorflow", "onnxruntime"]
+        support.need(*environments)
         self.place = support.Place(environments, shared_proofs=True)
         self.addCleanup(self.place.close)
         self.place.write("lm.ir", MODEL)
@@ -105,9 +107,9 @@ class Generate(unittest.TestCase):
         shown = self.place.run("report", "r")
         self.assertIn("generation: a step answers each prompt of one batch", shown.out)
 
-    @support.full_tier
     def test_proofs_of_others(self) -> None:
-        done = self.place.run("parity", self.recipe(OTHERS))
+        others = QUICK + (OTHERS if support.FULL else [])
+        done = self.place.run("parity", self.recipe(others))
         self.assertEqual(done.code, 0, done.out + done.err)
 
     def test_refused(self) -> None:
@@ -125,9 +127,7 @@ class Generate(unittest.TestCase):
             "[generate] is about the scenario": self.text(
                 torch, top=TOP.replace("generate", "predict")
             ),
-            "ONNX Runtime has no scenario 'generate'": self.text(
-                ['framework = "onnxruntime"']
-            ),
+            "Keras 2 has no scenario 'generate'": self.text(['framework = "keras2"']),
             "a script of your own has no scenario 'generate'": self.text(
                 ['script = "mine.py"']
             ),

@@ -104,10 +104,11 @@ TEST(Frameworks, WriteAnswersWithCachesAndWithout) {
   ASSERT_TRUE(model) << model.error().text();
   const ir::Training training{
       .scenario = ir::Scenario::kGenerate, .generation = {.prompt = 2, .words = 3}, .batch = 4};
-  for (const std::string name : {"torch", "jax", "tensorflow", "keras"}) {
+  for (const std::string name : {"torch", "jax", "tensorflow", "keras", "onnxruntime"}) {
     const Framework& framework = *find_framework(name);
     for (const std::string cache : {"static", "none", "dynamic", "bfloat16"}) {
-      if (cache == "dynamic" && name != "torch") continue;
+      if (cache == "dynamic" && name != "torch" && name != "onnxruntime") continue;
+      if (cache == "bfloat16" && name == "onnxruntime") continue;
       Settings settings = defaults_of(framework);
       settings[cache == "bfloat16" ? "precision" : "cache"] = cache;
       const auto step = passes::decode(*model, keeps_words(settings));
