@@ -93,10 +93,10 @@ class Generate(unittest.TestCase):
         shown = self.place.run("report", "r")
         self.assertIn("generation: a step answers each prompt of one batch", shown.out)
 
-    @support.full_tier
     def test_race_of_those_that_start_quickly(self) -> None:
-        words = ANSWERS.replace("batches = 2\n", "")
+        words = ANSWERS.replace("batches = 2\n", "").replace("prompt = 4\n", "")
         self.race(self.recipe(QUICK, generate=words), [6])
+        self.assertNotIn("Words were not", self.place.run("report", "r").out)
 
     def race(self, recipe: Path, batches: list[int]) -> None:
         done = self.place.run("run", recipe, "--out", "r", "--format", "json")
@@ -119,9 +119,9 @@ class Generate(unittest.TestCase):
             self.assertEqual((row["answers"], row["compilations"]), (2, 0), row["note"])
             self.assertGreater(row["words_per_second"]["value"], 0)
 
+    @support.full_tier
     def test_proofs_of_others(self) -> None:
-        others = QUICK + (OTHERS if support.FULL else [])
-        done = self.place.run("parity", self.recipe(others))
+        done = self.place.run("parity", self.recipe(OTHERS))
         self.assertEqual(done.code, 0, done.out + done.err)
 
     def test_refused(self) -> None:
