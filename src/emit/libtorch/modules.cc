@@ -291,11 +291,9 @@ void Modules::add_loose(ir::ParamId id) {
   const std::string half = stored_in_half(request_)[static_cast<size_t>(id)] ? ", " + type : "";
   held_[id] = name;
   if (p.role == Role::kCache) {  // no buffer: no file has it
-    const std::string where =
-        type.empty() ? "kDevice" : fmt::format("torch::dtype({}).device(kDevice)", type);
     members_.push_back({name, path,
                         fmt::format("Tensor {} = torch::zeros({{kBatchSize, {}, {}, {}}}, {})", name,
-                                    p.shape[1], p.shape[2], p.shape[3], where),
+                                    p.shape[1], p.shape[2], p.shape[3], type.empty() ? "kDevice" : "kCached"),
                         ""});
     return;
   }

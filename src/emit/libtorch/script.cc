@@ -50,7 +50,7 @@ std::set<std::string> reserved() {
       "DecoupledRMSprop abs exp log pow sin cos tan sqrt floor ceil round index INFINITY NULL EOF "
       "stdin stdout stderr errno assert linux unix learning_rate RecipeOptimizer kWarmupSteps kWarmupFrom "
       "kDecaySteps kFinalShare kStepEvery kStepFactor kClipNorm kClipValue kEmaDecay kAccumulate chunk chunks shares kNoDecay "
-      "kPrompt kWords decode_step likeliest Answer predict_step save_words"));
+      "kPrompt kWords kCached decode_step likeliest Answer predict_step save_words"));
   return all;
 }
 
@@ -188,9 +188,9 @@ void Program::header() {
   out_.line(fmt::format("constexpr int64_t kBatchSize = {};", request_.training.batch));
   if (generates()) {
     const ir::Generation& g = request_.training.generation;
-    out_.line(
-        fmt::format("constexpr int64_t kPrompt = {};  // words of each row that are read first", g.prompt));
-    out_.line(fmt::format("constexpr int64_t kWords = {};  // that are chosen in answer", g.words));
+    out_.line("// Words of each row that are read first, and those that are chosen in answer.");
+    out_.line(fmt::format("constexpr int64_t kPrompt = {};", g.prompt));
+    out_.line(fmt::format("constexpr int64_t kWords = {};", g.words));
   } else {
     out_.line(
         fmt::format("constexpr double kLearningRate = {};", python_real(request_.training.optimizer.lr)));
@@ -198,6 +198,11 @@ void Program::header() {
   }
   out_.blank();
   out_.print("const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;\n\n");
+  if (generates() && keeps_words(request_.settings) && !half_.empty()) {
+    out_.line(fmt::format("const auto kCached = torch::dtype(torch::{}).device(kDevice);",
+                          half_ == "bfloat16" ? "kBFloat16" : "kHalf"));
+    out_.blank();
+  }
 }
 
 // What a stretch is as a module of its own: registration, an empty line, members; and the body of forward().
@@ -436,8 +441,7 @@ constexpr const char* kAnswer = R"(Tensor likeliest(const Tensor& logits) { retu
 // kWords words in answer to the first kPrompt of each row, one after the other.
 class Answer {
  public:
-  Answer(const $model$& model, const Tensor& rows)
-      : model_(model), words_(rows.slice(1, 0, kPrompt))$start$ {}
+$constructor$
 
   // The next word of each row: what `choose` makes of the logits.
   Tensor next(const std::function<Tensor(const Tensor&)>& choose = likeliest) {
@@ -492,10 +496,14 @@ Tensor decode_step($model$& model, Tensor& read, const Tensor& words, int64_t fi
   if (!half_.empty()) out_.line("  const Autocast autocast;");
   out_.print(fmt::format("  return model({}, positions).select(1, -1){};\n}}\n\n", keeps ? "words" : "read",
                          half_.empty() ? "" : ".to(torch::kFloat32)"));
-  out_.print(kAnswer, {{"model", class_},
-                       {"read", keeps ? "" : "read_, "},
-                       {"start", keeps ? "" : ", read_(torch::zeros_like(rows))"},
-                       {"held", keeps ? "" : ", read_"}});
+  const std::string head = fmt::format("  Answer(const {}& model, const Tensor& rows)", class_);
+  const std::string start = fmt::format(": model_(model), words_(rows.slice(1, 0, kPrompt)){} {{}}",
+                                        keeps ? "" : ", read_(torch::zeros_like(rows))");
+  out_.print(kAnswer,
+             {{"model", class_},
+              {"read", keeps ? "" : "read_, "},
+              {"constructor", head + (head.size() + start.size() < kColumns ? " " : "\n      ") + start},
+              {"held", keeps ? "" : ", read_"}});
 }
 
 void Program::load_safetensors() {

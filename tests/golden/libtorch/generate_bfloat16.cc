@@ -25,10 +25,13 @@ using torch::Tensor;
 using Batch = std::tuple<Tensor>;  // ids
 
 constexpr int64_t kBatchSize = 4;
-constexpr int64_t kPrompt = 2;  // words of each row that are read first
-constexpr int64_t kWords = 3;  // that are chosen in answer
+// Words of each row that are read first, and those that are chosen in answer.
+constexpr int64_t kPrompt = 2;
+constexpr int64_t kWords = 3;
 
 const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
+
+const auto kCached = torch::dtype(torch::kBFloat16).device(kDevice);
 
 // q, k and v are N, tokens, heads, width; torch has the heads before the tokens. Neighbouring
 // heads of q share a head of k and v.
@@ -72,10 +75,8 @@ struct AttnImpl : nn::Module {
 
   nn::Linear q{nn::LinearOptions(8, 8).bias(false)};
   nn::Linear k{nn::LinearOptions(8, 4).bias(false)};
-  Tensor key_cache = torch::zeros({kBatchSize, 6, 1, 4},
-                                  torch::dtype(torch::kBFloat16).device(kDevice));
-  Tensor value_cache = torch::zeros({kBatchSize, 6, 1, 4},
-                                    torch::dtype(torch::kBFloat16).device(kDevice));
+  Tensor key_cache = torch::zeros({kBatchSize, 6, 1, 4}, kCached);
+  Tensor value_cache = torch::zeros({kBatchSize, 6, 1, 4}, kCached);
 };
 TORCH_MODULE(Attn);
 
@@ -143,8 +144,7 @@ Tensor likeliest(const Tensor& logits) { return logits.argmax(-1); }
 // kWords words in answer to the first kPrompt of each row, one after the other.
 class Answer {
  public:
-  Answer(const Lm& model, const Tensor& rows)
-      : model_(model), words_(rows.slice(1, 0, kPrompt)) {}
+  Answer(const Lm& model, const Tensor& rows) : model_(model), words_(rows.slice(1, 0, kPrompt)) {}
 
   // The next word of each row: what `choose` makes of the logits.
   Tensor next(const std::function<Tensor(const Tensor&)>& choose = likeliest) {

@@ -24,8 +24,9 @@ using torch::Tensor;
 using Batch = std::tuple<Tensor>;  // ids
 
 constexpr int64_t kBatchSize = 4;
-constexpr int64_t kPrompt = 2;  // words of each row that are read first
-constexpr int64_t kWords = 3;  // that are chosen in answer
+// Words of each row that are read first, and those that are chosen in answer.
+constexpr int64_t kPrompt = 2;
+constexpr int64_t kWords = 3;
 
 const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
 
