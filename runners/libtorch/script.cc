@@ -7,7 +7,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr const char* kOptions[] = {"channels_last", "precision"};
+constexpr const char* kOptions[] = {"channels_last", "precision", "cache"};
 
 // torch's exceptions carry a stack of C++ calls, which belongs into the traceback.
 template <typename Act>
@@ -89,9 +89,11 @@ class LibtorchAdapter : public Adapter {
   }
   void restore() override {
     guarded([&] {
-      need_optimizer();
       load_initial();
-      built_->forget();
+      if (!built_->answers()) {
+        need_optimizer();
+        built_->forget();
+      }
       barrier();
     });
   }
@@ -99,7 +101,8 @@ class LibtorchAdapter : public Adapter {
     guarded([&] {
       const torch::NoGradGuard no_grad;
       const Tensors mine = state();
-      for (const auto& [name, change] : read_safetensors(changes)) {
+      if (!changes.empty()) changes_ = read_safetensors(changes);
+      for (const auto& [name, change] : changes_) {
         const auto target = mine.find(name);
         if (target == mine.end()) throw AdapterError("the model trains no '" + name + "'");
         Tensor(target->second).add_(like(change, target->second));
@@ -131,6 +134,24 @@ class LibtorchAdapter : public Adapter {
         if (const auto rate = built_->rate(step)) all.push_back(*rate);
       }
       return all;
+    });
+  }
+
+  bool answers() const override { return built_->answers(); }
+  std::vector<std::vector<int64_t>> outputs() override {
+    return guarded([&] {
+      std::vector<std::vector<int64_t>> all;
+      for (const Tensor& words : said_) {
+        const Tensor flat = words.flatten().to(torch::kCPU, torch::kInt64).contiguous();
+        all.emplace_back(flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel());
+      }
+      return all;
+    });
+  }
+  void one_word() override {
+    guarded([&] {
+      built_->word();
+      barrier();
     });
   }
 
@@ -166,7 +187,7 @@ class LibtorchAdapter : public Adapter {
     torch::set_default_dtype(c10::scalarTypeToTypeMeta(dtype_));
     torch::manual_seed(1);  // a program's own seed comes after this one
     built_ = program->second();
-    built_->model().train();
+    if (!built_->answers()) built_->model().train();
     if (request.float64) {  // else what the program stores in half precision stays so
       for (const auto& [key, tensor] : state())
         if (tensor.is_floating_point()) Tensor(tensor).set_data(tensor.to(dtype_));
@@ -176,7 +197,7 @@ class LibtorchAdapter : public Adapter {
     built_->load(request.data, dtype_);
     initial_.clear();
     for (const auto& [key, tensor] : state()) initial_[key] = tensor.detach().clone();
-    train_ = request.train;
+    train_ = request.train && !built_->answers();
     trained_ = parameters_of_model();
     built_->restart(train_);
     return effective();
@@ -257,6 +278,12 @@ class LibtorchAdapter : public Adapter {
     }
     reset();
     Tensors out;
+    if (built_->answers()) {
+      const auto [logits, words] = built_->answer(request.first, request.count);
+      out = {{"output", wide(logits)}, {"words", words.to(torch::kFloat64)}};
+      write_safetensors(request.out, out);
+      return {"output", "words"};
+    }
     one_step(request, out);
     reset();
     // A program with weights in half precision computes inside the autocast of its step alone. Nothing compares its outputs:
@@ -326,7 +353,20 @@ class LibtorchAdapter : public Adapter {
     return hashes;
   }
 
+  // The outputs of a burst are asked for right after it, if at all.
+  Burst answers(int64_t steps, Ring& ring) {
+    said_.clear();
+    const int64_t start = now_ns();
+    for (int64_t n = 0; n < steps; ++n) {
+      said_.push_back(built_->answer());
+      ring.mark();
+    }
+    barrier();
+    return {.ns = now_ns() - start};
+  }
+
   Burst burst(int64_t steps, Ring& ring) {
+    if (built_->answers()) return answers(steps, ring);
     need_optimizer();
     std::vector<Tensor> kept;
     built_->waits.take();
@@ -351,7 +391,8 @@ class LibtorchAdapter : public Adapter {
 
   torch::ScalarType dtype_ = torch::kFloat32;
   std::unique_ptr<Built> built_;
-  Tensors initial_;
+  std::vector<Tensor> said_;  // words of the last burst
+  Tensors initial_, changes_;
   std::vector<std::pair<std::string, Tensor>> trained_;
   bool train_ = true;
 };

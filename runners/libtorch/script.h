@@ -11,6 +11,13 @@
 //   class Batches;                                // Batches(load_data(..)), then next() without end: a tuple
 //   constexpr int64_t kBatchSize;
 //
+// One that answers prompts has no optimizer and no train_step, but constexpr int64_t kPrompt, kWords,
+//
+//   class Answer;                // Answer(model, rows), then next(choose = likeliest): the next word of each row
+//   Tensor predict_step(const Model&, const Tensor& rows);                  // kWords words of each row
+//
+// and BAKEOFF_ANSWERS(generate_libtorch) below. The caches of its model are no buffers.
+//
 // The model's forward() takes the first inputs of train_step and gives the prediction, or a tuple that begins
 // with it. Parameters and buffers have the canonical names. The compiled adapter is per program; a worker
 // may hold several.
@@ -77,6 +84,12 @@ class Built {
   virtual torch::Tensor average(const torch::Tensor& parameter) = 0;
   // The optimizer's learning rate of a step; nothing: it is constant.
   virtual std::optional<double> rate(int64_t step) = 0;
+  // Of a program that answers prompts: the words of the next batch; the next word of the present answers, after the
+  // last one of the next batch; logits and words of rows, the logits for the words of the data.
+  virtual bool answers() const { return false; }
+  virtual torch::Tensor answer() { return {}; }
+  virtual torch::Tensor word() { return {}; }
+  virtual std::pair<torch::Tensor, torch::Tensor> answer(int64_t, int64_t) { return {}; }
   WaitClock waits;
 };
 
@@ -129,20 +142,12 @@ class BuiltOf : public Built {
     return std::nullopt;
   }
 
- private:
+ protected:
   using Model = decltype(Idiom::make_model());
   using Optimizer = decltype(Idiom::make_optimizer(std::declval<Model&>()));
   using Data = decltype(Idiom::load_data(std::string()));
   using Batches = typename Idiom::Batches;
 
-  Data next() {
-    if (!batches_) batches_.emplace(data_);
-    return batches_->next();
-  }
-  torch::Tensor step_on(const Data& batch, torch::optim::Optimizer& optimizer) {
-    return std::apply([&](const auto&... inputs) { return Idiom::train_step(model_, optimizer, inputs...); },
-                      batch);
-  }
   Data some(int64_t first, int64_t count) const {
     const auto device =
         model_->parameters().empty() ? torch::Device(torch::kCPU) : model_->parameters().front().device();
@@ -150,10 +155,24 @@ class BuiltOf : public Built {
         [&](const auto&... inputs) { return Data(inputs.slice(0, first, first + count).to(device)...); },
         data_);
   }
+  Data next() {
+    if (!batches_) batches_.emplace(data_);
+    return batches_->next();
+  }
+  Model model_;
+  Data data_;
+
+ private:
+  torch::Tensor step_on(const Data& batch, torch::optim::Optimizer& optimizer) {
+    return std::apply([&](const auto&... inputs) { return Idiom::train_step(model_, optimizer, inputs...); },
+                      batch);
+  }
   // forward() with as many of the first inputs as it takes.
   template <size_t... I>
   torch::Tensor predict_from(const Data& batch, std::index_sequence<I...>) {
-    if constexpr (requires { model_->forward(std::get<I>(batch)...); }) {
+    if constexpr (requires { typename Idiom::Answer; }) {
+      return {};
+    } else if constexpr (requires { model_->forward(std::get<I>(batch)...); }) {
       return first_of(model_->forward(std::get<I>(batch)...));
     } else {
       static_assert(sizeof...(I) > 1, "forward() takes none of the inputs of train_step");
@@ -166,10 +185,36 @@ class BuiltOf : public Built {
     return std::get<0>(outputs);
   }
 
-  Model model_;
-  Data data_;
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<Batches> batches_;
+};
+
+template <typename Idiom>
+class AnswersOf : public BuiltOf<Idiom> {
+ public:
+  bool answers() const override { return true; }
+  torch::Tensor answer() override { return Idiom::predict_step(this->model_, std::get<0>(this->next())); }
+  torch::Tensor word() override {
+    if (said_ % Idiom::kWords == 0) answer_.emplace(this->model_, std::get<0>(this->next()));
+    ++said_;
+    return answer_->next();
+  }
+  std::pair<torch::Tensor, torch::Tensor> answer(int64_t first, int64_t count) override {
+    const torch::Tensor rows = std::get<0>(this->some(first, count));
+    typename Idiom::Answer following(this->model_, rows);
+    std::vector<torch::Tensor> logits;
+    for (int64_t n = 0; n < Idiom::kWords; ++n) {
+      following.next([&](const torch::Tensor& seen) {
+        logits.push_back(seen);
+        return rows.select(1, Idiom::kPrompt + n);
+      });
+    }
+    return {torch::stack(logits, 1), Idiom::predict_step(this->model_, rows)};
+  }
+
+ private:
+  std::optional<typename Idiom::Answer> answer_;
+  int64_t said_ = 0;
 };
 
 // The programs of this worker, by the name of their namespace.
@@ -191,6 +236,27 @@ std::map<std::string, Factory>& programs();
   static const bool name##_listed =                                                            \
       ::bakeoff::programs()                                                                    \
           .emplace(#name, [] { return std::make_unique<::bakeoff::BuiltOf<name##_idiom>>(); }) \
+          .second;
+
+#define BAKEOFF_ANSWERS(name)                                                                     \
+  struct name##_idiom {                                                                           \
+    using Batches = name::Batches;                                                                \
+    using Answer = name::Answer;                                                                  \
+    static constexpr int64_t kBatch = name::kBatchSize;                                           \
+    static constexpr int64_t kPrompt = name::kPrompt, kWords = name::kWords;                      \
+    static auto make_model() { return name::make_model(); }                                       \
+    static auto make_optimizer(auto& model) { return torch::optim::SGD(model->parameters(), 0); } \
+    static auto load_data(const std::string& path) { return name::load_data(path); }              \
+    static auto predict_step(const auto& model, const torch::Tensor& rows) {                      \
+      return name::predict_step(model, rows);                                                     \
+    }                                                                                             \
+    static torch::Tensor train_step(auto&, auto&, const auto&...) {                               \
+      throw ::bakeoff::AdapterError("a program that answers prompts does not train");             \
+    }                                                                                             \
+  };                                                                                              \
+  static const bool name##_listed =                                                               \
+      ::bakeoff::programs()                                                                       \
+          .emplace(#name, [] { return std::make_unique<::bakeoff::AnswersOf<name##_idiom>>(); })  \
           .second;
 
 // Serves the programs listed so far.

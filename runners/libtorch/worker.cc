@@ -231,7 +231,7 @@ class Worker {
     if (op == "memory") return add(answer, memory());
     if (op == "import") return import(request, answer);
     if (op != "build" && op != "parity" && op != "losses" && op != "run" && op != "state" &&
-        op != "batches" && op != "restore" && op != "rates") {
+        op != "batches" && op != "restore" && op != "rates" && op != "outputs" && op != "serve") {
       throw ProtocolError("unknown op '" + op + "'");
     }
     if (!imported_) throw ProtocolError("the framework is not imported yet");
@@ -242,6 +242,11 @@ class Worker {
     if (op == "batches") return batches(request, answer);
     if (op == "rates") return rates(request, answer);
     if (op == "restore") return adapter_.restore();
+    const bool of_answers = op == "outputs" || op == "serve";
+    if (adapter_.answers() != of_answers && op != "run")
+      throw ProtocolError("'" + op + "' belongs to another scenario");
+    if (op == "outputs") return outputs(answer);
+    if (op == "serve") return words(request, answer);
     op == "losses" ? losses(request, answer) : train(request, ring, answer);
   }
 
@@ -303,12 +308,20 @@ class Worker {
 
   void train(const Json& request, Ring& ring, Json& answer) {
     const int64_t steps = positive(request, "steps");
-    if (const std::string changes = path(request, "nudge"); !changes.empty()) adapter_.nudge(changes);
+    ring.after(0, {});
+    if (const std::string changes = path(request, "nudge"); !changes.empty()) {
+      adapter_.nudge(changes);
+      const bool again = field(request, "nudge_every") != nullptr;
+      if (const int64_t every = again ? positive(request, "nudge_every") : steps; every < steps)
+        ring.after(every, [this] { adapter_.nudge(""); });
+    }
     const int64_t start = now_ns();
     const Burst burst = adapter_.run(steps, ring);
     answer["ns"] = burst.ns;
     answer["wall_ns"] = now_ns() - start;
     answer["steps"] = steps;
+    answer["loss"] = Json();
+    if (adapter_.answers()) return;
     answer["loss"] = burst.loss;
     answer["losses"] = Json::Array(burst.losses.begin(), burst.losses.end());
     Json sums;
@@ -319,6 +332,42 @@ class Worker {
                       {"batches", burst.wait->batches},
                       {"first_ns", burst.wait->first_ns},
                       {"firsts", burst.wait->firsts}};
+  }
+
+  // Of each step: how many words, the last one, the sum of their squares, and all of them.
+  void outputs(Json& answer) {
+    Json::Array all;
+    for (const std::vector<int64_t>& words : adapter_.outputs()) {
+      double square = 0;
+      for (const int64_t word : words) square += static_cast<double>(word) * static_cast<double>(word);
+      all.emplace_back(Json::Array{words.size(), static_cast<double>(words.back()), square,
+                                   Json::Array(words.begin(), words.end())});
+    }
+    answer["outputs"] = all;
+  }
+
+  // Start and end of each word in nanoseconds; the file appears under its name when it is complete.
+  void words(const Json& request, Json& answer) {
+    if (field(request, "arrivals") != nullptr)
+      throw ProtocolError("words are asked for when the last one is there: 'arrivals' is not null");
+    const int64_t wanted = positive(request, "requests"), limit = positive(request, "limit_ns");
+    const std::string out = needed_path(request, "out"), part = out + ".part";
+    std::vector<int64_t> times;
+    times.reserve(static_cast<size_t>(2 * wanted));
+    const int64_t zero = now_ns();
+    for (int64_t n = 0; n < wanted && (times.empty() || times.back() < limit); ++n) {
+      times.push_back(now_ns() - zero);
+      adapter_.one_word();
+      times.push_back(now_ns() - zero);
+    }
+    answer["ns"] = now_ns() - zero;
+    answer["requests"] = static_cast<int64_t>(times.size() / 2);
+    answer["compilations"] = 0;
+    std::ofstream file(part, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(times.data()), static_cast<std::streamsize>(8 * times.size()));
+    file.close();
+    if (!file || std::rename(part.c_str(), out.c_str()) != 0)
+      throw AdapterError("cannot write '" + out + "'");
   }
 
   static void add(Json& answer, const Json& fields) {

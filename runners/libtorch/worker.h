@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -57,14 +58,23 @@ class Ring {
 
   // Stamps the end of a step: one clock reading and two stores.
   void mark() {
-    if (slots_ == nullptr) return;
-    slots_[count_ % capacity_] = now_ns();
-    __atomic_store_n(published_, ++count_, __ATOMIC_RELEASE);
+    if (slots_ != nullptr) {
+      slots_[count_ % capacity_] = now_ns();
+      __atomic_store_n(published_, ++count_, __ATOMIC_RELEASE);
+    }
+    if (every_ > 0 && ++since_ % every_ == 0) act_();
+  }
+  // From now on `act` is called after each `every` marks; 0: no more.
+  void after(int64_t every, std::function<void()> act) {
+    every_ = every, since_ = 0;
+    act_ = std::move(act);
   }
 
  private:
   int64_t* slots_ = nullptr;
   uint64_t* published_ = nullptr;
+  int64_t every_ = 0, since_ = 0;
+  std::function<void()> act_;
   uint64_t capacity_ = 0;
   uint64_t count_ = 0;
 };
@@ -121,7 +131,8 @@ class Adapter {
   virtual Burst run(int64_t steps, Ring& ring) = 0;
   // Initial weights and buffers, fresh optimizer state; the data goes on where it stands.
   virtual void restore() = 0;
-  // Adds the tensors of file `changes`, by name, to the parameters as they are now: a run may begin with it.
+  // Adds the tensors of file `changes`, by name, to the parameters as they are now: a run may begin with it. Empty: those
+  // of the last file once more, amid a run.
   virtual void nudge(const std::string& changes) = 0;
   // One hash for each of the first batches that training reads; it stands at the first row again afterwards.
   virtual std::vector<std::string> batch_hashes(int64_t count,
@@ -130,6 +141,11 @@ class Adapter {
   virtual std::vector<std::string> write_state(const std::string& out) = 0;
   // The learning rates of these steps, counted from 0; empty: constant.
   virtual std::vector<double> rates(const std::vector<int64_t>& steps) = 0;
+  // Whether what is built answers prompts. Then run() has no losses, outputs() are the words of each of its steps, and
+  // one_word() waits for the next word of a batch of answers.
+  virtual bool answers() const { return false; }
+  virtual std::vector<std::vector<int64_t>> outputs() { return {}; }
+  virtual void one_word() {}
 };
 
 // Serves until `close` or the end of the requests; gives the exit code.

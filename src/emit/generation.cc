@@ -17,7 +17,7 @@ Setting cache_setting(bool grows) {
       .scenarios = {ir::Scenario::kGenerate}};
   if (grows) {
     setting.values.insert(setting.values.begin() + 1, "dynamic");
-    setting.doc += "; dynamic: kept, in tensors that grow by each word (compile = off)";
+    setting.doc += "; dynamic: kept, in tensors that grow by each word";
   } else {
     setting.doc += "; no cache grows: each word would be compiled anew";
   }

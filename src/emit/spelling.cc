@@ -137,12 +137,15 @@ std::string backwards_text(const ir::Node& flip) {
                      join(last, ", "));
 }
 
-// The sizes of an expand after N; L is read from the input.
-std::string sizes_text(const ir::Node& expand, Order order) {
+// The sizes of an expand after N; L is read from the input, which ONNX does where the size is 1.
+std::string sizes_text(const ir::Node& expand, Order order, Language language) {
+  const char* words = language == Language::kOnnx  ? "1"
+                      : language == Language::kCpp ? "{{0}}.size({})"
+                                                   : "{{0}}.shape[{}]";
   const ir::Shape shape = physical_shape(order, expand.integers("shape"));
   std::vector<std::string> sizes;
   for (size_t axis = 1; axis < shape.size(); ++axis)
-    sizes.push_back(shape[axis] == ir::kSteps ? fmt::format("{{0}}.shape[{}]", axis)
+    sizes.push_back(shape[axis] == ir::kSteps ? fmt::format(fmt::runtime(words), axis)
                                               : std::to_string(shape[axis]));
   return join(sizes, ", ");
 }
@@ -160,6 +163,12 @@ std::string behind_text(int64_t axis, int64_t rank, Language language) {
 }
 
 std::string with_attributes(std::string text, const ir::Node& node, Language language, const Axes& axes) {
+  if (node.op == ir::Op::kSlice && node.integer("end") == ir::kSteps) {  // of the last words
+    text = replaced(text, "{begin}", std::to_string(node.integer("begin") - ir::kSteps));
+    text = replaced(
+        text, "{end}",
+        language == Language::kCpp ? "std::nullopt" : std::to_string(std::numeric_limits<int64_t>::max()));
+  }
   for (const ir::Attribute& a : node.attributes) {
     text =
         replaced(text, "{" + a.name + "}", attribute_text(a, language, axes, node.has_attribute("keepdims")));
@@ -176,7 +185,7 @@ std::string with_attributes(std::string text, const ir::Node& node, Language lan
     text = replaced(text, "{behind}", behind_text(axis, static_cast<int64_t>(axes.rank), language));
     text = replaced(text, "{after}", std::to_string(axis + 1));
   }
-  if (node.op == ir::Op::kExpand) text = replaced(text, "{sizes}", sizes_text(node, axes.order));
+  if (node.op == ir::Op::kExpand) text = replaced(text, "{sizes}", sizes_text(node, axes.order, language));
   return text;
 }
 

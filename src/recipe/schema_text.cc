@@ -197,8 +197,10 @@ std::string markdown() {
       "`environment = \"NAME\"` runs it in another environment than its framework's (docs/environments.md).\n";
   for (const emit::Framework* framework : emit::frameworks()) {
     text += fmt::format("\n### framework = \"{}\" ({})\n", framework->name, framework->title);
-    if (framework->scenarios.size() == 1)
-      text += fmt::format("\nOnly scenario `{}`.\n", ir::name(framework->scenarios[0]));
+    std::vector<std::string> can;
+    for (const ir::Scenario scenario : framework->scenarios) can.push_back(ir::name(scenario));
+    if (can.size() < 3)
+      text += fmt::format("\nOnly scenario{} `{}`.\n", can.size() == 1 ? "" : "s", join(can, "`, `"));
     text += settings_table(framework->settings);
   }
   text +=

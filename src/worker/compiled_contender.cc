@@ -308,9 +308,10 @@ Result<std::string> worker_main(const std::vector<fs::path>& sources) {
       begin = end + 1;
     }
     // The text itself, with its lines: the compiler's messages name the program's own file.
-    programs +=
-        fmt::format("namespace {} {{\n#line 1 \"{}\"\n{}\n}}  // namespace {}\nBAKEOFF_SCRIPT({})\n\n", name,
-                    source.filename().string(), text, name, name);
+    const bool answers = text.find("\nclass Answer {") != std::string::npos;
+    programs += fmt::format("namespace {} {{\n#line 1 \"{}\"\n{}\n}}  // namespace {}\n{}({})\n\n", name,
+                            source.filename().string(), text, name,
+                            answers ? "BAKEOFF_ANSWERS" : "BAKEOFF_SCRIPT", name);
   }
   return fmt::format(
       "#include \"script.h\"\n\n{}\n\n{}int main(int argc, char** argv) {{ return "

@@ -50,7 +50,13 @@ CONTENDERS = [
         else []
     ),
 ]
+QUICK = [
+    'framework = "onnxruntime", cache = ["static", "dynamic", "none"]',
+    'framework = "libtorch"',
+]
 OTHERS = [
+    'framework = "libtorch", cache = "none"',
+    'framework = "libtorch", precision = ["bfloat16", "float16"]',
     'framework = "torch", cache = "dynamic"',
     'framework = "torch", compile = "default", cache = "none"',
     'framework = "torch", cache = ["static", "dynamic", "none"], precision = "bfloat16"',
@@ -70,9 +76,11 @@ class Generate(unittest.TestCase):
     place: support.Place
 
     def setUp(self) -> None:
-        support.need("torch", "jax", "tensorflow")
-        environments = ["torch", "jax", "tensorflow"]
-        self.place = support.Place(environments, shared_proofs=True)
+        environments = ["torch", "jax", "tensorflow", "onnxruntime"]
+        support.need(*environments)
+        self.place = support.Place(
+            environments, shared_proofs=True, shared_programs=True
+        )
         self.addCleanup(self.place.close)
         self.place.write("lm.ir", MODEL)
 
@@ -81,9 +89,17 @@ class Generate(unittest.TestCase):
         return self.place.write("lm.toml", support.recipe(contenders, **given))
 
     def test_race(self) -> None:
-        done = self.place.run(
-            "run", self.recipe(CONTENDERS), "--out", "r", "--format", "json"
-        )
+        self.race(self.recipe(CONTENDERS), [6, 2])
+        shown = self.place.run("report", "r")
+        self.assertIn("generation: a step answers each prompt of one batch", shown.out)
+
+    def test_race_of_those_that_start_quickly(self) -> None:
+        words = ANSWERS.replace("batches = 2\n", "").replace("prompt = 4\n", "")
+        self.race(self.recipe(QUICK, generate=words), [6])
+        self.assertNotIn("Words were not", self.place.run("report", "r").out)
+
+    def race(self, recipe: Path, batches: list[int]) -> None:
+        done = self.place.run("run", recipe, "--out", "r", "--format", "json")
         self.assertIn(done.code, (0, 1), done.err)
         report = done.json()
         reasons = [
@@ -97,13 +113,11 @@ class Generate(unittest.TestCase):
             self.assertEqual(checks, PROOFS + (HALF if half else []))
         ranked = {row["contender"]["id"] for row in report["ranked"]}
         words = {(row["contender"], row["batch"]): row for row in report["generate"]}
-        self.assertEqual(set(words), {(one, n) for one in ranked for n in (6, 2)})
+        self.assertEqual(set(words), {(one, n) for one in ranked for n in batches})
         for row in words.values():
             self.assertEqual((row["prompt"], row["words"]), (4, 6))
             self.assertEqual((row["answers"], row["compilations"]), (2, 0), row["note"])
             self.assertGreater(row["words_per_second"]["value"], 0)
-        shown = self.place.run("report", "r")
-        self.assertIn("generation: a step answers each prompt of one batch", shown.out)
 
     @support.full_tier
     def test_proofs_of_others(self) -> None:
@@ -125,9 +139,7 @@ class Generate(unittest.TestCase):
             "[generate] is about the scenario": self.text(
                 torch, top=TOP.replace("generate", "predict")
             ),
-            "ONNX Runtime has no scenario 'generate'": self.text(
-                ['framework = "onnxruntime"']
-            ),
+            "Keras 2 has no scenario 'generate'": self.text(['framework = "keras2"']),
             "a script of your own has no scenario 'generate'": self.text(
                 ['script = "mine.py"']
             ),

@@ -50,6 +50,7 @@ class Fake : public bakeoff::Adapter {
   void restore() override { steps_ = 0; }
   void nudge(const std::string& changes) override {
     if (changes == "broken") throw bakeoff::AdapterError("the model trains no 'w'");
+    std::printf("nudged by '%s'\n", changes.c_str());
   }
   // Says what it was asked.
   std::vector<std::string> batch_hashes(int64_t count,

@@ -84,9 +84,12 @@ TEST_F(RunnerWorker, GoesThroughAllStages) {
   EXPECT_EQ(ran->burst.wait, (BatchWait{70, 2, 50, 1}));
   ASSERT_EQ(ran->step_ns.size(), 5u);
   for (const int64_t ns : ran->step_ns) EXPECT_GT(ns, 0);
+  EXPECT_TRUE(worker->run(5, Stage::kRun, {.file = "w", .every = 2}));
+  EXPECT_TRUE(worker->run(3));
   EXPECT_TRUE(worker->ok());
   worker->close();
-  EXPECT_EQ(read_file(folder_ / "log").value(), "trained\n");
+  EXPECT_EQ(read_file(folder_ / "log").value(),
+            "trained\nnudged by 'w'\nnudged by ''\nnudged by ''\ntrained\ntrained\n");
 }
 
 TEST_F(RunnerWorker, RefusalsAreTold) {

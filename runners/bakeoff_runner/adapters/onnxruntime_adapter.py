@@ -1,4 +1,4 @@
-"""ONNX Runtime, which only predicts.
+"""ONNX Runtime, which does not train.
 
 What a script has to offer, generated or edited by its user:
 
@@ -8,7 +8,9 @@ What a script has to offer, generated or edited by its user:
 - ``build_model(weights, real) -> onnx.ModelProto``, from a dict of arrays by canonical
   name; ``real`` is numpy's type of all floating-point numbers;
 - ``make_session(model, threads) -> onnxruntime.InferenceSession``;
-- ``predict_step(session, *batch) -> output``, an array or an OrtValue.
+- ``predict_step(session, *batch) -> output``, an array or an OrtValue;
+- of the scenario "generate", ``make_decoder(session)``: what ``predict_step`` and
+  ``generate`` get in place of the session.
 
 A session that does not run on the script's ``PROVIDER`` is a failure, and so is one
 whose provider fails later: ONNX Runtime itself falls back to the CPU with a warning.
@@ -24,6 +26,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+from types import SimpleNamespace
 from typing import Any, Callable, Iterator, Mapping, Optional
 
 from bakeoff_runner.adapter import (
@@ -35,6 +38,11 @@ from bakeoff_runner.adapter import (
     LossesResult,
     ParityRequest,
     RunResult,
+)
+from bakeoff_runner.generation import (
+    GENERATION_NAMES,
+    prove_generation,
+    word_request,
 )
 from bakeoff_runner.pipeline import endless
 from bakeoff_runner.prediction import (
@@ -57,7 +65,8 @@ _SCRIPT_NAMES = {
     "make_session": "make_session(model, threads)",
     "predict_step": "predict_step(session, *inputs)",
 }
-_OPTIONS = {"optimization", "io_binding", "provider"}
+_GENERATE_NAMES = {**GENERATION_NAMES, "make_decoder": "make_decoder(session)"}
+_OPTIONS = {"optimization", "io_binding", "provider", "cache"}
 _ON_GPU = {"cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
 
 
@@ -69,6 +78,7 @@ class OnnxRuntimeAdapter(ScriptAdapter):
         self._threads = 1
         self._model: Any = None
         self._session: Any = None  # None: in double precision, by the reference
+        self._decoder: Any = None  # of the scenario "generate"
         self._data: tuple[Array, ...] = ()
         self._batches: Optional[Iterator[Any]] = None
 
@@ -97,10 +107,12 @@ class OnnxRuntimeAdapter(ScriptAdapter):
 
         self._drop()
         if not request.predict:
-            raise AdapterError("ONNX Runtime does not train: scenario 'predict' only")
+            raise AdapterError("ONNX Runtime does not train")
         self._dtype = request.dtype
         script = self._load_script(request)
         self._require(_SCRIPT_NAMES)
+        if request.generate:
+            self._require(_GENERATE_NAMES)
         if request.weights is None:
             raise AdapterError("onnxruntime needs a weights file")
         if request.data is None:
@@ -116,10 +128,18 @@ class OnnxRuntimeAdapter(ScriptAdapter):
             for a in arrays
         )
         self._make_session()
+        if request.generate:
+            session = self._session or _ReferenceSession(self._model)
+            self._decoder = script.make_decoder(session)
         return self._effective(weights)
 
     def parity(self, request: ParityRequest) -> dict[str, Array]:
+        import numpy as np
+
         batch = self._rows(request.first, request.count)
+        if self._decoder is not None:
+            script = self._the_script()
+            return prove_generation(script, self._decoder, batch[0], np.array)
         if self._session is None:
             return {"output": self._by_reference(batch)}
         first = next(iter(self._the_script().batches(batch)))
@@ -151,16 +171,20 @@ class OnnxRuntimeAdapter(ScriptAdapter):
         """The session's weights never change."""
 
     def request(self) -> Callable[[], None]:
+        if self._decoder is not None:
+            script, stream = self._the_script(), self._stream()
+            return word_request(script, self._decoder, stream, lambda word: None)
         return predict_request(
             self._predict_step(), self._stream(), lambda output: None
         )
 
     def _predict_step(self) -> Callable[..., Any]:
-        return functools.partial(self._the_script().predict_step, self._session)
+        model = self._session if self._decoder is None else self._decoder
+        return functools.partial(self._the_script().predict_step, model)
 
     def _drop(self) -> None:
         self._drop_script()
-        self._model = self._session = self._batches = None
+        self._model = self._session = self._decoder = self._batches = None
         self._data = ()
 
     def _stream(self) -> Iterator[Any]:
@@ -233,24 +257,90 @@ class OnnxRuntimeAdapter(ScriptAdapter):
 
     def _by_reference(self, batch: tuple[Array, ...]) -> Array:
         import numpy as np
-        from onnx.reference import ReferenceEvaluator
 
-        evaluator = ReferenceEvaluator(
-            self._model,
-            new_ops=[
-                _correct_lrn(),
-                _correct_gelu(),
-                *_correct_pools(),
-                _correct_conv_transpose(),
-                _correct_resize(),
-            ],
-        )
-        for op in evaluator.rt_nodes_:
-            for name, _, exact in _reals(op.onnx_node):
-                setattr(op, name, exact)
         names = [value.name for value in self._model.graph.input]
-        outputs = evaluator.run(None, dict(zip(names, batch)))
+        outputs = _reference(self._model).run(None, dict(zip(names, batch)))
         return joined(outputs if len(outputs) > 1 else outputs[0], np.asarray)
+
+
+def _reference(model: Any) -> Any:
+    from onnx.reference import ReferenceEvaluator
+
+    evaluator = ReferenceEvaluator(
+        model,
+        new_ops=[
+            _correct_lrn(),
+            _correct_gelu(),
+            *_correct_pools(),
+            _correct_conv_transpose(),
+            _correct_resize(),
+        ],
+    )
+    for op in evaluator.rt_nodes_:
+        for name, _, exact in _reals(op.onnx_node):
+            setattr(op, name, exact)
+    return evaluator
+
+
+class _ReferenceSession:
+    """What a decoder asks of a session, by the reference implementation."""
+
+    def __init__(self, model: Any) -> None:
+        self._graph, self._evaluator = model.graph, _reference(model)
+
+    def get_inputs(self) -> list[Any]:
+        return [_described(value) for value in self._graph.input]
+
+    def get_outputs(self) -> list[Any]:
+        return [_described(value) for value in self._graph.output]
+
+    def run(self, names: Optional[list[str]], feed: dict[str, Any]) -> list[Array]:
+        results: list[Array] = self._evaluator.run(names, feed)
+        return results
+
+    def io_binding(self) -> _ReferenceBinding:
+        return _ReferenceBinding()
+
+    def run_with_iobinding(self, binding: _ReferenceBinding) -> None:
+        feed = {name: _to_numpy(value) for name, value in binding.inputs.items()}
+        binding.take(self.run(list(binding.outputs), feed))
+
+
+class _ReferenceBinding:
+    """Arrays and OrtValues by name; what it gives has the method numpy() alone."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[str, Any] = {}
+        self.outputs: dict[str, Any] = {}  # None: a new value
+        self._taken: list[Any] = []
+
+    def bind_cpu_input(self, name: str, value: Any) -> None:
+        self.inputs[name] = value
+
+    def bind_ortvalue_output(self, name: str, value: Any) -> None:
+        self.outputs[name] = value
+
+    def bind_output(self, name: str, device: str = "cpu") -> None:
+        self.outputs[name] = None
+
+    bind_ortvalue_input = bind_cpu_input
+
+    def take(self, results: list[Array]) -> None:
+        self._taken = [SimpleNamespace(numpy=lambda r=r: r) for r in results]
+        for bound, result in zip(self.outputs.values(), results):
+            if bound is not None:
+                bound.update_inplace(result)
+
+    def get_outputs(self) -> list[Any]:
+        return self._taken
+
+
+def _described(value: Any) -> Any:
+    """Name, type and sizes as a session tells them."""
+    kind = value.type.tensor_type
+    sizes = [size.dim_param or size.dim_value for size in kind.shape.dim]
+    real = {1: "tensor(float)", 11: "tensor(double)"}.get(kind.elem_type, "tensor")
+    return SimpleNamespace(name=value.name, shape=sizes, type=real)
 
 
 def _reals(node: Any) -> list[tuple[str, float, float]]:

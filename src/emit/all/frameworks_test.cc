@@ -52,6 +52,9 @@ TEST(Frameworks, StoreFrozenWeightsOfProductsInHalfPrecision) {
     EXPECT_NE(words_of(emitted->source).find(line), std::string::npos) << name << ": " << emitted->source;
     EXPECT_EQ(stored_in_half({workload, training, settings, ""}),
               (std::vector<bool>{false, true, false, true, false}));
+    // What no optimizer has is read from the file, too.
+    const char* const buffers = "item : model->named_buffers()) { item.value().copy_(";
+    EXPECT_EQ(words_of(emitted->source).find(buffers) != std::string::npos, name == "libtorch");
     settings["precision"] = kFullPrecision;
     EXPECT_EQ(stored_in_half({workload, training, settings, ""}), std::vector<bool>(5)) << name;
   }
@@ -104,17 +107,19 @@ TEST(Frameworks, WriteAnswersWithCachesAndWithout) {
   ASSERT_TRUE(model) << model.error().text();
   const ir::Training training{
       .scenario = ir::Scenario::kGenerate, .generation = {.prompt = 2, .words = 3}, .batch = 4};
-  for (const std::string name : {"torch", "jax", "tensorflow", "keras"}) {
+  for (const std::string name : {"torch", "jax", "tensorflow", "keras", "onnxruntime", "libtorch"}) {
     const Framework& framework = *find_framework(name);
     for (const std::string cache : {"static", "none", "dynamic", "bfloat16"}) {
-      if (cache == "dynamic" && name != "torch") continue;
+      if (cache == "dynamic" && name != "torch" && name != "onnxruntime") continue;
+      if (cache == "bfloat16" && name == "onnxruntime") continue;
       Settings settings = defaults_of(framework);
       settings[cache == "bfloat16" ? "precision" : "cache"] = cache;
       const auto step = passes::decode(*model, keeps_words(settings));
       ASSERT_TRUE(step) << step.error().text();
-      const auto emitted = framework.emit({*step, training, settings, "generate_" + name + ".py"});
+      const auto emitted =
+          framework.emit({*step, training, settings, "generate_" + name + framework.extension});
       ASSERT_TRUE(emitted) << name << ": " << emitted.error().text();
-      expect_golden(name + "/generate_" + cache + ".py", emitted->source);
+      expect_golden(name + "/generate_" + cache + framework.extension, emitted->source);
     }
   }
 }

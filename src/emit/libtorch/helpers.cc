@@ -53,6 +53,21 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   return out.transpose(1, 2);
 }
 
+// True for the last keys up to each position, as many as the window has: L, keys.
+Tensor cache_mask(const Tensor& positions, int64_t keys, int64_t window = 0) {
+  const Tensor places = torch::arange(keys, positions.options()), own = positions.unsqueeze(1);
+  const Tensor seen = places <= own;
+  return window > 0 ? seen & (places > own - window) : seen;
+}
+
+// k and v join the caches at their positions; then queries see what the mask says.
+Tensor cached_attention(const Tensor& q, const Tensor& k, const Tensor& v, Tensor keys,
+                        Tensor values, const Tensor& positions, const Tensor& mask) {
+  keys.index_copy_(1, positions, k.to(keys.scalar_type()));
+  values.index_copy_(1, positions, v.to(values.scalar_type()));
+  return attention(q, keys, values, mask);
+}
+
 // True up to the last token of each row: N, 1, 1, keys.
 Tensor padding_mask(const Tensor& last, int64_t keys) {
   return torch::arange(keys, last.options()) <= last.view({-1, 1, 1, 1});

@@ -1,5 +1,6 @@
 #include "emit/libtorch/libtorch.h"
 
+#include "emit/generation.h"
 #include "emit/libtorch/ops.h"
 #include "emit/libtorch/optimizer.h"
 #include "emit/libtorch/script.h"
@@ -10,7 +11,7 @@
 namespace bakeoff::emit {
 namespace {
 
-// Compiles every train_libtorch*.cc of its folder, and example.cc.
+// Compiles every program of its folder, and example.cc.
 std::string cmake_text() {
   return R"cmake(# Compiles the LibTorch programs of this folder against the libtorch inside PyTorch's wheel:
 #
@@ -27,7 +28,7 @@ endif()
 
 find_package(Torch REQUIRED)
 
-file(GLOB programs ${CMAKE_SOURCE_DIR}/train_libtorch*.cc ${CMAKE_SOURCE_DIR}/example.cc)
+file(GLOB programs ${CMAKE_SOURCE_DIR}/*_libtorch*.cc ${CMAKE_SOURCE_DIR}/example.cc)
 foreach(source ${programs})
   get_filename_component(name ${source} NAME_WE)
   add_executable(${name} ${source})
@@ -40,11 +41,12 @@ bool supports(ir::Op op) { return libtorch::forward_functions().contains(op); }
 
 Result<Emitted> emit_program(const Request& request) {
   CHECK_OK(check_supported(libtorch_framework(), request.workload));
-  CHECK_OK(libtorch::check_optimizer(request.training));
+  const bool trains = !request.training.predicts();
+  if (trains) CHECK_OK(libtorch::check_optimizer(request.training));
   TRY(const std::vector<ir::Type> types, ir::infer(request.workload));
   return Emitted{.source = libtorch::program_text(request, types),
                  .beside = {{"CMakeLists.txt", cmake_text()}},
-                 .example = request.training.equalised() ? libtorch::example(request) : Example{}};
+                 .example = trains && request.training.equalised() ? libtorch::example(request) : Example{}};
 }
 
 std::string environment(const Settings&) { return "torch"; }
@@ -61,7 +63,9 @@ const Framework& libtorch_framework() {
                     .fallback = "false",
                     .doc = "memory format of the model and its pictures",
                     .tuned = {"true"}},
-                   precision_setting("autocast as Python's torch.autocast, without loss scaling")},
+                   precision_setting("autocast as Python's torch.autocast, without loss scaling", true),
+                   cache_setting()},
+      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kGenerate},
       .extension = ".cc",
       .module = "torch",
       .environment = environment,

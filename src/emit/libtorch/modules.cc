@@ -48,6 +48,12 @@ std::string conv_options(const ir::Node& node, const ir::Shape& w) {
   return text;
 }
 
+// "torch::kBFloat16"; empty: float32.
+std::string half_type(const Request& request) {
+  const std::string half = precision_of(request).half;
+  return half.empty() ? "" : half == "bfloat16" ? "torch::kBFloat16" : "torch::kHalf";
+}
+
 struct Layer {
   std::string type;     // "nn::Linear"
   std::string options;  // "4096, 128"
@@ -245,6 +251,8 @@ void Modules::add_layer(const ir::Node& node, const std::string& path, const std
         fmt::format("nn::init::zeros_({}).requires_grad_(false);", of_recurrent("bias_hh_l0")));
     freezes_biases_ = true;
   }
+  if (node.has("weight") && stored_in_half(request_)[static_cast<size_t>(node.param("weight"))])
+    member.init.push_back(fmt::format("{}->to({});", name, half_type(request_)));
   members_.push_back(std::move(member));
   layers_[path] = &node;
   module_of_[&node] = name;
@@ -279,10 +287,16 @@ void Modules::add_loose(ir::ParamId id) {
   const std::string name = names_.name("member " + path, path);
   const bool ones = p.role == Role::kScale || p.role == Role::kRunningVar;
   const bool zeros = p.role == Role::kShift || p.role == Role::kRunningMean;
-  const bool stored = stored_in_half(request_)[static_cast<size_t>(id)];
-  const std::string half =
-      stored ? precision_of(request_).half == "bfloat16" ? ", torch::kBFloat16" : ", torch::kHalf" : "";
+  const std::string type = half_type(request_);
+  const std::string half = stored_in_half(request_)[static_cast<size_t>(id)] ? ", " + type : "";
   held_[id] = name;
+  if (p.role == Role::kCache) {  // no buffer: no file has it
+    members_.push_back({name, path,
+                        fmt::format("Tensor {} = torch::zeros({{kBatchSize, {}, {}, {}}}, {})", name,
+                                    p.shape[1], p.shape[2], p.shape[3], type.empty() ? "kDevice" : "kCached"),
+                        ""});
+    return;
+  }
   members_.push_back({name, path,
                       fmt::format("Tensor {} = torch::{}({}{})", name,
                                   ones    ? "ones"
@@ -348,6 +362,7 @@ void Modules::print_registration(CodeWriter& out) const {
     return variable + "->";
   };
   for (const Member& member : members_) {
+    if (member.function.empty()) continue;
     const std::string owner = group(group, parent_of(member.path));
     statement(out,
               fmt::format("{}{}({}, {});", owner, member.function, quote(leaf_of(member.path)), member.name));

@@ -53,10 +53,10 @@ class Modules {
 
  private:
   struct Member {
-    std::string name;                    // of the C++ member
-    std::string path;                    // "block1.conv1", "tied_bias"
-    std::string declaration;             // "nn::Conv2d conv1{nn::Conv2dOptions(1, 32, 3)}"
-    std::string function;                // "register_module", "register_parameter", "register_buffer"
+    std::string name;         // of the C++ member
+    std::string path;         // "block1.conv1", "tied_bias"
+    std::string declaration;  // "nn::Conv2d conv1{nn::Conv2dOptions(1, 32, 3)}"
+    std::string function;  // "register_module", "register_parameter", "register_buffer"; empty: for a cache
     std::vector<std::string> init = {};  // statements: the framework's own initial value
   };
 

@@ -20,7 +20,23 @@ void position_embedding(ForwardPrinter& p, const Node& node) {
   p.binary(x, '+', fmt::format("{}.narrow(0, 0, {})", p.param(node, "weight"), rows));
 }
 
+// A step of decoding.
+void cached_attention(ForwardPrinter& p, const Node& node) {
+  const int64_t keys = p.workload().parameters[static_cast<size_t>(node.param("keys"))].shape[1];
+  const int64_t window = node.integer("window");
+  const std::string mask = window > 0 ? fmt::format("cache_mask({{}}, {}, {})", keys, window)
+                                      : fmt::format("cache_mask({{}}, {})", keys);
+  std::vector<std::string> arguments;
+  for (size_t i = 0; i < 3; ++i) arguments.push_back(p.use(node.inputs[i]));
+  for (const char* cache : {"keys", "values"}) arguments.push_back(p.param(node, cache));
+  arguments.push_back(p.use(node.inputs[3]));
+  arguments.push_back(
+      p.once(fmt::format("cache {} {} {}", node.inputs[3], keys, window), "mask", node.inputs[3], mask));
+  p.call("cached_attention", arguments);
+}
+
 void attention(ForwardPrinter& p, const Node& node) {
+  if (node.has("keys")) return cached_attention(p, node);
   const bool causal = node.flag("causal");
   std::vector<std::string> arguments;
   for (size_t i = 0; i < 3; ++i) arguments.push_back(p.use(node.inputs[i]));

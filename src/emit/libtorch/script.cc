@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/texts.h"
+#include "emit/generation.h"
 #include "emit/helpers.h"
 #include "emit/libtorch/autocast.h"
 #include "emit/libtorch/cpp.h"
@@ -48,9 +49,12 @@ std::set<std::string> reserved() {
       "DecoupledSGD "
       "DecoupledRMSprop abs exp log pow sin cos tan sqrt floor ceil round index INFINITY NULL EOF "
       "stdin stdout stderr errno assert linux unix learning_rate RecipeOptimizer kWarmupSteps kWarmupFrom "
-      "kDecaySteps kFinalShare kStepEvery kStepFactor kClipNorm kClipValue kEmaDecay kAccumulate chunk chunks shares kNoDecay"));
+      "kDecaySteps kFinalShare kStepEvery kStepFactor kClipNorm kClipValue kEmaDecay kAccumulate chunk chunks shares kNoDecay "
+      "kPrompt kWords kCached decode_step likeliest Answer predict_step save_words"));
   return all;
 }
+
+bool is_buffer(const ir::Parameter& p) { return !ir::trainable(p) && p.role != ir::Role::kCache; }
 
 class Program {
  public:
@@ -60,6 +64,7 @@ class Program {
     names_.name("impl", class_ + "Impl");
     for (const ir::Input& input : workload_.inputs) {
       inputs_.push_back(names_.name("input:" + input.name, std::string_view(input.name).substr(0, 20)));
+      if (!generates() || loaded_.empty()) loaded_.push_back(inputs_.size() - 1);
     }
   }
 
@@ -79,12 +84,14 @@ class Program {
     }
     const Modules modules(request_, types_, whole, blocks_, names_);
     model_class(modules);
-    print_optimizer_class(out_, request_.training);
-    print_surrounding(out_, request_.training);
+    if (!generates()) {
+      print_optimizer_class(out_, request_.training);
+      print_surrounding(out_, request_.training);
+    }
     make_model();
-    print_make_optimizer(out_, request_.training, class_);
+    if (!generates()) print_make_optimizer(out_, request_.training, class_);
     print_autocast(out_, half_);
-    train_step();
+    generates() ? generate() : train_step();
     load_safetensors();
     load_data();
     if (equalised()) load_weights(flat);
@@ -96,6 +103,7 @@ class Program {
 
  private:
   bool equalised() const { return request_.training.equalised(); }
+  bool generates() const { return request_.training.generates(); }
   bool channels_last() const { return request_.settings.at("channels_last") == "true"; }
   size_t rank(ir::ValueId id) const { return types_[static_cast<size_t>(id)].shape.size(); }
   // torch's cross entropy has the classes at axis 1.
@@ -109,7 +117,12 @@ class Program {
     return value + (channels_last() && picture ? ".to(kDevice).contiguous(torch::MemoryFormat::ChannelsLast)"
                                                : ".to(kDevice)");
   }
-  std::string inputs() const { return join(inputs_, ", "); }
+  // The inputs that the data has.
+  std::string inputs() const {
+    std::vector<std::string> names;
+    for (const size_t i : loaded_) names.push_back(inputs_[i]);
+    return join(names, ", ");
+  }
 
   void header();
   std::optional<Printed> block(const Stretch& stretch, const Blocks& blocks) const;
@@ -124,11 +137,14 @@ class Program {
   std::vector<std::string> ctc_terms(const ir::Node& loss, const std::string& logits,
                                      const std::string& labels);
   void train_step();
+  void generate();
   void load_safetensors();
   void load_data();
   void load_weights(const Modules& modules);
   void batches();
   void main();
+  void print_training_loop();
+  void print_answers();
 
   const Request& request_;
   const ir::Workload& workload_;
@@ -139,36 +155,54 @@ class Program {
   const Blocks no_blocks_;
   std::vector<Cell> cells_;
   std::vector<std::string> inputs_;
+  std::vector<size_t> loaded_;
   std::string half_ = precision_of(request_).half;  // "bfloat16"; empty: float32
   CodeWriter out_{2};
 };
 
 void Program::header() {
   const std::string stem = request_.script_name.substr(0, request_.script_name.rfind('.'));
-  out_.line(fmt::format("// Trains {} with LibTorch.", workload_.name));
-  out_.line("//");
   out_.line(
-      fmt::format("//   ./{} data.safetensors{} [steps]", stem, equalised() ? " weights.safetensors" : ""));
+      fmt::format("// {} {} with LibTorch.", generates() ? "Generates with" : "Trains", workload_.name));
+  out_.line("//");
+  out_.line(fmt::format("//   ./{} data.safetensors{} [steps{}]", stem,
+                        equalised() ? " weights.safetensors" : "",
+                        generates() ? " [words.safetensors]" : ""));
   out_.blank();
   if (!half_.empty()) out_.line("#include <ATen/autocast_mode.h>");
-  const bool ends = request_.training.optimizer.schedule.steps > 0;
+  const bool ends = !generates() && request_.training.optimizer.schedule.steps > 0;
   out_.print(ends ? "#include <torch/torch.h>\n\n#include <algorithm>\n" : "#include <torch/torch.h>\n\n");
   out_.print(
       "#include <cmath>\n#include <cstdint>\n#include <cstdio>\n#include "
-      "<fstream>\n#include <map>\n#include <memory>\n");
+      "<fstream>\n");
+  if (generates()) out_.line("#include <functional>");
+  out_.print("#include <map>\n#include <memory>\n");
   if (workload_.has(ir::Op::kAttention)) out_.line("#include <optional>");
-  if (!request_.training.optimizer.no_decay.empty()) out_.line("#include <set>");
+  if (!generates() && !request_.training.optimizer.no_decay.empty()) out_.line("#include <set>");
   out_.print(
       "#include <sstream>\n#include <string>\n#include <tuple>\n#include <utility>\n#include <vector>\n\n"
       "namespace F = torch::nn::functional;\nnamespace nn = torch::nn;\nusing torch::Tensor;\n");
-  std::vector<std::string> each(inputs_.size(), "Tensor");
+  std::vector<std::string> each(loaded_.size(), "Tensor");
   statement(out_, fmt::format("using Batch = std::tuple<{}>;  // {}", join(each, ", "), inputs()));
   out_.blank();
   out_.line(fmt::format("constexpr int64_t kBatchSize = {};", request_.training.batch));
-  out_.line(fmt::format("constexpr double kLearningRate = {};", python_real(request_.training.optimizer.lr)));
-  print_update_constants(out_, request_);
+  if (generates()) {
+    const ir::Generation& g = request_.training.generation;
+    out_.line("// Words of each row that are read first, and those that are chosen in answer.");
+    out_.line(fmt::format("constexpr int64_t kPrompt = {};", g.prompt));
+    out_.line(fmt::format("constexpr int64_t kWords = {};", g.words));
+  } else {
+    out_.line(
+        fmt::format("constexpr double kLearningRate = {};", python_real(request_.training.optimizer.lr)));
+    print_update_constants(out_, request_);
+  }
   out_.blank();
   out_.print("const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;\n\n");
+  if (generates() && keeps_words(request_.settings) && !half_.empty()) {
+    out_.line(fmt::format("const auto kCached = torch::dtype(torch::{}).device(kDevice);",
+                          half_ == "bfloat16" ? "kBFloat16" : "kHalf"));
+    out_.blank();
+  }
 }
 
 // What a stretch is as a module of its own: registration, an empty line, members; and the body of forward().
@@ -283,6 +317,7 @@ void Program::make_model() {
           "  if (p.dim() == 4) p.set_data(p.contiguous(torch::MemoryFormat::ChannelsLast));\n"
           "}\n");
     }
+    if (generates()) out_.line("model->eval();");
     out_.line("return model;");
   }
   out_.line("}");
@@ -400,6 +435,77 @@ void Program::train_step() {
   out_.blank();
 }
 
+// An answer is an object that gives word by word, as a generator is in Python.
+constexpr const char* kAnswer = R"(Tensor likeliest(const Tensor& logits) { return logits.argmax(-1); }
+
+// kWords words in answer to the first kPrompt of each row, one after the other.
+class Answer {
+ public:
+$constructor$
+
+  // The next word of each row: what `choose` makes of the logits.
+  Tensor next(const std::function<Tensor(const Tensor&)>& choose = likeliest) {
+    const c10::InferenceMode inference;
+    const Tensor logits = decode_step(model_, $read$words_, first_);
+    first_ += words_.size(1);
+    words_ = choose(logits).unsqueeze(1);
+    return words_;
+  }
+
+ private:
+  $model$ model_;
+  Tensor words_$held$;
+  int64_t first_ = 0;
+};
+
+Tensor predict_step(const $model$& model, const Tensor& rows) {
+  Answer answer(model, rows);
+  std::vector<Tensor> parts;
+  for (int64_t n = 0; n < kWords; ++n) parts.push_back(answer.next());
+  return torch::cat(parts, 1);
+}
+
+// A safetensors file with the tensor `words`.
+void save_words(const Tensor& words, const std::string& path) {
+  std::stringstream header;
+  header << "{\"words\":{\"dtype\":\"I64\",\"shape\":[" << words.size(0) << "," << words.size(1)
+         << "],\"data_offsets\":[0," << words.nbytes() << "]}}";
+  const int64_t length = header.str().size();
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(&length), sizeof length);
+  file << header.str();
+  file.write(static_cast<const char*>(words.data_ptr()), words.nbytes());
+  TORCH_CHECK(file.flush(), "cannot write ", path);
+}
+
+)";
+
+void Program::generate() {
+  const bool keeps = keeps_words(request_.settings);
+  out_.print(keeps ? R"(// Logits of the word that follows `words`, the first of which stands at `first`.
+Tensor decode_step($model$& model, const Tensor& words, int64_t first) {
+  const Tensor positions = torch::arange(first, first + words.size(1), words.options());
+)"
+                   : R"(// Logits of the word that follows `words`, which join the others at `first`.
+Tensor decode_step($model$& model, Tensor& read, const Tensor& words, int64_t first) {
+  const int64_t end = first + words.size(1);
+  read.slice(1, first, end).copy_(words);
+  const Tensor positions = torch::arange(end - 1, end, words.options());
+)",
+             {{"model", class_}});
+  if (!half_.empty()) out_.line("  const Autocast autocast;");
+  out_.print(fmt::format("  return model({}, positions).select(1, -1){};\n}}\n\n", keeps ? "words" : "read",
+                         half_.empty() ? "" : ".to(torch::kFloat32)"));
+  const std::string head = fmt::format("  Answer(const {}& model, const Tensor& rows)", class_);
+  const std::string start = fmt::format(": model_(model), words_(rows.slice(1, 0, kPrompt)){} {{}}",
+                                        keeps ? "" : ", read_(torch::zeros_like(rows))");
+  out_.print(kAnswer,
+             {{"model", class_},
+              {"read", keeps ? "" : "read_, "},
+              {"constructor", head + (head.size() + start.size() < kColumns ? " " : "\n      ") + start},
+              {"held", keeps ? "" : ", read_"}});
+}
+
 void Program::load_safetensors() {
   out_.print(R"(// What stands between `open` and `close` in an entry of the header below.
 std::string field(const std::string& entry, const std::string& open, char close) {
@@ -452,7 +558,7 @@ void Program::load_data() {
     const auto body = out_.indent();
     out_.line("const auto tensors = load_safetensors(path);");
     std::vector<std::string> items;
-    for (size_t i = 0; i < inputs_.size(); ++i) {
+    for (const size_t i : loaded_) {
       const ir::Input& input = workload_.inputs[i];
       const bool whole = input.type.dtype == ir::DType::kI32;
       const double divisor = request_.training.input_divisor;
@@ -483,12 +589,13 @@ const auto tensors = load_safetensors(path);
 )"
             : R"(for (auto& item : model->named_parameters()) item.value().copy_(tensors.at(item.key()));
 )");
-    if (workload_.has(ir::Op::kBatchNorm)) {
-      out_.print(R"(for (auto& item : model->named_buffers()) {
-  // BatchNorm's num_batches_tracked is not in the file.
-  if (tensors.contains(item.key())) item.value().copy_(tensors.at(item.key()));
-}
-)");
+    const bool counts = workload_.has(ir::Op::kBatchNorm);
+    if (counts || std::ranges::any_of(workload_.parameters, is_buffer)) {
+      out_.line("for (auto& item : model->named_buffers()) {");
+      if (counts) out_.line("  // BatchNorm's num_batches_tracked is not in the file.");
+      out_.line(counts ? "  if (tensors.contains(item.key())) item.value().copy_(tensors.at(item.key()));"
+                       : "  item.value().copy_(tensors.at(item.key()));");
+      out_.line("}");
     }
   }
   out_.line("}");
@@ -512,7 +619,7 @@ void Program::batches() {
     const auto body = out_.indent();
     statement(out_, fmt::format("const auto& [{}] = data_;", inputs()));
     std::vector<std::string> items;
-    for (size_t i = 0; i < inputs_.size(); ++i) {
+    for (const size_t i : loaded_) {
       items.push_back(equalised() ? inputs_[i] + ".narrow(0, first, kBatchSize)"
                                   : to_device(i, inputs_[i] + ".index_select(0, rows)"));
     }
@@ -545,20 +652,39 @@ void Program::main() {
     out_.blank();
     out_.line(fmt::format("{} model = make_model();", class_));
     if (equalised()) out_.line("load_weights(model, weights);");
-    out_.print(
-        "auto optimizer = make_optimizer(model);\nBatches batches(load_data(data));\n"
-        "for (int step = 0; step < steps; ++step) {\n");
-    {
-      const auto loop = out_.indent();
-      statement(out_, fmt::format("const auto [{}] = batches.next();", inputs()));
-      std::vector<std::string> arguments = {"model", "optimizer"};
-      arguments.insert(arguments.end(), inputs_.begin(), inputs_.end());
-      call(out_, "const Tensor loss = train_step", arguments, ";");
-      out_.print("if (step % 10 == 0) std::printf(\"step %5d  loss %.6f\\n\", step, loss.item<double>());\n");
-    }
-    out_.line("}");
+    generates() ? print_answers() : print_training_loop();
   }
   out_.line("}");
+}
+
+void Program::print_training_loop() {
+  out_.print(
+      "auto optimizer = make_optimizer(model);\nBatches batches(load_data(data));\n"
+      "for (int step = 0; step < steps; ++step) {\n");
+  {
+    const auto loop = out_.indent();
+    statement(out_, fmt::format("const auto [{}] = batches.next();", inputs()));
+    std::vector<std::string> arguments = {"model", "optimizer"};
+    arguments.insert(arguments.end(), inputs_.begin(), inputs_.end());
+    call(out_, "const Tensor loss = train_step", arguments, ";");
+    out_.print("if (step % 10 == 0) std::printf(\"step %5d  loss %.6f\\n\", step, loss.item<double>());\n");
+  }
+  out_.line("}");
+}
+
+void Program::print_answers() {
+  out_.print(R"(Batches batches(load_data(data));
+std::vector<Tensor> answers;
+for (int step = 0; step < steps; ++step) {
+  const auto [rows] = batches.next();
+  answers.push_back(predict_step(model, rows).cpu());
+  if (step % 10 != 0) continue;
+  std::printf("batch %5d  first answer", step);
+  for (int64_t n = 0; n < kWords; ++n) std::printf(" %d", answers.back()[0][n].item<int>());
+  std::printf("\n");
+}
+if (argc > 4) save_words(torch::cat(answers).contiguous(), argv[4]);
+)");
 }
 
 }  // namespace

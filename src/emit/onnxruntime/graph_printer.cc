@@ -32,7 +32,8 @@ std::string list_of(const std::vector<std::string>& names) {
   return fmt::format("[{}]", join(quoted, ", "));
 }
 
-GraphPrinter::GraphPrinter(CodeWriter& out, const Graph& graph) : out_(out), graph_(graph) {
+GraphPrinter::GraphPrinter(CodeWriter& out, const Graph& graph, bool caches_grow)
+    : out_(out), graph_(graph), caches_grow_(caches_grow) {
   for (const ir::Parameter& parameter : graph.workload.parameters) taken_.insert(parameter.name);
   for (const ir::ValueId id : graph.forward_inputs()) names_[id] = unique(graph.workload.value_name(id));
 }
@@ -79,6 +80,15 @@ std::string GraphPrinter::step(const std::string& op, const std::string& part,
   const std::string output = unique(node().output + "." + part);
   print_add(op, inputs, output, attributes);
   return output;
+}
+
+std::string GraphPrinter::update(std::string_view slot, const std::string& op,
+                                 std::vector<std::string> inputs) {
+  inputs.insert(inputs.begin(), param(slot));
+  const std::string next = unique(inputs[0] + ".next");
+  caches_.push_back({node().param(slot), next});
+  print_add(op, inputs, next, {"axis=2"});
+  return next;
 }
 
 std::string GraphPrinter::constant(const std::string& part, const std::string& expression,

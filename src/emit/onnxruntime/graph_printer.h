@@ -17,7 +17,8 @@ namespace bakeoff::emit::onnxruntime {
 
 class GraphPrinter {
  public:
-  GraphPrinter(CodeWriter& out, const Graph& graph);
+  // `caches_grow`: by each word.
+  GraphPrinter(CodeWriter& out, const Graph& graph, bool caches_grow = false);
 
   // The nodes up to the prediction; gives the names of the graph's outputs.
   std::vector<std::string> print();
@@ -44,6 +45,13 @@ class GraphPrinter {
   // Prints a constant "<stem>.<part>" with this Python expression, once; gives its name. `stem` empty: the
   // node's value.
   std::string constant(const std::string& part, const std::string& expression, const std::string& stem = "");
+  // Prints the ONNX node that puts `inputs` into a cache of the node in print; gives the name of the new cache.
+  std::string update(std::string_view slot, const std::string& op, std::vector<std::string> inputs);
+  bool caches_grow() const { return caches_grow_; }
+  // The parameters that are caches, which the graph reads, and the outputs that follow them in the next step.
+  const std::vector<std::pair<ir::ParamId, std::string>>& caches() const { return caches_; }
+  // The name of a value that several nodes share; empty until one has printed it.
+  std::string& shared(const std::string& key) { return constants_[key]; }
   // Makes the value of the node in print its first input, or a constant or parameter; prints nothing.
   void alias() { names_[graph_.workload.output_of(node_)] = input(); }
   void name_constant(const std::string& name) { names_[graph_.workload.output_of(node_)] = name; }
@@ -55,6 +63,8 @@ class GraphPrinter {
 
   CodeWriter& out_;
   const Graph& graph_;
+  bool caches_grow_;
+  std::vector<std::pair<ir::ParamId, std::string>> caches_;
   std::map<ir::ValueId, std::string> names_;
   std::set<std::string> taken_;
   std::map<std::string, std::string> constants_;  // name by stem, part and expression

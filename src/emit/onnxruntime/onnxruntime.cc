@@ -1,5 +1,6 @@
 #include "emit/onnxruntime/onnxruntime.h"
 
+#include "emit/generation.h"
 #include "emit/onnxruntime/graph_printer.h"
 #include "emit/onnxruntime/script.h"
 #include "emit/python_script.h"
@@ -14,11 +15,12 @@ bool unbiased_running_var(const Settings&) { return false; }
 
 // Names that an input of the workload cannot have in the script.
 std::set<std::string> reserved_names() {
-  return {"np",          "ort",          "helper",     "numpy_helper", "load_file",   "save_file",
-          "argparse",    "itertools",    "Path",       "data",         "path",        "arrays",
-          "args",        "parser",       "here",       "session",      "output",      "predict_step",
-          "feed",        "binding",      "BATCH_SIZE", "OPSET",        "PROVIDER",    "DEVICE",
-          "build_model", "make_session", "batches",    "load_data",    "load_weights"};
+  return {"np",          "ort",          "helper",     "numpy_helper", "load_file",    "save_file",
+          "argparse",    "itertools",    "Path",       "data",         "path",         "arrays",
+          "args",        "parser",       "here",       "session",      "output",       "predict_step",
+          "feed",        "binding",      "BATCH_SIZE", "OPSET",        "PROVIDER",     "DEVICE",
+          "build_model", "make_session", "batches",    "load_data",    "load_weights", "Decoder",
+          "decoder",     "generate",     "likeliest",  "empty_cache",  "PROMPT",       "WORDS"};
 }
 
 Status check(const Request& request) {
@@ -63,13 +65,15 @@ const Framework& onnxruntime_framework() {
                     .values = {"false", "true"},
                     .fallback = "false",
                     .doc = "inputs and output as OrtValues bound to the device, not numpy arrays",
+                    .scenarios = {ir::Scenario::kPredict},
                     .tuned = {"true"}},
                    {.name = "provider",
                     .values = {"cpu", "cuda", "tensorrt"},
                     .fallback = "cpu",
                     .doc = "what the session runs on; where it would fall back to another one the contender "
-                           "fails"}},
-      .scenarios = {ir::Scenario::kPredict},
+                           "fails"},
+                   cache_setting(true)},
+      .scenarios = {ir::Scenario::kPredict, ir::Scenario::kGenerate},
       .module = "onnxruntime",
       .imports_besides = {"torch", "jax", "tensorflow"},  // which may have exported the graph
       .environment = environment,

@@ -173,9 +173,15 @@ void resize(P& p, const Node& node) {
 
 void flatten(P& p, const Node&) { p.add("Flatten", {p.input()}); }
 
-// The batch size is -1 to the IR and to ONNX alike.
+// The batch size is -1 to the IR and to ONNX alike; where the number of words is not known either, ONNX reads the batch
+// size of the input, which is 0.
 void reshape(P& p, const Node& node) {
-  p.add("Reshape", {p.input(), p.constant("shape", int64_array(node.integers("shape")))});
+  Ints sizes = node.integers("shape");
+  if (const auto words = std::ranges::find(sizes, ir::kSteps); words != sizes.end()) {
+    *words = -1;
+    if (sizes[0] == ir::kBatch && words != sizes.begin()) sizes[0] = 0;
+  }
+  p.add("Reshape", {p.input(), p.constant("shape", int64_array(sizes))});
 }
 
 void transpose(P& p, const Node& node) {
@@ -288,7 +294,68 @@ void position_embedding(P& p, const Node&) {
   p.add("Add", {p.input(), p.constant("first", fmt::format("constants[\"{}\"][:{}]", table, rows), table)});
 }
 
+// What is added to the scores of all heads that share one of keys: -inf where a key comes after a query or before its
+// window. The same for all layers that are alike, so it is printed once.
+std::string seen_of_positions(P& p, int64_t places, int64_t sharing) {
+  const int64_t window = p.node().integer("window");
+  std::string& bias = p.shared(fmt::format("seen {} {} {}", places, sharing, window));
+  if (!bias.empty()) return bias;
+  const auto number = [&p](const char* part, int64_t value) {
+    return p.constant(part, fmt::format("np.array({}, np.int32)", value));
+  };
+  std::string all = p.constant("all", fmt::format("np.arange({}, dtype=np.int32)", places));
+  if (p.caches_grow()) {
+    const std::string last = p.step("ReduceMax", "last", {p.input(3)}, {"keepdims=0"});
+    const std::string end = p.step("Add", "end", {last, number("one", 1)});
+    all = p.step("Range", "read", {number("zero", 0), end, number("one", 1)});
+  }
+  const std::string column = p.constant("column", int64_array({-1, 1}));
+  const std::string own = p.step("Reshape", "own", {p.input(3), column});
+  std::string seen = p.step("LessOrEqual", "seen", {all, own});
+  if (window != 0) {
+    const std::string before = p.step("Sub", "before", {own, number("window", window)});
+    seen = p.step("And", "near", {seen, p.step("Greater", "after", {all, before})});
+  }
+  const std::string zero = p.constant("zero", "np.array(0, real)");
+  bias = p.step("Where", "bias", {seen, zero, p.constant("never", "np.array(-np.inf, real)")});
+  if (sharing > 1) bias = p.step("Concat", "biases", Strings(static_cast<size_t>(sharing), bias), {"axis=0"});
+  return bias;
+}
+
+// Caches are N,heads,T,D, as others export them. The heads of q that share one of keys are rows of one product.
+void cached_attention(P& p) {
+  const ir::Shape &q = p.input_shape(0), &k = p.input_shape(1), &cache = p.param_shape("keys");
+  const auto turned = [&p](const std::string& x, const char* part, const char* perm = "[0, 2, 1, 3]") {
+    return p.step("Transpose", part, {x}, {fmt::format("perm={}", perm)});
+  };
+  const auto joined = [&](size_t i, const char* part, const char* slot) {
+    const std::string rows = turned(p.input(i), part);
+    if (p.caches_grow()) return p.update(slot, "Concat", {rows});
+    std::string& places = p.shared("places " + list_of({k[2], k[3]}));
+    if (places.empty()) {
+      const std::string shape = p.constant("four", int64_array({1, 1, -1, 1}));
+      const std::string wide = p.step("Reshape", "positions", {p.input(3), shape});
+      places = p.step("Expand", "places", {wide, p.step("Shape", "sizes", {rows})});
+    }
+    return p.update(slot, "ScatterElements", {places, rows});
+  };
+  const std::string keys = joined(1, "k", "keys"), values = joined(2, "v", "values");
+  std::string queries = turned(p.input(0), "q");
+  const int64_t sharing = q[2] / k[2];
+  if (sharing > 1)
+    queries = p.step("Reshape", "rows", {queries, p.constant("grouped", int64_array({0, k[2], -1, q[3]}))});
+  const std::string product = p.step("MatMul", "product", {queries, turned(keys, "keys", "[0, 1, 3, 2]")});
+  const std::string scale = p.constant("scale", fmt::format("np.array({}**-0.5, real)", q[3]));
+  const std::string scores = p.step("Mul", "scores", {product, scale});
+  const std::string seen = p.step("Add", "seen_scores", {scores, seen_of_positions(p, cache[1], sharing)});
+  std::string mixed = p.step("MatMul", "mixed", {p.step("Softmax", "weights", {seen}), values});
+  if (sharing > 1)
+    mixed = p.step("Reshape", "heads", {mixed, p.constant("each", int64_array({0, q[2], -1, q[3]}))});
+  p.add("Transpose", {mixed}, {"perm=[0, 2, 1, 3]"});
+}
+
 void attention(P& p, const Node& node) {
+  if (node.has("keys")) return cached_attention(p);
   const ir::Shape &q = p.input_shape(0), &k = p.input_shape(1);
   const auto turned = [&](size_t i, const char* part, const char* perm) {
     std::string heads = p.input(i);

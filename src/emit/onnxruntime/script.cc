@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/texts.h"
+#include "emit/generation.h"
 #include "emit/helpers.h"
 #include "emit/onnxruntime/graph_printer.h"
 #include "emit/python_script.h"
@@ -28,7 +29,7 @@ class Script {
     const size_t head = out_.text().size();
     build_model();
     make_session();
-    predict_step();
+    generates() ? generate() : predict_step();
     print_main();
     static const Helpers helpers(embedded::onnxruntime_helpers());
     std::string text = out_.text();
@@ -37,18 +38,22 @@ class Script {
 
  private:
   const std::string& setting(const char* name) const { return request_.settings.at(name); }
-  bool binds() const { return setting("io_binding") == "true"; }
+  bool generates() const { return request_.training.generates(); }
+  bool keeps() const { return generates() && keeps_words(request_.settings); }
+  bool grows() const { return keeps() && cache_grows(request_.settings); }
+  bool binds() const { return !generates() && setting("io_binding") == "true"; }
   bool on_cpu() const { return setting("provider") == "cpu"; }
 
   void header() {
-    out_.line(fmt::format("\"\"\"Predicts with {} in ONNX Runtime.\"\"\"", request_.workload.name));
+    out_.line(fmt::format("\"\"\"{} with {} in ONNX Runtime.\"\"\"", generates() ? "Generates" : "Predicts",
+                          request_.workload.name));
     out_.print(
         "\nimport argparse\nimport itertools\nfrom pathlib import Path\n\n"
         "import numpy as np\nimport onnxruntime as ort\nfrom onnx import helper, numpy_helper\n"
         "from safetensors.numpy import load_file, save_file\n\n");
     print_constants(out_, request_, graph_, {fmt::format("OPSET = {}", kOpset)});
     out_.line(fmt::format("PROVIDER = \"{}\"", provider(request_.settings)));
-    if (binds()) out_.line(fmt::format("DEVICE = \"{}\"", on_cpu() ? "cpu" : "cuda"));
+    if (binds() || keeps()) out_.line(fmt::format("DEVICE = \"{}\"", on_cpu() ? "cpu" : "cuda"));
     out_.blank(2);
   }
 
@@ -76,10 +81,11 @@ class Script {
     out_.blank(2);
   }
 
-  // "make_tensor_value_info" of a value with the batch size N.
+  // "make_tensor_value_info" of a value with the batch size N, of L words.
   void value_info(const std::string& head, const std::string& name, const ir::Type& type) {
-    std::vector<std::string> sizes = {"\"N\""};
-    for (size_t axis = 1; axis < type.shape.size(); ++axis) sizes.push_back(std::to_string(type.shape[axis]));
+    std::vector<std::string> sizes;
+    for (const int64_t size : type.shape)
+      sizes.push_back(size == ir::kBatch ? "\"N\"" : size == ir::kSteps ? "\"L\"" : std::to_string(size));
     out_.call(head + "value",
               {"\"" + name + "\"", type.dtype == ir::DType::kI32 ? "np.int32" : "real",
                fmt::format("[{}]", join(sizes, ", "))},
@@ -102,8 +108,9 @@ def value(name, dtype, shape):
     return helper.make_tensor_value_info(name, kind, shape)
 
 )");
-      GraphPrinter printer(out_, graph_);
+      GraphPrinter printer(out_, graph_, grows());
       outputs_ = printer.print();
+      caches_ = printer.caches();
       for (const ir::ValueId id : graph_.forward_inputs()) inputs_.push_back(printer.name(id));
       out_.blank();
       graph_inputs();
@@ -112,7 +119,7 @@ def value(name, dtype, shape):
       out_.print("arrays = [(name, array) for name, array in constants.items() if name in read]\n");
       out_.print("initial = [numpy_helper.from_array(array, name) for name, array in arrays]\n");
       out_.call("graph = helper.make_graph", {"nodes", "\"" + request_.workload.name + "\"", "inputs",
-                                              one() ? "[output]" : "outputs", "initial"});
+                                              listed() ? "outputs" : "[output]", "initial"});
       out_.line("opset = helper.make_opsetid(\"\", OPSET)");
       out_.line(
           fmt::format("return helper.make_model(graph, opset_imports=[opset], ir_version={})", kIrVersion));
@@ -121,15 +128,24 @@ def value(name, dtype, shape):
   }
 
   bool one() const { return outputs_.size() == 1; }
+  bool listed() const { return !one() || !caches_.empty(); }
+
+  void cache_info(ir::ParamId id, const std::string& name, const char* places) {
+    const ir::Shape& s = request_.workload.parameters[static_cast<size_t>(id)].shape;  // N,T,heads,D
+    const std::string held = grows() ? fmt::format("\"{}\"", places) : std::to_string(s[1]);
+    out_.call("value", {"\"" + name + "\"", "real", fmt::format("[\"N\", {}, {}, {}]", s[2], held, s[3])},
+              ",");
+  }
 
   void graph_outputs() {
     const auto ids = graph_.outputs();
     const auto type = [&](size_t i) { return graph_.types[static_cast<size_t>(ids[i])]; };
-    if (one()) return value_info("output = ", outputs_[0], type(0));
+    if (!listed()) return value_info("output = ", outputs_[0], type(0));
     out_.line("outputs = [");
     {
       const auto inside = out_.indent();
       for (size_t i = 0; i < ids.size(); ++i) value_info("", outputs_[i], type(i));
+      for (const auto& [id, next] : caches_) cache_info(id, next, "read");
     }
     out_.line("]");
   }
@@ -142,6 +158,8 @@ def value(name, dtype, shape):
       for (size_t i = 0; i < ids.size(); ++i) {
         value_info("", inputs_[i], request_.workload.inputs[static_cast<size_t>(ids[i])].type);
       }
+      for (const auto& [id, next] : caches_)
+        cache_info(id, request_.workload.parameters[static_cast<size_t>(id)].name, "past");
     }
     out_.line("]");
   }
@@ -199,6 +217,20 @@ def value(name, dtype, shape):
     out_.line(one() ? "return binding.get_outputs()[0]" : "return binding.get_outputs()");
   }
 
+  void generate() {
+    out_.line("def make_decoder(session):");
+    out_.line(fmt::format("    return {}Decoder(session, BATCH_SIZE{})",
+                          grows()   ? "Growing"
+                          : keeps() ? "Cached"
+                                    : "",
+                          keeps() ? ", DEVICE" : ""));
+    out_.blank(2);
+    print_generate(out_, {.model = "decoder",
+                          .call = "logits = decoder.step(words, first)",
+                          .joined = "np.concatenate(parts, axis=1)",
+                          .likeliest = "logits.argmax(-1).astype(np.int32)"});
+  }
+
   void print_main() {
     out_.line("def main():");
     {
@@ -206,11 +238,13 @@ def value(name, dtype, shape):
       print_arguments(out_, request_);
       out_.blank();
       out_.line("session = make_session(build_model(load_weights(args.weights)))");
+      if (generates()) out_.line("decoder = make_decoder(session)");
       const std::string to_numpy = binds() ? ".numpy()" : "";
-      print_predict_loop(out_, request_,
-                         {.step = "predict_step(session, *next(data))",
-                          .mean = fmt::format("output{}.mean()", to_numpy),
-                          .to_numpy = to_numpy});
+      print_predict_loop(
+          out_, request_,
+          {.step = fmt::format("predict_step({}, *next(data))", generates() ? "decoder" : "session"),
+           .mean = fmt::format("output{}.mean()", to_numpy),
+           .to_numpy = to_numpy});
     }
     out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
   }
@@ -220,6 +254,7 @@ def value(name, dtype, shape):
   const Graph& graph_;
   std::vector<std::string> inputs_;  // of the ONNX graph, parallel to forward_inputs()
   std::vector<std::string> outputs_;
+  std::vector<std::pair<ir::ParamId, std::string>> caches_;
 };
 
 }  // namespace

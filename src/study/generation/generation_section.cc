@@ -235,8 +235,10 @@ std::vector<Picture> all_pictures(const std::vector<GenerationRow>& rows) {
 std::string not_measured(const std::vector<GenerationRow>& rows, const recipe::Recipe& recipe) {
   std::vector<std::string> missing;
   for (const Sizes& at : measured_sizes(recipe)) {
-    if (std::none_of(rows.begin(), rows.end(),
-                     [&](const GenerationRow& r) { return r.batch == at.batch && r.prompt == at.prompt; }))
+    if (std::none_of(rows.begin(), rows.end(), [&](const GenerationRow& r) {
+          // A record whose recipe states no prompt does not know the default: 0.
+          return r.batch == at.batch && (at.prompt == 0 || r.prompt == at.prompt);
+        }))
       missing.push_back(fmt::format("{} at a time with prompts of {}", at.batch, at.prompt));
   }
   if (missing.empty()) return "";
