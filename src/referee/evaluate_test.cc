@@ -127,8 +127,7 @@ TEST(Referee, LongSumsInFloat32LoseMoreThanOneRounding) {
   for (int64_t i = 0; i < kRows; ++i) x.data.push_back(std::sin(static_cast<double>(i)));
   const Inputs inputs = {x, tensor::zeros({kRows, 1})};
   const auto exact = evaluate(w, kBatchNormWeights, inputs, {.gradients = false});
-  const auto rounded =
-      evaluate(w, kBatchNormWeights, inputs, {.gradients = false, .round_to_float32 = true});
+  const auto rounded = evaluate(w, kBatchNormWeights, inputs, {.gradients = false, .round_to_float32 = true});
   ASSERT_TRUE(exact && rounded);
   const double variance = exact->running.biased[3].data[0] - 3;  // 3 = 0.75 * 4
   const double lost = std::abs(rounded->running.biased[3].data[0] - 3 - variance) / variance;

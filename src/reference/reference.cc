@@ -64,8 +64,8 @@ Result<Path> follow(const GateJob& job, const referee::Weights& from,
 // Where the referee fails, which it does not where it computed at32, the distance stays: nothing is forgiven then.
 void add_distance(const GateJob& job, const Reference& r, referee::Edges edges,
                   const std::vector<double>& edge_of, RoundingDistance& distance) {
-  const auto rounded = referee::evaluate(
-      job.workload, r.initial, r.batch, {.round_to_float32 = true, .edges = edges, .edge_of = edge_of});
+  const auto rounded = referee::evaluate(job.workload, r.initial, r.batch,
+                                         {.round_to_float32 = true, .edges = edges, .edge_of = edge_of});
   if (!rounded) return;
   distance.prediction =
       std::max(distance.prediction, tensor::relative_distance(rounded->prediction, r.at32.prediction));

@@ -53,6 +53,7 @@ IMPORTED = (
     "dlrm_tiny",
     "conformer_tiny",
     "graph_network_tiny",
+    "inception_v3_tiny",
 )
 EVERYDAY = {
     "resnet18_small": "torch",

@@ -43,7 +43,7 @@ def conv2d_xla(x, kernel, *, strides, padding, dilations):
 
 def batch_norm(x, scale, shift, running_mean, running_var, *, eps=1e-3, momentum=0.01):
     """Normalises with the statistics of the batch and updates the running ones."""
-    if x.dtype == tf.float32 and x.shape.rank == 4:
+    if x.dtype == tf.float32 and x.shape.rank == 4:  # one kernel does all of it
         y, mean, var, *_ = tf.raw_ops.FusedBatchNormV3(
             x=x, scale=scale, offset=shift, mean=[], variance=[], epsilon=eps
         )

@@ -57,9 +57,15 @@ def conv2d_xla(x, kernel, *, strides, padding, dilations):
 
 def batch_norm(x, scale, shift, mean, var, *, eps):
     """Normalises with the running statistics."""
-    if x.dtype == tf.float32 and x.shape.rank == 4:
+    if x.dtype == tf.float32 and x.shape.rank == 4:  # one kernel does all of it
         return tf.raw_ops.FusedBatchNormV3(
-            x=x, scale=scale, offset=shift, mean=mean, variance=var, epsilon=eps, is_training=False
+            x=x,
+            scale=scale,
+            offset=shift,
+            mean=mean,
+            variance=var,
+            epsilon=eps,
+            is_training=False,
         )[0]
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
 
