@@ -635,6 +635,29 @@ TEST_F(GateTest, MoreRoundingThanFloat32sIsRefused) {
   EXPECT_THAT(groups(prove(perfect()), false), ElementsAre("float32 parameters"));
 }
 
+// The gradient of a bias before a batch norm is zero: what is left of it is the rounding of terms that cancel, here 3e-13
+// of the largest gradient, as Keras 2 had it in a network of random ops.
+TEST_F(GateTest, GradientsThatAreZeroByMathematicsAreRounding) {
+  GateJob job = gate_job(folder_.path(), {.kind = ir::OptimizerKind::kSgd, .lr = 0.01});
+  ir::Builder b("normed");
+  const auto x = b.input("x", {ir::DType::kF32, {ir::kBatch, 4}});
+  const auto y = b.input("y", {ir::DType::kI32, {ir::kBatch}});
+  const auto h = b.relu(b.batch_norm(b.linear(x, "fc1", 5), "bn"));
+  job.workload = b.finish(b.softmax_cross_entropy(b.linear(h, "fc2", 3), y)).value();
+  ASSERT_TRUE(testing::write_random_data(job.workload, job.rows, 3, job.data));
+  set_up(std::move(job));
+  double largest = 0;
+  for (const tensor::Tensor& g : reference_.at.gradients) largest = std::max(largest, tensor::norm(g));
+  const auto right = [&](const char* gradient, double off) {
+    Dump dump = perfect();
+    dump.at(gradient).data[0] += off * largest;
+    return prove(dump).passed();
+  };
+  EXPECT_TRUE(right("grad/fc1.bias", 3e-13));
+  EXPECT_FALSE(right("grad/fc1.bias", 3e-12));
+  EXPECT_FALSE(right("grad/fc1.weight", 1e-7));
+}
+
 // At initial weights biases are zero, and so is what a convolution makes of the empty part of a picture, but where
 // cuDNN transforms it: JAX on a GPU lets ReLUs pass there. At other weights it has to agree.
 TEST_F(GateTest, ReluOfExactlyZeroIsOnAnySideInFloat32AndGradientsAreComparedElsewhere) {

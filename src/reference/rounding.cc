@@ -16,7 +16,9 @@ void NoisyTwin::step(const referee::Weights& gradients) {
     auto& data = noisy[p].data;
     if (data.empty()) continue;
     const double root = std::sqrt(static_cast<double>(data.size()));
-    const double floor = noise_.of_tensor * tensor::norm(noisy[p]) / root + noise_.of_model * largest / root;
+    const double norm = tensor::norm(noisy[p]);
+    const double of_largest = norm <= kZeroGradient * largest ? noise_.of_zero : noise_.of_model;
+    const double floor = (noise_.of_tensor * norm + of_largest * largest) / root;
     uint64_t bits = tensor::mix(steps_ * 0x9E3779B97F4A7C15ULL + p + 1);
     for (double& g : data) {
       bits = bits * 6364136223846793005ULL + 1442695040888963407ULL;

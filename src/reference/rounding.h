@@ -15,13 +15,15 @@ namespace bakeoff {
 
 // The rounding error of a gradient's element g: a random sign times
 // of_element |g| + of_tensor (root mean square of its tensor) + of_model (norm of the largest gradient / root
-// of the tensor's elements).
+// of the tensor's elements). Of a tensor that is zero by mathematics (a bias before a batch norm), large terms cancel:
+// of_zero in place of of_model.
 struct GradientNoise {
-  double of_element = 0, of_tensor = 0, of_model = 0;
+  double of_element = 0, of_tensor = 0, of_model = 0, of_zero = 0;
 };
+inline constexpr double kZeroGradient = 1e-9;  // its norm at most, as a share of the largest gradient's
 
-inline constexpr GradientNoise kNoise64 = {1e-13, 4e-16, 4e-16};
-inline constexpr GradientNoise kNoise32 = {3e-7, 1e-6, 3e-8};
+inline constexpr GradientNoise kNoise64 = {1e-13, 4e-16, 4e-16, 4e-14};
+inline constexpr GradientNoise kNoise32 = {3e-7, 1e-6, 3e-8, 3e-8};
 
 // Repeats a training with gradients that carry this noise.
 class NoisyTwin {
