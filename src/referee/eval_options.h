@@ -41,8 +41,8 @@ enum class Edges {
   // make rounding of a sum that is 0.
   kOpenAtZero,
 };
-// Values are near to each other if they differ by at most this share of the input's root mean square, or what
-// EvalOptions says of that input.
+// Values are near to each other if they differ by at most this share of the input's root mean square. An evaluation may
+// give each input its own share (EvalOptions::edge_of).
 inline constexpr double kEdge = 2e-5;
 
 struct EvalOptions {
@@ -54,7 +54,7 @@ struct EvalOptions {
   // in float32 loses at least.
   bool round_to_float32 = false;
   Edges edges = Edges::kExact;
-  std::vector<double> edge_of = {};  // of each value of the workload; empty: kEdge for all
+  std::vector<double> edge_of = {};  // the share for each value of the workload; empty: kEdge for all
   Deviations deviations = {};
   int threads = usual_threads();
   // Takes each gradient of a trained parameter as soon as it is complete, which is not kept then.

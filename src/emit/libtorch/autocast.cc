@@ -2,6 +2,10 @@
 
 namespace bakeoff::emit::libtorch {
 
+std::string half_type(const std::string& half) {
+  return half.empty() ? "" : half == "bfloat16" ? "torch::kBFloat16" : "torch::kHalf";
+}
+
 void print_autocast(CodeWriter& out, const std::string& half) {
   if (half.empty()) return;
   out.print(R"(// What torch.autocast is in Python: as long as it lives, products are in $half$.

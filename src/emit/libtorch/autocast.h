@@ -12,4 +12,7 @@ namespace bakeoff::emit::libtorch {
 // "float16"; empty: prints nothing.
 void print_autocast(CodeWriter& out, const std::string& half);
 
+// "torch::kBFloat16" or "torch::kHalf"; empty where `half` is.
+std::string half_type(const std::string& half);
+
 }  // namespace bakeoff::emit::libtorch

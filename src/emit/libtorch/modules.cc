@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/texts.h"
+#include "emit/libtorch/autocast.h"
 #include "emit/libtorch/cpp.h"
 #include "emit/precision.h"
 #include "emit/torch_rules.h"
@@ -46,12 +47,6 @@ std::string conv_options(const ir::Node& node, const ir::Shape& w) {
   text += fmt::format(".dilation({}).groups({})", per_axis(dilation), groups);
   if (!node.has("bias")) text += ".bias(false)";
   return text;
-}
-
-// "torch::kBFloat16"; empty: float32.
-std::string half_type(const Request& request) {
-  const std::string half = precision_of(request).half;
-  return half.empty() ? "" : half == "bfloat16" ? "torch::kBFloat16" : "torch::kHalf";
 }
 
 struct Layer {
@@ -252,7 +247,7 @@ void Modules::add_layer(const ir::Node& node, const std::string& path, const std
     freezes_biases_ = true;
   }
   if (node.has("weight") && stored_in_half(request_)[static_cast<size_t>(node.param("weight"))])
-    member.init.push_back(fmt::format("{}->to({});", name, half_type(request_)));
+    member.init.push_back(fmt::format("{}->to({});", name, half_type(precision_of(request_).half)));
   members_.push_back(std::move(member));
   layers_[path] = &node;
   module_of_[&node] = name;
@@ -287,7 +282,7 @@ void Modules::add_loose(ir::ParamId id) {
   const std::string name = names_.name("member " + path, path);
   const bool ones = p.role == Role::kScale || p.role == Role::kRunningVar;
   const bool zeros = p.role == Role::kShift || p.role == Role::kRunningMean;
-  const std::string type = half_type(request_);
+  const std::string type = half_type(precision_of(request_).half);
   const std::string half = stored_in_half(request_)[static_cast<size_t>(id)] ? ", " + type : "";
   held_[id] = name;
   if (p.role == Role::kCache) {  // no buffer: no file has it

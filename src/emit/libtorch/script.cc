@@ -199,8 +199,7 @@ void Program::header() {
   out_.blank();
   out_.print("const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;\n\n");
   if (generates() && keeps_words(request_.settings) && !half_.empty()) {
-    out_.line(fmt::format("const auto kCached = torch::dtype(torch::{}).device(kDevice);",
-                          half_ == "bfloat16" ? "kBFloat16" : "kHalf"));
+    out_.line(fmt::format("const auto kCached = torch::dtype({}).device(kDevice);", half_type(half_)));
     out_.blank();
   }
 }

@@ -68,7 +68,7 @@ def batch_norm(x, scale, shift, running_mean, running_var, *, eps, momentum):
             x=x, scale=scale, offset=shift, mean=[], variance=[], epsilon=eps
         )
         count = tf.cast(tf.size(x) // x.shape[-1], x.dtype)
-        var *= 1 - 1 / count  # it divides by count - 1
+        var *= 1 - 1 / count  # the kernel divides by count - 1
     else:
         mean, var = tf.nn.moments(x, axes=list(range(x.shape.rank - 1)))
         y = tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
