@@ -379,8 +379,12 @@ void compare_each_move(const GateJob& job, const Dump& dump, const Moves& moves,
 
 // All parameters together: if a ReLU or a maximum lies on an edge, float32 rounding moves single parameters
 // far away, in honest frameworks too.
-void compare_all_moves(const GateJob& job, const Dump& dump, const Moves& moves, double limit,
-                       Comparisons& comparisons) {
+struct AllMoves {
+  double error = 0, allowed = 0;
+  double by_rounding = 0;  // what rounding would allow if there were no kMostMoved
+};
+
+AllMoves measure_all_moves(const GateJob& job, const Dump& dump, const Moves& moves, double limit) {
   double moved = 0, apart = 0, noise = 0;
   const auto each = [&](const auto& visit) {
     for (size_t id = 0; id < moves.expected.size(); ++id) {
@@ -393,13 +397,15 @@ void compare_all_moves(const GateJob& job, const Dump& dump, const Moves& moves,
     noise += moves.noise[id];
   });
   moved = std::max(moved, kLeast);
-  double allowed = limit + kNoiseFactor * noise / moved;
-  if (apart / moved > allowed && moves.rounded) {
+  AllMoves all{.error = apart / moved, .allowed = limit + kNoiseFactor * noise / moved};
+  all.by_rounding = all.allowed;
+  if (all.error > all.allowed && moves.rounded) {
     noise = 0;
     each([&](size_t id) { noise += moves.noise_with_rounding(id); });
-    allowed = std::min(limit + kNoiseFactor * noise / moved, std::max(allowed, kMostMoved));
+    all.by_rounding = limit + kNoiseFactor * noise / moved;
+    all.allowed = std::min(all.by_rounding, std::max(all.allowed, kMostMoved));
   }
-  comparisons.compare("moved/all parameters", apart / moved, allowed);
+  return all;
 }
 
 // What the worker has written, which is removed.
@@ -705,7 +711,38 @@ std::string explain_float32(const GateJob& job, const Reference& reference, std:
          "lower precision (bfloat16, float16, TF32), or a different computation in float32 only";
 }
 
-void compare_steps32(const GateJob& job, const Reference& reference, const Answers32& answers, Parity& parity,
+// Parameters after float32 steps. Where the recipe amplifies rounding so much that all steps cannot be compared, and the
+// contender is no further away than rounding explains, `again` trains as many steps anew as can be.
+void compare_parameters32(const GateJob& job, const Reference& reference, const Dump& state,
+                          const std::function<std::optional<Dump>(int64_t)>& again, Parity& parity,
+                          const Tolerances& t) {
+  const auto compare = [&](const std::string& what, const Dump& dump, const Moves& moves,
+                           const AllMoves& all) {
+    Comparisons comparisons(parity, what, t.moved32);
+    comparisons.compare("moved/all parameters", all.error, all.allowed);
+    compare_each_move(job, dump, moves, t.moved32_each, comparisons);
+  };
+  const Moves moves{reference.initial, reference.after32, reference.noise32,
+                    [&]() -> const std::vector<double>& { return rounded_path(job, reference).after; }};
+  const AllMoves all = measure_all_moves(job, state, moves, t.moved32);
+  if (all.error > all.allowed && all.error <= all.by_rounding) {
+    const FirstSteps& first =
+        comparable_steps(job, reference, (kMostMoved - t.moved32) / kNoiseFactor);
+    if (first.steps > 0 && first.steps < job.steps) {
+      const auto dump = again(first.steps);
+      if (!dump) return;
+      const Moves fewer{reference.initial, first.after, first.noise,
+                        [&]() -> const std::vector<double>& { return first.rounded; }};
+      compare(fmt::format("float32 after {} step{}", first.steps, first.steps == 1 ? "" : "s"), *dump, fewer,
+              measure_all_moves(job, *dump, fewer, t.moved32));
+      return;
+    }
+  }
+  compare("float32 parameters", state, moves, all);
+}
+
+void compare_steps32(const GateJob& job, const Reference& reference, const Answers32& answers,
+                     const std::function<std::optional<Dump>(int64_t)>& again, Parity& parity,
                      const Tolerances& t) {
   const std::vector<double>& losses = answers.losses.losses;
   parity.losses = losses;
@@ -726,13 +763,7 @@ void compare_steps32(const GateJob& job, const Reference& reference, const Answe
       comparisons.compare(fmt::format("float32 loss of step {}", k), error, allowed);
     }
   }
-  if (answers.state) {
-    Comparisons comparisons(parity, "float32 parameters", t.moved32);
-    const Moves moves{reference.initial, reference.after32, reference.noise32,
-                      [&]() -> const std::vector<double>& { return rounded_path(job, reference).after; }};
-    compare_all_moves(job, *answers.state, moves, t.moved32, comparisons);
-    compare_each_move(job, *answers.state, moves, t.moved32_each, comparisons);
-  }
+  if (answers.state) compare_parameters32(job, reference, *answers.state, again, parity, t);
   if (answers.batches) check_batches(reference, *answers.batches, parity);
 }
 
@@ -764,13 +795,20 @@ void Proof::float32(const GateJob& job, const Reference& reference, const Tolera
   if (parity.failure) return;
   parity.effective = imported_->effective;
   const bool predicts = job.training.predicts(), right = parity.diverges_at.empty();
-  worker_->build({.script = contender_.script,
-                  .weights = reference.initial_file,
-                  .data = job.data,
-                  .layout = contender_.layout,
-                  .dropout = predicts || !has_dropout(job.workload),
-                  .scenario = job.training.scenario},
-                 parity.effective);
+  const auto build = [&] {
+    worker_->build({.script = contender_.script,
+                    .weights = reference.initial_file,
+                    .data = job.data,
+                    .layout = contender_.layout,
+                    .dropout = predicts || !has_dropout(job.workload),
+                    .scenario = job.training.scenario},
+                   parity.effective);
+  };
+  const auto again = [&](int64_t steps) {
+    build();
+    return worker_->losses(steps) ? state_of(*worker_, job, contender_, parity) : std::nullopt;
+  };
+  build();
   std::optional<Answers32> answers;
   if (!predicts) answers = ask_steps32(*worker_, job, contender_, parity);
   if (wait && !wait()) return;
@@ -784,7 +822,7 @@ void Proof::float32(const GateJob& job, const Reference& reference, const Tolera
       if (const auto dump = proof_of(*worker_, *job64_, {}, out, parity))
         elsewhere = read_answer(job64_->workload, *dump);
     }
-    compare_steps32(job, reference, *answers, parity, tolerances);
+    compare_steps32(job, reference, *answers, again, parity, tolerances);
     if (step) compare_output32(job, reference, *step, parity, tolerances);
     if (elsewhere) {
       compare_gradients32(*job64_, reference64_->at, *elsewhere, nullptr, parity, tolerances);

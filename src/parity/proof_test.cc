@@ -32,12 +32,15 @@ namespace bakeoff {
 namespace {
 
 using ir::Optimizer;
+using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using testing::fake_spec;
 using testing::gate_job;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::network;
+using ::testing::StartsWith;
 using testing::TestFolder;
 using ::testing::UnorderedElementsAre;
 
@@ -86,10 +89,13 @@ for line in requests:
         shutil.copy(os.path.join(folder, name), request["out"])
     elif request["op"] == "state":
         name = "state" + dtype[5:] + ".safetensors"
+        if os.path.exists(os.path.join(folder, str(trained) + name)):
+            name = str(trained) + name
         shutil.copy(os.path.join(folder, name), request["out"])
     elif request["op"] == "run":
         rest = {"ns": 5, "steps": request["steps"], "loss": None}
     elif request["op"] == "losses":
+        trained = request["steps"]
         with open(os.path.join(folder, "losses" + dtype[5:] + ".json")) as file:
             rest = {"losses": json.load(file)[: request["steps"]], "first_ns": 7}
     elif request["op"] == "batches":
@@ -592,9 +598,42 @@ TEST_F(GateTest, ATrainingThatAmplifiesRoundingSetsItsOwnLimit) {
       for (size_t i = 0; i < tensor.data.size(); ++i)
         tensor.data[i] += 0.5 * (reference_.after32[id].data[i] - reference_.initial[id].data[i]);
     }
-    EXPECT_THAT(groups(prove(perfect()), false), ElementsAre("float32 parameters"));
+    EXPECT_THAT(groups(prove(perfect()), false),
+                ElementsAre(AnyOf("float32 parameters", StartsWith("float32 after "))));
     state32_.reset();
   }
+}
+
+// Ten steps amplify rounding beyond what can be compared, as those of deep networks with batch norms do: fewer are.
+TEST_F(GateTest, WhereTenStepsAmplifyRoundingTheFirstOnesAreCompared) {
+  const double share = (0.3 - Tolerances().moved32) / 10;
+  FirstSteps first;
+  for (double lr = 20; lr < 2000 && (first.steps == 0 || first.steps == job_.steps); lr *= 1.3) {
+    set_up(gate_job(folder_.path(), {.kind = ir::OptimizerKind::kSgd, .lr = lr}));
+    first = comparable_steps(job_, reference_, share);
+  }
+  ASSERT_TRUE(first.steps > 0 && first.steps < job_.steps) << first.steps;
+  const auto off = [&](const referee::Weights& after, double share_of_moves) {
+    Dump state = named(after);
+    for (size_t id = 0; id < after.size(); ++id) {
+      auto& data = state.at(job_.workload.parameters[id].name).data;
+      for (size_t i = 0; i < data.size(); ++i)
+        data[i] += share_of_moves * (after[id].data[i] - reference_.initial[id].data[i]);
+    }
+    return state;
+  };
+  state32_ = off(reference_.after32, 0.31);
+  const std::string name = std::to_string(first.steps) + "state32.safetensors";
+  write(name, off(first.after, 1e-3));
+  const Parity same = prove(perfect());
+  EXPECT_TRUE(same.passed()) << same.diverges_at << " " << same.divergence;
+  EXPECT_THAT(groups(same, true), Contains(HasSubstr("float32 after ")));
+  write(name, off(first.after, 0.31));
+  EXPECT_EQ(prove(perfect()).diverges_at, "moved/all parameters");
+  // What rounding does not explain is refused by the ten steps themselves.
+  write(name, off(first.after, 1e-3));
+  state32_ = off(reference_.after32, 100);
+  EXPECT_THAT(groups(prove(perfect()), false), ElementsAre("float32 parameters"));
 }
 
 // Half precision that float64 cannot show.

@@ -4,6 +4,7 @@
 #include "reference/reference.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <span>
@@ -116,6 +117,38 @@ Status follow_rounded(const GateJob& job, const Reference& r, referee::Edges edg
   }
   const std::vector<double> ends = apart(twin.weights(), r.after32);
   for (size_t p = 0; p < ends.size(); ++p) path.after[p] = std::max(path.after[p], ends[p]);
+  return Done{};
+}
+
+Status follow_comparable(const GateJob& job, const Reference& r, double share, FirstSteps& best) {
+  const ir::Optimizer& optimizer = job.training.optimizer;
+  TRY(const auto batches, read_batches(job.workload, job.training, job.data, job.rows, job.steps));
+  NoisyTwin exact(optimizer, r.initial, {}, false), noisy(optimizer, r.initial, kNoise32, true);
+  std::array twins = {NoisyTwin(optimizer, r.initial, kNoise32, true),
+                      NoisyTwin(optimizer, r.initial, kNoise32, true)};
+  constexpr std::array kSides = {referee::Edges::kOpen, referee::Edges::kClosed};
+  for (size_t k = 0; k < batches.size(); ++k) {
+    if (proc::interrupted()) return Error{"interrupted"};
+    for (size_t side = 0; side < twins.size(); ++side) {
+      TRY(const auto e, referee::evaluate(job.workload, twins[side].weights(), batches[k],
+                                          {.round_to_float32 = true, .edges = kSides[side]}));
+      twins[side].step(e.gradients);
+    }
+    TRY(const auto e, referee::evaluate(job.workload, exact.weights(), batches[k]));
+    exact.step(e.gradients), noisy.step(e.gradients);
+    FirstSteps now{.steps = static_cast<int64_t>(k) + 1,
+                   .after = exact.weights(),
+                   .noise = apart(noisy.weights(), exact.weights()),
+                   .rounded = apart(twins[0].weights(), exact.weights())};
+    const auto closed = apart(twins[1].weights(), exact.weights()), moves = apart(exact.weights(), r.initial);
+    double away = 0, moved = 0;
+    for (size_t p = 0; p < moves.size(); ++p) {
+      now.rounded[p] = std::max(now.rounded[p], closed[p]);
+      away += std::max(now.noise[p], now.rounded[p]), moved += moves[p];
+    }
+    if (!(away <= share * moved)) break;
+    if (now.steps % job.per_call == 0) best = std::move(now);
+  }
   return Done{};
 }
 
@@ -264,6 +297,14 @@ const std::vector<double>& zeros_distance(const GateJob& job, const Reference& r
     r.rounding->zeros = std::move(distance.gradients);
   });
   return r.rounding->zeros;
+}
+
+const FirstSteps& comparable_steps(const GateJob& job, const Reference& r, double share) {
+  std::call_once(r.rounding->once_first, [&] {
+    FirstSteps best;
+    if (follow_comparable(job, r, share, best)) r.rounding->first = std::move(best);
+  });
+  return r.rounding->first;
 }
 
 const RoundedPath& rounded_path(const GateJob& job, const Reference& r) {

@@ -33,12 +33,21 @@ struct RoundedPath {
   std::vector<double> after = {};   // by ParamId: the sum over elements
 };
 
+// The first steps of the training of proof 3, where all of them amplify rounding beyond what can be compared.
+struct FirstSteps {
+  int64_t steps = 0;           // 0: the first step parts too far already
+  referee::Weights after = {};  // of the exact training
+  // By ParamId, sums over elements: how far noise in the gradients alone, and a RoundedPath, are away.
+  std::vector<double> noise = {}, rounded = {};
+};
+
 // Computed when a contender first needs it.
 struct LazyRounding {
-  std::once_flag once, once_path, once_zeros;
+  std::once_flag once, once_path, once_zeros, once_first;
   RoundingDistance distance = {};
   std::vector<double> zeros = {};
   RoundedPath path = {};
+  FirstSteps first = {};
 };
 
 // What the referee computes for a recipe.
@@ -103,5 +112,8 @@ const RoundingDistance& rounding_distance(const GateJob& job, const Reference& r
 const std::vector<double>& zeros_distance(const GateJob& job, const Reference& r);
 // That of proof 3; computed by the first call. Zeros where the referee fails.
 const RoundedPath& rounded_path(const GateJob& job, const Reference& r);
+// The most steps, in whole calls, within which noise and rounding carry the parameters at most `share` of their moves away;
+// computed by the first call. No steps where the referee fails.
+const FirstSteps& comparable_steps(const GateJob& job, const Reference& r, double share);
 
 }  // namespace bakeoff
