@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import inspect
 import random
 import re
@@ -20,6 +21,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 import bakeoff_import.complexes
 import bakeoff_import.layers
 import bakeoff_import.places  # noqa: F401
+from bakeoff_import.assignments import functional_assignments
 from bakeoff_import.counting import filled
 from bakeoff_import.float64 import (
     experts,
@@ -268,6 +270,7 @@ class Importer:
         # Other programs than the first, by a batch size of theirs; they hold for up to
         # `compared` rows, 0: for any number.
         self.others: list[tuple[int, Any]] = []
+        self.branches = False  # forward, on the batch size
         self.compared = 0
         self.followed: set[str] = set()  # functions that are taken as their formulas
 
@@ -338,24 +341,28 @@ class Importer:
         rows = max(3, min(self.specs[0].shape[0], 8))
         batch = torch.export.Dim("N", min=2, max=1 << 20)
         args, kwargs, dynamic = self._given(rows, batch)
+        if self.branches:  # the other mode does, so this one will
+            with contextlib.suppress(Exception):
+                return self._branching(rows)
         try:
             return self._traced(args, kwargs, dynamic)
         except ImportProblem:
             raise
         except Exception as error:
             problem = self._failure(args, kwargs)
-            if problem is None and _FIXES.search(f"{type(error).__name__}: {error}"):
-                with (
-                    contextlib.suppress(Exception),
-                    kept_symbolic(self.module, self.folder),
-                ):
-                    return self._traced(args, kwargs, dynamic)
-                for kept in (
-                    contextlib.nullcontext(),
-                    kept_symbolic(self.module, self.folder),
-                ):
-                    with contextlib.suppress(Exception), kept:
-                        return self._branching(rows)
+            text = f"{type(error).__name__}: {error}"
+            if problem is None and _FIXES.search(text):
+                whole = functools.partial(self._traced, args, kwargs, dynamic)
+                branching = functools.partial(self._branching, rows)
+                tries = [(True, whole), (False, branching), (True, branching)]
+                if _BRANCHES in text:
+                    tries = [(False, branching), (True, whole), (True, branching)]
+                for symbolic, trace in tries:
+                    with contextlib.ExitStack() as stack:
+                        stack.enter_context(contextlib.suppress(Exception))
+                        if symbolic:
+                            stack.enter_context(kept_symbolic(self.module, self.folder))
+                        return trace()
             raise problem or _explained(error, self.folder, train) from error
 
     def _given(self, rows: int, axis: Any) -> tuple[Any, Any, Any]:
@@ -377,6 +384,7 @@ class Importer:
                 return program, int(held.lower), MOST_ROWS
             return program, int(held.lower), int(held.upper)
 
+        self.others = []
         program, low, high = traced(rows)
         while low > 2 or high < MOST_ROWS:
             size = low - 1 if low > 2 else high + 1
@@ -385,6 +393,7 @@ class Importer:
             low, high = min(low, first), max(high, last)
             if len(self.others) > MOST_BRANCHES or not first <= size <= last:
                 raise ImportProblem("the batch size is fixed")
+        self.branches = True
         return program
 
     def _traced(self, args: Any, kwargs: Any, dynamic: Any) -> Any:
@@ -522,6 +531,7 @@ class Importer:
     ) -> tuple[Any, list[Mapper], list[Value]]:
         refused: Optional[Refused] = None
         tried: set[str] = set()  # ops whose formula took their place
+        functional_assignments(program.graph_module)
         for _ in range(DECOMPOSITIONS + 1):
             mappers, results = [], []
             formulas: dict[Any, Any] = {}  # none: only in-place ops are made functional
@@ -720,6 +730,7 @@ def _dynamic(module: Any, args: Any, kwargs: Any, shapes: Any) -> Any:
 
 
 _FIXES = re.compile("Constraints violated|specialized|ConstraintViolation")
+_BRANCHES = "satisfy the generated guard"  # one range of batch sizes, not one size
 _DATA_DEPENDENT = re.compile(
     r"data-dependent|DataDependent|GuardOnDataDependent|Unbacked|unbacked|_local_scalar_dense"
     r"|item\(\)|nonzero"
