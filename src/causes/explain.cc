@@ -42,10 +42,10 @@ double gradients_off(const ir::Workload& workload, const referee::Weights& expec
   for (const tensor::Tensor& g : expected) largest = std::max(largest, tensor::norm(g));
   for (size_t id = 0; id < answer.gradients.size(); ++id) {
     if (!ir::trainable(workload.parameters[id])) continue;
-    // A gradient that is zero by mathematics is rounding, as in the gate.
-    const double scale = std::max({tensor::norm(expected[id]), 1e-6 * largest, 1e-300});
     const bool zero = answer.gradients[id].data.empty() && tensor::norm(expected[id]) == 0;
-    if (!zero) worst = std::max(worst, distance(answer.gradients[id], expected[id], scale));
+    if (!zero)
+      worst = std::max(worst,
+                       distance(answer.gradients[id], expected[id], gradient_scale(expected[id], largest)));
   }
   return worst;
 }

@@ -95,6 +95,14 @@ class Proof {
     return tensor::write_sources(file("weights"), std::move(named));
   }
 
+  Status read_weights() {
+    TRY(const auto held, tensor::SafetensorsFile::open(file("weights")));
+    for (const ir::Parameter& p : workload_.parameters) {
+      TRY(weights_.emplace_back(), held.read(p.name));
+    }
+    return Done{};
+  }
+
   fs::path file(const char* what) const { return folder_ / fmt::format("proof_{}.safetensors", what); }
 
   // Draws a batch and writes it for the origin.
@@ -173,7 +181,10 @@ class Proof {
 
   Status compare_training() {
     TRY(auto inputs, draw(training_rows(), "train"));
+    // The origin keeps its weights and gradients meanwhile; both processes together would need twice the memory.
+    weights_.clear();
     CHECK_OK(origin_.compute(file("weights"), file("train"), true, file("answer")));
+    CHECK_OK(read_weights());
     TRY(const auto answer, tensor::SafetensorsFile::open(file("answer")));
     TRY(const Tensor wanted, answer.read("output"));
     auto& r = std::get<Tensor>(inputs[target()]);

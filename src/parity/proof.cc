@@ -179,13 +179,6 @@ Answer read_answer(const ir::Workload& workload, const Dump& dump) {
   return answer;
 }
 
-// What a float64 gradient's error is relative to. One that is zero by mathematics (of a bias before a batch norm) is the
-// rounding of terms that cancel, which a batch norm of nearly equal values makes larger than any gradient.
-double scale64(const Tensor& expected, double largest) {
-  const double norm = tensor::norm(expected);
-  return std::max(norm <= kZeroGradient * largest ? 1e-4 * largest : std::max(norm, 1e-6 * largest), kLeast);
-}
-
 void compare_gradients(const GateJob& job, const Reference& reference, const Answer& answer,
                        Comparisons& comparisons) {
   double largest = 0;
@@ -194,7 +187,7 @@ void compare_gradients(const GateJob& job, const Reference& reference, const Ans
     if (!ir::trainable(job.workload.parameters[id])) continue;
     const Tensor& expected = reference.at.gradients[id];
     comparisons.compare("grad/" + job.workload.parameters[id].name,
-                        distance(answer.gradients[id], expected) / scale64(expected, largest));
+                        distance(answer.gradients[id], expected) / gradient_scale(expected, largest));
   }
 }
 
@@ -329,7 +322,8 @@ std::string gradients_say(const GateJob& job, const Reference& reference, const 
       const auto id = static_cast<size_t>(slot.param);
       if (!ir::trainable(job.workload.parameters[id])) continue;
       const Tensor& expected = reference.at.gradients[id];
-      const bool same = distance(answer.gradients[id], expected) / scale64(expected, largest) <= t.gradient64;
+      const bool same =
+          distance(answer.gradients[id], expected) / gradient_scale(expected, largest) <= t.gradient64;
       if (!same) last = job.workload.parameters[id].name;
       agree_after = same;
     }
@@ -726,8 +720,7 @@ void compare_parameters32(const GateJob& job, const Reference& reference, const 
                     [&]() -> const std::vector<double>& { return rounded_path(job, reference).after; }};
   const AllMoves all = measure_all_moves(job, state, moves, t.moved32);
   if (all.error > all.allowed && all.error <= all.by_rounding) {
-    const FirstSteps& first =
-        comparable_steps(job, reference, (kMostMoved - t.moved32) / kNoiseFactor);
+    const FirstSteps& first = comparable_steps(job, reference, (kMostMoved - t.moved32) / kNoiseFactor);
     if (first.steps > 0 && first.steps < job.steps) {
       const auto dump = again(first.steps);
       if (!dump) return;

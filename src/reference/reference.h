@@ -35,7 +35,7 @@ struct RoundedPath {
 
 // The first steps of the training of proof 3, where all of them amplify rounding beyond what can be compared.
 struct FirstSteps {
-  int64_t steps = 0;           // 0: the first step parts too far already
+  int64_t steps = 0;            // 0: the first step parts too far already
   referee::Weights after = {};  // of the exact training
   // By ParamId, sums over elements: how far noise in the gradients alone, and a RoundedPath, are away.
   std::vector<double> noise = {}, rounded = {};

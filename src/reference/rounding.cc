@@ -8,6 +8,11 @@
 
 namespace bakeoff {
 
+double gradient_scale(const tensor::Tensor& exact, double largest) {
+  const double norm = tensor::norm(exact);
+  return std::max(norm <= kZeroGradient * largest ? 1e-4 * largest : std::max(norm, 1e-6 * largest), 1e-300);
+}
+
 void NoisyTwin::step(const referee::Weights& gradients) {
   double largest = 0;
   for (const tensor::Tensor& g : gradients) largest = std::max(largest, tensor::norm(g));

@@ -22,6 +22,11 @@ struct GradientNoise {
 };
 inline constexpr double kZeroGradient = 1e-9;  // its norm at most, as a share of the largest gradient's
 
+// What a float64 gradient's error is relative to; `largest`: the norm of the largest gradient. One that is zero by
+// mathematics is the rounding of terms that cancel, which a batch norm of nearly equal values makes larger than any
+// gradient.
+double gradient_scale(const tensor::Tensor& exact, double largest);
+
 inline constexpr GradientNoise kNoise64 = {1e-13, 4e-16, 4e-16, 4e-14};
 inline constexpr GradientNoise kNoise32 = {3e-7, 1e-6, 3e-8, 3e-8};
 
