@@ -43,9 +43,11 @@ WORKLOADS = (
     "lstm_lm_small",
     "resnet18_small",
     "bert_small",
+    "vit_tiny",
+    "gemma_tiny",
+    "dlrm_tiny",
 )
 DROPOUT = {"mlp_deep", "lstm_lm_small", "bert_small"}
-LIBTORCH = {"mnist_cnn", "mlp_deep"}
 # Every workload and every framework occurs.
 QUICK = (
     "mnist_cnn/libtorch",
@@ -57,11 +59,21 @@ QUICK = (
     "bert_small/keras-tensorflow",
     "bert_small/jax",
 )
+
+
+def source_of(workload: str, framework: str) -> Path:
+    """The plain one; both Keras share theirs."""
+    if framework == "libtorch":
+        return HERE / "plain" / "libtorch" / f"{workload}.cc"
+    library = framework.split("-")[0].removesuffix("2")
+    return HERE / "plain" / f"{workload}_{library}.py"
+
+
 CASES = tuple(
     f"{workload}/{framework}"
     for workload in WORKLOADS
     for framework in FRAMEWORKS
-    if framework != "libtorch" or workload in LIBTORCH
+    if source_of(workload, framework).exists()
 )
 # Fewer than an epoch of ResNet, which has the fewest batches.
 FIRST_STEPS = 6
@@ -111,8 +123,7 @@ class Bench:
         workload, framework = case.split("/")
         if framework == "libtorch":
             return self._compiled() / workload
-        library = framework.split("-")[0].removesuffix("2")  # one for both Keras
-        return HERE / "plain" / f"{workload}_{library}.py"
+        return source_of(workload, framework)
 
     def _compiled(self) -> Path:
         build = self.build / "bench" / "emitted" / "libtorch"

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "base/texts.h"
@@ -46,6 +47,12 @@ Ints to_last(size_t rank) {
 bool passes_positions(Op op) {
   return op == Op::kRelu || op == Op::kGelu || op == Op::kSigmoid || op == Op::kTanh || op == Op::kDropout ||
          ir::elementwise_of_one(op);
+}
+
+// The inputs whose order a node follows. What an expand takes the number of rows from is none: a class token beside
+// patches would turn the whole sequence for the picture's sake.
+std::span<const ir::ValueId> followed(const ir::Node& node) {
+  return std::span(node.inputs).first(node.op == Op::kExpand ? 1 : node.inputs.size());
 }
 
 // Whether the elements of a picture lie in the same row-major sequence in both orders.
@@ -93,8 +100,8 @@ class Pass {
 
   // The common order of inputs of one rank: N,H,W,C if any of them is held so.
   Order common(const ir::Node& node) const {
-    const bool any = std::any_of(node.inputs.begin(), node.inputs.end(),
-                                 [&](ir::ValueId id) { return held(id) == Order::kChannelsLast; });
+    const bool any = std::ranges::any_of(
+        followed(node), [&](ir::ValueId id) { return held(id) == Order::kChannelsLast; });
     return any ? Order::kChannelsLast : Order::kCanonical;
   }
 
@@ -191,7 +198,7 @@ std::vector<bool> wanted_by_spatial_ops(const ir::Workload& workload, const std:
     const bool follows = rule == ir::AxisRule::kElementwise || rule == ir::AxisRule::kAxis;
     const bool wanted = rule == ir::AxisRule::kSpatial || moves_channels_last(node) ||
                         (follows && wants[static_cast<size_t>(workload.output_of(static_cast<int>(n)))]);
-    for (const ir::ValueId id : node.inputs) {
+    for (const ir::ValueId id : followed(node)) {
       if (wanted && is_picture(types[static_cast<size_t>(id)].shape)) wants[static_cast<size_t>(id)] = true;
     }
   }

@@ -58,6 +58,25 @@ Planned plan(const std::string& text, const LayoutOptions& options = {}) {
 const Order kNchw = Order::kCanonical;
 const Order kNhwc = Order::kChannelsLast;
 
+TEST(Layout, AClassTokenTakesItsRowsFromAPictureAndNotItsOrder) {
+  const Planned p = plan(R"(workload w(x: f32[N,3,8,8], y: i32[N]) {
+  patches = conv2d(x; weight=w[6,3,4,4]) stride=4,4 pad=0,0,0,0 dilation=1,1 groups=1
+  flat = reshape(patches) shape=N,6,4
+  rows = transpose(flat) perm=0,2,1
+  token = parameter(; weight=token[1,1,6])
+  first = expand(token, x) shape=N,1,6
+  all = concat(first, rows) axis=1
+  normed = layer_norm(all; weight=n.weight[6], bias=n.bias[6]) dims=1 eps=1e-06
+  one = slice(normed) axis=1 begin=0 end=1 step=1
+  logits = flatten(one)
+  loss = softmax_cross_entropy(logits, y) reduction=mean label_smoothing=0
+}
+)");
+  EXPECT_EQ(p.held("x"), kNhwc);
+  for (const char* value : {"first", "rows", "all"}) EXPECT_EQ(p.held(value), kNchw) << value;
+  EXPECT_THAT(p.conversions(), ElementsAre("flat <- patches"));
+}
+
 TEST(Layout, CnnNeedsNoConversionAndPermutesTheRowsOfTheFirstLinear) {
   const Planned cnn = plan(*zoo::build("mnist_cnn"));
   EXPECT_THAT(cnn.conversions(), ElementsAre());
