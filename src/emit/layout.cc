@@ -55,6 +55,14 @@ std::span<const ir::ValueId> followed(const ir::Node& node) {
   return std::span(node.inputs).first(node.op == Op::kExpand ? 1 : node.inputs.size());
 }
 
+// A reshape of places alone, as of a picture's patches to a sequence or back: it takes and gives either order.
+bool keeps_channels(const ir::Node& node, const Shape& in, const Shape& out) {
+  const auto known = [](const Shape& shape) {
+    return is_picture(shape) && std::ranges::find(shape, ir::kSteps) == shape.end();
+  };
+  return node.op == Op::kReshape && known(in) && known(out) && in[0] == out[0] && in[1] == out[1];
+}
+
 // Whether the elements of a picture lie in the same row-major sequence in both orders.
 bool one_order(const Shape& x) { return is_picture(x) && (x[1] == 1 || ir::product(x, 2, x.size()) == 1); }
 
@@ -98,6 +106,17 @@ class Pass {
     });
   }
 
+  // Whether all that reads a value takes N,H,W,C at no cost.
+  bool turns_for_free(ir::ValueId id) const {
+    const auto readers = ir::consumers(workload_, id);
+    return !readers.empty() && std::ranges::all_of(readers, [&](int n) {
+      const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
+      const ir::ValueId out = workload_.output_of(n);
+      return node.op == Op::kTranspose || ir::info(node.op).axes == ir::AxisRule::kSpatial ||
+             (keeps_channels(node, shape(id), shape(out)) && turns_for_free(out));
+    });
+  }
+
   // The common order of inputs of one rank: N,H,W,C if any of them is held so.
   Order common(const ir::Node& node) const {
     const bool any = std::ranges::any_of(
@@ -134,6 +153,9 @@ class Pass {
     } else if (node.op == Op::kTranspose && picture) {
       read = held(in);
       give = wanted_[out] ? Order::kChannelsLast : Order::kCanonical;
+    } else if (keeps_channels(node, shape(in), types_[out].shape) &&
+               turns_for_free(static_cast<ir::ValueId>(out))) {
+      read = give = held(in);
     } else if (node.op == Op::kLinear) {
       read = held(in) == Order::kFlatLast ? Order::kFlatLast : Order::kCanonical;
     } else if (picture && types_[out].shape.size() == 2 && held(in) == Order::kChannelsLast) {
@@ -196,8 +218,11 @@ std::vector<bool> wanted_by_spatial_ops(const ir::Workload& workload, const std:
     const ir::Node& node = workload.nodes[n];
     const ir::AxisRule rule = ir::info(node.op).axes;
     const bool follows = rule == ir::AxisRule::kElementwise || rule == ir::AxisRule::kAxis;
+    const auto out = static_cast<size_t>(workload.output_of(static_cast<int>(n)));
+    const bool sizes = !node.inputs.empty() &&
+                       keeps_channels(node, types[static_cast<size_t>(node.inputs[0])].shape, types[out].shape);
     const bool wanted = rule == ir::AxisRule::kSpatial || moves_channels_last(node) ||
-                        (follows && wants[static_cast<size_t>(workload.output_of(static_cast<int>(n)))]);
+                        ((follows || sizes) && wants[out]);
     for (const ir::ValueId id : followed(node)) {
       if (wanted && is_picture(types[static_cast<size_t>(id)].shape)) wants[static_cast<size_t>(id)] = true;
     }

@@ -1,5 +1,6 @@
 #include "emit/layout.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@ namespace {
 
 using ir::Shape;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using Ints = std::vector<int64_t>;
 
 struct Planned {
@@ -74,7 +76,32 @@ TEST(Layout, AClassTokenTakesItsRowsFromAPictureAndNotItsOrder) {
 )");
   EXPECT_EQ(p.held("x"), kNhwc);
   for (const char* value : {"first", "rows", "all"}) EXPECT_EQ(p.held(value), kNchw) << value;
-  EXPECT_THAT(p.conversions(), ElementsAre("flat <- patches"));
+  EXPECT_EQ(p.held("flat"), kNhwc) << "N,4,6, as the patches lie";
+  EXPECT_THAT(p.conversions(), IsEmpty());
+}
+
+// As networks of patches go back to pictures: x.transpose(1, 2).reshape(B, C, H, W).
+TEST(Layout, AReshapeOfPlacesKeepsTheOrderWhereItsReadersDo) {
+  const auto text = [](const std::string& reader, int width) {
+    return fmt::format(R"(workload w(x: f32[N,4,6], y: i32[N,2,{1}]) {{
+  turned = transpose(x) perm=0,2,1
+  picture = reshape(turned) shape=N,6,2,2
+  mixed = conv2d(picture; weight=w[5,6,1,1]) stride=1,1 pad=0,0,0,0 dilation=1,1 groups=1
+  rows = reshape(mixed) shape=N,5,4
+  {0}
+  logits = reshape(back) shape=N,2,{1},5
+  loss = softmax_cross_entropy(logits, y) reduction=mean label_smoothing=0
+}}
+)",
+                       reader, width);
+  };
+  const Planned p = plan(text("back = transpose(rows) perm=0,2,1", 2));
+  for (const char* value : {"turned", "picture", "rows"}) EXPECT_EQ(p.held(value), kNhwc) << value;
+  EXPECT_THAT(p.conversions(), IsEmpty());
+  // A product of matrices reads canonical rows: they are turned once, not by each reader.
+  const Planned q = plan(text("back = matmul(rows, x)", 3));
+  EXPECT_EQ(q.held("rows"), kNchw);
+  EXPECT_THAT(q.conversions(), ElementsAre("rows <- mixed"));
 }
 
 TEST(Layout, CnnNeedsNoConversionAndPermutesTheRowsOfTheFirstLinear) {
