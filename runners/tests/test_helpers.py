@@ -126,6 +126,17 @@ def test_convolutions_of_jax() -> None:
     close(stretched, np.repeat(x.sum(-1, keepdims=True), 2, axis=1))
 
 
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_convolutions_of_jax_with_even_numbers(axes: int) -> None:
+    module = helpers("jax")
+    x, kernel = drawn(2, *[7] * axes, 4), drawn(*[3] * axes, 2, 6)
+    plain, even = (getattr(module, f"conv{axes}d{end}") for end in ("", "_even"))
+    for stride, padding in ((1, 0), (2, 1), (3, 2)):
+        pads = ((padding, padding),) * axes
+        expected = plain(x, kernel, stride=(stride,) * axes, padding=pads, groups=2)
+        close(even(x, kernel, stride=stride, padding=padding, groups=2), expected)
+
+
 def test_pools_of_torch_count_real_places() -> None:
     torch = pytest.importorskip("torch")
     pool = helpers("torch").avg_pool1d_uneven

@@ -89,49 +89,32 @@ class AlexnetSmall(tf.Module):
         self.fc8_bias = tf.Variable(weights["fc8_bias"])
 
     def __call__(self, x):
-        x = tf.nn.conv2d(x, self.conv1_weight, strides=(4, 4), padding="VALID")
+        x = tf.nn.conv2d(x, self.conv1_weight, strides=4, padding="VALID")
         x = tf.nn.bias_add(x, self.conv1_bias)
         x = tf.nn.relu(x)
         x = local_response_norm(x, size=5, alpha=1e-4, beta=0.75, k=2.0)
-        x = tf.nn.max_pool2d(x, ksize=(3, 3), strides=(2, 2), padding="VALID")
+        x = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="VALID")
         x = conv2d_xla(
-            x,
-            self.conv2_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [2, 2], [2, 2], [0, 0]],
-            dilations=(1, 1),
+            x, self.conv2_weight, strides=1, padding="SAME", dilations=(1, 1)
         )
         x = tf.nn.bias_add(x, self.conv2_bias)
         x = tf.nn.relu(x)
         x = local_response_norm(x, size=5, alpha=1e-4, beta=0.75, k=2.0)
-        x = tf.nn.max_pool2d(x, ksize=(3, 3), strides=(2, 2), padding="VALID")
-        x = tf.nn.conv2d(
-            x,
-            self.conv3_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-        )
+        x = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="VALID")
+        x = tf.nn.conv2d(x, self.conv3_weight, strides=1, padding="SAME")
         x = tf.nn.bias_add(x, self.conv3_bias)
         x = tf.nn.relu(x)
         x = conv2d_xla(
-            x,
-            self.conv4_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-            dilations=(1, 1),
+            x, self.conv4_weight, strides=1, padding="SAME", dilations=(1, 1)
         )
         x = tf.nn.bias_add(x, self.conv4_bias)
         x = tf.nn.relu(x)
         x = conv2d_xla(
-            x,
-            self.conv5_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-            dilations=(1, 1),
+            x, self.conv5_weight, strides=1, padding="SAME", dilations=(1, 1)
         )
         x = tf.nn.bias_add(x, self.conv5_bias)
         x = tf.nn.relu(x)
-        x = tf.nn.max_pool2d(x, ksize=(3, 3), strides=(2, 2), padding="VALID")
+        x = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="VALID")
         x = tf.reshape(x, (-1, 32))
         x = tf.matmul(x, self.fc6_weight)
         x = tf.nn.bias_add(x, self.fc6_bias)
@@ -142,8 +125,7 @@ class AlexnetSmall(tf.Module):
         x = tf.nn.relu(x)
         x = tf.nn.dropout(x, rate=DROPOUT_RATE)
         logits = tf.matmul(x, self.fc8_weight)
-        logits = tf.nn.bias_add(logits, self.fc8_bias)
-        return logits
+        return tf.nn.bias_add(logits, self.fc8_bias)
 
 
 def loss_fn(logits, y):

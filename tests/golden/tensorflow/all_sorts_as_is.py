@@ -110,26 +110,26 @@ class Stem(tf.Module):
         x = conv2d_xla(
             x,
             self.depth_weight,
-            strides=(1, 1),
+            strides=1,
             padding=[[0, 0], [2, 2], [2, 2], [0, 0]],
             dilations=(2, 2),
         )
         x = gelu_tanh(x)
         x = tf.nn.max_pool2d(
-            x, ksize=(2, 2), strides=(1, 1), padding=[[0, 0], [1, 0], [0, 1], [0, 0]]
+            x, ksize=2, strides=1, padding=[[0, 0], [1, 0], [0, 1], [0, 0]]
         )
         x = avg_pool2d(
             x,
             ksize=(3, 2),
-            strides=(2, 2),
+            strides=2,
             padding=[[0, 0], [1, 0], [0, 1], [0, 0]],
             count_include_pad=False,
         )
         x = tf.pad(x, [[0, 0], [1, 0], [0, 2], [0, 0]], constant_values=0.5)
         x = avg_pool2d(
             x,
-            ksize=(2, 2),
-            strides=(1, 1),
+            ksize=2,
+            strides=1,
             padding=[[0, 0], [1, 1], [0, 0], [0, 0]],
             count_include_pad=True,
         )
@@ -170,8 +170,7 @@ class AllSorts(tf.Module):
         u = z + pooled
         ge = gelu(u)
         logits = tf.matmul(ge, self.words_weight, transpose_b=True)
-        logits = tf.nn.bias_add(logits, self.tied_bias)
-        return logits
+        return tf.nn.bias_add(logits, self.tied_bias)
 
 
 def loss_fn(logits, y):

@@ -164,18 +164,17 @@ class BertSmall(tf.Module):
     def __call__(self, tokens, token_types, last):
         x = tf.nn.embedding_lookup(self.embeddings_word_weight, tokens)
         h = tf.nn.embedding_lookup(self.embeddings_token_type_weight, token_types)
-        h = x + h
-        h = h + self.embeddings_position_weight[:24]
-        h = layer_norm(
-            h, self.embeddings_norm_weight, self.embeddings_norm_bias, dims=1, eps=1e-12
+        x = x + h
+        x = x + self.embeddings_position_weight[:24]
+        x = layer_norm(
+            x, self.embeddings_norm_weight, self.embeddings_norm_bias, dims=1, eps=1e-12
         )
-        h = tf.nn.dropout(h, rate=DROPOUT_RATE)
+        x = tf.nn.dropout(x, rate=DROPOUT_RATE)
         for block in self.encoder:
-            h = block(h, last)
-        h = self.head(h)
-        logits = tf.tensordot(h, self.embeddings_word_weight, axes=(-1, 1))
-        logits = tf.nn.bias_add(logits, self.decoder_bias)
-        return logits
+            x = block(x, last)
+        x = self.head(x)
+        logits = tf.tensordot(x, self.embeddings_word_weight, axes=(-1, 1))
+        return tf.nn.bias_add(logits, self.decoder_bias)
 
 
 def loss_fn(logits, labels):

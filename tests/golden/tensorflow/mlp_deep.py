@@ -110,8 +110,7 @@ class MlpDeep(tf.Module):
         x = tf.nn.relu(x)
         x = tf.nn.dropout(x, rate=DROPOUT_RATE)
         logits = tf.matmul(x, self.fc3_weight)
-        logits = tf.nn.bias_add(logits, self.fc3_bias)
-        return logits
+        return tf.nn.bias_add(logits, self.fc3_bias)
 
 
 def loss_fn(logits, y):

@@ -129,19 +129,19 @@ class Stem(tf.Module):
         x = conv2d_xla(
             x,
             half(self.depth_weight),
-            strides=(1, 1),
+            strides=1,
             padding=[[0, 0], [2, 2], [2, 2], [0, 0]],
             dilations=(2, 2),
         )
         x = gelu_tanh(x)
         x = tf.nn.max_pool2d(
-            x, ksize=(2, 2), strides=(1, 1), padding=[[0, 0], [1, 0], [0, 1], [0, 0]]
+            x, ksize=2, strides=1, padding=[[0, 0], [1, 0], [0, 1], [0, 0]]
         )
         x = in_float32(
             avg_pool2d,
             x,
             ksize=(3, 2),
-            strides=(2, 2),
+            strides=2,
             padding=[[0, 0], [1, 0], [0, 1], [0, 0]],
             count_include_pad=False,
         )
@@ -149,8 +149,8 @@ class Stem(tf.Module):
         x = in_float32(
             avg_pool2d,
             x,
-            ksize=(2, 2),
-            strides=(1, 1),
+            ksize=2,
+            strides=1,
             padding=[[0, 0], [1, 1], [0, 0], [0, 0]],
             count_include_pad=True,
         )

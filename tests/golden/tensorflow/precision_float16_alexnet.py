@@ -99,49 +99,32 @@ class AlexnetSmall(tf.Module):
 
     def __call__(self, x):
         x = half(x)
-        x = tf.nn.conv2d(x, half(self.conv1_weight), strides=(4, 4), padding="VALID")
+        x = tf.nn.conv2d(x, half(self.conv1_weight), strides=4, padding="VALID")
         x = in_float32(tf.nn.bias_add, x, self.conv1_bias)
         x = tf.nn.relu(x)
         x = in_float32(local_response_norm, x, size=5, alpha=1e-4, beta=0.75, k=2.0)
-        x = tf.nn.max_pool2d(x, ksize=(3, 3), strides=(2, 2), padding="VALID")
+        x = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="VALID")
         x = conv2d_xla(
-            x,
-            half(self.conv2_weight),
-            strides=(1, 1),
-            padding=[[0, 0], [2, 2], [2, 2], [0, 0]],
-            dilations=(1, 1),
+            x, half(self.conv2_weight), strides=1, padding="SAME", dilations=(1, 1)
         )
         x = in_float32(tf.nn.bias_add, x, self.conv2_bias)
         x = tf.nn.relu(x)
         x = in_float32(local_response_norm, x, size=5, alpha=1e-4, beta=0.75, k=2.0)
-        x = tf.nn.max_pool2d(x, ksize=(3, 3), strides=(2, 2), padding="VALID")
-        x = tf.nn.conv2d(
-            x,
-            half(self.conv3_weight),
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-        )
+        x = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="VALID")
+        x = tf.nn.conv2d(x, half(self.conv3_weight), strides=1, padding="SAME")
         x = in_float32(tf.nn.bias_add, x, self.conv3_bias)
         x = tf.nn.relu(x)
         x = conv2d_xla(
-            x,
-            half(self.conv4_weight),
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-            dilations=(1, 1),
+            x, half(self.conv4_weight), strides=1, padding="SAME", dilations=(1, 1)
         )
         x = in_float32(tf.nn.bias_add, x, self.conv4_bias)
         x = tf.nn.relu(x)
         x = conv2d_xla(
-            x,
-            half(self.conv5_weight),
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-            dilations=(1, 1),
+            x, half(self.conv5_weight), strides=1, padding="SAME", dilations=(1, 1)
         )
         x = in_float32(tf.nn.bias_add, x, self.conv5_bias)
         x = tf.nn.relu(x)
-        x = tf.nn.max_pool2d(x, ksize=(3, 3), strides=(2, 2), padding="VALID")
+        x = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="VALID")
         x = tf.reshape(x, (-1, 32))
         x = tf.matmul(x, half(self.fc6_weight))
         x = in_float32(tf.nn.bias_add, x, self.fc6_bias)

@@ -91,10 +91,7 @@ class Block(tf.Module):
 
     def __call__(self, x):
         x = tf.nn.conv2d(
-            x,
-            self.conv1_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+            x, self.conv1_weight, strides=1, padding=[[0, 0], [1, 1], [1, 1], [0, 0]]
         )
         x = batch_norm(
             x,
@@ -107,10 +104,7 @@ class Block(tf.Module):
         )
         x = tf.nn.relu(x)
         x = tf.nn.conv2d(
-            x,
-            self.conv2_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+            x, self.conv2_weight, strides=1, padding=[[0, 0], [1, 1], [1, 1], [0, 0]]
         )
         return batch_norm(
             x,
@@ -155,7 +149,7 @@ class DownBlock(tf.Module):
         )
 
     def __call__(self, x):
-        h = tf.nn.conv2d(x, self.down_conv_weight, strides=(2, 2), padding="VALID")
+        h = tf.nn.conv2d(x, self.down_conv_weight, strides=2, padding="VALID")
         h = batch_norm(
             h,
             self.down_bn_weight,
@@ -166,10 +160,7 @@ class DownBlock(tf.Module):
             momentum=0.1,
         )
         x = tf.nn.conv2d(
-            x,
-            self.conv1_weight,
-            strides=(2, 2),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+            x, self.conv1_weight, strides=2, padding=[[0, 0], [1, 1], [1, 1], [0, 0]]
         )
         x = batch_norm(
             x,
@@ -182,10 +173,7 @@ class DownBlock(tf.Module):
         )
         x = tf.nn.relu(x)
         x = tf.nn.conv2d(
-            x,
-            self.conv2_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+            x, self.conv2_weight, strides=1, padding=[[0, 0], [1, 1], [1, 1], [0, 0]]
         )
         x = batch_norm(
             x,
@@ -220,7 +208,7 @@ class ResidualCnn(tf.Module):
         x = tf.nn.conv2d(
             x,
             self.stem_conv_weight,
-            strides=(2, 2),
+            strides=2,
             padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
         )
         x = batch_norm(
@@ -240,8 +228,7 @@ class ResidualCnn(tf.Module):
         x = tf.nn.relu(x)
         x = tf.reduce_mean(x, axis=(1, 2))
         logits = tf.matmul(x, self.fc_weight)
-        logits = tf.nn.bias_add(logits, self.fc_bias)
-        return logits
+        return tf.nn.bias_add(logits, self.fc_bias)
 
 
 def loss_fn(logits, y):

@@ -112,8 +112,7 @@ class Sequences(tf.Module):
         a5 = attention(a4, a3, q)
         f = tf.reshape(a5, (-1, 24))
         logits = tf.matmul(f, self.head_weight)
-        logits = tf.nn.bias_add(logits, self.head_bias)
-        return logits
+        return tf.nn.bias_add(logits, self.head_bias)
 
 
 def loss_fn(logits, y):

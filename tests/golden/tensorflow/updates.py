@@ -70,8 +70,7 @@ class MlpSmall(tf.Module):
         x = tf.nn.bias_add(x, self.fc1_bias)
         x = tf.nn.relu(x)
         logits = tf.matmul(x, self.fc2_weight)
-        logits = tf.nn.bias_add(logits, self.fc2_bias)
-        return logits
+        return tf.nn.bias_add(logits, self.fc2_bias)
 
 
 def loss_fn(logits, y):
