@@ -94,6 +94,14 @@ def test_neighbouring_heads_of_attention_share_keys(framework: str) -> None:
     close(grouped, np.asarray(module.attention(q, *repeated, causal=True)))
 
 
+def test_linear_layers_of_rows_are_those_of_sequences() -> None:
+    module = helpers("tensorflow")
+    x, weight, bias = drawn(3, 4), drawn(4, 2), drawn(2)
+    expected = module.linear_rows(x, weight, bias)
+    close(module.linear(x, weight, bias), expected)
+    close(module.linear(np.stack([x, x]), weight, bias), np.stack([expected] * 2))
+
+
 def test_the_fused_batch_norm_is_the_plain_one() -> None:
     module = helpers("tensorflow")
     tf = module.tf

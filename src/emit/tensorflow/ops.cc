@@ -143,6 +143,7 @@ void conv_transpose(ForwardPrinter& p, const Node& node) {
 void linear(ForwardPrinter& p, const Node&) {
   const std::string x = p.input(), w = p.param("weight");
   const bool table = p.stored_as_table("weight");
+  if (p.has("bias") && !table) return p.assign("linear", {x, w, p.full_param("bias")});
   if (p.input_shape().size() == 2) {
     std::vector<std::string> arguments = {x, w};
     if (table) arguments.push_back("transpose_b=True");
@@ -340,6 +341,13 @@ void recurrent(ForwardPrinter& p, const Node&) {
 void nothing(ForwardPrinter&, const Node&) {}  // losses are printed by loss_fn
 
 }  // namespace
+
+bool linear_of_rows(const Graph& graph) {
+  return std::ranges::all_of(graph.live, [&](int n) {
+    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
+    return node.op != Op::kLinear || graph.types[static_cast<size_t>(node.inputs[0])].shape.size() == 2;
+  });
+}
 
 bool native_depthwise(const Node& conv) {
   const Ints& stride = conv.integers("stride");

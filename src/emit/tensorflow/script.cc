@@ -72,6 +72,7 @@ class Script {
     std::string text = out_.text();
     std::set<std::string> variants = helper_variants(precision_, predicts());
     if (!xla() && !precision_.mixed() && norms_pictures()) variants.insert("fused");
+    if (!precision_.mixed() && linear_of_rows(graph_)) variants.insert("rows");
     return text.insert(head, helpers().used_by(text.substr(head), variants));
   }
 

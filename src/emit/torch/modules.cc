@@ -553,12 +553,18 @@ bool Modules::print_short(CodeWriter& out, const std::string& head, const Entry&
   std::vector<std::string> items;
   size_t room = kColumns - static_cast<size_t>(out.column()) - 6;
   for (const Entry& child : entry.children) {
-    if (child.layer.head.empty()) return false;
-    const std::string text = text_of(child.layer);
+    const bool list = child.layer.head.empty() && child.list() && child.items.empty();
+    const std::vector<Entry>& parts = list ? child.children : std::vector<Entry>{child};
+    std::vector<std::string> texts;
+    for (const Entry& part : parts) {
+      if (part.layer.head.empty()) return false;
+      texts.push_back(text_of(part.layer));
+    }
+    const std::string text = list ? fmt::format("nn.ModuleList([{}])", join(texts, ", ")) : texts[0];
     items.push_back(fmt::format("\"{}\": {}", child.key, text));
     if (stretch_.path.empty()) continue;
     if (text.find("stride=") != std::string::npos) return false;  // "stride=1" is left out of calls alone
-    const size_t names = 8 + kName * child.layer.arguments.size();
+    const size_t names = 8 + kName * static_cast<size_t>(std::ranges::count(text, ','));
     room -= std::min(room, names);
   }
   const std::string all = fmt::format("{{{}}}", join(items, ", "));

@@ -29,7 +29,8 @@ const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch
 // x / (k + alpha * s)^beta, where s sums x^2 over `size` channels; torch divides alpha by the size.
 Tensor lrn(const Tensor& x, int64_t size, double alpha, double beta, double k) {
   const double scaled = static_cast<double>(size) * alpha;
-  return F::local_response_norm(x, F::LocalResponseNormFuncOptions(size).alpha(scaled).beta(beta).k(k));
+  return F::local_response_norm(
+      x, F::LocalResponseNormFuncOptions(size).alpha(scaled).beta(beta).k(k));
 }
 
 struct AlexnetSmallImpl : nn::Module {
@@ -90,7 +91,8 @@ torch::optim::Adam make_optimizer(AlexnetSmall& model) {
   return torch::optim::Adam(model->parameters(), options);
 }
 
-Tensor train_step(AlexnetSmall& model, torch::optim::Optimizer& optimizer, const Tensor& x, const Tensor& y) {
+Tensor train_step(AlexnetSmall& model, torch::optim::Optimizer& optimizer, const Tensor& x,
+                  const Tensor& y) {
   optimizer.zero_grad();
   const Tensor loss = F::cross_entropy(model(x), y);
   loss.backward();

@@ -68,7 +68,8 @@ torch::optim::Adam make_optimizer(MlpDeep& model) {
   return torch::optim::Adam(model->parameters(), options);
 }
 
-Tensor train_step(MlpDeep& model, torch::optim::Optimizer& optimizer, const Tensor& x, const Tensor& y) {
+Tensor train_step(MlpDeep& model, torch::optim::Optimizer& optimizer, const Tensor& x,
+                  const Tensor& y) {
   optimizer.zero_grad();
   const Tensor loss = F::cross_entropy(model(x), y);
   loss.backward();

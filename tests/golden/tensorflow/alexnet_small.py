@@ -53,6 +53,10 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
 @tf.function(jit_compile=True)
 def conv2d_xla(x, kernel, *, strides, padding, dilations):
     """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
@@ -116,16 +120,13 @@ class AlexnetSmall(tf.Module):
         x = tf.nn.relu(x)
         x = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="VALID")
         x = tf.reshape(x, (-1, 32))
-        x = tf.matmul(x, self.fc6_weight)
-        x = tf.nn.bias_add(x, self.fc6_bias)
+        x = linear(x, self.fc6_weight, self.fc6_bias)
         x = tf.nn.relu(x)
         x = tf.nn.dropout(x, rate=DROPOUT_RATE)
-        x = tf.matmul(x, self.fc7_weight)
-        x = tf.nn.bias_add(x, self.fc7_bias)
+        x = linear(x, self.fc7_weight, self.fc7_bias)
         x = tf.nn.relu(x)
         x = tf.nn.dropout(x, rate=DROPOUT_RATE)
-        logits = tf.matmul(x, self.fc8_weight)
-        return tf.nn.bias_add(logits, self.fc8_bias)
+        return linear(x, self.fc8_weight, self.fc8_bias)
 
 
 def loss_fn(logits, y):

@@ -55,6 +55,10 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
 @tf.function(jit_compile=True)
 def conv2d_xla(x, kernel, *, strides, padding, dilations):
     """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
@@ -185,8 +189,7 @@ class AllSorts(tf.Module):
         l_2 = layer_norm(r, self.norm_weight, self.norm_bias, dims=1, eps=1e-6)
         f = tf.reshape(l_2, (-1, 30))
         d = tf.nn.dropout(f, rate=DROPOUT_RATE)
-        q = tf.matmul(d, self.mix_weight)
-        q = tf.nn.bias_add(q, self.mix_bias)
+        q = linear(d, self.mix_weight, self.mix_bias)
         w = tf.tanh(q)
         k = tf.nn.softmax(w, axis=1)
         both = tf.concat([pooled, k], axis=1)

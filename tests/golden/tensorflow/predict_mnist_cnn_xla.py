@@ -47,6 +47,10 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
 class MnistCnn(tf.Module):
     def __init__(self, weights):
         super().__init__()
@@ -78,11 +82,9 @@ class MnistCnn(tf.Module):
         x = tf.nn.bias_add(x, self.conv4_bias)
         x = tf.nn.relu(x)
         x = tf.reshape(x, (-1, 4096))
-        x = tf.matmul(x, self.fc1_weight)
-        x = tf.nn.bias_add(x, self.fc1_bias)
+        x = linear(x, self.fc1_weight, self.fc1_bias)
         x = tf.nn.relu(x)
-        logits = tf.matmul(x, self.fc2_weight)
-        return tf.nn.bias_add(logits, self.fc2_bias)
+        return linear(x, self.fc2_weight, self.fc2_bias)
 
 
 def predict_step(model, x):

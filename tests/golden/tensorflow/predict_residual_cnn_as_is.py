@@ -30,6 +30,10 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
 def batch_norm(x, scale, shift, mean, var, *, eps=1e-3):
     """Normalises with the running statistics."""
     if x.dtype == tf.float32 and x.shape.rank == 4:  # one kernel does all of it
@@ -174,8 +178,7 @@ class ResidualCnn(tf.Module):
         x = self.block2(x)
         x = tf.nn.relu(x)
         x = tf.reduce_mean(x, axis=(1, 2))
-        logits = tf.matmul(x, self.fc_weight)
-        return tf.nn.bias_add(logits, self.fc_bias)
+        return linear(x, self.fc_weight, self.fc_bias)
 
 
 def predict_step(model, x):

@@ -51,6 +51,10 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
 def batch_norm(x, scale, shift, running_mean, running_var, *, eps, momentum):
     """Normalises with the statistics of the batch and updates the running ones."""
     if x.dtype == tf.float32 and x.shape.rank == 4:  # one kernel does all of it
@@ -227,8 +231,7 @@ class ResidualCnn(tf.Module):
         x = self.block2(x)
         x = tf.nn.relu(x)
         x = tf.reduce_mean(x, axis=(1, 2))
-        logits = tf.matmul(x, self.fc_weight)
-        return tf.nn.bias_add(logits, self.fc_bias)
+        return linear(x, self.fc_weight, self.fc_bias)
 
 
 def loss_fn(logits, y):
