@@ -161,10 +161,12 @@ struct Varying {
   int rank() const { return option.empty() ? 0 : fallback().empty() ? 1 : 2; }
 };
 
-// "x = conv2d(x, w, stride=2)", a function of a JAX script.
+// "x = conv2d(x, w, stride=2)", a function of a JAX script, where stride=1 may be left out.
 bool calls_convolution(const Statement& s) {
   const auto strided = [](const std::string& argument) { return argument.starts_with("stride="); };
-  return s.call && s.head.find(" conv") != std::string::npos && std::ranges::any_of(s.arguments, strided);
+  const auto named = [&](const char* end) { return s.head.ends_with(end); };
+  return s.call && (named(" conv1d") || named(" conv2d") || named(" conv3d")) &&
+         std::ranges::any_of(s.arguments, strided);
 }
 
 // The statements of all members side by side: calls `at` for each number that is not the same in all of them,

@@ -336,6 +336,25 @@ TEST(TensorFlow, ConvolutionsSaySameAllOrNone) {
   EXPECT_FALSE(holds(torchs, "\"SAME\"")) << torchs;
 }
 
+// Of a helper that has no default for it.
+TEST(TensorFlow, AGroupedConvolutionInAClassSaysItsStride) {
+  std::string nodes, in = "x";
+  for (const char* part : {"a", "b"}) {
+    nodes += fmt::format(
+        "  {0}_1 = conv1d({1}; weight={0}.one.weight[4,2,3]) groups=2 pad=1,1\n  {0}_2 = relu({0}_1)\n"
+        "  {0}_3 = conv1d({0}_2; weight={0}.two.weight[4,4,1])\n",
+        part, in);
+    in = fmt::format("{}_3", part);
+  }
+  const std::string source =
+      of_text("workload w(x: f32[N,4,8], y: f32[N,4,8]) {\n" + nodes + "  loss = mse(" + in + ", y)\n}\n",
+              mnist_training())
+          .source;
+  EXPECT_TRUE(holds(source, "conv1d_xla(\n            x, self.one_weight, stride=1,") ||
+              holds(source, "conv1d_xla(x, self.one_weight, stride=1,"))
+      << source;
+}
+
 // "SAME" and "VALID" are a parameter of a class like a number.
 TEST(TensorFlow, ClassesTakeTheirPaddingAsAParameter) {
   std::string nodes, in = "x";
