@@ -94,6 +94,14 @@ def test_neighbouring_heads_of_attention_share_keys(framework: str) -> None:
     close(grouped, np.asarray(module.attention(q, *repeated, causal=True)))
 
 
+def test_linear_layers_of_rows_are_those_of_sequences() -> None:
+    module = helpers("tensorflow")
+    x, weight, bias = drawn(3, 4), drawn(4, 2), drawn(2)
+    expected = module.linear_rows(x, weight, bias)
+    close(module.linear(x, weight, bias), expected)
+    close(module.linear(np.stack([x, x]), weight, bias), np.stack([expected] * 2))
+
+
 def test_the_fused_batch_norm_is_the_plain_one() -> None:
     module = helpers("tensorflow")
     tf = module.tf
@@ -124,6 +132,17 @@ def test_convolutions_of_jax() -> None:
         x, np.ones((2, 4, 1), np.float32), stride=(2,), padding=((1, 1),)
     )
     close(stretched, np.repeat(x.sum(-1, keepdims=True), 2, axis=1))
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_convolutions_of_jax_with_even_numbers(axes: int) -> None:
+    module = helpers("jax")
+    x, kernel = drawn(2, *[7] * axes, 4), drawn(*[3] * axes, 2, 6)
+    plain, even = (getattr(module, f"conv{axes}d{end}") for end in ("", "_even"))
+    for stride, padding in ((1, 0), (2, 1), (3, 2)):
+        pads = ((padding, padding),) * axes
+        expected = plain(x, kernel, stride=(stride,) * axes, padding=pads, groups=2)
+        close(even(x, kernel, stride=stride, padding=padding, groups=2), expected)
 
 
 def test_pools_of_torch_count_real_places() -> None:

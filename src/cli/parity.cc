@@ -24,6 +24,8 @@ namespace {
 
 // A precision variant is not the same: its float32 twin is.
 std::string agreement(const Parity& parity) {
+  if (const auto logits = logit_distance(parity))
+    return fmt::format("its float32 counterpart is equal; from it the logits differ by {:.1e}", *logits);
   const auto loss = loss_distance(parity), gradients = gradient_distance(parity);
   if (!loss || !gradients) return "same";
   return fmt::format(

@@ -7,9 +7,9 @@
 //   nn.Conv2d(16, 16, kernel_size=3, stride=1)        nn.Conv2d(16, out_channels, kernel_size=3, stride=stride)
 //   nn.Conv2d(16, 32, kernel_size=3, stride=2)   ->   made as Block(16) and Block(32, stride=2)
 //
-// pieces_of() cuts a text into numbers and the text between them. skeleton() is the text without numbers;
-// members with equal skeletons form a group. merge() walks through all members side by side and calls back
-// for each number that is not the same in all. A Varying is the column of such values, one per member;
+// pieces_of() cuts a text into numbers, which the paddings "SAME" and "VALID" count as, and the text between them.
+// skeleton() is the text without numbers; members with equal skeletons form a group. merge() walks through all members
+// side by side and calls back for each number that is not the same in all. A Varying is the column of such values, one per member;
 // places with equal columns share a parameter. A group that would need more than 8 parameters is divided
 // into groups of equal texts.
 //
@@ -33,8 +33,9 @@ namespace {
 constexpr size_t kMostParameters = 8;
 
 // Options of layers whose value is left out where it is this.
-const std::map<std::string, std::string> kFallbacks = {
-    {"stride", "1"}, {"padding", "0"}, {"dilation", "1"}, {"groups", "1"}, {"output_padding", "0"}};
+const std::map<std::string, std::string> kFallbacks = {{"stride", "1"},  {"strides", "1"},
+                                                       {"padding", "0"}, {"dilation", "1"},
+                                                       {"groups", "1"},  {"output_padding", "0"}};
 
 }  // namespace
 
@@ -89,20 +90,23 @@ std::vector<Piece> pieces_of(const std::string& text) {
   char quote = 0;
   for (size_t i = 0; i < text.size();) {
     const char c = text[i];
-    if (quote != 0 || c == '"' || c == '\'') {
+    size_t end = i;
+    for (const std::string_view word : {"\"SAME\"", "\"VALID\""})
+      if (quote == 0 && text.compare(i, word.size(), word) == 0) end = i + word.size();
+    if (end == i && (quote != 0 || c == '"' || c == '\'')) {
       quote = quote == 0 ? c : c == quote ? char{0} : quote;
       plain += c;
       ++i;
       continue;
     }
-    if (!is_digit(c) || (i > 0 && (is_word(text[i - 1]) || text[i - 1] == '.'))) {
+    if (end == i && (!is_digit(c) || (i > 0 && (is_word(text[i - 1]) || text[i - 1] == '.')))) {
       plain += c;
       ++i;
       continue;
     }
-    size_t end = i;
-    while (end < text.size() && (is_word(text[end]) || text[end] == '.' ||
-                                 (text[end] == '-' && std::tolower(text[end - 1]) == 'e')))
+    while (
+        is_digit(c) && end < text.size() &&
+        (is_word(text[end]) || text[end] == '.' || (text[end] == '-' && std::tolower(text[end - 1]) == 'e')))
       ++end;
     all.push_back({plain});
     plain.clear();
@@ -150,10 +154,20 @@ struct Varying {
   std::string fallback() const {
     const auto found = kFallbacks.find(option);
     if (found == kFallbacks.end()) return "";
-    return std::find(values.begin(), values.end(), found->second) == values.end() ? "" : found->second;
+    for (const std::string& meant : {found->second, std::string("\"VALID\"")})
+      if (std::find(values.begin(), values.end(), meant) != values.end()) return meant;
+    return "";
   }
   int rank() const { return option.empty() ? 0 : fallback().empty() ? 1 : 2; }
 };
+
+// "x = conv2d(x, w, stride=2)", a function of a JAX script, where stride=1 may be left out.
+bool calls_convolution(const Statement& s) {
+  const auto strided = [](const std::string& argument) { return argument.starts_with("stride="); };
+  const auto named = [&](const char* end) { return s.head.ends_with(end); };
+  return s.call && (named(" conv1d") || named(" conv2d") || named(" conv3d")) &&
+         std::ranges::any_of(s.arguments, strided);
+}
 
 // The statements of all members side by side: calls `at` for each number that is not the same in all of them,
 // and puts what it gives in its place.
@@ -183,7 +197,7 @@ CodeWriter merge(const std::vector<const std::vector<Statement>*>& members, bool
     s.head = texts(0);
     for (size_t a = 0; a < s.arguments.size(); ++a) s.arguments[a] = texts(a + 1);
     s.tail = texts(s.arguments.size() + 1);
-    if (layers) leave_out_fallbacks(s.arguments);
+    if (layers || calls_convolution(s)) leave_out_fallbacks(s.arguments);
     if (layers && !s.call) leave_out_fallbacks(s.head);
     out.statement(s);
   }
@@ -354,10 +368,14 @@ class Planner {
     children_.try_emplace(wish, own);
     const auto styled = [&](const std::string& name) { return style_.functions ? snake_case(name) : name; };
     const std::string key = fmt::format("family {}", families_++);
-    if (Namer attempt = style_.names;
-        attempt.name(key, styled(wish)) != styled(wish) && !wish.ends_with("Block"))
-      wish += "Block";
-    return style_.names.name(key, styled(wish));
+    const auto taken = [&](const std::string& name) {
+      Namer attempt = style_.names;
+      return attempt.name(key, styled(name)) != styled(name);
+    };
+    if (taken(wish) && !wish.ends_with("Block")) wish += "Block";
+    std::string name = wish;
+    for (int n = 2; taken(name); ++n) name = wish + std::to_string(n);
+    return style_.names.name(key, styled(name));
   }
 
  private:

@@ -113,6 +113,16 @@ std::string CodeWriter::text() const {
       line(s.level, ")");
       continue;
     }
+    // Where not even "name = Class(" fits, what stands behind the equals sign gets brackets of its own.
+    if (const size_t equals = s.head.find(" = ");
+        spaces_ == 4 && equals != std::string::npos && !fits(s.level, s.head + "(")) {
+      CodeWriter value(spaces_);
+      value.statements_.push_back({s.level + 1, s.head.substr(equals + 3), s.arguments, s.tail, true});
+      line(s.level, s.head.substr(0, equals + 3) + "(");
+      text += value.text();
+      line(s.level, ")");
+      continue;
+    }
     line(s.level, s.head + "(");
     const bool grouped = s.head.ends_with(' ') && s.arguments.size() == 1;  // no call: a comma makes a tuple
     if (fits(s.level + 1, joined)) {

@@ -85,6 +85,10 @@ TEST(CodeWriter, GivesBackWhatTheLastLineComputes) {
   EXPECT_EQ(after("h = x"), "h = x\nreturn x\n");
   const std::string wide = "x = " + std::string(74, 'a');
   EXPECT_EQ(after(wide), wide + "\nreturn x\n");
+  const std::string name(80, 'a');
+  CodeWriter long_name;
+  long_name.call(name + " = Class", {"b"});
+  EXPECT_EQ(long_name.text(), name + " = (\n    Class(b)\n)\n");
   CodeWriter out;
   out.line("for i in range(2):");
   {
@@ -96,10 +100,10 @@ TEST(CodeWriter, GivesBackWhatTheLastLineComputes) {
 }
 
 TEST(Names, SayLittleWhereTheyNameTheOp) {
-  for (const char* name :
-       {"h12", "add_2", "mul", "encoder_norm_mul_3", "transformer_encoder_norm", "slice_2"})
+  for (const char* name : {"h12", "add_2", "mul", "encoder_norm_mul_3", "transformer_encoder_norm", "slice_2",
+                           "words_2", "steps_0_edge", "time_proj_cat", "unsqueeze"})
     EXPECT_TRUE(says_little(name)) << name;
-  for (const char* name : {"logits", "words", "words_2", "lm_head", "hidden", "block1_conv"})
+  for (const char* name : {"logits", "words", "lm_head", "hidden", "block1_conv"})
     EXPECT_FALSE(says_little(name)) << name;
 }
 

@@ -109,7 +109,7 @@ std::vector<std::string> loss_arguments(const Graph& graph, Namer& names) {
   std::vector<std::string> all;
   for (const ir::ValueId id : graph.outputs()) {
     const std::string& own = graph.workload.value_name(id);
-    const bool named = !graph.workload.is_input(id) && !made_up(own);
+    const bool named = !graph.workload.is_input(id) && !says_little(own);
     const bool target = one_loss(graph.workload) && !all.empty();
     if (target || (all.empty() && !named))
       all.emplace_back(target ? "target" : "prediction");  // which the script uses for nothing else
@@ -176,7 +176,7 @@ ForwardPrinter::ForwardPrinter(CodeWriter& out, const Graph& graph, std::string 
     for (const ir::ValueId id : graph.workload.nodes[static_cast<size_t>(n)].inputs) last_use_[id] = n;
   }
   stretch_.end = graph.workload.model_end();
-  main_ = graph.inputs[0];
+  if (graph.inputs[0].size() == 1) main_ = graph.inputs[0];  // a longer name says what it holds
   for (const ir::ValueId id : graph.outputs()) last_use_[id] = graph.workload.value_count();
 }
 
@@ -428,12 +428,18 @@ std::string ForwardPrinter::target(const std::vector<ir::ValueId>& inputs, bool 
   return name;
 }
 
-// Nothing reads it from here on, this node neither.
+// Nothing reads it from here on, this node neither. In a loop neither does the next iteration; one that the framework
+// carries out has variables of its own.
 bool ForwardPrinter::is_free(const std::string& variable) const {
-  return rolling_ == nullptr && std::none_of(variables_.begin(), variables_.end(), [&](const auto& held) {
-           const auto last = last_use_.find(held.first);
-           return held.second == variable && last != last_use_.end() && last->second >= node_;
-         });
+  const auto carries = [&](const auto& carry) { return carry.second == variable; };
+  if (rolling_ != nullptr && std::ranges::any_of(rolling_->carry, carries)) return false;
+  return std::ranges::none_of(variables_, [&](const auto& held) {
+    if (held.second != variable) return false;
+    const auto last = last_use_.find(held.first);
+    if (rolling_ == nullptr) return last != last_use_.end() && last->second >= node_;
+    if (rolling_->computes(held.first)) return !rolling_->dead(held.first, node_);
+    return rolling_->traced || (last != last_use_.end() && last->second >= rolling_->loop.first);
+  });
 }
 
 std::string ForwardPrinter::new_variable(ir::ValueId id) {
@@ -444,11 +450,13 @@ std::string ForwardPrinter::new_variable(ir::ValueId id) {
   for (const char* letter : {"x", "h", "u", "w", "z"}) {
     if (Namer attempt = names_; attempt.name(key, letter) == letter) {
       letters_.insert(letter);
+      if (main_.empty() && stretch_.path.empty()) main_ = letter;
       return names_.name(key, letter);
     }
     if (letters_.contains(letter) && is_free(letter)) return letter;
   }
-  return names_.name(key, "h");
+  const auto free = std::ranges::find_if(letters_, [&](const auto& letter) { return is_free(letter); });
+  return free != letters_.end() ? *free : *letters_.insert(names_.name(key, "h")).first;
 }
 
 void ForwardPrinter::assign(const std::string& head, const std::vector<std::string>& arguments) {

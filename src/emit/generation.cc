@@ -68,6 +68,47 @@ def predict_step($model$, rows):
              {"joined", text.joined}});
 }
 
+void print_tensorflow_decode(CodeWriter& out, bool keeps, bool listed) {
+  out.print(keeps ? R"(def decode_step(model, words, first):
+    """Logits of the word that follows `words`, which begin at `first`."""
+    positions = first + tf.range(words.shape[1])
+    return model($open$words, positions$close$)[:, -1]
+
+
+)"
+                  : R"(def decode_step(model, read, words, first):
+    """Logits of the word that follows `words`, which join `read` at `first`; `read`."""
+    positions = first + tf.range(words.shape[1])
+    places, words = tf.transpose(read), tf.transpose(words)
+    places = tf.tensor_scatter_nd_update(places, positions[:, None], words)
+    read = tf.transpose(places)
+    return model($open$read, positions[-1:]$close$)[:, -1], read
+
+
+)",
+            {{"open", listed ? "[" : ""}, {"close", listed ? "]" : ""}});
+}
+
+void print_tensorflow_generate(CodeWriter& out, bool keeps, const std::string& made) {
+  if (!made.empty())
+    out.print(R"(def step_of(model):
+    """The graph of decode_step, made once for a model."""
+    if not hasattr(model, "decode"):
+$made$    return model.decode
+
+
+)",
+              {{"made", made}});
+  print_generate(out, {.model = "model",
+                       .begin = (made.empty() ? "    step = functools.partial(decode_step, model)\n"
+                                              : "    step = step_of(model)\n") +
+                                std::string(keeps ? "" : "    read = tf.zeros_like(rows)\n"),
+                       .call = keeps ? "logits = step(words, tf.constant(first))"
+                                     : "logits, read = step(read, words, tf.constant(first))",
+                       .joined = "tf.concat(parts, axis=1)",
+                       .likeliest = "tf.argmax(logits, -1, tf.int32)"});
+}
+
 std::vector<std::string> sizes_of(const std::string& x, const ir::Shape& from,
                                   const std::vector<int64_t>& to) {
   const auto at = std::find(from.begin(), from.end(), ir::kSteps) - from.begin();

@@ -43,6 +43,11 @@ struct GenerateText {
 };
 void print_generate(CodeWriter& out, const GenerateText& text);
 
+// The same by TensorFlow's functions. `listed`: the model takes its inputs as one list. `made`: the lines that set
+// model.decode, the graph of decode_step; none: it runs op by op.
+void print_tensorflow_decode(CodeWriter& out, bool keeps, bool listed = false);
+void print_tensorflow_generate(CodeWriter& out, bool keeps, const std::string& made);
+
 // The sizes of a reshape of `x`, a value of shape `from`, as Python text: "-1", "x.shape[1]", "4". L is read from x.
 std::vector<std::string> sizes_of(const std::string& x, const ir::Shape& from,
                                   const std::vector<int64_t>& to);

@@ -431,12 +431,14 @@ int Rolling::last_read(ir::ValueId id) const {
 }
 
 bool Rolling::dies(ir::ValueId id, int node) const {
-  if (workload_.is_input(id) || !places_.contains(id - workload_.output_of(0)) || carry.contains(id) ||
-      loop.finals.contains(id))
-    return false;
+  if (!computes(id) || carry.contains(id) || loop.finals.contains(id)) return false;
   for (const auto& [_, made] : loop.collected)
     if (made.value == id) return false;
   return last_read(id) <= places_.at(node);
+}
+
+bool Rolling::dead(ir::ValueId id, int node) const {
+  return places_.contains(node) && dies(id, node) && last_read(id) < places_.at(node);
 }
 
 bool Rolling::only_starts(ir::ValueId id, int end) const {

@@ -92,6 +92,9 @@ class Rolling {
   }
   // Whether the printed iteration computes this value, and no node of it reads the value after this one.
   bool dies(ir::ValueId id, int node) const;
+  // The same, and neither does this node.
+  bool dead(ir::ValueId id, int node) const;
+  bool computes(ir::ValueId id) const { return places_.contains(id - workload_.output_of(0)); }
   // Whether the first iteration alone reads a value from outside of the loop, of the nodes in front of `end`: its variable
   // may then be carried.
   bool only_starts(ir::ValueId id, int end) const;

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <set>
 
+#include "base/texts.h"
 #include "emit/code_writer.h"
 #include "ir/op_table.h"
 
@@ -18,11 +20,19 @@ bool made_up(const std::string& name) {
 
 bool says_little(const std::string& name) {
   constexpr size_t kReadable = 20;
-  const size_t digits = name.find_last_not_of("0123456789");
-  const bool numbered = digits != std::string::npos && digits + 1 < name.size() && name[digits] == '_';
-  const std::string stem = numbered ? name.substr(0, digits) : name;
-  if (made_up(name) || stem.size() > kReadable || ir::find_op(stem) != nullptr) return true;
-  return stem.find('_') != std::string::npos && ir::find_op(stem.substr(stem.rfind('_') + 1)) != nullptr;
+  // What torch's tracer calls values after: functions, where the IR has an op of another name.
+  static const std::set<std::string> kFunctions = {"cat",    "drop",  "getitem",   "pool",
+                                                   "select", "slice", "squeeze",   "stack",
+                                                   "to",     "view",  "unsqueeze", "zeros"};
+  const std::vector<std::string> parts = split(name, "_");
+  const auto number = [](const std::string& part) {
+    return !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
+  };
+  // A number of its own is a place in a list, or tells values of one name apart: "steps_0_edge", "query_2".
+  if (made_up(name) || name.size() > kReadable || std::any_of(parts.begin(), parts.end(), number))
+    return true;
+  return ir::find_op(name) != nullptr || ir::find_op(parts.back()) != nullptr ||
+         kFunctions.contains(parts.back());
 }
 
 bool one_loss(const ir::Workload& workload) {
@@ -34,7 +44,7 @@ std::vector<std::string> output_names(const ir::Workload& workload, Namer& names
   for (const ir::ValueId id : workload.outputs()) {
     const std::string& own = workload.value_name(id);
     std::string wish = all.empty() ? "prediction" : one_loss(workload) ? "target" : "output";
-    if (!one_loss(workload) && !workload.is_input(id) && !made_up(own)) wish = own;
+    if (!one_loss(workload) && !workload.is_input(id) && !says_little(own)) wish = own;
     all.push_back(names.name(all.empty() ? "out" : "output " + own, wish));
   }
   return all;

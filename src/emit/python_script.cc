@@ -153,6 +153,7 @@ void print_half_inputs(CodeWriter& out, const Graph& graph) {
 void print_return(CodeWriter& out, const std::vector<std::string>& values, const std::string& tail) {
   const std::string flat = fmt::format("return {}", join(values, ", "));
   const bool fits = out.column() + static_cast<int>((flat + tail).size()) <= 88;
+  if (values.size() == 1 && tail.empty()) return out.give_back(values[0]);
   if (values.size() == 1 || (tail.empty() && fits)) return out.line(flat + tail);
   print_list(out, "return ", '(', values, tail);
 }

@@ -98,13 +98,19 @@ class Search {
       if (candidate.ends.empty()) continue;
       alike[ops(candidate.first, span.last + 1)].push_back(std::move(candidate));
     }
-    std::map<std::pair<int, int>, std::pair<std::string, int>> found;  // of each range the shortest path
+    // Of each range the longest path that is a place in a list, which others of the list may be like; else the shortest.
+    std::map<std::pair<int, int>, std::pair<std::string, int>> found;
+    const auto rank = [](const std::string& path) {
+      const bool place = numeric(std::string_view(path).substr(path.rfind('.') + 1));
+      const auto size = static_cast<int>(path.size());
+      return place ? -size : size;
+    };
     for (const auto& [_, group] : alike) {
       const int more = common_end(group);
       for (const Candidate& c : group) {
         const int end = more < 0 ? *c.ends.begin() : c.last + 1 + more;
         auto& [path, least] = found[{c.first, end}];
-        if (!path.empty() && c.path.size() >= path.size()) continue;
+        if (!path.empty() && rank(c.path) >= rank(path)) continue;
         path = c.path;
         least = *c.ends.begin();
       }

@@ -90,6 +90,16 @@ TEST(Stretches, AreNoLists) {
     EXPECT_NE(stretch.path, "b");
 }
 
+// "down.1" is nothing but "down.1.nets.0", which is like "up.nets.0".
+TEST(Stretches, AreAPlaceInAListWhereAPathAboveItCoversTheSame) {
+  const auto of = [](const std::string& path) {
+    return find_stretches(parse(linear("p", "x", path + ".one") + linear("r", "p", path + ".two") +
+                                linear("out", "r", "head")));
+  };
+  for (const char* path : {"down.1.nets.0", "down.nets.0", "nets.0"}) EXPECT_EQ(of(path)[0].path, path);
+  EXPECT_EQ(of("model.net")[0].path, "model");
+}
+
 TEST(Stretches, TakeTheFirstPlaceOfASequence) {
   const auto first_of = [](const std::string& second) {
     const auto found = find_stretches(parse(

@@ -25,6 +25,20 @@ inline bool symmetric(const std::vector<int64_t>& pad) {
   return pads_of_side(pad, false) == pads_of_side(pad, true);
 }
 
+// Whether the pads of a convolution are those that TensorFlow calls "SAME": as many windows as strides begin in the
+// input `in` (N,C,...), and of an odd number of zeros one more behind than before.
+inline bool pads_as_same(const ir::Node& node, const ir::Shape& in, const ir::Shape& kernel) {
+  const auto &stride = node.integers("stride"), &dilation = node.integers("dilation"),
+             &pad = node.integers("pad");
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    const int64_t windows = (in[i + 2] + stride[i] - 1) / stride[i];
+    const int64_t span = dilation[i] * (kernel[i] - 1) + 1;
+    const int64_t zeros = std::max<int64_t>((windows - 1) * stride[i] + span - in[i + 2], 0);
+    if (pad[2 * i] != zeros / 2 || pad[2 * i + 1] != zeros - zeros / 2) return false;
+  }
+  return !all_are(pad, 0);
+}
+
 // Before and after of the last axis, of the one before it, ...: the order in which torch pads.
 inline std::vector<int64_t> pads_from_last(const std::vector<int64_t>& pad) {
   std::vector<int64_t> reversed;

@@ -20,6 +20,7 @@ bool contains(const std::string& words, const std::string& word) {
 
 std::optional<double> loss_distance(const Parity& parity) { return distance(parity, kLoss); }
 std::optional<double> gradient_distance(const Parity& parity) { return distance(parity, kGradients); }
+std::optional<double> logit_distance(const Parity& parity) { return distance(parity, kLogits); }
 
 std::string precision_support(const std::string& group, const std::string& device,
                               const std::string& vector_units) {

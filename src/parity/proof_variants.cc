@@ -131,7 +131,7 @@ void compare_step(const GateJob& job, const std::string& group, std::optional<do
 void compare_answers(const GateJob& job, const Reference& reference, const std::string& group,
                      const Step& variant, Parity& parity) {
   const double apart = tensor::relative_distance(variant.logits, reference.at.prediction);
-  add(parity, {.what = group + " logits", .tensor = kAgainst, .error = apart, .tolerance = kFarLogits});
+  add(parity, {.what = group + kLogits, .tensor = kAgainst, .error = apart, .tolerance = kFarLogits});
   const std::vector<int64_t> words(variant.words.data.begin(), variant.words.data.end());
   const auto gap =
       referee::greedy_gap(job.workload, reference.weights, reference.batch, words, job.training.generation);

@@ -54,6 +54,9 @@ TEST(GateVariants, FindsItsDistancesAmongTheChecks) {
   EXPECT_EQ(loss_distance(parity), 2e-3);
   EXPECT_EQ(gradient_distance(parity), 3e-2);
   EXPECT_FALSE(gradient_distance(Parity{}));
+  EXPECT_FALSE(logit_distance(parity));
+  parity.checks.push_back({"bfloat16 logits", "against float32", 4e-3, 0.1, true});
+  EXPECT_EQ(logit_distance(parity), 4e-3);
 }
 
 TEST(GateVariants, OfASettingsMapHaveAGroupAndATwin) {

@@ -79,6 +79,16 @@ TEST(Groups, AreNamedInEveryTable) {
   EXPECT_EQ(json["ranked"][0]["group"], "float32");
 }
 
+TEST(Groups, OfAnswersHaveTheDistanceOfTheirLogits) {
+  Summary s = grouped_summary();
+  s.ranked.back().loss_distance = s.ranked.back().gradient_distance = {};
+  s.ranked.back().logit_distance = 0.0153;
+  EXPECT_THAT(render_terminal(s, {.width = 160}), HasSubstr("0.015"));
+  EXPECT_THAT(render_csv(s), HasSubstr(",bfloat16,,,0.0153,"));
+  const auto json = nlohmann::json::parse(render_json(s, {}));
+  EXPECT_EQ(json["ranked"].back()["distance_from_float32"]["logits"], 0.0153);
+}
+
 TEST(Groups, AreLeftOutWhereEverythingIsInFloat32) {
   const Summary s = sample_summary(10);
   EXPECT_THAT(render_terminal(s, {.width = 200}), Not(HasSubstr("from float32")));

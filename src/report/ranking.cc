@@ -41,6 +41,7 @@ std::string large(double value) {
 
 Cell distance(const Place& p) {
   const Row& row = *p.row;
+  if (row.logit_distance) return {error_size(*row.logit_distance)};
   if (!row.loss_distance || !row.gradient_distance) return {};
   return {fmt::format("{} · {}", error_size(*row.loss_distance), error_size(*row.gradient_distance))};
 }
@@ -141,16 +142,21 @@ const Entries kStanding = {
        return Cell{said ? p.row->group : ""};
      }},
     {{.key = "distance_from_float32",
-      .csv = {{"loss_distance_from_float32", "/loss"}, {"gradient_distance_from_float32", "/gradients"}},
+      .csv = {{"loss_distance_from_float32", "/loss"},
+              {"gradient_distance_from_float32", "/gradients"},
+              {"logit_distance_from_float32", "/logits"}},
       .title = "from float32",
       .meaning =
-          "Relative distance of the loss and of the gradients on one batch from the same contender in float32.",
+          "Relative distance of the loss and of the gradients on one batch from the same contender in float32; "
+          "of answers to prompts that of the logits.",
       .priority = 2,
       .left = true,
       .ink = Ink::kDim,
       .in_legend = true},
      [](const Place& p) {
-       return Json{{"loss", number(p.row->loss_distance)}, {"gradients", number(p.row->gradient_distance)}};
+       return Json{{"loss", number(p.row->loss_distance)},
+                   {"gradients", number(p.row->gradient_distance)},
+                   {"logits", number(p.row->logit_distance)}};
      },
      distance},
     {{.key = "ties",

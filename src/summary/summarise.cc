@@ -189,6 +189,7 @@ class Summariser {
     if (row.proof) {
       row.loss_distance = loss_distance(*row.proof);
       row.gradient_distance = gradient_distance(*row.proof);
+      row.logit_distance = logit_distance(*row.proof);
     }
     row.support = support_of(row);
     row.usage = usage_of(sound);

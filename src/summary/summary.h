@@ -54,8 +54,9 @@ struct Row {
   // What it computes in; rows are ranked, and held against a leader, within their group alone.
   std::string group = "float32";
   std::string support = {};  // of that precision here: "emulated: ..."; empty: nothing to say
-  // Of a precision variant from its float32 twin: loss of one batch, and all its gradients as one vector.
-  std::optional<double> loss_distance = {}, gradient_distance = {};
+  // Of a precision variant from its float32 twin: loss of one batch, and all its gradients as one vector;
+  // where it generates, its logits.
+  std::optional<double> loss_distance = {}, gradient_distance = {}, logit_distance = {};
   // Ranked rows.
   int rank_best = 0;  // rank range: places that the evidence allows, from 1
   int rank_worst = 0;

@@ -122,8 +122,8 @@ void add_precision_notes(const Summary& s, std::vector<std::string>& notes) {
   if (!variants) return;
   notes.push_back(
       "Each precision is a group: every ratio is to the leader of its group. The distance of a variant is "
-      "that of its loss and of its gradients on one batch from its float32 counterpart, which was proven in "
-      "its place.");
+      "that of its loss and of its gradients on one batch, of answers that of its logits, from its float32 "
+      "counterpart, which was proven in its place.");
   notes.insert(notes.end(), said.begin(), said.end());
 }
 

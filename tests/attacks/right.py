@@ -91,7 +91,7 @@ TORCH_MLP = [
         "mlp",
         "gelu_by_formula",
         (
-            'F.gelu(self.fc2(x), approximate="none")',
+            "F.gelu(self.fc2(x))",
             "(lambda h: h * (1 + torch.erf(h / 2**0.5)) / 2)(self.fc2(x))",
         ),
     ),
@@ -441,7 +441,7 @@ TORCH_REST = [
         "att",
         "feed_forward_step_by_step",
         (
-            'h = F.gelu(self.inner(x), approximate="none")\n        x = x + self.outer(h)',
+            "h = F.gelu(self.inner(x))\n        x = x + self.outer(h)",
             "x = x + torch.stack([self.outer(F.gelu(self.inner(x[:, t]))) for t in range(6)], 1)",
         ),
     ),
@@ -596,12 +596,8 @@ JAX = [
         "cnn",
         "padded_before",
         (
-            "stride=(2, 2),\n        padding=((1, 1), (1, 1))",
-            'stride=(2, 2),\n        padding="VALID"',
-        ),
-        (
-            '    x = conv2d(\n        x,\n        params["conv1.weight"]',
-            '    x = conv2d(\n        jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))),\n        params["conv1.weight"]',
+            'conv2d(x, params["conv1.weight"], params["conv1.bias"], stride=2, padding=1)',
+            'conv2d(jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))), params["conv1.weight"], params["conv1.bias"], stride=2)',
         ),
     ),
     J(
@@ -678,7 +674,10 @@ TENSORFLOW = [
     F(
         "mlp",
         "einsum",
-        ("tf.matmul(x, self.fc2_weight)", 'tf.einsum("ni,io->no", x, self.fc2_weight)'),
+        (
+            "linear(x, self.fc2_weight, self.fc2_bias)",
+            'tf.einsum("ni,io->no", x, self.fc2_weight) + self.fc2_bias',
+        ),
     ),
     F(
         "mlp",
@@ -700,8 +699,8 @@ TENSORFLOW = [
         "cnn",
         "padded_before",
         (
-            "        x = tf.nn.conv2d(\n            x,\n            self.conv2_weight,\n            strides=(1, 1),\n            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],",
-            '        x = tf.nn.conv2d(\n            tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]]),\n            self.conv2_weight,\n            strides=(1, 1),\n            padding="VALID",',
+            "x, self.conv2_weight, strides=1, padding=[[0, 0], [1, 1], [1, 1], [0, 0]]",
+            'tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]]), self.conv2_weight, strides=1, padding="VALID"',
         ),
     ),
     F(

@@ -172,8 +172,8 @@ JAX = [
         "cnn",
         "same",
         (
-            "stride=(2, 2),\n        padding=((1, 1), (1, 1))",
-            'stride=(2, 2),\n        padding="SAME"',
+            'conv2d(x, params["conv1.weight"], params["conv1.bias"], stride=2, padding=1)',
+            'lax.conv_general_dilated(x, params["conv1.weight"], (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")) + params["conv1.bias"]',
         ),
         cause="SAME",
     ),
@@ -415,9 +415,10 @@ TENSORFLOW = [
         "mlp",
         "bfloat16_in_float32_only",
         (
-            "x = tf.matmul(x, self.fc2_weight)",
+            "x = linear(x, self.fc2_weight, self.fc2_bias)",
             "low = tf.bfloat16 if x.dtype == tf.float32 else x.dtype\n"
-            "        x = tf.cast(tf.matmul(tf.cast(x, low), tf.cast(self.fc2_weight, low)), x.dtype)",
+            "        h = tf.matmul(tf.cast(x, low), tf.cast(self.fc2_weight, low))\n"
+            "        x = tf.cast(h, x.dtype) + self.fc2_bias",
         ),
         cause="bfloat16|precision",
     ),
@@ -485,8 +486,8 @@ TENSORFLOW = [
         "cnn",
         "same",
         (
-            "strides=(2, 2),\n            padding=[[0, 0], [1, 1], [1, 1], [0, 0]]",
-            'strides=(2, 2),\n            padding="SAME"',
+            "self.conv1_weight, strides=2, padding=[[0, 0], [1, 1], [1, 1], [0, 0]]",
+            'self.conv1_weight, strides=2, padding="SAME"',
         ),
         cause="SAME",
     ),
@@ -494,12 +495,8 @@ TENSORFLOW = [
         "cnn",
         "pool_same",
         (
-            "strides=(2, 2), padding=[[0, 0], [1, 1], [1, 1], [0, 0]]",
-            'strides=(2, 2), padding="VALID"',
-        ),
-        (
-            "            x, ksize=(3, 3)",
-            "            tf.pad(x, [[0, 0], [0, 2], [0, 2], [0, 0]]), ksize=(3, 3)",
+            "x, ksize=3, strides=2, padding=[[0, 0], [1, 1], [1, 1], [0, 0]]",
+            'tf.pad(x, [[0, 0], [0, 2], [0, 2], [0, 0]]), ksize=3, strides=2, padding="VALID"',
         ),
         cause="pool|SAME",
     ),

@@ -249,14 +249,14 @@ MLP = [
     T(
         "mlp",
         "gelu_tanh",
-        ('approximate="none"', 'approximate="tanh"'),
+        ("F.gelu(self.fc2(x))", 'F.gelu(self.fc2(x), approximate="tanh")'),
         cause=r"gelu \(tanh\)|tanh",
     ),
     T("mlp", "leaky_relu", ("F.relu(", "F.leaky_relu("), cause="leaky"),
     T(
         "mlp",
         "silu_for_gelu",
-        ('F.gelu(self.fc2(x), approximate="none")', "F.silu(self.fc2(x))"),
+        ("F.gelu(self.fc2(x))", "F.silu(self.fc2(x))"),
         cause="silu|swish",
     ),
     T("mlp", "elu_for_relu", ("F.relu(", "F.elu("), cause=r"\belu\b"),
@@ -1056,11 +1056,16 @@ ATT = [
         "norm_left_out",
         ("x = self.norm1(x)", "x = x * self.norm1.weight + self.norm1.bias"),
     ),
-    T("att", "gelu_tanh", ('approximate="none"', 'approximate="tanh"'), cause="tanh"),
+    T(
+        "att",
+        "gelu_tanh",
+        ("F.gelu(self.inner(x))", 'F.gelu(self.inner(x), approximate="tanh")'),
+        cause="tanh",
+    ),
     T(
         "att",
         "relu_for_gelu",
-        ('F.gelu(self.inner(x), approximate="none")', "F.relu(self.inner(x))"),
+        ("F.gelu(self.inner(x))", "F.relu(self.inner(x))"),
         cause="relu",
     ),
     T(

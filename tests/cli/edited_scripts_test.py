@@ -145,7 +145,7 @@ JAX = [
     ),
     Edit(
         "same_padding",
-        (("padding=((1, 1), (1, 1))", 'padding="SAME"'),),
+        (("padding=((padding, padding), (padding, padding))", 'padding="SAME"'),),
         "prediction",
         SAME_WORDS,
     ),

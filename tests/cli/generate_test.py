@@ -45,6 +45,7 @@ CONTENDERS = [
             'framework = "tensorflow", mode = "eager"',
             'framework = "tensorflow", jit_compile = true',
             'framework = "keras", backend = ["tensorflow", "jax"]',
+            'framework = "keras2", jit_compile = [true, false]',
         ]
         if support.FULL
         else []
@@ -65,6 +66,8 @@ OTHERS = [
     'framework = "tensorflow", jit_compile = true, cache = "none"',
     'framework = "tensorflow", cache = ["static", "none"], precision = "bfloat16"',
     'framework = "keras", backend = ["tensorflow", "jax", "torch"], cache = "none"',
+    'framework = "keras2", cache = ["static", "none"], precision = "bfloat16"',
+    'framework = "keras2", cache = "none"',
     'framework = "keras", backend = ["tensorflow", "jax", "torch"], '
     'precision = "bfloat16"',
 ]
@@ -77,6 +80,7 @@ class Generate(unittest.TestCase):
 
     def setUp(self) -> None:
         environments = ["torch", "jax", "tensorflow", "onnxruntime"]
+        environments += ["keras2"] if support.FULL else []
         support.need(*environments)
         self.place = support.Place(
             environments, shared_proofs=True, shared_programs=True
@@ -139,7 +143,6 @@ class Generate(unittest.TestCase):
             "[generate] is about the scenario": self.text(
                 torch, top=TOP.replace("generate", "predict")
             ),
-            "Keras 2 has no scenario 'generate'": self.text(['framework = "keras2"']),
             "a script of your own has no scenario 'generate'": self.text(
                 ['script = "mine.py"']
             ),

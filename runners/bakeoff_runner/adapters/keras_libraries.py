@@ -209,7 +209,7 @@ class Keras2(Library):
 
     framework = "keras2"
     options = frozenset(
-        {"jit_compile", "steps_per_execution", "input", "precision", "tf32"}
+        {"jit_compile", "steps_per_execution", "input", "cache", "precision", "tf32"}
     )
 
     def backend(self, options: Mapping[str, str]) -> Backend:

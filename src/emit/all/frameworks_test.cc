@@ -107,7 +107,8 @@ TEST(Frameworks, WriteAnswersWithCachesAndWithout) {
   ASSERT_TRUE(model) << model.error().text();
   const ir::Training training{
       .scenario = ir::Scenario::kGenerate, .generation = {.prompt = 2, .words = 3}, .batch = 4};
-  for (const std::string name : {"torch", "jax", "tensorflow", "keras", "onnxruntime", "libtorch"}) {
+  for (const std::string name :
+       {"torch", "jax", "tensorflow", "keras", "keras2", "onnxruntime", "libtorch"}) {
     const Framework& framework = *find_framework(name);
     for (const std::string cache : {"static", "none", "dynamic", "bfloat16"}) {
       if (cache == "dynamic" && name != "torch" && name != "onnxruntime") continue;

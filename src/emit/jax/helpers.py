@@ -72,6 +72,42 @@ def conv3d(x, kernel, bias=None, *, stride, padding, dilation=(1, 1, 1), groups=
     return y if bias is None else half(y + bias)
 
 
+def conv1d_even(x, kernel, bias=None, *, stride=1, padding=0, groups=1):
+    y = lax.conv_general_dilated(
+        x,
+        kernel,
+        window_strides=(stride,),
+        padding=((padding, padding),),
+        feature_group_count=groups,
+        dimension_numbers=("NWC", "WIO", "NWC"),
+    )
+    return y if bias is None else half(y + bias)
+
+
+def conv2d_even(x, kernel, bias=None, *, stride=1, padding=0, groups=1):
+    y = lax.conv_general_dilated(
+        x,
+        kernel,
+        window_strides=(stride, stride),
+        padding=((padding, padding), (padding, padding)),
+        feature_group_count=groups,
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+    return y if bias is None else half(y + bias)
+
+
+def conv3d_even(x, kernel, bias=None, *, stride=1, padding=0, groups=1):
+    y = lax.conv_general_dilated(
+        x,
+        kernel,
+        window_strides=(stride,) * 3,
+        padding=((padding, padding),) * 3,
+        feature_group_count=groups,
+        dimension_numbers=("NDHWC", "DHWIO", "NDHWC"),
+    )
+    return y if bias is None else half(y + bias)
+
+
 def conv_transpose(x, kernel, bias=None, *, stride, padding, dilation=None, groups=1):
     """`padding`: around the input with zeros between its places."""
     places = "DHW"[-len(stride) :]
@@ -131,7 +167,7 @@ def group_norm(x, scale=1.0, shift=0.0, *, groups, eps):
     return ((y - mean) * lax.rsqrt(var + eps)).reshape(x.shape) * scale + shift
 
 
-def max_pool1d(x, *, window, stride, padding):
+def max_pool1d(x, *, window, stride, padding=((0, 0),)):
     return lax.reduce_window(
         x,
         -jnp.inf,
@@ -142,7 +178,7 @@ def max_pool1d(x, *, window, stride, padding):
     )
 
 
-def max_pool2d(x, *, window, stride, padding):
+def max_pool2d(x, *, window, stride, padding=((0, 0), (0, 0))):
     return lax.reduce_window(
         x,
         -jnp.inf,
@@ -153,7 +189,7 @@ def max_pool2d(x, *, window, stride, padding):
     )
 
 
-def max_pool3d(x, *, window, stride, padding):
+def max_pool3d(x, *, window, stride, padding=((0, 0), (0, 0), (0, 0))):
     return lax.reduce_window(
         x,
         -jnp.inf,
@@ -164,7 +200,7 @@ def max_pool3d(x, *, window, stride, padding):
     )
 
 
-def avg_pool1d(x, *, window, stride, padding, count_include_pad):
+def avg_pool1d(x, *, window, stride, padding=((0, 0),), count_include_pad=False):
     def window_sum(values):
         return lax.reduce_window(
             values,
@@ -180,7 +216,7 @@ def avg_pool1d(x, *, window, stride, padding, count_include_pad):
     return window_sum(x) / window_sum(jnp.ones((1, *x.shape[1:2], 1), x.dtype))
 
 
-def avg_pool2d(x, *, window, stride, padding, count_include_pad):
+def avg_pool2d(x, *, window, stride, padding=((0, 0), (0, 0)), count_include_pad=False):
     def window_sum(values):
         return lax.reduce_window(
             values,
@@ -196,7 +232,9 @@ def avg_pool2d(x, *, window, stride, padding, count_include_pad):
     return window_sum(x) / window_sum(jnp.ones((1, *x.shape[1:3], 1), x.dtype))
 
 
-def avg_pool3d(x, *, window, stride, padding, count_include_pad):
+def avg_pool3d(
+    x, *, window, stride, padding=((0, 0), (0, 0), (0, 0)), count_include_pad=False
+):
     def window_sum(values):
         return lax.reduce_window(
             values,

@@ -33,8 +33,12 @@ std::string pairs(const Ints& pads) {
 void conv(ForwardPrinter& p, const Node& node) {
   std::vector<std::string> arguments = {p.input(), p.param("weight")};
   if (p.has("bias")) arguments.push_back(p.full_param("bias"));
-  arguments.push_back(option("stride", python_tuple(node.integers("stride"))));
-  arguments.push_back(option("padding", pairs(node.integers("pad"))));
+  const bool even = even_convolutions(p.graph());
+  const auto number = [&](const char* name) { return std::to_string(node.integers(name)[0]); };
+  arguments.push_back(option("stride", even ? number("stride") : python_tuple(node.integers("stride"))));
+  arguments.push_back(option("padding", even ? number("pad") : pairs(node.integers("pad"))));
+  // In a block, what other blocks of the family say must be said.
+  if (p.stretch().path.empty()) leave_out_fallbacks(arguments);
   if (!all_are(node.integers("dilation"), 1)) {
     arguments.push_back(option("dilation", python_tuple(node.integers("dilation"))));
   }
@@ -120,16 +124,18 @@ void gelu(ForwardPrinter& p, const Node& node) {
 }
 
 std::vector<std::string> window(ForwardPrinter& p, const Node& node) {
-  return {p.input(), option("window", python_tuple(node.integers("kernel"))),
-          option("stride", python_tuple(node.integers("stride"))),
-          option("padding", pairs(node.integers("pad")))};
+  std::vector<std::string> all = {p.input(), option("window", python_tuple(node.integers("kernel"))),
+                                  option("stride", python_tuple(node.integers("stride")))};
+  if (const Ints& pad = node.integers("pad"); !all_are(pad, 0)) all.push_back(option("padding", pairs(pad)));
+  return all;
 }
 
 void max_pool(ForwardPrinter& p, const Node& node) { p.assign(ir::info(node.op).name, window(p, node)); }
 
 void avg_pool(ForwardPrinter& p, const Node& node) {
   auto arguments = window(p, node);
-  arguments.push_back(option("count_include_pad", python_bool(node.flag("count_include_pad"))));
+  if (node.flag("count_include_pad") && !all_are(node.integers("pad"), 0))
+    arguments.push_back(option("count_include_pad", "True"));
   p.assign_full(ir::info(node.op).name, arguments);
 }
 
@@ -246,6 +252,15 @@ const OpFunctions<ForwardPrinter>& op_functions() {
       },
       spelled);
   return table;
+}
+
+bool even_convolutions(const Graph& graph) {
+  return std::ranges::all_of(graph.live, [&](int n) {
+    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
+    if (!ir::is_conv(node.op) || ir::is_conv_transpose(node.op)) return true;
+    const Ints &stride = node.integers("stride"), &pad = node.integers("pad");
+    return all_are(stride, stride[0]) && all_are(pad, pad[0]) && all_are(node.integers("dilation"), 1);
+  });
 }
 
 const Helpers& helpers() {

@@ -13,6 +13,9 @@ namespace bakeoff::emit::jax {
 
 const OpFunctions<ForwardPrinter>& op_functions();
 
+// Every convolution has one stride and one padding for all its axes: the helpers' variants "even" take numbers.
+bool even_convolutions(const Graph& graph);
+
 // helpers.py: what these functions call.
 const Helpers& helpers();
 

@@ -123,7 +123,9 @@ class Script {
       print_main();
     }
     std::string text = out_.text();
-    text.insert(head, helpers().used_by(text.substr(head), helper_variants(precision_, predicts())));
+    std::set<std::string> variants = helper_variants(precision_, predicts());
+    if (even_convolutions(graph_)) variants.insert("even");
+    text.insert(head, helpers().used_by(text.substr(head), variants));
     drop_unused(text, "from typing import Any, NamedTuple\n", "NamedTuple)");
     drop_unused(text, "import jax.numpy as jnp\n", "jnp.");
     drop_unused(text, "from jax import lax\n", "lax.");
@@ -291,7 +293,7 @@ class Script {
       out_.call(left + " = forward", forward_signature());
       const auto print = [this](const auto&... parts) { print_loss(out_, parts...); };
       print_losses(out_, graph_, outputs, names, "jnp.transpose", print);
-      out_.line(stats() ? "return loss, stats" : "return loss");
+      stats() ? out_.line("return loss, stats") : out_.give_back("loss");
     }
     out_.blank(2);
   }

@@ -232,6 +232,40 @@ class CachedAttention(layers.Layer):
         return input_shape[0]
 
 
+# Places come first: TensorFlow writes the new ones of a variable in place.
+class CachedAttention_keras2(layers.Layer):
+    """Attention to the keys and values of all places so far, which the layer keeps."""
+
+    def __init__(self, places, window=0, **kwargs):
+        super().__init__(**kwargs)
+        self.places = places
+        self.window = window
+
+    def build(self, input_shape):
+        rows, _, heads, width = input_shape[1]
+        shape = (self.places, rows, heads, width)
+        options = {"initializer": "zeros", "trainable": False}
+        options["dtype"] = self.compute_dtype
+        self.keys = self.add_weight(shape=shape, name="keys", **options)
+        self.values = self.add_weight(shape=shape, name="values", **options)
+
+    def call(self, inputs):
+        q, k, v, positions = inputs
+        for cache, new in ((self.keys, k), (self.values, v)):
+            new = tf.transpose(new, (1, 0, 2, 3))
+            cache.scatter_update(tf.IndexedSlices(new, positions))
+        rows, heads, width = q.shape[0], q.shape[2], q.shape[3]
+        grouped = (rows, -1, k.shape[2], heads // k.shape[2], width)
+        scores = tf.einsum("ntgrd,sngd->ngrts", tf.reshape(q, grouped), self.keys)
+        places, positions = tf.range(self.places), positions[:, None]
+        seen = places <= positions
+        if self.window > 0:
+            seen &= places > positions - self.window
+        scores = tf.where(seen, scores * width**-0.5, float("-inf"))
+        x = tf.einsum("ngrts,sngd->ntgrd", tf.nn.softmax(scores), self.values)
+        return tf.reshape(x, (rows, -1, heads, width))
+
+
 class PaddedEmbedding(layers.Embedding):
     """An embedding whose gradient leaves out the row that pads."""
 

@@ -83,6 +83,11 @@ std::string used_names(const std::string& text) {
   return names;
 }
 
+const char* does(const Request& request) {
+  if (request.training.generates()) return "Generates with";
+  return request.training.predicts() ? "Predicts with" : "Trains";
+}
+
 // `text`: what follows.
 void print_imports(CodeWriter& out, const Request& request, const OptimizerText& optimizer,
                    const std::string& text) {
@@ -91,9 +96,7 @@ void print_imports(CodeWriter& out, const Request& request, const OptimizerText&
   const bool predicts = request.training.predicts();
   const bool states = states_tf32(request);
   out.print("\"\"\"$does$ $name$ $with$ Keras on $title$.\"\"\"\n\nimport argparse\n",
-            {{"does", request.training.generates() ? "Generates with"
-                      : predicts                   ? "Predicts with"
-                                                   : "Trains"},
+            {{"does", does(request)},
              {"name", request.workload.name},
              {"with", predicts ? "in" : "with"},
              {"title", title}});
@@ -115,9 +118,8 @@ void print_imports(CodeWriter& out, const Request& request, const OptimizerText&
 void print_imports_2(CodeWriter& out, const Request& request, const std::string& text) {
   const bool predicts = request.training.predicts();
   out.print("\"\"\"$does$ $name$ $with$ Keras 2.\"\"\"\n\nimport argparse\n",
-            {{"does", predicts ? "Predicts with" : "Trains"},
-             {"name", request.workload.name},
-             {"with", predicts ? "in" : "with"}});
+            {{"does", does(request)}, {"name", request.workload.name}, {"with", predicts ? "in" : "with"}});
+  if (request.training.generates()) out.line("import functools");
   if (predicts) out.line("import itertools");
   if (equalised(request)) out.line("import json");
   out.print("from pathlib import Path\n\nimport numpy as np\n");
@@ -159,9 +161,9 @@ std::string load_weights_text(const Dialect& dialect) {
 }
 
 // "loss = keras.losses.MeanSquaredError(reduction=...)", one argument a line where it is too long.
-void print_loss(CodeWriter& out, const std::string& loss) {
+void print_loss(CodeWriter& out, const std::string& head, const std::string& loss, const char* tail = "") {
   const size_t open = loss.find('(');
-  if (open == std::string::npos) return out.line("loss = " + loss);
+  if (open == std::string::npos) return out.line(head + loss + tail);
   const std::string inner = loss.substr(open + 1, loss.size() - open - 2);
   std::vector<std::string> arguments;
   for (size_t at = 0; at < inner.size();) {
@@ -169,7 +171,7 @@ void print_loss(CodeWriter& out, const std::string& loss) {
     arguments.push_back(inner.substr(at, comma - at));
     at = comma + 2;
   }
-  out.call("loss = " + loss.substr(0, open), arguments);
+  out.call(head + loss.substr(0, open), arguments, tail);
 }
 
 void print_compile(CodeWriter& out, const Request& request, const OptimizerText& optimizer,
@@ -186,11 +188,11 @@ void print_compile(CodeWriter& out, const Request& request, const OptimizerText&
     out.line("optimizer.exclude_from_weight_decay(var_list=kept)");
   }
   if (model.losses.size() == 1) {
-    print_loss(out, model.losses[0]);
+    print_loss(out, "loss = ", model.losses[0]);
   } else {
     out.line("losses = [");
     const auto inside = out.indent();
-    for (const std::string& loss : model.losses) out.line(loss + ",");
+    for (const std::string& loss : model.losses) print_loss(out, "", loss, ",");
   }
   if (model.losses.size() > 1) out.line("]");
   std::vector<std::string> arguments = {"optimizer=optimizer",
@@ -387,9 +389,10 @@ const Framework& keras2_framework() {
                     .doc =
                         "what fit gets: numpy arrays, or a tf.data.Dataset with cache, shuffle and prefetch",
                     .scenarios = {ir::Scenario::kTrain}},
-                   precision_setting(kPolicy),
+                   cache_setting(),
+                   precision_setting(kPolicy, true),
                    tf32_setting("enable_tensor_float_32_execution")},
-      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
+      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict, ir::Scenario::kGenerate},
       .module = "tf_keras",
       .imports_besides = {"tensorflow", "jax", "torch", "onnxruntime"},
       .environment = environment_2,

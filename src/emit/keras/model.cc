@@ -73,8 +73,9 @@ void print_array(CodeWriter& out, const std::string& name, const ir::Input& inpu
     const size_t rank = input.type.shape.size();
     const auto perm = conversion_perm(Order::kCanonical, Order::kChannelsLast, rank);
     const char* axes[] = {"N, W, C", "N, H, W, C", "N, D, H, W, C"};
-    out.line(fmt::format("{0} = np.ascontiguousarray({0}.transpose({1}))  # {2}", name, join(perm, ", "),
-                         axes[rank - 3]));
+    out.call(fmt::format("{} = np.ascontiguousarray", name),
+             {fmt::format("{}.transpose({})", name, join(perm, ", "))},
+             fmt::format("  # {}", axes[rank - 3]));
   }
 }
 
@@ -162,7 +163,8 @@ std::string output_of(Printer& p, int reader, const std::vector<std::string>& gi
   // Keras 2 computes a loss in the prediction's dtype, where a scaled one soon is infinite.
   if (!p.half.empty()) {
     const std::string full = p.fresh(output + "_float32");
-    p.out.line(fmt::format("{} = tf.cast({}, \"float32\")  # for the loss", full, output));
+    p.out.line(fmt::format("{} = tf.cast({}, \"float32\"){}", full, output,
+                           p.training.predicts() ? "" : "  # for the loss"));
     output = full;
   }
   return output;

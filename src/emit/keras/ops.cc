@@ -38,20 +38,6 @@ std::string zero_padded(Printer& p, const Node& node) {
   return padded;
 }
 
-// Whether the pads of a convolution are those of padding="same": as many windows as strides begin in the input,
-// and of an odd number of zeros one more behind than before.
-bool pads_as_same(const Node& node, const ir::Shape& in, const ir::Shape& kernel) {
-  const Ints &stride = node.integers("stride"), &dilation = node.integers("dilation"),
-             &pad = node.integers("pad");
-  for (size_t i = 0; i < kernel.size(); ++i) {
-    const int64_t windows = (in[i + 2] + stride[i] - 1) / stride[i];
-    const int64_t span = dilation[i] * (kernel[i] - 1) + 1;
-    const int64_t zeros = std::max<int64_t>((windows - 1) * stride[i] + span - in[i + 2], 0);
-    if (pad[2 * i] != zeros / 2 || pad[2 * i + 1] != zeros - zeros / 2) return false;
-  }
-  return !all_are(pad, 0);
-}
-
 void conv(Printer& p, const Node& node) {
   const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
   const Ints &stride = node.integers("stride"), &dilation = node.integers("dilation");

@@ -63,7 +63,15 @@ void print_decode(CodeWriter& out, bool keeps, const std::string& rounded) {
                   .likeliest = "logits.argmax(-1).astype(np.int32)"});
 }
 
-void print_main(CodeWriter& out, const Request& request, const ModelText& text) {
+// Keras 2 refuses a batch of words beside positions that are no batch: a graph of the script's own instead.
+void print_decode_2(CodeWriter& out, bool keeps) {
+  print_tensorflow_decode(out, keeps, true);
+  print_tensorflow_generate(out, keeps,
+                            "        step = functools.partial(decode_step, model)\n"
+                            "        model.decode = tf.function(step, jit_compile=model.jit_compile)\n");
+}
+
+void print_main(CodeWriter& out, const Request& request, const Dialect& dialect, const ModelText& text) {
   const bool equalised = emit::equalised(request);
   out.line("def main():");
   const auto body = out.indent();
@@ -82,6 +90,7 @@ model = build_model()
   out.line("compile_model(model)");
   print_predict_loop(out, request,
                      {.step = "predict_step(model, next(data))",
+                      .to_numpy = request.training.generates() && dialect.second ? ".numpy()" : "",
                       .turn = text.output_turn,
                       .args = "arguments",
                       .rows = text.inputs == 1 ? "arrays" : "arrays[0]"});
@@ -94,14 +103,16 @@ void print_prediction(CodeWriter& out, const Request& request, const Dialect& di
   print_compile(out, request.settings.at("jit_compile"));
   out.blank(2);
   const bool generates = request.training.generates();
-  if (generates)
+  if (generates && dialect.second)
+    print_decode_2(out, keeps_words(request.settings));
+  else if (generates)
     print_decode(out, keeps_words(request.settings),
                  precision_of(request).mixed() ? ".astype(np.float32)" : "");
   else
     out.print("def predict_step(model, x):\n    return model.predict_on_batch(x)\n\n\n");
   print_batches(out, dialect, model.inputs);
   out.blank(2);
-  print_main(out, request, model);
+  print_main(out, request, dialect, model);
 }
 
 }  // namespace bakeoff::emit::keras

@@ -204,17 +204,21 @@ std::string Printer::new_name(ir::ValueId id, const std::vector<ir::ValueId>& re
   const int n = id - static_cast<int>(workload.inputs.size());
   const std::string part = reads.empty() ? attention_part(workload, id) : "";
   static const std::vector<std::string> kLetters = {"x", "h", "u", "w", "z"};
+  const auto spare = [](const std::string& variable) {  // "h_2"
+    return variable.starts_with("h_") && variable.find_first_not_of("0123456789", 2) == std::string::npos;
+  };
+  constexpr std::ptrdiff_t kSpeaks = 6;  // behind the letters and the spare ones
   const auto rank = [&](const std::string& variable) {
-    return variable == part ? -1 : std::find(kLetters.begin(), kLetters.end(), variable) - kLetters.begin();
+    if (variable == part) return std::ptrdiff_t{-1};
+    const auto at = std::find(kLetters.begin(), kLetters.end(), variable);
+    return at != kLetters.end() ? at - kLetters.begin() : spare(variable) ? kSpeaks - 1 : kSpeaks;
   };
   std::string name;
   for (const ir::ValueId in : reads.empty() ? workload.producer(id).inputs : reads) {
     const std::string left = left_over(in, n);
     if (left.empty() || (is_attention_part(left) && left != part)) continue;
     // A name that says what it holds would mislead.
-    if (stretch.path.empty() && reads.empty() && left != part &&
-        rank(left) == kLetters.end() - kLetters.begin())
-      continue;
+    if (stretch.path.empty() && reads.empty() && left != part && rank(left) == kSpeaks) continue;
     if (name.empty() || rank(left) < rank(name)) name = left;
   }
   const std::string key = "value " + std::to_string(id);
@@ -227,6 +231,8 @@ std::string Printer::new_name(ir::ValueId id, const std::vector<ir::ValueId>& re
     for (const auto& [value, variable] : held_)
       if (name.empty() && variable == letter && left_over(value, n - 1) == letter) name = letter;
   }
+  for (const auto& [value, variable] : held_)
+    if (name.empty() && spare(variable) && left_over(value, n - 1) == variable) name = variable;
   return name.empty() ? names_.name(key, "h") : name;
 }
 

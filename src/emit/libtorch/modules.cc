@@ -119,7 +119,7 @@ Modules::Modules(const Request& request, const std::vector<ir::Type>& types, con
     const Block* block = blocks.at(n, stretch);
     if (block == nullptr) {
       if (ir::drops(node) && in_other_iteration(n)) continue;
-      if (ir::drops(node)) ++dropouts_;
+      if (ir::drops(node)) dropouts_[node.real("rate")];
       items.push_back({{}, "", &node});
       continue;
     }
@@ -322,7 +322,12 @@ bool Modules::in_other_iteration(int node) const {
   });
 }
 
+// One for all of a rate: it has no state.
 void Modules::add_dropout(const ir::Node& node) {
+  if (const std::string& made = dropouts_.at(node.real("rate")); !made.empty()) {
+    module_of_[&node] = made;
+    return;
+  }
   const auto used = [this](const std::string& key) {
     const auto starts = [&key](const std::string& name) {
       return name == key || name.starts_with(key + ".");
@@ -333,12 +338,12 @@ void Modules::add_dropout(const ir::Node& node) {
                          return p.name.starts_with(stretch_.path) && starts(stretch_.relative(p.name));
                        });
   };
-  std::string path = dropouts_ > 1 ? "dropout1" : "dropout";
+  std::string path = dropouts_.size() > 1 ? "dropout1" : "dropout";
   for (int n = 2; used(path); ++n) path = fmt::format("dropout{}", n);
   const std::string name = names_.name("member " + path, path);
   members_.push_back({name, path, fmt::format("nn::Dropout {}{{{}}}", name, python_real(node.real("rate"))),
                       "register_module"});
-  module_of_[&node] = name;
+  module_of_[&node] = dropouts_[node.real("rate")] = name;
 }
 
 void Modules::print_registration(CodeWriter& out) const {

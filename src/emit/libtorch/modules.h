@@ -79,7 +79,7 @@ class Modules {
   std::vector<Loop> loops_;
   std::vector<Cell> cells_;
   std::map<std::string, std::string> names_of_cells_;  // by path
-  int dropouts_ = 0;                                   // outside of blocks
+  std::map<double, std::string> dropouts_;             // outside of blocks: members, by rate
   std::map<const Block*, std::string> calls_;
   std::map<std::string, std::vector<const Block*>> lists_;  // by member
   std::vector<Member> members_;

@@ -25,6 +25,20 @@ def padded_embedding(table, ids, padding):
     return tf.where((ids == padding)[..., None], tf.stop_gradient(rows), rows)
 
 
+def linear(x, weight, bias):
+    """tf.matmul would repeat the weight for every row of a sequence."""
+    return tf.nn.bias_add(tf.tensordot(x, weight, axes=1), bias)
+
+
+def linear_mixed(x, weight, bias):
+    """tf.matmul would repeat the weight for every row of a sequence."""
+    return in_float32(tf.nn.bias_add, tf.tensordot(x, weight, axes=1), bias)
+
+
+def linear_rows(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
 def scatter_add(values, places, size):
     """Adds up what goes to the same place, for each row of the axes before."""
     ids = tf.reshape(places, (-1, places.shape[-1]))

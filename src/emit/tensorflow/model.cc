@@ -194,12 +194,25 @@ void Model::print_blocks(CodeWriter& out, const Attributes::Blocks& attribute, c
     out.line(head + "[");
     {
       const auto inside = out.indent();
-      out.line(item);
+      out.call(blocks.family(first).name, arguments(first, ".{i}"));
       out.line(count);
     }
     return out.line("]");
   }
-  print_list(out, head, '[', items);
+  // In a class it stands further in, and what is a number here may be the name of a parameter.
+  const size_t names = 12 * std::min<size_t>(first.values.size(), 6),
+               room = stretch.path.empty() ? 88 : 80 - names;
+  const std::string flat = fmt::format("{}[{}]", head, join(items, ", "));
+  if (out.column() + flat.size() <= room) return out.line(flat);
+  out.line(head + "[");
+  {
+    const auto inside = out.indent();
+    for (size_t i = 0; i < size; ++i) {
+      const Block& block = *attribute.blocks[i];
+      out.call(blocks.family(block).name, arguments(block, fmt::format(".{}", i)), ",");
+    }
+  }
+  out.line("]");
 }
 
 std::string Model::initial_value(ir::ParamId id, const std::string& key) const {

@@ -37,9 +37,35 @@ std::string pad_list(const Ints& pads) { return "[[0, 0], " + joined_pairs(pads)
 // Explicit padding of N,H,W,C; "VALID" where there is none.
 std::string padding(const Ints& pads) { return all_are(pads, 0) ? "\"VALID\"" : pad_list(pads); }
 
-// The input with zeros around its places.
+// "2" where all axes have one number.
+std::string numbers(const Ints& all) {
+  return all_are(all, all[0]) ? std::to_string(all[0]) : python_tuple(all);
+}
+
+ir::Shape kernel_of(const Graph& graph, const Node& conv) {
+  const ir::Shape& w = graph.workload.parameters[static_cast<size_t>(conv.param("weight"))].shape;
+  return {w.begin() + 2, w.end()};
+}
+
+// Whether convolutions with pads say "SAME": all or none, so that blocks which differ in their strides stay one class.
+bool says_same(const Graph& graph) {
+  return std::ranges::all_of(graph.live, [&](int n) {
+    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
+    if (!ir::is_conv(node.op) || ir::is_conv_transpose(node.op)) return true;
+    const ir::Shape& in = graph.types[static_cast<size_t>(node.inputs[0])].shape;
+    return all_are(node.integers("pad"), 0) || pads_as_same(node, in, kernel_of(graph, node));
+  });
+}
+
+// Of conv1d and conv3d, which take no explicit padding.
+std::string simple_padding(const ForwardPrinter& p, const Node& node) {
+  return says_same(p.graph()) && !all_are(node.integers("pad"), 0) ? "\"SAME\"" : "\"VALID\"";
+}
+
+// The input with zeros around its places, where the convolution does not add them.
 std::string padded_input(const ForwardPrinter& p, const Node& node) {
   const Ints& pads = node.integers("pad");
+  if (ir::is_conv(node.op) && says_same(p.graph())) return p.input();
   return all_are(pads, 0) ? p.input() : fmt::format("tf.pad({}, {})", p.input(), pad_list(pads));
 }
 
@@ -55,12 +81,13 @@ void conv2d(ForwardPrinter& p, const Node& node) {
   const bool xla = !depthwise && (needs_xla(node) || node.integer("groups") != 1);
   const Ints& pads = node.integers("pad");
   // TensorFlow joins a depthwise convolution and its bias, and aborts where the pads are listed.
-  const bool listed = !depthwise || !p.has("bias");
-  const bool same = all_are(stride, 1) && pads[0] == pads[1] && pads[2] == pads[3] &&
-                    p.input_shape()[2] == p.output_shape()[2] && p.input_shape()[3] == p.output_shape()[3];
+  const bool all_same = says_same(p.graph()) && !all_are(pads, 0),
+             listed = !all_same && (!depthwise || !p.has("bias"));
+  const bool same = all_same || pads_as_same(node, p.input_shape(), kernel_of(p.graph(), node));
   std::vector<std::string> arguments = {listed || same ? p.input() : padded_input(p, node),
                                         p.param("weight")};
-  arguments.push_back(option("strides", python_tuple(depthwise ? Ints{1, stride[0], stride[1], 1} : stride)));
+  arguments.push_back(
+      option("strides", depthwise ? python_tuple({1, stride[0], stride[1], 1}) : numbers(stride)));
   arguments.push_back(option("padding", listed ? padding(pads) : same ? "\"SAME\"" : "\"VALID\""));
   if (xla) arguments.push_back(option("dilations", python_tuple(node.integers("dilation"))));
   p.assign(xla ? "conv2d_xla" : depthwise ? "tf.nn.depthwise_conv2d" : "tf.nn.conv2d", arguments);
@@ -72,7 +99,7 @@ void conv1d(ForwardPrinter& p, const Node& node) {
   const int64_t stride = node.integers("stride")[0];
   std::vector<std::string> arguments = {padded_input(p, node), p.param("weight"),
                                         option("stride", std::to_string(stride)),
-                                        option("padding", "\"VALID\"")};
+                                        option("padding", simple_padding(p, node))};
   if (needs_xla(node)) arguments.push_back(option("dilations", std::to_string(node.integers("dilation")[0])));
   p.assign(needs_xla(node) ? "conv1d_xla" : "tf.nn.conv1d", arguments);
   if (p.has("bias")) p.again_full("tf.nn.bias_add", {p.full_param("bias")});
@@ -88,7 +115,7 @@ void conv3d(ForwardPrinter& p, const Node& node) {
   std::vector<std::string> arguments = {
       padded_input(p, node), p.param("weight"),
       option("strides", python_tuple({1, stride[0], stride[1], stride[2], 1})),
-      option("padding", "\"VALID\"")};
+      option("padding", simple_padding(p, node))};
   if (!plain_conv3d(node)) {
     arguments.push_back(option("dilations", python_tuple(node.integers("dilation"))));
     arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
@@ -116,6 +143,7 @@ void conv_transpose(ForwardPrinter& p, const Node& node) {
 void linear(ForwardPrinter& p, const Node&) {
   const std::string x = p.input(), w = p.param("weight");
   const bool table = p.stored_as_table("weight");
+  if (p.has("bias") && !table) return p.assign("linear", {x, w, p.full_param("bias")});
   if (p.input_shape().size() == 2) {
     std::vector<std::string> arguments = {x, w};
     if (table) arguments.push_back("transpose_b=True");
@@ -160,8 +188,10 @@ void gelu(ForwardPrinter& p, const Node& node) {
 }
 
 std::vector<std::string> window(ForwardPrinter& p, const Node& node, const std::string& pad_text) {
-  return {p.input(), option("ksize", python_tuple(node.integers("kernel"))),
-          option("strides", python_tuple(node.integers("stride"))), option("padding", pad_text)};
+  const Ints &kernel = node.integers("kernel"), &stride = node.integers("stride");
+  const bool tuples = kernel.size() == 3;  // pool3d reads their parts
+  return {p.input(), option("ksize", tuples ? python_tuple(kernel) : numbers(kernel)),
+          option("strides", tuples ? python_tuple(stride) : numbers(stride)), option("padding", pad_text)};
 }
 
 void max_pool2d(ForwardPrinter& p, const Node& node) {
@@ -311,6 +341,13 @@ void recurrent(ForwardPrinter& p, const Node&) {
 void nothing(ForwardPrinter&, const Node&) {}  // losses are printed by loss_fn
 
 }  // namespace
+
+bool linear_of_rows(const Graph& graph) {
+  return std::ranges::all_of(graph.live, [&](int n) {
+    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
+    return node.op != Op::kLinear || graph.types[static_cast<size_t>(node.inputs[0])].shape.size() == 2;
+  });
+}
 
 bool native_depthwise(const Node& conv) {
   const Ints& stride = conv.integers("stride");

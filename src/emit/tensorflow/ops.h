@@ -17,6 +17,9 @@ OpFunctions<ForwardPrinter> op_functions(bool xla);
 // True where tf.nn.depthwise_conv2d can run the convolution and its gradient.
 bool native_depthwise(const ir::Node& conv);
 
+// No linear layer reads sequences: the helper's variant "rows".
+bool linear_of_rows(const Graph& graph);
+
 // helpers.py: what these functions call.
 const Helpers& helpers();
 

@@ -72,6 +72,7 @@ class Script {
     std::string text = out_.text();
     std::set<std::string> variants = helper_variants(precision_, predicts());
     if (!xla() && !precision_.mixed() && norms_pictures()) variants.insert("fused");
+    if (!precision_.mixed() && linear_of_rows(graph_)) variants.insert("rows");
     return text.insert(head, helpers().used_by(text.substr(head), variants));
   }
 
@@ -249,42 +250,10 @@ class Script {
 
   void generate() {
     const bool keeps = keeps_words(request_.settings);
-    out_.print(keeps ? R"(def decode_step(model, words, first):
-    """Logits of the word that follows `words`, which begin at `first`."""
-    positions = first + tf.range(words.shape[1])
-    return model(words, positions)[:, -1]
-
-
-)"
-                     : R"(def decode_step(model, read, words, first):
-    """Logits of the word that follows `words`, which join `read` at `first`; `read`."""
-    positions = first + tf.range(words.shape[1])
-    places, words = tf.transpose(read), tf.transpose(words)
-    places = tf.tensor_scatter_nd_update(places, positions[:, None], words)
-    read = tf.transpose(places)
-    return model(read, positions[-1:])[:, -1], read
-
-
-)");
-    if (!eager()) {
-      compiled();
-      out_.print(R"(def step_of(model):
-    """The graph of decode_step, made once for a model."""
-    if not hasattr(model, "decode"):
-        model.decode = compiled(decode_step, model)
-    return model.decode
-
-
-)");
-    }
-    print_generate(out_, {.model = "model",
-                          .begin = (eager() ? "    step = functools.partial(decode_step, model)\n"
-                                            : "    step = step_of(model)\n") +
-                                   std::string(keeps ? "" : "    read = tf.zeros_like(rows)\n"),
-                          .call = keeps ? "logits = step(words, tf.constant(first))"
-                                        : "logits, read = step(read, words, tf.constant(first))",
-                          .joined = "tf.concat(parts, axis=1)",
-                          .likeliest = "tf.argmax(logits, -1, tf.int32)"});
+    print_tensorflow_decode(out_, keeps);
+    if (!eager()) compiled();
+    const char* made = "        model.decode = compiled(decode_step, model)\n";
+    print_tensorflow_generate(out_, keeps, eager() ? "" : made);
   }
 
   void print_predict_main() {

@@ -307,7 +307,7 @@ TEST(TensorFlow, APredictionNeedsNoTarget) {
 // TensorFlow joins the two, and aborts where the pads of such a convolution are listed.
 TEST(TensorFlow, ADepthwiseConvolutionWithABiasHasNoListOfPads) {
   const auto source = [](const std::string& attributes, const std::string& bias) {
-    return of_text("workload w(x: f32[N,4,9,9], y: f32[N,4]) {\n  c = conv2d(x; weight=c.weight[4,1,3,3]" +
+    return of_text("workload w(x: f32[N,4,8,8], y: f32[N,4]) {\n  c = conv2d(x; weight=c.weight[4,1,3,3]" +
                        bias + ") groups=4 " + attributes +
                        "\n  p = global_avg_pool2d(c)\n  loss = mse(p, y)\n}\n",
                    mnist_training())
@@ -318,7 +318,62 @@ TEST(TensorFlow, ADepthwiseConvolutionWithABiasHasNoListOfPads) {
   const std::string strided = source("stride=2,2 pad=1,1,1,1", bias);
   EXPECT_TRUE(holds(strided, "padding=\"VALID\"")) << strided;
   EXPECT_TRUE(holds(strided, "tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]])")) << strided;
-  EXPECT_TRUE(holds(source("pad=1,1,1,1", ""), "padding=[[0, 0], [1, 1], [1, 1], [0, 0]]"));
+  EXPECT_TRUE(holds(source("stride=2,2 pad=1,1,1,1", ""), "padding=[[0, 0], [1, 1], [1, 1], [0, 0]]"));
+}
+
+// So that blocks which differ in their strides stay one class.
+TEST(TensorFlow, ConvolutionsSaySameAllOrNone) {
+  const auto source = [](const std::string& second) {
+    return of_text(
+               "workload w(x: f32[N,3,8,8], y: f32[N,4]) {\n  c = conv2d(x; weight=c.weight[4,3,3,3]) pad=1,1,1,1\n" +
+                   ("  d = conv2d(c; weight=d.weight[4,4,3,3]) " + second) +
+                   "\n  p = global_avg_pool2d(d)\n  loss = mse(p, y)\n}\n",
+               mnist_training())
+        .source;
+  };
+  EXPECT_TRUE(holds(source("stride=2,2 pad=0,1,0,1"), "self.d_weight, strides=2, padding=\"SAME\""));
+  const std::string torchs = source("stride=2,2 pad=1,1,1,1");
+  EXPECT_FALSE(holds(torchs, "\"SAME\"")) << torchs;
+}
+
+// Of a helper that has no default for it.
+TEST(TensorFlow, AGroupedConvolutionInAClassSaysItsStride) {
+  std::string nodes, in = "x";
+  for (const char* part : {"a", "b"}) {
+    nodes += fmt::format(
+        "  {0}_1 = conv1d({1}; weight={0}.one.weight[4,2,3]) groups=2 pad=1,1\n  {0}_2 = relu({0}_1)\n"
+        "  {0}_3 = conv1d({0}_2; weight={0}.two.weight[4,4,1])\n",
+        part, in);
+    in = fmt::format("{}_3", part);
+  }
+  const std::string source =
+      of_text("workload w(x: f32[N,4,8], y: f32[N,4,8]) {\n" + nodes + "  loss = mse(" + in + ", y)\n}\n",
+              mnist_training())
+          .source;
+  EXPECT_TRUE(holds(source, "conv1d_xla(\n            x, self.one_weight, stride=1,") ||
+              holds(source, "conv1d_xla(x, self.one_weight, stride=1,"))
+      << source;
+}
+
+// "SAME" and "VALID" are a parameter of a class like a number.
+TEST(TensorFlow, ClassesTakeTheirPaddingAsAParameter) {
+  std::string nodes, in = "x";
+  for (const char* part : {"a", "b", "c"}) {
+    const std::string size = *part == 'b' ? "4,4,1,1" : "4,4,3,3", pad = *part == 'b' ? "" : " pad=1,1,1,1";
+    for (const char* layer : {"one", "two", "three"}) {
+      const std::string name = fmt::format("{}_{}", part, layer);
+      nodes += fmt::format("  {0} = conv2d({1}; weight={2}.{3}.weight[{4}]){5}\n", name, in, part, layer,
+                           size, pad);
+      in = name;
+    }
+  }
+  const std::string source = of_text("workload w(x: f32[N,4,8,8], y: f32[N,4]) {\n" + nodes +
+                                         "  p = global_avg_pool2d(" + in + ")\n  loss = mse(p, y)\n}\n",
+                                     mnist_training())
+                                 .source;
+  EXPECT_TRUE(holds(source, "def __init__(self, weights, prefix, padding=\"VALID\"):")) << source;
+  EXPECT_TRUE(holds(source, "self.b = Block(weights, \"b\")")) << source;
+  EXPECT_TRUE(holds(source, "self.c = Block(weights, \"c\", padding=\"SAME\")")) << source;
 }
 
 // tf.where takes the type of its first branch: float32 of a number, also where the model is float64.

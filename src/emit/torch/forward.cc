@@ -138,9 +138,7 @@ int ForwardPrinter::print_at(const OpFunctions<ForwardPrinter>& functions, int n
   const ir::ValueId value = workload_.output_of(n);
   if (is_fill(workload_, value) && !blocks_.reads(workload_, stretch_, value)) return n;
   if (const Sequence* sequence = modules_.sequence_at(n)) {
-    if (pending_) flush();
-    node_ = sequence->end - 1;
-    call(modules_.module_of(*sequence), {use(node.inputs[0])});
+    print_sequences(list_from(*sequence));
     return node_;
   }
   if (const Recurrence* recurrence = modules_.recurrence_at(n)) {
@@ -275,12 +273,37 @@ std::vector<const Block*> ForwardPrinter::list_from(const Block& block) const {
   return chain;
 }
 
+std::vector<const Sequence*> ForwardPrinter::list_from(const Sequence& sequence) const {
+  std::vector<const Sequence*> chain = {&sequence};
+  while (const Sequence* next = modules_.sequence_at(chain.back()->end)) {
+    const ir::ValueId between = workload_.output_of(next->first - 1);
+    if (rolling_ != nullptr || workload_.nodes[static_cast<size_t>(next->first)].inputs[0] != between ||
+        ir::consumers(workload_, between).size() != 1 || escapes(between))
+      break;
+    chain.push_back(next);
+  }
+  while (chain.size() > 1 && modules_.list_of(chain).empty()) chain.pop_back();
+  return chain;
+}
+
+void ForwardPrinter::print_sequences(const std::vector<const Sequence*>& chain) {
+  if (pending_) flush();
+  node_ = chain[0]->end - 1;
+  const std::string x = use(workload_.nodes[static_cast<size_t>(chain[0]->first)].inputs[0]);
+  if (chain.size() == 1) return call(modules_.module_of(*chain[0]), {x});
+  print_calls(modules_.list_of(chain), {x}, chain.back()->end - 1);
+}
+
 void ForwardPrinter::print_loop(const std::vector<const Block*>& chain) {
   if (pending_) flush();
   node_ = chain[0]->stretch.end - 1;
-  std::vector<std::string> arguments = arguments_of(*chain[0]);
+  print_calls(modules_.list_of(chain), arguments_of(*chain[0]), chain.back()->stretch.end - 1);
+  for (size_t i = 1; i < chain.back()->inputs.size(); ++i) use(chain.back()->inputs[i]);
+}
+
+void ForwardPrinter::print_calls(const std::string& list, std::vector<std::string> arguments, int last) {
   const auto dead = std::find(free_.begin(), free_.end(), arguments[0]);
-  const ir::ValueId output = workload_.output_of(chain.back()->stretch.end - 1);
+  const ir::ValueId output = workload_.output_of(last);
   std::string variable = arguments[0];
   if (dead != free_.end()) {
     free_.erase(dead);
@@ -290,13 +313,12 @@ void ForwardPrinter::print_loop(const std::vector<const Block*>& chain) {
     arguments[0] = variable;
   }
   const std::string item = names_.name("loop item", "block");
-  out_.line(fmt::format("for {} in {}:", item, modules_.list_of(chain)));
+  out_.line(fmt::format("for {} in {}:", item, list));
   {
     const auto body = out_.indent();
     out_.call(variable + " = " + item, arguments);
   }
-  node_ = chain.back()->stretch.end - 1;
-  for (size_t i = 1; i < chain.back()->inputs.size(); ++i) use(chain.back()->inputs[i]);
+  node_ = last;
   variables_[output] = variable;
 }
 
@@ -380,6 +402,30 @@ void ForwardPrinter::spelled(const ir::Node& node) {
   Call call = made.head.empty() ? Call{.head = "", .arguments = {made.flat}}
                                 : Call{.head = std::move(made.head), .arguments = std::move(made.arguments)};
   finish(std::move(call), std::move(made.flat), binary);
+}
+
+bool ForwardPrinter::leaves_to_attention(const ir::Node& node) {
+  const ir::ValueId value = workload_.output_of(node_), before = node.inputs[0];
+  const std::vector<int> readers = ir::consumers(workload_, value);
+  if (node.integers("perm") != ir::Shape{0, 2, 1, 3} || readers.size() != 1 || readers[0] >= stretch_.end ||
+      ir::consumers(workload_, before).size() != 1 || escapes(value))
+    return false;
+  const ir::Node& reader = workload_.nodes[static_cast<size_t>(readers[0])];
+  if (reader.op != Op::kAttention || reader.has("keys")) return false;
+  const auto covers = [&](const Loop& loop) { return loop.covered.contains(readers[0]); };
+  if (std::ranges::any_of(modules_.loops(), covers)) return false;
+  for (int n = node_; n <= readers[0]; ++n) {
+    const Block* block = blocks_.at(n, stretch_);
+    if (block != nullptr && block->stretch.end > readers[0]) return false;  // reads it within
+    if (block != nullptr) n = block->stretch.end - 1;
+  }
+  if (pending_) flush();
+  left_.insert(value);
+  return true;
+}
+
+std::string ForwardPrinter::heads_first(ir::ValueId id) {
+  return left_.contains(id) ? use(workload_.producer(id).inputs[0]) : use(id) + ".transpose(1, 2)";
 }
 
 void ForwardPrinter::fixed(const std::string& expression) {

@@ -62,6 +62,10 @@ class ForwardPrinter {
   }
   // An op that is spelled (ir/spelling.h).
   void spelled(const ir::Node& node);
+  // torch's attention reads heads before tokens. A transposition that gives it the tokens first alone is left out, and
+  // what stands before it is what heads_first() gives.
+  bool leaves_to_attention(const ir::Node& transpose);
+  std::string heads_first(ir::ValueId id);
   // The value of the node in print is an expression that needs no variable.
   void fixed(const std::string& expression);
   void sum_or_product(const ir::Node& node, const std::string& symbol, const std::string& function);
@@ -88,6 +92,11 @@ class ForwardPrinter {
   // This block, or the chain from it on that fills a list.
   std::vector<const Block*> list_from(const Block& block) const;
   void print_loop(const std::vector<const Block*>& chain);
+  // The same for sequences.
+  std::vector<const Sequence*> list_from(const Sequence& sequence) const;
+  void print_sequences(const std::vector<const Sequence*>& chain);
+  // `arguments`: of each module of the list, the value that it replaces first; `last`: the node that the last one ends in.
+  void print_calls(const std::string& list, std::vector<std::string> arguments, int last);
   std::vector<std::string> arguments_of(const Block& block);
   std::string shared(const Shared& value);
   void finish(Call call, std::string flat, bool binary);
@@ -112,6 +121,7 @@ class ForwardPrinter {
   std::map<ir::ValueId, std::string> variables_;
   std::set<ir::ValueId> fixed_;  // values that are no variable but an expression: numbers, parameters
   std::set<ir::ValueId> used_;
+  std::set<ir::ValueId> left_;                  // of transpositions that are left out
   std::map<ir::ValueId, std::string> read_as_;  // as the expression of the latest reader has it
   std::vector<std::string> order_;              // all variables, oldest first
   std::map<std::string, std::string> once_;     // variables of once(), by key

@@ -5,6 +5,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
+class Weight(nn.Module):
+    """A parameter by itself."""
+
+    def __init__(self, *shape: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(shape))
+
+
 def avg_pool1d_uneven(x: Tensor, kernel, stride, pad: tuple[int, ...]) -> Tensor:
     """Mean over the part of each window that lies inside the picture.
 

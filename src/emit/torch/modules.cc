@@ -45,7 +45,7 @@ bool taken_by_torch(std::string_view key) {
 }
 
 // True for what can follow a dot in Python.
-bool is_attribute(const std::string& key) { return Namer().name(key, key) == key; }
+bool is_attribute(const std::string& key) { return key == "self" || Namer().name(key, key) == key; }
 
 std::string quote(std::string_view text) { return fmt::format("\"{}\"", text); }
 
@@ -172,7 +172,7 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
     const ir::Node* node = nullptr;
   };
   std::vector<Item> items;
-  modules.sequences_ = find_sequences(request, stretch, blocks);
+  modules.sequences_ = find_sequences(request, types, stretch, blocks);
   for (Recurrence& found : find_recurrences(request.workload, stretch.first, stretch.end)) {
     bool apart = !stretch.relative(found.path).empty() && found.path != stretch.path;
     for (int n = found.first; n < found.end; ++n) apart = apart && blocks.at(n, stretch) == nullptr;
@@ -197,7 +197,7 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
     if (items.back().block != nullptr) {
       n = items.back().block->stretch.end - 1;
     } else if (node.op == Op::kDropout) {
-      ++modules.dropouts_;
+      modules.dropouts_[node.real("rate")];
     }
   }
   for (const Item& item : items) {
@@ -207,6 +207,7 @@ Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type
              : modules.cell_of(*item.node) != nullptr ? modules.add_cell(*modules.cell_of(*item.node))
                                                       : modules.add_node(*item.node, types));
   }
+  modules.make_weights(modules.root_);
   return modules;
 }
 
@@ -256,7 +257,19 @@ std::string Modules::module_of(const Block& block) const {
 // these three. forward() then says `for block in self.encoder: x = block(x)`. If the list has a fourth
 // module the result is "", because the loop would call that too.
 std::string Modules::list_of(const std::vector<const Block*>& blocks) const {
-  const std::string path = layer_of(stretch_.relative(blocks[0]->stretch.path));
+  std::vector<std::string> paths;
+  for (const Block* block : blocks) paths.push_back(stretch_.relative(block->stretch.path));
+  return list_of(paths);
+}
+
+std::string Modules::list_of(const std::vector<const Sequence*>& sequences) const {
+  std::vector<std::string> paths;
+  for (const Sequence* sequence : sequences) paths.push_back(sequence->path);
+  return list_of(paths);
+}
+
+std::string Modules::list_of(const std::vector<std::string>& paths) const {
+  const std::string path = layer_of(paths[0]);
   const Entry* at = &root_;
   for (const std::string& key : keys_of(path)) {
     const auto found = std::find_if(at->children.begin(), at->children.end(),
@@ -264,9 +277,9 @@ std::string Modules::list_of(const std::vector<const Block*>& blocks) const {
     if (found == at->children.end()) return "";
     at = &*found;
   }
-  if (!at->list() || at->children.size() != blocks.size()) return "";
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    if (stretch_.relative(blocks[i]->stretch.path) != fmt::format("{}.{}", path, i)) return "";
+  if (!at->list() || !at->items.empty() || at->children.size() != paths.size()) return "";
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (paths[i] != fmt::format("{}.{}", path, i)) return "";
   }
   return expression(path);
 }
@@ -323,7 +336,8 @@ Status Modules::add_sequence(const Sequence& sequence, const std::vector<ir::Typ
   std::vector<Call> items;
   for (int n = sequence.first; n < sequence.end; ++n) {
     const ir::Node& node = request_->workload.nodes[static_cast<size_t>(n)];
-    items.push_back(node.params.empty() ? module_without_parameters(node)
+    const ir::Shape& in = types[static_cast<size_t>(node.inputs[0])].shape;
+    items.push_back(node.params.empty() ? module_without_parameters(node, in)
                                         : layer_for(*request_, node, types));
     if (stretch_.path.empty()) leave_out_fallbacks(items.back().arguments);
     if (!node.params.empty())
@@ -432,7 +446,12 @@ Result<Modules::Entry*> Modules::insert(const std::string& path) {
   return at;
 }
 
+// One for all of a rate: it has no state.
 void Modules::add_dropout(const ir::Node& node) {
+  if (const std::string& made = dropouts_.at(node.real("rate")); !made.empty()) {
+    module_of_[&node] = made;
+    return;
+  }
   const auto used = [this](const std::string& key) {
     return std::any_of(root_.children.begin(), root_.children.end(),
                        [&key](const Entry& child) { return child.key == key; }) ||
@@ -443,10 +462,27 @@ void Modules::add_dropout(const ir::Node& node) {
                          return !name.empty() && split(name, ".")[0] == key;
                        });
   };
-  std::string key = dropouts_ > 1 ? "dropout1" : "dropout";
+  std::string key = dropouts_.size() > 1 ? "dropout1" : "dropout";
   for (int n = 2; used(key); ++n) key = fmt::format("dropout{}", n);
   root_.children.push_back({.key = key, .layer = {"nn.Dropout", {"p=" + python_real(node.real("rate"))}}});
-  module_of_[&node] = key;
+  module_of_[&node] = dropouts_[node.real("rate")] = key;
+}
+
+// A module that has nothing but a trained weight is an object of a class of the script's.
+void Modules::make_weights(Entry& entry) const {
+  for (Entry& child : entry.children) {
+    make_weights(child);
+    if (!child.layer.head.empty() || !child.children.empty() || child.loose.size() != 1) continue;
+    const auto id = static_cast<size_t>(child.loose[0]);
+    const ir::Parameter& p = request_->workload.parameters[id];
+    const bool plain = ir::trainable(p) && (p.role == Role::kWeight || p.role == Role::kTable);
+    if (!plain || leaf_of(p.name) != "weight" || stored_in_half(*request_)[id] ||
+        request_->training.track == ir::Track::kAsIs)
+      continue;
+    child.layer = {"Weight", {}};
+    for (const int64_t size : p.shape) child.layer.arguments.push_back(std::to_string(size));
+    child.loose.clear();
+  }
 }
 
 void Modules::print(CodeWriter& out) const {
@@ -496,6 +532,7 @@ void Modules::print_entry(CodeWriter& out, const Entry& entry, const std::string
   if (entry.children.empty()) return out.line(head + "nn.Module()" + tail);
   if (!entry.items.empty()) return print_sequence(out, head, entry, tail);
   if (entry.list()) return print_list(out, head, entry, tail);
+  if (print_short(out, head, entry, tail)) return;
   out.line(head + "nn.ModuleDict(");
   {
     const auto parentheses = out.indent();
@@ -507,6 +544,33 @@ void Modules::print_entry(CodeWriter& out, const Entry& entry, const std::string
     out.line("}");
   }
   out.line(")" + tail);
+}
+
+// nn.ModuleDict({"proj": nn.Linear(8, 8)}), where that is one line or two. In a block numbers become names.
+bool Modules::print_short(CodeWriter& out, const std::string& head, const Entry& entry,
+                          const std::string& tail) const {
+  constexpr size_t kName = 12;
+  std::vector<std::string> items;
+  size_t room = kColumns - static_cast<size_t>(out.column()) - 6;
+  for (const Entry& child : entry.children) {
+    const bool list = child.layer.head.empty() && child.list() && child.items.empty();
+    const std::vector<Entry>& parts = list ? child.children : std::vector<Entry>{child};
+    std::vector<std::string> texts;
+    for (const Entry& part : parts) {
+      if (part.layer.head.empty()) return false;
+      texts.push_back(text_of(part.layer));
+    }
+    const std::string text = list ? fmt::format("nn.ModuleList([{}])", join(texts, ", ")) : texts[0];
+    items.push_back(fmt::format("\"{}\": {}", child.key, text));
+    if (stretch_.path.empty()) continue;
+    if (text.find("stride=") != std::string::npos) return false;  // "stride=1" is left out of calls alone
+    const size_t names = 8 + kName * static_cast<size_t>(std::ranges::count(text, ','));
+    room -= std::min(room, names);
+  }
+  const std::string all = fmt::format("{{{}}}", join(items, ", "));
+  if (all.size() > room) return false;
+  out.call(head + "nn.ModuleDict", {all}, tail);
+  return true;
 }
 
 // Equal modules are made in a loop.
@@ -532,7 +596,7 @@ void Modules::print_list(CodeWriter& out, const std::string& head, const Entry& 
   for (const Entry& child : entry.children) modules.push_back(text(child));
   const std::string flat = fmt::format("{}nn.ModuleList([{}]){}", head, join(modules, ", "), tail);
   if (layers && static_cast<size_t>(out.column()) + (stretch_.path.empty() ? 0 : 8) + flat.size() <= kColumns)
-    return out.line(flat);
+    return out.call(head + "nn.ModuleList", {fmt::format("[{}]", join(modules, ", "))}, tail);
   out.line(head + "nn.ModuleList(");
   {
     const auto parentheses = out.indent();

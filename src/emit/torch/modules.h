@@ -39,8 +39,9 @@ class Modules {
   // "self.conv1", "self.block1.conv1"; empty for a node without a module of its own.
   std::string module_of(const ir::Node& node) const;
   std::string module_of(const Block& block) const;
-  // "self.encoder" where that is a list, all of whose modules are these blocks, in this order; else "".
+  // "self.encoder" where that is a list, all of whose modules are these, in this order; else "".
   std::string list_of(const std::vector<const Block*>& blocks) const;
+  std::string list_of(const std::vector<const Sequence*>& sequences) const;
   // The sequence that begins with a node; null if there is none.
   const Sequence* sequence_at(int node) const;
   // The recurrence that begins with a node; null if there is none.
@@ -86,6 +87,7 @@ class Modules {
   Modules(const Request& request, const Stretch& stretch, const Blocks& blocks)
       : request_(&request), stretch_(stretch), blocks_(&blocks) {}
   std::string expression(const std::string& path) const;
+  std::string list_of(const std::vector<std::string>& paths) const;
   // Whether a loop covers the node but prints another one for it.
   bool in_other_iteration(int node) const;
   Status add_block(const Block& block);
@@ -98,8 +100,11 @@ class Modules {
   Status add_loose(ir::ParamId id);
   Result<Entry*> insert(const std::string& path);
   void add_dropout(const ir::Node& node);
+  void make_weights(Entry& entry) const;
   void print_child(CodeWriter& out, const Entry& entry) const;
   void print_entry(CodeWriter& out, const Entry& entry, const std::string& head,
+                   const std::string& tail) const;
+  bool print_short(CodeWriter& out, const std::string& head, const Entry& entry,
                    const std::string& tail) const;
   void print_list(CodeWriter& out, const std::string& head, const Entry& entry,
                   const std::string& tail) const;
@@ -118,7 +123,7 @@ class Modules {
   std::vector<Recurrence> recurrences_;
   std::vector<Loop> loops_;
   std::vector<Cell> cells_;
-  int dropouts_ = 0;                                  // outside of blocks and sequences
+  std::map<double, std::string> dropouts_;            // outside of blocks and sequences: paths, by rate
   std::map<const ir::Node*, std::string> module_of_;  // paths
   std::map<std::string, const ir::Node*> layers_;     // path -> the node that made it
   std::map<ir::ParamId, Place> held_;

@@ -42,7 +42,7 @@ void attention(ForwardPrinter& p, const ir::Node& node) {
   if (node.has("keys")) return cached_attention(p, node);
   const bool causal = node.flag("causal");
   std::vector<std::string> arguments;
-  for (size_t i = 0; i < 3; ++i) arguments.push_back(p.use(node.inputs[i]) + ".transpose(1, 2)");
+  for (size_t i = 0; i < 3; ++i) arguments.push_back(p.heads_first(node.inputs[i]));
   if (node.inputs.size() == 4) {
     const int64_t keys = p.shape(node.inputs[1])[1];
     const std::string mask = fmt::format("{}padding_mask({{}}, {})", causal ? "causal_" : "", keys);

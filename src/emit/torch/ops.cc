@@ -96,8 +96,9 @@ void sigmoid(ForwardPrinter& p, const ir::Node& node) { p.call("torch.sigmoid", 
 void tanh(ForwardPrinter& p, const ir::Node& node) { p.call("torch.tanh", {p.use(node.inputs[0])}); }
 
 void gelu(ForwardPrinter& p, const ir::Node& node) {
-  const std::string form = node.word("form") == "tanh" ? "tanh" : "none";
-  p.call("F.gelu", {p.use(node.inputs[0]), "approximate=\"" + form + "\""});
+  std::vector<std::string> arguments = {p.use(node.inputs[0])};
+  if (node.word("form") == "tanh") arguments.emplace_back("approximate=\"tanh\"");
+  p.call("F.gelu", arguments);
 }
 
 void softmax(ForwardPrinter& p, const ir::Node& node) {
@@ -182,6 +183,7 @@ void reshape(ForwardPrinter& p, const ir::Node& node) {
 }
 
 void transpose(ForwardPrinter& p, const ir::Node& node) {
+  if (p.leaves_to_attention(node)) return;
   const std::vector<int64_t> swapped = swapped_axes(node.integers("perm"));
   const std::string x = p.use(node.inputs[0]);
   swapped.empty() ? p.call(x + ".permute", texts(node.integers("perm")))

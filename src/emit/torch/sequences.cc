@@ -46,8 +46,9 @@ std::optional<int> place(const std::string& text) {
 
 class Finder {
  public:
-  Finder(const Request& request, const Stretch& stretch, const Blocks& blocks)
-      : workload_(request.workload), stretch_(stretch), blocks_(blocks) {}
+  Finder(const Request& request, const std::vector<ir::Type>& types, const Stretch& stretch,
+         const Blocks& blocks)
+      : workload_(request.workload), types_(types), stretch_(stretch), blocks_(blocks) {}
 
   std::vector<Sequence> find() {
     for (int n = stretch_.first; n < stretch_.end; ++n) {
@@ -117,13 +118,15 @@ class Finder {
   }
   bool between(int n) const {
     return std::binary_search(outside_blocks_.begin(), outside_blocks_.end(), n) &&
-           !module_without_parameters(node(n)).head.empty();
+           !module_without_parameters(node(n), types_[static_cast<size_t>(node(n).inputs[0])].shape)
+                .head.empty();
   }
 
   std::optional<Sequence> chain(const std::string& path, const Layers& layers) const {
     const auto& [place_of_first, nodes] = *layers.begin();
     const int first = nodes[0] - place_of_first;
-    if (first < stretch_.first || layers.size() + static_cast<size_t>(place_of_first) < 2)
+    const bool listed = place(leaf_of(path)).has_value();
+    if (first < stretch_.first || (!listed && layers.size() + static_cast<size_t>(place_of_first) < 2))
       return std::nullopt;
     const auto& [place_of_last, last] = *layers.rbegin();
     int end = last[0] + 1;
@@ -133,13 +136,15 @@ class Finder {
       if (layer == layers.end() ? !between(n) : layer->second[0] != n) return std::nullopt;
       if (n > first && !follows(n)) return std::nullopt;
     }
-    const bool others = layers.size() < static_cast<size_t>(end - first);
+    const bool others = listed || layers.size() < static_cast<size_t>(end - first);
     while (others && end < stretch_.end && follows(end) && between(end) && node(end).op != Op::kFlatten)
       ++end;
+    if (end - first < 2) return std::nullopt;
     return Sequence{path, first, end};
   }
 
   const ir::Workload& workload_;
+  const std::vector<ir::Type>& types_;
   const Stretch& stretch_;
   const Blocks& blocks_;
   std::vector<int> outside_blocks_;
@@ -148,8 +153,13 @@ class Finder {
 
 }  // namespace
 
-Call module_without_parameters(const ir::Node& node) {
+Call module_without_parameters(const ir::Node& node, const ir::Shape& in) {
   switch (node.op) {
+    case Op::kGroupNorm:
+      if (!node.params.empty()) return {};
+      return {"nn.GroupNorm",
+              {std::to_string(node.integer("groups")), std::to_string(in[1]),
+               "eps=" + python_real(node.real("eps")), "affine=False"}};
     case Op::kRelu:
       return {"nn.ReLU", {}};
     case Op::kGelu:
@@ -181,8 +191,9 @@ Call module_without_parameters(const ir::Node& node) {
   }
 }
 
-std::vector<Sequence> find_sequences(const Request& request, const Stretch& stretch, const Blocks& blocks) {
-  return Finder(request, stretch, blocks).find();
+std::vector<Sequence> find_sequences(const Request& request, const std::vector<ir::Type>& types,
+                                     const Stretch& stretch, const Blocks& blocks) {
+  return Finder(request, types, stretch, blocks).find();
 }
 
 }  // namespace bakeoff::emit::torch

@@ -226,16 +226,48 @@ TEST(Torch, NamesClassesByWhatTheirPathsHaveInCommon) {
 TEST(Torch, HoldsModulesInListsAndByAttributes) {
   const std::string same = of_text(
       "workload m(x: f32[N,4], y: f32[N,4]) {\n  a = linear(x; weight=c.0.0.weight[4,4])\n"
-      "  b = layer_norm(a; weight=c.0.1.weight[4], bias=c.0.1.bias[4])\n  p = tanh(b)\n"
+      "  b = layer_norm(a; weight=c.0.1.weight[4], bias=c.0.1.bias[4])\n  p = abs(b)\n"
       "  c = linear(p; weight=c.1.0.weight[4,4])\n  d = layer_norm(c; weight=c.1.1.weight[4], bias=c.1.1.bias[4])\n"
       "  w = parameter(; weight=outer.inner.table[1,4])\n  e = add(d, w)\n  loss = mse(e, y)\n}\n",
       adam_training());
   EXPECT_TRUE(holds(same, "self.c = nn.ModuleList(\n            [\n                nn.Sequential(\n"))
       << same;
   EXPECT_TRUE(holds(same, "                )\n                for _ in range(2)\n            ]\n")) << same;
-  EXPECT_TRUE(holds(same, "torch.tanh(self.c[0](x))")) << same;
+  EXPECT_TRUE(holds(same, "torch.abs(self.c[0](x))")) << same;
   EXPECT_TRUE(holds(same, "self.outer.inner.table = nn.Parameter(torch.empty(1, 4))")) << same;
   EXPECT_TRUE(holds(same, "+ self.outer.inner.table")) << same;
+}
+
+TEST(Torch, PutsWhatFollowsAListedLayerIntoItsSequenceAndLoops) {
+  const std::string text = of_text(
+      "workload m(x: f32[N,4,5], y: f32[N,4,5]) {\n  a = conv1d(x; weight=c.0.0.weight[4,4,3]) pad=1,1\n"
+      "  b = group_norm(a) groups=2\n  d = leaky_relu(b) slope=0.2\n"
+      "  e = conv1d(d; weight=c.1.0.weight[4,4,1])\n  f = tanh(e)\n  g = dropout(f) rate=0.5\n"
+      "  w = parameter(; weight=p.weight[1,4,5])\n  h = add(g, w)\n  i = dropout(h) rate=0.5\n"
+      "  j = conv1d(i; weight=last.weight[4,4,1])\n  k = dropout(j) rate=0.5\n  loss = mse(k, y)\n}\n",
+      adam_training());
+  for (const char* part :
+       {"nn.GroupNorm(2, 4, eps=1e-5, affine=False),\n                    nn.LeakyReLU(0.2),\n",
+        "nn.Tanh(),\n                    nn.Dropout(p=0.5),\n",
+        "for block in self.c:\n            x = block(x)\n", "self.p = Weight(1, 4, 5)\n",
+        "class Weight(nn.Module):", "self.dropout = nn.Dropout(p=0.5)\n", "x = self.dropout(x)\n",
+        "return self.dropout(x)\n"})
+    EXPECT_TRUE(holds(text, part)) << part << text;
+}
+
+// There and back; where others read it too, it stays.
+TEST(Torch, LeavesOutATranspositionThatAttentionTakesBack) {
+  const std::string shared = of_text(
+      "workload m(x: f32[N,2,5,4], y: f32[N,5,2,4]) {\n  q = transpose(x) perm=0,2,1,3\n  n = neg(x)\n"
+      "  k = transpose(n) perm=0,2,1,3\n  a = attention(q, k, k)\n  b = add(a, q)\n  loss = mse(b, y)\n}\n",
+      adam_training());
+  EXPECT_TRUE(holds(shared, "h.transpose(1, 2), x, x).transpose(1, 2)")) << shared;
+  const std::string alone = of_text(
+      "workload m(x: f32[N,2,5,4], y: f32[N,5,2,4]) {\n  n = neg(x)\n  q = transpose(n) perm=0,2,1,3\n"
+      "  m = abs(x)\n  k = transpose(m) perm=0,2,1,3\n  o = exp(x)\n  v = transpose(o) perm=0,2,1,3\n"
+      "  a = attention(q, k, v)\n  loss = mse(a, y)\n}\n",
+      adam_training());
+  EXPECT_TRUE(holds(alone, "F.scaled_dot_product_attention(q, k, v).transpose(1, 2)")) << alone;
 }
 
 TEST(Torch, HandsABatchNormNoSqueezedGradient) {

@@ -55,12 +55,12 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
-def conv2d(x, kernel, bias, *, stride, padding, groups=1):
+def conv2d(x, kernel, bias, *, stride=1, padding=0, groups=1):
     y = lax.conv_general_dilated(
         x,
         kernel,
-        window_strides=stride,
-        padding=padding,
+        window_strides=(stride, stride),
+        padding=((padding, padding), (padding, padding)),
         feature_group_count=groups,
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
@@ -71,7 +71,7 @@ def linear(x, weight, bias):
     return x @ weight + bias
 
 
-def max_pool2d(x, *, window, stride, padding):
+def max_pool2d(x, *, window, stride, padding=((0, 0), (0, 0))):
     return lax.reduce_window(
         x,
         -jnp.inf,
@@ -101,54 +101,21 @@ def local_response_norm(x, *, size, alpha, beta, k):
 
 def forward(params, x, key):
     keys = jax.random.split(key, 2)
-    x = conv2d(
-        x,
-        params["conv1.weight"],
-        params["conv1.bias"],
-        stride=(4, 4),
-        padding=((0, 0), (0, 0)),
-    )
+    x = conv2d(x, params["conv1.weight"], params["conv1.bias"], stride=4)
     x = jax.nn.relu(x)
     x = local_response_norm(x, size=5, alpha=1e-4, beta=0.75, k=2.0)
-    x = max_pool2d(x, window=(3, 3), stride=(2, 2), padding=((0, 0), (0, 0)))
-    x = conv2d(
-        x,
-        params["conv2.weight"],
-        params["conv2.bias"],
-        stride=(1, 1),
-        padding=((2, 2), (2, 2)),
-        groups=2,
-    )
+    x = max_pool2d(x, window=(3, 3), stride=(2, 2))
+    x = conv2d(x, params["conv2.weight"], params["conv2.bias"], padding=2, groups=2)
     x = jax.nn.relu(x)
     x = local_response_norm(x, size=5, alpha=1e-4, beta=0.75, k=2.0)
-    x = max_pool2d(x, window=(3, 3), stride=(2, 2), padding=((0, 0), (0, 0)))
-    x = conv2d(
-        x,
-        params["conv3.weight"],
-        params["conv3.bias"],
-        stride=(1, 1),
-        padding=((1, 1), (1, 1)),
-    )
+    x = max_pool2d(x, window=(3, 3), stride=(2, 2))
+    x = conv2d(x, params["conv3.weight"], params["conv3.bias"], padding=1)
     x = jax.nn.relu(x)
-    x = conv2d(
-        x,
-        params["conv4.weight"],
-        params["conv4.bias"],
-        stride=(1, 1),
-        padding=((1, 1), (1, 1)),
-        groups=2,
-    )
+    x = conv2d(x, params["conv4.weight"], params["conv4.bias"], padding=1, groups=2)
     x = jax.nn.relu(x)
-    x = conv2d(
-        x,
-        params["conv5.weight"],
-        params["conv5.bias"],
-        stride=(1, 1),
-        padding=((1, 1), (1, 1)),
-        groups=2,
-    )
+    x = conv2d(x, params["conv5.weight"], params["conv5.bias"], padding=1, groups=2)
     x = jax.nn.relu(x)
-    x = max_pool2d(x, window=(3, 3), stride=(2, 2), padding=((0, 0), (0, 0)))
+    x = max_pool2d(x, window=(3, 3), stride=(2, 2))
     x = x.reshape(x.shape[0], 32)
     x = linear(x, params["fc6.weight"], params["fc6.bias"])
     x = jax.nn.relu(x)
@@ -156,15 +123,13 @@ def forward(params, x, key):
     x = linear(x, params["fc7.weight"], params["fc7.bias"])
     x = jax.nn.relu(x)
     x = dropout(keys[1], x, DROPOUT_RATE)
-    logits = linear(x, params["fc8.weight"], params["fc8.bias"])
-    return logits
+    return linear(x, params["fc8.weight"], params["fc8.bias"])
 
 
 def loss_fn(params, x, y, key):
     logits = forward(params, x, key)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, y)
-    loss = losses.mean()
-    return loss
+    return losses.mean()
 
 
 def make_optimizer():

@@ -73,7 +73,7 @@ def layer_norm(x, scale, shift, *, dims, eps=1e-6):
     return (x - mean) * lax.rsqrt(var + eps) * scale + shift
 
 
-def max_pool2d(x, *, window, stride, padding):
+def max_pool2d(x, *, window, stride, padding=((0, 0), (0, 0))):
     return lax.reduce_window(
         x,
         -jnp.inf,
@@ -84,7 +84,7 @@ def max_pool2d(x, *, window, stride, padding):
     )
 
 
-def avg_pool2d(x, *, window, stride, padding, count_include_pad):
+def avg_pool2d(x, *, window, stride, padding=((0, 0), (0, 0)), count_include_pad=False):
     def window_sum(values):
         return lax.reduce_window(
             values,
@@ -123,13 +123,7 @@ def stem(params, stats, prefix, x):
     )
     x = jax.nn.gelu(x, approximate=True)
     x = max_pool2d(x, window=(2, 2), stride=(1, 1), padding=((1, 0), (0, 1)))
-    x = avg_pool2d(
-        x,
-        window=(3, 2),
-        stride=(2, 2),
-        padding=((1, 0), (0, 1)),
-        count_include_pad=False,
-    )
+    x = avg_pool2d(x, window=(3, 2), stride=(2, 2), padding=((1, 0), (0, 1)))
     x = jnp.pad(x, ((0, 0), (1, 0), (0, 2), (0, 0)), constant_values=0.5)
     x = avg_pool2d(
         x,

@@ -121,28 +121,26 @@ def forward(params, tokens, token_types, last, key):
     keys = jax.random.split(key, 5)
     x = params["embeddings.word.weight"][tokens]
     h = params["embeddings.token_type.weight"][token_types]
-    h = x + h
-    h = h + params["embeddings.position.weight"][:24]
-    h = layer_norm(
-        h,
+    x = x + h
+    x = x + params["embeddings.position.weight"][:24]
+    x = layer_norm(
+        x,
         params["embeddings.norm.weight"],
         params["embeddings.norm.bias"],
         dims=1,
         eps=1e-12,
     )
-    h = dropout(keys[0], h, DROPOUT_RATE)
+    x = dropout(keys[0], x, DROPOUT_RATE)
     for i in range(2):
-        h = encoder_block(below(params, f"encoder.{i}"), h, last, keys[1 + 2 * i :])
-    h = head(below(params, "head"), h)
-    logits = linear(h, params["embeddings.word.weight"].T, params["decoder_bias"])
-    return logits
+        x = encoder_block(below(params, f"encoder.{i}"), x, last, keys[1 + 2 * i :])
+    x = head(below(params, "head"), x)
+    return linear(x, params["embeddings.word.weight"].T, params["decoder_bias"])
 
 
 def loss_fn(params, tokens, token_types, last, labels, key):
     logits = forward(params, tokens, token_types, last, key)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
-    loss = losses.mean()
-    return loss
+    return losses.mean()
 
 
 def make_optimizer():

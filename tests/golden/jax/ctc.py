@@ -91,8 +91,7 @@ def loss_fn(params, sound, words):
     main_2 = losses.mean()
     losses = optax.ctc_loss(early, jnp.zeros(early.shape[:2]), words, words < 0)
     aux = losses.sum()
-    loss = main_2 + 0.1 * aux
-    return loss
+    return main_2 + 0.1 * aux
 
 
 def make_optimizer():

@@ -93,8 +93,7 @@ def forward(params, ids, positions):
     f = a.reshape(*a.shape[:2], 8)
     r = p + f
     r_now = jnp.take(r, positions, axis=1)
-    head = r_now @ params["head.weight"]
-    return head
+    return r_now @ params["head.weight"]
 
 
 def init_params(weights):

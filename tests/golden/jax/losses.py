@@ -54,12 +54,12 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
-def conv2d(x, kernel, bias, *, stride, padding):
+def conv2d(x, kernel, bias, *, stride=1, padding=0):
     y = lax.conv_general_dilated(
         x,
         kernel,
-        window_strides=stride,
-        padding=padding,
+        window_strides=(stride, stride),
+        padding=((padding, padding), (padding, padding)),
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
     return y + bias
@@ -70,21 +70,9 @@ def linear(x, weight, bias):
 
 
 def forward(params, x):
-    x = conv2d(
-        x,
-        params["trunk.weight"],
-        params["trunk.bias"],
-        stride=(1, 1),
-        padding=((1, 1), (1, 1)),
-    )
+    x = conv2d(x, params["trunk.weight"], params["trunk.bias"], padding=1)
     x = jax.nn.relu(x)
-    picture = conv2d(
-        x,
-        params["decoder.weight"],
-        params["decoder.bias"],
-        stride=(1, 1),
-        padding=((0, 0), (0, 0)),
-    )
+    picture = conv2d(x, params["decoder.weight"], params["decoder.bias"])
     x = x.reshape(x.shape[0], 32)
     logits = linear(x, params["head.weight"], params["head.bias"])
     x = linear(x, params["aux.weight"], params["aux.bias"])
@@ -109,8 +97,7 @@ def loss_fn(params, x, y, t):
     error = losses.mean()
     losses = jnp.abs(picture - t)
     part = losses.sum()
-    loss = main_loss + 0.3 * aux_loss + error - 0.001 * part
-    return loss
+    return main_loss + 0.3 * aux_loss + error - 0.001 * part
 
 
 def make_optimizer():

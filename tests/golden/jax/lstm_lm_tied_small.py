@@ -97,15 +97,13 @@ def forward(params, tokens, key):
         params["lstm2.bias_ih_l0"],
     )
     x = dropout(keys[2], x, DROPOUT_RATE)
-    logits = linear(x, params["tokens.weight"].T, params["decoder_bias"])
-    return logits
+    return linear(x, params["tokens.weight"].T, params["decoder_bias"])
 
 
 def loss_fn(params, tokens, labels, key):
     logits = forward(params, tokens, key)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
-    loss = losses.mean()
-    return loss
+    return losses.mean()
 
 
 def make_optimizer():

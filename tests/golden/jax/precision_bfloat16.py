@@ -57,12 +57,12 @@ def half(array):
     return array.astype(jnp.bfloat16)
 
 
-def conv2d(x, kernel, bias, *, stride, padding):
+def conv2d(x, kernel, bias, *, stride=1, padding=0):
     y = lax.conv_general_dilated(
         x,
         kernel,
-        window_strides=stride,
-        padding=padding,
+        window_strides=(stride, stride),
+        padding=((padding, padding), (padding, padding)),
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
     return half(y + bias)
@@ -72,7 +72,7 @@ def linear(x, weight, bias):
     return half(x @ weight + bias)
 
 
-def max_pool2d(x, *, window, stride, padding):
+def max_pool2d(x, *, window, stride, padding=((0, 0), (0, 0))):
     return lax.reduce_window(
         x,
         -jnp.inf,
@@ -85,38 +85,14 @@ def max_pool2d(x, *, window, stride, padding):
 
 def forward(params, x):
     x = half(x)
-    x = conv2d(
-        x,
-        half(params["conv1.weight"]),
-        params["conv1.bias"],
-        stride=(1, 1),
-        padding=((0, 0), (0, 0)),
-    )
+    x = conv2d(x, half(params["conv1.weight"]), params["conv1.bias"])
     x = jax.nn.relu(x)
-    x = conv2d(
-        x,
-        half(params["conv2.weight"]),
-        params["conv2.bias"],
-        stride=(1, 1),
-        padding=((0, 0), (0, 0)),
-    )
+    x = conv2d(x, half(params["conv2.weight"]), params["conv2.bias"])
     x = jax.nn.relu(x)
-    x = max_pool2d(x, window=(2, 2), stride=(2, 2), padding=((0, 0), (0, 0)))
-    x = conv2d(
-        x,
-        half(params["conv3.weight"]),
-        params["conv3.bias"],
-        stride=(1, 1),
-        padding=((0, 0), (0, 0)),
-    )
+    x = max_pool2d(x, window=(2, 2), stride=(2, 2))
+    x = conv2d(x, half(params["conv3.weight"]), params["conv3.bias"])
     x = jax.nn.relu(x)
-    x = conv2d(
-        x,
-        half(params["conv4.weight"]),
-        params["conv4.bias"],
-        stride=(1, 1),
-        padding=((0, 0), (0, 0)),
-    )
+    x = conv2d(x, half(params["conv4.weight"]), params["conv4.bias"])
     x = jax.nn.relu(x)
     x = x.reshape(x.shape[0], 4096)
     x = linear(x, half(params["fc1.weight"]), params["fc1.bias"])
@@ -128,8 +104,7 @@ def forward(params, x):
 def loss_fn(params, x, y):
     logits = forward(params, x)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, y)
-    loss = losses.mean()
-    return loss
+    return losses.mean()
 
 
 def make_optimizer():

@@ -138,29 +138,28 @@ def forward(params, tokens, token_types, last, key):
     keys = jax.random.split(key, 5)
     x = half(params["embeddings.word.weight"][tokens])
     h = half(params["embeddings.token_type.weight"][token_types])
-    h = x + h
-    h = in_float32(jnp.add, h, params["embeddings.position.weight"][:24])
-    h = in_float32(
+    x = x + h
+    x = in_float32(jnp.add, x, params["embeddings.position.weight"][:24])
+    x = in_float32(
         layer_norm,
-        h,
+        x,
         params["embeddings.norm.weight"],
         params["embeddings.norm.bias"],
         dims=1,
         eps=1e-12,
     )
-    h = dropout(keys[0], h, DROPOUT_RATE)
+    x = dropout(keys[0], x, DROPOUT_RATE)
     for i in range(2):
-        h = encoder_block(below(params, f"encoder.{i}"), h, last, keys[1 + 2 * i :])
-    h = head(below(params, "head"), h)
-    logits = linear(h, half(params["embeddings.word.weight"]).T, params["decoder_bias"])
+        x = encoder_block(below(params, f"encoder.{i}"), x, last, keys[1 + 2 * i :])
+    x = head(below(params, "head"), x)
+    logits = linear(x, half(params["embeddings.word.weight"]).T, params["decoder_bias"])
     return logits.astype(jnp.float32)
 
 
 def loss_fn(params, tokens, token_types, last, labels, key):
     logits = forward(params, tokens, token_types, last, key)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
-    loss = losses.mean()
-    return loss
+    return losses.mean()
 
 
 def make_optimizer():

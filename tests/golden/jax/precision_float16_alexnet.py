@@ -65,12 +65,12 @@ def in_float32(function, x, *arguments, **options):
     return half(function(x.astype(jnp.float32), *arguments, **options))
 
 
-def conv2d(x, kernel, bias, *, stride, padding, groups=1):
+def conv2d(x, kernel, bias, *, stride=1, padding=0, groups=1):
     y = lax.conv_general_dilated(
         x,
         kernel,
-        window_strides=stride,
-        padding=padding,
+        window_strides=(stride, stride),
+        padding=((padding, padding), (padding, padding)),
         feature_group_count=groups,
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
@@ -81,7 +81,7 @@ def linear(x, weight, bias):
     return half(x @ weight + bias)
 
 
-def max_pool2d(x, *, window, stride, padding):
+def max_pool2d(x, *, window, stride, padding=((0, 0), (0, 0))):
     return lax.reduce_window(
         x,
         -jnp.inf,
@@ -112,54 +112,27 @@ def local_response_norm(x, *, size, alpha, beta, k):
 def forward(params, x, key):
     keys = jax.random.split(key, 2)
     x = half(x)
+    x = conv2d(x, half(params["conv1.weight"]), params["conv1.bias"], stride=4)
+    x = jax.nn.relu(x)
+    x = in_float32(local_response_norm, x, size=5, alpha=1e-4, beta=0.75, k=2.0)
+    x = max_pool2d(x, window=(3, 3), stride=(2, 2))
     x = conv2d(
-        x,
-        half(params["conv1.weight"]),
-        params["conv1.bias"],
-        stride=(4, 4),
-        padding=((0, 0), (0, 0)),
+        x, half(params["conv2.weight"]), params["conv2.bias"], padding=2, groups=2
     )
     x = jax.nn.relu(x)
     x = in_float32(local_response_norm, x, size=5, alpha=1e-4, beta=0.75, k=2.0)
-    x = max_pool2d(x, window=(3, 3), stride=(2, 2), padding=((0, 0), (0, 0)))
-    x = conv2d(
-        x,
-        half(params["conv2.weight"]),
-        params["conv2.bias"],
-        stride=(1, 1),
-        padding=((2, 2), (2, 2)),
-        groups=2,
-    )
+    x = max_pool2d(x, window=(3, 3), stride=(2, 2))
+    x = conv2d(x, half(params["conv3.weight"]), params["conv3.bias"], padding=1)
     x = jax.nn.relu(x)
-    x = in_float32(local_response_norm, x, size=5, alpha=1e-4, beta=0.75, k=2.0)
-    x = max_pool2d(x, window=(3, 3), stride=(2, 2), padding=((0, 0), (0, 0)))
     x = conv2d(
-        x,
-        half(params["conv3.weight"]),
-        params["conv3.bias"],
-        stride=(1, 1),
-        padding=((1, 1), (1, 1)),
+        x, half(params["conv4.weight"]), params["conv4.bias"], padding=1, groups=2
     )
     x = jax.nn.relu(x)
     x = conv2d(
-        x,
-        half(params["conv4.weight"]),
-        params["conv4.bias"],
-        stride=(1, 1),
-        padding=((1, 1), (1, 1)),
-        groups=2,
+        x, half(params["conv5.weight"]), params["conv5.bias"], padding=1, groups=2
     )
     x = jax.nn.relu(x)
-    x = conv2d(
-        x,
-        half(params["conv5.weight"]),
-        params["conv5.bias"],
-        stride=(1, 1),
-        padding=((1, 1), (1, 1)),
-        groups=2,
-    )
-    x = jax.nn.relu(x)
-    x = max_pool2d(x, window=(3, 3), stride=(2, 2), padding=((0, 0), (0, 0)))
+    x = max_pool2d(x, window=(3, 3), stride=(2, 2))
     x = x.reshape(x.shape[0], 32)
     x = linear(x, half(params["fc6.weight"]), params["fc6.bias"])
     x = jax.nn.relu(x)
@@ -174,8 +147,7 @@ def forward(params, x, key):
 def loss_fn(params, x, y, key):
     logits = forward(params, x, key)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, y)
-    loss = losses.mean()
-    return loss
+    return losses.mean()
 
 
 def make_optimizer():

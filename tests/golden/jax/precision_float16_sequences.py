@@ -128,8 +128,7 @@ def forward(params, x, last):
 def loss_fn(params, x, last, y):
     logits = forward(params, x, last)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, y)
-    loss = losses.mean()
-    return loss
+    return losses.mean()
 
 
 def make_optimizer():

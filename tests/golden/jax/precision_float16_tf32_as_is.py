@@ -58,8 +58,7 @@ def forward(params, x):
 def loss_fn(params, x, y):
     logits = forward(params, x)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, y)
-    loss = losses.mean()
-    return loss
+    return losses.mean()
 
 
 def make_optimizer():

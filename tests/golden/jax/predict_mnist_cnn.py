@@ -48,12 +48,12 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
-def conv2d(x, kernel, bias, *, stride, padding):
+def conv2d(x, kernel, bias, *, stride=1, padding=0):
     y = lax.conv_general_dilated(
         x,
         kernel,
-        window_strides=stride,
-        padding=padding,
+        window_strides=(stride, stride),
+        padding=((padding, padding), (padding, padding)),
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
     return y + bias
@@ -63,7 +63,7 @@ def linear(x, weight, bias):
     return x @ weight + bias
 
 
-def max_pool2d(x, *, window, stride, padding):
+def max_pool2d(x, *, window, stride, padding=((0, 0), (0, 0))):
     return lax.reduce_window(
         x,
         -jnp.inf,
@@ -75,44 +75,19 @@ def max_pool2d(x, *, window, stride, padding):
 
 
 def forward(params, x):
-    x = conv2d(
-        x,
-        params["conv1.weight"],
-        params["conv1.bias"],
-        stride=(1, 1),
-        padding=((0, 0), (0, 0)),
-    )
+    x = conv2d(x, params["conv1.weight"], params["conv1.bias"])
     x = jax.nn.relu(x)
-    x = conv2d(
-        x,
-        params["conv2.weight"],
-        params["conv2.bias"],
-        stride=(1, 1),
-        padding=((0, 0), (0, 0)),
-    )
+    x = conv2d(x, params["conv2.weight"], params["conv2.bias"])
     x = jax.nn.relu(x)
-    x = max_pool2d(x, window=(2, 2), stride=(2, 2), padding=((0, 0), (0, 0)))
-    x = conv2d(
-        x,
-        params["conv3.weight"],
-        params["conv3.bias"],
-        stride=(1, 1),
-        padding=((0, 0), (0, 0)),
-    )
+    x = max_pool2d(x, window=(2, 2), stride=(2, 2))
+    x = conv2d(x, params["conv3.weight"], params["conv3.bias"])
     x = jax.nn.relu(x)
-    x = conv2d(
-        x,
-        params["conv4.weight"],
-        params["conv4.bias"],
-        stride=(1, 1),
-        padding=((0, 0), (0, 0)),
-    )
+    x = conv2d(x, params["conv4.weight"], params["conv4.bias"])
     x = jax.nn.relu(x)
     x = x.reshape(x.shape[0], 4096)
     x = linear(x, params["fc1.weight"], params["fc1.bias"])
     x = jax.nn.relu(x)
-    logits = linear(x, params["fc2.weight"], params["fc2.bias"])
-    return logits
+    return linear(x, params["fc2.weight"], params["fc2.bias"])
 
 
 def init_params(weights):

@@ -37,12 +37,12 @@ def below(tree, path):
     return {name[len(start) :]: x for name, x in tree.items() if name.startswith(start)}
 
 
-def conv2d(x, kernel, *, stride, padding):
+def conv2d(x, kernel, *, stride=1, padding=0):
     return lax.conv_general_dilated(
         x,
         kernel,
-        window_strides=stride,
-        padding=padding,
+        window_strides=(stride, stride),
+        padding=((padding, padding), (padding, padding)),
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
 
@@ -57,7 +57,7 @@ def batch_norm(x, scale, shift, mean, var, *, eps=1e-5):
 
 
 def block(params, x):
-    x = conv2d(x, params["conv1.weight"], stride=(1, 1), padding=((1, 1), (1, 1)))
+    x = conv2d(x, params["conv1.weight"], padding=1)
     x = batch_norm(
         x,
         params["bn1.weight"],
@@ -66,7 +66,7 @@ def block(params, x):
         params["bn1.running_var"],
     )
     x = jax.nn.relu(x)
-    x = conv2d(x, params["conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1)))
+    x = conv2d(x, params["conv2.weight"], padding=1)
     return batch_norm(
         x,
         params["bn2.weight"],
@@ -77,7 +77,7 @@ def block(params, x):
 
 
 def down_block(params, x):
-    h = conv2d(x, params["down.conv.weight"], stride=(2, 2), padding=((0, 0), (0, 0)))
+    h = conv2d(x, params["down.conv.weight"], stride=2)
     h = batch_norm(
         h,
         params["down.bn.weight"],
@@ -85,7 +85,7 @@ def down_block(params, x):
         params["down.bn.running_mean"],
         params["down.bn.running_var"],
     )
-    x = conv2d(x, params["conv1.weight"], stride=(2, 2), padding=((1, 1), (1, 1)))
+    x = conv2d(x, params["conv1.weight"], stride=2, padding=1)
     x = batch_norm(
         x,
         params["bn1.weight"],
@@ -94,7 +94,7 @@ def down_block(params, x):
         params["bn1.running_var"],
     )
     x = jax.nn.relu(x)
-    x = conv2d(x, params["conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1)))
+    x = conv2d(x, params["conv2.weight"], padding=1)
     x = batch_norm(
         x,
         params["bn2.weight"],
@@ -106,7 +106,7 @@ def down_block(params, x):
 
 
 def forward(params, x):
-    x = conv2d(x, params["stem.conv.weight"], stride=(2, 2), padding=((1, 1), (1, 1)))
+    x = conv2d(x, params["stem.conv.weight"], stride=2, padding=1)
     x = batch_norm(
         x,
         params["stem.bn.weight"],
@@ -121,8 +121,7 @@ def forward(params, x):
     x = down_block(below(params, "block2"), x)
     x = jax.nn.relu(x)
     x = jnp.mean(x, axis=(1, 2))
-    logits = linear(x, params["fc.weight"], params["fc.bias"])
-    return logits
+    return linear(x, params["fc.weight"], params["fc.bias"])
 
 
 def init_params(key):

@@ -54,12 +54,12 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
-def conv2d(x, kernel, *, stride, padding):
+def conv2d(x, kernel, *, stride=1, padding=0):
     return lax.conv_general_dilated(
         x,
         kernel,
-        window_strides=stride,
-        padding=padding,
+        window_strides=(stride, stride),
+        padding=((padding, padding), (padding, padding)),
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
 
@@ -78,9 +78,7 @@ def batch_norm(x, scale, shift, stats, mean, var, *, eps, momentum):
 
 
 def block(params, stats, prefix, x):
-    x = conv2d(
-        x, params[f"{prefix}.conv1.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
-    )
+    x = conv2d(x, params[f"{prefix}.conv1.weight"], padding=1)
     x = batch_norm(
         x,
         params[f"{prefix}.bn1.weight"],
@@ -92,9 +90,7 @@ def block(params, stats, prefix, x):
         momentum=0.1,
     )
     x = jax.nn.relu(x)
-    x = conv2d(
-        x, params[f"{prefix}.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
-    )
+    x = conv2d(x, params[f"{prefix}.conv2.weight"], padding=1)
     return batch_norm(
         x,
         params[f"{prefix}.bn2.weight"],
@@ -108,9 +104,7 @@ def block(params, stats, prefix, x):
 
 
 def down_block(params, stats, prefix, x):
-    h = conv2d(
-        x, params[f"{prefix}.down.conv.weight"], stride=(2, 2), padding=((0, 0), (0, 0))
-    )
+    h = conv2d(x, params[f"{prefix}.down.conv.weight"], stride=2)
     h = batch_norm(
         h,
         params[f"{prefix}.down.bn.weight"],
@@ -121,9 +115,7 @@ def down_block(params, stats, prefix, x):
         eps=1e-5,
         momentum=0.1,
     )
-    x = conv2d(
-        x, params[f"{prefix}.conv1.weight"], stride=(2, 2), padding=((1, 1), (1, 1))
-    )
+    x = conv2d(x, params[f"{prefix}.conv1.weight"], stride=2, padding=1)
     x = batch_norm(
         x,
         params[f"{prefix}.bn1.weight"],
@@ -135,9 +127,7 @@ def down_block(params, stats, prefix, x):
         momentum=0.1,
     )
     x = jax.nn.relu(x)
-    x = conv2d(
-        x, params[f"{prefix}.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
-    )
+    x = conv2d(x, params[f"{prefix}.conv2.weight"], padding=1)
     x = batch_norm(
         x,
         params[f"{prefix}.bn2.weight"],
@@ -154,7 +144,7 @@ def down_block(params, stats, prefix, x):
 def forward(params, stats, x):
     """The prediction and the new running statistics."""
     stats = dict(stats)
-    x = conv2d(x, params["stem.conv.weight"], stride=(2, 2), padding=((1, 1), (1, 1)))
+    x = conv2d(x, params["stem.conv.weight"], stride=2, padding=1)
     x = batch_norm(
         x,
         params["stem.bn.weight"],

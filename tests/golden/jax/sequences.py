@@ -104,15 +104,13 @@ def forward(params, x, last):
     a4 = attention(a3, q, a3, last)
     a5 = attention(a4, a3, q)
     f = a5.reshape(a5.shape[0], 24)
-    logits = linear(f, params["head.weight"], params["head.bias"])
-    return logits
+    return linear(f, params["head.weight"], params["head.bias"])
 
 
 def loss_fn(params, x, last, y):
     logits = forward(params, x, last)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, y)
-    loss = losses.mean()
-    return loss
+    return losses.mean()
 
 
 def make_optimizer():

@@ -67,15 +67,13 @@ def linear(x, weight, bias):
 def forward(params, x):
     x = linear(x, params["fc1.weight"], params["fc1.bias"])
     x = jax.nn.relu(x)
-    logits = linear(x, params["fc2.weight"], params["fc2.bias"])
-    return logits
+    return linear(x, params["fc2.weight"], params["fc2.bias"])
 
 
 def loss_fn(params, x, y):
     logits = forward(params, x)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, y)
-    loss = losses.mean()
-    return loss
+    return losses.mean()
 
 
 class AverageState(NamedTuple):

@@ -41,9 +41,8 @@ struct AlexnetSmallImpl : nn::Module {
     register_module("conv4", conv4);
     register_module("conv5", conv5);
     register_module("fc6", fc6);
-    register_module("dropout1", dropout1);
+    register_module("dropout", dropout);
     register_module("fc7", fc7);
-    register_module("dropout2", dropout2);
     register_module("fc8", fc8);
   }
 
@@ -59,9 +58,9 @@ struct AlexnetSmallImpl : nn::Module {
     x = torch::relu(conv5(x));
     x = torch::max_pool2d(x, 3, /*stride=*/2).flatten(1);
     x = torch::relu(fc6(x));
-    x = dropout1(x);
+    x = dropout(x);
     x = torch::relu(fc7(x));
-    x = dropout2(x);
+    x = dropout(x);
     return fc8(x);
   }
 
@@ -71,9 +70,8 @@ struct AlexnetSmallImpl : nn::Module {
   nn::Conv2d conv4{nn::Conv2dOptions(48, 48, 3).padding(1).groups(2)};
   nn::Conv2d conv5{nn::Conv2dOptions(48, 32, 3).padding(1).groups(2)};
   nn::Linear fc6{32, 64};
-  nn::Dropout dropout1{0.5};
+  nn::Dropout dropout{0.5};
   nn::Linear fc7{64, 64};
-  nn::Dropout dropout2{0.5};
   nn::Linear fc8{64, 10};
 };
 TORCH_MODULE(AlexnetSmall);

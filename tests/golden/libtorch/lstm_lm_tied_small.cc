@@ -29,33 +29,29 @@ const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch
 struct LstmLmTiedSmallImpl : nn::Module {
   LstmLmTiedSmallImpl() {
     register_module("tokens", tokens_2);
-    register_module("dropout1", dropout1);
+    register_module("dropout", dropout);
     register_module("lstm1", lstm1);
     // One bias, as in other frameworks: torch's second one stays zero.
     nn::init::zeros_(lstm1->named_parameters()["bias_hh_l0"]).requires_grad_(false);
-    register_module("dropout2", dropout2);
     register_module("lstm2", lstm2);
     nn::init::zeros_(lstm2->named_parameters()["bias_hh_l0"]).requires_grad_(false);
-    register_module("dropout3", dropout3);
     register_parameter("decoder_bias", decoder_bias);
   }
 
   Tensor forward(const Tensor& tokens) {
     Tensor x = tokens_2(tokens);
-    x = dropout1(x);
+    x = dropout(x);
     x = std::get<0>(lstm1(x));
-    x = dropout2(x);
+    x = dropout(x);
     x = std::get<0>(lstm2(x));
-    x = dropout3(x);
+    x = dropout(x);
     return torch::linear(x, tokens_2->weight, decoder_bias);
   }
 
   nn::Embedding tokens_2{500, 64};
-  nn::Dropout dropout1{0.5};
+  nn::Dropout dropout{0.5};
   nn::LSTM lstm1{nn::LSTMOptions(64, 64).batch_first(true)};
-  nn::Dropout dropout2{0.5};
   nn::LSTM lstm2{nn::LSTMOptions(64, 64).batch_first(true)};
-  nn::Dropout dropout3{0.5};
   Tensor decoder_bias = torch::empty({500});
 };
 TORCH_MODULE(LstmLmTiedSmall);

@@ -30,27 +30,25 @@ struct MlpDeepImpl : nn::Module {
   MlpDeepImpl() {
     register_module("fc1", fc1);
     register_module("bn1", bn1);
-    register_module("dropout1", dropout1);
+    register_module("dropout", dropout);
     register_module("fc2", fc2);
     register_module("bn2", bn2);
-    register_module("dropout2", dropout2);
     register_module("fc3", fc3);
   }
 
   Tensor forward(Tensor x) {
     x = torch::relu(bn1(fc1(x)));
-    x = dropout1(x);
+    x = dropout(x);
     x = torch::relu(bn2(fc2(x)));
-    x = dropout2(x);
+    x = dropout(x);
     return fc3(x);
   }
 
   nn::Linear fc1{100, 256};
   nn::BatchNorm1d bn1{nn::BatchNorm1dOptions(256).eps(1e-5).momentum(0.1)};
-  nn::Dropout dropout1{0.5};
+  nn::Dropout dropout{0.5};
   nn::Linear fc2{256, 128};
   nn::BatchNorm1d bn2{nn::BatchNorm1dOptions(128).eps(1e-5).momentum(0.1)};
-  nn::Dropout dropout2{0.5};
   nn::Linear fc3{128, 10};
 };
 TORCH_MODULE(MlpDeep);

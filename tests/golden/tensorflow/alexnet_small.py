@@ -53,6 +53,10 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
 @tf.function(jit_compile=True)
 def conv2d_xla(x, kernel, *, strides, padding, dilations):
     """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
@@ -89,61 +93,40 @@ class AlexnetSmall(tf.Module):
         self.fc8_bias = tf.Variable(weights["fc8_bias"])
 
     def __call__(self, x):
-        x = tf.nn.conv2d(x, self.conv1_weight, strides=(4, 4), padding="VALID")
+        x = tf.nn.conv2d(x, self.conv1_weight, strides=4, padding="VALID")
         x = tf.nn.bias_add(x, self.conv1_bias)
         x = tf.nn.relu(x)
         x = local_response_norm(x, size=5, alpha=1e-4, beta=0.75, k=2.0)
-        x = tf.nn.max_pool2d(x, ksize=(3, 3), strides=(2, 2), padding="VALID")
+        x = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="VALID")
         x = conv2d_xla(
-            x,
-            self.conv2_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [2, 2], [2, 2], [0, 0]],
-            dilations=(1, 1),
+            x, self.conv2_weight, strides=1, padding="SAME", dilations=(1, 1)
         )
         x = tf.nn.bias_add(x, self.conv2_bias)
         x = tf.nn.relu(x)
         x = local_response_norm(x, size=5, alpha=1e-4, beta=0.75, k=2.0)
-        x = tf.nn.max_pool2d(x, ksize=(3, 3), strides=(2, 2), padding="VALID")
-        x = tf.nn.conv2d(
-            x,
-            self.conv3_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-        )
+        x = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="VALID")
+        x = tf.nn.conv2d(x, self.conv3_weight, strides=1, padding="SAME")
         x = tf.nn.bias_add(x, self.conv3_bias)
         x = tf.nn.relu(x)
         x = conv2d_xla(
-            x,
-            self.conv4_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-            dilations=(1, 1),
+            x, self.conv4_weight, strides=1, padding="SAME", dilations=(1, 1)
         )
         x = tf.nn.bias_add(x, self.conv4_bias)
         x = tf.nn.relu(x)
         x = conv2d_xla(
-            x,
-            self.conv5_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-            dilations=(1, 1),
+            x, self.conv5_weight, strides=1, padding="SAME", dilations=(1, 1)
         )
         x = tf.nn.bias_add(x, self.conv5_bias)
         x = tf.nn.relu(x)
-        x = tf.nn.max_pool2d(x, ksize=(3, 3), strides=(2, 2), padding="VALID")
+        x = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="VALID")
         x = tf.reshape(x, (-1, 32))
-        x = tf.matmul(x, self.fc6_weight)
-        x = tf.nn.bias_add(x, self.fc6_bias)
+        x = linear(x, self.fc6_weight, self.fc6_bias)
         x = tf.nn.relu(x)
         x = tf.nn.dropout(x, rate=DROPOUT_RATE)
-        x = tf.matmul(x, self.fc7_weight)
-        x = tf.nn.bias_add(x, self.fc7_bias)
+        x = linear(x, self.fc7_weight, self.fc7_bias)
         x = tf.nn.relu(x)
         x = tf.nn.dropout(x, rate=DROPOUT_RATE)
-        logits = tf.matmul(x, self.fc8_weight)
-        logits = tf.nn.bias_add(logits, self.fc8_bias)
-        return logits
+        return linear(x, self.fc8_weight, self.fc8_bias)
 
 
 def loss_fn(logits, y):

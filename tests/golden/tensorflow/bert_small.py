@@ -55,6 +55,11 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    """tf.matmul would repeat the weight for every row of a sequence."""
+    return tf.nn.bias_add(tf.tensordot(x, weight, axes=1), bias)
+
+
 def layer_norm(x, scale, shift, *, dims, eps):
     mean, var = tf.nn.moments(x, axes=list(range(-dims, 0)), keepdims=True)
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
@@ -89,19 +94,15 @@ class Attention(tf.Module):
         self.norm_bias = tf.Variable(weights[f"{prefix}.norm_bias"])
 
     def __call__(self, x, last):
-        q = tf.tensordot(x, self.query_weight, axes=1)
-        q = tf.nn.bias_add(q, self.query_bias)
+        q = linear(x, self.query_weight, self.query_bias)
         q = tf.reshape(q, (-1, 24, 4, 16))
-        k = tf.tensordot(x, self.key_weight, axes=1)
-        k = tf.nn.bias_add(k, self.key_bias)
+        k = linear(x, self.key_weight, self.key_bias)
         k = tf.reshape(k, (-1, 24, 4, 16))
-        v = tf.tensordot(x, self.value_weight, axes=1)
-        v = tf.nn.bias_add(v, self.value_bias)
+        v = linear(x, self.value_weight, self.value_bias)
         v = tf.reshape(v, (-1, 24, 4, 16))
         h = attention(q, k, v, last)
         h = tf.reshape(h, (-1, 24, 64))
-        h = tf.tensordot(h, self.output_weight, axes=1)
-        h = tf.nn.bias_add(h, self.output_bias)
+        h = linear(h, self.output_weight, self.output_bias)
         h = tf.nn.dropout(h, rate=DROPOUT_RATE)
         x = x + h
         return layer_norm(x, self.norm_weight, self.norm_bias, dims=1, eps=1e-12)
@@ -120,11 +121,9 @@ class EncoderBlock(tf.Module):
 
     def __call__(self, x, last):
         x = self.attention(x, last)
-        h = tf.tensordot(x, self.intermediate_weight, axes=1)
-        h = tf.nn.bias_add(h, self.intermediate_bias)
+        h = linear(x, self.intermediate_weight, self.intermediate_bias)
         h = gelu(h)
-        h = tf.tensordot(h, self.output_weight, axes=1)
-        h = tf.nn.bias_add(h, self.output_bias)
+        h = linear(h, self.output_weight, self.output_bias)
         h = tf.nn.dropout(h, rate=DROPOUT_RATE)
         x = x + h
         return layer_norm(x, self.norm_weight, self.norm_bias, dims=1, eps=1e-12)
@@ -139,8 +138,7 @@ class Head(tf.Module):
         self.norm_bias = tf.Variable(weights[f"{prefix}.norm_bias"])
 
     def __call__(self, x):
-        x = tf.tensordot(x, self.dense_weight, axes=1)
-        x = tf.nn.bias_add(x, self.dense_bias)
+        x = linear(x, self.dense_weight, self.dense_bias)
         x = gelu(x)
         return layer_norm(x, self.norm_weight, self.norm_bias, dims=1, eps=1e-12)
 
@@ -164,18 +162,17 @@ class BertSmall(tf.Module):
     def __call__(self, tokens, token_types, last):
         x = tf.nn.embedding_lookup(self.embeddings_word_weight, tokens)
         h = tf.nn.embedding_lookup(self.embeddings_token_type_weight, token_types)
-        h = x + h
-        h = h + self.embeddings_position_weight[:24]
-        h = layer_norm(
-            h, self.embeddings_norm_weight, self.embeddings_norm_bias, dims=1, eps=1e-12
+        x = x + h
+        x = x + self.embeddings_position_weight[:24]
+        x = layer_norm(
+            x, self.embeddings_norm_weight, self.embeddings_norm_bias, dims=1, eps=1e-12
         )
-        h = tf.nn.dropout(h, rate=DROPOUT_RATE)
+        x = tf.nn.dropout(x, rate=DROPOUT_RATE)
         for block in self.encoder:
-            h = block(h, last)
-        h = self.head(h)
-        logits = tf.tensordot(h, self.embeddings_word_weight, axes=(-1, 1))
-        logits = tf.nn.bias_add(logits, self.decoder_bias)
-        return logits
+            x = block(x, last)
+        x = self.head(x)
+        logits = tf.tensordot(x, self.embeddings_word_weight, axes=(-1, 1))
+        return tf.nn.bias_add(logits, self.decoder_bias)
 
 
 def loss_fn(logits, labels):

@@ -51,6 +51,11 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    """tf.matmul would repeat the weight for every row of a sequence."""
+    return tf.nn.bias_add(tf.tensordot(x, weight, axes=1), bias)
+
+
 def gru(x, weight_ih, weight_hh, bias_ih, bias_hh):
     """The whole sequence from a zero state, unrolled; the gates are r, z, n."""
     gates = tf.tensordot(x, weight_ih, 1) + bias_ih
@@ -86,10 +91,8 @@ class Speech(tf.Module):
             self.rnn_bias_ih_l0,
             self.rnn_bias_hh_l0,
         )
-        early = tf.tensordot(sound, self.early_weight, axes=1)
-        early = tf.nn.bias_add(early, self.early_bias)
-        logits = tf.tensordot(h, self.head_weight, axes=1)
-        logits = tf.nn.bias_add(logits, self.head_bias)
+        early = linear(sound, self.early_weight, self.early_bias)
+        logits = linear(h, self.head_weight, self.head_bias)
         return logits, early
 
 

@@ -95,8 +95,7 @@ class Lm(tf.Module):
         f = tf.reshape(a, (-1, 6, 8))
         r = p + f
         r_now = tf.gather(r, positions, axis=1)
-        head = tf.tensordot(r_now, self.head_weight, axes=1)
-        return head
+        return tf.tensordot(r_now, self.head_weight, axes=1)
 
 
 def decode_step(model, read, words, first):

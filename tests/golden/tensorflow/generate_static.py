@@ -106,8 +106,7 @@ class Lm(tf.Module):
         f = tf.reshape(a, (-1, a.shape[1], 8))
         r = p + f
         r_last = r[:, -1:]
-        head = tf.tensordot(r_last, self.head_weight, axes=1)
-        return head
+        return tf.tensordot(r_last, self.head_weight, axes=1)
 
 
 def decode_step(model, words, first):

@@ -54,6 +54,10 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
 class Losses(tf.Module):
     def __init__(self, weights):
         super().__init__()
@@ -67,21 +71,14 @@ class Losses(tf.Module):
         self.aux_bias = tf.Variable(weights["aux_bias"])
 
     def __call__(self, x):
-        x = tf.nn.conv2d(
-            x,
-            self.trunk_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-        )
+        x = tf.nn.conv2d(x, self.trunk_weight, strides=1, padding="SAME")
         x = tf.nn.bias_add(x, self.trunk_bias)
         x = tf.nn.relu(x)
-        picture = tf.nn.conv2d(x, self.decoder_weight, strides=(1, 1), padding="VALID")
+        picture = tf.nn.conv2d(x, self.decoder_weight, strides=1, padding="VALID")
         picture = tf.nn.bias_add(picture, self.decoder_bias)
         x = tf.reshape(x, (-1, 32))
-        logits = tf.matmul(x, self.head_weight)
-        logits = tf.nn.bias_add(logits, self.head_bias)
-        x = tf.matmul(x, self.aux_weight)
-        x = tf.nn.bias_add(x, self.aux_bias)
+        logits = linear(x, self.head_weight, self.head_bias)
+        x = linear(x, self.aux_weight, self.aux_bias)
         return logits, x, picture
 
 

@@ -89,8 +89,7 @@ class LstmLmTiedSmall(tf.Module):
         )
         x = tf.nn.dropout(x, rate=DROPOUT_RATE)
         logits = tf.tensordot(x, self.tokens_weight, axes=(-1, 1))
-        logits = tf.nn.bias_add(logits, self.decoder_bias)
-        return logits
+        return tf.nn.bias_add(logits, self.decoder_bias)
 
 
 def loss_fn(logits, labels):

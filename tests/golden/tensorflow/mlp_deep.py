@@ -52,6 +52,10 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
 def batch_norm(x, scale, shift, running_mean, running_var, *, eps, momentum):
     """Normalises with the statistics of the batch and updates the running ones."""
     mean, var = tf.nn.moments(x, axes=list(range(x.shape.rank - 1)))
@@ -83,8 +87,7 @@ class MlpDeep(tf.Module):
         self.fc3_bias = tf.Variable(weights["fc3_bias"])
 
     def __call__(self, x):
-        x = tf.matmul(x, self.fc1_weight)
-        x = tf.nn.bias_add(x, self.fc1_bias)
+        x = linear(x, self.fc1_weight, self.fc1_bias)
         x = batch_norm(
             x,
             self.bn1_weight,
@@ -96,8 +99,7 @@ class MlpDeep(tf.Module):
         )
         x = tf.nn.relu(x)
         x = tf.nn.dropout(x, rate=DROPOUT_RATE)
-        x = tf.matmul(x, self.fc2_weight)
-        x = tf.nn.bias_add(x, self.fc2_bias)
+        x = linear(x, self.fc2_weight, self.fc2_bias)
         x = batch_norm(
             x,
             self.bn2_weight,
@@ -109,9 +111,7 @@ class MlpDeep(tf.Module):
         )
         x = tf.nn.relu(x)
         x = tf.nn.dropout(x, rate=DROPOUT_RATE)
-        logits = tf.matmul(x, self.fc3_weight)
-        logits = tf.nn.bias_add(logits, self.fc3_bias)
-        return logits
+        return linear(x, self.fc3_weight, self.fc3_bias)
 
 
 def loss_fn(logits, y):

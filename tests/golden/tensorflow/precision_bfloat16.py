@@ -60,6 +60,11 @@ def in_float32(function, x, *arguments, **options):
     return half(function(tf.cast(x, tf.float32), *arguments, **options))
 
 
+def linear(x, weight, bias):
+    """tf.matmul would repeat the weight for every row of a sequence."""
+    return in_float32(tf.nn.bias_add, tf.tensordot(x, weight, axes=1), bias)
+
+
 class MnistCnn(tf.Module):
     def __init__(self, weights):
         super().__init__()
@@ -78,25 +83,23 @@ class MnistCnn(tf.Module):
 
     def __call__(self, x):
         x = half(x)
-        x = tf.nn.conv2d(x, half(self.conv1_weight), strides=(1, 1), padding="VALID")
+        x = tf.nn.conv2d(x, half(self.conv1_weight), strides=1, padding="VALID")
         x = in_float32(tf.nn.bias_add, x, self.conv1_bias)
         x = tf.nn.relu(x)
-        x = tf.nn.conv2d(x, half(self.conv2_weight), strides=(1, 1), padding="VALID")
+        x = tf.nn.conv2d(x, half(self.conv2_weight), strides=1, padding="VALID")
         x = in_float32(tf.nn.bias_add, x, self.conv2_bias)
         x = tf.nn.relu(x)
-        x = tf.nn.max_pool2d(x, ksize=(2, 2), strides=(2, 2), padding="VALID")
-        x = tf.nn.conv2d(x, half(self.conv3_weight), strides=(1, 1), padding="VALID")
+        x = tf.nn.max_pool2d(x, ksize=2, strides=2, padding="VALID")
+        x = tf.nn.conv2d(x, half(self.conv3_weight), strides=1, padding="VALID")
         x = in_float32(tf.nn.bias_add, x, self.conv3_bias)
         x = tf.nn.relu(x)
-        x = tf.nn.conv2d(x, half(self.conv4_weight), strides=(1, 1), padding="VALID")
+        x = tf.nn.conv2d(x, half(self.conv4_weight), strides=1, padding="VALID")
         x = in_float32(tf.nn.bias_add, x, self.conv4_bias)
         x = tf.nn.relu(x)
         x = tf.reshape(x, (-1, 4096))
-        x = tf.matmul(x, half(self.fc1_weight))
-        x = in_float32(tf.nn.bias_add, x, self.fc1_bias)
+        x = linear(x, half(self.fc1_weight), self.fc1_bias)
         x = tf.nn.relu(x)
-        logits = tf.matmul(x, half(self.fc2_weight))
-        logits = in_float32(tf.nn.bias_add, logits, self.fc2_bias)
+        logits = linear(x, half(self.fc2_weight), self.fc2_bias)
         return tf.cast(logits, tf.float32)
 
 

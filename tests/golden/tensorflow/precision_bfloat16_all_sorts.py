@@ -64,6 +64,11 @@ def in_float32(function, x, *arguments, **options):
     return half(function(tf.cast(x, tf.float32), *arguments, **options))
 
 
+def linear(x, weight, bias):
+    """tf.matmul would repeat the weight for every row of a sequence."""
+    return in_float32(tf.nn.bias_add, tf.tensordot(x, weight, axes=1), bias)
+
+
 @tf.function(jit_compile=True)
 def conv2d_xla(x, kernel, *, strides, padding, dilations):
     """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
@@ -129,19 +134,19 @@ class Stem(tf.Module):
         x = conv2d_xla(
             x,
             half(self.depth_weight),
-            strides=(1, 1),
+            strides=1,
             padding=[[0, 0], [2, 2], [2, 2], [0, 0]],
             dilations=(2, 2),
         )
         x = gelu_tanh(x)
         x = tf.nn.max_pool2d(
-            x, ksize=(2, 2), strides=(1, 1), padding=[[0, 0], [1, 0], [0, 1], [0, 0]]
+            x, ksize=2, strides=1, padding=[[0, 0], [1, 0], [0, 1], [0, 0]]
         )
         x = in_float32(
             avg_pool2d,
             x,
             ksize=(3, 2),
-            strides=(2, 2),
+            strides=2,
             padding=[[0, 0], [1, 0], [0, 1], [0, 0]],
             count_include_pad=False,
         )
@@ -149,8 +154,8 @@ class Stem(tf.Module):
         x = in_float32(
             avg_pool2d,
             x,
-            ksize=(2, 2),
-            strides=(1, 1),
+            ksize=2,
+            strides=1,
             padding=[[0, 0], [1, 1], [0, 0], [0, 0]],
             count_include_pad=True,
         )
@@ -192,8 +197,7 @@ class AllSorts(tf.Module):
         )
         f = tf.reshape(l_2, (-1, 30))
         d = tf.nn.dropout(f, rate=DROPOUT_RATE)
-        q = tf.matmul(d, half(self.mix_weight))
-        q = in_float32(tf.nn.bias_add, q, self.mix_bias)
+        q = linear(d, half(self.mix_weight), self.mix_bias)
         w = tf.tanh(q)
         k = in_float32(tf.nn.softmax, w, axis=1)
         both = tf.concat([pooled, k], axis=1)

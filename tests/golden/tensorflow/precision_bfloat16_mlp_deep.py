@@ -61,6 +61,11 @@ def in_float32(function, x, *arguments, **options):
     return half(function(tf.cast(x, tf.float32), *arguments, **options))
 
 
+def linear(x, weight, bias):
+    """tf.matmul would repeat the weight for every row of a sequence."""
+    return in_float32(tf.nn.bias_add, tf.tensordot(x, weight, axes=1), bias)
+
+
 def batch_norm(x, scale, shift, running_mean, running_var, *, eps, momentum):
     """Normalises with the statistics of the batch and updates the running ones."""
     mean, var = tf.nn.moments(x, axes=list(range(x.shape.rank - 1)))
@@ -93,8 +98,7 @@ class MlpDeep(tf.Module):
 
     def __call__(self, x):
         x = half(x)
-        x = tf.matmul(x, half(self.fc1_weight))
-        x = in_float32(tf.nn.bias_add, x, self.fc1_bias)
+        x = linear(x, half(self.fc1_weight), self.fc1_bias)
         x = in_float32(
             batch_norm,
             x,
@@ -107,8 +111,7 @@ class MlpDeep(tf.Module):
         )
         x = tf.nn.relu(x)
         x = tf.nn.dropout(x, rate=DROPOUT_RATE)
-        x = tf.matmul(x, half(self.fc2_weight))
-        x = in_float32(tf.nn.bias_add, x, self.fc2_bias)
+        x = linear(x, half(self.fc2_weight), self.fc2_bias)
         x = in_float32(
             batch_norm,
             x,
@@ -121,8 +124,7 @@ class MlpDeep(tf.Module):
         )
         x = tf.nn.relu(x)
         x = tf.nn.dropout(x, rate=DROPOUT_RATE)
-        logits = tf.matmul(x, half(self.fc3_weight))
-        logits = in_float32(tf.nn.bias_add, logits, self.fc3_bias)
+        logits = linear(x, half(self.fc3_weight), self.fc3_bias)
         return tf.cast(logits, tf.float32)
 
 

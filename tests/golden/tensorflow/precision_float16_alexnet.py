@@ -62,6 +62,11 @@ def in_float32(function, x, *arguments, **options):
     return half(function(tf.cast(x, tf.float32), *arguments, **options))
 
 
+def linear(x, weight, bias):
+    """tf.matmul would repeat the weight for every row of a sequence."""
+    return in_float32(tf.nn.bias_add, tf.tensordot(x, weight, axes=1), bias)
+
+
 @tf.function(jit_compile=True)
 def conv2d_xla(x, kernel, *, strides, padding, dilations):
     """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
@@ -99,60 +104,40 @@ class AlexnetSmall(tf.Module):
 
     def __call__(self, x):
         x = half(x)
-        x = tf.nn.conv2d(x, half(self.conv1_weight), strides=(4, 4), padding="VALID")
+        x = tf.nn.conv2d(x, half(self.conv1_weight), strides=4, padding="VALID")
         x = in_float32(tf.nn.bias_add, x, self.conv1_bias)
         x = tf.nn.relu(x)
         x = in_float32(local_response_norm, x, size=5, alpha=1e-4, beta=0.75, k=2.0)
-        x = tf.nn.max_pool2d(x, ksize=(3, 3), strides=(2, 2), padding="VALID")
+        x = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="VALID")
         x = conv2d_xla(
-            x,
-            half(self.conv2_weight),
-            strides=(1, 1),
-            padding=[[0, 0], [2, 2], [2, 2], [0, 0]],
-            dilations=(1, 1),
+            x, half(self.conv2_weight), strides=1, padding="SAME", dilations=(1, 1)
         )
         x = in_float32(tf.nn.bias_add, x, self.conv2_bias)
         x = tf.nn.relu(x)
         x = in_float32(local_response_norm, x, size=5, alpha=1e-4, beta=0.75, k=2.0)
-        x = tf.nn.max_pool2d(x, ksize=(3, 3), strides=(2, 2), padding="VALID")
-        x = tf.nn.conv2d(
-            x,
-            half(self.conv3_weight),
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-        )
+        x = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="VALID")
+        x = tf.nn.conv2d(x, half(self.conv3_weight), strides=1, padding="SAME")
         x = in_float32(tf.nn.bias_add, x, self.conv3_bias)
         x = tf.nn.relu(x)
         x = conv2d_xla(
-            x,
-            half(self.conv4_weight),
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-            dilations=(1, 1),
+            x, half(self.conv4_weight), strides=1, padding="SAME", dilations=(1, 1)
         )
         x = in_float32(tf.nn.bias_add, x, self.conv4_bias)
         x = tf.nn.relu(x)
         x = conv2d_xla(
-            x,
-            half(self.conv5_weight),
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
-            dilations=(1, 1),
+            x, half(self.conv5_weight), strides=1, padding="SAME", dilations=(1, 1)
         )
         x = in_float32(tf.nn.bias_add, x, self.conv5_bias)
         x = tf.nn.relu(x)
-        x = tf.nn.max_pool2d(x, ksize=(3, 3), strides=(2, 2), padding="VALID")
+        x = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="VALID")
         x = tf.reshape(x, (-1, 32))
-        x = tf.matmul(x, half(self.fc6_weight))
-        x = in_float32(tf.nn.bias_add, x, self.fc6_bias)
+        x = linear(x, half(self.fc6_weight), self.fc6_bias)
         x = tf.nn.relu(x)
         x = tf.nn.dropout(x, rate=DROPOUT_RATE)
-        x = tf.matmul(x, half(self.fc7_weight))
-        x = in_float32(tf.nn.bias_add, x, self.fc7_bias)
+        x = linear(x, half(self.fc7_weight), self.fc7_bias)
         x = tf.nn.relu(x)
         x = tf.nn.dropout(x, rate=DROPOUT_RATE)
-        logits = tf.matmul(x, half(self.fc8_weight))
-        logits = in_float32(tf.nn.bias_add, logits, self.fc8_bias)
+        logits = linear(x, half(self.fc8_weight), self.fc8_bias)
         return tf.cast(logits, tf.float32)
 
 

@@ -61,6 +61,11 @@ def in_float32(function, x, *arguments, **options):
     return half(function(tf.cast(x, tf.float32), *arguments, **options))
 
 
+def linear(x, weight, bias):
+    """tf.matmul would repeat the weight for every row of a sequence."""
+    return in_float32(tf.nn.bias_add, tf.tensordot(x, weight, axes=1), bias)
+
+
 def attention(q, k, v, last=None, *, causal=False, window=0):
     """Products are in half precision, scores and softmax in float32."""
     q, k, v = (tf.transpose(heads, (0, 2, 1, 3)) for heads in (q, k, v))
@@ -128,8 +133,7 @@ class Sequences(tf.Module):
         a4 = attention(a3, q, a3, last)
         a5 = attention(a4, a3, q)
         f = tf.reshape(a5, (-1, 24))
-        logits = tf.matmul(f, half(self.head_weight))
-        logits = in_float32(tf.nn.bias_add, logits, self.head_bias)
+        logits = linear(f, half(self.head_weight), self.head_bias)
         return tf.cast(logits, tf.float32)
 
 

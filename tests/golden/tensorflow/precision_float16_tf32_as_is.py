@@ -44,6 +44,11 @@ def in_float32(function, x, *arguments, **options):
     return half(function(tf.cast(x, tf.float32), *arguments, **options))
 
 
+def linear(x, weight, bias):
+    """tf.matmul would repeat the weight for every row of a sequence."""
+    return in_float32(tf.nn.bias_add, tf.tensordot(x, weight, axes=1), bias)
+
+
 def glorot_uniform(shape):
     fan_in, fan_out = (math.prod(shape[:-2]) * n for n in shape[-2:])
     limit = math.sqrt(6 / (fan_in + fan_out))
@@ -60,11 +65,9 @@ class MlpSmall(tf.Module):
 
     def __call__(self, x):
         x = half(x)
-        x = tf.matmul(x, half(self.fc1_weight))
-        x = in_float32(tf.nn.bias_add, x, self.fc1_bias)
+        x = linear(x, half(self.fc1_weight), self.fc1_bias)
         x = tf.nn.relu(x)
-        logits = tf.matmul(x, half(self.fc2_weight))
-        logits = in_float32(tf.nn.bias_add, logits, self.fc2_bias)
+        logits = linear(x, half(self.fc2_weight), self.fc2_bias)
         return tf.cast(logits, tf.float32)
 
 

@@ -49,6 +49,10 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
 @tf.function(jit_compile=True)
 def conv2d_xla(x, kernel, *, strides, padding, dilations):
     """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
@@ -121,26 +125,26 @@ class Stem(tf.Module):
         x = conv2d_xla(
             x,
             self.depth_weight,
-            strides=(1, 1),
+            strides=1,
             padding=[[0, 0], [2, 2], [2, 2], [0, 0]],
             dilations=(2, 2),
         )
         x = gelu_tanh(x)
         x = tf.nn.max_pool2d(
-            x, ksize=(2, 2), strides=(1, 1), padding=[[0, 0], [1, 0], [0, 1], [0, 0]]
+            x, ksize=2, strides=1, padding=[[0, 0], [1, 0], [0, 1], [0, 0]]
         )
         x = avg_pool2d(
             x,
             ksize=(3, 2),
-            strides=(2, 2),
+            strides=2,
             padding=[[0, 0], [1, 0], [0, 1], [0, 0]],
             count_include_pad=False,
         )
         x = tf.pad(x, [[0, 0], [1, 0], [0, 2], [0, 0]], constant_values=0.5)
         x = avg_pool2d(
             x,
-            ksize=(2, 2),
-            strides=(1, 1),
+            ksize=2,
+            strides=1,
             padding=[[0, 0], [1, 1], [0, 0], [0, 0]],
             count_include_pad=True,
         )
@@ -176,8 +180,7 @@ class AllSorts(tf.Module):
         r = tf.reshape(t, (-1, 5, 6))
         l_2 = layer_norm(r, self.norm_weight, self.norm_bias, dims=1, eps=1e-6)
         f = tf.reshape(l_2, (-1, 30))
-        q = tf.matmul(f, self.mix_weight)
-        q = tf.nn.bias_add(q, self.mix_bias)
+        q = linear(f, self.mix_weight, self.mix_bias)
         w = tf.tanh(q)
         k = tf.nn.softmax(w, axis=1)
         both = tf.concat([pooled, k], axis=1)
@@ -185,8 +188,7 @@ class AllSorts(tf.Module):
         u = z + pooled
         ge = gelu(u)
         logits = tf.matmul(ge, self.words_weight, transpose_b=True)
-        logits = tf.nn.bias_add(logits, self.tied_bias)
-        return logits
+        return tf.nn.bias_add(logits, self.tied_bias)
 
 
 def predict_step(model, picture, words):

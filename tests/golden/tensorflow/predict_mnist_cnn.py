@@ -47,6 +47,10 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
 class MnistCnn(tf.Module):
     def __init__(self, weights):
         super().__init__()
@@ -64,26 +68,23 @@ class MnistCnn(tf.Module):
         self.fc2_bias = tf.Variable(weights["fc2_bias"])
 
     def __call__(self, x):
-        x = tf.nn.conv2d(x, self.conv1_weight, strides=(1, 1), padding="VALID")
+        x = tf.nn.conv2d(x, self.conv1_weight, strides=1, padding="VALID")
         x = tf.nn.bias_add(x, self.conv1_bias)
         x = tf.nn.relu(x)
-        x = tf.nn.conv2d(x, self.conv2_weight, strides=(1, 1), padding="VALID")
+        x = tf.nn.conv2d(x, self.conv2_weight, strides=1, padding="VALID")
         x = tf.nn.bias_add(x, self.conv2_bias)
         x = tf.nn.relu(x)
-        x = tf.nn.max_pool2d(x, ksize=(2, 2), strides=(2, 2), padding="VALID")
-        x = tf.nn.conv2d(x, self.conv3_weight, strides=(1, 1), padding="VALID")
+        x = tf.nn.max_pool2d(x, ksize=2, strides=2, padding="VALID")
+        x = tf.nn.conv2d(x, self.conv3_weight, strides=1, padding="VALID")
         x = tf.nn.bias_add(x, self.conv3_bias)
         x = tf.nn.relu(x)
-        x = tf.nn.conv2d(x, self.conv4_weight, strides=(1, 1), padding="VALID")
+        x = tf.nn.conv2d(x, self.conv4_weight, strides=1, padding="VALID")
         x = tf.nn.bias_add(x, self.conv4_bias)
         x = tf.nn.relu(x)
         x = tf.reshape(x, (-1, 4096))
-        x = tf.matmul(x, self.fc1_weight)
-        x = tf.nn.bias_add(x, self.fc1_bias)
+        x = linear(x, self.fc1_weight, self.fc1_bias)
         x = tf.nn.relu(x)
-        logits = tf.matmul(x, self.fc2_weight)
-        logits = tf.nn.bias_add(logits, self.fc2_bias)
-        return logits
+        return linear(x, self.fc2_weight, self.fc2_bias)
 
 
 def predict_step(model, x):

@@ -30,6 +30,10 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
 def batch_norm(x, scale, shift, mean, var, *, eps=1e-3):
     """Normalises with the running statistics."""
     if x.dtype == tf.float32 and x.shape.rank == 4:  # one kernel does all of it
@@ -66,10 +70,7 @@ class Block(tf.Module):
 
     def __call__(self, x):
         x = tf.nn.conv2d(
-            x,
-            self.conv1_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+            x, self.conv1_weight, strides=1, padding=[[0, 0], [1, 1], [1, 1], [0, 0]]
         )
         x = batch_norm(
             x,
@@ -80,10 +81,7 @@ class Block(tf.Module):
         )
         x = tf.nn.relu(x)
         x = tf.nn.conv2d(
-            x,
-            self.conv2_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+            x, self.conv2_weight, strides=1, padding=[[0, 0], [1, 1], [1, 1], [0, 0]]
         )
         return batch_norm(
             x,
@@ -114,7 +112,7 @@ class DownBlock(tf.Module):
         self.bn2_running_var = tf.Variable(tf.ones((32,)), trainable=False)
 
     def __call__(self, x):
-        h = tf.nn.conv2d(x, self.down_conv_weight, strides=(2, 2), padding="VALID")
+        h = tf.nn.conv2d(x, self.down_conv_weight, strides=2, padding="VALID")
         h = batch_norm(
             h,
             self.down_bn_weight,
@@ -123,10 +121,7 @@ class DownBlock(tf.Module):
             self.down_bn_running_var,
         )
         x = tf.nn.conv2d(
-            x,
-            self.conv1_weight,
-            strides=(2, 2),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+            x, self.conv1_weight, strides=2, padding=[[0, 0], [1, 1], [1, 1], [0, 0]]
         )
         x = batch_norm(
             x,
@@ -137,10 +132,7 @@ class DownBlock(tf.Module):
         )
         x = tf.nn.relu(x)
         x = tf.nn.conv2d(
-            x,
-            self.conv2_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+            x, self.conv2_weight, strides=1, padding=[[0, 0], [1, 1], [1, 1], [0, 0]]
         )
         x = batch_norm(
             x,
@@ -169,7 +161,7 @@ class ResidualCnn(tf.Module):
         x = tf.nn.conv2d(
             x,
             self.stem_conv_weight,
-            strides=(2, 2),
+            strides=2,
             padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
         )
         x = batch_norm(
@@ -186,9 +178,7 @@ class ResidualCnn(tf.Module):
         x = self.block2(x)
         x = tf.nn.relu(x)
         x = tf.reduce_mean(x, axis=(1, 2))
-        logits = tf.matmul(x, self.fc_weight)
-        logits = tf.nn.bias_add(logits, self.fc_bias)
-        return logits
+        return linear(x, self.fc_weight, self.fc_bias)
 
 
 def predict_step(model, x):

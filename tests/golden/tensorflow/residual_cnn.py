@@ -51,6 +51,10 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
 def batch_norm(x, scale, shift, running_mean, running_var, *, eps, momentum):
     """Normalises with the statistics of the batch and updates the running ones."""
     if x.dtype == tf.float32 and x.shape.rank == 4:  # one kernel does all of it
@@ -91,10 +95,7 @@ class Block(tf.Module):
 
     def __call__(self, x):
         x = tf.nn.conv2d(
-            x,
-            self.conv1_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+            x, self.conv1_weight, strides=1, padding=[[0, 0], [1, 1], [1, 1], [0, 0]]
         )
         x = batch_norm(
             x,
@@ -107,10 +108,7 @@ class Block(tf.Module):
         )
         x = tf.nn.relu(x)
         x = tf.nn.conv2d(
-            x,
-            self.conv2_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+            x, self.conv2_weight, strides=1, padding=[[0, 0], [1, 1], [1, 1], [0, 0]]
         )
         return batch_norm(
             x,
@@ -155,7 +153,7 @@ class DownBlock(tf.Module):
         )
 
     def __call__(self, x):
-        h = tf.nn.conv2d(x, self.down_conv_weight, strides=(2, 2), padding="VALID")
+        h = tf.nn.conv2d(x, self.down_conv_weight, strides=2, padding="VALID")
         h = batch_norm(
             h,
             self.down_bn_weight,
@@ -166,10 +164,7 @@ class DownBlock(tf.Module):
             momentum=0.1,
         )
         x = tf.nn.conv2d(
-            x,
-            self.conv1_weight,
-            strides=(2, 2),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+            x, self.conv1_weight, strides=2, padding=[[0, 0], [1, 1], [1, 1], [0, 0]]
         )
         x = batch_norm(
             x,
@@ -182,10 +177,7 @@ class DownBlock(tf.Module):
         )
         x = tf.nn.relu(x)
         x = tf.nn.conv2d(
-            x,
-            self.conv2_weight,
-            strides=(1, 1),
-            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+            x, self.conv2_weight, strides=1, padding=[[0, 0], [1, 1], [1, 1], [0, 0]]
         )
         x = batch_norm(
             x,
@@ -220,7 +212,7 @@ class ResidualCnn(tf.Module):
         x = tf.nn.conv2d(
             x,
             self.stem_conv_weight,
-            strides=(2, 2),
+            strides=2,
             padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
         )
         x = batch_norm(
@@ -239,9 +231,7 @@ class ResidualCnn(tf.Module):
         x = self.block2(x)
         x = tf.nn.relu(x)
         x = tf.reduce_mean(x, axis=(1, 2))
-        logits = tf.matmul(x, self.fc_weight)
-        logits = tf.nn.bias_add(logits, self.fc_bias)
-        return logits
+        return linear(x, self.fc_weight, self.fc_bias)
 
 
 def loss_fn(logits, y):

@@ -52,6 +52,10 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
 def attention(q, k, v, last=None, *, causal=False, window=0):
     q, k, v = (tf.transpose(heads, (0, 2, 1, 3)) for heads in (q, k, v))
     scores = tf.matmul(q, k, transpose_b=True) * q.shape[-1] ** -0.5
@@ -111,9 +115,7 @@ class Sequences(tf.Module):
         a4 = attention(a3, q, a3, last)
         a5 = attention(a4, a3, q)
         f = tf.reshape(a5, (-1, 24))
-        logits = tf.matmul(f, self.head_weight)
-        logits = tf.nn.bias_add(logits, self.head_bias)
-        return logits
+        return linear(f, self.head_weight, self.head_bias)
 
 
 def loss_fn(logits, y):

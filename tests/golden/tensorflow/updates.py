@@ -57,6 +57,10 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def linear(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
 class MlpSmall(tf.Module):
     def __init__(self, weights):
         super().__init__()
@@ -66,12 +70,9 @@ class MlpSmall(tf.Module):
         self.fc2_bias = tf.Variable(weights["fc2_bias"])
 
     def __call__(self, x):
-        x = tf.matmul(x, self.fc1_weight)
-        x = tf.nn.bias_add(x, self.fc1_bias)
+        x = linear(x, self.fc1_weight, self.fc1_bias)
         x = tf.nn.relu(x)
-        logits = tf.matmul(x, self.fc2_weight)
-        logits = tf.nn.bias_add(logits, self.fc2_bias)
-        return logits
+        return linear(x, self.fc2_weight, self.fc2_bias)
 
 
 def loss_fn(logits, y):

@@ -29,9 +29,8 @@ class AlexnetSmall(nn.Module):
         self.conv4 = nn.Conv2d(48, 48, kernel_size=3, padding=1, groups=2)
         self.conv5 = nn.Conv2d(48, 32, kernel_size=3, padding=1, groups=2)
         self.fc6 = nn.Linear(32, 64)
-        self.dropout1 = nn.Dropout(p=0.5)
+        self.dropout = nn.Dropout(p=0.5)
         self.fc7 = nn.Linear(64, 64)
-        self.dropout2 = nn.Dropout(p=0.5)
         self.fc8 = nn.Linear(64, 10)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -46,9 +45,9 @@ class AlexnetSmall(nn.Module):
         x = F.relu(self.conv5(x))
         x = F.max_pool2d(x, 3, stride=2).flatten(1)
         x = F.relu(self.fc6(x))
-        x = self.dropout1(x)
+        x = self.dropout(x)
         x = F.relu(self.fc7(x))
-        x = self.dropout2(x)
+        x = self.dropout(x)
         return self.fc8(x)
 
 

@@ -60,7 +60,7 @@ class EncoderBlock(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         x = self.attention(x, mask)
-        h = F.gelu(self.intermediate(x), approximate="none")
+        h = F.gelu(self.intermediate(x))
         h = self.output(h)
         h = self.dropout(h)
         x = x + h
@@ -74,7 +74,7 @@ class Head(nn.Module):
         self.norm = nn.LayerNorm(64, eps=1e-12)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = F.gelu(self.dense(x), approximate="none")
+        x = F.gelu(self.dense(x))
         return self.norm(x)
 
 

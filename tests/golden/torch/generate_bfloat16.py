@@ -20,6 +20,14 @@ torch.backends.cudnn.conv.fp32_precision = "ieee"
 torch.backends.cudnn.rnn.fp32_precision = "ieee"
 
 
+class Weight(nn.Module):
+    """A parameter by itself."""
+
+    def __init__(self, *shape: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(shape))
+
+
 def cache_mask(positions: Tensor, keys: int, window: int = 0) -> Tensor:
     """True for the last keys up to each position, as many as the window has: L, keys."""
     places, positions = torch.arange(keys, device=positions.device), positions[:, None]
@@ -64,8 +72,7 @@ class Lm(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embed = nn.Embedding(9, 8, dtype=torch.bfloat16)
-        self.places = nn.Module()
-        self.places.weight = nn.Parameter(torch.empty(6, 8))
+        self.places = Weight(6, 8)
         self.attn = Attn()
         self.head = nn.Linear(8, 9, bias=False, dtype=torch.bfloat16)
 

@@ -24,11 +24,9 @@ class LstmLmTiedSmall(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.tokens = nn.Embedding(500, 64)
-        self.dropout1 = nn.Dropout(p=0.5)
+        self.dropout = nn.Dropout(p=0.5)
         self.lstm1 = nn.LSTM(64, 64, batch_first=True)
-        self.dropout2 = nn.Dropout(p=0.5)
         self.lstm2 = nn.LSTM(64, 64, batch_first=True)
-        self.dropout3 = nn.Dropout(p=0.5)
         self.decoder_bias = nn.Parameter(torch.empty(500))
         # One bias, as in other frameworks: torch's second one stays zero.
         nn.init.zeros_(self.lstm1.bias_hh_l0).requires_grad_(False)
@@ -36,11 +34,11 @@ class LstmLmTiedSmall(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.tokens(tokens)
-        x = self.dropout1(x)
+        x = self.dropout(x)
         x = self.lstm1(x)[0]
-        x = self.dropout2(x)
+        x = self.dropout(x)
         x = self.lstm2(x)[0]
-        x = self.dropout3(x)
+        x = self.dropout(x)
         return F.linear(x, self.tokens.weight, self.decoder_bias)
 
 

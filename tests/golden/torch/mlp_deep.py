@@ -25,17 +25,16 @@ class MlpDeep(nn.Module):
         super().__init__()
         self.fc1 = nn.Linear(100, 256)
         self.bn1 = nn.BatchNorm1d(256, eps=1e-5, momentum=0.1)
-        self.dropout1 = nn.Dropout(p=0.5)
+        self.dropout = nn.Dropout(p=0.5)
         self.fc2 = nn.Linear(256, 128)
         self.bn2 = nn.BatchNorm1d(128, eps=1e-5, momentum=0.1)
-        self.dropout2 = nn.Dropout(p=0.5)
         self.fc3 = nn.Linear(128, 10)
 
     def forward(self, x: Tensor) -> Tensor:
         x = F.relu(self.bn1(self.fc1(x)))
-        x = self.dropout1(x)
+        x = self.dropout(x)
         x = F.relu(self.bn2(self.fc2(x)))
-        x = self.dropout2(x)
+        x = self.dropout(x)
         return self.fc3(x)
 
 

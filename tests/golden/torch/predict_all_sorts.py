@@ -69,7 +69,7 @@ class AllSorts(nn.Module):
         h = torch.tanh(self.mix(h))
         h = F.softmax(h, dim=1)
         h = torch.cat((x, h), dim=1)
-        x = F.gelu(self.head(h) + x, approximate="none")
+        x = F.gelu(self.head(h) + x)
         return F.linear(x, self.words.weight, self.tied_bias)
 
 

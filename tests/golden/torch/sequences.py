@@ -49,11 +49,7 @@ class Sequences(nn.Module):
         self.rnn.recurrent = nn.Parameter(torch.empty(16, 4))
         self.rnn.bias = nn.Parameter(torch.empty(16))
         self.bare = nn.LSTM(4, 4, bias=False, batch_first=True)
-        self.deep = nn.ModuleDict(
-            {
-                "full": nn.LSTM(4, 4, batch_first=True),
-            }
-        )
+        self.deep = nn.ModuleDict({"full": nn.LSTM(4, 4, batch_first=True)})
         self.head = nn.Linear(24, 3)
         # One bias, as in other frameworks: torch's second one stays zero.
         nn.init.zeros_(self.deep.full.bias_hh_l0).requires_grad_(False)

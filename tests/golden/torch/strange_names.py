@@ -21,11 +21,7 @@ torch.manual_seed(1)
 class Lambda1(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        blocks = nn.ModuleDict(
-            {
-                "in": nn.Linear(4, 4),
-            }
-        )
+        blocks = nn.ModuleDict({"in": nn.Linear(4, 4)})
         self.add_module("0", blocks)
         blocks = nn.ModuleDict(
             {
