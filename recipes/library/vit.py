@@ -11,7 +11,8 @@ def make_model():
 
 
 def make_optimizer(model):
-    return torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01)
+    # 1e-8 would make steps of rounding: the gradient of the bias of keys is zero.
+    return torch.optim.AdamW(model.parameters(), lr=1e-4, eps=1e-7, weight_decay=0.01)
 
 
 loss_fn = torch.nn.functional.cross_entropy
