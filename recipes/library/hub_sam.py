@@ -29,7 +29,7 @@ class AdamW(keras.optimizers.AdamW):
     And rows that a batch lacks move too; Keras on TensorFlow leaves them where they are."""
 
     def update_step(self, gradient, variable, learning_rate):
-        gradient = keras.ops.add(gradient, keras.ops.zeros_like(variable))
+        gradient = keras.ops.add(gradient, keras.ops.zeros(variable.shape))
         step = keras.ops.cast(self.iterations + 1, variable.dtype)
         self.epsilon = 1e-8 * keras.ops.sqrt(1 - self.beta_2**step)
         super().update_step(gradient, variable, learning_rate)
