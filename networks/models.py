@@ -8,35 +8,43 @@ from __future__ import annotations
 
 import functools
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import nn
+
+
+def exact(net: Any) -> nn.Module:
+    """With the frequencies of its rotary tables in float64: transformers rounds them to
+    float32 where it makes the model, and KerasHub has others of the same formula."""
+    half = net.model.rotary_emb.inv_freq.numel()
+    exponents = torch.arange(half, dtype=torch.float64) / half
+    net.model.rotary_emb.inv_freq = 10_000**-exponents
+    return net  # type: ignore[no-any-return]
 
 
 def gemma_tiny() -> nn.Module:
     """Gemma of transformers with 2 layers of 64: one head of keys, (1 + w) norms, a tied head."""
     from transformers import GemmaConfig, GemmaForCausalLM
 
-    return GemmaForCausalLM(
-        GemmaConfig(
-            vocab_size=256, hidden_size=64, intermediate_size=256, num_hidden_layers=2,
-            num_attention_heads=4, num_key_value_heads=1, head_dim=16,
-            max_position_embeddings=64, use_cache=False,
-        )
+    config = GemmaConfig(
+        vocab_size=256, hidden_size=64, intermediate_size=256, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=1, head_dim=16,
+        max_position_embeddings=64, use_cache=False, pad_token_id=None,
     )  # fmt: skip
+    return exact(GemmaForCausalLM(config))
 
 
 def mistral_tiny() -> nn.Module:
     """Mistral of transformers with 2 layers of 64: grouped keys, a window of 8 words."""
     from transformers import MistralConfig, MistralForCausalLM
 
-    return MistralForCausalLM(
-        MistralConfig(
-            vocab_size=256, hidden_size=64, intermediate_size=192, num_hidden_layers=2,
-            num_attention_heads=4, num_key_value_heads=2, sliding_window=8,
-            max_position_embeddings=64, use_cache=False,
-        )
+    config = MistralConfig(
+        vocab_size=256, hidden_size=64, intermediate_size=192, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, sliding_window=8,
+        max_position_embeddings=64, use_cache=False,
     )  # fmt: skip
+    return exact(MistralForCausalLM(config))
 
 
 def sam_encoder_tiny() -> nn.Module:
@@ -92,7 +100,7 @@ def bert_tiny() -> nn.Module:
     return BertForMaskedLM(
         BertConfig(
             vocab_size=256, hidden_size=64, intermediate_size=256, num_hidden_layers=2,
-            num_attention_heads=4, max_position_embeddings=64,
+            num_attention_heads=4, max_position_embeddings=64, pad_token_id=None,
         )
     )  # fmt: skip
 

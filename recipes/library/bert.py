@@ -13,6 +13,7 @@ def make_model():
             num_hidden_layers=2,
             num_attention_heads=4,
             max_position_embeddings=64,
+            pad_token_id=None,
         )
     )
 

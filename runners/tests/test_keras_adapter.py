@@ -224,6 +224,56 @@ def test_parity_gives_gradients_and_one_update_and_changes_nothing(
         np.testing.assert_allclose(found["activation/out"], output, rtol=1e-12)
 
 
+ROUNDED = """
+class Rounded(layers.Layer):
+    def call(self, x):
+        x = keras.ops.cast(x, "float32") / 3
+        rows = keras.ops.reshape(x, (1, -1, 1, 3))
+        seen = keras.ops.dot_product_attention(rows, rows, rows, scale=0.7)
+        return keras.ops.reshape(seen, (-1, 3))
+
+
+def build_model():
+    x = keras.Input((3,), name="x")
+    h = layers.Softmax(dtype="float32")(Rounded()(x))
+    return keras.Model(x, layers.Dense(2, name="out")(h))
+"""
+
+
+@pytest.mark.skipif(SECOND, reason="KerasHub has layers of Keras 3")
+def test_a_layer_of_a_library_is_proven(
+    worker: WorkerProcess, tmp_path: Path, problem: Problem
+) -> None:
+    """Its code says float32, and the workload's table is no variable of it."""
+    table = np.array([0.1, 1 / 3])
+    weights = {"out.weight": problem.weight, "out.bias": problem.bias, "table": table}
+    write_safetensors(tmp_path / "weights.safetensors", weights)
+    stated = '{"inputs": {"x": "f32", "y": "f32"}, "batch": 4, "frozen": ["table"]}'
+    (tmp_path / "mine.contender.json").write_text(stated)
+    built = prepare(worker, tmp_path, SCRIPT + ROUNDED)
+    assert built["ok"], built
+    out = tmp_path / "out.safetensors"
+    assert worker.ask("parity", batch=[0, 4], out=str(out))["ok"]
+    found = read_safetensors(out)
+
+    def softmax(z: Any) -> Any:
+        return np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)
+
+    x = problem.x[:4].astype(float) / 3
+    hidden = softmax(softmax(0.7 * x @ x.T) @ x)
+    wanted = hidden @ problem.weight.astype(float).T + problem.bias
+    np.testing.assert_allclose(found["output"], wanted, rtol=1e-13)
+    np.testing.assert_array_equal(found["buffer/table"], table)
+    assert rebuild(worker, tmp_path, SCRIPT + ROUNDED, dtype="float32")["ok"]
+    assert worker.ask("parity", batch=[0, 4], out=str(out))["ok"]
+    found = read_safetensors(out)
+    assert found["output"].dtype == np.float32
+    np.testing.assert_allclose(found["output"], wanted, rtol=1e-5)
+    (tmp_path / "mine.contender.json").write_text(stated.replace('"table"', ""))
+    answer = rebuild(worker, tmp_path, SCRIPT + ROUNDED)
+    assert "mine.py has no 'table'" in answer["error"]
+
+
 @pytest.mark.skipif(SECOND, reason="Keras 2 scripts are float32")
 def test_a_loss_scale_is_halved_until_gradients_are_finite(
     worker: WorkerProcess, tmp_path: Path, problem: Problem

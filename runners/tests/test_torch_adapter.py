@@ -303,6 +303,62 @@ def test_a_model_of_a_library_is_proven(adapter: TorchAdapter, tmp_path: Path) -
         adapter.build(request({"dir": tmp_path}, script))
 
 
+LORA = """
+import torch
+
+class Part(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        frequency = 1 / torch.tensor([3.0], dtype=torch.float32)
+        self.register_buffer("frequency", frequency, persistent=False)
+        self.base_layer = torch.nn.Linear(3, 2, bias=False)
+        a, b = (torch.nn.Linear(*size, bias=False) for size in ((3, 1), (1, 2)))
+        self.lora_A = torch.nn.ModuleDict({"default": a})
+        self.lora_B = torch.nn.ModuleDict({"default": b})
+        self.base_layer.requires_grad_(False)
+
+    def forward(self, x):
+        lora = self.lora_B["default"](self.lora_A["default"](x))
+        return self.base_layer(x) * torch.sin(self.frequency) + 2 * lora
+
+def make_model():
+    root, inner = torch.nn.Module(), torch.nn.Module()
+    root.base_model, inner.q = torch.nn.Module(), Part()
+    root.base_model.model = inner
+    root.forward = inner.q.forward
+    return root
+
+def make_optimizer(model):
+    return torch.optim.SGD(model.parameters(), lr=0.1)
+
+loss_fn = torch.nn.functional.mse_loss
+"""
+
+
+def test_names_of_peft_and_tables_made_with_the_model(
+    adapter: TorchAdapter, tmp_path: Path
+) -> None:
+    """A frequency that the model computes when it is made is not rounded to float32."""
+    script = tmp_path / "lora.py"
+    script.write_text(LORA)
+    stated = '{"inputs": {"x": "f32", "y": "f32"}, "batch": 4, "frozen": ["q.weight"]}'
+    script.with_suffix(".contender.json").write_text(stated)
+    random = np.random.default_rng(5)
+    shapes = {"q.weight": (2, 3), "q_lora_A.weight": (1, 3), "q_lora_B.weight": (2, 1)}
+    weights = {name: random.normal(size=shape) for name, shape in shapes.items()}
+    data = {"x": random.normal(size=(8, 3)), "y": random.normal(size=(8, 2))}
+    data = {name: value.astype(np.float32) for name, value in data.items()}
+    write_safetensors(tmp_path / "weights.safetensors", weights)
+    write_safetensors(tmp_path / "data.safetensors", data)
+    adapter.build(request({"dir": tmp_path}, script))
+    got = adapter.parity(ParityRequest(0, 8, None))
+    base, a, b = weights.values()
+    wanted = data["x"] @ base.T * np.sin(1 / 3) + 2 * data["x"] @ a.T @ b.T
+    assert distance(got["output"], wanted) < 1e-15
+    assert got["grad/q_lora_A.weight"].shape == (1, 3)
+    assert np.array_equal(got["buffer/q.weight"], base)
+
+
 @pytest.mark.parametrize(
     ("removed", "message"),
     [

@@ -12,6 +12,7 @@
 #include "base/texts.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
+#include "referee/init.h"
 #include "tensor/safetensors.h"
 
 namespace bakeoff {
@@ -34,7 +35,7 @@ Status check_ops(const OriginModel& model) {
                .remedy = "nothing was written; `bakeoff ops` lists the ops that there are"};
 }
 
-// With the values of what is frozen, so that the text alone says what is computed: as float32, which the weights are.
+// With the values of what is frozen, so that the text alone says what is computed: in float64, as the model computes it.
 // Where they are too many for a text they stand in the weights alone.
 std::string ir_text(const ImportRequest& request, const OriginModel& model, ir::Workload workload,
                     const referee::Weights& weights) {
@@ -46,7 +47,7 @@ std::string ir_text(const ImportRequest& request, const OriginModel& model, ir::
   for (size_t id = 0; id < weights.size(); ++id) {
     ir::Parameter& p = workload.parameters[id];
     if (!p.frozen || (count += weights[id].data.size()) > kMostValues) continue;
-    for (const double x : weights[id].data) p.values.push_back(static_cast<float>(x));
+    p.values = weights[id].data;
   }
   if (count > kMostValues) return plain;
   std::string whole = text();
@@ -89,7 +90,8 @@ Status write_import(const ImportRequest& request, const OriginModel& model, cons
       return Error{.message = fmt::format("'{}' holds {}, which is too large for float32", name, *large),
                    .where = request.title(),
                    .remedy = "weights are kept in float32: make the model's numbers smaller"};
-    named.push_back(tensor::source_of(name, weights[id], tensor::DType::kF32));
+    named.push_back(
+        tensor::source_of(name, weights[id], referee::held_as(report.workload.parameters[id], weights[id])));
     if (const auto found = model.targets.find(name); found != model.targets.end() && !found->second.empty())
       names[name] = found->second;
   }

@@ -17,7 +17,8 @@ Status write_parameters(const ir::Workload& workload, const referee::Weights& we
   for (size_t id = 0; id < weights.size(); ++id) {
     const ir::Parameter& p = workload.parameters[id];
     if (trainable_only && !ir::trainable(p)) continue;
-    TRY(auto raw, tensor::encode(weights[id], dtype));
+    const bool table = dtype == tensor::DType::kF32 && !p.values.empty();
+    TRY(auto raw, tensor::encode(weights[id], table ? referee::held_as(p, weights[id]) : dtype));
     named.emplace_back(p.name, std::move(raw));
   }
   return tensor::write_safetensors(file, named);

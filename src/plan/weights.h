@@ -11,7 +11,7 @@
 
 namespace bakeoff {
 
-// Writes the initial weights (float32) to `file`; returns them, rounded to float32. They are those of the
+// Writes the initial weights to `file` and returns them as `rounded` does. They are those of the
 // safetensors file `given`, or drawn from `seed` where it is empty. Errors: a parameter is missing there, has
 // another shape, is not finite; a tensor there is no parameter, unless the workload is
 // the `part` that predicts.
@@ -19,7 +19,8 @@ Result<referee::Weights> write_initial_weights(const ir::Workload& workload, uin
                                                const std::filesystem::path& given,
                                                const std::filesystem::path& file, bool part = false);
 
-// Writes the parameters (all, or only trainable ones) as `dtype` under their names.
+// Writes the parameters (all, or only trainable ones) as `dtype` under their names; as float32, frozen tables whose
+// numbers stand in the workload's text keep them (referee::held_as).
 Status write_parameters(const ir::Workload& workload, const referee::Weights& weights, tensor::DType dtype,
                         bool trainable_only, const std::filesystem::path& file);
 

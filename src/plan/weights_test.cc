@@ -62,6 +62,21 @@ TEST_F(GivenWeights, AreDrawnWhereNoneAreGiven) {
   }
 }
 
+// A library's own code computes such a table in float64, where it is proven so.
+TEST_F(GivenWeights, TablesOfTheTextKeepTheirNumbers) {
+  ir::Parameter& table = workload_.parameters.back();
+  table.frozen = true;
+  table.values.assign(static_cast<size_t>(ir::product(table.shape, 0, table.shape.size())), 0.1);
+  const fs::path file = folder_ / "initial.safetensors";
+  const auto drawn = write_initial_weights(workload_, 3, {}, file);
+  ASSERT_TRUE(drawn) << drawn.error().text();
+  EXPECT_EQ(drawn->back().data[0], 0.1);
+  const auto written = tensor::SafetensorsFile::open(file);
+  ASSERT_TRUE(written);
+  EXPECT_EQ(written->find(table.name)->dtype, tensor::DType::kF64);
+  EXPECT_EQ(written->find(workload_.parameters.front().name)->dtype, tensor::DType::kF32);
+}
+
 TEST_F(GivenWeights, AMissingOneIsNamed) {
   const std::string name = named_.back().first;
   named_.pop_back();

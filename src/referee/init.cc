@@ -1,5 +1,6 @@
 #include "referee/init.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tensor/rng.h"
@@ -59,6 +60,12 @@ Weights initial_weights(const ir::Workload& workload, uint64_t seed) {
   Weights weights;
   for (const ir::Parameter& p : workload.parameters) weights.push_back(initial_value(p, seed));
   return weights;
+}
+
+tensor::DType held_as(const ir::Parameter& parameter, const tensor::Tensor& value) {
+  const bool rounds = std::any_of(value.data.begin(), value.data.end(),
+                                  [](double x) { return static_cast<double>(static_cast<float>(x)) != x; });
+  return parameter.frozen && rounds ? tensor::DType::kF64 : tensor::DType::kF32;
 }
 
 Weights perturbed(const ir::Workload& workload, Weights weights, uint64_t seed) {

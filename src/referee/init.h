@@ -6,6 +6,7 @@
 
 #include "ir/workload.h"
 #include "referee/evaluate.h"
+#include "tensor/safetensors.h"
 
 namespace bakeoff::referee {
 
@@ -20,6 +21,10 @@ namespace bakeoff::referee {
 tensor::Tensor initial_value(const ir::Parameter& parameter, uint64_t seed);
 // Of every parameter of a workload.
 Weights initial_weights(const ir::Workload& workload, uint64_t seed);
+
+// As which a file holds the parameter: float32, or float64 for a frozen table that float32 would round. A library's own
+// code computes such a table in the precision that it is proven in.
+tensor::DType held_as(const ir::Parameter& parameter, const tensor::Tensor& value);
 
 // `weights` plus small noise on every parameter, for the proof run: a bias that is never added or a scale
 // that is never applied shows. Additive uniform noise of a tenth of the tensor's root mean square for weights

@@ -101,6 +101,13 @@ TEST(Perturbed, LeavesValuesOfTheTextAlone) {
   EXPECT_EQ(perturbed(w, before, 1), before);
 }
 
+TEST(HeldAs, KeepsFrozenTablesThatFloat32Rounds) {
+  const ir::Parameter frozen{.name = "c", .shape = {2}, .frozen = true};
+  EXPECT_EQ(held_as(frozen, {{2}, {0.5, 0.1}}), tensor::DType::kF64);
+  EXPECT_EQ(held_as(frozen, {{2}, {0.5, static_cast<float>(0.1)}}), tensor::DType::kF32);
+  EXPECT_EQ(held_as({.name = "w", .shape = {2}}, {{2}, {0.5, 0.1}}), tensor::DType::kF32);
+}
+
 TEST(Perturbed, LeavesTablesOfPlacesAlone) {
   const auto w = *ir::parse(
       "workload w(x: i32[N,4], y: f32[N,4,2]) {\n  p = embedding(x; weight=numbers[3,1] frozen)\n"

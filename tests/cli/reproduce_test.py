@@ -113,7 +113,7 @@ class Reproduce(unittest.TestCase):
         self.assertEqual(listed.code, 0, listed.err)
         for part in (
             "keras3_a100",
-            "Rows that can be raced here: 15 of 15",
+            "Rows that can be raced here: 19 of 19",
             "Published",
         ):
             self.assertIn(part, listed.out)
@@ -121,11 +121,16 @@ class Reproduce(unittest.TestCase):
         self.assertEqual(plan.code, 0, plan.err)
         self.assertIn("recipes/transformer_tiny.toml, batch 16: torch,", plan.out)
         self.assertIn("recipes/graph_network_tiny.toml, batch 32: torch,", plan.out)
-        row = ("--rows", "BERT fit by transformers")
-        plan = self.place.run("reproduce", "keras3_a100", "--dry-run", *row)
-        self.assertIn(
-            "recipes/bert_tiny.toml, batch 32: torch:bert.py, torch", plan.out
+        rows = ("--rows", "BERT fit by the libraries,Mistral fit by peft")
+        plan = self.place.run("reproduce", "keras3_a100", "--dry-run", *rows)
+        hub = ":hub_bert.py, ".join(
+            f"keras[backend={backend}]" for backend in ("tensorflow", "jax", "torch")
         )
+        for part in (
+            f"recipes/bert_tiny.toml, batch 32: torch:bert.py, {hub}:hub_bert.py, torch",
+            "recipes/mistral_lora_tiny.toml, batch 8: torch:mistral_lora.py, torch",
+        ):
+            self.assertIn(part, " ".join(plan.out.split()))
         one = self.place.run("reproduce", "mine.toml", "--dry-run", "--rows", "small")
         self.assertIn("is not among the rows asked for", one.out)
         self.assertFalse((self.place.path / "runs").exists())

@@ -55,6 +55,18 @@ IMPORTED = (
     "graph_network_tiny",
     "inception_v3_tiny",
 )
+# Environments that are made by their names only, recipes/library, and the networks.
+LIBRARIES = {
+    "torch_libraries": {
+        "bert": "bert_tiny", "sam": "sam_encoder_tiny", "gemma": "gemma_tiny",
+        "mistral": "mistral_tiny", "mistral_lora": "mistral_lora_tiny", "unet": "unet_tiny",
+    },
+    "keras_libraries": {
+        "hub_bert": "bert_tiny", "hub_sam": "sam_encoder_tiny", "hub_gemma": "gemma_tiny",
+        "hub_mistral": "mistral_tiny",
+    },
+    "torch_vision": {"vit": "vit_tiny"},
+}  # fmt: skip
 EVERYDAY = {
     "resnet18_small": "torch",
     "lstm_lm_small": "jax",
@@ -83,6 +95,9 @@ class SmallNetworks(unittest.TestCase):
         place = support.Place(sorted(environments), warm=True, shared_programs=True)
         self.addCleanup(place.close)
         text = recipe(network, [FRAMEWORKS[name][1] for name in frameworks])
+        self.prove_at(place, network, text)
+
+    def prove_at(self, place: support.Place, network: str, text: str) -> None:
         place.write(f"{network}.toml", text)
         named = re.search(r'^workload = "(.*\.ir)"$', text, flags=re.MULTILINE)
         if named:
@@ -100,6 +115,25 @@ class SmallNetworks(unittest.TestCase):
         for network in IMPORTED:
             with self.subTest(network=network):
                 self.prove(network, ["torch", "jax", "tensorflow", "keras"])
+
+    @support.full_tier
+    def test_models_of_libraries(self) -> None:
+        for environment, scripts in LIBRARIES.items():
+            if not support.interpreter(environment).exists():
+                continue  # no test makes it
+            backends = ', backend = ["tensorflow", "jax", "torch"]'
+            for script, network in scripts.items():
+                file = support.ROOT / "recipes" / "library" / f"{script}.py"
+                row = f'script = "{file}", environment = "{environment}"'
+                row += backends if environment == "keras_libraries" else ""
+                eps = "1e-7" if script == "vit" else "1e-8"
+                text = recipe(network, [row]).replace(
+                    "[optimizer]", f"[optimizer]\neps = {eps}"
+                )
+                place = support.Place([environment])
+                self.addCleanup(place.close)
+                with self.subTest(script=script):
+                    self.prove_at(place, network, text)
 
     @support.full_tier
     def test_each_in_every_framework(self) -> None:

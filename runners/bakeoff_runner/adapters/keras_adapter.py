@@ -140,11 +140,13 @@ class KerasAdapter(ScriptAdapter):
     def build(self, request: BuildRequest) -> dict[str, Any]:
         library, keras = self._library, self._library.keras
         self._drop()
+        library.widen(False)
         self._backend.set_dtype(request.dtype)
         library.set_dtype(request.dtype)
         library.clear()
         keras.utils.set_random_seed(1)  # a script's own seed comes after this one
         script = self._load_script(request)
+        library.widen(request.dtype == "float64" and bool(self._stated))
         self._predicts, self._generates = request.predict, request.generate
         if not request.predict:
             self._provide(
@@ -396,6 +398,8 @@ class KerasAdapter(ScriptAdapter):
         for name, array in weights.items():
             entry = entry_for(layout, name)
             variable = mine.pop(entry.target, None)
+            if variable is None and name in self._stated.frozen:
+                variable = self._library.variable(to_framework(array, entry))
             if variable is None:
                 raise AdapterError(
                     f"the model of {self._file()} has no '{entry.target}'"
@@ -643,10 +647,11 @@ class KerasAdapter(ScriptAdapter):
                 tensors[f"grad/{name}"] = to_canonical(
                     by_id[id(variable)], entry, shape
                 )
-            else:
-                tensors[f"buffer/{name}"] = to_canonical(
-                    after[id(variable)], entry, shape
-                )
+                continue
+            held = after.get(id(variable))
+            if held is None:  # what a library's own code has
+                held = self._library.value(variable)
+            tensors[f"buffer/{name}"] = to_canonical(held, entry, shape)
         return tensors
 
     def _gradients(self, x: Any, y: Any) -> Gradients:

@@ -111,6 +111,13 @@ class Library(ABC):
     def double_constants(self, model: Any) -> None:  # noqa: B027
         """Makes constants double that layers round to float32 in a float64 model."""
 
+    def widen(self, wide: bool) -> None:  # noqa: B027
+        """Where the code says float32 it gets float64."""
+
+    @abstractmethod
+    def variable(self, array: Array) -> Any:
+        """One that no model has."""
+
 
 class Keras3(Library):
     """The package keras, on any backend."""
@@ -154,6 +161,19 @@ class Keras3(Library):
             narrowed.pop("float64", None)
         if self.keras.backend.backend() == "tensorflow":
             _set_ctc_loss(dtype)
+
+    def widen(self, wide: bool) -> None:
+        """Layers of KerasHub name float32 where they mean no less than that."""
+        from keras.src.backend.common import dtypes
+
+        dtypes.PYTHON_DTYPES_MAP.pop("float32", None)
+        if wide:
+            dtypes.PYTHON_DTYPES_MAP["float32"] = "float64"
+        if self.keras.backend.backend() == "jax":
+            _set_attention(wide)
+
+    def variable(self, array: Array) -> Any:
+        return self.keras.Variable(array, trainable=False, dtype=self.floatx())
 
     def floatx(self) -> str:
         return str(self.keras.config.floatx())
@@ -223,6 +243,9 @@ class Keras2(Library):
 
     def set_dtype(self, dtype: str) -> None:
         self.keras.backend.set_floatx(dtype)
+
+    def variable(self, array: Array) -> Any:
+        return self.keras.backend.variable(array, dtype=self.floatx())
 
     def floatx(self) -> str:
         return str(self.keras.backend.floatx())
@@ -319,6 +342,27 @@ def _set_ctc_loss(dtype: str) -> None:
 
     own = _OWN.setdefault("ctc_loss", nn.ctc_loss)
     nn.ctc_loss = double if dtype == "float64" else own
+
+
+def _set_attention(wide: bool) -> None:
+    """JAX rounds what its softmax of attention gets to float32."""
+    import jax
+    from keras.src.backend.jax import nn
+
+    def double(
+        query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None,
+        scale: Any = None, is_causal: bool = False, **_: Any,
+    ) -> Any:  # fmt: skip
+        groups = query.shape[2] // key.shape[2]
+        key, value = (jax.numpy.repeat(part, groups, axis=2) for part in (key, value))
+        scale = query.shape[3] ** -0.5 if scale is None else scale
+        logits = jax.numpy.einsum("BTNH,BSNH->BNTS", query, key) * scale
+        logits = logits if bias is None else logits + bias
+        weights = jax.nn.softmax(nn._apply_masks(logits, mask, is_causal))
+        return jax.numpy.einsum("BNTS,BSNH->BTNH", weights, value)
+
+    own = _OWN.setdefault("attention", nn.dot_product_attention)
+    nn.dot_product_attention = double if wide else own
 
 
 def _narrowed_types() -> dict[str, str]:

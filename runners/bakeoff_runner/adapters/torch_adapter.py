@@ -201,12 +201,14 @@ class TorchAdapter(ScriptAdapter):
         self._require(_SCRIPT_NAMES, "make_model", step, "load_data", "batches")
         if request.generate:
             self._require(GENERATION_NAMES)
-        model = self._model = script.make_model()
+        wide = self._dtype == torch.float64 and bool(self._stated)
+        with _float64() if wide else nullcontext():
+            model = self._model = script.make_model()
         if not isinstance(model, torch.nn.Module):
             raise AdapterError(f"{request.script.name}: make_model() gave no nn.Module")
         if self._dtype == torch.float64:  # else what the script stores in half stays so
             model.to(dtype=self._dtype)
-            if self._stated:
+            if wide:
                 _widen(model)
         if not self._predicts:  # a script that predicts sets this itself
             model.train()
@@ -487,7 +489,7 @@ class TorchAdapter(ScriptAdapter):
             return
         weights = read_safetensors(request.weights)
         if self._stated:
-            layout = by_order(layout, weights, self._shapes())
+            layout = by_order(_of_peft(mine) | layout, weights, self._shapes())
         for name, array in weights.items():
             entry = entry_for(layout, name)
             tensor = mine.pop(entry.target, None)
@@ -939,14 +941,31 @@ def _whole(outputs: list[Any], rows: int) -> Any:
     return last
 
 
-def _widen(model: Any) -> None:
+def _of_peft(names: Iterable[str]) -> dict[str, LayoutEntry]:
+    """Where a model of peft keeps what a workload with LoRA calls `q_proj.weight` and
+    `q_proj_lora_A.weight`."""
+    return {
+        re.sub(r"\.(lora_[AB])\.default\.", r"_\1.", name)
+        .removeprefix("base_model.model.")
+        .replace(".base_layer.", "."): LayoutEntry(name)
+        for name in names
+        if name.startswith("base_model.model.")
+    }
+
+
+def _float64() -> AbstractContextManager[Any]:
     """A library's code may name float32 where it means no less than that."""
     from bakeoff_import.float64 import Float64
 
+    mode: AbstractContextManager[Any] = Float64()
+    return mode
+
+
+def _widen(model: Any) -> None:
     forward = model.forward
 
     def wide(*args: Any, **kwargs: Any) -> Any:
-        with Float64():
+        with _float64():
             return forward(*args, **kwargs)
 
     model.forward = wide

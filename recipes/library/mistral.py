@@ -1,0 +1,27 @@
+"""Mistral of transformers, with the configuration of mistral_tiny."""
+
+import torch
+from transformers import MistralConfig, MistralForCausalLM
+
+
+def make_model():
+    return MistralForCausalLM(
+        MistralConfig(
+            vocab_size=256, hidden_size=64, intermediate_size=192, num_hidden_layers=2,
+            num_attention_heads=4, num_key_value_heads=2, sliding_window=8,
+            max_position_embeddings=64, use_cache=False,
+        )
+    )  # fmt: skip
+
+
+def make_optimizer(model):
+    return torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01)
+
+
+def train_step(model, optimizer, ids, labels):
+    optimizer.zero_grad()
+    # Labels as they are: the recipe's are the next words already.
+    loss = model(input_ids=ids, labels=labels, shift_labels=labels).loss
+    loss.backward()
+    optimizer.step()
+    return loss
