@@ -57,7 +57,8 @@ def _multiplied(m: Mapper, short: str, a: Args) -> Complex:
     """(p + iq)(r + is), for any product."""
     listed = short == "einsum"
     keys = [] if listed else [k for k, v in a.items() if isinstance(
-        v, (Complex, Value, Const, Param, int, float, complex)) and k != "self"][:2]  # fmt: skip
+        v, (Complex, Value, Const, Param, int, float, complex))
+        and k != "self"][:2]  # fmt: skip
     pair = a["tensors"] if listed else [a[key] for key in keys]
     if len(pair) != 2:
         raise Unsupported("is a complex product of more than two", "two at a time")

@@ -173,8 +173,8 @@ def _refuse_hidden(module: torch.nn.Module) -> None:
                 if any(id(p) not in known for p in own):
                     raise ImportProblem(
                         f"'{f'{path}.{name}'.lstrip('.')}' is a plain "
-                        f"{type(held).__name__} of parameters, which module.parameters() "
-                        "does not give",
+                        f"{type(held).__name__} of parameters, which "
+                        "module.parameters() does not give",
                         "nn.ModuleList, nn.ParameterList or nn.ParameterDict",
                     )
 

@@ -85,12 +85,11 @@ def random_of(name: str, args: Any, kwargs: Any) -> Optional[Random]:
         bounds = (*args[1:], *(kwargs or {}).values())[:2]
         return Random(0.0) if bounds in ((), (0, 1)) else None
     if short == "bernoulli":
-        given = [args[1] if len(args) > 1 else (kwargs or {}).get("p"), *args[:1]]
-        of = next((one for one in given if one is not None), None)
-        if name.endswith("_") and given[0] is None:
-            of = 0.5
+        of: Any = args[1] if len(args) > 1 else (kwargs or {}).get("p")
+        if of is None:
+            of = 0.5 if name.endswith("_") else args[0]
         return Random(true=float(of.flatten()[0] if hasattr(of, "flatten") else of))
-    held = [getattr(one, "bakeoff_random", None) for one in args[:2]]
+    held: list[Any] = [getattr(one, "bakeoff_random", None) for one in args[:2]]
     at = next((i for i, one in enumerate(held) if one is not None), None)
     if at is None:
         return None
@@ -150,7 +149,7 @@ class WithoutDropout(TorchFunctionMode):  # type: ignore[misc]
         if name in ("hardsigmoid", "hardsigmoid_"):
             # torch's own backward has 1/6 as float32, also in float64.
             return (args[0] / 6 + 0.5).clamp(0, 1)
-        noisy = [getattr(one, "bakeoff_random", None) for one in args[:3]]
+        noisy: list[Any] = [getattr(one, "bakeoff_random", None) for one in args[:3]]
         if name in ("where", "masked_fill", "masked_fill_") and any(noisy):
             if name == "where":
                 return _chosen(*args)

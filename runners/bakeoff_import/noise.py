@@ -74,8 +74,8 @@ def _kept(m: Mapper, x: Value, noise: Noise) -> Any:
     made = m.graph.by_output.get(x.name)
     if abs(mean - 1) > 1e-12 and made is not None and made.op == "div":
         by = m.graph.by_output.get(made.inputs[1])  # x.div(keep) * noise
-        same = by is not None and by.op == "constant"
-        if same and abs(float(by.attrs["value"]) - mean) < 1e-12:
+        held: Any = by.attrs["value"] if by is not None and by.op == "constant" else 0
+        if abs(held - mean) < 1e-12:
             x = Value(made.inputs[0], x.layout, x.dtype, x.spread)
             mean = 1.0
     if abs(mean - 1) > 1e-12:
@@ -132,7 +132,8 @@ def _scaled(m: Mapper, of: Any, by: Any, divides: bool) -> Any:
 
 def _followed(m: Mapper, short: str, a: Args) -> Any:
     """Of an op of noise: noise, or a value. None: no such op is known."""
-    one, other = a.get("input"), a.get("other")
+    one: Any = a.get("input")
+    other: Any = a.get("other")
     if short in _SAME:
         return one
     if short in _MOVES and not isinstance(one, Kept):

@@ -180,7 +180,9 @@ def index(m: Mapper, a: Args) -> Value:
     if alike and first.dtype != "bool" and axis != x.layout.n:
         hot = _ones(m, first, x.shape[axis])
         flat = m.reshaped(hot, Layout((math.prod(first.shape), x.shape[axis])))
-        made = product(m, _moved(m, x, axis, x.layout.rank - 1), m.permuted(flat, [1, 0]))
+        made = product(
+            m, _moved(m, x, axis, x.layout.rank - 1), m.permuted(flat, [1, 0])
+        )
         made = _moved(m, made, x.layout.rank - 1, axis)
         return m.reshaped(made, Layout(*m.out(), made.layout.before, made.layout.after))
     if not all(isinstance(one, Const) and one.n is None for _, one in given):

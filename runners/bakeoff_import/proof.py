@@ -126,8 +126,8 @@ def compute(
                 output, _call(importer, inputs), 1e-9, 1e-12, equal_nan=True
             ):
                 raise ImportProblem(
-                    "the model computes something else when it is called again with the "
-                    "same inputs",
+                    "the model computes something else when it is called again with "
+                    "the same inputs",
                     "keep nothing from call to call: give a state as an input, and "
                     "count steps outside of forward",
                 )

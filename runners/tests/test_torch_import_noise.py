@@ -3,12 +3,13 @@
 import unittest
 
 import torch
+
 from bakeoff_import.float64 import WithoutDropout, float64_by_default, random_of
 
 _MASKS = (
     lambda n: torch.rand(n) < 0.2,
     lambda n: torch.rand(n)[:, None] <= 0.7,
-    lambda n: 0.2 > torch.rand(n),
+    lambda n: torch.tensor(0.2) > torch.rand(n),
     lambda n: torch.rand(n, 1).ge(0.35),
     lambda n: torch.gt(torch.rand(n), torch.tensor(0.1)),
     lambda n: ~(torch.rand(n) < 0.2),

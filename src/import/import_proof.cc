@@ -137,8 +137,9 @@ class Proof {
       TRY(const bool sees, origin_.compute(weights, file(what.c_str()), what == "train", file("answer")));
       if (sees) return inputs;
       if (few_zeros_)
-        return Error{.message = "for drawn inputs a mask leaves an attention no key in some rows, where torch "
-                                "gives 0 or nan",
+        return Error{.message =
+                         "for drawn inputs a mask leaves an attention no key in some rows, where torch "
+                         "gives 0 or nan",
                      .remedy = "keep one key in every row, for example mask[:, 0] = True"};
     }
   }

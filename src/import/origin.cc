@@ -214,11 +214,12 @@ Result<OriginModel> Origin::export_model() {
   return model;
 }
 
-Result<bool> Origin::compute(const fs::path& weights, const fs::path& inputs, bool train, const fs::path& out) {
+Result<bool> Origin::compute(const fs::path& weights, const fs::path& inputs, bool train,
+                             const fs::path& out) {
   TRY(const Json answer, impl_->ask("compute", {{"weights", weights.string()},
-                                                 {"inputs", inputs.string()},
-                                                 {"train", train},
-                                                 {"out", out.string()}}));
+                                                {"inputs", inputs.string()},
+                                                {"train", train},
+                                                {"out", out.string()}}));
   return !answer.value("blind", false);
 }
 
