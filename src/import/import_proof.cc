@@ -138,7 +138,7 @@ class Proof {
       if (sees) return inputs;
       if (few_zeros_)
         return Error{.message =
-                         "for drawn inputs a mask leaves an attention no key in some rows, where torch "
+                         "for drawn inputs a mask leaves an attention no key in some rows, where the origin "
                          "gives 0 or nan",
                      .remedy = "keep one key in every row, for example mask[:, 0] = True"};
     }
