@@ -46,6 +46,11 @@ class Builder:
             return arg
         if isinstance(arg, (bool, int, float)):
             return self.number(float(arg))
+        if type(arg).__name__ in ("SymInt", "SymFloat"):
+            raise Unsupported(
+                "computes with the batch size as a number",
+                "leave it to the loss, which is a mean over the rows",
+            )
         raise Unsupported(f"takes {type(arg).__name__} where a tensor is expected")
 
     def batch_first(self, arg: Any, rank: Optional[int] = None) -> Value:

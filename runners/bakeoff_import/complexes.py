@@ -24,7 +24,7 @@ _REMEDY = "pairs of real numbers: x cos - y sin and x sin + y cos"
 
 def _parts(arg: Any) -> tuple[Any, Any]:
     """Real and imaginary part; of a real tensor or number no imaginary one."""
-    if isinstance(arg, Complex):
+    if isinstance(arg, (Complex, complex)):
         return arg.real, arg.imag
     if isinstance(arg, Param) and arg.tensor.is_complex():
         raise Unsupported(
@@ -47,14 +47,18 @@ def _mapped(m: Mapper, short: str, a: Args, part: int) -> Any:
         held = isinstance(arg, (Const, Param, Value))
         return (imag if imag is not None else 0.0 if held else arg) if part else real
 
-    return m._rows[short](m, Args({key: of(value) for key, value in a.items()}))
+    parts = Args({key: of(value) for key, value in a.items()})
+    if part and short in ("add", "sub") and isinstance(a.other, (int, float)):
+        parts["other"] = 0.0
+    return m._rows[short](m, parts)
 
 
 def _multiplied(m: Mapper, short: str, a: Args) -> Complex:
     """(p + iq)(r + is), for any product."""
     listed = short == "einsum"
     keys = [] if listed else [k for k, v in a.items() if isinstance(
-        v, (Complex, Value, Const, Param, int, float)) and k != "self"][:2]  # fmt: skip
+        v, (Complex, Value, Const, Param, int, float, complex))
+        and k != "self"][:2]  # fmt: skip
     pair = a["tensors"] if listed else [a[key] for key in keys]
     if len(pair) != 2:
         raise Unsupported("is a complex product of more than two", "two at a time")
@@ -154,6 +158,15 @@ def complex_(m: Mapper, a: Args) -> Any:
     if short == "abs":
         squares = [m.unary("square", m.value(part)) for part in (real, imag)]
         return m.unary("sqrt", over("add", m, *squares))
+    if short == "exp":
+        size = m.unary("exp", m.value(real))
+        turned = (m.unary(f, m.value(imag)) for f in ("cos", "sin"))
+        return Complex(*(over("mul", m, size, part) for part in turned))
+    if short in ("div", "true_divide") and _parts(a.other)[1] is not None:
+        u, v = (m.value(part) for part in _parts(a.other))
+        size = over("add", m, m.unary("square", u), m.unary("square", v))
+        back = Complex(over("div", m, u, size), m.unary("neg", over("div", m, v, size)))
+        return _multiplied(m, "mul", Args(a, other=back))
     if short in ("div", "true_divide") and _parts(a.other)[1] is None:
         return Complex(
             *(_mapped(m, short, Args(a, input=p, self=p), 0) for p in (real, imag))

@@ -9,6 +9,7 @@ from typing import Any, Mapping
 def torch_table() -> str:
     import bakeoff_import.complexes
     import bakeoff_import.layers
+    import bakeoff_import.noise
     import bakeoff_import.places  # noqa: F401
     from bakeoff_import.rows import ROWS
 

@@ -20,6 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import bakeoff_import.complexes
 import bakeoff_import.layers
+import bakeoff_import.noise
 import bakeoff_import.places  # noqa: F401
 from bakeoff_import.assignments import functional_assignments
 from bakeoff_import.counting import filled
@@ -32,7 +33,7 @@ from bakeoff_import.float64 import (
     seen_functions,
 )
 from bakeoff_import.graph import Graph, Names, Node, ir_word
-from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin
+from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin, changes_parameter
 from bakeoff_import.modes import IN_BOTH_MODES, same_graphs
 from bakeoff_import.origin import user_place
 from bakeoff_import.outputs import Outputs
@@ -147,15 +148,42 @@ def _refuse_parts_of_weights(module: torch.nn.Module) -> None:
         for other_key, other in beside:
             trained = tensor.requires_grad or other.requires_grad
             if trained and other is not tensor and _overlap(other, tensor):
+                whole = isinstance(tensor, torch.nn.Parameter)
+                whole = whole and other.numel() == tensor.numel()
                 raise ImportProblem(
-                    f"'{key}' shares a part of its memory with '{other_key}'",
-                    "compute it in forward, or clone() it if it is to be apart",
+                    f"'{key}' shares {'' if whole else 'a part of '}its memory with "
+                    f"'{other_key}'",
+                    "tie the parameters themselves, one.weight = other.weight: an "
+                    "optimizer moves two in turn"
+                    if whole
+                    else "compute it in forward, or clone() it if it is to be apart",
                 )
         beside.append((key, tensor))
 
 
+def _refuse_hidden(module: torch.nn.Module) -> None:
+    """Parameters in a plain list or dict: no optimizer is given them, and no export."""
+    known = {id(p) for p in module.parameters()}
+    for path, part in module.named_modules():
+        for name, held in vars(part).items():
+            many = held.values() if isinstance(held, dict) else held
+            if name.startswith("_") or not isinstance(held, (list, tuple, dict)):
+                continue
+            for one in many:
+                inside = one.parameters() if isinstance(one, torch.nn.Module) else [one]
+                own = [p for p in inside if isinstance(p, torch.nn.Parameter)]
+                if any(id(p) not in known for p in own):
+                    raise ImportProblem(
+                        f"'{f'{path}.{name}'.lstrip('.')}' is a plain "
+                        f"{type(held).__name__} of parameters, which "
+                        "module.parameters() does not give",
+                        "nn.ModuleList, nn.ParameterList or nn.ParameterDict",
+                    )
+
+
 def _refuse_by_sight(module: torch.nn.Module) -> None:
     """What an export would leave out, or fail at without saying why."""
+    _refuse_hidden(module)
     for key, parameter in module.named_parameters():
         if getattr(parameter, "_backward_hooks", None):
             raise ImportProblem(
@@ -282,13 +310,30 @@ class Importer:
 
         one.__wrapped__ = forward  # type: ignore[attr-defined]  # its signature
         self.module.forward = one
-        if self.outputs.wanted:
-            return
         self.module.eval()
         tensors = [drawn(spec, 2) for spec in self.specs]
         args, kwargs = arguments(self.module, self.specs, tensors)
+        before = self._sums()
         with contextlib.suppress(Exception), torch.no_grad(), self._numbers():
-            self.outputs.look(False, forward(*args, **kwargs))
+            found = forward(*args, **kwargs)
+            if not self.outputs.wanted:
+                self.outputs.look(False, found)
+        self._refuse_changes(before)
+
+    def _sums(self) -> dict[str, str]:
+        """Two sums of every parameter: they tell whether forward has changed it."""
+        if self.counts:
+            return {}
+        own = self.module.named_parameters()
+        return {k: f"{p.sum().item()} {p.square().sum().item()}" for k, p in own}
+
+    def _refuse_changes(self, before: dict[str, str]) -> None:
+        """A forward that sets weights by its first batch would have set them by drawn
+        numbers, and the import would hold those."""
+        for key, sums in self._sums().items():
+            if sums != before.get(key, sums):
+                said, remedy = changes_parameter(key)
+                raise ImportProblem(f"the model {said}", remedy)
 
     def _numbers(self) -> contextlib.AbstractContextManager[Any]:
         """In which a model that is counted computes shapes alone."""
@@ -468,9 +513,13 @@ class Importer:
             (args, kwargs, "the model cannot compute with these inputs", _INPUTS),
             (more, named, f"the model's batch size is fixed at {rows}", _FIXED),
         ):
+            before = self._sums()
             try:
                 with torch.no_grad(), self._numbers():
                     self.module(*positional, **by_name)
+                self._refuse_changes(before)
+            except ImportProblem:
+                raise
             except Exception as error:
                 place = user_place(error, self.folder)
                 lines = f"{type(error).__name__}: {error}".strip().splitlines()
@@ -580,6 +629,9 @@ class Importer:
         reached = self.reached(program, mapper)
         for spec in program.graph_signature.output_specs:
             key = self.keys.get(spec.target, spec.target)
+            if spec.kind.name == "PARAMETER_MUTATION":
+                said, remedy = changes_parameter(key)
+                raise ImportProblem(f"the model {said}", remedy)
             changes = spec.kind.name == "BUFFER_MUTATION" and key not in moved
             if changes and key in reached and not key.endswith("num_batches_tracked"):
                 raise ImportProblem(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterator, Optional
 
@@ -43,6 +44,8 @@ class Float64(TorchFunctionMode):  # type: ignore[misc]
         kwargs = kwargs or {}
         if func in (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16):
             return args[0].double()
+        if func == torch.Tensor.data.__get__:
+            return args[0].detach()  # which an export can follow
         name = getattr(func, "__name__", "")
         if name in ("all", "any") and hasattr(next(iter(args), 0), "bakeoff_finite"):
             return args[0].bakeoff_finite  # a branch on it would depend on the data
@@ -54,19 +57,82 @@ class Float64(TorchFunctionMode):  # type: ignore[misc]
         return made
 
 
-def uniform_shift(name: str, args: Any, kwargs: Any) -> Optional[float]:
-    """Of torch.rand, of noise plus a number, and of the floor of that: what was added,
-    the probability that the floor is 1. None: of anything else."""
-    if name in ("rand", "rand_like"):
-        return 0.0
-    held = [getattr(one, "bakeoff_shift", None) for one in args[:2]]
-    shift = next((one for one in held if one is not None), None)
-    if shift is None or name.strip("_") not in ("add", "radd", "iadd", "floor"):
+_MOVES = set(
+    "view reshape _unsafe_view flatten unflatten unsqueeze squeeze view_as reshape_as "
+    "slice select getitem expand expand_as clone contiguous alias detach".split()
+)
+_CASTS = set("to _to_copy type_as type float double long int half bool".split())
+_BELOW = {"lt", "less", "le", "less_equal"}
+_ABOVE = {"gt", "greater", "ge", "greater_equal"}
+
+
+@dataclass(frozen=True)
+class Random:
+    """What a tensor holds: noise in [shift, shift + 1), or that with probability `true`
+    it is true."""
+
+    shift: Optional[float] = None
+    true: Optional[float] = None
+
+
+def random_of(name: str, args: Any, kwargs: Any) -> Optional[Random]:
+    """What a function gives that draws random numbers or is given some; `true` where it
+    has compared or rounded them. None: of anything else."""
+    short = name.strip("_")
+    if short in ("rand", "rand_like"):
+        return Random(0.0)
+    if short == "uniform":
+        bounds = (*args[1:], *(kwargs or {}).values())[:2]
+        return Random(0.0) if bounds in ((), (0, 1)) else None
+    if short == "bernoulli":
+        of: Any = args[1] if len(args) > 1 else (kwargs or {}).get("p")
+        if of is None:
+            of = 0.5 if name.endswith("_") else args[0]
+        return Random(true=float(of.flatten()[0] if hasattr(of, "flatten") else of))
+    held: list[Any] = [getattr(one, "bakeoff_random", None) for one in args[:2]]
+    at = next((i for i, one in enumerate(held) if one is not None), None)
+    if at is None:
         return None
-    if name.startswith("floor"):
-        return float(shift)
-    numbers = [one for one in args[:2] if isinstance(one, (int, float))]
-    return float(shift + numbers[0]) if numbers else None
+    known, other = held[at], args[1 - at] if len(args) > 1 else None
+    if short in _MOVES or (short in _CASTS and known.shift is not None):
+        return known  # type: ignore[no-any-return]
+    if known.shift is None:
+        turns = short in ("logical_not", "bitwise_not", "invert")
+        return Random(true=1 - known.true) if turns else None
+    if short == "floor":
+        return Random(true=known.shift)
+    if isinstance(other, torch.Tensor) and other.numel() == 1:
+        other = other.item()
+    if not isinstance(other, (int, float)):
+        return None
+    if short in ("add", "radd", "iadd"):
+        return Random(known.shift + other)
+    if short in _BELOW | _ABOVE:
+        below = min(max(other - known.shift, 0.0), 1.0)
+        return Random(true=below if (short in _BELOW) == (at == 0) else 1 - below)
+    return None
+
+
+def _chosen(cond: Any, yes: Any, no: Any) -> Any:
+    """Like torch.where by noise: the mean where one side is 0, else the likelier."""
+    true = cond.bakeoff_random.true
+
+    def zero(one: Any) -> bool:
+        if isinstance(one, torch.Tensor):
+            return not one.requires_grad and not bool(one.any())
+        return bool(one == 0)
+
+    if zero(yes) != zero(no):
+        return yes * true + no * (1 - true)
+    return torch.where(torch.full_like(cond, true >= 0.5), yes, no)
+
+
+def _mean(one: Any) -> Any:
+    """Of a mask its mean."""
+    known = getattr(one, "bakeoff_random", None)
+    if known is None or known.true is None:
+        return one
+    return torch.full_like(one, known.true, dtype=torch.get_default_dtype())
 
 
 class WithoutDropout(TorchFunctionMode):  # type: ignore[misc]
@@ -83,15 +149,26 @@ class WithoutDropout(TorchFunctionMode):  # type: ignore[misc]
         if name in ("hardsigmoid", "hardsigmoid_"):
             # torch's own backward has 1/6 as float32, also in float64.
             return (args[0] / 6 + 0.5).clamp(0, 1)
-        shift = uniform_shift(name, args, kwargs)
-        if shift is not None:
+        noisy: list[Any] = [getattr(one, "bakeoff_random", None) for one in args[:3]]
+        if name in ("where", "masked_fill", "masked_fill_") and any(noisy):
+            if name == "where":
+                return _chosen(*args)
+            made = _chosen(args[1], args[2], args[0])
+            return args[0].copy_(made) if name.endswith("_") else made
+        found = random_of(name, args, kwargs)
+        if found is not None:
             made = func(*args, **kwargs)
-            if name.strip("_") == "floor":
-                return made.fill_(shift)  # its mean
-            made.bakeoff_shift = shift
+            mask = made.dtype == torch.bool
+            if found.true is not None and name.strip("_") not in _MOVES:
+                made.fill_(found.true >= 0.5 if mask else found.true)
+            if mask or found.true is None:
+                made.bakeoff_random = found
             return made
-        if name == "bernoulli_":
-            return args[0].fill_(args[1] if len(args) > 1 else kwargs.get("p", 0.5))
+        if any(r.true is not None for r in noisy if r):
+            if name.strip("_") in _CASTS:
+                made = func(*args, **kwargs)
+                return made.fill_(noisy[0].true) if made.is_floating_point() else made
+            args = [_mean(one) for one in args]
         if name == "multi_head_attention_forward":  # what it calls is not seen here
             bound = inspect.signature(func).bind(*args, **kwargs)
             bound.arguments["dropout_p"] = 0.0
@@ -146,7 +223,10 @@ def _along(x: Any, indices: Any, dim: Any = None) -> Any:
 def masks_as_given() -> Iterator[None]:
     """nn.Transformer looks at the numbers of a mask to tell whether it is causal, which
     no export can. Without the look it uses the mask, which computes the same. And
-    take_along_dim takes the batch size for a number; the gather that it is does not."""
+    take_along_dim takes the batch size for a number; the gather that it is does not.
+    Distributions look at their arguments too, unless told not to."""
+    checks = torch.distributions.Distribution._validate_args
+    torch.distributions.Distribution.set_default_validate_args(False)
     owner = torch.nn.modules.transformer
     original = owner._detect_is_causal_mask
     owner._detect_is_causal_mask = lambda mask, is_causal=None, size=None: (
@@ -159,6 +239,7 @@ def masks_as_given() -> Iterator[None]:
     finally:
         owner._detect_is_causal_mask = original
         torch.take_along_dim, torch.Tensor.take_along_dim = along
+        torch.distributions.Distribution.set_default_validate_args(checks)
 
 
 def experts(module: torch.nn.Module, how: str) -> None:

@@ -35,6 +35,7 @@ from bakeoff_import.problems import Refusal, Unsupported, is_users
 from bakeoff_import.values import (
     Complex,
     Const,
+    Kept,
     Layout,
     N,
     Noise,
@@ -324,13 +325,15 @@ class Mapper(Builder):
         flat = [
             a
             for a in _flat(args.values())
-            if isinstance(a, (Value, Param, Const, Noise, Uniform, Stacked, Complex))
+            if isinstance(
+                a, (Value, Param, Const, Noise, Uniform, Kept, Stacked, Complex)
+            )
         ]
         computed = name in _RANDOM | _EMPTY or name.endswith(("batch_norm", "dropout"))
         # Joined first states of a loop are what its next step joins, too.
         joins = name in ("aten.cat", "aten.stack") and len(flat) > 0
         computed |= joins and all(
-            isinstance(a, Const) and a.n is not None and _one_number(a) is not None
+            isinstance(a, Const) and a.n is not None and one_number(a) is not None
             for a in flat
         )
         if not computed and all(isinstance(a, Const) for a in flat):
@@ -343,7 +346,12 @@ class Mapper(Builder):
         if name in _EMPTY:
             return Noise(Layout(*layout_of(node.meta["val"])), 1.0, 1.0)
         pairs = _is_complex(node.meta.get("val")) or any(map(_is_complex, flat))
+        written = args.get("input")
+        if mutates and isinstance(written, Param):
+            raise Unsupported(*changes_parameter(written.key))
         row = self._rows["complex"] if pairs else self._row(name)
+        if any(_is_random(one) for one in flat):
+            row = self._rows["rand"]
         if row is None:
             raise Unsupported(*nearest(name))
         result = row(self, args)
@@ -550,6 +558,11 @@ class Mapper(Builder):
         return self.value(Const(torch.zeros(shape, dtype=torch.float64), lay.n))
 
     def value(self, arg: Any) -> Value:
+        if isinstance(arg, Kept):
+            raise Unsupported(
+                f"multiplies by noise whose mean is {arg.noise.keep:g}, not 1",
+                "divide the noise by the probability to keep a row",
+            )
         if isinstance(arg, (Noise, Uniform)):
             raise Unsupported(
                 "draws random numbers",
@@ -648,7 +661,7 @@ class Mapper(Builder):
         spread = layout.n is not None
         shape = wanted or layout.ir(spread)
         laid = _finite(tensor.detach().reshape(shape))
-        number = _one_number(arg) if spread and shape == layout.ir(True) else None
+        number = one_number(arg) if spread and shape == layout.ir(True) else None
         if number is not None and (made := self._rows_of(number, layout)):
             return made
 
@@ -766,7 +779,7 @@ class Mapper(Builder):
 
     def _as_number(self, v: Any) -> Any:
         """A table without rows that is full of one number as that number."""
-        number = _one_number(v)
+        number = one_number(v)
         return v if number is None or v.n is not None else self.number(number)
 
     def _operand(self, arg: Any) -> Any:
@@ -972,6 +985,12 @@ def _is_complex(one: Any) -> bool:
     )
 
 
+def _is_random(arg: Any) -> bool:
+    """Memory that nothing has written is no noise."""
+    noise = isinstance(arg, Noise) and arg.keep < 1
+    return noise or isinstance(arg, (Uniform, Kept))
+
+
 def _finite(tensor: Any) -> Any:
     """-inf of an added mask as -1e30: below it exp is 0 too. So is the least float64,
     which a mask made of torch.finfo holds here: a file of float32 cannot."""
@@ -981,7 +1000,7 @@ def _finite(tensor: Any) -> Any:
     return held.where(~tensor.isnan(), math.nan)
 
 
-def _one_number(arg: Any) -> Optional[float]:
+def one_number(arg: Any) -> Optional[float]:
     """What a computed tensor of floats is full of; of the user's own tensors None."""
     if not isinstance(arg, Const) or arg.key or not arg.tensor.is_floating_point():
         return None
@@ -1013,6 +1032,15 @@ def nearest(op: str) -> tuple[str, str]:
         if short in words.split():
             return "has no counterpart in the IR", remedy
     return "has no counterpart in the IR", _SPELLED
+
+
+def changes_parameter(key: str) -> tuple[str, str]:
+    """What forward does, and what to do instead."""
+    return (
+        f"changes the parameter '{key}' in the forward pass",
+        "what the first batch sets is set in make, by a batch of your data; what keeps "
+        "weights in bounds stands behind the optimizer's step",
+    )
 
 
 _REAL = "give numbers as an input of floats: f32[...]"

@@ -176,6 +176,15 @@ def index(m: Mapper, a: Args) -> Value:
         whole = Layout(shape, n, 1, shape[n])
         name = m.graph.reshape(made.name, made.ir, whole.ir(True), made.dtype)
         return Value(name, whole, made.dtype, spread=True)
+    alike = isinstance(first, Value) and first.layout.n is None and not rest
+    if alike and first.dtype != "bool" and axis != x.layout.n:
+        hot = _ones(m, first, x.shape[axis])
+        flat = m.reshaped(hot, Layout((math.prod(first.shape), x.shape[axis])))
+        made = product(
+            m, _moved(m, x, axis, x.layout.rank - 1), m.permuted(flat, [1, 0])
+        )
+        made = _moved(m, made, x.layout.rank - 1, axis)
+        return m.reshaped(made, Layout(*m.out(), made.layout.before, made.layout.after))
     if not all(isinstance(one, Const) and one.n is None for _, one in given):
         raise Unsupported(
             "indexes by tensors along several axes, or by a computed one", _REMEDY
@@ -231,7 +240,8 @@ def scatter(m: Mapper, a: Args) -> Value:
     reduce = a.get("reduce")
     if reduce in ("sum", "add") and a.get("include_self", True):
         adds, reduce = True, None
-    if axis == n or reduce is not None:
+    mean = reduce == "mean" and not a.get("include_self", True)
+    if axis == n or not (reduce is None or mean):
         raise Unsupported("writes to some rows of the batch, or reduces", _WRITES)
     sizes = list(m.node.args[2].meta["val"].shape)
     if any(sizes[d] != size for d, size in enumerate(shape) if d not in (axis, n)):
@@ -261,12 +271,17 @@ def scatter(m: Mapper, a: Args) -> Value:
         return m.placed("scatter_add", part, ids, axis, size=int(shape[axis]))
 
     total = sums(source)
+    if mean:  # places that nothing is written to stay as they are
+        adds, count = False, sums(1.0)
+        total = over("div", m, total, over("maximum", m, count, m.number(1.0)))
     if not isinstance(base, Const) or bool(base.tensor.any()):
         kept = m.real(m.value(base))
-        if not adds:
-            left = m.binary("sub", sums(1.0), 1.0)
-            kept = over("mul", m, kept, m.unary("neg", left))
-        total = over("add", m, kept, total)
+        if adds:
+            total = over("add", m, kept, total)
+        else:  # no product: what others replace may be -inf
+            hit = sums(1.0)
+            hit = m.made("less", [m.number(0.5), hit], hit.layout, "bool")
+            total = m.pointwise("where", hit, total, kept)
     if m.node.meta["val"].dtype == torch.bool:
         total = m.made("less", [m.number(0.5), total], total.layout, "bool")
     return total

@@ -11,7 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from bakeoff_import.exporting import Importer, arguments, drawn
-from bakeoff_import.float64 import WithoutDropout, uniform_shift
+from bakeoff_import.float64 import Random, WithoutDropout, random_of
 from bakeoff_import.origin import user_place
 from bakeoff_import.problems import ImportProblem
 from bakeoff_import.values import Layout, N, Value
@@ -105,7 +105,7 @@ def compute(
     projection: Any = None,
 ) -> dict[str, Any]:
     """Output, and in training the gradients of sum(output * projection) and the new
-    running statistics."""
+    running statistics. Nothing: a mask leaves an attention no key."""
     exported = importer.exported
     assert exported is not None
     importer.module.train(train)
@@ -122,12 +122,17 @@ def compute(
                 stack.enter_context(torch.no_grad())
             keys = stack.enter_context(_Keys())
             output = _call(importer, inputs)
-            if keys.none_left:
+            if not train and not torch.allclose(
+                output, _call(importer, inputs), 1e-9, 1e-12, equal_nan=True
+            ):
                 raise ImportProblem(
-                    "for drawn inputs a mask leaves an attention no key in some rows, "
-                    "where torch gives 0 or nan",
-                    "keep one key in every row, for example mask[:, 0] = True",
+                    "the model computes something else when it is called again with "
+                    "the same inputs",
+                    "keep nothing from call to call: give a state as an input, and "
+                    "count steps outside of forward",
                 )
+            if keys.none_left:
+                return {}
             answer["output"] = output.detach()
             if projection is not None:
                 answer.update(_gradients(importer, (output * projection).sum()))
@@ -194,7 +199,7 @@ def _gradients(importer: Importer, projected: Any) -> dict[str, Any]:
 
 
 class _Masks(TorchDispatchMode):  # type: ignore[misc]
-    """Counts the random numbers of every draw, by the probability to keep one."""
+    """Counts the random numbers of every draw, by the rate of dropout that it is."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -203,20 +208,22 @@ class _Masks(TorchDispatchMode):  # type: ignore[misc]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        name = func._schema.name
-        if name.startswith("aten::bernoulli") and func._overloadname in ("float", "p"):
-            keep = args[1] if len(args) > 1 else (kwargs or {}).get("p", 0.5)
-            self.draws.append((round(float(keep), 9), args[0].numel()))
-        elif name == "aten::native_dropout" and args[2]:
-            self.draws.append((round(1 - float(args[1]), 9), args[0].numel()))
+        name = func._schema.name.removeprefix("aten::")
+        found = random_of(name, args, kwargs)
+        turned = any(getattr(one, "bakeoff_random", Random()).true for one in args[:2])
         made = func(*args, **(kwargs or {}))
-        short = name.removeprefix("aten::")
-        shift = uniform_shift(short, args, kwargs)
-        if shift is not None and short.startswith("floor"):
-            self.draws.append((round(shift, 9), args[0].numel()))
-        elif shift is not None:
-            made.bakeoff_shift = shift
+        if name == "native_dropout" and args[2]:
+            self.draws.append((_either(float(args[1])), args[0].numel()))
+        elif found is not None and found.true is not None and not turned:
+            self.draws.append((_either(found.true), made.numel()))
+        if found is not None:
+            made.bakeoff_random = found
         return made
+
+
+def _either(rate: float) -> float:
+    """Of dropping and keeping the less likely: a mask may say one or the other."""
+    return round(min(rate, 1 - rate), 9)
 
 
 def check_dropout(importer: Importer) -> None:
@@ -237,27 +244,26 @@ def check_dropout(importer: Importer) -> None:
         given = [drawn(spec, rows) for spec in importer.specs]
         with torch.no_grad(), _Masks() as masks:
             _run(importer, given)
-        seen.append([draw for draw in masks.draws if draw[0] < 1])
+        seen.append([draw for draw in masks.draws if draw[0] > 0])
     with torch.no_grad():
         for key, tensor in before.items():
             tensors[key].copy_(tensor)
     left = Counter(zip(*seen))
     for node, (rate, shape) in ours:
-        keep = round(1 - rate, 9)
         sizes = [math.prod(rows if s == N else s for s in shape) for rows in (2, 3)]
-        draw = tuple((keep, size) for size in sizes)
+        draw = tuple((_either(rate), size) for size in sizes)
         if not left[draw]:
             raise ImportProblem(
-                f"a dropout of rate {1 - keep:g} would draw {sizes[0]} numbers for 2 "
+                f"a dropout of rate {rate:g} would draw {sizes[0]} numbers for 2 "
                 f"rows and {sizes[1]} for 3, and the model draws no such mask",
                 _DEFECT,
                 node.where,
             )
         left[draw] -= 1
     if left.total() and not exported.mapper.dead_dropout:
-        (keep, size), _ = next(iter(left.elements()))
+        (rate, size), _ = next(iter(left.elements()))
         raise ImportProblem(
-            f"the model draws a mask of rate {1 - keep:g}, of {size} numbers for 2 "
+            f"the model draws a mask of rate {rate:g}, of {size} numbers for 2 "
             "rows, that the import lacks",
             _DEFECT,
         )

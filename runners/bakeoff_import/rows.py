@@ -26,7 +26,6 @@ from bakeoff_import.values import (
     Noise,
     Param,
     Stacked,
-    Uniform,
     Value,
 )
 
@@ -58,7 +57,7 @@ def _unary(op: str, **attrs: Any) -> Row:
 
 for _name in (
     "neg abs exp log log1p expm1 sqrt rsqrt reciprocal square sin cos atan erf tanh "
-    "sigmoid relu ceil round silu mish sign"
+    "sigmoid relu ceil floor round silu mish sign"
 ).split():
     row(_name)(_unary(_name))
 row("special_expm1")(_unary("expm1"))
@@ -262,76 +261,9 @@ def glu(m: Mapper, a: Args) -> Value:
     return m.made("mul", [first, gate], first.layout)
 
 
-def _is_noise(x: Any) -> bool:
-    return isinstance(x, Noise)
-
-
-def _keep(m: Mapper, x: Value, noise: Noise) -> Value:
-    """x * noise: stochastic depth. Its mask is dropout of ones, one for each row."""
-    if noise.keep == 1:
-        raise Unsupported("reads memory that nothing has written")
-    mean = noise.keep * noise.scale
-    made = m.graph.by_output.get(x.name)
-    if abs(mean - 1) > 1e-12 and made is not None and made.op == "div":
-        by = m.graph.by_output.get(made.inputs[1])  # x.div(keep) * noise
-        if by is not None and by.op == "constant" and by.attrs["value"] == mean:
-            x = Value(made.inputs[0], x.layout, x.dtype, x.spread)
-            mean = 1.0
-    if abs(mean - 1) > 1e-12:
-        raise Unsupported(
-            f"multiplies by noise whose mean is {noise.keep * noise.scale:g}, not 1",
-            "divide the noise by the probability to keep a row",
-        )
-    if (
-        noise.layout.shape == x.shape
-        and noise.layout.n == x.layout.n
-        and x.layout.alone
-    ):
-        return m.unary("dropout", x, rate=1 - noise.keep) if m.dropout else x
-    if any(size != 1 for size in noise.layout.shape) or noise.layout.n != x.layout.n:
-        raise Unsupported("multiplies by noise of this shape", "nn.Dropout")
-    if not m.dropout:
-        return x
-    first = x
-    for axis in range(x.layout.rank):
-        if axis != x.layout.n:
-            first = m.sliced(first, axis, 0, 1)
-    ones = m.binary("add", m.binary("mul", first, 0.0), 1.0)
-    mask = m.unary("dropout", ones, rate=1 - noise.keep)
-    return m.made("mul", [x, mask], x.layout)
-
-
-@row("rand", "rand_like")
-def rand(m: Mapper, a: Args) -> Any:
-    """noise: floor(keep + rand) is that of bernoulli_"""
-    return Uniform(Layout(*m.out()))
-
-
-@row("floor")
-def floor(m: Mapper, a: Args) -> Any:
-    """`floor`; of noise see `rand`"""
-    if isinstance(a.input, Uniform) and 0 <= a.input.shift <= 1:
-        return Noise(a.input.layout, a.input.shift, 1.0)
-    return m.unary("floor", m.value(a.input))
-
-
-@row("bernoulli", "bernoulli_")
-def bernoulli(m: Mapper, a: Args) -> Any:
-    """noise for stochastic depth (torchvision, timm): see `mul`"""
-    if not isinstance(a.input, Noise) or not isinstance(a.get("p"), float):
-        raise Unsupported("draws random numbers", "nn.Dropout")
-    return Noise(a.input.layout, a.p, 1.0)
-
-
 @row("mul", "multiply")
 def mul(m: Mapper, a: Args) -> Any:
-    """`mul`; times noise of bernoulli_: `dropout` of ones, `mul`"""
-    for x, y in ((a.input, a.other), (a.other, a.input)):
-        if isinstance(y, Noise):
-            if isinstance(x, Value):
-                return _keep(m, x, y)
-            if isinstance(x, (int, float)):
-                return Noise(y.layout, y.keep, y.scale * x)
+    """`mul`; times noise see `rand`"""
     return m.pointwise("mul", a.input, a.other)
 
 
@@ -346,9 +278,6 @@ def _scaled(m: Mapper, x: Any, alpha: Any) -> Any:
 @row("add")
 def add(m: Mapper, a: Args) -> Any:
     """`add`; of ids and the beginning of each column in one table: lookups"""
-    for x, y in ((a.input, a.other), (a.other, a.input)):
-        if isinstance(x, Uniform) and isinstance(y, (int, float)):
-            return Uniform(x.layout, x.shift + y)
     ids = m.begun(a.input, a.other) if a.get("alpha", 1) == 1 else None
     if ids is not None:
         return ids
@@ -371,8 +300,6 @@ def rsub(m: Mapper, a: Args) -> Value:
 @row("div", "divide", "true_divide")
 def div(m: Mapper, a: Args) -> Any:
     """`div`; rounding_mode="floor": `floor` of it"""
-    if isinstance(a.input, Noise) and isinstance(a.other, (int, float)):
-        return Noise(a.input.layout, a.input.keep, a.input.scale / a.other)
     mode = a.get("rounding_mode")
     if mode == "trunc":
         raise Unsupported("rounds towards zero", 'rounding_mode="floor"')
@@ -573,7 +500,15 @@ def where(m: Mapper, a: Args) -> Value:
     """`where`"""
     if "input" not in a:
         raise Unsupported("finds positions, whose number depends on the data")
-    return m.pointwise("where", a.condition, a.input, a.other)
+    first = a.input
+    if _is_number(first) and _is_number(a.other):  # the IR wants a table
+        held = first.tensor if isinstance(first, Const) else torch.tensor(float(first))
+        first = Const(held.reshape((1,) * len(m.out()[0])))
+    return m.pointwise("where", a.condition, first, a.other)
+
+
+def _is_number(arg: Any) -> bool:
+    return not (arg.tensor.ndim if isinstance(arg, Const) else isinstance(arg, Value))
 
 
 @row("masked_fill")

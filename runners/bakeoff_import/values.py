@@ -163,6 +163,14 @@ class Uniform:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """A value times noise whose mean is not 1, until a number makes it so."""
+
+    x: Value
+    noise: Noise
+
+
+@dataclass(frozen=True)
 class Complex:
     """Complex numbers: values or constants; no imaginary part: real ones."""
 

@@ -44,8 +44,10 @@ inline constexpr int64_t kProofFlops = 20'000'000'000;
 double import_distance(const tensor::Tensor& a, const tensor::Tensor& b, double least_scale = 0);
 
 // Integers within the bounds. Those that may be 0 and 1 alone are drawn as masks are: ones, at least one, and zeros
-// behind them along the last axis, so that no row of an attention is left without a key.
-tensor::IntTensor drawn_integers(const ir::Shape& shape, const ir::RowBounds& bounds, tensor::Rng& rng);
+// behind them along the last axis, so that no row of an attention is left without a key. few_zeros: no two of
+// them side by side, for attentions that see a window.
+tensor::IntTensor drawn_integers(const ir::Shape& shape, const ir::RowBounds& bounds, tensor::Rng& rng,
+                                 bool few_zeros = false);
 
 // Puts sum((prediction - target)^2) in the place of the losses; the target's type is left to the caller.
 void project(ir::Workload& workload);

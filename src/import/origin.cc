@@ -214,12 +214,13 @@ Result<OriginModel> Origin::export_model() {
   return model;
 }
 
-Status Origin::compute(const fs::path& weights, const fs::path& inputs, bool train, const fs::path& out) {
-  TRY(const Json ignored, impl_->ask("compute", {{"weights", weights.string()},
-                                                 {"inputs", inputs.string()},
-                                                 {"train", train},
-                                                 {"out", out.string()}}));
-  return Done{};
+Result<bool> Origin::compute(const fs::path& weights, const fs::path& inputs, bool train,
+                             const fs::path& out) {
+  TRY(const Json answer, impl_->ask("compute", {{"weights", weights.string()},
+                                                {"inputs", inputs.string()},
+                                                {"train", train},
+                                                {"out", out.string()}}));
+  return !answer.value("blind", false);
 }
 
 Status Origin::trace(const fs::path& inputs, const fs::path& out) {

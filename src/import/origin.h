@@ -93,8 +93,9 @@ class Origin {
 
   // Computes with these weights (empty: its own) and inputs, safetensors files, in training mode without
   // dropout, or in inference mode. The tensors of `out`: "output"; in training "gradient:NAME" and "running:NAME".
-  Status compute(const std::filesystem::path& weights, const std::filesystem::path& inputs, bool train,
-                 const std::filesystem::path& out);
+  // False: a mask among these inputs leaves an attention no key, where torch gives 0 or nan.
+  Result<bool> compute(const std::filesystem::path& weights, const std::filesystem::path& inputs, bool train,
+                       const std::filesystem::path& out);
   // Its values by the names of the IR, with the weights of the last compute(), in training mode.
   Status trace(const std::filesystem::path& inputs, const std::filesystem::path& out);
 

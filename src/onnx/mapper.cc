@@ -273,6 +273,19 @@ std::string layer_of_scopes(const std::string& node) {
   return path;
 }
 
+// "/cell_1/gate" as "/cell/gate".
+std::string uncounted(const std::string& scope) {
+  std::string made;
+  for (size_t i = 0; i < scope.size(); ++i) {
+    const size_t end = scope.find_first_not_of("0123456789", i + 1);
+    if (scope[i] == '_' && end != i + 1 && (end == std::string::npos || scope[end] == '/'))
+      i = std::min(end, scope.size()) - 1;
+    else
+      made += scope[i];
+  }
+  return made;
+}
+
 }  // namespace
 
 std::string Mapper::weight_name(const Value& v, const std::string& slot) const {
@@ -284,6 +297,52 @@ std::string Mapper::weight_name(const Value& v, const std::string& slot) const {
   return graph.base + "." + slot;
 }
 
+// The parameter of a layer. Exporters merge equal initialisers, so all zero biases, scales of 1 and kernels of 0 of a
+// model may be one: each layer gets its own from such a tensor, and one that is called again, as a cell at every step,
+// reads that. With moved numbers (`given`) they are no longer equal; the list of the first import then says which they
+// are.
+std::string Mapper::declared(const Value& v, const ArrayPtr& array, const std::string& wanted,
+                             const std::string& slot, bool trained) {
+  const std::string source = this->source(v);
+  const bool level = array->size() > 1 && std::all_of(array->reals.begin(), array->reals.end(),
+                                                      [&](double x) { return x == array->reals[0]; });
+  const bool own = !source.empty() && !is_whole(*array) &&
+                   (options_.given.contains(source) ? options_.unshared.contains(source) : level);
+  if (!own) return graph.parameter(wanted, array, !trained, source);
+  result_.unshared.insert(source);
+  auto& names = own_names_[source];
+  std::string& name = names[fmt::format("{} {} {}", layer_called(), slot, tensor::to_text(array->shape))];
+  if (!name.empty()) return name;
+  if (names.size() > 1)
+    notes.insert("weights of equal numbers that the file shares between layers are apart in the workload");
+  name = names.size() == 1 ? wanted : weight_name(constant(without_origins(v.at[0])), slot);
+  return name = graph.parameter(name, array, !trained, source, false);
+}
+
+// The scope of the present node in a file of torch's, "/cell"; else the node itself. A module that is called again has a
+// scope of its own, "/cell_1": what reads a matrix of another scope is the same layer.
+std::string Mapper::layer_called() {
+  if (current_ == nullptr) return "";
+  const std::string& node = current_->name();
+  if (!node.starts_with('/') || node.rfind('/') == 0) return scope_ + current_->output(0);
+  if (layer_of_scope_.empty()) {
+    std::map<std::string, std::string> readers;  // of matrices, the first scope
+    for (const auto& n : file_.model().graph().node()) {
+      const std::string scope = n.name().substr(0, n.name().rfind('/'));
+      for (const auto& input : n.input()) {
+        const auto found = initialisers_.find(input);
+        if (found == initialisers_.end() || found->second->dims_size() < 2) continue;
+        const std::string& first = readers.try_emplace(input, scope).first->second;
+        if (scope != first && uncounted(scope) == uncounted(first)) layer_of_scope_.try_emplace(scope, first);
+      }
+    }
+    layer_of_scope_.try_emplace("", "");  // now they are known
+  }
+  const std::string scope = node.substr(0, node.rfind('/'));
+  const auto known = layer_of_scope_.find(scope);
+  return known == layer_of_scope_.end() ? scope : known->second;
+}
+
 Result<std::string> Mapper::weight(const Value& v, const std::string& slot, bool trained) {
   if (!v.is_const()) return refused(fmt::format("its {} is computed from the inputs", slot));
   if (!v.fixed()) return refused(fmt::format("its {} depends on the batch size", slot));
@@ -291,22 +350,7 @@ Result<std::string> Mapper::weight(const Value& v, const std::string& slot, bool
   const Array& array = *v.at[0];
   if (trained && array.has_origins() && !fits_slot(array))
     return cannot_train(array, fmt::format("the {} of {} is made of parts of it", slot, graph.source));
-  const std::string source = this->source(v);
-  // Exporters merge equal initialisers, so all zero biases of a model may be one. Each layer gets a
-  // parameter of its own from such a vector. With moved numbers (`given`) they are no longer equal; the
-  // list of the first import then says which vectors these are.
-  const bool level =
-      array.shape.size() == 1 && array.size() > 1 &&
-      std::all_of(array.reals.begin(), array.reals.end(), [&](double x) { return x == array.reals[0]; });
-  const bool own = !source.empty() && !is_whole(array) &&
-                   (options_.given.contains(source) ? options_.unshared.contains(source) : level);
-  std::string name = weight_name(v, slot);
-  if (own) result_.unshared.insert(source);
-  if (own && !weights_seen_.insert(source).second) {
-    name = weight_name(constant(without_origins(v.at[0])), slot);
-    notes.insert("weights of equal numbers that the file shares between layers are apart in the workload");
-  }
-  name = graph.parameter(name, v.at[0], !trained || source.empty(), source, !own);
+  const std::string name = declared(v, v.at[0], weight_name(v, slot), slot, trained && !source(v).empty());
   note_reader(name);
   return name;
 }

@@ -216,6 +216,9 @@ class Mapper {
   std::set<const Tensor*> tensors_of(const Array& array) const;
   bool tracked(const Array& array) const;
   bool is_whole(const Array& array) const;
+  std::string declared(const Value& v, const ArrayPtr& array, const std::string& wanted,
+                       const std::string& slot, bool trained);
+  std::string layer_called();
   Error cannot_train(const Array& array, const std::string& why);
   void give_up(const Call& call, const std::string& why);
   void remember_weights(const Call& call, const Values& made);
@@ -270,7 +273,9 @@ class Mapper {
   std::string first_input_ = {};
   int64_t nodes_seen_ = 0;
   std::set<std::string> ops_seen_ = {};
-  std::set<std::string> weights_seen_ = {};
+  std::map<std::string, std::map<std::string, std::string>> own_names_ = {};  // by tensor and layer
+  std::map<std::string, std::string> layer_of_scope_ =
+      {};  // of a module that is called again, its first scope
   std::map<std::string, std::set<std::string>> layers_ =
       {};  // by parameter: outputs of the nodes whose weight it is
 };

@@ -228,10 +228,16 @@ bool Mapper::clean(const Value& made) const {
 Status Mapper::on_graph(Call& call) {
   if (std::ranges::any_of(call.inputs, [](const Value& v) { return v.is_graph(); })) return Done{};
   const bool trains = std::ranges::any_of(call.inputs, [&](const Value& v) { return tracked(v); });
+  const bool product = call.op() == "MatMul" || call.op() == "Gemm";
+  if (trains && product && !call.inputs[0].fixed() && call.inputs[0].at[0]->is_float()) {
+    TRY(call.inputs[0],
+        as_value(call.inputs[0]));  // the state that a cell begins with, of as many rows as the batch
+    return Done{};
+  }
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     Value& v = call.inputs[i];
     if (!v.is_const() || !v.at[0]->is_float()) continue;
-    if (trains && (call.op() == "MatMul" || call.op() == "Gemm")) train_everywhere(v);
+    if (trains && product) train_everywhere(v);
     if (trains ? !tracked(v) : i > 0) continue;
     const Call from{call.node, call.opset, {v}, call.attributes, call.file};
     TRY(v, as_value(v));
@@ -278,9 +284,10 @@ Result<std::string> Mapper::stored(const Value& v, const ArrayPtr& array, const 
                   spread_of(*v.at[0]).numbers != static_cast<int64_t>(array->size())))
     return cannot_train(*array, "its numbers are repeated, or joined with others");
   const std::string source = this->source(v);
-  const std::string name =
-      graph.parameter(source.empty() || source.starts_with('/') ? graph.base + ".constant" : source,
-                      shaped(*array, shape), !trained, source);
+  const std::string wanted = source.empty() || source.starts_with('/') ? graph.base + ".constant" : source;
+  const std::string name = trained ? declared(v, shaped(*array, shape), wanted, "scale", true)
+                                   : graph.parameter(wanted, shaped(*array, shape), true, source);
+  if (trained) note_reader(name);
   return graph.node("parameter", {}, shape, {}, {{"weight", name}});
 }
 

@@ -1550,3 +1550,135 @@ class ReadsBeyond(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + self.table((x > 9).long() + 4)
+
+
+class MasksByHand(nn.Module):
+    """Dropout as people write it: by comparisons, of rows, of places, of the batch;
+    words that are replaced at random."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(9, 6)
+        self.fc = nn.Linear(6, 6)
+
+    def masked(self, x: torch.Tensor) -> torch.Tensor:
+        rows = (torch.rand(len(x)) >= 0.2).to(x.dtype)[:, None, None]
+        x = x + self.fc(x) * rows / 0.8
+        gone = torch.rand(len(x), x.shape[1], 1) < 0.3
+        x = x + torch.where(gone, torch.zeros_like(x), self.fc(x) / 0.7)
+        x = x + self.fc(x).masked_fill(0.4 > torch.rand_like(x), 0.0) / 0.6
+        x = x + self.fc(x) * torch.bernoulli(torch.full_like(x, 0.9)).div_(0.9)
+        kept = torch.zeros(len(x), 1, 6).uniform_(0, 1) > 0.1
+        x = x + self.fc(x) * kept.expand_as(x).float() / 0.9
+        return x + self.fc(x) * torch.empty(1, 1, 6).bernoulli_(0.55) / 0.55
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            ids = torch.where(torch.rand(ids.shape) < 0.15, 3, ids)
+        x = self.words(ids)
+        if self.training:
+            return self.masked(x)
+        for _ in range(6):
+            x = x + self.fc(x)
+        return x
+
+
+class SetsWeights(nn.Module):
+    """The first batch says where its scales begin."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+        self.known = False
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.known:
+            self.scale.data.copy_(1 / (x.std(0) + 1e-6))
+            self.known = True
+        return x * self.scale
+
+
+class BoundsWeights(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            self.fc.weight.clamp_(-2, 2)  # BOUNDS
+        return self.fc(x)
+
+
+class HidesWeights(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = [nn.Linear(4, 4)]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers[0](x)
+
+
+class SharesMemory(nn.Module):
+    """Two parameters in one memory: an optimizer with moments moves it twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.two.weight.data = self.one.weight.data
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.two(self.one(x))
+
+
+class Remembers(nn.Module):
+    """Its state lasts from call to call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return self.fc(x) / self.calls
+
+
+class Spelled(nn.Module):
+    """A parameter's data, gates of -inf, the best columns of a table, means by places,
+    distributions, complex numbers less a real one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.rand(6))
+        self.weigh = nn.Parameter(torch.randn(6))
+        self.poles = nn.Parameter(torch.rand(6) * 3)
+        self.fc = nn.Linear(6, 6)
+
+    def forward(self, x: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        y = self.fc(x) * self.gain.data
+        best, places = y.topk(2, -1)
+        gates = torch.full_like(y, -torch.inf).scatter(1, places, best).softmax(-1)
+        most, columns = self.weigh.topk(3)
+        y = y * gates + (x[:, columns] * most).sum(1, keepdim=True)
+        means = torch.ones_like(y).scatter_reduce(1, ids, y, "mean", include_self=False)
+        mask = torch.where(x > 0, 0.0, -2.0)
+        likely = torch.distributions.Normal(x, y.exp()).log_prob(means)
+        turned = torch.exp(1j * self.poles) - 0.5
+        waves = torch.fft.rfft(torch.cat([x, x], -1))[:, 1:] / turned
+        return likely + mask + waves.real * waves.imag
+
+
+class Windowed(nn.Module):
+    """Each place sees three, among those that the mask has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(7, 8)
+        self.qkv = nn.Linear(8, 24)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.qkv(self.words(ids))[:, None].chunk(3, -1)
+        at = torch.arange(ids.shape[1])
+        near = (at[:, None] - at[None]).abs() < 2
+        seen = near & (mask != 0)[:, None, None]
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=seen)[:, 0]

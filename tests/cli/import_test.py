@@ -266,6 +266,20 @@ class Proven(Proving):
         self.assertEqual(text.count("dropout("), 2)
         self.assertEqual(text.count("rate=0.25"), 2)
 
+    def test_masks_by_hand(self) -> None:
+        text = self.proves("MasksByHand", "i32[4,5]<9")
+        rates = re.findall(r"= dropout\(.*rate=(0\.\d\d?)", text)
+        self.assertEqual(len(rates), 7, text)
+        self.assertRegex(text, r"constant\[1,1,1,6\] frozen")  # one for the whole batch
+
+    def test_what_people_spell(self) -> None:
+        done = self.imported("Spelled", "f32[4,6]", "i32[4,6]<6")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("no gradient reaches these, they are frozen: gain", done.out)
+
+    def test_masks_of_an_attention_that_sees_a_window(self) -> None:
+        self.proves("Windowed", "i32[4,9]", "i32[4,9]")
+
     def test_values_that_are_written_into_constants(self) -> None:
         text = self.proves("WritesInto", "f32[4,6,8]")
         self.assertEqual(text.count("tanh("), 6)
@@ -532,6 +546,17 @@ class Refused(Importing):
         self.refuses("Scripted", "'part' is a ScriptModule")
         self.refuses("spectral", "'fc' has spectral_norm")
         self.refuses("spectral_by_hook", "'fc' has spectral_norm")
+
+    def test_forwards_that_change_what_they_compute_with(self) -> None:
+        said = "changes the parameter '{}' in the forward pass"
+        self.refuses("SetsWeights", said.format("scale"), "in make, by a batch")
+        place = line_of("BOUNDS")
+        self.refuses("BoundsWeights", place, said.format("fc.weight"))
+        self.refuses("Remembers", "called again with the same inputs")
+
+    def test_weights_that_an_optimizer_does_not_see(self) -> None:
+        self.refuses("HidesWeights", "'layers' is a plain list", "nn.ModuleList")
+        self.refuses("SharesMemory", "'two.weight' shares its memory with 'one.weight'")
 
     def test_complex_numbers(self) -> None:
         said = "has complex parameters (instead: a real parameter of pairs"

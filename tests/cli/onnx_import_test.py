@@ -5,6 +5,7 @@ python3 -m tests.cli.onnx_import_test build/dev/bakeoff
 
 from __future__ import annotations
 
+import re
 import subprocess
 import unittest
 from pathlib import Path
@@ -142,6 +143,15 @@ class Importing(unittest.TestCase):
         self.assertIn("linear(x; weight=l.v[8,8])", text)
         self.assertIn("parameter(; weight=l.v[8,8])", text)
         self.assertIn("parameter(; weight=l.w[8,8])", text)
+
+    def test_layers_have_their_own_of_what_an_exporter_has_merged(self) -> None:
+        outcome = self.imported("merged")
+        self.assertEqual(outcome.code, 0, outcome.err)
+        self.assertIn("that the file shares between layers are apart", outcome.out)
+        text = (self.place.path / "merged.ir").read_text(encoding="utf-8")
+        named = set(re.findall(r"(?:weight|bias)=(\S+)\[(?:1,)*8\]", text))
+        # A bias of the cell that is called twice, one of the last layer, two scales.
+        self.assertEqual(len(named), 4, text)
 
     def test_what_a_file_says_is_kept(self) -> None:
         self.assertEqual(self.imported("cnn").code, 0)

@@ -479,6 +479,25 @@ out = Add q, shift"""),
             ["batch", 3, 5, 5],
             opset=18,
         ),
+        # A cell from a state of zeros, called twice; a bias and a scale that an
+        # exporter has merged, as they are equal.
+        "merged": model(
+            nodes_of("""
+/z/s = Shape x start=0 end=1
+/z/t = Concat /z/s, width axis=0
+/z/h = ConstantOfShape /z/t
+/c/i/Gemm = Gemm /z/h, l.w, c.b transB=1
+/c/Add = Add /c/i/Gemm, x
+/c_1/i/Gemm = Gemm /c/Add, l.w, c.b transB=1
+/a/Mul = Mul /c_1/i/Gemm, onnx::Mul_9
+/d/Mul = Mul /a/Mul, onnx::Mul_9
+/d/Gemm = Gemm /d/Mul, l.v, c.b transB=1
+out = Tanh /d/Gemm"""),
+            [*w, ints("width", 8), table("c.b", np.zeros(8, np.float32))]
+            + [table("onnx::Mul_9", np.ones((1, 8), np.float32))],
+            ["batch", 8],
+            opset=18,
+        ),
         "kept": model(
             nodes_of("""
 w = Mul l.w, half
