@@ -119,8 +119,8 @@ class Pass {
 
   // The common order of inputs of one rank: N,H,W,C if any of them is held so.
   Order common(const ir::Node& node) const {
-    const bool any = std::ranges::any_of(
-        followed(node), [&](ir::ValueId id) { return held(id) == Order::kChannelsLast; });
+    const bool any =
+        std::ranges::any_of(followed(node), [&](ir::ValueId id) { return held(id) == Order::kChannelsLast; });
     return any ? Order::kChannelsLast : Order::kCanonical;
   }
 
@@ -219,10 +219,11 @@ std::vector<bool> wanted_by_spatial_ops(const ir::Workload& workload, const std:
     const ir::AxisRule rule = ir::info(node.op).axes;
     const bool follows = rule == ir::AxisRule::kElementwise || rule == ir::AxisRule::kAxis;
     const auto out = static_cast<size_t>(workload.output_of(static_cast<int>(n)));
-    const bool sizes = !node.inputs.empty() &&
-                       keeps_channels(node, types[static_cast<size_t>(node.inputs[0])].shape, types[out].shape);
-    const bool wanted = rule == ir::AxisRule::kSpatial || moves_channels_last(node) ||
-                        ((follows || sizes) && wants[out]);
+    const bool sizes =
+        !node.inputs.empty() &&
+        keeps_channels(node, types[static_cast<size_t>(node.inputs[0])].shape, types[out].shape);
+    const bool wanted =
+        rule == ir::AxisRule::kSpatial || moves_channels_last(node) || ((follows || sizes) && wants[out]);
     for (const ir::ValueId id : followed(node)) {
       if (wanted && is_picture(types[static_cast<size_t>(id)].shape)) wants[static_cast<size_t>(id)] = true;
     }
