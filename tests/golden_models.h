@@ -77,6 +77,24 @@ workload dropped(x: f32[N,5,8], y: f32[N,5,8]) {
 )";
 
 // Two layers of attention whose queries, keys and values are one product.
+// Its parts are the places of an axis, as timm has them; the last place of another tensor is read alone.
+inline constexpr const char* kStackedAttentionModel = R"(
+workload stacked(x: f32[N,5,8], y: f32[N,2,4]) {
+  h = linear(x; weight=qkv.weight[24,8], bias=qkv.bias[24])
+  stack = reshape(h) shape=N,5,3,2,4
+  q_one = slice(stack) axis=2 begin=0 end=1
+  q = reshape(q_one) shape=N,5,2,4
+  k_one = slice(stack) axis=2 begin=1 end=2
+  k = reshape(k_one) shape=N,5,2,4
+  v_one = slice(stack) axis=2 begin=2 end=3
+  v = reshape(v_one) shape=N,5,2,4
+  mixed = attention(q, k, v)
+  last_one = slice(mixed) axis=1 begin=4 end=5
+  last = reshape(last_one) shape=N,2,4
+  loss = mse(last, y)
+}
+)";
+
 inline constexpr const char* kFusedAttentionModel = R"(
 workload fused(x: f32[N,5,8], y: f32[N,5,8]) {
   block layer(x) {

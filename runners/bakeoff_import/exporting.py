@@ -40,6 +40,7 @@ from bakeoff_import.outputs import Outputs
 from bakeoff_import.patterns import (
     packed_projections,
     spelled_norms,
+    undone_selections,
     undone_transpositions,
 )
 from bakeoff_import.problems import (
@@ -663,6 +664,7 @@ class Importer:
             spelled_norms(mapper.graph, [value.name])
         packed_projections(mapper.graph, [value.name])
         undone_transpositions(mapper.graph, [value.name])
+        undone_selections(mapper.graph, [value.name])
         if self.outputs.several:
             mapper.graph.join_outputs(value.name, self.outputs.sizes)
         mapper.graph.declare_as_read([value.name])

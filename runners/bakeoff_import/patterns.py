@@ -190,6 +190,39 @@ def undone_transpositions(graph: Graph, results: Sequence[str]) -> None:
                 node.attrs["axis"] = perm.index(int(node.attrs["axis"]))  # type: ignore[arg-type]
 
 
+def undone_selections(graph: Graph, results: Sequence[str]) -> None:
+    """x.permute(2, 0, 3, 1, 4)[i], turned back for an attention, is a place of x."""
+    uses = _Uses(graph, results)
+    for end in uses.nodes:
+        if end.op != "transpose" or end.output in uses.kept:
+            continue
+        picked = uses.made(end.inputs[0], "reshape")
+        cut = uses.made(picked.inputs[0], "slice") if picked else None
+        turn = uses.made(cut.inputs[0], "transpose") if cut else None
+        if picked is None or cut is None or turn is None:
+            continue
+        axis = int(cut.attrs["axis"])  # type: ignore[arg-type]
+        order: Any = turn.attrs["perm"]
+        rest = list(order)
+        place = rest.pop(axis)
+        one = cut.shape[axis] == 1
+        if not one or picked.shape != (*cut.shape[:axis], *cut.shape[axis + 1 :]):
+            continue
+        perm: Any = end.attrs["perm"]
+        alone = uses.only(picked) and uses.only(cut) and place > 0
+        if not alone or [rest[at] for at in perm] != sorted(rest):
+            continue
+        cut.inputs = turn.inputs
+        cut.attrs["axis"] = place
+        cut.shape = (*end.shape[:place], 1, *end.shape[place:])
+        picked.shape = end.shape
+        picked.attrs["shape"] = end.shape
+        for reader in uses.readers[end.output]:
+            reader.inputs = tuple(
+                picked.output if name == end.output else name for name in reader.inputs
+            )
+
+
 def _packed(uses: _Uses, part: Node) -> Optional[tuple[str, int]]:
     """The projection that a slice takes one of n parts of, and a part's width.
 

@@ -265,8 +265,8 @@ int ForwardPrinter::print_at(int n, const OpFunctions<ForwardPrinter>& functions
     return print_places(rolling_->loop.moving.at(n));
   if (rolling_ != nullptr && rolling_->loop.moving.contains(n))
     return print_index(rolling_->moving_index(n, axes(), !index.empty()), !index.empty());
-  if (!index.empty()) return print_index(index, true);
   if (const Split* split = graph_.slices.split_at(n, stretch_, blocks)) return print_split(*split);
+  if (!index.empty()) return print_index(index, true);
   if (const auto list = lists_.find(n); list != lists_.end())
     print_collected(list->second);
   else
@@ -285,16 +285,19 @@ int ForwardPrinter::print_index(const std::string& index, bool select) {
 // numpy's split is told where the parts begin, TensorFlow's how long they are.
 int ForwardPrinter::print_split(const Split& split) {
   const std::string x = input();
+  const std::vector<ir::ValueId> from = node().inputs;
   std::vector<std::string> names;
   for (const int part : split.nodes) {
     node_ = part;
-    names.push_back(target());
+    names.push_back(split.unbinds ? target(from, false) : target());
   }
   const std::string parts = split.even()
                                 ? std::to_string(names.size())
                                 : fmt::format("[{}]", join(tensorflow() ? split.widths : split.cuts(), ", "));
-  out_.call(fmt::format("{} = {}split", join(names, ", "), tensorflow() ? "tf." : "jnp."),
-            {x, parts, fmt::format("axis={}", split.axis)});
+  const std::string axis = fmt::format("axis={}", split.axis);
+  const std::string head = fmt::format("{} = {}{}", join(names, ", "), tensorflow() ? "tf." : "jnp.",
+                                       split.unbinds ? "unstack" : "split");
+  split.unbinds ? out_.call(head, {x, axis}) : out_.call(head, {x, parts, axis});
   return node_ + 1;
 }
 

@@ -21,7 +21,7 @@ class SliceFinder {
   }
 
   Split split_from(int first) const {
-    Split split{{}, node(first).integer("axis"), {}};
+    Split split{.axis = node(first).integer("axis")};
     const ir::ValueId input = node(first).inputs[0];
     const int64_t whole = shape(input)[static_cast<size_t>(split.axis)];
     int64_t at = 0;
@@ -34,6 +34,23 @@ class SliceFinder {
       at = slice.integer("end");
     }
     if (at != whole || whole >= ir::kSteps || split.nodes.size() < 2) split.nodes.clear();
+    return split;
+  }
+
+  // Each place of an axis, as its gradient is one stack then, and not a sum of arrays of zeros.
+  Split unbound_from(int first) const {
+    Split split{.axis = node(first).integer("axis"), .unbinds = true};
+    const ir::ValueId input = node(first).inputs[0];
+    const int64_t whole = shape(input)[static_cast<size_t>(split.axis)];
+    int64_t at = 0;
+    for (int n = first; at < whole && in_select(n); n += 2, ++at) {
+      const ir::Node& slice = node(n);
+      if (slice.inputs[0] != input || slice.integer("axis") != split.axis || slice.integer("begin") != at)
+        break;
+      split.nodes.push_back(n + 1);
+      split.widths.push_back(1);
+    }
+    if (at != whole || split.nodes.size() < 2) split.nodes.clear();
     return split;
   }
 
@@ -101,6 +118,9 @@ Slices::Slices(const ir::Workload& workload, const std::vector<ir::Type>& types,
     if (!find.plain_slice(n)) continue;
     if (find.in_select(n)) {
       selects_[n] = find.index(n);
+      Split split = find.unbound_from(n);
+      const bool begun = !splits_.empty() && splits_.rbegin()->second.nodes.back() > n;
+      if (!split.nodes.empty() && !begun) splits_.emplace(n, std::move(split));
     } else if (Split split = find.split_from(n); !split.nodes.empty()) {
       n = split.nodes.back();
       splits_.emplace(split.nodes[0], std::move(split));

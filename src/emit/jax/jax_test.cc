@@ -69,6 +69,12 @@ TEST(Jax, RefusesToScanWhatHasNoLoop) {
   EXPECT_TRUE(holds(refused.error().text(), "'mlp_small' has no loop")) << refused.error().text();
 }
 
+TEST(Jax, TakesAllPlacesOfAnAxisInOneStatement) {
+  const std::string text = of_text(kStackedAttentionModel, adam_training()).source;
+  for (const char* part : {"q, k, v = jnp.unstack(u, axis=2)", "[:, 4]"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+}
+
 TEST(Jax, CallsWhatAttentionReadsByItsNames) {
   const std::string text = of_text(kFusedAttentionModel, adam_training()).source;
   for (const char* part :

@@ -69,15 +69,15 @@ bool print_slices(Printer& p, const Blocks& blocks) {
   const ir::Node& slice = p.workload.nodes[static_cast<size_t>(p.node)];
   std::string index = p.slices.select_at(p.node, p.stretch, blocks);
   const bool select = !index.empty();
-  if (p.rolling != nullptr && p.rolling->loop.moving.contains(p.node))
-    index = p.rolling->moving_index(p.node, p.axes(), select);
-  if (!index.empty()) {
+  const bool moves = p.rolling != nullptr && p.rolling->loop.moving.contains(p.node);
+  const Split* const split = moves ? nullptr : p.slices.split_at(p.node, p.stretch, blocks);
+  if (moves) index = p.rolling->moving_index(p.node, p.axes(), select);
+  if (split == nullptr && !index.empty()) {
     const std::string x = p.value_name(slice.inputs[0]);
     if (select) ++p.node;
     p.out.line(fmt::format("{} = {}{}", p.value_name(p.workload.output_of(p.node)), x, index));
     return true;
   }
-  const Split* const split = p.slices.split_at(p.node, p.stretch, blocks);
   if (split == nullptr) return false;
   const std::string x = p.value_name(slice.inputs[0]);
   std::vector<std::string> names;
@@ -85,8 +85,10 @@ bool print_slices(Printer& p, const Blocks& blocks) {
   const std::vector<int64_t> sizes = p.dialect.second ? split->widths : split->cuts();
   const std::string parts =
       split->even() ? std::to_string(names.size()) : fmt::format("[{}]", join(sizes, ", "));
-  p.out.call(fmt::format("{} = {}", join(names, ", "), p.op("split")),
-             {x, parts, fmt::format("axis={}", split->axis)});
+  const std::string axis = fmt::format("axis={}", split->axis);
+  const std::string head =
+      fmt::format("{} = {}", join(names, ", "), p.op(split->unbinds ? "unstack" : "split"));
+  split->unbinds ? p.out.call(head, {x, axis}) : p.out.call(head, {x, parts, axis});
   p.node = split->nodes.back();
   return true;
 }

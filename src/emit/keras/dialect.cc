@@ -44,6 +44,7 @@ const std::map<std::string_view, const char*>& tensorflow_names() {
       {"sum", "tf.reduce_sum"},
       {"tanh", "tf.tanh"},
       {"transpose", "tf.transpose"},
+      {"unstack", "tf.unstack"},
       {"where", "tf.where"},
   };
   return names;

@@ -69,6 +69,12 @@ TEST(Keras, WritesTheNetworksAsTheirGoldens) {
   expect_goldens("sequences_jax", emit_text(kSequencesModel, adam_training(), settings("jax")).value());
 }
 
+TEST(Keras, TakesAllPlacesOfAnAxisInOneStatement) {
+  const std::string text = emit_text(kStackedAttentionModel, adam_training(), settings("jax"))->source;
+  for (const char* part : {"q, k, v = ops.unstack(h, axis=2)", "[:, 4]"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+}
+
 TEST(Keras, CallsWhatAttentionReadsByItsNames) {
   const std::string text = emit_text(kFusedAttentionModel, adam_training(), settings("jax"))->source;
   for (const char* part : {"q, k, v = ops.split(h, 3, axis=2)",

@@ -146,10 +146,10 @@ int ForwardPrinter::print_at(const OpFunctions<ForwardPrinter>& functions, int n
 // A slice of one place, or one that moves along with the loop in print.
 int ForwardPrinter::print_slice(int n) {
   const ir::Node& slice = workload_.nodes[static_cast<size_t>(n)];
-  const bool select = !slices_.select_at(n, stretch_, blocks_).empty();
   const bool moves = rolling_ != nullptr && rolling_->loop.moving.contains(n);
-  const Split* const split = select || moves ? nullptr : slices_.split_at(n, stretch_, blocks_);
-  if (split != nullptr) return print_split(*split);
+  const Split* const split = moves ? nullptr : slices_.split_at(n, stretch_, blocks_);
+  if (split != nullptr) return print_split(*split, slice.inputs[0]);
+  const bool select = !slices_.select_at(n, stretch_, blocks_).empty();
   if (!select && !moves) return -1;
   if (pending_) flush();
   node_ = select ? n + 1 : n;
@@ -162,15 +162,16 @@ int ForwardPrinter::print_slice(int n) {
   return node_;
 }
 
-int ForwardPrinter::print_split(const Split& split) {
+int ForwardPrinter::print_split(const Split& split, ir::ValueId from) {
   if (pending_) flush();
   node_ = split.nodes.back();
-  const std::string x = use(workload_.nodes[static_cast<size_t>(node_)].inputs[0]);
+  const std::string x = use(from);
   const std::string parts = names_.name(fmt::format("parts {}", node_), "parts");
-  const std::string sizes =
+  std::string sizes =
       split.even() ? std::to_string(split.nodes.size()) : fmt::format("{{{}}}", join(split.widths, ", "));
-  const char* const method = split.even() ? "chunk" : "split_with_sizes";
-  statement(out_, fmt::format("const auto {} = {}.{}({}, {});", parts, x, method, sizes, split.axis));
+  const char* const method = split.unbinds ? "unbind" : split.even() ? "chunk" : "split_with_sizes";
+  sizes = split.unbinds ? "" : sizes + ", ";
+  statement(out_, fmt::format("const auto {} = {}.{}({}{});", parts, x, method, sizes, split.axis));
   for (size_t i = 0; i < split.nodes.size(); ++i) {
     const ir::ValueId value = workload_.output_of(split.nodes[i]);
     const size_t before = order_.size();

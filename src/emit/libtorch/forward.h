@@ -60,7 +60,7 @@ class ForwardPrinter {
   // These three give the index of the last node of what they have printed; print_slice -1 where that is nothing.
   int print_at(const OpFunctions<ForwardPrinter>& functions, int n);
   int print_slice(int n);
-  int print_split(const Split& split);
+  int print_split(const Split& split, ir::ValueId from);
   void print_rolled(const OpFunctions<ForwardPrinter>& functions, const Loop& loop);
   void print_body(const OpFunctions<ForwardPrinter>& functions, const Rolling& rolling);
   void print_return(ir::ValueId value);

@@ -68,6 +68,12 @@ TEST(Libtorch, WritesWhatSurroundsAnUpdate) {
   expect_golden("libtorch/updates.cc", of_zoo("mlp_small", updates_training(4)));
 }
 
+TEST(Libtorch, TakesAllPlacesOfAnAxisInOneStatement) {
+  const std::string text = of_text(kStackedAttentionModel, adam_training());
+  for (const char* part : {"const auto parts = x.unbind(2);", ".select(1, 4)"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+}
+
 TEST(Libtorch, CallsWhatAttentionReadsByItsNames) {
   const std::string text = of_text(kFusedAttentionModel, adam_training());
   for (const char* part : {"const auto parts = h.chunk(3, 2);", "Tensor k = parts[1];",

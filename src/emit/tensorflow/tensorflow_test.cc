@@ -71,6 +71,12 @@ TEST(TensorFlow, HandsALoopToTheGraph) {
   EXPECT_TRUE(holds(refused.error().text(), "loops = scan needs mode = function")) << refused.error().text();
 }
 
+TEST(TensorFlow, TakesAllPlacesOfAnAxisInOneStatement) {
+  const std::string text = of_text(kStackedAttentionModel, adam_training()).source;
+  for (const char* part : {"q, k, v = tf.unstack(u, axis=2)", "[:, 4]"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+}
+
 TEST(TensorFlow, CallsWhatAttentionReadsByItsNames) {
   const std::string text = of_text(kFusedAttentionModel, adam_training()).source;
   for (const char* part :

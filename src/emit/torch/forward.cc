@@ -204,9 +204,9 @@ int ForwardPrinter::print_slices(int n) {
   const ir::ValueId input = workload_.nodes[static_cast<size_t>(n)].inputs.empty()
                                 ? -1
                                 : workload_.nodes[static_cast<size_t>(n)].inputs[0];
-  std::string index = slices_.select_at(n, stretch_, blocks_);
   const bool moves = rolling_ != nullptr && rolling_->loop.moving.contains(n);
   const Split* const split = moves ? nullptr : slices_.split_at(n, stretch_, blocks_);
+  std::string index = split != nullptr ? "" : slices_.select_at(n, stretch_, blocks_);
   if (index.empty() && !moves && split == nullptr) return -1;
   if (pending_) flush();
   node_ = split != nullptr ? split->nodes.back() : index.empty() ? n : n + 1;
@@ -221,6 +221,10 @@ int ForwardPrinter::print_slices(int n) {
     const ir::ValueId value = workload_.output_of(part);
     names.push_back(pick_variable(value));
     variables_[value] = names.back();
+  }
+  if (split->unbinds) {
+    out_.line(fmt::format("{} = {}.unbind({})", join(names, ", "), x, split->axis));
+    return node_;
   }
   const std::string axis = fmt::format("dim={}", split->axis);
   out_.call(fmt::format("{} = {}.{}", join(names, ", "), x, split->even() ? "chunk" : "split"),

@@ -279,6 +279,12 @@ TEST(Torch, HandsABatchNormNoSqueezedGradient) {
   EXPECT_FALSE(holds(text, "squeeze")) << text;
 }
 
+TEST(Torch, TakesAllPlacesOfAnAxisInOneStatement) {
+  const std::string text = of_text(kStackedAttentionModel, adam_training());
+  for (const char* part : {"q, k, v = x.unbind(2)", "[:, 4]"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+}
+
 TEST(Torch, CallsWhatAttentionReadsByItsNames) {
   const std::string text = of_text(kFusedAttentionModel, adam_training());
   for (const char* part :
