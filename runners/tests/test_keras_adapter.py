@@ -230,6 +230,7 @@ class Rounded(layers.Layer):
         x = keras.ops.cast(x, "float32") / 3
         rows = keras.ops.reshape(x, (1, -1, 1, 3))
         seen = keras.ops.dot_product_attention(rows, rows, rows, scale=0.7)
+        keras.ops.argmax(x, axis=-1)  # as an accuracy does
         return keras.ops.reshape(seen, (-1, 3))
 
 

@@ -169,8 +169,11 @@ class Keras3(Library):
         dtypes.PYTHON_DTYPES_MAP.pop("float32", None)
         if wide:
             dtypes.PYTHON_DTYPES_MAP["float32"] = "float64"
-        if self.keras.backend.backend() == "jax":
+        backend = self.keras.backend.backend()
+        if backend == "jax":
             _set_attention(wide)
+        elif backend == "tensorflow":
+            _set_tensorflow(wide)
 
     def variable(self, array: Array) -> Any:
         return self.keras.Variable(array, trainable=False, dtype=self.floatx())
@@ -363,6 +366,29 @@ def _set_attention(wide: bool) -> None:
 
     own = _OWN.setdefault("attention", nn.dot_product_attention)
     nn.dot_product_attention = double if wide else own
+
+
+def _set_tensorflow(wide: bool) -> None:
+    """Keras on TensorFlow makes the scale of an attention float32, and `signbit`, which
+    its accuracy asks for, looks at the bits of what it calls float32."""
+    import tensorflow as tf
+    from keras.src.backend.tensorflow import nn, numpy
+
+    def attention(
+        query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None,
+        scale: Any = None, **options: Any,
+    ) -> Any:  # fmt: skip
+        scale = query.shape[3] ** -0.5 if scale is None else scale
+        exact = scale if tf.is_tensor(scale) else tf.constant(scale, tf.float64)
+        return own(query, key, value, bias, mask, exact, **options)
+
+    def signbit(x: Any) -> Any:
+        return tf.less(tf.bitcast(tf.cast(x, tf.float64), tf.int64), 0)
+
+    own = _OWN.setdefault("attention", nn.dot_product_attention)
+    nn.dot_product_attention = attention if wide else own
+    own_sign = _OWN.setdefault("signbit", numpy.signbit)
+    numpy.signbit = signbit if wide else own_sign
 
 
 def _narrowed_types() -> dict[str, str]:
