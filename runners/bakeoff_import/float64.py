@@ -62,8 +62,8 @@ _MOVES = set(
     "slice select getitem expand expand_as clone contiguous alias detach".split()
 )
 _CASTS = set("to _to_copy type_as type float double long int half bool".split())
-_BELOW = {"lt", "less", "le", "less_equal"}
-_ABOVE = {"gt", "greater", "ge", "greater_equal"}
+BELOW = {"lt", "less", "le", "less_equal"}
+ABOVE = {"gt", "greater", "ge", "greater_equal"}
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ def random_of(name: str, args: Any, kwargs: Any) -> Optional[Random]:
         return None
     if short in ("add", "radd", "iadd"):
         return Random(known.shift + other)
-    if short in _BELOW | _ABOVE:
+    if short in BELOW | ABOVE:
         below = min(max(other - known.shift, 0.0), 1.0)
-        return Random(true=below if (short in _BELOW) == (at == 0) else 1 - below)
+        return Random(true=below if (short in BELOW) == (at == 0) else 1 - below)
     return None
 
 

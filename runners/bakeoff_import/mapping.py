@@ -155,6 +155,8 @@ class Mapper(Builder):
         self.known_modes = norm_modes
         self.merged_biases = False  # of LSTMs
         self.masked = False  # the data say which keys an attention sees
+        # Dropouts that stand for masks by hand, which say what is dropped, or kept.
+        self.by_hand: set[str] = set()
         self.padding: dict[str, int] = {}  # tables -> the row that is 0 and stays so
         self.named: dict[str, Value] = {}  # values by their names in the exported graph
         self._module = module

@@ -13,6 +13,7 @@ from typing import Any, Optional
 
 import torch
 
+from bakeoff_import.float64 import ABOVE, BELOW
 from bakeoff_import.mapping import Args, Mapper, one_number
 from bakeoff_import.problems import Unsupported
 from bakeoff_import.rows import row
@@ -25,7 +26,6 @@ select
 _SAME = """
 to _to_copy type_as float double long int bool clone contiguous alias detach
 """.split()
-_BELOW, _ABOVE = ("lt", "less", "le", "less_equal"), ("gt", "greater", "ge")
 
 
 def _number(arg: Any) -> Optional[float]:
@@ -51,6 +51,12 @@ def _fitting(noise: Noise, x: Value) -> Optional[Layout]:
     return Layout(shape, n) if fits and rows else None
 
 
+def _dropped(m: Mapper, x: Value, rate: float) -> Value:
+    made = m.unary("dropout", x, rate=rate)
+    m.by_hand.add(made.name)
+    return made
+
+
 def _mask(m: Mapper, x: Value, layout: Layout, rate: float) -> Value:
     """Dropout of ones."""
     if layout.n is None:
@@ -61,7 +67,7 @@ def _mask(m: Mapper, x: Value, layout: Layout, rate: float) -> Value:
             if axis != layout.n and size != x.shape[axis]:
                 x = m.sliced(x, axis, 0, 1)
         ones = m.binary("add", m.binary("mul", x, 0.0), 1.0)
-    return m.unary("dropout", ones, rate=rate)
+    return _dropped(m, ones, rate)
 
 
 def _rate(noise: Noise) -> float:
@@ -86,7 +92,7 @@ def _kept(m: Mapper, x: Value, noise: Noise) -> Any:
     if not m.dropout:
         return x
     if layout == x.layout:
-        return m.unary("dropout", x, rate=_rate(noise))
+        return _dropped(m, x, _rate(noise))
     mask = m._fitted(_mask(m, x, layout, _rate(noise)), x.layout)
     return m.made("mul", [x, mask], x.layout)
 
@@ -153,9 +159,9 @@ def _followed(m: Mapper, short: str, a: Args) -> Any:
             return _bernoulli(m, of.layout, of.shift)
         if short == "add" and number is not None and a.get("alpha", 1) == 1:
             return Uniform(of.layout, of.shift + number)
-        if short in (*_BELOW, *_ABOVE, "greater_equal") and number is not None:
+        if short in BELOW | ABOVE and number is not None:
             below = min(max(number - of.shift, 0.0), 1.0)
-            first = (short in _BELOW) == (of is one)
+            first = (short in BELOW) == (of is one)
             return _bernoulli(m, of.layout, below if first else 1 - below)
     if isinstance(one, Noise) and one.scale == 1:
         unless = short in ("logical_not", "bitwise_not")

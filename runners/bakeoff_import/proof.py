@@ -213,17 +213,12 @@ class _Masks(TorchDispatchMode):  # type: ignore[misc]
         turned = any(getattr(one, "bakeoff_random", Random()).true for one in args[:2])
         made = func(*args, **(kwargs or {}))
         if name == "native_dropout" and args[2]:
-            self.draws.append((_either(float(args[1])), args[0].numel()))
+            self.draws.append((round(float(args[1]), 9), args[0].numel()))
         elif found is not None and found.true is not None and not turned:
-            self.draws.append((_either(found.true), made.numel()))
+            self.draws.append((round(1 - found.true, 9), made.numel()))
         if found is not None:
             made.bakeoff_random = found
         return made
-
-
-def _either(rate: float) -> float:
-    """Of dropping and keeping the less likely: a mask may say one or the other."""
-    return round(min(rate, 1 - rate), 9)
 
 
 def check_dropout(importer: Importer) -> None:
@@ -244,14 +239,16 @@ def check_dropout(importer: Importer) -> None:
         given = [drawn(spec, rows) for spec in importer.specs]
         with torch.no_grad(), _Masks() as masks:
             _run(importer, given)
-        seen.append([draw for draw in masks.draws if draw[0] > 0])
+        seen.append([draw for draw in masks.draws if 0 < draw[0] < 1])
     with torch.no_grad():
         for key, tensor in before.items():
             tensors[key].copy_(tensor)
     left = Counter(zip(*seen))
     for node, (rate, shape) in ours:
         sizes = [math.prod(rows if s == N else s for s in shape) for rows in (2, 3)]
-        draw = tuple((_either(rate), size) for size in sizes)
+        draw = tuple((round(rate, 9), size) for size in sizes)
+        if not left[draw] and node.output in exported.mapper.by_hand:
+            draw = tuple((round(1 - rate, 9), size) for size in sizes)
         if not left[draw]:
             raise ImportProblem(
                 f"a dropout of rate {rate:g} would draw {sizes[0]} numbers for 2 "

@@ -779,6 +779,16 @@ class WrongMappings(Importing):
         )
         self.caught("Queries", "f32[8,5,8]", "draws no such mask")
 
+    def test_a_rate_that_is_turned(self) -> None:
+        self.plant(
+            "old = ROWS['dropout']\n"
+            "def dropout(m, a):\n"
+            "    a['p'] = 1 - a['p']\n"
+            "    return old(m, a)\n"
+            "ROWS['dropout'] = dropout"
+        )
+        self.caught("Queries", "f32[8,5,8]", "rate 0.7", "draws no such mask")
+
     def test_a_dropout_that_is_lost(self) -> None:
         self.plant("ROWS['dropout'] = ROWS['alias']")
         self.caught("ResNet", PICTURE, "that the import lacks")
