@@ -37,8 +37,10 @@ class SliceFinder {
     return split;
   }
 
-  // Each place of an axis, as its gradient is one stack then, and not a sum of arrays of zeros.
+  // Each place of an axis, as its gradient is one stack then, and not a sum of arrays of zeros. Along more places a loop
+  // may go (emit/loops.h, from 3 iterations on), which reads each by its index: names of theirs would stand unused.
   Split unbound_from(int first) const {
+    constexpr int64_t kMostPlaces = 3;
     Split split{.axis = node(first).integer("axis"), .unbinds = true};
     const ir::ValueId input = node(first).inputs[0];
     const int64_t whole = shape(input)[static_cast<size_t>(split.axis)];
@@ -50,7 +52,7 @@ class SliceFinder {
       split.nodes.push_back(n + 1);
       split.widths.push_back(1);
     }
-    if (at != whole || split.nodes.size() < 2) split.nodes.clear();
+    if (at != whole || at < 2 || at > kMostPlaces) split.nodes.clear();
     return split;
   }
 

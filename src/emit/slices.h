@@ -3,7 +3,7 @@
 // Slices that a person would write as one statement.
 //
 //   i, f, g, o = gates.chunk(4, dim=1)   four slices side by side that cover an axis
-//   q, k, v = x.unbind(2)                all the places of an axis, each by a slice and the reshape that drops it
+//   q, k, v = x.unbind(2)                all places of an axis, three at most, each by a slice and the reshape that drops it
 //   x = x[:, 0]                          a slice of one place, and the reshape that drops its axis
 
 #include <map>
@@ -20,9 +20,9 @@ namespace bakeoff::emit {
 std::string index_of(int64_t axis, size_t rank, const std::string& what);
 
 struct Split {
-  std::vector<int> nodes =
-      {};            // the last of each part: a slice, or the reshape behind it; the parts follow one another
-  int64_t axis = 0;  // canonical
+  // The last node of each part: a slice, or the reshape behind it. The parts follow one another.
+  std::vector<int> nodes = {};
+  int64_t axis = 0;                  // canonical
   std::vector<int64_t> widths = {};  // of the parts along the axis
   bool unbinds = false;              // the parts are single places, without the axis
   bool even() const;

@@ -279,6 +279,21 @@ TEST(Torch, HandsABatchNormNoSqueezedGradient) {
   EXPECT_FALSE(holds(text, "squeeze")) << text;
 }
 
+// Four steps of a decoder whose first is another: its loop reads the places by their index.
+TEST(Torch, NamesNoPlacesThatALoopReads) {
+  std::string text = "workload m(x: f32[N,4,8], y: f32[N,8]) {\n";
+  for (int i = 0; i < 4; ++i)
+    text += fmt::format("  s{0} = slice(x) axis=1 begin={0} end={1}\n  x{0} = flatten(s{0})\n", i, i + 1);
+  text += "  h0 = exp(x0)\n";
+  for (int i = 1; i < 4; ++i)
+    text += fmt::format(
+        "  a{0} = linear(h{1}; weight=a.weight[8,8])\n  b{0} = add(a{0}, x{0})\n  h{0} = tanh(b{0})\n", i,
+        i - 1);
+  text = of_text(text + "  loss = mse(h3, y)\n}\n", adam_training());
+  EXPECT_FALSE(holds(text, "unbind")) << text;
+  EXPECT_TRUE(holds(text, "x[:, 0]")) << text;
+}
+
 TEST(Torch, TakesAllPlacesOfAnAxisInOneStatement) {
   const std::string text = of_text(kStackedAttentionModel, adam_training());
   for (const char* part : {"q, k, v = x.unbind(2)", "[:, 4]"})
