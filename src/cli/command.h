@@ -58,8 +58,9 @@ struct Command {
 CLI::App* add_subcommand(CLI::App& parent, const std::string& name, const std::string& summary,
                          const std::string& example);
 
-extern const Command kRun, kParity, kCheck, kReport, kExport, kSuite, kReproduce, kHistory, kStore, kTune,
-    kSelfTest, kCalibrate, kEmit, kShow, kOps, kRecipe, kRecipes, kInit, kExec, kExplain, kGate, kBisect,
-    kCompare, kImport, kTranslate, kEnv, kDoctor, kData, kMachine, kCompletion, kMan, kHelp, kExplainTerms;
+extern const Command kRun, kParity, kCheck, kReport, kExport, kSuite, kFleet, kReproduce, kHistory, kStore,
+    kTune, kSelfTest, kCalibrate, kEmit, kShow, kOps, kRecipe, kRecipes, kInit, kExec, kExplain, kGate,
+    kBisect, kCompare, kImport, kTranslate, kEnv, kDoctor, kData, kMachine, kCompletion, kMan, kHelp,
+    kExplainTerms;
 
 }  // namespace bakeoff::cli

@@ -24,10 +24,10 @@ namespace {
 
 // In the order of --help.
 const Command* const kCommands[] = {
-    &kRun,  &kParity,   &kCheck,      &kReport, &kExport,  &kSuite,       &kReproduce, &kHistory, &kStore,
-    &kTune, &kSelfTest, &kCalibrate,  &kEmit,   &kShow,    &kOps,         &kRecipe,    &kRecipes, &kInit,
-    &kExec, &kExplain,  &kGate,       &kBisect, &kCompare, &kImport,      &kTranslate, &kEnv,     &kDoctor,
-    &kData, &kMachine,  &kCompletion, &kMan,    &kHelp,    &kExplainTerms};
+    &kRun,    &kParity, &kCheck,    &kReport,     &kExport, &kSuite,   &kFleet,       &kReproduce, &kHistory,
+    &kStore,  &kTune,   &kSelfTest, &kCalibrate,  &kEmit,   &kShow,    &kOps,         &kRecipe,    &kRecipes,
+    &kInit,   &kExec,   &kExplain,  &kGate,       &kBisect, &kCompare, &kImport,      &kTranslate, &kEnv,
+    &kDoctor, &kData,   &kMachine,  &kCompletion, &kMan,    &kHelp,    &kExplainTerms};
 
 // What the program says where nothing is asked of it.
 constexpr const char* kStart =

@@ -139,7 +139,7 @@ class GroupRace {
   // `trials`: of the whole run; heats are numbered over the run. `seconds`: time of this group; `left_s`:
   // time of this group and of those after it.
   GroupRace(const Plan& plan, const std::vector<Parity>& parities, const Group& group, double seconds,
-            double left_s, const std::vector<Trial>& trials, Heats& heats)
+            double left_s, const std::vector<Trial>& trials, Heats* heats)
       : plan_(plan),
         heats_(heats),
         parities_(parities),
@@ -174,6 +174,20 @@ class GroupRace {
     return Done{};
   }
 
+  // The next wave, as orders; none: everything is decided and confirmed, or the budget's heats are run.
+  Result<std::vector<HeatOrder>> wave(size_t most) {
+    TRY(const stats::Heat first, decide());
+    std::vector<stats::Heat> heats =
+        next_wave(table_, state_, known_, confirmed_heats(trials_), options_, most);
+    if (heats.empty() && !first.members.empty()) heats = {first};
+    const int64_t left = plan_.recipe.budget.heats - heat_;
+    if (left < static_cast<int64_t>(heats.size()))
+      heats.resize(static_cast<size_t>(std::max<int64_t>(0, left)));
+    std::vector<HeatOrder> orders;
+    for (const stats::Heat& heat : heats) orders.push_back(order_of(heat, plan_of(heat)));
+    return orders;
+  }
+
   Status run(const Watch& watch) {
     while (!proc::interrupted()) {
       TRY(stats::Heat next, decide());
@@ -182,8 +196,7 @@ class GroupRace {
       if (heat_ > 0) next.members = those_that_fit(next.members, watch);  // the first heat is run in any case
       if (next.members.empty()) break;
       if (plan_.recipe.budget.until_decided && hardly_decides()) break;
-      CHECK_OK(
-          run_one(next, watch, plan_heat(plan_.recipe, trials_, contenders_, state_, next, pair_alpha())));
+      CHECK_OK(run_one(next, watch, plan_of(next)));
     }
     return Done{};
   }
@@ -191,18 +204,19 @@ class GroupRace {
  private:
   // The policy's decision from the current records.
   Result<stats::Heat> decide() {
-    TRY(const stats::PairTable table, tabulate(trials_, contenders_, plan_.recipe.margin));
-    stats::RacingOptions options = racing_options(plan_.recipe, trials_, contenders_);
+    TRY(table_, tabulate(trials_, contenders_, plan_.recipe.margin));
+    stats::RacingOptions& options = options_;
+    options = racing_options(plan_.recipe, trials_, contenders_);
     options.ranking.alpha = alpha_;
     if (const int64_t memory = sample::available_memory_bytes(); memory > 0)
       options.live = std::clamp<size_t>(static_cast<size_t>(memory / kBytesPerWorker), 2, options.live);
-    state_ = stats::race_state(table, options.ranking);
+    state_ = stats::race_state(table_, options.ranking);
     known_ = contender_states(trials_, parities_, contenders_, plan_.recipe.margin);
-    stats::Heat next = next_heat(table, state_, known_, confirmed_heats(trials_), options);
+    stats::Heat next = next_heat(table_, state_, known_, confirmed_heats(trials_), options);
     if (next.members.empty() && tally(trials_).needs_more(plan_.recipe.race.host)) {
       // Everything is decided, but too few rounds were judged to know whether the host was quiet.
       options.confirm_heats = confirmed_heats(trials_) + 1;
-      next = next_heat(table, state_, known_, confirmed_heats(trials_), options);
+      next = next_heat(table_, state_, known_, confirmed_heats(trials_), options);
     }
     if (next.members.empty()) next.members = lone_member();
     return next;
@@ -362,38 +376,39 @@ class GroupRace {
     return alpha_ / static_cast<double>(stats::comparisons(open));
   }
 
-  Status run_one(const stats::Heat& next, const Watch& watch, const HeatPlan& heat_plan) {
-    ++heat_;
-    std::vector<size_t> members;
-    std::set<size_t> timed, audited;
+  // The next heat as an order.
+  HeatOrder order_of(const stats::Heat& next, const HeatPlan& heat_plan) {
+    HeatOrder order{.number = ++last_number_, .plan = heat_plan, .left_s = time_.left_s()};
     for (const size_t m : next.members) {
-      members.push_back(lanes_[m]);
+      order.members.push_back(lanes_[m]);
       const auto seen = std::count_if(trials_.begin(), trials_.end(), [&](const Trial& t) {
         return t.contender == contenders_[m] && !t.audits.empty();
       });
-      if (seen >= kHeatsAudited) audited.insert(lanes_[m]);
+      if (seen >= kHeatsAudited) order.audited.insert(lanes_[m]);
       if (!times_of(contenders_[m]).empty() || looks_at(contenders_[m]) >= kMostLooks)
-        timed.insert(lanes_[m]);
+        order.timed.insert(lanes_[m]);
     }
     // Starting is mostly importing and compiling on one core, so members start two at a time; one at a time in
     // the heats that measure the winner again: start-up times without contention, held against our clock.
-    const bool confirms = next.phase == stats::Phase::kConfirm;
+    order.confirms = next.phase == stats::Phase::kConfirm;
+    order.at_once = order.confirms ? 1 : 2;
+    order.start_s = starts(order.members);
+    order.bases_first = heat_ == 0;
+    order.leader_step_s = leader_step_s();
+    order.race_s = heats_s_;
+    order.audits_s = audits_s_;
+    return order;
+  }
+
+  HeatPlan plan_of(const stats::Heat& next) const {
+    return plan_heat(plan_.recipe, trials_, contenders_, state_, next, pair_alpha());
+  }
+
+  Status run_one(const stats::Heat& next, const Watch& watch, const HeatPlan& heat_plan) {
+    const HeatOrder order = order_of(next, heat_plan);
+    ++heat_;
     const int64_t begin = monotonic_clock().now_ns();
-    TRY(HeatResult fresh, heats_.run(plan_,
-                                     {.number = ++last_number_,
-                                      .members = members,
-                                      .at_once = confirms ? size_t{1} : size_t{2},
-                                      .plan = heat_plan,
-                                      .left_s = time_.left_s(),
-                                      .start_s = starts(members),
-                                      .bases_first = heat_ == 1,
-                                      .confirms = confirms,
-                                      .leader_step_s = leader_step_s(),
-                                      .timed = timed,
-                                      .audited = audited,
-                                      .race_s = heats_s_,
-                                      .audits_s = audits_s_},
-                                     watch, about(next)));
+    TRY(HeatResult fresh, heats_->run(plan_, order, watch, about(next)));
     last_heat_s_ = seconds_since(begin);
     heats_s_ += last_heat_s_;
     audits_s_ += fresh.audits_s;
@@ -408,12 +423,14 @@ class GroupRace {
   }
 
   const Plan& plan_;
-  Heats& heats_;
+  Heats* heats_;  // null: only orders are asked for
   const std::vector<Parity>& parities_;
   std::map<std::string, TrialBounds> bounds_;
   std::vector<size_t> lanes_;
   std::vector<std::string> contenders_;  // ids; the policy's indices are positions in these two
   std::vector<Trial> trials_;
+  stats::PairTable table_ = stats::PairTable(0);
+  stats::RacingOptions options_ = {};
   stats::Race state_;
   std::optional<Outlook> outlook_;
   std::vector<stats::ContenderState> known_;
@@ -473,7 +490,7 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
     const double seconds =
         left_s * static_cast<double>(group.members.size()) / static_cast<double>(std::max<size_t>(1, left));
     const int64_t begin = monotonic_clock().now_ns();
-    GroupRace group_race(plan, parities, group, seconds, left_s, trials, *heats);
+    GroupRace group_race(plan, parities, group, seconds, left_s, trials, heats);
     CHECK_OK(group_race.run(with.watch));
     if (proc::interrupted()) break;
     for (Trial& trial : group_race.take_fresh()) trials.push_back(std::move(trial));
@@ -493,10 +510,48 @@ Status first_heat(const Plan& plan, const std::vector<Parity>& parities, const R
   TRY(Heats* const heats, heats_of(plan, with, here));
   const double seconds = with.time.left_s();
   for (const Group& group : groups) {
-    GroupRace race(plan, parities, group, seconds, seconds, {}, *heats);
+    GroupRace race(plan, parities, group, seconds, seconds, {}, heats);
     CHECK_OK(race.run_first(with.watch));
   }
   return Done{};
+}
+
+Result<std::vector<HeatOrder>> next_wave(const Plan& plan, const std::vector<Parity>& parities,
+                                         const std::vector<Trial>& trials, size_t most, int last) {
+  const std::vector<Group> groups =
+      groups_of(plan.manifest.contenders, eligible(plan, parities), plan.recipe.alpha);
+  size_t members = 0;
+  for (const Group& group : groups) members += group.members.size();
+  std::vector<HeatOrder> wave;
+  for (const Group& group : groups) {
+    GroupRace race(plan, parities, group, TimeBudget::kNoLimit, TimeBudget::kNoLimit, trials, nullptr);
+    TRY(std::vector<HeatOrder> orders, race.wave(std::max<size_t>(1, most * group.members.size() / members)));
+    for (HeatOrder& order : orders) {
+      order.number = ++last;
+      wave.push_back(std::move(order));
+    }
+  }
+  return wave;
+}
+
+std::vector<Trial> as_kept(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
+                           const std::map<std::string, MachineReport>& peaks) {
+  std::map<std::string, std::map<std::string, TrialBounds>> bounds;  // by node
+  std::set<std::string> compiled;  // contenders whose step was compiled before
+  for (const Parity& parity : parities)
+    if (parity.first_step_cold_ns != 0) compiled.insert(parity.contender);
+  std::vector<Trial> kept;
+  for (Trial& trial : trials) {
+    if (!bounds.contains(trial.node)) {
+      const auto peak = peaks.find(trial.node);
+      bounds[trial.node] = bounds_of(plan.manifest, parities, plan.recipe.workload, plan.recipe.training,
+                                     nullptr, peak == peaks.end() ? nullptr : &peak->second);
+    }
+    const std::map<std::string, TrialBounds>& of_node = bounds.at(trial.node);
+    trial.cold = compiled.insert(trial.contender).second;
+    kept.push_back(std::move(mark_broken({std::move(trial)}, of_node).front()));
+  }
+  return kept;
 }
 
 }  // namespace bakeoff

@@ -14,8 +14,10 @@
 // stats/racing.h decides which contenders run next and when the race ends; evidence/evidence.h says what
 // the records prove.
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "audit/audit.h"
@@ -26,6 +28,7 @@
 #include "plan/plan.h"
 #include "race/heat_order.h"
 #include "race/sensed.h"
+#include "records/machine_report.h"
 #include "records/trial.h"
 #include "records/watch.h"
 
@@ -81,6 +84,18 @@ struct RaceContext {
 // Appends trials to the run directory.
 Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
             const RaceContext& with);
+
+// Heats to run next, at the same time on several machines, about `most` of them (stats/racing.h: next_wave); numbered
+// from after `last` on. None: everything is decided and confirmed, or the budget's heats are run. Reads the records
+// alone: the same records give the same orders.
+Result<std::vector<HeatOrder>> next_wave(const Plan& plan, const std::vector<Parity>& parities,
+                                         const std::vector<Trial>& trials, size_t most, int last);
+
+// Trials of heats that ran elsewhere, in the order of the heats, as a race in this process would have kept them: broken
+// rules are marked. `peaks`: limits of their nodes (Trial::node), by name; without them, rules that need limits are not
+// checked.
+std::vector<Trial> as_kept(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
+                           const std::map<std::string, MachineReport>& peaks);
 
 // One heat of each group (evidence/groups.h) with at least two eligible contenders: a first standing, while others
 // wait for their proofs. It counts like any other heat.

@@ -49,7 +49,7 @@ BAKEOFF_RECORD(HostRound, wall_ns, seen, absent, busy, rerun, stretch)
 BAKEOFF_RECORD(ParityCheck, what, tensor, error, tolerance, passed)
 BAKEOFF_RECORD(Parity, contender, failure, checks, diverges_at, divergence, explanation, losses, loss_limits,
                referee_losses, first_step_cold_ns, effective, versions, proven, reused)
-BAKEOFF_RECORD(Trial, contender, heat, started, heat_ns, failure, invalid, dropped, behind_leader,
+BAKEOFF_RECORD(Trial, contender, heat, node, started, heat_ns, failure, invalid, dropped, behind_leader,
                look_disturbed, confirms, start_ns, import_ns, build_ns, first_step_ns, start_up_ns, cold,
                alone, transfer, warmup_ns, bursts, step_ns, warmup_step_ns, warmup_bursts, steadiness, drift,
                rounds, void_bursts, audits, not_audited, last_loss, user_s, system_s, peak_rss_bytes,

@@ -108,6 +108,7 @@ inline bool marks_show_work(double mean_mark, double step) {
 struct Trial {
   std::string contender = {};           // Contender::id
   int heat = 0;                         // counted from 1
+  std::string node = {};                // machine of a fleet that ran the heat; empty: the run's own host
   std::string started = {};             // UTC
   int64_t heat_ns = 0;                  // duration of its heat, audits included; 0: not recorded
   std::optional<Failure> failure = {};  // absent: ok

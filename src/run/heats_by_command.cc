@@ -67,14 +67,19 @@ Result<HeatResult> HeatsByCommand::run(const Plan& plan, const HeatOrder& order,
   return result;
 }
 
-Status run_ordered_heat(const fs::path& folder, const fs::path& order, const fs::path& result,
-                        const Interpreters& interpreters, const Sensed& sensed) {
+Result<HeatResult> ordered_heat(const fs::path& folder, const fs::path& order,
+                                const Interpreters& interpreters, const Sensed& sensed) {
   TRY(const std::string text, read_file(order));
   TRY(const HeatOrder wanted, heat_order_from_json(text, order.string()));
   TRY(const Plan plan, reopen_plan(folder, interpreters, Reopen::kHelp));
   CHECK_OK(check_order(plan, wanted, order));
   TRY(const auto here, HeatsHere::open(plan, sensed));
-  TRY(const HeatResult done, here->run(plan, wanted, [](const Happening&) {}, {}));
+  return here->run(plan, wanted, [](const Happening&) {}, {});
+}
+
+Status run_ordered_heat(const fs::path& folder, const fs::path& order, const fs::path& result,
+                        const Interpreters& interpreters, const Sensed& sensed) {
+  TRY(const HeatResult done, ordered_heat(folder, order, interpreters, sensed));
   if (proc::interrupted()) return Error{.message = "interrupted"};
   return write_file(result, to_json(done));
 }

@@ -11,10 +11,11 @@ double cost(const ContenderState& state) {
   return state.heat_s.value_or(std::numeric_limits<double>::infinity());
 }
 
-void sort_by_turn(std::vector<size_t>& waiting, const PairTable& table,
+// `heats`: of each contender, those of a wave that are planned already included.
+void sort_by_turn(std::vector<size_t>& waiting, const std::vector<size_t>& heats,
                   const std::vector<ContenderState>& states) {
   std::stable_sort(waiting.begin(), waiting.end(), [&](size_t a, size_t b) {
-    if (table.heats(a) != table.heats(b)) return table.heats(a) < table.heats(b);
+    if (heats[a] != heats[b]) return heats[a] < heats[b];
     return cost(states[a]) < cost(states[b]);
   });
 }
@@ -53,26 +54,44 @@ Heat confirmation(const Race& race, const std::vector<ContenderState>& states, s
 
 Heat next_heat(const PairTable& table, const Race& race, const std::vector<ContenderState>& states,
                size_t confirmed, const RacingOptions& options) {
-  Heat heat;
-  std::vector<size_t> unlinked;
-  std::vector<size_t> undecided;
+  const std::vector<Heat> heats = next_wave(table, race, states, confirmed, options, 1);
+  return heats.empty() ? Heat{} : heats.front();
+}
+
+std::vector<Heat> next_wave(const PairTable& table, const Race& race,
+                            const std::vector<ContenderState>& states, size_t confirmed,
+                            const RacingOptions& options, size_t most) {
+  std::vector<size_t> unlinked, undecided, heats;
   for (size_t i = 0; i < table.contenders(); ++i) {
+    heats.push_back(table.heats(i));
     if (!states[i].out && !race.standings[i].effect) unlinked.push_back(i);
   }
   for (const size_t i : race.still_undecided) {
     if (!states[i].out && i != race.leader) undecided.push_back(i);
   }
-  sort_by_turn(unlinked, table, states);
-  sort_by_turn(undecided, table, states);
-  if (race.leader && !states[*race.leader].out) heat.members.push_back(*race.leader);
-  fill(unlinked, options.live, heat.members);
-  fill(undecided, options.live, heat.members);
-  if (heat.members.size() >= 2) {
-    heat.phase = Phase::kRace;
-    return heat;
+  std::optional<size_t> link;
+  if (race.leader && !states[*race.leader].out) link = race.leader;
+  std::vector<Heat> wave;
+  while (wave.size() < most) {
+    Heat heat{.phase = Phase::kRace, .members = {}};
+    sort_by_turn(unlinked, heats, states);
+    sort_by_turn(undecided, heats, states);
+    if (link) heat.members.push_back(*link);
+    fill(unlinked, options.live, heat.members);
+    fill(undecided, options.live, heat.members);
+    if (heat.members.size() < 2) break;
+    if (!link) {
+      link = heat.members.front();
+      std::erase(unlinked, *link);
+      std::erase(undecided, *link);
+    }
+    for (const size_t member : heat.members) ++heats[member];
+    wave.push_back(std::move(heat));
   }
-  heat.members.clear();
-  return confirmation(race, states, confirmed, options, std::move(heat));
+  const Heat confirms = confirmation(race, states, confirmed, options, {});
+  if (wave.empty() && !confirms.members.empty())
+    wave.assign(std::min(most, options.confirm_heats - confirmed), confirms);
+  return wave;
 }
 
 double gap_to_decide(const Race& race, const Heat& heat, double margin) {

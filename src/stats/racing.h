@@ -62,6 +62,14 @@ struct Heat {
 Heat next_heat(const PairTable& table, const Race& race, const std::vector<ContenderState>& states,
                size_t confirmed, const RacingOptions& options);
 
+// A wave: up to `most` heats that are planned together, to run on several machines at the same time; the first is
+// next_heat(). Those who wait take turns, so that none has two heats more than another. While no leader is known, the
+// cheapest contender is in every heat: contenders of different heats are then linked by it. In Phase::kConfirm the
+// heats that the confirmation lacks. Empty: the race is done.
+std::vector<Heat> next_wave(const PairTable& table, const Race& race,
+                            const std::vector<ContenderState>& states, size_t confirmed,
+                            const RacingOptions& options, size_t most);
+
 // The gap that a heat is to decide, for the number of its rounds (plan_rounds of stats/burst_plan.h), log
 // scale: that of the member which is farthest behind, so that heats are short until those far behind have
 // left; at least the margin. Where more than two members run of which one was never compared: kWideGap.

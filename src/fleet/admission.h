@@ -1,0 +1,33 @@
+#pragma once
+
+// Which nodes count. One race compares contenders on one kind of machine: a node with another processor, or one that
+// is out of line with the others, is named, and what it measured is kept apart. A pure function of the nodes' records.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fleet/records.h"
+
+namespace bakeoff::fleet {
+
+// A node that is slower or faster than the others by more than this share is out of line.
+inline constexpr double kOutOfLine = 0.15;
+
+struct NodeState {
+  std::string name = {};
+  std::string cpu = {};
+  int cpus = 0;
+  int blocks = 0;        // that it settled
+  double clock_ghz = 0;  // medians over its blocks; 0: not measured
+  double speed = 0;
+  double noise = 0;
+  bool shared = false;     // in some block
+  std::string apart = {};  // why it is kept apart; empty: it counts
+  bool operator==(const NodeState&) const = default;
+};
+
+// By name. `records`: of every block that is settled, in the order of the blocks.
+std::map<std::string, NodeState> admit(const std::vector<Node>& records);
+
+}  // namespace bakeoff::fleet

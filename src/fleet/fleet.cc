@@ -1,0 +1,301 @@
+#include "fleet/fleet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/files.h"
+#include "base/texts.h"
+#include "evidence/evidence.h"
+#include "plan/plan.h"
+#include "race/race.h"
+#include "records/machine_report.h"
+
+// Why waves. A race on one machine looks after every heat; a fleet that did so would use one machine. So it plans some
+// heats at once, from the records of all waves before, and looks when all of them are settled: never while one is
+// missing. What is merged therefore depends on no block's turn, and a block that is slow to come back cannot be left out
+// for what it shows. Verdicts hold at every look (stats/e_process.h), so they hold at the looks between waves.
+
+namespace bakeoff::fleet {
+
+namespace {
+
+constexpr size_t kFewest = 8;   // blocks of a wave
+constexpr double kLongest = 4;  // times the time limit of a block, for one that its limit ended
+
+struct Settled {
+  std::vector<BlockResult> results;
+  Merged merged;
+};
+
+Result<Settled> read_settled(const Board& board) {
+  Settled found;
+  TRY(const std::vector<int> blocks, board.blocks());
+  for (const int block : blocks) {
+    if (!board.settled(block)) continue;
+    auto result = board.result(block);
+    if (!result) {
+      found.merged.damaged.push_back(fmt::format("block {}: {}", block, result.error().message));
+      CHECK_OK(board.set_aside(block));
+      continue;
+    }
+    if (!result->given_up.empty()) {
+      found.merged.given_up.push_back(fmt::format("block {}: {}", block, result->given_up));
+      continue;
+    }
+    ++found.merged.settled;
+    found.results.push_back(std::move(*result));
+  }
+  return found;
+}
+
+// Writes the file unless it holds this text.
+Result<bool> replace(const fs::path& file, const std::string& text) {
+  if (const auto old = read_regular_file(file); old && *old == text) return false;
+  CHECK_OK(write_file(file, text));
+  return true;
+}
+
+// The run's host is the node of the first block that counts: reports compare with its limits.
+Status take_host(const Plan& plan, const Node& node) {
+  Manifest manifest = plan.manifest;
+  if (manifest.host == node.host) return Done{};
+  manifest.host = node.host;
+  CHECK_OK(plan.directory.write(manifest));
+  return keep_run_peak(plan.directory.path(), node.host, node.peak.limits);
+}
+
+Result<Merged> merge(const Board& board, const Plan& plan) {
+  TRY(Settled settled, read_settled(board));
+  std::vector<Node> nodes;
+  for (const BlockResult& result : settled.results) nodes.push_back(result.node);
+  settled.merged.nodes = admit(nodes);
+  std::vector<Trial> trials;
+  std::map<std::string, MachineReport> peaks;
+  const Node* first = nullptr;
+  for (BlockResult& result : settled.results) {
+    if (!settled.merged.nodes.at(result.node.name).apart.empty()) {
+      ++settled.merged.apart;
+      continue;
+    }
+    if (first == nullptr) first = &result.node;
+    peaks.emplace(result.node.name, result.node.peak);
+    for (Trial& trial : result.heat.trials) {
+      trial.node = result.node.name;
+      trials.push_back(std::move(trial));
+    }
+  }
+  TRY(const std::vector<Parity> parities, plan.directory.read<Parity>());
+  std::string text;
+  for (const Trial& trial : as_kept(plan, parities, std::move(trials), peaks)) text += to_json(trial) + "\n";
+  if (first != nullptr) CHECK_OK(take_host(plan, *first));
+  TRY(settled.merged.changed, replace(plan.directory.path() / Kept<Trial>::kFile, text));
+  return std::move(settled.merged);
+}
+
+// The unsettled blocks, each with what the engine holds of it, if it does.
+Result<std::map<int, std::optional<Queued>>> unsettled(const Board& board, const Engine& engine,
+                                                       const std::vector<Job>& jobs) {
+  std::map<int, std::optional<Queued>> open;
+  TRY(const std::vector<int> blocks, board.blocks());
+  for (const int block : blocks)
+    if (!board.settled(block)) open[block] = std::nullopt;
+  for (const Job& job : jobs) {
+    if (job.cancelled || job.ids.empty()) continue;
+    if (std::ranges::none_of(job.blocks, [&](int block) { return open.contains(block); })) continue;
+    TRY(const auto held, engine.queued(job));
+    for (const auto& [block, queued] : held)
+      if (open.contains(block)) open[block] = queued;
+  }
+  // One that was settled while we asked.
+  std::erase_if(open, [&](const auto& one) { return board.settled(one.first); });
+  return open;
+}
+
+// The attempts of a block so far, and why the last one left nothing.
+struct Tries {
+  int64_t begun = 0, submitted = 0;
+  std::string why = {};
+};
+
+// An attempt that ended without a word, because its node died or its time was over, gets its record here: engines forget.
+Result<Tries> tries_of(const Board& board, const Engine& engine, const std::vector<Job>& jobs, int block) {
+  Tries tries;
+  for (const Job& job : jobs) {
+    if (job.cancelled || std::ranges::find(job.blocks, block) == job.blocks.end()) continue;
+    ++tries.submitted;
+    const std::string node = board.taken_by(block, job.number);
+    if (node.empty()) continue;
+    ++tries.begun;
+    const auto before = board.failures(block);
+    const std::string name = fmt::format("{}-gone", job.number);
+    if (static_cast<int64_t>(before.size()) >= tries.begun) continue;
+    std::string why = engine.why_gone(job, block);
+    if (why.empty()) why = fmt::format("the attempt on {} ended without a result", node);
+    CHECK_OK(board.write(FailedAttempt{.block = block, .node = node, .reason = why, .contenders = {}}, name));
+  }
+  const auto failures = board.failures(block);
+  tries.why =
+      failures.empty() ? "no attempt ever began" : failures.back().node + ": " + failures.back().reason;
+  return tries;
+}
+
+bool ended_by_limit(const Board& board, int block) {
+  return std::ranges::any_of(board.failures(block), [](const FailedAttempt& failed) {
+    return failed.reason.find("TIMEOUT") != std::string::npos ||
+           failed.reason.find("time limit") != std::string::npos;
+  });
+}
+
+class Submission {
+ public:
+  Submission(const Board& board, const Engine& engine, std::vector<Job> jobs)
+      : board_(board), engine_(engine), jobs_(std::move(jobs)) {}
+
+  // Blocks that nobody holds: again, or given up. True: some block is unsettled.
+  Result<bool> take_up(std::vector<int>& again) {
+    TRY(const auto open, unsettled(board_, engine_, jobs_));
+    bool waits = false;
+    for (const auto& [block, queued] : open) {
+      if (queued) {
+        waits = true;
+        continue;
+      }
+      TRY(const Tries tries, tries_of(board_, engine_, jobs_, block));
+      const int64_t most = board_.settings().tries;
+      if (tries.begun < most && tries.submitted < 3 * most) {
+        again.push_back(block);
+        continue;
+      }
+      const std::string why = fmt::format("{} attempts failed; the last one on {}", tries.begun, tries.why);
+      TRY(const bool first,
+          board_.settle({.block = block, .attempt = {}, .given_up = why, .node = {}, .heat = {}}));
+      if (first) result.given_up.push_back(fmt::format("block {}: {}", block, why));
+    }
+    return waits || !again.empty();
+  }
+
+  Status hand_over(const std::vector<int>& blocks, const std::vector<std::string>& avoid) {
+    const size_t most = std::max<size_t>(1, engine_.most());
+    for (size_t begin = 0; begin < blocks.size(); begin += most) {
+      Job job{.number = jobs_.empty() ? 1 : jobs_.back().number + 1,
+              .blocks = {blocks.begin() + static_cast<std::ptrdiff_t>(begin),
+                         blocks.begin() + static_cast<std::ptrdiff_t>(std::min(begin + most, blocks.size()))},
+              .minutes = board_.settings().block_minutes,
+              .submitted = utc_now()};
+      if (std::ranges::any_of(job.blocks, [&](int block) { return ended_by_limit(board_, block); }))
+        job.minutes *= kLongest;
+      CHECK_OK(board_.write(job));  // nodes read it; should we end here, its blocks are submitted again
+      const Status done = engine_.submit(job, avoid);
+      job.cancelled = !done;
+      CHECK_OK(board_.write(job));
+      CHECK_OK(done);
+      for (const std::string& id : job.ids) result.jobs.push_back(id);
+      jobs_.push_back(std::move(job));
+    }
+    return Done{};
+  }
+
+  Submitted result;
+
+ private:
+  const Board& board_;
+  const Engine& engine_;
+  std::vector<Job> jobs_;
+};
+
+}  // namespace
+
+size_t planned_blocks(size_t contenders, size_t live, double alpha) {
+  const size_t each =
+      (std::max<size_t>(contenders, 2) - 2) / (live - 1) + 1;  // heats in which each takes part once
+  return std::max({kFewest, static_cast<size_t>(least_heats(alpha, std::min(contenders, live))), 2 * each});
+}
+
+Result<Merged> collect(const Board& board, const Interpreters& interpreters) {
+  TRY(const Plan plan, reopen_plan(board.run(), interpreters, Reopen::kHelp));
+  return merge(board, plan);
+}
+
+Result<Overview> overview(const Board& board, const Engine& engine) {
+  TRY(const std::vector<Job> jobs, board.jobs());
+  TRY(const std::vector<int> blocks, board.blocks());
+  TRY(const auto open, unsettled(board, engine, jobs));
+  Overview seen{.blocks = static_cast<int>(blocks.size())};
+  std::map<std::string, int> reasons;
+  for (const int block : blocks) {
+    const auto at = open.find(block);
+    if (at == open.end()) {
+      ++seen.settled;
+      if (const auto result = board.result(block); result && !result->given_up.empty()) {
+        --seen.settled, ++seen.given_up;
+        seen.notes.push_back(fmt::format("block {} is given up: {}", block, result->given_up));
+      }
+    } else if (!at->second) {
+      ++seen.lost;
+    } else if (at->second->running) {
+      ++seen.running;
+      seen.notes.push_back(fmt::format("block {} runs on {}", block, at->second->node));
+    } else {
+      ++seen.waiting;
+      ++reasons[at->second->why];
+    }
+    if (at == open.end()) continue;
+    for (const FailedAttempt& failed : board.failures(block))
+      seen.notes.push_back(fmt::format("block {} failed on {}: {}", block, failed.node, failed.reason));
+  }
+  for (const auto& [why, count] : reasons) seen.notes.push_back(fmt::format("{} wait: {}", count, why));
+  return seen;
+}
+
+Result<Submitted> submit(const Board& board, const Engine& engine, const Interpreters& interpreters) {
+  TRY(const FileLock lock, board.lock());
+  CHECK_OK(engine.check());
+  TRY(const Plan plan, reopen_plan(board.run(), interpreters, Reopen::kHelp));
+  TRY(const Merged merged, merge(board, plan));
+  TRY(std::vector<Job> jobs, board.jobs());
+  Submission submission(board, engine, std::move(jobs));
+  std::vector<int> blocks;
+  TRY(const bool open, submission.take_up(blocks));
+  submission.result.again = static_cast<int>(blocks.size());
+  if (!open) {
+    TRY(const std::vector<int> all, board.blocks());
+    TRY(const std::vector<Trial> trials, plan.directory.read<Trial>());
+    TRY(const std::vector<Parity> parities, plan.directory.read<Parity>());
+    const Settings& settings = board.settings();
+    const int64_t left = settings.most - static_cast<int64_t>(all.size());
+    const size_t wave = settings.wave > 0
+                            ? static_cast<size_t>(settings.wave)
+                            : planned_blocks(eligible(plan, parities).size(),
+                                             static_cast<size_t>(plan.recipe.race.live), plan.recipe.alpha);
+    TRY(std::vector<HeatOrder> orders, next_wave(plan, parities, trials, wave, all.empty() ? 0 : all.back()));
+    if (left < static_cast<int64_t>(orders.size()))
+      orders.resize(static_cast<size_t>(std::max<int64_t>(0, left)));
+    submission.result.finished = orders.empty();
+    submission.result.fresh = static_cast<int>(orders.size());
+    for (const HeatOrder& order : orders) {
+      CHECK_OK(board.write(order));
+      blocks.push_back(order.number);
+    }
+  }
+  std::vector<std::string> avoid;
+  for (const auto& [name, node] : merged.nodes)
+    if (!node.apart.empty()) avoid.push_back(name);
+  if (!blocks.empty()) CHECK_OK(submission.hand_over(blocks, avoid));
+  return std::move(submission.result);
+}
+
+Status cancel(const Board& board, const Engine& engine) {
+  TRY(std::vector<Job> jobs, board.jobs());
+  for (Job& job : jobs) {
+    if (job.cancelled || job.ids.empty()) continue;
+    CHECK_OK(engine.cancel(job));
+    job.cancelled = true;
+    CHECK_OK(board.write(job));
+  }
+  return Done{};
+}
+
+}  // namespace bakeoff::fleet
