@@ -188,7 +188,7 @@ Status wait_for_all(const fleet::Board& board, const fleet::Engine& engine,
 }
 
 int do_collect(const FleetOptions& options, const fleet::Board& board, const fleet::Engine& engine,
-            const Interpreters& interpreters) {
+               const Interpreters& interpreters) {
   if (options.wait) {
     if (const Status done = wait_for_all(board, engine, interpreters); !done && !proc::interrupted())
       return fail(done.error());
@@ -280,8 +280,9 @@ int collect_verb(FleetOptions& options, const fs::path& config) {
   });
 }
 int cancel_verb(FleetOptions& options, const fs::path& config) {
-  return with_run(options, config,
-                  [](const auto& board, const auto& engine, const auto&) { return do_cancel(board, engine); });
+  return with_run(options, config, [](const auto& board, const auto& engine, const auto&) {
+    return do_cancel(board, engine);
+  });
 }
 int node_verb(FleetOptions& options, const fs::path& config) {
   return with_run(options, config, [&](const auto& board, const auto&, const auto& with) {
@@ -314,7 +315,9 @@ void add_plan_options(CLI::App& sub, const std::shared_ptr<FleetOptions>& option
       ->check(CLI::Range(1, 100000));
   sub.add_option("--most", settings.most, "blocks in all; default 1000")->check(CLI::Range(1, 1000000));
   sub.add_option("--block-minutes", settings.block_minutes, "time limit of a block; default 30")
-      ->check(CLI::Range(0.1, 10080.0));
+      ->check(CLI::Range(0.001, 10080.0));
+  add_share(sub, "--out-of-line", settings.out_of_line, 1000,
+            "a node that is slower or faster than the others by more is kept apart; default 15%");
   sub.add_option("--tries", settings.tries, "attempts at a block until it is given up; default 3")
       ->check(CLI::Range(1, 100));
 }

@@ -15,7 +15,8 @@
 namespace bakeoff::fleet {
 namespace {
 
-constexpr double kNoisy = 0.03;   // sd of equal work in turns that no node may exceed ...
+constexpr double kNoisy =
+    0.2;  // sd of equal work in turns, as a share of `out_of_line`, that no node may exceed ...
 constexpr double kNoisier = 4.0;  // ... and exceed that of the middle node by this factor
 
 struct Seen {
@@ -35,17 +36,17 @@ double middle(const std::vector<NodeState*>& nodes, double NodeState::*value) {
   return all[all.size() / 2];
 }
 
-std::string out_of_line(const char* what, double value, double usual, const char* format_unit) {
+std::string out_of_line(const char* what, double value, double usual, double most, const char* format_unit) {
   if (value <= 0 || usual <= 0) return "";
   const double share = value / usual - 1;
-  if (std::abs(share) <= kOutOfLine) return "";
+  if (std::abs(share) <= most) return "";
   return fmt::format("{} {:.2f}{}, the fleet's {:.2f}{}: {:.0f}% {}", what, value, format_unit, usual,
                      format_unit, 100 * std::abs(share), share < 0 ? "less" : "more");
 }
 
 }  // namespace
 
-std::map<std::string, NodeState> admit(const std::vector<Node>& records) {
+std::map<std::string, NodeState> admit(const std::vector<Node>& records, double most) {
   std::map<std::string, Seen> seen;
   std::map<std::string, int> kinds;  // by processor and number of CPUs
   std::vector<std::string> in_order;
@@ -82,9 +83,9 @@ std::map<std::string, NodeState> admit(const std::vector<Node>& records) {
   const double clock = middle(same, &NodeState::clock_ghz), speed = middle(same, &NodeState::speed),
                noise = middle(same, &NodeState::noise);
   for (NodeState* node : same) {
-    node->apart = out_of_line("clock", node->clock_ghz, clock, " GHz");
-    if (node->apart.empty()) node->apart = out_of_line("speed", node->speed, speed, " iterations/ns");
-    if (node->apart.empty() && node->noise > kNoisy && node->noise > kNoisier * noise)
+    node->apart = out_of_line("clock", node->clock_ghz, clock, most, " GHz");
+    if (node->apart.empty()) node->apart = out_of_line("speed", node->speed, speed, most, " iterations/ns");
+    if (node->apart.empty() && node->noise > kNoisy * most && node->noise > kNoisier * noise)
       node->apart =
           fmt::format("equal work in turns differs by {:.1f}% (sd), on the fleet's nodes by {:.1f}%",
                       100 * node->noise, 100 * noise);

@@ -11,9 +11,6 @@
 
 namespace bakeoff::fleet {
 
-// A node that is slower or faster than the others by more than this share is out of line.
-inline constexpr double kOutOfLine = 0.15;
-
 struct NodeState {
   std::string name = {};
   std::string cpu = {};
@@ -27,7 +24,7 @@ struct NodeState {
   bool operator==(const NodeState&) const = default;
 };
 
-// By name. `records`: of every block that is settled, in the order of the blocks.
-std::map<std::string, NodeState> admit(const std::vector<Node>& records);
+// By name. `records`: of every block that is settled, in the order of the blocks. `out_of_line`: Settings::out_of_line.
+std::map<std::string, NodeState> admit(const std::vector<Node>& records, double out_of_line);
 
 }  // namespace bakeoff::fleet

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/files.h"
+#include "records/records.h"
 
 namespace bakeoff::fleet {
 
@@ -16,7 +17,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kFolder = "fleet";
 constexpr const char* kSettings = "fleet.json";
 constexpr const char* kResult = "result.json";
 
@@ -50,10 +50,10 @@ std::string own_name() {
 }  // namespace
 
 Board::Board(fs::path run, Settings settings)
-    : run_(std::move(run)), folder_(run_ / kFolder), settings_(std::move(settings)) {}
+    : run_(std::move(run)), folder_(run_ / kFleetFolder), settings_(std::move(settings)) {}
 
 Result<Board> Board::open(const fs::path& run) {
-  const fs::path file = run / kFolder / kSettings;
+  const fs::path file = run / kFleetFolder / kSettings;
   const auto text = read_regular_file(file);
   if (!text && !fs::exists(file))
     return Error{.message = "this is no run of a fleet: it has no file fleet/fleet.json",

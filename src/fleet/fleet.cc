@@ -71,7 +71,7 @@ Result<Merged> merge(const Board& board, const Plan& plan) {
   TRY(Settled settled, read_settled(board));
   std::vector<Node> nodes;
   for (const BlockResult& result : settled.results) nodes.push_back(result.node);
-  settled.merged.nodes = admit(nodes);
+  settled.merged.nodes = admit(nodes, board.settings().out_of_line);
   std::vector<Trial> trials;
   std::map<std::string, MachineReport> peaks;
   const Node* first = nullptr;

@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "machine/host.h"
 #include "proc/interrupt.h"
+#include "records/records.h"
 #include "roofline/measure.h"
 #include "sample/clock_probe.h"
 #include "sample/machine_limits.h"
@@ -50,7 +51,7 @@ void time_turns(Node& node) {
 }
 
 Result<MachineReport> peak_of(const Board& board, const Node& node, const Sensed& sensed) {
-  const fs::path file = board.run() / "fleet" / "nodes" / (node.name + ".json");
+  const fs::path file = board.run() / kFleetFolder / "nodes" / (node.name + ".json");
   if (const auto kept = read_machine(file); kept && stale(*kept, node.host).empty()) return *kept;
   const std::vector<int> cpus = sample::allowed_cpus();
   MachineReport report{.bakeoff_version = kVersion, .measured = utc_now(), .host = node.host};

@@ -13,7 +13,7 @@ void from_json(const RecordJson& j, HeatResult&);
 namespace fleet {
 
 BAKEOFF_RECORD(Settings, version, engine, hosts, ssh, partition, account, sbatch, exclusive, wave, most,
-               block_minutes, tries, program, home, config)
+               block_minutes, tries, out_of_line, program, home, config)
 BAKEOFF_RECORD(Job, number, blocks, minutes, submitted, ids, cancelled)
 BAKEOFF_RECORD(Node, name, host, where, shared, clock_ghz, speed, noise, peak)
 BAKEOFF_RECORD(BlockResult, block, attempt, given_up, node, heat)

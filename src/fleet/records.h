@@ -30,9 +30,11 @@ struct Settings {
   int64_t most = 1000;        // blocks in all
   double block_minutes = 30;  // time limit of a block
   int64_t tries = 3;          // of a block, until it is given up
-  std::string program = {};   // path of the program on the nodes
-  std::string home = {};      // $BAKEOFF_HOME on the nodes
-  std::string config = {};    // --config on the nodes; empty: the default
+  // Share by which a node may be slower or faster than the others; a fifth of it is how much equal work may differ.
+  double out_of_line = 0.15;
+  std::string program = {};  // path of the program on the nodes
+  std::string home = {};     // $BAKEOFF_HOME on the nodes
+  std::string config = {};   // --config on the nodes; empty: the default
   bool operator==(const Settings&) const = default;
 };
 

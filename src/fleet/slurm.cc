@@ -19,7 +19,7 @@ namespace bakeoff::fleet {
 namespace {
 
 constexpr int64_t kController = 60 * kSecond;  // the longest wait for an answer
-constexpr int kLargestArray = 1000;          // tasks; sites allow 1,001 unless they say otherwise
+constexpr int kLargestArray = 1000;            // tasks; sites allow 1,001 unless they say otherwise
 
 // What the command printed. Error: it failed, with its words.
 Result<std::string> ask(const std::vector<std::string>& argv, const std::string& remedy) {

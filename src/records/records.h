@@ -36,6 +36,9 @@ namespace bakeoff {
 std::string to_json(const Manifest&);
 Result<Manifest> manifest_from_json(std::string_view text, const std::string& file);
 
+// Where a fleet keeps its blocks in a run directory; it writes trials.jsonl anew from them (fleet/board.h).
+inline constexpr const char* kFleetFolder = "fleet";
+
 class RunDirectory {
  public:
   // Opens an existing run, to read it or to continue it.

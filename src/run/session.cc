@@ -40,6 +40,10 @@ Result<Session> Session::make(const recipe::Recipe& recipe, const std::filesyste
 }
 
 Result<Session> Session::reopen(const std::filesystem::path& folder, Surroundings with) {
+  if (std::filesystem::exists(folder / kFleetFolder))
+    return Error{.message = "its heats are run by a fleet",
+                 .where = folder.string(),
+                 .remedy = "`bakeoff fleet submit` and `bakeoff fleet collect` go on with it"};
   TRY(Plan plan, reopen_plan(folder, with.interpreters));
   return Session(std::move(plan), std::move(with));
 }

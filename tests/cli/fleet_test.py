@@ -1,0 +1,277 @@
+"""Races on many machines: blocks by a real Slurm, over a real ssh, and in the background of this machine.
+
+python3 -m tests.cli.fleet_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.cli import support
+from tests.cli.slurm import Slurm, SshServer
+
+CONTENDERS = [
+    'framework = "onnxruntime", io_binding = ["false", "true"]',
+]
+
+
+class FleetTest(unittest.TestCase):
+    """A run of two contenders that predict; each test gets a copy of it that no block has seen."""
+
+    place: support.Place
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        support.need("onnxruntime")
+        cls.place = support.Place(["onnxruntime"], shared_proofs=True)
+        cls.addClassCleanup(cls.place.close)
+        cls.place.write("mlp.ir", support.MLP)
+        text = support.recipe(
+            CONTENDERS,
+            top=support.PREDICTIONS,
+            optimizer="",
+            budget="minutes = 4\nheats = 4\n",
+        )
+        cls.recipe = cls.place.write("race.toml", text)
+        cls.environment: dict[str, str] = {}
+
+    def fleet(self, verb: str, *arguments: str | Path, code: int = 0) -> str:
+        done = self.place.run("fleet", verb, *arguments)
+        self.assertEqual(done.code, code, done.err + done.out)
+        return done.out + done.err
+
+    def plan(self, *arguments: str | Path, name: str = "r") -> Path:
+        run = self.place.path / name
+        shutil.rmtree(run, ignore_errors=True)
+        # Other tests run beside these: no node is quiet.
+        self.fleet("plan", self.recipe, "--out", run, "--out-of-line", "9", *arguments)
+        return run
+
+    def trials(self, run: Path) -> list[dict[str, Any]]:
+        lines = (run / "trials.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def settled(self, run: Path) -> list[int]:
+        found = run.glob("fleet/blocks/*/result.json")
+        return sorted(int(path.parent.name) for path in found)
+
+    def result(self, run: Path, block: int) -> Path:
+        return run / "fleet" / "blocks" / f"{block:05}" / "result.json"
+
+    def at_once(self, run: Path, count: int) -> None:
+        """Several collectors at the same time."""
+        commands = [self.place.start("fleet", "collect", run) for _ in range(count)]
+        for command in commands:
+            command.communicate(timeout=support.HANGS)
+            self.assertEqual(command.returncode, 0)
+
+
+class BySlurm(FleetTest):
+    def setUp(self) -> None:
+        self.slurm = Slurm()
+        self.addCleanup(self.slurm.close)
+        self.place.variables.update(self.slurm.environment)
+
+    def plan(self, *arguments: str | Path, name: str = "r") -> Path:
+        return super().plan("--engine", "slurm", "--shared", "/", *arguments, name=name)
+
+    def test_a_race_of_two_nodes(self) -> None:
+        run = self.plan("--partition", "short")
+        self.assertIn("submitted: 4 new blocks", self.fleet("submit", run))
+        self.fleet("collect", run, "--wait")
+        trials = self.trials(run)
+        heats = Counter(trial["heat"] for trial in trials)
+        self.assertEqual(heats, {number: 2 for number in range(1, 5)})
+        self.assertEqual({trial["node"] for trial in trials}, {"n1", "n2"})
+        self.assertEqual(self.slurm.queue(), "")
+        self.assertIn("nothing is left to submit", self.fleet("submit", run))
+        # Whoever collects, and however often: the same bytes.
+        files = [run / name for name in ("trials.jsonl", "run.json", "peak.json")]
+        before = [file.read_bytes() for file in files]
+        self.at_once(run, 2)
+        self.assertEqual([file.read_bytes() for file in files], before)
+        (run / "trials.jsonl").unlink()
+        self.fleet("collect", run)
+        self.assertEqual([file.read_bytes() for file in files], before)
+        # And the same verdict as of a race whose heats were never a fleet's.
+        alone = json.loads(self.fleet("collect", run, "--format", "json"))
+        shutil.rmtree(run / "fleet")
+        merged = self.place.run("report", run, "--format", "json").json()
+        self.assertEqual(alone["ranked"], merged["ranked"])
+
+    def test_what_slurm_does_not_have_is_refused(self) -> None:
+        run = self.place.path / "none"
+        plan = ("plan", self.recipe, "--engine", "slurm", "--out", run)
+        said = self.fleet(*plan, "--shared", "/", "--partition", "fast", code=2)
+        self.assertIn("--partition: Slurm has no partition 'fast'", said)
+        self.assertIn("there are: short", said)
+        self.assertFalse(run.exists())
+        self.assertIn("--shared: it is not known", self.fleet(*plan, code=2))
+        said = self.fleet(*plan, "--shared", self.place.path, code=2)
+        self.assertIn("--shared: the program", said)
+        run = self.plan("--sbatch", "--qos=none --constraint=no-such-node")
+        said = self.fleet("submit", run, code=2)
+        self.assertIn("sbatch", said)
+        self.assertEqual(self.slurm.queue(), "")
+
+    def test_a_node_lost_and_a_controller_restarted(self) -> None:
+        run = self.plan()
+        self.fleet("submit", run)
+        self.slurm.wait(lambda: "n2" in self.fleet("status", run), "slurmctld")
+        self.slurm.stop("slurmctld")
+        said = self.fleet("status", run, code=2)
+        self.assertIn("the controller does not answer; nothing is lost", said)
+        self.slurm.start("slurmctld", "-D")
+        self.slurm.lose("n2")
+        self.fleet("collect", run, "--wait")
+        self.assertEqual(self.settled(run), [1, 2, 3, 4])
+        self.assertEqual(len(self.trials(run)), 8)
+
+    def test_a_cancelled_run_goes_on(self) -> None:
+        run = self.plan()
+        self.fleet("submit", run)
+        self.slurm.wait(lambda: " runs on n" in self.fleet("status", run), "slurmctld")
+        self.fleet("cancel", run)
+        self.assertEqual(self.slurm.queue(), "")
+        self.fleet("collect", run, "--wait")
+        self.assertEqual(self.settled(run), [1, 2, 3, 4])
+
+
+class InTheBackground(FleetTest):
+    def plan(self, *arguments: str | Path, name: str = "r") -> Path:
+        return super().plan("--engine", "local", *arguments, name=name)
+
+    def test_damaged_missing_and_duplicate_results(self) -> None:
+        run = self.plan()
+        self.fleet("collect", run, "--wait")
+        before = (run / "trials.jsonl").read_bytes()
+        first = self.result(run, 1).read_bytes()
+        # A second attempt at a settled block changes nothing.
+        self.fleet("block", run, "--job", "1", "--block", "1")
+        self.assertEqual(self.result(run, 1).read_bytes(), first)
+        self.result(run, 2).write_bytes(self.result(run, 2).read_bytes()[:900])
+        self.result(run, 3).unlink()
+        said = self.fleet("collect", run)
+        self.assertIn("damaged, to run again: block 2: not a JSON record", said)
+        self.assertEqual({t["heat"] for t in self.trials(run)}, {1, 4})
+        self.assertIn("submitted again: 2 blocks", self.fleet("submit", run))
+        self.fleet("collect", run, "--wait")
+        self.assertEqual({t["heat"] for t in self.trials(run)}, {1, 2, 3, 4})
+        after = (run / "trials.jsonl").read_bytes()
+        self.assertEqual(before.splitlines()[0], after.splitlines()[0])
+
+    def test_a_block_beyond_its_time_and_a_full_disk(self) -> None:
+        run = self.plan("--block-minutes", "0.002", "--tries", "2")
+        self.fleet("submit", run)
+        support.wait_for(lambda: "0 running, 0 waiting" in self.fleet("status", run))
+        said = self.fleet("status", run)
+        self.assertIn("block 1 failed on", said)
+        self.assertIn("its time limit of 0.002 minutes ended", said)
+        self.fleet("submit", run)
+        support.wait_for(lambda: "0 running, 0 waiting" in self.fleet("status", run))
+        said = self.fleet("submit", run)
+        self.assertIn("given up: block 1: 2 attempts failed; the last one on", said)
+        self.assertIn("its time limit of 0.008 minutes ended", said)
+        self.assertEqual(self.settled(run), [1, 2, 3, 4])
+        run = self.plan(name="full")
+        job = {"number": 1, "blocks": [1], "minutes": 5, "submitted": "", "ids": []}
+        (run / "fleet" / "jobs" / "1.json").write_text(json.dumps(job))
+        shutil.copytree(
+            self.place.path / "r/fleet/blocks/00001", run / "fleet/blocks/00001",
+            ignore=shutil.ignore_patterns("result*", "failed*", "taken*"),
+        )  # fmt: skip
+        limited = 'ulimit -f 1; trap "" XFSZ; exec "$@"'
+        done = subprocess.run(
+            ["bash", "-c", limited, "sh", support.BAKEOFF, "fleet", "block", run]
+            + ["--job", "1", "--block", "1"],
+            env=self.place.variables,
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(self.settled(run), [])
+        self.fleet("block", run, "--job", "1", "--block", "1")
+        self.assertEqual(self.settled(run), [1])
+
+    def test_the_front_end_and_the_worker_vanish(self) -> None:
+        run = self.plan()
+        waits = self.place.start("fleet", "collect", run, "--wait")
+        support.wait_for(lambda: "runs on" in self.fleet("status", run), waits)
+        waits.kill()
+        waits.communicate()
+        job = json.loads((run / "fleet/jobs/1.json").read_text())
+        os.kill(int(job["ids"][0].split()[1]), signal.SIGKILL)
+        support.wait_for(lambda: " 0 running" in self.fleet("status", run))
+        self.assertEqual(self.place.none_left(), {})
+        self.fleet("collect", run, "--wait")
+        self.assertEqual(self.settled(run), [1, 2, 3, 4])
+        self.assertEqual(
+            len(json.loads((run / "fleet/jobs/2.json").read_text())["ids"]), 1
+        )
+
+    def test_cancel_ends_the_worker(self) -> None:
+        run = self.plan()
+        self.fleet("submit", run)
+        support.wait_for(lambda: "runs on" in self.fleet("status", run))
+        self.fleet("cancel", run)
+        self.assertEqual(self.place.none_left(), {})
+        self.assertIn("0 running, 0 waiting", self.fleet("status", run))
+
+    def test_a_run_of_a_fleet_is_a_fleets(self) -> None:
+        run = self.plan()
+        done = self.place.run("run", "--resume", run)
+        self.assertEqual(done.code, 2)
+        self.assertIn("its heats are run by a fleet", done.err)
+        said = self.fleet("submit", self.place.path / "nowhere", code=2)
+        self.assertIn("this is no run of a fleet", said)
+        said = self.fleet(
+            "plan", self.recipe, "--engine", "local", "--hosts", "a", code=2
+        )
+        self.assertIn("--hosts: engine local takes no hosts", said)
+
+
+class OverSsh(FleetTest):
+    def setUp(self) -> None:
+        self.server = SshServer()
+        self.addCleanup(self.server.close)
+
+    def plan(self, *arguments: str | Path, name: str = "r") -> Path:
+        ssh = ("--engine", "ssh", "--ssh", self.server.command, "--shared", "/")
+        return super().plan(*ssh, "--hosts", "a,b", *arguments, name=name)
+
+    def test_two_hosts_share_the_blocks(self) -> None:
+        run = self.plan()
+        said = self.fleet("submit", run)
+        self.assertRegex(said, r"jobs: a \d+, b \d+;")
+        self.fleet("collect", run, "--wait")
+        self.assertEqual(self.settled(run), [1, 2, 3, 4])
+        self.assertEqual(len(self.trials(run)), 8)
+        self.assertEqual(self.place.none_left(), {})
+
+    def test_hosts_that_do_not_answer(self) -> None:
+        run = self.place.path / "none"
+        plan = ("plan", self.recipe, "--engine", "ssh", "--out", run, "--shared", "/")
+        self.assertIn("--hosts: engine ssh needs hosts", self.fleet(*plan, code=2))
+        plan = (*plan, "--ssh", self.server.command)
+        said = self.fleet(*plan, "--hosts", "a,nowhere", code=2)
+        self.assertIn("host 'nowhere' cannot be reached", said)
+        self.assertFalse(run.exists())
+        run = self.plan()
+        self.fleet("submit", run)
+        support.wait_for(lambda: "runs on" in self.fleet("status", run))
+        self.fleet("cancel", run)
+        self.server.close()
+        self.assertIn("cannot be reached", self.fleet("submit", run, code=2))
+
+
+if __name__ == "__main__":
+    support.main()
