@@ -32,6 +32,7 @@ int run(Options options, const std::string& traces) {
   prove_stalls(options, report);
   prove_times(options, report);
   prove_gates(options, report);
+  prove_fleets(options, report);
   hold_contest(options, report);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (const Status written = write_json(report, options); !written) return fail(written.error());

@@ -78,6 +78,7 @@ void prove_families(const Options& options, Report& report);  // T15
 void prove_series(const Options& options, Report& report);    // T10, T11
 void prove_stalls(const Options& options, Report& report);    // V10
 void prove_times(const Options& options, Report& report);     // V2 to V6, V9
+void prove_fleets(const Options& options, Report& report);    // L1 to L3
 void prove_gates(const Options& options, Report& report);     // G1 to G3
 void hold_contest(const Options& options, Report& report);    // T12
 

@@ -181,7 +181,7 @@ Status wait_for_all(const fleet::Board& board, const fleet::Engine& engine,
       if (now != last) say(last = now);
       if (seen.over() || proc::interrupted()) break;
       pollfd interrupt = {.fd = proc::interrupt_fd(), .events = POLLIN, .revents = 0};
-      ::poll(&interrupt, 1, static_cast<int>(1e3 * std::min(kPollSeconds, at_least(kPollSeconds))));
+      ::poll(&interrupt, 1, static_cast<int>(1e3 * std::max(0.5, at_least(kPollSeconds))));
     }
   }
   return Done{};

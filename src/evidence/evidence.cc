@@ -38,9 +38,11 @@ Result<stats::PairTable> tabulate(const std::vector<Trial>& trials,
     bool confirms = false;
   };
   std::map<int, Heat> heats;
+  std::map<std::string, int> nodes;  // numbered as they come
   for (const Trial& trial : trials) {
     auto& [result, confirms] = heats[trial.heat];
     confirms = trial.confirms;
+    result.node = nodes.emplace(trial.node, static_cast<int>(nodes.size())).first->second;
     result.log_ms.resize(contenders.size());
     result.log_mean_ms.resize(contenders.size());
     result.variance.resize(contenders.size());

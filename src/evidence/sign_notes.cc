@@ -36,7 +36,7 @@ std::string gap_percent(double d) { return fmt::format("{:.1f}%", 100 * std::exp
 
 std::vector<std::string> sign_notes(const stats::PairTable& table,
                                     const std::vector<std::string>& contenders) {
-  Pairs modes, correlated, steal, stalls;
+  Pairs nodes, modes, correlated, steal, stalls;
   for (size_t a = 0; a < table.contenders(); ++a) {
     for (size_t b = a + 1; b < table.contenders(); ++b) {
       const stats::Signs signs = table.signs(a, b);
@@ -44,6 +44,10 @@ std::vector<std::string> sign_notes(const stats::PairTable& table,
         stalls.add(contenders[gap.gap > 0 ? a : b], contenders[gap.gap > 0 ? b : a],
                    fmt::format("by {:.1f} ± {:.1f}% more, over {} heats", 100 * std::abs(gap.gap),
                                100 * gap.half_width, gap.heats));
+      if (signs.nodes)
+        nodes.add(contenders[a], contenders[b],
+                  fmt::format("by {} (sd) between {} nodes, {} heats", gap_percent(signs.nodes->sd),
+                              signs.nodes->nodes, signs.nodes->heats));
       if (signs.modes)
         modes.add(contenders[a], contenders[b],
                   fmt::format("{} groups, {} apart, within which {:.1f}% of the variance is left, {} heats",
@@ -63,6 +67,11 @@ std::vector<std::string> sign_notes(const stats::PairTable& table,
     }
   }
   std::vector<std::string> notes;
+  if (!nodes.empty())
+    notes.push_back(fmt::format(
+        "The difference between two contenders depends on the node, so each node counts as one "
+        "observation of them, however many heats it ran; a verdict on few nodes is then out of reach: {}.",
+        nodes.text()));
   if (!modes.empty())
     notes.push_back(
         fmt::format("The heats' differences between two contenders fall into groups, as if processes "

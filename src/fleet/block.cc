@@ -8,8 +8,10 @@
 #include "base/clock.h"
 #include "base/texts.h"
 #include "fleet/probe.h"
+#include "plan/plan.h"
 #include "proc/interrupt.h"
 #include "proc/run.h"
+#include "race/race.h"
 #include "run/heats_by_command.h"
 
 namespace bakeoff::fleet {
@@ -43,15 +45,24 @@ std::string attempt_name(int job) { return fmt::format("{}-{}-{}", job, node_nam
 Status attempt(const Board& board, int job, int block, const Interpreters& interpreters, const Sensed& sensed,
                FailedAttempt& failed) {
   TRY(const Node node, probe_node(board, sensed));
-  TRY(const HeatResult heat, run::ordered_heat(board.run(), board.order_file(block), interpreters, sensed));
+  TRY(const Plan plan, reopen_plan(board.run(), interpreters, Reopen::kHelp));
+  TRY(const HeatResult heat, run::ordered_heat(plan, board.order_file(block), sensed));
   if (proc::interrupted()) return Done{};
   if (const std::string why = doubt(heat, board.failures(block)); !why.empty()) {
     failed.contenders = failed_in(heat);
     return Error{.message = why};
   }
-  TRY(const bool first,
-      board.settle(
-          {.block = block, .attempt = attempt_name(job), .given_up = {}, .node = node, .heat = heat}));
+  TRY(const std::vector<Parity> parities, plan.directory.read<Parity>());
+  std::string trials;
+  for (const Trial& trial : as_kept(plan, parities, heat.trials, node.name, node.peak))
+    trials += to_json(trial) + "\n";
+  const auto bytes = static_cast<int64_t>(trials.size());
+  TRY(const bool first, board.settle({.block = block,
+                                      .attempt = attempt_name(job),
+                                      .given_up = {},
+                                      .node = node,
+                                      .bytes = bytes,
+                                      .trials = std::move(trials)}));
   (void)first;  // another attempt was quicker: its result stands
   return Done{};
 }

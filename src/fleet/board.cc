@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 
 #include "base/files.h"
 #include "records/records.h"
@@ -107,12 +108,18 @@ Result<bool> Board::settle(const BlockResult& result) const {
 Result<BlockResult> Board::result(int block) const {
   const fs::path file = block_folder(block) / kResult;
   TRY(const std::string text, read_regular_file(file));
-  TRY(BlockResult result, block_result_from_json(text, file.string()));
-  const bool others =
-      std::ranges::any_of(result.heat.trials, [&](const Trial& t) { return t.heat != block; });
-  if (result.block != block || others)
+  TRY(BlockResult result, block_result_from_json(text, file.string(), true));
+  if (result.block != block)
     return Error{.message = "it is the result of another block", .where = file.string()};
   return result;
+}
+
+std::string Board::given_up(int block) const {
+  std::ifstream file(block_folder(block) / kResult);
+  std::string line;
+  std::getline(file, line);
+  const auto result = block_result_from_json(line, "", false);
+  return result ? result->given_up : "";
 }
 
 Status Board::set_aside(int block) const {

@@ -22,6 +22,7 @@
 #include "base/file_lock.h"
 #include "base/result.h"
 #include "fleet/records.h"
+#include "race/heat_order.h"
 
 namespace bakeoff::fleet {
 
@@ -47,6 +48,8 @@ class Board {
   Result<bool> settle(const BlockResult& result) const;
   // Error: the file is damaged. set_aside() then lets the block run again.
   Result<BlockResult> result(int block) const;
+  // Why the block is given up; empty: it is not.
+  std::string given_up(int block) const;
   Status set_aside(int block) const;
 
   Status write(const FailedAttempt& failed, const std::string& attempt) const;

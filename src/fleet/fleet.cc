@@ -72,24 +72,16 @@ Result<Merged> merge(const Board& board, const Plan& plan) {
   std::vector<Node> nodes;
   for (const BlockResult& result : settled.results) nodes.push_back(result.node);
   settled.merged.nodes = admit(nodes, board.settings().out_of_line);
-  std::vector<Trial> trials;
-  std::map<std::string, MachineReport> peaks;
   const Node* first = nullptr;
-  for (BlockResult& result : settled.results) {
+  std::string text;
+  for (const BlockResult& result : settled.results) {
     if (!settled.merged.nodes.at(result.node.name).apart.empty()) {
       ++settled.merged.apart;
       continue;
     }
     if (first == nullptr) first = &result.node;
-    peaks.emplace(result.node.name, result.node.peak);
-    for (Trial& trial : result.heat.trials) {
-      trial.node = result.node.name;
-      trials.push_back(std::move(trial));
-    }
+    text += result.trials;
   }
-  TRY(const std::vector<Parity> parities, plan.directory.read<Parity>());
-  std::string text;
-  for (const Trial& trial : as_kept(plan, parities, std::move(trials), peaks)) text += to_json(trial) + "\n";
   if (first != nullptr) CHECK_OK(take_host(plan, *first));
   TRY(settled.merged.changed, replace(plan.directory.path() / Kept<Trial>::kFile, text));
   return std::move(settled.merged);
@@ -171,7 +163,8 @@ class Submission {
       }
       const std::string why = fmt::format("{} attempts failed; the last one on {}", tries.begun, tries.why);
       TRY(const bool first,
-          board_.settle({.block = block, .attempt = {}, .given_up = why, .node = {}, .heat = {}}));
+          board_.settle(
+              {.block = block, .attempt = {}, .given_up = why, .node = {}, .bytes = 0, .trials = {}}));
       if (first) result.given_up.push_back(fmt::format("block {}: {}", block, why));
     }
     return waits || !again.empty();
@@ -229,9 +222,9 @@ Result<Overview> overview(const Board& board, const Engine& engine) {
     const auto at = open.find(block);
     if (at == open.end()) {
       ++seen.settled;
-      if (const auto result = board.result(block); result && !result->given_up.empty()) {
+      if (const std::string why = board.given_up(block); !why.empty()) {
         --seen.settled, ++seen.given_up;
-        seen.notes.push_back(fmt::format("block {} is given up: {}", block, result->given_up));
+        seen.notes.push_back(fmt::format("block {} is given up: {}", block, why));
       }
     } else if (!at->second) {
       ++seen.lost;

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "race/heat_order.h"
 #include "records/machine_report.h"
 #include "records/trial.h"
 
@@ -64,13 +63,16 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
-// What came of a block: result.json. A block that is given up has a reason and no trials.
+// What came of a block: result.json, a line of JSON and below it the lines that trials.jsonl gets, as the node made them:
+// whoever collects copies them unread. A block that is given up has a reason and no trials.
 struct BlockResult {
   int block = 0;
   std::string attempt = {};  // name of the attempt that settled it
   std::string given_up = {};
   Node node = {};
-  HeatResult heat = {};
+  int64_t bytes = 0;        // of `trials`: a file that was cut is noticed
+  std::string trials = {};  // a Trial in each line
+  bool operator==(const BlockResult&) const = default;
 };
 
 // An attempt that settled nothing.
@@ -90,7 +92,8 @@ std::string to_json(const FailedAttempt&);
 // Errors: no such record, or values of another kind; `where` names the file.
 Result<Settings> settings_from_json(std::string_view text, const std::string& where);
 Result<Job> job_from_json(std::string_view text, const std::string& where);
-Result<BlockResult> block_result_from_json(std::string_view text, const std::string& where);
+// From the first line of the text on; `whole`: with the trials, as many as it says.
+Result<BlockResult> block_result_from_json(std::string_view text, const std::string& where, bool whole);
 Result<FailedAttempt> failed_attempt_from_json(std::string_view text, const std::string& where);
 
 }  // namespace bakeoff::fleet

@@ -535,23 +535,10 @@ Result<std::vector<HeatOrder>> next_wave(const Plan& plan, const std::vector<Par
 }
 
 std::vector<Trial> as_kept(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
-                           const std::map<std::string, MachineReport>& peaks) {
-  std::map<std::string, std::map<std::string, TrialBounds>> bounds;  // by node
-  std::set<std::string> compiled;  // contenders whose step was compiled before
-  for (const Parity& parity : parities)
-    if (parity.first_step_cold_ns != 0) compiled.insert(parity.contender);
-  std::vector<Trial> kept;
-  for (Trial& trial : trials) {
-    if (!bounds.contains(trial.node)) {
-      const auto peak = peaks.find(trial.node);
-      bounds[trial.node] = bounds_of(plan.manifest, parities, plan.recipe.workload, plan.recipe.training,
-                                     nullptr, peak == peaks.end() ? nullptr : &peak->second);
-    }
-    const std::map<std::string, TrialBounds>& of_node = bounds.at(trial.node);
-    trial.cold = compiled.insert(trial.contender).second;
-    kept.push_back(std::move(mark_broken({std::move(trial)}, of_node).front()));
-  }
-  return kept;
+                           const std::string& node, const MachineReport& peak) {
+  for (Trial& trial : trials) trial.node = node;
+  return mark_broken(std::move(trials), bounds_of(plan.manifest, parities, plan.recipe.workload,
+                                                  plan.recipe.training, nullptr, &peak));
 }
 
 }  // namespace bakeoff

@@ -14,7 +14,6 @@
 // stats/racing.h decides which contenders run next and when the race ends; evidence/evidence.h says what
 // the records prove.
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -91,11 +90,10 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
 Result<std::vector<HeatOrder>> next_wave(const Plan& plan, const std::vector<Parity>& parities,
                                          const std::vector<Trial>& trials, size_t most, int last);
 
-// Trials of heats that ran elsewhere, in the order of the heats, as a race in this process would have kept them: broken
-// rules are marked. `peaks`: limits of their nodes (Trial::node), by name; without them, rules that need limits are not
-// checked.
+// Trials of a heat that ran on `node`, one of several machines, as a race in one process would have kept them: broken
+// rules are marked. `peak`: the limits of that machine.
 std::vector<Trial> as_kept(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
-                           const std::map<std::string, MachineReport>& peaks);
+                           const std::string& node, const MachineReport& peak);
 
 // One heat of each group (evidence/groups.h) with at least two eligible contenders: a first standing, while others
 // wait for their proofs. It counts like any other heat.

@@ -249,8 +249,7 @@ Doubt about_decision(const Summary& s, const std::string& run) {
   const std::string repeat = command_to_repeat(s);
   if (s.interrupted || (!s.decided && !s.ranked.empty() && s.refusal.empty())) {
     Doubt doubt{.title = s.interrupted ? "Interrupted: to go on" : "To settle it", .good = false};
-    if (!run.empty())
-      doubt.command = fmt::format("bakeoff run --resume {} --until decided", quoted(one_line(run)));
+    if (!run.empty()) doubt.command = command_to_decide(s, run);
     if (const auto rows = waiting(s); !rows.empty())
       doubt.text =
           fmt::format("{} had no heat yet.", counted(static_cast<int64_t>(rows.size()), "contender"));

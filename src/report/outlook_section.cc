@@ -131,8 +131,7 @@ std::vector<Section> outlook_sections(const Summary& s) {
     if (outlook.rivals.size() < 2)
       std::erase_if(section.columns,
                     [](const FilledColumn& column) { return column.column.key == "slower_than_previous"; });
-    if (!s.run.empty())
-      section.command = fmt::format("bakeoff run --resume {} --until decided", quoted(one_line(s.run)));
+    if (!s.run.empty()) section.command = command_to_decide(s, s.run);
     for (const Rival& rival : outlook.rivals) section.row_names.push_back(one_line(rival.contender));
     section.notes.resize(outlook.rivals.size());
     name_contenders(s.manifest.contenders, section);

@@ -160,7 +160,8 @@ std::string headline(const Summary& s) {
     text += " The run was interrupted: this is what was measured so far.";
   text += " A heat that was running is not counted.";
   if (!s.run.empty() && s.outlooks.empty())
-    text += fmt::format(" `bakeoff run --resume {}` continues.", one_line(s.run));
+    text += fmt::format(" `{}` continues.",
+                        s.fleet ? command_to_decide(s, s.run) : "bakeoff run --resume " + one_line(s.run));
   return text;
 }
 
@@ -228,6 +229,12 @@ std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
   return out + "'";
+}
+
+std::string command_to_decide(const Summary& s, const std::string& run) {
+  const std::string folder = quoted(one_line(run));
+  return s.fleet ? fmt::format("bakeoff fleet collect {} --wait", folder)
+                 : fmt::format("bakeoff run --resume {} --until decided", folder);
 }
 
 std::string error_statement(const Summary& s) {

@@ -60,6 +60,9 @@ std::string titled(const table::Column& column);
 // An argument of a shell's command line: quoted where it has to be.
 std::string quoted(const std::string& text);
 
+// What goes on with the run in the folder `run` until everything is decided.
+std::string command_to_decide(const Summary& summary, const std::string& run);
+
 // "error rate 1% over all verdicts and intervals of ratios together, margin 3%".
 std::string error_statement(const Summary& summary);
 

@@ -67,11 +67,9 @@ Result<HeatResult> HeatsByCommand::run(const Plan& plan, const HeatOrder& order,
   return result;
 }
 
-Result<HeatResult> ordered_heat(const fs::path& folder, const fs::path& order,
-                                const Interpreters& interpreters, const Sensed& sensed) {
+Result<HeatResult> ordered_heat(const Plan& plan, const fs::path& order, const Sensed& sensed) {
   TRY(const std::string text, read_file(order));
   TRY(const HeatOrder wanted, heat_order_from_json(text, order.string()));
-  TRY(const Plan plan, reopen_plan(folder, interpreters, Reopen::kHelp));
   CHECK_OK(check_order(plan, wanted, order));
   TRY(const auto here, HeatsHere::open(plan, sensed));
   return here->run(plan, wanted, [](const Happening&) {}, {});
@@ -79,7 +77,8 @@ Result<HeatResult> ordered_heat(const fs::path& folder, const fs::path& order,
 
 Status run_ordered_heat(const fs::path& folder, const fs::path& order, const fs::path& result,
                         const Interpreters& interpreters, const Sensed& sensed) {
-  TRY(const HeatResult done, ordered_heat(folder, order, interpreters, sensed));
+  TRY(const Plan plan, reopen_plan(folder, interpreters, Reopen::kHelp));
+  TRY(const HeatResult done, ordered_heat(plan, order, sensed));
   if (proc::interrupted()) return Error{.message = "interrupted"};
   return write_file(result, to_json(done));
 }

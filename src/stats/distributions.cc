@@ -2,6 +2,7 @@
 
 #include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/chi_squared.hpp>
+#include <boost/math/distributions/fisher_f.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <boost/math/special_functions/binomial.hpp>
@@ -16,6 +17,10 @@ double student_quantile(double degrees, double p) {
 
 double chi_squared_quantile(double degrees, double p) {
   return boost::math::quantile(boost::math::chi_squared(degrees), p);
+}
+
+double fisher_quantile(double degrees_above, double degrees_below, double p) {
+  return boost::math::quantile(boost::math::fisher_f(degrees_above, degrees_below), p);
 }
 
 double student_cdf(double degrees, double t) { return boost::math::cdf(boost::math::students_t(degrees), t); }

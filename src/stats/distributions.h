@@ -11,6 +11,7 @@ namespace bakeoff::stats {
 double normal_quantile(double p);
 double student_quantile(double degrees, double p);
 double chi_squared_quantile(double degrees, double p);
+double fisher_quantile(double degrees_above, double degrees_below, double p);
 
 // The share of the distribution that lies below `t`.
 double student_cdf(double degrees, double t);

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "stats/distributions.h"
@@ -113,19 +114,22 @@ Result<std::vector<size_t>> PairTable::members_of(const HeatResult& heat) const 
   return members;
 }
 
-void PairTable::look_for_signs(const HeatResult& heat, size_t a, size_t b) {
+void PairTable::look_for_signs(const HeatResult& heat, size_t a, size_t b, bool evidence) {
   if (watched_.empty()) return;
   Watched& watched = watched_[slot(a, b)];
   watched.d.push_back(*heat.log_ms[a] - *heat.log_ms[b]);
   watched.steal.push_back(heat.steal);
+  watched.node.push_back(heat.node);
+  watched.evidence.push_back(evidence);
   watched.signs.update(signs_of(watched.d, watched.steal));
+  if (const auto spread = node_spread(watched.d, watched.node)) watched.signs.nodes = spread;
 }
 
 Status PairTable::watch(const HeatResult& heat) {
   TRY(const std::vector<size_t> members, members_of(heat));
   for (const size_t b : members) {
     for (const size_t a : members) {
-      if (a < b) look_for_signs(heat, a, b);
+      if (a < b) look_for_signs(heat, a, b, false);
     }
   }
   return Done{};
@@ -157,7 +161,7 @@ void PairTable::add_pair(const HeatResult& heat, size_t a, size_t b) {
   look_again(pairs_[at], d);
   add_promised(heat, a, b);
   if (!backups_.empty()) backups_[at].add(d);
-  look_for_signs(heat, a, b);
+  look_for_signs(heat, a, b, true);
   if (!epsilon_) return;
   if (heat.log_mean_ms.empty()) {
     mean_decides_[at] = false;
@@ -241,7 +245,24 @@ Interval PairTable::interval(size_t a, size_t b, std::span<const double> ratios,
 Interval PairTable::confirmed(size_t a, size_t b, const Interval& d, double alpha) const {
   if (backups_.empty() || (!watched_.empty() && !signs(a, b).any())) return d;
   if (a > b) return confirmed(b, a, d.mirrored(), alpha).mirrored();
-  return (mean_decides(a, b) ? mean_backups_ : backups_)[slot(a, b)].widen(d, alpha);
+  const Interval kept = (mean_decides(a, b) ? mean_backups_ : backups_)[slot(a, b)].widen(d, alpha);
+  if (watched_.empty() || !watched_[slot(a, b)].signs.nodes) return kept;
+  return confirmed_by_nodes(watched_[slot(a, b)], kept, alpha);
+}
+
+Interval PairTable::confirmed_by_nodes(const Watched& watched, const Interval& d, double alpha) const {
+  std::vector<int> order;
+  std::map<int, std::pair<double, double>> sums;  // of d, and their number
+  for (size_t i = 0; i < watched.d.size(); ++i) {
+    if (!watched.evidence[i]) continue;
+    auto& [sum, count] = sums[watched.node[i]];
+    if (count == 0) order.push_back(watched.node[i]);
+    sum += watched.d[i];
+    ++count;
+  }
+  SymmetricBackup nodes(epsilon_.value_or(0));
+  for (const int node : order) nodes.add(sums[node].first / sums[node].second);
+  return nodes.widen(d, alpha);
 }
 
 Signs PairTable::signs(size_t a, size_t b) const {

@@ -29,6 +29,7 @@ struct HeatResult {
   std::vector<std::optional<double>> log_ms;  // HeatMeasure::log_ms of stats/heat_value.h
   // Share of processor time, 0 to 1, that the hypervisor took during the heat's bursts; empty: unknown.
   std::optional<double> steal = {};
+  int node = 0;          // number of the machine that ran it, where a race has several
   bool promised = true;  // whether RankingOptions::ceiling applies to this heat (stats/ranking.h)
   // HeatMeasure::log_mean_ms, of the same contenders as log_ms; no element: stalls are unknown.
   std::vector<std::optional<double>> log_mean_ms = {};
@@ -139,16 +140,21 @@ class PairTable {
   static size_t slot(size_t low, size_t high) { return high * (high - 1) / 2 + low; }
   // Members of a heat; error as in add().
   Result<std::vector<size_t>> members_of(const HeatResult& heat) const;
-  void look_for_signs(const HeatResult& heat, size_t a, size_t b);
+  void look_for_signs(const HeatResult& heat, size_t a, size_t b, bool evidence);
   std::vector<bool> largest_linked_set() const;
 
   // The heats of one pair, and the signs in them.
   struct Watched {
     std::vector<double> d;
+    std::vector<int> node;
+    std::vector<bool> evidence;  // not of a confirmation
     std::vector<std::optional<double>> steal;
     Signs signs;
     bool operator==(const Watched&) const = default;
   };
+
+  // With one observation of each machine, the mean of its heats.
+  Interval confirmed_by_nodes(const Watched& watched, const Interval& d, double alpha) const;
 
   std::vector<size_t> heats_;
   std::vector<Looks> pairs_;      // slot(a, b), a < b: d = log(a / b)

@@ -44,6 +44,34 @@ TEST(NextHeat, WhoIsOutNeverRuns) {
   EXPECT_THAT(lone.members, IsEmpty());
 }
 
+TEST(NextWave, TakesTurnsAndLinksEverybody) {
+  std::vector<ContenderState> states(9);
+  for (size_t i = 0; i < 9; ++i) states[i].heat_s = 1.0 + static_cast<double>(i);
+  const PairTable table(9);
+  const Race race = race_state(table, {});
+  const auto wave = next_wave(table, race, states, 0, {.live = 3}, 6);
+  ASSERT_EQ(wave.size(), 6u);
+  EXPECT_EQ(wave.front(), next_heat(table, race, states, 0, {.live = 3}));
+  std::vector<int> heats(9, 0);
+  for (const Heat& heat : wave) {
+    EXPECT_EQ(heat.members.size(), 3u);
+    EXPECT_EQ(heat.members.front(), 0u) << "the cheapest links those of different heats";
+    for (const size_t member : heat.members) ++heats[member];
+  }
+  EXPECT_THAT(heats, ElementsAre(6, 2, 2, 2, 2, 1, 1, 1, 1));
+}
+
+TEST(NextWave, ConfirmsWhatIsDecided) {
+  PairTable table(2);
+  for (int i = 0; i < 12; ++i) ASSERT_TRUE(table.add({{1.0 + 0.001 * i, 2.0 - 0.001 * i}}));
+  const std::vector<ContenderState> states(2);
+  const Race race = race_state(table, {});
+  const auto wave = next_wave(table, race, states, 1, {.confirm_heats = 3}, 8);
+  ASSERT_EQ(wave.size(), 2u) << "one of three is done";
+  EXPECT_EQ(wave.front().phase, Phase::kConfirm);
+  EXPECT_THAT(next_wave(table, race, states, 3, {.confirm_heats = 3}, 8), IsEmpty());
+}
+
 // A race to its end, as the lab runs it.
 struct Outcome {
   Race race;

@@ -152,14 +152,37 @@ std::optional<StealSlope> find_steal_slope(std::span<const double> d,
 
 }  // namespace
 
+std::optional<NodeSpread> node_spread(std::span<const double> d, std::span<const int> node) {
+  std::map<int, std::vector<double>> by_node;
+  for (size_t i = 0; i < std::min(d.size(), node.size()); ++i) by_node[node[i]].push_back(d[i]);
+  const auto groups = static_cast<double>(by_node.size()), n = static_cast<double>(d.size());
+  if (groups < 2 || n <= groups) return std::nullopt;
+  const double centre = mean(d);
+  double between = 0, within = 0, squares = 0;
+  for (const auto& [name, values] : by_node) {
+    const double own = mean(values);
+    const auto count = static_cast<double>(values.size());
+    between += count * (own - centre) * (own - centre);
+    squares += count * count;
+    for (const double value : values) within += (value - own) * (value - own);
+  }
+  const double mean_between = between / (groups - 1), mean_within = within / (n - groups);
+  if (!(mean_between > mean_within * fisher_quantile(groups - 1, n - groups, 1 - kChanceOfASign)))
+    return std::nullopt;
+  // Heats of a machine on average, in the sense of the estimate (Searle, Casella & McCulloch 1992, 3.6).
+  const double each = (n - squares / n) / (groups - 1);
+  return NodeSpread{d.size(), by_node.size(), std::sqrt((mean_between - mean_within) / each)};
+}
+
 void Signs::update(const Signs& later) {
+  if (later.nodes) nodes = later.nodes;
   if (later.modes) modes = later.modes;
   if (later.correlation) correlation = later.correlation;
   if (later.steal) steal = later.steal;
 }
 
 Signs signs_of(std::span<const double> d, std::span<const std::optional<double>> steal) {
-  return {find_modes(d), find_correlation(d), find_steal_slope(d, steal)};
+  return {.modes = find_modes(d), .correlation = find_correlation(d), .steal = find_steal_slope(d, steal)};
 }
 
 }  // namespace bakeoff::stats

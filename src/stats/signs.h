@@ -52,11 +52,22 @@ struct StealSlope {
   bool operator==(const StealSlope&) const = default;
 };
 
+// Heats of one machine of several resemble each other: the variance of the machines' means exceeds what the heats'
+// own spread explains (analysis of variance, one way; F quantile). What holds on some machines need not hold on others,
+// so each machine is one observation then, however many heats it ran.
+struct NodeSpread {
+  size_t heats = 0;
+  size_t nodes = 0;
+  double sd = 0;  // of d between machines, beyond their heats' own spread
+  bool operator==(const NodeSpread&) const = default;
+};
+
 struct Signs {
+  std::optional<NodeSpread> nodes = {};
   std::optional<Modes> modes = {};
   std::optional<Correlation> correlation = {};
   std::optional<StealSlope> steal = {};
-  bool any() const { return modes || correlation || steal; }
+  bool any() const { return nodes || modes || correlation || steal; }
   // Adds the signs that `later` heats show; a sign once seen stays.
   void update(const Signs& later);
   bool operator==(const Signs&) const = default;
@@ -65,5 +76,8 @@ struct Signs {
 // d: one value for each heat, in order. steal: the share of each heat, 0 to 1, if it was read; empty: never
 // read. Needs at least 4 heats for modes, 6 for the others.
 Signs signs_of(std::span<const double> d, std::span<const std::optional<double>> steal);
+// `node`: the machine of each heat, by a number of its own. Nothing with fewer than two machines, or where none ran two
+// heats.
+std::optional<NodeSpread> node_spread(std::span<const double> d, std::span<const int> node);
 
 }  // namespace bakeoff::stats

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <vector>
@@ -106,6 +107,39 @@ TEST(Signs, OnceSeenStay) {
   EXPECT_TRUE(signs.modes && signs.correlation);
   signs.update({.modes = Modes{12, 3, 0.04, 0.002}});
   EXPECT_EQ(signs.modes->heats, 12u);
+}
+
+TEST(NodeSpread, IsFoundWhereMachinesDiffer) {
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> noise(0, 0.01);
+  std::vector<double> d;
+  std::vector<int> node;
+  for (int i = 0; i < 32; ++i) {
+    node.push_back(i % 4);
+    d.push_back((i % 4 < 2 ? 0.03 : -0.03) + noise(random));
+  }
+  const auto spread = node_spread(d, node);
+  ASSERT_TRUE(spread);
+  EXPECT_EQ(spread->nodes, 4u);
+  EXPECT_EQ(spread->heats, 32u);
+  EXPECT_NEAR(spread->sd, 0.0346, 0.006);
+  EXPECT_FALSE(node_spread(d, std::vector<int>(32, 0))) << "one machine";
+  std::iota(node.begin(), node.end(), 0);
+  EXPECT_FALSE(node_spread(d, node)) << "one heat each";
+}
+
+TEST(NodeSpread, IsRarelyFoundWhereTheyAreEqual) {
+  std::mt19937_64 random(6);
+  std::normal_distribution<double> noise(0, 0.01);
+  int found = 0;
+  for (int race = 0; race < 4000; ++race) {
+    std::vector<double> d;
+    std::vector<int> node;
+    for (int i = 0; i < 20; ++i) node.push_back(static_cast<int>(random() % 5)), d.push_back(noise(random));
+    found += node_spread(d, node).has_value();
+  }
+  EXPECT_LE(found, 40) << "0.5% expected";
+  EXPECT_GE(found, 5);
 }
 
 }  // namespace

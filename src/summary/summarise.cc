@@ -34,6 +34,7 @@
 #include "summary/pair_ratios.h"
 #include "summary/published.h"
 #include "summary/row_checks.h"
+#include "summary/nodes_section.h"
 #include "summary/summarise_studies.h"
 #include "summary/summary_notes.h"
 #include "summary/summary_parts.h"
@@ -584,6 +585,10 @@ Result<Summary> summarise(const RunDirectory& directory) {
                                  machine ? &*machine : nullptr, peak ? &*peak : nullptr));
   summary.run = from_here(directory.path());
   CHECK_OK(add_studies(directory, summary));
+  if (auto nodes = nodes_section(summary, trials)) {
+    summary.fleet = true;
+    summary.studies.push_back(std::move(*nodes));
+  }
   if (!note.empty()) summary.notes.push_back(note);
   TRY(const auto whys, directory.read<Why>());
   if (!whys.empty() && summary.refusal.empty()) summary.sentence += ' ' + sentence(whys.back());

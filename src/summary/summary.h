@@ -138,6 +138,7 @@ struct Summary {
   bool decided = false;
   bool interrupted = false;
   std::string run = {};                // its directory; empty: not known
+  bool fleet = false;                  // its heats ran on the nodes of a fleet
   std::vector<Outlook> outlooks = {};  // of each group that is not decided; none where the verdict is refused
   std::string refusal = {};  // why no verdict is given at all: the host was busy, or its state is unknown
   // Id of an unranked contender that was measured faster than the leader, but never became steady; empty: none. The

@@ -1,0 +1,83 @@
+#include "summary/nodes_section.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "evidence/heats.h"
+#include "records/names.h"
+#include "study/section_rows.h"
+#include "table/numbers.h"
+
+namespace bakeoff {
+
+using namespace table;
+namespace {
+
+struct NodeRow {
+  std::string contender = {};  // the node: so rows of sections are named
+  std::string note = {};
+  std::set<int> heats = {};
+  std::vector<double> d = {};  // log of the second's over the leader's step time, in heats that they share
+};
+
+const std::vector<Quantity<NodeRow>> kQuantities = {
+    {{.key = "node", .title = "node", .meaning = "The machine's name.", .name = true},
+     [](const NodeRow& r) { return Json(r.contender); }},
+    {{.key = "heats", .title = "heats", .meaning = "Number of heats that the node ran."},
+     [](const NodeRow& r) { return Json(r.heats.size()); },
+     count},
+    {{.key = "ratio",
+      .title = "ratio",
+      .meaning =
+          "Step time of the second contender over the leader's: geometric mean of the node's heats in which both "
+          "ran."},
+     [](const NodeRow& r) {
+       double sum = 0;
+       for (const double d : r.d) sum += d;
+       return r.d.empty() ? Json(nullptr) : number(std::exp(sum / static_cast<double>(r.d.size())));
+     },
+     ratio},
+};
+
+}  // namespace
+
+std::optional<Section> nodes_section(const Summary& s, const std::vector<Trial>& trials) {
+  const std::string leader = s.ranked.empty() ? "" : s.ranked[0].contender.id;
+  const std::string second = s.ranked.size() < 2 ? "" : s.ranked[1].contender.id;
+  std::map<std::string, NodeRow> nodes;
+  std::map<int, double> of_leader, of_second;
+  for (const Trial& trial : trials) {
+    if (trial.node.empty()) continue;
+    NodeRow& row = nodes[trial.node];
+    row.contender = trial.node;
+    row.heats.insert(trial.heat);
+    const auto value = heat_value(trial);
+    if (value && trial.contender == leader) of_leader[trial.heat] = *value;
+    if (value && trial.contender == second) of_second[trial.heat] = *value;
+  }
+  if (nodes.empty()) return std::nullopt;
+  std::vector<NodeRow> rows;
+  for (auto& [name, row] : nodes) {
+    for (const int heat : row.heats)
+      if (of_leader.contains(heat) && of_second.contains(heat))
+        row.d.push_back(of_second[heat] - of_leader[heat]);
+    rows.push_back(std::move(row));
+  }
+  Section section = section_of(kQuantities, rows);
+  section.key = "nodes";
+  section.label = "Nodes";
+  section.title = fmt::format("Raced on {} node{}", rows.size(), rows.size() == 1 ? "" : "s");
+  if (!second.empty())
+    section.legend = fmt::format(
+        "Each heat ran on one node, in fresh processes; contenders are compared within heats alone. Verdicts speak of "
+        "these nodes, in the proportion of their heats. Ratio: {} over {}.",
+        spoken(s.manifest.contenders, second), spoken(s.manifest.contenders, leader));
+  section.json = json_rows(kQuantities, rows);
+  return section;
+}
+
+}  // namespace bakeoff
