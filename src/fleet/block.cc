@@ -73,7 +73,7 @@ Status run_block(const Board& board, int job, int block, const Interpreters& int
                  const Sensed& sensed) {
   if (board.settled(block)) return Done{};
   (void)board.take(block, job, node_name());
-  FailedAttempt failed{.block = block, .node = node_name(), .reason = {}, .contenders = {}};
+  FailedAttempt failed{.block = block, .job = job, .node = node_name(), .reason = {}, .contenders = {}};
   const Status done = attempt(board, job, block, interpreters, sensed, failed);
   if (done || proc::interrupted()) return done;
   failed.reason = done.error().text();
@@ -102,8 +102,9 @@ Status work_on(const Board& board, int number, const std::vector<std::string>& b
                             : done->timed_out
                                 ? fmt::format("its time limit of {:g} minutes ended", job->minutes)
                                 : done->text() + ": " + std::string(trimmed(done->output_tail));
-    CHECK_OK(board.write(FailedAttempt{.block = block, .node = node_name(), .reason = why, .contenders = {}},
-                         attempt_name(number)));
+    CHECK_OK(board.write(
+        FailedAttempt{.block = block, .job = number, .node = node_name(), .reason = why, .contenders = {}},
+        attempt_name(number)));
   }
   return Done{};
 }

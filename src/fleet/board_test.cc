@@ -96,8 +96,8 @@ TEST_F(BoardTest, DamagedResultsAreErrorsAndCanRunAgain) {
 TEST_F(BoardTest, KeepsWhyAttemptsFailed) {
   ASSERT_TRUE(board_.write(HeatOrder{.number = 1, .members = {0}}));
   EXPECT_THAT(board_.failures(1), IsEmpty());
-  ASSERT_TRUE(
-      board_.write(FailedAttempt{.block = 1, .node = "n1", .reason = "full", .contenders = {"a"}}, "1-n1"));
+  ASSERT_TRUE(board_.write(
+      FailedAttempt{.block = 1, .job = 1, .node = "n1", .reason = "full", .contenders = {"a"}}, "1-n1"));
   ASSERT_EQ(board_.failures(1).size(), 1u);
   EXPECT_EQ(board_.failures(1).front().reason, "full");
   BlockResult given_up = result_of(1);

@@ -121,12 +121,13 @@ Result<Tries> tries_of(const Board& board, const Engine& engine, const std::vect
     const std::string node = board.taken_by(block, job.number);
     if (node.empty()) continue;
     ++tries.begun;
-    const auto before = board.failures(block);
-    const std::string name = fmt::format("{}-gone", job.number);
-    if (static_cast<int64_t>(before.size()) >= tries.begun) continue;
+    const auto known = [&](const FailedAttempt& failed) { return failed.job == job.number; };
+    if (std::ranges::any_of(board.failures(block), known)) continue;
     std::string why = engine.why_gone(job, block);
     if (why.empty()) why = fmt::format("the attempt on {} ended without a result", node);
-    CHECK_OK(board.write(FailedAttempt{.block = block, .node = node, .reason = why, .contenders = {}}, name));
+    CHECK_OK(board.write(
+        FailedAttempt{.block = block, .job = job.number, .node = node, .reason = why, .contenders = {}},
+        fmt::format("{}-gone", job.number)));
   }
   const auto failures = board.failures(block);
   tries.why =

@@ -80,7 +80,7 @@ class Hosts : public Engine {
       const std::string node = board_.taken_by(block, job.number);
       if (node.empty()) found[block] = {.why = "the hosts run other blocks"};
       // A node's name need not be what ssh calls it: with one process left, what was taken may run there.
-      else if (!failed_in(block, node))
+      else if (!failed_in(block, job.number))
         found[block] = {.running = true, .node = node};
     }
     return found;
@@ -122,9 +122,8 @@ class Hosts : public Engine {
     return remote() ? board_.settings().hosts : std::vector<std::string>{kHere};
   }
 
-  bool failed_in(int block, const std::string& node) const {
-    return std::ranges::any_of(board_.failures(block),
-                               [&](const FailedAttempt& f) { return f.node == node; });
+  bool failed_in(int block, int job) const {
+    return std::ranges::any_of(board_.failures(block), [&](const FailedAttempt& f) { return f.job == job; });
   }
 
   // What a shell there prints.

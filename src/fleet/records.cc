@@ -23,7 +23,7 @@ void to_json(RecordJson& j, const BlockResult& v) {
 }
 void from_json(const RecordJson& j, BlockResult& v){
     BAKEOFF_READ(block) BAKEOFF_READ(attempt) BAKEOFF_READ(given_up) BAKEOFF_READ(node)
-        BAKEOFF_READ(bytes)} BAKEOFF_RECORD(FailedAttempt, block, node, reason, contenders)
+        BAKEOFF_READ(bytes)} BAKEOFF_RECORD(FailedAttempt, block, job, node, reason, contenders)
 
     std::string to_json(const Settings& settings) {
   return dump(RecordJson(settings), 1) + "\n";

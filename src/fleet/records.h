@@ -77,7 +77,7 @@ struct BlockResult {
 
 // An attempt that settled nothing.
 struct FailedAttempt {
-  int block = 0;
+  int block = 0, job = 0;
   std::string node = {};
   std::string reason = {};
   // Contenders that failed in it. One that fails on one machine alone is that machine's fault: it counts once it

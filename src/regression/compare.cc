@@ -125,6 +125,13 @@ const bakeoff::Row* ranked_in(const Summary& summary, const std::string& id) {
   return nullptr;
 }
 
+Place place_of(const bakeoff::Row& row) {
+  Place place{.rank_best = row.rank_best, .rank_worst = row.rank_worst, .ratio = row.ratio};
+  if (const auto samples = row.epoch.samples_per_joule; samples && *samples > 0) place.joules = 1 / *samples;
+  if (const auto samples = row.epoch.samples_per_unit; samples && *samples > 0) place.price = 1e6 / *samples;
+  return place;
+}
+
 std::string gate_command(const Comparison& comparison, const Manifest& a, const Manifest& b) {
   const std::string file = b.recipe_file.empty() ? b.recipe_name + ".toml" : b.recipe_file;
   const bool versions = std::ranges::any_of(comparison.differences, [](const Difference& one) {
@@ -137,12 +144,15 @@ std::string gate_command(const Comparison& comparison, const Manifest& a, const 
 }
 
 std::string doubt(const Comparison& c) {
-  std::string why = c.same_machine ? "The two runs are of different times"
-                                   : "The two runs are of different machines and times";
-  if (!c.same_work) why += ", and of different work";
-  return why +
-         ". What slowed one of them, and not the other, is in the ratios too, and no interval covers it: they are no "
-         "proof that a version is faster or slower. Raced as one, on one machine, both decide it:";
+  if (!c.same_machine)
+    return "The two runs are of different machines: each has its own ranking, and a ratio of their times would hold "
+           "neither: they were never paired." +
+           std::string(c.same_work ? "" : " Their work differs as well.");
+  return fmt::format(
+      "The two runs are of different times{}. What slowed one of them, and not the other, is in the ratios too, and no "
+      "interval covers it: they are no proof that a version is faster or slower. Raced as one, on one machine, both "
+      "decide it:",
+      c.same_work ? "" : ", and of different work");
 }
 
 // "PyTorch: ", where it is of one contender.
@@ -179,15 +189,88 @@ Comparison compare(const Summary& first, const Summary& second) {
     all.rows.push_back({.contender = id,
                         .first_ms = stats::median(row.heat_ms),
                         .second_ms = stats::median(other->heat_ms),
-                        .ratio = ratio_of(row.heat_ms, other->heat_ms, all.same_work && all.same_machine)});
+                        .first = place_of(row),
+                        .second = place_of(*other),
+                        .ratio = {}});
+    if (all.same_machine) all.rows.back().ratio = ratio_of(row.heat_ms, other->heat_ms, all.same_work);
   }
   for (const bakeoff::Row& row : second.ranked)
     if (ranked_in(first, row.contender.id) == nullptr) all.second_alone.push_back(row.contender.id);
   for (const Summary* summary : {&first, &second})
     for (const bakeoff::Row& row : summary->ranked) all.contenders.push_back(row.contender);
-  all.gate = gate_command(all, a, b);
+  all.first_currency = first.currency;
+  all.second_currency = second.currency;
+  if (all.same_machine) all.gate = gate_command(all, a, b);
   return all;
 }
+
+namespace {
+
+std::string head(const std::string& name, int column) {
+  return table::pad_right(table::fit(name, column), column);
+}
+
+std::string paired_rows(const Comparison& c, const std::vector<std::string>& names, int column) {
+  if (c.rows.empty()) return "";
+  std::string out = fmt::format("{}  {:>10}  {:>10}  {:>7}  {}\n", head("ms a step", column), "first",
+                                "second", "ratio", "interval");
+  for (size_t i = 0; i < c.rows.size(); ++i) {
+    const ComparedRow& row = c.rows[i];
+    const Estimate ratio = row.ratio.value_or(Estimate{});
+    out += fmt::format("{}  {:>10}  {:>10}  {:>7}  {}\n", head(names[i], column),
+                       table::milliseconds(row.first_ms), table::milliseconds(row.second_ms),
+                       table::ratio(ratio.value), table::interval(ratio, table::ratio));
+  }
+  return out;
+}
+
+std::string place_text(const Place& place) {
+  return place.rank_best == place.rank_worst ? std::to_string(place.rank_best)
+                                             : fmt::format("{}-{}", place.rank_best, place.rank_worst);
+}
+
+// One machine's ranking; the other's below it where both do not fit beside each other.
+std::string rankings(const Comparison& c, const std::vector<std::string>& names, int column, int width) {
+  if (c.rows.empty()) return "";
+  const auto cells = [](const Place& place, double ms) {
+    const auto number = [](const std::optional<double>& value) {
+      return value ? table::significant(*value, 3) : std::string(table::kNone);
+    };
+    return fmt::format("{:>6}  {:>9}  {:>8}  {:>8}  {:>8}", place_text(place), table::milliseconds(ms),
+                       table::ratio(place.ratio.value), number(place.joules), number(place.price));
+  };
+  const std::string titles =
+      fmt::format("{:>6}  {:>9}  {:>8}  {:>8}  {:>8}", "rank", "ms a step", "behind", "J", "price");
+  const auto size = static_cast<int>(titles.size());
+  const bool beside = width >= column + 2 * (size + 3);
+  std::string out;
+  for (const bool second : {false, true}) {
+    if (second && beside) break;
+    out += fmt::format("{}  {}", head("", column), table::pad_right(second ? "second" : "first", size));
+    if (beside) out += "   second";
+    out += fmt::format("\n{}  {}{}\n", head("", column), titles, beside ? "   " + titles : "");
+    for (size_t i = 0; i < c.rows.size(); ++i) {
+      const ComparedRow& row = c.rows[i];
+      out += fmt::format("{}  {}{}\n", head(names[i], column),
+                         second ? cells(row.second, row.second_ms) : cells(row.first, row.first_ms),
+                         beside ? "   " + cells(row.second, row.second_ms) : "");
+    }
+    if (!second && !beside) out += "\n";
+  }
+  const auto currency = [](const std::string& name) { return name.empty() ? std::string("no price") : name; };
+  const std::string prices = c.first_currency == c.second_currency
+                                 ? currency(c.first_currency)
+                                 : currency(c.first_currency) + " and " + currency(c.second_currency);
+  return out +
+         paragraph(
+             fmt::format("Behind: step time over that of the leader of the same run. J: energy of a sample. "
+                         "Price: of a million samples ({}).",
+                         prices),
+             width) +
+         "\n";
+}
+
+}  // namespace
 
 std::string to_text(const Comparison& c, int width) {
   const auto line = [&](const std::string& text, const std::string& first = "",
@@ -212,18 +295,8 @@ std::string to_text(const Comparison& c, int width) {
     column = std::max<size_t>(column, static_cast<size_t>(table::display_width(names.back())));
   }
   column = std::min<size_t>(column, static_cast<size_t>(std::max(12, width - 50)));
-  if (!c.rows.empty())
-    out += fmt::format("{}  {:>10}  {:>10}  {:>7}  {}\n",
-                       table::pad_right("ms a step", static_cast<int>(column)), "first", "second", "ratio",
-                       "interval");
-  for (size_t i = 0; i < c.rows.size(); ++i) {
-    const ComparedRow& row = c.rows[i];
-    out += fmt::format(
-        "{}  {:>10}  {:>10}  {:>7}  {}\n",
-        table::pad_right(table::fit(names[i], static_cast<int>(column)), static_cast<int>(column)),
-        table::milliseconds(row.first_ms), table::milliseconds(row.second_ms), table::ratio(row.ratio.value),
-        table::interval(row.ratio, table::ratio));
-  }
+  out += c.same_machine ? paired_rows(c, names, static_cast<int>(column))
+                        : rankings(c, names, static_cast<int>(column), width);
   if (c.rows.empty()) out += line("No contender was ranked in both.");
   for (const auto& [what, alone] : {std::pair("first", &c.first_alone), std::pair("second", &c.second_alone)})
     if (!alone->empty()) {
@@ -231,8 +304,27 @@ std::string to_text(const Comparison& c, int width) {
       for (const std::string& id : *alone) spoken_names.push_back(spoken(c.contenders, id));
       out += line(fmt::format("ranked in the {} alone: {}", what, join(spoken_names, ", ")));
     }
-  return out + "\n" + line(doubt(c)) + line(c.gate, "  ", "    ");
+  out += "\n" + line(doubt(c));
+  return c.gate.empty() ? out : out + line(c.gate, "  ", "    ");
 }
+
+namespace {
+
+CompareJson ends_json(const Estimate& ratio) {
+  return {{"value", ratio.value}, {"low", end_of(ratio.low)}, {"high", end_of(ratio.high)}};
+}
+
+CompareJson place_json(const Place& place) {
+  const auto number = [](const std::optional<double>& value) {
+    return value ? CompareJson(*value) : CompareJson();
+  };
+  return {{"rank", {place.rank_best, place.rank_worst}},
+          {"behind", ends_json(place.ratio)},
+          {"joules_per_sample", number(place.joules)},
+          {"price_per_million_samples", number(place.price)}};
+}
+
+}  // namespace
 
 std::string to_json(const Comparison& c) {
   CompareJson json = {{"format", "bakeoff compare 1"},
@@ -250,12 +342,12 @@ std::string to_json(const Comparison& c) {
     json["differences"].push_back(
         {{"what", of(one, one.contender) + one.what}, {"first", one.first}, {"second", one.second}});
   for (const ComparedRow& row : c.rows)
-    json["contenders"].push_back(
-        {{"contender", row.contender},
-         {"first_ms", row.first_ms},
-         {"second_ms", row.second_ms},
-         {"ratio",
-          {{"value", row.ratio.value}, {"low", end_of(row.ratio.low)}, {"high", end_of(row.ratio.high)}}}});
+    json["contenders"].push_back({{"contender", row.contender},
+                                  {"first_ms", row.first_ms},
+                                  {"second_ms", row.second_ms},
+                                  {"first", place_json(row.first)},
+                                  {"second", place_json(row.second)},
+                                  {"ratio", row.ratio ? ends_json(*row.ratio) : CompareJson()}});
   return dump(json, 2) + "\n";
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// Two finished runs side by side: what differs in what was raced and where, and how their times compare. Runs of other
+// Two finished runs side by side: what differs in what was raced and where, and how their times compare. Of two machines
+// each one's ranking, energy and prices stand beside the other's, and no ratio of times that were never paired. Runs of other
 // days or machines prove nothing about a version; the comparison says which gate would.
 
 #include <optional>
@@ -20,12 +21,21 @@ struct Difference {
   bool operator==(const Difference&) const = default;
 };
 
+// A contender's place in its own run.
+struct Place {
+  int rank_best = 0, rank_worst = 0;
+  Estimate ratio = {};                // to that run's leader
+  std::optional<double> joules = {};  // of a sample
+  std::optional<double> price = {};   // of a million samples, in the recipe's currency
+};
+
 struct ComparedRow {
   std::string contender = {};
   double first_ms = 0, second_ms = 0;  // medians over the heats
-  // second / first. Its interval (99%, from the heats of both) takes for granted that the machine was in the same state
+  Place first = {}, second = {};
+  // second / first; only of one machine: times of two machines were never paired. Its interval (99%, from the heats of both) takes for granted that the machine was in the same state
   // in both runs; infinite where the runs had another machine, other work or too few heats.
-  Estimate ratio = {};
+  std::optional<Estimate> ratio = {};
 };
 
 struct Comparison {
@@ -35,6 +45,7 @@ struct Comparison {
   bool same_work = false;     // workload, batch, data and weights are the same
   bool same_machine = false;  // the recorded hosts are the same
   std::vector<ComparedRow> rows = {};
+  std::string first_currency = {}, second_currency = {};
   std::vector<Contender> contenders = {};                        // of both runs, for their names
   std::vector<std::string> first_alone = {}, second_alone = {};  // contenders ranked in one run only
   std::string gate = {};                                         // the command that decides

@@ -25,8 +25,8 @@ TEST(Compare, EqualRunsDifferInNothing) {
   const Comparison same = compare(run(10), run(10));
   EXPECT_TRUE(same.differences.empty());
   ASSERT_EQ(same.rows.size(), 2U);
-  EXPECT_LT(same.rows[0].ratio.low, 1);
-  EXPECT_GT(same.rows[0].ratio.high, 1);
+  EXPECT_LT(same.rows[0].ratio->low, 1);
+  EXPECT_GT(same.rows[0].ratio->high, 1);
   EXPECT_NE(to_text(same, 80).find("no proof"), std::string::npos);
   EXPECT_NE(same.gate.find("OLD_COMMIT"), std::string::npos);
 }
@@ -35,8 +35,8 @@ TEST(Compare, NamesVersionsAndTheGateThatDecides) {
   const Comparison c = compare(run(10), run(12, "2.13.0"));
   ASSERT_EQ(c.differences.size(), 2U);
   EXPECT_EQ(c.differences[0], (Difference{"version of torch", "2.12.0", "2.13.0", "torch"}));
-  EXPECT_NEAR(c.rows[0].ratio.value, 1.2, 1e-9);
-  EXPECT_GT(c.rows[0].ratio.low, 1.1);
+  EXPECT_NEAR(c.rows[0].ratio->value, 1.2, 1e-9);
+  EXPECT_GT(c.rows[0].ratio->low, 1.1);
   EXPECT_EQ(c.gate, "bakeoff gate --base OLD_ENVIRONMENT --head NEW_ENVIRONMENT mnist.toml");
 }
 
@@ -45,17 +45,43 @@ TEST(Compare, NoIntervalWhereItWouldMeanNothing) {
   other.manifest.host.cpu = "another";
   Comparison c = compare(run(10), other);
   EXPECT_FALSE(c.same_machine);
-  EXPECT_EQ(c.rows[0].ratio.low, 0);
+  EXPECT_FALSE(c.rows[0].ratio) << "they were never paired";
   other = run(12);
   other.batch = 32;
   c = compare(run(10), other);
   EXPECT_FALSE(c.same_work);
-  EXPECT_EQ(c.rows[0].ratio.low, 0);
+  EXPECT_EQ(c.rows[0].ratio->low, 0);
   other = run(12);
   other.ranked[0].heat_ms = {12, 12};
   c = compare(run(10), other);
-  EXPECT_EQ(c.rows[0].ratio.low, 0);
+  EXPECT_EQ(c.rows[0].ratio->low, 0);
   EXPECT_TRUE(nlohmann::json::parse(to_json(c))["contenders"][0]["ratio"]["low"].is_null());
+}
+
+TEST(Compare, OfTwoMachinesEachHasItsRanking) {
+  Summary here = run(10), there = run(3);
+  there.manifest.host.cpu = "another";
+  for (Summary* one : {&here, &there}) {
+    one->currency = "USD";
+    one->ranked[0].rank_best = one->ranked[0].rank_worst = 1;
+    one->ranked[1].rank_best = 1;
+    one->ranked[1].rank_worst = 2;
+    one->ranked[1].ratio = {1.25, 1.2, 1.3};
+    one->ranked[0].epoch = {.samples_per_joule = 4, .samples_per_unit = 2e6};
+  }
+  const Comparison c = compare(here, there);
+  EXPECT_EQ(c.gate, "") << "no gate can race two machines";
+  const std::string wide = to_text(c, 200), narrow = to_text(c, 60);
+  for (const std::string& text : {wide, narrow}) {
+    EXPECT_NE(text.find("0.25"), std::string::npos) << "J a sample\n" << text;
+    EXPECT_NE(text.find("1-2"), std::string::npos) << text;
+    EXPECT_NE(text.find("never paired"), std::string::npos) << text;
+    EXPECT_EQ(text.find("3.333"), std::string::npos) << "no ratio of times\n" << text;
+    EXPECT_EQ(text.find("0.300"), std::string::npos) << text;
+  }
+  const auto json = nlohmann::json::parse(to_json(c));
+  EXPECT_TRUE(json["contenders"][0]["ratio"].is_null());
+  EXPECT_EQ(json["contenders"][0]["second"]["price_per_million_samples"], 0.5);
 }
 
 TEST(Compare, ContendersOfOneRunAlone) {
