@@ -158,9 +158,15 @@ class RunResult:
 
 @dataclass(frozen=True)
 class RunCommand:
-    """The supervisor wants `steps` training steps, then the barrier, then an answer."""
+    """The supervisor wants `steps` training steps, then the barrier, then an answer.
+
+    `nudge`, which this process has added already, is added again after every
+    `nudge_every` steps by `TrainCommands.mark`.
+    """
 
     steps: int
+    nudge: Optional[Path] = None
+    nudge_every: int = 0
 
 
 class TrainCommands(ABC):
@@ -189,6 +195,10 @@ class TrainCommands(ABC):
 
 class Adapter(ABC):
     """One framework, seen by the worker. One instance per worker process."""
+
+    def chosen(self, options: Mapping[str, str]) -> Adapter:
+        """The adapter for these settings, before anything is imported."""
+        return self
 
     @abstractmethod
     def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:

@@ -124,6 +124,8 @@ _OPTIONS = {
     "precision",
     "scaler",
     "tf32",
+    "devices",
+    "parallel",
 }
 _ALLOCATORS = {
     "expandable_segments": "expandable_segments:True",
@@ -139,6 +141,7 @@ class TorchAdapter(ScriptAdapter):
     def __init__(self) -> None:
         self._dtype: Any = None
         self._model: Any = None
+        self._replica: Any = None  # what train_step calls
         self._optimizer: Any = None
         self._with_optimizer = True
         self._predicts = False
@@ -155,6 +158,13 @@ class TorchAdapter(ScriptAdapter):
         self._functional: dict[str, Any] = {}  # what stands in for it draws no masks
         self._trained: dict[str, Any] = {}  # canonical name -> parameter
         self._dropout = False
+
+    def chosen(self, options: Mapping[str, str]) -> Adapter:
+        if options.get("devices", "1") == "1":
+            return self
+        from bakeoff_runner.adapters.torch_ranks import Leader
+
+        return Leader(int(options["devices"]))
 
     def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
         check_options(options, _OPTIONS, "torch")
@@ -216,6 +226,7 @@ class TorchAdapter(ScriptAdapter):
             self._no_dropout()
         self._load_weights(request)
         self._load_data(request)
+        self._replica = self._distributed(model)
         self._initial = {n: t.detach().clone() for n, t in self._tensors().items()}
         with self._one_walk():
             self._trained = {n: self._tensor(n) for n in self._names if self._moves(n)}
@@ -255,12 +266,12 @@ class TorchAdapter(ScriptAdapter):
         start = time.monotonic_ns()
         loss = step(*next(batches))
         kept.append(_copy(loss))
-        _barrier()
+        self._finish()
         first = time.monotonic_ns()
         for _ in range(steps - 1):
             loss = step(*next(batches))
             kept.append(_copy(loss))
-        _barrier()
+        self._finish()
         end = time.monotonic_ns()
         values = [float(loss) for loss in kept]
         return LossesResult(values, first - start, end - start)
@@ -286,7 +297,7 @@ class TorchAdapter(ScriptAdapter):
         for _ in range(steps):
             kept.append(keep(step(*next(batches))))
             mark()
-        _barrier()
+        self._finish()
         return self._result(time.monotonic_ns() - start, batches, kept)
 
     def _result(self, elapsed: int, batches: Any, kept: Any) -> RunResult:
@@ -307,11 +318,11 @@ class TorchAdapter(ScriptAdapter):
         start = time.monotonic_ns()
         kept = run_epoch(
             self._the_script(),
-            self._model,
+            self._replica,
             self._optimizer,
             Epoch(batches, steps, rows, mark),
         )
-        _barrier()
+        self._finish()
         return self._result(time.monotonic_ns() - start, batches, kept)
 
     def restore(self) -> None:
@@ -442,7 +453,7 @@ class TorchAdapter(ScriptAdapter):
             import torch
 
             vars(torch.nn.functional).update(self._functional)
-        self._model = self._optimizer = self._batches = None
+        self._model = self._replica = self._optimizer = self._batches = None
         self._step = None
         self._functional = {}
         self._data, self._initial, self._names, self._held = (), {}, {}, {}
@@ -638,6 +649,15 @@ class TorchAdapter(ScriptAdapter):
             self._optimizer = self._the_script().make_optimizer(self._model)
         self._batches = self._step = None
 
+    def _distributed(self, model: Any) -> Any:
+        return model
+
+    def _seen(self, batches: Iterable[Any]) -> Iterable[Any]:
+        return batches
+
+    def _finish(self) -> None:
+        _barrier()
+
     def _need_optimizer(self) -> None:
         if not self._with_optimizer:
             raise AdapterError("this build has no optimizer")
@@ -647,8 +667,8 @@ class TorchAdapter(ScriptAdapter):
         if self._step is None:
             script = self._the_script()
             made = getattr(script, "GraphedStep", None)
-            step = partial(script.train_step, self._model, self._optimizer)
-            self._step = made(self._model, self._optimizer) if made else step
+            step = partial(script.train_step, self._replica, self._optimizer)
+            self._step = made(self._replica, self._optimizer) if made else step
         return self._step
 
     def _stream(self) -> TimedBatches:
@@ -656,7 +676,7 @@ class TorchAdapter(ScriptAdapter):
 
         if self._batches is None:
             script = self._the_script()
-            made = endless(script.batches(*self._data), script, self._data)
+            made = self._seen(endless(script.batches(*self._data), script, self._data))
             if self._dtype == torch.float64:  # transforms give float32
                 made = (tuple(map(self._cast, batch)) for batch in made)
             self._batches = TimedBatches(made, batches_per_epoch(script, self._data))
@@ -728,11 +748,11 @@ class TorchAdapter(ScriptAdapter):
             stepped.append(True)
             return _with_closure(args, options, keep_gradients)
 
-        model = self._model
+        model = self._replica
         hooks = self._keep_activations(seen) if activations else []
-        if getattr(model, "_compiled_call_impl", None) is None:
+        if getattr(self._model, "_compiled_call_impl", None) is None:
             hooks.append(
-                model.register_forward_hook(lambda m, a, out: keep_output(out))
+                self._model.register_forward_hook(lambda m, a, out: keep_output(out))
             )
         else:  # a hook would be compiled with it
             model = _Watched(model, keep_output)
