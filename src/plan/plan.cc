@@ -320,6 +320,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
   CHECK_OK(check_published(recipe));
   std::vector<std::string> notes;
   TRY(const Controls shared, shared_controls(recipe, this_machine(), notes));
+  CHECK_OK(check_shares(recipe));
   CHECK_OK(check_devices(recipe, shared, this_machine()));
   TRY(RunDirectory directory, RunDirectory::create(folder));
   CHECK_OK(directory.lock());

@@ -356,7 +356,7 @@ class TorchAdapter(ScriptAdapter):
             for name, array in changes.items():
                 change = to_framework(array, self._names[name][0])
                 mine = self._tensor_named(name)
-                mine.add_(torch.from_numpy(change.copy()).to(mine.device))
+                mine.add_(_placed_as(mine, torch.from_numpy(change.copy())))
 
     def _tensor_named(self, name: str) -> Any:
         tensor = self._trained.get(name)
@@ -632,7 +632,7 @@ class TorchAdapter(ScriptAdapter):
     def _canonical(self, name: str, tensor: Any) -> Array:
         entry, shape = self._names[name]
         return to_canonical(
-            _float32_at_least(tensor.detach()).cpu().numpy().copy(), entry, shape
+            _float32_at_least(_full(tensor.detach())).cpu().numpy().copy(), entry, shape
         )
 
     def _reset(self) -> None:
@@ -652,7 +652,7 @@ class TorchAdapter(ScriptAdapter):
     def _distributed(self, model: Any) -> Any:
         return model
 
-    def _seen(self, batches: Iterable[Any]) -> Iterable[Any]:
+    def _seen(self, batches: Iterator[Any]) -> Iterator[Any]:
         return batches
 
     def _finish(self) -> None:
@@ -842,7 +842,7 @@ class TorchAdapter(ScriptAdapter):
             parameter = self._tensor(name)
             given = to_framework(grads[name], self._names[name][0]).copy()
             grad = torch.empty_like(parameter)
-            grad.copy_(torch.from_numpy(given))
+            grad.copy_(_placed_as(parameter, torch.from_numpy(given)))
             parameter.grad = grad.detach()
 
 
@@ -1020,6 +1020,24 @@ def _float32_at_least(tensor: Any) -> Any:
     return tensor.float() if half else tensor
 
 
+def _full(tensor: Any) -> Any:
+    """Of a tensor that is split among devices all of it."""
+    gather = getattr(tensor, "full_tensor", None)
+    return tensor if gather is None else gather()
+
+
+def _placed_as(tensor: Any, value: Any) -> Any:
+    """`value`, which every device has, on the device of `tensor` and split as it is."""
+    value = value.to(tensor.device)
+    if not hasattr(tensor, "full_tensor"):
+        return value
+    from torch.distributed.tensor import distribute_tensor
+
+    value = value.to(tensor.dtype)
+    mesh, places = tensor.device_mesh, tensor.placements
+    return distribute_tensor(value, mesh, places, src_data_rank=None)
+
+
 def _constant_zero(tensor: Any) -> bool:
     """A parameter that is not trained and adds nothing."""
     import torch
@@ -1055,7 +1073,7 @@ def _floats(losses: list[Any]) -> list[float]:
 def _sums(tensors: Iterable[Any]) -> list[float]:
     import torch
 
-    sums = [tensor.detach().sum() for tensor in tensors]
+    sums = [_full(tensor.detach().sum()) for tensor in tensors]
     values: list[float] = torch.stack(sums).tolist() if sums else []
     return values
 

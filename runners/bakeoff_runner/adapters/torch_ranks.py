@@ -30,7 +30,7 @@ from dataclasses import replace
 from datetime import timedelta
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, Mapping, Optional
+from typing import Any, Callable, Iterator, Mapping, Optional
 
 import numpy as np
 
@@ -110,7 +110,7 @@ class Rank(TorchAdapter):
         return {
             **effective,
             "devices": dist.get_world_size(),
-            "parallel": type(self._replica).__name__,
+            "parallel": _kind(self._replica),
             "backend": dist.get_backend(),
             "threads": torch.get_num_threads(),
             "master_weights": "+".join(sorted(names)),
@@ -130,7 +130,7 @@ class Rank(TorchAdapter):
         share = self._share(count)
         return super()._rows(first + self._rank * share, share)
 
-    def _seen(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def _seen(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Each batch, of which this rank has its part and no more."""
         size = int(self._the_script().BATCH_SIZE)
         share = self._share(size)
@@ -221,6 +221,9 @@ class Follower(Rank):
     def told_batches(self, count: int, row_shapes: list[list[int]]) -> Any:
         self.batch_hashes(count, row_shapes)
 
+    def told_state(self) -> Any:
+        self.state()
+
     def told_restore(self) -> Any:
         self.restore()
 
@@ -243,12 +246,16 @@ class Leader(Rank):
         self._others: list[_Other] = []
 
     def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
+        allowed = sorted(os.sched_getaffinity(0))
         for rank in range(1, self._ranks):
             self._others.append(_Other(rank, self._ranks, self._store))
         with self._together("import", options, threads) as answers:
             info = super().import_framework(options, threads)
         total = info.effective["threads"] + sum(answers)
-        return replace(info, effective={**info.effective, "threads": total})
+        cpus = ",".join(map(str, allowed))
+        return replace(
+            info, effective={**info.effective, "threads": total, "cpus": cpus}
+        )
 
     def build(self, request: BuildRequest) -> dict[str, Any]:
         with self._together("build", request) as answers:
@@ -271,8 +278,8 @@ class Leader(Rank):
             self._refuse_other(rank, mine, digests)
             if drawn[1] and drawn in states:
                 raise AdapterError(
-                    f"ranks {states.index(drawn)} and {rank} of {self._file()} draw the "
-                    "same masks: a rank needs a seed of its own"
+                    f"ranks {states.index(drawn)} and {rank} of {self._file()} draw "
+                    "the same masks: a rank needs a seed of its own"
                 )
             states.append(drawn)
         parts = [_of_rows(tensors), *(part for part, _, _ in answers)]
@@ -289,9 +296,11 @@ class Leader(Rank):
     ) -> None:
         for key in mine:
             if other.get(key) != mine[key]:
+                statistics = key.startswith("buffer/")
                 raise AdapterError(
                     f"rank {rank} of {self._file()} has another {key} than rank 0: "
-                    "gradients are not averaged over the ranks"
+                    + ("statistics" if statistics else "gradients")
+                    + " are not averaged over the ranks"
                 )
 
     def losses(self, steps: int) -> LossesResult:
@@ -326,6 +335,10 @@ class Leader(Rank):
         with self._together("batches", count, row_shapes):
             return super().batch_hashes(count, row_shapes)
 
+    def state(self) -> dict[str, Array]:
+        with self._together("state"):
+            return super().state()
+
     def restore(self) -> None:
         with self._together("restore"):
             super().restore()
@@ -338,7 +351,7 @@ class Leader(Rank):
 
     @contextlib.contextmanager
     def _together(self, op: str, *arguments: Any) -> Iterator[list[Any]]:
-        """While the body runs here, `op` runs in the other ranks; then their answers."""
+        """While the body runs here, the other ranks run `op`; then their answers."""
         answers: list[Any] = []
         over = threading.Event()
         watch = threading.Thread(target=_watch, args=(self._others, over), daemon=True)
@@ -363,12 +376,12 @@ class Leader(Rank):
         reasons = [other.reason(until) for other in self._others]
         for other in self._others:
             other.end(at_once=True)
-        own = [reason for reason in reasons if reason is not None and reason.own]
-        if isinstance(error, _RankFailure):
-            own.append(error)
-        if not own and isinstance(error, AdapterError):
+        if not isinstance(error, _RankFailure) and not _is_broken_collective(
+            str(error)
+        ):
             return None
-        found = own or [reason for reason in reasons if reason is not None]
+        found = [reason for reason in reasons if reason is not None]
+        found.sort(key=lambda reason: not reason.own)
         return str(found[0]) if found else None
 
 
@@ -479,13 +492,34 @@ def _is_broken_collective(message: str) -> bool:
 
 def _reduced(replica: Any) -> str:
     """The dtype in which gradients are added up, and what else is done to them."""
+    policies = [
+        (p.dtype if policy.reduce_dtype is None else policy.reduce_dtype)
+        for policy, p in _shards(replica)
+    ]
+    if policies:
+        return "+".join(sorted({str(d).removeprefix("torch.") for d in policies}))
     tell = getattr(replica, "_get_ddp_logging_data", None)
     if tell is None:
         return "unknown"
     told = tell()
     hook = told.get("comm_hook", "")
-    dtype = {"float": "float32", "double": "float64"}.get(told["dtypes"], told["dtypes"])
+    dtype = {"float": "float32", "double": "float64"}.get(
+        told["dtypes"], told["dtypes"]
+    )
     return f"{dtype} by {hook}" if hook else dtype
+
+
+def _kind(replica: Any) -> str:
+    return "fully_shard" if any(_shards(replica)) else type(replica).__name__
+
+
+def _shards(replica: Any) -> Iterator[tuple[Any, Any]]:
+    """The policy of each group of parameters that is split, and one of them."""
+    for module in replica.modules():
+        state = getattr(module, "_get_fsdp_state", lambda: None)()
+        group = getattr(state, "_fsdp_param_group", None)
+        if group is not None:
+            yield group.mp_policy, group.fsdp_params[0].sharded_param
 
 
 def _random_state() -> str:
@@ -519,7 +553,7 @@ def _nothing() -> None:
 
 
 def _nudging(nudge: Callable[[], None], steps: int, every: int) -> Callable[[], None]:
-    """Called after each of `steps` steps; after each `every` of them it nudges again."""
+    """Called after each of `steps` steps; nudges again after each `every` of them."""
     done = 0
 
     def mark() -> None:
@@ -546,7 +580,9 @@ def main(arguments: list[str]) -> int:
             answer = getattr(adapter, f"told_{op}")(*told)
         except BaseException as error:
             traceback.print_exc()
-            name = "" if isinstance(error, AdapterError) else f"{type(error).__name__}: "
+            name = (
+                "" if isinstance(error, AdapterError) else f"{type(error).__name__}: "
+            )
             pipe.send((False, f"{name}{error}"))
             return 1
         pipe.send((True, answer))

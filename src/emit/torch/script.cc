@@ -87,6 +87,8 @@ const std::set<std::string> kReserved = {"argparse",
                                          "dist",
                                          "DistributedDataParallel",
                                          "distribute",
+                                         "fully_shard",
+                                         "module",
                                          "replica",
                                          "share",
                                          "mine",
@@ -167,7 +169,9 @@ class Script {
     if (predicts()) {
       generates() ? generate() : predict_step();
     } else {
-      print_distribute(out_, request_);
+      std::vector<std::string> blocks;
+      for (const Family& family : blocks_.families()) blocks.push_back(family.name);
+      print_distribute(out_, request_, blocks);
       print_update_functions(out_, request_);
       print_make_optimizer(out_, request_, uses_cuda_graphs(request_));
       out_.blank(2);
@@ -279,7 +283,10 @@ void Script::header() {
       "from torch import Tensor, nn\n$parallel$",
       {{"dist", devices() > 1 ? "import torch.distributed as dist\n" : ""},
        {"save", predicts() ? ", save_file" : ""},
-       {"parallel", devices() > 1 ? "from torch.nn.parallel import DistributedDataParallel\n" : ""}});
+       {"parallel", devices() == 1 ? ""
+                    : splits_parameters(request_)
+                        ? "from torch.distributed.fsdp import fully_shard\n"
+                        : "from torch.nn.parallel import DistributedDataParallel\n"}});
   if (const std::string imports = input_imports(request_); !imports.empty()) out_.print(imports + "\n");
   out_.blank();
   out_.line(fmt::format("BATCH_SIZE = {}{}", request_.training.batch,

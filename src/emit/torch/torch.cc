@@ -126,9 +126,10 @@ std::vector<Setting> settings() {
            "is that of all together",
        .scenarios = {ir::Scenario::kTrain}},
       {.name = "parallel",
-       .values = {"data"},
+       .values = {"data", "fsdp"},
        .fallback = "data",
-       .doc = "how they share the work: DistributedDataParallel",
+       .doc = "how they share the work: DistributedDataParallel, or fully_shard, which splits parameters, "
+              "gradients and the state of the optimizer",
        .scenarios = {ir::Scenario::kTrain}},
   };
 }
