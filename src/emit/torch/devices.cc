@@ -23,9 +23,6 @@ Status check_devices(const Request& request) {
   };
   if (request.training.track == ir::Track::kAsIs)
     return refused("the as-is track is not written", "set devices = 1, or track = \"equalised\"");
-  if (request.workload.has(ir::Op::kBatchNorm))
-    return refused("batch norm would have the statistics of each device's rows: nn.SyncBatchNorm needs GPUs",
-                   "set devices = 1");
   if (request.training.optimizer.accumulate > 1)
     return refused("gradients are not accumulated", "set devices = 1, or remove optimizer.accumulate");
   if (input_of(request) != Input::kPreloaded)
@@ -37,6 +34,9 @@ Status check_devices(const Request& request) {
   if (compile != "off" && compile != "default")
     return refused(fmt::format("compile = \"{}\" is not written", compile),
                    "set devices = 1, or compile = \"default\"");
+  if (compile != "off" && request.workload.has(ir::Op::kBatchNorm))
+    return refused("batch norm, which asks the others amid the forward pass, is not compiled",
+                   "set devices = 1, or compile = \"off\"");
   return Done{};
 }
 

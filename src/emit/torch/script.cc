@@ -183,6 +183,11 @@ class Script {
     std::string text = out_.text();
     text.insert(head,
                 helpers().used_by(text.substr(head), helper_variants(precision_of(request_), predicts())));
+    if (devices() > 1 && text.find("F.batch_norm(") != std::string::npos)
+      return Error{
+          .message =
+              "torch: with several devices a batch norm that is no layer has no statistics of all rows",
+          .remedy = "set devices = 1"};
     const std::string functional = "import torch.nn.functional as F\n";
     if (text.find(" F.") == std::string::npos && text.find("(F.") == std::string::npos)
       text.erase(text.find(functional), functional.size());

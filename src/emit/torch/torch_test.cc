@@ -79,6 +79,7 @@ Settings devices(const std::string& parallel) {
 
 TEST(Torch, WritesScriptsForSeveralDevices) {
   expect_golden("torch/devices_data.py", of_text(kLossesModel, adam_training(), devices("data")));
+  expect_golden("torch/devices_batch_norm.py", of_zoo("mlp_deep", adam_training(), devices("data")));
   expect_golden("torch/devices_fsdp.py", of_zoo("bert_small", adam_training(), devices("fsdp")));
 }
 
@@ -100,7 +101,9 @@ TEST(Torch, SaysWhatSeveralDevicesCannot) {
   parts.optimizer.accumulate = 2;
   EXPECT_EQ(refusal("mlp_small", plain, devices("data")), "");
   EXPECT_EQ(refusal("mlp_small", averages, devices("data")), "");
-  EXPECT_THAT(refusal("resnet18_small", plain, devices("data")), ::testing::HasSubstr("batch norm"));
+  EXPECT_EQ(refusal("resnet18_small", plain, devices("data")), "");
+  EXPECT_THAT(refusal("resnet18_small", plain, with("compile", "default")),
+              ::testing::HasSubstr("batch norm"));
   EXPECT_THAT(refusal("mlp_small", parts, devices("data")), ::testing::HasSubstr("optimizer.accumulate"));
   EXPECT_THAT(refusal("mlp_small", averages, devices("fsdp")), ::testing::HasSubstr("optimizer.ema"));
   EXPECT_THAT(refusal("mlp_small", adam_training(Track::kAsIs), devices("data")),
