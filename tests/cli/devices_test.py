@@ -11,7 +11,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 import unittest
 from pathlib import Path
 from typing import Any, ClassVar
@@ -101,7 +100,6 @@ LATE = 40  # seconds of a stage
 SELF = "__import__('os').kill(__import__('os').getpid(), {})"
 # In a burst of the race: the gate takes fewer steps. Only the last averages no more.
 FAULTS = {
-    "killed": (in_step(30, SELF.format(9)), r"rank 1: ended by signal 9 \(SIGKILL\)"),
     "stopped": (
         in_step(30, SELF.format(19)),
         "rank 1: was stopped by a signal from outside",
@@ -192,7 +190,13 @@ class Devices(unittest.TestCase):
             ("_devices_2", torchrun),
             ("_devices_2_parallel_fsdp", torchrun),
         ):
-            words = [python, *start, folder / f"train_torch{name}.py", "--steps", "21"]
+            words: list[str | Path] = [
+                python,
+                *start,
+                folder / f"train_torch{name}.py",
+                "--steps",
+                "21",
+            ]
             ran = subprocess.run(words, capture_output=True, text=True, env=ALONE)
             self.assertEqual(ran.returncode, 0, ran.stderr)
             told.append([float(x) for x in re.findall(r"loss (\S+)", ran.stdout)])
@@ -281,32 +285,25 @@ class Devices(unittest.TestCase):
         self.assertEqual(self.place.none_left(), {})
 
     def test_a_rank_that_is_killed_from_outside(self) -> None:
-        race = RACE.replace("burst_seconds = 0.02", "burst_seconds = 20")
         for number, reason in (
             (signal.SIGKILL, "ended by signal 9"),
             (signal.SIGSTOP, "was stopped"),
         ):
             with self.subTest(number):
-                path = self.recipe([TORCH], race=race)
-                with self.place.start(
-                    "run", path, "--out", f"by{int(number)}"
-                ) as process:
-                    rank = self.raced_rank(f"by{int(number)}")
-                    os.kill(rank, number)
+                told = self.place.path / f"rank_{int(number)}"
+                tell = f"Path({str(told)!r}).write_text(str(os.getpid()))"
+                wait = "__import__('time').sleep(60)"  # amid a burst
+                source = edited(self.emitted(), in_step(30, f"{tell}; {wait}"))
+                path = self.recipe([self.own(told.name, source)])
+                with self.place.start("run", path, "--out", told.name[5:]) as process:
+                    os.kill(self.told(told, process), number)
                     out, _ = process.communicate(timeout=support.HANGS)
                 self.assertRegex(" ".join(out.split()), f"rank 1: {reason}")
                 self.assertEqual(self.place.none_left(), {})
 
-    def raced_rank(self, out: str) -> int:
-        """The process of rank 1, some seconds after the gate has passed its contender."""
-        end = time.monotonic() + support.HANGS
-        proven = self.place.path / out / "parity.jsonl"
-        while not (proven.exists() and proven.read_text()):
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.1)
-        time.sleep(8)
-        (rank,) = (p for p, c in self.place.processes().items() if "torch_ranks" in c)
-        return rank
+    def told(self, file: Path, process: subprocess.Popen[str]) -> int:
+        support.wait_for(lambda: file.exists() and file.read_text(), process)
+        return int(file.read_text())
 
 
 if __name__ == "__main__":
