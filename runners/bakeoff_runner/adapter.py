@@ -196,10 +196,6 @@ class TrainCommands(ABC):
 class Adapter(ABC):
     """One framework, seen by the worker. One instance per worker process."""
 
-    def chosen(self, options: Mapping[str, str]) -> Adapter:
-        """The adapter for these settings, before anything is imported."""
-        return self
-
     @abstractmethod
     def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
         """Imports the framework and applies the settings.
@@ -351,14 +347,19 @@ class Adapter(ABC):
         """Releases what outlives the process by itself, e.g. helper processes."""
 
 
-def load_adapter(name: str) -> Adapter:
+def load_adapter(name: str, several_devices: bool = False) -> Adapter:
     """Imports ``bakeoff_runner.adapters.<name>_adapter`` and calls its ``make()``.
 
-    Where the package has no such module, ``<name>_adapter`` on the path is taken.
+    Where the package has no such module, ``<name>_adapter`` on the path is taken; for
+    several devices ``<name>_ranks``, where a process is needed for each.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise AdapterError(f"'{name}' is not the name of a framework")
-    for module_name in (f"bakeoff_runner.adapters.{name}_adapter", f"{name}_adapter"):
+    package = "bakeoff_runner.adapters"
+    modules = [f"{package}.{name}_adapter", f"{name}_adapter"]
+    if several_devices:
+        modules.insert(0, f"{package}.{name}_ranks")
+    for module_name in modules:
         try:
             module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:

@@ -282,7 +282,8 @@ class Worker:
         options = _options(request)
         threads = _count(request, "threads")
         start = time.monotonic_ns()
-        adapter = load_adapter(self._framework).chosen(options)
+        several = options.get("devices", "1") != "1"
+        adapter = load_adapter(self._framework, several)
         info = adapter.import_framework(options, threads)
         elapsed = time.monotonic_ns() - start
         self._adapter = adapter

@@ -58,7 +58,7 @@ const std::vector<Quantity<OnDevices>> kQuantities = {
       .csv = {{"efficiency", "/value"}, {"efficiency_low", "/low"}, {"efficiency_high", "/high"}},
       .title = "efficiency",
       .meaning = "The speed-up over the number of devices: 1 where nothing is lost.",
-      .range_title = "its interval"},
+      .range_title = "interval"},
      [](const OnDevices& r) { return r.ratio ? estimate(r.efficiency) : Json(nullptr); },
      ratio},
     {{.key = "note", .in_csv = false}, [](const OnDevices& r) { return text_or_null(r.note); }},

@@ -159,13 +159,6 @@ class TorchAdapter(ScriptAdapter):
         self._trained: dict[str, Any] = {}  # canonical name -> parameter
         self._dropout = False
 
-    def chosen(self, options: Mapping[str, str]) -> Adapter:
-        if options.get("devices", "1") == "1":
-            return self
-        from bakeoff_runner.adapters.torch_ranks import Leader
-
-        return Leader(int(options["devices"]))
-
     def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
         check_options(options, _OPTIONS, "torch")
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))

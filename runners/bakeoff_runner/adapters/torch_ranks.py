@@ -35,6 +35,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional
 import numpy as np
 
 from bakeoff_runner.adapter import (
+    Adapter,
     AdapterError,
     Array,
     BuildRequest,
@@ -240,12 +241,13 @@ class Follower(Rank):
 class Leader(Rank):
     """Rank 0, which the worker calls."""
 
-    def __init__(self, ranks: int) -> None:
+    def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="ranks_")
-        super().__init__(0, ranks, f"{self._folder.name}/store")
+        super().__init__(0, 1, f"{self._folder.name}/store")
         self._others: list[_Other] = []
 
     def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
+        self._ranks = int(options["devices"])
         allowed = sorted(os.sched_getaffinity(0))
         for rank in range(1, self._ranks):
             self._others.append(_Other(rank, self._ranks, self._store))
@@ -563,6 +565,10 @@ def _nudging(nudge: Callable[[], None], steps: int, every: int) -> Callable[[], 
             nudge()
 
     return mark
+
+
+def make() -> Adapter:
+    return Leader()
 
 
 def main(arguments: list[str]) -> int:

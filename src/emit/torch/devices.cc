@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/texts.h"
-#include "emit/torch/input.h"
 #include "ir/workload.h"
 
 namespace bakeoff::emit::torch {
@@ -25,8 +24,6 @@ Status check_devices(const Request& request) {
     return refused("the as-is track is not written", "set devices = 1, or track = \"equalised\"");
   if (request.training.optimizer.accumulate > 1)
     return refused("gradients are not accumulated", "set devices = 1, or remove optimizer.accumulate");
-  if (input_of(request) != Input::kPreloaded)
-    return refused("batches are slices of preloaded tensors", "set devices = 1, or input = \"preloaded\"");
   if (splits_parameters(request) && request.training.optimizer.ema != 0)
     return refused("whose parameters are split no average of weights is kept",
                    "set parallel = \"data\", or remove optimizer.ema");

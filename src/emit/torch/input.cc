@@ -215,6 +215,9 @@ Input input_of(const Request& request) {
 }
 
 Status check_input(const Request& request) {
+  if (devices_of(request) > 1 && in_file_order(request) && input_of(request) != Input::kPreloaded)
+    return Error{.message = "torch: with several devices batches are slices of preloaded tensors",
+                 .remedy = "set devices = 1, or input = \"preloaded\""};
   if (workers(request) == "0" || input_of(request) != Input::kPreloaded) return Done{};
   return Error{.message = "preloaded tensors have no DataLoader, and it no workers",
                .remedy = "set input = \"dataset\", \"tensor_dataset\" or \"batched_index\", or workers = 0"};
