@@ -264,7 +264,7 @@ class Leader(Rank):
             mine = super().build(request)
         for rank, other in enumerate(answers, start=1):
             for key, value in mine.items():
-                if other.get(key) != value:
+                if key != "device" and other.get(key) != value:
                     raise AdapterError(
                         f"rank {rank} of {self._file()} has {key} {other.get(key)}, "
                         f"rank 0 has {value}"
