@@ -158,9 +158,15 @@ class RunResult:
 
 @dataclass(frozen=True)
 class RunCommand:
-    """The supervisor wants `steps` training steps, then the barrier, then an answer."""
+    """The supervisor wants `steps` training steps, then the barrier, then an answer.
+
+    `nudge`, which this process has added already, is added again after every
+    `nudge_every` steps by `TrainCommands.mark`.
+    """
 
     steps: int
+    nudge: Optional[Path] = None
+    nudge_every: int = 0
 
 
 class TrainCommands(ABC):
@@ -341,14 +347,19 @@ class Adapter(ABC):
         """Releases what outlives the process by itself, e.g. helper processes."""
 
 
-def load_adapter(name: str) -> Adapter:
+def load_adapter(name: str, several_devices: bool = False) -> Adapter:
     """Imports ``bakeoff_runner.adapters.<name>_adapter`` and calls its ``make()``.
 
-    Where the package has no such module, ``<name>_adapter`` on the path is taken.
+    Where the package has no such module, ``<name>_adapter`` on the path is taken; for
+    several devices ``<name>_ranks``, where a process is needed for each.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise AdapterError(f"'{name}' is not the name of a framework")
-    for module_name in (f"bakeoff_runner.adapters.{name}_adapter", f"{name}_adapter"):
+    package = "bakeoff_runner.adapters"
+    modules = [f"{package}.{name}_adapter", f"{name}_adapter"]
+    if several_devices:
+        modules.insert(0, f"{package}.{name}_ranks")
+    for module_name in modules:
         try:
             module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:

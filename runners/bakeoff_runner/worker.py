@@ -115,7 +115,7 @@ class _Session(TrainCommands):
             if self._ranges is not None:
                 self._ranges.begin(steps)
             self._started_ns = time.monotonic_ns()
-            return RunCommand(steps)
+            return RunCommand(steps, file, every)
 
     def _nudging(self, changes: Changes, every: int) -> Callable[[], None]:
         """Marks steps; after each `every` of them the parameters change again."""
@@ -282,7 +282,8 @@ class Worker:
         options = _options(request)
         threads = _count(request, "threads")
         start = time.monotonic_ns()
-        adapter = load_adapter(self._framework)
+        several = options.get("devices", "1") != "1"
+        adapter = load_adapter(self._framework, several)
         info = adapter.import_framework(options, threads)
         elapsed = time.monotonic_ns() - start
         self._adapter = adapter

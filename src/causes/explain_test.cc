@@ -280,6 +280,25 @@ TEST(Explain, NamesWhatIsWrongWithTheGradientsAlone) {
             "matches: 0.01 times the parameters added to the gradients, of all parameters");
 }
 
+TEST(Explain, NamesWhatDevicesDoWithTheirGradients) {
+  const TestFolder folder;
+  GateJob job = gate_job(folder.path(), {.lr = 0.1});
+  job.devices = 4;
+  const Reference reference = make_reference(job).value();
+  const auto multiplied = [&](double factor) {
+    const Evaluate evaluate = [&](const referee::Weights& weights, const referee::Inputs& batch) {
+      auto e = referee::evaluate(job.workload, weights, batch).value();
+      for (auto& g : e.gradients)
+        for (double& x : g.data) x *= factor;
+      return e;
+    };
+    return explain(job, reference, answer_by(job, reference, evaluate, by(job.training.optimizer)), false);
+  };
+  EXPECT_EQ(multiplied(0.25), "matches: gradients averaged over 4 devices twice");
+  EXPECT_EQ(multiplied(4), "matches: gradients of 4 devices added up, not averaged");
+  EXPECT_EQ(multiplied(8), "matches: all gradients multiplied by 8");
+}
+
 TEST(Explain, DecayByHandIsNoMissingDecay) {
   const TestFolder folder;
   Optimizer recipe{.kind = OptimizerKind::kSgd, .lr = 0.1, .weight_decay = 0.01};

@@ -348,6 +348,20 @@ void add_gradient_ways(const GateJob& job, const Reference& reference, const Ans
                   .accumulates = true});
 }
 
+void add_device_ways(const GateJob& job, std::vector<ModelWay>& ways) {
+  const auto devices = static_cast<double>(job.devices);
+  if (job.devices == 1) return;
+  for (const auto& [words, factor] : {std::pair("gradients averaged over {} devices twice", 1 / devices),
+                                      std::pair("gradients of {} devices added up, not averaged", devices)}) {
+    ways.push_back({.words = fmt::format(fmt::runtime(words), job.devices),
+                    .workload = job.workload,
+                    .gradients = [factor](Weights& gradients, const Weights&) {
+                      for (Tensor& gradient : gradients)
+                        for (double& g : gradient.data) g *= factor;
+                    }});
+  }
+}
+
 }  // namespace
 
 std::vector<ModelWay> model_ways(const GateJob& job, const Reference& reference, const Answer& answer) {
@@ -380,6 +394,7 @@ std::vector<ModelWay> model_ways(const GateJob& job, const Reference& reference,
   add_lstm_ways(job.workload, ways);
   add_attention_ways(job.workload, ways);
   add_penalties(job, reference, answer, ways);
+  add_device_ways(job, ways);
   add_gradient_ways(job, reference, answer, ways);
   return ways;
 }

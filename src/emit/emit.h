@@ -185,6 +185,7 @@ struct Framework {
   std::map<std::string, std::string> cpu_variables = {};
   std::vector<Variable> watched_variables = {};  // that a user may have set
   Faults faults = {};
+  std::map<std::string, std::string> lacks = {};  // settings of others that it does not have, and why
 };
 
 bool can(const Framework& framework, ir::Scenario scenario);

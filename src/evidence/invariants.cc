@@ -141,7 +141,7 @@ std::optional<Broken> check_littles_law(double in_flight, double per_s, double l
 
 std::optional<Broken> check_scaling(double rate_one, double rate_all, double ranks) {
   if (rate_all >= 0 && rate_all <= ranks * rate_one * (1 + kAllowance)) return std::nullopt;
-  return broken("N ranks <= N x one rank", rate_all, ranks * rate_one, "samples/s");
+  return broken("N ranks <= N x one rank", rate_all, ranks * rate_one, "times one");
 }
 
 bool had_the_processors(const Trial& trial) {

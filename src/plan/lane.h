@@ -30,6 +30,7 @@ struct GateJob {
   int64_t steps = 10;  // float32 steps, a multiple of `per_call`
   // Steps of whole calls of every contender (at most kMostPerCall): parameters are compared after whole calls.
   int64_t per_call = 1;
+  int64_t devices = 1;  // of every contender: a batch that is cut divides by it, as the whole one does
   std::filesystem::path folder = {};  // existing folder for the gate's files
   // Scripts train on batches of training.batch rows in place of their own size (reference/reference.h).
   bool cut = false;

@@ -18,6 +18,7 @@
 #include "ir/text.h"
 #include "machine/host.h"
 #include "plan/data_digests.h"
+#include "plan/devices.h"
 #include "plan/fairness.h"
 #include "plan/plan_scripts.h"
 #include "plan/recorded_recipe.h"
@@ -69,6 +70,7 @@ struct Written {
 Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, const Progress& progress,
                           bool twins) {
   Written written;
+  CHECK_OK(check_shares(recipe));
   CHECK_OK(make_folder(folder));
   TRY(const DataSpec spec, data_spec(recipe));
   TRY(DataSet data, prepare(spec, recipe.workload, bakeoff_home() / "data", progress));
@@ -174,6 +176,13 @@ int64_t whole_calls(const Manifest& manifest) {
   return all;
 }
 
+// A number of rows that divides by the devices of every contender.
+int64_t shared_devices(const Manifest& manifest) {
+  int64_t all = 1;
+  for (const Contender& contender : manifest.contenders) all = std::lcm(all, devices_of(contender.settings));
+  return all;
+}
+
 // The plan that follows from recipe, manifest, compiled programs and folder.
 Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest manifest,
                       const std::vector<fs::path>& programs, const Interpreters& interpreters, int64_t rows) {
@@ -190,6 +199,7 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
                .weights = recipe.weights.empty() ? fs::path() : directory.scripts() / kWeights,
                .steps = (recipe.race.parity_steps + per_call - 1) / per_call * per_call,
                .per_call = per_call,
+               .devices = shared_devices(manifest),
                .folder = directory.path() / "gate"};
   CHECK_OK(make_folder(gate.folder));
   Plan plan{std::move(recipe), std::move(directory), std::move(manifest), std::move(gate), {}};
@@ -221,7 +231,9 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
       if (lane.entry.contender.settings.contains("tf32") &&
           lane.entry.contender.settings.at("tf32") == "true")
         lane.entry.worker.environment.erase("NVIDIA_TF32_OVERRIDE");
-      const Status applied = apply(controls_from(contender.controls, shared), machine, lane.entry.worker);
+      const Controls controls = controls_from(contender.controls, shared);
+      Status applied = check_devices(contender.settings, controls, machine);
+      if (applied) applied = apply(controls, machine, lane.entry.worker);
       if (!applied) {
         lane.failure = Failure{Stage::kControls, applied.error().message + "; " + applied.error().remedy, {}};
       }
@@ -308,6 +320,8 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
   CHECK_OK(check_published(recipe));
   std::vector<std::string> notes;
   TRY(const Controls shared, shared_controls(recipe, this_machine(), notes));
+  CHECK_OK(check_shares(recipe));
+  CHECK_OK(check_devices(recipe, shared, this_machine()));
   TRY(RunDirectory directory, RunDirectory::create(folder));
   CHECK_OK(directory.lock());
   TRY(const Written written, write_all(recipe, directory.scripts(), progress, /*twins=*/true));
@@ -420,8 +434,9 @@ Lane lane_at(const Plan& plan, size_t index, const Sizes& sizes, const Progress&
     return lane;
   }
   recipe.contenders = {contender};
-  if (const Status enough = check_rows(recipe, plan.gate.rows); plan.gate.rows > 0 && !enough) {
-    lane.failure = Failure{Stage::kBuild, enough.error().message, {}};
+  for (const Status& fits : {check_shares(recipe), check_rows(recipe, plan.gate.rows)}) {
+    if (plan.gate.rows == 0 || fits) continue;
+    lane.failure = Failure{Stage::kBuild, fits.error().message, {}};
     return lane;
   }
   const fs::path file = contender.file;

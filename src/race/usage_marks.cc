@@ -15,8 +15,7 @@ namespace bakeoff {
 UsageMark mark_usage(pid_t pid, const std::filesystem::path& root) {
   UsageMark mark{.ns = monotonic_clock().now_ns()};
   const auto cpu = sample::cpu_time_ns(pid);
-  mark.cpu_s =
-      cpu ? sample::Reading(static_cast<double>(*cpu) / 1e9) : sample::Reading::absent(cpu.error().message);
+  mark.cpu_s = cpu ? sample::Reading(tree_cpu_s(pid, root)) : sample::Reading::absent(cpu.error().message);
   mark.read_ns = monotonic_clock().now_ns();
   mark.process = sample::sample_process(pid, root);
   mark.energy = sample::sample_energy(root);
@@ -58,12 +57,14 @@ sample::CpuTicks ticks_of(pid_t pid, const std::filesystem::path& root) {
 
 double tree_cpu_s(pid_t pid, const std::filesystem::path& root) {
   const auto own = sample::cpu_time_ns(pid);
-  int64_t ticks = ticks_of(pid, root).of_ended_children;
+  int64_t ns = own ? *own : 0, ticks = ticks_of(pid, root).of_ended_children;
   for (const pid_t child : proc::descendants(pid)) {
     const sample::CpuTicks spent = ticks_of(child, root);
-    ticks += spent.own + spent.of_ended_children;
+    const auto exact = sample::cpu_time_ns(child);
+    ns += exact ? *exact : 0;
+    ticks += (exact ? 0 : spent.own) + spent.of_ended_children;
   }
-  return (own ? static_cast<double>(*own) / 1e9 : 0) +
+  return static_cast<double>(ns) / 1e9 +
          static_cast<double>(ticks) / static_cast<double>(std::max(::sysconf(_SC_CLK_TCK), 1L));
 }
 

@@ -79,6 +79,7 @@ TEST(TreeCpu, CountsChildrenThatWorkAndThoseThatEnded) {
   ASSERT_GT(child, 0);
   while (sample::cpu_time_ns(child).value() < 200'000'000) ::usleep(1000);
   EXPECT_GE(tree_cpu_s(::getpid()) - before, 0.15) << "of a child at work; ticks are of 10 ms";
+  EXPECT_GE(*mark_usage(::getpid()).cpu_s - before, 0.15) << "ranks and loaders work for the contender";
   ::kill(child, SIGKILL);
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

@@ -265,7 +265,10 @@ Status expand(const Reader& reader, const toml::table& table, ir::Scenario scena
   for (const auto& [key, node] : table) {
     const std::string text(key.str());
     if (std::find(known.begin(), known.end(), text) == known.end()) {
-      return reader.error(key.source(), fmt::format("{} has no setting '{}'", framework->name, text),
+      const auto why = framework->lacks.find(text);
+      return reader.error(key.source(),
+                          fmt::format("{} has no setting '{}'{}", framework->name, text,
+                                      why == framework->lacks.end() ? "" : ": " + why->second),
                           instead_of(text, known));
     }
   }

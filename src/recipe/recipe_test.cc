@@ -301,6 +301,8 @@ const Bad kBad[] = {
     {"setting of another framework",
      with(4, "{ framework = \"libtorch\", precision = \"float16\", scaler = true }"), "r.toml:4",
      "libtorch has no setting 'scaler'", "leave it out; torch"},
+    {"setting that a framework cannot have", with(4, "{ framework = \"libtorch\", devices = 2 }"), "r.toml:4",
+     "libtorch has no setting 'devices': torch's packages lack gloo's headers", "torch"},
     {"unknown value", with(4, "{ framework = \"torch\", compile = \"max\" }"), "r.toml:4",
      "setting 'compile' of torch cannot be 'max'", "one of:"},
     {"unknown allocator", with(4, "{ framework = \"torch\", allocator = \"jmalloc\" }"), "r.toml:4",

@@ -175,6 +175,7 @@ Result<std::optional<GateJob>> cut_job(const GateJob& job) {
   const auto share = static_cast<double>(kStepFlops64) / static_cast<double>(cost->flops());
   GateJob cut = job;
   cut.training.batch = std::max(kLeastRows64, static_cast<int64_t>(static_cast<double>(batch) * share));
+  cut.training.batch = (cut.training.batch + job.devices - 1) / job.devices * job.devices;
   if (2 * cut.training.batch > batch) return std::optional<GateJob>();
   cut.cut = true;
   cut.rows = std::min(job.rows, batch);

@@ -4,6 +4,9 @@
 
 #include <cmath>
 
+#include "summary/devices.h"
+#include "table/numbers.h"
+
 namespace bakeoff {
 namespace {
 
@@ -50,9 +53,21 @@ std::optional<Broken> check_row(const Row& row, int64_t batch, int64_t rows) {
   return check_sizes(row);
 }
 
+std::map<std::string, Broken> check_devices(const Summary& summary) {
+  std::map<std::string, Broken> broken;
+  for (const OnDevices& row : against_one_device(summary)) {
+    if (!row.ratio || !table::bounded_below(row.speed)) continue;
+    const auto why = check_scaling(1, row.speed.low, static_cast<double>(row.devices));
+    if (why) broken.emplace(row.contender, *why);
+  }
+  return broken;
+}
+
 void take_out_broken(Summary& summary, int64_t rows) {
+  const auto faster = check_devices(summary);
   for (auto at = summary.ranked.begin(); at != summary.ranked.end();) {
-    const auto broken = at->at_least ? std::nullopt : check_row(*at, summary.batch, rows);
+    auto broken = at->at_least ? std::nullopt : check_row(*at, summary.batch, rows);
+    if (const auto found = faster.find(at->contender.id); found != faster.end()) broken = found->second;
     if (!broken) {
       ++at;
       continue;

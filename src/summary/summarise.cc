@@ -30,6 +30,7 @@
 #include "stats/planning.h"
 #include "stats/racing.h"
 #include "stats/trimmed.h"
+#include "summary/devices.h"
 #include "summary/limits.h"
 #include "summary/pair_ratios.h"
 #include "summary/published.h"
@@ -584,6 +585,7 @@ Result<Summary> summarise(const RunDirectory& directory) {
   TRY(Summary summary, summarise(manifest, parities, trials, std::move(sources),
                                  machine ? &*machine : nullptr, peak ? &*peak : nullptr));
   summary.run = from_here(directory.path());
+  if (auto devices = devices_section(summary)) summary.studies.push_back(std::move(*devices));
   CHECK_OK(add_studies(directory, summary));
   if (auto nodes = nodes_section(summary, trials)) {
     summary.fleet = true;

@@ -203,6 +203,7 @@ std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
   options.env = spec.environment;
   options.env["PYTHONPATH"] = spec.runner.string();
   options.env["PYTHONUNBUFFERED"] = "1";
+  options.env["BAKEOFF_STAGE_SECONDS"] = fmt::format("{:g}", spec.stage_seconds);
   options.env["PYTHONSAFEPATH"] = "1";  // a copy.py in the user's folder is not the library's
   options.env_remove = {"PYTHONHOME", "PYTHONSTARTUP"};
   options.cpus = spec.cpus;

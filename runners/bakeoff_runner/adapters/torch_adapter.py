@@ -124,6 +124,8 @@ _OPTIONS = {
     "precision",
     "scaler",
     "tf32",
+    "devices",
+    "parallel",
 }
 _ALLOCATORS = {
     "expandable_segments": "expandable_segments:True",
@@ -139,6 +141,7 @@ class TorchAdapter(ScriptAdapter):
     def __init__(self) -> None:
         self._dtype: Any = None
         self._model: Any = None
+        self._replica: Any = None  # what train_step calls
         self._optimizer: Any = None
         self._with_optimizer = True
         self._predicts = False
@@ -216,6 +219,7 @@ class TorchAdapter(ScriptAdapter):
             self._no_dropout()
         self._load_weights(request)
         self._load_data(request)
+        self._replica = self._distributed(model)
         self._initial = {n: t.detach().clone() for n, t in self._tensors().items()}
         with self._one_walk():
             self._trained = {n: self._tensor(n) for n in self._names if self._moves(n)}
@@ -255,12 +259,12 @@ class TorchAdapter(ScriptAdapter):
         start = time.monotonic_ns()
         loss = step(*next(batches))
         kept.append(_copy(loss))
-        _barrier()
+        self._finish()
         first = time.monotonic_ns()
         for _ in range(steps - 1):
             loss = step(*next(batches))
             kept.append(_copy(loss))
-        _barrier()
+        self._finish()
         end = time.monotonic_ns()
         values = [float(loss) for loss in kept]
         return LossesResult(values, first - start, end - start)
@@ -286,7 +290,7 @@ class TorchAdapter(ScriptAdapter):
         for _ in range(steps):
             kept.append(keep(step(*next(batches))))
             mark()
-        _barrier()
+        self._finish()
         return self._result(time.monotonic_ns() - start, batches, kept)
 
     def _result(self, elapsed: int, batches: Any, kept: Any) -> RunResult:
@@ -307,11 +311,11 @@ class TorchAdapter(ScriptAdapter):
         start = time.monotonic_ns()
         kept = run_epoch(
             self._the_script(),
-            self._model,
+            self._replica,
             self._optimizer,
             Epoch(batches, steps, rows, mark),
         )
-        _barrier()
+        self._finish()
         return self._result(time.monotonic_ns() - start, batches, kept)
 
     def restore(self) -> None:
@@ -345,7 +349,7 @@ class TorchAdapter(ScriptAdapter):
             for name, array in changes.items():
                 change = to_framework(array, self._names[name][0])
                 mine = self._tensor_named(name)
-                mine.add_(torch.from_numpy(change.copy()).to(mine.device))
+                mine.add_(_placed_as(mine, torch.from_numpy(change.copy())))
 
     def _tensor_named(self, name: str) -> Any:
         tensor = self._trained.get(name)
@@ -442,7 +446,7 @@ class TorchAdapter(ScriptAdapter):
             import torch
 
             vars(torch.nn.functional).update(self._functional)
-        self._model = self._optimizer = self._batches = None
+        self._model = self._replica = self._optimizer = self._batches = None
         self._step = None
         self._functional = {}
         self._data, self._initial, self._names, self._held = (), {}, {}, {}
@@ -621,7 +625,7 @@ class TorchAdapter(ScriptAdapter):
     def _canonical(self, name: str, tensor: Any) -> Array:
         entry, shape = self._names[name]
         return to_canonical(
-            _float32_at_least(tensor.detach()).cpu().numpy().copy(), entry, shape
+            _float32_at_least(_full(tensor.detach())).cpu().numpy().copy(), entry, shape
         )
 
     def _reset(self) -> None:
@@ -638,6 +642,15 @@ class TorchAdapter(ScriptAdapter):
             self._optimizer = self._the_script().make_optimizer(self._model)
         self._batches = self._step = None
 
+    def _distributed(self, model: Any) -> Any:
+        return model
+
+    def _seen(self, batches: Iterator[Any]) -> Iterator[Any]:
+        return batches
+
+    def _finish(self) -> None:
+        _barrier()
+
     def _need_optimizer(self) -> None:
         if not self._with_optimizer:
             raise AdapterError("this build has no optimizer")
@@ -647,8 +660,8 @@ class TorchAdapter(ScriptAdapter):
         if self._step is None:
             script = self._the_script()
             made = getattr(script, "GraphedStep", None)
-            step = partial(script.train_step, self._model, self._optimizer)
-            self._step = made(self._model, self._optimizer) if made else step
+            step = partial(script.train_step, self._replica, self._optimizer)
+            self._step = made(self._replica, self._optimizer) if made else step
         return self._step
 
     def _stream(self) -> TimedBatches:
@@ -656,7 +669,7 @@ class TorchAdapter(ScriptAdapter):
 
         if self._batches is None:
             script = self._the_script()
-            made = endless(script.batches(*self._data), script, self._data)
+            made = self._seen(endless(script.batches(*self._data), script, self._data))
             if self._dtype == torch.float64:  # transforms give float32
                 made = (tuple(map(self._cast, batch)) for batch in made)
             self._batches = TimedBatches(made, batches_per_epoch(script, self._data))
@@ -728,11 +741,11 @@ class TorchAdapter(ScriptAdapter):
             stepped.append(True)
             return _with_closure(args, options, keep_gradients)
 
-        model = self._model
+        model = self._replica
         hooks = self._keep_activations(seen) if activations else []
-        if getattr(model, "_compiled_call_impl", None) is None:
+        if getattr(self._model, "_compiled_call_impl", None) is None:
             hooks.append(
-                model.register_forward_hook(lambda m, a, out: keep_output(out))
+                self._model.register_forward_hook(lambda m, a, out: keep_output(out))
             )
         else:  # a hook would be compiled with it
             model = _Watched(model, keep_output)
@@ -822,7 +835,7 @@ class TorchAdapter(ScriptAdapter):
             parameter = self._tensor(name)
             given = to_framework(grads[name], self._names[name][0]).copy()
             grad = torch.empty_like(parameter)
-            grad.copy_(torch.from_numpy(given))
+            grad.copy_(_placed_as(parameter, torch.from_numpy(given)))
             parameter.grad = grad.detach()
 
 
@@ -1000,6 +1013,24 @@ def _float32_at_least(tensor: Any) -> Any:
     return tensor.float() if half else tensor
 
 
+def _full(tensor: Any) -> Any:
+    """Of a tensor that is split among devices all of it."""
+    gather = getattr(tensor, "full_tensor", None)
+    return tensor if gather is None else gather()
+
+
+def _placed_as(tensor: Any, value: Any) -> Any:
+    """`value`, which every device has, on the device of `tensor` and split as it is."""
+    value = value.to(tensor.device)
+    if not hasattr(tensor, "full_tensor"):
+        return value
+    from torch.distributed.tensor import distribute_tensor
+
+    value = value.to(tensor.dtype)
+    mesh, places = tensor.device_mesh, tensor.placements
+    return distribute_tensor(value, mesh, places, src_data_rank=None)
+
+
 def _constant_zero(tensor: Any) -> bool:
     """A parameter that is not trained and adds nothing."""
     import torch
@@ -1035,7 +1066,7 @@ def _floats(losses: list[Any]) -> list[float]:
 def _sums(tensors: Iterable[Any]) -> list[float]:
     import torch
 
-    sums = [tensor.detach().sum() for tensor in tensors]
+    sums = [_full(tensor.detach().sum()) for tensor in tensors]
     values: list[float] = torch.stack(sums).tolist() if sums else []
     return values
 

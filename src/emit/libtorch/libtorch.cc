@@ -74,6 +74,8 @@ const Framework& libtorch_framework() {
       .defaults = torch_defaults,
       .unbiased_running_var = unbiased_running_var,
       .proof_s = 4,
+      .lacks = {{"devices",
+                 "torch's packages lack gloo's headers, and its C++ has no DistributedDataParallel"}},
   };
   return framework;
 }

@@ -1,6 +1,7 @@
 """What torch scripts call (emit/helpers.h)."""
 
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -11,6 +12,36 @@ class Weight(nn.Module):
     def __init__(self, *shape: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(shape))
+
+
+class MeanOverDevices(torch.autograd.Function):
+    """The gradients of all devices' losses come back."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor) -> Tensor:
+        x = x / dist.get_world_size()
+        dist.all_reduce(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> Tensor:
+        return MeanOverDevices.forward(ctx, grad)
+
+
+class SyncedBatchNorm(nn.modules.batchnorm._BatchNorm):
+    """Trains with the statistics of all devices' rows; nn.SyncBatchNorm needs GPUs."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        axes, shape = [0, *range(2, x.dim())], [-1] + [1] * (x.dim() - 2)
+        mean = MeanOverDevices.apply(x.mean(axes))
+        x = x - mean.view(shape)
+        var = MeanOverDevices.apply(x.square().mean(axes))
+        count = dist.get_world_size() * x.numel() / x.shape[1]
+        with torch.no_grad():
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(var * (count / (count - 1)), self.momentum)
+        scale = self.weight * torch.rsqrt(var + self.eps)
+        return x * scale.view(shape) + self.bias.view(shape)
 
 
 def avg_pool1d_uneven(x: Tensor, kernel, stride, pad: tuple[int, ...]) -> Tensor:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/texts.h"
+#include "emit/torch/devices.h"
 #include "emit/torch/forward.h"
 
 namespace bakeoff::emit::torch {
@@ -126,15 +127,19 @@ class Printer {
     out_.call("def batches", slices ? typed() : std::vector<std::string>{"*tensors: Tensor"}, type);
     {
       const auto body = out_.indent();
-      out_.line(in_file_order(request_)
-                    ? "\"\"\"Endless batches in the order of the file; a partial last one is left out.\"\"\""
-                    : "\"\"\"Endless batches, shuffled anew in each epoch.\"\"\"");
+      out_.line(
+          in_file_order(request_)
+              ? devices_of(request_) > 1
+                    ? "\"\"\"Endless batches in the order of the file, of each this device's rows.\"\"\""
+                    : "\"\"\"Endless batches in the order of the file; a partial last one is left out.\"\"\""
+              : "\"\"\"Endless batches, shuffled anew in each epoch.\"\"\"");
       out_.line(fmt::format("if len({}) < BATCH_SIZE:", slices ? names_[0] : "tensors[0]"));
       {
         const auto then = out_.indent();
         out_.line("raise ValueError(\"the data has fewer rows than one batch\")");
       }
       if (!slices) loader();
+      if (devices_of(request_) > 1) out_.line("share = BATCH_SIZE // DEVICES");
       out_.line("while True:");
       const auto again = out_.indent();
       slices ? sliced() : loaded();
@@ -148,8 +153,12 @@ class Printer {
       out_.line(fmt::format("order = torch.randperm(len({}), device=device)", first));
     out_.call("for first in range", {"0", fmt::format("len({}) - BATCH_SIZE + 1", first), "BATCH_SIZE"}, ":");
     const auto loop = out_.indent();
-    out_.line(in_file_order(request_) ? "rows = slice(first, first + BATCH_SIZE)"
-                                      : "rows = order[first : first + BATCH_SIZE]");
+    if (devices_of(request_) > 1) {
+      out_.print("mine = first + RANK * share\nrows = slice(mine, mine + share)\n");
+    } else {
+      out_.line(in_file_order(request_) ? "rows = slice(first, first + BATCH_SIZE)"
+                                        : "rows = order[first : first + BATCH_SIZE]");
+    }
     std::vector<std::string> items;
     for (const std::string& name : names_) items.push_back(name + "[rows]");
     tuple("yield", items);
@@ -206,6 +215,9 @@ Input input_of(const Request& request) {
 }
 
 Status check_input(const Request& request) {
+  if (devices_of(request) > 1 && in_file_order(request) && input_of(request) != Input::kPreloaded)
+    return Error{.message = "torch: with several devices batches are slices of preloaded tensors",
+                 .remedy = "set devices = 1, or input = \"preloaded\""};
   if (workers(request) == "0" || input_of(request) != Input::kPreloaded) return Done{};
   return Error{.message = "preloaded tensors have no DataLoader, and it no workers",
                .remedy = "set input = \"dataset\", \"tensor_dataset\" or \"batched_index\", or workers = 0"};

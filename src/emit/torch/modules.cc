@@ -21,6 +21,7 @@
 #include "emit/generation.h"
 #include "emit/namer.h"
 #include "emit/precision.h"
+#include "emit/torch/devices.h"
 #include "emit/torch_rules.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"
@@ -107,7 +108,9 @@ Call trained_layer(const Request& request, const ir::Node& node, const std::vect
     }
     case Op::kBatchNorm: {
       const size_t rank = types[static_cast<size_t>(node.inputs[0])].shape.size();
-      Call call{fmt::format("nn.BatchNorm{}d", std::max<size_t>(rank, 3) - 2), {std::to_string(w[0])}};
+      const bool alone = devices_of(request) == 1;
+      Call call{alone ? fmt::format("nn.BatchNorm{}d", std::max<size_t>(rank, 3) - 2) : "SyncedBatchNorm",
+                {std::to_string(w[0])}};
       if (explicit_values) {
         call.arguments.push_back(eps());
         call.arguments.push_back("momentum=" + python_real(node.real("momentum")));

@@ -15,6 +15,7 @@
 #include "emit/python_script.h"
 #include "emit/spelling.h"
 #include "emit/torch/cuda_graphs.h"
+#include "emit/torch/devices.h"
 #include "emit/torch/forward.h"
 #include "emit/torch/input.h"
 #include "emit/torch/network_ops.h"
@@ -81,6 +82,16 @@ const std::set<std::string> kReserved = {"argparse",
                                          "order",
                                          "index",
                                          "scaler",
+                                         "DEVICES",
+                                         "RANK",
+                                         "dist",
+                                         "DistributedDataParallel",
+                                         "distribute",
+                                         "fully_shard",
+                                         "module",
+                                         "replica",
+                                         "share",
+                                         "mine",
                                          "os",
                                          "WARM_UP",
                                          "GraphedStep",
@@ -158,6 +169,9 @@ class Script {
     if (predicts()) {
       generates() ? generate() : predict_step();
     } else {
+      std::vector<std::string> blocks;
+      for (const Family& family : blocks_.families()) blocks.push_back(family.name);
+      print_distribute(out_, request_, blocks);
       print_update_functions(out_, request_);
       print_make_optimizer(out_, request_, uses_cuda_graphs(request_));
       out_.blank(2);
@@ -169,6 +183,11 @@ class Script {
     std::string text = out_.text();
     text.insert(head,
                 helpers().used_by(text.substr(head), helper_variants(precision_of(request_), predicts())));
+    if (devices() > 1 && text.find("F.batch_norm(") != std::string::npos)
+      return Error{
+          .message =
+              "torch: with several devices a batch norm that is no layer has no statistics of all rows",
+          .remedy = "set devices = 1"};
     const std::string functional = "import torch.nn.functional as F\n";
     if (text.find(" F.") == std::string::npos && text.find("(F.") == std::string::npos)
       text.erase(text.find(functional), functional.size());
@@ -178,6 +197,7 @@ class Script {
  private:
   bool predicts() const { return request_.training.predicts(); }
   bool generates() const { return request_.training.generates(); }
+  int64_t devices() const { return devices_of(request_); }
   bool equalised() const { return request_.training.equalised(); }
   bool channels_last() const { return request_.settings.at("channels_last") == "true"; }
   bool is_picture(size_t input) const {
@@ -226,6 +246,7 @@ class Script {
   void generate();
   void main();
   void print_training_loop();
+  void print_ranks_loop();
   void print_prediction_loop();
 
   const Request& request_;
@@ -242,11 +263,12 @@ class Script {
 };
 
 void Script::header() {
-  out_.line(fmt::format("\"\"\"{} {} {} PyTorch.\"\"\"",
+  out_.line(fmt::format("\"\"\"{} {} {} PyTorch{}.\"\"\"",
                         generates()  ? "Generates with"
                         : predicts() ? "Predicts with"
                                      : "Trains",
-                        workload_.name, predicts() ? "in" : "with"));
+                        workload_.name, predicts() ? "in" : "with",
+                        devices() > 1 ? fmt::format(" on {} devices", devices()) : ""));
   out_.blank();
   out_.line("import argparse");
   const ir::Optimizer& optimizer = request_.training.optimizer;
@@ -254,7 +276,7 @@ void Script::header() {
                       optimizer.schedule.kind == ir::ScheduleKind::kCosine))
     out_.line("import math");
   const std::string allocator = allocator_conf(request_);
-  if (!allocator.empty()) out_.line("import os");
+  if (!allocator.empty() || devices() > 1) out_.line("import os");
   out_.line(fmt::format("from collections.abc import {}Iterator", generates() ? "Callable, " : ""));
   out_.print("from itertools import islice\nfrom pathlib import Path\n\n");
   if (!allocator.empty()) {
@@ -262,12 +284,19 @@ void Script::header() {
     out_.blank();
   }
   out_.print(
-      "import torch\nimport torch.nn.functional as F\nfrom safetensors.torch import load_file$save$\n"
-      "from torch import Tensor, nn\n",
-      {{"save", predicts() ? ", save_file" : ""}});
+      "import torch\n$dist$import torch.nn.functional as F\nfrom safetensors.torch import load_file$save$\n"
+      "from torch import Tensor, nn\n$parallel$",
+      {{"dist", devices() > 1 ? "import torch.distributed as dist\n" : ""},
+       {"save", predicts() ? ", save_file" : ""},
+       {"parallel", devices() == 1 ? ""
+                    : splits_parameters(request_)
+                        ? "from torch.distributed.fsdp import fully_shard\n"
+                        : "from torch.nn.parallel import DistributedDataParallel\n"}});
   if (const std::string imports = input_imports(request_); !imports.empty()) out_.print(imports + "\n");
   out_.blank();
-  out_.line(fmt::format("BATCH_SIZE = {}", request_.training.batch));
+  out_.line(fmt::format("BATCH_SIZE = {}{}", request_.training.batch,
+                        devices() > 1 ? "  # rows of all devices together" : ""));
+  if (devices() > 1) out_.line(fmt::format("DEVICES = {}", devices()));
   for (const std::string& constant : generation_constants(request_.training)) out_.line(constant);
   if (!predicts()) {
     out_.line("LEARNING_RATE = " + python_real(optimizer.lr));
@@ -279,13 +308,17 @@ void Script::header() {
   out_.blank();
   out_.line(uses_cuda_graphs(request_) ? "device = \"cuda\""
                                        : "device = \"cuda\" if torch.cuda.is_available() else \"cpu\"");
+  if (devices() > 1)
+    out_.print(
+        "RANK = int(os.environ.get(\"RANK\", \"0\"))  # of this process, set by torchrun\n"
+        "if device == \"cuda\":\n    torch.cuda.set_device(RANK)\n");
   const Precision precision = precision_of(request_);
   if (precision.scaler) out_.line("scaler = torch.amp.GradScaler(device)");
   if (precision.tf32 || equalised()) {
     for (const std::string& line : precision_lines("torch.backends", precision.tf32)) out_.line(line);
   }
   if (!equalised() || (!predicts() && ir::drops(workload_))) {
-    out_.line(fmt::format("torch.manual_seed({})", request_.training.seed));
+    out_.line(fmt::format("torch.manual_seed({}{})", request_.training.seed, devices() > 1 ? " + RANK" : ""));
   }
   out_.blank(2);
 }
@@ -416,8 +449,17 @@ void Script::print_losses() {
       terms.push_back("label_smoothing=" + python_real(smooth));
     out_.call(fmt::format("{} = {}", loss.name, ir::loss_spelling(node.op).torch), terms,
               mean && ctc ? fmt::format(" / len({})", target) : "");
-    if (mean && ignored)  // torch's own mean of no targets is NaN
+    const bool whole = devices() > 1 && !ctc && (!mean || ignored);  // not a mean over the rows of a device
+    if (mean && ignored && whole) {
+      const std::string count = names_.name("count:" + loss.name, "count");
+      out_.line(fmt::format("{} = ({} != {}).sum()", count, target, *ignored));
+      out_.line(fmt::format("dist.all_reduce({})  # of all devices", count));
+      out_.line(fmt::format("{0} = DEVICES * {0} / {1}.clamp(min=1)", loss.name, count));
+    } else if (whole) {
+      out_.line(fmt::format("{0} = DEVICES * {0}  # gradients are means", loss.name));
+    } else if (mean && ignored) {  // torch's own mean of no targets is NaN
       out_.line(fmt::format("{0} = {0} / ({1} != {2}).sum().clamp(min=1)", loss.name, target, *ignored));
+    }
   }
   for (const std::string& sum : weighted_sum(workload_, losses)) out_.line("loss = " + sum);
 }
@@ -525,10 +567,14 @@ void Script::main() {
   }
   out_.line("    parser.add_argument(\"--steps\", type=int, default=100)");
   if (predicts()) out_.line(std::string("    ") + kOutArgument);
-  out_.print(R"(    args = parser.parse_args()
-
-    model = make_model()
+  out_.line("    args = parser.parse_args()");
+  if (devices() > 1)
+    out_.print(R"(    if os.environ.get("WORLD_SIZE") != str(DEVICES):
+        torchrun = f"torchrun --standalone --nproc-per-node {DEVICES} {__file__}"
+        parser.error(f"start one process for each device: {torchrun}")
+    dist.init_process_group("nccl" if device == "cuda" else "gloo")
 )");
+  out_.print("\n    model = make_model()\n");
   if (equalised()) {
     const bool counts = workload_.has(ir::Op::kBatchNorm), biases = freezes_biases_;
     if (counts) out_.line("    # Not strict: BatchNorm's num_batches_tracked is not in the file.");
@@ -542,6 +588,7 @@ void Script::main() {
 
 void Script::print_training_loop() {
   const bool graphed = uses_cuda_graphs(request_);
+  if (devices() > 1) return print_ranks_loop();
   out_.line("    optimizer = make_optimizer(model)");
   if (graphed) out_.line("    graphed_step = GraphedStep(model, optimizer)");
   out_.print(R"(    data = load_data(args.data)
@@ -551,6 +598,20 @@ void Script::print_training_loop() {
                     : "        loss = train_step(model, optimizer, *batch)");
   out_.print(R"(        if step % 10 == 0:
             print(f"step {step:5d}  loss {loss.item():.6f}")
+)");
+}
+
+void Script::print_ranks_loop() {
+  out_.print(R"(    replica = distribute(model)
+    optimizer = make_optimizer(model)
+    data = load_data(args.data)
+    for step, batch in enumerate(islice(batches(*data), args.steps)):
+        loss = train_step(replica, optimizer, *batch)
+        if step % 10 == 0:
+            dist.all_reduce(loss)
+            if RANK == 0:
+                print(f"step {step:5d}  loss {loss.item() / DEVICES:.6f}")
+    dist.destroy_process_group()
 )");
 }
 

@@ -6,6 +6,7 @@
 #include "emit/precision.h"
 #include "emit/python_script.h"
 #include "emit/torch/cuda_graphs.h"
+#include "emit/torch/devices.h"
 #include "emit/torch/input.h"
 #include "emit/torch/ops.h"
 #include "emit/torch/optimizer.h"
@@ -25,6 +26,7 @@ Result<Emitted> emit_script(const Request& request) {
   if (!request.training.predicts()) CHECK_OK(torch::check_optimizer(request));
   CHECK_OK(torch::check_input(request));
   CHECK_OK(torch::check_cuda_graphs(request));
+  CHECK_OK(torch::check_devices(request));
   if (cache_grows(request.settings) && compiles(request.settings)) {
     return Error{
         .message = "torch: a cache that grows has another shape for each word, which would be compiled anew",
@@ -116,6 +118,19 @@ std::vector<Setting> settings() {
        .doc = "scale the loss with torch.amp.GradScaler (with precision = float16)",
        .scenarios = {ir::Scenario::kTrain}},
       tf32_setting("fp32_precision of matmul, conv and rnn in torch.backends"),
+      {.name = "devices",
+       .values = {},
+       .fallback = "1",
+       .doc =
+           "processes that share every batch, each on a GPU or on processors of its own (torchrun); the batch "
+           "is that of all together",
+       .scenarios = {ir::Scenario::kTrain}},
+      {.name = "parallel",
+       .values = {"data", "fsdp"},
+       .fallback = "data",
+       .doc = "how they share the work: DistributedDataParallel, or fully_shard, which splits parameters, "
+              "gradients and the state of the optimizer",
+       .scenarios = {ir::Scenario::kTrain}},
   };
 }
 

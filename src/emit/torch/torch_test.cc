@@ -1,6 +1,7 @@
 #include "emit/torch/torch.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -67,6 +68,51 @@ TEST(Torch, WritesTheNetworksAsTheirGoldens) {
   expect_golden("torch/losses.py", of_text(kLossesModel, adam_training()));
   expect_golden("torch/ctc.py", of_text(kCtcModel, adam_training()));
   expect_golden("torch/sequences_as_is.py", of_text(kSequencesModel, mnist_training(Track::kAsIs)));
+}
+
+Settings devices(const std::string& parallel) {
+  Settings chosen = settings();
+  chosen["devices"] = "4";
+  chosen["parallel"] = parallel;
+  return chosen;
+}
+
+TEST(Torch, WritesScriptsForSeveralDevices) {
+  expect_golden("torch/devices_data.py", of_text(kLossesModel, adam_training(), devices("data")));
+  expect_golden("torch/devices_batch_norm.py", of_zoo("mlp_deep", adam_training(), devices("data")));
+  expect_golden("torch/devices_fsdp.py", of_zoo("bert_small", adam_training(), devices("fsdp")));
+}
+
+TEST(Torch, SaysWhatSeveralDevicesCannot) {
+  const auto refusal = [](const std::string& workload, ir::Training training, Settings chosen) {
+    const auto model = *zoo::build(workload);
+    const auto made = torch_framework().emit({model, training, std::move(chosen), "train_torch.py"});
+    return made ? "" : made.error().text();
+  };
+  const auto with = [](const std::string& name, const std::string& value,
+                       const std::string& parallel = "data") {
+    Settings chosen = devices(parallel);
+    chosen[name] = value;
+    return chosen;
+  };
+  const ir::Training plain = adam_training();
+  ir::Training averages = plain, parts = plain;
+  averages.optimizer.ema = 0.99;
+  parts.optimizer.accumulate = 2;
+  EXPECT_EQ(refusal("mlp_small", plain, devices("data")), "");
+  EXPECT_EQ(refusal("mlp_small", averages, devices("data")), "");
+  EXPECT_EQ(refusal("resnet18_small", plain, devices("data")), "");
+  EXPECT_THAT(refusal("resnet18_small", plain, with("compile", "default")),
+              ::testing::HasSubstr("batch norm"));
+  EXPECT_THAT(refusal("mlp_small", parts, devices("data")), ::testing::HasSubstr("optimizer.accumulate"));
+  EXPECT_THAT(refusal("mlp_small", averages, devices("fsdp")), ::testing::HasSubstr("optimizer.ema"));
+  EXPECT_THAT(refusal("mlp_small", adam_training(Track::kAsIs), devices("data")),
+              ::testing::HasSubstr("the as-is track is not written"));
+  EXPECT_THAT(refusal("mlp_small", plain, with("input", "dataset")), ::testing::HasSubstr("preloaded"));
+  for (const char* compile : {"max-autotune", "cuda_graphs"})
+    EXPECT_THAT(refusal("mlp_small", plain, with("compile", compile)), ::testing::HasSubstr(compile));
+  EXPECT_THAT(refusal("mlp_small", plain, with("devices", "1", "fsdp")),
+              ::testing::HasSubstr("set devices = 2 or more"));
 }
 
 TEST(Torch, LeavesOutTheRowThatPads) {
@@ -643,13 +689,17 @@ TEST(Torch, EverySettingIsVisible) {
       SCOPED_TRACE(setting.name + "=" + value);
       Settings chosen = settings();
       if (setting.name == "scaler") chosen["precision"] = "float16";
-      const std::string without = setting.name == "scaler" ? of_zoo("mnist_cnn", training, chosen) : plain;
+      if (setting.name == "parallel") chosen["devices"] = "2";
+      const std::string without = chosen == settings() ? plain : of_zoo("mnist_cnn", training, chosen);
       chosen[setting.name] = value;
       const bool same = value == setting.fallback || value == "preloaded";  // what auto is here
       EXPECT_EQ(of_zoo("mnist_cnn", training, chosen) == without, same);
     }
   }
   EXPECT_TRUE(holds(of_zoo("mnist_cnn", training, settings("default")), "    model.compile()\n"));
+  Settings one = settings();
+  one["devices"] = "1";
+  EXPECT_EQ(of_zoo("mnist_cnn", training, one), plain);
 }
 
 TEST(Torch, RefusesNamesThatModulesCannotHold) {
