@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/texts.h"
+#include "emit/devices.h"
 #include "emit/generation.h"
 #include "emit/jax/input.h"
 #include "emit/jax/ops.h"
@@ -156,6 +157,7 @@ class Script {
         "from typing import Any, NamedTuple\n\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\n");
     if (!predicts()) out_.line("import optax");
     out_.line("from jax import lax");
+    if (on_devices(request_)) out_.line("from jax.sharding import AxisType, NamedSharding, PartitionSpec");
     out_.line(load_file_import(predicts()));
     out_.blank();
   }
@@ -168,6 +170,7 @@ class Script {
     std::vector<std::string> more;
     if (!predicts()) more = update_constants(request_.training.optimizer);
     if (scans()) more.push_back("STEPS_PER_CALL = " + steps_per_call());
+    if (on_devices(request_)) more.push_back(devices_constant(request_));
     print_constants(out_, request_, graph_, more);
     if (!predicts()) print_no_decay(out_, request_.training.optimizer, canonical_names(request_.workload));
     if (state_.dropout || !equalised(request_)) out_.line(fmt::format("SEED = {}", request_.training.seed));
@@ -181,7 +184,18 @@ class Script {
           "\n# No TF32 or bfloat16 passes inside float32 matrix products and convolutions.\n"
           "jax.config.update(\"jax_default_matmul_precision\", \"highest\")\n");
     }
+    if (on_devices(request_)) mesh();
     out_.blank(2);
+  }
+
+  void mesh() {
+    out_.print(
+        "\n# Without an accelerator the processors count as so many devices.\n"
+        "jax.config.update(\"jax_num_cpu_devices\", DEVICES)\n"
+        "MESH = jax.make_mesh((DEVICES,), (\"data\",), axis_types=(AxisType.Auto,))\n"
+        "BY_ROWS = NamedSharding(MESH, PartitionSpec($rows$))\n"
+        "REPLICATED = NamedSharding(MESH, PartitionSpec())\n",
+        {{"rows", scans() ? "None, \"data\"" : "\"data\""}});
   }
 
   void load_data() {
@@ -498,7 +512,8 @@ def decode_step(params, cache, words, first):
         out_.line(fmt::format("state = init_state({})", source));
       } else {
         out_.line(fmt::format("params = init_params({})", source));
-        out_.line("opt_state = OPTIMIZER.init(params)");
+        out_.line(on_devices(request_) ? "opt_state = jax.device_put(OPTIMIZER.init(params), REPLICATED)"
+                                       : "opt_state = OPTIMIZER.init(params)");
       }
       out_.line("data = batches(load_data(args.data))");
       print_loop();

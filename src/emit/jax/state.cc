@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "emit/devices.h"
 #include "emit/generation.h"
 #include "emit/precision.h"
 #include "emit/python_script.h"
@@ -24,6 +25,8 @@ class Printer {
       own_init();
     } else if (!state_.whole()) {
       const bool rounds = !state_.in_half.empty();
+      if (on_devices(request_))
+        return out_.print("def init_params(weights):\n    return jax.device_put(weights, REPLICATED)\n\n\n");
       out_.print(
           "def init_params(weights):\n    $params$ {name: jnp.array(value) for name, value in "
           "weights.items()}\n$rounded$\n\n",
@@ -46,12 +49,14 @@ class Printer {
     const auto body = out_.indent();
     if (draws_weights) out_.line("init = jax.nn.initializers.lecun_normal()");
     if (drawn > 0) out_.line(fmt::format("keys = iter(jax.random.split(key, {}))", drawn));
-    out_.line("return {");
+    const bool placed = on_devices(request_) && !state_.whole();
+    out_.line(placed ? "params = {" : "return {");
     {
       const auto inner = out_.indent();
       for (size_t id = 0; id < request_.workload.parameters.size(); ++id) init_line(id);
     }
     out_.line("}");
+    if (placed) out_.line("return jax.device_put(params, REPLICATED)");
     out_.blank(2);
   }
 
@@ -96,7 +101,8 @@ class Printer {
       for (std::string& value : values) {
         if (value == "opt_state") value = "OPTIMIZER.init(params)";
       }
-      out_.call("return TrainState", values);
+      out_.call(on_devices(request_) ? "state = TrainState" : "return TrainState", values);
+      if (on_devices(request_)) out_.line("return jax.device_put(state, REPLICATED)");
     }
     out_.blank(2);
   }
