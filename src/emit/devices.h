@@ -17,6 +17,13 @@ bool on_devices(const Request& request);
 // "DEVICES = 2"
 std::string devices_constant(const Request& request);
 
+// Whether the loss is a mean over rows, or over places that are as many in every row: that of all devices is the mean of
+// theirs. Else it is a sum.
+bool means(const ir::Workload& workload);
+// Refuses a loss that is neither: a mean over targets that count, of which a device may have more than another one, and
+// a mean beside a sum.
+Status check_means(const ir::Workload& workload, const std::string& title);
+
 // Refuses what a step over several devices does not do: parts of a batch, where `parts` says why not.
 Status check_devices(const Request& request, const std::string& parts);
 

@@ -55,7 +55,6 @@ from bakeoff_runner.adapter import (
 )
 from bakeoff_runner.adapters.jax_shared import (
     as_held,
-    check_devices,
     devices_of,
     jax_arrays,
     jax_compilations,
@@ -90,6 +89,7 @@ from bakeoff_runner.prediction import (
 from bakeoff_runner.probe import Probe
 from bakeoff_runner.script import (
     ScriptAdapter,
+    check_devices,
     check_options,
     check_rows,
 )
@@ -657,7 +657,7 @@ class JaxAdapter(ScriptAdapter):
         rows = min((len(array) for array in self._data), default=0)
         check_rows(first, count, rows)
         batch = [a[first : first + count] for a in self._data]
-        if self._devices > 1:
+        if self._batch_shardings:
             return tuple(self._placed(batch, self._batch_shardings))
         return tuple(jnp.array(array) for array in batch)
 

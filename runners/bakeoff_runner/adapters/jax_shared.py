@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, Sequence
 
-from bakeoff_runner.adapter import AdapterError, Array, Peak
+from bakeoff_runner.adapter import Array, Peak
 from bakeoff_runner.transfers import Arrays, Device
 
 # XLA compiles a step for a CPU with these in a quarter of the time.
@@ -132,12 +132,3 @@ def as_held(array: Any, axis: int) -> Array:
         return np.asarray(array)
     shards = sorted(array.addressable_shards, key=lambda shard: shard.device.id)
     return np.concatenate([np.asarray(shard.data) for shard in shards], axis)
-
-
-def check_devices(file: str, asked: int, used: int, what: str) -> None:
-    """That a script uses as many devices as its contender's setting says."""
-    if used != asked:
-        raise AdapterError(
-            f"{file}: {what} on {used} device{'' if used == 1 else 's'}, but devices = "
-            f"{asked} of its contender"
-        )

@@ -110,6 +110,20 @@ def batch_norm(x, scale, shift, running_mean, running_var, *, eps=1e-3, momentum
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
 
 
+# On several devices a mean over the rows of one of them is no statistic of the batch.
+def batch_norm_synced(
+    x, scale, shift, running_mean, running_var, *, eps=1e-3, momentum=0.01
+):
+    """Normalises with statistics of the whole batch and updates the running ones."""
+    replica = tf.distribute.get_replica_context()
+    axes = list(range(x.shape.rank - 1))
+    mean = replica.all_reduce("mean", tf.reduce_mean(x, axes))
+    var = replica.all_reduce("mean", tf.reduce_mean(tf.square(x - mean), axes))
+    running_mean.assign((1 - momentum) * running_mean + momentum * mean)
+    running_var.assign((1 - momentum) * running_var + momentum * var)
+    return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
+
+
 # One kernel in place of several, for pictures in float32 alone. Without XLA, which fuses by itself,
 # a step of ResNet-18 and -50 on processors takes 9 to 15% less time with it.
 def batch_norm_fused(
