@@ -85,7 +85,7 @@ def jax_arrays() -> Arrays:
 
 # XLA's devices on a CPU share one pool of threads. Calls that run ahead fill it, until
 # no two devices meet in an all-reduce: JAX 0.10 aborts with 64 of them under way.
-_CALLS_UNDER_WAY = 8
+CALLS_UNDER_WAY = 8
 
 
 def use_devices(count: int) -> None:
@@ -107,8 +107,8 @@ def paced(
 
     def mark_and_wait() -> None:
         mark()
-        if len(kept) >= _CALLS_UNDER_WAY:
-            kept[-_CALLS_UNDER_WAY].block_until_ready()
+        if len(kept) >= CALLS_UNDER_WAY:
+            kept[-CALLS_UNDER_WAY].block_until_ready()
 
     return mark_and_wait
 

@@ -134,6 +134,8 @@ class TensorFlowAdapter(ScriptAdapter):
         import numpy
         import tensorflow as tf
 
+        if self._devices > 1:
+            _keep_strategies()
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)
         gpus = tf.config.list_physical_devices("GPU")
@@ -737,6 +739,25 @@ class TensorFlowAdapter(ScriptAdapter):
             f"update/{name}": self._canonical(name, self._variable(name))
             for name in names
         }
+
+
+def _keep_strategies() -> None:
+    """Every script of this worker gets the same strategy.
+
+    Each numbers its all-reduces anew, and TensorFlow takes those of a second script
+    for the first one's.
+    """
+    import tensorflow as tf
+
+    make, made = tf.distribute.MirroredStrategy, {}
+
+    def strategy(devices: Any = None, **options: Any) -> Any:
+        key = str((devices, options))
+        if key not in made:
+            made[key] = make(devices, **options)
+        return made[key]
+
+    tf.distribute.MirroredStrategy = strategy
 
 
 class _Watched:
