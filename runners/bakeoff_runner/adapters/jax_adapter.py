@@ -39,7 +39,7 @@ import os
 import time
 from importlib import metadata
 from types import ModuleType
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -469,13 +469,13 @@ class JaxAdapter(ScriptAdapter):
         return state.replace(opt_state=opt_state)
 
     def _placed(self, arrays: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
-        """Where there are several devices, each array where its sharding says."""
+        """Each array where its sharding says, if that is on several devices."""
         import jax
 
-        if self._devices == 1:
-            return list(arrays)
         return [
-            array if sharding is None else jax.device_put(array, sharding)
+            array
+            if sharding is None or len(sharding.device_set) == 1
+            else jax.device_put(array, sharding)
             for array, sharding in zip(arrays, shardings)
         ]
 
@@ -641,7 +641,8 @@ class JaxAdapter(ScriptAdapter):
         self, count: int, row_shapes: list[list[int]]
     ) -> Optional[list[str]]:
         self._batches = None
-        calls, stream = self._calls(), iter(self._stream())
+        calls = self._calls()
+        stream: Iterator[Any] = self._stream()
         if self._devices > 1:  # what each device really holds
             rows = 0 if calls.steps == 1 else 1
             stream = (

@@ -35,7 +35,7 @@ import functools
 import inspect
 import os
 import time
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -581,7 +581,7 @@ class TensorFlowAdapter(ScriptAdapter):
         import numpy as np
 
         self._batches = None
-        stream = iter(self._stream())
+        stream: Iterator[Any] = self._stream()
         if self._strategy() is not None:  # what each device really has
             stream = (
                 tuple(np.concatenate(list(map(np.asarray, self._parts(v)))) for v in b)
