@@ -592,15 +592,22 @@ class TensorFlowAdapter(ScriptAdapter):
         return hashes
 
     def _rows(self, first: int, count: int) -> tuple[Any, ...]:
-        import tensorflow as tf
-
         rows = min((len(array) for array in self._data), default=0)
         check_rows(first, count, rows)
-        batch = [a[first : first + count] for a in self._data]
-        if self._devices > 1 and not self._predicts:  # split by the script
-            given: tuple[Any, ...] = next(iter(self._the_script().batches(batch)))
-            return given
-        return tuple(map(tf.constant, batch))
+        return tuple(self._split(a[first : first + count]) for a in self._data)
+
+    def _split(self, rows: Array) -> Any:
+        """On each device its share of the rows of a batch."""
+        import numpy as np
+        import tensorflow as tf
+
+        strategy = self._strategy()
+        if strategy is None:
+            return tf.constant(rows)
+        parts = np.split(rows, strategy.num_replicas_in_sync)
+        return strategy.experimental_distribute_values_from_function(
+            lambda replica: tf.constant(parts[replica.replica_id_in_sync_group])
+        )
 
     def _barrier(self, loss: Any) -> None:
         """Waits for the last update: fetches the smallest variable."""
