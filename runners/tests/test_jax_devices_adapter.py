@@ -168,6 +168,21 @@ def train_step({given}):
         adapter.losses(2)
 
 
+def test_split_parameters(tmp_path: Path) -> None:
+    splits = JaxAdapter()
+    splits.import_framework({"devices": "2", "parallel": "fsdp"}, 2)
+    with pytest.raises(AdapterError, match="parts of the initial parameters are on 1"):
+        build(splits, tmp_path)
+    effective, _, w = build(
+        splits, tmp_path, "MESH, PartitionSpec())", 'MESH, PartitionSpec(None, "data"))'
+    )
+    assert (effective["devices"], effective["parallel"]) == (2, "fsdp")
+    np.testing.assert_allclose(splits.state()["fc.weight"], w)
+    first = splits.losses(5).losses
+    splits.restore()
+    assert splits.losses(5).losses == first
+
+
 def test_more_devices_than_asked_for_are_named(tmp_path: Path) -> None:
     alone = JaxAdapter()
     alone.import_framework({}, 2)

@@ -26,8 +26,7 @@ Setting devices_setting(const std::string& how) {
   return {.name = kSetting,
           .values = {},
           .fallback = "1",
-          .doc = fmt::format("over how many devices the rows of every batch are split, by {}",
-                             how),
+          .doc = fmt::format("over how many devices the rows of every batch are split, by {}", how),
           .scenarios = {ir::Scenario::kTrain}};
 }
 
@@ -49,13 +48,18 @@ bool means(const ir::Workload& workload) { return std::ranges::all_of(losses_of(
 
 Status check_means(const ir::Workload& workload, const std::string& title) {
   const auto losses = losses_of(workload);
-  const auto counts = [](const ir::Node* loss) { return is_mean(loss) && ir::ignore_index(*loss).has_value(); };
+  const auto counts = [](const ir::Node* loss) {
+    return is_mean(loss) && ir::ignore_index(*loss).has_value();
+  };
   std::string what;
-  if (std::ranges::any_of(losses, counts)) what = "a loss that ignores targets is a mean over those that count";
-  if (!means(workload) && std::ranges::any_of(losses, is_mean)) what = "one loss is a mean, another one a sum";
+  if (std::ranges::any_of(losses, counts))
+    what = "a loss that ignores targets is a mean over those that count";
+  if (!means(workload) && std::ranges::any_of(losses, is_mean))
+    what = "one loss is a mean, another one a sum";
   if (what.empty()) return Done{};
-  return Error{.message = fmt::format("{}: {}: no loss of the rows of one device is a part of it", title, what),
-               .remedy = "set devices = 1, or leave the contender out"};
+  return Error{
+      .message = fmt::format("{}: {}: no loss of the rows of one device is a part of it", title, what),
+      .remedy = "set devices = 1, or leave the contender out"};
 }
 
 }  // namespace bakeoff::emit

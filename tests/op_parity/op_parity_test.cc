@@ -505,7 +505,9 @@ TEST_P(DevicesParity, RandomNetworksOverTwoDevicesAreThoseOfTheReferee) {
   tensor::Rng rng(static_cast<uint64_t>(seed()) + 99);
   int64_t refused = 0;
   for (std::vector<Case> cases; std::ssize(cases) < count();) {
-    Case one{.name = fmt::format("network_{}", refused + std::ssize(cases)), .workload = zoo::random_network(rng), .train = true};
+    Case one{.name = fmt::format("network_{}", refused + std::ssize(cases)),
+             .workload = zoo::random_network(rng),
+             .train = true};
     const std::string why = prepare(one, rng);
     if (why.empty()) {
       cases.push_back(std::move(one));

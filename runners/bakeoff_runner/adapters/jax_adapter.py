@@ -111,6 +111,7 @@ _OPTIONS = {
     "donate",
     "steps_per_call",
     "devices",
+    "parallel",
     "loops",
     "cache",
     "precision",
@@ -166,6 +167,7 @@ class JaxAdapter(ScriptAdapter):
         self._generates = False
         self._state: Optional[_State] = None
         self._devices = 1  # that the contender is to train on
+        self._splits = False  # parameters are split over them
         self._batch_shardings: list[Any] = []  # of one batch, where there are several
         self._state_shardings: list[Any] = []  # of all leaves of the state
         self._batches: Optional[TimedBatches] = None
@@ -184,6 +186,7 @@ class JaxAdapter(ScriptAdapter):
         import optax
 
         self._devices = int(options.get("devices", "1"))
+        self._splits = options.get("parallel", "data") == "fsdp"
         use_devices(self._devices)
 
         device = jax.devices()[0]
@@ -504,6 +507,9 @@ class JaxAdapter(ScriptAdapter):
         leaves = jax.tree_util.tree_leaves(self._state.get("params"))
         for count in sorted(set(map(devices_of, leaves))):
             check_devices(self._file(), self._devices, count, what)
+        if self._splits:
+            parts = max(map(parts_of, leaves), default=1)
+            check_devices(self._file(), self._devices, parts, f"parts of {what}")
 
     def _again(self) -> _State:
         """The initial state; in new arrays where a step has donated the last ones."""
@@ -617,6 +623,9 @@ class JaxAdapter(ScriptAdapter):
             **self._calls().effective(),
             "matmul_precision": str(jax.config.jax_default_matmul_precision),
         }
+        if self._devices > 1:
+            split = max(map(parts_of, params), default=1) > 1
+            effective["parallel"] = "fsdp" if split else "data"
         if self._with_optimizer:
             _, _, expression = _source(script.make_optimizer).partition("return ")
             effective["optimizer"] = " ".join(expression.split())

@@ -33,14 +33,13 @@ std::string placed(const Request& request, const std::string& arrays) {
 
 void print_batches_of_calls(CodeWriter& out, const Request& request) {
   if (equalised(request)) {
-    out.print(on_devices(request)
-                  ? "count = len(arrays[0]) // BATCH_SIZE\n"
-                    "full = [array[: count * BATCH_SIZE] for array in arrays]\n"
-                    "shaped = [a.reshape(count, BATCH_SIZE, *a.shape[1:]) for a in full]\n"
-                    "data = jax.device_put(shaped, BY_ROWS)\n"
-                  : "count = len(arrays[0]) // BATCH_SIZE\n"
-                    "full = [jnp.array(array[: count * BATCH_SIZE]) for array in arrays]\n"
-                    "data = [a.reshape(count, BATCH_SIZE, *a.shape[1:]) for a in full]\n");
+    out.print(on_devices(request) ? "count = len(arrays[0]) // BATCH_SIZE\n"
+                                    "full = [array[: count * BATCH_SIZE] for array in arrays]\n"
+                                    "shaped = [a.reshape(count, BATCH_SIZE, *a.shape[1:]) for a in full]\n"
+                                    "data = jax.device_put(shaped, BY_ROWS)\n"
+                                  : "count = len(arrays[0]) // BATCH_SIZE\n"
+                                    "full = [jnp.array(array[: count * BATCH_SIZE]) for array in arrays]\n"
+                                    "data = [a.reshape(count, BATCH_SIZE, *a.shape[1:]) for a in full]\n");
     out.print(
         "for first in itertools.count(0, STEPS_PER_CALL):\n"
         "    yield *data, first % count\n");

@@ -334,15 +334,19 @@ TEST(Jax, AddsUpPartsOfABatchBesideFrozenLayers) {
 }
 
 TEST(Jax, SplitsBatchesOverDevices) {
-  const auto emit = [](const ir::Workload& workload, const ir::Training& training, const char* steps) {
-    return jax_framework().emit({workload,
-                                 training,
-                                 {{"donate", "true"}, {"steps_per_call", steps}, {"devices", "2"}},
-                                 "train_jax.py"});
+  const auto emit = [](const ir::Workload& workload, const ir::Training& training, const char* steps,
+                       const char* parallel = "data", const char* devices = "2") {
+    const Settings settings = {
+        {"donate", "true"}, {"steps_per_call", steps}, {"devices", devices}, {"parallel", parallel}};
+    return jax_framework().emit({workload, training, settings, "train_jax.py"});
   };
   const ir::Workload sorts = *ir::parse(kAllSortsModel), mlp = *zoo::build("mlp_small");
   expect_golden("jax/devices.py", emit(sorts, adam_training(), "1")->source);
   expect_golden("jax/devices_as_is.py", emit(mlp, adam_training(Track::kAsIs), "1")->source);
+  expect_golden("jax/devices_fsdp.py", emit(mlp, adam_training(), "1", "fsdp")->source);
+  EXPECT_TRUE(holds(emit(sorts, adam_training(), "1", "fsdp")->source,
+                    "    return lax.with_sharding_constraint(state, split_over_devices(state)), loss\n"));
+  EXPECT_FALSE(emit(mlp, adam_training(), "1", "fsdp", "1"));
   const std::string scan = emit(mlp, adam_training(), "4")->source;
   for (const char* part : {"PartitionSpec(None, \"data\")", "    data = jax.device_put(shaped, BY_ROWS)\n"})
     EXPECT_TRUE(holds(scan, part)) << part << scan;

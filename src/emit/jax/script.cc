@@ -193,9 +193,21 @@ class Script {
         "\n# Without an accelerator the processors count as so many devices.\n"
         "jax.config.update(\"jax_num_cpu_devices\", DEVICES)\n"
         "MESH = jax.make_mesh((DEVICES,), (\"data\",), axis_types=(AxisType.Auto,))\n"
-        "BY_ROWS = NamedSharding(MESH, PartitionSpec($rows$))\n"
-        "REPLICATED = NamedSharding(MESH, PartitionSpec())\n",
+        "BY_ROWS = NamedSharding(MESH, PartitionSpec($rows$))\n",
         {{"rows", scans() ? "None, \"data\"" : "\"data\""}});
+    if (!splits_state(request_)) return out_.line("REPLICATED = NamedSharding(MESH, PartitionSpec())");
+    out_.print(R"(
+
+def split_over_devices(tree):
+    """Where its arrays lie: split along the first axis that DEVICES divides, or whole."""
+
+    def sharding(array):
+        axes = [i for i, size in enumerate(array.shape) if size % DEVICES == 0]
+        spec = (*[None] * axes[0], "data") if axes else ()
+        return NamedSharding(MESH, PartitionSpec(*spec))
+
+    return jax.tree.map(sharding, tree)
+)");
   }
 
   void load_data() {
@@ -454,7 +466,11 @@ def decode_step(params, cache, words, first):
         ? accumulate()
         : out_.call("loss, grads = jax.value_and_grad(loss_fn)", signature(graph_.inputs));
     out_.line("updates, opt_state = OPTIMIZER.update(grads, opt_state, params)");
-    out_.line("return optax.apply_updates(params, updates), opt_state, loss");
+    if (!splits_state(request_))
+      return out_.line("return optax.apply_updates(params, updates), opt_state, loss");
+    out_.print(
+        "state = optax.apply_updates(params, updates), opt_state\n"
+        "return *lax.with_sharding_constraint(state, split_over_devices(state)), loss\n");
   }
 
   // The mean loss and gradients of the parts of a batch.
@@ -498,7 +514,10 @@ def decode_step(params, cache, words, first):
     }
     out_.line("updates, opt_state = OPTIMIZER.update(grads, state.opt_state, state.params)");
     out_.line("params = optax.apply_updates(state.params, updates)");
-    out_.line(fmt::format("return TrainState({}), loss", join(state_.fields(), ", ")));
+    if (!splits_state(request_))
+      return out_.line(fmt::format("return TrainState({}), loss", join(state_.fields(), ", ")));
+    out_.line(fmt::format("state = TrainState({})", join(state_.fields(), ", ")));
+    out_.line("return lax.with_sharding_constraint(state, split_over_devices(state)), loss");
   }
 
   void print_main() {
@@ -512,8 +531,8 @@ def decode_step(params, cache, words, first):
         out_.line(fmt::format("state = init_state({})", source));
       } else {
         out_.line(fmt::format("params = init_params({})", source));
-        out_.line(on_devices(request_) ? "opt_state = jax.device_put(OPTIMIZER.init(params), REPLICATED)"
-                                       : "opt_state = OPTIMIZER.init(params)");
+        out_.line("opt_state = OPTIMIZER.init(params)");
+        if (on_devices(request_)) out_.line("opt_state = " + on_all_devices(request_, "opt_state"));
       }
       out_.line("data = batches(load_data(args.data))");
       print_loop();

@@ -29,8 +29,9 @@ const std::string& setting(const Request& request, const char* name) { return re
 Status check_distribution(const Request& request, const Dialect& dialect) {
   if (!on_devices(request)) return Done{};
   if (dialect.backend(request.settings) != "jax") {
-    return Error{.message = fmt::format("devices = {}: keras.distribution.DataParallel splits a batch on JAX, not on {}",
-                                        setting(request, "devices"), dialect.backend(request.settings)),
+    return Error{.message = fmt::format(
+                     "devices = {}: keras.distribution.DataParallel splits a batch on JAX, not on {}",
+                     setting(request, "devices"), dialect.backend(request.settings)),
                  .remedy = "set backend = \"jax\", or devices = 1"};
   }
   if (setting(request, "jit_compile") != "false") return Done{};

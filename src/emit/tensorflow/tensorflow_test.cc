@@ -104,7 +104,8 @@ TEST(TensorFlow, RefusesOnDevicesWhatNoSumOfThemGives) {
     ASSERT_FALSE(none) << losses;
     EXPECT_TRUE(holds(none.error().text(), why)) << none.error().text();
   }
-  for (const auto& [name, value] : Settings{{"mode", "eager"}, {"jit_compile", "true"}, {"steps_per_call", "2"}}) {
+  for (const auto& [name, value] :
+       Settings{{"mode", "eager"}, {"jit_compile", "true"}, {"steps_per_call", "2"}}) {
     Settings other = two;
     other[name] = value;
     const auto none = emit(mean, other);

@@ -94,7 +94,8 @@ def main():
     args = parser.parse_args()
 
     params = init_params(jax.random.key(SEED))
-    opt_state = jax.device_put(OPTIMIZER.init(params), REPLICATED)
+    opt_state = OPTIMIZER.init(params)
+    opt_state = jax.device_put(opt_state, REPLICATED)
     data = batches(load_data(args.data))
     for step in range(args.steps):
         params, opt_state, loss = train_step(params, opt_state, *next(data))
