@@ -61,6 +61,27 @@ def conv1d_xla(x, kernel, *, stride, padding, dilations):
     return tf.nn.conv1d(x, kernel, stride, padding, dilations=dilations)
 
 
+# A tf.function gives no gradient of a variable of several devices that it gets as an argument.
+def conv2d_xla_synced(x, kernel, *, strides, padding, dilations):
+    """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
+
+    @tf.function(jit_compile=True)
+    def convolve(x, kernel):
+        return tf.nn.conv2d(x, kernel, strides, padding, dilations=dilations)
+
+    return convolve(x, tf.identity(kernel))
+
+
+def conv1d_xla_synced(x, kernel, *, stride, padding, dilations):
+    """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
+
+    @tf.function(jit_compile=True)
+    def convolve(x, kernel):
+        return tf.nn.conv1d(x, kernel, stride, padding, dilations=dilations)
+
+    return convolve(x, tf.identity(kernel))
+
+
 def dilated(kernel, dilations):
     """Zeros between the kernel's places: TensorFlow's CPU kernels lack this dilation."""
     for axis, step in enumerate(dilations):

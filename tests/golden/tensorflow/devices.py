@@ -81,10 +81,14 @@ def linear(x, weight, bias):
     return tf.nn.bias_add(tf.matmul(x, weight), bias)
 
 
-@tf.function(jit_compile=True)
 def conv2d_xla(x, kernel, *, strides, padding, dilations):
     """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
-    return tf.nn.conv2d(x, kernel, strides, padding, dilations=dilations)
+
+    @tf.function(jit_compile=True)
+    def convolve(x, kernel):
+        return tf.nn.conv2d(x, kernel, strides, padding, dilations=dilations)
+
+    return convolve(x, tf.identity(kernel))
 
 
 def batch_norm(x, scale, shift, running_mean, running_var, *, eps, momentum):
