@@ -108,6 +108,7 @@ def build(adapter: Any, folder: Path, *edit: str, dtype: str = "float64") -> Any
 def test_two_devices_compute_what_one_does(adapter: Any, tmp_path: Path) -> None:
     effective, arrays, w = build(adapter, tmp_path)
     assert effective["devices"] == 2
+    assert effective["master_weights"] == "float64"
     got = adapter.parity(ParityRequest(4, 4, None))
     x, t = (arrays[name][4:8].astype("f8") for name in "xt")
     error = x @ w - t

@@ -626,6 +626,9 @@ class JaxAdapter(ScriptAdapter):
         if self._devices > 1:
             split = max(map(parts_of, params), default=1) > 1
             effective["parallel"] = "fsdp" if split else "data"
+            effective["master_weights"] = "+".join(
+                sorted({str(p.dtype) for p in params})
+            )
         if self._with_optimizer:
             _, _, expression = _source(script.make_optimizer).partition("return ")
             effective["optimizer"] = " ".join(expression.split())

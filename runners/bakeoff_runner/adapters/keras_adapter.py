@@ -534,6 +534,9 @@ class KerasAdapter(ScriptAdapter):
             "normalisation": _describe_norms(model),
             **self._backend.effective(),
         }
+        if self._backend.devices > 1:
+            dtypes = {str(v.dtype) for v in model.trainable_variables}
+            effective["master_weights"] = "+".join(sorted(dtypes))
         if not self._predicts:
             effective["optimizer"] = _describe_optimizer(model.optimizer)
         return effective

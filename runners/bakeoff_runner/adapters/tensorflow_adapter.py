@@ -511,6 +511,9 @@ class TensorFlowAdapter(ScriptAdapter):
             "tf32": bool(tf.config.experimental.tensor_float_32_execution_enabled()),
             **self._calls().effective(),
         }
+        if self._devices > 1:
+            dtypes = {variable.dtype.name for variable in variables}
+            effective["master_weights"] = "+".join(sorted(dtypes))
         if self._optimizer is not None:
             constants = {
                 name.lower(): value
