@@ -69,6 +69,15 @@ def check_rows(first: int, count: int, rows: int) -> None:
         raise AdapterError(f"the data has {rows} rows, not {first + count}")
 
 
+def check_devices(file: str, asked: int, used: int, what: str) -> None:
+    """That a script uses as many devices as its contender's setting says."""
+    if used != asked:
+        raise AdapterError(
+            f"{file}: {what} on {used} device{'' if used == 1 else 's'}, but devices = "
+            f"{asked} of its contender"
+        )
+
+
 class ScriptAdapter(Adapter):
     """An adapter that has one script at a time."""
 

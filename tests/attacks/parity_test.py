@@ -19,18 +19,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.attacks import right, wrong_others, wrong_torch
+from tests.attacks import right, wrong_devices, wrong_others, wrong_torch
 from tests.attacks.tables import FRAMEWORKS, RECIPES, WORKLOADS, Script
 from tests.cli import support
 
-WRONG = wrong_torch.SCRIPTS + wrong_others.SCRIPTS
+WRONG = wrong_torch.SCRIPTS + wrong_others.SCRIPTS + wrong_devices.SCRIPTS
 RIGHT = right.SCRIPTS
 TOGETHER = 30  # scripts in one recipe
 
 CAUSE = re.compile(r"matches:? (.*)")
 # Refused by what was compared, or in words of the worker about what is missing.
 REFUSED = re.compile(
-    r": DIFFERS\b|does not call (its model|optimizer)|None values not supported"
+    r": DIFFERS\b|on \d devices?, but devices = 2|does not call (its model|optimizer)|None values not supported"
 )
 
 
@@ -75,12 +75,14 @@ class Said:
 
 def gate_recipe(name: str, contenders: Iterable[str]) -> str:
     workload, optimizer = RECIPES[name]
+    contenders = list(contenders)
+    threads = 2 if "devices" in contenders[0] else 1  # one each
     return support.recipe(
         contenders,
         top=f'workload = "{workload}.ir"\nbatch = 20\nalpha = 0.5\n',
         data="samples = 103\n",
         optimizer=optimizer,
-        race="parity_steps = 10\nstage_seconds = 120\nthreads = 1\n",
+        race=f"parity_steps = 10\nstage_seconds = 120\nthreads = {threads}\n",
     )
 
 
@@ -116,7 +118,7 @@ class Ground:
         framework, recipe = scripts[0].framework, scripts[0].recipe
         source = self.emitted(framework, recipe)
         _, contender, file = FRAMEWORKS[framework]
-        head = f"{contender}, " if framework.startswith("keras-") else ""
+        head = f"{contender}, " if "-" in framework else ""
         rows = []
         for script in scripts:
             name = f"{script.name}{Path(file).suffix}"
@@ -196,6 +198,10 @@ class Wrong(Gate):
     @support.full_tier
     def test_keras2(self) -> None:
         self.check("keras2")
+
+    @support.full_tier
+    def test_devices(self) -> None:
+        self.check("jax-devices", "tensorflow-devices")
 
     @support.full_tier
     def test_libtorch(self) -> None:

@@ -152,6 +152,16 @@ FRAMEWORKS = {
         "train_keras_torch.py",
     ),
     "keras-jax": ("jax", 'framework = "keras", backend = "jax"', "train_keras_jax.py"),
+    "jax-devices": (
+        "jax",
+        'framework = "jax", devices = 2',
+        "train_jax_devices_2.py",
+    ),
+    "tensorflow-devices": (
+        "tensorflow",
+        'framework = "tensorflow", devices = 2',
+        "train_tensorflow_devices_2.py",
+    ),
     "keras2": ("keras2", 'framework = "keras2"', "train_keras2.py"),
     "libtorch": ("torch", 'framework = "libtorch"', "train_libtorch.cc"),
 }

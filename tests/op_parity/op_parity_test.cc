@@ -4,7 +4,7 @@
 // inference mode, in double and in single precision.
 //
 // BAKEOFF_OP_CASES=n tries n random workloads an op (default 1), BAKEOFF_OP_SEED another seed, BAKEOFF_OPS="exp,conv2d"
-// these ops alone. The ops of one element at a time (ir/elementwise.h) share a workload. An environment
+// these ops alone, BAKEOFF_OP_DEVICES=2 splits every batch over two devices where the framework can. The ops of one element at a time (ir/elementwise.h) share a workload. An environment
 // that is not there skips its frameworks, or fails them where BAKEOFF_REQUIRE_ENVS=1. Every day an op is tried in
 // PyTorch, in JAX or TensorFlow, on one backend of Keras, in Keras 2 or LibTorch, and everywhere in random networks;
 // with BAKEOFF_FULL_TESTS=1 each tries all ops, and XLA has its default generator of code.
@@ -182,6 +182,8 @@ class OpParity : public ::testing::TestWithParam<Target> {
   void SetUp() override {
     framework_ = GetParam().framework;
     settings_ = GetParam().settings;
+    if (settings_.contains("devices"))
+      settings_["devices"] = std::to_string(number_from("BAKEOFF_OP_DEVICES", 1));
     const std::string wanted = framework_->environment(settings_);
     for (const Environment& e : list_environments({.home = bakeoff_home()})) {
       if (e.name == wanted) python_ = e.ok() ? e.python : fs::path(), why_not_ = e.why_not();
@@ -480,7 +482,8 @@ TEST_P(OpParity, OpsAndRandomNetworksAreThoseOfTheReferee) {
   compile(cases);
   if (HasFatalFailure()) return;
   prove(cases);
-  if (predicts(*framework_)) predict();
+  const bool on_one = emit::setting_or(settings_, "devices", "1") == "1";
+  if (predicts(*framework_) && on_one) predict();
 }
 
 class PredictionParity : public OpParity {};
@@ -494,9 +497,41 @@ TEST_P(PredictionParity, EveryOpPredictsWhatTheRefereePredicts) {
   predict();
 }
 
+class DevicesParity : public OpParity {};
+
+// Random networks, until as many are proven as are asked for: some are refused, with what it is about devices.
+TEST_P(DevicesParity, RandomNetworksOverTwoDevicesAreThoseOfTheReferee) {
+  settings_["devices"] = "2";
+  tensor::Rng rng(static_cast<uint64_t>(seed()) + 99);
+  int64_t refused = 0;
+  for (std::vector<Case> cases; std::ssize(cases) < count();) {
+    Case one{.name = fmt::format("network_{}", refused + std::ssize(cases)),
+             .workload = zoo::random_network(rng),
+             .train = true};
+    const std::string why = prepare(one, rng);
+    if (why.empty()) {
+      cases.push_back(std::move(one));
+      prove({&cases.back(), 1});
+      continue;
+    }
+    EXPECT_NE(why.find("devices"), std::string::npos) << why;
+    ASSERT_LT(++refused, 20) << why;
+  }
+}
+
+std::vector<Target> on_devices() {
+  std::vector<Target> all = targets(
+      [](const emit::Framework& framework) { return emit::defaults_of(framework).contains("devices"); });
+  std::erase_if(all, [](const Target& target) {  // the backends of Keras that split no batch
+    return emit::setting_or(target.settings, "backend", "jax") != "jax";
+  });
+  return all;
+}
+
 constexpr auto only_predicts = [](const emit::Framework& framework) { return !trains(framework); };
 
 INSTANTIATE_TEST_SUITE_P(Frameworks, PredictionParity, ::testing::ValuesIn(targets(only_predicts)), label);
+INSTANTIATE_TEST_SUITE_P(Frameworks, DevicesParity, ::testing::ValuesIn(on_devices()), label);
 INSTANTIATE_TEST_SUITE_P(Frameworks, OpParity, ::testing::ValuesIn(targets(trains)), label);
 
 }  // namespace

@@ -17,7 +17,9 @@ What a script has to offer, generated or edited by its user:
 - or, beside them, ``STEPS_PER_CALL`` and ``train_steps``, which takes what ``batches``
   then yields, runs so many steps in one call and returns their losses;
 - or, to predict, ``init_params`` and ``predict_step(params, *inputs) -> output`` alone;
-- rates of dropout in module constants ``DROPOUT...``, or a function ``dropout``.
+- rates of dropout in module constants ``DROPOUT...``, or a function ``dropout``;
+- to train on several devices, initial states that lie on all of them, and ``batches``
+  that gives arrays of which each device holds its own rows, the first device the first.
 
 ``forward`` is called by the names of its arguments: params, stats, key and names that
 ``train_step`` has too. Parameters are a dict, flat or nested; names are joined by dots
@@ -37,7 +39,7 @@ import os
 import time
 from importlib import metadata
 from types import ModuleType
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -52,11 +54,16 @@ from bakeoff_runner.adapter import (
     Transfer,
 )
 from bakeoff_runner.adapters.jax_shared import (
+    as_held,
+    devices_of,
     jax_arrays,
     jax_compilations,
     jax_device,
     jax_peak,
+    paced,
+    parts_of,
     quick_jit,
+    use_devices,
 )
 from bakeoff_runner.calls import Calls, losses_of
 from bakeoff_runner.defaults import read_inputs, whole_batches
@@ -82,6 +89,7 @@ from bakeoff_runner.prediction import (
 from bakeoff_runner.probe import Probe
 from bakeoff_runner.script import (
     ScriptAdapter,
+    check_devices,
     check_options,
     check_rows,
 )
@@ -99,7 +107,16 @@ _SCRIPT_NAMES = {
     "train_step": "train_step(params, opt_state, *batch)",
     "train_steps": "train_steps(params, opt_state, *batches)",
 }
-_OPTIONS = {"donate", "steps_per_call", "loops", "cache", "precision", "tf32"}
+_OPTIONS = {
+    "donate",
+    "steps_per_call",
+    "devices",
+    "parallel",
+    "loops",
+    "cache",
+    "precision",
+    "tf32",
+}
 # Steps that predict do not depend on each other: JAX may have up to 32 of them under
 # way on a CPU, and the last one may be the first to be ready.
 _UNDER_WAY = 64
@@ -149,6 +166,10 @@ class JaxAdapter(ScriptAdapter):
         self._predicts = False
         self._generates = False
         self._state: Optional[_State] = None
+        self._devices = 1  # that the contender is to train on
+        self._splits = False  # parameters are split over them
+        self._batch_shardings: list[Any] = []  # of one batch, where there are several
+        self._state_shardings: list[Any] = []  # of all leaves of the state
         self._batches: Optional[TimedBatches] = None
         self._fresh: Any = None  # the initial state on the host
         self._start: Any = None  # and on the device, until a step donates it
@@ -163,6 +184,10 @@ class JaxAdapter(ScriptAdapter):
         import jax
         import numpy
         import optax
+
+        self._devices = int(options.get("devices", "1"))
+        self._splits = options.get("parallel", "data") == "fsdp"
+        use_devices(self._devices)
 
         device = jax.devices()[0]
         effective = {
@@ -209,7 +234,13 @@ class JaxAdapter(ScriptAdapter):
         self._load_weights(request)
         self._state = self._initial()
         self._check_weights()
+        self._state_shardings = [
+            getattr(leaf, "sharding", None)
+            for leaf in jax.tree_util.tree_leaves(self._state.carry)
+        ]
         self._fresh, self._start = _to_host(self._state.carry), None
+        if not request.predict:
+            self._check_placed()
         masks = request.dropout and self._state.get("key") is not None
         self._quick = request.dtype == "float64" or masks
         return self._effective()
@@ -255,7 +286,8 @@ class JaxAdapter(ScriptAdapter):
         step = calls.function
         if self._dtype == "float64" and hasattr(step, "lower"):
             step = quick_jit(step)
-        kept = []
+        kept: list[Any] = []
+        pace = paced(lambda: None, kept, self._devices)
         start = time.monotonic_ns()
         *carry, loss = step(*carry, *next(batches))
         kept.append(loss)
@@ -264,9 +296,11 @@ class JaxAdapter(ScriptAdapter):
         for _ in range(calls.count(steps) - 1):
             *carry, loss = step(*carry, *next(batches))
             kept.append(loss)
+            pace()
         jax.block_until_ready((carry, loss))
         end = time.monotonic_ns()
         self._state = _State(tuple(carry))
+        self._check_state("parameters after a step are")
         losses = [float(x) for loss in kept for x in losses_of(loss)]
         return LossesResult(losses[:steps], first - start, end - start)
 
@@ -280,7 +314,8 @@ class JaxAdapter(ScriptAdapter):
         calls, batches = self._calls(), self._stream()
         step, count = calls.function, calls.count(steps)
         batches.take()
-        kept = []
+        kept: list[Any] = []
+        mark = paced(mark, kept, self._devices)
         if len(self._state.carry) == 2:
             params, opt_state = self._state.carry
             start = time.monotonic_ns()
@@ -343,7 +378,8 @@ class JaxAdapter(ScriptAdapter):
         for path, leaf in leaves:
             change = by_target.pop(_dotted(path), None)
             if change is not None:
-                leaf = jnp.asarray(np.asarray(leaf) + change.astype(leaf.dtype))
+                moved = jnp.asarray(np.asarray(leaf) + change.astype(leaf.dtype))
+                leaf = self._placed([moved], [leaf.sharding])[0]
             changed.append(leaf)
         if by_target:
             raise AdapterError(
@@ -366,6 +402,7 @@ class JaxAdapter(ScriptAdapter):
         self._fresh = self._start = None
         self._data, self._names, self._output_perm = (), {}, None
         self._proof = self._key = None
+        self._batch_shardings, self._state_shardings = [], []
 
     def _load_data(self, request: BuildRequest) -> None:
         import numpy as np
@@ -416,7 +453,63 @@ class JaxAdapter(ScriptAdapter):
         if self._with_optimizer:
             optimizer = self._optimizer()
             state = state.replace(opt_state=optimizer.init(state.get("params")))
-        return state
+        return self._on_all(state) if self._devices > 1 else state
+
+    def _on_all(self, state: _State) -> _State:
+        """What has no place yet, such as optax's counter, on all devices."""
+        import jax
+        from jax.sharding import NamedSharding, PartitionSpec
+
+        leaves = jax.tree_util.tree_leaves(state.get("params"))
+        mesh = getattr(leaves[0].sharding, "mesh", None) if leaves else None
+        if mesh is None or state.get("opt_state") is None:
+            return state
+        whole = NamedSharding(mesh, PartitionSpec())
+        opt_state = jax.tree_util.tree_map(
+            lambda leaf: jax.device_put(leaf, whole) if devices_of(leaf) == 1 else leaf,
+            state.get("opt_state"),
+        )
+        return state.replace(opt_state=opt_state)
+
+    def _placed(self, arrays: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
+        """Each array where its sharding says, if that is on several devices."""
+        import jax
+
+        return [
+            array
+            if sharding is None or len(sharding.device_set) == 1
+            else jax.device_put(array, sharding)
+            for array, sharding in zip(arrays, shardings)
+        ]
+
+    def _check_placed(self) -> None:
+        """That the script uses as many devices as its contender is to; notes where."""
+        self._check_state("the initial parameters are")
+        if self._devices == 1:
+            return
+        from jax.sharding import NamedSharding, PartitionSpec
+
+        given = next(self._stream())
+        self._batches = None
+        for array in given[: len(self._data)]:
+            parts = parts_of(array)
+            check_devices(self._file(), self._devices, parts, "rows of a batch are")
+            sharding = array.sharding
+            if self._calls().steps > 1 and isinstance(sharding, NamedSharding):
+                spec = PartitionSpec(*sharding.spec[1:])
+                sharding = NamedSharding(sharding.mesh, spec)
+            self._batch_shardings.append(sharding)
+
+    def _check_state(self, what: str) -> None:
+        import jax
+
+        assert self._state is not None
+        leaves = jax.tree_util.tree_leaves(self._state.get("params"))
+        for count in sorted(set(map(devices_of, leaves))):
+            check_devices(self._file(), self._devices, count, what)
+        if self._splits:
+            parts = max(map(parts_of, leaves), default=1)
+            check_devices(self._file(), self._devices, parts, f"parts of {what}")
 
     def _again(self) -> _State:
         """The initial state; in new arrays where a step has donated the last ones."""
@@ -426,7 +519,12 @@ class JaxAdapter(ScriptAdapter):
         if self._start is None or any(
             leaf.is_deleted() for leaf in leaves if hasattr(leaf, "is_deleted")
         ):
-            self._start = tuple(_to_device(self._fresh))
+            made = _to_device(self._fresh)
+            if self._devices > 1:
+                leaves, structure = jax.tree_util.tree_flatten(made)
+                placed = self._placed(leaves, self._state_shardings)
+                made = jax.tree_util.tree_unflatten(structure, placed)
+            self._start = tuple(made)
         return _State(self._start)
 
     def _initialise(self, init: Callable[..., Any]) -> Any:
@@ -467,7 +565,8 @@ class JaxAdapter(ScriptAdapter):
                 )
             # What the script stores in half precision stays so.
             dtype = value.dtype if self._dtype == "float64" else leaf.dtype
-            filled.append(jnp.array(value, dtype))
+            made = jnp.array(value, dtype)
+            filled += self._placed([made], [getattr(leaf, "sharding", None)])
         return jax.tree_util.tree_unflatten(structure, filled)
 
     def _check_weights(self) -> None:
@@ -514,13 +613,22 @@ class JaxAdapter(ScriptAdapter):
         effective: dict[str, Any] = {
             "batch": getattr(script, "BATCH_SIZE", None),
             "parameters": sum(int(p.size) for p in params),
-            "device": str(next(iter(params[0].devices()))) if params else "cpu",
+            "device": str(min(params[0].devices(), key=lambda device: device.id))
+            if params
+            else "cpu",
+            "devices": devices_of(params[0]) if params else 1,
             "dtype": str(params[0].dtype) if params else self._dtype,
             "jit": hasattr(step, "lower"),
             "donate": "donate_arg" in _source(step),
             **self._calls().effective(),
             "matmul_precision": str(jax.config.jax_default_matmul_precision),
         }
+        if self._devices > 1:
+            split = max(map(parts_of, params), default=1) > 1
+            effective["parallel"] = "fsdp" if split else "data"
+            effective["master_weights"] = "+".join(
+                sorted({str(p.dtype) for p in params})
+            )
         if self._with_optimizer:
             _, _, expression = _source(script.make_optimizer).partition("return ")
             effective["optimizer"] = " ".join(expression.split())
@@ -545,7 +653,14 @@ class JaxAdapter(ScriptAdapter):
         self, count: int, row_shapes: list[list[int]]
     ) -> Optional[list[str]]:
         self._batches = None
-        hashes = hash_batches(self._stream(), self._calls(), count, row_shapes)
+        calls = self._calls()
+        stream: Iterator[Any] = self._stream()
+        if self._devices > 1:  # what each device really holds
+            rows = 0 if calls.steps == 1 else 1
+            stream = (
+                tuple(as_held(array, rows) for array in given) for given in stream
+            )
+        hashes = hash_batches(stream, calls, count, row_shapes)
         self._batches = None
         return hashes
 
@@ -554,7 +669,10 @@ class JaxAdapter(ScriptAdapter):
 
         rows = min((len(array) for array in self._data), default=0)
         check_rows(first, count, rows)
-        return tuple(jnp.array(a[first : first + count]) for a in self._data)
+        batch = [a[first : first + count] for a in self._data]
+        if self._batch_shardings:
+            return tuple(self._placed(batch, self._batch_shardings))
+        return tuple(jnp.array(array) for array in batch)
 
     def _canonical_all(self, kind: str, tree: Any) -> dict[str, Array]:
         import numpy as np

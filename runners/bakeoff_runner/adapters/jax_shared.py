@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
-from bakeoff_runner.adapter import Peak
+from bakeoff_runner.adapter import Array, Peak
 from bakeoff_runner.transfers import Arrays, Device
 
 # XLA compiles a step for a CPU with these in a quarter of the time.
@@ -81,3 +81,54 @@ def jax_arrays() -> Arrays:
     import numpy as np
 
     return {type(jax.numpy.zeros(())): np.asarray}
+
+
+# XLA's devices on a CPU share one pool of threads. Calls that run ahead fill it, until
+# no two devices meet in an all-reduce: JAX 0.10 aborts with 64 of them under way.
+CALLS_UNDER_WAY = 8
+
+
+def use_devices(count: int) -> None:
+    """Before JAX is used: where it has no accelerator it has so many devices."""
+    import jax
+
+    if count > 1:
+        jax.config.update("jax_num_cpu_devices", count)
+
+
+def paced(
+    mark: Callable[[], None], kept: Sequence[Any], devices: int
+) -> Callable[[], None]:
+    """`mark`, which waits where too many calls are under way; `kept`: their losses."""
+    import jax
+
+    if devices == 1 or jax.default_backend() != "cpu":
+        return mark
+
+    def mark_and_wait() -> None:
+        mark()
+        if len(kept) >= CALLS_UNDER_WAY:
+            kept[-CALLS_UNDER_WAY].block_until_ready()
+
+    return mark_and_wait
+
+
+def devices_of(array: Any) -> int:
+    """How many devices hold it, or a part of it; 1 of an array on the host."""
+    return len(array.sharding.device_set) if hasattr(array, "sharding") else 1
+
+
+def parts_of(array: Any) -> int:
+    """How many parts of it devices hold: 1 where each holds all of it."""
+    shards = getattr(array, "addressable_shards", ())
+    return max(1, len({str(shard.index) for shard in shards}))
+
+
+def as_held(array: Any, axis: int) -> Array:
+    """What devices hold of it, joined along `axis` in the order of the devices."""
+    import numpy as np
+
+    if devices_of(array) == 1:
+        return np.asarray(array)
+    shards = sorted(array.addressable_shards, key=lambda shard: shard.device.id)
+    return np.concatenate([np.asarray(shard.data) for shard in shards], axis)

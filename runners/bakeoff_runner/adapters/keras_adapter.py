@@ -70,6 +70,7 @@ from bakeoff_runner.prediction import (
 )
 from bakeoff_runner.script import (
     ScriptAdapter,
+    check_devices,
     check_options,
     check_rows,
 )
@@ -123,6 +124,7 @@ class KerasAdapter(ScriptAdapter):
         check_options(options, library.options, library.framework)
         backend = self._backend = library.backend(options)
         backend.prepare(threads)
+        backend.spread(int(options.get("devices", "1")))
         import numpy
 
         library.start()
@@ -182,6 +184,7 @@ class KerasAdapter(ScriptAdapter):
         if self._predicts:
             self._initial = [(v, library.value(v)) for v in model.variables]
             return self._effective()
+        self._check_devices()
         self._with_optimizer = request.train
         if library.floatx() == "float64":
             _double_constants(keras, model.optimizer)
@@ -336,7 +339,8 @@ class KerasAdapter(ScriptAdapter):
         def take(batch: Any) -> None:
             if len(hashes) < count:
                 leaves = [leaf for leaf in library.leaves(batch) if leaf is not None]
-                hashes.append(digest(map(library.array, leaves), row_shapes))
+                held = [self._held(leaf) for leaf in leaves]
+                hashes.append(digest(map(library.array, held), row_shapes))
             model.stop_training = len(hashes) == count
 
         self._backend.drain(model, self._steps_per_execution, take)
@@ -346,6 +350,19 @@ class KerasAdapter(ScriptAdapter):
             model.train_function = compiled
         self._restore(self._initial)
         return hashes
+
+    def _held(self, leaf: Any) -> Any:
+        """The rows of a batch, as each device holds its own."""
+        backend: Backend = self._backend
+        held, parts = backend.rows(leaf)
+        check_devices(self._file(), backend.devices, parts, "rows of a batch are")
+        return held
+
+    def _check_devices(self) -> None:
+        backend: Backend = self._backend
+        for variable in self._model.trainable_variables:
+            used = backend.used(variable.value)
+            check_devices(self._file(), backend.devices, used, "parameters are")
 
     def allocator_peak(self) -> Peak:
         backend: Backend = self._backend
@@ -507,6 +524,7 @@ class KerasAdapter(ScriptAdapter):
             "batch": self._batch,
             "parameters": sum(_size(v.shape) for v in model.trainable_variables),
             "backend": self._backend.name,
+            "devices": self._backend.devices,
             "dtype": self._library.floatx(),
             "jit_compile": bool(model.jit_compile),
             "run_eagerly": bool(model.run_eagerly),
@@ -516,6 +534,9 @@ class KerasAdapter(ScriptAdapter):
             "normalisation": _describe_norms(model),
             **self._backend.effective(),
         }
+        if self._backend.devices > 1:
+            dtypes = {str(v.dtype) for v in model.trainable_variables}
+            effective["master_weights"] = "+".join(sorted(dtypes))
         if not self._predicts:
             effective["optimizer"] = _describe_optimizer(model.optimizer)
         return effective
@@ -766,7 +787,7 @@ def _new_bursts(
         def __init__(self) -> None:
             super().__init__()
             self._supports_tf_logs = True  # Keras 2 would wait for each step's logs
-            self.mark = commands.mark
+            self.mark = backend.paced(commands.mark, self)
             self.previous: Optional[int] = None  # first step of the last execution
             self.left = self.done = self.total = self.start_ns = 0
             self.part = 0  # step of the epoch from which on Keras adds up losses

@@ -7,6 +7,7 @@ Imported by keras_adapter.py and keras_libraries.py only. No backend is imported
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import os
 from abc import ABC, abstractmethod
@@ -15,11 +16,16 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from bakeoff_runner.adapter import Peak
 from bakeoff_runner.adapters.jax_shared import (
+    CALLS_UNDER_WAY,
+    as_held,
+    devices_of,
     jax_arrays,
     jax_compilations,
     jax_device,
     jax_peak,
+    parts_of,
     quick_jit,
+    use_devices,
 )
 from bakeoff_runner.adapters.tensorflow_shared import (
     set_ctc_loss,
@@ -60,6 +66,23 @@ class Backend(ABC):
     """A framework under Keras."""
 
     name: str
+    devices = 1  # that the contender is to train on
+
+    def spread(self, devices: int) -> None:
+        """Before Keras is imported."""
+        self.devices = devices
+
+    def used(self, tensor: Any) -> int:
+        """How many devices hold a variable's value."""
+        return 1
+
+    def rows(self, tensor: Any) -> tuple[Any, int]:
+        """Of a batch what the devices hold, in their order, and in how many parts."""
+        return tensor, 1
+
+    def paced(self, mark: Callable[[], None], callback: Any) -> Callable[[], None]:
+        """`mark` of a step, which waits where steps must not run ahead further."""
+        return mark
 
     @abstractmethod
     def prepare(self, threads: int) -> None:
@@ -255,6 +278,31 @@ class JaxBackend(Backend):
         if threads < len(allowed):
             os.sched_setaffinity(0, allowed[:threads])
 
+    def spread(self, devices: int) -> None:
+        super().spread(devices)
+        use_devices(devices)
+
+    def used(self, tensor: Any) -> int:
+        return devices_of(tensor)
+
+    def rows(self, tensor: Any) -> tuple[Any, int]:
+        return as_held(tensor, 0), parts_of(tensor)
+
+    def paced(self, mark: Callable[[], None], callback: Any) -> Callable[[], None]:
+        """`fit` keeps no loss of a step, so now and then all of its state is there."""
+        import jax
+
+        if self.devices == 1 or jax.default_backend() != "cpu":
+            return mark
+        turns = itertools.cycle(range(CALLS_UNDER_WAY))
+
+        def mark_and_wait() -> None:
+            mark()
+            if next(turns) == 0:
+                self.barrier(callback.model)
+
+        return mark_and_wait
+
     def set_dtype(self, dtype: str) -> None:
         import jax
 
@@ -326,8 +374,8 @@ class JaxBackend(Backend):
             state(model.non_trainable_variables),
             state(model.metrics_variables),
             state(model.optimizer.variables),
-            x,
-            y,
+            self._split(x),
+            self._split(y),
         )
         if self._compiled[0] is not model:
             jit = quick_jit if self._quick else jax.jit
@@ -343,6 +391,21 @@ class JaxBackend(Backend):
             [np.array(grad) / scale for grad in grads],
             [np.array(buffer) for buffer in buffers],
         )
+
+    def _split(self, rows: Any) -> Any:
+        """As `fit` splits the rows of a batch."""
+        import jax
+        import keras
+
+        distribution = keras.distribution.distribution()
+        if distribution is None:
+            return rows
+
+        def place(array: Any) -> Any:
+            layout = distribution.get_data_layout(array.shape)
+            return jax.device_put(array, layout.backend_layout)
+
+        return keras.tree.map_structure(place, rows)
 
     def apply(self, optimizer: Any, grads: list[Any], variables: list[Any]) -> bool:
         import jax

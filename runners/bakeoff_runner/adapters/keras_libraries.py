@@ -128,6 +128,7 @@ class Keras3(Library):
             "backend",
             "jit_compile",
             "steps_per_execution",
+            "devices",
             "input",
             "cache",
             "precision",

@@ -18,6 +18,8 @@ What a script has to offer, generated or edited by its user:
   then yields, runs so many steps in one call and returns their losses;
 - or, to predict, ``predict_step(model, *inputs) -> output`` in place of optimizer and
   training step;
+- to train on several devices, ``STRATEGY``, under whose scope variables are made, and
+  ``batches`` that gives values of which each replica has its own rows;
 - rates of dropout in module constants ``DROPOUT...`` or in calls of
   ``tf.nn.dropout``.
 
@@ -28,11 +30,12 @@ eagerly; `losses` and `run` call what the loop calls.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
 import time
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -77,6 +80,7 @@ from bakeoff_runner.prediction import (
 from bakeoff_runner.probe import Probe
 from bakeoff_runner.script import (
     ScriptAdapter,
+    check_devices,
     check_options,
     check_rows,
 )
@@ -94,6 +98,7 @@ _OPTIONS = {
     "mode",
     "jit_compile",
     "steps_per_call",
+    "devices",
     "input",
     "loops",
     "cache",
@@ -117,16 +122,20 @@ class TensorFlowAdapter(ScriptAdapter):
         self._dropout: Any = None
         self._predicts = False
         self._generates = False
+        self._devices = 1  # that the contender is to train on
         self._step: Callable[..., Any] = _nothing  # of a batch: what is timed
         self._trained: dict[str, Any] = {}  # canonical name -> variable
         self._sums: Any = None  # compiled: the sum of every one of them
 
     def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
         check_options(options, _OPTIONS, "tensorflow")
+        self._devices = int(options.get("devices", "1"))
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         import numpy
         import tensorflow as tf
 
+        if self._devices > 1:
+            _keep_strategies()
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)
         gpus = tf.config.list_physical_devices("GPU")
@@ -159,9 +168,12 @@ class TensorFlowAdapter(ScriptAdapter):
         if not request.dropout:
             self._no_dropout()
         self._load_data(request)
-        self._make_model(request)
-        if request.train:
-            self._make_optimizer()
+        with self._scope():
+            self._make_model(request)
+            if request.train:
+                self._make_optimizer()
+        if not request.predict:
+            self._check_devices()
         self._step = self._compiled()
         kept = _variables(self._model)
         if self._optimizer is not None:
@@ -182,7 +194,7 @@ class TensorFlowAdapter(ScriptAdapter):
             return {"output": self._prediction(batch), **found}
         self._reset()
         tensors: dict[str, Array] = {}
-        if request.activations:
+        if request.activations and self._strategy() is None:
             tensors = self._layers(batch)
             self._reset()
         tensors.update(self._one_step(batch))
@@ -436,7 +448,12 @@ class TensorFlowAdapter(ScriptAdapter):
                 self._names[target] = LayoutEntry(target), tuple(value.shape)
             if variable.dtype.is_floating and self._dtype == "float64":
                 value = value.astype(self._dtype)
-                new = tf.Variable(value, trainable=variable.trainable)
+                new = tf.Variable(
+                    value,
+                    trainable=variable.trainable,
+                    synchronization=variable.synchronization,
+                    aggregation=variable.aggregation,
+                )
                 if isinstance(owner, (list, dict)):
                     owner[attribute] = new
                 else:
@@ -487,12 +504,16 @@ class TensorFlowAdapter(ScriptAdapter):
             "batch": getattr(script, "BATCH_SIZE", None),
             "parameters": sum(int(v.shape.num_elements()) for v in variables),
             "device": device.rpartition("/device:")[2].lower() or "cpu:0",
+            "devices": len(self._parts(variables[0])) if variables else 1,
             "dtype": variables[0].dtype.name if variables else self._dtype,
             "mode": "function" if hasattr(step, "python_function") else "eager",
             "jit_compile": bool(getattr(step, "_jit_compile", False)),
             "tf32": bool(tf.config.experimental.tensor_float_32_execution_enabled()),
             **self._calls().effective(),
         }
+        if self._devices > 1:
+            dtypes = {variable.dtype.name for variable in variables}
+            effective["master_weights"] = "+".join(sorted(dtypes))
         if self._optimizer is not None:
             constants = {
                 name.lower(): value
@@ -528,20 +549,68 @@ class TensorFlowAdapter(ScriptAdapter):
             self._batches = timed_calls(script, self._data, self._calls())
         return self._batches
 
+    def _strategy(self) -> Any:
+        """Of a script for several devices."""
+        return getattr(self._the_script(), "STRATEGY", None)
+
+    def _scope(self) -> contextlib.AbstractContextManager[Any]:
+        strategy = self._strategy()
+        return contextlib.nullcontext() if strategy is None else strategy.scope()
+
+    def _parts(self, value: Any) -> tuple[Any, ...]:
+        """What each device has of a batch or of a variable, the first device first."""
+        strategy = self._strategy()
+        parts: tuple[Any, ...] = (value,)
+        if strategy is not None:
+            parts = tuple(strategy.experimental_local_results(value))
+        return parts
+
+    def _check_devices(self) -> None:
+        """That the script uses as many devices as its contender is to."""
+        file = self._file()
+        for variable in self._model.trainable_variables:
+            used = len({part.device for part in self._parts(variable)})
+            check_devices(file, self._devices, used, "parameters are")
+        if self._devices == 1:
+            return
+        for value in next(self._stream()):
+            used = len(self._parts(value))
+            check_devices(file, self._devices, used, "rows of a batch are")
+        self._batches = None
+
     def batch_hashes(
         self, count: int, row_shapes: list[list[int]]
     ) -> Optional[list[str]]:
+        import numpy as np
+
         self._batches = None
-        hashes = hash_batches(self._stream(), self._calls(), count, row_shapes)
+        stream: Iterator[Any] = self._stream()
+        if self._strategy() is not None:  # what each device really has
+            stream = (
+                tuple(np.concatenate(list(map(np.asarray, self._parts(v)))) for v in b)
+                for b in stream
+            )
+        hashes = hash_batches(stream, self._calls(), count, row_shapes)
         self._batches = None
         return hashes
 
     def _rows(self, first: int, count: int) -> tuple[Any, ...]:
-        import tensorflow as tf
-
         rows = min((len(array) for array in self._data), default=0)
         check_rows(first, count, rows)
-        return tuple(tf.constant(a[first : first + count]) for a in self._data)
+        return tuple(self._split(a[first : first + count]) for a in self._data)
+
+    def _split(self, rows: Array) -> Any:
+        """On each device its share of the rows of a batch."""
+        import numpy as np
+        import tensorflow as tf
+
+        strategy = self._strategy()
+        if strategy is None:
+            return tf.constant(rows)
+        parts = np.split(rows, strategy.num_replicas_in_sync)
+        return strategy.experimental_distribute_values_from_function(
+            lambda replica: tf.constant(parts[replica.replica_id_in_sync_group])
+        )
 
     def _barrier(self, loss: Any) -> None:
         """Waits for the last update: fetches the smallest variable."""
@@ -641,7 +710,7 @@ class TensorFlowAdapter(ScriptAdapter):
         body = getattr(script.train_step, "python_function", script.train_step)
         model = _Watched(self._model)
         loss = body(model, recorder, *batch)
-        shown = model.output(len(batch[0]))
+        shown = model.output(sum(map(len, self._parts(batch[0]))))
         if shown is None:
             raise AdapterError(f"train_step of {self._file()} does not call its model")
         if recorder.seen is None:
@@ -674,11 +743,31 @@ class TensorFlowAdapter(ScriptAdapter):
                 raise AdapterError(f"no gradient is given for '{name}'")
             value = to_framework(grads[name], self._names[name][0])
             given[id(self._variable(name))] = tf.constant(value.astype(self._dtype))
-        self._optimizer.apply_gradients([given[id(v)] for v in self._targets()])
+        with self._scope():
+            self._optimizer.apply_gradients([given[id(v)] for v in self._targets()])
         return {
             f"update/{name}": self._canonical(name, self._variable(name))
             for name in names
         }
+
+
+def _keep_strategies() -> None:
+    """Every script of this worker gets the same strategy.
+
+    Each numbers its all-reduces anew, and TensorFlow takes those of a second script
+    for the first one's.
+    """
+    import tensorflow as tf
+
+    make, made = tf.distribute.MirroredStrategy, {}
+
+    def strategy(devices: Any = None, **options: Any) -> Any:
+        key = str((devices, options))
+        if key not in made:
+            made[key] = make(devices, **options)
+        return made[key]
+
+    tf.distribute.MirroredStrategy = strategy
 
 
 class _Watched:

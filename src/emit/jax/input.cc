@@ -1,7 +1,10 @@
 #include "emit/jax/input.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
+#include "emit/devices.h"
 #include "emit/python_script.h"
 
 namespace bakeoff::emit::jax {
@@ -9,20 +12,35 @@ namespace {
 
 std::string batches_doc(const Request& request) {
   if (scans(request)) {
+    if (on_devices(request))
+      return equalised(request) ? "Endlessly: all batches split over the devices, and which comes next."
+                                : "Endless stacks of STEPS_PER_CALL batches, split over the devices.";
     return equalised(request) ? "Endlessly: all batches on the device in file order, and which comes next."
                               : "Endless stacks of STEPS_PER_CALL batches of rows in random order.";
   }
+  if (on_devices(request))
+    return equalised(request) ? "Endless batches in file order, their rows split over the devices."
+                              : "Endless batches of rows in random order, split over the devices.";
   return equalised(request) || request.training.predicts()
              ? "Endless batches on the device, in file order; rows left over are dropped."
              : "Endless batches of rows in random order.";
 }
 
+// Of numpy arrays of rows what is given to a step.
+std::string placed(const Request& request, const std::string& arrays) {
+  return on_devices(request) ? fmt::format("jax.device_put({}, BY_ROWS)", arrays) : arrays;
+}
+
 void print_batches_of_calls(CodeWriter& out, const Request& request) {
   if (equalised(request)) {
+    out.print(on_devices(request) ? "count = len(arrays[0]) // BATCH_SIZE\n"
+                                    "full = [array[: count * BATCH_SIZE] for array in arrays]\n"
+                                    "shaped = [a.reshape(count, BATCH_SIZE, *a.shape[1:]) for a in full]\n"
+                                    "data = jax.device_put(shaped, BY_ROWS)\n"
+                                  : "count = len(arrays[0]) // BATCH_SIZE\n"
+                                    "full = [jnp.array(array[: count * BATCH_SIZE]) for array in arrays]\n"
+                                    "data = [a.reshape(count, BATCH_SIZE, *a.shape[1:]) for a in full]\n");
     out.print(
-        "count = len(arrays[0]) // BATCH_SIZE\n"
-        "full = [jnp.array(array[: count * BATCH_SIZE]) for array in arrays]\n"
-        "data = [a.reshape(count, BATCH_SIZE, *a.shape[1:]) for a in full]\n"
         "for first in itertools.count(0, STEPS_PER_CALL):\n"
         "    yield *data, first % count\n");
   } else {
@@ -34,7 +52,8 @@ void print_batches_of_calls(CodeWriter& out, const Request& request) {
         "    order = rng.permutation(rows)\n"
         "    for start in range(0, rows - size + 1, size):\n"
         "        picked = order[start : start + size].reshape(STEPS_PER_CALL, BATCH_SIZE)\n"
-        "        yield tuple(array[picked] for array in arrays)\n");
+        "        yield $picked$\n",
+        {{"picked", placed(request, "tuple(array[picked] for array in arrays)")}});
   }
 }
 
@@ -57,10 +76,12 @@ void print_batches(CodeWriter& out, const Request& request) {
   if (scans(request)) {
     print_batches_of_calls(out, request);
   } else if (equalised(request) || request.training.predicts()) {
-    out.print(
-        "starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n"
-        "ready = [tuple(jnp.array(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]\n"
-        "return itertools.cycle(ready)\n");
+    out.print("starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n");
+    out.print(on_devices(request)
+                  ? "ready = [tuple(a[i : i + BATCH_SIZE] for a in arrays) for i in starts]\n"
+                    "return itertools.cycle(jax.device_put(ready, BY_ROWS))\n"
+                  : "ready = [tuple(jnp.array(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]\n"
+                    "return itertools.cycle(ready)\n");
   } else {
     out.print(
         "rng = np.random.default_rng(SEED)\n"
@@ -69,7 +90,8 @@ void print_batches(CodeWriter& out, const Request& request) {
         "    order = rng.permutation(rows)\n"
         "    for start in range(0, rows - BATCH_SIZE + 1, BATCH_SIZE):\n"
         "        picked = order[start : start + BATCH_SIZE]\n"
-        "        yield tuple(array[picked] for array in arrays)\n");
+        "        yield $picked$\n",
+        {{"picked", placed(request, "tuple(array[picked] for array in arrays)")}});
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "emit/devices.h"
 #include "emit/generation.h"
 #include "emit/jax/input.h"
 #include "emit/jax/ops.h"
@@ -36,6 +37,9 @@ Status check_accumulation(const Request& request) {
 Result<Emitted> emit_jax(const Request& request) {
   CHECK_OK(check_supported(jax_framework(), request.workload));
   CHECK_OK(check_accumulation(request));
+  if (setting_or(request.settings, "parallel", "data") != "data" && !on_devices(request))
+    return Error{.message = "jax: parallel = fsdp needs devices above 1"};
+  CHECK_OK(check_devices(request, "jax: the parts of a batch would not be split over all devices"));
   CHECK_OK(check_eps_form(request.training));
   TRY(const auto types, ir::infer(request.workload));
   const LayoutPlan plan = plan_layout(request.workload, types, {.stretched_conv_transpose = true});
@@ -149,6 +153,14 @@ const Framework& jax_framework() {
                     .scenarios = {ir::Scenario::kTrain},
                     .steps_per_call = true,
                     .tuned = {"8"}},
+                   devices_setting("a sharding of the jitted step's arguments over a mesh"),
+                   {.name = "parallel",
+                    .values = {"data", "fsdp"},
+                    .fallback = "data",
+                    .doc =
+                        "what is split over devices: the rows of batches, or parameters and the optimizer's "
+                        "state, too",
+                    .scenarios = {ir::Scenario::kTrain}},
                    loops_setting("jax.lax.scan"),
                    cache_setting(),
                    precision_setting("explicit casts of parameters and inputs, without loss scaling", true),

@@ -333,6 +333,30 @@ TEST(Jax, AddsUpPartsOfABatchBesideFrozenLayers) {
   EXPECT_TRUE(holds(refused.error().text(), "dropout")) << refused.error().text();
 }
 
+TEST(Jax, SplitsBatchesOverDevices) {
+  const auto emit = [](const ir::Workload& workload, const ir::Training& training, const char* steps,
+                       const char* parallel = "data", const char* devices = "2") {
+    const Settings settings = {
+        {"donate", "true"}, {"steps_per_call", steps}, {"devices", devices}, {"parallel", parallel}};
+    return jax_framework().emit({workload, training, settings, "train_jax.py"});
+  };
+  const ir::Workload sorts = *ir::parse(kAllSortsModel), mlp = *zoo::build("mlp_small");
+  expect_golden("jax/devices.py", emit(sorts, adam_training(), "1")->source);
+  expect_golden("jax/devices_as_is.py", emit(mlp, adam_training(Track::kAsIs), "1")->source);
+  expect_golden("jax/devices_fsdp.py", emit(mlp, adam_training(), "1", "fsdp")->source);
+  EXPECT_TRUE(holds(emit(sorts, adam_training(), "1", "fsdp")->source,
+                    "    return lax.with_sharding_constraint(state, split_over_devices(state)), loss\n"));
+  EXPECT_FALSE(emit(mlp, adam_training(), "1", "fsdp", "1"));
+  const std::string scan = emit(mlp, adam_training(), "4")->source;
+  for (const char* part : {"PartitionSpec(None, \"data\")", "    data = jax.device_put(shaped, BY_ROWS)\n"})
+    EXPECT_TRUE(holds(scan, part)) << part << scan;
+  ir::Training parts = adam_training();
+  parts.optimizer.accumulate = 2;
+  const auto refused = emit(mlp, parts, "1");
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(holds(refused.error().text(), "devices = 2: jax: the parts")) << refused.error().text();
+}
+
 TEST(Jax, PrintsALoopThatCarriesNothing) {
   std::string nodes, parts;
   for (int t = 0; t < 3; ++t) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/texts.h"
+#include "emit/devices.h"
 #include "emit/generation.h"
 #include "emit/jax/input.h"
 #include "emit/jax/ops.h"
@@ -156,6 +157,7 @@ class Script {
         "from typing import Any, NamedTuple\n\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\n");
     if (!predicts()) out_.line("import optax");
     out_.line("from jax import lax");
+    if (on_devices(request_)) out_.line("from jax.sharding import AxisType, NamedSharding, PartitionSpec");
     out_.line(load_file_import(predicts()));
     out_.blank();
   }
@@ -168,6 +170,7 @@ class Script {
     std::vector<std::string> more;
     if (!predicts()) more = update_constants(request_.training.optimizer);
     if (scans()) more.push_back("STEPS_PER_CALL = " + steps_per_call());
+    if (on_devices(request_)) more.push_back(devices_constant(request_));
     print_constants(out_, request_, graph_, more);
     if (!predicts()) print_no_decay(out_, request_.training.optimizer, canonical_names(request_.workload));
     if (state_.dropout || !equalised(request_)) out_.line(fmt::format("SEED = {}", request_.training.seed));
@@ -181,7 +184,30 @@ class Script {
           "\n# No TF32 or bfloat16 passes inside float32 matrix products and convolutions.\n"
           "jax.config.update(\"jax_default_matmul_precision\", \"highest\")\n");
     }
+    if (on_devices(request_)) mesh();
     out_.blank(2);
+  }
+
+  void mesh() {
+    out_.print(
+        "\n# Without an accelerator the processors count as so many devices.\n"
+        "jax.config.update(\"jax_num_cpu_devices\", DEVICES)\n"
+        "MESH = jax.make_mesh((DEVICES,), (\"data\",), axis_types=(AxisType.Auto,))\n"
+        "BY_ROWS = NamedSharding(MESH, PartitionSpec($rows$))\n",
+        {{"rows", scans() ? "None, \"data\"" : "\"data\""}});
+    if (!splits_state(request_)) return out_.line("REPLICATED = NamedSharding(MESH, PartitionSpec())");
+    out_.print(R"(
+
+def split_over_devices(tree):
+    """Where its arrays lie: split along the first axis that DEVICES divides, or whole."""
+
+    def sharding(array):
+        axes = [i for i, size in enumerate(array.shape) if size % DEVICES == 0]
+        spec = (*[None] * axes[0], "data") if axes else ()
+        return NamedSharding(MESH, PartitionSpec(*spec))
+
+    return jax.tree.map(sharding, tree)
+)");
   }
 
   void load_data() {
@@ -440,7 +466,11 @@ def decode_step(params, cache, words, first):
         ? accumulate()
         : out_.call("loss, grads = jax.value_and_grad(loss_fn)", signature(graph_.inputs));
     out_.line("updates, opt_state = OPTIMIZER.update(grads, opt_state, params)");
-    out_.line("return optax.apply_updates(params, updates), opt_state, loss");
+    if (!splits_state(request_))
+      return out_.line("return optax.apply_updates(params, updates), opt_state, loss");
+    out_.print(
+        "state = optax.apply_updates(params, updates), opt_state\n"
+        "return *lax.with_sharding_constraint(state, split_over_devices(state)), loss\n");
   }
 
   // The mean loss and gradients of the parts of a batch.
@@ -484,7 +514,10 @@ def decode_step(params, cache, words, first):
     }
     out_.line("updates, opt_state = OPTIMIZER.update(grads, state.opt_state, state.params)");
     out_.line("params = optax.apply_updates(state.params, updates)");
-    out_.line(fmt::format("return TrainState({}), loss", join(state_.fields(), ", ")));
+    if (!splits_state(request_))
+      return out_.line(fmt::format("return TrainState({}), loss", join(state_.fields(), ", ")));
+    out_.line(fmt::format("state = TrainState({})", join(state_.fields(), ", ")));
+    out_.line("return lax.with_sharding_constraint(state, split_over_devices(state)), loss");
   }
 
   void print_main() {
@@ -499,6 +532,7 @@ def decode_step(params, cache, words, first):
       } else {
         out_.line(fmt::format("params = init_params({})", source));
         out_.line("opt_state = OPTIMIZER.init(params)");
+        if (on_devices(request_)) out_.line("opt_state = " + on_all_devices(request_, "opt_state"));
       }
       out_.line("data = batches(load_data(args.data))");
       print_loop();

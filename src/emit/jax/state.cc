@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "emit/devices.h"
 #include "emit/generation.h"
 #include "emit/precision.h"
 #include "emit/python_script.h"
@@ -24,6 +25,9 @@ class Printer {
       own_init();
     } else if (!state_.whole()) {
       const bool rounds = !state_.in_half.empty();
+      if (on_devices(request_))
+        return out_.print("def init_params(weights):\n    return $placed$\n\n\n",
+                          {{"placed", on_all_devices(request_, "weights")}});
       out_.print(
           "def init_params(weights):\n    $params$ {name: jnp.array(value) for name, value in "
           "weights.items()}\n$rounded$\n\n",
@@ -46,12 +50,14 @@ class Printer {
     const auto body = out_.indent();
     if (draws_weights) out_.line("init = jax.nn.initializers.lecun_normal()");
     if (drawn > 0) out_.line(fmt::format("keys = iter(jax.random.split(key, {}))", drawn));
-    out_.line("return {");
+    const bool placed = on_devices(request_) && !state_.whole();
+    out_.line(placed ? "params = {" : "return {");
     {
       const auto inner = out_.indent();
       for (size_t id = 0; id < request_.workload.parameters.size(); ++id) init_line(id);
     }
     out_.line("}");
+    if (placed) out_.line("return " + on_all_devices(request_, "params"));
     out_.blank(2);
   }
 
@@ -96,7 +102,8 @@ class Printer {
       for (std::string& value : values) {
         if (value == "opt_state") value = "OPTIMIZER.init(params)";
       }
-      out_.call("return TrainState", values);
+      out_.call(on_devices(request_) ? "state = TrainState" : "return TrainState", values);
+      if (on_devices(request_)) out_.line("return " + on_all_devices(request_, "state"));
     }
     out_.blank(2);
   }
@@ -149,6 +156,16 @@ std::string not_trained(const ir::Workload& workload) {
   const bool frozen = std::any_of(workload.parameters.begin(), workload.parameters.end(),
                                   [](const ir::Parameter& p) { return p.frozen; });
   return frozen ? "NOT_TRAINED" : "RUNNING_STATISTICS";
+}
+
+bool splits_state(const Request& request) {
+  return on_devices(request) && setting_or(request.settings, "parallel", "data") == "fsdp";
+}
+
+std::string on_all_devices(const Request& request, const std::string& tree) {
+  const std::string where =
+      splits_state(request) ? fmt::format("split_over_devices({})", tree) : "REPLICATED";
+  return fmt::format("jax.device_put({}, {})", tree, where);
 }
 
 State state_of(const Request& request, const Graph& graph) {

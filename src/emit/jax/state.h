@@ -33,6 +33,11 @@ struct State {
 // What the script calls the names of parameters that the optimizer leaves alone.
 std::string not_trained(const ir::Workload& workload);
 
+// Whether parameters and the optimizer's state are split over the devices, too.
+bool splits_state(const Request& request);
+// Puts a tree of arrays on the devices: "jax.device_put(state, REPLICATED)".
+std::string on_all_devices(const Request& request, const std::string& tree);
+
 State state_of(const Request& request, const Graph& graph);
 
 // In the equalised track from weights, else by the initialisers that JAX's own layer libraries use.

@@ -4,6 +4,7 @@
 
 #include "base/texts.h"
 #include "emit/code_writer.h"
+#include "emit/devices.h"
 #include "emit/generation.h"
 #include "emit/keras/defaults.h"
 #include "emit/keras/dialect.h"
@@ -24,7 +25,22 @@ using keras::OptimizerText;
 
 const std::string& setting(const Request& request, const char* name) { return request.settings.at(name); }
 
+// Keras 3 has keras.distribution; TensorFlow under it knows no such distribution, torch only several processes.
+Status check_distribution(const Request& request, const Dialect& dialect) {
+  if (!on_devices(request)) return Done{};
+  if (dialect.backend(request.settings) != "jax") {
+    return Error{.message = fmt::format(
+                     "devices = {}: keras.distribution.DataParallel splits a batch on JAX, not on {}",
+                     setting(request, "devices"), dialect.backend(request.settings)),
+                 .remedy = "set backend = \"jax\", or devices = 1"};
+  }
+  if (setting(request, "jit_compile") != "false") return Done{};
+  return Error{.message = "Keras on JAX: devices above 1 need a compiled step, not one op by op",
+               .remedy = "leave out jit_compile, or set devices = 1"};
+}
+
 Status check(const Request& request, const Dialect& dialect) {
+  CHECK_OK(check_distribution(request, dialect));
   if (dialect.backend(request.settings) == "torch" && setting(request, "steps_per_execution") != "1") {
     return Error{.message = "Keras on torch runs one step per execution",
                  .remedy = "leave out steps_per_execution with backend = \"torch\""};
@@ -104,7 +120,7 @@ void print_imports(CodeWriter& out, const Request& request, const OptimizerText&
   if (equalised(request)) out.line("import json");
   out.print("import os\nfrom pathlib import Path\n\nos.environ[\"KERAS_BACKEND\"] = \"$backend$\"\n\n",
             {{"backend", backend}});
-  if (states && backend == "jax") out.line("import jax");
+  if ((states || on_devices(request)) && backend == "jax") out.line("import jax");
   out.print("import keras\nimport numpy as np\n");
   if (backend == "tensorflow" && (states || text.find("tf.data.") != std::string::npos))
     out.line("import tensorflow as tf");
@@ -113,6 +129,19 @@ void print_imports(CodeWriter& out, const Request& request, const OptimizerText&
   out.line(load_file_import(predicts));
   out.blank();
   print_precision(out, request, keras::keras_3());
+}
+
+// Before variables are made.
+void print_distribution(CodeWriter& out, const Request& request) {
+  out.print(
+      "$devices$\n\n"
+      "# Without an accelerator the processors count as so many devices.\n"
+      "jax.config.update(\"jax_num_cpu_devices\", DEVICES)\n"
+      "MESH = keras.distribution.DeviceMesh(\n"
+      "    (DEVICES,), [\"data\"], keras.distribution.list_devices()[:DEVICES]\n"
+      ")\n"
+      "keras.distribution.set_distribution(keras.distribution.DataParallel(MESH))\n",
+      {{"devices", devices_constant(request)}});
 }
 
 void print_imports_2(CodeWriter& out, const Request& request, const std::string& text) {
@@ -295,6 +324,7 @@ Result<Emitted> emit_script(const Request& request, const Dialect& dialect) {
   else
     print_imports(head, request, optimizer, body.text());
   print_constants(head, request, optimizer, model.targets);
+  if (on_devices(request)) print_distribution(head, request);
   return Emitted{.source = head.text() + body.text(),
                  .layout_json = model.layout_json,
                  .example = python_example(request,
@@ -347,6 +377,7 @@ const Framework& keras_framework() {
                     .doc = "auto: on with jax, off with torch and with TensorFlow on a CPU",
                     .tuned = {"true"}},
                    kStepsPerExecution,
+                   devices_setting("keras.distribution.DataParallel (backend jax)"),
                    {.name = "input",
                     .values = {"numpy", "tf_data", "py_dataset"},
                     .fallback = "numpy",

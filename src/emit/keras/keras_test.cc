@@ -60,6 +60,25 @@ std::string source_with(const Optimizer& optimizer, Track track = Track::kEquali
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(Keras, SplitsBatchesOverDevicesOnJax) {
+  for (const std::string backend : {"jax", "tensorflow", "torch"}) {
+    Settings two = settings(backend);
+    two["devices"] = "2";
+    const auto made =
+        keras_framework().emit({*zoo::build("mlp_small"), adam_training(), two, "train_keras.py"});
+    if (backend == "jax") {
+      expect_golden("keras/devices.py", made->source);
+    } else {
+      ASSERT_FALSE(made) << backend;
+      EXPECT_TRUE(holds(made.error().text(), "splits a batch on JAX, not on " + backend))
+          << made.error().text();
+    }
+  }
+  Settings eager = settings("jax", "false");
+  eager["devices"] = "2";
+  EXPECT_FALSE(keras_framework().emit({*zoo::build("mlp_small"), adam_training(), eager, "train_keras.py"}));
+}
+
 TEST(Keras, WritesTheNetworksAsTheirGoldens) {
   for (const std::string name : {"alexnet_small", "bert_small", "lstm_lm_tied_small"}) {
     expect_goldens(name, emit_zoo(name, adam_training()));

@@ -61,6 +61,27 @@ def conv1d_xla(x, kernel, *, stride, padding, dilations):
     return tf.nn.conv1d(x, kernel, stride, padding, dilations=dilations)
 
 
+# A tf.function gives no gradient of a variable of several devices that it gets as an argument.
+def conv2d_xla_synced(x, kernel, *, strides, padding, dilations):
+    """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
+
+    @tf.function(jit_compile=True)
+    def convolve(x, kernel):
+        return tf.nn.conv2d(x, kernel, strides, padding, dilations=dilations)
+
+    return convolve(x, tf.identity(kernel))
+
+
+def conv1d_xla_synced(x, kernel, *, stride, padding, dilations):
+    """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
+
+    @tf.function(jit_compile=True)
+    def convolve(x, kernel):
+        return tf.nn.conv1d(x, kernel, stride, padding, dilations=dilations)
+
+    return convolve(x, tf.identity(kernel))
+
+
 def dilated(kernel, dilations):
     """Zeros between the kernel's places: TensorFlow's CPU kernels lack this dilation."""
     for axis, step in enumerate(dilations):
@@ -105,6 +126,20 @@ def conv_transpose(
 def batch_norm(x, scale, shift, running_mean, running_var, *, eps=1e-3, momentum=0.01):
     """Normalises with the statistics of the batch and updates the running ones."""
     mean, var = tf.nn.moments(x, axes=list(range(x.shape.rank - 1)))
+    running_mean.assign((1 - momentum) * running_mean + momentum * mean)
+    running_var.assign((1 - momentum) * running_var + momentum * var)
+    return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
+
+
+# On several devices a mean over the rows of one of them is no statistic of the batch.
+def batch_norm_synced(
+    x, scale, shift, running_mean, running_var, *, eps=1e-3, momentum=0.01
+):
+    """Normalises with statistics of the whole batch and updates the running ones."""
+    replica = tf.distribute.get_replica_context()
+    axes = list(range(x.shape.rank - 1))
+    mean = replica.all_reduce("mean", tf.reduce_mean(x, axes))
+    var = replica.all_reduce("mean", tf.reduce_mean(tf.square(x - mean), axes))
     running_mean.assign((1 - momentum) * running_mean + momentum * mean)
     running_var.assign((1 - momentum) * running_var + momentum * var)
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emit/devices.h"
 #include "emit/python_script.h"
 
 namespace bakeoff::emit::tensorflow {
@@ -9,6 +10,9 @@ namespace {
 
 std::string batches_doc(const Request& request) {
   if (resident(request)) return "Endlessly: all batches as tensors in file order, and which comes next.";
+  if (on_devices(request))
+    return equalised(request) ? "Endless batches in file order, their rows split over the devices."
+                              : "Endless batches of rows in random order, split over the devices.";
   if (equalised(request) || request.training.predicts()) {
     return streams(request) ? "Endless batches, in file order; rows left over are dropped."
                             : "Endless batches as tensors, in file order; rows left over are dropped.";
@@ -28,7 +32,27 @@ void print_stream(CodeWriter& out, const Request& request) {
     return out.line("return iter(data.prefetch(tf.data.AUTOTUNE))");
   }
   if (loops(request)) out.line("data = data.batch(STEPS_PER_CALL, drop_remainder=True)");
+  if (on_devices(request)) {
+    out.line("data = data.repeat().prefetch(tf.data.AUTOTUNE)");
+    return out.line("return iter(STRATEGY.experimental_distribute_dataset(data))");
+  }
   out.line("return iter(data.repeat().prefetch(tf.data.AUTOTUNE))");
+}
+
+void print_split_rows(CodeWriter& out) {
+  out.print(R"(def split_rows(array):
+    """A part of the rows on each device, the first rows on the first one."""
+    parts = np.split(array, DEVICES)
+
+    def part(replica):
+        number = replica.replica_id_in_sync_group
+        with tf.device(STRATEGY.extended.worker_devices[number]):
+            return tf.constant(parts[number])
+
+    return STRATEGY.experimental_distribute_values_from_function(part)
+
+
+)");
 }
 
 }  // namespace
@@ -53,6 +77,7 @@ int64_t least_batches(const Request& request) {
 }
 
 void print_batches(CodeWriter& out, const Request& request) {
+  if (on_devices(request) && !streams(request)) print_split_rows(out);
   out.line("def batches(arrays):");
   const auto body = out.indent();
   out.line("\"\"\"" + batches_doc(request) + "\"\"\"");
@@ -70,8 +95,9 @@ void print_batches(CodeWriter& out, const Request& request) {
   } else if (equalised(request) || request.training.predicts()) {
     out.print(
         "starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n"
-        "ready = [tuple(tf.constant(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]\n"
-        "return itertools.cycle(ready)\n");
+        "ready = [tuple($whole$(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]\n"
+        "return itertools.cycle(ready)\n",
+        {{"whole", on_devices(request) ? "split_rows" : "tf.constant"}});
   } else {
     out.print(
         "rows = len(arrays[0])\n"

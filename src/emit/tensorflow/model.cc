@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/texts.h"
+#include "emit/devices.h"
 #include "emit/precision.h"
 #include "emit/python_script.h"
 #include "emit/tensorflow/ops.h"
@@ -156,6 +157,11 @@ void Model::print_init(CodeWriter& out, const Stretch& stretch, const Attributes
     if (in_half[static_cast<size_t>(id)]) arguments[0] = fmt::format("half({})", arguments[0]);
     if (!ir::trainable(request_.workload.parameters[static_cast<size_t>(id)]))
       arguments.push_back("trainable=False");
+    const Role role = request_.workload.parameters[static_cast<size_t>(id)].role;
+    if (on_devices(request_) && (role == Role::kRunningMean || role == Role::kRunningVar)) {
+      arguments.emplace_back("synchronization=tf.VariableSynchronization.ON_READ");
+      arguments.emplace_back("aggregation=tf.VariableAggregation.MEAN");
+    }
     out.call(fmt::format("self.{} = tf.Variable", name), arguments);
   }
   for (const Attributes::Blocks& attribute : attributes.blocks) print_blocks(out, attribute, stretch, blocks);

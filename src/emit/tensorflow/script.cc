@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/texts.h"
+#include "emit/devices.h"
 #include "emit/generation.h"
 #include "emit/losses.h"
 #include "emit/optimizer_terms.h"
@@ -71,8 +72,9 @@ class Script {
     }
     std::string text = out_.text();
     std::set<std::string> variants = helper_variants(precision_, predicts());
-    if (!xla() && !precision_.mixed() && norms_pictures()) variants.insert("fused");
+    if (!xla() && !precision_.mixed() && !on_devices(request_) && norms_pictures()) variants.insert("fused");
     if (!precision_.mixed() && linear_of_rows(graph_)) variants.insert("rows");
+    if (on_devices(request_)) variants.insert("synced");
     return text.insert(head, helpers().used_by(text.substr(head), variants));
   }
 
@@ -126,6 +128,7 @@ class Script {
     std::vector<std::string> more;
     if (!predicts()) more = optimizer_constants(optimizer_);
     if (loops()) more.push_back("STEPS_PER_CALL = " + steps_per_call());
+    if (on_devices(request_)) more.push_back(devices_constant(request_));
     print_constants(out_, request_, graph_, more);
     if (precision_.tf32) {
       out_.print("\ntf.config.experimental.enable_tensor_float_32_execution(True)\n");
@@ -134,7 +137,21 @@ class Script {
           "\n# float32 means float32, also on a GPU that has TF32.\n"
           "tf.config.experimental.enable_tensor_float_32_execution(False)\n");
     }
+    if (on_devices(request_)) strategy();
     out_.blank(2);
+  }
+
+  void strategy() {
+    out_.print(R"(
+# Without GPUs the processor counts as so many devices.
+KIND = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+if KIND == "CPU":
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration()] * DEVICES,
+    )
+STRATEGY = tf.distribute.MirroredStrategy([f"{KIND}:{i}" for i in range(DEVICES)])
+)");
   }
 
   std::vector<std::string> forward_inputs() const { return graph_.forward_names(); }
@@ -194,7 +211,51 @@ class Script {
         {{"xla", xla() ? ", jit_compile=True" : ""}});
   }
 
+  // Each device has the mean over its rows, all of them as many.
+  void train_step_on_devices() {
+    std::vector<std::string> parameters = {"model", "optimizer"};
+    parameters.insert(parameters.end(), graph_.inputs.begin(), graph_.inputs.end());
+    out_.call("def train_step", parameters, ":");
+    const auto body = out_.indent();
+    out_.call("def part", graph_.inputs, ":");
+    {
+      const auto inner = out_.indent();
+      tape();
+      out_.call("return loss, tape.gradient", gradient_arguments());
+    }
+    out_.blank();
+    const std::string tail = graph_.inputs.size() == 1 ? "," : "";
+    out_.call("loss, gradients = STRATEGY.run",
+              {"part", fmt::format("args=({}{})", join(graph_.inputs, ", "), tail)});
+    out_.print(
+        "gradients = [STRATEGY.reduce(\"sum\", g, axis=None) for g in gradients]\n"
+        "optimizer.apply_gradients(gradients)\n"
+        "return STRATEGY.reduce(\"sum\", loss, axis=None)\n");
+  }
+
+  void tape() {
+    out_.line("with tf.GradientTape() as tape:");
+    const auto inner = out_.indent();
+    Namer names = names_;
+    std::vector<std::string> outputs = loss_arguments(graph_, names);
+    outputs[0] = "prediction";
+    out_.call(fmt::format("{} = model", join(outputs, ", ")), forward_inputs());
+    const bool shares = on_devices(request_) && means(graph_.workload);
+    out_.call("loss = loss_fn", loss_signature(outputs), shares ? " / DEVICES" : "");
+    if (optimizer_.accumulate > 1) out_.line("loss = loss / ACCUMULATE");
+  }
+
+  std::vector<std::string> gradient_arguments() const {
+    std::vector<std::string> arguments = {"loss", "optimizer.targets"};
+    if (graph_.has_idle_parameters()) arguments.push_back("unconnected_gradients=\"zero\"");
+    return arguments;
+  }
+
   void train_step() {
+    if (on_devices(request_)) {
+      train_step_on_devices();
+      return out_.blank(2);
+    }
     const bool parts = optimizer_.accumulate > 1;
     std::vector<std::string> parameters = {"model", "optimizer"};
     const std::vector<std::string> inputs = parts ? std::vector<std::string>{"*batch"} : graph_.inputs;
@@ -209,19 +270,8 @@ class Script {
         out_.line(fmt::format("for {} in parts:", join(graph_.inputs, ", ")));
         parted.emplace(out_);
       }
-      out_.line("with tf.GradientTape() as tape:");
-      {
-        const auto inner = out_.indent();
-        Namer names = names_;
-        std::vector<std::string> outputs = loss_arguments(graph_, names);
-        outputs[0] = "prediction";
-        out_.call(fmt::format("{} = model", join(outputs, ", ")), forward_inputs());
-        out_.call("loss = loss_fn", loss_signature(outputs));
-        if (parts) out_.line("loss = loss / ACCUMULATE");
-      }
-      std::vector<std::string> arguments = {"loss", "optimizer.targets"};
-      if (graph_.has_idle_parameters()) arguments.push_back("unconnected_gradients=\"zero\"");
-      out_.call("gradients = tape.gradient", arguments);
+      tape();
+      out_.call("gradients = tape.gradient", gradient_arguments());
       if (parts) {
         if (graph_.has(ir::Op::kEmbedding))
           out_.line("gradients = [tf.convert_to_tensor(g) for g in gradients]");
@@ -310,11 +360,17 @@ class Script {
       const auto body = out_.indent();
       print_arguments(out_, request_);
       out_.blank();
+      std::optional<CodeWriter::Scope> scope;
+      if (on_devices(request_)) {
+        out_.line("with STRATEGY.scope():");
+        scope.emplace(out_);
+      }
       out_.line(
           fmt::format("model = {}({})", class_, equalised(request_) ? "load_weights(args.weights)" : ""));
       const std::string name = optimizer_name(optimizer_.kind);
       out_.line(groups() ? "optimizer = make_optimizer(model)"
                          : fmt::format("optimizer = {}(model.trainable_variables)", name));
+      scope.reset();
       out_.line("data = batches(load_data(args.data))");
       print_loop();
     }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emit/devices.h"
 #include "emit/generation.h"
 #include "emit/optimizer_terms.h"
 #include "emit/precision.h"
@@ -22,7 +23,22 @@ std::string environment(const Settings&) { return "tensorflow"; }
 bool supports(Op op) { return tensorflow::op_functions(false).contains(op); }
 bool unbiased_running_var(const Settings&) { return false; }
 
+// What a step over several devices is not written for.
+Status check_replicas(const Request& request) {
+  if (!on_devices(request)) return Done{};
+  CHECK_OK(check_devices(request, "TensorFlow: gradients of parts of a batch are not added up"));
+  for (const auto& [setting, value] :
+       Settings{{"mode", "function"}, {"jit_compile", "false"}, {"steps_per_call", "1"}}) {
+    if (setting_or(request.settings, setting, value) == value) continue;
+    return Error{.message = fmt::format("TensorFlow: devices above 1 need {} = {}", setting, value)};
+  }
+  if (!tensorflow::streams(request) && !equalised(request))
+    return Error{.message = "TensorFlow: rows in random order on devices above 1 need input = tf_data"};
+  return check_means(request.workload, "TensorFlow");
+}
+
 Status check_settings(const Request& request) {
+  CHECK_OK(check_replicas(request));
   CHECK_OK(check_eps_form(request.training));
   if (request.settings.at("mode") == "eager" && request.settings.at("jit_compile") == "true") {
     return Error{.message = "TensorFlow: jit_compile = true needs mode = function"};
@@ -155,6 +171,7 @@ const Framework& tensorflow_framework() {
                            "with cache, shuffle and prefetch; auto: preloaded, in the as-is track tf.data "
                            "without cache",
                     .scenarios = {ir::Scenario::kTrain}},
+                   devices_setting("tf.distribute.MirroredStrategy"),
                    loops_setting("a loop over tf.range (mode = function)"),
                    cache_setting(),
                    precision_setting("explicit casts of parameters and inputs, without loss scaling", true),

@@ -71,6 +71,49 @@ TEST(TensorFlow, HandsALoopToTheGraph) {
   EXPECT_TRUE(holds(refused.error().text(), "loops = scan needs mode = function")) << refused.error().text();
 }
 
+TEST(TensorFlow, SplitsBatchesOverDevices) {
+  Settings two = kFunction;
+  two["devices"] = "2";
+  expect_golden("tensorflow/devices.py", of_text(kAllSortsModel, adam_training(), two).source);
+  const std::string as_is = of_zoo("mlp_small", adam_training(Track::kAsIs), two).source;
+  EXPECT_TRUE(holds(as_is, "return iter(STRATEGY.experimental_distribute_dataset(data))")) << as_is;
+}
+
+// Only what the devices' losses add up to.
+TEST(TensorFlow, RefusesOnDevicesWhatNoSumOfThemGives) {
+  Settings two = kFunction;
+  two["devices"] = "2";
+  const auto emit = [&](const std::string& losses, const Settings& settings) {
+    const auto workload = ir::parse(
+        "workload w(x: f32[N,3], y: i32[N]) {\n"
+        "  z = linear(x; weight=a.weight[4,3])\n" +
+        losses + "}");
+    return tensorflow_framework().emit({*workload, adam_training(), settings, "train_tensorflow.py"});
+  };
+  const std::string mean = "  loss = softmax_cross_entropy(z, y)\n";
+  EXPECT_TRUE(holds(emit(mean, two)->source, "loss = loss_fn(prediction, y) / DEVICES\n"));
+  const auto sum = emit("  loss = softmax_cross_entropy(z, y) reduction=sum\n", two);
+  EXPECT_TRUE(holds(sum->source, "loss = loss_fn(prediction, y)\n")) << sum->source;
+  const std::pair<std::string, std::string> refused[] = {
+      {"  loss = softmax_cross_entropy(z, y) ignore_index=0\n", "those that count"},
+      {"  a = softmax_cross_entropy(z, y)\n  b = softmax_cross_entropy(z, y) reduction=sum\n"
+       "  loss = add(a, b)\n",
+       "another one a sum"}};
+  for (const auto& [losses, why] : refused) {
+    const auto none = emit(losses, two);
+    ASSERT_FALSE(none) << losses;
+    EXPECT_TRUE(holds(none.error().text(), why)) << none.error().text();
+  }
+  for (const auto& [name, value] :
+       Settings{{"mode", "eager"}, {"jit_compile", "true"}, {"steps_per_call", "2"}}) {
+    Settings other = two;
+    other[name] = value;
+    const auto none = emit(mean, other);
+    ASSERT_FALSE(none) << name;
+    EXPECT_TRUE(holds(none.error().text(), "devices above 1 need " + name)) << none.error().text();
+  }
+}
+
 TEST(TensorFlow, TakesAllPlacesOfAnAxisInOneStatement) {
   const std::string text = of_text(kStackedAttentionModel, adam_training()).source;
   for (const char* part : {"q, k, v = tf.unstack(u, axis=2)", "[:, 4]"})
