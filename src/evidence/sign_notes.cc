@@ -32,11 +32,27 @@ class Pairs {
 
 std::string gap_percent(double d) { return fmt::format("{:.1f}%", 100 * std::expm1(std::abs(d))); }
 
+// Empty: no pair depends on the node.
+std::string node_note(const stats::PairTable& table, const std::vector<std::string>& contenders) {
+  Pairs nodes;
+  for (size_t a = 0; a < table.contenders(); ++a)
+    for (size_t b = a + 1; b < table.contenders(); ++b)
+      if (const auto spread = table.signs(a, b).nodes)
+        nodes.add(contenders[a], contenders[b],
+                  fmt::format("by {} (sd) between {} nodes, {} heats", gap_percent(spread->sd), spread->nodes,
+                              spread->heats));
+  if (nodes.empty()) return "";
+  return fmt::format(
+      "The difference between two contenders depends on the node, so each node counts as one observation of them, "
+      "however many heats it ran; a verdict on few nodes is then out of reach: {}.",
+      nodes.text());
+}
+
 }  // namespace
 
 std::vector<std::string> sign_notes(const stats::PairTable& table,
                                     const std::vector<std::string>& contenders) {
-  Pairs nodes, modes, correlated, steal, stalls;
+  Pairs modes, correlated, steal, stalls;
   for (size_t a = 0; a < table.contenders(); ++a) {
     for (size_t b = a + 1; b < table.contenders(); ++b) {
       const stats::Signs signs = table.signs(a, b);
@@ -44,10 +60,6 @@ std::vector<std::string> sign_notes(const stats::PairTable& table,
         stalls.add(contenders[gap.gap > 0 ? a : b], contenders[gap.gap > 0 ? b : a],
                    fmt::format("by {:.1f} ± {:.1f}% more, over {} heats", 100 * std::abs(gap.gap),
                                100 * gap.half_width, gap.heats));
-      if (signs.nodes)
-        nodes.add(contenders[a], contenders[b],
-                  fmt::format("by {} (sd) between {} nodes, {} heats", gap_percent(signs.nodes->sd),
-                              signs.nodes->nodes, signs.nodes->heats));
       if (signs.modes)
         modes.add(contenders[a], contenders[b],
                   fmt::format("{} groups, {} apart, within which {:.1f}% of the variance is left, {} heats",
@@ -67,11 +79,7 @@ std::vector<std::string> sign_notes(const stats::PairTable& table,
     }
   }
   std::vector<std::string> notes;
-  if (!nodes.empty())
-    notes.push_back(fmt::format(
-        "The difference between two contenders depends on the node, so each node counts as one "
-        "observation of them, however many heats it ran; a verdict on few nodes is then out of reach: {}.",
-        nodes.text()));
+  if (const std::string nodes = node_note(table, contenders); !nodes.empty()) notes.push_back(nodes);
   if (!modes.empty())
     notes.push_back(
         fmt::format("The heats' differences between two contenders fall into groups, as if processes "
