@@ -90,6 +90,7 @@ Result<fleet::Board> plan_fleet(FleetOptions& options, const fs::path& config) {
   const auto planned = [&]() -> Result<fleet::Board> {
     if (!options.shared.empty()) CHECK_OK(fleet::check_shared(options.shared, settings, session.plan()));
     TRY(fleet::Board board, fleet::Board::create(folder, settings));
+    CHECK_OK(board.note_ours());
     CHECK_OK(fleet::make_engine(board)->check());
     session.limit({.minutes = recipe::Budget::kNoLimit});
     CHECK_OK(session.prove());
@@ -247,12 +248,15 @@ int on_node(const FleetOptions& options, const fleet::Board& board, const run::S
 
 using Verb = int (*)(FleetOptions&, const fs::path& config);
 
-// A verb that goes on with a run.
+// A verb that goes on with a run; one that asks the engine runs commands.
+enum class Asks { kNobody, kEngine };
 template <typename Act>
-int with_run(const FleetOptions& options, const fs::path& config, const Act& act) {
+int with_run(const FleetOptions& options, const fs::path& config, Asks whom, const Act& act) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   const auto board = fleet::Board::open(options.run);
   if (!board) return fail(board.error());
+  if (whom == Asks::kEngine)
+    if (const Status ours = board->check_ours(); !ours) return fail(ours.error());
   const auto engine = fleet::make_engine(*board);
   ConsoleProgress progress;
   const auto with = surroundings(config, progress);
@@ -265,19 +269,22 @@ int plan_verb(FleetOptions& options, const fs::path& config) {
   return plan(options, config);
 }
 int submit_verb(FleetOptions& options, const fs::path& config) {
-  return with_run(options, config, [](const auto& board, const auto& engine, const auto& with) {
-    return do_submit(board, engine, with.interpreters);
-  });
+  return with_run(options, config, Asks::kEngine,
+                  [](const auto& board, const auto& engine, const auto& with) {
+                    return do_submit(board, engine, with.interpreters);
+                  });
 }
 int status_verb(FleetOptions& options, const fs::path& config) {
-  return with_run(options, config, [](const auto& board, const auto& engine, const auto& with) {
-    return do_status(board, engine, with.interpreters);
-  });
+  return with_run(options, config, Asks::kEngine,
+                  [](const auto& board, const auto& engine, const auto& with) {
+                    return do_status(board, engine, with.interpreters);
+                  });
 }
 int collect_verb(FleetOptions& options, const fs::path& config) {
-  return with_run(options, config, [&](const auto& board, const auto& engine, const auto& with) {
-    return do_collect(options, board, engine, with.interpreters);
-  });
+  return with_run(options, config, options.wait ? Asks::kEngine : Asks::kNobody,
+                  [&](const auto& board, const auto& engine, const auto& with) {
+                    return do_collect(options, board, engine, with.interpreters);
+                  });
 }
 int cancel_verb(FleetOptions& options, const fs::path& config) {
   return with_run(options, config, [](const auto& board, const auto& engine, const auto&) {
@@ -285,7 +292,7 @@ int cancel_verb(FleetOptions& options, const fs::path& config) {
   });
 }
 int node_verb(FleetOptions& options, const fs::path& config) {
-  return with_run(options, config, [&](const auto& board, const auto&, const auto& with) {
+  return with_run(options, config, Asks::kNobody, [&](const auto& board, const auto&, const auto& with) {
     return on_node(options, board, with, config);
   });
 }

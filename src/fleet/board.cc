@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "base/sha256.h"
 #include "records/records.h"
 
 namespace bakeoff::fleet {
@@ -181,6 +182,28 @@ Result<std::vector<Job>> Board::jobs() const {
   }
   std::ranges::sort(all, {}, &Job::number);
   return all;
+}
+
+namespace {
+
+fs::path note_of(const fs::path& run, const Settings& settings) {
+  std::error_code code;
+  const fs::path place = fs::weakly_canonical(run, code);
+  return bakeoff_home() / "fleets" / sha256((code ? run : place).string() + "\n" + to_json(settings));
+}
+
+}  // namespace
+
+Status Board::note_ours() const { return write_file(note_of(run_, settings_), ""); }
+
+Status Board::check_ours() const {
+  if (fs::exists(note_of(run_, settings_))) return Done{};
+  return Error{
+      .message = "it was planned elsewhere, or fleet.json was edited: the commands that it names are not run",
+      .where = (folder_ / kSettings).string(),
+      .remedy =
+          "set BAKEOFF_HOME to the home that it was planned with, or plan it again; "
+          "`bakeoff fleet collect` without --wait runs no command"};
 }
 
 Result<FileLock> Board::lock() const { return FileLock::attempt(folder_ / ".lock"); }

@@ -63,6 +63,11 @@ class Board {
   Status write(const Job& job) const;
   Result<std::vector<Job>> jobs() const;  // by number
 
+  // Settings name commands that engines run. A folder that somebody sent must not run any, so `plan` notes in the bakeoff
+  // home which settings are ours, and verbs that ask an engine want that note.
+  Status note_ours() const;
+  Status check_ours() const;
+
   // Held by the one process that plans and submits. Error: another one does, or is about to.
   Result<FileLock> lock() const;
 

@@ -238,6 +238,15 @@ class InTheBackground(FleetTest):
             "plan", self.recipe, "--engine", "local", "--hosts", "a", code=2
         )
         self.assertIn("--hosts: engine local takes no hosts", said)
+        # A folder that somebody sent runs none of the commands that it names.
+        settings = run / "fleet" / "fleet.json"
+        ours = json.loads(settings.read_text())
+        hostile = {"engine": "ssh", "hosts": ["a"], "ssh": ["touch", str(run / "x")]}
+        settings.write_text(json.dumps({**ours, **hostile}))
+        for verb in ("submit", "status", "cancel"):
+            said = self.fleet(verb, run, code=2)
+            self.assertIn("the commands that it names are not run", said)
+        self.assertFalse((run / "x").exists())
 
 
 class OverSsh(FleetTest):
