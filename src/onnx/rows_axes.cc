@@ -56,6 +56,11 @@ Result<Values> reduce(Mapper& m, const Call& call, const char* op, const char* b
                       const char* after = "") {
   CHECK_OK(want_graph(call));
   Value x = call.in(0);
+  const bool whole = x.kind == Kind::kInt && *before == '\0' && *after == '\0' && std::string(op) != "mean" &&
+                     std::string(op) != "logsumexp";
+  if (whole) {
+    TRY(x, as_floats(m, x));
+  }
   if (x.kind != Kind::kFloat) return refused("computes with integers or booleans that depend on the inputs");
   TRY(const Ints axes, axes_of(m, call, call.op() == "ReduceSum" ? 13 : 18));
   const bool keep = call.integer("keepdims", 1) != 0;
@@ -78,7 +83,7 @@ Result<Values> reduce(Mapper& m, const Call& call, const char* op, const char* b
   if (*after != '\0') {
     TRY(x, m.elementwise(after, {x}));
   }
-  return Values{x};
+  return Values{whole ? as_integers(m, x) : x};
 }
 
 // An op along one axis of a value of the graph; before opset 13 the axes from this one on are one.

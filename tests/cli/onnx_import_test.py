@@ -102,7 +102,7 @@ class Importing(unittest.TestCase):
             "heads",
             "external",
             *("gru", "peepholes", "holes", "columns", "smaller"),
-            *("places", "angles", "einsum", "rotary"),
+            *("places", "counts", "angles", "einsum", "rotary"),
         ):
             with self.subTest(name):
                 outcome = self.imported(name)

@@ -324,6 +324,28 @@ def choices() -> dict[str, Any]:
             ["batch", 4, 6],
             opset=26,
         ),
+        "counts": model(
+            [
+                node("Less", ["zero", "x"], "b"),
+                node("Cast", ["b"], "i", to=I),
+                node("ReduceSum", ["i", "axes"], "n", keepdims=1),
+                node("ReduceMax", ["i", "axes"], "any", keepdims=1),
+                node("Clip", ["n", "one"], "m"),
+                node("Cast", ["m"], "f", to=F),
+                node("Cast", ["any"], "a", to=F),
+                node("MatMul", ["x", "w"], "h"),
+                node("Div", ["h", "f"], "d"),
+                node("Add", ["d", "a"], "out"),
+            ],
+            [
+                weight("w", 6, 6),
+                ints("axes", 1, 2),
+                table("one", np.array(1, np.int64)),
+                table("zero", np.array(0.7, np.float32)),
+            ],
+            ["batch", 4, 6],
+            opset=18,
+        ),
         "angles": model(
             [
                 node("Tanh", ["x"], "t"),
