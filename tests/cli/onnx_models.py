@@ -346,6 +346,18 @@ def choices() -> dict[str, Any]:
             ["batch", 4, 6],
             opset=18,
         ),
+        "ordered": model(
+            [
+                node("MatMul", ["x", "w"], "h"),
+                helper.make_node("TopK", ["h", "k"], ["v", "i"], axis=1, largest=0),
+                node("Gather", ["rows", "i"], "g"),
+                node("ReduceSum", ["g", "last"], "s", keepdims=0),
+                node("Add", ["v", "s"], "out"),
+            ],
+            [weight("w", 6, 6), weight("rows", 4, 3), ints("k", 3), ints("last", -1)],
+            ["batch", 4, 6],
+            opset=18,
+        ),
         "angles": model(
             [
                 node("Tanh", ["x"], "t"),
@@ -790,7 +802,7 @@ def bad() -> dict[str, Any]:
         "unsupported": model(
             [
                 node("Det", ["x"], "a"),
-                node("TopK", ["x", "k"], "b"),
+                node("Compress", ["x", "k"], "b"),
                 node("Add", ["a", "b"], "out"),
             ],
             [ints("k", 1)],
