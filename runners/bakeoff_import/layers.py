@@ -1396,9 +1396,12 @@ def _state(m: Mapper, state: Any, place: int, x: Value, time: int, units: int) -
     if isinstance(state, Stacked):
         return m.value(state.items[place])
     if isinstance(state, Const):
-        row_ = m.one_row(state, 1)[place]
+        rows = m.one_row(state, 1)[place].reshape(-1, state.tensor.shape[-1])
+        if bool((rows != rows[0]).any()):
+            raise Unsupported("starts from other states where axes are merged with N")
         layout = Layout(shape, 0, x.layout.before, x.layout.after)
-        return m._fitted(Const(row_.reshape(row_.shape[-1])), layout)
+        held = m._fitted(Const(rows[0]), layout)
+        return held if layout.alone else m.expand(held, layout)
     return selected(m, m.value(state), 0, place)
 
 

@@ -1798,3 +1798,19 @@ class Zoneout(nn.Module):
             h = torch.where(torch.rand_like(x) < 0.1, old, new)
             h = h if self.training else 0.1 * old + 0.9 * new
         return h
+
+
+class RowsAndColumns(nn.Module):
+    """Recurrent layers along both axes of a picture, whose other axis joins N."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.LSTM(3, 4, batch_first=True, bidirectional=True)
+        self.along = nn.GRU(3, 4, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        _, height, width, _ = x.shape
+        columns = self.down(x.transpose(1, 2).flatten(0, 1))[0]
+        columns = columns.view(-1, width, height, 8).transpose(1, 2)
+        rows = self.along(x.flatten(0, 1))[0].view(-1, height, width, 4)
+        return torch.cat([columns, rows], -1)

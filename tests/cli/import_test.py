@@ -454,6 +454,9 @@ class ProvenToo(Proving):
         text = self.proves("PackedRows", "i32[4,5]<9", "i32[4]<5")
         self.assertEqual((text.count("= gru("), text.count("= lstm(")), (4, 2))
 
+    def test_recurrences_along_axes_that_join_the_batch(self) -> None:
+        self.proves("RowsAndColumns", "f32[4,3,5,3]")
+
     def test_places_of_pools_and_of_neighbours(self) -> None:
         text = self.proves("Unpools", "f32[4,3,9,11]")
         self.assertEqual(text.count("= scatter_add("), 2)
