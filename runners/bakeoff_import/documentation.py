@@ -31,7 +31,8 @@ def _table(title: str, rows: Mapping[str, Any]) -> str:
     lines: dict[str, list[str]] = {}
     for name, row in rows.items():
         meaning = (row.__doc__ or "").strip().splitlines()[0]
-        lines.setdefault(meaning, []).append(f"`{name}`")
+        short = name.removeprefix("bakeoff.")
+        lines.setdefault(meaning, []).append(f"`{short}`")
     text = "".join(
         f"| {', '.join(names)} | {what} |\n" for what, names in lines.items()
     )

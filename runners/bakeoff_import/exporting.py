@@ -4,14 +4,13 @@ compared: the modes may differ by dropout and batch norm alone."""
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import inspect
 import random
 import re
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Optional, Sequence
+from typing import Any, Iterator, Optional, Sequence
 
 import numpy as np
 import torch
@@ -25,18 +24,22 @@ import bakeoff_import.places  # noqa: F401
 from bakeoff_import.assignments import functional_assignments
 from bakeoff_import.counting import filled
 from bakeoff_import.float64 import (
+    Float64,
+    WithoutDropout,
     experts,
     float64_by_default,
     followed_functions,
     in_float64,
     masks_as_given,
     seen_functions,
+    users_line,
 )
 from bakeoff_import.graph import Graph, Names, Node, ir_word
 from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin, changes_parameter
 from bakeoff_import.modes import IN_BOTH_MODES, same_graphs
 from bakeoff_import.origin import user_place
 from bakeoff_import.outputs import Outputs
+from bakeoff_import.packed import padded_sequences
 from bakeoff_import.patterns import (
     packed_projections,
     spelled_norms,
@@ -94,18 +97,15 @@ class Exported:
 
 
 def _modules(found: torch.nn.Module) -> torch.nn.Module:
-    """A copy in float64, whose own code computes in float64 too."""
+    """The module in float64, whose own code computes in float64 too. No copy: functions
+    that it holds (hooks, lambdas) would still read the weights of the first."""
     for wrapper in ("_orig_mod", "module"):  # of torch.compile, of DataParallel
         inner = getattr(found, wrapper, None)
         if type(found).__module__.startswith("torch.") and isinstance(
             inner, torch.nn.Module
         ):
             found = inner
-    try:
-        module = copy.deepcopy(found)
-    except Exception:
-        module = found
-    return in_float64(filled(module))
+    return in_float64(filled(found))
 
 
 def _still_norms(module: torch.nn.Module) -> list[str]:
@@ -449,16 +449,21 @@ class Importer:
             )
 
         drawn_before = random.getstate(), str(np.random.get_state())
+        Float64.on_gradients.clear()
         experts(self.module, "batched_mm")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with seen_functions(self.folder) as functions, masks_as_given():
+            with contextlib.ExitStack() as stack:
+                functions = stack.enter_context(seen_functions(self.folder))
+                stack.enter_context(masks_as_given())
+                stack.enter_context(padded_sequences())
                 program = exported()
-            if functions and self._follow_formulas(args, kwargs):
+            if functions and self._same_gradients(args, kwargs, followed_functions()):
                 self.followed = {name for name, _ in functions}
-                with followed_functions(), masks_as_given():
+                with followed_functions(), masks_as_given(), padded_sequences():
                     program, functions = exported(), []
         experts(self.module, "eager")
+        self._refuse_other_gradients(args, kwargs)
         if functions:
             name, place = functions[0]
             raise ImportProblem(
@@ -477,9 +482,30 @@ class Importer:
             )
         return program
 
-    def _follow_formulas(self, args: Any, kwargs: Any) -> bool:
-        """Whether the backward of custom functions is the gradient of their forward, at
-        one point; the proof compares the gradients at others."""
+    def _refuse_other_gradients(self, args: Any, kwargs: Any) -> None:
+        """Hooks that only look at gradients are left out."""
+        for kind, found in list(Float64.on_gradients):
+            place = users_line(found, self.folder)
+            if kind == "requires_grad":
+                raise ImportProblem(
+                    "forward changes requires_grad of a parameter; no export keeps it",
+                    "set it in make, once; detach() or torch.no_grad() for a call "
+                    "whose weights are not to be trained",
+                    place,
+                )
+            if not self._same_gradients(args, kwargs, _without_hooks()):
+                raise ImportProblem(
+                    "a hook changes the gradient of a tensor, which no export keeps",
+                    "leave out register_hook, or spell it with torch's ops: a gradient "
+                    "times k is that of k * x + (1 - k) * x.detach()",
+                    place,
+                )
+
+    def _same_gradients(
+        self, args: Any, kwargs: Any, other: contextlib.AbstractContextManager[Any]
+    ) -> bool:
+        """Whether gradients in another context are those of the model, at one point;
+        the proof compares the gradients at others."""
 
         def gradients() -> Any:
             out = self.module(*args, **kwargs)
@@ -488,17 +514,19 @@ class Importer:
             own = [p for p in self.module.parameters() if p.requires_grad]
             return torch.autograd.grad((out * weights).sum(), own, allow_unused=True)
 
-        before = self.module.training
-        self.module.eval()  # nothing is drawn, no statistics move
+        still = {k: t for k, t in self.tensors().items() if not t.requires_grad}
+        before = {key: tensor.clone() for key, tensor in still.items()}
         try:
-            ours = gradients()
-            with followed_functions() as seen:
-                pairs = list(zip(ours, gradients()))
+            with WithoutDropout():
+                ours = gradients()
+                with other as seen:
+                    pairs = list(zip(ours, gradients()))
         except Exception:
             return False
         finally:
-            self.module.train(before)
-        return bool(seen) and all(
+            for key, tensor in still.items():
+                tensor.copy_(before[key])
+        return seen != [] and all(
             one is two
             if one is None or two is None
             else torch.allclose(one, two, 1e-7, 1e-9)
@@ -524,6 +552,8 @@ class Importer:
             except Exception as error:
                 place = user_place(error, self.folder)
                 lines = f"{type(error).__name__}: {error}".strip().splitlines()
+                if "Length of all samples" in lines[0]:
+                    remedy = "lengths.clamp(min=1): drawn integers begin at 0"
                 return ImportProblem(f"{said}: {lines[0]}", remedy, place)
         return None
 
@@ -781,6 +811,16 @@ def _dynamic(module: Any, args: Any, kwargs: Any, shapes: Any) -> Any:
         else:
             found[name] = shapes[1][name] if name in shapes[1] else next(rest)
     return found
+
+
+@contextlib.contextmanager
+def _without_hooks() -> Iterator[None]:
+    """Tensors take no hooks."""
+    Float64.without_hooks = True
+    try:
+        yield
+    finally:
+        Float64.without_hooks = False
 
 
 _FIXES = re.compile("Constraints violated|specialized|ConstraintViolation")

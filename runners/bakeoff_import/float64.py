@@ -6,12 +6,14 @@ from __future__ import annotations
 import contextlib
 import inspect
 import sys
+from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator, Optional
+from typing import Any, ClassVar, Iterator, Optional
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils.hooks import RemovableHandle
 
 from bakeoff_import.problems import is_users
 
@@ -34,9 +36,29 @@ def _wide(arg: Any) -> Any:
     return arg
 
 
+def frames() -> list[tuple[str, int]]:
+    """Files and lines of the calls that led here, the innermost first."""
+    frame: Any = sys._getframe(2)
+    found = []
+    while frame:
+        found.append((frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    return found
+
+
+def users_line(found: list[tuple[str, int]], folder: str) -> str:
+    """'model.py:12': the innermost of the user's own; empty: there is none."""
+    own = [(file, line) for file, line in found if is_users(file, folder)]
+    return f"{Path(own[0][0]).name}:{own[0][1]}" if own else ""
+
+
 class Float64(TorchFunctionMode):  # type: ignore[misc]
     """Where the code says float32, float16 or bfloat16 it gets float64. Whether all
-    numbers are finite is no question: what gives others is not proven."""
+    numbers are finite is no question: what gives others is not proven. What forward
+    does to gradients, which no export keeps, is remembered with its frames."""
+
+    on_gradients: ClassVar[list[tuple[str, list[tuple[str, int]]]]] = []
+    without_hooks: ClassVar[bool] = False  # of tensors
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -44,6 +66,15 @@ class Float64(TorchFunctionMode):  # type: ignore[misc]
         kwargs = kwargs or {}
         if func in (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16):
             return args[0].double()
+        if func == torch.Tensor.register_hook:
+            self.on_gradients.append(("hook", frames()))
+            if self.without_hooks or not args[0].requires_grad:
+                return RemovableHandle(OrderedDict())
+        elif func in (torch.Tensor.requires_grad_, torch.Tensor.requires_grad.__set__):
+            trains = (*args[1:], *kwargs.values(), True)[0]
+            weight = isinstance(args[0], torch.nn.Parameter)
+            if weight and args[0].requires_grad != trains:
+                self.on_gradients.append(("requires_grad", frames()))
         if func == torch.Tensor.data.__get__:
             return args[0].detach()  # which an export can follow
         name = getattr(func, "__name__", "")
@@ -177,7 +208,8 @@ class WithoutDropout(TorchFunctionMode):  # type: ignore[misc]
             kwargs.pop("dropout_p", None)
             args = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
         if func in (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu):
-            args = (*args[:5], 0.0, *args[6:])
+            at = 6 if isinstance(args[3], (list, tuple)) else 5  # of packed sequences
+            args = (*args[:at], 0.0, *args[at + 1 :])
         return func(*args, **kwargs)
 
 
@@ -294,15 +326,7 @@ def seen_functions(folder: str) -> Iterator[list[tuple[str, str]]]:
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         if not cls.__module__.startswith("torch."):
-            frame: Any = sys._getframe(1)
-            while frame and not is_users(frame.f_code.co_filename, folder):
-                frame = frame.f_back
-            place = (
-                f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-                if frame
-                else ""
-            )
-            seen.append((cls.__name__, place))
+            seen.append((cls.__name__, users_line(frames(), folder)))
         return original.__get__(None, cls)(*args, **kwargs)
 
     torch.autograd.Function.apply = classmethod(apply)

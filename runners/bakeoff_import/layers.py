@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 import numpy as np
@@ -34,7 +34,8 @@ from bakeoff_import.values import Const, Layout, N, Param, Shape, Stacked, Value
 
 
 def _weights(m: Mapper, **slots: Any) -> list[tuple[str, str]]:
-    return [(slot, m.slot(arg)) for slot, arg in slots.items() if arg is not None]
+    given = {slot: arg for slot, arg in slots.items() if arg is not None}
+    return [(k, v if isinstance(v, str) else m.slot(v)) for k, v in given.items()]
 
 
 @row("linear")
@@ -518,6 +519,66 @@ def _maxima(m: Mapper, a: Args, x: Value, count: int) -> Value:
     return m.reshaped(made, Layout((1, channels, *sizes), 0))
 
 
+@row("max_pool2d_with_indices")
+def max_pool_and_places(m: Mapper, a: Args) -> list[Any]:
+    """`max_pool2d`; its indices, of windows that do not overlap: `argmax`"""
+    x, attrs, _ = _pool(m, a, 2)
+    read = [user for user in m.node.users if user.args[1] == 1 and user.users]
+    if _reaches_far(attrs) or any(d != 1 for d in _pairs(a.dilation, 2)):
+        made = _maxima(m, a, x, 2)
+    else:
+        made = m.made("max_pool2d", [x], _pooled(m, x, m.out()[0][2:]), **attrs)
+    places = _pooled_places(m, a, x, made.shape[2:]) if read else None
+    return [_stacked_again(m, made, a.input), places]
+
+
+def _pooled_places(m: Mapper, a: Args, x: Value, sizes: Sequence[int]) -> Value:
+    """Of each window's maximum in its picture, row after row."""
+    kernel, pad = _pairs(a.kernel_size, 2), _pairs(a.padding, 2)
+    stride = _pairs(a.stride or kernel, 2)
+    if any(k > s for k, s in zip(kernel, stride)) or _pairs(a.dilation, 2) != [1, 1]:
+        raise Unsupported("gives places of windows that overlap", "stride=kernel_size")
+    height, width = x.shape[2:]
+    pads = [0] * 2
+    for size, s, p, o in zip((height, width), stride, pad, sizes):
+        pads += [p, max(0, o * s - size - p)]
+    wide = (height + sum(pads[2:4]), width + sum(pads[4:]))
+    if any(pads):
+        layout = Layout((*x.shape[:2], *wide), 0)
+        x = m.made("pad", [x], layout, pad=pads, value=-LARGEST)
+    for i in (0, 1):
+        x = m.sliced(x, 2 + i, 0, sizes[i] * stride[i])
+    split = (sizes[0], stride[0], sizes[1], stride[1])
+    x = m.permuted(m.reshaped(x, Layout((*x.shape[:2], *split), 0)), [0, 1, 2, 4, 3, 5])
+    x = m.sliced(m.sliced(x, 4, 0, kernel[0]), 5, 0, kernel[1])
+    out = Layout(x.shape[:4], 0)
+    x = m.reshaped(x, Layout((*x.shape[:4], math.prod(kernel)), 0))
+    found = m.made("argmax", [x], out, "i32", axis=4)
+    i, j = torch.meshgrid(*map(torch.arange, kernel), indexing="ij")
+    inside = (i * width + j).reshape(-1, 1).double()
+    lookup = m.made("embedding", [found], Layout((*out.shape, 1), 0),
+                    params=[("weight", m.slot(Const(inside)))])  # fmt: skip
+    i, j = torch.meshgrid(*map(torch.arange, sizes), indexing="ij")
+    first = (i * stride[0] - pad[0]) * width + j * stride[1] - pad[1]
+    base = m._fitted(Const(first.double().reshape(1, 1, *sizes)), out)
+    places = m.made("add", [m.reshaped(lookup, out), base], out)
+    m.whole.add(places.name)
+    return places
+
+
+@row("max_unpool2d")
+def max_unpool(m: Mapper, a: Args) -> Value:
+    """`scatter_add` to the places of a `max_pool2d` whose windows do not overlap"""
+    x, ids = m.batch_first(a.input), m.value(a.indices)
+    if ids.name not in m.whole or ids.shape != x.shape:
+        raise Unsupported("has other places than those of nn.MaxPool2d")
+    flat = Layout((*x.shape[:2], math.prod(x.shape[2:])), 0)
+    size = math.prod(a.output_size)
+    pair = m.reshaped(m.real(x), flat), m.reshaped(ids, flat)
+    made = m.placed("scatter_add", *pair, 2, size=size)
+    return m.reshaped(made, Layout((*x.shape[:2], *a.output_size), 0))
+
+
 @row("avg_pool1d", "avg_pool2d", "avg_pool3d")
 def avg_pool(m: Mapper, a: Args) -> Value:
     """`avg_pool1d`, `avg_pool2d`, `avg_pool3d`; others `matmul` with constants"""
@@ -876,7 +937,10 @@ def batch_norm(m: Mapper, a: Args) -> Any:
         statistics = trained
     mean, var = a.running_mean, a.running_var
     if mean is None or var is None:
-        raise Unsupported("has no running statistics", "track_running_stats=True")
+        raise Unsupported(
+            "takes the batch's statistics in inference too: rows of a batch meet",
+            "track_running_stats=True, or nn.GroupNorm",
+        )
     if not statistics:
         out = _frozen_norm(m, a, x, mean, var)
         return [out, None, None, mean, var] if functional else out
@@ -1189,6 +1253,16 @@ def _bias(m: Mapper, bias_in: Any, bias_hidden: Any) -> str:
     )
 
 
+def _as_one(m: Mapper, w: Recurrent) -> Recurrent:
+    """With the one bias that an `lstm` has which reads the same weights elsewhere."""
+    if not isinstance(w.bias_ih, Param):
+        return w
+    found = m.readers(w.bias_ih.key)
+    if len(found) < 2 or all(m._op_name(node) != "aten.lstm" for node in found):
+        return w
+    return replace(w, bias_ih=_bias(m, w.bias_ih, w.bias_hh), bias_hh=None)
+
+
 def m_reads(m: Mapper, index: int) -> bool:
     """Whether something reads output `index` of the present node."""
     return any(u.args[1] == index and u.users for u in m.node.users)
@@ -1297,6 +1371,7 @@ def _unrolled(
     for number, layer in enumerate(_directions(a)):
         outs = []
         for direction, w in enumerate(layer):
+            w = _as_one(m, w) if step is _lstm_step else w
             place = number * len(layer) + direction
             widths = zip(states, w.widths(len(states)))
             state = [_state(m, s, place, x, time, width) for s, width in widths]
@@ -1321,16 +1396,19 @@ def _state(m: Mapper, state: Any, place: int, x: Value, time: int, units: int) -
     if isinstance(state, Stacked):
         return m.value(state.items[place])
     if isinstance(state, Const):
-        row_ = m.one_row(state, 1)[place]
+        rows = m.one_row(state, 1)[place].reshape(-1, state.tensor.shape[-1])
+        if bool((rows != rows[0]).any()):
+            raise Unsupported("starts from other states where axes are merged with N")
         layout = Layout(shape, 0, x.layout.before, x.layout.after)
-        return m._fitted(Const(row_.reshape(row_.shape[-1])), layout)
+        held = m._fitted(Const(rows[0]), layout)
+        return held if layout.alone else m.expand(held, layout)
     return selected(m, m.value(state), 0, place)
 
 
 @row("lstm_cell")
 def lstm_cell(m: Mapper, a: Args) -> list[Value]:
     """its formula: `linear`, `sigmoid`, `tanh`, `mul`, `add`"""
-    w = Recurrent(a.w_ih, a.w_hh, a.b_ih, a.b_hh)
+    w = _as_one(m, Recurrent(a.w_ih, a.w_hh, a.b_ih, a.b_hh))
     x = m.value(a.input)
     state = [_cell_state(m, s, x) for s in a.hx]
     return _lstm_step(m, _gates(m, x, w.weight_ih, w.bias_ih), state, w)

@@ -41,6 +41,7 @@ from bakeoff_import.values import (
     Noise,
     Param,
     Shape,
+    Shifted,
     Stacked,
     Uniform,
     Value,
@@ -324,22 +325,16 @@ class Mapper(Builder):
         if name.startswith(_CHECKS):
             return None
         mutates = target._schema.is_mutable and name not in _MUTATES_STATISTICS
-        flat = [
-            a
-            for a in _flat(args.values())
-            if isinstance(
-                a, (Value, Param, Const, Noise, Uniform, Kept, Stacked, Complex)
-            )
-        ]
+        read = [a for a in flat(args.values()) if isinstance(a, _TENSORS)]
         computed = name in _RANDOM | _EMPTY or name.endswith(("batch_norm", "dropout"))
         # Joined first states of a loop are what its next step joins, too.
-        joins = name in ("aten.cat", "aten.stack") and len(flat) > 0
+        joins = name in ("aten.cat", "aten.stack") and len(read) > 0
         computed |= joins and all(
             isinstance(a, Const) and a.n is not None and one_number(a) is not None
-            for a in flat
+            for a in read
         )
-        if not computed and all(isinstance(a, Const) for a in flat):
-            made = self._fold(node, flat, mutates)
+        if not computed and all(isinstance(a, Const) for a in read):
+            made = self._fold(node, read, mutates)
             self._alias(node, target, False, made)  # a value may be written into it
             return made
         sizes = getattr(node.meta.get("val"), "shape", ())
@@ -347,16 +342,22 @@ class Mapper(Builder):
             return self.nothing(node.meta["val"])
         if name in _EMPTY:
             return Noise(Layout(*layout_of(node.meta["val"])), 1.0, 1.0)
-        pairs = _is_complex(node.meta.get("val")) or any(map(_is_complex, flat))
+        pairs = _is_complex(node.meta.get("val")) or any(map(_is_complex, read))
         written = args.get("input")
         if mutates and isinstance(written, Param):
             raise Unsupported(*changes_parameter(written.key))
         row = self._rows["complex"] if pairs else self._row(name)
-        if any(_is_random(one) for one in flat):
+        if any(_is_random(one) for one in read):
             row = self._rows["rand"]
         if row is None:
             raise Unsupported(*nearest(name))
+        step = 0
+        if isinstance(written, Shifted) and name in _VIEWS:
+            step, args["self"] = written.step, written.ids
+            args["input"] = written.ids
         result = row(self, args)
+        if step:
+            return Shifted(result, step)
         of = args.get("input")
         if name in _TURNS and isinstance(of, Param) and of.tensor.ndim == 2:
             made = self.graph.by_output.get(result.name)
@@ -547,7 +548,9 @@ class Mapper(Builder):
             raise Unsupported("drops in inference mode too", "training=self.training")
 
     def out(self) -> tuple[Shape, Optional[int]]:
-        return layout_of(self.node.meta["val"])
+        """Sizes of what the node gives, or of its first tensor, and where N is."""
+        made = self.node.meta["val"]
+        return layout_of(made[0] if isinstance(made, (list, tuple)) else made)
 
     def under(self, arg: Any) -> Any:
         """What is written over, perhaps in parts: of memory without contents zeros."""
@@ -895,6 +898,23 @@ class Mapper(Builder):
         ]
         return self.concat(parts, axis)
 
+    def shifted(self, one: Any, other: Any) -> Optional[Shifted]:
+        """Places of each row, and a constant that is a multiple of the row's number."""
+        if isinstance(one, Const):
+            one, other = other, one
+        constant = isinstance(other, Const) and other.n is not None
+        if not isinstance(one, Value) or not constant:
+            return None
+        rows, n = other.tensor, other.n + one.layout.rank - other.tensor.ndim
+        counted = torch.arange(ROWS_FOLDED)
+        if rows.is_floating_point() or rows.numel() != ROWS_FOLDED:
+            return None
+        step = int(rows.flatten()[1])
+        if not torch.equal(rows.flatten(), counted * step) or step < 1:
+            return None
+        lay = one.layout
+        return Shifted(one, step) if lay.alone and lay.n == n else None
+
     def _looked_up(self, v: Value, begin: int, end: int) -> Value:
         """Ids as floats, by a table that counts from `begin`."""
         if (begin, end) not in self._numbers:
@@ -948,18 +968,21 @@ class Mapper(Builder):
 
     def read_elsewhere(self, key: str, padding: int) -> bool:
         """Whether anything but lookups with this padding_idx reads a table."""
-        for node in self._module.graph.nodes:
-            held = self._env.get(node) if node.op == "placeholder" else None
-            if not isinstance(held, Param) or held.key != key:
-                continue
-            for user in node.users:
-                lookup = self._op_name(user) == "aten.embedding"
-                given = (*user.args[2:3], user.kwargs.get("padding_idx", -1))[0]
-                if user in self.needed and (not lookup or given != padding):
-                    return True
+        for user in self.readers(key):
+            lookup = self._op_name(user) == "aten.embedding"
+            given = (*user.args[2:3], user.kwargs.get("padding_idx", -1))[0]
+            if not lookup or given != padding:
+                return True
         return False
 
+    def readers(self, key: str) -> list[Any]:
+        """Needed nodes that read a parameter."""
+        held = (node for node in self._module.graph.nodes if node.op == "placeholder")
+        own = [n for n in held if getattr(self._env.get(n), "key", None) == key]
+        return [user for node in own for user in node.users if user in self.needed]
 
+
+_TENSORS = (Value, Param, Const, Noise, Uniform, Kept, Stacked, Complex, Shifted)
 _CHECKS = ("aten._assert", "aten.sym_constrain", "aten._check")
 _EMPTY = {"aten.empty", "aten.new_empty", "aten.empty_like"}
 _RANDOM = {
@@ -968,6 +991,10 @@ _RANDOM = {
 }  # fmt: skip
 _RANDOM |= {f"{name}_" for name in _RANDOM} | {"aten.exponential_", "aten.random_"}
 _DRAWS = re.compile(r"dropout|bernoulli|attention|\.(lstm|gru|rnn_\w+)$")
+_VIEWS = {
+    "aten.view", "aten.reshape", "aten.flatten", "aten.unsqueeze", "aten.squeeze",
+    "aten.contiguous", "aten.clone", "aten.to", "aten.long", "aten.detach",
+}  # fmt: skip
 _TURNS = {
     "aten.t", "aten.transpose", "aten.permute", "aten.numpy_T", "aten.mT", "aten.mH",
     "aten.adjoint", "aten.swapaxes", "aten.swapdims",
@@ -1011,10 +1038,10 @@ def one_number(arg: Any) -> Optional[float]:
     return float(numbers[0]) if full else None
 
 
-def _flat(items: Any) -> list[Any]:
+def flat(items: Any) -> list[Any]:
     found = []
     for item in items:
-        found += _flat(item) if isinstance(item, (list, tuple)) else [item]
+        found += flat(item) if isinstance(item, (list, tuple)) else [item]
     return found
 
 
@@ -1041,7 +1068,7 @@ def changes_parameter(key: str) -> tuple[str, str]:
     return (
         f"changes the parameter '{key}' in the forward pass",
         "what the first batch sets is set in make, by a batch of your data; what keeps "
-        "weights in bounds stands behind the optimizer's step",
+        "weights in bounds stands behind the optimizer's step; RWKV: rescale_every=0",
     )
 
 
@@ -1071,7 +1098,6 @@ _INSTEAD = [
     ),
     ("fractional_max_pool2d", "nn.MaxPool2d"),
     ("embedding_renorm", "max_norm=None"),
-    ("max_pool2d_with_indices max_unpool2d", "nn.Upsample, or nn.ConvTranspose2d"),
     ("col2im", "nn.ConvTranspose2d"),
     ("im2col unfold", "nn.Conv2d, or slices"),
     ("deform_conv2d", "nn.Conv2d"),

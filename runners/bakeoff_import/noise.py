@@ -14,11 +14,12 @@ from typing import Any, Optional
 import torch
 
 from bakeoff_import.float64 import ABOVE, BELOW
-from bakeoff_import.mapping import Args, Mapper, one_number
+from bakeoff_import.mapping import Args, Mapper, flat, one_number
 from bakeoff_import.problems import Unsupported
 from bakeoff_import.rows import row
 from bakeoff_import.values import Const, Kept, Layout, Noise, Param, Uniform, Value
 
+_RANDOM = (Noise, Uniform, Kept)
 _MOVES = """
 view reshape _unsafe_view flatten unflatten unsqueeze squeeze view_as reshape_as slice
 select
@@ -187,5 +188,11 @@ def noise(m: Mapper, a: Args) -> Any:
         return _bernoulli(m, Layout(*m.out()), _number(a.get("p", a.input)))
     made = _followed(m, short, a)
     if made is None:
-        m.value(next(v for v in a.values() if isinstance(v, (Noise, Uniform, Kept))))
+        held = next(v for v in flat(a.values()) if isinstance(v, _RANDOM))
+        if isinstance(held, Kept) and held.noise.scale == 1:
+            raise Unsupported(
+                "chooses by noise what inference takes the mean of",
+                "zoneout is old + (1 - p) * F.dropout(new - old, p, self.training)",
+            )
+        m.value(held)
     return made

@@ -14,7 +14,7 @@ from bakeoff_import.mapping import ROWS_FOLDED, Args, Mapper
 from bakeoff_import.problems import Unsupported
 from bakeoff_import.rows import over, row
 from bakeoff_import.steps import along, product
-from bakeoff_import.values import Const, Layout, Param, Value
+from bakeoff_import.values import Const, Layout, Param, Shifted, Value
 
 MOST_SORTED = 32  # places that are found one after the other
 
@@ -150,6 +150,19 @@ def _of_table(m: Mapper, table: Any, axis: int, ids: Value) -> Value:
     return m.reshaped(made, layout)
 
 
+def _behind_each_other(m: Mapper, x: Value, places: Shifted) -> Value:
+    """x.view(N * step, ...)[places of each row + step * its number]"""
+    lay, ids = x.layout, places.ids
+    fits = (lay.n, lay.before, lay.after) == (0, 1, places.step)
+    if not fits or ids.layout.n != 0 or ids.layout.before != 1:
+        raise Unsupported("has places of other rows", "places for each row")
+    behind, count = lay.shape[1:], math.prod(ids.shape)
+    flat = m.reshaped(ids, Layout((1, count, *(1,) * len(behind)), 0))
+    rows = m.reshaped(x, Layout((1, places.step, *behind), 0))
+    made = m.placed("gather", rows, flat, 1)
+    return m.reshaped(made, Layout((*ids.shape, *behind), 0, 1, ids.layout.after))
+
+
 _REMEDY = (
     "one constant index vector along one axis, slices, nn.Embedding, or "
     "x[torch.arange(len(x)), i] for a row of each"
@@ -161,6 +174,8 @@ def index(m: Mapper, a: Args) -> Value:
     """`take` by constant integers; `embedding`, `gather` by computed ones of an axis"""
     given = _given(a.indices)
     (axis, first), *rest = given
+    if isinstance(first, Shifted) and axis == 0 and not rest:
+        return _behind_each_other(m, m.value(a.input), first)
     table = isinstance(a.input, (Param, Const)) or m.value(a.input).layout.n is None
     if table and not rest and isinstance(first, Value) and first.dtype != "bool":
         return _of_table(m, a.input, axis, first)

@@ -11,7 +11,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from bakeoff_import.exporting import Importer, arguments, drawn
-from bakeoff_import.float64 import Random, WithoutDropout, random_of
+from bakeoff_import.float64 import (
+    Random,
+    WithoutDropout,
+    float64_by_default,
+    random_of,
+)
 from bakeoff_import.origin import user_place
 from bakeoff_import.problems import ImportProblem
 from bakeoff_import.values import Layout, N, Value
@@ -302,6 +307,6 @@ def trace(importer: Importer, train: bool, inputs: Mapping[str, Any]) -> dict[st
             args.append(program.constants[spec.target].clone())
         else:
             args.append(inputs[next(names)[0]])
-    with torch.no_grad(), WithoutDropout():
+    with torch.no_grad(), WithoutDropout(), float64_by_default():
         Watched(program.graph_module).run(*args)
     return found

@@ -278,8 +278,9 @@ def _scaled(m: Mapper, x: Any, alpha: Any) -> Any:
 @row("add")
 def add(m: Mapper, a: Args) -> Any:
     """`add`; of ids and the beginning of each column in one table: lookups"""
-    ids = m.begun(a.input, a.other) if a.get("alpha", 1) == 1 else None
-    if ids is not None:
+    plain = a.get("alpha", 1) == 1
+    ids = plain and (m.begun(a.input, a.other) or m.shifted(a.input, a.other))
+    if ids:
         return ids
     return m.pointwise("add", a.input, _scaled(m, a.other, a.get("alpha", 1)))
 
@@ -513,8 +514,23 @@ def _is_number(arg: Any) -> bool:
 
 @row("masked_fill")
 def masked_fill(m: Mapper, a: Args) -> Value:
-    """`where`"""
+    """`where`; nothing by a constant mask that is false throughout"""
+    if isinstance(a.mask, Const) and not bool(a.mask.tensor.any()):
+        return m.value(a.input)
     return m.pointwise("where", a.mask, a["value"], a.input)
+
+
+@row("bakeoff.pad_packed_sequence")
+def pad_packed_sequence(m: Mapper, a: Args) -> Value:
+    """`where`, with total_length; without it nothing, where all rows have all places"""
+    x = m.value(a.x)
+    places = x.shape[1]
+    if not isinstance(a.lengths, Const) or bool((a.lengths.tensor < places).any()):
+        raise Unsupported(
+            "pads packed sequences to the longest of a batch",
+            "pad_packed_sequence(..., total_length=x.shape[1])",
+        )
+    return x
 
 
 @row("tril", "triu")

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import os
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Iterator, Mapping
 
 import torch
 
@@ -27,6 +27,19 @@ from bakeoff_runner.tensors import tensors_of, write_safetensors
 KIND = Kind(torch.nn.Module, "torch.nn.Module", "torch", torch.manual_seed)
 
 
+def _functions(part: torch.nn.Module) -> Iterator[Any]:
+    """What a module has besides methods: hooks, lambdas that it keeps."""
+    for held in vars(part).values():
+        many = list(held.values()) if isinstance(held, dict) else [held]
+        yield from (one for one in many if hasattr(one, "__closure__"))
+
+
+def _reads(function: Any, module: torch.nn.Module) -> bool:
+    """Whether a function holds a part of the module."""
+    cells = [c.cell_contents for c in function.__closure__ or ()]
+    return any(cell is part for cell in cells for part in module.modules())
+
+
 def copied(module: torch.nn.Module) -> torch.nn.Module:
     """A module that lives in this process stays as it is."""
     if isinstance(module, torch.jit.ScriptModule):
@@ -34,6 +47,13 @@ def copied(module: torch.nn.Module) -> torch.nn.Module:
             "a ScriptModule has no Python code that can be exported",
             "give the module that it was made from",
         )
+    for key, part in module.named_modules():
+        if any(_reads(f, module) for f in _functions(part)):
+            raise ImportProblem(
+                f"'{key or type(part).__name__}' holds a function that reads the model "
+                "itself: a copy would compute with the weights of the first",
+                "a method, or bakeoff import of a file that makes the model",
+            )
     try:
         return copy.deepcopy(module)
     except Exception as error:

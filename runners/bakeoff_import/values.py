@@ -171,6 +171,15 @@ class Kept:
 
 
 @dataclass(frozen=True)
+class Shifted:
+    """Places plus `step` times the number of their row: in a tensor that has the rows
+    of the batch, of `step` places each, one behind the other."""
+
+    ids: Value
+    step: int
+
+
+@dataclass(frozen=True)
 class Complex:
     """Complex numbers: values or constants; no imaginary part: real ones."""
 

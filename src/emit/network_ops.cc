@@ -110,13 +110,14 @@ void attention(ForwardPrinter& p, const Node& node, const std::string& key, cons
     arguments.push_back("causal=True");
   }
   if (node.integer("window") > 0) arguments.push_back(fmt::format("window={}", node.integer("window")));
-  const int64_t shared = p.shape(node.inputs[0])[2] / p.shape(node.inputs[1])[2];
+  const int64_t heads = p.shape(node.inputs[1])[2], shared = p.shape(node.inputs[0])[2] / heads;
   const bool drops = ir::drops(node) && !p.graph().predicts;
   if (drops && !key.empty()) arguments.push_back("key=" + key);
   if (drops) arguments.push_back("rate=" + dropout_constant(p.graph(), node.real("rate")));
-  const bool repeats = drops && shared > 1 && repeat != nullptr, grouped = shared > 1 && !repeats;
+  const bool repeats = drops && shared > 1 && repeat != nullptr, broadcasts = heads == 1 && repeat == nullptr;
   for (size_t i = 1; repeats && i < 3; ++i)
     arguments[i] = fmt::format("{}({}, {}, axis=2)", repeat, arguments[i], shared);
+  const bool grouped = shared > 1 && !repeats && !broadcasts;
   p.assign(cached ? "cached_attention" : grouped ? "grouped_attention" : "attention", arguments);
 }
 

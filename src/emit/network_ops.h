@@ -23,7 +23,7 @@ void constant(ForwardPrinter& p, const ir::Node& node);
 void parameter(ForwardPrinter& p, const ir::Node& node);
 void lrn(ForwardPrinter& p, const ir::Node& node);
 // `key`: what draws the mask of its dropout, where the framework has such a thing. `repeat`: the function that copies
-// shared heads; nullptr: grouped_attention takes the rate.
+// shared heads; nullptr: attention takes a single one, grouped_attention several and the rate.
 void attention(ForwardPrinter& p, const ir::Node& node, const std::string& key = "",
                const char* repeat = nullptr);
 // `add`: the framework's function, where a sum is too long for a line.

@@ -105,12 +105,17 @@ void print_load_data(CodeWriter& out, const Request& request, const Graph& graph
   print_list(out, "return ", '(', names);
 }
 
-void print_load_weights(CodeWriter& out, const Request& request, bool has_layout) {
+void print_load_weights(CodeWriter& out, const Request& request, bool has_layout, bool casts) {
+  // The files hold tables of a workload's text in float64.
+  const auto& held = request.workload.parameters;
+  casts &= std::any_of(held.begin(), held.end(), [](const auto& p) { return !p.values.empty(); });
+  const char* cast = casts ? ".astype(np.float32)" : "";
   out.line("def load_weights(path):");
   const auto body = out.indent();
   if (!has_layout) {
     out.line("\"\"\"Initial weights as numpy arrays.\"\"\"");
-    out.line("return load_file(path)");
+    out.line(casts ? fmt::format("return {{name: array{} for name, array in load_file(path).items()}}", cast)
+                   : "return load_file(path)");
     return;
   }
   out.line("\"\"\"Initial weights (kernels O, I, H, W; linear O, I) as this script stores them.\"\"\"");
@@ -122,9 +127,9 @@ void print_load_weights(CodeWriter& out, const Request& request, bool has_layout
       "    entry = layout.get(name, {\"target\": name})\n"
       "    array = array.reshape(entry.get(\"view\", array.shape))\n"
       "    array = array.transpose(entry.get(\"perm\", range(array.ndim)))\n"
-      "    array = array.reshape(entry.get(\"reshape\", array.shape))\n"
-      "    weights[entry[\"target\"]] = array\n"
-      "return weights\n");
+      "    array = array.reshape(entry.get(\"reshape\", array.shape))\n");
+  out.line(fmt::format("    weights[entry[\"target\"]] = array{}", cast));
+  out.line("return weights");
 }
 
 std::set<std::string> helper_variants(const Precision& precision, bool predicts) {

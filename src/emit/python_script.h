@@ -29,8 +29,9 @@ void print_constants(CodeWriter& out, const Request& request, const Graph& graph
 // def load_data(path): float inputs float32, scaled, in the order the model reads them; integers int32. A
 // graph that predicts has only the inputs of its forward pass.
 void print_load_data(CodeWriter& out, const Request& request, const Graph& graph);
-// def load_weights(path): the arrays of the weights file, by the script's names and in its layouts.
-void print_load_weights(CodeWriter& out, const Request& request, bool has_layout);
+// def load_weights(path): the arrays of the weights file, by the script's names and in its layouts;
+// `casts`: in float32, for a framework that takes the type of an array.
+void print_load_weights(CodeWriter& out, const Request& request, bool has_layout, bool casts = false);
 // The variants of helpers.h: "mixed" and the type of half precision, "predicts".
 std::set<std::string> helper_variants(const Precision& precision, bool predicts);
 // Takes `definition` out of a script that has no `use` ("in_float32(") beside it.

@@ -149,6 +149,7 @@ class Mapper {
   int64_t sizes[2] = {7, 11};  // the batch sizes at which constants are computed
   bool added = false;
   std::set<std::string> notes;
+  std::map<std::string, Value> counted;  // integers that are computed; the same numbers as floats
 
   Value constant(ArrayPtr a) const { return {.at = {a, a}}; }
   // A value of the graph: the node `op` of the IR over these values of the IR.

@@ -46,6 +46,9 @@ Result<Value> concatenated(Mapper& m, const Values& parts, int64_t axis);
 Result<Value> with_rows(Mapper& m, const Value& v, const Layout& like);
 // Places along an axis in any order.
 Result<Value> taken_places(Mapper& m, const Value& x, size_t axis, const Ints& places);
+// Integers of the graph as floats; whole floats as integers.
+Result<Value> as_floats(Mapper& m, const Value& ids);
+Value as_integers(Mapper& m, const Value& whole);
 // Whether integers of the graph are not 0.
 Result<Value> truths_of(Mapper& m, const Value& ids);
 // `op` over axes of ONNX: sum, mean, max, min, prod or logsumexp.

@@ -56,6 +56,11 @@ Result<Values> reduce(Mapper& m, const Call& call, const char* op, const char* b
                       const char* after = "") {
   CHECK_OK(want_graph(call));
   Value x = call.in(0);
+  const bool whole = x.kind == Kind::kInt && *before == '\0' && *after == '\0' && std::string(op) != "mean" &&
+                     std::string(op) != "logsumexp";
+  if (whole) {
+    TRY(x, as_floats(m, x));
+  }
   if (x.kind != Kind::kFloat) return refused("computes with integers or booleans that depend on the inputs");
   TRY(const Ints axes, axes_of(m, call, call.op() == "ReduceSum" ? 13 : 18));
   const bool keep = call.integer("keepdims", 1) != 0;
@@ -78,7 +83,7 @@ Result<Values> reduce(Mapper& m, const Call& call, const char* op, const char* b
   if (*after != '\0') {
     TRY(x, m.elementwise(after, {x}));
   }
-  return Values{x};
+  return Values{whole ? as_integers(m, x) : x};
 }
 
 // An op along one axis of a value of the graph; before opset 13 the axes from this one on are one.
@@ -251,6 +256,74 @@ Result<Value> latest(Mapper& m, const Value& x, size_t axis) {
                        {equal, m.constant(std::make_shared<Array>(std::move(ramp))), m.constant(of_real(0))});
 }
 
+// The largest elements of the last axis one after the other, and their places as floats.
+Result<Values> in_order(Mapper& m, const Value& x, int64_t count, bool largest, bool wants_places) {
+  const size_t axis = x.layout.rank() - 1;
+  const int64_t size = x.layout.dims[axis];
+  Array unit{.kind = Kind::kFloat, .shape = {size, size}}, ramp{.kind = Kind::kFloat, .shape = {size}};
+  for (int64_t i = 0; i < size * size; ++i) unit.reals.push_back(i % (size + 1) == 0 ? 1 : 0);
+  for (int64_t i = 0; i < size; ++i) ramp.reals.push_back(static_cast<double>(i));
+  const auto table = std::make_shared<Array>(std::move(unit));
+  const Value steps = m.constant(std::make_shared<Array>(std::move(ramp)));
+  Values parts[2];
+  Value left = x;
+  if (!largest) {
+    TRY(left, m.elementwise("neg", {x}));
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    TRY(const Value hot, rows_of_table(m, places_of_largest(m, left, axis), table));
+    TRY(const Value found, m.elementwise("less", {m.constant(of_real(0.5)), hot}, {}, Kind::kBool));
+    TRY(const Value alone, m.elementwise("where", {found, x, m.constant(of_real(0))}));
+    TRY(const Value number, reduced(m, alone, {axis}, true, "sum"));
+    parts[0].push_back(number);
+    if (wants_places) {
+      TRY(const Value step, m.elementwise("mul", {hot, steps}));
+      TRY(const Value place, reduced(m, step, {axis}, true, "sum"));
+      parts[1].push_back(place);
+    }
+    TRY(left, m.elementwise("where", {found, m.constant(of_real(-3e38)), left}));
+  }
+  Values made;
+  for (const Values& all : parts) {
+    if (all.empty()) continue;
+    TRY(const Value joined, concatenated(m, all, static_cast<int64_t>(axis)));
+    made.push_back(joined);
+  }
+  return made;
+}
+
+constexpr int64_t kMostSorted = 32;
+
+Result<Values> top_k(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  const Value& x = call.in(0);
+  if (x.kind != Kind::kFloat) return refused("computes with integers that depend on the inputs");
+  const size_t rank = x.layout.rank();
+  TRY(const size_t axis, axis_of(call.integer("axis", -1), rank));
+  int64_t count = call.integer("k", 0);
+  if (call.opset >= 10) {
+    TRY(const double number, m.fixed_real(call, 1, "k"));
+    count = static_cast<int64_t>(number);
+  }
+  if (x.layout.holds_batch(axis)) return refused("goes over the batch");
+  if (count < 1 || count > std::min(kMostSorted, x.layout.dims[axis]))
+    return refused(fmt::format("finds {} places in order; at most {} are imported", count, kMostSorted));
+  Ints turn;
+  for (size_t i = 0; i < rank; ++i) turn.push_back(static_cast<int64_t>(i));
+  std::swap(turn[axis], turn[rank - 1]);
+  if (x.layout.holds_batch(rank - 1) && axis != rank - 1)
+    return refused("goes along an axis before the batch");
+  const Value turned = axis == rank - 1 ? x : m.transposed_value(x, turn);
+  TRY(Values made, in_order(m, turned, count, call.integer("largest", 1) != 0, call.wants(1)));
+  for (Value& one : made) {
+    if (axis != rank - 1) one = m.transposed_value(one, turn);
+  }
+  if (made.size() < 2) return Values{made[0], Value{}};
+  made[1] = as_integers(m, made[1]);
+  made[1].bound = x.layout.dims[axis];
+  return made;
+}
+
 Result<Values> arg_max(Mapper& m, const Call& call) {
   CHECK_OK(want_graph(call));
   Value x = call.in(0);
@@ -313,6 +386,7 @@ Rows axis_rows() {
       {"CumProd", cumprod},
       {"ArgMax", arg_max},
       {"ArgMin", arg_max},
+      {"TopK", top_k},
       {"Trilu", trilu},
   };
 }

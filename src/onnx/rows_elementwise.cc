@@ -58,8 +58,9 @@ void train_scale_of_norm(Mapper& m, const Call& call) {
   }
 }
 
-// Integers as floats: rows of a table whose row i is i.
+// Integers as floats: what they were computed from, or rows of a table whose row i is i.
 Result<Value> numbers_of(Mapper& m, const Value& ids, bool truths = false) {
+  if (const auto found = m.counted.find(ids.name); found != m.counted.end()) return found->second;
   if (ids.bound < 1 || ids.bound > (1 << 20))
     return refused("computes with integers that depend on the inputs");
   if (ids.bound == 2 && !truths)
@@ -234,7 +235,9 @@ Result<Values> where(Mapper& m, const Call& call) {
 }
 
 Result<Values> clip(Mapper& m, const Call& call) {
-  TRY(const Value x, floats(call.in(0)));
+  TRY(const Value x, compared(m, call.in(0)));
+  const bool whole = call.in(0).kind == Kind::kInt;
+  const auto made = [&](const Value& v) { return Values{whole ? as_integers(m, v) : v}; };
   double bounds[2] = {-kInfinity, kInfinity};
   if (call.opset < 11) {
     bounds[0] = call.real("min", -kInfinity);
@@ -247,18 +250,22 @@ Result<Values> clip(Mapper& m, const Call& call) {
       if (call.in(i).is_graph()) {  // bounds that are computed
         Value v = x;
         if (call.has(1)) {
-          TRY(v, m.elementwise("maximum", {v, call.in(1)}));
+          TRY(const Value bound, compared(m, call.in(1)));
+          TRY(v, m.elementwise("maximum", {v, bound}));
         }
         if (call.has(2)) {
-          TRY(v, m.elementwise("minimum", {v, call.in(2)}));
+          TRY(const Value bound, compared(m, call.in(2)));
+          TRY(v, m.elementwise("minimum", {v, bound}));
         }
-        return Values{v};
+        return made(v);
       }
       TRY(bounds[i - 1], m.fixed_real(call, i, i == 1 ? "minimum" : "maximum"));
     }
   }
   if (bounds[0] > bounds[1]) bounds[0] = bounds[1];
-  return one(m.elementwise("clip", {x}, {{"least", real_text(bounds[0])}, {"most", real_text(bounds[1])}}));
+  TRY(const Value v,
+      m.elementwise("clip", {x}, {{"least", real_text(bounds[0])}, {"most", real_text(bounds[1])}}));
+  return made(v);
 }
 
 Result<Values> elu(Mapper& m, const Call& call) {
@@ -438,6 +445,7 @@ Result<Values> cast(Mapper& m, const Call& call) {
     TRY(numbers, as_numbers(m, x));
   }
   if (to == Kind::kFloat) return Values{numbers};
+  if (x.kind == Kind::kBool) return Values{as_integers(m, numbers)};
   return Values{m.make("cast", {numbers.name}, x.layout, {{"to", "i32"}}, {}, to)};
 }
 
@@ -556,6 +564,14 @@ Rows joining_rows() {
 
 Result<Value> as_numbers(Mapper& m, const Value& condition, double yes, double no) {
   return chosen_number(m, condition.name, condition.layout, yes, no);
+}
+
+Result<Value> as_floats(Mapper& m, const Value& ids) { return numbers_of(m, ids); }
+
+Value as_integers(Mapper& m, const Value& whole) {
+  const Value made = m.make("cast", {whole.name}, whole.layout, {{"to", "i32"}}, {}, Kind::kInt);
+  m.counted[made.name] = whole;
+  return made;
 }
 
 Result<Value> truths_of(Mapper& m, const Value& ids) {

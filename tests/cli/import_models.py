@@ -10,6 +10,7 @@ import random
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.utils import rnn
 
 
 class Residual(nn.Module):
@@ -1682,3 +1683,134 @@ class Windowed(nn.Module):
         near = (at[:, None] - at[None]).abs() < 2
         seen = near & (mask != 0)[:, None, None]
         return F.scaled_dot_product_attention(q, k, v, attn_mask=seen)[:, 0]
+
+
+class PackedRows(nn.Module):
+    """Rows of other lengths: by their words, and by an input; states of both ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(9, 4, padding_idx=0)
+        self.gru = nn.GRU(4, 3, 2, bidirectional=True, batch_first=True)
+        self.lstm = nn.LSTM(6, 3, bidirectional=True)
+        self.fc = nn.Linear(12, 2)
+
+    def forward(self, ids: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+        words = (ids != 0).sum(1).clamp(min=1).cpu()
+        packed = rnn.pack_padded_sequence(
+            self.words(ids), words, batch_first=True, enforce_sorted=False
+        )
+        y, _ = self.gru(packed)
+        y, _ = rnn.pad_packed_sequence(y, padding_value=0.5, total_length=ids.shape[1])
+        packed = rnn.pack_padded_sequence(y, counts.cpu() + 1, enforce_sorted=False)
+        _, (h, c) = self.lstm(packed)
+        return self.fc(torch.cat([*h, *c], 1))
+
+
+class PadsToTheLongest(PackedRows):
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        words = (ids != 0).sum(1).clamp(min=1).cpu()
+        packed = rnn.pack_padded_sequence(
+            self.words(ids), words, batch_first=True, enforce_sorted=False
+        )
+        y, _ = rnn.pad_packed_sequence(self.gru(packed)[0], True)  # THE LONGEST
+        return y.mean(1)
+
+
+class Unpools(nn.Module):
+    """Maxima return to where they were: SegNet; windows beyond the border."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1)
+        self.fc = nn.Conv2d(4, 4, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.conv(x)
+        y, inner = F.max_pool2d(x, 2, return_indices=True)
+        z, outer = F.max_pool2d(y, 3, padding=1, ceil_mode=True, return_indices=True)
+        z = F.max_unpool2d(self.fc(z), outer, 3, padding=1, output_size=y.shape)
+        return F.max_unpool2d(z + y, inner, 2, output_size=x.shape)
+
+
+class Neighbours(nn.Module):
+    """The nearest points of each row, taken out of the whole batch: DGCNN."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(6, 5)
+
+    def forward(self, x: torch.Tensor, step: int = 7) -> torch.Tensor:
+        rows, points, _ = x.shape
+        places = torch.cdist(x, x).topk(3, largest=False)[1]
+        places = places + torch.arange(rows).view(-1, 1, 1) * step
+        near = x.reshape(rows * points, -1)[places.view(-1)]  # NEIGHBOURS
+        near = near.view(rows, points, 3, -1)
+        here = x[:, :, None].expand(-1, -1, 3, -1)
+        return self.fc(torch.cat([near - here, here], -1)).amax(2)
+
+
+class NeighboursOfOthers(Neighbours):
+    def forward(self, x: torch.Tensor, step: int = 6) -> torch.Tensor:
+        return super().forward(x, step)
+
+
+class ForwardHooks(nn.Module):
+    """Hooks that compute with the model's own weights, one that looks at gradients."""
+
+    def __init__(self, scale: float = 1.0, toggles: bool = False) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.more = nn.Linear(4, 4, bias=False)
+        self.seen: list[torch.Tensor] = []
+        self.fc.register_forward_hook(lambda _, given, out: out + self.more(given[0]))
+        self.scale, self.toggles = scale, toggles
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.toggles:
+            self.fc.requires_grad_(not self.training)  # TOGGLES
+        y = self.fc(x)
+        if self.training:
+            y.register_hook(self.look)  # LOOKS
+        return y.tanh()
+
+    def look(self, gradient: torch.Tensor) -> torch.Tensor | None:
+        return None if self.scale == 1 else gradient * self.scale
+
+
+def scales_gradients() -> nn.Module:
+    return ForwardHooks(scale=0.5)
+
+
+def toggles_training() -> nn.Module:
+    return ForwardHooks(toggles=True)
+
+
+class Zoneout(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRUCell(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = torch.zeros_like(x)
+        for _ in range(2):
+            new, old = self.cell(x, h), h  # ZONEOUT
+            h = torch.where(torch.rand_like(x) < 0.1, old, new)
+            h = h if self.training else 0.1 * old + 0.9 * new
+        return h
+
+
+class RowsAndColumns(nn.Module):
+    """Recurrent layers along both axes of a picture, whose other axis joins N."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.LSTM(3, 4, batch_first=True, bidirectional=True)
+        self.along = nn.GRU(3, 4, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        _, height, width, _ = x.shape
+        columns = self.down(x.transpose(1, 2).flatten(0, 1))[0]
+        columns = columns.view(-1, width, height, 8).transpose(1, 2)
+        rows = self.along(x.flatten(0, 1))[0].view(-1, height, width, 4)
+        return torch.cat([columns, rows], -1)

@@ -450,6 +450,26 @@ class ProvenToo(Proving):
     def test_masks_that_are_added(self) -> None:
         self.proves("AddedMask", "f32[4,5,8]")
 
+    def test_packed_rows(self) -> None:
+        text = self.proves("PackedRows", "i32[4,5]<9", "i32[4]<5")
+        self.assertEqual((text.count("= gru("), text.count("= lstm(")), (4, 2))
+
+    def test_recurrences_along_axes_that_join_the_batch(self) -> None:
+        self.proves("RowsAndColumns", "f32[4,3,5,3]")
+
+    def test_places_of_pools_and_of_neighbours(self) -> None:
+        text = self.proves("Unpools", "f32[4,3,9,11]")
+        self.assertEqual(text.count("= scatter_add("), 2)
+        done = self.imported("Neighbours", "f32[4,7,3]", more=("--force",))
+        self.assertEqual(done.code, 0, done.err)
+        text = (self.place.path / "my.ir").read_text(encoding="utf-8")
+        self.assertEqual(text.count("= gather("), 1)
+
+    def test_hooks_that_read_the_model(self) -> None:
+        done = self.imported("ForwardHooks", ROW)
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("36 are trained, 0 frozen, 0 left out", done.out)
+
 
 class Refused(Importing):
     def refuses(
@@ -553,6 +573,21 @@ class Refused(Importing):
         place = line_of("BOUNDS")
         self.refuses("BoundsWeights", place, said.format("fc.weight"))
         self.refuses("Remembers", "called again with the same inputs")
+
+    def test_what_forward_does_to_gradients(self) -> None:
+        said = "a hook changes the gradient of a tensor"
+        self.refuses("scales_gradients", line_of("LOOKS"), said)
+        said = "forward changes requires_grad"
+        self.refuses("toggles_training", line_of("TOGGLES"), said, "in make")
+
+    def test_noise_that_inference_takes_the_mean_of(self) -> None:
+        self.refuses("Zoneout", line_of("ZONEOUT"), "zoneout is old + (1 - p)")
+
+    def test_rows_that_read_other_rows(self) -> None:
+        place = line_of("THE LONGEST")
+        self.refuses("PadsToTheLongest", place, "total_length", given="i32[4,5]<9")
+        place = line_of("NEIGHBOURS")
+        self.refuses("NeighboursOfOthers", place, "of other rows", given="f32[4,7,3]")
 
     def test_weights_that_an_optimizer_does_not_see(self) -> None:
         self.refuses("HidesWeights", "'layers' is a plain list", "nn.ModuleList")

@@ -102,7 +102,7 @@ class Importing(unittest.TestCase):
             "heads",
             "external",
             *("gru", "peepholes", "holes", "columns", "smaller"),
-            *("places", "angles", "einsum", "rotary"),
+            *("places", "counts", "ordered", "angles", "einsum", "rotary"),
         ):
             with self.subTest(name):
                 outcome = self.imported(name)
@@ -185,7 +185,7 @@ class Importing(unittest.TestCase):
         outcome = self.imported("unsupported")
         self.assertEqual(outcome.code, 2)
         self.assertIn("2 ops cannot be imported", outcome.err)
-        for op in ("Det", "TopK"):
+        for op in ("Det", "Compress"):
             self.assertIn(op, outcome.err)
 
     def test_heads_are_merged_with_the_batch(self) -> None:

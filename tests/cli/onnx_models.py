@@ -324,6 +324,40 @@ def choices() -> dict[str, Any]:
             ["batch", 4, 6],
             opset=26,
         ),
+        "counts": model(
+            [
+                node("Less", ["zero", "x"], "b"),
+                node("Cast", ["b"], "i", to=I),
+                node("ReduceSum", ["i", "axes"], "n", keepdims=1),
+                node("ReduceMax", ["i", "axes"], "any", keepdims=1),
+                node("Clip", ["n", "one"], "m"),
+                node("Cast", ["m"], "f", to=F),
+                node("Cast", ["any"], "a", to=F),
+                node("MatMul", ["x", "w"], "h"),
+                node("Div", ["h", "f"], "d"),
+                node("Add", ["d", "a"], "out"),
+            ],
+            [
+                weight("w", 6, 6),
+                ints("axes", 1, 2),
+                table("one", np.array(1, np.int64)),
+                table("zero", np.array(0.7, np.float32)),
+            ],
+            ["batch", 4, 6],
+            opset=18,
+        ),
+        "ordered": model(
+            [
+                node("MatMul", ["x", "w"], "h"),
+                helper.make_node("TopK", ["h", "k"], ["v", "i"], axis=1, largest=0),
+                node("Gather", ["rows", "i"], "g"),
+                node("ReduceSum", ["g", "last"], "s", keepdims=0),
+                node("Add", ["v", "s"], "out"),
+            ],
+            [weight("w", 6, 6), weight("rows", 4, 3), ints("k", 3), ints("last", -1)],
+            ["batch", 4, 6],
+            opset=18,
+        ),
         "angles": model(
             [
                 node("Tanh", ["x"], "t"),
@@ -768,7 +802,7 @@ def bad() -> dict[str, Any]:
         "unsupported": model(
             [
                 node("Det", ["x"], "a"),
-                node("TopK", ["x", "k"], "b"),
+                node("Compress", ["x", "k"], "b"),
                 node("Add", ["a", "b"], "out"),
             ],
             [ints("k", 1)],

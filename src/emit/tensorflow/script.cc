@@ -41,7 +41,7 @@ class Script {
     print_load_data(out_, request_, graph_);
     out_.blank(2);
     if (equalised(request_)) {
-      print_load_weights(out_, request_, has_layout_);
+      print_load_weights(out_, request_, has_layout_, true);
       out_.blank(2);
     }
     print_batches(out_, request_);

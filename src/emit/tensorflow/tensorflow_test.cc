@@ -1,5 +1,6 @@
 #include "emit/tensorflow/tensorflow.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "../tests/golden.h"
@@ -125,6 +126,33 @@ TEST(TensorFlow, CallsWhatAttentionReadsByItsNames) {
   for (const char* part :
        {"q, k, v = tf.split(h, 3, axis=2)", "h = attention(q, k, v, causal=True, window=3)", "return x + h"})
     EXPECT_NE(text.find(part), std::string::npos) << part << text;
+}
+
+TEST(TensorFlow, CastsTablesThatFilesHoldInFloat64) {
+  for (const char* name : {"t", "t.table"}) {
+    const std::string text = of_text(fmt::format("workload tables(x: f32[N,3], y: f32[N,3]) {{\n"
+                                                 "  t = parameter(; weight={0}[1,3] frozen)\n"
+                                                 "  s = add(x, t)\n  o = linear(s; weight=w[3,3])\n"
+                                                 "  loss = mse(o, y)\n  values {0}: 0.1*3\n}}\n",
+                                                 name),
+                                     adam_training())
+                                 .source;
+    EXPECT_NE(text.find("array.astype(np.float32)"), std::string::npos) << text;
+  }
+}
+
+// Products repeat a single head as they are.
+TEST(TensorFlow, CopiesNoSingleHeadOfKeys) {
+  for (const int heads : {1, 2}) {
+    const std::string text = of_text(fmt::format("workload heads(x: f32[N,5,4,2], y: f32[N,5,4,2]) {{\n"
+                                                 "  k = slice(x) axis=2 begin=0 end={} step=1\n"
+                                                 "  w = parameter(; weight=w[1,1,4,2])\n  q = mul(x, w)\n"
+                                                 "  o = attention(q, k, k)\n  loss = mse(o, y)\n}}\n",
+                                                 heads),
+                                     adam_training())
+                                 .source;
+    EXPECT_EQ(text.find("tf.repeat") == std::string::npos, heads == 1) << text;
+  }
 }
 
 TEST(TensorFlow, DropsTheWeightsOfAttention) {
