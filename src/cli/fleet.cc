@@ -287,7 +287,7 @@ int collect_verb(FleetOptions& options, const fs::path& config) {
                   });
 }
 int cancel_verb(FleetOptions& options, const fs::path& config) {
-  return with_run(options, config, [](const auto& board, const auto& engine, const auto&) {
+  return with_run(options, config, Asks::kEngine, [](const auto& board, const auto& engine, const auto&) {
     return do_cancel(board, engine);
   });
 }

@@ -24,7 +24,7 @@ struct NodeRow {
   std::vector<double> d = {};  // log of the second's over the leader's step time, in heats that they share
 };
 
-const std::vector<Quantity<NodeRow>> kQuantities = {
+const std::vector<Quantity<NodeRow>> kOfNodes = {
     {{.key = "node", .title = "node", .meaning = "The machine's name.", .name = true},
      [](const NodeRow& r) { return Json(r.contender); }},
     {{.key = "heats", .title = "heats", .meaning = "Number of heats that the node ran."},
@@ -67,7 +67,7 @@ std::optional<Section> nodes_section(const Summary& s, const std::vector<Trial>&
         row.d.push_back(of_second[heat] - of_leader[heat]);
     rows.push_back(std::move(row));
   }
-  Section section = section_of(kQuantities, rows);
+  Section section = section_of(kOfNodes, rows);
   section.key = "nodes";
   section.label = "Nodes";
   section.title = fmt::format("Raced on {} node{}", rows.size(), rows.size() == 1 ? "" : "s");
@@ -76,7 +76,7 @@ std::optional<Section> nodes_section(const Summary& s, const std::vector<Trial>&
         "Each heat ran on one node, in fresh processes; contenders are compared within heats alone. Verdicts speak of "
         "these nodes, in the proportion of their heats. Ratio: {} over {}.",
         spoken(s.manifest.contenders, second), spoken(s.manifest.contenders, leader));
-  section.json = json_rows(kQuantities, rows);
+  section.json = json_rows(kOfNodes, rows);
   return section;
 }
 
