@@ -28,6 +28,7 @@ Trial full_trial() {
   return {
       .contender = "torch[compile=default]",
       .heat = 7,
+      .node = "n1",
       .started = "2026-11-21T08:00:00Z",
       .heat_ns = 41'000'000'000,
       .failure = Failure{Stage::kRun, "exit code 1", "line 1\nline \"2\"\n", Cause::kTime},

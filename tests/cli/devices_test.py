@@ -273,6 +273,7 @@ class Devices(unittest.TestCase):
         found: list[dict[str, Any]] = json.loads(shown.out)["ranked"]
         return found
 
+    @support.full_tier
     def test_a_rank_that_fails_is_its_contenders_failure(self) -> None:
         source = self.emitted()
         rows = ['framework = "torch"']

@@ -137,6 +137,7 @@ class BySlurm(FleetTest):
         self.assertEqual(self.settled(run), [1, 2, 3, 4])
         self.assertEqual(len(self.trials(run)), 8)
 
+    @support.full_tier
     def test_a_cancelled_run_goes_on(self) -> None:
         run = self.plan()
         self.fleet("submit", run)

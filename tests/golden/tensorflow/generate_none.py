@@ -59,13 +59,6 @@ def attention(q, k, v, *, causal=False, window=0):
     return tf.transpose(tf.matmul(weights, v), (0, 2, 1, 3))
 
 
-def grouped_attention(q, k, v, *, causal=False, window=0):
-    """Neighbouring heads of q share a head of k and v."""
-    shared = q.shape[2] // k.shape[2]
-    k, v = (tf.repeat(heads, shared, axis=2) for heads in (k, v))
-    return attention(q, k, v, causal=causal, window=window)
-
-
 class Attn(tf.Module):
     def __init__(self, weights, prefix):
         super().__init__()
@@ -77,7 +70,7 @@ class Attn(tf.Module):
         q = tf.reshape(q, (-1, 6, 2, 4))
         x = tf.tensordot(x, self.k_weight, axes=1)
         x = tf.reshape(x, (-1, 6, 1, 4))
-        return grouped_attention(q, x, x, causal=True, window=3)
+        return attention(q, x, x, causal=True, window=3)
 
 
 class Lm(tf.Module):
