@@ -1,6 +1,7 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -134,9 +135,12 @@ FileWriter::~FileWriter() {
 
 Result<FileWriter> FileWriter::create(const fs::path& path) {
   if (path.has_parent_path()) CHECK_OK(make_folder(path.parent_path()));
+  // A name that no other process has, on no machine: numbers of processes are used by several at once.
+  uint64_t own = 0;
+  if (::getrandom(&own, sizeof own, 0) != sizeof own) own = static_cast<uint64_t>(::getpid());
   fs::path temporary = path;
-  temporary += ".tmp" + std::to_string(::getpid());
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+  temporary += ".tmp" + std::to_string(own);
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                         home_around(path) ? 0600 : 0644);
   if (fd < 0) return write_error("cannot create", path, errno);
   return FileWriter(path, std::move(temporary), fd);

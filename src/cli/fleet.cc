@@ -96,19 +96,30 @@ Result<fleet::Board> plan_fleet(FleetOptions& options, const fs::path& config) {
     CHECK_OK(session.prove());
     return board;
   }();
-  if (!planned) {
+  if (!planned || proc::interrupted()) {  // half a proof would leave contenders out without a word
     std::error_code ignored;
     fs::remove_all(folder, ignored);
   }
   return planned;
 }
 
+// Who takes part: a contender that is not proven never runs on a node.
+std::string proven_text(const fleet::Board& board) {
+  const auto directory = RunDirectory::open(board.run());
+  if (!directory) return "";
+  const auto parities = directory->read<Parity>();
+  const auto manifest = directory->manifest();
+  if (!parities || !manifest) return "";
+  const auto passed = std::ranges::count_if(*parities, [](const Parity& one) { return one.passed(); });
+  return fmt::format("{} of {} contenders are proven\n", passed, manifest->contenders.size());
+}
+
 int plan(FleetOptions& options, const fs::path& config) {
   const auto board = plan_fleet(options, config);
   if (!board) return fail(board.error());
   if (proc::interrupted()) return kInterrupted;
-  print(fmt::format("run directory: {}\nplanned for engine {}; next: {}\n", board->run().string(),
-                    board->settings().engine, next_line("submit", *board)));
+  print(fmt::format("run directory: {}\n{}planned for engine {}; next: {}\n", board->run().string(),
+                    proven_text(*board), board->settings().engine, next_line("submit", *board)));
   return 0;
 }
 

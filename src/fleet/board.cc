@@ -1,6 +1,7 @@
 #include "fleet/board.h"
 
 #include <fmt/format.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,11 +43,11 @@ Result<bool> name_once(const fs::path& written, const fs::path& name) {
                .remedy = "the shared folder needs a file system with hard links"};
 }
 
-// A name that no other process chooses.
+// A name that nobody else chooses, on no machine.
 std::string own_name() {
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
-  return fmt::format("{}-{}", host, ::getpid());
+  uint64_t own = 0;
+  if (::getrandom(&own, sizeof own, 0) != sizeof own) own = static_cast<uint64_t>(::getpid());
+  return std::to_string(own);
 }
 
 }  // namespace
