@@ -96,7 +96,7 @@ class Session:
     """A `Worker` in a thread of this process, driven over two pipes."""
 
     def __init__(self, adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(worker_module, "load_adapter", lambda _: adapter)
+        monkeypatch.setattr(worker_module, "load_adapter", lambda *_: adapter)
         request_read, self._request = os.pipe()
         self._answer, answer_write = os.pipe()
         self._lines = os.fdopen(self._answer, "rb")

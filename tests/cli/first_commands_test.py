@@ -269,7 +269,8 @@ class FirstCommands(unittest.TestCase):
         for command, rest in commands:
             self.assertRegex(top, rf"(?m)^  {command} ")
             words = rest.split("  #")[0].split()
-            shown = self.out(command, "--help")
+            verb = words[:1] if command == "fleet" else []
+            shown = self.out(command, *verb, "--help")
             for option in re.findall(
                 r"--[a-z-]+", rest.split(" -- ")[0].split(" #")[0]
             ):
