@@ -19,6 +19,7 @@ namespace bakeoff::fleet {
 namespace {
 
 constexpr int kTurns = 16;
+constexpr double kSdOfMedian = 1.4826;      // sd over the median magnitude, of normal values
 constexpr int64_t kIterations = 6'000'000;  // about 8 ms
 
 std::string variable(const char* name) {
@@ -44,9 +45,9 @@ void time_turns(Node& node) {
     all.push_back(second);
   }
   if (all.empty()) return;
-  double squares = 0;
-  for (const double d : differences) squares += d * d;
-  node.noise = std::sqrt(squares / static_cast<double>(differences.size()));
+  // By the median: one turn that was interrupted says nothing of the node.
+  for (double& d : differences) d = std::abs(d);
+  node.noise = kSdOfMedian * stats::median(differences);
   node.speed = static_cast<double>(kIterations) / stats::median(all);
 }
 
