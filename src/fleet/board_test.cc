@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <thread>
@@ -104,6 +105,10 @@ TEST_F(BoardTest, KeepsWhyAttemptsFailed) {
   given_up.given_up = "3 attempts failed";
   ASSERT_TRUE(board_.settle(given_up));
   EXPECT_EQ(board_.given_up(1), "3 attempts failed");
+  fs::remove(result_file(1));
+  ASSERT_EQ(::mkfifo(result_file(1).c_str(), 0600), 0);
+  EXPECT_EQ(board_.given_up(1), "") << "it does not wait for a writer";
+  EXPECT_FALSE(board_.result(1));
 }
 
 TEST(Board, AFolderThatIsNoFleetsIsRefused) {
