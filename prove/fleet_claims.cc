@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <random>
 
 #include "prove/models.h"
@@ -18,11 +17,6 @@ namespace bakeoff::prove {
 namespace {
 
 using stats::testing::Machine;
-using stats::testing::NoiseModel;
-
-NoiseModel brisk() {
-  return {.process = 0.0092, .machine = 0.02, .machine_phi = 0.9, .step = 0.007, .rounds = 2, .steps = 2};
-}
 
 struct Fleet {
   size_t contenders = 2;
@@ -122,17 +116,6 @@ Outcome race(const Fleet& fleet, const std::vector<double>& effects, uint64_t se
   return outcome;
 }
 
-// One rival half a margin behind the best, the others evenly (in logs) from 10% to four times slower.
-std::vector<double> wide(size_t k, uint64_t seed) {
-  std::vector<double> effects(k, 0.0);
-  effects[1] = std::log1p(kMargin / 2);
-  for (size_t i = 2; i < k; ++i)
-    effects[i] = std::log(1.1) + std::log(4 / 1.1) * static_cast<double>(i - 2) / static_cast<double>(k - 3);
-  std::mt19937_64 random(seed);
-  std::ranges::shuffle(effects, random);
-  return effects;
-}
-
 void many(const Options& options, Report& report) {
   const int races = tier(options, 20, 200);
   const Fleet fleet{.contenders = 256, .nodes = 64, .own = 0.004, .drift = 0.001, .wave = 74};
@@ -142,7 +125,7 @@ void many(const Options& options, Report& report) {
   };
   const auto all = for_each_seed(races, [&](int i) {
     const uint64_t seed = options.seed * 15485863 + static_cast<uint64_t>(i);
-    const std::vector<double> effects = wide(256, seed);
+    const std::vector<double> effects = shuffled(wide(256), seed);
     return Both{race(fleet, effects, seed), race(alone, effects, seed + 1)};
   });
   Outcome sum, one;

@@ -1,8 +1,11 @@
 #include "prove/models.h"
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 
 #include "prove/blocks.h"
+#include "prove/engine.h"
 #include "stats/e_process.h"
 
 namespace bakeoff::prove {
@@ -119,6 +122,26 @@ double sd_of(const Model& model, int pairs) {
   stats::EProcess d;
   for (int i = 0; i < pairs; ++i) d.add(log_ratio(source()));
   return d.sd();
+}
+
+NoiseModel brisk() {
+  return {.process = 0.0092, .machine = 0.02, .machine_phi = 0.9, .step = 0.007, .rounds = 2, .steps = 2};
+}
+
+std::vector<double> shuffled(std::vector<double> effects, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::shuffle(effects.begin(), effects.end(), random);
+  return effects;
+}
+
+std::vector<double> wide(size_t k) {
+  std::vector<double> effects(k, 0.0);
+  effects[1] = std::log1p(kMargin / 2);
+  for (size_t i = 2; i < k; ++i) {
+    effects[i] = std::log(1.1) +
+                 (std::log(4.0) - std::log(1.1)) * static_cast<double>(i - 2) / static_cast<double>(k - 3);
+  }
+  return effects;
 }
 
 }  // namespace bakeoff::prove

@@ -23,11 +23,6 @@ namespace {
 using stats::testing::Machine;
 using stats::testing::NoiseModel;
 
-// sd(d) 1.4% in two bursts of two steps: the same d as `usual`, for an eighth of the time.
-NoiseModel brisk() {
-  return {.process = 0.0092, .machine = 0.02, .machine_phi = 0.9, .step = 0.007, .rounds = 2, .steps = 2};
-}
-
 // The heat of some members, index = contender.
 using Heats = std::function<stats::HeatResult(const std::vector<size_t>& members)>;
 
@@ -111,23 +106,6 @@ double uniform_cost(const Heats& run, size_t k, const stats::RankingOptions& opt
     if (race_state(table, options).still_undecided.empty()) return static_cast<double>(heats * k);
   }
   return 2000.0 * static_cast<double>(k);
-}
-
-std::vector<double> shuffled(std::vector<double> effects, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::shuffle(effects.begin(), effects.end(), random);
-  return effects;
-}
-
-// One rival half a margin behind the best, the others evenly (in logs) from 10% to four times slower.
-std::vector<double> wide(size_t k) {
-  std::vector<double> effects(k, 0.0);
-  effects[1] = std::log1p(kMargin / 2);
-  for (size_t i = 2; i < k; ++i) {
-    effects[i] = std::log(1.1) +
-                 (std::log(4.0) - std::log(1.1)) * static_cast<double>(i - 2) / static_cast<double>(k - 3);
-  }
-  return effects;
 }
 
 // Ever denser towards the best: log 2 (i/(K-1))^2; one in six lies within the margin.
