@@ -30,8 +30,10 @@ Setting devices_setting(const std::string& how) {
           .scenarios = {ir::Scenario::kTrain}};
 }
 
+int64_t devices_of(const Settings& settings) { return std::stoll(setting_or(settings, kSetting, "1")); }
+
 bool on_devices(const Request& request) {
-  return !request.training.predicts() && setting_or(request.settings, kSetting, "1") != "1";
+  return !request.training.predicts() && devices_of(request.settings) != 1;
 }
 
 std::string devices_constant(const Request& request) {

@@ -2,6 +2,7 @@
 
 // Contenders that train on several devices of one machine: settings of frameworks that have data parallelism.
 
+#include <cstdint>
 #include <string>
 
 #include "emit/emit.h"
@@ -10,6 +11,9 @@ namespace bakeoff::emit {
 
 // `how`: what of the framework spreads a batch over devices.
 Setting devices_setting(const std::string& how);
+
+// Of the setting; 1 where a framework has none.
+int64_t devices_of(const Settings& settings);
 
 // Whether the request is to train on more than one.
 bool on_devices(const Request& request);

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/files.h"
-#include "emit/emit.h"
+#include "emit/devices.h"
 
 namespace bakeoff {
 namespace {
@@ -21,12 +21,10 @@ size_t gpus(const fs::path& root) {
 
 }  // namespace
 
-int64_t devices_of(const Texts& settings) { return std::stoll(emit::setting_or(settings, kSetting, "1")); }
-
 Status check_shares(const recipe::Recipe& recipe) {
   const int64_t batch = recipe.training.batch;
   for (const recipe::Contender& contender : recipe.contenders) {
-    const int64_t devices = devices_of(contender.settings);
+    const int64_t devices = emit::devices_of(contender.settings);
     if (batch % devices == 0) continue;
     int64_t fewer = std::min(devices, batch);
     while (batch % fewer != 0) --fewer;
@@ -40,7 +38,7 @@ Status check_shares(const recipe::Recipe& recipe) {
 }
 
 Status check_devices(const Texts& settings, const Controls& controls, const Machine& machine) {
-  const auto devices = static_cast<size_t>(devices_of(settings));
+  const auto devices = static_cast<size_t>(emit::devices_of(settings));
   if (devices == 1) return Done{};
   if (const size_t there = controls.device == "cpu" ? 0 : gpus(machine.root); there > 0) {
     if (devices <= there) return Done{};

@@ -10,9 +10,6 @@
 
 namespace bakeoff {
 
-// Of the setting `devices`; 1 where a framework has none.
-int64_t devices_of(const Texts& settings);
-
 // Error: a batch does not divide by the devices of a contender. It names the recipe's line.
 Status check_shares(const recipe::Recipe& recipe);
 

@@ -13,6 +13,7 @@
 #include "data/data.h"
 #include "data/shuffle.h"
 #include "emit/all/frameworks.h"
+#include "emit/devices.h"
 #include "environments/runner_files.h"
 #include "evidence/promise.h"
 #include "ir/text.h"
@@ -179,7 +180,8 @@ int64_t whole_calls(const Manifest& manifest) {
 // A number of rows that divides by the devices of every contender.
 int64_t shared_devices(const Manifest& manifest) {
   int64_t all = 1;
-  for (const Contender& contender : manifest.contenders) all = std::lcm(all, devices_of(contender.settings));
+  for (const Contender& contender : manifest.contenders)
+    all = std::lcm(all, emit::devices_of(contender.settings));
   return all;
 }
 

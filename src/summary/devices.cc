@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "plan/devices.h"
+#include "emit/devices.h"
 #include "records/names.h"
 #include "study/section_rows.h"
 #include "summary/pair_ratios.h"
@@ -31,7 +31,7 @@ bool differ_in_devices(const Row& a, const Row& b) {
 const Row* on_one_device(const Summary& s, const Row& row) {
   const Row* found = nullptr;
   for (const Row& other : s.ranked) {
-    if (devices_of(other.contender.settings) != 1 || !differ_in_devices(row, other)) continue;
+    if (emit::devices_of(other.contender.settings) != 1 || !differ_in_devices(row, other)) continue;
     if (other.contender.own_script == row.contender.own_script) return &other;
     if (other.contender.own_script.empty()) found = &other;
   }
@@ -70,7 +70,7 @@ std::vector<OnDevices> against_one_device(const Summary& s) {
   const PairRatios ratios(s);
   std::vector<OnDevices> all;
   for (const Row& row : s.ranked) {
-    const int64_t devices = devices_of(row.contender.settings);
+    const int64_t devices = emit::devices_of(row.contender.settings);
     const Row* one = devices == 1 ? nullptr : on_one_device(s, row);
     if (one == nullptr) continue;
     OnDevices found{.contender = row.contender.id, .devices = devices};

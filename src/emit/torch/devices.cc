@@ -7,12 +7,8 @@
 
 namespace bakeoff::emit::torch {
 
-int64_t devices_of(const Request& request) {
-  return std::stoll(setting_or(request.settings, "devices", "1"));
-}
-
 Status check_devices(const Request& request) {
-  if (devices_of(request) == 1) {
+  if (devices_of(request.settings) == 1) {
     if (!splits_parameters(request)) return Done{};
     return Error{.message = "torch: parallel = \"fsdp\" splits parameters among several devices",
                  .remedy = "set devices = 2 or more, or leave it out"};
@@ -42,7 +38,7 @@ bool splits_parameters(const Request& request) {
 }
 
 void print_distribute(CodeWriter& out, const Request& request, const std::vector<std::string>& blocks) {
-  if (devices_of(request) == 1) return;
+  if (devices_of(request.settings) == 1) return;
   if (splits_parameters(request)) {
     out.line("def distribute(model: nn.Module) -> nn.Module:");
     const auto body = out.indent();

@@ -6,12 +6,10 @@
 #include <vector>
 
 #include "emit/code_writer.h"
+#include "emit/devices.h"
 #include "emit/emit.h"
 
 namespace bakeoff::emit::torch {
-
-// The setting `devices`, 1 where there is none.
-int64_t devices_of(const Request& request);
 
 // Fails where the devices' means of gradients would not be the recipe's, or the script is not written.
 Status check_devices(const Request& request);

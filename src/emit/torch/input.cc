@@ -129,7 +129,7 @@ class Printer {
       const auto body = out_.indent();
       out_.line(
           in_file_order(request_)
-              ? devices_of(request_) > 1
+              ? devices_of(request_.settings) > 1
                     ? "\"\"\"Endless batches in the order of the file, of each this device's rows.\"\"\""
                     : "\"\"\"Endless batches in the order of the file; a partial last one is left out.\"\"\""
               : "\"\"\"Endless batches, shuffled anew in each epoch.\"\"\"");
@@ -139,7 +139,7 @@ class Printer {
         out_.line("raise ValueError(\"the data has fewer rows than one batch\")");
       }
       if (!slices) loader();
-      if (devices_of(request_) > 1) out_.line("share = BATCH_SIZE // DEVICES");
+      if (devices_of(request_.settings) > 1) out_.line("share = BATCH_SIZE // DEVICES");
       out_.line("while True:");
       const auto again = out_.indent();
       slices ? sliced() : loaded();
@@ -153,7 +153,7 @@ class Printer {
       out_.line(fmt::format("order = torch.randperm(len({}), device=device)", first));
     out_.call("for first in range", {"0", fmt::format("len({}) - BATCH_SIZE + 1", first), "BATCH_SIZE"}, ":");
     const auto loop = out_.indent();
-    if (devices_of(request_) > 1) {
+    if (devices_of(request_.settings) > 1) {
       out_.print("mine = first + RANK * share\nrows = slice(mine, mine + share)\n");
     } else {
       out_.line(in_file_order(request_) ? "rows = slice(first, first + BATCH_SIZE)"
@@ -215,7 +215,7 @@ Input input_of(const Request& request) {
 }
 
 Status check_input(const Request& request) {
-  if (devices_of(request) > 1 && in_file_order(request) && input_of(request) != Input::kPreloaded)
+  if (devices_of(request.settings) > 1 && in_file_order(request) && input_of(request) != Input::kPreloaded)
     return Error{.message = "torch: with several devices batches are slices of preloaded tensors",
                  .remedy = "set devices = 1, or input = \"preloaded\""};
   if (workers(request) == "0" || input_of(request) != Input::kPreloaded) return Done{};

@@ -108,7 +108,7 @@ Call trained_layer(const Request& request, const ir::Node& node, const std::vect
     }
     case Op::kBatchNorm: {
       const size_t rank = types[static_cast<size_t>(node.inputs[0])].shape.size();
-      const bool alone = devices_of(request) == 1;
+      const bool alone = devices_of(request.settings) == 1;
       Call call{alone ? fmt::format("nn.BatchNorm{}d", std::max<size_t>(rank, 3) - 2) : "SyncedBatchNorm",
                 {std::to_string(w[0])}};
       if (explicit_values) {

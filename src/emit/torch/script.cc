@@ -197,7 +197,7 @@ class Script {
  private:
   bool predicts() const { return request_.training.predicts(); }
   bool generates() const { return request_.training.generates(); }
-  int64_t devices() const { return devices_of(request_); }
+  int64_t devices() const { return devices_of(request_.settings); }
   bool equalised() const { return request_.training.equalised(); }
   bool channels_last() const { return request_.settings.at("channels_last") == "true"; }
   bool is_picture(size_t input) const {
