@@ -51,7 +51,7 @@ class Nodes {
 
   const std::vector<double>& mean() const { return mean_; }
 
-  // Whoever is free first takes a block: any node.
+  // The node that is free first takes a block: any node.
   stats::HeatResult heat(const std::vector<size_t>& members) {
     const size_t node = std::uniform_int_distribution<size_t>(0, machines_.size() - 1)(random_);
     stats::HeatResult result = machines_[node].heat(members);

@@ -150,8 +150,8 @@ def _run(rnn_: Any, packed: Packed, hx: Any) -> Any:
 
 @contextlib.contextmanager
 def padded_sequences() -> Iterator[None]:
-    """Rows that are packed meanwhile stay padded. Whoever has imported the functions
-    calls ours too: their code is exchanged."""
+    """Rows that are packed meanwhile stay padded. Their code objects are exchanged, so
+    modules that imported the functions by name call ours as well."""
     functions = ((rnn.pack_padded_sequence, _pack), (rnn.pad_packed_sequence, _pad))
     codes = [function.__code__ for function, _ in functions]
     kinds = (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN)

@@ -45,7 +45,7 @@ std::unique_ptr<Engine> make_engine(const Board& board);
 namespace detail {  // for make_engine
 std::unique_ptr<Engine> slurm_engine(const Board& board);
 std::unique_ptr<Engine> hosts_engine(const Board& board);
-// A word as a shell reads it, whatever it holds.
+// The word in quotes, so that a shell reads it as one word.
 std::string quoted(const std::string& word);
 // The program with the words of a hidden command, on a node: "BAKEOFF_HOME='/home/x' '/shared/bakeoff' 'fleet' ...".
 std::string on_node(const Board& board, const std::vector<std::string>& words);

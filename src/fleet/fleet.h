@@ -17,7 +17,7 @@
 
 namespace bakeoff::fleet {
 
-// What the settled blocks come to.
+// The merged results of all settled blocks.
 struct Merged {
   std::map<std::string, NodeState> nodes = {};
   int settled = 0;                         // blocks with a heat
@@ -28,7 +28,7 @@ struct Merged {
 };
 
 // Writes trials.jsonl, run.json's host and peak.json from the settled blocks, in the order of their numbers: the same
-// blocks give the same bytes, whoever collects, and however often.
+// blocks give the same bytes, on every machine and at every call.
 Result<Merged> collect(const Board& board, const Interpreters& interpreters);
 
 // Where the blocks are.

@@ -64,7 +64,7 @@ struct Node {
 };
 
 // What came of a block: result.json, a line of JSON and below it the lines that trials.jsonl gets, as the node made them:
-// whoever collects copies them unread. A block that is given up has a reason and no trials.
+// collectors copy them unread. A block that is given up has a reason and no trials.
 struct BlockResult {
   int block = 0;
   std::string attempt = {};  // name of the attempt that settled it

@@ -94,7 +94,7 @@ class BySlurm(FleetTest):
         self.assertEqual({trial["node"] for trial in trials}, {"n1", "n2"})
         self.assertEqual(self.slurm.queue(), "")
         self.assertIn("nothing is left to submit", self.fleet("submit", run))
-        # Whoever collects, and however often: the same bytes.
+        # Every collector writes the same bytes, at every call.
         files = [run / name for name in ("trials.jsonl", "run.json", "peak.json")]
         before = [file.read_bytes() for file in files]
         self.at_once(run, 2)

@@ -89,7 +89,7 @@ CALLS_UNDER_WAY = 8
 
 
 def use_devices(count: int) -> None:
-    """Before JAX is used: where it has no accelerator it has so many devices."""
+    """To call before JAX is used: without an accelerator it makes `count` devices."""
     import jax
 
     if count > 1:

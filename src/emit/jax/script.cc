@@ -190,7 +190,7 @@ class Script {
 
   void mesh() {
     out_.print(
-        "\n# Without an accelerator the processors count as so many devices.\n"
+        "\n# Without an accelerator, DEVICES devices are made of the processors.\n"
         "jax.config.update(\"jax_num_cpu_devices\", DEVICES)\n"
         "MESH = jax.make_mesh((DEVICES,), (\"data\",), axis_types=(AxisType.Auto,))\n"
         "BY_ROWS = NamedSharding(MESH, PartitionSpec($rows$))\n",

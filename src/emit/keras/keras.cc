@@ -135,7 +135,7 @@ void print_imports(CodeWriter& out, const Request& request, const OptimizerText&
 void print_distribution(CodeWriter& out, const Request& request) {
   out.print(
       "$devices$\n\n"
-      "# Without an accelerator the processors count as so many devices.\n"
+      "# Without an accelerator, DEVICES devices are made of the processors.\n"
       "jax.config.update(\"jax_num_cpu_devices\", DEVICES)\n"
       "MESH = keras.distribution.DeviceMesh(\n"
       "    (DEVICES,), [\"data\"], keras.distribution.list_devices()[:DEVICES]\n"

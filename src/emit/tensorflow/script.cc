@@ -143,7 +143,7 @@ class Script {
 
   void strategy() {
     out_.print(R"(
-# Without GPUs the processor counts as so many devices.
+# Without GPUs, the processor is split into DEVICES logical devices.
 KIND = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
 if KIND == "CPU":
     tf.config.set_logical_device_configuration(

@@ -25,7 +25,7 @@ RUNNING_STATISTICS = ("stem.bn.running_mean", "stem.bn.running_var")
 # No TF32 or bfloat16 passes inside float32 matrix products and convolutions.
 jax.config.update("jax_default_matmul_precision", "highest")
 
-# Without an accelerator the processors count as so many devices.
+# Without an accelerator, DEVICES devices are made of the processors.
 jax.config.update("jax_num_cpu_devices", DEVICES)
 MESH = jax.make_mesh((DEVICES,), ("data",), axis_types=(AxisType.Auto,))
 BY_ROWS = NamedSharding(MESH, PartitionSpec("data"))

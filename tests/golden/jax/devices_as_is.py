@@ -16,7 +16,7 @@ LEARNING_RATE = 0.001
 DEVICES = 2
 SEED = 1
 
-# Without an accelerator the processors count as so many devices.
+# Without an accelerator, DEVICES devices are made of the processors.
 jax.config.update("jax_num_cpu_devices", DEVICES)
 MESH = jax.make_mesh((DEVICES,), ("data",), axis_types=(AxisType.Auto,))
 BY_ROWS = NamedSharding(MESH, PartitionSpec("data"))

@@ -19,7 +19,7 @@ BATCH_SIZE = 1000
 LEARNING_RATE = 0.001
 DEVICES = 2
 
-# Without an accelerator the processors count as so many devices.
+# Without an accelerator, DEVICES devices are made of the processors.
 jax.config.update("jax_num_cpu_devices", DEVICES)
 MESH = keras.distribution.DeviceMesh(
     (DEVICES,), ["data"], keras.distribution.list_devices()[:DEVICES]

@@ -22,7 +22,7 @@ DROPOUT_RATE = 0.25
 # float32 means float32, also on a GPU that has TF32.
 tf.config.experimental.enable_tensor_float_32_execution(False)
 
-# Without GPUs the processor counts as so many devices.
+# Without GPUs, the processor is split into DEVICES logical devices.
 KIND = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
 if KIND == "CPU":
     tf.config.set_logical_device_configuration(
