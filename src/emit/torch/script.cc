@@ -277,6 +277,7 @@ void Script::header() {
     out_.line("import math");
   const std::string allocator = allocator_conf(request_);
   if (!allocator.empty() || devices() > 1) out_.line("import os");
+  if (devices() > 1) out_.line("import sys");
   out_.line(fmt::format("from collections.abc import {}Iterator", generates() ? "Callable, " : ""));
   out_.print("from itertools import islice\nfrom pathlib import Path\n\n");
   if (!allocator.empty()) {
@@ -612,6 +613,9 @@ void Script::print_ranks_loop() {
             if RANK == 0:
                 print(f"step {step:5d}  loss {loss.item() / DEVICES:.6f}")
     dist.destroy_process_group()
+    if device == "cpu":  # Threads of gloo may outlive Python, which aborts then.
+        sys.stdout.flush()
+        os._exit(0)
 )");
 }
 
