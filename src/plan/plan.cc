@@ -420,13 +420,14 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
 }
 
 Lane lane_at_batch(const Plan& plan, size_t lane, int64_t batch, const Progress& progress) {
-  return lane_at(plan, lane, {batch, plan.recipe.training.generation.prompt}, progress);
+  return lane_at(plan, lane, {.sizes = {batch, plan.recipe.training.generation.prompt}}, progress);
 }
 
-Lane lane_at(const Plan& plan, size_t index, const Sizes& sizes, const Progress& progress) {
+Lane lane_at(const Plan& plan, size_t index, const Variation& how, const Progress& progress) {
   Lane lane = plan.lanes[index];
   const ir::Training& own = plan.recipe.training;
-  if (lane.failure || sizes == Sizes{own.batch, own.generation.prompt}) return lane;
+  const Sizes& sizes = how.sizes;
+  if (lane.failure || (how.tag.empty() && sizes == Sizes{own.batch, own.generation.prompt})) return lane;
   recipe::Recipe recipe = plan.recipe;
   recipe.training.batch = sizes.batch;
   recipe.training.generation.prompt = sizes.prompt;
@@ -434,6 +435,10 @@ Lane lane_at(const Plan& plan, size_t index, const Sizes& sizes, const Progress&
   if (!contender.script.empty()) {
     lane.failure = Failure{Stage::kEmit, "the batch of a script of your own is its own", {}};
     return lane;
+  }
+  if (how.one_device) {
+    contender.settings["devices"] = "1", contender.settings["parallel"] = "data";
+    lane.entry.contender.settings = lane.entry.worker.options = contender.settings;
   }
   recipe.contenders = {contender};
   for (const Status& fits : {check_shares(recipe), check_rows(recipe, plan.gate.rows)}) {
@@ -445,6 +450,7 @@ Lane lane_at(const Plan& plan, size_t index, const Sizes& sizes, const Progress&
   std::string name = file.stem().string();
   if (sizes.batch != own.batch) name += fmt::format("_batch{}", sizes.batch);
   if (sizes.prompt != own.generation.prompt) name += fmt::format("_prompt{}", sizes.prompt);
+  if (!how.tag.empty()) name += "_" + how.tag;
   contender.file = name + file.extension().string();
   const auto written = write_script(recipe, contender, plan.directory.scripts());
   if (!written || *written) {

@@ -48,7 +48,12 @@ struct Sizes {
   int64_t batch = 0, prompt = 0;
   bool operator==(const Sizes&) const = default;
 };
-Lane lane_at(const Plan& plan, size_t lane, const Sizes& sizes, const Progress& progress);
+struct Variation {
+  Sizes sizes = {};
+  bool one_device = false;  // of a contender on several: settings of several devices are left out
+  std::string tag = {};     // of a script of the same sizes: "train_torch_TAG.py"
+};
+Lane lane_at(const Plan& plan, size_t lane, const Variation& how, const Progress& progress);
 Lane lane_at_batch(const Plan& plan, size_t lane, int64_t batch, const Progress& progress);
 
 // The run's initial weights, with which all contenders of the equalised track start.

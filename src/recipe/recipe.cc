@@ -261,6 +261,16 @@ Result<Search> read_search(const Reader& reader, bool wanted) {
   return search;
 }
 
+Result<Scaling> read_scaling(const Reader& reader, const toml::table& root, bool predicts) {
+  const toml::node* section = root.get("scaling");
+  if (section != nullptr && predicts)
+    return reader.error(section->source(), "[scaling] is about training, and this recipe predicts",
+                        "remove [scaling], or `scenario = \"predict\"`");
+  Scaling scaling{.wanted = section != nullptr};
+  scaling.heats = reader.integer("scaling", "heats", scaling.heats);
+  return scaling;
+}
+
 Result<Target> read_target(const Reader& reader, const toml::table& root, bool predicts) {
   Target target;
   const toml::node* section = root.get("target");
@@ -498,6 +508,7 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, Origin or
   TRY(recipe.fit, read_fit(reader, root, recipe.training.predicts()));
   TRY(recipe.search, read_search(reader, root.contains("search")));
   TRY(recipe.largest_batch, read_largest_batch(reader, root.contains("largest_batch")));
+  TRY(recipe.scaling, read_scaling(reader, root, recipe.training.predicts()));
   TRY(recipe.latency, read_latency(reader, recipe.training.scenario == ir::Scenario::kPredict));
   TRY(recipe.contenders, read_contenders(reader, root, recipe.training.scenario));
   if (const toml::node* node = reader.find("", "baseline")) {

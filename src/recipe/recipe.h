@@ -120,6 +120,7 @@ struct Recipe {
   Generate generate = {};
   Search search = {};
   LargestBatch largest_batch = {};
+  Scaling scaling = {};
   Target target = {};
   Fit fit = {};
 };

@@ -237,7 +237,7 @@ std::vector<Key> keys_of_the_budget() {
               "all trainings to a target ([target]) but the first of each contender. Two fifths of it are kept for "
               "heats: a contender that is not proven by then is a row that says so. Two contenders are proven in any "
               "case, and a heat that it ends has at least three rounds; a race that it ends is undecided. [latency], "
-              "[fit], [search] and [largest_batch] are not limited; the screen says so before they start"),
+              "[fit], [search], [scaling] and [largest_batch] are not limited; the screen says so before they start"),
           integer_key("heats", "40", from(1, 10000), "maximum number of heats"),
       });
 }

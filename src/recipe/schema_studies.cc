@@ -54,6 +54,14 @@ std::vector<Key> keys_of_the_largest_batch() {
       });
 }
 
+std::vector<Key> keys_of_scaling() {
+  return in("scaling",
+            {integer_key("heats", "4", from(2, 1000),
+                         "scenario train: number of heats after the race in which each contender on several "
+                         "devices is held against the same on one device, with the batch fixed, with the "
+                         "batch of each device fixed, and without communication. See docs/devices.md")});
+}
+
 std::vector<Key> keys_of_the_target() {
   return in(
       "target",
@@ -109,8 +117,8 @@ std::vector<Key> keys_of_whole_trainings() {
 }  // namespace
 
 std::vector<Key> keys_of_studies() {
-  return joined({keys_of_latencies(), keys_of_the_search(), keys_of_the_largest_batch(), keys_of_the_target(),
-                 keys_of_whole_trainings()});
+  return joined({keys_of_latencies(), keys_of_the_search(), keys_of_the_largest_batch(), keys_of_scaling(),
+                 keys_of_the_target(), keys_of_whole_trainings()});
 }
 
 }  // namespace bakeoff::recipe

@@ -47,6 +47,13 @@ struct LargestBatch {
   bool operator==(const LargestBatch&) const = default;
 };
 
+// What several devices gain: each contender on several held against the same on one (study/scaling/scaling.h).
+struct Scaling {
+  bool wanted = false;
+  int64_t heats = 4;  // of each contender
+  bool operator==(const Scaling&) const = default;
+};
+
 // A target that trainings are to reach on held-out rows (study/training/target.h). Accuracy or loss is
 // stated.
 struct Target {

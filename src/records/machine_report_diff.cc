@@ -134,6 +134,7 @@ void compare_limits(const roofline::Limits& before, const roofline::Limits& afte
   differ.rate("vector frequency", before.vector_hz.one, after.vector_hz.one, 1e9, "GHz");
   differ.rate("page fault", before.page_fault_s, after.page_fault_s, 1e-9, "ns");
   differ.rate("process start", before.process_start_s, after.process_start_s, 1e-6, "us");
+  differ.rate("link between processes", before.link, after.link, 1e9, "GB/s");
 }
 
 }  // namespace

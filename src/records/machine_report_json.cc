@@ -12,7 +12,7 @@ BAKEOFF_RECORD(Gpu::Tensor, dtype, ops)
 BAKEOFF_RECORD(Gpu, name, gemm, memory, to_device, from_device)
 BAKEOFF_RECORD(Absent, what, reason)
 BAKEOFF_RECORD(Limits, cpus, peaks, levels, gemms, gpus, plain_triad, scalar_hz, vector_hz, page_fault_s,
-               process_start_s, seconds, absent)
+               process_start_s, link, seconds, absent)
 
 }  // namespace bakeoff::roofline
 

@@ -104,6 +104,7 @@ std::string costs(const roofline::Limits& limits) {
   add("clock, vector load", limits.vector_hz.one, clock(limits.vector_hz));
   add("page fault", limits.page_fault_s, fmt::format("{:.0f} ns", limits.page_fault_s * 1e9));
   add("process start", limits.process_start_s, fmt::format("{:.2f} ms", limits.process_start_s * 1e3));
+  add("link between processes", limits.link, rate(limits.link, 1e9) + " GB/s");
   return out.empty() ? out : out + '\n';
 }
 

@@ -52,6 +52,7 @@ Limits measure_bounds(const MeasureOptions& options);
 void measure_peaks(const MeasureOptions& options, Limits& limits);
 void measure_levels(const MeasureOptions& options, Limits& limits);
 void measure_costs(const MeasureOptions& options, Limits& limits);
+void measure_link(const MeasureOptions& options, Limits& limits);
 void measure_gemms(const MeasureOptions& options, Limits& limits);
 void measure_gpus(const MeasureOptions& options, Limits& limits);
 

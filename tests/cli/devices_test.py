@@ -251,7 +251,8 @@ class Devices(unittest.TestCase):
         self.assertRegex(done.err, r"gloo's headers.*\n  leave it out; .*\btorch\b")
 
     def test_a_race_of_one_and_two(self) -> None:
-        path = self.recipe(['framework = "torch", devices = [1, 2]'])
+        rows = ['framework = "torch", devices = [1, 2]']
+        path = self.recipe(rows, scaling="heats = 2\n")
         done = self.place.run("run", path, "--out", "two")
         self.assertIn(done.code, (0, 1), done.err)
         (row,) = (r for r in self.rows("two") if "devices=2" in r["contender"]["id"])
@@ -266,11 +267,21 @@ class Devices(unittest.TestCase):
         self.assertEqual({**row["effective"], **told}, row["effective"])
         self.assertEqual(row["threads"], 2)
         self.assertRegex(done.out, r"(?s)\nDevices\n.*speed-up.*strong scaling")
+        (scaled,) = self.report("two")["scaling"]
+        self.assertEqual((scaled["devices"], scaled["heats"], scaled["note"]), (2, 2, None))
+        for key in ("strong_efficiency", "weak_efficiency", "communication_share"):
+            self.assertIsNotNone(scaled[key]["value"], key)
+        numbers = 32 * 100 + 32 + 10 * 32 + 10
+        self.assertEqual(scaled["sent_bytes"], 4 * numbers)
         self.assertEqual(self.place.none_left(), {})
 
-    def rows(self, out: str) -> list[dict[str, Any]]:
+    def report(self, out: str) -> dict[str, Any]:
         shown = self.place.run("report", out, "--format", "json")
-        found: list[dict[str, Any]] = json.loads(shown.out)["ranked"]
+        found: dict[str, Any] = json.loads(shown.out)
+        return found
+
+    def rows(self, out: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.report(out)["ranked"]
         return found
 
     @support.full_tier

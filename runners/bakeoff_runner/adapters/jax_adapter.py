@@ -65,6 +65,7 @@ from bakeoff_runner.adapters.jax_shared import (
     quick_jit,
     use_devices,
 )
+from bakeoff_runner.adapters.silence import silent, silent_jax
 from bakeoff_runner.calls import Calls, losses_of
 from bakeoff_runner.defaults import read_inputs, whole_batches
 from bakeoff_runner.generation import (
@@ -313,6 +314,8 @@ class JaxAdapter(ScriptAdapter):
         self._need_optimizer()
         calls, batches = self._calls(), self._stream()
         step, count = calls.function, calls.count(steps)
+        if silent():
+            step = silent_jax(step, self._devices)
         batches.take()
         kept: list[Any] = []
         mark = paced(mark, kept, self._devices)
@@ -626,6 +629,13 @@ class JaxAdapter(ScriptAdapter):
         if self._devices > 1:
             split = max(map(parts_of, params), default=1) > 1
             effective["parallel"] = "fsdp" if split else "data"
+            if silent() and split:
+                raise AdapterError(
+                    "parallel = fsdp: what devices exchange is a part of what XLA "
+                    "compiles, and cannot be left out"
+                )
+            if silent():
+                effective["communication"] = "off"
             effective["master_weights"] = "+".join(
                 sorted({str(p.dtype) for p in params})
             )

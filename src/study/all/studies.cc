@@ -6,6 +6,7 @@
 #include "study/batches/largest_section.h"
 #include "study/generation/generation_section.h"
 #include "study/latency/latency_section.h"
+#include "study/scaling/scaling_section.h"
 #include "study/training/fit_section.h"
 #include "study/training/target_section.h"
 
@@ -18,7 +19,8 @@ const std::vector<Study>& studies() {
       target_study(),        //
       fit_study(),           //
       batch_search_study(),  //
-      largest_batch_study(),
+      largest_batch_study(),  //
+      scaling_study(),
   };
   return all;
 }

@@ -102,7 +102,7 @@ Status measure_generation(const Afterwards& race) {
         };
         if (done.settled(id, same)) continue;
         if (race.over()) return Done{};
-        if (!made.contains(index)) made.emplace(index, lane_at(plan, index, at, race.progress));
+        if (!made.contains(index)) made.emplace(index, lane_at(plan, index, {.sizes = at}, race.progress));
         GenerationTrial trial = answers_of(race, made.at(index), at, round);
         if (proc::interrupted()) return Done{};
         CHECK_OK(done.add(std::move(trial)));
