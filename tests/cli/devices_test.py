@@ -268,7 +268,9 @@ class Devices(unittest.TestCase):
         self.assertEqual(row["threads"], 2)
         self.assertRegex(done.out, r"(?s)\nDevices\n.*speed-up.*strong scaling")
         (scaled,) = self.report("two")["scaling"]
-        self.assertEqual((scaled["devices"], scaled["heats"], scaled["note"]), (2, 2, None))
+        self.assertEqual(
+            (scaled["devices"], scaled["heats"], scaled["note"]), (2, 2, None)
+        )
         for key in ("strong_efficiency", "weak_efficiency", "communication_share"):
             self.assertIsNotNone(scaled[key]["value"], key)
         numbers = 32 * 100 + 32 + 10 * 32 + 10

@@ -276,8 +276,8 @@ void Script::header() {
                       optimizer.schedule.kind == ir::ScheduleKind::kCosine))
     out_.line("import math");
   const std::string allocator = allocator_conf(request_);
-  if (!allocator.empty() || devices() > 1) out_.line("import os");
-  if (devices() > 1) out_.line("import sys");
+  if (!allocator.empty() || devices() > 1)
+    out_.print(devices() > 1 ? "import os\nimport sys\n" : "import os\n");
   out_.line(fmt::format("from collections.abc import {}Iterator", generates() ? "Callable, " : ""));
   out_.print("from itertools import islice\nfrom pathlib import Path\n\n");
   if (!allocator.empty()) {

@@ -14,11 +14,11 @@ namespace bakeoff {
 
 const std::vector<Study>& studies() {
   static const std::vector<Study> all = {
-      latency_study(),       //
-      generation_study(),    //
-      target_study(),        //
-      fit_study(),           //
-      batch_search_study(),  //
+      latency_study(),        //
+      generation_study(),     //
+      target_study(),         //
+      fit_study(),            //
+      batch_search_study(),   //
       largest_batch_study(),  //
       scaling_study(),
   };

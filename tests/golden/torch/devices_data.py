@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -132,6 +133,9 @@ def main() -> None:
             if RANK == 0:
                 print(f"step {step:5d}  loss {loss.item() / DEVICES:.6f}")
     dist.destroy_process_group()
+    if device == "cpu":  # Threads of gloo may outlive Python, which aborts then.
+        sys.stdout.flush()
+        os._exit(0)
 
 
 if __name__ == "__main__":
