@@ -269,8 +269,7 @@ void Script::header() {
                                      : "Trains",
                         workload_.name, predicts() ? "in" : "with",
                         devices() > 1 ? fmt::format(" on {} devices", devices()) : ""));
-  out_.blank();
-  out_.line("import argparse");
+  out_.print("\nimport argparse\n");
   const ir::Optimizer& optimizer = request_.training.optimizer;
   if (!predicts() && (optimizer_needs_math(torch_optimizer(request_.training)) ||
                       optimizer.schedule.kind == ir::ScheduleKind::kCosine))
