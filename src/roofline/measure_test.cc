@@ -112,6 +112,21 @@ TEST(MeasureLevels, CachesAreThereWhereTheSystemTellsOfThem) {
   EXPECT_NE(limits.level("L1"), nullptr);
 }
 
+TEST(MeasureLink, IsARateOrSaysWhyThereIsNone) {
+  Limits alone;
+  measure_link({.cpus = {0}}, alone);
+  EXPECT_EQ(alone.link, 0);
+  ASSERT_EQ(alone.absent.size(), 1u);
+  EXPECT_EQ(alone.absent[0].reason, "there is one CPU only");
+  if (cpus().size() < 2) GTEST_SKIP() << "one CPU";
+  Limits both;
+  measure_link({.cpus = cpus()}, both);
+  EXPECT_TRUE(both.link > 1e7 && both.link < 1e12) << both.link << " bytes per second";
+  Limits stopped;
+  measure_link({.cpus = cpus(), .stop = [] { return true; }}, stopped);
+  EXPECT_EQ(stopped.link, 0);
+}
+
 TEST(MeasureCosts, PageFaultAndProcessStart) {
   Limits limits;
   measure_costs({}, limits);
