@@ -17,6 +17,7 @@
 #include "base/files.h"
 #include "base/nearest.h"
 #include "emit/all/frameworks.h"
+#include "emit/devices.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
 #include "passes/decode.h"
@@ -261,13 +262,20 @@ Result<Search> read_search(const Reader& reader, bool wanted) {
   return search;
 }
 
-Result<Scaling> read_scaling(const Reader& reader, const toml::table& root, bool predicts) {
+Result<Scaling> read_scaling(const Reader& reader, const toml::table& root, bool recorded,
+                             const Recipe& recipe) {
   const toml::node* section = root.get("scaling");
-  if (section != nullptr && predicts)
-    return reader.error(section->source(), "[scaling] is about training, and this recipe predicts",
-                        "remove [scaling], or `scenario = \"predict\"`");
   Scaling scaling{.wanted = section != nullptr};
   scaling.heats = reader.integer("scaling", "heats", scaling.heats);
+  if (section == nullptr || recorded) return scaling;
+  if (recipe.training.predicts())
+    return reader.error(section->source(), "[scaling] is about training, and this recipe predicts",
+                        "remove [scaling], or `scenario = \"predict\"`");
+  if (std::none_of(recipe.contenders.begin(), recipe.contenders.end(),
+                   [](const Contender& one) { return emit::devices_of(one.settings) > 1; }))
+    return reader.error(section->source(),
+                        "[scaling] is about contenders on several devices, and there is none",
+                        "give one `devices = 2` or more, or remove [scaling]");
   return scaling;
 }
 
@@ -508,9 +516,9 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, Origin or
   TRY(recipe.fit, read_fit(reader, root, recipe.training.predicts()));
   TRY(recipe.search, read_search(reader, root.contains("search")));
   TRY(recipe.largest_batch, read_largest_batch(reader, root.contains("largest_batch")));
-  TRY(recipe.scaling, read_scaling(reader, root, recipe.training.predicts()));
   TRY(recipe.latency, read_latency(reader, recipe.training.scenario == ir::Scenario::kPredict));
   TRY(recipe.contenders, read_contenders(reader, root, recipe.training.scenario));
+  TRY(recipe.scaling, read_scaling(reader, root, recorded, recipe));
   if (const toml::node* node = reader.find("", "baseline")) {
     recipe.baseline = reader.word("", "baseline", "");
     if (const Status known = check_baseline(recipe, recipe.baseline); !known && !recorded)
