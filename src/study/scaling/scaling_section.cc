@@ -189,7 +189,7 @@ std::string sentence(const ScalingRow& row) {
   if (row.weak)
     add(fmt::format("{} {} where each has {}", times(row.weak->value), interval(*row.weak, times),
                     count(static_cast<double>(row.batch))));
-  if (row.communication)
+  if (row.communication && row.communication->high > 0)
     add(fmt::format("{} {} of a step is communication", percent(row.communication->value),
                     interval(*row.communication, percent)));
   return text.empty() ? "" : fmt::format("{}: {}.", row.contender, text);
