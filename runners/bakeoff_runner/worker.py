@@ -282,8 +282,7 @@ class Worker:
         options = _options(request)
         threads = _count(request, "threads")
         start = time.monotonic_ns()
-        several = options.get("devices", "1") != "1"
-        adapter = load_adapter(self._framework, several)
+        adapter = load_adapter(self._framework, options)
         info = adapter.import_framework(options, threads)
         elapsed = time.monotonic_ns() - start
         self._adapter = adapter

@@ -17,6 +17,7 @@ namespace {
 
 Texts but_for_devices(Texts settings) {
   settings.erase("devices");
+  settings.erase("processes");
   settings.erase("parallel");
   return settings;
 }

@@ -60,10 +60,13 @@ from bakeoff_runner.adapters.jax_shared import (
     jax_compilations,
     jax_device,
     jax_peak,
+    moved,
     paced,
     parts_of,
+    put,
     quick_jit,
     use_devices,
+    gathered,
 )
 from bakeoff_runner.calls import Calls, losses_of
 from bakeoff_runner.defaults import read_inputs, whole_batches
@@ -112,6 +115,7 @@ _OPTIONS = {
     "steps_per_call",
     "devices",
     "parallel",
+    "processes",
     "loops",
     "cache",
     "precision",
@@ -187,9 +191,9 @@ class JaxAdapter(ScriptAdapter):
 
         self._devices = int(options.get("devices", "1"))
         self._splits = options.get("parallel", "data") == "fsdp"
-        use_devices(self._devices)
+        use_devices(self._devices // int(options.get("processes", "1")))
 
-        device = jax.devices()[0]
+        device = jax.local_devices()[0]
         effective = {
             "threads": threads,
             "processors": len(os.sched_getaffinity(0)),
@@ -351,7 +355,7 @@ class JaxAdapter(ScriptAdapter):
         assert self._state is not None
         params = _leaves(self._state.get("params"))
         return {
-            name: float(np.asarray(params[entry.target]).sum())
+            name: float(gathered(params[entry.target]).sum())
             for name, (entry, _) in self._names.items()
             if entry.target in params
         }
@@ -364,8 +368,6 @@ class JaxAdapter(ScriptAdapter):
 
     def nudge(self, changes: Mapping[str, Array]) -> None:
         import jax
-        import jax.numpy as jnp
-        import numpy as np
 
         assert self._state is not None
         by_target = {
@@ -378,8 +380,7 @@ class JaxAdapter(ScriptAdapter):
         for path, leaf in leaves:
             change = by_target.pop(_dotted(path), None)
             if change is not None:
-                moved = jnp.asarray(np.asarray(leaf) + change.astype(leaf.dtype))
-                leaf = self._placed([moved], [leaf.sharding])[0]
+                leaf = moved(leaf, change.astype(leaf.dtype))
             changed.append(leaf)
         if by_target:
             raise AdapterError(
@@ -464,21 +465,19 @@ class JaxAdapter(ScriptAdapter):
         mesh = getattr(leaves[0].sharding, "mesh", None) if leaves else None
         if mesh is None or state.get("opt_state") is None:
             return state
-        whole = NamedSharding(mesh, PartitionSpec())
+        everywhere = NamedSharding(mesh, PartitionSpec())
         opt_state = jax.tree_util.tree_map(
-            lambda leaf: jax.device_put(leaf, whole) if devices_of(leaf) == 1 else leaf,
+            lambda leaf: put(leaf, everywhere) if devices_of(leaf) == 1 else leaf,
             state.get("opt_state"),
         )
         return state.replace(opt_state=opt_state)
 
     def _placed(self, arrays: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
         """Each array where its sharding says, if that is on several devices."""
-        import jax
-
         return [
             array
             if sharding is None or len(sharding.device_set) == 1
-            else jax.device_put(array, sharding)
+            else put(array, sharding)
             for array, sharding in zip(arrays, shardings)
         ]
 
@@ -675,11 +674,9 @@ class JaxAdapter(ScriptAdapter):
         return tuple(jnp.array(array) for array in batch)
 
     def _canonical_all(self, kind: str, tree: Any) -> dict[str, Array]:
-        import numpy as np
-
         leaves = _leaves(tree)
         return {
-            f"{kind}/{name}": to_canonical(np.array(leaves[entry.target]), entry, shape)
+            f"{kind}/{name}": to_canonical(gathered(leaves[entry.target]), entry, shape)
             for name, (entry, shape) in self._names.items()
             if entry.target in leaves
         }
@@ -875,13 +872,13 @@ class JaxAdapter(ScriptAdapter):
                 values[variable], sources[variable] = value, depends
             for owner, all_of_it in needed.items():
                 if owner and owner not in found and all_of_it <= depends:
-                    found[owner] = np.array(max(made, key=lambda v: v.size))
+                    found[owner] = gathered(max(made, key=lambda v: v.size))
         return {f"activation/{owner}": value for owner, value in found.items()}
 
     def _canonical_output(self, output: Any) -> Array:
         import numpy as np
 
-        array: Array = np.array(output)
+        array = gathered(output)
         if self._output_perm is not None:
             array = array.transpose(np.argsort(self._output_perm))
         return array
@@ -978,7 +975,7 @@ def _to_host(tree: Any) -> Any:
     def copy(leaf: Any) -> Any:
         if _is_key(leaf):
             return _Key(np.array(jax.random.key_data(leaf)), jax.random.key_impl(leaf))
-        return np.array(leaf) if hasattr(leaf, "dtype") else leaf
+        return gathered(leaf) if hasattr(leaf, "dtype") else leaf
 
     return jax.tree_util.tree_map(copy, tree)
 
