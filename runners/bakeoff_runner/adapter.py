@@ -352,7 +352,9 @@ class Adapter(ABC):
         """Releases what outlives the process by itself, e.g. helper processes."""
 
 
-def load_adapter(name: str, options: Mapping[str, str] = MappingProxyType({})) -> Adapter:
+def load_adapter(
+    name: str, options: Mapping[str, str] = MappingProxyType({})
+) -> Adapter:
     """Imports ``bakeoff_runner.adapters.<name>_adapter`` and calls its ``make()``.
 
     Where the package has no such module, ``<name>_adapter`` on the path is taken; for

@@ -289,6 +289,7 @@ class Worker:
         return {
             "import_ns": elapsed,
             "versions": info.versions,
+            "processes": adapter.processes(),
             "device": info.device,
             "effective": {**info.effective, **self._nvtx},
         }

@@ -38,11 +38,12 @@ bool on_devices(const Request& request) {
 }
 
 Setting processes_setting(const std::string& how) {
-  return {.name = kProcesses,
-          .values = {},
-          .fallback = "1",
-          .doc = fmt::format("how many processes the devices are in: 1, or one for each, connected by {}", how),
-          .scenarios = {ir::Scenario::kTrain}};
+  return {
+      .name = kProcesses,
+      .values = {},
+      .fallback = "1",
+      .doc = fmt::format("how many processes the devices are in: 1, or one for each, connected by {}", how),
+      .scenarios = {ir::Scenario::kTrain}};
 }
 
 bool over_processes(const Request& request) {
@@ -53,8 +54,8 @@ Status check_processes(const Request& request, const std::string& title) {
   const std::string processes = setting_or(request.settings, kProcesses, "1");
   const std::string devices = setting_or(request.settings, kSetting, "1");
   if (request.training.predicts() || processes == "1" || processes == devices) return Done{};
-  return Error{.message = fmt::format("{}: processes = {} of devices = {}: each process has one device", title,
-                                      processes, devices),
+  return Error{.message = fmt::format("{}: processes = {} of devices = {}: each process has one device",
+                                      title, processes, devices),
                .remedy = fmt::format("set devices = {}, or processes = 1", processes)};
 }
 

@@ -56,6 +56,7 @@ from bakeoff_runner.adapter import (
 from bakeoff_runner.adapters.jax_shared import (
     as_held,
     devices_of,
+    gathered,
     jax_arrays,
     jax_compilations,
     jax_device,
@@ -66,7 +67,6 @@ from bakeoff_runner.adapters.jax_shared import (
     put,
     quick_jit,
     use_devices,
-    gathered,
 )
 from bakeoff_runner.calls import Calls, losses_of
 from bakeoff_runner.defaults import read_inputs, whole_batches
@@ -350,7 +350,6 @@ class JaxAdapter(ScriptAdapter):
         )
 
     def _sums(self) -> dict[str, float]:
-        import numpy as np
 
         assert self._state is not None
         params = _leaves(self._state.get("params"))
@@ -841,7 +840,6 @@ class JaxAdapter(ScriptAdapter):
     def _layers(self, model: Callable[[Any], Any], params: Any) -> dict[str, Array]:
         """The first value that depends on all parameters of a layer, op by op."""
         import jax
-        import numpy as np
 
         leaves, _ = jax.tree_util.tree_flatten_with_path(params)
         layer_of = {e.target: n.rpartition(".")[0] for n, (e, _) in self._names.items()}

@@ -18,7 +18,7 @@ import os
 from pathlib import Path
 from typing import Any, Mapping
 
-from bakeoff_runner.adapter import Adapter, AdapterError, BuildRequest, ImportInfo
+from bakeoff_runner.adapter import Adapter, BuildRequest, ImportInfo
 from bakeoff_runner.adapters.jax_adapter import JaxAdapter
 from bakeoff_runner.adapters.ranks import Leader, Rank, free_addresses, leave, patience
 

@@ -1,11 +1,11 @@
 """Training in one process per device; what is the same for every framework.
 
-Processes (*ranks*) take the same steps, and wait for each other in collectives: one that
-does not come, because it failed, ended, hangs or was stopped, holds up all others, whose
-frameworks then say that a connection broke, or nothing. Whom the user should look at,
-only one that sees all of them can say. So rank 0, the worker, which speaks the
-protocol, starts the others below it in the tree of processes, tells them every command,
-watches them meanwhile, takes their answers, and compares what must be the same in all.
+Processes (*ranks*) take the same steps, and wait for each other in collectives: one
+that does not come, because it failed, ended, hangs or was stopped, holds up all others,
+whose frameworks then say that a connection broke, or nothing. Which one is at fault,
+only who sees all of them can say. So rank 0, the worker, which speaks the protocol,
+starts the others below it in the tree of processes, tells them every command, watches
+them meanwhile, takes their answers, and compares what must be the same in all.
 
 A framework that has such a mode has a module ``<framework>_ranks`` with
 
@@ -87,10 +87,10 @@ class Rank(Adapter):
     @staticmethod
     @abstractmethod
     def is_broken(message: str) -> bool:
-        """Whether a rank says this whose collective another one did not reach, or left."""
+        """Whether a rank says this whose collective another one left or missed."""
 
     def drawn(self) -> Optional[str]:
-        """What the last proof left of random numbers that each rank draws for itself."""
+        """The state of random numbers of this rank after the last proof, if any."""
         return None
 
 

@@ -594,7 +594,7 @@ class TensorFlowAdapter(ScriptAdapter):
         return hashes
 
     def _held(self, value: Any) -> Array:
-        """What devices have of a batch, those of other processes too, in their order."""
+        """What devices have of a batch, in their order, in other processes too."""
         import numpy as np
 
         if self._local < self._devices:

@@ -368,12 +368,14 @@ TEST(Jax, StartsAProcessForEachDevice) {
   const std::string as_is = emit(mlp, adam_training(Track::kAsIs), {})->source;
   EXPECT_TRUE(holds(as_is, "        yield tuple(split_rows(array[picked]) for array in arrays)\n")) << as_is;
   const std::string scan = emit(mlp, adam_training(), {{"steps_per_call", "4"}})->source;
-  for (const char* part : {"    data = [split_rows(array) for array in shaped]\n", "if jax.process_index() == 0:\n"})
+  for (const char* part :
+       {"    data = [split_rows(array) for array in shaped]\n", "if jax.process_index() == 0:\n"})
     EXPECT_TRUE(holds(scan, part)) << part << scan;
   const auto refused = emit(mlp, adam_training(), {{"devices", "4"}});
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().text(),
-            "jax: processes = 2 of devices = 4: each process has one device\n  set devices = 2, or processes = 1");
+  EXPECT_EQ(
+      refused.error().text(),
+      "jax: processes = 2 of devices = 4: each process has one device\n  set devices = 2, or processes = 1");
 }
 
 TEST(Jax, PrintsALoopThatCarriesNothing) {
