@@ -24,6 +24,7 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from bakeoff_runner.arrays import Array
@@ -343,21 +344,27 @@ class Adapter(ABC):
         """
         raise AdapterError("this framework's adapter does not answer requests")
 
+    def processes(self) -> list[int]:
+        """Ids of those that train beside this one, each with a device."""
+        return []
+
     def close(self) -> None:  # noqa: B027
         """Releases what outlives the process by itself, e.g. helper processes."""
 
 
-def load_adapter(name: str, several_devices: bool = False) -> Adapter:
+def load_adapter(
+    name: str, options: Mapping[str, str] = MappingProxyType({})
+) -> Adapter:
     """Imports ``bakeoff_runner.adapters.<name>_adapter`` and calls its ``make()``.
 
     Where the package has no such module, ``<name>_adapter`` on the path is taken; for
-    several devices ``<name>_ranks``, where a process is needed for each.
+    several devices ``<name>_ranks``, where a process is needed for each (ranks.py).
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise AdapterError(f"'{name}' is not the name of a framework")
     package = "bakeoff_runner.adapters"
     modules = [f"{package}.{name}_adapter", f"{name}_adapter"]
-    if several_devices:
+    if options.get("devices", "1") != "1":
         modules.insert(0, f"{package}.{name}_ranks")
     for module_name in modules:
         try:
@@ -365,6 +372,8 @@ def load_adapter(name: str, several_devices: bool = False) -> Adapter:
         except ModuleNotFoundError as error:
             if error.name != module_name:
                 raise
+            continue
+        if hasattr(module, "needed") and not module.needed(options):
             continue
         adapter = module.make()
         if not isinstance(adapter, Adapter):

@@ -282,14 +282,14 @@ class Worker:
         options = _options(request)
         threads = _count(request, "threads")
         start = time.monotonic_ns()
-        several = options.get("devices", "1") != "1"
-        adapter = load_adapter(self._framework, several)
+        adapter = load_adapter(self._framework, options)
         info = adapter.import_framework(options, threads)
         elapsed = time.monotonic_ns() - start
         self._adapter = adapter
         return {
             "import_ns": elapsed,
             "versions": info.versions,
+            "processes": adapter.processes(),
             "device": info.device,
             "effective": {**info.effective, **self._nvtx},
         }

@@ -22,7 +22,8 @@ serve or close; faults happen at the start of their stage):
 ``flood_mb``       megabytes to write to stdout and to stderr, each, at ``flood_at``
                    (default import)
 ``grandchild``     plain, setsid or orphan (setsid, and its parent is gone): a process
-                   that sleeps for an hour, started at import; its pid is in effective
+                   that sleeps for an hour, started at import; its pid is in effective.
+                   rank: one that is said to train too
 ``garbage_at``     stage that sends garbage as well as its answer, of the kind
                    ``garbage``: text (default), binary, long (33 MiB without newline),
                    partial (half a line, then silence), id (a foreign id)
@@ -90,6 +91,7 @@ class FakeAdapter(Adapter):
         self._weight = 0.0
         self._step = 0
         self._held: Any = None
+        self._ranks: list[int] = []
 
     def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
         unknown = sorted(set(options) - _OPTIONS)
@@ -100,12 +102,16 @@ class FakeAdapter(Adapter):
         if self._on("ignore_sigterm"):
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if "grandchild" in options:
-            effective["grandchild"] = _start_grandchild(options["grandchild"])
+            pid = effective["grandchild"] = _start_grandchild(options["grandchild"])
+            self._ranks = [pid] if options["grandchild"] == "rank" else []
         if self._on("spin"):
             threading.Thread(target=_spin, daemon=True).start()
         self._trouble("import")
         device = options.get("device", "cpu")
         return ImportInfo({"fake": "1.0"}, device, effective)
+
+    def processes(self) -> list[int]:
+        return self._ranks
 
     def build(self, request: BuildRequest) -> dict[str, Any]:
         self._trouble("build")
@@ -370,6 +376,6 @@ def _start_grandchild(kind: str) -> int:
         )
         output = subprocess.check_output([sys.executable, "-c", starter, *sleeper])
         return int(output)
-    if kind not in ("plain", "setsid"):
-        raise AdapterError(f"grandchild '{kind}' is not plain, setsid or orphan")
+    if kind not in ("plain", "setsid", "rank"):
+        raise AdapterError(f"grandchild '{kind}' is not plain, setsid, orphan or rank")
     return subprocess.Popen(sleeper, start_new_session=kind == "setsid").pid

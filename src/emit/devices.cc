@@ -10,6 +10,7 @@ namespace bakeoff::emit {
 namespace {
 
 constexpr const char* kSetting = "devices";
+constexpr const char* kProcesses = "processes";
 
 std::vector<const ir::Node*> losses_of(const ir::Workload& workload) {
   std::vector<const ir::Node*> all;
@@ -32,8 +33,42 @@ Setting devices_setting(const std::string& how) {
 
 int64_t devices_of(const Settings& settings) { return std::stoll(setting_or(settings, kSetting, "1")); }
 
+Settings on_one_device(Settings settings) {
+  for (const auto& [name, value] : {std::pair{"devices", "1"}, {"processes", "1"}, {"parallel", "data"}})
+    if (const auto found = settings.find(name); found != settings.end()) found->second = value;
+  return settings;
+}
+
 bool on_devices(const Request& request) {
   return !request.training.predicts() && devices_of(request.settings) != 1;
+}
+
+Setting processes_setting(const std::string& how) {
+  return {
+      .name = kProcesses,
+      .values = {},
+      .fallback = "1",
+      .doc = fmt::format("how many processes the devices are in: 1, or one for each, connected by {}", how),
+      .scenarios = {ir::Scenario::kTrain}};
+}
+
+bool over_processes(const Request& request) {
+  return on_devices(request) && setting_or(request.settings, kProcesses, "1") != "1";
+}
+
+Status check_processes(const Request& request, const std::string& title) {
+  const std::string processes = setting_or(request.settings, kProcesses, "1");
+  const std::string devices = setting_or(request.settings, kSetting, "1");
+  if (request.training.predicts() || processes == "1" || processes == devices) return Done{};
+  return Error{.message = fmt::format("{}: processes = {} of devices = {}: each process has one device",
+                                      title, processes, devices),
+               .remedy = fmt::format("set devices = {}, or processes = 1", processes)};
+}
+
+std::string process_loop(const Request& request, const std::string& given) {
+  std::string numbers;
+  for (int64_t i = 0; i < devices_of(request.settings); ++i) numbers += fmt::format(" {}", i);
+  return fmt::format("for i in{}; do {} python {{__file__}} & done; wait", numbers, given);
 }
 
 std::string devices_constant(const Request& request) {

@@ -15,8 +15,21 @@ Setting devices_setting(const std::string& how);
 // Of the setting; 1 where a framework has none.
 int64_t devices_of(const Settings& settings);
 
+// The same contender on one device.
+Settings on_one_device(Settings settings);
+
 // Whether the request is to train on more than one.
 bool on_devices(const Request& request);
+
+// Of a framework whose devices share one process unless it says otherwise. `how`: what connects the processes.
+Setting processes_setting(const std::string& how);
+// Whether each device has a process of its own, by that setting.
+bool over_processes(const Request& request);
+// Refuses another number of processes than 1 or that of the devices.
+Status check_processes(const Request& request, const std::string& title);
+// "PROCESS=0 python train.py & PROCESS=1 ...": how a shell starts them all, for Python's source; `given` is what each is
+// given, where it is of `$i`.
+std::string process_loop(const Request& request, const std::string& given);
 
 // "DEVICES = 2"
 std::string devices_constant(const Request& request);

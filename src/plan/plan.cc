@@ -437,7 +437,7 @@ Lane lane_at(const Plan& plan, size_t index, const Variation& how, const Progres
     return lane;
   }
   if (how.one_device) {
-    contender.settings["devices"] = "1", contender.settings["parallel"] = "data";
+    contender.settings = emit::on_one_device(std::move(contender.settings));
     lane.entry.contender.settings = lane.entry.worker.options = contender.settings;
   }
   recipe.contenders = {contender};

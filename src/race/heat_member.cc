@@ -197,6 +197,7 @@ void start_member(const Plan& plan, const ContenderStart& entry, const Sensed& s
     trial.import_ns = imported->ns;
     trial.versions = imported->versions;
     trial.effective = imported->effective;
+    sensing.add_ranks(member.sensors, worker.processes());
     sensing.add_device(member.sensors, spec.environment, trial);
   }
   trial.effective.merge(observe(worker.pid()));

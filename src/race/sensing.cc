@@ -57,11 +57,18 @@ Sensing::Sensing(const SensingOptions& options)
 }
 
 WorkerSensors Sensing::attach(pid_t pid) {
-  WorkerSensors sensors{.pid = pid, .perf = sample::PerfCounters::attach(pid)};
+  WorkerSensors sensors{.pid = pid, .processes = {pid}, .perf = sample::PerfCounters::attach(pid)};
   if (options_.sample_ms <= 0) return sensors;
   sensors.sampled = of_machine_;
   sensors.sampled.push_back(sampler_.add(sample::rss_sensor(pid, options_.root)));
   return sensors;
+}
+
+void Sensing::add_ranks(WorkerSensors& sensors, const std::vector<pid_t>& processes) {
+  if (processes == sensors.processes) return;
+  sensors.processes = processes;
+  if (options_.sample_ms > 0)
+    sensors.sampled.back() = sampler_.add(sample::rss_sensor(processes, options_.root));
 }
 
 void Sensing::add_device(WorkerSensors& sensors, const Texts& variables, Trial& trial) {
@@ -98,7 +105,7 @@ std::map<std::string, double> Sensing::end(const WorkerSensors& sensors, const U
   auto used = usage_between(before, after, absent);
   used.merge(used_of(series, used.at("wall_s"), absent));
   // A burst may end before the sampler gets a processor; resident memory can still be read afterwards.
-  if (const auto still = sample::sample_memory(sensors.pid, options_.root, false).rss_bytes) {
+  if (const auto still = sample::sample_memory(sensors.processes, options_.root, false).rss_bytes) {
     double& most = used.try_emplace("rss_bytes", *still).first->second;
     most = std::max(most, *still);
   }
@@ -112,12 +119,12 @@ std::map<std::string, double> Sensing::end(const WorkerSensors& sensors, const U
 }
 
 void take_built_memory(const Worker& worker, const std::filesystem::path& root, Trial& trial) {
-  const auto memory = sample::sample_memory(worker.pid(), root, /*with_pss=*/false);
+  const auto memory = sample::sample_memory(worker.processes(), root, /*with_pss=*/false);
   if (memory.rss_bytes) trial.memory["built_rss_bytes"] = *memory.rss_bytes;
 }
 
 void take_memory(Worker& worker, const std::filesystem::path& root, Trial& trial) {
-  const sample::ProcessMemory seen = sample::sample_memory(worker.pid(), root);
+  const sample::ProcessMemory seen = sample::sample_memory(worker.processes(), root);
   if (seen.pss_bytes)
     trial.memory["pss_bytes"] = *seen.pss_bytes;
   else

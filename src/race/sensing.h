@@ -44,6 +44,7 @@ namespace bakeoff {
 // The sensors of one worker. Closing them closes its counters.
 struct WorkerSensors {
   pid_t pid = -1;
+  std::vector<pid_t> processes = {};  // whose memory is counted
   sample::PerfCounters perf = {};
   std::vector<size_t> sampled = {};  // numbers of its sensors in the sampler
 };
@@ -63,6 +64,8 @@ class Sensing {
   // Adds the device in trial.effective, which the answer to `import` reported. `variables`: the worker's,
   // added to ours.
   void add_device(WorkerSensors& sensors, const Texts& variables, Trial& trial);
+  // Counts the memory of all processes of a worker from now on: its own and those of its ranks, known after `import`.
+  void add_ranks(WorkerSensors& sensors, const std::vector<pid_t>& processes);
   // Reads the sensors from now until the next begin() and discards the values, so that no driver is loaded
   // during a burst. Returns at once.
   void warm_up(const WorkerSensors& sensors);

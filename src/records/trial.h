@@ -139,7 +139,7 @@ struct Trial {
   std::optional<double> last_loss = std::nullopt;
   double user_s = 0;  // rusage of the worker and its children
   double system_s = 0;
-  int64_t peak_rss_bytes = 0;
+  int64_t peak_rss_bytes = 0;  // of a worker with ranks, the sum of each one's own
   int64_t involuntary_switches = 0;
   // Each in bytes, if known: "built_rss_bytes" (model, weights and data, before the first step),
   // "pss_bytes" (after the last burst), "allocator_peak_bytes" (the framework's own count). "on_gpu" is 1

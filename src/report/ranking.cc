@@ -322,7 +322,8 @@ const Entries kStart = {
 const Entries kMemory = {
     {{.key = "peak_rss_bytes",
       .title = "peak memory",
-      .meaning = "The most resident memory that the worker had.",
+      .meaning =
+          "The most resident memory that the worker had; of several ranks, the sum of each one's own most.",
       .priority = 10},
      [](const Place& p) { return p.row->peak_rss_bytes > 0 ? Json(p.row->peak_rss_bytes) : Json(nullptr); },
      bytes},

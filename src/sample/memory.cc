@@ -29,6 +29,10 @@ Reading kilobytes(std::string_view text, std::string_view key, const char* file)
   return Reading::absent(fmt::format("{} has no line '{}'", file, key));
 }
 
+void add(Reading& sum, const Reading& more) {
+  if (sum) sum = more ? Reading(*sum + *more) : more;
+}
+
 }  // namespace
 
 ProcessMemory sample_memory(pid_t pid, const fs::path& root, bool with_pss) {
@@ -48,6 +52,17 @@ ProcessMemory sample_memory(pid_t pid, const fs::path& root, bool with_pss) {
     memory.pss_bytes = Reading::absent("there is no readable smaps_rollup");
   }
   return memory;
+}
+
+ProcessMemory sample_memory(const std::vector<pid_t>& pids, const fs::path& root, bool with_pss) {
+  ProcessMemory all{.rss_bytes = 0, .peak_rss_bytes = 0, .pss_bytes = 0};
+  for (const pid_t pid : pids) {
+    const ProcessMemory one = sample_memory(pid, root, with_pss);
+    add(all.rss_bytes, one.rss_bytes);
+    add(all.peak_rss_bytes, one.peak_rss_bytes);
+    add(all.pss_bytes, one.pss_bytes);
+  }
+  return all;
 }
 
 }  // namespace bakeoff::sample

@@ -1,6 +1,6 @@
 #pragma once
 
-// The memory of one process in bytes, read from outside.
+// The memory of processes in bytes, read from outside.
 //
 // | number    | from                          | what                                                        |
 // |-----------|-------------------------------|-------------------------------------------------------------|
@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <vector>
 
 #include "sample/reading.h"
 
@@ -24,5 +25,9 @@ struct ProcessMemory {
 
 // Reads `root`/proc/<pid>/. with_pss: false leaves pss_bytes out, with the reason "not asked for".
 ProcessMemory sample_memory(pid_t pid, const std::filesystem::path& root = "/", bool with_pss = true);
+// The sums over several processes, which may have had their highest rss at different times. A number that one of them
+// lacks is absent.
+ProcessMemory sample_memory(const std::vector<pid_t>& pids, const std::filesystem::path& root = "/",
+                            bool with_pss = true);
 
 }  // namespace bakeoff::sample

@@ -32,6 +32,15 @@ TEST_F(MemoryTest, IsReadFromTheKernelsFiles) {
   EXPECT_EQ(sample_memory(7, root_, false).pss_bytes.reason(), "not asked for");
 }
 
+TEST_F(MemoryTest, OfSeveralProcessesIsTheirSum) {
+  put("status", "VmHWM:\t 2048 kB\nVmRSS:\t 1024 kB\n");
+  const ProcessMemory seen = sample_memory(std::vector<pid_t>{7, 7}, root_, false);
+  EXPECT_EQ(*seen.rss_bytes, 2 * 1024 * 1024);
+  EXPECT_EQ(*seen.peak_rss_bytes, 4 * 1024 * 1024);
+  EXPECT_EQ(seen.pss_bytes.reason(), "not asked for");
+  EXPECT_EQ(sample_memory(std::vector<pid_t>{7, 8}, root_).rss_bytes.reason(), "there is no process 8");
+}
+
 TEST_F(MemoryTest, AbsenceAndGarbageHaveTheirReason) {
   EXPECT_EQ(sample_memory(7, root_).rss_bytes.reason(), "there is no process 7");
   put("status", "VmHWM:\t-4 kB\nVmRSS:\tmuch\n");

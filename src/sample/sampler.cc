@@ -260,13 +260,20 @@ Reading word(const Result<std::string_view>& line, size_t index, const char* fil
 
 }  // namespace
 
-Sensor rss_sensor(int pid, const std::string& root) {
-  const auto file =
-      std::make_shared<SensorFile>(std::filesystem::path(root) / "proc" / std::to_string(pid) / "statm");
+Sensor rss_sensor(const std::vector<int>& pids, const std::string& root) {
+  std::vector<std::shared_ptr<SensorFile>> files;
+  for (const int pid : pids)
+    files.push_back(
+        std::make_shared<SensorFile>(std::filesystem::path(root) / "proc" / std::to_string(pid) / "statm"));
   const auto page = static_cast<double>(::sysconf(_SC_PAGESIZE));
-  return {.names = {"rss_bytes"}, .read = [file, page](std::span<Reading> out) {
-            const Reading pages = word(file->read(), 1, "statm");
-            out[0] = pages ? Reading(*pages * page) : pages;
+  return {.names = {"rss_bytes"}, .read = [files, page](std::span<Reading> out) {
+            double bytes = 0;
+            for (const auto& file : files) {
+              const Reading pages = word(file->read(), 1, "statm");
+              if (!pages) return static_cast<void>(out[0] = pages);
+              bytes += *pages * page;
+            }
+            out[0] = bytes;
           }};
 }
 

@@ -73,8 +73,11 @@ class Sampler {
 };
 
 // Sensors that need nothing but files. A number that cannot be read is absent with its reason.
-// "rss_bytes" of a process.
-Sensor rss_sensor(int pid, const std::string& root = "/");
+// "rss_bytes" of processes, added up.
+Sensor rss_sensor(const std::vector<int>& pids, const std::string& root = "/");
+inline Sensor rss_sensor(int pid, const std::string& root = "/") {
+  return rss_sensor(std::vector{pid}, root);
+}
 // "run_queue": runnable tasks, without the sampler's own.
 Sensor run_queue_sensor(const std::string& root = "/");
 

@@ -15,16 +15,10 @@ namespace bakeoff {
 using namespace table;
 namespace {
 
-Texts but_for_devices(Texts settings) {
-  settings.erase("devices");
-  settings.erase("parallel");
-  return settings;
-}
-
 bool differ_in_devices(const Row& a, const Row& b) {
   return a.group == b.group && a.contender.framework == b.contender.framework &&
          a.contender.environment == b.contender.environment && a.contender.stated == b.contender.stated &&
-         but_for_devices(a.contender.settings) == but_for_devices(b.contender.settings);
+         emit::on_one_device(a.contender.settings) == emit::on_one_device(b.contender.settings);
 }
 
 // The counterpart on one device: of one's own scripts the same one, else the emitted one.

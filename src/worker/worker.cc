@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -18,6 +19,7 @@
 #include "ir/training.h"
 #include "proc/interrupt.h"
 #include "proc/line_channel.h"
+#include "sample/memory.h"
 #include "worker/outstanding.h"
 #include "worker/worker_messages.h"
 
@@ -97,6 +99,19 @@ struct Worker::Impl {
   int64_t steps_done = 0;                 // since the build
   bool restored = false;                  // the initial weights were loaded again since the build
   std::map<int64_t, double> losses = {};  // reported since the last burst
+  std::vector<pid_t> processes = {};      // the worker's, and its ranks'
+  double peak_of_ranks = 0;               // the sum of what each has had, in bytes
+
+  // To call while they live: the kernel tells the most of one process alone.
+  void take_peak() {
+    if (processes.size() < 2) return;
+    const auto peak = sample::sample_memory(processes, "/", /*with_pss=*/false).peak_rss_bytes;
+    if (peak) peak_of_ranks = *peak;
+  }
+  proc::ResourceUsage with_peak(proc::ResourceUsage usage) const {
+    usage.max_rss_bytes = std::max(usage.max_rss_bytes, static_cast<int64_t>(peak_of_ranks));
+    return usage;
+  }
 
   int64_t deadline() const {
     return monotonic_clock().now_ns() +
@@ -216,6 +231,7 @@ std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
   auto child = proc::Child::start(options);
   if (!child) return fail(child.error());
   impl.child.emplace(std::move(*child));
+  impl.processes = {impl.child->pid()};
   impl.channel.emplace(*impl.child);
   auto hello = impl.channel->receive(impl.deadline(), name(Stage::kStart));
   worker->start_ns_ = monotonic_clock().now_ns() - begin;
@@ -236,6 +252,8 @@ std::optional<Imported> Worker::import() {
   Imported imported{stage_ns(*answer, "import_ns", Stage::kImport, asked, failure_), {}, {}};
   add_texts(*answer, "versions", imported.versions);
   add_texts(*answer, "effective", imported.effective);
+  for (const Json& pid : answer->value("processes", Json::array()))
+    if (pid.is_number_integer()) impl_->processes.push_back(pid.get<pid_t>());
   if (answer->contains("device")) imported.effective["device"] = plain((*answer)["device"]);
   if (ok()) failure_ = wrong_device(impl_->spec.device, impl_->spec.framework, imported.effective);
   return ok() ? std::optional(imported) : std::nullopt;
@@ -490,21 +508,27 @@ void Worker::thaw() {
   if (ok() && !impl_->child->resume()) failure_ = Failure{Stage::kRun, "cannot be woken for its burst", {}};
 }
 
+const std::vector<pid_t>& Worker::processes() const { return impl_->processes; }
+
 proc::ResourceUsage Worker::kill() {
-  return impl_->child ? impl_->child->kill(0).usage : proc::ResourceUsage{};
+  if (!impl_->child) return {};
+  impl_->take_peak();
+  return impl_->with_peak(impl_->child->kill(0).usage);
 }
 
 proc::ResourceUsage Worker::close() {
   if (!impl_->child) return {};
+  impl_->take_peak();
   if (ok() && !proc::interrupted()) {
     thaw();
     impl_->spec.stage_seconds = 5;
     std::optional<Failure> ignored;
     if (ask(*impl_, ignored, Stage::kClose, {{"op", "close"}})) {
-      if (const auto exit = impl_->child->wait(monotonic_clock().now_ns() + 2 * kSecond)) return exit->usage;
+      if (const auto exit = impl_->child->wait(monotonic_clock().now_ns() + 2 * kSecond))
+        return impl_->with_peak(exit->usage);
     }
   }
-  return impl_->child->kill(0).usage;
+  return impl_->with_peak(impl_->child->kill(0).usage);
 }
 
 }  // namespace bakeoff

@@ -108,6 +108,8 @@ class Worker {
   const std::optional<Failure>& failure() const { return failure_; }
   int64_t start_ns() const { return start_ns_; }
   pid_t pid() const;  // -1: it never started
+  // Its own and those of its ranks, which train beside it, each with a device; they are known after import().
+  const std::vector<pid_t>& processes() const;
 
   std::optional<Imported> import();
   // Returns the build time in ns; adds the effective settings to `effective`.
@@ -152,7 +154,8 @@ class Worker {
 
   void freeze();  // stops all its threads
   void thaw();
-  // Asks the process to end and kills it if it does not; returns the resources that it used.
+  // Asks the process to end and kills it if it does not; returns the resources that it used. The peak of a worker with
+  // ranks is the sum of each one's own.
   proc::ResourceUsage close();
   // Kills the process at once; the same.
   proc::ResourceUsage kill();

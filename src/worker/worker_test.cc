@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "proc/process_tree.h"
+#include "sample/memory.h"
 #include "worker/testing.h"
 #include "worker/worker_messages.h"
 
@@ -253,6 +254,17 @@ TEST_F(WorkerTest, AGrandchildIsNotLeftBehind) {
     worker->close();
     EXPECT_TRUE(soon([&] { return !alive(grandchild); }));
   }
+}
+
+TEST_F(WorkerTest, TheMemoryOfRanksIsAddedUp) {
+  const auto worker = Worker::start(fake_spec({{"grandchild", "rank"}}));
+  EXPECT_EQ(worker->processes(), std::vector{worker->pid()});
+  ASSERT_TRUE(worker->import()) << worker->failure()->reason;
+  ASSERT_EQ(worker->processes().size(), 2u);
+  const pid_t rank = worker->processes()[1];
+  EXPECT_TRUE(soon([&] { return *sample::sample_memory(rank).peak_rss_bytes > 4 << 20; }));
+  const double own = *sample::sample_memory(worker->pid()).peak_rss_bytes;
+  EXPECT_GT(static_cast<double>(worker->close().max_rss_bytes), own + (4 << 20));
 }
 
 TEST_F(WorkerTest, AWorkerThatIsDroppedDies) {

@@ -56,12 +56,15 @@ from bakeoff_runner.adapter import (
 from bakeoff_runner.adapters.jax_shared import (
     as_held,
     devices_of,
+    gathered,
     jax_arrays,
     jax_compilations,
     jax_device,
     jax_peak,
+    moved,
     paced,
     parts_of,
+    put,
     quick_jit,
     use_devices,
 )
@@ -113,6 +116,7 @@ _OPTIONS = {
     "steps_per_call",
     "devices",
     "parallel",
+    "processes",
     "loops",
     "cache",
     "precision",
@@ -188,9 +192,9 @@ class JaxAdapter(ScriptAdapter):
 
         self._devices = int(options.get("devices", "1"))
         self._splits = options.get("parallel", "data") == "fsdp"
-        use_devices(self._devices)
+        use_devices(self._devices // int(options.get("processes", "1")))
 
-        device = jax.devices()[0]
+        device = jax.local_devices()[0]
         effective = {
             "threads": threads,
             "processors": len(os.sched_getaffinity(0)),
@@ -315,7 +319,7 @@ class JaxAdapter(ScriptAdapter):
         calls, batches = self._calls(), self._stream()
         step, count = calls.function, calls.count(steps)
         if silent():
-            step = silent_jax(step, self._devices)
+            step = silent_jax(step)
         batches.take()
         kept: list[Any] = []
         mark = paced(mark, kept, self._devices)
@@ -349,12 +353,11 @@ class JaxAdapter(ScriptAdapter):
         )
 
     def _sums(self) -> dict[str, float]:
-        import numpy as np
 
         assert self._state is not None
         params = _leaves(self._state.get("params"))
         return {
-            name: float(np.asarray(params[entry.target]).sum())
+            name: float(gathered(params[entry.target]).sum())
             for name, (entry, _) in self._names.items()
             if entry.target in params
         }
@@ -367,8 +370,6 @@ class JaxAdapter(ScriptAdapter):
 
     def nudge(self, changes: Mapping[str, Array]) -> None:
         import jax
-        import jax.numpy as jnp
-        import numpy as np
 
         assert self._state is not None
         by_target = {
@@ -381,8 +382,7 @@ class JaxAdapter(ScriptAdapter):
         for path, leaf in leaves:
             change = by_target.pop(_dotted(path), None)
             if change is not None:
-                moved = jnp.asarray(np.asarray(leaf) + change.astype(leaf.dtype))
-                leaf = self._placed([moved], [leaf.sharding])[0]
+                leaf = moved(leaf, change.astype(leaf.dtype))
             changed.append(leaf)
         if by_target:
             raise AdapterError(
@@ -467,21 +467,19 @@ class JaxAdapter(ScriptAdapter):
         mesh = getattr(leaves[0].sharding, "mesh", None) if leaves else None
         if mesh is None or state.get("opt_state") is None:
             return state
-        whole = NamedSharding(mesh, PartitionSpec())
+        everywhere = NamedSharding(mesh, PartitionSpec())
         opt_state = jax.tree_util.tree_map(
-            lambda leaf: jax.device_put(leaf, whole) if devices_of(leaf) == 1 else leaf,
+            lambda leaf: put(leaf, everywhere) if devices_of(leaf) == 1 else leaf,
             state.get("opt_state"),
         )
         return state.replace(opt_state=opt_state)
 
     def _placed(self, arrays: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
         """Each array where its sharding says, if that is on several devices."""
-        import jax
-
         return [
             array
             if sharding is None or len(sharding.device_set) == 1
-            else jax.device_put(array, sharding)
+            else put(array, sharding)
             for array, sharding in zip(arrays, shardings)
         ]
 
@@ -685,11 +683,9 @@ class JaxAdapter(ScriptAdapter):
         return tuple(jnp.array(array) for array in batch)
 
     def _canonical_all(self, kind: str, tree: Any) -> dict[str, Array]:
-        import numpy as np
-
         leaves = _leaves(tree)
         return {
-            f"{kind}/{name}": to_canonical(np.array(leaves[entry.target]), entry, shape)
+            f"{kind}/{name}": to_canonical(gathered(leaves[entry.target]), entry, shape)
             for name, (entry, shape) in self._names.items()
             if entry.target in leaves
         }
@@ -854,7 +850,6 @@ class JaxAdapter(ScriptAdapter):
     def _layers(self, model: Callable[[Any], Any], params: Any) -> dict[str, Array]:
         """The first value that depends on all parameters of a layer, op by op."""
         import jax
-        import numpy as np
 
         leaves, _ = jax.tree_util.tree_flatten_with_path(params)
         layer_of = {e.target: n.rpartition(".")[0] for n, (e, _) in self._names.items()}
@@ -885,13 +880,13 @@ class JaxAdapter(ScriptAdapter):
                 values[variable], sources[variable] = value, depends
             for owner, all_of_it in needed.items():
                 if owner and owner not in found and all_of_it <= depends:
-                    found[owner] = np.array(max(made, key=lambda v: v.size))
+                    found[owner] = gathered(max(made, key=lambda v: v.size))
         return {f"activation/{owner}": value for owner, value in found.items()}
 
     def _canonical_output(self, output: Any) -> Array:
         import numpy as np
 
-        array: Array = np.array(output)
+        array = gathered(output)
         if self._output_perm is not None:
             array = array.transpose(np.argsort(self._output_perm))
         return array
@@ -988,7 +983,7 @@ def _to_host(tree: Any) -> Any:
     def copy(leaf: Any) -> Any:
         if _is_key(leaf):
             return _Key(np.array(jax.random.key_data(leaf)), jax.random.key_impl(leaf))
-        return np.array(leaf) if hasattr(leaf, "dtype") else leaf
+        return gathered(leaf) if hasattr(leaf, "dtype") else leaf
 
     return jax.tree_util.tree_map(copy, tree)
 

@@ -120,8 +120,10 @@ def devices_of(array: Any) -> int:
 
 def parts_of(array: Any) -> int:
     """How many parts of it devices hold: 1 where each holds all of it."""
-    shards = getattr(array, "addressable_shards", ())
-    return max(1, len({str(shard.index) for shard in shards}))
+    if not hasattr(array, "sharding"):
+        return 1
+    held = array.sharding.devices_indices_map(array.shape)
+    return len(set(map(str, held.values())))
 
 
 def as_held(array: Any, axis: int) -> Array:
@@ -131,4 +133,43 @@ def as_held(array: Any, axis: int) -> Array:
     if devices_of(array) == 1:
         return np.asarray(array)
     shards = sorted(array.addressable_shards, key=lambda shard: shard.device.id)
-    return np.concatenate([np.asarray(shard.data) for shard in shards], axis)
+    held = np.concatenate([np.asarray(shard.data) for shard in shards], axis)
+    if array.is_fully_addressable:
+        return held
+    from jax.experimental import multihost_utils
+
+    return np.concatenate(multihost_utils.process_allgather(held), axis)
+
+
+def gathered(array: Any) -> Array:
+    """A copy of all of it; where other processes hold parts, all have to ask."""
+    import numpy as np
+
+    if getattr(array, "is_fully_addressable", True) or array.is_fully_replicated:
+        return np.array(array)
+    from jax.experimental import multihost_utils
+
+    return np.array(multihost_utils.process_allgather(array, tiled=True))
+
+
+def put(array: Any, sharding: Any) -> Any:
+    """The array where its sharding says, of which other processes may have parts."""
+    import jax
+    import numpy as np
+
+    if sharding.is_fully_addressable:
+        return jax.device_put(array, sharding)
+    if jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key):
+        bits = put(jax.random.key_data(array), sharding)
+        return jax.random.wrap_key_data(bits, impl=jax.random.key_impl(array))
+    host = np.asarray(array)
+    return jax.make_array_from_callback(host.shape, sharding, lambda part: host[part])
+
+
+def moved(array: Any, change: Array) -> Any:
+    """Their sum, where the array lies. No process asks another one."""
+    import numpy as np
+
+    if array.is_fully_addressable or array.is_fully_replicated:
+        return put(np.asarray(array) + change, array.sharding)
+    return array + put(change, array.sharding)

@@ -50,30 +50,34 @@ def silence_torch(replica: Any, rank: int, ranks: int) -> None:
     dist.reduce_scatter_tensor = scatter
 
 
-def silent_jax(step: Callable[..., Any], devices: int) -> Callable[..., Any]:
-    """`step` on each device by itself, with its own rows and its own parameters, which
-    a list holds from the first call on."""
+def silent_jax(step: Callable[..., Any]) -> Callable[..., Any]:
+    """`step` on each device of this process by itself, with its own rows and its own
+    parameters, which a list holds from the first call on."""
     import jax
 
-    def share(tree: Any, device: int) -> Any:
-        def own(leaf: Any) -> Any:
-            shards = getattr(leaf, "addressable_shards", ())
-            if len(shards) < devices:
-                return leaf
-            return sorted(shards, key=lambda shard: shard.device.id)[device].data
+    def lies_on_several(leaf: Any) -> bool:
+        return hasattr(leaf, "sharding") and len(leaf.sharding.device_set) > 1
 
-        return jax.tree_util.tree_map(own, tree)
-
-    def whole(tree: Any) -> bool:
-        leaves = jax.tree_util.tree_leaves(tree)
-        return any(len(getattr(x, "addressable_shards", ())) == devices for x in leaves)
+    def parts(tree: Any) -> list[Any]:
+        leaves, structure = jax.tree_util.tree_flatten(tree)
+        on_several = [leaf for leaf in leaves if lies_on_several(leaf)]
+        if not on_several:
+            return list(tree)
+        of_leaves = [
+            [shard.data for shard in sorted(leaf.addressable_shards, key=_device)]
+            if lies_on_several(leaf)
+            else [leaf] * len(on_several[0].addressable_shards)
+            for leaf in leaves
+        ]
+        return [jax.tree_util.tree_unflatten(structure, own) for own in zip(*of_leaves)]
 
     def alone(*arguments: Any) -> tuple[Any, ...]:
-        parts = [  # before a step gives its arguments away
-            [share(part, n) for n in range(devices)] if whole(part) else part
-            for part in arguments
-        ]
-        *carry, losses = zip(*(step(*own) for own in zip(*parts)))
+        own = [parts(each) for each in arguments]  # before a step gives them away
+        *carry, losses = zip(*(step(*each) for each in zip(*own)))
         return (*(list(part) for part in carry), losses[0])
 
     return alone
+
+
+def _device(shard: Any) -> int:
+    return int(shard.device.id)

@@ -99,6 +99,7 @@ _OPTIONS = {
     "jit_compile",
     "steps_per_call",
     "devices",
+    "processes",
     "input",
     "loops",
     "cache",
@@ -123,6 +124,7 @@ class TensorFlowAdapter(ScriptAdapter):
         self._predicts = False
         self._generates = False
         self._devices = 1  # that the contender is to train on
+        self._local = 1  # of these, in this process
         self._step: Callable[..., Any] = _nothing  # of a batch: what is timed
         self._trained: dict[str, Any] = {}  # canonical name -> variable
         self._sums: Any = None  # compiled: the sum of every one of them
@@ -130,12 +132,14 @@ class TensorFlowAdapter(ScriptAdapter):
     def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
         check_options(options, _OPTIONS, "tensorflow")
         self._devices = int(options.get("devices", "1"))
+        self._local = self._devices // int(options.get("processes", "1"))
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         import numpy
         import tensorflow as tf
 
         if self._devices > 1:
-            _keep_strategies()
+            _keep_strategies("MirroredStrategy")
+            _keep_strategies("MultiWorkerMirroredStrategy")
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)
         gpus = tf.config.list_physical_devices("GPU")
@@ -570,29 +574,32 @@ class TensorFlowAdapter(ScriptAdapter):
         file = self._file()
         for variable in self._model.trainable_variables:
             used = len({part.device for part in self._parts(variable)})
-            check_devices(file, self._devices, used, "parameters are")
+            check_devices(file, self._local, used, "parameters are")
         if self._devices == 1:
             return
         for value in next(self._stream()):
             used = len(self._parts(value))
-            check_devices(file, self._devices, used, "rows of a batch are")
+            check_devices(file, self._local, used, "rows of a batch are")
         self._batches = None
 
     def batch_hashes(
         self, count: int, row_shapes: list[list[int]]
     ) -> Optional[list[str]]:
-        import numpy as np
-
         self._batches = None
         stream: Iterator[Any] = self._stream()
         if self._strategy() is not None:  # what each device really has
-            stream = (
-                tuple(np.concatenate(list(map(np.asarray, self._parts(v)))) for v in b)
-                for b in stream
-            )
+            stream = (tuple(map(self._held, batch)) for batch in stream)
         hashes = hash_batches(stream, self._calls(), count, row_shapes)
         self._batches = None
         return hashes
+
+    def _held(self, value: Any) -> Array:
+        """What devices have of a batch, in their order, in other processes too."""
+        import numpy as np
+
+        if self._local < self._devices:
+            return np.asarray(self._strategy().gather(value, axis=0))
+        return np.concatenate(list(map(np.asarray, self._parts(value))))
 
     def _rows(self, first: int, count: int) -> tuple[Any, ...]:
         rows = min((len(array) for array in self._data), default=0)
@@ -751,23 +758,23 @@ class TensorFlowAdapter(ScriptAdapter):
         }
 
 
-def _keep_strategies() -> None:
-    """Every script of this worker gets the same strategy.
+def _keep_strategies(kind: str) -> None:
+    """Every script of this worker gets the same strategy of a kind.
 
     Each numbers its all-reduces anew, and TensorFlow takes those of a second script
     for the first one's.
     """
     import tensorflow as tf
 
-    make, made = tf.distribute.MirroredStrategy, {}
+    make, made = getattr(tf.distribute, kind), {}
 
-    def strategy(devices: Any = None, **options: Any) -> Any:
-        key = str((devices, options))
+    def strategy(*given: Any, **options: Any) -> Any:
+        key = str((given, options))
         if key not in made:
-            made[key] = make(devices, **options)
+            made[key] = make(*given, **options)
         return made[key]
 
-    tf.distribute.MirroredStrategy = strategy
+    setattr(tf.distribute, kind, strategy)
 
 
 class _Watched:

@@ -26,9 +26,23 @@ std::string batches_doc(const Request& request) {
              : "Endless batches of rows in random order.";
 }
 
-// Of numpy arrays of rows what is given to a step.
-std::string placed(const Request& request, const std::string& arrays) {
+// Of numpy arrays of rows what is given to a step: `array` for each of `all`.
+std::string placed(const Request& request, const std::string& array, const std::string& all) {
+  if (over_processes(request)) return fmt::format("tuple(split_rows({}) for {})", array, all);
+  const std::string arrays = fmt::format("tuple({} for {})", array, all);
   return on_devices(request) ? fmt::format("jax.device_put({}, BY_ROWS)", arrays) : arrays;
+}
+
+// Batches in file order, ready before training.
+std::string ready_batches(const Request& request) {
+  if (over_processes(request))
+    return "ready = [tuple(split_rows(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]\n"
+           "return itertools.cycle(ready)\n";
+  return on_devices(request)
+             ? "ready = [tuple(a[i : i + BATCH_SIZE] for a in arrays) for i in starts]\n"
+               "return itertools.cycle(jax.device_put(ready, BY_ROWS))\n"
+             : "ready = [tuple(jnp.array(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]\n"
+               "return itertools.cycle(ready)\n";
 }
 
 void print_batches_of_calls(CodeWriter& out, const Request& request) {
@@ -36,10 +50,12 @@ void print_batches_of_calls(CodeWriter& out, const Request& request) {
     out.print(on_devices(request) ? "count = len(arrays[0]) // BATCH_SIZE\n"
                                     "full = [array[: count * BATCH_SIZE] for array in arrays]\n"
                                     "shaped = [a.reshape(count, BATCH_SIZE, *a.shape[1:]) for a in full]\n"
-                                    "data = jax.device_put(shaped, BY_ROWS)\n"
+                                    "data = $split$\n"
                                   : "count = len(arrays[0]) // BATCH_SIZE\n"
                                     "full = [jnp.array(array[: count * BATCH_SIZE]) for array in arrays]\n"
-                                    "data = [a.reshape(count, BATCH_SIZE, *a.shape[1:]) for a in full]\n");
+                                    "data = [a.reshape(count, BATCH_SIZE, *a.shape[1:]) for a in full]\n",
+              {{"split", over_processes(request) ? "[split_rows(array) for array in shaped]"
+                                                 : "jax.device_put(shaped, BY_ROWS)"}});
     out.print(
         "for first in itertools.count(0, STEPS_PER_CALL):\n"
         "    yield *data, first % count\n");
@@ -53,7 +69,7 @@ void print_batches_of_calls(CodeWriter& out, const Request& request) {
         "    for start in range(0, rows - size + 1, size):\n"
         "        picked = order[start : start + size].reshape(STEPS_PER_CALL, BATCH_SIZE)\n"
         "        yield $picked$\n",
-        {{"picked", placed(request, "tuple(array[picked] for array in arrays)")}});
+        {{"picked", placed(request, "array[picked]", "array in arrays")}});
   }
 }
 
@@ -69,6 +85,13 @@ int64_t least_batches(const Request& request) {
 }
 
 void print_batches(CodeWriter& out, const Request& request) {
+  if (over_processes(request))
+    out.print(R"(def split_rows(array):
+    """On each device its rows of a batch; each process reads its own."""
+    return jax.make_array_from_callback(array.shape, BY_ROWS, lambda own: array[own])
+
+
+)");
   out.line("def batches(arrays):");
   const auto body = out.indent();
   out.line("\"\"\"" + batches_doc(request) + "\"\"\"");
@@ -77,11 +100,7 @@ void print_batches(CodeWriter& out, const Request& request) {
     print_batches_of_calls(out, request);
   } else if (equalised(request) || request.training.predicts()) {
     out.print("starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n");
-    out.print(on_devices(request)
-                  ? "ready = [tuple(a[i : i + BATCH_SIZE] for a in arrays) for i in starts]\n"
-                    "return itertools.cycle(jax.device_put(ready, BY_ROWS))\n"
-                  : "ready = [tuple(jnp.array(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]\n"
-                    "return itertools.cycle(ready)\n");
+    out.print(ready_batches(request));
   } else {
     out.print(
         "rng = np.random.default_rng(SEED)\n"
@@ -91,7 +110,7 @@ void print_batches(CodeWriter& out, const Request& request) {
         "    for start in range(0, rows - BATCH_SIZE + 1, BATCH_SIZE):\n"
         "        picked = order[start : start + BATCH_SIZE]\n"
         "        yield $picked$\n",
-        {{"picked", placed(request, "tuple(array[picked] for array in arrays)")}});
+        {{"picked", placed(request, "array[picked]", "array in arrays")}});
   }
 }
 

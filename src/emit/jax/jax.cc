@@ -39,6 +39,7 @@ Result<Emitted> emit_jax(const Request& request) {
   CHECK_OK(check_accumulation(request));
   if (setting_or(request.settings, "parallel", "data") != "data" && !on_devices(request))
     return Error{.message = "jax: parallel = fsdp needs devices above 1"};
+  CHECK_OK(check_processes(request, "jax"));
   CHECK_OK(check_devices(request, "jax: the parts of a batch would not be split over all devices"));
   CHECK_OK(check_eps_form(request.training));
   TRY(const auto types, ir::infer(request.workload));
@@ -161,6 +162,7 @@ const Framework& jax_framework() {
                         "what is split over devices: the rows of batches, or parameters and the optimizer's "
                         "state, too",
                     .scenarios = {ir::Scenario::kTrain}},
+                   processes_setting("jax.distributed"),
                    loops_setting("jax.lax.scan"),
                    cache_setting(),
                    precision_setting("explicit casts of parameters and inputs, without loss scaling", true),

@@ -357,6 +357,27 @@ TEST(Jax, SplitsBatchesOverDevices) {
   EXPECT_TRUE(holds(refused.error().text(), "devices = 2: jax: the parts")) << refused.error().text();
 }
 
+TEST(Jax, StartsAProcessForEachDevice) {
+  const auto emit = [](const ir::Workload& workload, const ir::Training& training, Settings more) {
+    Settings settings = {{"donate", "true"}, {"steps_per_call", "1"}, {"devices", "2"}, {"processes", "2"}};
+    more.merge(settings);
+    return jax_framework().emit({workload, training, more, "train_jax.py"});
+  };
+  const ir::Workload sorts = *ir::parse(kAllSortsModel), mlp = *zoo::build("mlp_small");
+  expect_golden("jax/processes.py", emit(sorts, adam_training(), {})->source);
+  const std::string as_is = emit(mlp, adam_training(Track::kAsIs), {})->source;
+  EXPECT_TRUE(holds(as_is, "        yield tuple(split_rows(array[picked]) for array in arrays)\n")) << as_is;
+  const std::string scan = emit(mlp, adam_training(), {{"steps_per_call", "4"}})->source;
+  for (const char* part :
+       {"    data = [split_rows(array) for array in shaped]\n", "if jax.process_index() == 0:\n"})
+    EXPECT_TRUE(holds(scan, part)) << part << scan;
+  const auto refused = emit(mlp, adam_training(), {{"devices", "4"}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(
+      refused.error().text(),
+      "jax: processes = 2 of devices = 4: each process has one device\n  set devices = 2, or processes = 1");
+}
+
 TEST(Jax, PrintsALoopThatCarriesNothing) {
   std::string nodes, parts;
   for (int t = 0; t < 3; ++t) {

@@ -297,7 +297,7 @@ std::set<std::string> reserved_names() {
       "params prefix i stats key keys state opt_state loss data path np jax jnp lax optax forward loss_fn train_step batches load_data load_weights load_file save_file prediction target losses smoothed kept l "
       "I O json argparse itertools partial Path NamedTuple Any TrainState init_params init_state "
       "make_optimizer grads updates BATCH_SIZE LEARNING_RATE OPTIMIZER dropout_key metrics arrays "
-      "DEVICES MESH BY_ROWS REPLICATED split_over_devices AxisType NamedSharding PartitionSpec predict_step output PROMPT WORDS cache likeliest generate decode_step empty_cache "
+      "os sys split_rows DEVICES MESH BY_ROWS REPLICATED split_over_devices AxisType NamedSharding PartitionSpec predict_step output PROMPT WORDS cache likeliest generate decode_step empty_cache "
       "WARMUP_STEPS WARMUP_FROM DECAY_STEPS FINAL_SHARE STEP_EVERY STEP_FACTOR CLIP_NORM CLIP_VALUE EMA_DECAY ACCUMULATE NO_DECAY learning_rate"));
   return names;
 }

@@ -151,6 +151,7 @@ class Script {
     out_.line("import argparse");
     if (exact || predicts()) out_.line("import itertools");
     if (exact && has_layout_) out_.line("import json");
+    if (over_processes(request_)) out_.print("import os\nimport sys\n");
     if (donate() || generates()) out_.line("from functools import partial");
     out_.line("from pathlib import Path");
     out_.print(
@@ -188,10 +189,29 @@ class Script {
     out_.blank(2);
   }
 
+  void processes() {
+    out_.print(R"(
+# One process for each device; JAX_PROCESS_ID says which of them this one is.
+jax.config.update("jax_cpu_collectives_implementation", "gloo")
+if not jax.distributed.is_initialized():
+    if "JAX_PROCESS_ID" not in os.environ:
+        every = f"$loop$"
+        sys.exit(f"start one process for each device: {every}")
+    process = int(os.environ["JAX_PROCESS_ID"])
+    address = os.environ.get("JAX_COORDINATOR_ADDRESS", "localhost:12355")
+    jax.distributed.initialize(address, DEVICES, process, local_device_ids=[process])
+)",
+               {{"loop", process_loop(request_, "JAX_PROCESS_ID=$i")}});
+  }
+
   void mesh() {
+    if (over_processes(request_))
+      processes();
+    else
+      out_.print(
+          "\n# Without an accelerator, DEVICES devices are made of the processors.\n"
+          "jax.config.update(\"jax_num_cpu_devices\", DEVICES)\n");
     out_.print(
-        "\n# Without an accelerator, DEVICES devices are made of the processors.\n"
-        "jax.config.update(\"jax_num_cpu_devices\", DEVICES)\n"
         "MESH = jax.make_mesh((DEVICES,), (\"data\",), axis_types=(AxisType.Auto,))\n"
         "BY_ROWS = NamedSharding(MESH, PartitionSpec($rows$))\n",
         {{"rows", scans() ? "None, \"data\"" : "\"data\""}});
@@ -547,10 +567,16 @@ def decode_step(params, cache, words, first):
     const auto loop = out_.indent();
     if (scans()) {
       out_.line(fmt::format("{0}, losses = train_steps({0}, *next(data))", kept));
+      std::optional<CodeWriter::Scope> first;
+      if (over_processes(request_)) {
+        out_.line("if jax.process_index() == 0:");
+        first.emplace(out_);
+      }
       out_.print("print(f\"step {step}: loss {losses[0]:.6f}\")\n");
     } else {
       out_.line(fmt::format("{0}, loss = train_step({0}, *next(data))", kept));
-      out_.print("if step % 10 == 0:\n    print(f\"step {step}: loss {loss:.6f}\")\n");
+      out_.print("if step % 10 == 0$first$:\n    print(f\"step {step}: loss {loss:.6f}\")\n",
+                 {{"first", over_processes(request_) ? " and jax.process_index() == 0" : ""}});
     }
   }
 

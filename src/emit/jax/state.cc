@@ -103,7 +103,7 @@ class Printer {
         if (value == "opt_state") value = "OPTIMIZER.init(params)";
       }
       out_.call(on_devices(request_) ? "state = TrainState" : "return TrainState", values);
-      if (on_devices(request_)) out_.line("return " + on_all_devices(request_, "state"));
+      if (on_devices(request_)) out_.line("return " + on_all_devices(request_, "state", state_.dropout));
     }
     out_.blank(2);
   }
@@ -162,9 +162,11 @@ bool splits_state(const Request& request) {
   return on_devices(request) && setting_or(request.settings, "parallel", "data") == "fsdp";
 }
 
-std::string on_all_devices(const Request& request, const std::string& tree) {
+std::string on_all_devices(const Request& request, const std::string& tree, bool keys) {
   const std::string where =
       splits_state(request) ? fmt::format("split_over_devices({})", tree) : "REPLICATED";
+  if (keys && over_processes(request))
+    return fmt::format("jax.jit(lambda {0}: {0}, out_shardings={1})({0})", tree, where);
   return fmt::format("jax.device_put({}, {})", tree, where);
 }
 

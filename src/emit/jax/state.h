@@ -35,8 +35,9 @@ std::string not_trained(const ir::Workload& workload);
 
 // Whether parameters and the optimizer's state are split over the devices, too.
 bool splits_state(const Request& request);
-// Puts a tree of arrays on the devices: "jax.device_put(state, REPLICATED)".
-std::string on_all_devices(const Request& request, const std::string& tree);
+// Puts a tree of arrays on the devices: "jax.device_put(state, REPLICATED)". `keys`: there are keys of random numbers
+// in it, which device_put does not put on devices of other processes.
+std::string on_all_devices(const Request& request, const std::string& tree, bool keys = false);
 
 State state_of(const Request& request, const Graph& graph);
 

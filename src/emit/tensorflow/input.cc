@@ -39,7 +39,17 @@ void print_stream(CodeWriter& out, const Request& request) {
   out.line("return iter(data.repeat().prefetch(tf.data.AUTOTUNE))");
 }
 
-void print_split_rows(CodeWriter& out) {
+void print_split_rows(CodeWriter& out, const Request& request) {
+  if (over_processes(request))
+    return out.print(R"(def split_rows(array):
+    """A part of the rows in each process, the first rows in the first one."""
+    parts = np.split(array, DEVICES)
+    return STRATEGY.experimental_distribute_values_from_function(
+        lambda replica: tf.constant(parts[replica.replica_id_in_sync_group])
+    )
+
+
+)");
   out.print(R"(def split_rows(array):
     """A part of the rows on each device, the first rows on the first one."""
     parts = np.split(array, DEVICES)
@@ -77,7 +87,7 @@ int64_t least_batches(const Request& request) {
 }
 
 void print_batches(CodeWriter& out, const Request& request) {
-  if (on_devices(request) && !streams(request)) print_split_rows(out);
+  if (on_devices(request) && !streams(request)) print_split_rows(out, request);
   out.line("def batches(arrays):");
   const auto body = out.indent();
   out.line("\"\"\"" + batches_doc(request) + "\"\"\"");

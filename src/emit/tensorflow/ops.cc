@@ -434,7 +434,7 @@ std::set<std::string> reserved_names() {
   std::set<std::string> names = helpers().names();
   names.merge(words(
       "weights prefix block tf np self model optimizer tape loss losses smoothed kept count gradients variables prediction target path data "
-      "arrays json argparse itertools Path load_file save_file load_data load_weights batches loss_fn train_step "
+      "arrays os sys PROCESS GPUS json argparse itertools Path load_file save_file load_data load_weights batches loss_fn train_step "
       "make_model make_optimizer math PROMPT WORDS likeliest generate decode_step step_of predict_step DEVICES KIND STRATEGY split_rows compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE "
       "WARMUP_STEPS WARMUP_FROM DECAY_STEPS FINAL_SHARE STEP_EVERY STEP_FACTOR CLIP_NORM CLIP_VALUE EMA_DECAY ACCUMULATE NO_DECAY learning_rate"));
   return names;

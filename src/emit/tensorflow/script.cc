@@ -117,8 +117,9 @@ class Script {
     out_.line("import argparse");
     if (!eager() || generates()) out_.line("import functools");
     if (predicts() || (exact && !streams(request_))) out_.line("import itertools");
-    if (exact && has_layout_) out_.line("import json");
+    if (over_processes(request_) || (exact && has_layout_)) out_.line("import json");
     if (draws(Role::kWeight) || graph_.has(ir::Op::kGelu)) out_.line("import math");
+    if (over_processes(request_)) out_.print("import os\nimport sys\n");
     out_.print("from pathlib import Path\n\nimport numpy as np\nimport tensorflow as tf\n");
     out_.line(load_file_import(predicts()));
     out_.blank();
@@ -142,6 +143,20 @@ class Script {
   }
 
   void strategy() {
+    if (over_processes(request_))
+      return out_.print(R"(
+# One process for each device; TF_CONFIG says where they are, and which one this is.
+if "TF_CONFIG" not in os.environ:
+    workers = [f"localhost:{12355 + i}" for i in range(DEVICES)]
+    task = {"type": "worker", "index": 0}
+    config = json.dumps({"cluster": {"worker": workers}, "task": task})
+    every = f"index 0 to {DEVICES - 1}: TF_CONFIG='{config}' python {__file__}"
+    sys.exit(f"start one process for each device, {every}")
+PROCESS = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+GPUS = tf.config.list_physical_devices("GPU")
+tf.config.set_visible_devices(GPUS[PROCESS : PROCESS + 1], "GPU")
+STRATEGY = tf.distribute.MultiWorkerMirroredStrategy()
+)");
     out_.print(R"(
 # Without GPUs, the processor is split into DEVICES logical devices.
 KIND = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
@@ -389,8 +404,9 @@ STRATEGY = tf.distribute.MirroredStrategy([f"{KIND}:{i}" for i in range(DEVICES)
       out_.print(
           "for step in range(args.steps):\n"
           "    loss = $train$*next(data))\n"
-          "    if step % 10 == 0:\n        print(f\"step {step}: loss {float(loss):.6f}\")\n",
-          {{"train", eager() ? "train_step(model, optimizer, " : "train("}});
+          "    if step % 10 == 0$first$:\n        print(f\"step {step}: loss {float(loss):.6f}\")\n",
+          {{"first", over_processes(request_) ? " and PROCESS == 0" : ""},
+           {"train", eager() ? "train_step(model, optimizer, " : "train("}});
     }
   }
 

@@ -25,6 +25,7 @@ bool unbiased_running_var(const Settings&) { return false; }
 
 // What a step over several devices is not written for.
 Status check_replicas(const Request& request) {
+  CHECK_OK(check_processes(request, "TensorFlow"));
   if (!on_devices(request)) return Done{};
   CHECK_OK(check_devices(request, "TensorFlow: gradients of parts of a batch are not added up"));
   for (const auto& [setting, value] :
@@ -34,6 +35,9 @@ Status check_replicas(const Request& request) {
   }
   if (!tensorflow::streams(request) && !equalised(request))
     return Error{.message = "TensorFlow: rows in random order on devices above 1 need input = tf_data"};
+  if (over_processes(request) && tensorflow::streams(request))
+    return Error{.message = "TensorFlow: with processes above 1 each would shuffle rows for itself",
+                 .remedy = "set input = \"preloaded\" and track = \"equalised\", or processes = 1"};
   return check_means(request.workload, "TensorFlow");
 }
 
@@ -172,6 +176,7 @@ const Framework& tensorflow_framework() {
                            "without cache",
                     .scenarios = {ir::Scenario::kTrain}},
                    devices_setting("tf.distribute.MirroredStrategy"),
+                   processes_setting("tf.distribute.MultiWorkerMirroredStrategy"),
                    loops_setting("a loop over tf.range (mode = function)"),
                    cache_setting(),
                    precision_setting("explicit casts of parameters and inputs, without loss scaling", true),

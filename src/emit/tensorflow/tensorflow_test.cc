@@ -80,6 +80,20 @@ TEST(TensorFlow, SplitsBatchesOverDevices) {
   EXPECT_TRUE(holds(as_is, "return iter(STRATEGY.experimental_distribute_dataset(data))")) << as_is;
 }
 
+TEST(TensorFlow, StartsAProcessForEachDevice) {
+  Settings two = kFunction;
+  two["devices"] = two["processes"] = "2";
+  expect_golden("tensorflow/processes.py", of_text(kAllSortsModel, adam_training(), two).source);
+  const auto emit = [](const Settings& settings) {
+    return tensorflow_framework().emit(
+        {*zoo::build("mlp_small"), adam_training(), settings, "train_tensorflow.py"});
+  };
+  two["input"] = "tf_data";
+  EXPECT_TRUE(holds(emit(two).error().text(), "each would shuffle rows for itself"));
+  two["devices"] = "4";
+  EXPECT_TRUE(holds(emit(two).error().text(), "processes = 2 of devices = 4")) << emit(two).error().text();
+}
+
 // Only what the devices' losses add up to.
 TEST(TensorFlow, RefusesOnDevicesWhatNoSumOfThemGives) {
   Settings two = kFunction;
