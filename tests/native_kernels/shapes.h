@@ -49,7 +49,7 @@ constexpr ConvShape drawn_conv(uint64_t seed) {
   return s;
 }
 
-constexpr size_t kHard = std::size(kHardConvs), kDrawn = 4;
+constexpr size_t kHard = std::size(kHardConvs), kDrawn = 2;
 constexpr ConvShape conv_shape(size_t i) { return i < kHard ? kHardConvs[i] : drawn_conv(i); }
 
 // All arrays of one layer. `pieces`: one row or picture at a time, and rows of the gradient of w in parts.

@@ -81,20 +81,18 @@ struct Frame {
   }
 };
 
-// Tiles of a window's pixels: `wide` of a row, of several rows where a row is short.
-struct Grid {
-  int64_t first, last, tall, wide;  // columns that see all taps, and their tiles; the others are edges
-};
+// Tiles of a window's pixels: kWide of a row, and of kTall rows where a row is short. Columns kFirst to kLast see
+// all taps; those before and after them are edges.
 template <Window W, int64_t kVectors>
-constexpr Grid grid_of() {
-  Grid g = {0, W.ow, 1, 1};
-  const int64_t first = std::max<int64_t>(0, ceil_div(W.left, W.stride_w));
-  const int64_t last = std::min(W.ow, floor_div(W.w - 1 + W.left - (W.s - 1) * W.dilation_w, W.stride_w) + 1);
-  if (last - first >= 4) g.first = first, g.last = last;
-  g.wide = best_rows(g.last - g.first, kVectors);
-  if (g.wide == g.last - g.first) g.tall = best_rows(W.oh, kVectors, g.wide);
-  return g;
-}
+struct Grid {
+  static constexpr int64_t kLow = std::max<int64_t>(0, ceil_div(W.left, W.stride_w));
+  static constexpr int64_t kHigh =
+      std::min(W.ow, floor_div(W.w - 1 + W.left - (W.s - 1) * W.dilation_w, W.stride_w) + 1);
+  static constexpr bool kEdges = kHigh - kLow >= 4 && kHigh - kLow < W.ow;
+  static constexpr int64_t kFirst = kEdges ? kLow : 0, kLast = kEdges ? kHigh : W.ow;
+  static constexpr int64_t kWide = best_rows(kLast - kFirst, kVectors);
+  static constexpr int64_t kTall = kWide == kLast - kFirst ? best_rows(W.oh, kVectors, kWide) : 1;
+};
 
 template <typename T, Window W, unsigned kFinish>
 struct Slide {
@@ -142,15 +140,16 @@ struct Slide {
   // One picture, one block of columns.
   template <int64_t kVectors, int64_t kPart>
   static void picture(const T* x, const T* b, Beside<T> with, T* y) {
-    constexpr Grid g = grid_of<W, kVectors>();
-    for_all_rows<W.oh, g.tall>([&](auto tall, int64_t oy) {
-      for_all_rows<g.last - g.first, g.wide>([&](auto wide, int64_t i) {
-        at<tall.value, wide.value, kVectors, kPart>(x, b, with, y, oy, g.first + i, 0, W.s);
+    using G = Grid<W, kVectors>;
+    for_all_rows<W.oh, G::kTall>([&](auto tall, int64_t oy) {
+      for_all_rows<G::kLast - G::kFirst, G::kWide>([&](auto wide, int64_t i) {
+        at<tall.value, wide.value, kVectors, kPart>(x, b, with, y, oy, G::kFirst + i, 0, W.s);
       });
     });
-    if constexpr (g.first > 0 || g.last < W.ow) {
+    if constexpr (G::kEdges) {
       for_all_rows<W.oh, best_rows(W.oh, kVectors)>([&](auto tall, int64_t oy) {
-        for (int64_t ox = g.first > 0 ? 0 : g.last; ox < W.ow; ox = ox + 1 == g.first ? g.last : ox + 1) {
+        for (int64_t ox = G::kFirst > 0 ? 0 : G::kLast; ox < W.ow;
+             ox = ox + 1 == G::kFirst ? G::kLast : ox + 1) {
           const int64_t left = ox * W.stride_w - W.left;
           const int64_t s = std::max<int64_t>(0, ceil_div(-left, W.dilation_w));
           const int64_t end = std::min(W.s, floor_div(W.w - 1 - left, W.dilation_w) + 1);

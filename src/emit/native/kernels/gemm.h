@@ -28,7 +28,7 @@ constexpr bool collides(int64_t pitch) {
 template <typename T, int64_t kInner>
 struct RowProduct {
   static constexpr bool kCopies = collides<T>(kInner);
-  static constexpr int64_t kRows = 8 * most_rows(2);  // of A at a time
+  static constexpr int64_t kRows = 16 * most_rows(2);  // of A at a time
   static constexpr int64_t kPitch = kCopies ? kDepth<T> + Lanes<T>::kLanes : kInner;
   static constexpr int64_t kWork = kCopies ? kRows * kPitch : 0;
 };
@@ -80,7 +80,7 @@ void multiply_rows(int64_t rows, const T* a, const T* b, Beside<T> with, T* y, T
 template <typename T, int64_t kColumns>
 struct ColumnProduct {
   static constexpr bool kCopies = kColumns > 2 * Lanes<T>::kLanes;  // where A would be read several times
-  static constexpr int64_t kRows = 8 * most_rows(2);
+  static constexpr int64_t kRows = 16 * most_rows(2);
   static constexpr int64_t kPitch = up(kRows, Lanes<T>::kLanes);
   static constexpr int64_t kWork = packed_size<T>(kDepth<T>, kColumns) + (kCopies ? kDepth<T> * kPitch : 0);
 };

@@ -11,7 +11,7 @@
 //   linear<T, I, O, F>(m, x, packed, beside, y, work)      y = F(x w) for m rows
 //   linear_dx_pack<T, I, O>(w, packed)                     packed_size<T>(O, I)
 //   linear_dx<T, I, O, F>(m, dy, packed, beside, dx, work) dx = F(dy w^T)
-//   linear_dw<T, I, O, F>(m, x, dy, dw, first, last, work) dw = x^T dy, rows `first` to `last` of dw; F kPlain or kAdd
+//   linear_dw<T, I, O, F>(m, x, dy, dw, first, last, work) dw = x^T dy, rows `first` to `last`; F kPlain or kAdd
 //   linear_work<T, I, O>()                                 numbers of `work` that any of them needs
 //
 //   conv2d_pack<T, S>(w, packed)                           conv2d_packed<T, S>() numbers

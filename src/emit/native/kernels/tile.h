@@ -57,7 +57,7 @@ struct Beside {
 
 // Steps that B is fetched ahead, and A where each step is a line of its own. Measured on an Intel server with
 // 2 units: B in the second cache 98% of the peak, without it 73%; B in the first 98% either way.
-inline constexpr int64_t kAhead = 16;
+inline constexpr int64_t kAhead = 32;
 NATIVE_INLINE void ahead(const void* p) { __builtin_prefetch(p); }
 
 #define NATIVE_UNROLL _Pragma("GCC unroll 32")
