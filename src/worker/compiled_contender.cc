@@ -162,7 +162,7 @@ std::string runner_key(const Tools& tools) {
 Result<std::string> worker_key(const CompileJob& job, const std::string& runner) {
   TRY(const std::string text, worker_main(job.sources));
   Hash hash;
-  hash.add(runner);
+  hash.add(runner + (job.unoptimised ? " unoptimised" : ""));
   hash.add(text);
   return hash.key();
 }
@@ -249,7 +249,7 @@ class Compilation {
   }
 
  private:
-  bool plain() const { return tools_.cmake.empty(); }
+  bool plain() const { return tools_.cmake.empty(); }  // no CMake: native programs
 
   std::optional<Failure> configure() {
     for (const embedded::File& file : runner_sources(plain())) {
@@ -292,7 +292,7 @@ class Compilation {
 
   // A main() in a namespace is a function like any other.
   std::optional<Failure> build_worker() {
-    return command({tools_.compiler.string(), "-std=c++20", "-O3", "-march=native", "-Wno-return-type",
+    return command({tools_.compiler.string(), "-std=c++20", job_.unoptimised ? "-O0" : "-O3", "-march=native", "-Wno-return-type",
                     "-I" + runner_.string(), (runner_ / "programs" / "worker_main.cc").string(),
                     (runner_ / "build" / "librunner.a").string(), "-o", (runner_ / "build" / "worker").string()},
                    kRefused);

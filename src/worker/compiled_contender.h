@@ -33,6 +33,7 @@ struct CompileJob {
   std::filesystem::path python = {};  // interpreter of the environment that holds torch; empty: native programs
   std::filesystem::path home = {};    // bakeoff_home()
   double seconds = 900;               // time limit of each of CMake's two runs
+  bool unoptimised = false;           // native programs as they are, not optimised: where compiling would take longest
 };
 
 struct Compiled {
