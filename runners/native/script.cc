@@ -34,7 +34,8 @@ class NativeAdapter : public Adapter {
       const std::string name = std::filesystem::path(request.script).stem().string();
       const auto found = programs().find(name);
       if (found == programs().end()) throw AdapterError("this worker was not compiled from '" + name + "'");
-      if (request.data.empty() || request.weights.empty()) throw AdapterError("native needs data and weights");
+      if (request.data.empty() || request.weights.empty())
+        throw AdapterError("native needs data and weights");
       if (!request.layout.empty()) throw AdapterError("native knows no layout file");
       std::unique_ptr<Program>& made = made_[name + (request.float64 ? " wide" : "")];
       if (!made) made = request.float64 ? found->second.wide() : found->second.single();
@@ -89,14 +90,16 @@ class NativeAdapter : public Adapter {
     guarded([&] { program_->nudge(changes); });
   }
 
-  std::vector<std::string> batch_hashes(int64_t count, const std::vector<std::vector<int64_t>>& row_shapes) override {
+  std::vector<std::string> batch_hashes(int64_t count,
+                                        const std::vector<std::vector<int64_t>>& row_shapes) override {
     program_->rewind();
     std::vector<std::string> hashes;
     for (int64_t n = 0; n < count; ++n) {
       program_->next_batch();
       std::vector<std::string> parts;
       for (const auto& [shape, bytes] : program_->inputs()) {
-        if (std::ranges::find(row_shapes, std::vector<int64_t>(shape.begin() + 1, shape.end())) == row_shapes.end())
+        if (std::ranges::find(row_shapes, std::vector<int64_t>(shape.begin() + 1, shape.end())) ==
+            row_shapes.end())
           throw AdapterError("a batch has rows of a shape that the workload has not");
         parts.push_back(sha256(bytes));
       }

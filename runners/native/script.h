@@ -82,7 +82,8 @@ class ProgramOf : public Program {
 
   std::vector<std::string> prove(int64_t first, int64_t count, const std::string& gradients,
                                  const std::string& out) override {
-    if (count > Idiom::kBatch) throw AdapterError("the program has room for " + std::to_string(Idiom::kBatch) + " rows");
+    if (count > Idiom::kBatch)
+      throw AdapterError("the program has room for " + std::to_string(Idiom::kBatch) + " rows");
     restore();
     network_.set_batch(first, count);
     if constexpr (requires { network_.masks; }) ++network_.masks;
@@ -123,7 +124,8 @@ class ProgramOf : public Program {
     for (const auto& p : network_.table) {
       all[p.name] = Idiom::tensor_of(Idiom::canonical(p, network_.parameters), p.shape);
       if constexpr (requires { network_.averages; }) {
-        if (p.trained) all["ema/" + p.name] = Idiom::tensor_of(Idiom::canonical(p, network_.averages), p.shape);
+        if (p.trained)
+          all["ema/" + p.name] = Idiom::tensor_of(Idiom::canonical(p, network_.averages), p.shape);
       }
     }
     Idiom::save(out, all);
@@ -176,7 +178,8 @@ class ProgramOf : public Program {
     }
     network_.update();
     for (const auto& p : network_.table) {
-      if (p.trained) all["update/" + p.name] = Idiom::tensor_of(Idiom::canonical(p, network_.parameters), p.shape);
+      if (p.trained)
+        all["update/" + p.name] = Idiom::tensor_of(Idiom::canonical(p, network_.parameters), p.shape);
     }
   }
 
@@ -192,36 +195,38 @@ struct Pair {
 std::map<std::string, Pair>& programs();
 
 // Maps names that a namespace can only offer to a type that a template can take.
-#define BAKEOFF_NATIVE_IDIOM(name)                                                                              \
-  struct name##_idiom {                                                                                         \
-    using Network = name::Network;                                                                              \
-    using Real = name::Real;                                                                                    \
-    using Tensor = name::Tensor;                                                                                \
-    static constexpr int64_t kBatch = name::kBatch;                                                             \
-    static auto load(const std::string& path) { return name::load_safetensors(path); }                          \
-    static void save(const std::string& path, const std::map<std::string, Tensor>& all) {                       \
-      name::save_safetensors(path, all);                                                                        \
-    }                                                                                                           \
-    static Tensor tensor_of(const std::vector<Real>& values, const std::vector<int64_t>& shape) {               \
-      return name::tensor_of(values, shape);                                                                    \
-    }                                                                                                           \
-    static auto canonical(const name::Parameter& p, const Real* values) { return name::canonical(p, values); }  \
-    static auto turned(const std::vector<Real>& values, const std::vector<int64_t>& shape,                      \
-                       const std::vector<int64_t>& perm) {                                                      \
-      return name::turned(values, shape, perm);                                                                 \
-    }                                                                                                           \
-    template <typename T>                                                                                       \
-    static auto numbers(const std::map<std::string, Tensor>& all, const std::string& key) {                     \
-      return name::numbers<T>(all, key);                                                                        \
-    }                                                                                                           \
+#define BAKEOFF_NATIVE_IDIOM(name)                                                                \
+  struct name##_idiom {                                                                           \
+    using Network = name::Network;                                                                \
+    using Real = name::Real;                                                                      \
+    using Tensor = name::Tensor;                                                                  \
+    static constexpr int64_t kBatch = name::kBatch;                                               \
+    static auto load(const std::string& path) { return name::load_safetensors(path); }            \
+    static void save(const std::string& path, const std::map<std::string, Tensor>& all) {         \
+      name::save_safetensors(path, all);                                                          \
+    }                                                                                             \
+    static Tensor tensor_of(const std::vector<Real>& values, const std::vector<int64_t>& shape) { \
+      return name::tensor_of(values, shape);                                                      \
+    }                                                                                             \
+    static auto canonical(const name::Parameter& p, const Real* values) {                         \
+      return name::canonical(p, values);                                                          \
+    }                                                                                             \
+    static auto turned(const std::vector<Real>& values, const std::vector<int64_t>& shape,        \
+                       const std::vector<int64_t>& perm) {                                        \
+      return name::turned(values, shape, perm);                                                   \
+    }                                                                                             \
+    template <typename T>                                                                         \
+    static auto numbers(const std::map<std::string, Tensor>& all, const std::string& key) {       \
+      return name::numbers<T>(all, key);                                                          \
+    }                                                                                             \
   };
 
-#define BAKEOFF_NATIVE(name)                                                                 \
-  BAKEOFF_NATIVE_IDIOM(name)                                                                 \
-  BAKEOFF_NATIVE_IDIOM(name##_wide)                                                          \
-  static const bool name##_listed =                                                          \
-      ::bakeoff::programs()                                                                  \
-          .emplace(#name, ::bakeoff::Pair{                                                   \
+#define BAKEOFF_NATIVE(name)                                                                               \
+  BAKEOFF_NATIVE_IDIOM(name)                                                                               \
+  BAKEOFF_NATIVE_IDIOM(name##_wide)                                                                        \
+  static const bool name##_listed =                                                                        \
+      ::bakeoff::programs()                                                                                \
+          .emplace(#name, ::bakeoff::Pair{                                                                 \
                               [] { return std::make_unique<::bakeoff::ProgramOf<name##_idiom>>(); },       \
                               [] { return std::make_unique<::bakeoff::ProgramOf<name##_wide_idiom>>(); }}) \
           .second;

@@ -272,7 +272,7 @@ std::string defined_name(std::string& text, Language language) {
     if (text.compare(line, 7, "struct ") == 0 && text.ends_with("\n};"))
       return text.substr(line + 7, text.find(' ', line + 7) - line - 7);
     const size_t end = std::min(text.find('(', line), text.size());
-    return text.ends_with("\n}") ? text.substr(text.rfind(' ', end) + 1, end - text.rfind(' ', end) - 1) : "";
+    return text.ends_with("}") ? text.substr(text.rfind(' ', end) + 1, end - text.rfind(' ', end) - 1) : "";
   }
   while (text.starts_with("#")) text.erase(0, text.find('\n') + 1);
   const size_t keyword = text.starts_with("@") ? text.find('\n') + 1 : 0, begin = text.find(' ', keyword) + 1;

@@ -95,7 +95,8 @@ Status find_torch(const fs::path& python, Tools& tools) {
 
 Status find_compiler(Tools& tools, const char* remedy) {
   const char* named = std::getenv("CXX");
-  TRY(tools.compiler, needed({named == nullptr ? "" : named, "g++", "c++", "clang++"}, "C++ compiler", remedy));
+  TRY(tools.compiler,
+      needed({named == nullptr ? "" : named, "g++", "c++", "clang++"}, "C++ compiler", remedy));
   TRY(const std::string version, output_of({tools.compiler.string(), "--version"}));
   tools.version = version.substr(0, version.find('\n'));
   return Done{};
@@ -282,8 +283,8 @@ class Compilation {
                                    "#include \"json.cc\"\n#include \"worker.cc\"\n#include \"script.cc\"\n"
                                    "#include \"base/sha256.cc\"\n"))
       return failed;
-    if (const auto failed = command({tools_.compiler.string(), "-std=c++20", "-O2", "-I" + runner_.string(), "-c",
-                                     all.string(), "-o", object.string()},
+    if (const auto failed = command({tools_.compiler.string(), "-std=c++20", "-O2", "-I" + runner_.string(),
+                                     "-c", all.string(), "-o", object.string()},
                                     kRefused))
       return failed;
     fs::rename(object, archive, code);
@@ -292,10 +293,11 @@ class Compilation {
 
   // A main() in a namespace is a function like any other.
   std::optional<Failure> build_worker() {
-    return command({tools_.compiler.string(), "-std=c++20", job_.unoptimised ? "-O0" : "-O3", "-march=native", "-Wno-return-type",
-                    "-I" + runner_.string(), (runner_ / "programs" / "worker_main.cc").string(),
-                    (runner_ / "build" / "librunner.a").string(), "-o", (runner_ / "build" / "worker").string()},
-                   kRefused);
+    return command(
+        {tools_.compiler.string(), "-std=c++20", job_.unoptimised ? "-O0" : "-O3", "-march=native",
+         "-Wno-return-type", "-I" + runner_.string(), (runner_ / "programs" / "worker_main.cc").string(),
+         (runner_ / "build" / "librunner.a").string(), "-o", (runner_ / "build" / "worker").string()},
+        kRefused);
   }
 
   // Writes what is not there yet: an unchanged file is not compiled again.
@@ -377,10 +379,12 @@ Result<std::string> worker_main(const std::vector<fs::path>& sources) {
     const size_t real = text.find(kReal);
     programs += in_namespace(name, text);
     if (real != std::string::npos)
-      programs += in_namespace(name + "_wide", std::string(text).replace(real, kReal.size(), "\nusing Real = double;"));
-    programs += fmt::format("{}({})\n\n", real != std::string::npos ? "BAKEOFF_NATIVE"
-                                          : answers                 ? "BAKEOFF_ANSWERS"
-                                                                    : "BAKEOFF_SCRIPT",
+      programs += in_namespace(name + "_wide",
+                               std::string(text).replace(real, kReal.size(), "\nusing Real = double;"));
+    programs += fmt::format("{}({})\n\n",
+                            real != std::string::npos ? "BAKEOFF_NATIVE"
+                            : answers                 ? "BAKEOFF_ANSWERS"
+                                                      : "BAKEOFF_SCRIPT",
                             name);
   }
   return fmt::format(

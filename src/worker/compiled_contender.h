@@ -30,10 +30,11 @@ namespace bakeoff {
 struct CompileJob {
   // C++ programs written for runners/libtorch/script.h; the worker names each by the stem of its file.
   std::vector<std::filesystem::path> sources = {};
-  std::filesystem::path python = {};  // interpreter of the environment that holds torch; empty: native programs
-  std::filesystem::path home = {};    // bakeoff_home()
-  double seconds = 900;               // time limit of each of CMake's two runs
-  bool unoptimised = false;           // native programs as they are, not optimised: where compiling would take longest
+  std::filesystem::path python =
+      {};                           // interpreter of the environment that holds torch; empty: native programs
+  std::filesystem::path home = {};  // bakeoff_home()
+  double seconds = 900;             // time limit of each of CMake's two runs
+  bool unoptimised = false;  // native programs as they are, not optimised: where compiling would take longest
 };
 
 struct Compiled {

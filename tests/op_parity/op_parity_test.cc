@@ -401,8 +401,9 @@ class OpParity : public ::testing::TestWithParam<Target> {
     }
     if (!parts.empty()) merge();
     for (size_t n = 0; n < (all ? kCompactNetworks : 1); ++n) {
-      cases.push_back(
-          {.name = "network_" + std::to_string(n), .workload = supported(zoo::random_network, rng), .train = true});
+      cases.push_back({.name = "network_" + std::to_string(n),
+                       .workload = supported(zoo::random_network, rng),
+                       .train = true});
     }
     if (all) {
       for (auto& [name, workload] : corners()) {
@@ -411,8 +412,9 @@ class OpParity : public ::testing::TestWithParam<Target> {
       }
     }
     for (int n = 0; n < (all ? 2 : 1); ++n)
-      cases.push_back(
-          {.name = fmt::format("losses_{}", n), .workload = supported(zoo::random_losses, rng), .train = true});
+      cases.push_back({.name = fmt::format("losses_{}", n),
+                       .workload = supported(zoo::random_losses, rng),
+                       .train = true});
     cases.push_back({.name = "loop", .workload = supported(zoo::random_loop, rng), .train = true});
     for (size_t i = 0; i < cases.size(); ++i) {
       cases[i].optimizer = optimizers_in_turn()[i % optimizers_in_turn().size()];

@@ -12,7 +12,7 @@ namespace bakeoff::emit {
 
 const std::vector<const Framework*>& frameworks() {
   static const std::vector<const Framework*> all = {
-      &torch_framework(), &tensorflow_framework(), &keras_framework(),      &keras2_framework(),
+      &torch_framework(), &tensorflow_framework(), &keras_framework(),       &keras2_framework(),
       &jax_framework(),   &libtorch_framework(),   &onnxruntime_framework(), &native_framework()};
   return all;
 }

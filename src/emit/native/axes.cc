@@ -75,7 +75,8 @@ void sum_backward(const Call& c) {
 bool largest(const Call& c) { return c.node().op != Op::kMin; }
 void extreme_into(const Call& c, const std::string& to) {
   fill(c.out, to, count_of(c.result().sizes), real(largest(c) ? -INFINITY : INFINITY));
-  each_reduced(c, {fmt::format("{0}[@1] = {1}({0}[@1], {2}[@0]);", to, largest(c) ? "larger" : "smaller", c.x())});
+  each_reduced(
+      c, {fmt::format("{0}[@1] = {1}({0}[@1], {2}[@0]);", to, largest(c) ? "larger" : "smaller", c.x())});
 }
 // Keeps how many elements share each extreme.
 void extreme(const Call& c) {
@@ -84,8 +85,8 @@ void extreme(const Call& c) {
   each_reduced(c, {fmt::format("{}[@1] += {}[@0] == {}[@1];", c.step.kept, c.x(), c.y())});
 }
 void extreme_backward(const Call& c) {
-  each_reduced(c, {fmt::format("if ({}[@0] == {}[@1]) {}[@0] += {}[@1] / {}[@1];", c.x(), c.y(), c.dx(), c.g(),
-                               c.step.kept)});
+  each_reduced(c, {fmt::format("if ({}[@0] == {}[@1]) {}[@0] += {}[@1] / {}[@1];", c.x(), c.y(), c.dx(),
+                               c.g(), c.step.kept)});
 }
 
 // Keeps the maxima.
@@ -97,7 +98,8 @@ void logsumexp(const Call& c) {
         {fmt::format("{0}[@0] = {1}[@0] + std::log({0}[@0]);", c.y(), c.step.kept)});
 }
 void logsumexp_backward(const Call& c) {
-  each_reduced(c, {fmt::format("{}[@0] += {}[@1] * std::exp({}[@0] - {}[@1]);", c.dx(), c.g(), c.x(), c.y())});
+  each_reduced(c,
+               {fmt::format("{}[@0] += {}[@1] * std::exp({}[@0] - {}[@1]);", c.dx(), c.g(), c.x(), c.y())});
 }
 
 // Stretches at places: of `take` the same in every row, of the others each row's own.
@@ -119,7 +121,8 @@ void take(const Call& c) {
 }
 void take_backward(const Call& c) {
   const Chosen at(c, c.in(0).sizes, c.axis(c.node().integer("axis")));
-  call(c, c.node().op == Op::kTake ? "take_dx" : "scatter_add", at.constants, {at.outer, c.x(1), c.g(), c.dx(0)});
+  call(c, c.node().op == Op::kTake ? "take_dx" : "scatter_add", at.constants,
+       {at.outer, c.x(1), c.g(), c.dx(0)});
 }
 void scatter(const Call& c) {
   const Chosen at(c, c.result().sizes, static_cast<size_t>(c.node().integer("axis")));

@@ -13,7 +13,8 @@ using Ints = std::vector<int64_t>;
 
 std::string designated(const std::vector<std::pair<const char*, int64_t>>& fields) {
   std::string text;
-  for (const auto& [name, value] : fields) text += fmt::format("{}.{} = {}", text.empty() ? "" : ", ", name, value);
+  for (const auto& [name, value] : fields)
+    text += fmt::format("{}.{} = {}", text.empty() ? "" : ", ", name, value);
   return text;
 }
 
@@ -21,7 +22,8 @@ std::string designated(const std::vector<std::pair<const char*, int64_t>>& field
 std::string shape_of_conv(const Call& c, const Value& in, const Value& out) {
   const ir::Node& node = c.node();
   const ir::Shape& w = c.shape_of_w("weight");
-  const Ints &stride = node.integers("stride"), &pad = node.integers("pad"), &dilation = node.integers("dilation");
+  const Ints &stride = node.integers("stride"), &pad = node.integers("pad"),
+             &dilation = node.integers("dilation");
   std::vector<std::pair<const char*, int64_t>> fields;
   const auto add = [&](const char* name, int64_t value, int64_t otherwise = 1) {
     if (value != otherwise) fields.emplace_back(name, value);
@@ -55,7 +57,8 @@ std::string shape_of_conv(const Call& c) {
 Count pixels(const Value& v) { return count_of(v.sizes, 0, v.sizes.size() - 1); }
 
 void conv(const Call& c) {
-  call(c, "start_rows", {std::to_string(c.result().sizes.back())}, {pixels(c.result()).text(), c.w("bias"), c.y()});
+  call(c, "start_rows", {std::to_string(c.result().sizes.back())},
+       {pixels(c.result()).text(), c.w("bias"), c.y()});
   call(c, transposed(c) ? "conv2d_dx" : "conv2d", {shape_of_conv(c)}, {"rows", c.x(), c.w("weight"), c.y()});
 }
 

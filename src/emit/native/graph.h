@@ -11,7 +11,6 @@
 
 #include "emit/emit.h"
 #include "emit/layout.h"
-#include "emit/namer.h"
 
 namespace bakeoff::emit::native {
 
@@ -25,7 +24,7 @@ Count count_of(const ir::Shape& sizes, size_t first, size_t last);
 Count count_of(const ir::Shape& sizes);
 
 struct Value {
-  std::string name;  // of the pointer
+  std::string name;           // of the pointer
   std::string gradient = {};  // of the pointer to its gradient; empty: nothing needs it
   ir::DType dtype = ir::DType::kF32;
   ir::Shape sizes = {};  // as it is held; kBatch for the rows
@@ -58,14 +57,13 @@ struct Graph {
   LayoutPlan layout;
   std::vector<Value> values = {};  // those of the workload by ValueId, then turned ones
   std::vector<Step> steps = {};
-  std::vector<std::string> parameters = {}, gradients = {};  // by ParamId: pointers; no gradient where it is empty
+  std::vector<std::string> parameters = {},
+                           gradients = {};  // by ParamId: pointers; no gradient where it is empty
   std::vector<Place> places = {};
   int64_t arena = 0, whole_arena = 0;  // elements
 
   const ir::Node& node(const Step& step) const { return workload.nodes[static_cast<size_t>(step.node)]; }
   bool trains() const { return !request.training.predicts(); }
 };
-
-Graph make_graph(const Request& request, const std::vector<ir::Type>& types, Namer& names);
 
 }  // namespace bakeoff::emit::native

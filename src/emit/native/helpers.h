@@ -91,22 +91,16 @@ inline Real logistic(Real x) {
   return (x >= 0 ? 1 : e) / (1 + e);
 }
 
-inline Real log_1p_exp(Real x) {
-  return std::max(x, Real{0}) + std::log1p(std::exp(-std::abs(x)));
-}
+inline Real log_1p_exp(Real x) { return std::max(x, Real{0}) + std::log1p(std::exp(-std::abs(x))); }
 
-inline Real sign_of(Real x) {
-  return x > 0 ? Real{1} : x < 0 ? Real{-1} : x;
-}
+inline Real sign_of(Real x) { return x > 0 ? Real{1} : x < 0 ? Real{-1} : x; }
 
 inline Real mish_slope(Real x) {
   const Real t = std::tanh(log_1p_exp(x));
   return t + x * (1 - t * t) * logistic(x);
 }
 
-inline Real gelu_erf(Real x) {
-  return x * (1 + std::erf(x * Real{0.7071067811865476})) / 2;
-}
+inline Real gelu_erf(Real x) { return x * (1 + std::erf(x * Real{0.7071067811865476})) / 2; }
 
 inline Real gelu_erf_slope(Real x) {
   const Real density = std::exp(-x * x / 2) * Real{0.3989422804014327};
@@ -257,8 +251,8 @@ void column_moments(int64_t rows, const Real* x, double* mean, double* variance)
 // Normalises columns by the batch's moments, which move the running ones; keeps mean and 1 / sqrt(variance + eps) of each
 // column for the way back.
 template <int64_t C>
-void batch_norm(int64_t rows, double eps, double momentum, const Real* x, const Real* scale, const Real* shift,
-                Real* running_mean, Real* running_var, Real* kept, Real* y) {
+void batch_norm(int64_t rows, double eps, double momentum, const Real* x, const Real* scale,
+                const Real* shift, Real* running_mean, Real* running_var, Real* kept, Real* y) {
   static double mean[C], variance[C];
   column_moments<C>(rows, x, mean, variance);
   const double unbiased = static_cast<double>(rows) / static_cast<double>(rows - 1);
@@ -420,7 +414,8 @@ void lrn_dx(int64_t places, double alpha, double beta, const Real* x, const Real
 // Calls visit(first element, distance of two) for each line of `Count` elements with `Inner` others between two.
 template <int64_t Count, int64_t Inner, typename Visit>
 void each_line(int64_t outer, const Visit& visit) {
-  for (int64_t line = 0; line < outer * Inner; ++line) visit(line / Inner * Inner * Count + line % Inner, Inner);
+  for (int64_t line = 0; line < outer * Inner; ++line)
+    visit(line / Inner * Inner * Count + line % Inner, Inner);
 }
 
 // The largest element of a line and the logarithm of the sum of exp(x - largest).
@@ -446,7 +441,8 @@ void softmax_dx(int64_t outer, const Real* y, const Real* g, Real* dx) {
   each_line<Count, Inner>(outer, [&](int64_t first, int64_t step) {
     Real sum = 0;
     for (int64_t i = 0; i < Count; ++i) sum += g[first + i * step] * y[first + i * step];
-    for (int64_t i = 0; i < Count; ++i) dx[first + i * step] += y[first + i * step] * (g[first + i * step] - sum);
+    for (int64_t i = 0; i < Count; ++i)
+      dx[first + i * step] += y[first + i * step] * (g[first + i * step] - sum);
   });
 }
 
@@ -465,7 +461,8 @@ void log_softmax_dx(int64_t outer, const Real* y, const Real* g, Real* dx) {
   each_line<Count, Inner>(outer, [&](int64_t first, int64_t step) {
     Real sum = 0;
     for (int64_t i = 0; i < Count; ++i) sum += g[first + i * step];
-    for (int64_t i = 0; i < Count; ++i) dx[first + i * step] += g[first + i * step] - std::exp(y[first + i * step]) * sum;
+    for (int64_t i = 0; i < Count; ++i)
+      dx[first + i * step] += g[first + i * step] - std::exp(y[first + i * step]) * sum;
   });
 }
 
@@ -507,7 +504,8 @@ void prod_dx(int64_t outer, const Real* x, const Real* g, Real* dx) {
       product *= x[first + i * step];
     }
     Real behind = *g++;
-    for (int64_t i = Count; i-- > 0; behind *= x[first + i * step]) dx[first + i * step] += before[i] * behind;
+    for (int64_t i = Count; i-- > 0; behind *= x[first + i * step])
+      dx[first + i * step] += before[i] * behind;
   });
 }
 
@@ -524,13 +522,9 @@ void argmax(int64_t outer, const Real* x, int32_t* y) {
 }
 
 // The maximum of y and x; not a number where either is none.
-inline Real larger(Real y, Real x) {
-  return x <= y || std::isnan(y) ? y : x;
-}
+inline Real larger(Real y, Real x) { return x <= y || std::isnan(y) ? y : x; }
 
-inline Real smaller(Real y, Real x) {
-  return x >= y || std::isnan(y) ? y : x;
-}
+inline Real smaller(Real y, Real x) { return x >= y || std::isnan(y) ? y : x; }
 
 // Rows of the table, one for each integer.
 template <int64_t Width>
@@ -638,8 +632,8 @@ struct Heads {
 // The softmax of one query's scores over the keys that it sees: from `first` on, `count` in all. `last`: the last
 // key of each row that is no padding; null: all.
 template <Heads S>
-std::pair<int64_t, int64_t> attention_weights(int64_t row, int64_t head, int64_t t, const Real* q, const Real* k,
-                                              const int32_t* last, Real* weights) {
+std::pair<int64_t, int64_t> attention_weights(int64_t row, int64_t head, int64_t t, const Real* q,
+                                              const Real* k, const int32_t* last, Real* weights) {
   int64_t end = S.causal ? std::min(t + 1, S.keys) : S.keys;
   if (last != nullptr) end = std::min<int64_t>(end, last[row] + 1);
   const int64_t first = S.window > 0 ? std::max<int64_t>(0, t + 1 - S.window) : 0;
@@ -713,7 +707,8 @@ struct Cells {
 
 // Gates are i, f, g, o; keeps them and the cells of every place for the way back. `bias` may be null.
 template <Cells S>
-void lstm(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const Real* bias, Real* kept, Real* y) {
+void lstm(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const Real* bias, Real* kept,
+          Real* y) {
   constexpr int64_t kGates = 4 * S.units;
   Real* const cells = kept + rows * S.length * kGates;
   start_rows<kGates>(rows * S.length, bias, kept);
@@ -735,8 +730,9 @@ void lstm(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const
 
 // `spare`: room for the gradients of all gates.
 template <Cells S>
-void lstm_backward(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const Real* kept, const Real* y,
-                   const Real* g, Real* spare, Real* dw_ih, Real* dw_hh, Real* dbias, Real* dx) {
+void lstm_backward(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const Real* kept,
+                   const Real* y, const Real* g, Real* spare, Real* dw_ih, Real* dw_hh, Real* dbias,
+                   Real* dx) {
   constexpr int64_t kGates = 4 * S.units;
   const Real* const cells = kept + rows * S.length * kGates;
   for (int64_t n = 0; n < rows; ++n) {
@@ -749,7 +745,8 @@ void lstm_backward(int64_t rows, const Real* x, const Real* w_ih, const Real* w_
       const Real* const gates = kept + p * kGates;
       Real* const out = spare + p * kGates;
       for (int64_t u = 0; u < S.units; ++u) {
-        const Real i = gates[u], f = gates[S.units + u], c = gates[2 * S.units + u], o = gates[3 * S.units + u];
+        const Real i = gates[u], f = gates[S.units + u], c = gates[2 * S.units + u],
+                   o = gates[3 * S.units + u];
         const Real squashed = std::tanh(cells[p * S.units + u]);
         const Real dc = dcell[u] + dhidden[u] * o * (1 - squashed * squashed);
         const Real before = t > 0 ? cells[S.place(n, t - 1) * S.units + u] : Real{0};
@@ -770,8 +767,8 @@ void lstm_backward(int64_t rows, const Real* x, const Real* w_ih, const Real* w_
 
 // Gates are r, z, n; keeps them and what the state gives to n for the way back. Biases may be null.
 template <Cells S>
-void gru(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const Real* bias_ih, const Real* bias_hh,
-         Real* kept, Real* y) {
+void gru(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const Real* bias_ih,
+         const Real* bias_hh, Real* kept, Real* y) {
   constexpr int64_t kGates = 3 * S.units;
   Real* const given = kept + rows * S.length * kGates;
   static Real sums[kGates];
@@ -796,8 +793,9 @@ void gru(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const 
 
 // `spare`: room for the gradients of what x and of what the state gives to all gates, in this order.
 template <Cells S>
-void gru_backward(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const Real* kept, const Real* y,
-                  const Real* g, Real* spare, Real* dw_ih, Real* dw_hh, Real* dbias_ih, Real* dbias_hh, Real* dx) {
+void gru_backward(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const Real* kept,
+                  const Real* y, const Real* g, Real* spare, Real* dw_ih, Real* dw_hh, Real* dbias_ih,
+                  Real* dbias_hh, Real* dx) {
   constexpr int64_t kGates = 3 * S.units;
   const Real* const given = kept + rows * S.length * kGates;
   Real* const of_state = spare + rows * S.length * kGates;

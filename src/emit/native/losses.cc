@@ -12,8 +12,12 @@ using ir::Op;
 bool mean(const Call& c) { return c.node().word("reduction") == "mean"; }
 
 std::vector<std::string> entropy_arguments(const Call& c) {
-  return {count_of(c.in(1).sizes).text(), fmt::format("{}", c.node().real("label_smoothing")),
-          std::to_string(ir::ignore_index(c.node()).value_or(-1)), mean(c) ? "true" : "false", c.x(0), c.x(1)};
+  return {count_of(c.in(1).sizes).text(),
+          fmt::format("{}", c.node().real("label_smoothing")),
+          std::to_string(ir::ignore_index(c.node()).value_or(-1)),
+          mean(c) ? "true" : "false",
+          c.x(0),
+          c.x(1)};
 }
 void cross_entropy(const Call& c) {
   auto arguments = entropy_arguments(c);
@@ -46,7 +50,8 @@ std::string read(const Call& c) { return fmt::format("const Real p = {}[@0], t =
 
 void reduced(const Call& c) {
   c.out.line("double sum = 0;");
-  loops(c.out, c.in(0).sizes, both(c), {read(c), fmt::format("sum += static_cast<double>({});", terms(c.node().op).value)});
+  loops(c.out, c.in(0).sizes, both(c),
+        {read(c), fmt::format("sum += static_cast<double>({});", terms(c.node().op).value)});
   const std::string count = fmt::format("static_cast<double>({})", count_of(c.in(0).sizes).text());
   c.out.line(fmt::format("{}[0] = static_cast<Real>(sum{});", c.y(), mean(c) ? " / " + count : ""));
 }

@@ -94,7 +94,9 @@ Move move_of(const Call& c, size_t i) {
 }
 
 // Of an expand the second input only says how many rows there are.
-size_t moved(const Call& c) { return c.step.node >= 0 && c.node().op == Op::kExpand ? 1 : c.step.inputs.size(); }
+size_t moved(const Call& c) {
+  return c.step.node >= 0 && c.node().op == Op::kExpand ? 1 : c.step.inputs.size();
+}
 
 void move_forward(const Call& c) {
   if (c.step.node >= 0 && c.node().op == Op::kPad)
@@ -122,8 +124,8 @@ const OpRow& turn_row() {
 
 OpRows move_rows() {
   OpRows rows;
-  for (const Op op : {Op::kFlatten, Op::kReshape, Op::kTranspose, Op::kPad, Op::kConcat, Op::kJoin, Op::kSlice,
-                      Op::kFlip, Op::kExpand})
+  for (const Op op : {Op::kFlatten, Op::kReshape, Op::kTranspose, Op::kPad, Op::kConcat, Op::kJoin,
+                      Op::kSlice, Op::kFlip, Op::kExpand})
     rows[op] = turn_row();
   return rows;
 }

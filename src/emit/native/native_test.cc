@@ -16,7 +16,8 @@ std::string emitted(const ir::Workload& workload, const ir::Training& training) 
 }
 
 TEST(Native, WritesPrograms) {
-  const ir::Training adam{.optimizer = {.kind = ir::OptimizerKind::kAdam, .lr = 1e-3, .eps = 1e-7}, .batch = 1000};
+  const ir::Training adam{.optimizer = {.kind = ir::OptimizerKind::kAdam, .lr = 1e-3, .eps = 1e-7},
+                          .batch = 1000};
   expect_golden("native/mlp_small.cc", emitted(*zoo::build("mlp_small"), adam));
   const ir::Training rmsprop{.optimizer = {.kind = ir::OptimizerKind::kRmsprop, .lr = 1e-4, .eps = 1e-7},
                              .batch = 256,

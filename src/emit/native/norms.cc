@@ -13,15 +13,18 @@ using ir::Op;
 // Everything but the channels, which come last.
 Count columns(const Call& c) { return count_of(c.in(0).sizes, 0, c.in(0).sizes.size() - 1); }
 std::string channels(const Call& c) { return std::to_string(c.in(0).sizes.back()); }
-std::string number(const Call& c, const char* attribute) { return fmt::format("{}", c.node().real(attribute)); }
+std::string number(const Call& c, const char* attribute) {
+  return fmt::format("{}", c.node().real(attribute));
+}
 
 void batch_norm(const Call& c) {
   if (!c.graph.trains())
     return call(c, "batch_norm_fixed", {channels(c)},
-                {columns(c).text(), number(c, "eps"), c.x(), c.w("weight"), c.w("bias"), c.w("mean"), c.w("var"), c.y()});
+                {columns(c).text(), number(c, "eps"), c.x(), c.w("weight"), c.w("bias"), c.w("mean"),
+                 c.w("var"), c.y()});
   call(c, "batch_norm", {channels(c)},
-       {columns(c).text(), number(c, "eps"), number(c, "momentum"), c.x(), c.w("weight"), c.w("bias"), c.w("mean"),
-        c.w("var"), c.step.kept, c.y()});
+       {columns(c).text(), number(c, "eps"), number(c, "momentum"), c.x(), c.w("weight"), c.w("bias"),
+        c.w("mean"), c.w("var"), c.step.kept, c.y()});
 }
 void batch_norm_backward(const Call& c) {
   call(c, "batch_norm_backward", {channels(c)},
@@ -40,7 +43,8 @@ struct Stretches {
     if (c.node().op == Op::kGroupNorm) {
       groups = c.node().integer("groups");
       rows = {1, true};
-      shape = fmt::format("Stretch{{.c = {}, .p = {}, .groups = {}}}", x.back(), ir::product(x, 1, x.size() - 1), groups);
+      shape = fmt::format("Stretch{{.c = {}, .p = {}, .groups = {}}}", x.back(),
+                          ir::product(x, 1, x.size() - 1), groups);
       return;
     }
     const size_t first = x.size() - static_cast<size_t>(c.node().integer("dims"));
@@ -68,7 +72,9 @@ Count norm_kept(const Call& c) {
   return {2 * s.groups * s.rows.count, s.rows.rows};
 }
 
-std::vector<std::string> window(const Call& c) { return {channels(c), std::to_string(c.node().integer("size"))}; }
+std::vector<std::string> window(const Call& c) {
+  return {channels(c), std::to_string(c.node().integer("size"))};
+}
 void lrn(const Call& c) {
   call(c, "lrn", window(c),
        {columns(c).text(), number(c, "alpha"), number(c, "beta"), number(c, "k"), c.x(), c.step.kept, c.y()});

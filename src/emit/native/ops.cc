@@ -31,8 +31,8 @@ size_t Call::axis(int64_t canonical, size_t i) const {
 const OpRow* find_row(ir::Op op) {
   static const OpRows all = [] {
     OpRows rows;
-    for (const OpRows& part : {dense_rows(), pointwise_rows(), window_rows(), norm_rows(), axis_rows(), move_rows(),
-                               sequence_rows(), loss_rows()})
+    for (const OpRows& part : {dense_rows(), pointwise_rows(), window_rows(), norm_rows(), axis_rows(),
+                               move_rows(), sequence_rows(), loss_rows()})
       rows.insert(part.begin(), part.end());
     return rows;
   }();
@@ -48,7 +48,8 @@ void call(const Call& c, const std::string& name, const std::vector<std::string>
 std::string text_of(const std::vector<int64_t>& numbers) { return join(numbers, ", "); }
 
 std::string real(double value) {
-  if (std::isinf(value)) return value < 0 ? "-std::numeric_limits<Real>::infinity()" : "std::numeric_limits<Real>::infinity()";
+  if (std::isinf(value))
+    return value < 0 ? "-std::numeric_limits<Real>::infinity()" : "std::numeric_limits<Real>::infinity()";
   return fmt::format("Real{{{}}}", value);
 }
 
@@ -101,7 +102,8 @@ struct Nest {
     }
     if (operand.offset != 0 || terms.empty()) terms.push_back(std::to_string(operand.offset));
     std::string text = join(terms, " + ");
-    for (size_t at = text.find("+ -"); at != std::string::npos; at = text.find("+ -")) text.replace(at, 3, "- ");
+    for (size_t at = text.find("+ -"); at != std::string::npos; at = text.find("+ -"))
+      text.replace(at, 3, "- ");
     return text;
   }
 };
@@ -114,13 +116,15 @@ void loops(CodeWriter& out, const ir::Shape& sizes, const std::vector<Operand>& 
   std::string indent;
   for (size_t axis = 0; axis < nest.sizes.size(); ++axis) {
     const char name = static_cast<char>('i' + axis);
-    out.line(fmt::format("{0}for (int64_t {1} = 0; {1} < {2}; ++{1}) {{", indent, name, nest.sizes[axis].text()));
+    out.line(
+        fmt::format("{0}for (int64_t {1} = 0; {1} < {2}; ++{1}) {{", indent, name, nest.sizes[axis].text()));
     indent += "  ";
   }
   for (std::string statement : statements) {
     for (size_t k = 0; k < operands.size(); ++k) {
       const std::string mark = fmt::format("@{}", k), index = nest.index(nest.operands[k]);
-      for (size_t at = statement.find(mark); at != std::string::npos; at = statement.find(mark, at + index.size()))
+      for (size_t at = statement.find(mark); at != std::string::npos;
+           at = statement.find(mark, at + index.size()))
         statement.replace(at, mark.size(), index);
     }
     out.line(indent + statement);

@@ -36,10 +36,10 @@ struct Call {
 
 struct OpRow {
   void (*forward)(const Call&) = nullptr;
-  void (*backward)(const Call&) = nullptr;  // null: no gradient passes
+  void (*backward)(const Call&) = nullptr;        // null: no gradient passes
   bool reads_inputs = true, reads_output = true;  // by backward
-  Count (*kept)(const Call&) = nullptr;   // numbers that forward keeps for backward
-  Count (*spare)(const Call&) = nullptr;  // and those that backward needs room for
+  Count (*kept)(const Call&) = nullptr;           // numbers that forward keeps for backward
+  Count (*spare)(const Call&) = nullptr;          // and those that backward needs room for
 };
 
 using OpRows = std::map<ir::Op, OpRow>;
@@ -81,6 +81,7 @@ Operand broadcast(const ir::Shape& own, const ir::Shape& sizes);
 void loops(CodeWriter& out, const ir::Shape& sizes, const std::vector<Operand>& operands,
            const std::vector<std::string>& statements);
 // "std::fill(y, y + count, value);"
-void fill(CodeWriter& out, const std::string& pointer, const Count& count, const std::string& value = "Real{0}");
+void fill(CodeWriter& out, const std::string& pointer, const Count& count,
+          const std::string& value = "Real{0}");
 
 }  // namespace bakeoff::emit::native

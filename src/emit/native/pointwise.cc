@@ -18,8 +18,8 @@ struct Formula {
   std::vector<std::string> slopes = {};  // by input; empty: 0
 };
 
-const std::map<Op, Formula>& formulas() {
-  static const std::map<Op, Formula> all = {
+std::map<Op, Formula> table() {
+  return {
       {Op::kRelu, {"{0} <= 0 ? Real{0} : {0}", {"({0} <= 0 ? Real{0} : Real{1})"}}},
       {Op::kSigmoid, {"logistic({0})", {"{y} * (1 - {y})"}}},
       {Op::kTanh, {"std::tanh({0})", {"(1 - {y} * {y})"}}},
@@ -49,7 +49,8 @@ const std::map<Op, Formula>& formulas() {
        {"{0} * std::clamp({0} + 3, Real{0}, Real{6}) / 6",
         {"({0} <= -3 ? Real{0} : {0} >= 3 ? Real{1} : (2 * {0} + 3) / 6)"}}},
       {Op::kHardSigmoid,
-       {"std::clamp({alpha} * {0} + {beta}, Real{0}, Real{1})", {"({y} > 0 && {y} < 1 ? {alpha} : Real{0})"}}},
+       {"std::clamp({alpha} * {0} + {beta}, Real{0}, Real{1})",
+        {"({y} > 0 && {y} < 1 ? {alpha} : Real{0})"}}},
       {Op::kElu, {"{0} > 0 ? {0} : {alpha} * std::expm1({0})", {"({0} > 0 ? Real{1} : {y} + {alpha})"}}},
       {Op::kSelu,
        {"Real{1.0507009873554805} * ({0} > 0 ? {0} : Real{1.6732632423543772} * std::expm1({0}))",
@@ -66,7 +67,8 @@ const std::map<Op, Formula>& formulas() {
       {Op::kDiv, {"{0} / {1}", {"1 / {1}", "-{y} / {1}"}}},
       {Op::kPow,
        {"std::pow({0}, {1})",
-        {"({1} == 0 ? Real{0} : {1} * std::pow({0}, {1} - 1))", "({0} > 0 ? {y} * std::log({0}) : Real{0})"}}},
+        {"({1} == 0 ? Real{0} : {1} * std::pow({0}, {1} - 1))",
+         "({0} > 0 ? {y} * std::log({0}) : Real{0})"}}},
       {Op::kMaximum,
        {"std::max({0}, {1})",
         {"({0} == {1} ? Real{0.5} : {0} > {1} ? Real{1} : Real{0})",
@@ -85,6 +87,10 @@ const std::map<Op, Formula>& formulas() {
       {Op::kCast, {"static_cast<int32_t>({0})"}},
       {Op::kStopGradient, {"{0}"}},
   };
+}
+
+const std::map<Op, Formula>& formulas() {
+  static const std::map<Op, Formula> all = table();
   return all;
 }
 
@@ -103,7 +109,8 @@ std::string filled(const Call& c, std::string text) {
   }
   const size_t inputs = c.step.inputs.size();
   text = replaced(text, "Real{", "Real<");
-  for (size_t i = 0; i < inputs; ++i) text = replaced(text, fmt::format("{{{}}}", i), fmt::format("{}[@{}]", c.x(i), i));
+  for (size_t i = 0; i < inputs; ++i)
+    text = replaced(text, fmt::format("{{{}}}", i), fmt::format("{}[@{}]", c.x(i), i));
   text = replaced(text, "{y}", fmt::format("{}[@{}]", c.y(), inputs));
   return replaced(text, "Real<", "Real{");
 }
@@ -136,8 +143,8 @@ void formula_backward(const Call& c) {
     const bool plain = slopes[i].starts_with("1 / ") || slopes[i].starts_with("-");
     const std::string slope = filled(c, slopes[i]);
     statements.push_back(slopes[i].starts_with("1 / ") ? fmt::format("{} += {} / {};", to, g, slope.substr(4))
-                         : plain ? fmt::format("{} -= {} * {};", to, g, slope.substr(1))
-                                 : fmt::format("{} += {} * {};", to, g, slope));
+                         : plain                       ? fmt::format("{} -= {} * {};", to, g, slope.substr(1))
+                                                       : fmt::format("{} += {} * {};", to, g, slope));
   }
   loops(c.out, c.result().sizes, operands(c), statements);
 }
@@ -158,7 +165,9 @@ void dropout(const Call& c, const std::string& from, const std::string& to) {
 }
 
 void dropout_forward(const Call& c) {
-  if (!c.graph.trains()) return c.out.line(fmt::format("std::copy({0}, {0} + {1}, {2});", c.x(), count_of(c.result().sizes).text(), c.y()));
+  if (!c.graph.trains())
+    return c.out.line(
+        fmt::format("std::copy({0}, {0} + {1}, {2});", c.x(), count_of(c.result().sizes).text(), c.y()));
   fill(c.out, c.y(), count_of(c.result().sizes));
   dropout(c, c.x(), c.y());
 }
@@ -167,7 +176,8 @@ void dropout_backward(const Call& c) { dropout(c, c.g(), c.dx()); }
 void constant(const Call& c) { c.out.line(fmt::format("{}[0] = {};", c.y(), real(c.node().real("value")))); }
 
 void parameter(const Call& c) {
-  c.out.line(fmt::format("std::copy({0}, {0} + {1}, {2});", c.w("weight"), count_of(c.result().sizes).text(), c.y()));
+  c.out.line(fmt::format("std::copy({0}, {0} + {1}, {2});", c.w("weight"), count_of(c.result().sizes).text(),
+                         c.y()));
 }
 void parameter_backward(const Call& c) {
   if (!c.trains("weight")) return;

@@ -13,6 +13,7 @@
 #include "base/texts.h"
 #include "emit/cpp.h"
 #include "emit/helpers.h"
+#include "emit/native/make_graph.h"
 #include "emit/native/ops.h"
 #include "emit/native/update.h"
 #include "emit/updates.h"
@@ -70,7 +71,8 @@ class Program {
   bool trains() const { return graph_.trains(); }
   bool drops() const { return trains() && ir::drops(workload_); }
   bool used(int value) const {
-    return std::ranges::any_of(graph_.steps, [&](const Step& s) { return std::ranges::count(s.inputs, value) > 0; });
+    return std::ranges::any_of(graph_.steps,
+                               [&](const Step& s) { return std::ranges::count(s.inputs, value) > 0; });
   }
   const Value& value(int id) const { return graph_.values[static_cast<size_t>(id)]; }
 
@@ -164,7 +166,8 @@ void Program::network() {
 }
 
 void Program::print_parameters() {
-  out_.line(trains() ? "// Parameters, those that are trained first, and their gradients." : "// Parameters.");
+  out_.line(trains() ? "// Parameters, those that are trained first, and their gradients."
+                     : "// Parameters.");
   if (trains()) out_.line(fmt::format("static constexpr int64_t kTrained = {};", update_.trained));
   out_.line(fmt::format("Real* const parameters = allocate<Real>({});", update_.all));
   if (trains()) out_.line("Real* const gradients = allocate<Real>(kTrained);");
@@ -208,16 +211,18 @@ void Program::print_inputs() {
 }
 
 void Program::print_table() {
-  out_.line("// Parameters as files have them: name, shape, and the shape and order of axes in which they are held.");
+  out_.line(
+      "// Parameters as files have them: name, shape, and the shape and order of axes in which they are held.");
   out_.line("const std::vector<Parameter> table = {");
   for (const int id : update_.order) {
     const auto p = static_cast<size_t>(id);
     const ir::Parameter& parameter = workload_.parameters[p];
     const ParamLayout& layout = graph_.layout.params[p];
     const ir::Shape& view = layout.view.empty() && !layout.perm.empty() ? parameter.shape : layout.view;
-    cpp::statement(out_, fmt::format("    {{{}, {}, {}, {}, {}, {}, {}}},", cpp::quote(parameter.name),
-                                     cpp::braces(parameter.shape), cpp::braces(view), cpp::braces(layout.perm),
-                                     update_.at[p], ir::elements(parameter.shape), ir::trainable(parameter)));
+    cpp::statement(out_,
+                   fmt::format("    {{{}, {}, {}, {}, {}, {}, {}}},", cpp::quote(parameter.name),
+                               cpp::braces(parameter.shape), cpp::braces(view), cpp::braces(layout.perm),
+                               update_.at[p], ir::elements(parameter.shape), ir::trainable(parameter)));
   }
   out_.line("};");
   out_.blank();
@@ -234,7 +239,8 @@ void Program::load_data() {
       const std::string name = cpp::quote(input.name);
       if (i == loaded_[0]) out_.line(fmt::format("data_rows = tensors.at({}).shape.at(0);", name));
       std::string read = v.whole() ? fmt::format("numbers<int32_t>(tensors, {})", name)
-                                   : fmt::format("scaled(tensors, {}, {})", name, python_real(request_.training.input_divisor));
+                                   : fmt::format("scaled(tensors, {}, {})", name,
+                                                 python_real(request_.training.input_divisor));
       if (v.order == Order::kChannelsLast) {
         std::string sizes = "data_rows";
         for (size_t axis = 1; axis < input.type.shape.size(); ++axis)
@@ -244,7 +250,8 @@ void Program::load_data() {
       }
       cpp::statement(out_, fmt::format("{}_data = {};", v.name, read));
     }
-    out_.line("if (data_rows < kBatch) throw std::runtime_error(\"the data has fewer rows than one batch\");");
+    out_.line(
+        "if (data_rows < kBatch) throw std::runtime_error(\"the data has fewer rows than one batch\");");
   }
   out_.line("}");
   out_.blank();
@@ -257,7 +264,8 @@ void Program::set_batch() {
     out_.line("rows = count;");
     for (const size_t i : loaded_) {
       const Value& v = value(static_cast<int>(i));
-      const std::string row = ir::elements(v.sizes, 1) == 1 ? "first" : fmt::format("first * {}", ir::elements(v.sizes, 1));
+      const std::string row =
+          ir::elements(v.sizes, 1) == 1 ? "first" : fmt::format("first * {}", ir::elements(v.sizes, 1));
       out_.line(fmt::format("{0} = {0}_data.data() + {1};", v.name, row));
     }
   }
@@ -276,7 +284,8 @@ void next_batch() {
   std::vector<std::string> all;
   for (const size_t i : loaded_) all.push_back(tensor_text(static_cast<int>(i)));
   for (size_t i = 0; i < all.size(); ++i)
-    cpp::statement(out_, fmt::format("  {}{}{}", i == 0 ? "return {" : "        ", all[i], i + 1 < all.size() ? "," : "};"));
+    cpp::statement(out_, fmt::format("  {}{}{}", i == 0 ? "return {" : "        ", all[i],
+                                     i + 1 < all.size() ? "," : "};"));
   out_.line("}");
   out_.blank();
 }
@@ -317,8 +326,10 @@ void Program::print_step(const Step& step) {
   const std::string op = step.node < 0 ? "axes of" : ir::info(graph_.node(step).op).name;
   std::string layer;
   if (step.node >= 0 && !graph_.node(step).params.empty())
-    layer = layer_of(workload_.parameters[static_cast<size_t>(graph_.node(step).params[0].param)].name) + ": ";
-  out_.line(fmt::format("// {}{} = {}({}), {}.", layer, c.y(), op, join(read, ", "), ir::to_text(c.result().sizes)));
+    layer =
+        layer_of(workload_.parameters[static_cast<size_t>(graph_.node(step).params[0].param)].name) + ": ";
+  out_.line(fmt::format("// {}{} = {}({}), {}.", layer, c.y(), op, join(read, ", "),
+                        ir::to_text(c.result().sizes)));
   out_.line(fmt::format("void {}_forward() {{", step.name));
   {
     const auto body = out_.indent();
@@ -333,9 +344,9 @@ void Program::print_step(const Step& step) {
     std::set<std::string> begun;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const int id = step.inputs[i];
-      const bool later = std::any_of(&step + 1, std::as_const(graph_.steps).data() + graph_.steps.size(), [&](const Step& s) {
-        return s.backward && std::ranges::count(s.inputs, id) > 0;
-      });
+      const bool later =
+          std::any_of(&step + 1, std::as_const(graph_.steps).data() + graph_.steps.size(),
+                      [&](const Step& s) { return s.backward && std::ranges::count(s.inputs, id) > 0; });
       if (c.wants(i) && !later && begun.insert(c.dx(i)).second) fill(out_, c.dx(i), count_of(c.in(i).sizes));
     }
     row.backward(c);

@@ -25,18 +25,22 @@ void positions_backward(const Call& c) {
 
 std::string heads(const Call& c) {
   const ir::Shape &q = c.in(0).sizes, &k = c.in(1).sizes;
-  std::string text = fmt::format("Heads{{.queries = {}, .keys = {}, .heads = {}, .groups = {}, .width = {}", q[1], k[1],
-                                 q[2], k[2], q[3]);
+  std::string text = fmt::format("Heads{{.queries = {}, .keys = {}, .heads = {}, .groups = {}, .width = {}",
+                                 q[1], k[1], q[2], k[2], q[3]);
   if (c.node().flag("causal")) text += ", .causal = true";
-  if (const int64_t window = c.node().integer("window"); window > 0) text += fmt::format(", .window = {}", window);
+  if (const int64_t window = c.node().integer("window"); window > 0)
+    text += fmt::format(", .window = {}", window);
   return text + "}";
 }
 std::vector<std::string> attention_arguments(const Call& c) {
   const double rate = c.graph.trains() ? c.node().real("rate") : 0;
-  return {"rows",  rate > 0 ? fmt::format("dropout_key({})", c.step.node) : "0",
+  return {"rows",
+          rate > 0 ? fmt::format("dropout_key({})", c.step.node) : "0",
           rate > 0 ? fmt::format("dropout_rate({})", rate) : "0",
-          c.x(0),  c.x(1),
-          c.x(2),  c.step.inputs.size() == 4 ? c.x(3) : "nullptr"};
+          c.x(0),
+          c.x(1),
+          c.x(2),
+          c.step.inputs.size() == 4 ? c.x(3) : "nullptr"};
 }
 void attention(const Call& c) {
   auto arguments = attention_arguments(c);
@@ -65,9 +69,9 @@ void recurrent(const Call& c) {
   call(c, is_lstm(c) ? "lstm" : "gru", {cells(c)}, arguments);
 }
 void recurrent_backward(const Call& c) {
-  std::vector<std::string> arguments = {"rows",        c.x(), c.w("weight_ih"), c.w("weight_hh"),
-                                        c.step.kept,   c.y(), c.g(),            c.step.spare,
-                                        c.dw("weight_ih"), c.dw("weight_hh")};
+  std::vector<std::string> arguments = {
+      "rows", c.x(), c.w("weight_ih"), c.w("weight_hh"),  c.step.kept,
+      c.y(),  c.g(), c.step.spare,     c.dw("weight_ih"), c.dw("weight_hh")};
   if (is_lstm(c))
     arguments.push_back(c.dw("bias"));
   else

@@ -27,7 +27,8 @@ struct Tensor {
 // What stands between `open` and `close` in an entry of the header below.
 inline std::string field(const std::string& entry, const std::string& open, char close) {
   const size_t begin = entry.find(open) + open.size(), end = entry.find(close, begin);
-  if (begin < open.size() || end == std::string::npos) throw std::runtime_error("no " + open + " in " + entry);
+  if (begin < open.size() || end == std::string::npos)
+    throw std::runtime_error("no " + open + " in " + entry);
   return entry.substr(begin, end - begin);
 }
 
@@ -71,8 +72,9 @@ inline void save_safetensors(const std::string& path, const std::map<std::string
   for (const auto& [name, tensor] : tensors) {
     std::string shape;
     for (const int64_t size : tensor.shape) shape += (shape.empty() ? "" : ",") + std::to_string(size);
-    header += (header.size() > 1 ? ",\"" : "\"") + name + "\":{\"dtype\":\"" + tensor.dtype + "\",\"shape\":[" + shape +
-              "],\"data_offsets\":[" + std::to_string(at) + "," + std::to_string(at + tensor.bytes.size()) + "]}";
+    header += (header.size() > 1 ? ",\"" : "\"") + name + "\":{\"dtype\":\"" + tensor.dtype +
+              "\",\"shape\":[" + shape + "],\"data_offsets\":[" + std::to_string(at) + "," +
+              std::to_string(at + tensor.bytes.size()) + "]}";
     at += tensor.bytes.size();
   }
   header += "}";
@@ -132,7 +134,8 @@ std::vector<T> turned(const std::vector<T>& values, const std::vector<int64_t>& 
   std::vector<T> result(values);
   for (size_t i = 0; !perm.empty() && i < values.size(); ++i) {
     int64_t from = 0;
-    for (size_t axis = 0; axis < perm.size(); ++axis) from += index[axis] * strides[static_cast<size_t>(perm[axis])];
+    for (size_t axis = 0; axis < perm.size(); ++axis)
+      from += index[axis] * strides[static_cast<size_t>(perm[axis])];
     (back ? result[static_cast<size_t>(from)] : result[i]) = values[back ? i : static_cast<size_t>(from)];
     for (size_t axis = perm.size(); axis-- > 0;) {
       if (++index[axis] < shape[static_cast<size_t>(perm[axis])]) break;
@@ -155,7 +158,8 @@ inline void load_parameters(const std::string& path, const std::vector<Parameter
   const auto tensors = load_safetensors(path);
   for (const Parameter& p : table) {
     const std::vector<Real> values = turned(numbers<Real>(tensors, p.name), p.view, p.perm);
-    if (static_cast<int64_t>(values.size()) != p.count) throw std::runtime_error(p.name + " has another size");
+    if (static_cast<int64_t>(values.size()) != p.count)
+      throw std::runtime_error(p.name + " has another size");
     std::copy(values.begin(), values.end(), parameters + p.at);
   }
 }
@@ -165,7 +169,8 @@ inline std::vector<Real> canonical(const Parameter& p, const Real* values) {
   return turned(std::vector<Real>(values + p.at, values + p.at + p.count), p.view, p.perm, true);
 }
 
-inline void save_parameters(const std::string& path, const std::vector<Parameter>& table, const Real* parameters) {
+inline void save_parameters(const std::string& path, const std::vector<Parameter>& table,
+                            const Real* parameters) {
   std::map<std::string, Tensor> tensors;
   for (const Parameter& p : table) tensors[p.name] = tensor_of(canonical(p, parameters), p.shape);
   save_safetensors(path, tensors);
@@ -175,7 +180,8 @@ inline void save_parameters(const std::string& path, const std::vector<Parameter
 inline std::vector<Real> scaled(const std::map<std::string, Tensor>& tensors, const std::string& name,
                                 float divisor) {
   std::vector<Real> values;
-  for (const float value : numbers<float>(tensors, name)) values.push_back(static_cast<Real>(value / divisor));
+  for (const float value : numbers<float>(tensors, name))
+    values.push_back(static_cast<Real>(value / divisor));
   return values;
 }
 
@@ -194,6 +200,4 @@ inline volatile std::sig_atomic_t& interrupted() {
   return seen;
 }
 
-inline void interrupt(int) {
-  interrupted() = 1;
-}
+inline void interrupt(int) { interrupted() = 1; }

@@ -61,7 +61,8 @@ void print_corrections(CodeWriter& out, const Optimizer& o) {
   const std::string first = fmt::format("1 - std::pow({}, static_cast<double>(updates))", o.beta1);
   const std::string second = fmt::format("1 - std::pow({}, static_cast<double>(updates))", o.beta2);
   if (o.eps_form == EpsForm::kHat)
-    return out.line(fmt::format("const Real factor = static_cast<Real>(std::sqrt({}) / ({}));", second, first));
+    return out.line(
+        fmt::format("const Real factor = static_cast<Real>(std::sqrt({}) / ({}));", second, first));
   out.line(fmt::format("const Real c1 = static_cast<Real>({});", first));
   out.line(fmt::format("const Real c2 = static_cast<Real>({});", second));
 }
@@ -73,7 +74,9 @@ Update plan_update(const Graph& graph) {
   const Optimizer& o = graph.request.training.optimizer;
   Update plan;
   plan.at.resize(workload.parameters.size());
-  const auto rank = [&](size_t p) { return graph.gradients[p].empty() ? 2 : o.decays(static_cast<int>(p)) ? 0 : 1; };
+  const auto rank = [&](size_t p) {
+    return graph.gradients[p].empty() ? 2 : o.decays(static_cast<int>(p)) ? 0 : 1;
+  };
   for (int wanted = 0; wanted < 3; ++wanted) {
     for (size_t p = 0; p < plan.at.size(); ++p) {
       if (rank(p) != wanted) continue;
@@ -127,15 +130,19 @@ void print_update(CodeWriter& out, const Optimizer& o, const Update& plan) {
       const auto loop = out.indent();
       const bool decays = o.weight_decay != 0 && plan.decayed > 0, beside = decays && o.decoupled();
       if (decays && plan.decayed < plan.trained)
-        out.line(fmt::format("const Real decay = i < {} ? {} : Real{{0}};", plan.decayed, real(o.weight_decay)));
+        out.line(
+            fmt::format("const Real decay = i < {} ? {} : Real{{0}};", plan.decayed, real(o.weight_decay)));
       else if (decays)
         out.line(fmt::format("const Real decay = {};", real(o.weight_decay)));
-      out.line(decays && !beside ? "const Real g = gradients[i] + decay * parameters[i];" : "const Real g = gradients[i];");
+      out.line(decays && !beside ? "const Real g = gradients[i] + decay * parameters[i];"
+                                 : "const Real g = gradients[i];");
       print_direction(out, o);
-      out.line(beside ? "parameters[i] -= rate * (move + decay * parameters[i]);" : "parameters[i] -= rate * move;");
+      out.line(beside ? "parameters[i] -= rate * (move + decay * parameters[i]);"
+                      : "parameters[i] -= rate * move;");
       if (o.ema != 0)
-        out.line(fmt::format("averages[i] = updates == 1 ? parameters[i] : {} * averages[i] + {} * parameters[i];",
-                             real(o.ema), real(1 - o.ema)));
+        out.line(
+            fmt::format("averages[i] = updates == 1 ? parameters[i] : {} * averages[i] + {} * parameters[i];",
+                        real(o.ema), real(1 - o.ema)));
     }
     out.line("}");
   }

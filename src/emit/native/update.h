@@ -11,8 +11,8 @@ namespace bakeoff::emit::native {
 
 // Where parameters lie in their array.
 struct Update {
-  std::vector<int> order;   // ParamIds
-  std::vector<int64_t> at;  // by ParamId
+  std::vector<int> order;                     // ParamIds
+  std::vector<int64_t> at;                    // by ParamId
   int64_t decayed = 0, trained = 0, all = 0;  // elements
 };
 Update plan_update(const Graph& graph);

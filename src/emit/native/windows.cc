@@ -12,13 +12,15 @@ using ir::Op;
 
 std::string shape_of_pool(const Call& c) {
   const ir::Node& node = c.node();
-  const auto &kernel = node.integers("kernel"), &stride = node.integers("stride"), &pad = node.integers("pad");
+  const auto &kernel = node.integers("kernel"), &stride = node.integers("stride"),
+             &pad = node.integers("pad");
   const std::string letters = "dhw";
   std::vector<std::string> in, out, kernels, strides, pads;
   const char* const before[] = {"front", "top", "left"};
   for (size_t axis = 0; axis < kernel.size(); ++axis) {
     const size_t at = 3 - kernel.size() + axis;
-    const auto add = [&](std::vector<std::string>& list, const std::string& name, int64_t value, int64_t otherwise) {
+    const auto add = [&](std::vector<std::string>& list, const std::string& name, int64_t value,
+                         int64_t otherwise) {
       if (value != otherwise) list.push_back(fmt::format(".{} = {}", name, value));
     };
     const std::string letter(1, letters[at]);
@@ -30,7 +32,8 @@ std::string shape_of_pool(const Call& c) {
   }
   in.push_back(fmt::format(".c = {}", c.in(0).sizes.back()));
   for (const auto& part : {out, kernels, strides, pads}) in.insert(in.end(), part.begin(), part.end());
-  if (node.has_attribute("count_include_pad") && node.flag("count_include_pad")) in.push_back(".count_padding = true");
+  if (node.has_attribute("count_include_pad") && node.flag("count_include_pad"))
+    in.push_back(".count_padding = true");
   return fmt::format("Pool{{{}}}", join(in, ", "));
 }
 
@@ -39,9 +42,7 @@ void max_pool_backward(const Call& c) {
   call(c, "max_pool_dx", {shape_of_pool(c)}, {"rows", c.x(), c.y(), c.g(), c.dx()});
 }
 void avg_pool(const Call& c) { call(c, "avg_pool", {shape_of_pool(c)}, {"rows", c.x(), c.y()}); }
-void avg_pool_backward(const Call& c) {
-  call(c, "avg_pool_dx", {shape_of_pool(c)}, {"rows", c.g(), c.dx()});
-}
+void avg_pool_backward(const Call& c) { call(c, "avg_pool_dx", {shape_of_pool(c)}, {"rows", c.g(), c.dx()}); }
 
 std::vector<std::string> channels_and_places(const Call& c) {
   const ir::Shape& x = c.in(0).sizes;
@@ -56,7 +57,8 @@ void global_backward(const Call& c) {
 
 OpRows window_rows() {
   OpRows rows = {{Op::kGlobalAvgPool2d, {global, global_backward, false, false}}};
-  for (const Op op : {Op::kMaxPool1d, Op::kMaxPool2d, Op::kMaxPool3d}) rows[op] = {max_pool, max_pool_backward};
+  for (const Op op : {Op::kMaxPool1d, Op::kMaxPool2d, Op::kMaxPool3d})
+    rows[op] = {max_pool, max_pool_backward};
   for (const Op op : {Op::kAvgPool1d, Op::kAvgPool2d, Op::kAvgPool3d})
     rows[op] = {avg_pool, avg_pool_backward, false, false};
   return rows;

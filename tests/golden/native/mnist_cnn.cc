@@ -281,7 +281,8 @@ struct Tensor {
 // What stands between `open` and `close` in an entry of the header below.
 inline std::string field(const std::string& entry, const std::string& open, char close) {
   const size_t begin = entry.find(open) + open.size(), end = entry.find(close, begin);
-  if (begin < open.size() || end == std::string::npos) throw std::runtime_error("no " + open + " in " + entry);
+  if (begin < open.size() || end == std::string::npos)
+    throw std::runtime_error("no " + open + " in " + entry);
   return entry.substr(begin, end - begin);
 }
 
@@ -325,8 +326,9 @@ inline void save_safetensors(const std::string& path, const std::map<std::string
   for (const auto& [name, tensor] : tensors) {
     std::string shape;
     for (const int64_t size : tensor.shape) shape += (shape.empty() ? "" : ",") + std::to_string(size);
-    header += (header.size() > 1 ? ",\"" : "\"") + name + "\":{\"dtype\":\"" + tensor.dtype + "\",\"shape\":[" + shape +
-              "],\"data_offsets\":[" + std::to_string(at) + "," + std::to_string(at + tensor.bytes.size()) + "]}";
+    header += (header.size() > 1 ? ",\"" : "\"") + name + "\":{\"dtype\":\"" + tensor.dtype +
+              "\",\"shape\":[" + shape + "],\"data_offsets\":[" + std::to_string(at) + "," +
+              std::to_string(at + tensor.bytes.size()) + "]}";
     at += tensor.bytes.size();
   }
   header += "}";
@@ -371,7 +373,7 @@ std::vector<To> numbers(const std::map<std::string, Tensor>& tensors, const std:
 // Numbers as a tensor in their own precision.
 template <typename T>
 Tensor tensor_of(const std::vector<T>& values, const std::vector<int64_t>& shape) {
-  const std::string dtype = sizeof(T) == 8 ? "F64" : "F32";
+  const std::string dtype = T(0.5) == 0 ? "I32" : sizeof(T) == 8 ? "F64" : "F32";
   Tensor tensor{dtype, shape, std::vector<char>(values.size() * sizeof(T))};
   if (!values.empty()) std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
   return tensor;
@@ -386,7 +388,8 @@ std::vector<T> turned(const std::vector<T>& values, const std::vector<int64_t>& 
   std::vector<T> result(values);
   for (size_t i = 0; !perm.empty() && i < values.size(); ++i) {
     int64_t from = 0;
-    for (size_t axis = 0; axis < perm.size(); ++axis) from += index[axis] * strides[static_cast<size_t>(perm[axis])];
+    for (size_t axis = 0; axis < perm.size(); ++axis)
+      from += index[axis] * strides[static_cast<size_t>(perm[axis])];
     (back ? result[static_cast<size_t>(from)] : result[i]) = values[back ? i : static_cast<size_t>(from)];
     for (size_t axis = perm.size(); axis-- > 0;) {
       if (++index[axis] < shape[static_cast<size_t>(perm[axis])]) break;
@@ -409,7 +412,8 @@ inline void load_parameters(const std::string& path, const std::vector<Parameter
   const auto tensors = load_safetensors(path);
   for (const Parameter& p : table) {
     const std::vector<Real> values = turned(numbers<Real>(tensors, p.name), p.view, p.perm);
-    if (static_cast<int64_t>(values.size()) != p.count) throw std::runtime_error(p.name + " has another size");
+    if (static_cast<int64_t>(values.size()) != p.count)
+      throw std::runtime_error(p.name + " has another size");
     std::copy(values.begin(), values.end(), parameters + p.at);
   }
 }
@@ -419,7 +423,8 @@ inline std::vector<Real> canonical(const Parameter& p, const Real* values) {
   return turned(std::vector<Real>(values + p.at, values + p.at + p.count), p.view, p.perm, true);
 }
 
-inline void save_parameters(const std::string& path, const std::vector<Parameter>& table, const Real* parameters) {
+inline void save_parameters(const std::string& path, const std::vector<Parameter>& table,
+                            const Real* parameters) {
   std::map<std::string, Tensor> tensors;
   for (const Parameter& p : table) tensors[p.name] = tensor_of(canonical(p, parameters), p.shape);
   save_safetensors(path, tensors);
@@ -429,7 +434,8 @@ inline void save_parameters(const std::string& path, const std::vector<Parameter
 inline std::vector<Real> scaled(const std::map<std::string, Tensor>& tensors, const std::string& name,
                                 float divisor) {
   std::vector<Real> values;
-  for (const float value : numbers<float>(tensors, name)) values.push_back(static_cast<Real>(value / divisor));
+  for (const float value : numbers<float>(tensors, name))
+    values.push_back(static_cast<Real>(value / divisor));
   return values;
 }
 
@@ -448,9 +454,7 @@ inline volatile std::sig_atomic_t& interrupted() {
   return seen;
 }
 
-inline void interrupt(int) {
-  interrupted() = 1;
-}
+inline void interrupt(int) { interrupted() = 1; }
 
 struct Network {
   // Parameters, those that are trained first, and their gradients.
@@ -561,6 +565,13 @@ struct Network {
     if (first_row + kBatch > data_rows) first_row = 0;
     set_batch(first_row, kBatch);
     first_row += kBatch;
+  }
+
+  // The inputs of the present batch, axes as files have them.
+  std::vector<Tensor> batch() const {
+    return {tensor_of(turned(std::vector<Real>(x, x + rows * 784), {rows, 1, 28, 28}, {0, 2, 3, 1},
+                             true), {rows, 1, 28, 28}), 
+            tensor_of(std::vector<int32_t>(y, y + rows), {rows})};
   }
 
   // conv1: h1 = conv2d(x), [N,26,26,32].
@@ -756,7 +767,8 @@ struct Network {
     softmax_cross_entropy_dx<10>(rows, 0, -1, true, logits, y, d_loss[0], d_logits);
   }
 
-  void forward() {
+  // All steps in order; gives the loss.
+  Real forward() {
     h1_forward();
     h2_forward();
     h3_forward();
@@ -771,6 +783,7 @@ struct Network {
     h12_forward();
     logits_forward();
     loss_forward();
+    return loss[0];
   }
 
   void backward() {
@@ -793,13 +806,9 @@ struct Network {
   }
 
   // The prediction of the present batch, axes as the model has them.
-  std::vector<Real> output() const {
-    return std::vector<Real>(logits, logits + rows * 10);
+  Tensor output() const {
+    return tensor_of(std::vector<Real>(logits, logits + rows * 10), {rows, 10});
   }
-
-  std::vector<int64_t> output_shape() const {
-  return {rows, 10};
-}
 
   // The optimizer as it was before the first update.
   void restart() {
@@ -821,9 +830,8 @@ struct Network {
 
   // One step on the present batch: its loss, before the update.
   Real train_step() {
-    forward();
+    const Real seen = forward();
     backward();
-    const Real seen = loss[0];
     update();
     return seen;
   }
@@ -832,7 +840,7 @@ struct Network {
 int main(int argc, char** argv) try {
   const int64_t steps = std::stoll(option(argc, argv, "--steps", "100"));
   const std::string out = option(argc, argv, "--out", "");
-  Network network;
+  static Network network;
   network.load_weights(option(argc, argv, "--weights", "weights.safetensors"));
   network.load_data(option(argc, argv, "--data", "data.safetensors"));
   std::signal(SIGINT, interrupt);
