@@ -82,7 +82,7 @@ class Native(unittest.TestCase):
         shapes = shapes_of(folder / "weights.safetensors")
         self.assertEqual(shapes_of(folder / "trained.safetensors"), shapes)
         with subprocess.Popen(  # Ctrl-C saves them too
-            ["stdbuf", "-oL", "./native", "--steps", "9999999999", "--out", "now"],
+            ["./native", "--steps", "9999999999", "--out", "now"],
             cwd=folder,
             stdout=subprocess.PIPE,
             text=True,

@@ -103,7 +103,7 @@ class Maker {
       const std::string name = names_.name("parameter:" + p.name, identifier(p.name));
       const bool trained = graph_.trains() && ir::trainable(p);
       graph_.parameters.push_back(name);
-      graph_.gradients.push_back(trained ? names_.name("d " + p.name, "d_" + name) : "");
+      graph_.gradients.push_back(trained ? names_.name("d parameter:" + p.name, "d_" + name) : "");
     }
   }
 

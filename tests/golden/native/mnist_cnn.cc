@@ -838,6 +838,7 @@ struct Network {
 };
 
 int main(int argc, char** argv) try {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const int64_t steps = std::stoll(option(argc, argv, "--steps", "100"));
   const std::string out = option(argc, argv, "--out", "");
   static Network network;
