@@ -63,7 +63,6 @@ struct Graph {
   int64_t arena = 0, whole_arena = 0;  // elements
 
   const ir::Node& node(const Step& step) const { return workload.nodes[static_cast<size_t>(step.node)]; }
-  bool trains() const { return !request.training.predicts(); }
 };
 
 }  // namespace bakeoff::emit::native

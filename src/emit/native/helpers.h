@@ -271,18 +271,6 @@ void batch_norm(int64_t rows, double eps, double momentum, const Real* x, const 
   }
 }
 
-// By the running moments, which are constants here.
-template <int64_t C>
-void batch_norm_fixed(int64_t rows, double eps, const Real* x, const Real* scale, const Real* shift,
-                      const Real* running_mean, const Real* running_var, Real* y) {
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t c = 0; c < C; ++c) {
-      const Real inverse = 1 / std::sqrt(running_var[c] + static_cast<Real>(eps));
-      y[i * C + c] = (x[i * C + c] - running_mean[c]) * inverse * scale[c] + shift[c];
-    }
-  }
-}
-
 // With x^ = (x - mean) inverse: dscale = sum g x^, dshift = sum g, dx = scale inverse (g - dshift / M - x^ dscale / M).
 template <int64_t C>
 void batch_norm_backward(int64_t rows, const Real* x, const Real* scale, const Real* kept, const Real* g,

@@ -30,13 +30,9 @@ class Maker {
 
   Graph make() {
     make_values();
-    find_needed();
-    for (size_t n = 0; n < workload().nodes.size(); ++n) {
-      if (needed_[static_cast<size_t>(workload().output_of(static_cast<int>(n)))])
-        add_node(static_cast<int>(n));
-    }
+    for (size_t n = 0; n < workload().nodes.size(); ++n) add_node(static_cast<int>(n));
     make_parameters();
-    if (graph_.trains()) make_gradients();
+    make_gradients();
     place_values();
     place_all();
     return std::move(graph_);
@@ -57,17 +53,6 @@ class Maker {
                                .dtype = type.dtype,
                                .sizes = physical_shape(order, type.shape),
                                .order = order});
-    }
-  }
-
-  // A prediction needs what it depends on, a training step everything.
-  void find_needed() {
-    needed_.assign(graph_.values.size(), graph_.trains());
-    if (graph_.trains()) return;
-    needed_[static_cast<size_t>(workload().prediction())] = true;
-    for (size_t n = workload().nodes.size(); n-- > 0;) {
-      if (!needed_[static_cast<size_t>(workload().output_of(static_cast<int>(n)))]) continue;
-      for (const ir::ValueId id : workload().nodes[n].inputs) needed_[static_cast<size_t>(id)] = true;
     }
   }
 
@@ -101,7 +86,7 @@ class Maker {
   void make_parameters() {
     for (const ir::Parameter& p : workload().parameters) {
       const std::string name = names_.name("parameter:" + p.name, identifier(p.name));
-      const bool trained = graph_.trains() && ir::trainable(p);
+      const bool trained = ir::trainable(p);
       graph_.parameters.push_back(name);
       graph_.gradients.push_back(trained ? names_.name("d parameter:" + p.name, "d_" + name) : "");
     }
@@ -210,7 +195,6 @@ class Maker {
 
   Namer& names_;
   Graph graph_;
-  std::vector<bool> needed_;
   std::map<std::pair<int, Order>, int> turned_;
   std::vector<Life> lives_;
   CodeWriter ignored_{2};

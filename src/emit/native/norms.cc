@@ -18,10 +18,6 @@ std::string number(const Call& c, const char* attribute) {
 }
 
 void batch_norm(const Call& c) {
-  if (!c.graph.trains())
-    return call(c, "batch_norm_fixed", {channels(c)},
-                {columns(c).text(), number(c, "eps"), c.x(), c.w("weight"), c.w("bias"), c.w("mean"),
-                 c.w("var"), c.y()});
   call(c, "batch_norm", {channels(c)},
        {columns(c).text(), number(c, "eps"), number(c, "momentum"), c.x(), c.w("weight"), c.w("bias"),
         c.w("mean"), c.w("var"), c.step.kept, c.y()});

@@ -40,7 +40,7 @@ std::set<std::string> reserved() {
       "std Real kBatch kLearningRate Network parameters gradients arena whole_arena rows table first_row data_rows i j k l m "
       "n p t sum share step updates main argc argv forward backward update train_step predict_step restart load_data "
       "load_weights set_batch next_batch output output_shape dropout_key dropout_rate dropping masks learning_rate first "
-      "second averages factor decay kTrained kDecayed kAll NULL EOF stdin stdout stderr errno assert linux unix INFINITY "
+      "second averages factor scale norm square move rate c1 c2 g decay kTrained kDecayed kAll NULL EOF stdin stdout stderr errno assert linux unix INFINITY "
       "NAN M_PI int32_t int64_t uint64_t size_t"));
   return all;
 }
@@ -68,8 +68,7 @@ class Program {
   }
 
  private:
-  bool trains() const { return graph_.trains(); }
-  bool drops() const { return trains() && ir::drops(workload_); }
+  bool drops() const { return ir::drops(workload_); }
   bool used(int value) const {
     return std::ranges::any_of(graph_.steps,
                                [&](const Step& s) { return std::ranges::count(s.inputs, value) > 0; });
@@ -103,7 +102,7 @@ class Program {
 
 void Program::header() {
   const std::string stem = request_.script_name.substr(0, request_.script_name.rfind('.'));
-  out_.print(R"(// $what$ $name$: one program, for which nothing but a C++20 compiler is needed.
+  out_.print(R"(// Trains $name$: one program, for which nothing but a C++20 compiler is needed.
 //
 //   g++ -std=c++20 -O3 -march=native $stem$.cc -o $stem$
 //   ./$stem$ --data data.safetensors --weights weights.safetensors --steps 100
@@ -129,11 +128,8 @@ using Real = float;  // everything is computed in it
 
 constexpr int64_t kBatch = $batch$;
 )",
-             {{"what", trains() ? "Trains" : "Predicts with"},
-              {"name", workload_.name},
-              {"stem", stem},
-              {"batch", std::to_string(request_.training.batch)}});
-  if (trains()) print_constants(out_, request_.training.optimizer);
+             {{"name", workload_.name}, {"stem", stem}, {"batch", std::to_string(request_.training.batch)}});
+  print_constants(out_, request_.training.optimizer);
   out_.blank();
 }
 
@@ -156,22 +152,19 @@ void Program::network() {
     for (const Step& step : graph_.steps) print_step(step);
     print_way();
     print_output();
-    if (trains()) {
-      print_update(out_, request_.training.optimizer, update_);
-      train_step();
-    }
+    print_update(out_, request_.training.optimizer, update_);
+    train_step();
   }
   out_.line("};");
   out_.blank();
 }
 
 void Program::print_parameters() {
-  out_.line(trains() ? "// Parameters, those that are trained first, and their gradients."
-                     : "// Parameters.");
-  if (trains()) out_.line(fmt::format("static constexpr int64_t kTrained = {};", update_.trained));
+  out_.line("// Parameters, those that are trained first, and their gradients.");
+  out_.line(fmt::format("static constexpr int64_t kTrained = {};", update_.trained));
   out_.line(fmt::format("Real* const parameters = allocate<Real>({});", update_.all));
-  if (trains()) out_.line("Real* const gradients = allocate<Real>(kTrained);");
-  if (trains()) print_state(out_, request_.training.optimizer);
+  out_.line("Real* const gradients = allocate<Real>(kTrained);");
+  print_state(out_, request_.training.optimizer);
   for (const int id : update_.order) {
     const auto p = static_cast<size_t>(id);
     out_.line(fmt::format("Real* const {} = parameters + {};  // {}", graph_.parameters[p], update_.at[p],
@@ -356,13 +349,12 @@ void Program::print_step(const Step& step) {
 }
 
 void Program::print_way() {
-  if (trains()) out_.line("// All steps in order; gives the loss.");
-  out_.line(trains() ? "Real forward() {" : "void forward() {");
+  out_.line("// All steps in order; gives the loss.");
+  out_.line("Real forward() {");
   for (const Step& step : graph_.steps) out_.line(fmt::format("  {}_forward();", step.name));
-  if (trains()) out_.line(fmt::format("  return {}[0];", value(workload_.loss()).name));
+  out_.line(fmt::format("  return {}[0];", value(workload_.loss()).name));
   out_.line("}");
   out_.blank();
-  if (!trains()) return;
   const Value& loss = value(workload_.loss());
   out_.line("void backward() {");
   out_.line("  std::fill(gradients, gradients + kTrained, Real{0});");
@@ -382,7 +374,7 @@ void Program::print_output() {
     cpp::statement(out_, fmt::format("return {};", tensor_text(workload_.prediction())));
   }
   out_.line("}");
-  if (trains()) out_.blank();
+  out_.blank();
 }
 
 void Program::train_step() {
@@ -400,35 +392,14 @@ void Program::main() {
   static Network network;
   network.load_weights(option(argc, argv, "--weights", "weights.safetensors"));
   network.load_data(option(argc, argv, "--data", "data.safetensors"));
-)");
-  if (trains()) {
-    out_.print(R"(  std::signal(SIGINT, interrupt);
+  std::signal(SIGINT, interrupt);
   for (int64_t step = 0; step < steps && interrupted() == 0; ++step) {
     network.next_batch();
     const double loss = static_cast<double>(network.train_step());
     if (step % 10 == 0) std::printf("step %5d  loss %.6f\n", static_cast<int>(step), loss);
   }
   if (!out.empty()) save_parameters(out, network.table, network.parameters);
-)");
-  } else {
-    out_.print(R"(  Tensor all;
-  for (int64_t step = 0; step < steps; ++step) {
-    network.next_batch();
-    network.forward();
-    const Tensor output = network.output();
-    const std::vector<double> values = numbers<double>({{"output", output}}, "output");
-    double sum = 0;
-    for (const double value : values) sum += value;
-    if (step % 10 == 0)
-      std::printf("batch %5d  mean output %.6f\n", static_cast<int>(step), sum / static_cast<double>(values.size()));
-    if (all.shape.empty()) all = {output.dtype, output.shape, {}};
-    all.bytes.insert(all.bytes.end(), output.bytes.begin(), output.bytes.end());
-  }
-  all.shape.at(0) *= steps;
-  if (!out.empty()) save_safetensors(out, {{"output", all}});
-)");
-  }
-  out_.print(R"(} catch (const std::exception& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

@@ -20,8 +20,8 @@ void print_clipping(CodeWriter& out, const Optimizer& o) {
     out.print(R"(double square = 0;
 for (int64_t i = 0; i < kTrained; ++i) square += static_cast<double>(gradients[i]) * static_cast<double>(gradients[i]);
 const double norm = std::sqrt(square);
-const Real factor = norm > kClipNorm ? static_cast<Real>(kClipNorm / norm) : Real{1};
-for (int64_t i = 0; i < kTrained; ++i) gradients[i] *= factor;
+const Real scale = norm > kClipNorm ? static_cast<Real>(kClipNorm / norm) : Real{1};
+for (int64_t i = 0; i < kTrained; ++i) gradients[i] *= scale;
 )");
   }
   if (o.clip_value != 0) {
@@ -94,6 +94,8 @@ void print_constants(CodeWriter& out, const Optimizer& o) {
   out.line(fmt::format("constexpr double kLearningRate = {};", python_real(o.lr)));
   for (const std::string& constant : update_constants(o)) {
     const size_t equals = constant.find(" = ");
+    if (constant.starts_with("ACCUMULATE") || constant.starts_with("EMA"))
+      continue;  // without effect; in place
     const std::string value = constant.substr(equals + 3);
     const bool whole = value.find_first_not_of("0123456789") == std::string::npos;
     out.line(fmt::format("constexpr {} {} = {};", whole ? "int64_t" : "double",
