@@ -36,10 +36,10 @@ struct Step {
   int node = -1;            // -1: turns its input into another order
   std::vector<int> inputs;  // indices of values
   int output = 0;
-  std::string name = {};   // of its functions
-  bool backward = false;   // whether a gradient passes it
-  std::string kept = {};   // pointer to what forward keeps for backward
-  std::string spare = {};  // pointer to what backward needs room for
+  std::string forward = {}, way_back = {};  // its functions
+  bool backward = false;                    // whether a gradient passes it
+  std::string kept = {};                    // pointer to what forward keeps for backward
+  std::string spare = {};                   // pointer to what backward needs room for
 };
 
 // A pointer into the arena.

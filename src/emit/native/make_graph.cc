@@ -67,7 +67,7 @@ class Maker {
     copy.order = order;
     const int added = static_cast<int>(graph_.values.size());
     graph_.values.push_back(copy);
-    graph_.steps.push_back({.inputs = {id}, .output = added, .name = copy.name});
+    add_step({.inputs = {id}, .output = added});
     return turned_[{id, order}] = added;
   }
 
@@ -79,7 +79,13 @@ class Maker {
       const Order order = graph_.layout.reads[static_cast<size_t>(n)][i];
       step.inputs.push_back(turns ? turned(node.inputs[i], order) : node.inputs[i]);
     }
-    step.name = value(step.output).name;
+    add_step(std::move(step));
+  }
+
+  void add_step(Step step) {
+    const std::string& name = value(step.output).name;
+    step.forward = names_.name("forward " + name, name + "_forward");
+    step.way_back = names_.name("backward " + name, name + "_backward");
     graph_.steps.push_back(std::move(step));
   }
 
@@ -135,6 +141,7 @@ class Maker {
     for (size_t s = 0; s < graph_.steps.size(); ++s) {
       Step& step = graph_.steps[s];
       const auto out = static_cast<size_t>(step.output);
+      const std::string name = value(step.output).name;
       made[out] = now(s);
       last[out] = std::max(last[out], step.backward && row(step).reads_output ? back(s) : now(s));
       for (const int id : step.inputs) {
@@ -144,11 +151,11 @@ class Maker {
       }
       const Call call{graph_, step, ignored_};
       if (row(step).kept != nullptr) {
-        step.kept = names_.name("kept " + step.name, step.name + "_kept");
+        step.kept = names_.name("kept " + name, name + "_kept");
         add(step.kept, false, row(step).kept(call), now(s), step.backward ? back(s) : now(s));
       }
       if (row(step).spare != nullptr && step.backward) {
-        step.spare = names_.name("spare " + step.name, step.name + "_spare");
+        step.spare = names_.name("spare " + name, name + "_spare");
         add(step.spare, false, row(step).spare(call), back(s), back(s));
       }
     }

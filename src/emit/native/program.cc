@@ -54,6 +54,8 @@ class Program {
         graph_(make_graph(request, types, names_)),
         update_(plan_update(graph_)) {
     for (size_t i = 0; i < workload_.inputs.size(); ++i) {
+      const std::string& name = graph_.values[i].name;
+      data_.push_back(names_.name("data " + name, name + "_data"));
       if (used(static_cast<int>(i))) loaded_.push_back(i);
     }
   }
@@ -96,7 +98,8 @@ class Program {
   Namer names_;
   Graph graph_;
   Update update_;
-  std::vector<size_t> loaded_;
+  std::vector<size_t> loaded_;     // inputs that something reads
+  std::vector<std::string> data_;  // by input: the vector that holds it
   CodeWriter out_{2};
 };
 
@@ -194,7 +197,7 @@ void Program::print_inputs() {
   out_.line("// The data, and the rows of the present batch.");
   for (const size_t i : loaded_) {
     const Value& v = value(static_cast<int>(i));
-    out_.line(fmt::format("std::vector<{}> {}_data;", v.whole() ? "int32_t" : "Real", v.name));
+    out_.line(fmt::format("std::vector<{}> {};", v.whole() ? "int32_t" : "Real", data_[i]));
     out_.line(fmt::format("const {}* {} = nullptr;", v.whole() ? "int32_t" : "Real", v.name));
   }
   out_.line("int64_t data_rows = 0, first_row = 0, rows = 0;");
@@ -241,7 +244,7 @@ void Program::load_data() {
         read = fmt::format("turned({}, {{{}}}, {})", read, sizes,
                            cpp::braces(conversion_perm(Order::kCanonical, v.order, input.type.shape.size())));
       }
-      cpp::statement(out_, fmt::format("{}_data = {};", v.name, read));
+      cpp::statement(out_, fmt::format("{} = {};", data_[i], read));
     }
     out_.line(
         "if (data_rows < kBatch) throw std::runtime_error(\"the data has fewer rows than one batch\");");
@@ -259,7 +262,7 @@ void Program::set_batch() {
       const Value& v = value(static_cast<int>(i));
       const std::string row =
           ir::elements(v.sizes, 1) == 1 ? "first" : fmt::format("first * {}", ir::elements(v.sizes, 1));
-      out_.line(fmt::format("{0} = {0}_data.data() + {1};", v.name, row));
+      out_.line(fmt::format("{} = {}.data() + {};", v.name, data_[i], row));
     }
   }
   out_.print(R"(}
@@ -323,7 +326,7 @@ void Program::print_step(const Step& step) {
         layer_of(workload_.parameters[static_cast<size_t>(graph_.node(step).params[0].param)].name) + ": ";
   out_.line(fmt::format("// {}{} = {}({}), {}.", layer, c.y(), op, join(read, ", "),
                         ir::to_text(c.result().sizes)));
-  out_.line(fmt::format("void {}_forward() {{", step.name));
+  out_.line(fmt::format("void {}() {{", step.forward));
   {
     const auto body = out_.indent();
     row.forward(c);
@@ -331,7 +334,7 @@ void Program::print_step(const Step& step) {
   out_.line("}");
   out_.blank();
   if (!step.backward) return;
-  out_.line(fmt::format("void {}_backward() {{", step.name));
+  out_.line(fmt::format("void {}() {{", step.way_back));
   {
     const auto body = out_.indent();
     std::set<std::string> begun;
@@ -351,7 +354,7 @@ void Program::print_step(const Step& step) {
 void Program::print_way() {
   out_.line("// All steps in order; gives the loss.");
   out_.line("Real forward() {");
-  for (const Step& step : graph_.steps) out_.line(fmt::format("  {}_forward();", step.name));
+  for (const Step& step : graph_.steps) out_.line(fmt::format("  {}();", step.forward));
   out_.line(fmt::format("  return {}[0];", value(workload_.loss()).name));
   out_.line("}");
   out_.blank();
@@ -360,7 +363,7 @@ void Program::print_way() {
   out_.line("  std::fill(gradients, gradients + kTrained, Real{0});");
   if (!loss.gradient.empty()) out_.line(fmt::format("  {}[0] = 1;", loss.gradient));
   for (size_t s = graph_.steps.size(); s-- > 0;) {
-    if (graph_.steps[s].backward) out_.line(fmt::format("  {}_backward();", graph_.steps[s].name));
+    if (graph_.steps[s].backward) out_.line(fmt::format("  {}();", graph_.steps[s].way_back));
   }
   out_.line("}");
   out_.blank();
