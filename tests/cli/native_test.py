@@ -41,8 +41,8 @@ class Native(unittest.TestCase):
     def test_it_is_proven_and_raced_beside_torch(self) -> None:
         text = support.recipe(
             BOTH,
-            budget="minutes = 4\nheats = 3\n",
-            race="burst_seconds = 0.1\nbursts = 2\nthreads = 1\nparity_steps = 3\n"
+            budget="minutes = 4\nheats = 2\n",
+            race="burst_seconds = 0.05\nbursts = 2\nthreads = 1\nparity_steps = 3\n"
             "max_busy = 1\nconfirm_heats = 0\n",
         )
         recipe = self.place.write("race.toml", text)
@@ -108,6 +108,22 @@ class Native(unittest.TestCase):
         )
         self.assertEqual(refused.code, 2)
         self.assertIn("resize", refused.err)
+
+    def test_no_compiler_is_a_row_with_its_remedy(self) -> None:
+        empty = self.place.path / "bin"
+        empty.mkdir()
+        self.place.variables["PATH"], path = str(empty), self.place.variables["PATH"]
+        try:
+            recipe = self.place.write("none.toml", support.recipe(BOTH[1:]))
+            raced = self.place.run("parity", recipe)
+        finally:
+            self.place.variables["PATH"] = path
+        self.assertEqual(raced.code, 1, raced.err)
+        self.assertIn(
+            "native: FAILED in stage compile: there is no C++ compiler in PATH; "
+            "install a C++ compiler: apt-get install g++",
+            raced.out,
+        )
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 // generated from the op table, so no op can be forgotten. And the same for predictions: every op once, in
 // inference mode, in double and in single precision.
 //
-// BAKEOFF_OP_CASES=n tries n random workloads an op (default 1), BAKEOFF_OP_SEED another seed, BAKEOFF_OPS="exp,conv2d"
-// these ops alone, BAKEOFF_OP_DEVICES=2 splits every batch over two devices where the framework can. The ops of one element at a time (ir/elementwise.h) share a workload. An environment
-// that is not there skips its frameworks, or fails them where BAKEOFF_REQUIRE_ENVS=1. Every day an op is tried in
-// PyTorch, in JAX or TensorFlow, on one backend of Keras, in Keras 2 or LibTorch, and everywhere in random networks;
-// with BAKEOFF_FULL_TESTS=1 each tries all ops, and XLA has its default generator of code.
+// BAKEOFF_OP_CASES=n tries n random workloads an op (default 1), BAKEOFF_OP_SEED another seed,
+// BAKEOFF_OPS="exp,conv2d" these ops alone, BAKEOFF_OP_DEVICES=2 splits every batch over two devices where the
+// framework can. The ops of one element at a time (ir/elementwise.h) share a workload. An environment that is not
+// there skips its frameworks, or fails them where BAKEOFF_REQUIRE_ENVS=1. Every day an op is tried in PyTorch, in
+// JAX or TensorFlow, on one backend of Keras, in Keras 2 or LibTorch, every second one natively, and everywhere in
+// random networks; with BAKEOFF_FULL_TESTS=1 each tries all ops, and XLA has its default generator of code.
 //
 // One test a framework, and one worker: importing takes as long as many cases.
 //
@@ -94,9 +95,9 @@ void PrintTo(const Target& target, std::ostream* out) { *out << target.label; }
 std::string label(const ::testing::TestParamInfo<Target>& info) { return info.param.label; }
 
 // Pairs that divide the ops among themselves. JAX and TensorFlow both take minutes to compile all; what Keras 2 and
-// LibTorch call is tried in TensorFlow and PyTorch.
-constexpr std::array<std::array<std::string_view, 2>, 2> kPairs = {
-    {{"jax", "tensorflow"}, {"keras2", "libtorch"}}};
+// LibTorch call is tried in TensorFlow and PyTorch. Native programs try every second op every day.
+constexpr std::array<std::array<std::string_view, 2>, 3> kPairs = {
+    {{"jax", "tensorflow"}, {"keras2", "libtorch"}, {"native", ""}}};
 
 std::vector<Target> targets(bool (*wanted)(const emit::Framework&)) {
   std::vector<Target> all;
