@@ -41,7 +41,7 @@ class Native(unittest.TestCase):
     def test_it_is_proven_and_raced_beside_torch(self) -> None:
         text = support.recipe(
             BOTH,
-            budget="minutes = 4\nheats = 2\n",
+            budget="minutes = 4\nheats = 3\n",
             race="burst_seconds = 0.05\nbursts = 2\nthreads = 1\nparity_steps = 3\n"
             "max_busy = 1\nconfirm_heats = 0\n",
         )
