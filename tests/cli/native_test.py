@@ -96,18 +96,17 @@ class Native(unittest.TestCase):
 
     def test_what_cannot_be_is_refused_by_name(self) -> None:
         self.place.write(
-            "up.ir",
-            "workload up(x: f32[N,1,4,4], y: f32[N,1,8,8]) {\n"
-            "  h = conv2d(x; weight=c.weight[1,1,1,1])\n"
-            "  u = resize(h) size=8,8 mode=nearest coordinates=asymmetric\n"
-            "  loss = mse(u, y)\n}\n",
+            "deep.ir",
+            "workload deep(x: f32[N,1,2,2,2], y: f32[N,1,2,2,2]) {\n"
+            "  h = conv3d(x; weight=c.weight[1,1,1,1,1])\n"
+            "  loss = mse(h, y)\n}\n",
         )
-        text = support.recipe(BOTH[1:], top='workload = "up.ir"\nbatch = 4\n')
+        text = support.recipe(BOTH[1:], top='workload = "deep.ir"\nbatch = 4\n')
         refused = self.place.run(
-            "emit", self.place.write("up.toml", text), "--out", "up"
+            "emit", self.place.write("deep.toml", text), "--out", "deep"
         )
         self.assertEqual(refused.code, 2)
-        self.assertIn("resize", refused.err)
+        self.assertIn("conv3d", refused.err)
 
     def test_no_compiler_is_a_row_with_its_remedy(self) -> None:
         empty = self.place.path / "bin"

@@ -230,6 +230,60 @@ void global_avg_pool_dx(int64_t n, const Real* g, Real* dx) {
   }
 }
 
+// Place i of `to` lies at (first + i step) / per among `from` places.
+struct Ruler {
+  int64_t from = 1, to = 1, first = 0, step = 0, per = 1;
+};
+
+// A resize of pictures of c channels along up to three axes: to the place before, or between the two around.
+struct Resize {
+  Ruler d, h, w;
+  int64_t c = 1;
+  bool linear = false;
+};
+
+// Calls visit(place of y, place of x, weight) for all that each place of y is made of.
+template <Resize S, typename Visit>
+void resize_taps(const Visit& visit) {
+  const auto tap = [](const Ruler& r, int64_t i, int64_t side) {
+    const int64_t at = std::max<int64_t>(r.first + i * r.step, 0);
+    const double share = S.linear ? static_cast<double>(at % r.per) / static_cast<double>(r.per) : 0;
+    return std::pair<int64_t, double>(std::min(at / r.per + side, r.from - 1), side == 1 ? share : 1 - share);
+  };
+  for (int64_t to = 0; to < S.d.to * S.h.to * S.w.to; ++to) {
+    for (int64_t corner = 0; corner < 8; ++corner) {
+      const auto [i, of_i] = tap(S.d, to / (S.h.to * S.w.to), corner / 4);
+      const auto [j, of_j] = tap(S.h, to / S.w.to % S.h.to, corner / 2 % 2);
+      const auto [k, of_k] = tap(S.w, to % S.w.to, corner % 2);
+      const Real weight = static_cast<Real>(of_i * of_j * of_k);
+      if (weight != 0) visit(to, (i * S.h.from + j) * S.w.from + k, weight);
+    }
+  }
+}
+
+// The picture in its new sizes.
+template <Resize S>
+void resize(int64_t n, const Real* x, Real* y) {
+  constexpr int64_t kIn = S.d.from * S.h.from * S.w.from * S.c, kOut = S.d.to * S.h.to * S.w.to * S.c;
+  std::fill(y, y + n * kOut, Real{0});
+  for (int64_t image = 0; image < n; ++image, x += kIn, y += kOut) {
+    resize_taps<S>([&](int64_t to, int64_t from, Real weight) {
+      for (int64_t c = 0; c < S.c; ++c) y[to * S.c + c] += weight * x[from * S.c + c];
+    });
+  }
+}
+
+// What each place was read for comes back to it.
+template <Resize S>
+void resize_dx(int64_t n, const Real* g, Real* dx) {
+  constexpr int64_t kIn = S.d.from * S.h.from * S.w.from * S.c, kOut = S.d.to * S.h.to * S.w.to * S.c;
+  for (int64_t image = 0; image < n; ++image, dx += kIn, g += kOut) {
+    resize_taps<S>([&](int64_t to, int64_t from, Real weight) {
+      for (int64_t c = 0; c < S.c; ++c) dx[from * S.c + c] += weight * g[to * S.c + c];
+    });
+  }
+}
+
 // Mean and biased variance of each of C columns.
 template <int64_t C>
 void column_moments(int64_t rows, const Real* x, double* mean, double* variance) {

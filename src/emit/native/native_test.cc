@@ -70,15 +70,14 @@ TEST(Native, KeepsItsOwnNamesApart) {
 }
 
 TEST(Native, RefusesByName) {
-  const auto workload = ir::parse(R"(workload m(x: f32[N,1,2,2], y: f32[N,1,4,4]) {
-    h = conv2d(x; weight=c.weight[1,1,1,1])
-    u = resize(h) size=4,4 mode=nearest coordinates=asymmetric
-    loss = mse(u, y)
+  const auto workload = ir::parse(R"(workload m(x: f32[N,1,2,2,2], y: f32[N,1,2,2,2]) {
+    h = conv3d(x; weight=c.weight[1,1,1,1,1])
+    loss = mse(h, y)
   })");
   ASSERT_TRUE(workload) << workload.error().text();
   const auto unknown = native_framework().emit({*workload, kAdam, {}, "train_native.cc"});
   ASSERT_FALSE(unknown);
-  EXPECT_TRUE(holds(unknown.error().text(), "resize")) << unknown.error().text();
+  EXPECT_TRUE(holds(unknown.error().text(), "conv3d")) << unknown.error().text();
   ir::Training as_is = kAdam;
   as_is.track = ir::Track::kAsIs;
   const auto own = native_framework().emit({*zoo::build("mlp_small"), as_is, {}, "train_native.cc"});

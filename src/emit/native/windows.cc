@@ -1,6 +1,8 @@
-// Pools. Pictures are held N,places,C; axes that a picture lacks have size 1.
+// Pools and resize. Pictures are held N,places,C; axes that a picture lacks have size 1.
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/texts.h"
 #include "emit/native/ops.h"
@@ -53,10 +55,35 @@ void global_backward(const Call& c) {
   call(c, "global_avg_pool_dx", channels_and_places(c), {"rows", c.g(), c.dx()});
 }
 
+// Where the places of the new axis lie among those of the old one, as ir/resize.h has it.
+std::string ruler(const ir::Node& node, int64_t from, int64_t to) {
+  const std::string& coordinates = node.word("coordinates");
+  int64_t first = 0, step = from, per = to;
+  if (coordinates == "align_corners") step = from - 1, per = std::max<int64_t>(to - 1, 1);
+  if (coordinates == "half_pixel")
+    first = from - (node.word("mode") == "nearest" ? 0 : to), step = 2 * from, per = 2 * to;
+  return fmt::format("{{{}, {}, {}, {}, {}}}", from, to, first, step, per);
+}
+
+std::string shape_of_resize(const Call& c) {
+  const ir::Shape &x = c.in(0).sizes, &y = c.result().sizes;
+  const std::string letters = "dhw";
+  std::vector<std::string> fields;
+  for (size_t axis = 1; axis + 1 < x.size(); ++axis)
+    fields.push_back(
+        fmt::format(".{} = {}", letters[4 - x.size() + axis], ruler(c.node(), x[axis], y[axis])));
+  fields.push_back(fmt::format(".c = {}", x.back()));
+  if (c.node().word("mode") == "linear") fields.push_back(".linear = true");
+  return fmt::format("Resize{{{}}}", join(fields, ", "));
+}
+void resized(const Call& c) { call(c, "resize", {shape_of_resize(c)}, {"rows", c.x(), c.y()}); }
+void resized_backward(const Call& c) { call(c, "resize_dx", {shape_of_resize(c)}, {"rows", c.g(), c.dx()}); }
+
 }  // namespace
 
 OpRows window_rows() {
-  OpRows rows = {{Op::kGlobalAvgPool2d, {global, global_backward, false, false}}};
+  OpRows rows = {{Op::kGlobalAvgPool2d, {global, global_backward, false, false}},
+                 {Op::kResize, {resized, resized_backward, false, false}}};
   for (const Op op : {Op::kMaxPool1d, Op::kMaxPool2d, Op::kMaxPool3d})
     rows[op] = {max_pool, max_pool_backward};
   for (const Op op : {Op::kAvgPool1d, Op::kAvgPool2d, Op::kAvgPool3d})
