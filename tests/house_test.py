@@ -143,6 +143,8 @@ MAY_NAME = {
     "src/worker/compiled_contender.cc": "compiles the one runner that is no Python",
     "src/worker/CMakeLists.txt": "embeds that runner",
 }
+# Names that are ordinary words too: they count where they stand alone.
+WORDS = {"native"}
 LITERAL = re.compile(
     r'R"([^(\s]*)\((?P<raw>.*?)\)\1"'
     r'|"(?P<plain>(?:\\.|[^"\\\n])*)"'
@@ -204,7 +206,11 @@ def shared_texts(root: Path) -> Iterator[tuple[str, int, str]]:
 
 def namings(root: Path) -> dict[str, list[str]]:
     """Where frameworks are named in what they share, by file."""
-    names = re.compile("|".join(map(re.escape, frameworks(root))), re.IGNORECASE)
+    listed = [
+        rf"^{re.escape(name)}$" if name in WORDS else re.escape(name)
+        for name in frameworks(root)
+    ]
+    names = re.compile("|".join(listed), re.IGNORECASE)
     found: dict[str, list[str]] = {}
     for file, line, text in shared_texts(root):
         if file.startswith("src/emit/") and text.startswith("emit/"):

@@ -84,15 +84,21 @@ Result<Plan> kernel_plan(const fs::path& folder) {
   return plan;
 }
 
+// It trains, in an interpreter: what is compiled first would be no quicker than the others to look at.
+bool calibrates(const emit::Framework& framework) {
+  return emit::can(framework, ir::Scenario::kTrain) &&
+         !framework.environment(emit::defaults_of(framework)).empty();
+}
+
 Result<std::string> choose(const std::string& asked, const Interpreters& interpreters) {
   const std::vector<std::string> ready = ready_frameworks(interpreters);
   if (asked.empty()) return ready.empty() ? kKernel : ready.front();
   if (asked == kKernel) return asked;
   const emit::Framework* framework = emit::find_framework(asked);
-  if (framework == nullptr || !emit::can(*framework, ir::Scenario::kTrain)) {
+  if (framework == nullptr || !calibrates(*framework)) {
     std::vector<std::string> names = {kKernel};
     for (const emit::Framework* f : emit::frameworks()) {
-      if (emit::can(*f, ir::Scenario::kTrain)) names.push_back(f->name);
+      if (calibrates(*f)) names.push_back(f->name);
     }
     return Error{.message = fmt::format("no framework '{}' that trains", asked),
                  .remedy = suggest(asked, names)};
@@ -123,7 +129,7 @@ CalibrationWork::~CalibrationWork() = default;
 std::vector<std::string> ready_frameworks(const Interpreters& interpreters) {
   std::vector<std::string> ready;
   for (const emit::Framework* framework : emit::frameworks()) {
-    if (!emit::can(*framework, ir::Scenario::kTrain)) continue;
+    if (!calibrates(*framework)) continue;
     const auto found = interpreters.find(framework->environment(emit::defaults_of(*framework)));
     if (found != interpreters.end() && found->second.why_not.empty()) ready.push_back(framework->name);
   }

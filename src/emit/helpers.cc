@@ -268,9 +268,11 @@ std::string renamed(std::string text, const std::string& from, const std::string
 std::string defined_name(std::string& text, Language language) {
   if (language == Language::kCpp) {
     size_t line = 0;
-    while (text.compare(line, 2, "//") == 0) line = text.find('\n', line) + 1;
+    while (text.compare(line, 2, "//") == 0) line = std::min(text.find('\n', line), text.size() - 1) + 1;
+    if (text.compare(line, 7, "struct ") == 0 && text.ends_with("\n};"))
+      return text.substr(line + 7, text.find(' ', line + 7) - line - 7);
     const size_t end = std::min(text.find('(', line), text.size());
-    return text.ends_with("\n}") ? text.substr(text.rfind(' ', end) + 1, end - text.rfind(' ', end) - 1) : "";
+    return text.ends_with("}") ? text.substr(text.rfind(' ', end) + 1, end - text.rfind(' ', end) - 1) : "";
   }
   while (text.starts_with("#")) text.erase(0, text.find('\n') + 1);
   const size_t keyword = text.starts_with("@") ? text.find('\n') + 1 : 0, begin = text.find(' ', keyword) + 1;
@@ -281,7 +283,7 @@ std::string defined_name(std::string& text, Language language) {
 }  // namespace
 
 Helpers::Helpers(const std::vector<embedded::File>& files, Copy copy)
-    : copy_(copy), language_(files[0].path.ends_with(".cc") ? Language::kCpp : Language::kPython) {
+    : copy_(copy), language_(files[0].path.ends_with(".py") ? Language::kPython : Language::kCpp) {
   for (const embedded::File& file : files) {
     for (std::string text : split(file.text, language_ == Language::kCpp ? "\n\n" : "\n\n\n")) {
       text.erase(text.find_last_not_of('\n') + 1);

@@ -30,6 +30,7 @@ Result<Interpreters> find_interpreters(const std::filesystem::path& config) {
     for (const auto& [package, version] : e.versions) identity += "\n" + package + " " + version;
     interpreters[e.name] = {e.python, e.why_not(), identity};
   }
+  interpreters[""] = {};  // of programs that need no environment
   return interpreters;
 }
 

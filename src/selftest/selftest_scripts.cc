@@ -14,6 +14,7 @@ const std::vector<SelfTestContender>& selftest_contenders() {
       for (const emit::Settings& named : emit::named_variants(*framework)) {
         emit::Settings settings = named;
         settings.merge(emit::defaults_of(*framework));
+        if (framework->environment(settings).empty()) continue;  // a program alone
         std::string name = framework->name;
         for (const auto& [setting, value] : named) name += "-" + value;
         all.push_back({std::move(name), framework, named, framework->environment(settings)});

@@ -19,9 +19,15 @@ std::string name_of(const emit::Framework& framework, const emit::Settings& vari
   return name;
 }
 
+// Folders for those that have an environment alone.
+bool has_folders(const emit::Framework& framework) {
+  return !framework.environment(emit::defaults_of(framework)).empty();
+}
+
 std::vector<std::string> known_names() {
   std::vector<std::string> names;
   for (const emit::Framework* framework : emit::frameworks()) {
+    if (!has_folders(*framework)) continue;
     names.push_back(framework->name);
     for (const emit::Settings& variant : emit::named_variants(*framework)) {
       if (!variant.empty()) names.push_back(name_of(*framework, variant));
@@ -44,6 +50,7 @@ bool installed(const emit::Framework& framework, const emit::Settings& settings,
 
 Result<TranslationTarget> target_of(const std::string& name, const Interpreters& interpreters) {
   for (const emit::Framework* framework : emit::frameworks()) {
+    if (!has_folders(*framework)) continue;
     const std::vector<emit::Settings> variants = emit::named_variants(*framework);
     for (const emit::Settings& variant : variants) {
       if (name == name_of(*framework, variant))

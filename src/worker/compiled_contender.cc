@@ -19,12 +19,14 @@
 namespace bakeoff::embedded {
 const std::vector<File>& libtorch_runner();
 const std::vector<File>& libtorch_runner_base();
+const std::vector<File>& native_runner();
 }  // namespace bakeoff::embedded
 
 namespace bakeoff {
 namespace {
 
 constexpr const char* kInstall = "install a C++ compiler and CMake: apt-get install g++ cmake make";
+constexpr const char* kInstallCompiler = "install a C++ compiler: apt-get install g++";
 
 // A failure of Stage::kCompile; the remedy is part of the reason.
 Failure because(const Error& error, std::string log = {}) {
@@ -45,12 +47,13 @@ std::string path_variable() {
   return path == nullptr ? "/usr/bin:/bin" : path;
 }
 
-Result<fs::path> needed(const std::vector<std::string>& names, const std::string& what) {
+Result<fs::path> needed(const std::vector<std::string>& names, const std::string& what,
+                        const char* remedy = kInstall) {
   for (const std::string& name : names) {
     if (name.empty()) continue;
     if (auto found = proc::find_program(name, path_variable())) return *found;
   }
-  return Error{.message = fmt::format("there is no {} in PATH", what), .remedy = kInstall};
+  return Error{.message = fmt::format("there is no {} in PATH", what), .remedy = remedy};
 }
 
 // The output of a short command.
@@ -90,25 +93,35 @@ Status find_torch(const fs::path& python, Tools& tools) {
   return Done{};
 }
 
+Status find_compiler(Tools& tools, const char* remedy) {
+  const char* named = std::getenv("CXX");
+  TRY(tools.compiler,
+      needed({named == nullptr ? "" : named, "g++", "c++", "clang++"}, "C++ compiler", remedy));
+  TRY(const std::string version, output_of({tools.compiler.string(), "--version"}));
+  tools.version = version.substr(0, version.find('\n'));
+  return Done{};
+}
+
 Result<Tools> find_tools(const fs::path& python) {
   Tools tools;
   TRY(tools.cmake, needed({"cmake"}, "CMake"));
-  const char* named = std::getenv("CXX");
-  TRY(tools.compiler, needed({named == nullptr ? "" : named, "g++", "c++", "clang++"}, "C++ compiler"));
   const bool ninja = proc::find_program("ninja", path_variable()).has_value();
   if (!ninja) {
     TRY(const fs::path make, needed({"make"}, "make or ninja"));
   }
   tools.generator = ninja ? "Ninja" : "Unix Makefiles";
-  TRY(const std::string version, output_of({tools.compiler.string(), "--version"}));
-  tools.version = version.substr(0, version.find('\n'));
+  CHECK_OK(find_compiler(tools, kInstall));
   CHECK_OK(find_torch(python, tools));
   return tools;
 }
 
-// Everything that a runner is compiled from.
-std::vector<embedded::File> runner_sources() {
-  std::vector<embedded::File> all = embedded::libtorch_runner();
+// Everything that a runner is compiled from; the plain one needs no library.
+std::vector<embedded::File> runner_sources(bool plain) {
+  std::vector<embedded::File> all = plain ? embedded::native_runner() : embedded::libtorch_runner();
+  for (const embedded::File& file : embedded::libtorch_runner()) {
+    const bool shared = file.path.starts_with("json.") || file.path.starts_with("worker.");
+    if (plain && shared) all.push_back(file);
+  }
   for (const embedded::File& file : embedded::libtorch_runner_base()) all.push_back(file);
   return all;
 }
@@ -125,9 +138,18 @@ class Hash {
   Sha256 hash_;
 };
 
+// What a processor can do: a program compiled for one may not run on another.
+std::string processor_flags() {
+  const auto text = read_file("/proc/cpuinfo");
+  const size_t at = text ? text->find("\nflags") : std::string::npos;
+  return at == std::string::npos ? "" : text->substr(at, text->find('\n', at + 1) - at);
+}
+
 std::string runner_key(const Tools& tools) {
   Hash hash;
-  for (const embedded::File& file : runner_sources()) {
+  const bool plain = tools.cmake.empty();
+  if (plain) hash.add(processor_flags());
+  for (const embedded::File& file : runner_sources(plain)) {
     hash.add(file.path);
     hash.add(file.text);
   }
@@ -141,7 +163,7 @@ std::string runner_key(const Tools& tools) {
 Result<std::string> worker_key(const CompileJob& job, const std::string& runner) {
   TRY(const std::string text, worker_main(job.sources));
   Hash hash;
-  hash.add(runner);
+  hash.add(runner + (job.unoptimised ? " unoptimised" : ""));
   hash.add(text);
   return hash.key();
 }
@@ -183,6 +205,9 @@ std::vector<std::string> configuration(const Tools& tools, const fs::path& sourc
           "-DCMAKE_PREFIX_PATH=" + tools.torch_cmake.string()};
 }
 
+// A program that is compiled in two precisions chooses its own in this line.
+constexpr std::string_view kReal = "\nusing Real = float;";
+
 constexpr const char* kCannotPrepare = "CMake cannot prepare the build";
 constexpr const char* kRefused = "the compiler refused the program";
 
@@ -197,7 +222,8 @@ class Compilation {
     done.failure = configure();
     if (!done.failure) {
       if (!fs::exists(runner_ / "build" / "librunner.a"))
-        progress("compiling the LibTorch runner, once for this torch and compiler");
+        progress(plain() ? "compiling the runner of native programs, once for this compiler"
+                         : "compiling the LibTorch runner, once for this torch and compiler");
       done.failure = build("runner");
     }
     if (done.failure) return done;
@@ -224,21 +250,53 @@ class Compilation {
   }
 
  private:
+  bool plain() const { return tools_.cmake.empty(); }  // no CMake: native programs
+
   std::optional<Failure> configure() {
-    for (const embedded::File& file : runner_sources()) {
+    for (const embedded::File& file : runner_sources(plain())) {
       if (const auto failed = update(runner_ / file.path, std::string(file.text))) return failed;
     }
     const auto text = worker_main(job_.sources);
     if (!text) return because(text.error());
     if (const auto failed = update(runner_ / "programs" / "worker_main.cc", *text)) return failed;
+    if (plain()) return std::nullopt;
     std::vector<std::string> argv = configuration(tools_, runner_, runner_ / "build");
     argv.push_back("-DPROGRAMS=" + (runner_ / "programs").string());
     return command(argv, kCannotPrepare);
   }
 
   std::optional<Failure> build(const std::string& target) {
+    if (plain()) return target == "runner" ? build_runner() : build_worker();
     return command(
         {tools_.cmake.string(), "--build", (runner_ / "build").string(), "--target", target, "-j", "2"},
+        kRefused);
+  }
+
+  // What all plain workers share, once; the archive appears when it is complete.
+  std::optional<Failure> build_runner() {
+    const fs::path archive = runner_ / "build" / "librunner.a", object = runner_ / "build" / "runner.o";
+    if (fs::exists(archive)) return std::nullopt;
+    std::error_code code;
+    fs::create_directories(runner_ / "build", code);
+    const fs::path all = runner_ / "programs" / "runner.cc";
+    if (const auto failed = update(all,
+                                   "#include \"json.cc\"\n#include \"worker.cc\"\n#include \"script.cc\"\n"
+                                   "#include \"base/sha256.cc\"\n"))
+      return failed;
+    if (const auto failed = command({tools_.compiler.string(), "-std=c++20", "-O2", "-I" + runner_.string(),
+                                     "-c", all.string(), "-o", object.string()},
+                                    kRefused))
+      return failed;
+    fs::rename(object, archive, code);
+    return std::nullopt;
+  }
+
+  // A main() in a namespace is a function like any other.
+  std::optional<Failure> build_worker() {
+    return command(
+        {tools_.compiler.string(), "-std=c++20", job_.unoptimised ? "-O0" : "-O3", "-march=native",
+         "-Wno-return-type", "-I" + runner_.string(), (runner_ / "programs" / "worker_main.cc").string(),
+         (runner_ / "build" / "librunner.a").string(), "-o", (runner_ / "build" / "worker").string()},
         kRefused);
   }
 
@@ -276,7 +334,12 @@ void forget_if_moved(const fs::path& build) {
 }
 
 Result<Compiled> compile(const CompileJob& job, const Progress& progress) {
-  TRY(const Tools tools, find_tools(job.python));
+  Tools tools;
+  if (job.python.empty()) {
+    CHECK_OK(find_compiler(tools, kInstallCompiler));
+  } else {
+    TRY(tools, find_tools(job.python));
+  }
   const std::string runner = runner_key(tools);
   TRY(const std::string key, worker_key(job, runner));
   std::error_code unknown;
@@ -308,10 +371,21 @@ Result<std::string> worker_main(const std::vector<fs::path>& sources) {
       begin = end + 1;
     }
     // The text itself, with its lines: the compiler's messages name the program's own file.
+    const auto in_namespace = [&](const std::string& space, const std::string& lines) {
+      return fmt::format("namespace {0} {{\n#line 1 \"{1}\"\n{2}\n}}  // namespace {0}\n", space,
+                         source.filename().string(), lines);
+    };
     const bool answers = text.find("\nclass Answer {") != std::string::npos;
-    programs += fmt::format("namespace {} {{\n#line 1 \"{}\"\n{}\n}}  // namespace {}\n{}({})\n\n", name,
-                            source.filename().string(), text, name,
-                            answers ? "BAKEOFF_ANSWERS" : "BAKEOFF_SCRIPT", name);
+    const size_t real = text.find(kReal);
+    programs += in_namespace(name, text);
+    if (real != std::string::npos)
+      programs += in_namespace(name + "_wide",
+                               std::string(text).replace(real, kReal.size(), "\nusing Real = double;"));
+    programs += fmt::format("{}({})\n\n",
+                            real != std::string::npos ? "BAKEOFF_NATIVE"
+                            : answers                 ? "BAKEOFF_ANSWERS"
+                                                      : "BAKEOFF_SCRIPT",
+                            name);
   }
   return fmt::format(
       "#include \"script.h\"\n\n{}\n\n{}int main(int argc, char** argv) {{ return "

@@ -2,7 +2,8 @@
 
 // Contenders that are C++ programs: their sources are compiled, with the runner of runners/libtorch, into a
 // worker that speaks the runner protocol. CMake and the C++ compiler of this machine build it against the
-// libtorch inside the torch package of an environment.
+// libtorch inside the torch package of an environment. Native programs need no library: the compiler alone builds them,
+// with the runner of runners/native.
 //
 //   const Compiled worker = compile_contender({.sources = {run / "scripts/train_libtorch.cc"},
 //                                              .python = home / "envs/torch/bin/python", .home = home},
@@ -29,9 +30,11 @@ namespace bakeoff {
 struct CompileJob {
   // C++ programs written for runners/libtorch/script.h; the worker names each by the stem of its file.
   std::vector<std::filesystem::path> sources = {};
-  std::filesystem::path python = {};  // interpreter of the environment that holds torch
-  std::filesystem::path home = {};    // bakeoff_home()
-  double seconds = 900;               // time limit of each of CMake's two runs
+  std::filesystem::path python =
+      {};                           // interpreter of the environment that holds torch; empty: native programs
+  std::filesystem::path home = {};  // bakeoff_home()
+  double seconds = 900;             // time limit of each of CMake's two runs
+  bool unoptimised = false;  // native programs as they are, not optimised: where compiling would take longest
 };
 
 struct Compiled {

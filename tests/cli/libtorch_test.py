@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import unittest
-from pathlib import Path
 from typing import ClassVar
 
 from tests.cli import support
@@ -24,22 +23,6 @@ AWAY = re.compile(
 )
 # What compiles a program of its own.
 HALVES = ("bfloat16", "float16") if support.FULL else ("bfloat16",)
-LINE = re.compile(r"^step\s+(\d+)\s+loss (\S+)$", re.MULTILINE)
-
-
-def losses(command: list[str | Path], cwd: Path) -> dict[int, float]:
-    """The losses that a program of the emitted folder prints."""
-    done = subprocess.run(
-        list(map(str, command)),
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=support.HANGS,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise AssertionError(done.stdout + done.stderr)
-    return {int(step): float(loss) for step, loss in LINE.findall(done.stdout)}
 
 
 class Libtorch(unittest.TestCase):
@@ -152,11 +135,11 @@ class Libtorch(unittest.TestCase):
                 check=False,
             )
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        program = losses(
+        program = support.losses(
             ["build/train_libtorch", "data.safetensors", "weights.safetensors", "21"],
             folder,
         )
-        script = losses([python, "train_torch.py", "--steps", "21"], folder)
+        script = support.losses([python, "train_torch.py", "--steps", "21"], folder)
         self.assertEqual(sorted(program), [0, 10, 20])
         for step, loss in program.items():
             self.assertAlmostEqual(loss, script[step], delta=1e-5 * script[step])

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -256,6 +257,24 @@ def recipe(contenders: Iterable[str], **sections: str) -> str:
     rows = "".join(f"  {{ {text} }},\n" for text in contenders)
     tail = "".join(f"\n[{name}]\n{text}" for name, text in parts.items() if text)
     return f"{head}contenders = [\n{rows}]\n{tail}"
+
+
+LINE = re.compile(r"^step\s+(\d+)\s+loss (\S+)$", re.MULTILINE)
+
+
+def losses(command: Sequence[str | Path], cwd: Path) -> dict[int, float]:
+    """The losses that a program of an emitted folder prints."""
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=HANGS,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise AssertionError(done.stdout + done.stderr)
+    return {int(step): float(loss) for step, loss in LINE.findall(done.stdout)}
 
 
 def replaced(source: str, *edits: tuple[str, str]) -> str:

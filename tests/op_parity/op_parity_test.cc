@@ -3,11 +3,12 @@
 // generated from the op table, so no op can be forgotten. And the same for predictions: every op once, in
 // inference mode, in double and in single precision.
 //
-// BAKEOFF_OP_CASES=n tries n random workloads an op (default 1), BAKEOFF_OP_SEED another seed, BAKEOFF_OPS="exp,conv2d"
-// these ops alone, BAKEOFF_OP_DEVICES=2 splits every batch over two devices where the framework can. The ops of one element at a time (ir/elementwise.h) share a workload. An environment
-// that is not there skips its frameworks, or fails them where BAKEOFF_REQUIRE_ENVS=1. Every day an op is tried in
-// PyTorch, in JAX or TensorFlow, on one backend of Keras, in Keras 2 or LibTorch, and everywhere in random networks;
-// with BAKEOFF_FULL_TESTS=1 each tries all ops, and XLA has its default generator of code.
+// BAKEOFF_OP_CASES=n tries n random workloads an op (default 1), BAKEOFF_OP_SEED another seed,
+// BAKEOFF_OPS="exp,conv2d" these ops alone, BAKEOFF_OP_DEVICES=2 splits every batch over two devices where the
+// framework can. The ops of one element at a time (ir/elementwise.h) share a workload. An environment that is not
+// there skips its frameworks, or fails them where BAKEOFF_REQUIRE_ENVS=1. Every day an op is tried in PyTorch, in
+// JAX or TensorFlow, on one backend of Keras, in Keras 2 or LibTorch, every second one natively, and everywhere in
+// random networks; with BAKEOFF_FULL_TESTS=1 each tries all ops, and XLA has its default generator of code.
 //
 // One test a framework, and one worker: importing takes as long as many cases.
 //
@@ -94,9 +95,9 @@ void PrintTo(const Target& target, std::ostream* out) { *out << target.label; }
 std::string label(const ::testing::TestParamInfo<Target>& info) { return info.param.label; }
 
 // Pairs that divide the ops among themselves. JAX and TensorFlow both take minutes to compile all; what Keras 2 and
-// LibTorch call is tried in TensorFlow and PyTorch.
-constexpr std::array<std::array<std::string_view, 2>, 2> kPairs = {
-    {{"jax", "tensorflow"}, {"keras2", "libtorch"}}};
+// LibTorch call is tried in TensorFlow and PyTorch. Native programs try every second op every day.
+constexpr std::array<std::array<std::string_view, 2>, 3> kPairs = {
+    {{"jax", "tensorflow"}, {"keras2", "libtorch"}, {"native", ""}}};
 
 std::vector<Target> targets(bool (*wanted)(const emit::Framework&)) {
   std::vector<Target> all;
@@ -188,7 +189,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
     for (const Environment& e : list_environments({.home = bakeoff_home()})) {
       if (e.name == wanted) python_ = e.ok() ? e.python : fs::path(), why_not_ = e.why_not();
     }
-    if (python_.empty()) {
+    if (python_.empty() && !wanted.empty()) {  // compiled programs may need none
       if (std::getenv("BAKEOFF_REQUIRE_ENVS") != nullptr) FAIL() << why_not_;
       GTEST_SKIP() << why_not_;
     }
@@ -364,6 +365,13 @@ class OpParity : public ::testing::TestWithParam<Target> {
     return cases;
   }
 
+  // The next random workload that the framework has all ops of.
+  ir::Workload supported(ir::Workload (*draw)(tensor::Rng&), tensor::Rng& rng) const {
+    ir::Workload drawn = draw(rng);
+    for (int tries = 0; tries < 50 && !emit::check_supported(*framework_, drawn); ++tries) drawn = draw(rng);
+    return drawn;
+  }
+
   // Everything in few programs: those of the ops and, last, two networks.
   std::vector<Case> compact_cases() {
     constexpr size_t kMost = 60;  // parts that one workload can join
@@ -384,6 +392,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
       for (int64_t n = 0; wanted(row) && n < std::max<int64_t>(count(), elementwise ? 1 : 2); ++n) {
         const std::string name = row.name + "_" + std::to_string(n);
         ir::Workload workload = zoo::random_case(row.op, rng);
+        if (!emit::check_supported(*framework_, workload)) continue;
         if (ir::is_loss(row.op))
           cases.push_back({.name = name, .workload = std::move(workload), .train = n == 0});
         else
@@ -393,17 +402,21 @@ class OpParity : public ::testing::TestWithParam<Target> {
     }
     if (!parts.empty()) merge();
     for (size_t n = 0; n < (all ? kCompactNetworks : 1); ++n) {
-      cases.push_back(
-          {.name = "network_" + std::to_string(n), .workload = zoo::random_network(rng), .train = true});
+      cases.push_back({.name = "network_" + std::to_string(n),
+                       .workload = supported(zoo::random_network, rng),
+                       .train = true});
     }
     if (all) {
-      for (auto& [name, workload] : corners())
-        cases.push_back({.name = name, .workload = std::move(workload), .train = true});
+      for (auto& [name, workload] : corners()) {
+        if (emit::check_supported(*framework_, workload))
+          cases.push_back({.name = name, .workload = std::move(workload), .train = true});
+      }
     }
     for (int n = 0; n < (all ? 2 : 1); ++n)
-      cases.push_back(
-          {.name = fmt::format("losses_{}", n), .workload = zoo::random_losses(rng), .train = true});
-    cases.push_back({.name = "loop", .workload = zoo::random_loop(rng), .train = true});
+      cases.push_back({.name = fmt::format("losses_{}", n),
+                       .workload = supported(zoo::random_losses, rng),
+                       .train = true});
+    cases.push_back({.name = "loop", .workload = supported(zoo::random_loop, rng), .train = true});
     for (size_t i = 0; i < cases.size(); ++i) {
       cases[i].optimizer = optimizers_in_turn()[i % optimizers_in_turn().size()];
       EXPECT_EQ(prepare(cases[i], rng), "") << ir::dump(cases[i].workload);
@@ -414,7 +427,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
   // One worker of all cases where they have to be compiled.
   void compile(std::vector<Case>& cases) {
     if (!compiled()) return;
-    CompileJob job{.python = python_, .home = bakeoff_home()};
+    CompileJob job{.python = python_, .home = bakeoff_home(), .unoptimised = true};
     for (const Case& one : cases) job.sources.push_back(one.entry.script);
     const Compiled compiled = compile_contender(job, [](const std::string&) {});
     ASSERT_FALSE(compiled.failure) << compiled.failure->reason << "\n" << compiled.failure->log_tail;

@@ -1,11 +1,12 @@
-#include "emit/libtorch/cpp.h"
+#include "emit/cpp.h"
 
 #include <fmt/format.h>
 
 #include "base/texts.h"
+#include "emit/namer.h"
 #include "emit/windows.h"
 
-namespace bakeoff::emit::libtorch {
+namespace bakeoff::emit::cpp {
 namespace {
 
 bool opens(char c) { return c == '(' || c == '{' || c == '['; }
@@ -103,16 +104,6 @@ std::string per_axis(const std::vector<int64_t>& values) {
 
 std::string quote(std::string_view text) { return fmt::format("\"{}\"", text); }
 
-std::set<std::string> words(std::string_view text) {
-  std::set<std::string> all;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size());
-    all.emplace(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return all;
-}
-
 const std::set<std::string>& cpp_words() {
   static const std::set<std::string> all = words(
       "alignas alignof and_eq asm auto bitand bitor bool case catch char char8_t char16_t char32_t "
@@ -125,4 +116,4 @@ const std::set<std::string>& cpp_words() {
   return all;
 }
 
-}  // namespace bakeoff::emit::libtorch
+}  // namespace bakeoff::emit::cpp

@@ -1,0 +1,171 @@
+// Convolutions, fully connected layers, tables, matrix products. A transposed convolution is the way back of an ordinary
+// one: its result is that one's gradient of x, and its own gradient of x is that one's result.
+
+#include <fmt/format.h>
+
+#include "emit/native/ops.h"
+
+namespace bakeoff::emit::native {
+namespace {
+
+using ir::Op;
+using Ints = std::vector<int64_t>;
+
+std::string designated(const std::vector<std::pair<const char*, int64_t>>& fields) {
+  std::string text;
+  for (const auto& [name, value] : fields)
+    text += fmt::format("{}.{} = {}", text.empty() ? "" : ", ", name, value);
+  return text;
+}
+
+// The convolution that reads `in` and gives `out`; for a transposed one these are its output and input.
+std::string shape_of_conv(const Call& c, const Value& in, const Value& out) {
+  const ir::Node& node = c.node();
+  const ir::Shape& w = c.shape_of_w("weight");
+  const Ints &stride = node.integers("stride"), &pad = node.integers("pad"),
+             &dilation = node.integers("dilation");
+  std::vector<std::pair<const char*, int64_t>> fields;
+  const auto add = [&](const char* name, int64_t value, int64_t otherwise = 1) {
+    if (value != otherwise) fields.emplace_back(name, value);
+  };
+  const size_t axes = stride.size(), width = axes - 1;
+  const bool tall = axes == 2;
+  if (tall) add("h", in.sizes[1]);
+  add("w", in.sizes[axes]);
+  add("c", in.sizes.back());
+  if (tall) add("oh", out.sizes[1]);
+  add("ow", out.sizes[axes]);
+  add("k", out.sizes.back());
+  if (tall) add("r", w[2]);
+  add("s", w.back());
+  if (tall) add("stride_h", stride[0]);
+  add("stride_w", stride[width]);
+  if (tall) add("top", pad[0], 0);
+  add("left", pad[2 * width], 0);
+  if (tall) add("dilation_h", dilation[0]);
+  add("dilation_w", dilation[width]);
+  add("groups", node.integer("groups"));
+  return fmt::format("Conv{{{}}}", designated(fields));
+}
+
+bool transposed(const Call& c) { return ir::is_conv_transpose(c.node().op); }
+
+std::string shape_of_conv(const Call& c) {
+  return transposed(c) ? shape_of_conv(c, c.result(), c.in(0)) : shape_of_conv(c, c.in(0), c.result());
+}
+
+Count pixels(const Value& v) { return count_of(v.sizes, 0, v.sizes.size() - 1); }
+
+void conv(const Call& c) {
+  call(c, "start_rows", {std::to_string(c.result().sizes.back())},
+       {pixels(c.result()).text(), c.w("bias"), c.y()});
+  call(c, transposed(c) ? "conv2d_dx" : "conv2d", {shape_of_conv(c)}, {"rows", c.x(), c.w("weight"), c.y()});
+}
+
+void bias_backward(const Call& c, const Count& rows, int64_t width) {
+  if (c.trains("bias")) call(c, "column_sums", {std::to_string(width)}, {rows.text(), c.g(), c.dw("bias")});
+}
+
+void conv_backward(const Call& c) {
+  bias_backward(c, pixels(c.result()), c.result().sizes.back());
+  const std::string x = transposed(c) ? c.g() : c.x(), g = transposed(c) ? c.x() : c.g();
+  if (c.trains("weight")) call(c, "conv2d_dw", {shape_of_conv(c)}, {"rows", x, g, c.dw("weight")});
+  if (!c.wants(0)) return;
+  call(c, transposed(c) ? "conv2d" : "conv2d_dx", {shape_of_conv(c)}, {"rows", c.g(), c.w("weight"), c.dx()});
+}
+
+// Weights are held I,O; one that a table shares is O,I, and then everything is turned.
+struct Linear {
+  bool turned;
+  Count rows;
+  int64_t in, out;
+
+  explicit Linear(const Call& c)
+      : turned(c.graph.layout.params[static_cast<size_t>(c.node().param("weight"))].identity()),
+        rows(pixels(c.in(0))),
+        in(c.in(0).sizes.back()),
+        out(c.result().sizes.back()) {}
+  std::vector<std::string> constants() const {
+    return {std::to_string(turned ? out : in), std::to_string(turned ? in : out)};
+  }
+};
+
+void linear(const Call& c) {
+  const Linear l(c);
+  call(c, "start_rows", {std::to_string(l.out)}, {l.rows.text(), c.w("bias"), c.y()});
+  call(c, l.turned ? "linear_dx" : "linear", l.constants(), {l.rows.text(), c.x(), c.w("weight"), c.y()});
+}
+
+void linear_backward(const Call& c) {
+  const Linear l(c);
+  bias_backward(c, l.rows, l.out);
+  if (c.trains("weight"))
+    call(c, "linear_dw", l.constants(),
+         {l.rows.text(), l.turned ? c.g() : c.x(), l.turned ? c.x() : c.g(), c.dw("weight")});
+  if (c.wants(0))
+    call(c, l.turned ? "linear" : "linear_dx", l.constants(), {l.rows.text(), c.g(), c.w("weight"), c.dx()});
+}
+
+void embedding(const Call& c) {
+  call(c, "embedding", {std::to_string(c.shape_of_w("weight")[1])},
+       {count_of(c.in(0).sizes).text(), c.x(), c.w("weight"), c.y()});
+}
+void embedding_backward(const Call& c) {
+  if (!c.trains("weight")) return;
+  call(c, "embedding_dw", {std::to_string(c.shape_of_w("weight")[1])},
+       {count_of(c.in(0).sizes).text(), c.x(), std::to_string(ir::padding_idx(c.node()).value_or(-1)), c.g(),
+        c.dw("weight")});
+}
+
+// A matrix product for every place of the axes before the last two. `a` and `b`: operands with their matrices' strides of
+// rows and columns, `y` where the product is added.
+struct Factor {
+  std::string pointer;
+  const ir::Shape& sizes;
+  bool turned = false;
+};
+void products(const Call& c, const Factor& a, const Factor& b, const Factor& y) {
+  const auto size = [](const ir::Shape& sizes, size_t from_end) {
+    return count_of(sizes, sizes.size() - from_end, sizes.size() - from_end + 1).text();
+  };
+  const auto strides = [](const Factor& f) {
+    const std::string width = std::to_string(f.sizes.back());
+    return f.turned ? "1, " + width : width + ", 1";
+  };
+  ir::Shape outer(c.result().sizes.begin(), c.result().sizes.end() - 2);
+  std::vector<Operand> operands;
+  for (const Factor* f : {&a, &b, &y}) {
+    Operand operand = broadcast(f->sizes, c.result().sizes);
+    operand.strides.resize(outer.size());
+    operands.push_back(operand);
+  }
+  const std::string inner = size(a.sizes, a.turned ? 2 : 1);
+  loops(c.out, outer, operands,
+        {fmt::format("matrix_product({}, {}, {}, {} + @0, {}, {} + @1, {}, {} + @2);", size(y.sizes, 2),
+                     size(y.sizes, 1), inner, a.pointer, strides(a), b.pointer, strides(b), y.pointer)});
+}
+
+void matmul(const Call& c) {
+  fill(c.out, c.y(), count_of(c.result().sizes));
+  products(c, {c.x(0), c.in(0).sizes}, {c.x(1), c.in(1).sizes}, {c.y(), c.result().sizes});
+}
+void matmul_backward(const Call& c) {
+  const Factor g = {c.g(), c.result().sizes};
+  if (c.wants(0)) products(c, g, {c.x(1), c.in(1).sizes, true}, {c.dx(0), c.in(0).sizes});
+  if (c.wants(1)) products(c, {c.x(0), c.in(0).sizes, true}, g, {c.dx(1), c.in(1).sizes});
+}
+
+}  // namespace
+
+OpRows dense_rows() {
+  const OpRow convolution = {conv, conv_backward, true, false};
+  return {{Op::kConv1d, convolution},
+          {Op::kConv2d, convolution},
+          {Op::kConvTranspose1d, convolution},
+          {Op::kConvTranspose2d, convolution},
+          {Op::kLinear, {linear, linear_backward, true, false}},
+          {Op::kEmbedding, {embedding, embedding_backward, true, false}},
+          {Op::kMatmul, {matmul, matmul_backward, true, false}}};
+}
+
+}  // namespace bakeoff::emit::native

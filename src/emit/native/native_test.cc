@@ -1,0 +1,89 @@
+#include "emit/native/native.h"
+
+#include <gtest/gtest.h>
+
+#include "../tests/golden.h"
+#include "../tests/golden_models.h"
+#include "ir/text.h"
+#include "zoo/zoo.h"
+
+namespace bakeoff::emit {
+namespace {
+
+const ir::Training kAdam{.optimizer = {.kind = ir::OptimizerKind::kAdam, .lr = 1e-3, .eps = 1e-7},
+                         .batch = 1000};
+
+std::string emitted(const ir::Workload& workload, const ir::Training& training) {
+  const auto result = native_framework().emit({workload, training, {}, "train_native.cc"});
+  EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().text());
+  return result ? result->source : "";
+}
+
+std::string of_text(const std::string& text) {
+  const auto workload = ir::parse(text);
+  EXPECT_TRUE(workload.has_value()) << (workload ? "" : workload.error().text());
+  return workload ? emitted(*workload, kAdam) : "";
+}
+
+// From the struct on: what is this program's own.
+std::string network_of(const std::string& text) { return text.substr(text.find("\nstruct Network {\n")); }
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Native, WritesPrograms) {
+  expect_golden("native/mlp_small.cc", emitted(*zoo::build("mlp_small"), kAdam));
+  const ir::Training rmsprop{.optimizer = {.kind = ir::OptimizerKind::kRmsprop, .lr = 1e-4, .eps = 1e-7},
+                             .batch = 256,
+                             .input_divisor = 255};
+  expect_golden("native/mnist_cnn.cc", emitted(*zoo::build("mnist_cnn"), rmsprop));
+}
+
+TEST(Native, WritesWhatSurroundsAnUpdate) {
+  expect_golden("native/updates.cc", network_of(emitted(*zoo::build("mlp_small"), updates_training(4))));
+}
+
+// Of the first layer no gradient of x, of a frozen layer none of its weight, of what lies below frozen ones nothing.
+TEST(Native, NeverPrintsAGradientThatNobodyNeeds) {
+  const std::string text = of_text(R"(workload m(x: f32[N,3], y: i32[N]) {
+    a = linear(x; weight=a.weight[4,3] frozen)
+    b = linear(a; weight=b.weight[5,4])
+    c = linear(b; weight=c.weight[2,5] frozen)
+    loss = softmax_cross_entropy(c, y)
+  })");
+  for (const char* part :
+       {"linear_dw<4, 5>(rows, a, d_b, d_b_weight)", "linear_dx<5, 2>(rows, d_c, c_weight, d_b)"})
+    EXPECT_TRUE(holds(text, part)) << part << text;
+  for (const char* part : {"const d_a ", "const d_x ", "d_c_weight", "a_backward"})
+    EXPECT_FALSE(holds(text, part)) << part << text;
+}
+
+// The names of a model that are words of C++ or of the program itself.
+TEST(Native, KeepsItsOwnNamesApart) {
+  const std::string text = network_of(of_text(R"(workload m(rows: f32[N,3], int: i32[N]) {
+    linear = linear(rows; weight=arena.weight[3,3])
+    update = relu(linear)
+    loss = softmax_cross_entropy(update, int)
+  })"));
+  for (const char* part :
+       {"Real* const linear_2 = arena", "rows_2_data", "int_2_data", "void update_2_forward()"})
+    EXPECT_TRUE(holds(text, part)) << part << text;
+}
+
+TEST(Native, RefusesByName) {
+  const auto workload = ir::parse(R"(workload m(x: f32[N,1,2,2,2], y: f32[N,1,2,2,2]) {
+    h = conv3d(x; weight=c.weight[1,1,1,1,1])
+    loss = mse(h, y)
+  })");
+  ASSERT_TRUE(workload) << workload.error().text();
+  const auto unknown = native_framework().emit({*workload, kAdam, {}, "train_native.cc"});
+  ASSERT_FALSE(unknown);
+  EXPECT_TRUE(holds(unknown.error().text(), "conv3d")) << unknown.error().text();
+  ir::Training as_is = kAdam;
+  as_is.track = ir::Track::kAsIs;
+  const auto own = native_framework().emit({*zoo::build("mlp_small"), as_is, {}, "train_native.cc"});
+  ASSERT_FALSE(own);
+  EXPECT_TRUE(holds(own.error().text(), "equalised")) << own.error().text();
+}
+
+}  // namespace
+}  // namespace bakeoff::emit

@@ -1,0 +1,142 @@
+#include "emit/native/ops.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/texts.h"
+#include "emit/cpp.h"
+
+namespace bakeoff::emit::native {
+
+std::string Call::w(std::string_view slot) const {
+  const ir::ParamId id = node().param(slot);
+  return id < 0 ? "nullptr" : graph.parameters[static_cast<size_t>(id)];
+}
+
+std::string Call::dw(std::string_view slot) const {
+  const ir::ParamId id = node().param(slot);
+  const bool trained = id >= 0 && !graph.gradients[static_cast<size_t>(id)].empty();
+  return trained ? graph.gradients[static_cast<size_t>(id)] : "nullptr";
+}
+
+const ir::Shape& Call::shape_of_w(std::string_view slot) const {
+  return graph.workload.parameters[static_cast<size_t>(node().param(slot))].shape;
+}
+
+size_t Call::axis(int64_t canonical, size_t i) const {
+  return static_cast<size_t>(physical_axis(in(i).order, canonical, in(i).sizes.size()));
+}
+
+const OpRow* find_row(ir::Op op) {
+  static const OpRows all = [] {
+    OpRows rows;
+    for (const OpRows& part : {dense_rows(), pointwise_rows(), window_rows(), norm_rows(), axis_rows(),
+                               move_rows(), sequence_rows(), loss_rows()})
+      rows.insert(part.begin(), part.end());
+    return rows;
+  }();
+  const auto found = all.find(op);
+  return found == all.end() ? nullptr : &found->second;
+}
+
+void call(const Call& c, const std::string& name, const std::vector<std::string>& constants,
+          const std::vector<std::string>& arguments) {
+  cpp::statement(c.out, fmt::format("{}<{}>({});", name, join(constants, ", "), join(arguments, ", ")));
+}
+
+std::string text_of(const std::vector<int64_t>& numbers) { return join(numbers, ", "); }
+
+std::string real(double value) {
+  if (std::isinf(value))
+    return value < 0 ? "-std::numeric_limits<Real>::infinity()" : "std::numeric_limits<Real>::infinity()";
+  return fmt::format("Real{{{}}}", value);
+}
+
+std::vector<int64_t> strides_of(const ir::Shape& sizes) {
+  std::vector<int64_t> strides(sizes.size(), 1);
+  for (size_t axis = sizes.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * sizes[axis];
+  return strides;
+}
+
+Operand broadcast(const ir::Shape& own, const ir::Shape& sizes) {
+  if (own.empty()) return {.strides = std::vector<int64_t>(sizes.size(), 0)};
+  Operand all{.strides = strides_of(own)};
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (own[axis] == 1 && sizes[axis] != 1) all.strides[axis] = 0;
+  }
+  return all;
+}
+
+namespace {
+
+// Axes of a loop, those joined along which every operand goes on as it went.
+struct Nest {
+  std::vector<Count> sizes;
+  std::vector<Operand> operands;
+
+  Nest(const ir::Shape& shape, const std::vector<Operand>& given) {
+    for (const Operand& operand : given) operands.push_back({{}, operand.offset});
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      if (shape[axis] == 1) continue;
+      const Count size = shape[axis] == ir::kBatch ? Count{1, true} : Count{shape[axis], false};
+      bool joins = !sizes.empty() && !size.rows;
+      for (size_t k = 0; joins && k < given.size(); ++k)
+        joins = operands[k].strides.back() == given[k].strides[axis] * size.count;
+      if (joins) sizes.back().count *= size.count;
+      if (!joins) sizes.push_back(size);
+      for (size_t k = 0; k < given.size(); ++k) {
+        if (!joins) operands[k].strides.push_back(0);
+        operands[k].strides.back() = given[k].strides[axis];
+      }
+    }
+  }
+
+  // "i * 20 + j"
+  std::string index(const Operand& operand) const {
+    std::vector<std::string> terms;
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      const std::string name(1, static_cast<char>('i' + axis));
+      const int64_t stride = operand.strides[axis];
+      if (stride != 0) terms.push_back(stride == 1 ? name : fmt::format("{} * {}", name, stride));
+    }
+    if (operand.offset != 0 || terms.empty()) terms.push_back(std::to_string(operand.offset));
+    std::string text = join(terms, " + ");
+    for (size_t at = text.find("+ -"); at != std::string::npos; at = text.find("+ -"))
+      text.replace(at, 3, "- ");
+    return text;
+  }
+};
+
+}  // namespace
+
+void loops(CodeWriter& out, const ir::Shape& sizes, const std::vector<Operand>& operands,
+           const std::vector<std::string>& statements) {
+  const Nest nest(sizes, operands);
+  std::string indent;
+  for (size_t axis = 0; axis < nest.sizes.size(); ++axis) {
+    const char name = static_cast<char>('i' + axis);
+    out.line(
+        fmt::format("{0}for (int64_t {1} = 0; {1} < {2}; ++{1}) {{", indent, name, nest.sizes[axis].text()));
+    indent += "  ";
+  }
+  for (std::string statement : statements) {
+    for (size_t k = 0; k < operands.size(); ++k) {
+      const std::string mark = fmt::format("@{}", k), index = nest.index(nest.operands[k]);
+      for (size_t at = statement.find(mark); at != std::string::npos;
+           at = statement.find(mark, at + index.size()))
+        statement.replace(at, mark.size(), index);
+    }
+    out.line(indent + statement);
+  }
+  while (!indent.empty()) {
+    indent.resize(indent.size() - 2);
+    out.line(indent + "}");
+  }
+}
+
+void fill(CodeWriter& out, const std::string& pointer, const Count& count, const std::string& value) {
+  out.line(fmt::format("std::fill({0}, {0} + {1}, {2});", pointer, count.text(), value));
+}
+
+}  // namespace bakeoff::emit::native

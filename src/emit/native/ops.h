@@ -1,0 +1,87 @@
+#pragma once
+
+// What one op is in a program: the statements of its forward and backward functions, by a table of ops.
+
+#include <map>
+#include <string>
+
+#include "emit/code_writer.h"
+#include "emit/native/graph.h"
+
+namespace bakeoff::emit::native {
+
+// One step on its way into a program.
+struct Call {
+  const Graph& graph;
+  const Step& step;
+  CodeWriter& out;
+
+  const ir::Node& node() const { return graph.node(step); }
+  const Value& in(size_t i) const { return graph.values[static_cast<size_t>(step.inputs[i])]; }
+  const Value& result() const { return graph.values[static_cast<size_t>(step.output)]; }
+  // Pointers: an input, the output and their gradients; "nullptr" for a gradient that nobody needs.
+  const std::string& x(size_t i = 0) const { return in(i).name; }
+  const std::string& y() const { return result().name; }
+  const std::string& g() const { return result().gradient; }
+  bool wants(size_t i) const { return !in(i).gradient.empty(); }
+  std::string dx(size_t i = 0) const { return wants(i) ? in(i).gradient : "nullptr"; }
+  // Parameters in a slot; "nullptr" where it is missing.
+  std::string w(std::string_view slot) const;
+  std::string dw(std::string_view slot) const;
+  bool trains(std::string_view slot) const { return dw(slot) != "nullptr"; }
+  const ir::Shape& shape_of_w(std::string_view slot) const;
+  // The place in `x(i)`, as it is held, of a canonical axis.
+  size_t axis(int64_t canonical, size_t i = 0) const;
+};
+
+struct OpRow {
+  void (*forward)(const Call&) = nullptr;
+  void (*backward)(const Call&) = nullptr;        // null: no gradient passes
+  bool reads_inputs = true, reads_output = true;  // by backward
+  Count (*kept)(const Call&) = nullptr;           // numbers that forward keeps for backward
+  Count (*spare)(const Call&) = nullptr;          // and those that backward needs room for
+};
+
+using OpRows = std::map<ir::Op, OpRow>;
+const OpRow* find_row(ir::Op op);
+// The row of steps that turn a value into another order.
+const OpRow& turn_row();
+
+// Its parts.
+OpRows dense_rows();      // convolutions, linear, embedding, matmul
+OpRows pointwise_rows();  // element by element, broadcast
+OpRows window_rows();     // pools
+OpRows norm_rows();
+OpRows axis_rows();  // reductions, softmax
+OpRows move_rows();  // reshape, transpose, concat, ...
+OpRows sequence_rows();
+OpRows loss_rows();
+
+// ---- what they share
+
+// "name<2, 3>(a, b);"
+void call(const Call& c, const std::string& name, const std::vector<std::string>& constants,
+          const std::vector<std::string>& arguments);
+std::string text_of(const std::vector<int64_t>& numbers);
+// As many as the output has.
+inline Count as_many(const Call& c) { return count_of(c.result().sizes); }
+// A number as C++ has it: "Real{0.5}".
+std::string real(double value);
+
+// One of the arrays of a loop over places.
+struct Operand {
+  std::vector<int64_t> strides;  // by axis of the loop
+  int64_t offset = 0;
+};
+// Strides of an array of these sizes.
+std::vector<int64_t> strides_of(const ir::Shape& sizes);
+// The same over the axes of `sizes`, 0 where the operand's own size is 1.
+Operand broadcast(const ir::Shape& own, const ir::Shape& sizes);
+// Loops over `sizes`; "@0" in a statement is the index of the first operand.
+void loops(CodeWriter& out, const ir::Shape& sizes, const std::vector<Operand>& operands,
+           const std::vector<std::string>& statements);
+// "std::fill(y, y + count, value);"
+void fill(CodeWriter& out, const std::string& pointer, const Count& count,
+          const std::string& value = "Real{0}");
+
+}  // namespace bakeoff::emit::native

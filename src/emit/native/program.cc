@@ -1,0 +1,418 @@
+// How a program reads: what it needs of the helpers, then one struct that is the network. Its members are pointers into
+// three arrays (parameters, gradients, arena), made once; its functions are the steps, one forwards and one backwards
+// each, and what calls them in order. Shapes are constants everywhere; the number of rows of a batch alone is not, so
+// that a proof may take fewer.
+
+#include "emit/native/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/texts.h"
+#include "emit/cpp.h"
+#include "emit/helpers.h"
+#include "emit/native/make_graph.h"
+#include "emit/native/ops.h"
+#include "emit/native/update.h"
+#include "emit/updates.h"
+#include "ir/dropout.h"
+#include "ir/op_table.h"
+
+namespace bakeoff::embedded {
+const std::vector<File>& native_helpers();
+}
+
+namespace bakeoff::emit::native {
+namespace {
+
+const Helpers& helpers() {
+  static const Helpers all(embedded::native_helpers());
+  return all;
+}
+
+// Everything that a value must not be called.
+std::set<std::string> reserved() {
+  std::set<std::string> all = cpp::cpp_words();
+  all.merge(helpers().names());
+  all.merge(words(
+      "std Real kBatch kLearningRate Network parameters gradients arena whole_arena rows table first_row data_rows i j k l m "
+      "n p t sum share step updates main argc argv forward backward update train_step predict_step restart load_data "
+      "load_weights set_batch next_batch output output_shape dropout_key dropout_rate dropping masks learning_rate first "
+      "second averages factor scale norm square move rate c1 c2 g decay kTrained kDecayed kAll NULL EOF stdin stdout stderr errno assert linux unix INFINITY "
+      "NAN M_PI int32_t int64_t uint64_t size_t"));
+  return all;
+}
+
+class Program {
+ public:
+  Program(const Request& request, const std::vector<ir::Type>& types)
+      : request_(request),
+        workload_(request.workload),
+        names_(reserved()),
+        graph_(make_graph(request, types, names_)),
+        update_(plan_update(graph_)) {
+    for (size_t i = 0; i < workload_.inputs.size(); ++i) {
+      const std::string& name = graph_.values[i].name;
+      data_.push_back(names_.name("data " + name, name + "_data"));
+      if (used(static_cast<int>(i))) loaded_.push_back(i);
+    }
+  }
+
+  std::string text() {
+    header();
+    const size_t head = out_.text().size();
+    network();
+    main();
+    std::string text = out_.text();
+    return text.insert(head, helpers().used_by(text.substr(head)));
+  }
+
+ private:
+  bool drops() const { return ir::drops(workload_); }
+  bool used(int value) const {
+    return std::ranges::any_of(graph_.steps,
+                               [&](const Step& s) { return std::ranges::count(s.inputs, value) > 0; });
+  }
+  const Value& value(int id) const { return graph_.values[static_cast<size_t>(id)]; }
+
+  void header();
+  void network();
+  void print_parameters();
+  void print_arena();
+  void print_inputs();
+  void print_table();
+  void load_data();
+  void set_batch();
+  void print_step(const Step& step);
+  void print_way();
+  void print_output();
+  std::string tensor_text(int id) const;
+  void print_dropout();
+  void train_step();
+  void main();
+
+  const Request& request_;
+  const ir::Workload& workload_;
+  Namer names_;
+  Graph graph_;
+  Update update_;
+  std::vector<size_t> loaded_;     // inputs that something reads
+  std::vector<std::string> data_;  // by input: the vector that holds it
+  CodeWriter out_{2};
+};
+
+void Program::header() {
+  const std::string stem = request_.script_name.substr(0, request_.script_name.rfind('.'));
+  out_.print(R"(// Trains $name$: one program, for which nothing but a C++20 compiler is needed.
+//
+//   g++ -std=c++20 -O3 -march=native $stem$.cc -o $stem$
+//   ./$stem$ --data data.safetensors --weights weights.safetensors --steps 100
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <new>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+using Real = float;  // everything is computed in it
+
+constexpr int64_t kBatch = $batch$;
+)",
+             {{"name", workload_.name}, {"stem", stem}, {"batch", std::to_string(request_.training.batch)}});
+  print_constants(out_, request_.training.optimizer);
+  out_.blank();
+}
+
+void Program::network() {
+  out_.line("struct Network {");
+  {
+    const auto body = out_.indent();
+    print_parameters();
+    print_arena();
+    print_inputs();
+    print_table();
+    out_.print(R"(void load_weights(const std::string& path) {
+  load_parameters(path, table, parameters);
+}
+
+)");
+    load_data();
+    set_batch();
+    if (drops()) print_dropout();
+    for (const Step& step : graph_.steps) print_step(step);
+    print_way();
+    print_output();
+    print_update(out_, request_.training.optimizer, update_);
+    train_step();
+  }
+  out_.line("};");
+  out_.blank();
+}
+
+void Program::print_parameters() {
+  out_.line("// Parameters, those that are trained first, and their gradients.");
+  out_.line(fmt::format("static constexpr int64_t kTrained = {};", update_.trained));
+  out_.line(fmt::format("Real* const parameters = allocate<Real>({});", update_.all));
+  out_.line("Real* const gradients = allocate<Real>(kTrained);");
+  print_state(out_, request_.training.optimizer);
+  for (const int id : update_.order) {
+    const auto p = static_cast<size_t>(id);
+    out_.line(fmt::format("Real* const {} = parameters + {};  // {}", graph_.parameters[p], update_.at[p],
+                          ir::to_text(workload_.parameters[p].shape)));
+  }
+  for (const int id : update_.order) {
+    const auto p = static_cast<size_t>(id);
+    if (graph_.gradients[p].empty()) continue;
+    out_.line(fmt::format("Real* const {} = gradients + {};", graph_.gradients[p], update_.at[p]));
+  }
+  out_.blank();
+}
+
+void Program::print_arena() {
+  out_.line("// Values of a batch. Two that are never needed at once may share their place.");
+  if (graph_.arena > 0) out_.line(fmt::format("Real* const arena = allocate<Real>({});", graph_.arena));
+  if (graph_.whole_arena > 0)
+    out_.line(fmt::format("int32_t* const whole_arena = allocate<int32_t>({});", graph_.whole_arena));
+  for (const Place& place : graph_.places) {
+    out_.line(fmt::format("{}* const {} = {} + {};", place.whole ? "int32_t" : "Real", place.name,
+                          place.whole ? "whole_arena" : "arena", place.at));
+  }
+  out_.blank();
+}
+
+void Program::print_inputs() {
+  out_.line("// The data, and the rows of the present batch.");
+  for (const size_t i : loaded_) {
+    const Value& v = value(static_cast<int>(i));
+    out_.line(fmt::format("std::vector<{}> {};", v.whole() ? "int32_t" : "Real", data_[i]));
+    out_.line(fmt::format("const {}* {} = nullptr;", v.whole() ? "int32_t" : "Real", v.name));
+  }
+  out_.line("int64_t data_rows = 0, first_row = 0, rows = 0;");
+  if (drops()) out_.line("bool dropping = true;  // false: dropout passes everything on");
+  if (drops()) out_.line("uint64_t masks = 0;    // drawn so far");
+  out_.blank();
+}
+
+void Program::print_table() {
+  out_.line(
+      "// Parameters as files have them: name, shape, and the shape and order of axes in which they are held.");
+  out_.line("const std::vector<Parameter> table = {");
+  for (const int id : update_.order) {
+    const auto p = static_cast<size_t>(id);
+    const ir::Parameter& parameter = workload_.parameters[p];
+    const ParamLayout& layout = graph_.layout.params[p];
+    const ir::Shape& view = layout.view.empty() && !layout.perm.empty() ? parameter.shape : layout.view;
+    cpp::statement(out_,
+                   fmt::format("    {{{}, {}, {}, {}, {}, {}, {}}},", cpp::quote(parameter.name),
+                               cpp::braces(parameter.shape), cpp::braces(view), cpp::braces(layout.perm),
+                               update_.at[p], ir::elements(parameter.shape), ir::trainable(parameter)));
+  }
+  out_.line("};");
+  out_.blank();
+}
+
+void Program::load_data() {
+  out_.line("void load_data(const std::string& path) {");
+  {
+    const auto body = out_.indent();
+    out_.line("const auto tensors = load_safetensors(path);");
+    for (const size_t i : loaded_) {
+      const ir::Input& input = workload_.inputs[i];
+      const Value& v = value(static_cast<int>(i));
+      const std::string name = cpp::quote(input.name);
+      if (i == loaded_[0]) out_.line(fmt::format("data_rows = tensors.at({}).shape.at(0);", name));
+      std::string read = v.whole() ? fmt::format("numbers<int32_t>(tensors, {})", name)
+                                   : fmt::format("scaled(tensors, {}, {})", name,
+                                                 python_real(request_.training.input_divisor));
+      if (v.order == Order::kChannelsLast) {
+        std::string sizes = "data_rows";
+        for (size_t axis = 1; axis < input.type.shape.size(); ++axis)
+          sizes += ", " + std::to_string(input.type.shape[axis]);
+        read = fmt::format("turned({}, {{{}}}, {})", read, sizes,
+                           cpp::braces(conversion_perm(Order::kCanonical, v.order, input.type.shape.size())));
+      }
+      cpp::statement(out_, fmt::format("{} = {};", data_[i], read));
+    }
+    out_.line(
+        "if (data_rows < kBatch) throw std::runtime_error(\"the data has fewer rows than one batch\");");
+  }
+  out_.line("}");
+  out_.blank();
+}
+
+void Program::set_batch() {
+  out_.line("void set_batch(int64_t first, int64_t count) {");
+  {
+    const auto body = out_.indent();
+    out_.line("rows = count;");
+    for (const size_t i : loaded_) {
+      const Value& v = value(static_cast<int>(i));
+      const std::string row =
+          ir::elements(v.sizes, 1) == 1 ? "first" : fmt::format("first * {}", ir::elements(v.sizes, 1));
+      out_.line(fmt::format("{} = {}.data() + {};", v.name, data_[i], row));
+    }
+  }
+  out_.print(R"(}
+
+// In the order of the file; a partial last batch is left out.
+void next_batch() {
+  if (first_row + kBatch > data_rows) first_row = 0;
+  set_batch(first_row, kBatch);
+  first_row += kBatch;
+}
+
+)");
+  out_.line("// The inputs of the present batch, axes as files have them.");
+  out_.line("std::vector<Tensor> batch() const {");
+  std::vector<std::string> all;
+  for (const size_t i : loaded_) all.push_back(tensor_text(static_cast<int>(i)));
+  for (size_t i = 0; i < all.size(); ++i)
+    cpp::statement(out_, fmt::format("  {}{}{}", i == 0 ? "return {" : "        ", all[i],
+                                     i + 1 < all.size() ? "," : "};"));
+  out_.line("}");
+  out_.blank();
+}
+
+// "tensor_of(std::vector<Real>(x, x + rows * 9), {rows, 9})", with its axes in canonical order.
+std::string Program::tensor_text(int id) const {
+  const Value& v = value(id);
+  std::string text = fmt::format("std::vector<{0}>({1}, {1} + {2})", v.whole() ? "int32_t" : "Real", v.name,
+                                 count_of(v.sizes).text());
+  const ir::Shape& shape = graph_.types[static_cast<size_t>(id)].shape;
+  std::vector<std::string> sizes;
+  for (const int64_t size : shape) sizes.push_back(size == ir::kBatch ? "rows" : std::to_string(size));
+  if (v.order == Order::kChannelsLast)
+    text = fmt::format("turned({}, {{{}}}, {}, true)", text, join(sizes, ", "),
+                       cpp::braces(conversion_perm(Order::kCanonical, v.order, shape.size())));
+  return fmt::format("tensor_of({}, {{{}}})", text, join(sizes, ", "));
+}
+
+void Program::print_dropout() {
+  out_.print(R"(// Stands for seed, step and layer in the hash that draws a mask.
+uint64_t dropout_key(uint64_t layer) const {
+  return mix(layer ^ mix(masks ^ mix($seed$)));
+}
+
+double dropout_rate(double rate) const {
+  return dropping ? rate : 0;
+}
+
+)",
+             {{"seed", std::to_string(request_.training.seed)}});
+}
+
+void Program::print_step(const Step& step) {
+  const Call c{graph_, step, out_};
+  const OpRow& row = step.node < 0 ? turn_row() : *find_row(graph_.node(step).op);
+  std::vector<std::string> read;
+  for (const int id : step.inputs) read.push_back(value(id).name);
+  const std::string op = step.node < 0 ? "axes of" : ir::info(graph_.node(step).op).name;
+  std::string layer;
+  if (step.node >= 0 && !graph_.node(step).params.empty())
+    layer =
+        layer_of(workload_.parameters[static_cast<size_t>(graph_.node(step).params[0].param)].name) + ": ";
+  out_.line(fmt::format("// {}{} = {}({}), {}.", layer, c.y(), op, join(read, ", "),
+                        ir::to_text(c.result().sizes)));
+  out_.line(fmt::format("void {}() {{", step.forward));
+  {
+    const auto body = out_.indent();
+    row.forward(c);
+  }
+  out_.line("}");
+  out_.blank();
+  if (!step.backward) return;
+  out_.line(fmt::format("void {}() {{", step.way_back));
+  {
+    const auto body = out_.indent();
+    std::set<std::string> begun;
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      const int id = step.inputs[i];
+      const bool later =
+          std::any_of(&step + 1, std::as_const(graph_.steps).data() + graph_.steps.size(),
+                      [&](const Step& s) { return s.backward && std::ranges::count(s.inputs, id) > 0; });
+      if (c.wants(i) && !later && begun.insert(c.dx(i)).second) fill(out_, c.dx(i), count_of(c.in(i).sizes));
+    }
+    row.backward(c);
+  }
+  out_.line("}");
+  out_.blank();
+}
+
+void Program::print_way() {
+  out_.line("// All steps in order; gives the loss.");
+  out_.line("Real forward() {");
+  for (const Step& step : graph_.steps) out_.line(fmt::format("  {}();", step.forward));
+  out_.line(fmt::format("  return {}[0];", value(workload_.loss()).name));
+  out_.line("}");
+  out_.blank();
+  const Value& loss = value(workload_.loss());
+  out_.line("void backward() {");
+  out_.line("  std::fill(gradients, gradients + kTrained, Real{0});");
+  if (!loss.gradient.empty()) out_.line(fmt::format("  {}[0] = 1;", loss.gradient));
+  for (size_t s = graph_.steps.size(); s-- > 0;) {
+    if (graph_.steps[s].backward) out_.line(fmt::format("  {}();", graph_.steps[s].way_back));
+  }
+  out_.line("}");
+  out_.blank();
+}
+
+void Program::print_output() {
+  out_.line("// The prediction of the present batch, axes as the model has them.");
+  out_.line("Tensor output() const {");
+  {
+    const auto body = out_.indent();
+    cpp::statement(out_, fmt::format("return {};", tensor_text(workload_.prediction())));
+  }
+  out_.line("}");
+  out_.blank();
+}
+
+void Program::train_step() {
+  out_.line("// One step on the present batch: its loss, before the update.");
+  out_.line("Real train_step() {");
+  if (drops()) out_.line("  ++masks;");
+  out_.print("  const Real seen = forward();\n  backward();\n  update();\n  return seen;\n}\n");
+}
+
+void Program::main() {
+  out_.print(R"(int main(int argc, char** argv) try {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const int64_t steps = std::stoll(option(argc, argv, "--steps", "100"));
+  const std::string out = option(argc, argv, "--out", "");
+  static Network network;
+  network.load_weights(option(argc, argv, "--weights", "weights.safetensors"));
+  network.load_data(option(argc, argv, "--data", "data.safetensors"));
+  std::signal(SIGINT, interrupt);
+  for (int64_t step = 0; step < steps && interrupted() == 0; ++step) {
+    network.next_batch();
+    const double loss = static_cast<double>(network.train_step());
+    if (step % 10 == 0) std::printf("step %5d  loss %.6f\n", static_cast<int>(step), loss);
+  }
+  if (!out.empty()) save_parameters(out, network.table, network.parameters);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
+)");
+}
+
+}  // namespace
+
+std::string program_text(const Request& request, const std::vector<ir::Type>& types) {
+  return Program(request, types).text();
+}
+
+}  // namespace bakeoff::emit::native
