@@ -48,7 +48,8 @@ fs::path this_program() {
 CLI::Option* add_engine_options(CLI::App& sub, EngineOptions& options) {
   fleet::Settings& settings = options.spread.settings;
   CLI::Option* engine =
-      sub.add_option("--engine", settings.engine, "what hands blocks to nodes: slurm, ssh or local")
+      sub.add_option("--engine", settings.engine,
+                     "race on many machines: what hands blocks to nodes: slurm, ssh or local")
           ->check(one_of({std::begin(fleet::kEngines), std::end(fleet::kEngines)}));
   const auto goes_with = [&](CLI::Option* option) { return option->needs(engine); };
   goes_with(sub.add_option("--shared", options.spread.shared,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/files.h"
 #include "base/texts.h"
@@ -53,7 +54,9 @@ Result<Settled> read_settled(const Board& board) {
 
 // Writes the file unless it holds this text.
 Result<bool> replace(const fs::path& file, const std::string& text) {
-  if (const auto old = read_regular_file(file); old && *old == text) return false;
+  std::error_code none;
+  if (fs::file_size(file, none) == text.size())
+    if (const auto old = read_regular_file(file); old && *old == text) return false;
   CHECK_OK(write_file(file, text));
   return true;
 }
@@ -73,14 +76,17 @@ Result<Merged> merge(const Board& board, const Plan& plan) {
   for (const BlockResult& result : settled.results) nodes.push_back(result.node);
   settled.merged.nodes = admit(nodes, board.settings().out_of_line);
   const Node* first = nullptr;
+  size_t size = 0;
+  for (const BlockResult& result : settled.results) size += result.trials.size();
   std::string text;
-  for (const BlockResult& result : settled.results) {
+  text.reserve(size);
+  for (BlockResult& result : settled.results) {
     if (!settled.merged.nodes.at(result.node.name).apart.empty()) {
       ++settled.merged.apart;
       continue;
     }
     if (first == nullptr) first = &result.node;
-    text += result.trials;
+    text += std::exchange(result.trials, {});  // thousands of blocks are half a gigabyte
   }
   if (first != nullptr) CHECK_OK(take_host(plan, *first));
   TRY(settled.merged.changed, replace(plan.directory.path() / Kept<Trial>::kFile, text));

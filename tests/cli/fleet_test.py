@@ -77,8 +77,9 @@ class FleetTest(unittest.TestCase):
 
     def at_once(self, run: Path, count: int, *options: str) -> None:
         """Several collectors at the same time."""
-        collect = ("fleet", "collect", run, *options)
-        commands = [self.place.start(*collect) for _ in range(count)]
+        commands = [
+            self.place.start("fleet", "collect", run, *options) for _ in range(count)
+        ]
         for command in commands:
             out, err = command.communicate(timeout=support.HANGS)
             self.assertEqual(command.returncode, 0, out + err)
@@ -291,9 +292,7 @@ class InTheBackground(FleetTest):
         text = self.recipe.read_text().replace(', io_binding = ["false", "true"]', "")
         recipe = self.place.write("alone.toml", text)
         engine = ("--engine", "local", "--wave", "1", "--out-of-line", "9")
-        done = self.place.run(
-            "tune", recipe, "--minutes", "0.1", "--out", "t", *engine
-        )
+        done = self.place.run("tune", recipe, "--minutes", "0.1", "--out", "t", *engine)
         self.assertEqual(done.code, 0, done.err + done.out)
         [alone] = (self.place.path / "t").glob("*_alone")
         for run in (alone, self.place.path / "t/best"):
