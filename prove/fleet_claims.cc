@@ -90,7 +90,8 @@ bool denied(const stats::Race& race, const std::vector<double>& effects) {
   return false;
 }
 
-Outcome race(const Fleet& fleet, const std::vector<double>& effects, uint64_t seed) {
+Outcome race(const Fleet& fleet, const std::vector<double>& effects, uint64_t seed,
+             Mutant mutant = Mutant::kNone) {
   stats::RacingOptions options = {.confirm_heats = 0};
   options.ranking.alpha = kAlpha;
   options.ranking.margin = kMargin;
@@ -101,7 +102,9 @@ Outcome race(const Fleet& fleet, const std::vector<double>& effects, uint64_t se
   while (outcome.heats < fleet.most) {
     const stats::Race now = race_state(table, options.ranking);
     outcome.wrong = outcome.wrong || denied(now, fleet.these ? nodes.mean() : effects);
-    const auto wave = next_wave(table, now, states, 0, options, fleet.wave);
+    if (mutant == Mutant::kNodesVeto && table.signs(0, 1).nodes) return outcome;
+    const auto wave =
+        next_wave(table, now, states, 0, options, mutant == Mutant::kWavesOfOne ? 1 : fleet.wave);
     if (wave.empty()) {
       outcome.finished = true;
       break;
@@ -110,7 +113,9 @@ Outcome race(const Fleet& fleet, const std::vector<double>& effects, uint64_t se
     for (const stats::Heat& heat : wave) {
       outcome.starts += static_cast<double>(heat.members.size());
       ++outcome.heats;
-      if (!table.add(nodes.heat(heat.members))) return outcome;
+      stats::HeatResult result = nodes.heat(heat.members);
+      if (mutant == Mutant::kNodesForgotten) result.node = 0;
+      if (!table.add(result)) return outcome;
     }
   }
   return outcome;
@@ -126,7 +131,7 @@ void many(const Options& options, Report& report) {
   const auto all = for_each_seed(races, [&](int i) {
     const uint64_t seed = options.seed * 15485863 + static_cast<uint64_t>(i);
     const std::vector<double> effects = shuffled(wide(256), seed);
-    return Both{race(fleet, effects, seed), race(alone, effects, seed + 1)};
+    return Both{race(fleet, effects, seed, options.mutant), race(alone, effects, seed + 1)};
   });
   Outcome sum, one;
   int wrong = 0, unfinished = 0;
@@ -155,41 +160,49 @@ void many(const Options& options, Report& report) {
       at_most("L1", "the same, each node likes other contenders, one drifts: wrong", wrong, races, 0.01));
 }
 
-// Two equal contenders, of which each node favours one. Few nodes say nothing of others, so there the truth is their own
-// mean; many nodes speak of all that there could be.
+// Two equal contenders, of which each node favours one. The guarantee is of the nodes that ran. What is said of all that
+// there could be is wrong more often the fewer ran: a race may be decided before any node ran twice. Those two bars are
+// from what was seen.
 void few(const Options& options, Report& report) {
-  for (const size_t nodes : {2, 8, 64}) {
+  struct Row {
+    size_t nodes;
+    bool these;
+    double rate;
+  };
+  for (const auto& [nodes, these, rate] : {Row{2, true, 0.01}, Row{8, true, 0.01}, Row{4, false, 0.15},
+                                           Row{8, false, 0.08}, Row{64, false, 0.01}}) {
     const int races = tier(options, 300, 2000);
-    const bool these = nodes < 64;
     const Fleet fleet{.nodes = nodes, .own = 0.03 / std::sqrt(2.0), .wave = 8, .most = 96, .these = these};
-    const auto all = for_each_seed(races, [&](int i) {
-      return race(fleet, {0, 0}, options.seed * 32452843 + nodes * 1000003 + static_cast<uint64_t>(i));
+    const auto all = for_each_seed(races, [&, n = nodes](int i) {
+      return race(fleet, {0, 0}, options.seed * 32452843 + n * 1000003 + static_cast<uint64_t>(i),
+                  options.mutant);
     });
     const auto wrong =
         static_cast<int>(std::ranges::count_if(all, [](const Outcome& one) { return one.wrong; }));
     report.add(at_most("L2",
                        fmt::format("{} nodes that differ by 3% (sd), of {}: wrong", nodes,
                                    these ? "their mean" : "all nodes' mean, equal"),
-                       wrong, races, 0.01));
+                       wrong, races, rate));
   }
 }
 
-// A difference that all nodes share is found, though they differ.
+// A difference that all nodes share is found, though they differ; a small one takes more waves than one.
 void found(const Options& options, Report& report) {
   const int races = tier(options, 100, 1000);
   const Fleet fleet{.nodes = 32, .own = 0.02 / std::sqrt(2.0), .wave = 16, .most = 400};
-  const std::vector<double> effects = {0, std::log(1.08)};
-  const auto all = for_each_seed(
-      races, [&](int i) { return race(fleet, effects, options.seed * 49979687 + static_cast<uint64_t>(i)); });
-  int finished = 0, wrong = 0;
-  for (const Outcome& one : all) finished += one.finished, wrong += one.wrong;
-  report.add({.id = "L3",
-              .what = "8% apart, 32 nodes that differ by 2% (sd): decided within 400 heats",
-              .bar = ">= 95%",
-              .seen = fmt::format("{:.1f}%", 100.0 * finished / races),
-              .held = finished >= 0.95 * races,
-              .barred = true});
-  report.add(at_most("L3", "the same: wrong", wrong, races, 0.01));
+  for (const double gap : {0.08, 0.025}) {
+    const std::vector<double> effects = {0, std::log1p(gap)};
+    const auto all = for_each_seed(races, [&](int i) {
+      return race(fleet, effects, options.seed * 49979687 + static_cast<uint64_t>(i), options.mutant);
+    });
+    int finished = 0, wrong = 0;
+    for (const Outcome& one : all) finished += one.finished, wrong += one.wrong;
+    report.add(at_least(
+        "L3",
+        fmt::format("{:g}% apart, 32 nodes that differ by 2% (sd): decided within 400 heats", 100 * gap),
+        finished, races, 0.95));
+    report.add(at_most("L3", "the same: wrong", wrong, races, 0.01));
+  }
 }
 
 }  // namespace

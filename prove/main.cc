@@ -41,7 +41,8 @@ int run(Options options, const std::string& traces) {
              options.seed);
   if (report.claims().empty())
     return fail(
-        {.message = "no such claim; there are T1, T3 to T12, T14, T15, V2 to V6, V9, V10 and G1 to G3"});
+        {.message =
+             "no such claim; there are T1, T3 to T12, T14, T15, V2 to V6, V9, V10, G1 to G3 and L1 to L3"});
   return report.missed() > 0 ? 1 : 0;
 }
 

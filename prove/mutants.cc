@@ -6,7 +6,7 @@
 namespace bakeoff::prove {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Mutant>, 10> kMutants = {{
+constexpr std::array<std::pair<std::string_view, Mutant>, 13> kMutants = {{
     {"iid", Mutant::kIid},
     {"pooled", Mutant::kPooled},
     {"peeking", Mutant::kPeeking},
@@ -17,6 +17,9 @@ constexpr std::array<std::pair<std::string_view, Mutant>, 10> kMutants = {{
     {"unshared", Mutant::kUnshared},
     {"pooled-variance", Mutant::kPooledVariance},
     {"trimmed-alone", Mutant::kTrimmedAlone},
+    {"waves-of-one", Mutant::kWavesOfOne},
+    {"nodes-forgotten", Mutant::kNodesForgotten},
+    {"nodes-veto", Mutant::kNodesVeto},
 }};
 
 }  // namespace

@@ -25,11 +25,14 @@ enum class Mutant {
   kPooledVariance,  // every pair with the variance of all contenders
   // In what decides.
   kTrimmedAlone,  // the quicker bursts always
+  // In fleets.
+  kWavesOfOne,      // the next heat is planned when the last one is over, as on one machine
+  kNodesForgotten,  // heats count as if one machine had run them
+  kNodesVeto,       // no verdict on a pair whose difference depends on the node
 };
 
 // "iid", "pooled", "peeking", "slopes", "rerun", "lengthened", "whole-burst", "unshared", "pooled-variance",
-// "trimmed-alone";
-// nothing for another word.
+// "trimmed-alone", "waves-of-one", "nodes-forgotten", "nodes-veto"; nothing for another word.
 std::optional<Mutant> mutant(std::string_view name);
 std::vector<std::string> mutants();
 

@@ -19,7 +19,7 @@ FULL = bool(os.environ.get("BAKEOFF_FULL_TESTS"))
 SHARE = "1" if FULL else "0.25"
 SHARE_OF_CLAIMS = "1" if FULL else "0.1"
 # The least of the mutants show in no share: with BAKEOFF_FULL_TESTS=1 alone.
-NEEDS_ALL = ("lengthened", "pooled-variance")
+NEEDS_ALL = ("lengthened", "pooled-variance", "waves-of-one")
 
 
 def prove(*arguments: str, share: str = SHARE) -> subprocess.CompletedProcess[str]:
@@ -64,6 +64,11 @@ class Mutants(unittest.TestCase):
 
     def test_in_what_decides(self) -> None:
         self.misses("trimmed-alone", "V10", "every 50th step")
+
+    def test_in_fleets(self) -> None:
+        self.misses("nodes-forgotten", "L2", "4 nodes")
+        self.misses("nodes-veto", "L3", "2.5% apart")
+        self.misses("waves-of-one", "L1", "turns of heats")
 
     def test_among_many_contenders(self) -> None:
         self.misses("unshared", "T15", "K = 9 identical")

@@ -133,13 +133,16 @@ FileWriter::~FileWriter() {
   ::unlink(temporary_.c_str());
 }
 
-Result<FileWriter> FileWriter::create(const fs::path& path) {
-  if (path.has_parent_path()) CHECK_OK(make_folder(path.parent_path()));
-  // A name that no other process has, on no machine: numbers of processes are used by several at once.
+std::string own_name() {
   uint64_t own = 0;
   if (::getrandom(&own, sizeof own, 0) != sizeof own) own = static_cast<uint64_t>(::getpid());
+  return std::to_string(own);
+}
+
+Result<FileWriter> FileWriter::create(const fs::path& path) {
+  if (path.has_parent_path()) CHECK_OK(make_folder(path.parent_path()));
   fs::path temporary = path;
-  temporary += ".tmp" + std::to_string(own);
+  temporary += ".tmp" + own_name();
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                         home_around(path) ? 0600 : 0644);
   if (fd < 0) return write_error("cannot create", path, errno);

@@ -26,6 +26,9 @@ Result<std::string> read_regular_file(const fs::path& path);
 // the new one, and a full disk leaves the old one. Creates missing parent folders.
 Status write_file(const fs::path& path, std::string_view text);
 
+// Digits that nobody else draws, on no machine: numbers of processes are used by several at once.
+std::string own_name();
+
 // The same in pieces. Until finish() the old file stays as it is; without it the temporary is removed.
 //
 //   TRY(FileWriter file, FileWriter::create(path));

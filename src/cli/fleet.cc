@@ -1,23 +1,20 @@
 #include "fleet/fleet.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/files.h"
 #include "base/texts.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/engine_options.h"
 #include "cli/index_run.h"
 #include "cli/output.h"
 #include "cli/recipe_options.h"
 #include "cli/shared_options.h"
 #include "cli/surroundings.h"
-#include "cli/usage.h"
 #include "fleet/block.h"
-#include "fleet/shared_folder.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "summary/summarise.h"
@@ -25,10 +22,9 @@
 namespace bakeoff::cli {
 
 struct FleetOptions {
-  fs::path recipe = {}, run = {}, shared = {};
+  fs::path recipe = {}, run = {};
   RecipeChanges changes = {};
-  fleet::Settings settings = {};
-  std::string hosts = {}, ssh = {}, sbatch = {};
+  EngineOptions engine = {};
   std::string format = "text";
   bool wait = false;
   int job = 0, task = -1, block = 0;  // of the hidden commands
@@ -36,71 +32,29 @@ struct FleetOptions {
 
 namespace {
 
-constexpr double kPollSeconds = 10;
-
-fs::path this_program() {
-  std::error_code code;
-  return fs::read_symlink("/proc/self/exe", code);
-}
-
-std::vector<std::string> words(const std::string& text) {
-  std::vector<std::string> all = split_trimmed(text, " ");
-  std::erase(all, "");
-  return all;
-}
-
 // The line that goes on with a run.
 std::string next_line(const char* verb, const fleet::Board& board) {
   return fmt::format("`bakeoff fleet {} {}`", verb, board.run().string());
 }
 
-Status check_engine(const FleetOptions& options) {
-  const std::string& engine = options.settings.engine;
-  if (engine == "ssh" && options.settings.hosts.empty())
-    return Error{.message = "engine ssh needs hosts", .where = "--hosts", .remedy = "--hosts node1,node2"};
-  if (engine != "ssh" && !options.hosts.empty())
-    return Error{.message = fmt::format("engine {} takes no hosts", engine),
-                 .where = "--hosts",
-                 .remedy = "leave it out, or choose --engine ssh"};
-  if (engine != "local" && options.shared.empty())
-    return Error{
-        .message = "it is not known which folder all nodes see",
-        .where = "--shared",
-        .remedy = "name it: --shared /home; the program, $BAKEOFF_HOME and the run have to lie in it"};
-  return Done{};
-}
-
-Result<fleet::Board> plan_fleet(FleetOptions& options, const fs::path& config) {
-  fleet::Settings& settings = options.settings;
-  settings.hosts = split_trimmed(options.hosts, ",");
-  std::erase(settings.hosts, "");
-  if (!options.ssh.empty()) settings.ssh = words(options.ssh);
-  settings.sbatch = words(options.sbatch);
-  settings.program = this_program().string();
-  settings.home = fs::absolute(bakeoff_home()).string();
-  settings.config = config.empty() ? "" : fs::absolute(config).string();
-  CHECK_OK(check_engine(options));
+Result<fleet::Board> plan_fleet(const FleetOptions& options, const fs::path& config) {
+  TRY(const fleet::Spread spread, spread_of(options.engine, config));
   TRY(const recipe::Recipe recipe, chosen_recipe(options.recipe, options.changes));
+  const fs::path folder = fs::absolute(options.run.empty() ? dated_folder(recipe.name) : options.run);
+  CHECK_OK(fleet::check_spread(spread, folder));
   ConsoleProgress progress;
   TRY(run::Surroundings with, surroundings(config, progress));
   if (const std::string how = environments_to_make(recipe, with.interpreters); !how.empty())
     with.tell.line(how);
-  const fs::path folder = fs::absolute(options.run.empty() ? dated_folder(recipe.name) : options.run);
   TRY(run::Session session, run::Session::make(recipe, folder, with));
-  const auto planned = [&]() -> Result<fleet::Board> {
-    if (!options.shared.empty()) CHECK_OK(fleet::check_shared(options.shared, settings, session.plan()));
-    TRY(fleet::Board board, fleet::Board::create(folder, settings));
-    CHECK_OK(board.note_ours());
-    CHECK_OK(fleet::make_engine(board)->check());
-    session.limit({.minutes = recipe::Budget::kNoLimit});
-    CHECK_OK(session.prove());
-    return board;
-  }();
-  if (!planned || proc::interrupted()) {  // half a proof would leave contenders out without a word
+  const Status planned = fleet::make_fleets(std::move(session), spread);
+  if (!planned || proc::interrupted()) {
     std::error_code ignored;
     fs::remove_all(folder, ignored);
   }
-  return planned;
+  CHECK_OK(planned);
+  if (proc::interrupted()) return Error{.message = "interrupted"};
+  return fleet::Board::open(folder);
 }
 
 // Who takes part: a contender that is not proven never runs on a node.
@@ -116,31 +70,27 @@ std::string proven_text(const fleet::Board& board) {
 
 int plan(FleetOptions& options, const fs::path& config) {
   const auto board = plan_fleet(options, config);
-  if (!board) return fail(board.error());
   if (proc::interrupted()) return kInterrupted;
+  if (!board) return fail(board.error());
   print(fmt::format("run directory: {}\n{}planned for engine {}; next: {}\n", board->run().string(),
                     proven_text(*board), board->settings().engine, next_line("submit", *board)));
   return 0;
 }
 
-// What a submission did, in a line each.
+// What a submission did, in a line each, and what shows more.
 std::string text_of(const fleet::Submitted& done, const fleet::Board& board) {
-  std::string text;
-  for (const std::string& block : done.given_up) text += "given up: " + block + "\n";
-  if (done.again > 0) text += fmt::format("submitted again: {} blocks\n", done.again);
-  if (done.fresh > 0) text += fmt::format("submitted: {} new blocks\n", done.fresh);
-  if (!done.jobs.empty())
-    text +=
-        fmt::format("jobs: {}; {} shows where they are", join(done.jobs, ", "), next_line("status", board));
-  else if (done.finished)
-    text += fmt::format("nothing is left to submit; {} shows the verdict", next_line("collect", board));
-  else
-    text += fmt::format("blocks are under way; {} shows where they are", next_line("status", board));
-  return text;
+  const std::string text = join(fleet::told(done), "\n");
+  if (!done.jobs.empty()) return text + fmt::format("; {} shows where they are", next_line("status", board));
+  return text + (text.empty() ? "" : "\n") +
+         (done.finished
+              ? fmt::format("nothing is left to submit; {} shows the verdict", next_line("collect", board))
+              : fmt::format("blocks are under way; {} shows where they are", next_line("status", board)));
 }
 
 int do_submit(const fleet::Board& board, const fleet::Engine& engine, const Interpreters& interpreters) {
-  const auto done = fleet::submit(board, engine, interpreters);
+  const auto lock = board.lock();
+  if (!lock) return fail(lock.error());
+  const auto done = fleet::submit(board, engine, interpreters, *lock);
   if (!done) return fail(done.error());
   print(text_of(*done, board) + "\n");
   return 0;
@@ -158,15 +108,16 @@ std::string nodes_text(const std::map<std::string, fleet::NodeState>& nodes) {
 }
 
 int do_status(const fleet::Board& board, const fleet::Engine& engine, const Interpreters& interpreters) {
+  const auto merged = fleet::collect(board, interpreters);  // first: what is damaged is lost
+  if (!merged) return fail(merged.error());
   const auto seen = fleet::overview(board, engine);
   if (!seen) return fail(seen.error());
-  const auto merged = fleet::collect(board, interpreters);
-  if (!merged) return fail(merged.error());
+  const auto given_up = static_cast<int>(merged->given_up.size());
   std::string text =
       fmt::format("{} blocks: {} settled, {} running, {} waiting, {} lost, {} given up\n", seen->blocks,
-                  seen->settled, seen->running, seen->waiting, seen->lost, seen->given_up);
+                  seen->settled - given_up, seen->running, seen->waiting, seen->lost, given_up);
+  for (const std::string& line : fleet::told(*merged)) text += "  " + line + "\n";
   for (const std::string& note : seen->notes) text += "  " + note + "\n";
-  for (const std::string& damaged : merged->damaged) text += "  damaged, to run again: " + damaged + "\n";
   if (!merged->nodes.empty()) text += "nodes:\n" + nodes_text(merged->nodes);
   if (seen->lost > 0 || (seen->over() && seen->blocks > 0))
     text += "next: " + next_line("submit", board) + ", which goes on, or collect for the verdict so far";
@@ -176,46 +127,20 @@ int do_status(const fleet::Board& board, const fleet::Engine& engine, const Inte
   return 0;
 }
 
-// Submits and waits, until nothing is left to submit or Ctrl-C comes: the blocks go on without us.
-Status wait_for_all(const fleet::Board& board, const fleet::Engine& engine,
-                    const Interpreters& interpreters) {
-  ConsoleProgress progress;
-  const Progress say = progress.lines();
-  std::string last;
-  while (!proc::interrupted()) {
-    TRY(const fleet::Submitted done, fleet::submit(board, engine, interpreters));
-    if (done.finished) break;
-    if (!done.jobs.empty() || !done.given_up.empty()) say(text_of(done, board));
-    for (;;) {
-      TRY(const fleet::Overview seen, fleet::overview(board, engine));
-      const std::string now = fmt::format("{} of {} blocks settled, {} running, {} waiting", seen.settled,
-                                          seen.blocks, seen.running, seen.waiting);
-      if (now != last) say(last = now);
-      if (seen.over() || proc::interrupted()) break;
-      pollfd interrupt = {.fd = proc::interrupt_fd(), .events = POLLIN, .revents = 0};
-      ::poll(&interrupt, 1, static_cast<int>(1e3 * std::max(0.5, at_least(kPollSeconds))));
-    }
-  }
-  return Done{};
-}
-
 int do_collect(const FleetOptions& options, const fleet::Board& board, const fleet::Engine& engine,
                const Interpreters& interpreters) {
   if (options.wait) {
-    if (const Status done = wait_for_all(board, engine, interpreters); !done && !proc::interrupted())
-      return fail(done.error());
+    ConsoleProgress progress;
+    const Status done =
+        fleet::see_through(board, engine, interpreters, {.say = progress.lines(), .poll_s = poll_seconds()});
+    if (!done && !proc::interrupted()) return fail(done.error());
     if (proc::interrupted())
       note("bakeoff: the blocks go on without us; " + next_line("collect", board) + " --wait waits again, " +
            next_line("cancel", board) + " ends them");
   }
   const auto merged = fleet::collect(board, interpreters);
   if (!merged) return fail(merged.error());
-  for (const std::string& damaged : merged->damaged) note("bakeoff: damaged, to run again: " + damaged);
-  for (const std::string& block : merged->given_up) note("bakeoff: given up: " + block);
-  for (const auto& [name, node] : merged->nodes)
-    if (!node.apart.empty())
-      note(fmt::format("bakeoff: node {} is kept apart, its {} blocks do not count: {}", name, node.blocks,
-                       node.apart));
+  for (const std::string& line : fleet::told(*merged)) note("bakeoff: " + line);
   const auto directory = RunDirectory::open(board.run());
   if (!directory) return fail(directory.error());
   auto summary = summarise(*directory);
@@ -309,35 +234,10 @@ int node_verb(FleetOptions& options, const fs::path& config) {
 }
 
 void add_plan_options(CLI::App& sub, const std::shared_ptr<FleetOptions>& options) {
-  fleet::Settings& settings = options->settings;
   sub.add_option("recipe", options->recipe, kRecipeDoc)->required();
   add_recipe_options(sub, options->changes);
-  sub.add_option("--engine", settings.engine, "what hands blocks to nodes: slurm, ssh or local")
-      ->required()
-      ->check(one_of({std::begin(fleet::kEngines), std::end(fleet::kEngines)}));
   sub.add_option("--out", options->run, "run directory, in the shared folder; default runs/<recipe>-<date>");
-  sub.add_option("--shared", options->shared, "folder that all nodes see; engines slurm and ssh need it")
-      ->type_name("DIR");
-  sub.add_option("--hosts", options->hosts, "engine ssh: the hosts, with commas between them")
-      ->type_name("HOSTS");
-  sub.add_option("--ssh", options->ssh, "engine ssh: the command and its options; default ssh")
-      ->type_name("COMMAND");
-  sub.add_option("--partition", settings.partition, "engine slurm: the partition; default: the site's")
-      ->type_name("NAME");
-  sub.add_option("--account", settings.account, "engine slurm: the account; default: the site's")
-      ->type_name("NAME");
-  sub.add_option("--sbatch", options->sbatch, "engine slurm: further options of sbatch, such as --gres=gpu:1")
-      ->type_name("OPTIONS");
-  sub.add_flag("!--share-nodes", settings.exclusive, "engine slurm: let other jobs run beside a block");
-  sub.add_option("--wave", settings.wave, "blocks that are planned at once; default: by contenders and alpha")
-      ->check(CLI::Range(1, 100000));
-  sub.add_option("--most", settings.most, "blocks in all; default 1000")->check(CLI::Range(1, 1000000));
-  sub.add_option("--block-minutes", settings.block_minutes, "time limit of a block; default 30")
-      ->check(CLI::Range(0.001, 10080.0));
-  add_share(sub, "--out-of-line", settings.out_of_line, 1000,
-            "a node that is slower or faster than the others by more is kept apart; default 15%");
-  sub.add_option("--tries", settings.tries, "attempts at a block until it is given up; default 3")
-      ->check(CLI::Range(1, 100));
+  add_engine_options(sub, options->engine)->required();
 }
 
 Action add_fleet(CLI::App& sub) {

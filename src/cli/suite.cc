@@ -39,11 +39,13 @@ std::string quoted_words(const std::vector<std::string>& words) {
 }
 
 // What to type next, with what it does: the first of the open matters.
-std::string next_step(const Record& record, const suite::Table& table, const fs::path& folder) {
+std::string next_step(const Record& record, const suite::Table& table, const fs::path& folder,
+                      const std::string& engine) {
   const bool open = std::ranges::any_of(
       record.entries, [](const Entry& one) { return one.state != suite::EntryState::kEnded; });
   if (open)
-    return fmt::format("to race what is left: bakeoff suite --resume {}", quoted_words({folder.string()}));
+    return fmt::format("to race what is left: bakeoff suite --resume {}{}", quoted_words({folder.string()}),
+                       engine);
   for (const suite::TableRow& row : table.rows) {
     if (row.refusal.empty()) continue;
     std::vector<std::string> what = {record.file};
@@ -54,9 +56,12 @@ std::string next_step(const Record& record, const suite::Table& table, const fs:
     return "for verdicts, when the machine is idle: bakeoff suite " + quoted_words(what);
   }
   for (const suite::TableRow& row : table.rows) {
-    if (!row.decided && row.failure.empty())
-      return fmt::format("to settle {}: bakeoff run --resume {} --until decided", row.name,
-                         quoted_words({(folder / row.folder).string()}));
+    if (row.decided || !row.failure.empty()) continue;
+    const fs::path run = folder / row.folder;
+    const std::string word = quoted_words({run.string()});
+    return fmt::format("to settle {}: bakeoff {}", row.name,
+                       fs::exists(run / kFleetFolder) ? "fleet collect " + word + " --wait"
+                                                      : "run --resume " + word + " --until decided");
   }
   if (table.rows.empty()) return "";
   return fmt::format("one race in full: bakeoff report {}",
@@ -79,7 +84,7 @@ int present_suite(const Record& record, const fs::path& folder, const SuiteOptio
     print(report::render_terminal(*table, {.width = output_width(), .colour = output_has_colour()}));
   if (!written) return fail(written.error());
   if (options.format == "text") {
-    if (const std::string next = next_step(record, *table, folder); !next.empty())
+    if (const std::string next = next_step(record, *table, folder, options.engine_words); !next.empty())
       print(table::one_line(next) + '\n');
     print(fmt::format("{}\n", html.string()));
   }
@@ -88,11 +93,16 @@ int present_suite(const Record& record, const fs::path& folder, const SuiteOptio
 
 // A new suite in its folder, or the one that the folder holds, ready to go on.
 Result<suite::SuiteSession> open_session(const SuiteOptions& options, const NewRecord& made,
-                                         run::Surroundings with) {
+                                         run::Surroundings with, const fs::path& config) {
   suite::SuiteSession session{
       .record = {}, .folder = options.resume, .profile = options.profile, .with = std::move(with)};
+  const auto choose_races = [&]() -> Status {
+    TRY(session.races, fleet_of(options.engine, config, session.folder, options.profile, session.with));
+    return Done{};
+  };
   if (!options.resume.empty()) {
     TRY(session.record, suite::resumed_record(options.resume, options.minutes));
+    CHECK_OK(choose_races());
     return session;
   }
   TRY(session.record, made());
@@ -102,6 +112,7 @@ Result<suite::SuiteSession> open_session(const SuiteOptions& options, const NewR
     return Error{.message = fmt::format("'{}' holds a suite already", session.folder.string()),
                  .remedy = fmt::format("continue it: bakeoff {} --resume {}", options.command,
                                        session.folder.string())};
+  CHECK_OK(choose_races());
   CHECK_OK(suite::write(session.record, session.folder));
   return session;
 }
@@ -112,7 +123,7 @@ Status race_suite(suite::SuiteSession& session) {
     return write_file(run / "report.html", report::render_html(summary));
   };
   if (const auto longest = suite::longest_s(session); longest && *longest > 0)
-    session.with.tell.line(longest_text(*longest));
+    session.with.tell.line(session.races ? planned_for(*longest) : longest_text(*longest));
   return suite::race_all(session);
 }
 
@@ -144,7 +155,7 @@ int race_or_report(const SuiteOptions& options, const fs::path& config, const Ne
   auto progress = std::make_unique<ConsoleProgress>();
   auto with = surroundings(config, *progress);
   if (!with) return fail(with.error());
-  auto session = open_session(options, made, std::move(*with));
+  auto session = open_session(options, made, std::move(*with), config);
   if (!session) return fail(session.error());
   const auto lock = FileLock::attempt(session->folder / ".lock");
   if (!lock) return fail(lock.error());
@@ -187,12 +198,14 @@ Action add_suite(CLI::App& sub) {
   add_baseline(sub, options->baseline);
   add_format(sub, options->format);
   add_suite_options(sub, *options, what);
+  add_engine_options(sub, options->engine)->excludes(sub.get_option("--report"));
   sub.callback([options] {
     if (options->what.empty() && options->resume.empty() && options->report.empty())
       misuse("name recipes, or a suite",
              "for example `bakeoff suite quick`; or --resume DIR, or --report DIR");
   });
-  return [options](const Invocation& line) {
+  return [options, &sub](const Invocation& line) {
+    options->engine_words = engine_words(sub);
     return race_or_report(
         *options, line.config,
         [&] {

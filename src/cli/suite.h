@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/engine_options.h"
 #include "suite/suite_run.h"
 
 namespace bakeoff::cli {
@@ -23,6 +24,8 @@ struct SuiteOptions {
   std::string format = "text";
   std::filesystem::path html = {};  // empty: report.html in the suite's folder
   std::string profile = {};         // as add_profile() says
+  EngineOptions engine = {};
+  std::string engine_words = {};  // as engine_words() says
 };
 
 // --out, --resume, --report, --budget, --html, --profile. `what` is what the command line names instead of a

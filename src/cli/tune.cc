@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "cli/command.h"
+#include "cli/engine_options.h"
 #include "cli/explain.h"
 #include "cli/output.h"
 #include "cli/recipe_options.h"
@@ -27,7 +28,8 @@ struct TuneOptions {
   double minutes = 20;          // of all races together
   bool half_precision = false;  // of a recipe: try bfloat16, too
   std::string format = "text";
-  std::string profile = {};    // as add_profile() says
+  std::string profile = {};  // as add_profile() says
+  EngineOptions engine = {};
   std::string framework = {};  // of a script: as of ExplainOptions, like the next two
   fs::path python = {};
   std::vector<std::string> arguments = {};
@@ -41,11 +43,15 @@ Result<tune::Outcome> tuned(const TuneOptions& options, const fs::path& config, 
   TRY(const run::Surroundings with, surroundings(config, progress));
   if (const std::string how = environments_to_make(recipe, with.interpreters); !how.empty())
     with.tell.line(how);
-  TRY(const Texts calibration, run::take_profile(options.profile, recipe, with.tell.line));
+  TRY(std::unique_ptr<run::Races> races, fleet_of(options.engine, config, folder, options.profile, with));
+  with.tell.line(races ? planned_for(60 * options.minutes) : longest_text(60 * options.minutes));
+  if (!races) {
+    TRY(const Texts calibration, run::take_profile(options.profile, recipe, with.tell.line));
+    races = std::make_unique<run::RealRaces>(with, calibration);
+  }
+  CHECK_OK(make_folder(folder));
   recipe.budget.until_decided = false;
-  with.tell.line(longest_text(60 * options.minutes));
-  run::RealRaces races(with, calibration);
-  return tune::tune(recipe, tune::this_machine(), options.minutes, races, folder, with.tell.line);
+  return tune::tune(recipe, tune::this_machine(), options.minutes, *races, folder, with.tell.line);
 }
 
 Status write_outcome(const tune::Outcome& outcome, const recipe::Recipe& recipe, const fs::path& folder) {
@@ -75,6 +81,11 @@ int tune(const TuneOptions& options, const fs::path& config) {
       return fail({.message = fmt::format("tune: {} changes a recipe, and '{}' is a script",
                                           options.changes[0].option, options.recipe.string()),
                    .remedy = "leave it out; arguments of the script stand behind --"});
+    if (options.engine.chosen())
+      return fail(
+          {.message = fmt::format("a fleet races recipes, and '{}' is a script", options.recipe.string()),
+           .where = "--engine",
+           .remedy = "leave it out"});
     return explain(of_script(options), config);
   }
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
@@ -82,10 +93,6 @@ int tune(const TuneOptions& options, const fs::path& config) {
   if (!recipe) return fail(recipe.error());
   if (options.half_precision) *recipe = tune::with_half_precision(std::move(*recipe));
   const fs::path folder = options.out.empty() ? dated_folder("tune-" + recipe->name) : options.out;
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed)
-    return fail({.message = fmt::format("cannot make '{}': {}", folder.string(), failed.message())});
   const auto outcome = tuned(options, config, folder, *recipe);
   if (!outcome) return fail(outcome.error());
   if (const auto written = write_outcome(*outcome, *recipe, folder); !written) return fail(written.error());
@@ -115,6 +122,7 @@ Action add_tune(CLI::App& sub) {
   sub.add_option("--format", options->format, "text or json")->check(one_of({"text", "json"}));
   add_interpreter(sub, options->framework, options->python);
   add_profile(sub, options->profile);
+  add_engine_options(sub, options->engine);
   return [options](const Invocation& line) {
     options->arguments.assign(line.tail.begin(), std::find(line.tail.begin(), line.tail.end(), "--"));
     return tune(*options, line.config);

@@ -1,11 +1,9 @@
 #include "fleet/board.h"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -43,17 +41,12 @@ Result<bool> name_once(const fs::path& written, const fs::path& name) {
                .remedy = "the shared folder needs a file system with hard links"};
 }
 
-// A name that nobody else chooses, on no machine.
-std::string own_name() {
-  uint64_t own = 0;
-  if (::getrandom(&own, sizeof own, 0) != sizeof own) own = static_cast<uint64_t>(::getpid());
-  return std::to_string(own);
-}
-
 }  // namespace
 
-Board::Board(fs::path run, Settings settings)
-    : run_(std::move(run)), folder_(run_ / kFleetFolder), settings_(std::move(settings)) {}
+Board::Board(const fs::path& run, Settings settings)
+    : run_(fs::absolute(run).lexically_normal()),
+      folder_(run_ / kFleetFolder),
+      settings_(std::move(settings)) {}
 
 Result<Board> Board::open(const fs::path& run) {
   const fs::path file = run / kFleetFolder / kSettings;
@@ -64,11 +57,11 @@ Result<Board> Board::open(const fs::path& run) {
                  .remedy = "`bakeoff fleet plan RECIPE --engine ENGINE --out DIR` makes one"};
   if (!text) return text.error();
   TRY(Settings settings, settings_from_json(*text, file.string()));
-  return Board(fs::absolute(run).lexically_normal(), std::move(settings));
+  return Board(run, std::move(settings));
 }
 
 Result<Board> Board::create(const fs::path& run, const Settings& settings) {
-  Board board(fs::absolute(run).lexically_normal(), settings);
+  Board board(run, settings);
   for (const char* part : {"blocks", "jobs", "logs"}) CHECK_OK(make_folder(board.folder_ / part));
   CHECK_OK(write_file(board.folder_ / kSettings, to_json(settings)));
   return board;
@@ -110,25 +103,10 @@ Result<bool> Board::settle(const BlockResult& result) const {
 Result<BlockResult> Board::result(int block) const {
   const fs::path file = block_folder(block) / kResult;
   TRY(const std::string text, read_regular_file(file));
-  TRY(BlockResult result, block_result_from_json(text, file.string(), true));
+  TRY(BlockResult result, block_result_from_json(text, file.string()));
   if (result.block != block)
     return Error{.message = "it is the result of another block", .where = file.string()};
   return result;
-}
-
-std::string Board::given_up(int block) const {
-  const auto fd = open_regular(block_folder(block) / kResult);  // a pipe would never end
-  if (!fd) return "";
-  std::string line;
-  std::array<char, 4096> piece;
-  while (line.find('\n') == std::string::npos) {
-    const ssize_t size = ::read(*fd, piece.data(), piece.size());
-    if (size <= 0) break;
-    line.append(piece.data(), static_cast<size_t>(size));
-  }
-  ::close(*fd);
-  const auto result = block_result_from_json(line, "", false);
-  return result ? result->given_up : "";
 }
 
 Status Board::set_aside(int block) const {

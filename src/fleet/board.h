@@ -32,6 +32,8 @@ class Board {
   static Result<Board> open(const std::filesystem::path& run);
   // Makes the folder in a new run.
   static Result<Board> create(const std::filesystem::path& run, const Settings& settings);
+  // One that is not made: for an engine that is asked before there is a run.
+  Board(const std::filesystem::path& run, Settings settings);
 
   const std::filesystem::path& run() const { return run_; }
   const Settings& settings() const { return settings_; }
@@ -48,8 +50,6 @@ class Board {
   Result<bool> settle(const BlockResult& result) const;
   // Error: the file is damaged. set_aside() then lets the block run again.
   Result<BlockResult> result(int block) const;
-  // Why the block is given up; empty: it is not.
-  std::string given_up(int block) const;
   Status set_aside(int block) const;
 
   Status write(const FailedAttempt& failed, const std::string& attempt) const;
@@ -72,7 +72,6 @@ class Board {
   Result<FileLock> lock() const;
 
  private:
-  Board(std::filesystem::path run, Settings settings);
   std::filesystem::path block_folder(int block) const;
   std::filesystem::path run_, folder_;
   Settings settings_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/files.h"
 #include "base/texts.h"
@@ -53,7 +54,9 @@ Result<Settled> read_settled(const Board& board) {
 
 // Writes the file unless it holds this text.
 Result<bool> replace(const fs::path& file, const std::string& text) {
-  if (const auto old = read_regular_file(file); old && *old == text) return false;
+  std::error_code none;
+  if (fs::file_size(file, none) == text.size())
+    if (const auto old = read_regular_file(file); old && *old == text) return false;
   CHECK_OK(write_file(file, text));
   return true;
 }
@@ -73,14 +76,17 @@ Result<Merged> merge(const Board& board, const Plan& plan) {
   for (const BlockResult& result : settled.results) nodes.push_back(result.node);
   settled.merged.nodes = admit(nodes, board.settings().out_of_line);
   const Node* first = nullptr;
+  size_t size = 0;
+  for (const BlockResult& result : settled.results) size += result.trials.size();
   std::string text;
-  for (const BlockResult& result : settled.results) {
+  text.reserve(size);
+  for (BlockResult& result : settled.results) {
     if (!settled.merged.nodes.at(result.node.name).apart.empty()) {
       ++settled.merged.apart;
       continue;
     }
     if (first == nullptr) first = &result.node;
-    text += result.trials;
+    text += std::exchange(result.trials, {});  // thousands of blocks are half a gigabyte
   }
   if (first != nullptr) CHECK_OK(take_host(plan, *first));
   TRY(settled.merged.changed, replace(plan.directory.path() / Kept<Trial>::kFile, text));
@@ -140,6 +146,19 @@ bool ended_by_limit(const Board& board, int block) {
     return failed.reason.find("TIMEOUT") != std::string::npos ||
            failed.reason.find("time limit") != std::string::npos;
   });
+}
+
+// A fleet that gives up more blocks than it settles would try all blocks that a race may have.
+Status check_yield(const Merged& merged, const Submitted& now) {
+  const size_t lost = merged.given_up.size() + now.given_up.size();
+  const auto settled = static_cast<size_t>(merged.settled);
+  if (lost <= settled) return Done{};
+  return Error{.message = fmt::format("{} of {} blocks are given up; {}", lost, lost + settled,
+                                      now.given_up.empty() ? merged.given_up.back() : now.given_up.back()),
+               .where = {},
+               .remedy =
+                   "mend what it names and plan the race again, with a longer --block-minutes if its time "
+                   "limit ended it"};
 }
 
 class Submission {
@@ -219,24 +238,17 @@ Result<Overview> overview(const Board& board, const Engine& engine) {
   TRY(const auto open, unsettled(board, engine, jobs));
   Overview seen{.blocks = static_cast<int>(blocks.size())};
   std::map<std::string, int> reasons;
-  for (const int block : blocks) {
-    const auto at = open.find(block);
-    if (at == open.end()) {
-      ++seen.settled;
-      if (const std::string why = board.given_up(block); !why.empty()) {
-        --seen.settled, ++seen.given_up;
-        seen.notes.push_back(fmt::format("block {} is given up: {}", block, why));
-      }
-    } else if (!at->second) {
+  seen.settled = seen.blocks - static_cast<int>(open.size());
+  for (const auto& [block, queued] : open) {
+    if (!queued) {
       ++seen.lost;
-    } else if (at->second->running) {
+    } else if (queued->running) {
       ++seen.running;
-      seen.notes.push_back(fmt::format("block {} runs on {}", block, at->second->node));
+      seen.notes.push_back(fmt::format("block {} runs on {}", block, queued->node));
     } else {
       ++seen.waiting;
-      ++reasons[at->second->why];
+      ++reasons[queued->why];
     }
-    if (at == open.end()) continue;
     for (const FailedAttempt& failed : board.failures(block))
       seen.notes.push_back(fmt::format("block {} failed on {}: {}", block, failed.node, failed.reason));
   }
@@ -244,8 +256,8 @@ Result<Overview> overview(const Board& board, const Engine& engine) {
   return seen;
 }
 
-Result<Submitted> submit(const Board& board, const Engine& engine, const Interpreters& interpreters) {
-  TRY(const FileLock lock, board.lock());
+Result<Submitted> submit(const Board& board, const Engine& engine, const Interpreters& interpreters,
+                         const FileLock&, Time time) {
   CHECK_OK(engine.check());
   TRY(const Plan plan, reopen_plan(board.run(), interpreters, Reopen::kHelp));
   TRY(const Merged merged, merge(board, plan));
@@ -254,8 +266,10 @@ Result<Submitted> submit(const Board& board, const Engine& engine, const Interpr
   std::vector<int> blocks;
   TRY(const bool open, submission.take_up(blocks));
   submission.result.again = static_cast<int>(blocks.size());
-  if (!open) {
-    TRY(const std::vector<int> all, board.blocks());
+  TRY(const std::vector<int> all, board.blocks());
+  if (!open) CHECK_OK(check_yield(merged, submission.result));
+  submission.result.finished = !open && time == Time::kOver && !all.empty();
+  if (!open && !submission.result.finished) {
     TRY(const std::vector<Trial> trials, plan.directory.read<Trial>());
     TRY(const std::vector<Parity> parities, plan.directory.read<Parity>());
     const Settings& settings = board.settings();

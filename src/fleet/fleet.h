@@ -31,9 +31,9 @@ struct Merged {
 // blocks give the same bytes, on every machine and at every call.
 Result<Merged> collect(const Board& board, const Interpreters& interpreters);
 
-// Where the blocks are.
+// Where the blocks are; those that are given up are settled, too.
 struct Overview {
-  int blocks = 0, settled = 0, given_up = 0, running = 0, waiting = 0, lost = 0;
+  int blocks = 0, settled = 0, running = 0, waiting = 0, lost = 0;
   std::vector<std::string> notes = {};  // why blocks wait, where they run, why attempts failed
   bool over() const { return running + waiting == 0; }
 };
@@ -47,8 +47,11 @@ struct Submitted {
   // Everything is decided and confirmed, or the most blocks are run: nothing was submitted.
   bool finished = false;
 };
-// Submits what is lost again; where nothing is unsettled, plans the next wave and submits it.
-Result<Submitted> submit(const Board& board, const Engine& engine, const Interpreters& interpreters);
+// Submits what is lost again; where nothing is unsettled, plans the next wave and submits it, unless the time is over:
+// then the first wave alone. `held`: Board::lock().
+enum class Time { kLeft, kOver };
+Result<Submitted> submit(const Board& board, const Engine& engine, const Interpreters& interpreters,
+                         const FileLock& held, Time time = Time::kLeft);
 
 // Cancels all jobs and waits until they have left the queue.
 Status cancel(const Board& board, const Engine& engine);

@@ -31,9 +31,8 @@ class Hosts : public Engine {
 
   Status check() const override {
     for (const std::string& host : hosts()) {
-      const auto there =
-          on(host, "test -x " + detail::quoted(board_.settings().program) + " && test -f " +
-                       detail::quoted((board_.run() / "run.json").string()) + " && echo there");
+      const auto there = on(host, "test -x " + detail::quoted(board_.settings().program) + " && test -d " +
+                                      detail::quoted(board_.run().string()) + " && echo there");
       if (!there)
         return Error{.message = fmt::format("host '{}' cannot be reached: {}", host, there.error().message),
                      .where = "--hosts",
@@ -43,7 +42,7 @@ class Hosts : public Engine {
         return Error{.message = fmt::format("host '{}' does not see {} or {}", host,
                                             board_.settings().program, board_.run().string()),
                      .where = "--hosts",
-                     .remedy = "program and run directory have to lie in a folder that all hosts share"};
+                     .remedy = "both have to lie in a folder that all hosts share"};
     }
     return Done{};
   }

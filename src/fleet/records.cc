@@ -38,10 +38,9 @@ Result<Settings> settings_from_json(std::string_view text, const std::string& wh
 Result<Job> job_from_json(std::string_view text, const std::string& where) {
   return record_from<Job>(text, where, "blocks");
 }
-Result<BlockResult> block_result_from_json(std::string_view text, const std::string& where, bool whole) {
+Result<BlockResult> block_result_from_json(std::string_view text, const std::string& where) {
   const size_t end = text.find('\n');
   TRY(BlockResult result, record_from<BlockResult>(text.substr(0, end), where, "bytes"));
-  if (!whole) return result;
   result.trials = end == std::string_view::npos ? "" : text.substr(end + 1);
   if (static_cast<int64_t>(result.trials.size()) != result.bytes ||
       (!result.trials.empty() && result.trials.back() != '\n'))

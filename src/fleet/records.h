@@ -92,8 +92,7 @@ std::string to_json(const FailedAttempt&);
 // Errors: no such record, or values of another kind; `where` names the file.
 Result<Settings> settings_from_json(std::string_view text, const std::string& where);
 Result<Job> job_from_json(std::string_view text, const std::string& where);
-// From the first line of the text on; `whole`: with the trials, as many as it says.
-Result<BlockResult> block_result_from_json(std::string_view text, const std::string& where, bool whole);
+Result<BlockResult> block_result_from_json(std::string_view text, const std::string& where);
 Result<FailedAttempt> failed_attempt_from_json(std::string_view text, const std::string& where);
 
 }  // namespace bakeoff::fleet

@@ -10,8 +10,11 @@
 
 namespace bakeoff::fleet {
 
-// Error: the program, the bakeoff home, the run directory, an interpreter, or a file that the recipe names lies outside
-// the folder `shared`; it names the recipe's key where there is one.
+// Error: the program, the bakeoff home, or the folder of runs lies outside the folder `shared`.
+Status check_places(const std::filesystem::path& shared, const Settings& settings,
+                    const std::filesystem::path& runs);
+// Or the run directory, an interpreter, or a file that the recipe names; the error names the recipe's key where there
+// is one.
 Status check_shared(const std::filesystem::path& shared, const Settings& settings, const Plan& plan);
 
 }  // namespace bakeoff::fleet

@@ -43,7 +43,9 @@ Result<Session> Session::reopen(const std::filesystem::path& folder, Surrounding
   if (std::filesystem::exists(folder / kFleetFolder))
     return Error{.message = "its heats are run by a fleet",
                  .where = folder.string(),
-                 .remedy = "`bakeoff fleet submit` and `bakeoff fleet collect` go on with it"};
+                 .remedy =
+                     "`bakeoff fleet submit` and `bakeoff fleet collect` go on with it; a suite or a "
+                     "search that began it, with --engine"};
   TRY(Plan plan, reopen_plan(folder, with.interpreters));
   return Session(std::move(plan), std::move(with));
 }

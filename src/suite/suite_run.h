@@ -4,13 +4,14 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "recipe/recipe.h"
-#include "run/session.h"
+#include "run/races.h"
 #include "suite/suite_record.h"
 #include "suite/suite_table.h"
 #include "summary/summary.h"
@@ -39,6 +40,7 @@ struct SuiteSession {
   std::filesystem::path folder;
   std::string profile;  // as of run::take_profile()
   run::Surroundings with;
+  std::unique_ptr<run::Races> races = {};  // null: this machine
   // Told of each race that came to its end, with the folder of its run.
   std::function<Status(const Summary&, const std::filesystem::path&)> ended = {};
 };

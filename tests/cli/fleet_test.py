@@ -67,12 +67,22 @@ class FleetTest(unittest.TestCase):
     def result(self, run: Path, block: int) -> Path:
         return run / "fleet" / "blocks" / f"{block:05}" / "result.json"
 
-    def at_once(self, run: Path, count: int) -> None:
+    def suite(self, *arguments: str | Path, code: int = 0) -> str:
+        """The race twice, as a suite in the folder s."""
+        shutil.rmtree(self.place.path / "s", ignore_errors=True)
+        races = (self.recipe, self.recipe, "--out", "s", "--out-of-line", "9")
+        done = self.place.run("suite", *races, *arguments)
+        self.assertEqual(done.code, code, done.err + done.out)
+        return done.err + done.out
+
+    def at_once(self, run: Path, count: int, *options: str) -> None:
         """Several collectors at the same time."""
-        commands = [self.place.start("fleet", "collect", run) for _ in range(count)]
+        commands = [
+            self.place.start("fleet", "collect", run, *options) for _ in range(count)
+        ]
         for command in commands:
-            command.communicate(timeout=support.HANGS)
-            self.assertEqual(command.returncode, 0)
+            out, err = command.communicate(timeout=support.HANGS)
+            self.assertEqual(command.returncode, 0, out + err)
 
 
 class BySlurm(FleetTest):
@@ -123,6 +133,13 @@ class BySlurm(FleetTest):
         self.assertIn("sbatch", said)
         self.assertEqual(self.slurm.queue(), "")
 
+    def test_a_suite_of_two_races(self) -> None:
+        self.suite("--engine", "slurm", "--shared", "/")
+        for race in ("01-race", "02-race"):
+            run = self.place.path / "s" / race
+            self.assertEqual({t["node"] for t in self.trials(run)}, {"n1", "n2"})
+        self.assertEqual(self.slurm.queue(), "")
+
     @support.full_tier
     def test_a_node_lost_and_a_controller_restarted(self) -> None:
         run = self.plan()
@@ -154,7 +171,10 @@ class InTheBackground(FleetTest):
 
     def test_damaged_missing_and_duplicate_results(self) -> None:
         run = self.plan()
-        self.fleet("collect", run, "--wait")
+        self.at_once(run, 2, "--wait")
+        jobs = [json.loads(f.read_text()) for f in run.glob("fleet/jobs/*.json")]
+        blocks = [block for job in jobs for block in job["blocks"]]
+        self.assertEqual(sorted(blocks), [1, 2, 3, 4])
         before = (run / "trials.jsonl").read_bytes()
         first = self.result(run, 1).read_bytes()
         # A second attempt at a settled block changes nothing.
@@ -171,7 +191,7 @@ class InTheBackground(FleetTest):
         after = (run / "trials.jsonl").read_bytes()
         self.assertEqual(before.splitlines()[0], after.splitlines()[0])
 
-    def test_a_block_beyond_its_time_and_a_full_disk(self) -> None:
+    def test_a_block_beyond_its_time(self) -> None:
         run = self.plan("--block-minutes", "0.002", "--tries", "2")
         self.fleet("submit", run)
         support.wait_for(lambda: "0 running, 0 waiting" in self.fleet("status", run))
@@ -180,29 +200,10 @@ class InTheBackground(FleetTest):
         self.assertIn("its time limit of 0.002 minutes ended", said)
         self.fleet("submit", run)
         support.wait_for(lambda: "0 running, 0 waiting" in self.fleet("status", run))
-        said = self.fleet("submit", run)
-        self.assertIn("given up: block 1: 2 attempts failed; the last one on", said)
+        said = self.fleet("submit", run, code=2)
+        self.assertIn("4 of 4 blocks are given up; block 4: 2 attempts failed", said)
         self.assertIn("its time limit of 0.008 minutes ended", said)
         self.assertEqual(self.settled(run), [1, 2, 3, 4])
-        run = self.plan(name="full")
-        job = {"number": 1, "blocks": [1], "minutes": 5, "submitted": "", "ids": []}
-        (run / "fleet" / "jobs" / "1.json").write_text(json.dumps(job))
-        shutil.copytree(
-            self.place.path / "r/fleet/blocks/00001", run / "fleet/blocks/00001",
-            ignore=shutil.ignore_patterns("result*", "failed*", "taken*"),
-        )  # fmt: skip
-        limited = 'ulimit -f 1; trap "" XFSZ; exec "$@"'
-        done = subprocess.run(
-            ["bash", "-c", limited, "sh", str(support.BAKEOFF), "fleet", "block"]
-            + [str(run), "--job", "1", "--block", "1"],
-            env=self.place.variables,
-            capture_output=True,
-            text=True,
-        )
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertEqual(self.settled(run), [])
-        self.fleet("block", run, "--job", "1", "--block", "1")
-        self.assertEqual(self.settled(run), [1])
 
     def test_the_front_end_and_the_worker_vanish(self) -> None:
         run = self.plan()
@@ -227,6 +228,97 @@ class InTheBackground(FleetTest):
         self.fleet("cancel", run)
         self.assertEqual(self.place.none_left(), {})
         self.assertIn("0 running, 0 waiting", self.fleet("status", run))
+
+    def test_a_disk_without_space(self) -> None:
+        run = self.plan()
+        self.fleet("submit", run)
+        self.fleet("cancel", run)
+        block = run / "fleet/blocks/00004"
+        attempt = [str(support.BAKEOFF), "fleet", "block", str(run)]
+        attempt += ["--job", "1", "--block", "4"]
+        order = (block / "order.json").read_bytes()
+        # A page for the order and one for the result, which is longer.
+        mount = ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(block)]
+        mounted = subprocess.run(mount, capture_output=True).returncode == 0
+        try:
+            (block / "order.json").write_bytes(order)
+            limited = 'ulimit -f 1; trap "" XFSZ; exec "$@"'
+            done = subprocess.run(
+                attempt if mounted else ["bash", "-c", limited, "sh", *attempt],
+                env=self.place.variables,
+                capture_output=True,
+                text=True,
+            )
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("No space left" if mounted else "File too large", done.stderr)
+            self.assertNotIn(4, self.settled(run))
+            self.assertIn("free some space", done.stderr)
+        finally:
+            if mounted:
+                subprocess.run(["umount", str(block)], check=True)
+        self.fleet("block", run, "--job", "1", "--block", "4")
+        self.assertIn(4, self.settled(run))
+
+    def test_a_suite_that_is_interrupted_goes_on(self) -> None:
+        both = (self.recipe, self.recipe, "--out", "s", "--out-of-line", "9")
+        suite = self.place.start("suite", *both, "--engine", "local", "--wave", "4")
+        run = self.place.path / "s" / "01-race"
+        support.wait_for(lambda: [*run.glob("fleet/blocks/*/taken-1")], suite)
+        suite.send_signal(signal.SIGINT)
+        out, err = suite.communicate(timeout=support.HANGS)
+        self.assertEqual(suite.returncode, 130, err)
+        self.assertEqual(self.place.none_left(), {})
+        again = "bakeoff suite --resume s --engine local --wave 4 --out-of-line 9"
+        self.assertIn(again, " ".join(out.split()))
+        job = json.loads((run / "fleet/jobs/1.json").read_text())
+        self.assertTrue(job["cancelled"])
+        here = self.place.run("suite", "--resume", "s")
+        self.assertIn("its heats are run by a fleet", here.err)
+        done = self.place.run("suite", "--resume", "s", "--engine", "local")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("goes on with the settings that it was begun with", done.err)
+        self.assertEqual(self.settled(run), [1, 2, 3, 4])
+        table = self.place.run("suite", "--report", "s", "--format", "json").json()
+        one = next(row for row in table["rows"] if row["run"] == "01-race")
+        alone = json.loads(self.fleet("collect", run, "--format", "json"))
+        self.assertEqual(one["best"], [alone["ranked"][0]["contender"]["id"]])
+        # The second one was raced here, in between.
+        record = self.place.path / "s" / "suite.json"
+        record.write_text(record.read_text().replace('"ended"', '"running"'))
+        mixed = self.place.run("suite", "--resume", "s", "--engine", "local")
+        self.assertIn("its heats were run on one machine", mixed.err)
+
+    def test_a_search(self) -> None:
+        text = self.recipe.read_text().replace(', io_binding = ["false", "true"]', "")
+        recipe = self.place.write("alone.toml", text)
+        engine = ("--engine", "local", "--wave", "1", "--out-of-line", "9")
+        done = self.place.run("tune", recipe, "--minutes", "0.1", "--out", "t", *engine)
+        self.assertEqual(done.code, 0, done.err + done.out)
+        [alone] = (self.place.path / "t").glob("*_alone")
+        for run in (alone, self.place.path / "t/best"):
+            self.assertEqual(self.settled(run), [1])
+            self.assertTrue(all(trial["node"] for trial in self.trials(run)))
+        self.assertTrue((self.place.path / "t" / "best.toml").exists())
+
+    def test_suites_and_searches_of_engines_that_refuse(self) -> None:
+        ssh = ("--engine", "ssh", "--ssh", "ssh -F /dev/null -p 1", "--shared", "/")
+        unshared = ("--engine", "slurm", "--shared", self.place.path)
+        for command in ("suite", "tune"):
+            for arguments, message in (
+                ((*ssh, "--hosts", "127.0.0.1"), "--hosts: host '127.0.0.1' cannot be"),
+                (ssh, "--hosts: engine ssh needs hosts"),
+                (unshared, "--shared: the program"),
+                (("--engine", "slurm"), "--shared: it is not known which folder"),
+                (("--engine", "local", "--profile", "p"), "--profile: a profile is of"),
+                (("--hosts", "a"), "--engine"),
+            ):
+                with self.subTest(command=command, arguments=arguments):
+                    got = self.place.run(
+                        command, self.recipe, "--out", "none", *arguments
+                    )
+                    self.assertEqual(got.code, 2, got.err)
+                    self.assertIn(message, got.err)
+                    self.assertFalse((self.place.path / "none").exists())
 
     def test_a_run_of_a_fleet_is_a_fleets(self) -> None:
         run = self.plan()

@@ -1,0 +1,61 @@
+#pragma once
+
+// Races of a fleet for a command that waits for them: `bakeoff fleet collect --wait`, suites and searches. The command
+// submits, asks where the blocks are, and submits again, until there is nothing left to submit.
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fleet/fleet.h"
+#include "run/races.h"
+
+namespace bakeoff::fleet {
+
+struct Wait {
+  Progress say = kSilent;
+  double poll_s = 10;                                 // between two questions to the engine
+  std::function<bool()> over = [] { return false; };  // no further wave is planned
+};
+// Until nothing is left to submit, or Ctrl-C: the blocks go on without us. Another process may wait, too. Errors: those
+// of submit(); or the engine has not answered for long.
+Status see_through(const Board& board, const Engine& engine, const Interpreters& interpreters,
+                   const Wait& wait);
+
+// What was done, in a line each.
+std::vector<std::string> told(const Submitted& submitted);
+// What a reader has to know of the merged blocks, in a line each: damaged, given up, kept apart.
+std::vector<std::string> told(const Merged& merged);
+
+// How a command wants its races spread.
+struct Spread {
+  Settings settings = {};
+  std::filesystem::path shared = {};  // empty: one machine has all files
+  double poll_s = 10;
+};
+
+// Error: what races would need lies outside the shared folder, or the engine refuses: asked before there is a run.
+// `folder`: where the runs will be.
+Status check_spread(const Spread& spread, const std::filesystem::path& folder);
+
+// Proves the contenders of a new run, or of one whose proofs were interrupted, and makes it a fleet's. After Ctrl-C it
+// is none yet: a contender without its proof would be left out without a word.
+Status make_fleets(run::Session session, const Spread& spread);
+
+// Each race is a run of its own, as of `bakeoff fleet plan`; one that its folder holds goes on with its own settings. A
+// recipe's minutes end the planning of waves, never a wave, and the first one is run in any case. Ctrl-C cancels the
+// race's jobs.
+class Races : public run::Races {
+ public:
+  Races(run::Surroundings with, Spread spread) : with_(std::move(with)), spread_(std::move(spread)) {}
+  Result<Summary> race(const recipe::Recipe& recipe, const std::filesystem::path& folder) override;
+
+ private:
+  Status go_on(const std::filesystem::path& folder, const TimeBudget& time);
+
+  run::Surroundings with_;
+  Spread spread_;
+};
+
+}  // namespace bakeoff::fleet
