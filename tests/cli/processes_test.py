@@ -232,8 +232,8 @@ class Processes(unittest.TestCase):
     def test_a_rank_that_fails_is_its_contenders_failure(self) -> None:
         race = RACE + "stage_seconds = 40\nwarmup_steps = 20\n"
         rows = [
-            # In a burst of the race: the gate takes fewer steps.
-            self.own(name, "jax", (MAIN, IN_STEP.format(number=30, code=code)))
+            # In the warm-up of the race: the gate takes fewer steps.
+            self.own(name, "jax", (MAIN, IN_STEP.format(number=15, code=code)))
             for name, (code, _) in FAULTS.items()
         ]
         done = self.place.run("run", self.recipe(rows, race=race), "--out", "faults")
