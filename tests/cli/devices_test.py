@@ -299,25 +299,38 @@ class Devices(unittest.TestCase):
         self.assertEqual(self.place.none_left(), {})
 
     def test_a_rank_that_is_killed_from_outside(self) -> None:
-        for number, reason in (
-            (signal.SIGKILL, "ended by signal 9"),
-            (signal.SIGSTOP, "was stopped"),
+        files: dict[signal.Signals, Path] = {}
+        rows = []
+        for name, number in (("killed", signal.SIGKILL), ("stopped", signal.SIGSTOP)):
+            files[number] = told = self.place.path / f"rank_{name}"
+            tell = f"Path({str(told)!r}).write_text(str(os.getpid()))"
+            wait = "__import__('time').sleep(60)"  # in the warm-up
+            edits = in_step(15, f"{tell}; {wait}")
+            rows.append(self.own(name, edited(self.emitted(), edits)))
+        path = self.recipe(rows, race=RACE + "warmup_steps = 20\n")
+        with self.place.start("run", path, "--out", "outside") as process:
+            while files:  # they come in any order
+                number = self.first_told(files, process)
+                os.kill(int(files.pop(number).read_text()), number)
+            out, _ = process.communicate(timeout=support.HANGS)
+        said = " ".join(out.split())
+        for name, reason in (
+            ("killed", "ended by signal 9"),
+            ("stopped", "was stopped"),
         ):
-            with self.subTest(number):
-                told = self.place.path / f"rank_{int(number)}"
-                tell = f"Path({str(told)!r}).write_text(str(os.getpid()))"
-                wait = "__import__('time').sleep(60)"  # amid a burst
-                source = edited(self.emitted(), in_step(30, f"{tell}; {wait}"))
-                path = self.recipe([self.own(told.name, source)])
-                with self.place.start("run", path, "--out", told.name[5:]) as process:
-                    os.kill(self.told(told, process), number)
-                    out, _ = process.communicate(timeout=support.HANGS)
-                self.assertRegex(" ".join(out.split()), f"rank 1: {reason}")
-                self.assertEqual(self.place.none_left(), {})
+            self.assertRegex(said, rf"{name}\.py: no result: rank 1: {reason}")
+        self.assertEqual(self.place.none_left(), {})
 
-    def told(self, file: Path, process: subprocess.Popen[str]) -> int:
-        support.wait_for(lambda: file.exists() and file.read_text(), process)
-        return int(file.read_text())
+    def first_told(
+        self, files: dict[signal.Signals, Path], process: subprocess.Popen[str]
+    ) -> signal.Signals:
+        def written() -> list[signal.Signals]:
+            return [
+                n for n, file in files.items() if file.exists() and file.read_text()
+            ]
+
+        support.wait_for(written, process)
+        return written()[0]
 
 
 if __name__ == "__main__":

@@ -85,6 +85,24 @@ WRONG: dict[str, tuple[str, tuple[str, str], str]] = {
     ),
 }
 
+# The same of TensorFlow's compiled step.
+IN_CALL = """compiled_of_all = compiled
+
+
+def compiled(function, *modules):
+    step, calls = compiled_of_all(function, *modules), []
+
+    def counted(*batch):
+        calls.append(None)
+        if PROCESS == 1 and len(calls) == {number}:
+            {code}
+        return step(*batch)
+
+    return counted
+
+
+def main():
+"""
 KILL = "__import__('os').kill(__import__('os').getpid(), {})"
 FAULTS = {
     "killed": (KILL.format(9), "rank 1: ended by signal 9"),
@@ -232,8 +250,8 @@ class Processes(unittest.TestCase):
     def test_a_rank_that_fails_is_its_contenders_failure(self) -> None:
         race = RACE + "stage_seconds = 40\nwarmup_steps = 20\n"
         rows = [
-            # In a burst of the race: the gate takes fewer steps.
-            self.own(name, "jax", (MAIN, IN_STEP.format(number=30, code=code)))
+            # In the warm-up of the race: the gate takes fewer steps.
+            self.own(name, "jax", (MAIN, IN_STEP.format(number=15, code=code)))
             for name, (code, _) in FAULTS.items()
         ]
         done = self.place.run("run", self.recipe(rows, race=race), "--out", "faults")
@@ -241,6 +259,13 @@ class Processes(unittest.TestCase):
             with self.subTest(name):
                 said = " ".join(done.out.split())
                 self.assertRegex(said, rf"{name}\.py: no result: {reason}")
+
+    @support.full_tier
+    def test_a_rank_of_tensorflow_that_is_killed_is_named(self) -> None:
+        edit = MAIN, IN_CALL.format(number=2, code=KILL.format(9))
+        path = self.recipe([self.own("killed_too", "tensorflow", edit)])
+        done = self.place.run("parity", path)
+        self.assertIn("rank 1: ended by signal 9 (SIGKILL)", done.out)
 
 
 def free_ports(count: int) -> list[int]:
