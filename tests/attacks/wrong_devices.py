@@ -127,7 +127,7 @@ TENSORFLOW = [
         ],
     ),
 ]
-CAUSES = {"mean_of_the_shares": "gradients multiplied by 0.5"}
+CAUSES = {"mean_of_the_shares": "gradients averaged over 2 devices twice"}
 SCRIPTS = [
     Script(framework, recipe, name, changes, CAUSES.get(name, ""))
     for framework, table in (("jax-devices", JAX), ("tensorflow-devices", TENSORFLOW))
