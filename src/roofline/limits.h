@@ -91,8 +91,9 @@ struct Limits {
   Rate scalar_hz = {}, vector_hz = {};
   double page_fault_s = 0;     // first touch of a 4 KiB page
   double process_start_s = 0;  // posix_spawn of a program that does nothing, until it is reaped
-  double link = 0;  // bytes per second from one process to another over the loopback interface; 0: not measured
-  double seconds = 0;          // duration of the measurement
+  double link =
+      0;  // bytes per second from one process to another over the loopback interface; 0: not measured
+  double seconds = 0;  // duration of the measurement
   std::vector<Absent> absent = {};
 
   // The highest peak for a dtype; null if it was not measured.
