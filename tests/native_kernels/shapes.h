@@ -4,7 +4,9 @@
 // time. cases.cc is compiled once for each instruction set; the test takes its functions from a table.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 namespace bakeoff {
