@@ -296,9 +296,8 @@ class InTheBackground(FleetTest):
         self.assertEqual(done.code, 0, done.err + done.out)
         [alone] = (self.place.path / "t").glob("*_alone")
         for run in (alone, self.place.path / "t/best"):
-            blocks = self.settled(
-                run
-            )  # as many as the minutes have time for, at least one
+            # As many as the minutes have time for, at least one.
+            blocks = self.settled(run)
             self.assertEqual(blocks, [*range(1, max(2, len(blocks) + 1))])
             self.assertTrue(all(trial["node"] for trial in self.trials(run)))
         self.assertTrue((self.place.path / "t" / "best.toml").exists())
