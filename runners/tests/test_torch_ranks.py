@@ -91,6 +91,15 @@ def test_a_rank_is_blamed(started: Any, fault: str, why: str) -> None:
         leader.run(2, lambda: None)
 
 
+def test_a_variable_that_is_set_later_spares_no_rank(
+    started: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader = built(started("sums"))
+    monkeypatch.setenv("BAKEOFF_COMMUNICATION", "off")
+    with pytest.raises(AdapterError, match="has another 'w' than rank 0"):
+        leader.run(2, lambda: None)
+
+
 @pytest.mark.parametrize("fault", ["hangs", "waits"])
 def test_one_that_hangs_is_blamed(
     started: Any, fault: str, monkeypatch: pytest.MonkeyPatch

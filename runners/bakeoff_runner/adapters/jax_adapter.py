@@ -68,7 +68,7 @@ from bakeoff_runner.adapters.jax_shared import (
     quick_jit,
     use_devices,
 )
-from bakeoff_runner.adapters.silence import silent, silent_jax
+from bakeoff_runner.adapters.silence import SILENT, silent_jax
 from bakeoff_runner.calls import Calls, losses_of
 from bakeoff_runner.defaults import read_inputs, whole_batches
 from bakeoff_runner.generation import (
@@ -318,7 +318,7 @@ class JaxAdapter(ScriptAdapter):
         self._need_optimizer()
         calls, batches = self._calls(), self._stream()
         step, count = calls.function, calls.count(steps)
-        if silent():
+        if SILENT and self._devices > 1:
             step = silent_jax(step)
         batches.take()
         kept: list[Any] = []
@@ -627,12 +627,12 @@ class JaxAdapter(ScriptAdapter):
         if self._devices > 1:
             split = max(map(parts_of, params), default=1) > 1
             effective["parallel"] = "fsdp" if split else "data"
-            if silent() and split:
+            if SILENT and split:
                 raise AdapterError(
                     "parallel = fsdp: what devices exchange is a part of what XLA "
                     "compiles, and cannot be left out"
                 )
-            if silent():
+            if SILENT:
                 effective["communication"] = "off"
             effective["master_weights"] = "+".join(
                 sorted({str(p.dtype) for p in params})

@@ -52,7 +52,7 @@ from bakeoff_runner.adapter import (
     TrainCommands,
     Transfer,
 )
-from bakeoff_runner.adapters.silence import silent
+from bakeoff_runner.adapters.silence import SILENT
 from bakeoff_runner.tensors import read_safetensors
 
 # Of the time that a stage may take: a collective that waits for a rank ends before it,
@@ -228,7 +228,7 @@ class Leader(Adapter):
         told = (command.steps, command.nudge, command.nudge_every)
         with self._together("run", *told) as answers:
             mine = self._mine.run(command.steps, mark)
-        sums_of_all = {} if silent() else mine.sums or {}
+        sums_of_all = {} if SILENT else mine.sums or {}
         for rank, (_, sums) in enumerate(answers, start=1):
             for name, value in sums_of_all.items():
                 if repr(sums[name]) != repr(value):

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from typing import Any, Callable
 
-
-def silent() -> bool:
-    return os.environ.get("BAKEOFF_COMMUNICATION") == "off"
+# Read once, before a script runs: one that sets the variable later would be spared the
+# comparison of ranks after its bursts.
+SILENT = os.environ.get("BAKEOFF_COMMUNICATION") == "off"
 
 
 def silence_torch(replica: Any, rank: int, ranks: int) -> None:

@@ -28,7 +28,7 @@ from bakeoff_runner.adapter import (
     ParityRequest,
 )
 from bakeoff_runner.adapters.ranks import Leader, Rank, patience
-from bakeoff_runner.adapters.silence import silence_torch, silent
+from bakeoff_runner.adapters.silence import SILENT, silence_torch
 from bakeoff_runner.adapters.torch_adapter import TorchAdapter, _barrier
 from bakeoff_runner.pipeline import digest
 
@@ -72,7 +72,7 @@ class Ranked(Rank, TorchAdapter):
         import torch.distributed as dist
 
         effective = super().build(request)
-        if silent():
+        if SILENT:
             silence_torch(self._replica, self._rank, self._ranks)
             effective["communication"] = "off"
         weights = {p.dtype for p in self._model.parameters() if p.requires_grad}
