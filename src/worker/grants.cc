@@ -109,9 +109,9 @@ Result<fs::path> allocator_library(const std::string& allocator, const fs::path&
   return Error{.message = fmt::format("allocator '{}' is no library", allocator)};
 }
 
-Status apply(const Controls& controls, const Machine& machine, WorkerSpec& spec) {
-  const std::string n = std::to_string(controls.threads);
-  spec.threads = controls.threads;
+void set_threads(int threads, WorkerSpec& spec) {
+  const std::string n = std::to_string(threads);
+  spec.threads = threads;
   for (const char* name :
        {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"}) {
     spec.environment[name] = n;
@@ -119,6 +119,10 @@ Status apply(const Controls& controls, const Machine& machine, WorkerSpec& spec)
   for (const emit::Framework* framework : emit::frameworks()) {
     for (const std::string& name : framework->thread_variables) spec.environment[name] = n;
   }
+}
+
+Status apply(const Controls& controls, const Machine& machine, WorkerSpec& spec) {
+  set_threads(controls.threads, spec);
   TRY(spec.cpus, cpus_of(controls, machine.cpus));
   if (controls.allocator == "tuned") {
     for (const auto& [name, value] : tuned_malloc()) spec.environment[name] = value;

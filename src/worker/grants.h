@@ -34,6 +34,9 @@ Machine this_machine();
 Result<std::filesystem::path> allocator_library(const std::string& allocator,
                                                 const std::filesystem::path& root = "/");
 
+// Sets the threads of a worker, and the variables of its environment from which libraries take their number.
+void set_threads(int threads, WorkerSpec& spec);
+
 // Sets the parts of `spec` that controls decide. Errors: the library is missing; we may not run on a CPU.
 Status apply(const Controls& controls, const Machine& machine, WorkerSpec& spec);
 

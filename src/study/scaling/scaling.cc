@@ -12,6 +12,7 @@
 #include "sample/machine_limits.h"
 #include "study/ledger.h"
 #include "study/scaling/scaling_trial.h"
+#include "worker/grants.h"
 
 namespace bakeoff {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 void give_share(WorkerSpec& worker, int64_t devices) {
   if (worker.cpus.empty()) worker.cpus = sample::allowed_cpus();
   worker.cpus.resize(std::max<size_t>(1, worker.cpus.size() / static_cast<size_t>(devices)));
-  worker.threads = std::max(1, worker.threads / static_cast<int>(devices));
+  set_threads(std::max(1, worker.threads / static_cast<int>(devices)), worker);
 }
 
 struct Way {

@@ -55,18 +55,12 @@ std::string why_not(const std::optional<Trial>& trial) {
   return trial->invalid.value_or(trial->dropped);
 }
 
-// A worker that does not know the variable trains on as usual.
-bool is_silent(const Trial& trial) {
-  const auto found = trial.effective.find("communication");
-  return found != trial.effective.end() && found->second == kCommunicationOff;
-}
-
 std::string effective(const Trial& trial, const std::string& key) {
   const auto found = trial.effective.find(key);
   return found == trial.effective.end() ? "" : found->second.substr(0, found->second.find(' '));
 }
 
-// What the heats of one contender come to: the logarithms of their ratios.
+// The logarithms of the ratios of step times that the heats of one contender show.
 class ScalingHeats {
  public:
   void add(const ScalingTrial& record) {
@@ -74,12 +68,13 @@ class ScalingHeats {
     note(record.strong, "");
     if (!strong) return;
     strong_.push_back(*strong);
-    if (const auto one = value_of(record.one)) one_.push_back(*one - *strong);
+    const auto one = value_of(record.one), weak = value_of(record.weak), silent = value_of(record.silent);
+    if (one) one_.push_back(*one - *strong);
     note(record.one, "one device: ");
-    const auto one = value_of(record.one), weak = value_of(record.weak);
     if (one && weak) weak_.push_back(*one - *weak);
     note(record.weak, fmt::format("{} rows on each device: ", record.batch));
-    if (const auto silent = value_of(record.silent); silent && is_silent(*record.silent))
+    // A worker that does not know the variable trains on as usual.
+    if (silent && effective(*record.silent, "communication") == kCommunicationOff)
       silent_.push_back(*silent - *strong);
     else if (silent)
       said("without communication: its worker cannot leave it out");
