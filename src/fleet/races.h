@@ -39,8 +39,8 @@ struct Spread {
 // `folder`: where the runs will be.
 Status check_spread(const Spread& spread, const std::filesystem::path& folder);
 
-// Proves the contenders of a new run, or of one whose proofs were interrupted, and makes it a fleet's. After Ctrl-C it
-// is none yet: a contender without its proof would be left out without a word.
+// Proves the contenders of a new run, or of one whose proofs were interrupted, and makes it a fleet's. After
+// Ctrl-C it is not a fleet's yet: a contender that was not proven would be left out without a word.
 Status make_fleets(run::Session session, const Spread& spread);
 
 // Each race is a run of its own, as of `bakeoff fleet plan`; one that its folder holds goes on with its own settings. A

@@ -44,8 +44,8 @@ Result<Session> Session::reopen(const std::filesystem::path& folder, Surrounding
     return Error{.message = "its heats are run by a fleet",
                  .where = folder.string(),
                  .remedy =
-                     "`bakeoff fleet submit` and `bakeoff fleet collect` go on with it; a suite or a "
-                     "search that began it, with --engine"};
+                     "go on by `bakeoff fleet submit` and `bakeoff fleet collect`, or by the suite or the "
+                     "search that began it, again with --engine"};
   TRY(Plan plan, reopen_plan(folder, with.interpreters));
   return Session(std::move(plan), std::move(with));
 }

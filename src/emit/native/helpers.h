@@ -563,7 +563,7 @@ void argmax(int64_t outer, const Real* x, int32_t* y) {
   });
 }
 
-// The maximum of y and x; not a number where either is none.
+// The maximum of y and x; NaN where either is NaN.
 inline Real larger(Real y, Real x) { return x <= y || std::isnan(y) ? y : x; }
 
 inline Real smaller(Real y, Real x) { return x >= y || std::isnan(y) ? y : x; }
