@@ -118,14 +118,13 @@ void tile(Bench& bench) {
                                .vectors = kVectors,
                                .a_wide = kSteps,
                                .b_step = kWide,
-                               .y_wide = kWide,
-                               .part = native::Lanes<float>::kLanes,
                                .b_part = native::Lanes<float>::kLanes};
   Numbers a(kRows * kSteps), b(kSteps * kWide), y(kRows * kWide);
   line(bench, fmt::format("tile {} x {} in the first cache", kRows, kVectors), 200.0 * kRows * kWide * kSteps,
        92, [&] {
          for (int i = 0; i < 100; ++i)
-           native::tile<float, kTile>(a.data(), b.data(), {.inner = kSteps}, {}, y.data());
+           native::tile<float, kTile>(a.data(), b.data(), {.inner = kSteps}, {}, y.data(),
+                                  {.wide = kWide, .part = native::Lanes<float>::kLanes});
        });
 }
 
@@ -168,23 +167,22 @@ void conv(Bench& bench, const std::string& name, int64_t n, unsigned which = kAl
 template <int64_t kIn, int64_t kOut>
 void linear(Bench& bench, const std::string& name, int64_t m) {
   const double flops = 2.0 * static_cast<double>(m * kIn * kOut);
-  Numbers x(m * kIn), w(kIn * kOut), y(m * kOut), bias(kOut), work(native::linear_work<float, kIn, kOut>());
+  Numbers x(m * kIn), w(kIn * kOut), y(m * kOut), bias(kOut), work(native::linear_work<float>());
   Numbers packed(std::max(native::packed_size<float>(kIn, kOut), native::packed_size<float>(kOut, kIn)));
   line(bench, name + " forward, packing too", flops, 0, [&] {
-    native::linear_pack<float, kIn, kOut>(w.data(), packed.data());
-    native::linear<float, kIn, kOut, native::kBias>(m, x.data(), packed.data(), {.bias = bias.data()},
-                                                    y.data(), work.data());
+    native::linear_pack<float>(kIn, kOut, w.data(), packed.data());
+    native::linear<float>(m, kIn, kOut, x.data(), packed.data(), {.bias = bias.data()}, y.data(), native::kBias,
+                          work.data());
   });
   line(bench, name + " forward", flops, 0, [&] {
-    native::linear<float, kIn, kOut, native::kBias>(m, x.data(), packed.data(), {.bias = bias.data()},
-                                                    y.data(), work.data());
+    native::linear<float>(m, kIn, kOut, x.data(), packed.data(), {.bias = bias.data()}, y.data(), native::kBias,
+                          work.data());
   });
   line(bench, name + " dX", flops, 0, [&] {
-    native::linear_dx<float, kIn, kOut, native::kPlain>(m, y.data(), packed.data(), {}, x.data(),
-                                                        work.data());
+    native::linear_dx<float>(m, kIn, kOut, y.data(), packed.data(), {}, x.data(), native::kPlain, work.data());
   });
   line(bench, name + " dW", flops, 0, [&] {
-    native::linear_dw<float, kIn, kOut, native::kPlain>(m, x.data(), y.data(), w.data(), 0, kIn, work.data());
+    native::linear_dw<float>(m, kIn, kOut, x.data(), y.data(), w.data(), native::kPlain, work.data());
   });
 }
 

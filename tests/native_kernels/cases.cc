@@ -47,19 +47,19 @@ template <typename T, size_t kIndex>
 void fully_connected(Layer<T>& l) {
   constexpr int64_t kIn = kLinears[kIndex].in, kOut = kLinears[kIndex].out;
   auto packed = used<T>(packed_size<T>(kIn, kOut)), turned = used<T>(packed_size<T>(kOut, kIn));
-  auto work = used<T>(linear_work<T, kIn, kOut>());
-  linear_pack<T, kIn, kOut>(l.w.data(), packed.data());
-  linear_dx_pack<T, kIn, kOut>(l.w.data(), turned.data());
+  auto work = used<T>(linear_work<T>());
+  linear_pack<T>(kIn, kOut, l.w.data(), packed.data());
+  linear_dx_pack<T>(kIn, kOut, l.w.data(), turned.data());
   const int64_t step = l.pieces ? 1 : l.n, row = l.pieces ? (kIn + 2) / 3 : kIn;
   for (int64_t i = 0; i < l.n; i += step) {
-    linear<T, kIn, kOut, kBias | kAdd | kRelu>(step, l.x.data() + i * kIn, packed.data(),
-                                               {.bias = l.bias.data()}, l.y.data() + i * kOut, work.data());
-    linear_dx<T, kIn, kOut, kMask>(step, l.dy.data() + i * kOut, turned.data(),
-                                   {.mask = l.x.data() + i * kIn}, l.dx.data() + i * kIn, work.data());
+    linear<T>(step, kIn, kOut, l.x.data() + i * kIn, packed.data(), {.bias = l.bias.data()},
+              l.y.data() + i * kOut, kBias | kAdd | kRelu, work.data());
+    linear_dx<T>(step, kIn, kOut, l.dy.data() + i * kOut, turned.data(), {.mask = l.x.data() + i * kIn},
+                 l.dx.data() + i * kIn, kMask, work.data());
   }
   for (int64_t i = 0; i < kIn; i += row)
-    linear_dw<T, kIn, kOut, kAdd>(l.n, l.x.data(), l.dy.data(), l.dw.data(), i, std::min(i + row, kIn),
-                                  work.data());
+    multiply<T>(std::min(row, kIn - i), l.n, kOut, {l.x.data() + i, 1, kIn}, {l.dy.data(), kOut, 1}, {},
+                l.dw.data() + i * kOut, kOut, kAdd, work.data());
 }
 
 template <typename T, size_t... kConvs, size_t... kLinear>

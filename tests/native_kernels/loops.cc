@@ -18,11 +18,11 @@ void layer(int64_t n, const T* x, const T* w, const T* dy, T* y, T* dx, T* dw, T
 
 template <typename T, int64_t kIn, int64_t kOut>
 void fully_connected(int64_t m, const T* x, const T* w, const T* dy, T* y, T* dx, T* dw, T* packed, T* work) {
-  linear_pack<T, kIn, kOut>(w, packed);
-  linear<T, kIn, kOut, kBias>(m, x, packed, {.bias = w}, y, work);
-  linear_dx_pack<T, kIn, kOut>(w, packed);
-  linear_dx<T, kIn, kOut, kPlain>(m, dy, packed, {}, dx, work);
-  linear_dw<T, kIn, kOut, kPlain>(m, x, dy, dw, 0, kIn, work);
+  linear_pack<T>(kIn, kOut, w, packed);
+  linear<T>(m, kIn, kOut, x, packed, {.bias = w}, y, kBias, work);
+  linear_dx_pack<T>(kIn, kOut, w, packed);
+  linear_dx<T>(m, kIn, kOut, dy, packed, {}, dx, kPlain, work);
+  linear_dw<T>(m, kIn, kOut, x, dy, dw, kPlain, work);
 }
 
 #define LAYER_OF(T, ...) \

@@ -124,9 +124,6 @@ struct Slide {
                                  .b_jump = W.c * kB,
                                  .a_leap = W.dilation_h * F::kRow,
                                  .b_leap = W.s * W.c * kB,
-                                 .y_tall = W.y_row,
-                                 .y_wide = W.y_pixel,
-                                 .part = kPart,
                                  .b_part = Lanes<T>::kLanes,
                                  .finish = kFinish};
     const int64_t r = first_tap(oy + kTall - 1), r_count = last_tap(oy) - r;
@@ -134,7 +131,8 @@ struct Slide {
                           (ox * W.stride_w + s * W.dilation_w) * F::kPixel;
     const int64_t to = oy * W.y_row + ox * W.y_pixel;
     const Turns turns = {r_count, F::kMerged ? 1 : s_count, F::kMerged ? s_count * W.c : W.c};
-    tile<T, kTile>(from, b + (r * W.s + s) * W.c * kB, turns, with.moved(0, to), y + to);
+    tile<T, kTile>(from, b + (r * W.s + s) * W.c * kB, turns, with.moved(0, to), y + to,
+                   {.tall = W.y_row, .wide = W.y_pixel, .part = kPart});
   }
 
   // One picture, one block of columns.
@@ -166,7 +164,7 @@ struct Slide {
     for (int64_t first = 0; first < pictures; first += kPictures) {
       const int64_t count = std::min(kPictures, pictures - first);
       const T* const from = F::fill(count, x + first * W.h * W.w * W.pitch, work);
-      for_columns<T, W.k>([&](auto n, auto part, int64_t column) {
+      for_all_columns<T, W.k>([&](auto n, auto part, int64_t column) {
         for (int64_t i = 0; i < count; ++i) {
           const int64_t to = (first + i) * y_picture + column;
           picture<n.value, part.value>(from + i * F::kPicture, b + column * kSteps, with.moved(column, to),
@@ -199,12 +197,12 @@ template <typename T, Conv S>
 void conv2d_pack(const T* w, T* packed) {
   constexpr int64_t kDeep = S.r * S.s * (S.c / S.groups), kOut = S.k / S.groups;
   for (int64_t g = 0; g < S.groups; ++g)
-    pack<T, kOut>(kDeep, 0, kDeep, w + g * kOut, S.k, packed + g * packed_size<T>(kDeep, kOut));
+    pack<T>(kDeep, 0, kDeep, kOut, {w + g * kOut, S.k, 1}, packed + g * packed_size<T>(kDeep, kOut));
 }
 
 template <typename T, Conv S>
 constexpr int64_t conv2d_work() {
-  if constexpr (is_product(S)) return RowProduct<T, S.c>::kWork;
+  if constexpr (is_product(S)) return Blocks<T>::kWork;
   return Slide<T, forward_window(S), kPlain>::kWork;
 }
 
@@ -213,7 +211,7 @@ template <typename T, Conv S, unsigned kFinish>
 void conv2d(int64_t n, const T* x, const T* packed, Beside<T> with, T* y, T* work) {
   constexpr int64_t kIn = S.c / S.groups, kOut = S.k / S.groups;
   if constexpr (is_product(S))
-    return multiply_rows<T, S.c, S.k, kFinish>(n * S.h * S.w, x, packed, with, y, work);
+    return multiply_packed<T>(n * S.h * S.w, S.c, S.k, {x, S.c, 1}, packed, with, y, S.k, kFinish, work);
   for (int64_t g = 0; g < S.groups; ++g)
     Slide<T, forward_window(S), kFinish>::run(
         n, x + g * kIn, packed + g * packed_size<T>(S.r * S.s * kIn, kOut), with.moved(g * kOut, g * kOut),
@@ -296,8 +294,8 @@ void conv2d_dx_pack(const T* w, T* packed) {
         for (int64_t j = 0; j < B::kWindow.s; ++j) {
           const int64_t r = B::kRows.first + B::kRows.step * (B::kWindow.r - 1 - i);
           const int64_t s = B::kColumns.first + B::kColumns.step * (B::kWindow.s - 1 - j);
-          pack_transposed<T, kIn>(B::kSteps, (i * B::kWindow.s + j) * kOut, kOut,
-                                  w + (r * S.s + s) * kIn * S.k + g * kOut, S.k, packed + before);
+          pack<T>(B::kSteps, (i * B::kWindow.s + j) * kOut, kOut, kIn,
+                  {w + (r * S.s + s) * kIn * S.k + g * kOut, 1, S.k}, packed + before);
         }
       }
     });
@@ -306,7 +304,7 @@ void conv2d_dx_pack(const T* w, T* packed) {
 
 template <typename T, Conv S>
 constexpr int64_t conv2d_dx_work() {
-  int64_t most = is_product(S) ? RowProduct<T, S.k>::kWork : 0;
+  int64_t most = is_product(S) ? Blocks<T>::kWork : 0;
   for_phases<T, S>([&](auto phase, int64_t) {
     if constexpr (Backward<S, phase.value>::kSees)
       most = std::max(most, Slide<T, Backward<S, phase.value>::kWindow, kPlain>::kWork);
@@ -319,7 +317,7 @@ template <typename T, Conv S, unsigned kFinish>
 void conv2d_dx(int64_t n, const T* dy, const T* packed, Beside<T> with, T* dx, T* work) {
   constexpr int64_t kIn = S.c / S.groups, kOut = S.k / S.groups;
   if constexpr (is_product(S))
-    return multiply_rows<T, S.k, S.c, kFinish>(n * S.h * S.w, dy, packed, with, dx, work);
+    return multiply_packed<T>(n * S.h * S.w, S.k, S.c, {dy, S.k, 1}, packed, with, dx, S.c, kFinish, work);
   for (int64_t g = 0; g < S.groups; ++g, packed += conv2d_dx_group<T, S>()) {
     for_phases<T, S>([&](auto phase, int64_t before) {
       using B = Backward<S, phase.value>;
@@ -360,9 +358,6 @@ struct WeightGradient {
                                  .b_jump = S.ow * S.k,
                                  .a_leap = F::kPicture,
                                  .b_leap = S.oh * S.ow * S.k,
-                                 .y_tall = kRun * S.k,
-                                 .y_wide = S.k,
-                                 .part = kPart,
                                  .b_part = kPart,
                                  .finish = kAdd};
     const int64_t r = F::kMerged ? run : run / S.s, s = F::kMerged ? 0 : run % S.s;
@@ -374,7 +369,7 @@ struct WeightGradient {
         F::kStart + (first * S.stride_h + r * S.dilation_h) * F::kRow + s * S.dilation_w * F::kPixel;
     if (last > first)
       tile<T, kTile>(x + from + row, dy + first * S.ow * S.k, {pictures, last - first, S.ow}, {},
-                     dw + (run * kRun + row) * S.k);
+                     dw + (run * kRun + row) * S.k, {.tall = kRun * S.k, .wide = S.k, .part = kPart});
   }
 
   // dw += the sum over n pictures.
@@ -385,7 +380,7 @@ struct WeightGradient {
       const T* const from = F::fill(count, x + begin * S.h * S.w * S.c, work);
       const T* const gradient = dy + begin * S.oh * S.ow * S.k;
       for (int64_t oy = 0; oy < S.oh; oy += kStrip) {
-        for_columns<T, kOut>([&](auto vectors, auto part, int64_t column) {
+        for_all_columns<T, kOut>([&](auto vectors, auto part, int64_t column) {
           constexpr int64_t kWide = best_rows(kRun, vectors.value);
           constexpr int64_t kTall = F::kMerged && kWide == kRun ? best_rows(kRuns, vectors.value, kWide) : 1;
           for_all_rows<kRuns, kTall>([&](auto tall, int64_t run) {
@@ -402,7 +397,7 @@ struct WeightGradient {
 
 template <typename T, Conv S>
 constexpr int64_t conv2d_dw_work() {
-  return is_product(S) ? ColumnProduct<T, S.k>::kWork : WeightGradient<T, S>::kWork;
+  return is_product(S) ? Blocks<T>::kWork : WeightGradient<T, S>::kWork;
 }
 
 // dw += gradient of w. The order of its sums depends on n alone: give each fixed group of pictures a dw of
@@ -411,7 +406,7 @@ template <typename T, Conv S>
 void conv2d_dw(int64_t n, const T* x, const T* dy, T* dw, T* work) {
   constexpr int64_t kIn = S.c / S.groups, kOut = S.k / S.groups;
   if constexpr (is_product(S))
-    return multiply_transposed<T, S.c, S.k, kAdd>(n * S.h * S.w, x, dy, dw, 0, S.c, work);
+    return multiply<T>(S.c, n * S.h * S.w, S.k, {x, 1, S.c}, {dy, S.k, 1}, {}, dw, S.k, kAdd, work);
   for (int64_t g = 0; g < S.groups; ++g)
     WeightGradient<T, S>::run(n, x + g * kIn, dy + g * kOut, dw + g * kOut, work);
 }

@@ -14,26 +14,13 @@ constexpr int64_t packed_size(int64_t depth, int64_t columns) {
   return depth * up(columns, Lanes<T>::kLanes);
 }
 
-// Steps `first` and after of B (rows x kColumns at b, `pitch` from row to row) into a packed B of `depth`
-// steps.
-template <typename T, int64_t kColumns>
-__attribute__((noinline)) void pack(int64_t depth, int64_t first, int64_t rows, const T* b, int64_t pitch,
-                                    T* to) {
-  using L = Lanes<T>;
-  for_columns<T, kColumns>([&](auto n, auto part, int64_t column) {
-    constexpr int64_t kVectors = n.value, kPart = part.value;
-    T* out = to + column * depth + first * kVectors * L::kLanes;
-    const T* from = b + column;
-    for (int64_t row = 0; row < rows; ++row, from += pitch, out += kVectors * L::kLanes) {
-      NATIVE_UNROLL
-      for (int64_t v = 0; v < kVectors; ++v) {
-        const T* const p = from + v * L::kLanes;
-        L::store(out + v * L::kLanes,
-                 v + 1 == kVectors && kPart < L::kLanes ? L::load(p, kPart) : L::load(p));
-      }
-    }
-  });
-}
+// A matrix: row i, column j lies at p[i * row + j * column].
+template <typename T>
+struct Matrix {
+  const T* p;
+  int64_t row, column;
+  Matrix at(int64_t i, int64_t j) const { return {p + i * row + j * column, row, column}; }
+};
 
 // Four rows of four floats become four columns; any other block one number after the other.
 inline void transpose(const float* from, int64_t pitch, float* to, int64_t to_pitch) {
@@ -49,22 +36,34 @@ inline void transpose(const double* from, int64_t pitch, double* to, int64_t to_
   }
 }
 
-// The same of a B that lies transposed: step r of column c is b[c * pitch + r].
-template <typename T, int64_t kColumns>
-__attribute__((noinline)) void pack_transposed(int64_t depth, int64_t first, int64_t rows, const T* b,
-                                               int64_t pitch, T* to) {
-  constexpr int64_t kLanes = Lanes<T>::kLanes;
-  for_columns<T, kColumns>([&](auto n, auto part, int64_t column) {
-    constexpr int64_t kWide = n.value * kLanes, kThere = kWide - kLanes + part.value;
+// Steps `first` and after of B (rows x columns) into a packed B of `depth` steps.
+template <typename T>
+__attribute__((noinline)) void pack(int64_t depth, int64_t first, int64_t rows, int64_t columns, Matrix<T> b,
+                                    T* to) {
+  using L = Lanes<T>;
+  for_columns<T>(columns, [&](auto n, int64_t part, int64_t column) {
+    constexpr int64_t kVectors = n.value, kWide = kVectors * L::kLanes;
     T* const out = to + column * depth + first * kWide;
-    const T* const from = b + column * pitch;
+    const Matrix<T> from = b.at(0, column);
+    const int64_t there = kWide - L::kLanes + part;
+    if (b.column == 1) {
+      for (int64_t row = 0; row < rows; ++row) {
+        NATIVE_UNROLL
+        for (int64_t v = 0; v < kVectors; ++v) {
+          const T* const p = from.p + row * b.row + v * L::kLanes;
+          L::store(out + row * kWide + v * L::kLanes,
+                   v + 1 == kVectors && part < L::kLanes ? L::load(p, part) : L::load(p));
+        }
+      }
+      return;
+    }
     for (int64_t c = 0; c < kWide; c += 4) {
-      const int64_t squares = c + 4 <= kThere ? rows / 4 * 4 : 0;
+      const int64_t squares = c + 4 <= there && b.row == 1 ? rows / 4 * 4 : 0;
       for (int64_t r = 0; r < squares; r += 4)
-        transpose(from + c * pitch + r, pitch, out + r * kWide + c, kWide);
+        transpose(from.p + c * b.column + r, b.column, out + r * kWide + c, kWide);
       for (int64_t r = squares; r < rows; ++r) {
         for (int64_t i = c; i < std::min(c + 4, kWide); ++i)
-          out[r * kWide + i] = i < kThere ? from[i * pitch + r] : T{0};
+          out[r * kWide + i] = i < there ? from.p[i * b.column + r * b.row] : T{0};
       }
     }
   });

@@ -25,6 +25,7 @@ enum Finish : unsigned {
   kRelu = 4,  // max(0, .)
   kMask =
       8,  // 0 where mask <= 0: the gradient before a ReLU, `mask` is what it gave (or took), laid out as y
+  kAny = 16,  // what the call says: one tile for all finishes, where the loop is long enough
 };
 
 // Distances count numbers. Row i of the tile is row i / wide, column i % wide of a grid.
@@ -34,10 +35,15 @@ struct TileShape {
   int64_t a_step = 1, b_step = 1;  // of the inner loop
   int64_t a_jump = 0, b_jump = 0;  // of the loop around it
   int64_t a_leap = 0, b_leap = 0;  // of the one around that
-  int64_t y_tall = 0, y_wide = 0;  // from row to row of the result
-  int64_t part = 1;                // lanes of the last vector that exist in y, bias and mask
-  int64_t b_part = 1;              // in B, which may be packed and filled up with zeros
+  int64_t b_part = 1;              // lanes of the last vector that exist in B; all where it is packed
   unsigned finish = kPlain;
+};
+
+// Where a tile's sums go.
+struct Out {
+  int64_t tall = 0, wide = 0;  // from row to row of y
+  int64_t part = 1;            // lanes of the last vector that exist in y, bias and mask
+  unsigned finish = kPlain;    // of a tile that is made for kAny
 };
 
 // How often the three loops of a tile run.
@@ -85,7 +91,8 @@ NATIVE_INLINE void finish_row(unsigned finish, int64_t part, typename Lanes<T>::
 
 // y = finish(sum over outer, middle, inner of A[row] * B). `with.mask` moves as y does.
 template <typename T, TileShape S>
-__attribute__((noinline)) void tile(const T* a, const T* b, Turns turns, Beside<T> with, T* y) {
+__attribute__((noinline)) void tile(const T* a, const T* b, Turns turns, Beside<T> with, T* y,
+                                    Out out) {
   using L = Lanes<T>;
   using V = typename L::V;
   constexpr int64_t kRows = S.tall * S.wide, kVectors = S.vectors;
@@ -119,10 +126,11 @@ __attribute__((noinline)) void tile(const T* a, const T* b, Turns turns, Beside<
       }
     }
   }
+  const unsigned finish = S.finish == kAny ? out.finish : S.finish;
   NATIVE_UNROLL
   for (int64_t r = 0; r < kRows; ++r) {
-    const int64_t at = r / S.wide * S.y_tall + r % S.wide * S.y_wide;
-    finish_row<T, kVectors>(S.finish, S.part, sums[r], with.moved(0, at), y + at);
+    const int64_t at = r / S.wide * out.tall + r % S.wide * out.wide;
+    finish_row<T, kVectors>(finish, out.part, sums[r], with.moved(0, at), y + at);
   }
 }
 
@@ -152,10 +160,22 @@ struct Number {
 
 constexpr int64_t up(int64_t count, int64_t multiple) { return (count + multiple - 1) / multiple * multiple; }
 
-// Calls visit(Number<vectors>, Number<lanes of the last vector>, first column) for each block of columns:
-// pairs of vectors, and at the end one or three.
+// Calls visit(Number<vectors>, lanes of the last vector, first column) for each block of columns: pairs of
+// vectors, and at the end one, two or three.
+template <typename T, typename Visit>
+NATIVE_INLINE void for_columns(int64_t columns, const Visit& visit) {
+  constexpr int64_t kLanes = Lanes<T>::kLanes;
+  const int64_t vectors = up(columns, kLanes) / kLanes, part = columns - (vectors - 1) * kLanes;
+  const int64_t last = vectors == 1 ? 1 : 2 + vectors % 2, whole = (vectors - last) * kLanes;
+  for (int64_t column = 0; column < whole; column += 2 * kLanes) visit(Number<2>{}, kLanes, column);
+  if (last == 1) visit(Number<1>{}, part, whole);
+  if (last == 2) visit(Number<2>{}, part, whole);
+  if (last == 3) visit(Number<3>{}, part, whole);
+}
+
+// The same of a constant number of columns, with Number<lanes of the last vector>.
 template <typename T, int64_t kColumns, typename Visit>
-NATIVE_INLINE void for_columns(const Visit& visit) {
+NATIVE_INLINE void for_all_columns(const Visit& visit) {
   constexpr int64_t kLanes = Lanes<T>::kLanes, kVectors = up(kColumns, kLanes) / kLanes;
   constexpr int64_t kPart = kColumns - (kVectors - 1) * kLanes;
   constexpr int64_t kLast = kVectors == 1 ? 1 : kVectors % 2 == 1 ? 3 : kPart < kLanes ? 2 : 0;
@@ -165,17 +185,16 @@ NATIVE_INLINE void for_columns(const Visit& visit) {
   if constexpr (kLast > 0) visit(Number<kLast>{}, Number<kPart>{}, kWhole);
 }
 
-// Calls visit(Number<rows>, first row) for tiles of kTile rows, and of 8, 4, 2 and 1 for the rest.
+// Calls visit(Number<rows>, first row) for tiles of kTile rows, and of 8, 2 and 1 for the rest.
 template <int64_t kTile, typename Visit>
 NATIVE_INLINE void for_rows(int64_t count, const Visit& visit) {
   int64_t row = 0;
-  for (; row + kTile <= count; row += kTile) visit(Number<kTile>{}, row);
   const auto rest = [&](auto rows) {
-    if constexpr (rows.value < kTile) {
-      if (count - row >= rows.value) visit(rows, row), row += rows.value;
-    }
+    for (; row + rows.value <= count; row += rows.value) visit(rows, row);
   };
-  rest(Number<16>{}), rest(Number<8>{}), rest(Number<4>{}), rest(Number<2>{}), rest(Number<1>{});
+  rest(Number<kTile>{});
+  if constexpr (kTile > 8) rest(Number<8>{});
+  rest(Number<2>{}), rest(Number<1>{});
 }
 
 // The same for a constant number of rows: one tile of all that is left.
