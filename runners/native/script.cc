@@ -1,6 +1,8 @@
 #include "script.h"
 
+#include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "base/sha256.h"
 
@@ -19,6 +21,13 @@ auto guarded(Act act) {
   }
 }
 
+// As many as programs make at most (default_threads() in their helpers).
+int64_t threads() {
+  const char* const wanted = std::getenv("OMP_NUM_THREADS");
+  if (wanted != nullptr && std::atoll(wanted) > 0) return std::atoll(wanted);
+  return std::max<int64_t>(std::thread::hardware_concurrency(), 1);
+}
+
 class NativeAdapter : public Adapter {
  public:
   Json import_framework(const ImportRequest& request) override {
@@ -26,7 +35,7 @@ class NativeAdapter : public Adapter {
       throw AdapterError("unknown option '" + option + "' of framework native");
     return {{"versions", {{"compiler", kCompiler}}},
             {"device", "cpu"},
-            {"effective", {{"threads", 1}, {"compiler", kCompiler}}}};
+            {"effective", {{"threads", threads()}, {"compiler", kCompiler}}}};
   }
 
   Json build(const BuildRequest& request) override {

@@ -45,7 +45,7 @@ class Program {
   virtual std::vector<std::string> save(const std::string& out) const = 0;
   virtual std::vector<double> rates(const std::vector<int64_t>& steps) = 0;  // empty: constant
   // Of each input of the present batch its shape and its numbers in 32 bits.
-  virtual std::vector<std::pair<std::vector<int64_t>, std::string>> inputs() const = 0;
+  virtual std::vector<std::pair<std::vector<int64_t>, std::string>> inputs() = 0;
 };
 
 template <typename Idiom>
@@ -88,8 +88,7 @@ class ProgramOf : public Program {
     network_.set_batch(first, count);
     if constexpr (requires { network_.masks; }) ++network_.masks;
     std::map<std::string, Tensor> all;
-    all["loss"] = Idiom::tensor_of({network_.forward()}, {});
-    network_.backward();
+    all["loss"] = Idiom::tensor_of({network_.loss_and_gradients()}, {});
     all["output"] = network_.output();
     for (const auto& p : network_.table) {
       const Real* const values = p.trained ? network_.gradients : network_.parameters;
@@ -109,6 +108,7 @@ class ProgramOf : public Program {
       const std::vector<Real> added = held(changes_, p);
       for (int64_t i = 0; i < p.count; ++i) at(p)[i] += added[static_cast<size_t>(i)];
     }
+    network_.pack(0, 1);
   }
   std::map<std::string, double> sums() const override {
     std::map<std::string, double> all;
@@ -139,7 +139,7 @@ class ProgramOf : public Program {
     return all;
   }
 
-  std::vector<std::pair<std::vector<int64_t>, std::string>> inputs() const override {
+  std::vector<std::pair<std::vector<int64_t>, std::string>> inputs() override {
     std::vector<std::pair<std::vector<int64_t>, std::string>> all;
     for (const Tensor& tensor : network_.batch()) {
       const std::map<std::string, Tensor> one = {{"", tensor}};

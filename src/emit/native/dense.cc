@@ -45,7 +45,7 @@ std::string shape_of_conv(const Call& c, const Value& in, const Value& out) {
   if (tall) add("dilation_h", dilation[0]);
   add("dilation_w", dilation[width]);
   add("groups", node.integer("groups"));
-  return fmt::format("Conv{{{}}}", designated(fields));
+  return fmt::format("native::Conv{{{}}}", designated(fields));
 }
 
 bool transposed(const Call& c) { return ir::is_conv_transpose(c.node().op); }
@@ -56,10 +56,25 @@ std::string shape_of_conv(const Call& c) {
 
 Count pixels(const Value& v) { return count_of(v.sizes, 0, v.sizes.size() - 1); }
 
+// Transposed, all is the other way round: forwards reads the weights as the gradient of x does.
+std::pair<Pack, Pack> conv_packs(const Call& c) {
+  const std::string shape = shape_of_conv(c);
+  const auto pack = [&](const char* name) {
+    return Pack{{},
+                fmt::format("native::{}ed<Real, {}>()", name, shape),
+                fmt::format("native::{}<Real, {}>({}, $$);", name, shape, c.w("weight"))};
+  };
+  std::pair<Pack, Pack> packs = {pack("conv2d_pack"), pack("conv2d_dx_pack")};
+  if (transposed(c)) std::swap(packs.first, packs.second);
+  return packs;
+}
+
 void conv(const Call& c) {
+  if (!transposed(c))
+    return call(c, "conv2d", {shape_of_conv(c)}, {"rows", c.x(), c.step.packed, c.w("bias"), c.y()});
   call(c, "start_rows", {std::to_string(c.result().sizes.back())},
        {pixels(c.result()).text(), c.w("bias"), c.y()});
-  call(c, transposed(c) ? "conv2d_dx" : "conv2d", {shape_of_conv(c)}, {"rows", c.x(), c.w("weight"), c.y()});
+  call(c, "add_conv2d_dx", {shape_of_conv(c)}, {"rows", c.x(), c.step.packed, c.y()});
 }
 
 void bias_backward(const Call& c, const Count& rows, int64_t width) {
@@ -71,7 +86,10 @@ void conv_backward(const Call& c) {
   const std::string x = transposed(c) ? c.g() : c.x(), g = transposed(c) ? c.x() : c.g();
   if (c.trains("weight")) call(c, "conv2d_dw", {shape_of_conv(c)}, {"rows", x, g, c.dw("weight")});
   if (!c.wants(0)) return;
-  call(c, transposed(c) ? "conv2d" : "conv2d_dx", {shape_of_conv(c)}, {"rows", c.g(), c.w("weight"), c.dx()});
+  if (transposed(c) && c.begins)
+    return call(c, "conv2d", {shape_of_conv(c)}, {"rows", c.g(), c.step.turned, "nullptr", c.dx()});
+  call(c, fmt::format("{}{}", c.begins ? "" : "add_", transposed(c) ? "conv2d" : "conv2d_dx"),
+       {shape_of_conv(c)}, {"rows", c.g(), c.step.turned, c.dx()});
 }
 
 // Weights are held I,O; one that a table shares is O,I, and then everything is turned.
@@ -85,25 +103,41 @@ struct Linear {
         rows(pixels(c.in(0))),
         in(c.in(0).sizes.back()),
         out(c.result().sizes.back()) {}
-  std::vector<std::string> constants() const {
-    return {std::to_string(turned ? out : in), std::to_string(turned ? in : out)};
+  std::vector<std::string> arguments(const std::vector<std::string>& pointers, bool back = false) const {
+    std::vector<std::string> all = {rows.text(), std::to_string(back ? out : in),
+                                    std::to_string(back ? in : out)};
+    all.insert(all.end(), pointers.begin(), pointers.end());
+    return all;
   }
 };
 
-void linear(const Call& c) {
+std::pair<Pack, Pack> linear_packs(const Call& c) {
   const Linear l(c);
-  call(c, "start_rows", {std::to_string(l.out)}, {l.rows.text(), c.w("bias"), c.y()});
-  call(c, l.turned ? "linear_dx" : "linear", l.constants(), {l.rows.text(), c.x(), c.w("weight"), c.y()});
+  const auto pack = [&](bool back) {
+    const int64_t from = back ? l.out : l.in, to = back ? l.in : l.out;
+    const bool across = back != l.turned;  // the weights lie the other way round
+    return Pack{{},
+                fmt::format("native::packed_size<Real>({}, {})", from, to),
+                fmt::format("native::linear{}_pack<Real>({}, {}, {}, $$);", across ? "_dx" : "",
+                            across ? to : from, across ? from : to, c.w("weight"))};
+  };
+  return {pack(false), pack(true)};
+}
+
+void linear(const Call& c) {
+  invoke(c, "linear", Linear(c).arguments({c.x(), c.step.packed, c.w("bias"), c.y()}));
 }
 
 void linear_backward(const Call& c) {
   const Linear l(c);
   bias_backward(c, l.rows, l.out);
   if (c.trains("weight"))
-    call(c, "linear_dw", l.constants(),
-         {l.rows.text(), l.turned ? c.g() : c.x(), l.turned ? c.x() : c.g(), c.dw("weight")});
-  if (c.wants(0))
-    call(c, l.turned ? "linear" : "linear_dx", l.constants(), {l.rows.text(), c.g(), c.w("weight"), c.dx()});
+    invoke(c, "linear_dw",
+           l.turned ? l.arguments({c.g(), c.x(), c.dw("weight")}, true)
+                    : l.arguments({c.x(), c.g(), c.dw("weight")}));
+  if (!c.wants(0)) return;
+  if (c.begins) return invoke(c, "linear", l.arguments({c.g(), c.step.turned, "nullptr", c.dx()}, true));
+  invoke(c, "add_linear", l.arguments({c.g(), c.step.turned, c.dx()}, true));
 }
 
 void embedding(const Call& c) {
@@ -128,9 +162,9 @@ void products(const Call& c, const Factor& a, const Factor& b, const Factor& y) 
   const auto size = [](const ir::Shape& sizes, size_t from_end) {
     return count_of(sizes, sizes.size() - from_end, sizes.size() - from_end + 1).text();
   };
-  const auto strides = [](const Factor& f) {
+  const auto matrix = [](const Factor& f, const char* at) {
     const std::string width = std::to_string(f.sizes.back());
-    return f.turned ? "1, " + width : width + ", 1";
+    return fmt::format("{{{} + {}, {}}}", f.pointer, at, f.turned ? "1, " + width : width + ", 1");
   };
   ir::Shape outer(c.result().sizes.begin(), c.result().sizes.end() - 2);
   std::vector<Operand> operands;
@@ -141,8 +175,8 @@ void products(const Call& c, const Factor& a, const Factor& b, const Factor& y) 
   }
   const std::string inner = size(a.sizes, a.turned ? 2 : 1);
   loops(c.out, outer, operands,
-        {fmt::format("matrix_product({}, {}, {}, {} + @0, {}, {} + @1, {}, {} + @2);", size(y.sizes, 2),
-                     size(y.sizes, 1), inner, a.pointer, strides(a), b.pointer, strides(b), y.pointer)});
+        {fmt::format("product({}, {}, {}, {}, {}, {} + @2, {});", size(y.sizes, 2), inner, size(y.sizes, 1),
+                     matrix(a, "@0"), matrix(b, "@1"), y.pointer, size(y.sizes, 1))});
 }
 
 void matmul(const Call& c) {
@@ -158,12 +192,12 @@ void matmul_backward(const Call& c) {
 }  // namespace
 
 OpRows dense_rows() {
-  const OpRow convolution = {conv, conv_backward, true, false};
+  const OpRow convolution = {conv, conv_backward, true, false, nullptr, nullptr, conv_packs};
   return {{Op::kConv1d, convolution},
           {Op::kConv2d, convolution},
           {Op::kConvTranspose1d, convolution},
           {Op::kConvTranspose2d, convolution},
-          {Op::kLinear, {linear, linear_backward, true, false}},
+          {Op::kLinear, {linear, linear_backward, true, false, nullptr, nullptr, linear_packs}},
           {Op::kEmbedding, {embedding, embedding_backward, true, false}},
           {Op::kMatmul, {matmul, matmul_backward, true, false}}};
 }

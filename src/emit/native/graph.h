@@ -3,14 +3,19 @@
 // A workload as a program executes it: values with their places in memory, and steps in order. Values are held in the
 // orders of emit/layout.h; where a node reads a value in another order, a step of its own turns it before.
 //
-// Memory: every value lives from the step that makes it until the last step that reads it, forwards or backwards; two
-// that never live at once share their place (first fit, the largest first). Gradients likewise.
+// Memory: a value that is made and read within one phase (schedule.h) lives in a few rows' memory of its thread, from the
+// step that makes it until the last that reads it; two that never live at once share their place (first fit, the largest
+// first). What passes from phase to phase has room for the whole batch, and shares its place with what no phase
+// between two barriers needs too. Gradients likewise.
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emit/emit.h"
 #include "emit/layout.h"
+#include "emit/native/schedule.h"
 
 namespace bakeoff::emit::native {
 
@@ -29,6 +34,7 @@ struct Value {
   ir::DType dtype = ir::DType::kF32;
   ir::Shape sizes = {};  // as it is held; kBatch for the rows
   Order order = Order::kCanonical;
+  bool summed = false;  // every share has a part of its gradient
   bool whole() const { return dtype != ir::DType::kF32; }
 };
 
@@ -40,14 +46,30 @@ struct Step {
   bool backward = false;                    // whether a gradient passes it
   std::string kept = {};                    // pointer to what forward keeps for backward
   std::string spare = {};                   // pointer to what backward needs room for
+  std::string packed = {},
+              turned = {};  // pointers to the weights as products forwards and backwards read them
 };
 
-// A pointer into the arena.
+// Weights as a kernel reads them, made anew after every update.
+struct Pack {
+  std::string name, size, statement;  // "packed_size<Real>(3, 4)", "linear_pack(3, 4, w, w_packed);"
+};
+
+// Where a place is.
+enum class Scope {
+  kBatch,   // room for all rows of a batch
+  kModel,   // it has no rows
+  kShare,   // of each share one: parts of a sum, zero at first
+  kThread,  // of each thread one, for as many rows as run together
+};
+
+// A pointer into memory.
 struct Place {
   std::string name;
   bool whole = false;  // integers
   Count count = {};
-  int64_t at = 0;  // elements from the arena's beginning
+  Scope scope = Scope::kBatch;
+  int64_t at = 0;  // elements from the beginning of its memory
 };
 
 struct Graph {
@@ -59,8 +81,11 @@ struct Graph {
   std::vector<Step> steps = {};
   std::vector<std::string> parameters = {},
                            gradients = {};  // by ParamId: pointers; no gradient where it is empty
+  Schedule schedule = {};
+  std::vector<Pack> packs = {};
   std::vector<Place> places = {};
-  int64_t arena = 0, whole_arena = 0;  // elements
+  std::map<std::pair<Scope, bool>, int64_t> sizes =
+      {};  // elements of each memory, of numbers and of integers (true)
 
   const ir::Node& node(const Step& step) const { return workload.nodes[static_cast<size_t>(step.node)]; }
 };

@@ -6,15 +6,18 @@
 // step loses most digits by. Names of shapes: C channels, P places of a picture, held as N,P,C; count lines of a stretch.
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,6 +32,71 @@ T* allocate(int64_t count) {
   return static_cast<T*>(std::memset(memory, 0, bytes));
 }
 
+// Threads that do one thing together: run() calls act(thread) on each and returns when all are done; wait() inside is a
+// barrier. A thread that waits looks 2,000 times, then sleeps: a neighbour may need the processor.
+struct Team {
+  explicit Team(int64_t size) : count(size) {
+    for (int64_t thread = 1; thread < count; ++thread)
+      threads.emplace_back([this, thread] { serve(thread); });
+  }
+  ~Team() {
+    act_now = nullptr;
+    ++begun;
+    begun.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+  int64_t size() const { return count; }
+  void run(const std::function<void(int64_t)>& act) {
+    act_now = &act;
+    ++begun;
+    begun.notify_all();
+    act(0);
+    wait();
+  }
+  void wait() {
+    if (count == 1) return;
+    const uint32_t round = rounds;
+    if (++arrived == count) {
+      arrived = 0;
+      ++rounds;
+      rounds.notify_all();
+    } else {
+      until_other(rounds, round);
+    }
+  }
+  static void until_other(const std::atomic<uint32_t>& value, uint32_t old) {
+    for (int i = 0; i < 2000; ++i) {
+      if (value.load(std::memory_order_acquire) != old) return;
+#if defined(__SSE2__)
+      _mm_pause();
+#endif
+    }
+    value.wait(old);
+  }
+  void serve(int64_t thread) {
+    for (uint32_t seen = 0;;) {
+      until_other(begun, seen++);
+      if (act_now == nullptr) return;
+      (*act_now)(thread);
+      wait();
+    }
+  }
+  const int64_t count;
+  const std::function<void(int64_t)>* act_now = nullptr;
+  std::atomic<uint32_t> begun = 0, rounds = 0;
+  std::atomic<int64_t> arrived = 0;
+  std::vector<std::thread> threads;
+};
+
+// As many as OMP_NUM_THREADS says, or as there are processors for this process.
+inline int64_t default_threads() {
+  const char* const wanted = std::getenv("OMP_NUM_THREADS");
+  if (wanted != nullptr && std::atoll(wanted) > 0) return std::atoll(wanted);
+  return std::max<int64_t>(std::thread::hardware_concurrency(), 1);
+}
+
 // Every row of y becomes the bias; null: zero.
 template <int64_t K>
 void start_rows(int64_t rows, const Real* bias, Real* y) {
@@ -39,23 +107,12 @@ void start_rows(int64_t rows, const Real* bias, Real* y) {
 // The gradient of a bias.
 template <int64_t K>
 void column_sums(int64_t rows, const Real* g, Real* dbias) {
-  static double sums[K];
+  static thread_local double sums[K];
   std::fill(sums, sums + K, 0.0);
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t k = 0; k < K; ++k) sums[k] += static_cast<double>(g[row * K + k]);
   }
   for (int64_t k = 0; k < K; ++k) dbias[k] += static_cast<Real>(sums[k]);
-}
-
-// The matrix product y += a b of m, k and k, n; a stride is the distance of two neighbours along rows and columns.
-inline void matrix_product(int64_t m, int64_t n, int64_t k, const Real* a, int64_t a_row, int64_t a_column,
-                           const Real* b, int64_t b_row, int64_t b_column, Real* y) {
-  for (int64_t i = 0; i < m; ++i) {
-    for (int64_t l = 0; l < k; ++l) {
-      const Real value = a[i * a_row + l * a_column];
-      for (int64_t j = 0; j < n; ++j) y[i * n + j] += value * b[l * b_row + j * b_column];
-    }
-  }
 }
 
 // The finaliser of splitmix64: scatters the bits of a counter.
@@ -72,13 +129,14 @@ inline Real dropout_factor(uint64_t key, uint64_t index, double rate) {
   return uniform >= rate ? static_cast<Real>(1 / (1 - rate)) : Real{0};
 }
 
-// y += x, each element kept or dropped; masks are counted as in N,C,P. Forwards and backwards the same.
+// y += x, each element kept or dropped; masks are counted as in N,C,P, from row `first` of the batch on. Forwards and
+// backwards the same.
 template <int64_t C, int64_t P>
-void dropout(int64_t rows, uint64_t key, double rate, const Real* x, Real* y) {
+void dropout(int64_t first, int64_t rows, uint64_t key, double rate, const Real* x, Real* y) {
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t p = 0; p < P; ++p) {
       for (int64_t c = 0; c < C; ++c) {
-        const int64_t at = (row * P + p) * C + c, index = (row * C + c) * P + p;
+        const int64_t at = (row * P + p) * C + c, index = ((first + row) * C + c) * P + p;
         y[at] += x[at] * dropout_factor(key, static_cast<uint64_t>(index), rate);
       }
     }
@@ -307,7 +365,7 @@ void column_moments(int64_t rows, const Real* x, double* mean, double* variance)
 template <int64_t C>
 void batch_norm(int64_t rows, double eps, double momentum, const Real* x, const Real* scale,
                 const Real* shift, Real* running_mean, Real* running_var, Real* kept, Real* y) {
-  static double mean[C], variance[C];
+  static thread_local double mean[C], variance[C];
   column_moments<C>(rows, x, mean, variance);
   const double unbiased = static_cast<double>(rows) / static_cast<double>(rows - 1);
   for (int64_t c = 0; c < C; ++c) {
@@ -329,7 +387,7 @@ void batch_norm(int64_t rows, double eps, double momentum, const Real* x, const 
 template <int64_t C>
 void batch_norm_backward(int64_t rows, const Real* x, const Real* scale, const Real* kept, const Real* g,
                          Real* dscale, Real* dshift, Real* dx) {
-  static double sums[C], products[C];
+  static thread_local double sums[C], products[C];
   std::fill(sums, sums + C, 0.0);
   std::fill(products, products + C, 0.0);
   for (int64_t i = 0; i < rows; ++i) {
@@ -397,7 +455,7 @@ void stretch_norm(int64_t rows, double eps, const Real* x, const Real* scale, co
 template <Stretch S>
 void stretch_norm_backward(int64_t rows, const Real* x, const Real* scale, const Real* kept, const Real* g,
                            Real* dscale, Real* dshift, Real* dx) {
-  static double scales[S.c], shifts[S.c];
+  static thread_local double scales[S.c], shifts[S.c];
   std::fill(scales, scales + S.c, 0.0);
   std::fill(shifts, shifts + S.c, 0.0);
   for (int64_t s = 0; s < rows * S.groups; ++s) {
@@ -624,9 +682,9 @@ void scatter_add(int64_t outer, const int32_t* places, const Real* x, Real* y) {
 }
 
 // -log softmax(logits)[label]; `smoothing`: the target's share that goes to all classes alike. Labels equal to `ignored`
-// do not count, -1 where all do. `mean`: over those that count.
+// do not count, -1 where all do. `over`: what the sum is divided by; 0: how many count.
 template <int64_t Classes>
-Real softmax_cross_entropy(int64_t count, double smoothing, int64_t ignored, bool mean, const Real* x,
+Real softmax_cross_entropy(int64_t count, double smoothing, int64_t ignored, int64_t over, const Real* x,
                            const int32_t* labels) {
   double sum = 0, counted = 0;
   for (int64_t row = 0; row < count; ++row) {
@@ -639,15 +697,15 @@ Real softmax_cross_entropy(int64_t count, double smoothing, int64_t ignored, boo
     sum += static_cast<double>(log) + (static_cast<double>(top) - target);
     counted += 1;
   }
-  return static_cast<Real>(mean ? sum / std::max(counted, 1.0) : sum);
+  return static_cast<Real>(sum / (over > 0 ? static_cast<double>(over) : std::max(counted, 1.0)));
 }
 
 // (softmax - target) times the gradient of the loss.
 template <int64_t Classes>
-void softmax_cross_entropy_dx(int64_t count, double smoothing, int64_t ignored, bool mean, const Real* x,
+void softmax_cross_entropy_dx(int64_t count, double smoothing, int64_t ignored, int64_t over, const Real* x,
                               const int32_t* labels, Real g, Real* dx) {
-  const int64_t counted = count - std::count(labels, labels + count, ignored);
-  const Real factor = mean ? g / static_cast<Real>(std::max<int64_t>(counted, 1)) : g;
+  if (over == 0) over = std::max<int64_t>(count - std::count(labels, labels + count, ignored), 1);
+  const Real factor = g / static_cast<Real>(over);
   for (int64_t row = 0; row < count; ++row) {
     if (labels[row] == ignored) continue;
     const Real* const logits = x + row * Classes;
@@ -692,11 +750,12 @@ std::pair<int64_t, int64_t> attention_weights(int64_t row, int64_t head, int64_t
   return {first, end};
 }
 
-// softmax(q k^T / sqrt width) v, one query at a time: the matrix of all scores is never held.
+// softmax(q k^T / sqrt width) v, one query at a time: the matrix of all scores is never held. Masks of dropout are counted
+// from row `begin` of the batch on.
 template <Heads S>
-void attention(int64_t rows, uint64_t key, double rate, const Real* q, const Real* k, const Real* v,
-               const int32_t* last, Real* y) {
-  static Real weights[S.keys];
+void attention(int64_t begin, int64_t rows, uint64_t key, double rate, const Real* q, const Real* k,
+               const Real* v, const int32_t* last, Real* y) {
+  static thread_local Real weights[S.keys];
   for (int64_t i = 0; i < rows * S.heads * S.queries; ++i) {
     const int64_t row = i / S.queries / S.heads, head = i / S.queries % S.heads, t = i % S.queries;
     const auto [first, end] = attention_weights<S>(row, head, t, q, k, last, weights);
@@ -704,7 +763,10 @@ void attention(int64_t rows, uint64_t key, double rate, const Real* q, const Rea
     std::fill(out, out + S.width, Real{0});
     for (int64_t s = first; s < end; ++s) {
       const Real* const value = v + ((row * S.keys + s) * S.groups + head / (S.heads / S.groups)) * S.width;
-      const Real kept = rate > 0 ? dropout_factor(key, static_cast<uint64_t>(i * S.keys + s), rate) : Real{1};
+      const Real kept =
+          rate > 0 ? dropout_factor(
+                         key, static_cast<uint64_t>((begin * S.heads * S.queries + i) * S.keys + s), rate)
+                   : Real{1};
       for (int64_t j = 0; j < S.width; ++j) out[j] += kept * weights[s] * value[j];
     }
   }
@@ -713,9 +775,9 @@ void attention(int64_t rows, uint64_t key, double rate, const Real* q, const Rea
 // With weights P, of which dropout keeps M P: dv = (M P)^T g, dP = M g v^T, dS = P (dP - sum dP P) / sqrt width, dq = dS k,
 // dk = dS^T q. The weights are computed anew.
 template <Heads S>
-void attention_backward(int64_t rows, uint64_t key, double rate, const Real* q, const Real* k, const Real* v,
-                        const int32_t* last, const Real* g, Real* dq, Real* dk, Real* dv) {
-  static Real weights[S.keys], scores[S.keys];
+void attention_backward(int64_t begin, int64_t rows, uint64_t key, double rate, const Real* q, const Real* k,
+                        const Real* v, const int32_t* last, const Real* g, Real* dq, Real* dk, Real* dv) {
+  static thread_local Real weights[S.keys], scores[S.keys];
   const Real scale = 1 / std::sqrt(static_cast<Real>(S.width));
   for (int64_t i = 0; i < rows * S.heads * S.queries; ++i) {
     const int64_t row = i / S.queries / S.heads, head = i / S.queries % S.heads, t = i % S.queries;
@@ -726,7 +788,10 @@ void attention_backward(int64_t rows, uint64_t key, double rate, const Real* q, 
     };
     Real sum = 0;
     for (int64_t s = first; s < end; ++s) {
-      const Real kept = rate > 0 ? dropout_factor(key, static_cast<uint64_t>(i * S.keys + s), rate) : Real{1};
+      const Real kept =
+          rate > 0 ? dropout_factor(
+                         key, static_cast<uint64_t>((begin * S.heads * S.queries + i) * S.keys + s), rate)
+                   : Real{1};
       scores[s] = kept * dot(S.width, g + at_query, v + at_key(s));
       sum += scores[s] * weights[s];
       for (int64_t j = 0; dv != nullptr && j < S.width; ++j)
@@ -747,6 +812,20 @@ struct Cells {
   constexpr int64_t place(int64_t n, int64_t t) const { return n * length + (reverse ? length - 1 - t : t); }
 };
 
+// dw += y^T g, y of the word before and g of every word but the first.
+template <Cells S>
+void state_dw(int64_t rows, int64_t gates, const Real* y, const Real* g, Real* dw) {
+  if (S.length > rows) {
+    for (int64_t n = 0; n < rows; ++n)
+      linear_dw(S.length - 1, S.units, gates, y + (n * S.length + S.reverse) * S.units,
+                g + (n * S.length + !S.reverse) * gates, dw);
+    return;
+  }
+  for (int64_t t = 1; t < S.length; ++t)
+    product(S.units, rows, gates, {y + S.place(0, t - 1) * S.units, 1, S.length * S.units},
+            {g + S.place(0, t) * gates, S.length * gates, 1}, dw, gates);
+}
+
 // Gates are i, f, g, o; keeps them and the cells of every place for the way back. `bias` may be null.
 template <Cells S>
 void lstm(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const Real* bias, Real* kept,
@@ -754,12 +833,14 @@ void lstm(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const
   constexpr int64_t kGates = 4 * S.units;
   Real* const cells = kept + rows * S.length * kGates;
   start_rows<kGates>(rows * S.length, bias, kept);
-  linear<S.inputs, kGates>(rows * S.length, x, w_ih, kept);
+  product(rows * S.length, S.inputs, kGates, {x, S.inputs, 1}, {w_ih, kGates, 1}, kept, kGates);
   for (int64_t t = 0; t < S.length; ++t) {
+    if (t > 0)
+      product(rows, S.units, kGates, {y + S.place(0, t - 1) * S.units, S.length * S.units, 1},
+              {w_hh, kGates, 1}, kept + S.place(0, t) * kGates, S.length * kGates);
     for (int64_t n = 0; n < rows; ++n) {
       const int64_t p = S.place(n, t), before = t > 0 ? S.place(n, t - 1) : -1;
       Real* const gates = kept + p * kGates;
-      if (t > 0) linear<S.units, kGates>(1, y + before * S.units, w_hh, gates);
       for (int64_t u = 0; u < S.units; ++u) {
         Real &i = gates[u], &f = gates[S.units + u], &g = gates[2 * S.units + u], &o = gates[3 * S.units + u];
         i = logistic(i), f = logistic(f), g = std::tanh(g), o = logistic(o);
@@ -770,41 +851,44 @@ void lstm(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const
   }
 }
 
-// `spare`: room for the gradients of all gates.
+// `spare`: room for the gradients of all gates, and of each row's state and cells.
 template <Cells S>
 void lstm_backward(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const Real* kept,
                    const Real* y, const Real* g, Real* spare, Real* dw_ih, Real* dw_hh, Real* dbias,
                    Real* dx) {
   constexpr int64_t kGates = 4 * S.units;
   const Real* const cells = kept + rows * S.length * kGates;
-  for (int64_t n = 0; n < rows; ++n) {
-    static Real dcell[S.units], dhidden[S.units];
-    std::fill(dcell, dcell + S.units, Real{0});
-    for (int64_t t = S.length; t-- > 0;) {
+  Real *const dhidden = spare + rows * S.length * kGates, *const dcell = dhidden + rows * S.units;
+  std::fill(dcell, dcell + rows * S.units, Real{0});
+  for (int64_t t = S.length; t-- > 0;) {
+    for (int64_t n = 0; n < rows; ++n)
+      std::copy_n(g + S.place(n, t) * S.units, S.units, dhidden + n * S.units);
+    if (t + 1 < S.length)
+      product(rows, kGates, S.units, {spare + S.place(0, t + 1) * kGates, S.length * kGates, 1},
+              {w_hh, 1, kGates}, dhidden, S.units);
+    for (int64_t n = 0; n < rows; ++n) {
       const int64_t p = S.place(n, t);
-      std::copy_n(g + p * S.units, S.units, dhidden);
-      if (t + 1 < S.length) linear_dx<S.units, kGates>(1, spare + S.place(n, t + 1) * kGates, w_hh, dhidden);
       const Real* const gates = kept + p * kGates;
       Real* const out = spare + p * kGates;
       for (int64_t u = 0; u < S.units; ++u) {
         const Real i = gates[u], f = gates[S.units + u], c = gates[2 * S.units + u],
-                   o = gates[3 * S.units + u];
+                   o = gates[3 * S.units + u], dh = dhidden[n * S.units + u];
         const Real squashed = std::tanh(cells[p * S.units + u]);
-        const Real dc = dcell[u] + dhidden[u] * o * (1 - squashed * squashed);
+        const Real dc = dcell[n * S.units + u] + dh * o * (1 - squashed * squashed);
         const Real before = t > 0 ? cells[S.place(n, t - 1) * S.units + u] : Real{0};
         out[u] = dc * c * i * (1 - i);
         out[S.units + u] = dc * before * f * (1 - f);
         out[2 * S.units + u] = dc * i * (1 - c * c);
-        out[3 * S.units + u] = dhidden[u] * squashed * o * (1 - o);
-        dcell[u] = dc * f;
+        out[3 * S.units + u] = dh * squashed * o * (1 - o);
+        dcell[n * S.units + u] = dc * f;
       }
-      if (t > 0 && dw_hh != nullptr)
-        linear_dw<S.units, kGates>(1, y + S.place(n, t - 1) * S.units, out, dw_hh);
     }
   }
-  if (dw_ih != nullptr) linear_dw<S.inputs, kGates>(rows * S.length, x, spare, dw_ih);
+  if (dw_hh != nullptr) state_dw<S>(rows, kGates, y, spare, dw_hh);
+  if (dw_ih != nullptr) linear_dw(rows * S.length, S.inputs, kGates, x, spare, dw_ih);
   if (dbias != nullptr) column_sums<kGates>(rows * S.length, spare, dbias);
-  if (dx != nullptr) linear_dx<S.inputs, kGates>(rows * S.length, spare, w_ih, dx);
+  if (dx != nullptr)
+    product(rows * S.length, kGates, S.inputs, {spare, kGates, 1}, {w_ih, 1, kGates}, dx, S.inputs);
 }
 
 // Gates are r, z, n; keeps them and what the state gives to n for the way back. Biases may be null.
@@ -813,15 +897,19 @@ void gru(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const 
          const Real* bias_hh, Real* kept, Real* y) {
   constexpr int64_t kGates = 3 * S.units;
   Real* const given = kept + rows * S.length * kGates;
-  static Real sums[kGates];
+  static thread_local std::vector<Real> all;
+  all.resize(static_cast<size_t>(rows * kGates));
   start_rows<kGates>(rows * S.length, bias_ih, kept);
-  linear<S.inputs, kGates>(rows * S.length, x, w_ih, kept);
+  product(rows * S.length, S.inputs, kGates, {x, S.inputs, 1}, {w_ih, kGates, 1}, kept, kGates);
   for (int64_t t = 0; t < S.length; ++t) {
+    start_rows<kGates>(rows, bias_hh, all.data());
+    if (t > 0)
+      product(rows, S.units, kGates, {y + S.place(0, t - 1) * S.units, S.length * S.units, 1},
+              {w_hh, kGates, 1}, all.data(), kGates);
     for (int64_t n = 0; n < rows; ++n) {
       const int64_t p = S.place(n, t), before = t > 0 ? S.place(n, t - 1) : -1;
       Real* const gates = kept + p * kGates;
-      start_rows<kGates>(1, bias_hh, sums);
-      if (t > 0) linear<S.units, kGates>(1, y + before * S.units, w_hh, sums);
+      const Real* const sums = all.data() + n * kGates;
       for (int64_t u = 0; u < S.units; ++u) {
         Real &r = gates[u], &z = gates[S.units + u], &c = gates[2 * S.units + u];
         r = logistic(r + sums[u]), z = logistic(z + sums[S.units + u]);
@@ -833,21 +921,22 @@ void gru(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const 
   }
 }
 
-// `spare`: room for the gradients of what x and of what the state gives to all gates, in this order.
+// `spare`: room for the gradients of what x and of what the state gives to all gates, and of each row's state.
 template <Cells S>
 void gru_backward(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const Real* kept,
                   const Real* y, const Real* g, Real* spare, Real* dw_ih, Real* dw_hh, Real* dbias_ih,
                   Real* dbias_hh, Real* dx) {
   constexpr int64_t kGates = 3 * S.units;
   const Real* const given = kept + rows * S.length * kGates;
-  Real* const of_state = spare + rows * S.length * kGates;
-  for (int64_t n = 0; n < rows; ++n) {
-    static Real dhidden[S.units];
-    std::fill(dhidden, dhidden + S.units, Real{0});
-    for (int64_t t = S.length; t-- > 0;) {
+  Real *const of_state = spare + rows * S.length * kGates, *const dstate =
+                                                               of_state + rows * S.length * kGates;
+  std::fill(dstate, dstate + rows * S.units, Real{0});
+  for (int64_t t = S.length; t-- > 0;) {
+    for (int64_t n = 0; n < rows; ++n) {
       const int64_t p = S.place(n, t);
       const Real* const gates = kept + p * kGates;
-      Real *const of_x = spare + p * kGates, *const of_h = of_state + p * kGates;
+      Real *const of_x = spare + p * kGates, *const of_h = of_state + p * kGates,
+                  *const dhidden = dstate + n * S.units;
       for (int64_t u = 0; u < S.units; ++u) {
         const Real r = gates[u], z = gates[S.units + u], c = gates[2 * S.units + u];
         const Real before = t > 0 ? y[S.place(n, t - 1) * S.units + u] : Real{0};
@@ -858,13 +947,14 @@ void gru_backward(int64_t rows, const Real* x, const Real* w_ih, const Real* w_h
         of_h[2 * S.units + u] = dn * r;
         dhidden[u] = dh * z;
       }
-      linear_dx<S.units, kGates>(1, of_h, w_hh, dhidden);
-      if (t > 0 && dw_hh != nullptr)
-        linear_dw<S.units, kGates>(1, y + S.place(n, t - 1) * S.units, of_h, dw_hh);
     }
+    product(rows, kGates, S.units, {of_state + S.place(0, t) * kGates, S.length * kGates, 1},
+            {w_hh, 1, kGates}, dstate, S.units);
   }
-  if (dw_ih != nullptr) linear_dw<S.inputs, kGates>(rows * S.length, x, spare, dw_ih);
+  if (dw_hh != nullptr) state_dw<S>(rows, kGates, y, of_state, dw_hh);
+  if (dw_ih != nullptr) linear_dw(rows * S.length, S.inputs, kGates, x, spare, dw_ih);
   if (dbias_ih != nullptr) column_sums<kGates>(rows * S.length, spare, dbias_ih);
   if (dbias_hh != nullptr) column_sums<kGates>(rows * S.length, of_state, dbias_hh);
-  if (dx != nullptr) linear_dx<S.inputs, kGates>(rows * S.length, spare, w_ih, dx);
+  if (dx != nullptr)
+    product(rows * S.length, kGates, S.inputs, {spare, kGates, 1}, {w_ih, 1, kGates}, dx, S.inputs);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emit/cpp.h"
 #include "emit/native/ops.h"
 
 namespace bakeoff::emit::native {
@@ -11,11 +12,20 @@ using ir::Op;
 
 bool mean(const Call& c) { return c.node().word("reduction") == "mean"; }
 
+// How many elements a whole batch has; `rows` are those that run together.
+std::string in_batch(const ir::Shape& sizes) {
+  const Count all = count_of(sizes);
+  return (all.rows ? "batch_" : "") + all.text();
+}
+const char* gives(const Call& c) { return c.adds_up() ? "+=" : "="; }
+
 std::vector<std::string> entropy_arguments(const Call& c) {
   return {count_of(c.in(1).sizes).text(),
           fmt::format("{}", c.node().real("label_smoothing")),
           std::to_string(ir::ignore_index(c.node()).value_or(-1)),
-          mean(c) ? "true" : "false",
+          !mean(c)                                 ? "1"
+          : ir::ignore_index(c.node()).has_value() ? "0"
+                                                   : in_batch(c.in(1).sizes),
           c.x(0),
           c.x(1)};
 }
@@ -23,7 +33,8 @@ void cross_entropy(const Call& c) {
   auto arguments = entropy_arguments(c);
   std::string list;
   for (const std::string& one : arguments) list += (list.empty() ? "" : ", ") + one;
-  c.out.line(fmt::format("{}[0] = softmax_cross_entropy<{}>({});", c.y(), c.in(0).sizes.back(), list));
+  cpp::statement(c.out, fmt::format("{}[0] {} softmax_cross_entropy<{}>({});", c.y(), gives(c),
+                                    c.in(0).sizes.back(), list));
 }
 void cross_entropy_backward(const Call& c) {
   if (!c.wants(0)) return;
@@ -52,12 +63,13 @@ void reduced(const Call& c) {
   c.out.line("double sum = 0;");
   loops(c.out, c.in(0).sizes, both(c),
         {read(c), fmt::format("sum += static_cast<double>({});", terms(c.node().op).value)});
-  const std::string count = fmt::format("static_cast<double>({})", count_of(c.in(0).sizes).text());
-  c.out.line(fmt::format("{}[0] = static_cast<Real>(sum{});", c.y(), mean(c) ? " / " + count : ""));
+  const std::string count = fmt::format("static_cast<double>({})", in_batch(c.in(0).sizes));
+  c.out.line(
+      fmt::format("{}[0] {} static_cast<Real>(sum{});", c.y(), gives(c), mean(c) ? " / " + count : ""));
 }
 void reduced_backward(const Call& c) {
   const Terms of = terms(c.node().op);
-  const std::string count = fmt::format(" / static_cast<Real>({})", count_of(c.in(0).sizes).text());
+  const std::string count = fmt::format(" / static_cast<Real>({})", in_batch(c.in(0).sizes));
   c.out.line(fmt::format("const Real share = {}[0]{};", c.g(), mean(c) ? count : ""));
   std::vector<std::string> statements = {read(c)};
   if (c.wants(0)) statements.push_back(fmt::format("{}[@0] += share * {};", c.dx(0), of.slope));

@@ -1,6 +1,6 @@
 // How a workload becomes steps. The gradient of a value exists where a trained parameter lies below it and the loss
-// above it; all else of the way back is never printed. Step s runs at time s, its way back at time 2 S - s, of S steps:
-// with that the life of everything in the arena is an interval.
+// above it; all else of the way back is never printed. The schedule gives every step, and its way back, a place in one
+// order: with that the life of everything in memory is an interval.
 
 #include "emit/native/make_graph.h"
 
@@ -20,6 +20,7 @@ constexpr int64_t kAligned = 16;  // elements
 // A place and when it is needed.
 struct Life {
   Place place;
+  int64_t rows = 1;  // that it has room for
   int64_t begin = 0, end = 0;
 };
 
@@ -33,6 +34,8 @@ class Maker {
     for (size_t n = 0; n < workload().nodes.size(); ++n) add_node(static_cast<int>(n));
     make_parameters();
     make_gradients();
+    make_packs();
+    graph_.schedule = make_schedule(graph_);
     place_values();
     place_all();
     return std::move(graph_);
@@ -41,8 +44,6 @@ class Maker {
  private:
   const ir::Workload& workload() const { return graph_.workload; }
   Value& value(int id) { return graph_.values[static_cast<size_t>(id)]; }
-  int64_t now(size_t step) const { return static_cast<int64_t>(step); }
-  int64_t back(size_t step) const { return static_cast<int64_t>(2 * graph_.steps.size() - step); }
 
   void make_values() {
     for (ir::ValueId id = 0; id < workload().value_count(); ++id) {
@@ -131,70 +132,146 @@ class Maker {
     }
   }
 
-  void add(const std::string& name, bool whole, const Count& count, int64_t begin, int64_t end) {
-    lives_.push_back({{.name = name, .whole = whole, .count = count}, begin, end});
+  void make_packs() {
+    for (Step& step : graph_.steps) {
+      if (row(step).packs == nullptr) continue;
+      const Call call{graph_, step, ignored_};
+      auto [forward, backward] = row(step).packs(call);
+      step.packed = kept_pack(std::move(forward), call.w("weight") + "_packed");
+      if (step.backward && call.wants(0))
+        step.turned = kept_pack(std::move(backward), call.w("weight") + "_turned");
+    }
+  }
+  // The name of a pack; one for all steps that read the same.
+  std::string kept_pack(Pack pack, const std::string& wish) {
+    pack.name = names_.name("pack:" + pack.statement, wish);
+    pack.statement.replace(pack.statement.find("$$"), 2, pack.name);
+    if (std::ranges::find(graph_.packs, pack.name, &Pack::name) == graph_.packs.end())
+      graph_.packs.push_back(pack);
+    return pack.name;
   }
 
+  // When something is needed: places in the order of all turns.
+  struct Interval {
+    int64_t begin = -1, end = -1;
+    void add(int64_t at) {
+      if (begin < 0 || at < begin) begin = at;
+      end = std::max(end, at);
+    }
+  };
+
+  void number_turns() {
+    at_.assign(graph_.steps.size(), {-1, -1});
+    int64_t epoch = 0;
+    for (size_t p = 0; p < graph_.schedule.phases.size(); ++p) {
+      const Phase& phase = graph_.schedule.phases[p];
+      epoch += phase.waits;
+      for (const Turn& turn : phase.turns) {
+        (turn.back ? at_[turn.step].second : at_[turn.step].first) = static_cast<int64_t>(phase_at_.size());
+        phase_at_.push_back(p);
+        epoch_at_.push_back(epoch);
+      }
+    }
+  }
+
+  // `lasts`: to the end of the step, where it is shown.
+  void add(const std::string& name, bool whole, const Count& count, Scope fixed, Interval needed,
+           bool lasts = false) {
+    Life life{{.name = name, .whole = whole, .count = count, .scope = fixed}};
+    const auto first = static_cast<size_t>(needed.begin), last = static_cast<size_t>(needed.end);
+    if (fixed == Scope::kBatch && !lasts && phase_at_[first] == phase_at_[last] && count.rows &&
+        graph_.schedule.phases[phase_at_[first]].extent != Extent::kBatch) {
+      life.place.scope = Scope::kThread;
+      life.rows = graph_.schedule.phases[phase_at_[first]].extent == Extent::kFew
+                      ? graph_.schedule.few
+                      : graph_.schedule.share_rows(graph_.request.training.batch);
+      life.begin = needed.begin, life.end = needed.end;
+    } else if (fixed != Scope::kShare) {
+      life.place.scope = count.rows ? Scope::kBatch : Scope::kModel;
+      life.rows = graph_.request.training.batch;
+      life.begin = lasts ? 0 : epoch_at_[first], life.end = lasts ? epoch_at_.back() : epoch_at_[last];
+    }
+    lives_.push_back(life);
+  }
+
+  // Whether its way back runs in every share.
+  bool summed(size_t step) const { return graph_.schedule.extents[step] == Extent::kModel; }
+
   void place_values() {
-    const auto steps = static_cast<int64_t>(graph_.steps.size());
-    std::vector<int64_t> made(graph_.values.size(), -1), last(made.size(), -1), first(made.size(), -1);
+    number_turns();
+    std::vector<Interval> values(graph_.values.size()), gradients(values.size());
     for (size_t s = 0; s < graph_.steps.size(); ++s) {
       Step& step = graph_.steps[s];
+      const auto [now, back] = at_[s];
       const auto out = static_cast<size_t>(step.output);
       const std::string name = value(step.output).name;
-      made[out] = now(s);
-      last[out] = std::max(last[out], step.backward && row(step).reads_output ? back(s) : now(s));
+      values[out].add(now);
+      if (step.backward && row(step).reads_output) values[out].add(back);
+      if (step.backward) gradients[out].add(back);
       for (const int id : step.inputs) {
         const auto in = static_cast<size_t>(id);
-        last[in] = std::max(last[in], step.backward && row(step).reads_inputs ? back(s) : now(s));
-        if (step.backward) first[in] = back(s);  // the last reader begins
+        values[in].add(now);
+        if (step.backward && row(step).reads_inputs) values[in].add(back);
+        if (step.backward) gradients[in].add(back);
       }
       const Call call{graph_, step, ignored_};
       if (row(step).kept != nullptr) {
         step.kept = names_.name("kept " + name, name + "_kept");
-        add(step.kept, false, row(step).kept(call), now(s), step.backward ? back(s) : now(s));
+        Interval needed{now, now};
+        if (step.backward) needed.add(back);
+        add(step.kept, false, row(step).kept(call), Scope::kBatch, needed);
       }
       if (row(step).spare != nullptr && step.backward) {
         step.spare = names_.name("spare " + name, name + "_spare");
-        add(step.spare, false, row(step).spare(call), back(s), back(s));
+        add(step.spare, false, row(step).spare(call), summed(s) ? Scope::kShare : Scope::kBatch,
+            {back, back});
       }
     }
-    for (const ir::ValueId id : {workload().prediction(), workload().loss()})
-      last[static_cast<size_t>(id)] = 2 * steps + 1;
-    for (size_t id = 0; id < made.size(); ++id) {
-      const Value& v = graph_.values[id];
-      if (made[id] < 0) continue;
-      add(v.name, v.whole(), count_of(v.sizes), made[id], last[id]);
+    for (size_t s = 0; s < graph_.steps.size(); ++s) {
+      const Step& step = graph_.steps[s];
+      const auto id = static_cast<size_t>(step.output);
+      Value& v = graph_.values[id];
+      v.summed = summed(s);
+      const bool loss = step.output == workload().loss(),
+                 shown = loss || step.output == workload().prediction();
+      add(v.name, v.whole(), count_of(v.sizes),
+          loss && graph_.schedule.adds_up ? Scope::kShare : Scope::kBatch, values[id], shown);
       if (v.gradient.empty()) continue;
-      const int64_t begin = static_cast<ir::ValueId>(id) == workload().loss() ? steps : first[id];
-      add(v.gradient, false, count_of(v.sizes), begin, 2 * steps - made[id]);
+      add(v.gradient, false, count_of(v.sizes), summed(s) ? Scope::kShare : Scope::kBatch, gradients[id],
+          loss);
     }
   }
 
-  int64_t size(const Place& place) const {
-    const int64_t count = place.count.count * (place.count.rows ? graph_.request.training.batch : 1);
+  int64_t size(const Life& life) const {
+    const int64_t count = life.place.count.count * (life.place.count.rows ? life.rows : 1);
     return (count + kAligned - 1) / kAligned * kAligned;
+  }
+  // Places of one memory may overlap; those without rows lie among those of the batch.
+  static Scope memory(const Life& life) {
+    return life.place.scope == Scope::kModel ? Scope::kBatch : life.place.scope;
+  }
+  static bool meet(const Life& a, const Life& b) {
+    if (a.place.whole != b.place.whole || memory(a) != memory(b)) return false;
+    return memory(a) == Scope::kShare || (a.begin <= b.end && b.begin <= a.end);
   }
 
   // First fit, the largest first.
   void place_all() {
     std::stable_sort(lives_.begin(), lives_.end(),
-                     [this](const Life& a, const Life& b) { return size(a.place) > size(b.place); });
+                     [this](const Life& a, const Life& b) { return size(a) > size(b); });
     for (size_t i = 0; i < lives_.size(); ++i) {
       Life& life = lives_[i];
-      std::vector<const Place*> others;
+      std::vector<const Life*> others;
       for (size_t j = 0; j < i; ++j) {
-        const Life& other = lives_[j];
-        if (other.place.whole == life.place.whole && other.begin <= life.end && life.begin <= other.end)
-          others.push_back(&other.place);
+        if (meet(lives_[j], life)) others.push_back(&lives_[j]);
       }
-      std::ranges::sort(others, {}, &Place::at);
-      for (const Place* other : others) {
-        if (other->at >= life.place.at + size(life.place)) break;
-        life.place.at = std::max(life.place.at, other->at + size(*other));
+      std::ranges::sort(others, {}, [](const Life* other) { return other->place.at; });
+      for (const Life* other : others) {
+        if (other->place.at >= life.place.at + size(life)) break;
+        life.place.at = std::max(life.place.at, other->place.at + size(*other));
       }
-      int64_t& end = life.place.whole ? graph_.whole_arena : graph_.arena;
-      end = std::max(end, life.place.at + size(life.place));
+      int64_t& end = graph_.sizes[{memory(life), life.place.whole}];
+      end = std::max(end, life.place.at + size(life));
     }
     for (Life& life : lives_) graph_.places.push_back(std::move(life.place));
     std::ranges::stable_sort(graph_.places, {}, &Place::at);
@@ -204,6 +281,10 @@ class Maker {
   Graph graph_;
   std::map<std::pair<int, Order>, int> turned_;
   std::vector<Life> lives_;
+  std::vector<std::pair<int64_t, int64_t>>
+      at_;                         // by step: where it and its way back stand in the order of turns
+  std::vector<size_t> phase_at_;   // by place in that order
+  std::vector<int64_t> epoch_at_;  // the same: how many barriers stand before
   CodeWriter ignored_{2};
 };
 

@@ -45,6 +45,10 @@ void call(const Call& c, const std::string& name, const std::vector<std::string>
   cpp::statement(c.out, fmt::format("{}<{}>({});", name, join(constants, ", "), join(arguments, ", ")));
 }
 
+void invoke(const Call& c, const std::string& name, const std::vector<std::string>& arguments) {
+  cpp::statement(c.out, fmt::format("{}({});", name, join(arguments, ", ")));
+}
+
 std::string text_of(const std::vector<int64_t>& numbers) { return join(numbers, ", "); }
 
 std::string real(double value) {

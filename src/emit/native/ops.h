@@ -15,6 +15,8 @@ struct Call {
   const Graph& graph;
   const Step& step;
   CodeWriter& out;
+  bool begins =
+      false;  // backwards: the gradient of x(0) is written here first, and by nothing else of this step
 
   const ir::Node& node() const { return graph.node(step); }
   const Value& in(size_t i) const { return graph.values[static_cast<size_t>(step.inputs[i])]; }
@@ -29,6 +31,8 @@ struct Call {
   std::string w(std::string_view slot) const;
   std::string dw(std::string_view slot) const;
   bool trains(std::string_view slot) const { return dw(slot) != "nullptr"; }
+  // Whether the loss is a share's part of a sum.
+  bool adds_up() const { return graph.schedule.adds_up && step.output == graph.workload.loss(); }
   const ir::Shape& shape_of_w(std::string_view slot) const;
   // The place in `x(i)`, as it is held, of a canonical axis.
   size_t axis(int64_t canonical, size_t i = 0) const;
@@ -40,6 +44,9 @@ struct OpRow {
   bool reads_inputs = true, reads_output = true;  // by backward
   Count (*kept)(const Call&) = nullptr;           // numbers that forward keeps for backward
   Count (*spare)(const Call&) = nullptr;          // and those that backward needs room for
+  // Weights as products read them, forwards and backwards, without their names: "$$" stands for the name.
+  std::pair<Pack, Pack> (*packs)(const Call&) = nullptr;
+  bool overwrites() const { return packs != nullptr; }  // backward can write a gradient that begins there
 };
 
 using OpRows = std::map<ir::Op, OpRow>;
@@ -62,6 +69,8 @@ OpRows loss_rows();
 // "name<2, 3>(a, b);"
 void call(const Call& c, const std::string& name, const std::vector<std::string>& constants,
           const std::vector<std::string>& arguments);
+// "name(a, b);"
+void invoke(const Call& c, const std::string& name, const std::vector<std::string>& arguments);
 std::string text_of(const std::vector<int64_t>& numbers);
 // As many as the output has.
 inline Count as_many(const Call& c) { return count_of(c.result().sizes); }

@@ -160,7 +160,7 @@ std::vector<std::string> channels_and_places(const Value& v) {
 void dropout(const Call& c, const std::string& from, const std::string& to) {
   const Count rows = count_of(c.result().sizes, 0, c.result().sizes.empty() ? 0 : 1);
   call(c, "dropout", channels_and_places(c.result()),
-       {rows.rows ? "rows" : "1", fmt::format("dropout_key({})", c.step.node),
+       {rows.rows ? "first" : "0", rows.rows ? "rows" : "1", fmt::format("dropout_key({})", c.step.node),
         fmt::format("dropout_rate({})", c.node().real("rate")), from, to});
 }
 

@@ -1,7 +1,8 @@
-// How a program reads: what it needs of the helpers, then one struct that is the network. Its members are pointers into
-// three arrays (parameters, gradients, arena), made once; its functions are the steps, one forwards and one backwards
-// each, and what calls them in order. Shapes are constants everywhere; the number of rows of a batch alone is not, so
-// that a proof may take fewer.
+// How a program reads: the kernels and helpers that it needs, then three structs. Memory: what all threads see, made once,
+// pointers with the names of the model. Rows: the steps, one function forwards and one backwards each, for some rows of a
+// batch; every thread has one, which it moves from rows to rows. Network: data, optimizer, threads, and the order of it
+// all (schedule.h). Shapes are constants everywhere; the number of rows of a batch alone is not, so that a proof may take
+// fewer.
 
 #include "emit/native/program.h"
 
@@ -22,7 +23,8 @@
 
 namespace bakeoff::embedded {
 const std::vector<File>& native_helpers();
-}
+const std::vector<File>& native_kernels();
+}  // namespace bakeoff::embedded
 
 namespace bakeoff::emit::native {
 namespace {
@@ -32,13 +34,30 @@ const Helpers& helpers() {
   return all;
 }
 
+// The kernels as one text, for programs that multiply matrices.
+const std::string& kernels() {
+  static const std::string all = [] {
+    std::string text;
+    for (const embedded::File& file : embedded::native_kernels()) {
+      for (const std::string_view line : lines_of(file.text)) {
+        if (!line.starts_with("#pragma once") && !line.starts_with("#include"))
+          text += std::string(line) + "\n";
+      }
+    }
+    return text;
+  }();
+  return all;
+}
+
 // Everything that a value must not be called.
 std::set<std::string> reserved() {
   std::set<std::string> all = cpp::cpp_words();
   all.merge(helpers().names());
   all.merge(words(
       "std Real kBatch kLearningRate Network parameters gradients arena whole_arena rows table first_row data_rows i j k l m "
-      "n p t sum share step updates main argc argv forward backward update train_step predict_step restart load_data "
+      "n p t sum share step updates main argc argv forward backward update train_step predict_step restart load_data Memory Rows "
+      "native team lanes pack local sums place begin part parts thread share_of batch_rows pass phase clear add_up more "
+      "begin_update clipping squares square kBlock kBlocks kShares kSums kFew blocks "
       "load_weights set_batch next_batch output output_shape dropout_key dropout_rate dropping masks learning_rate first "
       "second averages factor scale norm square move rate c1 c2 g decay kTrained kDecayed kAll NULL EOF stdin stdout stderr errno assert linux unix INFINITY "
       "NAN M_PI int32_t int64_t uint64_t size_t"));
@@ -63,10 +82,14 @@ class Program {
   std::string text() {
     header();
     const size_t head = out_.text().size();
+    memory();
+    rows();
     network();
     main();
     std::string text = out_.text();
-    return text.insert(head, helpers().used_by(text.substr(head)));
+    const std::string used = helpers().used_by(text.substr(head));
+    const bool multiplies = (used + text.substr(head)).find("native::") != std::string::npos;
+    return text.insert(head, (multiplies ? kernels() : "") + used);
   }
 
  private:
@@ -77,16 +100,27 @@ class Program {
   }
   const Value& value(int id) const { return graph_.values[static_cast<size_t>(id)]; }
 
+  int64_t size(Scope scope, bool whole = false) const {
+    const auto found = graph_.sizes.find({scope, whole});
+    return found == graph_.sizes.end() ? 0 : found->second;
+  }
+
   void header();
+  void memory();
+  void rows();
   void network();
   void print_parameters();
-  void print_arena();
+  void print_packs();
+  void print_places();
+  void print_place();
+  void print_phases();
   void print_inputs();
+  void print_pass();
   void print_table();
   void load_data();
   void set_batch();
+  bool read_later(const Step& step, int id) const;
   void print_step(const Step& step);
-  void print_way();
   void print_output();
   std::string tensor_text(int id) const;
   void print_dropout();
@@ -107,10 +141,11 @@ void Program::header() {
   const std::string stem = request_.script_name.substr(0, request_.script_name.rfind('.'));
   out_.print(R"(// Trains $name$: one program, for which nothing but a C++20 compiler is needed.
 //
-//   g++ -std=c++20 -O3 -march=native $stem$.cc -o $stem$
+//   g++ -std=c++20 -O3 -march=native -pthread $stem$.cc -o $stem$
 //   ./$stem$ --data data.safetensors --weights weights.safetensors --steps 100
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
@@ -118,12 +153,15 @@ void Program::header() {
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
+#include <immintrin.h>
 #include <limits>
 #include <map>
 #include <new>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -136,26 +174,60 @@ constexpr int64_t kBatch = $batch$;
   out_.blank();
 }
 
-void Program::network() {
-  out_.line("struct Network {");
+void Program::memory() {
+  out_.line("// What all threads see.");
+  out_.line("struct Memory {");
   {
     const auto body = out_.indent();
     print_parameters();
-    print_arena();
-    print_inputs();
+    print_packs();
+  }
+  out_.line("};");
+  out_.blank();
+}
+
+void Program::rows() {
+  out_.line(
+      "// The steps of the model for `rows` rows of the present batch, from row `first` on; one for each thread.");
+  out_.line("struct Rows : Memory {");
+  {
+    const auto body = out_.indent();
+    print_places();
+    print_place();
+    if (drops()) print_dropout();
+    for (const Step& step : graph_.steps) print_step(step);
+    print_phases();
+    print_output();
+  }
+  out_.line("};");
+  out_.blank();
+}
+
+void Program::network() {
+  out_.line("struct Network : Memory {");
+  {
+    const auto body = out_.indent();
     print_table();
-    out_.print(R"(void load_weights(const std::string& path) {
+    print_inputs();
+    print_state(out_, request_.training.optimizer);
+    out_.print(R"(Team team;
+std::vector<Rows> lanes;  // by thread
+
+explicit Network(int64_t threads = default_threads()) : team(std::min(kShares, threads)) {
+  lanes.reserve(static_cast<size_t>(team.size()));
+  for (int64_t i = 0; i < team.size(); ++i) lanes.emplace_back(*this);
+}
+
+void load_weights(const std::string& path) {
   load_parameters(path, table, parameters);
+  pack(0, 1);
 }
 
 )");
     load_data();
     set_batch();
-    if (drops()) print_dropout();
-    for (const Step& step : graph_.steps) print_step(step);
-    print_way();
-    print_output();
     print_update(out_, request_.training.optimizer, update_);
+    print_pass();
     train_step();
   }
   out_.line("};");
@@ -163,43 +235,114 @@ void Program::network() {
 }
 
 void Program::print_parameters() {
-  out_.line("// Parameters, those that are trained first, and their gradients.");
-  out_.line(fmt::format("static constexpr int64_t kTrained = {};", update_.trained));
+  out_.line(
+      "// Parameters, those that are trained first, and gradients of each share of a batch: when a step has ended, the");
+  out_.line("// first share's are the sum of all.");
+  out_.line(fmt::format("static constexpr int64_t kTrained = {}, kShares = {};", update_.trained,
+                        graph_.schedule.shares));
   out_.line(fmt::format("Real* const parameters = allocate<Real>({});", update_.all));
-  out_.line("Real* const gradients = allocate<Real>(kTrained);");
-  print_state(out_, request_.training.optimizer);
+  out_.line("Real* const gradients = allocate<Real>(kShares * kTrained);");
   for (const int id : update_.order) {
     const auto p = static_cast<size_t>(id);
     out_.line(fmt::format("Real* const {} = parameters + {};  // {}", graph_.parameters[p], update_.at[p],
                           ir::to_text(workload_.parameters[p].shape)));
   }
-  for (const int id : update_.order) {
-    const auto p = static_cast<size_t>(id);
-    if (graph_.gradients[p].empty()) continue;
-    out_.line(fmt::format("Real* const {} = gradients + {};", graph_.gradients[p], update_.at[p]));
-  }
+  out_.blank();
+  out_.line(
+      "// Values of a whole batch, and of each share what becomes a sum. Two that are never needed at once share their place.");
+  if (size(Scope::kBatch) > 0)
+    out_.line(fmt::format("Real* const arena = allocate<Real>({});", size(Scope::kBatch)));
+  if (size(Scope::kBatch, true) > 0)
+    out_.line(fmt::format("int32_t* const whole_arena = allocate<int32_t>({});", size(Scope::kBatch, true)));
+  out_.line(fmt::format("static constexpr int64_t kSums = {};", size(Scope::kShare)));
+  if (size(Scope::kShare) > 0) out_.line("Real* const sums = allocate<Real>(kShares * kSums);");
   out_.blank();
 }
 
-void Program::print_arena() {
-  out_.line("// Values of a batch. Two that are never needed at once may share their place.");
-  if (graph_.arena > 0) out_.line(fmt::format("Real* const arena = allocate<Real>({});", graph_.arena));
-  if (graph_.whole_arena > 0)
-    out_.line(fmt::format("int32_t* const whole_arena = allocate<int32_t>({});", graph_.whole_arena));
-  for (const Place& place : graph_.places) {
-    out_.line(fmt::format("{}* const {} = {} + {};", place.whole ? "int32_t" : "Real", place.name,
-                          place.whole ? "whole_arena" : "arena", place.at));
+void Program::print_packs() {
+  if (!graph_.packs.empty()) out_.line("// Weights as kernels read them.");
+  for (const Pack& pack : graph_.packs)
+    cpp::statement(out_, fmt::format("Real* const {} = allocate<Real>({});", pack.name, pack.size));
+  out_.blank();
+  out_.line("// Makes part `part` of `parts` of them anew.");
+  if (graph_.packs.empty()) return out_.line("void pack(int64_t, int64_t) {}");
+  out_.line("void pack(int64_t part, int64_t parts) {");
+  for (size_t i = 0; i < graph_.packs.size(); ++i) {
+    out_.line(fmt::format("  if ({} % parts == part)", i));
+    const auto body = out_.indent();
+    const auto inner = out_.indent();
+    cpp::statement(out_, graph_.packs[i].statement);
   }
+  out_.line("}");
+}
+
+// Pointers that stay, then those that follow the rows.
+void Program::print_places() {
+  out_.line("explicit Rows(const Memory& memory) : Memory(memory) {}");
+  out_.blank();
+  if (size(Scope::kThread) > 0)
+    out_.line(fmt::format("Real* const local = allocate<Real>({});", size(Scope::kThread)));
+  if (size(Scope::kThread, true) > 0)
+    out_.line(fmt::format("int32_t* const whole_local = allocate<int32_t>({});", size(Scope::kThread, true)));
+  const auto type = [](bool whole) { return whole ? "int32_t" : "Real"; };
+  for (const Place& place : graph_.places) {
+    const bool stays = place.scope == Scope::kThread || place.scope == Scope::kModel;
+    if (!stays) {
+      out_.line(fmt::format("{}* {} = nullptr;", type(place.whole), place.name));
+      continue;
+    }
+    const char* const memory = place.scope == Scope::kThread ? place.whole ? "whole_local" : "local"
+                               : place.whole                 ? "whole_arena"
+                                                             : "arena";
+    out_.line(fmt::format("{}* const {} = {} + {};", type(place.whole), place.name, memory, place.at));
+  }
+  for (const int id : update_.order) {
+    const std::string& name = graph_.gradients[static_cast<size_t>(id)];
+    if (!name.empty()) out_.line(fmt::format("Real* {} = nullptr;", name));
+  }
+  for (const size_t i : loaded_) {
+    const Value& v = value(static_cast<int>(i));
+    out_.line(fmt::format("const {0} *{1} = nullptr, *{2} = nullptr;  // of the batch, of these rows",
+                          type(v.whole()), data_[i], v.name));
+  }
+  out_.line("int64_t first = 0, rows = 0, batch_rows = 0;");
+  if (drops()) out_.line("bool dropping = true;  // false: dropout passes everything on");
+  if (drops()) out_.line("uint64_t masks = 0;    // drawn so far");
+  out_.blank();
+}
+
+void Program::print_place() {
+  out_.line("// Moves to `count` rows, which belong to a share of the batch.");
+  out_.line("void place(int64_t share, int64_t first_row, int64_t count) {");
+  {
+    const auto body = out_.indent();
+    out_.line("first = first_row, rows = count;");
+    for (const Place& place : graph_.places) {
+      if (place.scope == Scope::kShare)
+        out_.line(fmt::format("{} = sums + share * kSums + {};", place.name, place.at));
+      if (place.scope == Scope::kBatch)
+        out_.line(fmt::format("{} = {} + {} + first * {};", place.name, place.whole ? "whole_arena" : "arena",
+                              place.at, place.count.count));
+    }
+    for (const int id : update_.order) {
+      const auto p = static_cast<size_t>(id);
+      if (!graph_.gradients[p].empty())
+        out_.line(fmt::format("{} = gradients + share * kTrained + {};", graph_.gradients[p], update_.at[p]));
+    }
+    for (const size_t i : loaded_) {
+      const Value& v = value(static_cast<int>(i));
+      out_.line(fmt::format("{} = {} + first * {};", v.name, data_[i], ir::elements(v.sizes, 1)));
+    }
+  }
+  out_.line("}");
   out_.blank();
 }
 
 void Program::print_inputs() {
   out_.line("// The data, and the rows of the present batch.");
-  for (const size_t i : loaded_) {
-    const Value& v = value(static_cast<int>(i));
-    out_.line(fmt::format("std::vector<{}> {};", v.whole() ? "int32_t" : "Real", data_[i]));
-    out_.line(fmt::format("const {}* {} = nullptr;", v.whole() ? "int32_t" : "Real", v.name));
-  }
+  for (const size_t i : loaded_)
+    out_.line(fmt::format("std::vector<{}> {};", value(static_cast<int>(i)).whole() ? "int32_t" : "Real",
+                          data_[i]));
   out_.line("int64_t data_rows = 0, first_row = 0, rows = 0;");
   if (drops()) out_.line("bool dropping = true;  // false: dropout passes everything on");
   if (drops()) out_.line("uint64_t masks = 0;    // drawn so far");
@@ -258,12 +401,12 @@ void Program::set_batch() {
   {
     const auto body = out_.indent();
     out_.line("rows = count;");
-    for (const size_t i : loaded_) {
-      const Value& v = value(static_cast<int>(i));
-      const std::string row =
-          ir::elements(v.sizes, 1) == 1 ? "first" : fmt::format("first * {}", ir::elements(v.sizes, 1));
-      out_.line(fmt::format("{} = {}.data() + {};", v.name, data_[i], row));
-    }
+    out_.line("for (Rows& lane : lanes) {");
+    for (const size_t i : loaded_)
+      out_.line(fmt::format("  lane.{0} = {0}.data() + first * {1};", data_[i],
+                            ir::elements(value(static_cast<int>(i)).sizes, 1)));
+    out_.line("  lane.batch_rows = count;");
+    out_.line("}");
   }
   out_.print(R"(}
 
@@ -274,16 +417,17 @@ void next_batch() {
   first_row += kBatch;
 }
 
+// Inputs and prediction of the present batch, axes as files have them.
+std::vector<Tensor> batch() {
+  lanes[0].place(0, 0, rows);
+  return lanes[0].batch();
+}
+Tensor output() {
+  lanes[0].place(0, 0, rows);
+  return lanes[0].output();
+}
+
 )");
-  out_.line("// The inputs of the present batch, axes as files have them.");
-  out_.line("std::vector<Tensor> batch() const {");
-  std::vector<std::string> all;
-  for (const size_t i : loaded_) all.push_back(tensor_text(static_cast<int>(i)));
-  for (size_t i = 0; i < all.size(); ++i)
-    cpp::statement(out_, fmt::format("  {}{}{}", i == 0 ? "return {" : "        ", all[i],
-                                     i + 1 < all.size() ? "," : "};"));
-  out_.line("}");
-  out_.blank();
 }
 
 // "tensor_of(std::vector<Real>(x, x + rows * 9), {rows, 9})", with its axes in canonical order.
@@ -314,6 +458,12 @@ double dropout_rate(double rate) const {
              {{"seed", std::to_string(request_.training.seed)}});
 }
 
+// Whether another step's way back has begun the gradient of a value.
+bool Program::read_later(const Step& step, int id) const {
+  return std::any_of(&step + 1, graph_.steps.data() + graph_.steps.size(),
+                     [&](const Step& s) { return s.backward && std::ranges::count(s.inputs, id) > 0; });
+}
+
 void Program::print_step(const Step& step) {
   const Call c{graph_, step, out_};
   const OpRow& row = step.node < 0 ? turn_row() : *find_row(graph_.node(step).op);
@@ -338,39 +488,36 @@ void Program::print_step(const Step& step) {
   {
     const auto body = out_.indent();
     std::set<std::string> begun;
+    Call back = c;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const int id = step.inputs[i];
-      const bool later =
-          std::any_of(&step + 1, std::as_const(graph_.steps).data() + graph_.steps.size(),
-                      [&](const Step& s) { return s.backward && std::ranges::count(s.inputs, id) > 0; });
-      if (c.wants(i) && !later && begun.insert(c.dx(i)).second) fill(out_, c.dx(i), count_of(c.in(i).sizes));
+      if (!c.wants(i) || c.in(i).summed || read_later(step, id) || !begun.insert(c.dx(i)).second) continue;
+      back.begins = i == 0 && row.overwrites();
+      if (!back.begins) fill(out_, c.dx(i), count_of(c.in(i).sizes));
     }
-    row.backward(c);
+    row.backward(back);
   }
   out_.line("}");
   out_.blank();
 }
 
-void Program::print_way() {
-  out_.line("// All steps in order; gives the loss.");
-  out_.line("Real forward() {");
-  for (const Step& step : graph_.steps) out_.line(fmt::format("  {}();", step.forward));
-  out_.line(fmt::format("  return {}[0];", value(workload_.loss()).name));
-  out_.line("}");
-  out_.blank();
-  const Value& loss = value(workload_.loss());
-  out_.line("void backward() {");
-  out_.line("  std::fill(gradients, gradients + kTrained, Real{0});");
-  if (!loss.gradient.empty()) out_.line(fmt::format("  {}[0] = 1;", loss.gradient));
-  for (size_t s = graph_.steps.size(); s-- > 0;) {
-    if (graph_.steps[s].backward) out_.line(fmt::format("  {}();", graph_.steps[s].way_back));
+void Program::print_phases() {
+  const char* const names[] = {"For a few rows at a time", "For a share of the batch", "For the whole batch"};
+  for (size_t p = 0; p < graph_.schedule.phases.size(); ++p) {
+    const Phase& phase = graph_.schedule.phases[p];
+    out_.line(fmt::format("// {}.", names[static_cast<size_t>(phase.extent)]));
+    out_.line(fmt::format("void phase_{}() {{", p + 1));
+    for (const Turn& turn : phase.turns) {
+      const Step& step = graph_.steps[turn.step];
+      out_.line(fmt::format("  {}();", turn.back ? step.way_back : step.forward));
+    }
+    out_.line("}");
+    out_.blank();
   }
-  out_.line("}");
-  out_.blank();
 }
 
 void Program::print_output() {
-  out_.line("// The prediction of the present batch, axes as the model has them.");
+  out_.line("// The prediction for these rows, axes as the model has them.");
   out_.line("Tensor output() const {");
   {
     const auto body = out_.indent();
@@ -378,13 +525,110 @@ void Program::print_output() {
   }
   out_.line("}");
   out_.blank();
+  out_.line("// The inputs, likewise.");
+  out_.line("std::vector<Tensor> batch() const {");
+  std::vector<std::string> all;
+  for (const size_t i : loaded_) all.push_back(tensor_text(static_cast<int>(i)));
+  for (size_t i = 0; i < all.size(); ++i)
+    cpp::statement(out_, fmt::format("  {}{}{}", i == 0 ? "return {" : "        ", all[i],
+                                     i + 1 < all.size() ? "," : "};"));
+  out_.line("}");
+}
+
+// Each thread's part of a pass, barriers where rows meet.
+void Program::print_pass() {
+  const Schedule& plan = graph_.schedule;
+  out_.print(R"(// Calls act(rows) for every share of this thread, `most` rows at a time.
+template <typename Act>
+void each(int64_t thread, int64_t most, const Act& act) {
+  Rows& own = lanes[static_cast<size_t>(thread)];
+  for (int64_t share = thread; share < kShares; share += team.size()) {
+    const int64_t end = rows * (share + 1) / kShares;
+    for (int64_t first = rows * share / kShares; first < end; first += most) {
+      own.place(share, first, std::min(most, end - first));
+      act(own);
+    }
+  }
+}
+
+// Loss and gradients of the present batch: what one thread does for them.
+void pass(int64_t thread) {
+  for (int64_t share = thread; share < kShares; share += team.size()) {
+    std::fill_n(gradients + share * kTrained, kTrained, Real{0});
+)");
+  if (size(Scope::kShare) > 0) out_.line("    std::fill_n(sums + share * kSums, kSums, Real{0});");
+  out_.line("  }");
+  for (size_t p = 0; p < plan.phases.size(); ++p) {
+    const Phase& phase = plan.phases[p];
+    if (phase.waits) out_.line("  team.wait();");
+    const std::string call = fmt::format("[](Rows& own) {{ own.phase_{}(); }}", p + 1);
+    if (phase.extent == Extent::kBatch) {
+      out_.line("  if (thread == 0) {");
+      out_.line(fmt::format("    lanes[0].place(0, 0, rows);\n    lanes[0].phase_{}();", p + 1));
+      out_.line("  }");
+    } else {
+      out_.line(fmt::format("  each(thread, {}, {});",
+                            phase.extent == Extent::kFew ? std::to_string(plan.few) : "rows", call));
+    }
+  }
+  const Value& loss = value(workload_.loss());
+  out_.line("}");
+  out_.blank();
+  if (plan.shares > 1) {
+    out_.print(R"(// Adds up the gradients of all shares, from `begin` to `end`.
+void add_up(int64_t begin, int64_t end) {
+  for (int64_t share = 1; share < kShares; ++share) {
+    for (int64_t i = begin; i < end; ++i) gradients[i] += gradients[share * kTrained + i];
+  }
+}
+
+)");
+  }
+  out_.line("// Before and after a pass.");
+  out_.line("void begin() {");
+  out_.line("  for (Rows& lane : lanes) {");
+  if (drops()) out_.line("    lane.masks = masks, lane.dropping = dropping;");
+  out_.line("    lane.place(0, 0, rows);");
+  out_.line("  }");
+  if (!loss.gradient.empty()) out_.line(fmt::format("  lanes[0].{}[0] = 1;", loss.gradient));
+  out_.line("}");
+  out_.line("Real loss() {");
+  if (plan.adds_up) {
+    out_.print(
+        "  Real all = 0;\n  for (int64_t share = 0; share < kShares; ++share) {\n    lanes[0].place(share, 0, rows);\n");
+    out_.line(fmt::format("    all += lanes[0].{}[0];", loss.name));
+    out_.print("  }\n  return all;\n}\n\n");
+  } else {
+    out_.line(fmt::format("  return lanes[0].{}[0];", loss.name));
+    out_.print("}\n\n");
+  }
 }
 
 void Program::train_step() {
-  out_.line("// One step on the present batch: its loss, before the update.");
-  out_.line("Real train_step() {");
+  const bool clips = request_.training.optimizer.clip_norm != 0, shares = graph_.schedule.shares > 1;
+  out_.print(
+      "// Loss of the present batch, and gradients.\nReal loss_and_gradients() {\n  begin();\n"
+      "  team.run([this](int64_t thread) { pass(thread); });\n");
+  if (shares) out_.line("  add_up(0, kTrained);");
+  out_.print(
+      "  return loss();\n}\n\n// One step on the present batch: its loss, before the update.\nReal train_step() {\n");
   if (drops()) out_.line("  ++masks;");
-  out_.print("  const Real seen = forward();\n  backward();\n  update();\n  return seen;\n}\n");
+  out_.print(R"(  begin();
+  begin_update();
+  team.run([this](int64_t thread) {
+    pass(thread);
+    team.wait();
+    const int64_t begin = kTrained * thread / team.size(), end = kTrained * (thread + 1) / team.size();
+)");
+  if (shares) out_.line("    add_up(begin, end);");
+  if (clips) out_.print("    team.wait();\n    square(thread, team.size());\n    team.wait();\n");
+  out_.print(R"(    update(begin, end);
+    team.wait();
+    pack(thread, team.size());
+  });
+  return loss();
+}
+)");
 }
 
 void Program::main() {
@@ -392,7 +636,8 @@ void Program::main() {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const int64_t steps = std::stoll(option(argc, argv, "--steps", "100"));
   const std::string out = option(argc, argv, "--out", "");
-  static Network network;
+  const std::string threads = option(argc, argv, "--threads", "");
+  static Network network(threads.empty() ? default_threads() : std::max(std::stoll(threads), 1ll));
   network.load_weights(option(argc, argv, "--weights", "weights.safetensors"));
   network.load_data(option(argc, argv, "--data", "data.safetensors"));
   std::signal(SIGINT, interrupt);

@@ -34,7 +34,8 @@ std::string heads(const Call& c) {
 }
 std::vector<std::string> attention_arguments(const Call& c) {
   const double rate = c.node().real("rate");
-  return {"rows",
+  return {"first",
+          "rows",
           rate > 0 ? fmt::format("dropout_key({})", c.step.node) : "0",
           rate > 0 ? fmt::format("dropout_rate({})", rate) : "0",
           c.x(0),
@@ -86,7 +87,7 @@ Count recurrent_kept(const Call& c) {
 }
 Count recurrent_spare(const Call& c) {
   const ir::Shape& y = c.result().sizes;
-  return {y[1] * y[2] * (is_lstm(c) ? 4 : 6), true};
+  return {is_lstm(c) ? (4 * y[1] + 2) * y[2] : (6 * y[1] + 1) * y[2], true};
 }
 
 }  // namespace

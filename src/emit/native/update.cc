@@ -15,20 +15,27 @@ using ir::OptimizerKind;
 bool remembers_first(const Optimizer& o) { return o.adam() || o.momentum != 0; }
 bool remembers_second(const Optimizer& o) { return o.kind != OptimizerKind::kSgd; }
 
-void print_clipping(CodeWriter& out, const Optimizer& o) {
-  if (o.clip_norm != 0) {
-    out.print(R"(double square = 0;
-for (int64_t i = 0; i < kTrained; ++i) square += static_cast<double>(gradients[i]) * static_cast<double>(gradients[i]);
-const double norm = std::sqrt(square);
-const Real scale = norm > kClipNorm ? static_cast<Real>(kClipNorm / norm) : Real{1};
-for (int64_t i = 0; i < kTrained; ++i) gradients[i] *= scale;
-)");
+// Squares are added up in blocks, the blocks in order: the same bits for any number of threads.
+void print_norm(CodeWriter& out) {
+  out.print(R"(// The squares of gradients, of part `part` of `parts`.
+void square(int64_t part, int64_t parts) {
+  for (int64_t block = part; block < kBlocks; block += parts) {
+    double sum = 0;
+    for (int64_t i = block * kBlock; i < std::min(kTrained, (block + 1) * kBlock); ++i)
+      sum += static_cast<double>(gradients[i]) * static_cast<double>(gradients[i]);
+    squares[block] = sum;
   }
-  if (o.clip_value != 0) {
-    out.print(R"(constexpr Real kMost = static_cast<Real>(kClipValue);
-for (int64_t i = 0; i < kTrained; ++i) gradients[i] = std::clamp(gradients[i], -kMost, kMost);
+}
+
+// What keeps the norm of all gradients below kClipNorm.
+Real clipping() const {
+  double square = 0;
+  for (int64_t block = 0; block < kBlocks; ++block) square += squares[block];
+  const double norm = std::sqrt(square);
+  return norm > kClipNorm ? static_cast<Real>(kClipNorm / norm) : Real{1};
+}
+
 )");
-  }
 }
 
 // Statements that end in `move`, in units of the learning rate.
@@ -61,10 +68,9 @@ void print_corrections(CodeWriter& out, const Optimizer& o) {
   const std::string first = fmt::format("1 - std::pow({}, static_cast<double>(updates))", o.beta1);
   const std::string second = fmt::format("1 - std::pow({}, static_cast<double>(updates))", o.beta2);
   if (o.eps_form == EpsForm::kHat)
-    return out.line(
-        fmt::format("const Real factor = static_cast<Real>(std::sqrt({}) / ({}));", second, first));
-  out.line(fmt::format("const Real c1 = static_cast<Real>({});", first));
-  out.line(fmt::format("const Real c2 = static_cast<Real>({});", second));
+    return out.line(fmt::format("factor = static_cast<Real>(std::sqrt({}) / ({}));", second, first));
+  out.line(fmt::format("c1 = static_cast<Real>({});", first));
+  out.line(fmt::format("c2 = static_cast<Real>({});", second));
 }
 
 }  // namespace
@@ -107,7 +113,14 @@ void print_state(CodeWriter& out, const Optimizer& o) {
   if (remembers_first(o)) out.line("Real* const first = allocate<Real>(kTrained);");
   if (remembers_second(o)) out.line("Real* const second = allocate<Real>(kTrained);");
   if (o.ema != 0) out.line("Real* const averages = allocate<Real>(kTrained);");
+  if (o.clip_norm != 0)
+    out.print(
+        "static constexpr int64_t kBlock = 16384, kBlocks = (kTrained + kBlock - 1) / kBlock;\n"
+        "double* const squares = allocate<double>(kBlocks);\n");
   out.line("int64_t updates = 0;");
+  out.line(fmt::format("Real rate = 0{};", !o.adam()                     ? ""
+                                           : o.eps_form == EpsForm::kHat ? ", factor = 1"
+                                                                         : ", c1 = 1, c2 = 1"));
 }
 
 void print_update(CodeWriter& out, const Optimizer& o, const Update& plan) {
@@ -117,19 +130,33 @@ void print_update(CodeWriter& out, const Optimizer& o, const Update& plan) {
     const bool there = name == std::string("first") ? remembers_first(o) : remembers_second(o);
     if (there) out.line(fmt::format("  std::fill({0}, {0} + kTrained, Real{{0}});", name));
   }
-  out.print("  updates = 0;\n}\n\n");
+  out.print("  updates = 0;\n  pack(0, 1);\n}\n\n");
   if (o.schedule.varies()) print_learning_rate_cpp(out, o);
-  out.print("// One update of all trained parameters from their gradients.\nvoid update() {\n");
+  if (o.clip_norm != 0) print_norm(out);
+  out.line("// What an update needs to know beforehand.");
+  out.line("void begin_update() {");
   {
     const auto body = out.indent();
-    out.line(fmt::format("const Real rate = static_cast<Real>({});",
+    out.line(fmt::format("rate = static_cast<Real>({});",
                          o.schedule.varies() ? "learning_rate(updates)" : "kLearningRate"));
     out.line("++updates;");
-    print_clipping(out, o);
     if (o.adam()) print_corrections(out, o);
-    out.line("for (int64_t i = 0; i < kTrained; ++i) {");
+  }
+  out.print("}\n\n// One update of trained parameters `begin` to `end` from their gradients.\n");
+  out.line("void update(int64_t begin, int64_t end) {");
+  {
+    const auto body = out.indent();
+    const char* const more = !o.adam()                     ? ""
+                             : o.eps_form == EpsForm::kHat ? ", factor = this->factor"
+                                                           : ", c1 = this->c1, c2 = this->c2";
+    out.line(fmt::format("const Real rate = this->rate{};", more));
+    if (o.clip_norm != 0) out.line("const Real scale = clipping();");
+    if (o.clip_value != 0) out.line("constexpr Real kMost = static_cast<Real>(kClipValue);");
+    out.line("for (int64_t i = begin; i < end; ++i) {");
     {
       const auto loop = out.indent();
+      if (o.clip_norm != 0) out.line("gradients[i] *= scale;");
+      if (o.clip_value != 0) out.line("gradients[i] = std::clamp(gradients[i], -kMost, kMost);");
       const bool decays = o.weight_decay != 0 && plan.decayed > 0, beside = decays && o.decoupled();
       if (decays && plan.decayed < plan.trained)
         out.line(
@@ -149,6 +176,9 @@ void print_update(CodeWriter& out, const Optimizer& o, const Update& plan) {
     out.line("}");
   }
   out.print("}\n\n");
+  out.print("// One update of all of them.\nvoid update() {\n  begin_update();\n");
+  if (o.clip_norm != 0) out.line("  square(0, 1);");
+  out.print("  update(0, kTrained);\n  pack(0, 1);\n}\n\n");
 }
 
 }  // namespace bakeoff::emit::native

@@ -39,8 +39,8 @@ struct Blocks {
 // to row of y; a block of B's columns that begins at column c lies at c * b_depth.
 template <typename T, bool kTurned>
 __attribute__((noinline)) void multiply_block(int64_t rows, int64_t depth, int64_t columns, const T* a,
-                                              const T* b, int64_t b_depth, int64_t b_first, Beside<T> with, T* y,
-                                              int64_t pitch, unsigned finish) {
+                                              const T* b, int64_t b_depth, int64_t b_first, Beside<T> with,
+                                              T* y, int64_t pitch, unsigned finish) {
   using P = Blocks<T>;
   constexpr int64_t kNext = kTurned ? 1 : P::kPitch;
   for_columns<T>(columns, [&](auto n, int64_t part, int64_t column) {

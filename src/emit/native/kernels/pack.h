@@ -23,6 +23,13 @@ struct Matrix {
 };
 
 // Four rows of four floats become four columns; any other block one number after the other.
+template <typename T>
+void transpose(const T* from, int64_t pitch, T* to, int64_t to_pitch) {
+  for (int64_t i = 0; i < 4; ++i) {
+    for (int64_t j = 0; j < 4; ++j) to[j * to_pitch + i] = from[i * pitch + j];
+  }
+}
+#if defined(__SSE2__)
 inline void transpose(const float* from, int64_t pitch, float* to, int64_t to_pitch) {
   __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + pitch);
   __m128 c = _mm_loadu_ps(from + 2 * pitch), d = _mm_loadu_ps(from + 3 * pitch);
@@ -30,11 +37,7 @@ inline void transpose(const float* from, int64_t pitch, float* to, int64_t to_pi
   _mm_storeu_ps(to, a), _mm_storeu_ps(to + to_pitch, b);
   _mm_storeu_ps(to + 2 * to_pitch, c), _mm_storeu_ps(to + 3 * to_pitch, d);
 }
-inline void transpose(const double* from, int64_t pitch, double* to, int64_t to_pitch) {
-  for (int64_t i = 0; i < 4; ++i) {
-    for (int64_t j = 0; j < 4; ++j) to[j * to_pitch + i] = from[i * pitch + j];
-  }
-}
+#endif
 
 // Steps `first` and after of B (rows x columns) into a packed B of `depth` steps.
 template <typename T>

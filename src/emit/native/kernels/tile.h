@@ -91,8 +91,7 @@ NATIVE_INLINE void finish_row(unsigned finish, int64_t part, typename Lanes<T>::
 
 // y = finish(sum over outer, middle, inner of A[row] * B). `with.mask` moves as y does.
 template <typename T, TileShape S>
-__attribute__((noinline)) void tile(const T* a, const T* b, Turns turns, Beside<T> with, T* y,
-                                    Out out) {
+__attribute__((noinline)) void tile(const T* a, const T* b, Turns turns, Beside<T> with, T* y, Out out) {
   using L = Lanes<T>;
   using V = typename L::V;
   constexpr int64_t kRows = S.tall * S.wide, kVectors = S.vectors;

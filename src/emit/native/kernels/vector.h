@@ -7,10 +7,12 @@
 // The inline namespace has the name of the instruction set: several of them can be linked into one program,
 // as the tests do, and no function compiled for one is taken for that of another.
 
-#include <immintrin.h>
-
 #include <cstdint>
 #include <cstring>
+
+#if __has_include(<immintrin.h>)
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__)
 #define NATIVE_ISA avx512
