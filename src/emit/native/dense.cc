@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/texts.h"
 #include "emit/native/ops.h"
 
 namespace bakeoff::emit::native {
@@ -69,12 +70,33 @@ std::pair<Pack, Pack> conv_packs(const Call& c) {
   return packs;
 }
 
+// "native::kBias | native::kRelu" and "{.bias = b}".
+struct Finish {
+  std::string flags, beside;
+};
+Finish forward_finish(const Call& c) {
+  std::vector<std::string> flags;
+  if (c.w("bias") != "nullptr") flags.emplace_back("native::kBias");
+  if (c.step.relu) flags.emplace_back("native::kRelu");
+  return {flags.empty() ? "native::kPlain" : join(flags, " | "),
+          c.w("bias") != "nullptr" ? fmt::format("{{.bias = {}}}", c.w("bias")) : "{}"};
+}
+Finish backward_finish(const Call& c) {
+  if (c.step.masks) return {"native::kMask", fmt::format("{{.mask = {}}}", c.x())};
+  return {c.begins(0) ? "native::kPlain" : "native::kAdd", "{}"};
+}
+
 void conv(const Call& c) {
-  if (!transposed(c))
-    return call(c, "conv2d", {shape_of_conv(c)}, {"rows", c.x(), c.step.packed, c.w("bias"), c.y()});
-  call(c, "start_rows", {std::to_string(c.result().sizes.back())},
-       {pixels(c.result()).text(), c.w("bias"), c.y()});
-  call(c, "add_conv2d_dx", {shape_of_conv(c)}, {"rows", c.x(), c.step.packed, c.y()});
+  const Finish finish = forward_finish(c);
+  call(c, transposed(c) ? "conv2d_dx" : "conv2d", {shape_of_conv(c), finish.flags},
+       {"rows", c.x(), c.step.packed, finish.beside, c.y()});
+}
+
+// The gradient behind a ReLU, where no reader has masked it.
+void mask(const Call& c) {
+  if (!c.step.relu || c.step.masked) return;
+  loops(c.out, c.result().sizes, {{.strides = strides_of(c.result().sizes)}},
+        {fmt::format("{0}[@0] = {1}[@0] > 0 ? {0}[@0] : Real{{0}};", c.g(), c.y())});
 }
 
 void bias_backward(const Call& c, const Count& rows, int64_t width) {
@@ -82,14 +104,14 @@ void bias_backward(const Call& c, const Count& rows, int64_t width) {
 }
 
 void conv_backward(const Call& c) {
+  mask(c);
   bias_backward(c, pixels(c.result()), c.result().sizes.back());
   const std::string x = transposed(c) ? c.g() : c.x(), g = transposed(c) ? c.x() : c.g();
   if (c.trains("weight")) call(c, "conv2d_dw", {shape_of_conv(c)}, {"rows", x, g, c.dw("weight")});
   if (!c.wants(0)) return;
-  if (transposed(c) && c.begins)
-    return call(c, "conv2d", {shape_of_conv(c)}, {"rows", c.g(), c.step.turned, "nullptr", c.dx()});
-  call(c, fmt::format("{}{}", c.begins ? "" : "add_", transposed(c) ? "conv2d" : "conv2d_dx"),
-       {shape_of_conv(c)}, {"rows", c.g(), c.step.turned, c.dx()});
+  const Finish finish = backward_finish(c);
+  call(c, transposed(c) ? "conv2d" : "conv2d_dx", {shape_of_conv(c), finish.flags},
+       {"rows", c.g(), c.step.turned, finish.beside, c.dx()});
 }
 
 // Weights are held I,O; one that a table shares is O,I, and then everything is turned.
@@ -125,19 +147,21 @@ std::pair<Pack, Pack> linear_packs(const Call& c) {
 }
 
 void linear(const Call& c) {
-  invoke(c, "linear", Linear(c).arguments({c.x(), c.step.packed, c.w("bias"), c.y()}));
+  const Finish finish = forward_finish(c);
+  invoke(c, "linear", Linear(c).arguments({c.x(), c.step.packed, finish.beside, c.y(), finish.flags}));
 }
 
 void linear_backward(const Call& c) {
   const Linear l(c);
+  mask(c);
   bias_backward(c, l.rows, l.out);
   if (c.trains("weight"))
     invoke(c, "linear_dw",
            l.turned ? l.arguments({c.g(), c.x(), c.dw("weight")}, true)
                     : l.arguments({c.x(), c.g(), c.dw("weight")}));
   if (!c.wants(0)) return;
-  if (c.begins) return invoke(c, "linear", l.arguments({c.g(), c.step.turned, "nullptr", c.dx()}, true));
-  invoke(c, "add_linear", l.arguments({c.g(), c.step.turned, c.dx()}, true));
+  const Finish finish = backward_finish(c);
+  invoke(c, "linear", l.arguments({c.g(), c.step.turned, finish.beside, c.dx(), finish.flags}, true));
 }
 
 void embedding(const Call& c) {
@@ -192,12 +216,13 @@ void matmul_backward(const Call& c) {
 }  // namespace
 
 OpRows dense_rows() {
-  const OpRow convolution = {conv, conv_backward, true, false, nullptr, nullptr, conv_packs};
+  const auto first = [](const Call&, size_t i) { return i == 0; };
+  const OpRow convolution = {conv, conv_backward, true, false, nullptr, nullptr, conv_packs, first};
   return {{Op::kConv1d, convolution},
           {Op::kConv2d, convolution},
           {Op::kConvTranspose1d, convolution},
           {Op::kConvTranspose2d, convolution},
-          {Op::kLinear, {linear, linear_backward, true, false, nullptr, nullptr, linear_packs}},
+          {Op::kLinear, {linear, linear_backward, true, false, nullptr, nullptr, linear_packs, first}},
           {Op::kEmbedding, {embedding, embedding_backward, true, false}},
           {Op::kMatmul, {matmul, matmul_backward, true, false}}};
 }

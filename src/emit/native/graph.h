@@ -46,6 +46,9 @@ struct Step {
   bool backward = false;                    // whether a gradient passes it
   std::string kept = {};                    // pointer to what forward keeps for backward
   std::string spare = {};                   // pointer to what backward needs room for
+  bool relu = false;                        // its result passes a ReLU
+  bool masked = false;  // with relu: the gradient of its result is already 0 where that is
+  bool masks = false;   // it makes the gradient of its input so, where that is the result of such a step
   std::string packed = {},
               turned = {};  // pointers to the weights as products forwards and backwards read them
 };

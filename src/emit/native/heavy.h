@@ -1,8 +1,7 @@
 #pragma once
 
 // The operations that take nearly all of a step's time, by the kernels of kernels/: convolution, fully connected layer,
-// products of small matrices. `packed` and `turned`: weights as kernels read them. What is called for the first time
-// in a step writes its result, else it adds to what is there (native::kAdd).
+// products of small matrices. `packed` and `turned`: weights as kernels read them.
 //
 // Pictures are x[N][H][W][C], kernels w[R][S][C / groups][K], weights of a fully connected layer w[I][O].
 
@@ -34,32 +33,16 @@ inline Real* room(int64_t count) {
   return own.numbers;
 }
 
-// y = x * w + bias, which may be null; n pictures.
-template <native::Conv S>
-void conv2d(int64_t n, const Real* x, const Real* packed, const Real* bias, Real* y) {
-  Real* const work = room(native::conv2d_work<Real, S>());
-  if (bias != nullptr)
-    native::conv2d<Real, S, native::kBias>(n, x, packed, {.bias = bias}, y, work);
-  else
-    native::conv2d<Real, S, native::kPlain>(n, x, packed, {}, y, work);
+// y = finish(x * w) for n pictures; kFinish: what is done to a sum, by native::Finish, with what stands in `beside`.
+template <native::Conv S, unsigned kFinish>
+void conv2d(int64_t n, const Real* x, const Real* packed, native::Beside<Real> beside, Real* y) {
+  native::conv2d<Real, S, kFinish>(n, x, packed, beside, y, room(native::conv2d_work<Real, S>()));
 }
 
-// y += x * w.
-template <native::Conv S>
-void add_conv2d(int64_t n, const Real* x, const Real* packed, Real* y) {
-  native::conv2d<Real, S, native::kAdd>(n, x, packed, {}, y, room(native::conv2d_work<Real, S>()));
-}
-
-// The gradient of x, from the gradient g of y.
-template <native::Conv S>
-void conv2d_dx(int64_t n, const Real* g, const Real* turned, Real* dx) {
-  native::conv2d_dx<Real, S, native::kPlain>(n, g, turned, {}, dx, room(native::conv2d_dx_work<Real, S>()));
-}
-
-// dx += the gradient of x.
-template <native::Conv S>
-void add_conv2d_dx(int64_t n, const Real* g, const Real* turned, Real* dx) {
-  native::conv2d_dx<Real, S, native::kAdd>(n, g, turned, {}, dx, room(native::conv2d_dx_work<Real, S>()));
+// dx = finish(gradient of x), from the gradient g of y.
+template <native::Conv S, unsigned kFinish>
+void conv2d_dx(int64_t n, const Real* g, const Real* turned, native::Beside<Real> beside, Real* dx) {
+  native::conv2d_dx<Real, S, kFinish>(n, g, turned, beside, dx, room(native::conv2d_dx_work<Real, S>()));
 }
 
 // dw += the gradient of w.
@@ -68,16 +51,10 @@ void conv2d_dw(int64_t n, const Real* x, const Real* g, Real* dw) {
   native::conv2d_dw<Real, S>(n, x, g, dw, room(native::conv2d_dw_work<Real, S>()));
 }
 
-// y = x w + bias for m rows; the bias may be null.
-inline void linear(int64_t m, int64_t in, int64_t out, const Real* x, const Real* packed, const Real* bias,
-                   Real* y) {
-  native::linear<Real>(m, in, out, x, packed, {.bias = bias}, y,
-                       bias != nullptr ? native::kBias : native::kPlain, room(native::linear_work<Real>()));
-}
-
-// y += x w.
-inline void add_linear(int64_t m, int64_t in, int64_t out, const Real* x, const Real* packed, Real* y) {
-  native::linear<Real>(m, in, out, x, packed, {}, y, native::kAdd, room(native::linear_work<Real>()));
+// y = finish(x w) for m rows.
+inline void linear(int64_t m, int64_t in, int64_t out, const Real* x, const Real* packed,
+                   native::Beside<Real> beside, Real* y, unsigned finish) {
+  native::linear<Real>(m, in, out, x, packed, beside, y, finish, room(native::linear_work<Real>()));
 }
 
 // dw += x^T g.

@@ -123,21 +123,23 @@ inline uint64_t mix(uint64_t bits) {
   return bits ^ (bits >> 31);
 }
 
-// What dropout multiplies element `index` by: 0, or what keeps the mean. `key` stands for seed, step and layer.
+// What dropout multiplies element `index` by: 0, or what keeps the mean. The upper 53 bits of a hash are a number from 0
+// to 1 that is kept where it is not below the rate. `key` stands for seed, step and layer.
 inline Real dropout_factor(uint64_t key, uint64_t index, double rate) {
-  const double uniform = static_cast<double>(mix(index ^ key) >> 11) * 0x1p-53;
-  return uniform >= rate ? static_cast<Real>(1 / (1 - rate)) : Real{0};
+  const auto least = static_cast<uint64_t>(std::ceil(rate * 0x1p53));
+  return mix(index ^ key) >> 11 >= least ? static_cast<Real>(1 / (1 - rate)) : Real{0};
 }
 
-// y += x, each element kept or dropped; masks are counted as in N,C,P, from row `first` of the batch on. Forwards and
-// backwards the same.
-template <int64_t C, int64_t P>
+// y = x or (kSets false) y += x, each element kept or dropped; masks are counted as in N,C,P, from row `first` of the batch
+// on. Forwards and backwards the same.
+template <int64_t C, int64_t P, bool kSets>
 void dropout(int64_t first, int64_t rows, uint64_t key, double rate, const Real* x, Real* y) {
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t p = 0; p < P; ++p) {
       for (int64_t c = 0; c < C; ++c) {
         const int64_t at = (row * P + p) * C + c, index = ((first + row) * C + c) * P + p;
-        y[at] += x[at] * dropout_factor(key, static_cast<uint64_t>(index), rate);
+        const Real kept = x[at] * dropout_factor(key, static_cast<uint64_t>(index), rate);
+        y[at] = kSets ? kept : y[at] + kept;
       }
     }
   }
@@ -216,12 +218,13 @@ void max_pool_dx(int64_t n, const Real* x, const Real* y, const Real* g, Real* d
   constexpr int64_t kIn = S.d * S.h * S.w * S.c, kPlaces = S.od * S.oh * S.ow;
   for (int64_t image = 0; image < n; ++image, x += kIn, dx += kIn) {
     for (int64_t to = 0; to < kPlaces; ++to, y += S.c, g += S.c) {
-      bool taken[S.c] = {};
+      Real left[S.c];
+      std::copy(g, g + S.c, left);
       pool_window<S>(to, [&](int64_t from) {
         for (int64_t c = 0; c < S.c; ++c) {
-          const bool takes = !taken[c] && x[from * S.c + c] == y[c];
-          taken[c] = taken[c] || takes;
-          dx[from * S.c + c] += takes ? g[c] : Real{0};
+          const bool takes = x[from * S.c + c] == y[c];
+          dx[from * S.c + c] += takes ? left[c] : Real{0};
+          left[c] = takes ? Real{0} : left[c];
         }
       });
     }

@@ -34,6 +34,7 @@ class Maker {
     for (size_t n = 0; n < workload().nodes.size(); ++n) add_node(static_cast<int>(n));
     make_parameters();
     make_gradients();
+    fuse_activations();
     make_packs();
     graph_.schedule = make_schedule(graph_);
     place_values();
@@ -132,6 +133,39 @@ class Maker {
     }
   }
 
+  // The steps that read a value.
+  std::vector<Step*> readers(int id) {
+    std::vector<Step*> all;
+    for (Step& step : graph_.steps) {
+      if (std::ranges::count(step.inputs, id) > 0) all.push_back(&step);
+    }
+    return all;
+  }
+  bool shown(int id) const { return id == workload().prediction() || id == workload().loss(); }
+  bool is(const Step& step, ir::Op op) const { return step.node >= 0 && graph_.node(step).op == op; }
+  bool multiplies(const Step& step) const { return row(step).packs != nullptr; }
+
+  // A ReLU that alone reads a product is done where the product's sums are stored, and its way back, where one product
+  // alone reads the result, where the sums of that one's gradient are stored.
+  void fuse_activations() {
+    for (size_t s = 0; s < graph_.steps.size(); ++s) {
+      Step& product = graph_.steps[s];
+      if (!multiplies(product) || shown(product.output)) continue;
+      const std::vector<Step*> by = readers(product.output);
+      if (by.size() != 1 || !is(*by[0], ir::Op::kRelu) || by[0]->backward != product.backward ||
+          value(by[0]->output).sizes != value(product.output).sizes)
+        continue;
+      product.output = by[0]->output;
+      product.relu = true;
+      const std::vector<Step*> next = readers(product.output);
+      if (next.size() == 1 && next[0]->backward && multiplies(*next[0]) && product.backward) {
+        product.masked = true;
+        next[0]->masks = true;
+      }
+      graph_.steps.erase(graph_.steps.begin() + (by[0] - graph_.steps.data()));
+    }
+  }
+
   void make_packs() {
     for (Step& step : graph_.steps) {
       if (row(step).packs == nullptr) continue;
@@ -206,7 +240,7 @@ class Maker {
       const auto out = static_cast<size_t>(step.output);
       const std::string name = value(step.output).name;
       values[out].add(now);
-      if (step.backward && row(step).reads_output) values[out].add(back);
+      if (step.backward && (row(step).reads_output || step.relu)) values[out].add(back);
       if (step.backward) gradients[out].add(back);
       for (const int id : step.inputs) {
         const auto in = static_cast<size_t>(id);

@@ -15,8 +15,7 @@ struct Call {
   const Graph& graph;
   const Step& step;
   CodeWriter& out;
-  bool begins =
-      false;  // backwards: the gradient of x(0) is written here first, and by nothing else of this step
+  uint64_t begun = 0;  // backwards, a bit for each input: its gradient is written here first
 
   const ir::Node& node() const { return graph.node(step); }
   const Value& in(size_t i) const { return graph.values[static_cast<size_t>(step.inputs[i])]; }
@@ -27,6 +26,9 @@ struct Call {
   const std::string& g() const { return result().gradient; }
   bool wants(size_t i) const { return !in(i).gradient.empty(); }
   std::string dx(size_t i = 0) const { return wants(i) ? in(i).gradient : "nullptr"; }
+  // Whether the gradient of x(i) is written here first, to be set and not added to.
+  bool begins(size_t i) const { return (begun >> i & 1) != 0; }
+  const char* adds(size_t i) const { return begins(i) ? "=" : "+="; }
   // Parameters in a slot; "nullptr" where it is missing.
   std::string w(std::string_view slot) const;
   std::string dw(std::string_view slot) const;
@@ -46,7 +48,8 @@ struct OpRow {
   Count (*spare)(const Call&) = nullptr;          // and those that backward needs room for
   // Weights as products read them, forwards and backwards, without their names: "$$" stands for the name.
   std::pair<Pack, Pack> (*packs)(const Call&) = nullptr;
-  bool overwrites() const { return packs != nullptr; }  // backward can write a gradient that begins there
+  // Whether backward can set the gradient of input i; null: it adds.
+  bool (*sets)(const Call&, size_t i) = nullptr;
 };
 
 using OpRows = std::map<ir::Op, OpRow>;

@@ -136,17 +136,27 @@ void formula_backward(const Call& c) {
     const std::string g = fmt::format("{}[@{}]", c.g(), c.step.inputs.size());
     const std::string to = fmt::format("{}[@{}]", c.dx(i), i);
     if (slopes[i] == "1" || slopes[i] == "-1") {
-      statements.push_back(fmt::format("{} {}= {};", to, slopes[i] == "1" ? "+" : "-", g));
+      const char* const sign = slopes[i] == "1" ? "" : "-";
+      statements.push_back(c.begins(i) ? fmt::format("{} = {}{};", to, sign, g)
+                                       : fmt::format("{} {}= {};", to, *sign == 0 ? "+" : "-", g));
       continue;
     }
     // A slope that begins with a quotient or sign is a factor all the same.
     const bool plain = slopes[i].starts_with("1 / ") || slopes[i].starts_with("-");
     const std::string slope = filled(c, slopes[i]);
-    statements.push_back(slopes[i].starts_with("1 / ") ? fmt::format("{} += {} / {};", to, g, slope.substr(4))
-                         : plain                       ? fmt::format("{} -= {} * {};", to, g, slope.substr(1))
-                                                       : fmt::format("{} += {} * {};", to, g, slope));
+    statements.push_back(slopes[i].starts_with("1 / ")
+                             ? fmt::format("{} {} {} / {};", to, c.adds(i), g, slope.substr(4))
+                         : plain ? c.begins(i) ? fmt::format("{} = {} * {};", to, g, slope)
+                                               : fmt::format("{} -= {} * {};", to, g, slope.substr(1))
+                                 : fmt::format("{} {} {} * {};", to, c.adds(i), g, slope));
   }
   loops(c.out, c.result().sizes, operands(c), statements);
+}
+
+// A gradient of every place once; a broadcast input's is a sum.
+bool formula_sets(const Call& c, size_t i) {
+  const std::vector<std::string>& slopes = formulas().at(c.node().op).slopes;
+  return i < slopes.size() && !slopes[i].empty() && c.in(i).sizes == c.result().sizes;
 }
 
 // Channels and places: canonical values have as many places as elements.
@@ -157,18 +167,18 @@ std::vector<std::string> channels_and_places(const Value& v) {
   return {std::to_string(channels), std::to_string(all / channels)};
 }
 
-void dropout(const Call& c, const std::string& from, const std::string& to) {
+void dropout(const Call& c, const std::string& from, const std::string& to, bool sets) {
   const Count rows = count_of(c.result().sizes, 0, c.result().sizes.empty() ? 0 : 1);
-  call(c, "dropout", channels_and_places(c.result()),
+  std::vector<std::string> constants = channels_and_places(c.result());
+  constants.emplace_back(sets ? "true" : "false");
+  call(c, "dropout", constants,
        {rows.rows ? "first" : "0", rows.rows ? "rows" : "1", fmt::format("dropout_key({})", c.step.node),
         fmt::format("dropout_rate({})", c.node().real("rate")), from, to});
 }
+bool always(const Call&, size_t) { return true; }
 
-void dropout_forward(const Call& c) {
-  fill(c.out, c.y(), count_of(c.result().sizes));
-  dropout(c, c.x(), c.y());
-}
-void dropout_backward(const Call& c) { dropout(c, c.g(), c.dx()); }
+void dropout_forward(const Call& c) { dropout(c, c.x(), c.y(), true); }
+void dropout_backward(const Call& c) { dropout(c, c.g(), c.dx(), c.begins(0)); }
 
 void constant(const Call& c) { c.out.line(fmt::format("{}[0] = {};", c.y(), real(c.node().real("value")))); }
 
@@ -193,12 +203,12 @@ bool mentions(const std::vector<std::string>& slopes, const std::string& mark) {
 
 OpRows pointwise_rows() {
   OpRows rows = {
-      {Op::kDropout, {dropout_forward, dropout_backward, false, false}},
+      {Op::kDropout, {dropout_forward, dropout_backward, false, false, nullptr, nullptr, nullptr, always}},
       {Op::kConstant, {.forward = constant}},
       {Op::kParameter, {parameter, parameter_backward, false, false}},
   };
   for (const auto& [op, formula] : formulas()) {
-    OpRow row{.forward = formula_forward};
+    OpRow row{.forward = formula_forward, .sets = formula_sets};
     if (!formula.slopes.empty()) row.backward = formula_backward;
     row.reads_inputs = mentions(formula.slopes, "{0}") || mentions(formula.slopes, "{1}");
     row.reads_output = mentions(formula.slopes, "{y}");

@@ -492,8 +492,10 @@ void Program::print_step(const Step& step) {
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const int id = step.inputs[i];
       if (!c.wants(i) || c.in(i).summed || read_later(step, id) || !begun.insert(c.dx(i)).second) continue;
-      back.begins = i == 0 && row.overwrites();
-      if (!back.begins) fill(out_, c.dx(i), count_of(c.in(i).sizes));
+      if (row.sets != nullptr && std::ranges::count(step.inputs, id) == 1 && row.sets(c, i))
+        back.begun |= uint64_t{1} << i;
+      else
+        fill(out_, c.dx(i), count_of(c.in(i).sizes));
     }
     row.backward(back);
   }

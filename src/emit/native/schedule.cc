@@ -1,6 +1,7 @@
 #include "emit/native/schedule.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "emit/native/graph.h"
 #include "emit/native/ops.h"
@@ -102,7 +103,9 @@ class Planner {
     }
     // A share takes 3 passes over gradients of its own, 1.2 ns a number, and no more than 3% of its step at 150 GFLOP/s.
     const double most = trained > 0 ? 0.03 * flops / 150 / (1.2 * trained) : kMostShares;
-    if (flops > kWorthThreads) plan_.shares = std::clamp<int64_t>(static_cast<int64_t>(most), 2, kMostShares);
+    if (flops > kWorthThreads)
+      plan_.shares =
+          std::bit_floor(static_cast<uint64_t>(std::clamp(most, 2.0, static_cast<double>(kMostShares))));
     plan_.shares = std::min(plan_.shares, batch);
 
     int64_t largest = 1;
